@@ -6,7 +6,8 @@ use heaptap_lab::baseline::Baseline;
 use heaptap_lab::results::ScenarioResult;
 use heaptap_lab::scenario;
 
-use super::{files::write_typed, path_lock};
+use super::files::{unwritable, write_typed};
+use super::path_lock;
 use crate::error::{ErrorClass, Failure};
 use crate::session::Store;
 
@@ -38,7 +39,7 @@ pub fn read(path: &Path, must_exist: bool) -> Result<Baseline, Failure> {
 /// # Errors
 /// Returns an error if the file is not a baseline any more, or cannot be written.
 pub fn update(store: &Store, path: &Path, results: &[&ScenarioResult]) -> Result<(), Failure> {
-    let _lock = path_lock::wait(store, path)?;
+    let _lock = path_lock::wait(store, path).map_err(|error| unwritable(store.folder(), &error))?;
     let mut baseline = read(path, false)?;
     baseline.update(results);
     write_typed(path, baseline.text().as_bytes())

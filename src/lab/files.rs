@@ -257,7 +257,8 @@ pub fn claim(store: &Store, folder: &Path, resume: bool) -> Result<File, Failure
             .with_help("name a directory that can be written with `-o`")
     };
     folder::create(folder).map_err(unwritable)?;
-    let Some(lock) = path_lock::take(store, folder)? else {
+    let taken = path_lock::take(store, folder);
+    let Some(lock) = taken.map_err(|error| self::unwritable(store.folder(), &error))? else {
         let message = format!("another heaptap process writes to {}", folder.display());
         return Err(Failure::new(ErrorClass::Usage, "output-taken", message)
             .with_help("wait until its runs have ended, or name another directory with `-o`"));

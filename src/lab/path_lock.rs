@@ -3,12 +3,11 @@
 //! lock.
 
 use std::fs::{File, OpenOptions};
+use std::io;
 use std::path::Path;
 
 use sha2::{Digest as _, Sha256};
 
-use super::files::unwritable;
-use crate::error::Failure;
 use crate::folder;
 use crate::session::Store;
 use crate::units;
@@ -17,17 +16,13 @@ use crate::units;
 const FOLDER: &str = "locks";
 
 /// Opens the lock of `path`, without taking it.
-fn open(store: &Store, path: &Path) -> Result<File, Failure> {
+fn open(store: &Store, path: &Path) -> io::Result<File> {
     let sessions = store.folder();
     let locks = sessions.parent().unwrap_or(sessions).join(FOLDER);
-    let own = name(path);
-    let open = || {
-        folder::create(&locks)?;
-        let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(false);
-        options.open(locks.join(&own))
-    };
-    open().map_err(|error| unwritable(&locks.join(&own), &error))
+    folder::create(&locks)?;
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false);
+    options.open(locks.join(name(path)))
 }
 
 /// Waits until no other process has the lock of `path`, and takes it. A file system without locks has
@@ -35,7 +30,7 @@ fn open(store: &Store, path: &Path) -> Result<File, Failure> {
 ///
 /// # Errors
 /// Returns an error if the state directory cannot be written.
-pub(super) fn wait(store: &Store, path: &Path) -> Result<File, Failure> {
+pub(super) fn wait(store: &Store, path: &Path) -> io::Result<File> {
     let file = open(store, path)?;
     let _ = fs4::FileExt::lock(&file);
     Ok(file)
@@ -45,7 +40,7 @@ pub(super) fn wait(store: &Store, path: &Path) -> Result<File, Failure> {
 ///
 /// # Errors
 /// Returns an error if the state directory cannot be written.
-pub(super) fn take(store: &Store, path: &Path) -> Result<Option<File>, Failure> {
+pub(super) fn take(store: &Store, path: &Path) -> io::Result<Option<File>> {
     let file = open(store, path)?;
     Ok(match fs4::FileExt::try_lock(&file) {
         Err(fs4::TryLockError::WouldBlock) => None,

@@ -29,19 +29,32 @@ pub(super) struct Vm {
     pub(super) pointer: u64,
     /// The VM is JDK 15 or later.
     pub(super) packs: bool,
+    /// The VM is JDK 25 or later.
+    pub(super) is_25: bool,
 }
 
 /// Returns whether the VM is JDK 15 or later, which introduced hidden classes and their data.
 pub(super) fn packs(classes: &Classes) -> bool {
+    class_has(classes, "classData")
+}
+
+/// Returns whether the VM is JDK 25 or later, in which a class has this flag as a field.
+pub(super) fn is_25(classes: &Classes) -> bool {
+    class_has(classes, "primitive")
+}
+
+/// Returns whether `java.lang.Class` declares a field.
+fn class_has(classes: &Classes, name: &str) -> bool {
     let class = classes.rows.get(classes.class_class.at());
-    class.is_some_and(|class| class.fields.iter().any(|field| field.name == "classData"))
+    class.is_some_and(|class| class.fields.iter().any(|field| field.name == name))
 }
 
 /// A field that the VM adds.
 #[derive(Debug, Clone, Copy)]
 enum Injected {
     Pointer,
-    Reference,
+    /// Not added to classes that declare this field, as those of later VMs do.
+    Reference(&'static str),
     Bytes(u64),
 }
 
@@ -57,12 +70,12 @@ fn injected(class: &str) -> &'static [Injected] {
             Pointer,
             Bytes(4),
             Bytes(4),
-            Reference,
-            Reference,
-            Reference,
+            Reference("protectionDomain"),
+            Reference("signers"),
+            Reference("sourceFile"),
         ],
         "java.lang.ClassLoader" | "java.lang.Module" | "java.lang.invoke.MemberName" => &[Pointer],
-        "java.lang.invoke.ResolvedMethodName" => &[Reference, Pointer],
+        "java.lang.invoke.ResolvedMethodName" => &[Reference("vmholder"), Pointer],
         "java.lang.invoke.MethodHandleNatives$CallSiteContext" => &[Pointer, Bytes(8)],
         "java.lang.StackFrameInfo" => &[Bytes(2)],
         "java.lang.InternalError" => &[Bytes(1)],
@@ -71,9 +84,9 @@ fn injected(class: &str) -> &'static [Injected] {
 }
 
 /// Returns whether a field is `@Contended`: such fields form a group with padding around it.
-fn is_contended(class: &str, field: &str) -> bool {
+fn is_contended(class: &str, field: &str, vm: &Vm) -> bool {
     match class {
-        "java.lang.Thread" => field.starts_with("threadLocalRandom"),
+        "java.lang.Thread" => !vm.is_25 && field.starts_with("threadLocalRandom"),
         "java.util.concurrent.ConcurrentHashMap$CounterCell"
         | "java.util.concurrent.atomic.Striped64$Cell" => true,
         _ => false,
@@ -176,7 +189,7 @@ fn own_fields(classes: &Classes, class: ClassIndex, vm: &Vm, placed: &mut Placed
     let (mut primitives, mut references) = (Vec::new(), 0);
     let (mut apart, mut references_apart) = (Vec::new(), 0);
     for field in &row.fields {
-        let contended = vm.packs && is_contended(&row.name, &field.name);
+        let contended = vm.packs && is_contended(&row.name, &field.name, vm);
         match (field.basic, contended) {
             (None | Some(BasicType::Object), false) => references += 1,
             (None | Some(BasicType::Object), true) => references_apart += 1,
@@ -187,7 +200,10 @@ fn own_fields(classes: &Classes, class: ClassIndex, vm: &Vm, placed: &mut Placed
     for field in injected(&row.name) {
         match *field {
             Injected::Pointer => primitives.push(vm.pointer),
-            Injected::Reference => references += 1,
+            Injected::Reference(name) => {
+                let is_declared = row.fields.iter().any(|field| field.name == name);
+                references += u64::from(!is_declared);
+            }
             Injected::Bytes(bytes) => primitives.push(bytes),
         }
     }

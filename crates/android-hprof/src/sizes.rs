@@ -35,6 +35,7 @@ impl Sizes {
             alignment: layouts.alignment,
             pointer: outline.id_size.bytes() as u64,
             packs: hotspot::packs(classes),
+            is_25: hotspot::is_25(classes),
         };
         let dump = |class: usize| classes.dump(file, outline, ClassIndex(class as u32));
         let mut placed = hotspot::Instances::new(classes, vm);

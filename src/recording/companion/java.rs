@@ -280,7 +280,7 @@ fn join(
     let trace = from.join(RAW_TRACE);
     let whole = match new.outcome.complete {
         true => u64::MAX,
-        false => whole_bytes(&trace)?,
+        false => whole_bytes(&trace),
     };
     let trace = File::open(&trace)?.take(whole);
     let sum = append(&folder.join(RAW_TRACE), before, trace, summed)?;
@@ -407,11 +407,10 @@ pub(crate) fn put_names(recording: &Path) -> io::Result<()> {
 
 /// Returns the number of bytes before a packet that breaks off at the end of a trace: readers look for
 /// its rest in what follows it.
-fn whole_bytes(trace: &Path) -> io::Result<u64> {
-    let opened = import::open(trace).map_err(io::Error::other)?.pop();
-    let read = opened.map(|trace| Surveyed::read(trace.source)).transpose();
-    let read = read.map_err(io::Error::other)?;
-    Ok(read.map_or(u64::MAX, |surveyed| surveyed.whole_bytes()))
+fn whole_bytes(trace: &Path) -> u64 {
+    let opened = import::open(trace).ok().and_then(|mut traces| traces.pop());
+    let read = opened.and_then(|trace| Surveyed::read(trace.source).ok());
+    read.map_or(u64::MAX, |surveyed| surveyed.whole_bytes())
 }
 
 /// Copies `from` to `to`, after its first `before` bytes. Returns the checksum of the result
@@ -486,13 +485,16 @@ mod tests {
     #[test]
     fn what_follows_a_packet_that_breaks_off_is_not_its_rest() {
         let dir = tempfile::tempdir().unwrap();
-        let trace = dir.path().join("raw-trace");
-        // Two packets with a time, of which the second claims four bytes more than it has.
-        let whole = [0x0a, 0x02, 0x40, 0x05];
-        std::fs::write(&trace, [&whole[..], &[0x0a, 0x06, 0x40, 0x05]].concat()).unwrap();
-        assert_eq!(whole_bytes(&trace).unwrap(), 4);
-        std::fs::write(&trace, whole).unwrap();
-        assert_eq!(whole_bytes(&trace).unwrap(), 4);
+        let trace = dir.path().join(RAW_TRACE);
+        let packets = std::fs::read("fixtures/conversions/no_target.pftrace").unwrap();
+        std::fs::write(&trace, &packets).unwrap();
+        assert_eq!(whole_bytes(&trace), packets.len() as u64);
+        // A packet claims four bytes more than there are.
+        std::fs::write(&trace, [&packets[..], &[0x0a, 0x06, 0x40, 0x05]].concat()).unwrap();
+        assert_eq!(whole_bytes(&trace), packets.len() as u64);
+        // Nothing of it can be taken for packets.
+        std::fs::write(&trace, [0; 9]).unwrap();
+        assert_eq!(whole_bytes(&trace), u64::MAX);
     }
 
     #[test]
