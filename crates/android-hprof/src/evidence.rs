@@ -13,10 +13,13 @@ pub(super) struct Evidence {
     pub(super) compressed_references: u64,
     /// Object arrays whose successor leaves room for 8-byte elements and directly follows them.
     pub(super) wide_references: u64,
-    /// Arrays of primitives whose successor is so close that a header of 24 bytes does not fit.
+    /// Arrays of primitives whose successor is so close that a header of 20 bytes does not fit.
     pub(super) compressed_class: u64,
-    /// Arrays of primitives whose successor is exactly at the end that a header of 24 bytes
-    /// implies.
+    /// The same for 24 bytes: of wide class pointers, elements begin directly behind the length since
+    /// JDK 23.
+    pub(super) packed_arrays: u64,
+    /// Arrays of primitives whose successor is exactly at the end that one of these headers implies,
+    /// and not one of 16 bytes.
     pub(super) wide_class: u64,
     /// Arrays of primitives for which not even a header of 16 bytes fits.
     pub(super) compact_header: u64,
@@ -93,8 +96,11 @@ impl Evidence {
             }
             Payload::References(_) => {}
             Payload::Bytes(bytes) => {
-                self.compressed_class += u64::from(distance < aligned(24 + bytes));
-                self.wide_class += u64::from(distance == aligned(24 + bytes));
+                let of = |header: u64| aligned(header + bytes);
+                let is_wide = distance == of(24) || distance == of(20) && distance != of(16);
+                self.compressed_class += u64::from(distance < of(20));
+                self.packed_arrays += u64::from(distance < of(24));
+                self.wide_class += u64::from(is_wide);
                 self.compact_header += u64::from(distance < aligned(16 + bytes));
             }
         }
@@ -105,6 +111,7 @@ impl Evidence {
         self.compressed_references += other.compressed_references;
         self.wide_references += other.wide_references;
         self.compressed_class += other.compressed_class;
+        self.packed_arrays += other.packed_arrays;
         self.wide_class += other.wide_class;
         self.compact_header += other.compact_header;
     }

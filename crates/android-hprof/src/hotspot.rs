@@ -9,7 +9,7 @@
 
 use super::classes::Classes;
 use super::sub_records::ClassDump;
-use heaptap_model::heap_graph::{BasicType, ClassIndex};
+use heaptap_model::heap_graph::{BasicType, Class, ClassIndex};
 
 /// Bytes kept free around `@Contended` fields.
 const CONTENDED_PADDING: u64 = 128;
@@ -29,53 +29,71 @@ pub(super) struct Vm {
     pub(super) pointer: u64,
     /// The VM is JDK 15 or later.
     pub(super) packs: bool,
-    /// The VM is JDK 25 or later.
-    pub(super) is_25: bool,
+    /// The VM has virtual threads, since JDK 19: classes got other hidden fields. Verified with JDK
+    /// 17, 21 and 25.
+    pub(super) has_virtual_threads: bool,
 }
 
 /// Returns whether the VM is JDK 15 or later, which introduced hidden classes and their data.
 pub(super) fn packs(classes: &Classes) -> bool {
-    class_has(classes, "classData")
-}
-
-/// Returns whether the VM is JDK 25 or later, in which a class has this flag as a field.
-pub(super) fn is_25(classes: &Classes) -> bool {
-    class_has(classes, "primitive")
-}
-
-/// Returns whether `java.lang.Class` declares a field.
-fn class_has(classes: &Classes, name: &str) -> bool {
     let class = classes.rows.get(classes.class_class.at());
-    class.is_some_and(|class| class.fields.iter().any(|field| field.name == name))
+    class.is_some_and(|class| declares(class, "classData"))
+}
+
+/// Returns whether the VM has virtual threads: the fields that they do not need are apart.
+pub(super) fn has_virtual_threads(classes: &Classes) -> bool {
+    let mut threads = classes.rows.iter().filter(|class| class.name == THREAD);
+    threads.any(|class| declares(class, "holder"))
+}
+
+const THREAD: &str = "java.lang.Thread";
+
+fn declares(class: &Class, field: &str) -> bool {
+    class.fields.iter().any(|own| own.name == field)
 }
 
 /// A field that the VM adds.
 #[derive(Debug, Clone, Copy)]
 enum Injected {
     Pointer,
-    /// Not added to classes that declare this field, as those of later VMs do.
-    Reference(&'static str),
+    Reference,
     Bytes(u64),
 }
 
 /// Returns the fields that the VM adds to its own classes (`javaClasses.hpp` calls them injected
-/// fields).
-fn injected(class: &str) -> &'static [Injected] {
+/// fields). What a class declares tells its version.
+fn injected(class: &Class, vm: &Vm) -> &'static [Injected] {
     use Injected::{Bytes, Pointer, Reference};
-    match class {
+    match class.name.as_str() {
         // klass, array_klass, oop_size, static_oop_field_count, protection_domain, signers,
         // source_file.
-        "java.lang.Class" => &[
+        "java.lang.Class" if !vm.has_virtual_threads => &[
             Pointer,
             Pointer,
             Bytes(4),
             Bytes(4),
-            Reference("protectionDomain"),
-            Reference("signers"),
-            Reference("sourceFile"),
+            Reference,
+            Reference,
+            Reference,
         ],
+        // Also init_lock. JDK 25 declares protection_domain and signers.
+        "java.lang.Class" if !declares(class, "signers") => &[
+            Pointer,
+            Pointer,
+            Bytes(4),
+            Bytes(4),
+            Reference,
+            Reference,
+            Reference,
+            Reference,
+        ],
+        "java.lang.Class" => &[Pointer, Pointer, Bytes(4), Bytes(4), Reference, Reference],
         "java.lang.ClassLoader" | "java.lang.Module" | "java.lang.invoke.MemberName" => &[Pointer],
-        "java.lang.invoke.ResolvedMethodName" => &[Reference("vmholder"), Pointer],
+        "java.lang.invoke.ResolvedMethodName" if declares(class, "vmholder") => &[Pointer],
+        "java.lang.invoke.ResolvedMethodName" => &[Reference, Pointer],
+        // jvmti_thread_state, jvmti_VTMS_transition_disable_count, jvmti_is_in_VTMS_transition,
+        // jfr_epoch.
+        THREAD if vm.has_virtual_threads => &[Pointer, Bytes(4), Bytes(1), Bytes(2)],
         "java.lang.invoke.MethodHandleNatives$CallSiteContext" => &[Pointer, Bytes(8)],
         "java.lang.StackFrameInfo" => &[Bytes(2)],
         "java.lang.InternalError" => &[Bytes(1)],
@@ -84,9 +102,9 @@ fn injected(class: &str) -> &'static [Injected] {
 }
 
 /// Returns whether a field is `@Contended`: such fields form a group with padding around it.
-fn is_contended(class: &str, field: &str, vm: &Vm) -> bool {
-    match class {
-        "java.lang.Thread" => !vm.is_25 && field.starts_with("threadLocalRandom"),
+fn is_contended(class: &Class, field: &str, vm: &Vm) -> bool {
+    match class.name.as_str() {
+        THREAD => !vm.has_virtual_threads && field.starts_with("threadLocalRandom"),
         "java.util.concurrent.ConcurrentHashMap$CounterCell"
         | "java.util.concurrent.atomic.Striped64$Cell" => true,
         _ => false,
@@ -189,7 +207,7 @@ fn own_fields(classes: &Classes, class: ClassIndex, vm: &Vm, placed: &mut Placed
     let (mut primitives, mut references) = (Vec::new(), 0);
     let (mut apart, mut references_apart) = (Vec::new(), 0);
     for field in &row.fields {
-        let contended = vm.packs && is_contended(&row.name, &field.name, vm);
+        let contended = vm.packs && is_contended(row, &field.name, vm);
         match (field.basic, contended) {
             (None | Some(BasicType::Object), false) => references += 1,
             (None | Some(BasicType::Object), true) => references_apart += 1,
@@ -197,13 +215,10 @@ fn own_fields(classes: &Classes, class: ClassIndex, vm: &Vm, placed: &mut Placed
             (Some(basic), true) => apart.push(basic.bytes(8) as u64),
         }
     }
-    for field in injected(&row.name) {
+    for field in injected(row, vm) {
         match *field {
             Injected::Pointer => primitives.push(vm.pointer),
-            Injected::Reference(name) => {
-                let is_declared = row.fields.iter().any(|field| field.name == name);
-                references += u64::from(!is_declared);
-            }
+            Injected::Reference => references += 1,
             Injected::Bytes(bytes) => primitives.push(bytes),
         }
     }

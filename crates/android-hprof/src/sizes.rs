@@ -35,7 +35,7 @@ impl Sizes {
             alignment: layouts.alignment,
             pointer: outline.id_size.bytes() as u64,
             packs: hotspot::packs(classes),
-            is_25: hotspot::is_25(classes),
+            has_virtual_threads: hotspot::has_virtual_threads(classes),
         };
         let dump = |class: usize| classes.dump(file, outline, ClassIndex(class as u32));
         let mut placed = hotspot::Instances::new(classes, vm);
@@ -111,6 +111,8 @@ pub(super) struct Layouts {
     pub(super) header: u64,
     /// Bytes before the elements of an array of references.
     array_header: u64,
+    /// Elements of arrays begin at a multiple of 8, whatever their width.
+    array_pads: bool,
     /// Alignment of sizes; 1 if they are not rounded.
     alignment: u64,
 }
@@ -142,6 +144,7 @@ impl Layouts {
                 reference: id_bytes,
                 header: 0,
                 array_header: 0,
+                array_pads: false,
                 alignment: 1,
             },
             SizeModel::Mat => Layouts {
@@ -149,6 +152,7 @@ impl Layouts {
                 reference,
                 header: id_bytes + reference,
                 array_header: aligned(id_bytes + reference + 4, reference),
+                array_pads: false,
                 alignment: object_alignment,
             },
             SizeModel::Art => Layouts {
@@ -156,6 +160,7 @@ impl Layouts {
                 reference: 4,
                 header: 8,
                 array_header: 12,
+                array_pads: false,
                 alignment: 8,
             },
             SizeModel::Hotspot => {
@@ -170,6 +175,7 @@ impl Layouts {
                     reference,
                     header,
                     array_header: header + 4,
+                    array_pads: header == 16 && evidence.packed_arrays == 0,
                     alignment: object_alignment,
                 }
             }
@@ -186,7 +192,7 @@ impl Layouts {
     #[inline]
     pub(super) fn object_array(&self, length: u64) -> u64 {
         let header = match self.model {
-            SizeModel::Hotspot if self.header == 16 => aligned(self.array_header, 8),
+            SizeModel::Hotspot if self.array_pads => aligned(self.array_header, 8),
             SizeModel::Hotspot => aligned(self.array_header, self.reference),
             _ => self.array_header,
         };
@@ -199,7 +205,7 @@ impl Layouts {
     pub(super) fn primitive_array(&self, length: u64, element: BasicType) -> u64 {
         let width = element.bytes(8) as u64;
         let header = match self.model {
-            SizeModel::Hotspot if self.header == 16 => aligned(self.array_header, 8),
+            SizeModel::Hotspot if self.array_pads => aligned(self.array_header, 8),
             SizeModel::Hotspot | SizeModel::Art if width == 8 => aligned(self.array_header, 8),
             _ => self.array_header,
         };
