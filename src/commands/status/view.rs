@@ -26,7 +26,9 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         mut unreadable,
         silent,
     } = sessions::status(&store, &devices).await?;
-    if let Selector::Serial(serial) = ctx.selector() {
+    if ctx.globals.serial.is_some()
+        && let Selector::Serial(serial) = ctx.selector()
+    {
         all.retain(|session| session.serial == serial);
     }
     if let Some(wanted) = &args.session {

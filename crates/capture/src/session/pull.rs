@@ -342,22 +342,17 @@ impl Session {
     async fn remote_hash(&self, remote: &str) -> Result<Option<String>, DeviceError> {
         let command = Command::program("sha256sum").arg(remote);
         let output = self.device.run(&command, HASH_LIMIT).await?;
-        match output.exit {
-            0 => {}
-            // The shell does not find it, or may not start it.
-            126 | 127 => return Ok(None),
-            // It was ended, for example because memory was low.
-            _ => {
-                return Err(DeviceError::NoAnswer {
-                    serial: self.device.serial().to_owned(),
-                    what: "the checksum of its file".to_owned(),
-                });
-            }
+        // A signal ended it, for example because memory was low: not a device without it.
+        if output.exit > 128 {
+            return Err(DeviceError::NoAnswer {
+                serial: self.device.serial().to_owned(),
+                what: "the checksum of its file".to_owned(),
+            });
         }
         let text = String::from_utf8_lossy(&output.stdout);
         let word = text.split_whitespace().next().unwrap_or("");
         let plain = word.len() == 64 && word.bytes().all(|b| b.is_ascii_hexdigit());
-        Ok(plain.then(|| word.to_ascii_lowercase()))
+        Ok((output.exit == 0 && plain).then(|| word.to_ascii_lowercase()))
     }
 }
 
