@@ -171,9 +171,7 @@ pub(super) fn finish(console: &Console, result: Result<Outcome, Failure>) -> Exi
             "stdout-unwritable",
             format!("could not write to standard output: {error}"),
         )
-        .with_help(
-            "what the command did is done, and its files are complete; only its output is cut",
-        );
+        .with_help("write the output elsewhere; files that the command wrote are not affected");
         render::failure(console, &failure);
         failure.class
     });

@@ -44,6 +44,8 @@ pub use heaptap_export as export;
 pub use heaptap_input as import;
 pub use heaptap_model::error;
 pub use heaptap_model::folder;
+#[cfg(unix)]
+pub use heaptap_model::hangup;
 pub use heaptap_model::heap_graph;
 pub use heaptap_model::host;
 pub use heaptap_model::names;

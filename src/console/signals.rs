@@ -47,7 +47,7 @@ fn watch() -> io::Result<mpsc::UnboundedReceiver<Signal>> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     // Under `nohup`, a recording goes on after the terminal is closed.
-    let mut hangup = match crate::host::ignores_hangup() {
+    let mut hangup = match crate::hangup::is_ignored() {
         true => None,
         false => Some(signal(SignalKind::hangup())?),
     };

@@ -18,7 +18,7 @@ use crate::names::could_be_app;
 use crate::profile::Health;
 use crate::results::findings;
 use crate::results::manifest;
-use crate::session::{DurationBounds, SessionState};
+use crate::session::{self, DurationBounds, Session, SessionError, SessionState};
 use std::collections::BTreeMap;
 
 /// Cause of the end of a recording, as far as it is known.
@@ -358,7 +358,17 @@ fn stop_timed_out(target: &EmptyTarget) -> manifest::Warning {
         .with_pid(target.pid.map(u64::from))
 }
 
-/// The process was running and the trace is complete, but heapprofd wrote nothing at all.
+/// Returns the error for files that are missing after a restart. Files survive one, so the serial can be
+/// another device's by now, and the session stays in the journal.
+pub(super) async fn lost_to_restart(session: &Session, ended_by: EndedBy) -> Option<SessionError> {
+    let now = session::moment(session.device()).await;
+    let is_other_boot = now.is_ok_and(|now| now.boot_id != session.header().boot_id);
+    (ended_by == EndedBy::Reboot || is_other_boot).then(|| SessionError::LostToReboot {
+        serial: session.device().serial().to_owned(),
+        id: session.id().clone(),
+    })
+}
+
 /// Names the processes that the system killed for memory, among those that ended: the trace does not
 /// have the reason. One that the device does not tell stays as it is.
 pub(super) async fn name_kills(device: &Device, converted: &mut Converted) {
@@ -399,6 +409,7 @@ pub(super) async fn name_kills(device: &Device, converted: &mut Converted) {
     }
 }
 
+/// The process was running and the trace is complete, but heapprofd wrote nothing at all.
 fn heapprofd_silent(target: &EmptyTarget, log: &[LogLine]) -> manifest::Warning {
     let died = log.iter().find(|line| {
         line.text.contains("heapprofd") && line.text.to_ascii_lowercase().contains("fatal signal")

@@ -101,18 +101,12 @@ async fn finish_session(
         Err(error @ (SessionError::NothingLeft { .. } | SessionError::Rejected { .. })) => {
             // It is empty, or contains files of others.
             let _ = std::fs::remove_dir(&output);
-            if let SessionError::NothingLeft { serial, id } = error {
-                let now = session::moment(session.device()).await;
-                let is_other_boot = now.is_ok_and(|now| now.boot_id != session.header().boot_id);
-                if ended_by == EndedBy::Reboot || is_other_boot {
-                    // A trace survives a restart, but the serial can be another device's by now.
-                    return Err(SessionError::LostToReboot { serial, id }.into());
+            let mut error = error;
+            if let SessionError::NothingLeft { .. } = error {
+                if let Some(lost) = causes::lost_to_restart(&session, ended_by).await {
+                    return Err(lost.into());
                 }
-                let none = no_error_came(&session, &plan, ended_by);
-                session.forget()?;
-                return Err(none
-                    .unwrap_or(SessionError::NothingLeft { serial, id })
-                    .into());
+                error = no_error_came(&session, &plan, ended_by).unwrap_or(error);
             }
             // There is nothing to collect later.
             session.forget()?;

@@ -5,10 +5,12 @@ mod before_start;
 mod choice;
 mod collect;
 mod phone;
+mod scope;
 mod status;
 
 pub(super) use before_start::{abandon, make_way};
-pub use choice::{Scope, SessionSelector, at_server, is_journal_of};
+pub use choice::{SessionSelector, is_journal_of};
+pub use scope::{Scope, at_server};
 pub use status::{SessionStatus, State, Statuses, status};
 
 use std::path::{Path, PathBuf};

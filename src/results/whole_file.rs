@@ -94,25 +94,23 @@ pub(crate) fn write_named(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// Writes a file with a name chosen by heaptap atomically. It survives a power loss: without that,
 /// the new name can be on disk before the content.
 pub(crate) fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    synced(WholeFile::named(path)?, path, bytes)
+    synced(WholeFile::named(path)?, bytes)
 }
 
 /// As [`write_synced`], for a file that the user named.
 pub(crate) fn write_typed(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    synced(WholeFile::typed(path)?, path, bytes)
+    synced(WholeFile::typed(path)?, bytes)
 }
 
-fn synced(mut file: WholeFile, path: &Path, bytes: &[u8]) -> io::Result<()> {
+fn synced(mut file: WholeFile, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes)?;
-    let is_whole = file.unfinished.is_some();
-    if is_whole {
-        file.flushed()?.sync_all()?;
-    }
+    let Some((_, goal)) = &file.unfinished else {
+        return file.finish();
+    };
+    let folder = folder::of(goal).to_owned();
+    file.flushed()?.sync_all()?;
     file.finish()?;
-    match is_whole {
-        true => folder::sync(folder::of(path)),
-        false => Ok(()),
-    }
+    folder::sync(&folder)
 }
 
 /// Returns the directory `name` inside `folder`, creating it if it is missing.

@@ -485,8 +485,11 @@ fn another_output_is_refused_while_a_process_records() {
 fn a_session_without_a_trace_after_a_reboot_stays_until_it_is_forgotten() {
     let lab = Lab::new(FAST);
     lab.expect(0, &["record", "-n", APP, "-o", "out", "--detach"]);
-    let path = lab.expect(0, &["status", "--json"]).json();
-    let id = path["sessions"][0]["session"].as_str().unwrap().to_owned();
+    let status = lab.expect(0, &["status", "--json"]).json();
+    let id = status["sessions"][0]["session"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     lab.phone.reboot(0);
     lab.until("the phone is back", |lab| {
         lab.run(&["devices", "--json"]).stdout.contains("virtual-1")

@@ -101,7 +101,7 @@ impl Evidence {
                 self.compressed_class += u64::from(distance < of(20));
                 self.packed_arrays += u64::from(distance < of(24));
                 self.wide_class += u64::from(is_wide);
-                self.compact_header += u64::from(distance < aligned(16 + bytes));
+                self.compact_header += u64::from(distance < of(16));
             }
         }
     }

@@ -40,7 +40,7 @@ pub(super) fn packs(classes: &Classes) -> bool {
     class.is_some_and(|class| declares(class, "classData"))
 }
 
-/// Returns whether the VM has virtual threads: the fields that they do not need are apart.
+/// Returns whether the VM has virtual threads: the fields that they do not need are in a holder.
 pub(super) fn has_virtual_threads(classes: &Classes) -> bool {
     let mut threads = classes.rows.iter().filter(|class| class.name == THREAD);
     threads.any(|class| declares(class, "holder"))
@@ -65,29 +65,25 @@ enum Injected {
 fn injected(class: &Class, vm: &Vm) -> &'static [Injected] {
     use Injected::{Bytes, Pointer, Reference};
     match class.name.as_str() {
-        // klass, array_klass, oop_size, static_oop_field_count, protection_domain, signers,
-        // source_file.
-        "java.lang.Class" if !vm.has_virtual_threads => &[
-            Pointer,
-            Pointer,
-            Bytes(4),
-            Bytes(4),
-            Reference,
-            Reference,
-            Reference,
-        ],
-        // Also init_lock. JDK 25 declares protection_domain and signers.
-        "java.lang.Class" if !declares(class, "signers") => &[
-            Pointer,
-            Pointer,
-            Bytes(4),
-            Bytes(4),
-            Reference,
-            Reference,
-            Reference,
-            Reference,
-        ],
-        "java.lang.Class" => &[Pointer, Pointer, Bytes(4), Bytes(4), Reference, Reference],
+        "java.lang.Class" => {
+            // klass, array_klass, oop_size, static_oop_field_count, then references: two, of which
+            // JDK 19 added init_lock, and protection_domain and signers before JDK 25.
+            const ALL: [Injected; 8] = [
+                Pointer,
+                Pointer,
+                Bytes(4),
+                Bytes(4),
+                Reference,
+                Reference,
+                Reference,
+                Reference,
+            ];
+            match (declares(class, "signers"), vm.has_virtual_threads) {
+                (true, _) => &ALL[..6],
+                (false, false) => &ALL[..7],
+                (false, true) => &ALL,
+            }
+        }
         "java.lang.ClassLoader" | "java.lang.Module" | "java.lang.invoke.MemberName" => &[Pointer],
         "java.lang.invoke.ResolvedMethodName" if declares(class, "vmholder") => &[Pointer],
         "java.lang.invoke.ResolvedMethodName" => &[Reference, Pointer],

@@ -111,8 +111,6 @@ pub(super) struct Layouts {
     pub(super) header: u64,
     /// Bytes before the elements of an array of references.
     array_header: u64,
-    /// Elements of arrays begin at a multiple of 8, whatever their width.
-    array_pads: bool,
     /// Alignment of sizes; 1 if they are not rounded.
     alignment: u64,
 }
@@ -144,7 +142,6 @@ impl Layouts {
                 reference: id_bytes,
                 header: 0,
                 array_header: 0,
-                array_pads: false,
                 alignment: 1,
             },
             SizeModel::Mat => Layouts {
@@ -152,7 +149,6 @@ impl Layouts {
                 reference,
                 header: id_bytes + reference,
                 array_header: aligned(id_bytes + reference + 4, reference),
-                array_pads: false,
                 alignment: object_alignment,
             },
             SizeModel::Art => Layouts {
@@ -160,7 +156,6 @@ impl Layouts {
                 reference: 4,
                 header: 8,
                 array_header: 12,
-                array_pads: false,
                 alignment: 8,
             },
             SizeModel::Hotspot => {
@@ -174,8 +169,11 @@ impl Layouts {
                     model,
                     reference,
                     header,
-                    array_header: header + 4,
-                    array_pads: header == 16 && evidence.packed_arrays == 0,
+                    // Before JDK 23, elements begin at a multiple of 8, whatever their width.
+                    array_header: match header == 16 && evidence.packed_arrays == 0 {
+                        true => 24,
+                        false => header + 4,
+                    },
                     alignment: object_alignment,
                 }
             }
@@ -192,7 +190,6 @@ impl Layouts {
     #[inline]
     pub(super) fn object_array(&self, length: u64) -> u64 {
         let header = match self.model {
-            SizeModel::Hotspot if self.array_pads => aligned(self.array_header, 8),
             SizeModel::Hotspot => aligned(self.array_header, self.reference),
             _ => self.array_header,
         };
@@ -205,7 +202,6 @@ impl Layouts {
     pub(super) fn primitive_array(&self, length: u64, element: BasicType) -> u64 {
         let width = element.bytes(8) as u64;
         let header = match self.model {
-            SizeModel::Hotspot if self.array_pads => aligned(self.array_header, 8),
             SizeModel::Hotspot | SizeModel::Art if width == 8 => aligned(self.array_header, 8),
             _ => self.array_header,
         };

@@ -65,17 +65,19 @@ pub(super) fn each_in_tar(
     members: &mut impl Members,
 ) -> Result<(), ImportError> {
     let mut archive = Tar::new(source);
-    for at in 0..=MOST_MEMBERS {
-        if at == MOST_MEMBERS {
-            members.damaged(too_many());
-            break;
-        }
+    let mut left = MOST_MEMBERS;
+    loop {
         match archive.next() {
+            Ok(Some(_)) if left == 0 => {
+                members.damaged(too_many());
+                break;
+            }
             Ok(Some(Some(mut file))) => {
+                left -= 1;
                 let member = std::mem::take(&mut file.name);
                 members.add(member, file)?;
             }
-            Ok(Some(None)) => {}
+            Ok(Some(None)) => left -= 1,
             Ok(None) => break,
             Err(error) => {
                 members.damaged(format!("the TAR breaks off: {error}"));
@@ -260,9 +262,6 @@ impl<'a> Traces<'a> {
                     return Err(error);
                 }
                 Err(error) => {
-                    if let ImportError::Damaged { .. } = &error {
-                        self.damage.get_or_insert_with(|| error.to_string());
-                    }
                     refused = Some(error);
                     if self.others.len() < NAMED {
                         self.others.push(member.name);
@@ -271,7 +270,9 @@ impl<'a> Traces<'a> {
             }
         }
         if let Some(last) = found.last_mut() {
-            last.damage = last.damage.take().or(self.damage);
+            let refused = refused.filter(|error| matches!(error, ImportError::Damaged { .. }));
+            let of_others = self.damage.or_else(|| Some(refused?.to_string()));
+            last.damage = last.damage.take().or(of_others);
             return Ok(found);
         }
         match (self.damage, refused) {
@@ -354,5 +355,22 @@ mod tests {
             .collect();
         let found = open(&many, &Budget::new(1 << 20)).unwrap();
         assert_eq!(found, MOST_TRACES);
+    }
+
+    #[test]
+    fn what_is_beyond_the_limit_of_members_or_damaged_is_told_beside_a_trace() {
+        let damage_of = |members: &[(String, Vec<u8>)]| {
+            let source = Box::new(Cursor::new(tar_of(members)));
+            let mut traces = open_tar(source, "x.tar", 0, &Budget::new(1 << 20)).unwrap();
+            traces.pop().unwrap().damage
+        };
+        let mut members = vec![("t.pftrace".to_owned(), trace(1000))];
+        members.resize_with(MOST_MEMBERS, || ("notes.txt".to_owned(), Vec::new()));
+        assert_eq!(damage_of(&members), None, "as many as are read");
+        members.push(("one.more".to_owned(), Vec::new()));
+        assert!(damage_of(&members).unwrap().contains("10000"));
+        let cut = b"PK\x03\x04 and so on".to_vec();
+        let members = [members[0].clone(), ("cut.zip".to_owned(), cut)];
+        assert!(damage_of(&members).unwrap().contains("cut.zip"));
     }
 }

@@ -25,19 +25,6 @@ pub struct UserFolders {
     pub cache: PathBuf,
 }
 
-/// Returns whether SIGHUP is ignored, as `nohup` starts a program that outlives its terminal. After a
-/// handler is registered, it is not.
-#[cfg(unix)]
-#[allow(unsafe_code)]
-pub fn ignores_hangup() -> bool {
-    // SAFETY: without a new action, the call only writes the current one, for which zeros are valid.
-    unsafe {
-        let mut action: libc::sigaction = std::mem::zeroed();
-        libc::sigaction(libc::SIGHUP, std::ptr::null(), &mut action) == 0
-            && action.sa_sigaction == libc::SIG_IGN
-    }
-}
-
 impl Host {
     /// The system of this process. Other Unix systems follow the rules of Linux.
     pub const CURRENT: Host = if cfg!(windows) {

@@ -14,6 +14,7 @@
 //! | [`units`] | sizes, durations, build IDs; the memory limit of a reader for its input |
 //! | [`bytes`] | bytes of a file, mapped or owned |
 //! | [`host`] | differences between Linux, macOS and Windows, as data |
+//! | `hangup` | whether a closed terminal ends this process (Unix) |
 //! | [`near`] | similar names for misspelled ones |
 //! | [`folder`] | names of files in a recording's directory |
 //! | [`patience`] | renames while another program has the file open |
@@ -64,6 +65,8 @@ pub mod conditions;
 pub mod counter;
 pub mod error;
 pub mod folder;
+#[cfg(unix)]
+pub mod hangup;
 pub mod heap_graph;
 pub mod host;
 pub mod names;

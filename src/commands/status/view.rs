@@ -2,11 +2,11 @@
 
 use super::args::Args;
 use crate::console::Style;
-use crate::device::{Address, Selector};
+use crate::device::Address;
 use crate::error::Failure;
 use crate::exit::Outcome;
 use crate::flags::context::Context;
-use crate::recording::sessions::{self, SessionStatus, State, Statuses};
+use crate::recording::sessions::{self, Scope, SessionStatus, State, Statuses};
 use crate::session::{SessionError, Store, Unreadable};
 use crate::units::{ByteSize, HumanDuration};
 use crate::untrusted::shell::quoted;
@@ -21,16 +21,19 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let store = Store::of_user()?;
     // Without a device, the journal still has the recordings.
     let devices = ctx.devices_at_hand().await;
+    // Sessions of all servers are shown; a device is typed to select its sessions.
+    let scope = match ctx.globals.serial {
+        Some(_) => Scope {
+            server: None,
+            ..ctx.scope().await?
+        },
+        None => Scope::default(),
+    };
     let Statuses {
         sessions: mut all,
         mut unreadable,
         silent,
-    } = sessions::status(&store, &devices).await?;
-    if ctx.globals.serial.is_some()
-        && let Selector::Serial(serial) = ctx.selector()
-    {
-        all.retain(|session| session.serial == serial);
-    }
+    } = sessions::status(&store, &scope, &devices).await?;
     if let Some(wanted) = &args.session {
         all.retain(|s| s.session.as_str().starts_with(wanted.as_str()));
         unreadable.retain(|(path, _)| sessions::is_journal_of(path, wanted));

@@ -23,6 +23,7 @@ use crate::naming::packet_files;
 use crate::naming::r8_mappings::{UsedMap, add_used};
 use crate::profile::DumpNumbers;
 use crate::recording::blocking::blocking;
+use crate::recording::causes;
 use crate::recording::events::{EventHandler, RecordEvent, Step, warn};
 use crate::recording::outcome::{EndedBy, Finished, LastJournal};
 use crate::recording::plan::{self, Plan};
@@ -106,13 +107,16 @@ pub(super) async fn finish(
             let (serial, id) = (session.device().serial().to_owned(), session.id().clone());
             return Err(SessionError::NotFetched { serial, id, why }.into());
         }
-        let failure = why_nothing(&session, &came, Duration::from_millis(wanted.silence_ms));
-        // After a restart, it can be another device with the same serial.
-        if ended_by != EndedBy::Reboot && session.remove_remote().await {
-            session.forget()?;
-        }
         // It is empty, or contains files of others.
         let _ = std::fs::remove_dir(&output);
+        let is_refused = came.iter().any(|c| c.fate.complaint.is_some());
+        if !is_refused && let Some(lost) = causes::lost_to_restart(&session, ended_by).await {
+            return Err(lost.into());
+        }
+        let failure = why_nothing(&session, &came, Duration::from_millis(wanted.silence_ms));
+        if session.remove_remote().await {
+            session.forget()?;
+        }
         return Err(failure);
     }
     on_event(RecordEvent::Step(Step::Converting));

@@ -1,35 +1,11 @@
 //! Selection of a session: by its ID, or, without an ID, by the device flags and by the possible
 //! operations. Does not change anything.
 
+use super::scope::Scope;
 use super::status::{State, status_of};
-use crate::device::Address;
 use crate::recording::companion;
-use crate::session::{SessionError, SessionHeader, SessionId, SessionState, Store};
+use crate::session::{SessionError, SessionId, SessionState, Store};
 use std::path::Path;
-
-/// Device flags of the command line. `None` includes sessions of every server or device.
-#[derive(Debug, Clone, Default)]
-pub struct Scope {
-    /// The adb server.
-    pub server: Option<Address>,
-    /// Serial number of the device.
-    pub serial: Option<String>,
-}
-
-impl Scope {
-    fn holds(&self, header: &SessionHeader) -> bool {
-        let server = |wanted: &Address| at_server(header, wanted);
-        // A network address can be typed without its port, as in adb.
-        let serial =
-            |wanted: &String| header.serial == *wanted || header.serial == format!("{wanted}:5555");
-        self.server.as_ref().is_none_or(server) && self.serial.as_ref().is_none_or(serial)
-    }
-}
-
-/// Returns whether the session's adb server is the one at `address`.
-pub fn at_server(header: &SessionHeader, address: &Address) -> bool {
-    Address::parse(&header.server, "the session journal").is_ok_and(|own| own.is_same(address))
-}
 
 /// Selection of a session by a command.
 #[derive(Debug, Clone)]

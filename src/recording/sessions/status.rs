@@ -6,6 +6,7 @@ use serde::Serialize;
 use time::OffsetDateTime;
 
 use super::phone::{PATIENCE, orphans, reach};
+use super::scope::Scope;
 use crate::device::Device;
 use crate::error::Failure;
 use crate::session::{
@@ -76,15 +77,16 @@ pub struct Statuses {
     pub silent: Vec<(String, SessionError)>,
 }
 
-/// Returns the sessions of all journals and of `devices`, and what could not be looked at.
+/// Returns the sessions of all journals within the scope and of `devices`, and what could not be
+/// looked at.
 ///
 /// # Errors
 /// Returns an error if the directory of the journals cannot be read.
-pub async fn status(store: &Store, devices: &[Device]) -> Result<Statuses, Failure> {
+pub async fn status(store: &Store, scope: &Scope, devices: &[Device]) -> Result<Statuses, Failure> {
     let (session_states, unreadable) = store.list()?;
     let mut all = Vec::new();
     let mut silent = Vec::new();
-    for session_state in &session_states {
+    for session_state in session_states.iter().filter(|s| scope.holds(&s.header)) {
         let is_its = |device: &&Device| device.serial() == session_state.header.serial;
         let device = devices.iter().find(is_its);
         all.push(status_of(store, session_state, device).await);

@@ -49,8 +49,8 @@ pub enum SessionError {
         /// The answer.
         text: String,
     },
-    /// The device restarted, or another one has its serial; there is no trace.
-    #[error("{serial} restarted during session {id}, and no trace is left on it")]
+    /// The device restarted, or another one has its serial; there are no files of the session.
+    #[error("{serial} restarted during session {id}, and nothing of it is left there")]
     LostToReboot { serial: String, id: SessionId },
     /// There is no trace on the device.
     #[error("no trace of session {id} is left on {serial}")]

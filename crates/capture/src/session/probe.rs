@@ -115,7 +115,7 @@ pub(super) enum Writer {
 }
 
 /// Returns the error of a command without a usable answer.
-fn no_answer(device: &Device, what: &str) -> DeviceError {
+pub(super) fn no_answer(device: &Device, what: &str) -> DeviceError {
     DeviceError::NoAnswer {
         serial: device.serial().to_owned(),
         what: what.to_owned(),

@@ -13,7 +13,7 @@ use super::error::{ForeignReason, SessionError};
 use super::event::{Controls, SessionEvent, stop_asked};
 use super::id::SessionId;
 use super::journal::{self, Contents, Entry, SessionState};
-use super::probe::QUICK;
+use super::probe::{self, QUICK};
 use super::session::Session;
 use super::unfinished::{self, ExistingFile};
 use heaptap_adb::{Command, DeviceError};
@@ -344,10 +344,7 @@ impl Session {
         let output = self.device.run(&command, HASH_LIMIT).await?;
         // A signal ended it, for example because memory was low: not a device without it.
         if output.exit > 128 {
-            return Err(DeviceError::NoAnswer {
-                serial: self.device.serial().to_owned(),
-                what: "the checksum of its file".to_owned(),
-            });
+            return Err(probe::no_answer(&self.device, "the checksum of its file"));
         }
         let text = String::from_utf8_lossy(&output.stdout);
         let word = text.split_whitespace().next().unwrap_or("");

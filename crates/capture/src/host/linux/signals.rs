@@ -4,7 +4,7 @@
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use heaptap_model::host::ignores_hangup;
+use heaptap_model::hangup;
 use rustix::process::Signal;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
@@ -62,7 +62,7 @@ impl Signals {
 fn watch() -> io::Result<Signals> {
     let (sender, receiver) = mpsc::unbounded_channel();
     // Under `nohup`, neither heaptap nor the program ends with the terminal.
-    let is_ignored = |signal: Signal| signal == Signal::HUP && ignores_hangup();
+    let is_ignored = |signal: Signal| signal == Signal::HUP && hangup::is_ignored();
     for (at, watched) in WATCHED.into_iter().enumerate() {
         if is_ignored(watched) {
             continue;
