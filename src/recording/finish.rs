@@ -99,8 +99,6 @@ async fn finish_session(
     let trace = match fetch(&mut session, controls).await {
         Ok(trace) => trace,
         Err(error @ (SessionError::NothingLeft { .. } | SessionError::Rejected { .. })) => {
-            // It is empty, or contains files of others.
-            let _ = std::fs::remove_dir(&output);
             let mut error = error;
             if let SessionError::NothingLeft { .. } = error {
                 if let Some(lost) = causes::lost_to_restart(&session, ended_by).await {
@@ -110,6 +108,8 @@ async fn finish_session(
             }
             // There is nothing to collect later.
             session.forget()?;
+            // It is empty, or contains files of others.
+            let _ = std::fs::remove_dir(&output);
             return Err(error.into());
         }
         Err(error) => return Err(error.into()),

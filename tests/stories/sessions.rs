@@ -480,6 +480,27 @@ fn another_output_is_refused_while_a_process_records() {
     lab.assert_truth("out");
 }
 
+#[test]
+fn a_session_whose_trace_was_removed_leaves_nothing() {
+    let lab = Lab::new(FAST);
+    lab.expect(
+        0,
+        &["record", "-n", APP, "-d", "1s", "-o", "out", "--detach"],
+    );
+    lab.until("the end", |lab| {
+        let status = lab.expect(0, &["status", "--json"]).json();
+        status["sessions"][0]["state"] == "uncollected"
+    });
+    for trace in lab.traces() {
+        let remove = heaptap::device::Command::program("rm");
+        lab.on_phone(&remove.arg(format!("/data/misc/perfetto-traces/{trace}")));
+    }
+    let ended = lab.run(&["stop"]);
+    assert_eq!(ended.code(), Some(5), "{ended}");
+    assert!(ended.stderr.contains("no trace of session"), "{ended}");
+    assert!(!lab.is_left() && !lab.work().join("out").exists());
+}
+
 /// A trace survives a restart, so one that is missing can be on another device with the same serial.
 #[test]
 fn a_session_without_a_trace_after_a_reboot_stays_until_it_is_forgotten() {

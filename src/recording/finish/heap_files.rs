@@ -107,8 +107,6 @@ pub(super) async fn finish(
             let (serial, id) = (session.device().serial().to_owned(), session.id().clone());
             return Err(SessionError::NotFetched { serial, id, why }.into());
         }
-        // It is empty, or contains files of others.
-        let _ = std::fs::remove_dir(&output);
         let is_refused = came.iter().any(|c| c.fate.complaint.is_some());
         if !is_refused && let Some(lost) = causes::lost_to_restart(&session, ended_by).await {
             return Err(lost.into());
@@ -117,6 +115,8 @@ pub(super) async fn finish(
         if session.remove_remote().await {
             session.forget()?;
         }
+        // It is empty, or contains files of others.
+        let _ = std::fs::remove_dir(&output);
         return Err(failure);
     }
     on_event(RecordEvent::Step(Step::Converting));
