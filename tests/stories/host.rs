@@ -13,7 +13,7 @@ use crate::lab::{Ended, Running};
 /// Says that it listens.
 const TRACED: &str = "#!/bin/sh\nprintf 1 > /proc/self/fd/$TRACED_NOTIFY_FD\nexec sleep 600\n";
 
-/// Writes a stored trace when it is asked to end. The second one, which releases processes, never
+/// Writes a stored trace, and ends when it is asked to. The second one, which releases processes, never
 /// becomes active.
 const PERFETTO: &str = r#"#!/bin/sh
 while [ $# -gt 0 ]; do
@@ -26,7 +26,8 @@ if [ "${out##*/}" = release ]; then
   : > "$TMPDIR/waited"
   exec sleep 600
 fi
-trap 'cp "$HEAPTAP_TEST_TRACE" "$out"; exit 0' INT
+cp "$HEAPTAP_TEST_TRACE" "$out"
+trap 'exit 0' INT
 printf '\0' > /proc/self/fd/$fd
 while :; do sleep 0.05; done
 "#;
@@ -173,4 +174,33 @@ fn a_signal_after_the_program_ends_the_wait_and_keeps_the_results() {
     let hash = heaptap::bytes::sha256_of(&host.path("out/raw-trace")).unwrap();
     assert_eq!(manifest["trace"]["sha256"], hash, "{ended}");
     crate::signals::send(ended.stdout.trim().parse().unwrap(), "KILL");
+}
+
+#[test]
+fn the_trace_of_a_killed_recording_is_named() {
+    let host = Host::new();
+    let args = [
+        "record",
+        "--host",
+        "--perfetto-dir",
+        "build",
+        "-o",
+        "out",
+        "--",
+    ];
+    let mut running = host.start(&[&args[..], &["sh", "-c", "echo on; exec sleep 600"]].concat());
+    running.until_some("the program", |line| (line == "on").then_some(()));
+    running.signal("KILL");
+    running.end();
+    for command in ["top", "convert", "report"] {
+        let error = host.error(8, &[command, "--json", "out"]);
+        assert_eq!(error["kind"], "no-trace-inside", "{error}");
+        let help = error["help"].as_str().unwrap();
+        let line = help.split('`').find(|part| part.starts_with("heaptap "));
+        let line = line.unwrap_or_else(|| panic!("{command}: {help}"));
+        let words: Vec<&str> = line.split(' ').skip(1).collect();
+        let ended = host.start(&[&words[..], &["-o", command]].concat()).end();
+        assert_eq!(ended.code(), Some(0), "{line}: {ended}");
+        assert!(host.path(command).join("manifest.json").is_file());
+    }
 }

@@ -66,7 +66,9 @@ pub use text::{STDIN, STDIN_NAME, Text, TextInput, WholeText, is_folder};
 
 use codec::{Codec, codec_at};
 use heaptap_model::error::{Classified, ErrorClass, ErrorFacts};
-use heaptap_model::folder::{OWN_PREFIX, RAW_TRACE, SYMBOLIZED_TRACE, session_of};
+use heaptap_model::folder::{
+    OWN_PREFIX, RAW_TRACE, SYMBOLIZED_TRACE, UNFINISHED_PREFIX, session_of,
+};
 use heaptap_model::near::nearest;
 use heaptap_model::units::ByteSize;
 use heaptap_model::untrusted::{sanitize, shell::quoted_path};
@@ -299,15 +301,20 @@ impl Classified for ImportError {
                 )
             }
             ImportError::NoTraceInside { name, members } => {
-                let help = match recording_in(Path::new(name)) {
-                    Some(recording) => format!(
+                let folder = Path::new(name);
+                let help = match (unfinished_in(folder), recording_in(folder)) {
+                    (Some(trace), _) => format!(
+                        "a `record --host` that was killed left its trace: `heaptap convert {}`",
+                        quoted_path(&trace)
+                    ),
+                    (None, Some(recording)) => format!(
                         "pass one of the recordings in it, such as {}",
                         quoted_path(&recording)
                     ),
-                    None if members.iter().any(|name| name.ends_with(".pb.gz")) => {
+                    _ if members.iter().any(|name| name.ends_with(".pb.gz")) => {
                         detect::Kind::Pprof.help().to_owned()
                     }
-                    None => "pass the trace file itself: raw-trace from a recording directory, or \
+                    _ => "pass the trace file itself: raw-trace from a recording directory, or \
                              *.pftrace"
                         .to_owned(),
                 };
@@ -422,6 +429,22 @@ pub fn not_fetched(path: &Path, name: &str) -> Option<ImportError> {
     (!has_heaps).then(|| ImportError::NotFetched {
         name: name.to_owned(),
         session,
+    })
+}
+
+/// Returns the trace of a `record --host` that was killed: no other recording writes it where its
+/// directory is.
+fn unfinished_in(path: &Path) -> Option<PathBuf> {
+    let entries = std::fs::read_dir(path).ok()?.flatten();
+    let parts = entries.filter(|entry| {
+        let name = entry.file_name();
+        name.to_string_lossy().starts_with(UNFINISHED_PREFIX)
+    });
+    let mut traces = parts.map(|part| part.path().join(RAW_TRACE));
+    traces.find(|trace| {
+        trace
+            .metadata()
+            .is_ok_and(|found| found.is_file() && found.len() > 0)
     })
 }
 
