@@ -116,7 +116,7 @@ async fn of_orphan(
         Ok((known, _)) => known,
         Err(error) => return error.into(),
     };
-    match choose_orphan(&device, &known, wanted, none).await {
+    match choose_orphan(store, &device, &known, wanted, none).await {
         Ok(trace) if trace.writer.is_none() => SessionError::NotRecording { id: trace.id }.into(),
         Ok(trace) => SessionError::StartedElsewhere { id: trace.id }.into(),
         Err(error) => error.into(),

@@ -1,6 +1,6 @@
 //! Faults during a recording: each ends in a recording or in a named cause.
 
-use crate::lab::{APP, Ended, Lab, files, recording};
+use crate::lab::{APP, Ended, Lab, Running, files, recording};
 
 const PHONE: &str = "android=14,build=userdebug,speed=10";
 
@@ -64,6 +64,17 @@ fn a_trace_that_cannot_be_removed_fails_nothing() {
     assert_eq!(ended.code(), Some(0), "{ended}");
     assert!(ended.stderr.contains("cannot remove"), "{ended}");
     lab.assert_truth("out");
+    // Its copy is there, but this host has fetched it.
+    assert_eq!(lab.traces().len(), 1);
+    let left = lab.expect(0, &["status", "--json"]).json();
+    assert_eq!(left["sessions"], serde_json::json!([]), "{left}");
+    let stop = lab.expect(2, &["stop", "--json"]).json();
+    assert_eq!(stop["error"]["kind"], "no-session", "{stop}");
+    let of_another = lab.start_as("other", &["status", "--json"]).end().json();
+    assert_eq!(
+        of_another["sessions"][0]["state"], "uncollected",
+        "{of_another}"
+    );
 }
 
 #[test]
@@ -531,4 +542,44 @@ fn the_guard_restores_selinux_by_itself() {
         lab.shell("getenforce") == "Enforcing\n"
     });
     lab.expect(0, &["stop"]);
+}
+
+/// The address can be that of a tunnel: a server of this host would be in the way of its return.
+#[cfg(unix)]
+#[test]
+fn a_server_that_heaptap_did_not_start_is_waited_for() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let Lab { phone, dir } = Lab::new(PHONE);
+    let adb = dir.path().join("adb");
+    std::fs::write(&adb, "#!/bin/sh\necho \"$@\" >>\"${0%/*}/ran\"\n").unwrap();
+    std::fs::set_permissions(&adb, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let path = std::env::var("PATH").unwrap();
+    let args = recording("out", &["--json-lines"]);
+    let mut heaptap = crate::program::heaptap();
+    heaptap
+        .args(&args)
+        .arg("--adb-server")
+        .arg(phone.addr().to_string())
+        .current_dir(dir.path())
+        .env("PATH", format!("{}:{path}", dir.path().display()))
+        .env("HEAPTAP_STATE_DIR", dir.path().join("state"))
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped());
+    let mut running = Running::new(heaptap.spawn().unwrap(), &args);
+    running.until_recorded();
+    drop(phone);
+    running.until("connection-lost");
+    // Several attempts.
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    let ran = dir.path().join("ran");
+    assert!(
+        !ran.exists(),
+        "adb {}",
+        std::fs::read_to_string(&ran).unwrap()
+    );
+    running.signal("INT");
+    running.signal("INT");
+    let ended = running.end();
+    assert_eq!(ended.code(), Some(10), "{ended}");
+    assert!(!ran.exists(), "{ended}");
 }

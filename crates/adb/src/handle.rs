@@ -327,7 +327,7 @@ impl Device {
                     Err(error) => obstacle = Some(error),
                 }
                 sleep(RETRY).await;
-                if let Err(error) = self.inner.server.ensure_running().await {
+                if let Err(error) = self.inner.server.ensure_back().await {
                     obstacle = Some(error);
                 }
             }

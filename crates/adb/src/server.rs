@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-use super::connect::{Address, Connect, Tcp};
+use super::connect::{Address, Connect, DEFAULT_PORT, Tcp};
 use super::error::DeviceError;
 use super::host_adb;
 use super::list::{ListedDevice, parse_list};
@@ -122,6 +122,20 @@ impl Server {
             },
             Err(error) => Err(error),
         }
+    }
+
+    /// Starts the local server again after it ended, if nothing answers at its address. Another port
+    /// than adb's can be a tunnel, which could not come back: there, only a server that this process
+    /// has started is started again.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Server::locate`].
+    pub(super) async fn ensure_back(&self) -> Result<(), DeviceError> {
+        let tcp = self.inner.tcp.as_ref();
+        if self.was_started() || tcp.is_some_and(|at| at.port() == DEFAULT_PORT) {
+            self.ensure_running().await?;
+        }
+        Ok(())
     }
 
     /// Returns the server's protocol version, such as 41.

@@ -61,7 +61,7 @@ pub(super) async fn collect(
         Err(failure) => return Err(failure),
     };
     let known = store.list()?.0;
-    let trace = choose_orphan(&device, &known, wanted, none).await?;
+    let trace = choose_orphan(store, &device, &known, wanted, none).await?;
     let id = trace.id.clone();
     adopt(store, &device, trace, how.output, true).await?;
     let session_state = choice::named(store, id.as_str())?;
@@ -164,12 +164,13 @@ async fn reach_elsewhere(
 }
 
 pub(super) async fn choose_orphan(
+    store: &Store,
     device: &Device,
     known: &[SessionState],
     wanted: Option<&str>,
     none: SessionError,
 ) -> Result<RemoteTrace, SessionError> {
-    let mut found = orphans(device, known).await?;
+    let mut found = orphans(store, device, known).await?;
     match wanted {
         Some(wanted) => found.retain(|t| t.id.as_str().starts_with(wanted)),
         // Another host might be recording right now: select it only by its name.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::device::{Address, Device, Selector, Server};
 use crate::error::{ErrorClass, Failure};
 use crate::recording::advice::trace_is_here;
-use crate::session::{self, RemoteTrace, SessionError, SessionHeader, SessionState};
+use crate::session::{self, RemoteTrace, SessionError, SessionHeader, SessionState, Store};
 
 /// Time limit of a small request.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
@@ -52,13 +52,19 @@ pub(super) fn waits_for(header: &SessionHeader, mut failure: Failure, command: &
     ))
 }
 
-/// Returns heaptap's traces on `device` that are missing from the journal.
+/// Returns heaptap's traces on `device` that are missing from the journal, and that this host has
+/// not fetched before: a device can refuse to remove them.
 pub(super) async fn orphans(
+    store: &Store,
     device: &Device,
     session_states: &[SessionState],
 ) -> Result<Vec<RemoteTrace>, SessionError> {
     let mut traces = session::remote_traces(device).await?;
-    traces.retain(|t| session_states.iter().all(|c| c.header.id != t.id));
+    let is_fetched = |t: &RemoteTrace| {
+        let stat = t.stat.filter(|_| t.writer.is_none());
+        stat.is_some_and(|stat| store.is_collected(device.serial(), &t.path, stat))
+    };
+    traces.retain(|t| session_states.iter().all(|c| c.header.id != t.id) && !is_fetched(t));
     Ok(traces)
 }
 

@@ -92,7 +92,7 @@ pub async fn status(store: &Store, scope: &Scope, devices: &[Device]) -> Result<
         all.push(status_of(store, session_state, device).await);
     }
     for device in devices {
-        let found = match orphans(device, &session_states).await {
+        let found = match orphans(store, device, &session_states).await {
             Ok(found) => found,
             Err(error) => {
                 silent.push((device.serial().to_owned(), error));

@@ -284,6 +284,7 @@ impl Session {
                     "cannot remove {path} from {serial}: {why}. Remove it with `adb -s {serial} shell \
                      rm -f {paths}`, if necessary as root."
                 ));
+                self.note_collected().await;
                 true
             }
             Err(error) => {
@@ -308,8 +309,8 @@ impl Session {
         paths
     }
 
-    /// Records the single file of Android 10 as fetched, so that the next recording does not fetch
-    /// it again.
+    /// Records a file that stays on the device as fetched, so that neither the next recording nor
+    /// `stop` fetches it again.
     async fn note_collected(&self) {
         let path = &self.header().remote_path;
         let pulled = self.state.pulled.as_ref();
