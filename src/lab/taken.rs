@@ -23,9 +23,13 @@ pub(super) async fn read(
     let page = files::page_name(&scenario.name, &progress.device, number);
     let work = tokio::task::spawn_blocking(move || {
         // A bug that one trace meets must not end the night, nor each `--resume` of it.
-        let paged = catch_panic(|| page::write(&output, &output.with_file_name(page), &tell));
-        if let Err(bug) = paged {
-            let text = format!("run {number} has no page, because of a bug in heaptap: {bug}");
+        let why = match catch_panic(|| page::write(&output, &output.with_file_name(page))) {
+            Ok(Ok(())) => None,
+            Ok(Err(failure)) => Some(format!(": {}", failure.message)),
+            Err(bug) => Some(format!(", because of a bug in heaptap: {bug}")),
+        };
+        if let Some(why) = why {
+            let text = format!("run {number} has no page{why}");
             tell(LabEvent::Warning { text });
         }
         let labels = labels?;

@@ -111,7 +111,7 @@ async fn leave_page(ctx: &Context, args: NoReportArgs, finished: &mut Finished) 
             Some(page)
         }
         Err(failure) => {
-            let message = format!("cannot write {PAGE}: {}", failure.message);
+            let message = format!("there is no {PAGE}: {}", failure.message);
             let help = format!(
                 "the recording is complete without it; to write it, run `heaptap report {}`",
                 quoted_path(&finished.output)

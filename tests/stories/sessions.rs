@@ -445,8 +445,9 @@ fn status_finds_what_others_record_on_any_device_and_says_how_to_stop_it() {
     let id = session["session"].as_str().unwrap();
     let told = lab.expect(0, &["status"]);
     let server = lab.phone.addr();
-    let next = format!("next: heaptap --adb-server {server} -s fleet-2 stop {id}");
-    assert!(told.stderr.contains(&next), "{told}");
+    let next = format!("heaptap --adb-server {server} -s fleet-2 stop {id}");
+    assert!(told.stderr.contains(&format!("next: {next}")), "{told}");
+    assert_eq!(session["next"], next, "{status:#}");
     let other = lab.expect(0, &["-s", "fleet-1", "status"]);
     assert!(other.stderr.contains("no recordings"), "{other}");
     lab.expect(0, &["-s", "fleet-2", "stop", id, "-o", "b"]);

@@ -12,7 +12,7 @@ pub struct Args {
     /// Directories of recordings, or outputs of `heaptap run`
     ///
     /// Of the latter, the runs that count, with their device class, build and verdict. A recording
-    /// that the archive has already is skipped.
+    /// that the archive has already is skipped, and keeps its build.
     #[arg(value_name = "REC", required_unless_present = "compact", value_hint = clap::ValueHint::DirPath)]
     pub recordings: Vec<PathBuf>,
     /// Directory of the archive; created if it does not exist

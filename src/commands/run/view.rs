@@ -45,7 +45,10 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             SchemaOf::Scenarios => prepare::schema(),
             SchemaOf::Results => heaptap_lab::results::schema(),
         };
-        console.raw(format!("{schema:#}\n").as_bytes());
+        match console.is_json() {
+            true => console.json(&schema),
+            false => console.raw(format!("{schema:#}\n").as_bytes()),
+        }
         return Ok(Outcome::Done);
     }
     if let Some(package) = &args.init {

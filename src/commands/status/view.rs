@@ -10,6 +10,7 @@ use crate::recording::sessions::{self, Scope, SessionStatus, State, Statuses};
 use crate::session::{SessionError, Store, Unreadable};
 use crate::units::{ByteSize, HumanDuration};
 use crate::untrusted::shell::quoted;
+use serde::Serialize;
 use serde_json::json;
 use std::time::Duration;
 
@@ -55,7 +56,14 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let console = &ctx.console;
     if console.is_json() {
         let unreadable: Vec<&str> = unreadable.iter().map(|f| f.message.as_str()).collect();
-        console.json(&json!({ "sessions": all, "unreadable": unreadable }));
+        let sessions: Vec<Shown<'_>> = all
+            .iter()
+            .map(|status| Shown {
+                next: command(ctx, status),
+                status,
+            })
+            .collect();
+        console.json(&json!({ "sessions": sessions, "unreadable": unreadable }));
         return Ok(Outcome::Done);
     }
     for failure in &unreadable {
@@ -79,6 +87,14 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         ));
     }
     Ok(Outcome::Done)
+}
+
+/// A session in JSON.
+#[derive(Serialize)]
+struct Shown<'a> {
+    #[serde(flatten)]
+    status: &'a SessionStatus,
+    next: Option<String>,
 }
 
 fn status_line(session: &SessionStatus) -> String {
@@ -118,32 +134,41 @@ fn status_line(session: &SessionStatus) -> String {
 }
 
 fn next_step(ctx: &Context, session: &SessionStatus) -> String {
+    let Some(command) = command(ctx, session) else {
+        return "wait; another heaptap process is fetching it".to_owned();
+    };
+    let first = match session.state {
+        State::Away => "connect the device".to_owned(),
+        State::ServerDown => format!(
+            "start the adb server with `heaptap{} devices`",
+            server_flag(session)
+        ),
+        _ => return command,
+    };
     let id = &session.session;
-    let server = match Address::parse(&session.server, "the session journal") {
+    format!("{first}, then run `{command}` (or forget it with `heaptap stop --forget {id}`)")
+}
+
+/// Returns the command that goes on; `None` while another process does.
+fn command(ctx: &Context, session: &SessionStatus) -> Option<String> {
+    let id = &session.session;
+    if !session.in_journal && ctx.globals.virtual_phone.is_none() {
+        // Only the journal knows which device has it.
+        let (server, serial) = (server_flag(session), quoted(&session.serial));
+        return Some(format!("heaptap{server} -s {serial} stop {id}"));
+    }
+    match session.state {
+        State::Collecting => None,
+        State::Lost => Some(format!("heaptap stop --forget {id}")),
+        _ => Some(format!("heaptap stop {id}")),
+    }
+}
+
+fn server_flag(session: &SessionStatus) -> String {
+    match Address::parse(&session.server, "the session journal") {
         Ok(address) if !address.is_same(&Address::local()) => {
             format!(" --adb-server {}", quoted(&session.server))
         }
         _ => String::new(),
-    };
-    if !session.in_journal && ctx.globals.virtual_phone.is_none() {
-        // Only the journal knows which device has it.
-        return format!("heaptap{server} -s {} stop {id}", quoted(&session.serial));
-    }
-    match session.state {
-        State::Recording
-        | State::Detached
-        | State::Unattended
-        | State::Uncollected
-        | State::Fetched => format!("heaptap stop {id}"),
-        State::Collecting => "wait; another heaptap process is fetching it".to_owned(),
-        State::Away => format!(
-            "connect the device, then run `heaptap stop {id}` (or forget it with `heaptap \
-             stop --forget {id}`)"
-        ),
-        State::ServerDown => format!(
-            "start the adb server with `heaptap{server} devices`, then run `heaptap stop {id}` (or forget \
-             it with `heaptap stop --forget {id}`)"
-        ),
-        State::Lost => format!("heaptap stop --forget {id}"),
     }
 }
