@@ -4,18 +4,15 @@ use std::path::Path;
 
 use super::Console;
 use crate::error::{ErrorClass, Failure};
+use crate::results::overwrite::{self, Replace};
 use crate::results::whole_file;
 
 /// Checks whether the file can be written, before the device is queried.
 pub(crate) fn check(file: Option<&Path>, force: bool) -> Result<(), Failure> {
-    match file {
-        Some(file) if file.exists() && !force => {
-            let message = format!("{} already exists", file.display());
-            Err(Failure::new(ErrorClass::Usage, "output-taken", message)
-                .with_help("choose another name, or overwrite it with `--force`"))
-        }
-        _ => Ok(()),
-    }
+    let Some(file) = file else {
+        return Ok(());
+    };
+    Ok(overwrite::check(file, [], Replace::of_force(force))?)
 }
 
 /// Writes it: all of it, or nothing.

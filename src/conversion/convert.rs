@@ -43,6 +43,16 @@ pub enum Input {
     Stdin,
 }
 
+impl Input {
+    /// Returns the path of a file or directory.
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Input::Path(path) => Some(path),
+            Input::Stdin => None,
+        }
+    }
+}
+
 /// A conversion request.
 #[derive(Debug, Clone)]
 pub struct Request {

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use super::convert::Input;
 use crate::error::{Classified, ErrorClass, ErrorFacts, mend_write};
-use crate::folder::is_same;
 use crate::import::{self, ImportError, OpenTrace};
+use crate::results::overwrite::{self, OverwriteError, Replace};
 use crate::results::recorded;
 use crate::results::whole_file::WholeFile;
 
@@ -46,16 +46,9 @@ pub enum GoalError {
         /// Number of traces.
         traces: usize,
     },
-    /// The output would overwrite the input.
-    #[error("cannot overwrite the input trace {}", path.display())]
-    OutputIsInput { path: PathBuf },
     /// The output would overwrite another kind of file, such as a trace.
-    #[error("{} exists and does not contain heaptap packets", path.display())]
-    OutputTaken {
-        path: PathBuf,
-        /// True if it is in the recording that is read.
-        of_recording: bool,
-    },
+    #[error(transparent)]
+    Output(#[from] OverwriteError),
     /// The packets cannot be written.
     #[error("cannot write {name}")]
     Write { name: String, source: io::Error },
@@ -69,19 +62,7 @@ impl Classified for GoalError {
                 .with_help(
                     "unpack it and give each trace separately, or write only the packets (`-o`)",
                 ),
-            GoalError::OutputIsInput { .. } => {
-                ErrorFacts::new(ErrorClass::Usage, "output-is-input")
-                    .with_help("choose another file")
-            }
-            GoalError::OutputTaken { of_recording, .. } => {
-                ErrorFacts::new(ErrorClass::Usage, "output-taken").with_help(match of_recording {
-                    true => {
-                        "give only the recording directory to update its symbols, or choose a file \
-                         outside of it"
-                    }
-                    false => "choose another file, or overwrite it with `--force`",
-                })
-            }
+            GoalError::Output(error) => error.facts(),
             GoalError::Write { source, .. } => {
                 let mend = mend_write(source);
                 ErrorFacts::new(ErrorClass::HostWrite, "output-unwritable")
@@ -101,19 +82,11 @@ pub(crate) fn open(
     output: &PacketOutput,
 ) -> Result<Vec<OpenTrace>, GoalError> {
     if let PacketOutput::File { path, force } = output {
-        let of_recording = match input {
-            Input::Path(input) if is_same(input, path) => {
-                return Err(GoalError::OutputIsInput { path: path.clone() });
-            }
-            Input::Path(input) => path.parent().is_some_and(|folder| is_same(input, folder)),
-            Input::Stdin => false,
+        let replace = match is_replaceable(path) {
+            true => Replace::Alike,
+            false => Replace::of_force(*force),
         };
-        if !is_replaceable(path) && (of_recording || !force) {
-            return Err(GoalError::OutputTaken {
-                path: path.clone(),
-                of_recording,
-            });
-        }
+        overwrite::check(path, input.path(), replace)?;
     }
     let traces = match input {
         Input::Path(path) => {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use crate::error::{Classified, ErrorClass, ErrorFacts};
 use crate::heaps::input::LookError;
 use crate::heaps::java::JavaError;
+use crate::results::overwrite::OverwriteError;
 
 /// Error of writing a page.
 #[derive(Debug, thiserror::Error)]
@@ -17,8 +18,8 @@ pub enum ReportError {
     #[error(transparent)]
     Java(#[from] JavaError),
     /// Another kind of file would be overwritten.
-    #[error("{} exists", .0.display())]
-    Taken(PathBuf),
+    #[error(transparent)]
+    Output(#[from] OverwriteError),
     /// The page cannot be written.
     #[error("cannot write {}", path.display())]
     Write { path: PathBuf, source: io::Error },
@@ -29,8 +30,7 @@ impl Classified for ReportError {
         match self {
             ReportError::Look(error) => error.facts(),
             ReportError::Java(error) => error.facts(),
-            ReportError::Taken(_) => ErrorFacts::new(ErrorClass::Usage, "output-taken")
-                .with_help("choose another file, or overwrite it with `--force`"),
+            ReportError::Output(error) => error.facts(),
             ReportError::Write { source, .. } => {
                 let help = match source.kind() {
                     io::ErrorKind::NotFound => {

@@ -8,6 +8,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::ReportError;
 use crate::report::{self, Report};
+use crate::results::overwrite::{self, Replace, holds_something};
 use crate::results::whole_file::WholeFile;
 use crate::units::hex;
 
@@ -58,20 +59,15 @@ impl ReportFile {
         force: bool,
     ) -> Result<ReportFile, ReportError> {
         let path = place.path();
-        let real = |path: &Path| path.canonicalize().ok();
-        // Files of a recording directory are never replaced, even with `force`.
-        let folder = path.canonicalize().ok();
-        let folder = folder.as_deref().and_then(Path::parent);
-        let is_input = inputs.iter().any(|input| {
-            real(path).is_some() && real(path) == real(input)
-                || folder.is_some() && folder == real(input).as_deref()
-        });
         let is_named = matches!(place, PagePlace::Named(_));
-        let is_link = is_named && path.is_symlink();
         // A page that heaptap named is its own; one that the user named can be of anything.
-        let is_free = is_empty(path) || (is_named || force) && is_page(path);
-        if !is_link && !is_free && (is_input || !force) {
-            return Err(ReportError::Taken(path.to_owned()));
+        let replace = match !holds_something(path) || (is_named || force) && is_page(path) {
+            true => Replace::Alike,
+            false => Replace::of_force(force),
+        };
+        // A link with heaptap's own name is replaced itself.
+        if !is_named || !path.is_symlink() {
+            overwrite::check(path, inputs.iter().copied(), replace)?;
         }
         let file = match place {
             PagePlace::Typed(path) => WholeFile::typed(path),
@@ -147,11 +143,6 @@ impl io::Write for Counted<'_> {
     fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }
-}
-
-/// Returns whether a file is missing or empty, or a pipe or device.
-fn is_empty(path: &Path) -> bool {
-    std::fs::metadata(path).map_or(true, |found| !found.is_file() || found.len() == 0)
 }
 
 /// Returns whether a file is a page written by heaptap, of any version.

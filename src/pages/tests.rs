@@ -148,13 +148,12 @@ fn only_reports_are_replaced_and_inputs_never() {
     std::fs::write(path("notes.html"), "<p>mine").expect("it can be written");
     let typed = |name: &str| PagePlace::Typed(path(name));
     let create = |name: &str, force| ReportFile::create(&typed(name), &[&path("dump")], force);
-    assert!(matches!(
-        create("notes.html", false),
-        Err(ReportError::Taken(_))
-    ));
-    assert!(matches!(create("dump", true), Err(ReportError::Taken(_))));
-    let of_folder = ReportFile::create(&typed("dump"), &[folder.path()], true);
-    assert!(matches!(of_folder, Err(ReportError::Taken(_))));
+    let refused = |made: Result<ReportFile, ReportError>| made.err().map(|e| e.facts().kind);
+    assert_eq!(refused(create("notes.html", false)), Some("output-taken"));
+    assert_eq!(refused(create("dump", true)), Some("output-is-input"));
+    std::fs::write(path("raw-trace"), "trace").expect("it can be written");
+    let of_folder = ReportFile::create(&typed("raw-trace"), &[folder.path()], true);
+    assert_eq!(refused(of_folder), Some("output-is-input"));
     for (name, force) in [
         ("new.html", false),
         ("new.html", true),
@@ -164,7 +163,7 @@ fn only_reports_are_replaced_and_inputs_never() {
         let written = file.finish(report()).expect("it is written");
         // A page with a typed name can be of another recording.
         let again = create(name, false);
-        assert!(matches!(again, Err(ReportError::Taken(_))), "{name}");
+        assert_eq!(refused(again), Some("output-taken"), "{name}");
         let page = std::fs::read(path(name)).expect("it is there");
         assert_eq!(page.len() as u64, written.bytes);
         assert_eq!(crate::units::hex(&Sha256::digest(&page)), written.sha256);

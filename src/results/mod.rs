@@ -6,6 +6,7 @@ pub mod labels;
 pub mod lists;
 pub mod manifest;
 pub mod output;
+pub mod overwrite;
 pub mod recorded;
 pub mod summary;
 pub mod timeline;

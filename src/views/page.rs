@@ -13,6 +13,7 @@ use crate::pages::{
 use crate::recording::outcome::Finished;
 use crate::results::manifest::{Manifest, Page, Warning};
 use crate::results::output::{Staging, Unpublished};
+use crate::results::overwrite::OverwriteError;
 use crate::session::part_prefix;
 use crate::session::unfinished::ExistingFile;
 use crate::units::ByteSize;
@@ -82,7 +83,7 @@ async fn leave_page(ctx: &Context, args: NoReportArgs, finished: &mut Finished) 
     let page = folder.join(PAGE);
     let written = async {
         if page.exists() && !pages::is_page(&page) {
-            return Err(ReportError::Taken(page.clone()).into());
+            return Err(OverwriteError::Exists(page.clone()).into());
         }
         // With the name of the session, `collect` finds it if this process is killed.
         let staging = Staging::new(folder, &part_prefix(&finished.session));

@@ -185,11 +185,10 @@ fn a_copy_is_written_once_and_alone() {
     let output = query(&trace(), &["-o", name], "");
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let again = query(&trace(), &["-o", name], "");
-    assert_eq!(
-        again.status.code(),
-        Some(11),
-        "a file that is there is kept"
-    );
+    assert_eq!(again.status.code(), Some(2), "a file that is there is kept");
+    assert!(stderr(&again).contains("--force"), "{}", stderr(&again));
+    let forced = query(&trace(), &["-o", name, "--force"], "");
+    assert_eq!(forced.status.code(), Some(0), "{}", stderr(&forced));
     let others = std::fs::read_dir(folder.path())
         .expect("the folder")
         .count();

@@ -18,7 +18,7 @@ use crate::analyze::native::groups::RowKey;
 use crate::console::fail_checks;
 use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
-use crate::flags::conflicts::{conflict, first_given, refuse_both, refuse_input, refuse_native};
+use crate::flags::conflicts::{conflict, first_given, refuse_both, refuse_native};
 use crate::flags::context::Context;
 use crate::flags::names::mapping;
 use crate::heap_graph::Follow;
@@ -319,10 +319,13 @@ async fn native(
     let both = before.java_dumps > 0 && after.java_dumps > 0;
     let (goal, force) = (args.profile().cloned(), args.force);
     let paths = [before.path.clone(), after.path.clone()];
-    refuse_input(goal.as_deref(), paths.iter().map(PathBuf::as_path))?;
     let work = blocking::stepwise(ctx, move |progress| -> Result<Compared, DiffError> {
         let file = match &goal {
-            Some(goal) => Some(ProfileFile::create(goal, force)?),
+            Some(goal) => Some(ProfileFile::create(
+                goal,
+                [&before.path, &after.path],
+                force,
+            )?),
             None => None,
         };
         progress.begin("comparing");

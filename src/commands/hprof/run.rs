@@ -3,11 +3,10 @@
 //! is reported. `hprof` parses the dump.
 
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::conversion::convert::Input;
 use crate::error::{Classified, ErrorClass, ErrorFacts};
-use crate::folder::is_same;
 use crate::hprof::convert::{ConvertError, ConvertOptions, Converted};
 use crate::hprof::info::Info;
 use crate::hprof::records::HeaderError;
@@ -16,6 +15,7 @@ use crate::hprof::{DamageList, Ending};
 use crate::import::{self, HprofInput, ImportError};
 use crate::naming::frames::LookupControl;
 use crate::results::findings::{self, Finding};
+use crate::results::overwrite::{self, OverwriteError, Replace};
 use crate::results::whole_file::WholeFile;
 
 /// Destination of a dump.
@@ -44,12 +44,9 @@ pub enum HprofToolError {
     /// The dump cannot be stripped.
     #[error("cannot strip {name}: {source}")]
     Strip { name: String, source: StripError },
-    /// The output would overwrite the input.
-    #[error("cannot overwrite the input {}", path.display())]
-    OutputIsInput { path: PathBuf },
-    /// The output file already exists.
-    #[error("{} already exists", path.display())]
-    OutputTaken { path: PathBuf },
+    /// The output would overwrite a file.
+    #[error(transparent)]
+    Output(#[from] OverwriteError),
     /// The result cannot be written.
     #[error("cannot write {name}")]
     Write {
@@ -70,14 +67,7 @@ impl Classified for HprofToolError {
                 .with_help("fetch the file again; it might be truncated or overwritten"),
             HprofToolError::Convert { source, .. } => source.facts(),
             HprofToolError::Strip { source, .. } => source.facts(),
-            HprofToolError::OutputIsInput { .. } => {
-                ErrorFacts::new(ErrorClass::Usage, "output-is-input")
-                    .with_help("name another file; heaptap does not change the dump")
-            }
-            HprofToolError::OutputTaken { .. } => {
-                ErrorFacts::new(ErrorClass::Usage, "output-taken")
-                    .with_help("name another file, or add `--force` to overwrite it")
-            }
+            HprofToolError::Output(error) => error.facts(),
             HprofToolError::Write { .. } => {
                 ErrorFacts::new(ErrorClass::HostWrite, "output-unwritable")
                     .with_help("name a file in a writable directory with free space")
@@ -242,14 +232,7 @@ impl<'a> Out<'a> {
         let (to, name) = match output {
             Output::Stream(stream) => (To::Stream(stream), "standard output".to_owned()),
             Output::File { path, force } => {
-                if let Input::Path(input) = input
-                    && is_same(input, &path)
-                {
-                    return Err(HprofToolError::OutputIsInput { path });
-                }
-                if !force && holds_something(&path) {
-                    return Err(HprofToolError::OutputTaken { path });
-                }
+                overwrite::check(&path, input.path(), Replace::of_force(force))?;
                 let name = path.display().to_string();
                 match WholeFile::typed(&path) {
                     Ok(file) => (To::File(file), name),
@@ -302,9 +285,4 @@ impl Write for Out<'_> {
             To::Stream(stream) => stream.flush(),
         }
     }
-}
-
-/// Returns whether overwriting `path` would lose data. A pipe or a device contains none.
-fn holds_something(path: &Path) -> bool {
-    std::fs::metadata(path).is_ok_and(|it| it.is_dir() || it.is_file() && it.len() > 0)
 }

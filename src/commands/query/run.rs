@@ -36,7 +36,7 @@ use crate::results::manifest::Manifest;
 use crate::results::recorded;
 use crate::results::timeline as readings;
 use crate::results::timeline::LoadedTimeline;
-use crate::session::unfinished::{place, replace};
+use crate::session::unfinished::replace;
 use crate::timeline::{Entry, Observation, Timeline};
 use crate::trace::MemoryWanted;
 use crate::untrusted::shell::quoted_path;
@@ -634,24 +634,19 @@ impl JavaHeaps for HprofHeaps {
     }
 }
 
-/// Copies all tables of a database into a new file. Uses a temporary name until the file is
-/// complete.
+/// Copies all tables of a database into a file. Uses a temporary name until the file is complete.
 ///
 /// # Errors
-/// Returns an error if the file exists or cannot be written, or a table cannot be read.
+/// Returns an error if the file cannot be written, or a table cannot be read.
 pub fn copy(
     database: &Database,
     file: &Path,
-    force: bool,
     told: &mut dyn FnMut(&str),
 ) -> Result<Vec<CopiedTable>, OpenError> {
     let unwritable = |why: String| OpenError::Unwritable {
         path: file.display().to_string(),
         why,
     };
-    if file.exists() && !force {
-        return Err(unwritable("the file already exists".to_owned()));
-    }
     let mut builder = tempfile::Builder::new();
     builder.prefix(OWN_PREFIX).suffix(".sqlite");
     let create = || builder.tempfile_in(folder::of(file));
@@ -659,10 +654,6 @@ pub fn copy(
         .map_err(|error| unwritable(error.to_string()))?
         .into_temp_path();
     let copied = database.copy_to(&temporary, told)?;
-    let persisted = match force {
-        true => replace(temporary, file),
-        false => place(temporary, file).map_err(|(error, _)| error),
-    };
-    persisted.map_err(|error| unwritable(error.to_string()))?;
+    replace(temporary, file).map_err(|error| unwritable(error.to_string()))?;
     Ok(copied)
 }

@@ -15,12 +15,12 @@ use crate::console::Console;
 use crate::console::signals::watch_signals;
 use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
-use crate::flags::conflicts::refuse_input;
 use crate::flags::context::Context;
 use crate::heaps::java::ProgressReporter;
 use crate::heaps::selector::JavaInput;
 use crate::query::{CopiedTable, Database, QueryError};
 use crate::results::findings::Finding;
+use crate::results::overwrite::{self, Replace};
 use crate::units::thousands;
 use crate::untrusted::sanitize;
 use crate::views::blocking;
@@ -40,7 +40,9 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     args.heap.refuse_kinds("query")?;
     let options = args.options();
     let input = JavaInput::parse(&args.input);
-    refuse_input(args.output.as_deref(), [input.path.as_path()])?;
+    if let Some(output) = &args.output {
+        overwrite::check(output, [&*input.path], Replace::of_force(args.force))?;
+    }
     let sql = statements(&args)?;
     let asks = sql.is_none() && args.output.is_none();
     if asks && console.is_json() {
@@ -62,16 +64,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let form = Form::of(console, args.csv);
     let ended = match asks {
         true => prompt::converse(ctx, database, &losses, form).await,
-        false => {
-            answer(
-                ctx,
-                database,
-                sql,
-                form,
-                args.output.map(|file| (file, args.force)),
-            )
-            .await
-        }
+        false => answer(ctx, database, sql, form, args.output).await,
     };
     // A statement that fails has read heaps, too.
     tell(console, &losses.take());
@@ -85,7 +78,7 @@ async fn answer(
     mut database: Database,
     sql: Option<String>,
     form: Form,
-    to: Option<(PathBuf, bool)>,
+    to: Option<PathBuf>,
 ) -> Result<(), Failure> {
     // Commands print text, so they are not accepted in output formats for programs.
     let pieces = match (sql, form) {
@@ -184,11 +177,7 @@ async fn execute(
     wait(ctx, task, "running", &rows, interrupt, patience).await
 }
 
-async fn write_copy(
-    ctx: &Context,
-    database: Database,
-    (file, force): (PathBuf, bool),
-) -> Result<(), Failure> {
+async fn write_copy(ctx: &Context, database: Database, file: PathBuf) -> Result<(), Failure> {
     #[derive(Serialize)]
     struct Table {
         name: String,
@@ -202,7 +191,7 @@ async fn write_copy(
     let interrupter = database.interrupter();
     let name = file.display().to_string();
     let task = tokio::task::spawn_blocking(move || -> Result<Vec<CopiedTable>, OpenError> {
-        copy(&database, &file, force, &mut |_| {})
+        copy(&database, &file, &mut |_| {})
     });
     let none = Arc::default();
     let interrupt = || interrupter.interrupt();

@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::error::{Classified, ErrorClass, ErrorFacts};
+use crate::results::overwrite::OverwriteError;
 
 /// Reason why a comparison fails.
 #[derive(Debug, thiserror::Error)]
@@ -32,9 +33,9 @@ pub enum DiffError {
         /// Number of selected heaps.
         heaps: usize,
     },
-    /// The output file already exists.
-    #[error("{} already exists", path.display())]
-    OutputTaken { path: PathBuf },
+    /// The output would overwrite a file.
+    #[error(transparent)]
+    Output(#[from] OverwriteError),
     /// The profile cannot be written.
     #[error("cannot write {}", path.display())]
     Unwritable {
@@ -67,8 +68,7 @@ impl Classified for DiffError {
                 .with_help("leave out `--per-second`, or divide by iterations with `--rounds`"),
             DiffError::SeveralHeaps { .. } => ErrorFacts::new(ErrorClass::Usage, "several-heaps")
                 .with_help("narrow the comparison with `-n` and `--heap`"),
-            DiffError::OutputTaken { .. } => ErrorFacts::new(ErrorClass::Usage, "output-taken")
-                .with_help("name another file, or add `--force` to overwrite it"),
+            DiffError::Output(error) => error.facts(),
             DiffError::Unwritable { .. } => {
                 ErrorFacts::new(ErrorClass::HostWrite, "output-unwritable")
                     .with_help("name a file in a writable directory with free space")

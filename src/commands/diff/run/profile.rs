@@ -6,6 +6,7 @@ use std::path::Path;
 use super::{Compared, DiffError, HeapDiff};
 use crate::export::gzip::Gzip;
 use crate::export::pprof::stacks::{About, Part, encode};
+use crate::results::overwrite::{self, Replace};
 use crate::results::whole_file::WholeFile;
 use crate::stacks::{Dump, Measure};
 
@@ -19,15 +20,10 @@ impl ProfileFile {
     /// Opens the file.
     ///
     /// # Errors
-    /// Returns an error if the file is not empty and `force` is not set, or it cannot be written.
-    pub fn create(path: &Path, force: bool) -> Result<ProfileFile, DiffError> {
-        let holds_something =
-            std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file() && metadata.len() > 0);
-        if holds_something && !force {
-            return Err(DiffError::OutputTaken {
-                path: path.to_owned(),
-            });
-        }
+    /// Returns an error if it is an input, if it is not empty and `force` is not set, or if it
+    /// cannot be written.
+    pub fn create(path: &Path, inputs: [&Path; 2], force: bool) -> Result<ProfileFile, DiffError> {
+        overwrite::check(path, inputs, Replace::of_force(force))?;
         match WholeFile::typed(path) {
             Ok(file) => Ok(ProfileFile {
                 file,

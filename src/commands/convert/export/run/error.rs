@@ -3,6 +3,7 @@
 use crate::error::{Classified, ErrorClass, ErrorFacts};
 use crate::heaps::input::LookError;
 use crate::heaps::java::JavaError;
+use crate::results::overwrite::OverwriteError;
 use std::io;
 use std::path::PathBuf;
 
@@ -40,15 +41,9 @@ pub enum ExportError {
     /// Parquet output requires a directory.
     #[error("cannot write Parquet to one file or to standard output: it is a directory of tables")]
     TablesToFile,
-    /// The output file already exists.
-    #[error("{} already exists", .0.display())]
-    Taken(PathBuf),
-    /// The output would overwrite the input.
-    #[error("cannot overwrite the input {}", .0.display())]
-    IsInput(PathBuf),
-    /// The output would overwrite a file of the recording that is read.
-    #[error("cannot overwrite {}: it belongs to the recording", .0.display())]
-    IsOfInput(PathBuf),
+    /// The output would overwrite a file.
+    #[error(transparent)]
+    Output(#[from] OverwriteError),
     /// A file cannot be written.
     #[error("cannot write {}", path.display())]
     Write {
@@ -81,12 +76,7 @@ impl Classified for ExportError {
             }
             ExportError::TablesToFile => ErrorFacts::new(ErrorClass::Usage, "needs-directory")
                 .with_help("name a directory with `-o`"),
-            ExportError::Taken(_) => ErrorFacts::new(ErrorClass::Usage, "output-taken")
-                .with_help("name another file, or add `--force` to overwrite it"),
-            ExportError::IsInput(_) | ExportError::IsOfInput(_) => {
-                ErrorFacts::new(ErrorClass::Usage, "output-is-input")
-                    .with_help("name another file with `-o`")
-            }
+            ExportError::Output(error) => error.facts(),
             ExportError::Write { .. } => {
                 ErrorFacts::new(ErrorClass::HostWrite, "output-unwritable")
                     .with_help("name a file in a writable directory with free space")

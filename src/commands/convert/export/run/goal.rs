@@ -2,13 +2,10 @@
 //! complete.
 
 use super::{ExportError, Format};
-use crate::folder::{self, RAW_TRACE, SYMBOLIZED_TRACE};
 use crate::heaps::input::LookError;
 use crate::naming::frames::LookupControl;
-use crate::naming::packet_files::{DEOBFUSCATION, SYMBOLS};
-use crate::results::manifest;
+use crate::results::overwrite::{self, Replace};
 use crate::results::whole_file::WholeFile;
-use std::ffi::OsStr;
 use std::fs::Metadata;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -66,7 +63,7 @@ impl OutputDestination {
         let (OutputDestination::File(path) | OutputDestination::Named(path)) = self else {
             return Ok(());
         };
-        check(path, input, force)
+        Ok(overwrite::check(path, [input], Replace::of_force(force))?)
     }
 
     /// Returns the destination for a format with one file, called `name` if it goes to a directory.
@@ -76,42 +73,6 @@ impl OutputDestination {
             other => other,
         }
     }
-}
-
-fn check(path: &Path, input: &Path, force: bool) -> Result<(), ExportError> {
-    let real = |path: &Path| path.canonicalize().ok();
-    if real(path).is_some() && real(path) == real(input) {
-        return Err(ExportError::IsInput(path.to_owned()));
-    }
-    // A link to one of its files counts as that file.
-    let beside = || Some(real(folder::of(path))?.join(path.file_name()?));
-    if let (Some(goal), Some(folder)) = (real(path).or_else(beside), real(input))
-        && folder.is_dir()
-        && goal.parent() == Some(&*folder)
-        && goal.file_name().is_some_and(is_of_recording)
-    {
-        return Err(ExportError::IsOfInput(path.to_owned()));
-    }
-    let is_file = std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
-    match is_file && !force {
-        true => Err(ExportError::Taken(path.to_owned())),
-        false => Ok(()),
-    }
-}
-
-/// Returns whether a recording uses the name, either for its original data or for a file derived
-/// from it. Ignores case, because some file systems do.
-fn is_of_recording(name: &OsStr) -> bool {
-    let name = name.to_string_lossy().to_ascii_lowercase();
-    let fixed = [
-        RAW_TRACE,
-        SYMBOLIZED_TRACE,
-        SYMBOLS,
-        DEOBFUSCATION,
-        manifest::FILE_NAME,
-    ];
-    let is_dump = name.starts_with("heap_dump.") || name.starts_with("java_heap_dump.");
-    fixed.contains(&&*name) || is_dump || name.ends_with(".hprof")
 }
 
 /// Writer of files to a destination.
@@ -251,41 +212,8 @@ mod tests {
         assert_eq!(of(Path::new("-"), Format::Svg), "-");
         let goal = OutputDestination::File(file.clone());
         let input = there.join("input");
-        assert!(matches!(
-            goal.check(&input, false),
-            Err(ExportError::Taken(_))
-        ));
+        assert!(goal.check(&input, false).is_err());
         assert!(goal.check(&input, true).is_ok());
-        assert!(matches!(
-            goal.check(&file, true),
-            Err(ExportError::IsInput(_))
-        ));
-    }
-
-    #[test]
-    fn a_recordings_own_files_are_never_overwritten() {
-        let folder = tempfile::tempdir().unwrap();
-        let input = folder.path().join("rec");
-        std::fs::create_dir_all(input.join("more")).unwrap();
-        std::fs::write(input.join("raw-trace"), "trace").unwrap();
-        for name in [
-            "raw-trace",
-            "symbolized-trace",
-            "Manifest.JSON",
-            "symbols",
-            "deobfuscation-packets",
-            "heap_dump.0.7.libc.malloc.pb.gz",
-            "java_heap_dump.1.7.pb.gz",
-            "app.hprof",
-            "more/../raw-trace",
-        ] {
-            let checked = OutputDestination::File(input.join(name)).check(&input, true);
-            assert!(matches!(checked, Err(ExportError::IsOfInput(_))), "{name}");
-        }
-        // Files derived from a recording can be in its directory, and such names elsewhere.
-        for path in ["rec/mine.json", "raw-trace", "rec/more/symbols", "no/x"] {
-            let goal = OutputDestination::File(folder.path().join(path));
-            assert!(goal.check(&input, true).is_ok(), "{path}");
-        }
+        assert!(goal.check(&file, true).is_err());
     }
 }
