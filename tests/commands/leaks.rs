@@ -96,9 +96,13 @@ fn every_destroyed_activity_is_found_with_what_holds_it() {
 
 #[test]
 fn waste_that_was_planted_is_found() {
-    let document = json(&[&fixture("leaklab-before.hprof.zst"), "--only", "waste"]);
+    let dump = fixture("leaklab-before.hprof.zst");
+    let document = json(&[&dump, "--only", "waste"]);
     assert!(document["leaks"].is_null());
     let waste = &document["waste"];
+    let one_row = json(&[&dump, "--only", "waste", "-l", "1"])["waste"].clone();
+    assert_eq!(one_row["wasted_bytes"], waste["wasted_bytes"]);
+    assert_eq!(one_row["collections"], waste["collections"]);
     let strings = &waste["strings"]["groups"][0];
     assert_eq!(strings["value"], "the same twenty-nine characters");
     assert_eq!(

@@ -1,4 +1,5 @@
-//! Android 10: one file for all recordings, which the shell user can neither name nor remove.
+//! Android 10: one file for all recordings, which the shell user can neither name nor remove. Android
+//! 10 and 11: dumps have neither the name of their heap nor a sampling interval, types no superclass.
 
 use crate::lab::{APP, LIMIT, Lab, files, recording};
 
@@ -144,4 +145,22 @@ fn what_another_host_records_before_the_end_of_a_fetch_is_kept() {
     assert_eq!(mine.end().code(), Some(0));
     let next = lab.expect(0, &recording("next", &["-d", "3s", "--json-lines"]));
     assert!(next.stdout.contains("collecting-first"), "{next}");
+}
+
+#[test]
+fn a_recording_of_android_11_is_judged_like_a_later_one() {
+    let lab = Lab::new("android=11,build=userdebug,speed=10");
+    let series = ["-c", "1s", "-d", "5s"];
+    lab.expect(0, &recording("out", &series));
+    let leaks = lab
+        .expect(0, &["leaks", "out", "--heap", "libc.malloc", "--json"])
+        .json();
+    let dump = &leaks["series"][0]["heaps"][0]["dumps"][0];
+    assert_eq!(dump["sampling_interval_bytes"], 4096, "{leaks:#}");
+    lab.expect(0, &["dump", "-n", APP, "-o", "java"]);
+    let found = lab.expect(9, &["leaks", "java", "--fail", "--json"]).json();
+    let leaks = found["leaks"]["groups"].as_array().unwrap();
+    let activity = |leak: &&serde_json::Value| leak["class"] == "com.example.app.ui.DetailActivity";
+    let leak = leaks.iter().find(activity).expect("the activity leaks");
+    assert!(!leak["path"].to_string().contains("referent"), "{leak:#}");
 }

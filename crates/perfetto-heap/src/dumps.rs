@@ -12,7 +12,9 @@ use super::packet::{Packet, payload};
 use super::profile_packet::{Header, Outline, each_part, each_sample, has_samples};
 use super::reader::{Place, PlaceReader};
 use super::series::{Key, Series, Taken};
-use heaptap_model::profile::{CallsiteId, DumpKind, Health, HeapDump, LastDump, Recording};
+use heaptap_model::profile::{
+    CallsiteId, DumpKind, Health, HeapDump, HeapRequest, LastDump, Recording, UNNAMED_HEAP,
+};
 use heaptap_model::units::Allowance;
 use std::collections::{BTreeMap, HashMap};
 
@@ -26,8 +28,6 @@ pub(super) struct DumpPlan {
     pub(super) lost_callstack: CallsiteId,
 }
 
-/// Name of the heap for producers before Android 12, which do not name it.
-const UNNAMED_HEAP: &str = "unknown";
 /// Java allocations; the frees of this heap are unreliable.
 const ART_HEAP: &str = "com.android.art";
 
@@ -403,6 +403,12 @@ impl Assembly<'_> {
             let last = (!is_final && !header.flags.has_ended()).then_some(time_ns);
             self.last.insert((header.pid, header.heap.clone()), last);
         }
+        let sampling_interval_bytes = match header.sampling_interval_bytes {
+            0 if header.heap == UNNAMED_HEAP && !header.flags.rejected_concurrent => {
+                requested_interval(&self.recording.requests)
+            }
+            bytes => bytes,
+        };
         (self.sink)(HeapDump {
             pid: header.pid,
             process: process.map(|p| p.name.clone()).unwrap_or_default(),
@@ -412,7 +418,7 @@ impl Assembly<'_> {
             start_ns: convert(started, clock),
             raw_time_ns: header.timestamp,
             written_ns: written,
-            sampling_interval_bytes: header.sampling_interval_bytes,
+            sampling_interval_bytes,
             orig_sampling_interval_bytes: header.orig_sampling_interval_bytes,
             kind,
             flags: header.flags,
@@ -459,5 +465,18 @@ impl Assembly<'_> {
         });
         self.health.final_dumps_missing = missing.collect();
         Ok(self.health)
+    }
+}
+
+/// Returns the sampling interval that the config requests, because dumps before Android 12 do not have
+/// theirs; 0 if it is unknown, or differs between data sources. Bytes.
+fn requested_interval(requests: &[HeapRequest]) -> u64 {
+    let mut intervals = requests
+        .iter()
+        .map(|request| request.sampling_interval_bytes);
+    let first = intervals.next().unwrap_or_default();
+    match intervals.all(|other| other == first) {
+        true => first,
+        false => 0,
     }
 }

@@ -20,7 +20,7 @@ use crate::heaps::selector::JavaInput;
 use crate::heaps::trace_findings;
 use crate::memory::smaps::SmapsRows;
 use crate::parallel::lock;
-use crate::profile::{DumpNumbers, Health, HeapDump, Recording};
+use crate::profile::{DumpNumbers, Health, HeapDump, Recording, is_heap};
 use crate::query::java::{JavaHeapFacts, JavaHeaps};
 use crate::query::memory::{self, MemorySource};
 use crate::query::native::{DumpName, NativeHeaps, NativeHeapsBuilder};
@@ -248,7 +248,8 @@ fn of_trace(
             }
             sampled |= !dump.samples.is_empty();
             let number = numbers.next(dump.pid, &dump.heap);
-            let is_heap = look.heaps.is_empty() || look.heaps.contains(&dump.heap);
+            let is_heap =
+                look.heaps.is_empty() || look.heaps.iter().any(|heap| is_heap(heap, &dump.heap));
             if !takes(dump.pid, &dump.process) {
                 others.process(dump.pid, &dump.process);
             } else if !is_heap {

@@ -7,6 +7,7 @@ use super::native::ListedDump;
 use super::options::LookOptions;
 use crate::heaps::moments::{OTHERS_ONLY, did_you_mean, names_besides, no_dump_came};
 use crate::heaps::selector::DumpSelector;
+use crate::profile::is_heap;
 use crate::results::findings::{self, Finding};
 use crate::results::lists::{join_list, process_name};
 use crate::results::manifest::Manifest;
@@ -49,7 +50,10 @@ pub(super) fn choose(
     }
     if !wanted_heaps.is_empty() {
         let there = heaps(left.iter().map(|&at| &listed[at].facts));
-        left.retain(|&at| wanted_heaps.contains(&listed[at].facts.heap));
+        left.retain(|&at| {
+            let heap = &listed[at].facts.heap;
+            wanted_heaps.iter().any(|wanted| is_heap(wanted, heap))
+        });
         if left.is_empty() {
             return Err(LookError::NoSuchHeap {
                 name: name.to_owned(),

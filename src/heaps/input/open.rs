@@ -20,7 +20,7 @@ use crate::heaps::selector::DumpSelector;
 use crate::heaps::trace_findings::{self, CONSEQUENCES};
 use crate::import::{self, HeapSource, HprofInput, ImportError, PprofInput, STDIN, STDIN_NAME};
 use crate::naming::coverage::{Coverage, Tally};
-use crate::profile::{DumpNumbers, HeapDump, LastDump, SystemInfo};
+use crate::profile::{DumpNumbers, HeapDump, LastDump, SystemInfo, is_heap};
 use crate::results::deduped::Deduped;
 use crate::results::findings::{self, Finding};
 use crate::results::manifest::{Manifest, Totals, Warning};
@@ -540,7 +540,8 @@ enum Interest {
 
 fn interest(dump: &ListedDump, wanted: &DumpScope, options: &LookOptions) -> Interest {
     let facts = &dump.facts;
-    let is_heap = options.heaps.is_empty() || options.heaps.contains(&facts.heap);
+    let is_heap =
+        options.heaps.is_empty() || options.heaps.iter().any(|heap| is_heap(heap, &facts.heap));
     let processes = &options.processes;
     if !processes.takes(Some(facts.pid), &facts.process) || !is_heap {
         return Interest::None;

@@ -16,6 +16,7 @@ use crate::analyze::native::table::{Key, Table};
 use crate::error::Classified as _;
 use crate::heaps::input::{self, DumpScope, ListedDump, LookOptions, NativeFile, OpenedInput};
 use crate::heaps::java::ProgressReporter;
+use crate::profile::is_heap;
 use crate::stacks::{Dump, View};
 
 /// The native heaps of a run, at all its labels.
@@ -65,7 +66,7 @@ impl Opened {
             ..Filter::default()
         };
         let dumps: Vec<&Dump> = (self.dumps_at(label).into_iter())
-            .filter(|dump| heap.is_none_or(|heap| dump.facts.heap == heap))
+            .filter(|dump| heap.is_none_or(|heap| is_heap(heap, &dump.facts.heap)))
             .collect();
         if dumps.is_empty() {
             return RunFigure::missing(format!("there is no native dump at {label}"));

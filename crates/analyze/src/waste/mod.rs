@@ -112,17 +112,15 @@ impl Waste {
         self.loaders.retain(|row| wanted(&row.class));
     }
 
-    /// Cuts lists to `limit` entries.
+    /// Cuts lists to `limit` entries, except those whose sums are shown.
     pub fn cut(&mut self, limit: usize) {
         self.strings.groups.truncate(limit);
         self.arrays.groups.truncate(limit);
         self.bitmaps.groups.truncate(limit);
         self.bitmaps.largest.truncate(limit);
-        self.collections.truncate(limit);
         self.sparse.truncate(limit);
         self.crowded.truncate(limit);
         self.sparse_arrays.truncate(limit);
-        self.boxed.truncate(limit);
         self.large.truncate(limit);
         self.loaders.truncate(limit);
     }

@@ -4,6 +4,24 @@ use super::tables::CallsiteId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+/// Name for the heap of dumps before Android 12, which do not name it.
+pub const UNNAMED_HEAP: &str = "unknown";
+/// Heap of malloc and new.
+pub const MALLOC_HEAP: &str = "libc.malloc";
+
+/// Returns the heap that a name stands for: before Android 12, only malloc's can be recorded.
+pub fn known_heap(name: &str) -> &str {
+    match name {
+        UNNAMED_HEAP => MALLOC_HEAP,
+        name => name,
+    }
+}
+
+/// Returns whether `wanted` names a heap.
+pub fn is_heap(wanted: &str, heap: &str) -> bool {
+    wanted == heap || wanted == known_heap(heap)
+}
+
 /// Figures of one callsite since profiling began. Bytes are already scaled up for the sampling;
 /// counts are numbers of *sampled* allocations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]

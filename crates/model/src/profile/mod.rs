@@ -19,7 +19,9 @@ mod recording;
 mod symbols;
 mod tables;
 
-pub use dump::{DumpFlags, DumpKind, DumpNumbers, Figures, HeapDump};
+pub use dump::{
+    DumpFlags, DumpKind, DumpNumbers, Figures, HeapDump, UNNAMED_HEAP, is_heap, known_heap,
+};
 pub use health::{Damage, Health, LastDump, ServiceStats};
 pub use name_maps::{NameMap, NameMaps, PacketLines, RenamedClass, RenamedMember};
 pub use recording::{HeapRequest, Package, Process, Recording, ServiceCounter, SystemInfo};

@@ -2,7 +2,9 @@
 //! of fields from which references get their names.
 
 use super::tables::{FieldName, NONE, Tables, UNDEFINED};
-use heaptap_model::heap_graph::{Class, ClassIndex, FieldDecl, Losses, ObjectId, upwards};
+use heaptap_model::heap_graph::{
+    Class, ClassIndex, ClassKind, FieldDecl, Losses, ObjectId, upwards,
+};
 use heaptap_model::profile::index::FastHash;
 use heaptap_model::units::Allowance;
 use std::collections::HashMap;
@@ -225,6 +227,32 @@ fn by_name(classes: &[Class]) -> HashMap<&str, ClassIndex, FastHash> {
             .or_insert(ClassIndex(at as u32));
     }
     all
+}
+
+/// Returns the kind of a class of references by its name.
+pub(super) fn kind_of_reference(name: &str) -> ClassKind {
+    let name = name.rsplit('.').next().unwrap_or(name);
+    match name {
+        _ if name.contains("Soft") => ClassKind::SoftReference,
+        _ if name.contains("Final") => ClassKind::FinalizerReference,
+        _ if name.contains("Phantom") || name.contains("Cleaner") => ClassKind::PhantomReference,
+        _ => ClassKind::WeakReference,
+    }
+}
+
+/// Returns the classes that have class objects, but no type.
+pub(super) fn without_types(classes: &[Class]) -> Vec<Class> {
+    let stand_for = stands_for(classes);
+    let objects = classes.iter().zip(stand_for);
+    let missing = objects.filter(|(_, found)| found.is_none());
+    let class = |class: &Class| {
+        Some(Class {
+            name: behind(&class.name)?.to_owned(),
+            location: class.location.clone(),
+            ..Class::default()
+        })
+    };
+    missing.filter_map(|(of, _)| class(of)).collect()
 }
 
 /// Returns the class that a type of class objects represents, by its name: `X` of

@@ -9,8 +9,8 @@ use super::references::{self, Found, Known};
 use super::tables::{NONE, Tables, UNDEFINED};
 use crate::wire::{Fields, WireError};
 use heaptap_model::heap_graph::{
-    Class, ClassIndex, DumpFacts, HeapGraph, HeapKind, Ids, IdsBuilder, ObjectId, ObjectIndex,
-    Positions, ReferenceKind, Referent, Root, RootKind, ShallowSizes,
+    Class, ClassIndex, ClassKind, DumpFacts, HeapGraph, HeapKind, Ids, IdsBuilder, ObjectId,
+    ObjectIndex, Positions, ReferenceKind, Referent, Root, RootKind, ShallowSizes,
 };
 use heaptap_model::parallel::{self, Pool};
 use heaptap_model::units::Allowance;
@@ -357,6 +357,7 @@ impl Building {
         );
         self.facts.losses.unnamed_references += unnamed;
         self.facts.losses.repeated_objects += (dumped - ids.len()) as u64;
+        self.add_kinds();
         let mut found = self.references(chains, &ids, &mut targets);
         if found.iter().any(|found| !found.missing.is_empty()) {
             // Objects that were never dumped get an index, and all objects are renumbered.
@@ -386,6 +387,25 @@ impl Building {
         }
         let ids = ids.finish();
         (Order::of(&self.columns.ids, &ids), ids)
+    }
+
+    /// Adds the kinds of references that types before Android 12 do not have: an object with a
+    /// referent is a reference, and the name of its class tells how strong; most are weak.
+    fn add_kinds(&mut self) {
+        let is_kindless = |class: &Class| class.kind == ClassKind::Unknown;
+        if !self.classes.iter().all(is_kindless) {
+            return;
+        }
+        let is_referent = self.names.referents();
+        for &(wire, shape) in &self.columns.shaped {
+            if self.lists[shape.0 as usize]
+                .referent(&is_referent)
+                .is_some()
+            {
+                let class = &mut self.classes[self.columns.classes[wire as usize] as usize];
+                class.kind = classes::kind_of_reference(&class.name);
+            }
+        }
     }
 
     fn add_absent(&mut self, ids: &[u64]) {
@@ -640,6 +660,11 @@ fn add_roots(graph: &mut HeapGraph, listed: &[(u64, RootKind)]) {
 /// Links class objects to the classes they represent, and takes from them the superclasses that
 /// types before Android 12 do not have.
 fn add_class_objects(graph: &mut HeapGraph) {
+    if graph.classes.iter().all(|class| class.superclass.is_none()) {
+        // Android 11 has types for classes with instances only, and a superclass often has none.
+        let missing = classes::without_types(&graph.classes);
+        graph.classes.extend(missing);
+    }
     let stands_for = classes::stands_for(&graph.classes);
     if stands_for.iter().all(Option::is_none) {
         return;

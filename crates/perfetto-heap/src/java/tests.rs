@@ -299,6 +299,31 @@ fn class_objects_give_superclasses_and_statics() {
     assert_eq!(graph.class_behind(at(&graph, 1)), Some(child));
 }
 
+#[test]
+fn android_11_gives_superclasses_without_instances_and_weak_references() {
+    let named = |id, name: &str| class(id, name, 0, &[], 0, 0);
+    let referent = "java.lang.Object java.lang.ref.Reference.referent";
+    let dump = graph(0, false)
+        .message(2, object(1, 1).packed(4, &[1]).packed(5, &[2]))
+        .message(2, object(2, 2))
+        .message(2, object(3, 3))
+        .message(2, object(4, 4).packed(4, &[2, 3]).packed(5, &[3, 1]))
+        .message(4, interned(1, "java.lang.Class java.lang.Class.superClass"))
+        .message(4, interned(2, referent))
+        .message(4, interned(3, "java.lang.Class x.Key.owner"))
+        .message(9, named(1, "java.lang.Class<x.Screen>"))
+        .message(9, named(2, "java.lang.Class<android.app.Activity>"))
+        .message(9, named(3, "x.Screen"))
+        .message(9, named(4, "x.Key"));
+    let graph = decode(&[packet(dump)]);
+    let screen = graph.class_of(at(&graph, 3));
+    assert!(graph.is_a(screen, "android.app.Activity"));
+    let key = at(&graph, 4);
+    let kinds: Vec<_> = graph.referents_of(key).iter().map(|r| r.kind).collect();
+    assert_eq!(kinds, [ReferenceKind::Weak]);
+    assert_eq!(fields(&graph, 4), ["referent: 3", "x.Key.owner: 1"]);
+}
+
 /// Adds classes of native allocations: a Cleaner's fields are next, thunk, referent.
 fn cleaners(dump: Message) -> Message {
     let thunk = "libcore.util.NativeAllocationRegistry$CleanerThunk";

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{DiffError, Per};
 use crate::folder;
 use crate::heaps::input::NativeFile;
-use crate::profile::DumpKind;
+use crate::profile::{DumpKind, known_heap};
 use crate::results::findings::Finding;
 use crate::stacks::Dump;
 
@@ -79,7 +79,7 @@ pub(super) fn of<'a>(
         return Err(refused.unwrap_or_else(|| nothing(before, after)));
     }
     if let ([one], [other]) = (&left[..], &right[..]) {
-        let (heap, like) = (&one.facts.heap, &other.facts.heap);
+        let (heap, like) = (known_heap(&one.facts.heap), known_heap(&other.facts.heap));
         if heap == like || heap.is_empty() || like.is_empty() {
             let (name, other_name) = (&one.facts.process, &other.facts.process);
             if !name.is_empty() && !other_name.is_empty() && name != other_name {
@@ -136,7 +136,7 @@ fn latest(dumps: Vec<&Dump>) -> BTreeMap<(&str, u64, &str), &Dump> {
         } else {
             0
         };
-        let key = (facts.process.as_str(), pid, facts.heap.as_str());
+        let key = (facts.process.as_str(), pid, known_heap(&facts.heap));
         let place = |dump: &Dump| (dump.facts.time_ns, dump.facts.number);
         let known = latest.entry(key).or_insert(dump);
         if place(known) < place(dump) {

@@ -547,17 +547,20 @@ fn show_waste(console: &Console, waste: &WasteDocument, limit: usize) {
         &waste.large_arrays,
         limit,
     );
-    largest(
-        console,
-        "Largest bitmaps",
-        &format!(
-            "of {}, {} in total",
-            thousands(waste.bitmaps.count),
-            ByteSize(waste.bitmaps.bytes)
-        ),
-        &waste.largest_bitmaps,
-        limit,
-    );
+    // Heap graphs before Android 13 do not have their sizes.
+    if waste.bitmaps.bytes > 0 {
+        largest(
+            console,
+            "Largest bitmaps",
+            &format!(
+                "of {}, {} in total",
+                thousands(waste.bitmaps.count),
+                ByteSize(waste.bitmaps.bytes)
+            ),
+            &waste.largest_bitmaps,
+            limit,
+        );
+    }
     for untold in &waste.untold {
         console.data("");
         console.data(console.styled(Style::Dim, format!("Not analyzed: {untold}")));
@@ -613,7 +616,15 @@ fn equal(console: &Console, title_: &str, all: &Duplicated, what: &str, limit: u
     for group in all.groups.iter().take(limit) {
         let value = match what {
             "strings" => {
-                let text: String = group.value.escape_debug().take(60).collect();
+                let letters: Vec<char> = group.value.escape_debug().collect();
+                // Paths and addresses differ at their ends.
+                let text: String = match letters.len() {
+                    0..=60 => letters.iter().collect(),
+                    all => {
+                        let (begin, end) = (&letters[..40], &letters[all - 20..]);
+                        begin.iter().chain(&['…']).chain(end).collect()
+                    }
+                };
                 format!("\"{text}\"")
             }
             "bitmaps" => format!("({} pixels)", group.value),
