@@ -572,7 +572,12 @@ fn an_app_that_cannot_be_installed_fails_before_the_first_run() {
 fn a_scenario_that_cannot_begin_has_result_files() {
     let lab = Lab::new(FAST);
     Scenario {
-        more: "timeout: 2s",
+        // Under wine, a run takes longer.
+        more: if cfg!(windows) {
+            "timeout: 30s"
+        } else {
+            "timeout: 2s"
+        },
         ..Scenario::default()
     }
     .write(&lab);
