@@ -1,7 +1,7 @@
 //! Selection of dumps to convert, and the available ones.
 
 use crate::heaps::selector::ProcessFilter;
-use crate::profile::{HeapDump, is_heap};
+use crate::profile::HeapDump;
 use crate::results::lists::join_list;
 use crate::results::manifest::JAVA_HEAP;
 use crate::trace::JavaDump;
@@ -64,10 +64,9 @@ impl Selection {
 
     /// Returns true if options choose a dump: by its process, its heap and its time.
     pub fn chooses(&self, pid: u64, process: &str, heap: &str, time_ns: Option<u64>) -> bool {
-        let is_wanted =
-            |name: &String| is_heap(name, heap) || (name == NATIVE && heap != JAVA_HEAP);
+        let is_heap = |name: &String| name == heap || (name == NATIVE && heap != JAVA_HEAP);
         self.processes.takes(Some(pid), process)
-            && (self.heaps.is_empty() || self.heaps.iter().any(is_wanted))
+            && (self.heaps.is_empty() || self.heaps.iter().any(is_heap))
             && (self.timestamps.is_empty()
                 || time_ns.is_some_and(|time| self.timestamps.contains(&time)))
     }

@@ -14,6 +14,7 @@ use heaptap_model::heap_graph::{
     AllocationSite, BasicType, ClassIndex, ClassKind, Contents, Field, FieldRenamer, HeapGraph,
     ObjectId, ObjectIndex, Positions, PrimitiveArray, ReferenceField, ThreadFacts, Value, name_of,
 };
+use std::collections::HashMap;
 use std::ops::{ControlFlow, Range};
 use std::sync::{Arc, OnceLock};
 
@@ -29,9 +30,13 @@ pub(super) struct HprofContents {
     /// Marks the classes whose instances refer to their class; empty if there are none.
     held: Arc<OnceLock<Vec<bool>>>,
     stacks: Stacks,
-    /// Deobfuscated names of statics, by class and ID of the name.
-    renamed: IdMap<IdMap<String>>,
+    /// Deobfuscated names of statics, by class.
+    renamed: IdMap<Renamed>,
 }
+
+/// Names by the ID of the obfuscated name and the type: R8 gives one name to statics of different
+/// types.
+type Renamed = HashMap<(u64, BasicType), String>;
 
 /// Prefix of the statics that represent fields of `java.lang.Class` itself in dumps of ART 8 and
 /// later.
@@ -143,7 +148,7 @@ impl HprofContents {
                 continue;
             };
             let raw = self.outline.strings.get(&self.file, field.name);
-            let plain = renamed.and_then(|names| names.get(&field.name));
+            let plain = renamed.and_then(|names| names.get(&(field.name, field.basic)));
             let name = plain.or(raw.as_ref()).map(String::as_str);
             let own = name.and_then(|name| name.strip_prefix(CLASS_FIELD));
             has_class_fields |= own.is_some();
@@ -450,7 +455,7 @@ impl Contents for HprofContents {
             .iter()
             .map(|c| (c.class, c.name))
             .collect();
-        let mut renamed: IdMap<IdMap<String>> = IdMap::default();
+        let mut renamed: IdMap<Renamed> = IdMap::default();
         for class in (0..self.dumps.len() as u32).map(ClassIndex) {
             let Some(dump) = self.class_dump(class) else {
                 continue;
@@ -468,7 +473,7 @@ impl Contents for HprofContents {
                 let type_name = (basic != BasicType::Object).then(|| basic.name());
                 if let Some(plain) = renamer.field(&declaring, &name, type_name) {
                     let of_class = renamed.entry(class.0.into()).or_default();
-                    of_class.insert(field.name, plain.name);
+                    of_class.insert((field.name, basic), plain.name);
                 }
             }
         }

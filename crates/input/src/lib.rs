@@ -311,6 +311,12 @@ impl Classified for ImportError {
                         "pass one of the recordings in it, such as {}",
                         quoted_path(&recording)
                     ),
+                    _ if members
+                        .iter()
+                        .any(|name| name.starts_with("java_heap_dump.")) =>
+                    {
+                        "pass the recording or HPROF that these profiles are of".to_owned()
+                    }
                     _ if members.iter().any(|name| name.ends_with(".pb.gz")) => {
                         detect::Kind::Pprof.help().to_owned()
                     }

@@ -26,8 +26,8 @@ pub struct Args {
     /// Recordings, traces, pprofs or HPROFs of one process, oldest first
     ///
     /// INPUT@LABEL, INPUT@N or INPUT@last chooses one dump. Without it, a recording stands for its
-    /// labelled dumps, or for all dumps if fewer than three (of Java heaps, two) have a label.
-    /// Native heaps need two dumps, but a single iteration does not confirm a leak. Java heaps need
+    /// labelled dumps (of Java heaps, also its newest one), or for all dumps if fewer than three (of
+    /// Java heaps, two) have a label. Native heaps need two dumps, but a single iteration does not confirm a leak. Java heaps need
     /// one dump.
     #[arg(value_name = "INPUT", required = true)]
     pub inputs: Vec<OsString>,

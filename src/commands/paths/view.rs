@@ -80,10 +80,11 @@ fn not_found(missing: &MissingTarget, args: &Args) -> Failure {
                 args.object.unwrap_or_default()
             ),
         )
-        .with_help(
-            "use an ID of this dump; `heaptap top INPUT --by object --json` lists the largest \
-             objects",
-        ),
+        .with_help(format!(
+            "use a hexadecimal ID of this dump (SQL prints decimal ones); `heaptap top {} --by \
+             object --json` lists the largest objects",
+            quoted_path(&args.input)
+        )),
         MissingTarget::Class { near } => {
             let pattern = args.focus.as_ref().map_or("", regex::Regex::as_str);
             Failure::new(

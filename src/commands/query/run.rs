@@ -248,8 +248,11 @@ fn of_trace(
             }
             sampled |= !dump.samples.is_empty();
             let number = numbers.next(dump.pid, &dump.heap);
-            let is_heap =
-                look.heaps.is_empty() || look.heaps.iter().any(|heap| is_heap(heap, &dump.heap));
+            let is_heap = look.heaps.is_empty()
+                || look
+                    .heaps
+                    .iter()
+                    .any(|heap| is_heap(heap, &dump.heap, dump.flags));
             if !takes(dump.pid, &dump.process) {
                 others.process(dump.pid, &dump.process);
             } else if !is_heap {

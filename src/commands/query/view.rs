@@ -17,12 +17,14 @@ use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::context::Context;
 use crate::heaps::java::ProgressReporter;
+use crate::heaps::java::lying_in;
 use crate::heaps::selector::JavaInput;
 use crate::query::{CopiedTable, Database, QueryError};
 use crate::results::findings::Finding;
 use crate::results::overwrite::{self, Replace};
 use crate::units::thousands;
 use crate::untrusted::sanitize;
+use crate::untrusted::shell::quoted_path;
 use crate::views::blocking;
 use output::{Form, Output};
 use prompt::Piece;
@@ -45,6 +47,16 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     }
     let sql = statements(&args)?;
     let asks = sql.is_none() && args.output.is_none();
+    if sql
+        .as_ref()
+        .is_some_and(|sql| sql.contains("heap_graph") || sql.contains("heaptap_java"))
+        && let Some(folder) = lying_in(&input.path)
+    {
+        let folder = quoted_path(&folder);
+        console.note(format_args!(
+            "the Java heaps of this recording have their own tables: `heaptap query {folder}`"
+        ));
+    }
     if asks && console.is_json() {
         let message = "the interactive prompt does not support `--json`";
         return Err(Failure::new(ErrorClass::Usage, "usage", message)

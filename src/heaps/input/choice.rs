@@ -51,8 +51,9 @@ pub(super) fn choose(
     if !wanted_heaps.is_empty() {
         let there = heaps(left.iter().map(|&at| &listed[at].facts));
         left.retain(|&at| {
-            let heap = &listed[at].facts.heap;
-            wanted_heaps.iter().any(|wanted| is_heap(wanted, heap))
+            let facts = &listed[at].facts;
+            let is_wanted = |wanted: &String| is_heap(wanted, &facts.heap, facts.flags);
+            wanted_heaps.iter().any(is_wanted)
         });
         if left.is_empty() {
             return Err(LookError::NoSuchHeap {

@@ -540,8 +540,11 @@ enum Interest {
 
 fn interest(dump: &ListedDump, wanted: &DumpScope, options: &LookOptions) -> Interest {
     let facts = &dump.facts;
-    let is_heap =
-        options.heaps.is_empty() || options.heaps.iter().any(|heap| is_heap(heap, &facts.heap));
+    let is_heap = options.heaps.is_empty()
+        || options
+            .heaps
+            .iter()
+            .any(|heap| is_heap(heap, &facts.heap, facts.flags));
     let processes = &options.processes;
     if !processes.takes(Some(facts.pid), &facts.process) || !is_heap {
         return Interest::None;

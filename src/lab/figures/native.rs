@@ -66,7 +66,9 @@ impl Opened {
             ..Filter::default()
         };
         let dumps: Vec<&Dump> = (self.dumps_at(label).into_iter())
-            .filter(|dump| heap.is_none_or(|heap| is_heap(heap, &dump.facts.heap)))
+            .filter(|dump| {
+                heap.is_none_or(|heap| is_heap(heap, &dump.facts.heap, dump.facts.flags))
+            })
             .collect();
         if dumps.is_empty() {
             return RunFigure::missing(format!("there is no native dump at {label}"));

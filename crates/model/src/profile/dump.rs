@@ -9,17 +9,18 @@ pub const UNNAMED_HEAP: &str = "unknown";
 /// Heap of malloc and new.
 pub const MALLOC_HEAP: &str = "libc.malloc";
 
-/// Returns the heap that a name stands for: before Android 12, only malloc's can be recorded.
-pub fn known_heap(name: &str) -> &str {
+/// Returns the heap that the name of a dump stands for: before Android 12, only malloc's can be
+/// recorded. Later, a dump that was rejected has no name.
+pub fn known_heap(name: &str, flags: DumpFlags) -> &str {
     match name {
-        UNNAMED_HEAP => MALLOC_HEAP,
+        UNNAMED_HEAP if !flags.rejected_concurrent => MALLOC_HEAP,
         name => name,
     }
 }
 
-/// Returns whether `wanted` names a heap.
-pub fn is_heap(wanted: &str, heap: &str) -> bool {
-    wanted == heap || wanted == known_heap(heap)
+/// Returns whether `wanted` names the heap of a dump.
+pub fn is_heap(wanted: &str, name: &str, flags: DumpFlags) -> bool {
+    wanted == name || wanted == known_heap(name, flags)
 }
 
 /// Figures of one callsite since profiling began. Bytes are already scaled up for the sampling;

@@ -3,6 +3,7 @@
 //! the app that the heap belongs to. Platform code is not obfuscated.
 
 use super::app_map::{AppMap, MapSource, Scope};
+use super::lookup::OR;
 use super::owner::{Owner, Packages, is_platform};
 use super::packets::PacketMap;
 use super::retracer::{FieldType, Retracer};
@@ -12,6 +13,9 @@ use heaptap_model::names::platform;
 use heaptap_model::profile::Recording;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// Maximum number of original names for a field.
+const MOST_NAMES: usize = 3;
 
 /// Names all classes and fields of a heap that an R8 mapping has entries for, and returns the
 /// number of classes that each R8 mapping named. If several R8 mappings have a class, the first
@@ -118,7 +122,17 @@ impl Source<'_> {
                     false => fields,
                 };
                 let first = fields.first()?;
-                Some(original(first.class, first.name))
+                // Fields of different classes can share a name, and a dump has no classes of fields.
+                let mut names: Vec<&str> = Vec::new();
+                for field in &fields {
+                    if !names.contains(&field.name) {
+                        names.push(field.name);
+                    }
+                }
+                let more = names.len() > MOST_NAMES;
+                names.truncate(MOST_NAMES);
+                names.extend(more.then_some("…"));
+                Some(original(first.class, &names.join(OR)))
             }
             Source::Packets(map) => {
                 let class = map.class(class)?;
@@ -247,7 +261,8 @@ impl<'a> Namer<'a> {
 impl FieldRenamer for Namer<'_> {
     fn field(&self, class: &str, field: &str, type_name: Option<&str>) -> Option<OriginalField> {
         let choice = self.by_class.get(class).copied();
-        let of_type = type_name.map_or(FieldType::Unknown, FieldType::Exactly);
+        // Only references are without the name of their type.
+        let of_type = type_name.map_or(FieldType::Object, FieldType::Exactly);
         let choice = choice.unwrap_or(Choice::OF_PROCESS);
         let found = self.field_by(choice, class, field, of_type);
         // If several classes have that name, the declaring one is unknown.
@@ -287,7 +302,20 @@ fn packages_of(graph: &HeapGraph, recording: &Recording) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::file::MapFile;
     use super::*;
+
+    #[test]
+    fn a_field_whose_name_several_share_has_all_their_names() {
+        let text =
+            "x.App -> a:\n    int count -> a\n    x.Cache cache -> a\n    x.View root -> a\n";
+        let bytes = heaptap_model::bytes::Bytes::from(text.as_bytes().to_vec());
+        let file = MapFile::from_bytes(bytes, "m.txt".as_ref()).unwrap();
+        let source = Source::File(Retracer::new(&file));
+        let name = |of_type| source.field("a", "a", of_type).map(|field| field.name);
+        assert_eq!(name(FieldType::Exactly("int")).unwrap(), "count");
+        assert_eq!(name(FieldType::Object).unwrap(), "cache | root");
+    }
 
     #[test]
     fn minified_classes_of_apps_below_org_are_seen_and_those_of_android_are_not() {

@@ -79,7 +79,7 @@ pub(super) fn of<'a>(
         return Err(refused.unwrap_or_else(|| nothing(before, after)));
     }
     if let ([one], [other]) = (&left[..], &right[..]) {
-        let (heap, like) = (known_heap(&one.facts.heap), known_heap(&other.facts.heap));
+        let (heap, like) = (heap_of(one), heap_of(other));
         if heap == like || heap.is_empty() || like.is_empty() {
             let (name, other_name) = (&one.facts.process, &other.facts.process);
             if !name.is_empty() && !other_name.is_empty() && name != other_name {
@@ -126,6 +126,10 @@ pub(super) fn of<'a>(
     }
 }
 
+fn heap_of(dump: &Dump) -> &str {
+    known_heap(&dump.facts.heap, dump.facts.flags)
+}
+
 /// Returns the last dump of each heap of each process, by process name.
 fn latest(dumps: Vec<&Dump>) -> BTreeMap<(&str, u64, &str), &Dump> {
     let mut latest: BTreeMap<(&str, u64, &str), &Dump> = BTreeMap::new();
@@ -136,7 +140,7 @@ fn latest(dumps: Vec<&Dump>) -> BTreeMap<(&str, u64, &str), &Dump> {
         } else {
             0
         };
-        let key = (facts.process.as_str(), pid, known_heap(&facts.heap));
+        let key = (facts.process.as_str(), pid, heap_of(dump));
         let place = |dump: &Dump| (dump.facts.time_ns, dump.facts.number);
         let known = latest.entry(key).or_insert(dump);
         if place(known) < place(dump) {

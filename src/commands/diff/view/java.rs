@@ -64,7 +64,7 @@ pub(super) async fn run(
     } else if args.csv {
         print_csv(console, &report, args.by.unwrap_or(ByArg::Class));
     } else {
-        show(console, &report, args.by);
+        show(console, &report, args.by, args.rows.limit);
     }
     java_view::warn(console, &report.before);
     java_view::warn(console, &report.after);
@@ -89,7 +89,7 @@ pub(super) async fn run(
     Ok(outcome.left_open(judged.is_some() && is_open))
 }
 
-fn show(console: &Console, report: &DiffReport, by: Option<ByArg>) {
+fn show(console: &Console, report: &DiffReport, by: Option<ByArg>, limit: Option<usize>) {
     java_view::heading(console, &report.before);
     java_view::heading(console, &report.after);
     summary(console, report);
@@ -115,7 +115,14 @@ fn show(console: &Console, report: &DiffReport, by: Option<ByArg>) {
         console.data("");
         let what = "Dominator tree";
         console.data(console.styled(Style::Strong, what));
-        paths(console, &report.paths);
+        // Without a limit, `--min` alone decides.
+        let shown = report.paths.len().min(limit.unwrap_or(usize::MAX));
+        paths(console, &report.paths[..shown]);
+        if report.paths.len() > shown {
+            let more = report.paths.len() - shown;
+            let more = format!("… and {more} more (`-l 0` shows all)");
+            console.data(console.styled(Style::Dim, more));
+        }
         let least = format!(
             "nodes that changed by at least {} (`--min`)",
             ByteSize(report.paths_least_bytes)
@@ -138,11 +145,10 @@ fn show(console: &Console, report: &DiffReport, by: Option<ByArg>) {
 
 fn summary(console: &Console, report: &DiffReport) {
     let total = &report.total;
-    let growth = format!(
-        "{} in {} objects",
-        signed(total.growth.own_bytes()),
-        signed_count(total.growth.count)
-    );
+    let growth = match (total.growth.own_bytes(), total.growth.count) {
+        (0, 0) => "no change in size and number".to_owned(),
+        (bytes, count) => format!("{} in {} objects", signed(bytes), signed_count(count)),
+    };
     let figures = |bytes: u64, native: u64| match native {
         0 => ByteSize(bytes).to_string(),
         native => format!("{} + {} native", ByteSize(bytes), ByteSize(native)),
