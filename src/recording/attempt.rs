@@ -357,8 +357,9 @@ async fn start(
     if relaxed.into_inner() && failure.class != ErrorClass::NotFetched {
         let path = &header.remote_path;
         let restored = session::restore_selinux(device, prepared.shell_is_root, path).await;
-        if let Err(error) = restored {
-            warn(on_event, error.to_string());
+        match restored {
+            Ok(()) => on_event(RecordEvent::Step(Step::Selinux { enforcing: true })),
+            Err(error) => warn(on_event, error.to_string()),
         }
     }
     Err(failure)
@@ -383,6 +384,9 @@ async fn start_uninterrupted(
             session::relax_selinux(device, prepared.shell_is_root, &header.remote_path).await?;
         let ours = until == session::SelinuxChange::UntilTheEnd;
         relaxed.store(ours, Ordering::Relaxed);
+        if ours {
+            on_event(RecordEvent::Step(Step::Selinux { enforcing: false }));
+        }
         let mut plan = Plan::read(&header.plan)?;
         plan.selinux_relaxed = ours;
         header.plan = plan.to_value();

@@ -55,6 +55,8 @@ pub struct Checked {
 pub enum Step {
     /// The app was restarted.
     Launched { package: String },
+    /// heaptap made SELinux permissive, or the guard on the device has restored it.
+    Selinux { enforcing: bool },
     /// The trace is being converted.
     Converting,
     /// The buffer overran, so the recording is repeated.

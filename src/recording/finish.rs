@@ -268,8 +268,8 @@ async fn finish_session(
     published.map_err(|unpublished| unpublished.of_session(&id))?;
     release(&output.join(FOLDER), &Owner::Session(id.clone()));
 
-    if plan.selinux_relaxed {
-        session.await_guard().await;
+    if plan.selinux_relaxed && session.await_guard().await {
+        on_event(RecordEvent::Step(Step::Selinux { enforcing: true }));
     }
     let journal = LastJournal::after_removal(session, controls, on_event).await;
     Ok(Finished {

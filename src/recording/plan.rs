@@ -13,6 +13,7 @@ use crate::export::pprof::{PprofOptions, SampleNames};
 use crate::naming::names::NameOptions;
 use crate::results::manifest;
 use crate::session::{self, BootId, SessionError};
+use crate::untrusted::shell::quoted;
 
 /// Stored in the journal as JSON.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -131,6 +132,13 @@ impl Plan {
             },
             annotations: self.annotations,
         }
+    }
+
+    /// Returns the command that restores SELinux before the guard on the device does.
+    pub fn selinux_command(&self) -> String {
+        let su = if self.shell_is_root { "" } else { "su root " };
+        let serial = quoted(&self.device.serial);
+        format!("adb -s {serial} shell {su}setenforce 1")
     }
 
     /// Returns the JSON form for the journal.

@@ -264,14 +264,21 @@ fn done_by_recorder(session_state: &SessionState) -> Result<Stopped, Failure> {
 }
 
 /// Forgets a session without accessing its device: only the journal is removed. Returns the session
-/// header from the journal.
+/// header from the journal, and the command that restores SELinux if the recording might still keep
+/// it permissive.
 ///
 /// # Errors
 /// Returns an error if the session does not exist, or another heaptap is using it.
-pub fn forget(store: &Store, wanted: &str) -> Result<SessionHeader, SessionError> {
+pub fn forget(
+    store: &Store,
+    wanted: &str,
+) -> Result<(SessionHeader, Option<String>), SessionError> {
     let state = choice::named(store, wanted)?;
     let lock = store.lock(&state.header.id)?;
     state.release_folders();
     store.forget(&state.header.id, lock)?;
-    Ok(state.header)
+    // The plan of another version does not prevent this.
+    let plan = Plan::read(&state.header.plan).ok();
+    let relaxed = plan.filter(|plan| plan.selinux_relaxed && !state.ended);
+    Ok((state.header, relaxed.map(|plan| plan.selinux_command())))
 }

@@ -298,6 +298,10 @@ impl Show {
     fn step(&mut self, step: &Step) {
         match step {
             Step::Launched { package } => self.console.say(format_args!("started {package}")),
+            Step::Selinux { enforcing } => self.console.say(match enforcing {
+                true => "SELinux is enforcing again",
+                false => "SELinux is permissive until the recording ends",
+            }),
             Step::Converting => self.console.set_status(&self.bar, "converting …"),
             Step::Again { interval_bytes } => self.console.say(format_args!(
                 "the buffer overran; recording again, sampling every {}",

@@ -509,7 +509,12 @@ fn selinux_is_relaxed_no_longer_than_the_recording() {
     running.until_recorded();
     assert_eq!(lab.shell("getenforce"), "Permissive\n");
     running.signal("INT");
-    assert_eq!(running.end().code(), Some(0));
+    let ended = running.end();
+    assert_eq!(ended.code(), Some(0));
+    for enforcing in [false, true] {
+        let event = format!("\"event\":\"selinux\",\"enforcing\":{enforcing}");
+        assert!(ended.stdout.contains(&event), "{ended}");
+    }
     assert_eq!(lab.shell("getenforce"), "Enforcing\n");
     // If heaptap is killed, the guard on the phone does it.
     let mut running = lab.start(&recording("two", &["--json-lines", "--disable-selinux"]));
@@ -517,8 +522,26 @@ fn selinux_is_relaxed_no_longer_than_the_recording() {
     running.signal("KILL");
     running.end();
     assert_eq!(lab.shell("getenforce"), "Permissive\n");
+    let status = lab.expect(0, &["status"]);
+    assert!(status.stdout.contains("SELinux permissive"), "{status}");
+    let doctor = lab.expect(0, &["doctor"]);
+    assert!(doctor.stdout.contains("SELinux is permissive"), "{doctor}");
     lab.expect(0, &["stop"]);
     assert_eq!(lab.shell("getenforce"), "Enforcing\n");
+}
+
+#[test]
+fn a_forgotten_recording_leaves_selinux_permissive_and_the_command_that_restores_it() {
+    let lab = Lab::new(PHONE);
+    let args = recording("out", &["--disable-selinux", "--detach"]);
+    let id = lab.expect(0, &args).stdout;
+    let forgotten = lab.expect(0, &["stop", "--forget", id.trim()]);
+    let (_, command) = forgotten.stderr.split_once(" shell ").unwrap();
+    let (command, _) = command.split_once('`').unwrap();
+    assert_eq!(lab.shell("getenforce"), "Permissive\n");
+    let shell = heaptap::device::Command::program("sh");
+    lab.on_phone(&shell.arg("-c").arg(command));
+    assert_eq!(lab.shell("getenforce"), "Enforcing\n", "{forgotten}");
 }
 
 #[test]

@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::device::{Device, HostAdb, Selector, Server, find_adb};
-use crate::eligibility::{self, BuildType, DeviceFacts, Severity};
+use crate::eligibility::{self, BuildType, DeviceFacts, Selinux, Severity};
 use crate::error::{ErrorClass, Failure};
 use crate::folder::OWN_PREFIX;
 use crate::session::Store;
@@ -295,6 +295,20 @@ fn judge(facts: &DeviceFacts, now: SystemTime) -> Vec<Check> {
             "cannot read the build type of the device".to_owned(),
         ),
     });
+    checks.extend(facts.selinux.map(|selinux| {
+        match selinux {
+        Selinux::Enforcing => ok("selinux", "SELinux is enforcing".to_owned()),
+        Selinux::Disabled => warn("selinux", "SELinux is disabled".to_owned()),
+        Selinux::Permissive => warn(
+            "selinux",
+            "SELinux is permissive, so it protects neither apps nor system processes".to_owned(),
+        )
+        .fix(
+            "run `adb shell su root setenforce 1`, unless a recording with `--disable-selinux` is \
+             running, which restores it at its end",
+        ),
+    }
+    }));
     match (facts.tracing_on, &facts.sessions) {
         (Some(true), None) if facts.api().is_some_and(|sdk| sdk >= QUERY_SDK) => checks.push(
             check(
@@ -538,6 +552,19 @@ mod tests {
                     .all(|c| c.fix.is_some()),
                 "{checks:#?}"
             );
+        }
+    }
+
+    #[test]
+    fn permissive_selinux_is_a_warning() {
+        let mut facts = facts();
+        for (selinux, expected) in [
+            (Selinux::Enforcing, Status::Ok),
+            (Selinux::Permissive, Status::Warn),
+        ] {
+            facts.selinux = Some(selinux);
+            let checks = judge(&facts, at(1_800_000_000));
+            assert_eq!(status(&checks, "selinux"), Some(expected), "{checks:#?}");
         }
     }
 

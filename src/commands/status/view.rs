@@ -125,6 +125,9 @@ fn status_line(session: &SessionStatus) -> String {
         };
         parts.push(format!("{what} {}", ByteSize(bytes)));
     }
+    if session.selinux_relaxed {
+        parts.push("SELinux permissive until it ends".to_owned());
+    }
     if let Some(started) = session.started {
         let ago = time::OffsetDateTime::now_utc() - started;
         let ago = Duration::try_from(ago).unwrap_or_default();

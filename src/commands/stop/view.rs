@@ -71,7 +71,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
 }
 
 fn forget(ctx: &Context, store: &Store, id: &str) -> Result<Outcome, Failure> {
-    let gone = sessions::forget(store, id)?;
+    let (gone, enforce) = sessions::forget(store, id)?;
     if ctx.console.is_json() {
         ctx.console.json(&json!({
             "forgotten": gone.id,
@@ -83,6 +83,16 @@ fn forget(ctx: &Context, store: &Store, id: &str) -> Result<Outcome, Failure> {
             "forgot {}; its device ({}) was not touched and may still have the trace {}",
             gone.id, gone.serial, gone.remote_path
         ));
+    }
+    if let Some(command) = enforce {
+        let help = format!("run `{command}` to restore it now");
+        ctx.console.warn_with_help(
+            format_args!(
+                "SELinux stays permissive until perfetto has ended session {}",
+                gone.id
+            ),
+            Some(&help),
+        );
     }
     Ok(Outcome::Done)
 }

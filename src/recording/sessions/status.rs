@@ -9,6 +9,7 @@ use super::phone::{PATIENCE, orphans, reach};
 use super::scope::Scope;
 use crate::device::Device;
 use crate::error::Failure;
+use crate::recording::plan::Plan;
 use crate::session::{
     self, HeapFiles, SessionError, SessionHeader, SessionId, SessionState, Store, Unreadable,
 };
@@ -62,6 +63,8 @@ pub struct SessionStatus {
     pub in_journal: bool,
     /// True if the device has restarted since; false also if that is unknown.
     pub restarted: bool,
+    /// SELinux is permissive while it runs.
+    pub selinux_relaxed: bool,
     /// Address of its adb server.
     #[serde(skip)]
     pub server: String,
@@ -115,6 +118,7 @@ pub async fn status(store: &Store, scope: &Scope, devices: &[Device]) -> Result<
                 output: None,
                 in_journal: false,
                 restarted: false,
+                selinux_relaxed: false,
                 server: device.server().address(),
             });
         }
@@ -149,6 +153,10 @@ pub(super) async fn status_of(
         }
         _ => false,
     };
+    let runs = matches!(
+        state,
+        State::Recording | State::Detached | State::Unattended
+    );
     SessionStatus {
         session: header.id.clone(),
         state,
@@ -165,6 +173,7 @@ pub(super) async fn status_of(
         output: Some(header.output.clone()),
         in_journal: true,
         restarted,
+        selinux_relaxed: runs && Plan::read(&header.plan).is_ok_and(|plan| plan.selinux_relaxed),
         server: header.server.clone(),
     }
 }

@@ -109,16 +109,20 @@ getenforce"#;
 
 impl Session {
     /// Waits until the guard has restored SELinux: otherwise it would undo the request of a
-    /// later recording.
-    pub async fn await_guard(&self) {
+    /// later recording. Returns whether it has.
+    pub async fn await_guard(&self) -> bool {
         let command = Command::script(AWAIT_GUARD)
             .called("waiting for the SELinux guard")
             .arg(&self.header().remote_path);
         match self.device.run(&command, ARMING).await {
-            Ok(output) if output.stdout.trim_ascii() == b"Enforcing" => {}
-            _ => self.warn(
-                "SELinux is not enforcing yet; a guard on the device will restore it".to_owned(),
-            ),
+            Ok(output) if output.stdout.trim_ascii() == b"Enforcing" => true,
+            _ => {
+                self.warn(
+                    "SELinux is not enforcing yet; a guard on the device will restore it"
+                        .to_owned(),
+                );
+                false
+            }
         }
     }
 }
