@@ -236,8 +236,13 @@ impl Namer {
             fetched.iter().find(same)
         };
         let mut came = wanted(recording);
-        let is_kept = |f: &Fetched| matches!(f.outcome, Outcome::Kept(_));
-        came.retain(|library| of(library).is_some_and(is_kept));
+        // Processes can have the same library at other paths; it is fetched for only one of them.
+        let is_kept = |library: &Library| {
+            let same = |f: &&Fetched| f.build_id == library.build_id;
+            let mut same = fetched.iter().filter(same);
+            same.any(|f| matches!(f.outcome, Outcome::Kept(_)))
+        };
+        came.retain(is_kept);
         if !came.is_empty() {
             let more = self.resolve(resolver, came);
             named.applied.extend(&more.apply(recording));

@@ -75,6 +75,26 @@ fn names_come_from_the_phone_once() {
 }
 
 #[test]
+fn a_library_of_several_apps_names_the_frames_of_all() {
+    let lab = Lab::new("android=14,build=userdebug,stripped=no,speed=20");
+    let apps = "com.example.browser,com.example.platform";
+    let named = |folder: &str| {
+        let args = ["record", "-n", apps, "-d", "3s", "-i", "512", "-o", folder];
+        lab.expect(0, &args);
+        let names = lab.manifest(folder)["symbolization"].clone();
+        let all = names["libraries_named"].as_array().expect("a list");
+        let paths = all.iter().map(|library| library["path"].to_string());
+        let own: Vec<String> = paths
+            .filter(|path| path.contains("libexample.so"))
+            .collect();
+        own
+    };
+    let first = named("first");
+    assert_eq!(first.len(), 2, "{first:?}");
+    assert_eq!(named("second"), first);
+}
+
+#[test]
 fn a_phone_may_be_left_alone() {
     let lab = Lab::new(PHONE);
     let names = record(&lab, "out", &["--pull-libs", "never"]);
