@@ -3,10 +3,12 @@
 
 use crate::console::{Console, Style};
 use crate::names::module;
-use crate::results::manifest::{CutLibrary, LookedIn, MissingLibrary, SymbolFile, Symbolization};
+use crate::results::manifest::{
+    CutLibrary, LookedIn, MissingLibrary, NamedLibrary, SymbolFile, Symbolization,
+};
 use crate::units::counted;
 
-/// Libraries shown; the manifest has all.
+/// Libraries shown.
 const LIBRARIES: usize = 5;
 /// A smaller share of the bytes is negligible: as a percentage, it rounds to 0.0.
 const SMALL: f64 = 0.0005;
@@ -51,15 +53,16 @@ fn unnamed(names: &Symbolization) -> String {
     )
 }
 
-/// Prints the missing symbols: notes, which quiet mode leaves out.
-pub(crate) fn tell(console: &Console, names: &Symbolization, remedy: Remedy<'_>) {
-    for line in lines(console, names, remedy) {
+/// Prints the missing symbols: notes, which quiet mode leaves out. `all` is where the list of
+/// libraries is complete.
+pub(crate) fn tell(console: &Console, names: &Symbolization, remedy: Remedy<'_>, all: &str) {
+    for line in lines(console, names, remedy, all) {
         console.say(line);
     }
 }
 
 /// Returns the lines about missing symbols; empty if there are none.
-fn lines(console: &Console, names: &Symbolization, remedy: Remedy<'_>) -> Vec<String> {
+fn lines(console: &Console, names: &Symbolization, remedy: Remedy<'_>, all: &str) -> Vec<String> {
     let mut lines = Vec::new();
     let note = console.on_stderr(Style::Dim, "note");
     let cut = names.libraries_without_unwind.iter();
@@ -86,7 +89,7 @@ fn lines(console: &Console, names: &Symbolization, remedy: Remedy<'_>) -> Vec<St
     if remedy == Remedy::NotAsked || is_small {
         return lines;
     }
-    let missing = &names.libraries_missing;
+    let missing = by_build(&names.libraries_missing);
     if missing.is_empty() {
         return lines;
     }
@@ -113,10 +116,14 @@ fn lines(console: &Console, names: &Symbolization, remedy: Remedy<'_>) -> Vec<St
             ));
             continue;
         }
+        let is_it = |named: &&NamedLibrary| match library.build_id.as_str() {
+            "" => named.path == library.path && named.build_id.is_empty(),
+            id => named.build_id == id,
+        };
         let used = names
             .libraries_named
             .iter()
-            .find(|named| named.path == library.path && named.build_id == library.build_id)
+            .find(is_it)
             .map_or(&[][..], |named| &named.files);
         lines.extend(
             why(library, used)
@@ -125,11 +132,7 @@ fn lines(console: &Console, names: &Symbolization, remedy: Remedy<'_>) -> Vec<St
         );
     }
     if let Some(left) = missing.len().checked_sub(shown + 1) {
-        lines.push(format!(
-            "{:21}… and {} more, in manifest.json",
-            "",
-            left + 1
-        ));
+        lines.push(format!("{:21}… and {} more, in {all}", "", left + 1));
     }
     let Remedy::Again(command) = remedy else {
         return lines;
@@ -158,6 +161,30 @@ fn lines(console: &Console, names: &Symbolization, remedy: Remedy<'_>) -> Vec<St
         );
     }
     lines
+}
+
+/// Returns one entry per build: apps can have the same library at other paths.
+fn by_build(missing: &[MissingLibrary]) -> Vec<MissingLibrary> {
+    let mut builds: Vec<MissingLibrary> = Vec::new();
+    for library in missing {
+        let is_same =
+            |b: &&mut MissingLibrary| !b.build_id.is_empty() && b.build_id == library.build_id;
+        let Some(build) = builds.iter_mut().find(is_same) else {
+            builds.push(library.clone());
+            continue;
+        };
+        build.frames += library.frames;
+        build.share += library.share;
+        build.leaf_share += library.leaf_share;
+        build.nearest = build.nearest.take().or_else(|| library.nearest.clone());
+        for place in &library.searched {
+            if !build.searched.contains(place) {
+                build.searched.push(place.clone());
+            }
+        }
+    }
+    builds.sort_by(|a, b| b.share.total_cmp(&a.share));
+    builds
 }
 
 fn cut_line(cut: &CutLibrary) -> String {
@@ -294,11 +321,12 @@ fn percent(share: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::manifest::{NamedLibrary, NearestFile};
+    use crate::results::manifest::NearestFile;
 
     fn text(names: &Symbolization) -> String {
         let console = Console::from_raw_args(&[]);
-        lines(&console, names, Remedy::Again("heaptap symbolize out")).join("\n")
+        let remedy = Remedy::Again("heaptap symbolize out");
+        lines(&console, names, remedy, "manifest.json").join("\n")
     }
 
     fn place(place: &str, path: &str, why: &str, detail: &str) -> LookedIn {
@@ -394,7 +422,7 @@ mod tests {
     fn many_libraries_are_counted_and_cut_ones_told() {
         let library = |n: usize| MissingLibrary {
             path: format!("/data/app/lib{n}.so"),
-            build_id: "aa".to_owned(),
+            build_id: format!("a{n}"),
             frames: 1,
             share: if n < 2 { 0.01 } else { 0.0004 },
             ..MissingLibrary::default()
@@ -418,6 +446,42 @@ mod tests {
         );
         assert!(text.contains("… and 6 more, in manifest.json"), "{text}");
         assert!(!text.contains("--pull-libs"), "{text}");
+    }
+
+    #[test]
+    fn a_build_at_several_paths_is_one_row() {
+        let at = |path: &str, build_id: &str, share| MissingLibrary {
+            path: path.to_owned(),
+            build_id: build_id.to_owned(),
+            share,
+            ..library(vec![place("cache", "/cache", "not-there", "not there")])
+        };
+        let names = Symbolization {
+            frames_unnamed: 12,
+            share_unnamed: 0.5,
+            libraries_missing: vec![
+                at("/data/app/b/libother.so", "cd02", 0.25),
+                at("/data/app/a/base.apk!libgame.so", "ab01", 0.2),
+                at("/data/app/b/lib/arm64/libgame.so", "ab01", 0.1),
+                at("/data/app/a/libold.so", "", 0.02),
+                at("/data/app/b/libold.so", "", 0.01),
+            ],
+            ..Symbolization::default()
+        };
+        let text = text(&names);
+        let is_row = |line: &&str| line.contains('%') && line.contains("lib");
+        let rows: Vec<&str> = text.lines().filter(is_row).collect();
+        assert_eq!(
+            rows,
+            [
+                "      30.0%       6  libgame.so  ab01",
+                "      25.0%       3  libother.so  cd02",
+                "       2.0%       3  libold.so  (no build ID)",
+                "       1.0%       3  libold.so  (no build ID)",
+            ],
+            "{text}"
+        );
+        assert_eq!(text.matches("not in /cache").count(), 4, "{text}");
     }
 
     #[test]
@@ -523,10 +587,10 @@ mod tests {
         };
         let console = Console::from_raw_args(&[]);
         assert_eq!(
-            lines(&console, &names, Remedy::NotAsked),
+            lines(&console, &names, Remedy::NotAsked, ""),
             ["   note: 1 of 1 frames has no name"]
         );
-        let demo = lines(&console, &names, Remedy::Demo).join("\n");
+        let demo = lines(&console, &names, Remedy::Demo, "").join("\n");
         assert!(demo.contains("the demo intentionally"), "{demo}");
         assert!(
             !demo.contains("/gone") && !demo.contains("--symbols"),

@@ -146,7 +146,7 @@ pub fn tell(
         console.note(note);
     }
     if let Some(names) = &manifest.symbolization {
-        missing::tell(console, names, remedy);
+        missing::tell(console, names, remedy, manifest::FILE_NAME);
     }
     console.say(written(folder, manifest, wrote));
     console.next(&next_commands(folder, manifest, heaps, wrote.page));

@@ -81,7 +81,9 @@ pub(crate) fn show(console: &Console, again: &str, goal: Option<&Path>, symboliz
     if !is_native {
         return;
     }
-    missing::tell(console, symbolization, Remedy::Again(again));
+    let remedy = Remedy::Again(again);
+    // Only a recording has a manifest.
+    missing::tell(console, symbolization, remedy, "the output of `--json`");
     if written.addresses == 0 {
         match wanted {
             0 => console.say("nothing to look up: all frames from libraries have symbols"),
