@@ -35,6 +35,9 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         mut unreadable,
         silent,
     } = sessions::status(&store, &scope, &devices).await?;
+    if args.session.is_none() {
+        all.retain(|s| !s.is_part);
+    }
     if let Some(wanted) = &args.session {
         all.retain(|s| s.session.as_str().starts_with(wanted.as_str()));
         unreadable.retain(|(path, _)| sessions::is_journal_of(path, wanted));

@@ -9,6 +9,7 @@ use super::phone::{PATIENCE, orphans, reach};
 use super::scope::Scope;
 use crate::device::Device;
 use crate::error::Failure;
+use crate::recording::companion;
 use crate::recording::plan::Plan;
 use crate::session::{
     self, HeapFiles, SessionError, SessionHeader, SessionId, SessionState, Store, Unreadable,
@@ -47,6 +48,9 @@ pub struct SessionStatus {
     /// Targets: names, then pids; for heap files, the names of their processes. Empty if only the
     /// device knows the session.
     pub targets: Vec<String>,
+    /// It records a part of another session, which includes it.
+    #[serde(skip)]
+    pub is_part: bool,
     /// Apps write heap files, instead of perfetto a trace.
     #[serde(skip)]
     pub is_heap_dump: bool,
@@ -92,7 +96,11 @@ pub async fn status(store: &Store, scope: &Scope, devices: &[Device]) -> Result<
     for session_state in session_states.iter().filter(|s| scope.holds(&s.header)) {
         let is_its = |device: &&Device| device.serial() == session_state.header.serial;
         let device = devices.iter().find(is_its);
-        all.push(status_of(store, session_state, device).await);
+        let mut wholes = session_states.iter();
+        all.push(SessionStatus {
+            is_part: wholes.any(|whole| companion::is_part_of(session_state, whole)),
+            ..status_of(store, session_state, device).await
+        });
     }
     for device in devices {
         let found = match orphans(store, device, &session_states).await {
@@ -111,6 +119,7 @@ pub async fn status(store: &Store, scope: &Scope, devices: &[Device]) -> Result<
                 session: trace.id,
                 serial: device.serial().to_owned(),
                 targets: Vec::new(),
+                is_part: false,
                 is_heap_dump: false,
                 started: None,
                 trace_bytes: trace.stat.map(|s| s.size),
@@ -162,6 +171,7 @@ pub(super) async fn status_of(
         state,
         serial: header.serial.clone(),
         targets: targets(header),
+        is_part: false,
         is_heap_dump: header.heap_files.is_some(),
         started: Some(header.time),
         trace_bytes,
