@@ -171,13 +171,23 @@ pub(super) async fn choose_orphan(
     none: SessionError,
 ) -> Result<RemoteTrace, SessionError> {
     let mut found = orphans(store, device, known).await?;
+    let mut running = Vec::new();
     match wanted {
         Some(wanted) => found.retain(|t| t.id.as_str().starts_with(wanted)),
         // Another host might be recording right now: select it only by its name.
-        None => found.retain(|t| t.writer.is_none()),
+        None => (running, found) = found.into_iter().partition(|t| t.writer.is_some()),
     }
     match found.len() {
-        0 => Err(none),
+        0 => Err(match none {
+            SessionError::NoSession { what, .. } if !running.is_empty() => {
+                SessionError::OnlyElsewhere {
+                    what,
+                    serial: device.serial().to_owned(),
+                    ids: running.iter().map(|t| t.id.to_string()).collect(),
+                }
+            }
+            none => none,
+        }),
         1 => Ok(found.remove(0)),
         _ => Err(SessionError::SeveralSessions {
             ids: found.iter().map(|t| t.id.to_string()).collect(),

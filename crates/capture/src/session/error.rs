@@ -152,6 +152,18 @@ pub enum SessionError {
         /// Sessions of other devices, each with its ID and its device.
         elsewhere: Vec<(SessionId, String)>,
     },
+    /// The only sessions were started by another host, which might still need them.
+    #[error(
+        "there is no session of this host to {what}; {serial} is recording {}, started elsewhere",
+        ids.join(", ")
+    )]
+    OnlyElsewhere {
+        /// Verb of the requested operation.
+        what: &'static str,
+        serial: String,
+        /// IDs of those sessions.
+        ids: Vec<String>,
+    },
     /// There are sessions, but none in a state for this operation.
     #[error("there is no session to {what}: {}", states.join(", "))]
     NoneServes {
@@ -274,8 +286,6 @@ fn or_remove_marker(owner: Option<&SessionId>) -> String {
     }
 }
 
-const NAME_A_SESSION: &str = "choose a session by its ID; `heaptap status` lists them";
-
 impl Classified for SessionError {
     fn facts(&self) -> ErrorFacts {
         match self {
@@ -388,10 +398,12 @@ impl Classified for SessionError {
                      fetches it, wait: `heaptap status` shows when it has ended"
                 )),
             SessionError::NoSuchSession { .. } => {
-                ErrorFacts::new(ErrorClass::Usage, "no-such-session").with_help(NAME_A_SESSION)
+                ErrorFacts::new(ErrorClass::Usage, "no-such-session")
+                    .with_help("`heaptap status` lists unfinished sessions, if there are any")
             }
             SessionError::SeveralSessions { .. } => {
-                ErrorFacts::new(ErrorClass::Usage, "several-sessions").with_help(NAME_A_SESSION)
+                ErrorFacts::new(ErrorClass::Usage, "several-sessions")
+                    .with_help("choose a session by its ID; `heaptap status` lists them")
             }
             SessionError::NoSession { elsewhere, .. } => {
                 ErrorFacts::new(ErrorClass::Usage, "no-session").with_help(
@@ -400,6 +412,12 @@ impl Classified for SessionError {
                         false => "connect the device of a session, then run `heaptap status`",
                     },
                 )
+            }
+            SessionError::OnlyElsewhere { ids, .. } => {
+                ErrorFacts::new(ErrorClass::Usage, "no-session").with_help(format!(
+                    "to end it from here, add its ID: `heaptap stop {}`",
+                    ids.first().map_or("ID", String::as_str)
+                ))
             }
             SessionError::NoneServes { .. } => {
                 ErrorFacts::new(ErrorClass::Usage, "no-session-serves")
