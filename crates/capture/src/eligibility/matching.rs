@@ -52,12 +52,26 @@ pub(super) fn matching<'a>(
         .filter(|p| user.is_none() || p.user() == user || matches!(spec, TargetSpec::Pid(_)))
         .filter(|p| match spec {
             TargetSpec::Name(name) => {
-                p.kind != ProcessKind::KernelThread && names::matches_native(name, &p.name)
+                p.kind != ProcessKind::KernelThread
+                    && names::matches_native(name, &p.name)
+                    && !(names::is_pattern(name) && is_query(p))
             }
             TargetSpec::Pid(pid) => p.pid == *pid,
             TargetSpec::Package(package) => belongs_to(p, package, s.packages.as_deref()),
         })
         .collect()
+}
+
+/// Returns whether a process is a command of an adb shell, as heaptap itself runs them to list
+/// processes and packages.
+fn is_query(p: &Process) -> bool {
+    let name = p.name.rsplit('/').next().unwrap_or_default();
+    match p.uid {
+        Some(2000) => matches!(name, "sh" | "ps" | "pm" | "cmd"),
+        // After `adb root`; daemons can be scripts.
+        Some(0) => matches!(name, "ps" | "pm" | "cmd"),
+        _ => false,
+    }
 }
 
 /// Returns whether a process belongs to a package: by UID, because manifests name processes

@@ -86,6 +86,29 @@ fn ids(a: &Assessment) -> Vec<F> {
 }
 
 #[test]
+fn a_pattern_leaves_out_the_commands_that_list_processes() {
+    let with = |rows: &[u8], name: &str| {
+        let processes = build_processes(&read_ps(&[PS, rows].concat()), Some(true));
+        let packages = snapshot().packages;
+        let snapshot = Snapshot {
+            processes,
+            packages,
+        };
+        let specs = list_targets(&names(&[name]));
+        let options = AssessOptions::default();
+        build_assessment(&facts(BuildType::Userdebug), &specs, &snapshot, &options)
+    };
+    let shell = b"2000 1 2000 S sh\n2001 2000 2000 R ps\n2002 1 0 S sh\n2003 1 0 R ps\n\
+        2004 1 2000 S own\n";
+    let found = |a: &Assessment| -> Vec<u32> {
+        let pids = a.targets[0].processes.iter().map(|p| p.process.pid);
+        pids.filter(|pid| *pid >= 2000).collect()
+    };
+    assert_eq!(found(&with(shell, "*")), [2002, 2004]);
+    assert_eq!(found(&with(shell, "sh")), [2000, 2002]);
+}
+
+#[test]
 fn an_exact_name_stays_and_tells_what_it_leaves_out() {
     let a = assess(
         BuildType::User,
