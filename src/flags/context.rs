@@ -139,8 +139,8 @@ impl Context {
         // Fetched data remain.
         let is_lost = failure.class == ErrorClass::NotFetched || failure.hints.is_empty();
         if failure.class == ErrorClass::NotFetched {
-            failure.class = ErrorClass::Incomplete;
-            failure.kind = "recording-lost";
+            failure.class = ErrorClass::Device;
+            failure.kind = "trace-gone";
         }
         let what = match is_lost {
             true => ", and the recording with it",

@@ -422,8 +422,8 @@ fn a_virtual_phone_is_not_left_alone_with_a_recording() {
 fn nothing_is_promised_of_a_virtual_phone_that_is_gone() {
     let desk = Desk::new();
     let phone = "--virtual=speed=20,fault=pull-fail";
-    let failure = desk.failure(6, &["record", phone, "-n", APP, "-d", "2s", "-o", "out"]);
-    assert_eq!(failure["kind"], "recording-lost", "{failure}");
+    let failure = desk.failure(5, &["record", phone, "-n", APP, "-d", "2s", "-o", "out"]);
+    assert_eq!(failure["kind"], "trace-gone", "{failure}");
     let help = failure["help"].as_str().unwrap();
     assert!(help.contains("ended with this command"), "{help}");
     assert!(!failure.to_string().contains("heaptap stop"), "{failure}");
