@@ -121,7 +121,8 @@ impl Cause {
         self.is_the_phone().then_some(ErrorClass::Incomplete)
     }
 
-    pub(super) fn warning(self, sampled: bool) -> Option<manifest::Warning> {
+    /// Returns the warning about an early end. `java`: Java heaps are dumped, which have no samples.
+    pub(super) fn warning(self, sampled: bool, java: bool) -> Option<manifest::Warning> {
         let (kind, message, help) = match self {
             Cause::NotTriggered => (
                 "not-triggered",
@@ -132,12 +133,18 @@ impl Cause {
             Cause::SizeLimit => (
                 "size-limit",
                 "the trace reached its size limit, so the recording ended early",
-                "free space on the device, sample less (-i 16k), or dump less often",
+                match java {
+                    true => "free space on the device, or dump fewer processes",
+                    false => "free space on the device, sample less (-i 16k), or dump less often",
+                },
             ),
             Cause::DiskFull => (
                 "disk-full",
                 "the device storage is full, so the recording ended early",
-                "delete files on the device, sample less (-i 16k), or dump less often",
+                match java {
+                    true => "delete files on the device, or dump fewer processes",
+                    false => "delete files on the device, sample less (-i 16k), or dump less often",
+                },
             ),
             Cause::Lost => (
                 "recording-lost",
@@ -160,6 +167,8 @@ impl Cause {
             "there are no samples"
         } else if sampled {
             "data after perfetto's last write are missing"
+        } else if java {
+            "no heap dump was complete by then"
         } else {
             "it happened before the first dump, so there are no samples"
         };

@@ -193,7 +193,9 @@ async fn finish_session(
         complete: class.is_none(),
         ended_by: cause.word().map(str::to_owned),
     };
-    manifest.warnings.extend(cause.warning(sampled));
+    manifest
+        .warnings
+        .extend(cause.warning(sampled, plan.java.is_some()));
     manifest.warnings.extend(why_empty);
     manifest.warnings.extend(converted.warnings());
     let unsampled = findings::heaps_without_samples(&plan.heaps, &converted.dumps);

@@ -399,6 +399,9 @@ fn a_full_disk_on_the_phone_is_told() {
     let ended = lab.run(&["dump", "-n", APP, "-o", "out"]);
     assert!(matches!(ended.code(), Some(5 | 6)), "{ended}");
     assert!(!ended.stderr.contains("larger buffer"), "{ended}");
+    for of_native in ["sample", "interval"] {
+        assert!(!ended.stderr.contains(of_native), "{ended}");
+    }
     assert_eq!(lab.traces(), Vec::<String>::new());
     let lab = Lab::new(&format!("{FAST},java=60000,fault=disk-full@300000"));
     let ended = lab.run(&["dump", "-n", APP, "-o", "out", "--hprof"]);

@@ -601,7 +601,7 @@ impl Finding {
             format!("the device has only {} of free space", ByteSize(free)),
         )
         .why("the recording ends if its file cannot grow")
-        .fix("delete files on the device, or record with a larger `--interval`")
+        .fix("delete files on the device")
     }
 
     pub(super) fn unknown(name: &str) -> Finding {
