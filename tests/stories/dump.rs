@@ -394,6 +394,23 @@ fn status_has_the_app_and_the_size_of_a_heap_dump() {
 }
 
 #[test]
+fn nothing_is_advised_to_a_native_program_that_needs_a_java_heap() {
+    let lab = Lab::new(FAST);
+    let daemon = ["-n", "surfaceflinger"];
+    for (code, command, option) in [
+        (4, "dump", "--no-check"),
+        (0, "meminfo", "--local"),
+        (7, "gc", "--now"),
+    ] {
+        let ended = lab.expect(code, &[&[command], &daemon[..]].concat());
+        let told = format!("{}{}", ended.stdout, ended.stderr);
+        assert!(!told.contains(option), "{command}: {told}");
+    }
+    let app = lab.run(&["gc", "-n", "com.example.idle"]);
+    assert!(app.stderr.contains("--now"), "{app}");
+}
+
+#[test]
 fn a_full_disk_on_the_phone_is_told() {
     let lab = Lab::new(&format!("{FAST},java=60000,fault=disk-full@300000"));
     let ended = lab.run(&["dump", "-n", APP, "-o", "out"]);

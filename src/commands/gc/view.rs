@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use tokio::sync::Notify;
 
 use super::args::{Args, ByArg};
-use super::run::{self, GcReport, GcSource, Input, Stretch, Target};
+use super::run::{self, GcReport, Input, Stretch, Target};
 use crate::console::signals::watch_signals;
 use crate::device::Device;
 use crate::eligibility::DeviceFacts;
@@ -39,7 +39,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         let report = read.map_err(|error| {
             Failure::new(ErrorClass::Bug, "bug", format!("reading failed: {error}"))
         })??;
-        return finish(ctx, &args, report);
+        return finish(ctx, &args, report, false);
     }
     args.moment.refuse_without_input()?;
     let targets = args.target.required()?.targets();
@@ -52,7 +52,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         return follow(ctx, &args, device, &facts, &found).await;
     }
     let report = run::read_ring(device, &facts, &found, args.since).await?;
-    finish(ctx, &args, report)
+    finish(ctx, &args, report, found.iter().any(|t| t.has_art))
 }
 
 /// The inputs with the periods that are meant.
@@ -147,7 +147,7 @@ async fn follow(
     })
     .await;
     status.finish_and_clear();
-    finish(ctx, args, report?)
+    finish(ctx, args, report?, false)
 }
 
 async fn now(
@@ -170,7 +170,13 @@ async fn now(
     Ok(Outcome::Done)
 }
 
-fn finish(ctx: &Context, args: &Args, mut report: GcReport) -> Result<Outcome, Failure> {
+/// Prints the report. `can_now`: collections can be forced, and were not followed.
+fn finish(
+    ctx: &Context,
+    args: &Args,
+    mut report: GcReport,
+    can_now: bool,
+) -> Result<Outcome, Failure> {
     let console = &ctx.console;
     if !args.inputs.is_empty() {
         report.choose(&args.target.filter());
@@ -185,7 +191,7 @@ fn finish(ctx: &Context, args: &Args, mut report: GcReport) -> Result<Outcome, F
     } else {
         show::show(console, report, args.by == Some(ByArg::Collection));
         let is_quiet = report.processes.is_empty() && report.findings.is_empty();
-        if is_quiet && report.source == GcSource::Device && !args.follow {
+        if is_quiet && can_now {
             console.say("`--now` forces a collection, and `--follow` shows the next ones");
         }
     }

@@ -101,7 +101,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             }
             (true, false) => explain::rows(console, Some(&document), &rows),
         }
-        show::footer(console, &document);
+        show::footer(console, &document, args.local);
     }
     Ok(match document.troubles.is_empty() {
         true => Outcome::Done,

@@ -201,6 +201,7 @@ impl Assessment {
             ),
             fix: reason.and_then(|f| f.fix.clone()),
             missing: self.targets.iter().all(|t| !t.found),
+            native: reason.is_some_and(|f| f.id == FindingId::NativeNoJava),
         }
     }
 

@@ -26,6 +26,8 @@ pub enum EligibilityError {
         fix: Option<String>,
         /// None of the targets exists.
         missing: bool,
+        /// A Java heap was requested of native programs.
+        native: bool,
     },
     /// `am dumpheap` refuses the targets.
     #[error("am dumpheap refuses {targets}: {}", if *native { "no Java runtime" } else { "not debuggable" })]
@@ -89,6 +91,10 @@ impl Classified for EligibilityError {
                 help: fix.clone(),
                 ..ErrorFacts::new(ErrorClass::NotEligible, "target-not-found")
             },
+            EligibilityError::NotEligible { native: true, .. } => {
+                ErrorFacts::new(ErrorClass::NotEligible, "not-eligible")
+                    .with_help("record the native heap with `heaptap record`")
+            }
             EligibilityError::NotEligible { fix, .. } => {
                 ErrorFacts::new(ErrorClass::NotEligible, "not-eligible").with_help(match fix {
                     Some(question) if question.ends_with('?') => {

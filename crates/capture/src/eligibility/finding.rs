@@ -391,7 +391,7 @@ impl Finding {
         )
         .why("SELinux forbids it on every build")
         .fix(
-            "on a userdebug build, use `--disable-selinux` (runs `su root setenforce 0`, which \
+            "on a userdebug build, use `record --disable-selinux` (runs `su root setenforce 0`, which \
              lowers the device's security until the end of the recording)",
         )
     }

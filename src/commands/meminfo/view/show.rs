@@ -347,7 +347,7 @@ fn show_texts(console: &Console, texts: &[TextFacts]) {
 }
 
 /// Shows the side effects and the cost of the request.
-pub(super) fn footer(console: &Console, document: &Document) {
+pub(super) fn footer(console: &Console, document: &Document, local: bool) {
     let Some(collected) = document.collected_garbage else {
         return;
     };
@@ -358,10 +358,11 @@ pub(super) fn footer(console: &Console, document: &Document) {
                 "The app collected its garbage first, which its log shows as an Explicit \
                  collection. `--local` asks only the system."
             }
-            false => {
+            false if local => {
                 "No app was called, so no garbage was collected, and heap sizes and object counts \
                  are unknown. Omit `--local` to get them."
             }
+            false => "No app was called, so no garbage was collected.",
         };
         console.data(console.styled(Style::Dim, said));
     }
