@@ -4,6 +4,7 @@
 mod companion;
 mod tracked;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde::Serialize;
@@ -189,7 +190,11 @@ fn grouped<'a>(warnings: impl IntoIterator<Item = &'a manifest::Warning>) -> Vec
             };
             let message = match names.as_slice() {
                 [""] => what.to_owned(),
-                names => format!("{}{more}: {what}", names.join(", ")),
+                [one] => format!("{one}: {what}"),
+                names => {
+                    let what = what.replacen("no samples: it ", "no samples: each ", 1);
+                    format!("{}{more}: {what}", names.join(", "))
+                }
             };
             Said {
                 message,
@@ -240,6 +245,16 @@ struct Page<'a> {
 impl Page<'_> {
     /// Returns one block of lines for each heap.
     fn heaps(&self, manifest: &Manifest, heaps: &[HeapSummary]) -> Vec<Vec<String>> {
+        let dumps = manifest.dumps.native.iter();
+        let rejected: BTreeSet<(u64, &str)> = dumps
+            .filter(|dump| dump.flags.rejected_concurrent)
+            .map(|dump| (dump.pid, dump.heap.as_str()))
+            .collect();
+        // A warning explains heaps that were not recorded.
+        let was_recorded = |heap: &&HeapSummary| {
+            heap.callsites > 0 || !rejected.contains(&(heap.pid, heap.heap.as_str()))
+        };
+        let heaps: Vec<&HeapSummary> = heaps.iter().filter(was_recorded).collect();
         let mut blocks: Vec<Vec<String>> = heaps
             .iter()
             .take(FULL_HEAPS)
@@ -271,8 +286,9 @@ impl Page<'_> {
         let totals = &heap.totals;
         let sampled = if heap.is_sampled() { "sampled " } else { "" };
         let mut line = |what: &str, bytes: i64, count: i64, more: &str| {
+            let plural = if count == 1 { "" } else { "s" };
             block.push(format!(
-                "  {what:<10}  {:>10}  in {} {sampled}allocations{more}",
+                "  {what:<10}  {:>10}  in {} {sampled}allocation{plural}{more}",
                 size(bytes),
                 thousands(count)
             ));

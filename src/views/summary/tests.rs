@@ -127,6 +127,44 @@ com.example.app  pid 4242  libc.malloc
 }
 
 #[test]
+fn a_rejected_heap_has_no_block_and_one_allocation_no_plural() {
+    let (mut manifest, mut heap) = example();
+    let console = plain();
+    let page = Page {
+        console: &console,
+        width: None,
+    };
+    heap.totals.objects = 1;
+    let block = page.heap(&manifest, &heap);
+    assert!(
+        block[1].ends_with("in 1 sampled allocation"),
+        "{}",
+        block[1]
+    );
+    manifest.dumps.native[0].flags.rejected_concurrent = true;
+    let heaps = [heap];
+    assert_eq!(page.heaps(&manifest, &heaps).len(), 1);
+    let [mut heap] = heaps;
+    heap.callsites = 0;
+    assert!(page.heaps(&manifest, &[heap]).is_empty());
+}
+
+#[test]
+fn a_cause_of_several_processes_is_in_the_singular_for_each() {
+    let idle = |name: &str| {
+        let message = format!("{name}: no samples: it is frozen (it runs later)");
+        manifest::Warning::new("frozen", message).with_pid(Some(1))
+    };
+    let messages = |all: &[manifest::Warning]| -> Vec<String> {
+        grouped(all).into_iter().map(|said| said.message).collect()
+    };
+    let one = "a: no samples: it is frozen (it runs later)";
+    assert_eq!(messages(&[idle("a")]), [one]);
+    let both = "a, b: no samples: each is frozen (it runs later)";
+    assert_eq!(messages(&[idle("a"), idle("b")]), [both]);
+}
+
+#[test]
 fn of_many_heaps_a_page_is_shown() {
     let (manifest, heap) = example();
     let console = plain();
