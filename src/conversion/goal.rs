@@ -46,7 +46,7 @@ pub enum GoalError {
         /// Number of traces.
         traces: usize,
     },
-    /// The output would overwrite another kind of file, such as a trace.
+    /// The output would overwrite a file.
     #[error(transparent)]
     Output(#[from] OverwriteError),
     /// The packets cannot be written.

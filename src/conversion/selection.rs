@@ -1,7 +1,7 @@
 //! Selection of dumps to convert, and the available ones.
 
 use crate::heaps::selector::ProcessFilter;
-use crate::profile::HeapDump;
+use crate::profile::{HeapDump, known_heap};
 use crate::results::lists::join_list;
 use crate::results::manifest::JAVA_HEAP;
 use crate::trace::JavaDump;
@@ -58,8 +58,9 @@ impl Selection {
 
     pub(super) fn takes(&self, dump: &HeapDump) -> bool {
         let time = time_of(dump);
-        self.names(dump.pid, &dump.heap, dump.time_ns)
-            && self.chooses(dump.pid, &dump.process, &dump.heap, Some(time))
+        let heaps = [&*dump.heap, known_heap(&dump.heap, dump.flags)];
+        let chooses = |heap| self.chooses(dump.pid, &dump.process, heap, Some(time));
+        self.names(dump.pid, &dump.heap, dump.time_ns) && heaps.into_iter().any(chooses)
     }
 
     /// Returns true if options choose a dump: by its process, its heap and its time.

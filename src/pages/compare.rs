@@ -3,6 +3,7 @@
 use super::ReportInput;
 use crate::heaps::input::{DumpScope, NativeFile};
 use crate::heaps::selector::DumpSelector;
+use crate::profile::known_heap;
 use crate::report::data::header::{Diff, Pair, Per};
 use crate::stacks::{Dump, JoinBy, StackProfile, join};
 
@@ -92,7 +93,8 @@ pub(super) fn diff(
 
 /// Identity of a heap within an input, which is the same in other inputs.
 fn heap_of(dump: &Dump) -> (&str, &str) {
-    (&dump.facts.process, &dump.facts.heap)
+    let facts = &dump.facts;
+    (&facts.process, known_heap(&facts.heap, facts.flags))
 }
 
 fn last_of_each(dumps: &[Dump], among: impl Iterator<Item = usize>) -> Vec<usize> {

@@ -17,7 +17,7 @@ pub enum ReportError {
     /// The input contains no Java heap, or cannot be read.
     #[error(transparent)]
     Java(#[from] JavaError),
-    /// Another kind of file would be overwritten.
+    /// The output would overwrite a file.
     #[error(transparent)]
     Output(#[from] OverwriteError),
     /// The page cannot be written.

@@ -48,8 +48,10 @@ impl Cause {
     ) -> Cause {
         let had = |whole| move |ms| in_full(Duration::from_millis(ms), lasted, whole);
         let in_full = plan.duration_ms.is_some_and(had(whole));
-        // Without its trigger, a session ends without a byte: the empty file is whole.
-        let not_triggered = size == 0 && plan.trigger_timeout_ms.is_some_and(had(true));
+        // Without its trigger, a session ends without a byte: its empty file is whole, if its end
+        // was seen.
+        let ended = lasted.at_most.is_some();
+        let not_triggered = size == 0 && plan.trigger_timeout_ms.is_some_and(had(ended));
         let by_done = plan.java.as_ref().is_some_and(|java| java.ends_when_done);
         // The service ends a file slightly below its limit, because the next packet would not fit.
         let full = plan

@@ -10,7 +10,7 @@ use super::lists::join_list;
 use super::{manifest, unwinding};
 use crate::error::{Classified, ErrorClass, mend_write};
 use crate::near::nearest;
-use crate::profile::{HeapDump, LastDump, Tables};
+use crate::profile::{HeapDump, LastDump, Tables, known_heap};
 use crate::stacks::Facts;
 use crate::units::ByteSize;
 
@@ -316,7 +316,8 @@ const COMMON_HEAPS: [&str; 2] = ["libc.malloc", "com.android.art"];
 /// although other heaps have. A profile that ended early explains missing samples by itself.
 pub fn heaps_without_samples(selected: &[String], dumps: &[manifest::Dump]) -> Option<Finding> {
     let sampled = dumps.iter().filter(|dump| dump.file.is_some());
-    let sampled: BTreeSet<&str> = sampled.map(|dump| dump.heap.as_str()).collect();
+    let sampled = sampled.map(|dump| known_heap(&dump.heap, dump.flags));
+    let sampled: BTreeSet<&str> = sampled.collect();
     let is_explained = |heap: &str| {
         sampled.contains(heap)
             || dumps

@@ -1,17 +1,15 @@
 //! What an output may replace: never an input or a file of a recording, other files with `--force`.
 
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use super::manifest;
+use super::manifest::{self, Manifest};
 use crate::error::{Classified, ErrorClass, ErrorFacts};
-use crate::folder::{self, DEOBFUSCATION, RAW_TRACE, SYMBOLIZED_TRACE, SYMBOLS};
+use crate::folder::{self, DEOBFUSCATION, MARKER, RAW_TRACE, SYMBOLIZED_TRACE, SYMBOLS};
 use crate::timeline;
 
-/// Beginnings of the names of a recording's files.
-const BEGINNINGS: [&str; 3] = ["heap_dump.", "java_heap_dump.", "java_allocations."];
-/// Other names of a recording's files, for its original data or for files derived from it.
-const NAMES: [&str; 8] = [
+/// Names of a recording's files, for its original data or for files derived from it.
+const NAMES: [&str; 9] = [
+    MARKER,
     RAW_TRACE,
     SYMBOLIZED_TRACE,
     SYMBOLS,
@@ -21,7 +19,6 @@ const NAMES: [&str; 8] = [
     "gc.jsonl",
     "logcat.txt",
 ];
-
 /// Refusal to replace a file.
 #[derive(Debug, thiserror::Error)]
 pub enum OverwriteError {
@@ -40,8 +37,7 @@ impl Classified for OverwriteError {
     fn facts(&self) -> ErrorFacts {
         match self {
             OverwriteError::Input(_) | OverwriteError::OfRecording(_) => {
-                ErrorFacts::new(ErrorClass::Usage, "output-is-input")
-                    .with_help("name another file with `-o`")
+                ErrorFacts::new(ErrorClass::Usage, "output-is-input").with_help("name another file")
             }
             OverwriteError::Exists(_) => ErrorFacts::new(ErrorClass::Usage, "output-taken")
                 .with_help("name another file, or add `--force` to overwrite it"),
@@ -95,12 +91,7 @@ pub fn check<'a>(
     if replace == Replace::Alike {
         return Ok(());
     }
-    let is_of_recording = goal.as_deref().is_some_and(|goal| {
-        let is_recording =
-            |folder: &Path| folder.join(manifest::FILE_NAME).is_file() || is_one(&inputs, folder);
-        goal.file_name().is_some_and(is_own_name) && goal.parent().is_some_and(is_recording)
-    });
-    if is_of_recording {
+    if goal.is_some_and(|goal| is_of_recording(&goal, &inputs)) {
         return Err(OverwriteError::OfRecording(output.to_owned()));
     }
     match replace == Replace::Nothing && holds_something(output) {
@@ -109,22 +100,49 @@ pub fn check<'a>(
     }
 }
 
-fn is_one(inputs: &[PathBuf], folder: &Path) -> bool {
-    inputs.iter().any(|input| input == folder)
-}
-
-/// Returns whether replacing a file would lose data. A pipe or a device contains none.
+/// Returns whether a file holds something. A pipe or a device does not.
 pub fn holds_something(path: &Path) -> bool {
-    std::fs::metadata(path).is_ok_and(|it| it.is_dir() || it.is_file() && it.len() > 0)
+    std::fs::metadata(path).is_ok_and(|it| it.is_file() && it.len() > 0)
 }
 
-/// Returns whether a recording uses the name. Ignores case, because some file systems do.
-fn is_own_name(name: &OsStr) -> bool {
-    let name = name.to_string_lossy().to_ascii_lowercase();
-    let begins = BEGINNINGS
+/// Returns whether a recording has the file, or takes it for its own once it exists.
+fn is_of_recording(goal: &Path, inputs: &[PathBuf]) -> bool {
+    let (Some(name), Some(folder)) = (goal.file_name(), goal.parent()) else {
+        return false;
+    };
+    let name = name.to_string_lossy();
+    let is_there = goal.exists();
+    // Some file systems ignore case.
+    let is_own = NAMES.iter().any(|own| name.eq_ignore_ascii_case(own));
+    match Manifest::read(folder) {
+        Ok(manifest) => is_own || is_there && lists(&manifest, &name),
+        // A directory of another tool.
+        Err(_) if inputs.iter().any(|input| input == folder) => is_own || is_there,
+        Err(_) if is_there && name.eq_ignore_ascii_case(RAW_TRACE) => true,
+        Err(_) => {
+            let below = folder.file_name().unwrap_or_default().to_string_lossy();
+            let path = format!("{below}/{name}");
+            let manifest = folder.parent().map(Manifest::read).and_then(Result::ok);
+            manifest.is_some_and(|manifest| lists(&manifest, &path))
+        }
+    }
+}
+
+/// Returns whether a manifest has a file.
+fn lists(manifest: &Manifest, path: &str) -> bool {
+    let native = manifest
+        .dumps
+        .native
         .iter()
-        .any(|beginning| name.starts_with(beginning));
-    begins || NAMES.contains(&&*name) || name.ends_with(".hprof")
+        .filter_map(|dump| dump.file.as_ref());
+    let java = manifest
+        .dumps
+        .java
+        .iter()
+        .filter_map(|dump| dump.file.as_ref());
+    let beside = manifest.companion.iter().flat_map(|all| &all.files);
+    let mut files = native.chain(java).chain(beside.map(|beside| &beside.file));
+    files.any(|file| file.eq_ignore_ascii_case(path))
 }
 
 #[cfg(test)]
@@ -140,35 +158,63 @@ mod tests {
     fn files_of_a_recording_are_never_overwritten() {
         let folder = tempfile::tempdir().unwrap();
         let input = folder.path().join("rec");
-        std::fs::create_dir_all(input.join("more")).unwrap();
-        std::fs::write(input.join("raw-trace"), "trace").unwrap();
-        for name in [
+        let write = |name: &str| std::fs::write(input.join(name), "x").unwrap();
+        std::fs::create_dir_all(input.join("meminfo")).unwrap();
+        write("raw-trace");
+        let own = [
             "raw-trace",
             "symbolized-trace",
             "Manifest.JSON",
             "symbols",
             "deobfuscation-packets",
-            "heap_dump.0.7.libc.malloc.pb.gz",
-            "java_heap_dump.1.7.pb.gz",
-            "java_allocations.1.7.pb.gz",
             "memory.jsonl",
-            "app.hprof",
-            "more/../raw-trace",
-        ] {
-            let refused = refusal(&input.join(name), &input, Replace::Forced);
-            assert_eq!(refused, Some("output-is-input"), "{name}");
+            "meminfo/../raw-trace",
+        ];
+        let refused = |name: &str, input: &Path| {
+            refusal(
+                &folder.path().join("rec").join(name),
+                input,
+                Replace::Forced,
+            )
+        };
+        for name in own {
+            assert_eq!(refused(name, &input), Some("output-is-input"), "{name}");
         }
         // Files derived from a recording can be in its directory, and such names elsewhere.
-        for path in ["rec/mine.json", "raw-trace", "rec/more/symbols", "no/x"] {
-            let path = folder.path().join(path);
-            assert_eq!(refusal(&path, &input, Replace::Forced), None, "{path:?}");
+        for name in ["mine.json", "java.hprof", "../raw-trace", "../no/x"] {
+            assert_eq!(refused(name, &input), None, "{name}");
         }
         let symbols = input.join("symbols");
         assert_eq!(refusal(&symbols, &input, Replace::Alike), None);
-        // A recording that is not an input, too.
-        std::fs::write(input.join("manifest.json"), "{}").unwrap();
-        let refused = refusal(&symbols, folder.path(), Replace::Forced);
-        assert_eq!(refused, Some("output-is-input"));
+        // What the manifest lists, also if the recording is not an input.
+        let mut manifest = Manifest::default();
+        let beside = |file: &str| manifest::CompanionFile {
+            what: "meminfo".to_owned(),
+            file: file.to_owned(),
+            pid: 7,
+            label: None,
+            number: 1,
+            time_ns: 1,
+        };
+        manifest.companion = Some(manifest::Companions {
+            files: vec![
+                beside("app.7.malloc_info.xml"),
+                beside("meminfo/01-end.txt"),
+            ],
+            ..manifest::Companions::default()
+        });
+        manifest.write(&input).unwrap();
+        for name in ["app.7.malloc_info.xml", "meminfo/01-end.txt", "mine.hprof"] {
+            write(name);
+        }
+        for name in own
+            .iter()
+            .chain(&["app.7.malloc_info.xml", "meminfo/01-end.txt"])
+        {
+            let refused = refused(name, folder.path());
+            assert_eq!(refused, Some("output-is-input"), "{name}");
+        }
+        assert_eq!(refused("mine.hprof", folder.path()), None);
     }
 
     #[test]

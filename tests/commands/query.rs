@@ -193,6 +193,18 @@ fn a_copy_is_written_once_and_alone() {
         .expect("the folder")
         .count();
     assert_eq!(others, 1, "nothing else is left");
+    if cfg!(unix) {
+        let pipe = folder.path().join("pipe");
+        let made = Command::new("mkfifo").arg(&pipe).status().expect("it runs");
+        assert!(made.success());
+        let output = query(
+            &trace(),
+            &["-o", pipe.to_str().expect("UTF-8"), "--force"],
+            "",
+        );
+        assert_eq!(output.status.code(), Some(11), "{}", stderr(&output));
+        assert!(!pipe.is_file(), "a pipe stays");
+    }
 }
 
 #[test]

@@ -41,14 +41,8 @@ fn check(heap: &JavaHeap, truth: &JavaDumpTruth, android: u32) {
     assert_eq!(bytes, truth.shallow_bytes, "{android}");
     assert_eq!(heap.follow, Follow::default(), "soft references only");
     let total = heap.dominators().total();
-    // Heap graphs of Android 11 do not mark weak references, so more is reachable.
-    let untold = truth.kind == JavaDumpKind::HeapGraph && android == 11;
     let reachable = (truth.reachable_objects, truth.reachable_bytes);
-    if untold {
-        assert!((total.count, total.bytes) > reachable);
-    } else {
-        assert_eq!((total.count, total.bytes), reachable, "{android}");
-    }
+    assert_eq!((total.count, total.bytes), reachable, "{android}");
     let natives = truth.kind == JavaDumpKind::Hprof || android >= 13;
     let native: u64 = graph.natives().iter().map(|(_, bytes)| bytes).sum();
     assert_eq!(
@@ -57,17 +51,11 @@ fn check(heap: &JavaHeap, truth: &JavaDumpTruth, android: u32) {
         "{android}"
     );
     for plant in &truth.planted {
-        check_plant(heap, truth, plant, natives, untold);
+        check_plant(heap, truth, plant, natives);
     }
 }
 
-fn check_plant(
-    heap: &JavaHeap,
-    truth: &JavaDumpTruth,
-    plant: &PlantTruth,
-    natives: bool,
-    untold: bool,
-) {
+fn check_plant(heap: &JavaHeap, truth: &JavaDumpTruth, plant: &PlantTruth, natives: bool) {
     let (graph, dominators) = (&heap.graph, heap.dominators());
     for address in &plant.addresses {
         let object = find(graph, truth, *address).expect("it is in the dump");
@@ -77,10 +65,9 @@ fn check_plant(
             "{plant:?}"
         );
         let held = plant.what != "garbage";
-        let reached = dominators.is_reachable(object);
-        assert!(reached == held || untold, "{plant:?}");
+        assert_eq!(dominators.is_reachable(object), held, "{plant:?}");
     }
-    let Some(keeper) = plant.keeper.filter(|_| !untold) else {
+    let Some(keeper) = plant.keeper else {
         return;
     };
     let keeper = find(graph, truth, keeper).expect("it is in the dump");

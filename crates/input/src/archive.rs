@@ -240,7 +240,7 @@ impl<'a> Traces<'a> {
         self.companions.sort_by_key(|companion| companion.0);
         let single = self.traces.len() == 1;
         let mut found = Vec::new();
-        let mut refused = None;
+        let (mut refused, mut damaged) = (None, None);
         for member in self.traces {
             let mut source = member.source;
             let mut damage = member.damage;
@@ -262,6 +262,9 @@ impl<'a> Traces<'a> {
                     return Err(error);
                 }
                 Err(error) => {
+                    if let ImportError::Damaged { .. } = error {
+                        damaged.get_or_insert_with(|| error.to_string());
+                    }
                     refused = Some(error);
                     if self.others.len() < NAMED {
                         self.others.push(member.name);
@@ -270,9 +273,7 @@ impl<'a> Traces<'a> {
             }
         }
         if let Some(last) = found.last_mut() {
-            let refused = refused.filter(|error| matches!(error, ImportError::Damaged { .. }));
-            let of_others = self.damage.or_else(|| Some(refused?.to_string()));
-            last.damage = last.damage.take().or(of_others);
+            last.damage = last.damage.take().or(self.damage).or(damaged);
             return Ok(found);
         }
         match (self.damage, refused) {
@@ -281,9 +282,15 @@ impl<'a> Traces<'a> {
                 what,
             }),
             (None, Some(error)) if self.others.len() == 1 => Err(error),
-            _ => Err(ImportError::NoTraceInside {
-                name: self.archive.to_owned(),
-                members: self.others,
+            _ => Err(match damaged {
+                Some(what) => ImportError::Damaged {
+                    name: self.archive.to_owned(),
+                    what,
+                },
+                None => ImportError::NoTraceInside {
+                    name: self.archive.to_owned(),
+                    members: self.others,
+                },
             }),
         }
     }
@@ -370,7 +377,12 @@ mod tests {
         members.push(("one.more".to_owned(), Vec::new()));
         assert!(damage_of(&members).unwrap().contains("10000"));
         let cut = b"PK\x03\x04 and so on".to_vec();
-        let members = [members[0].clone(), ("cut.zip".to_owned(), cut)];
+        let of_texts = tar_of(&[("notes.txt".to_owned(), Vec::new())]);
+        let members = [
+            members[0].clone(),
+            ("cut.zip".to_owned(), cut),
+            ("texts.tar".to_owned(), of_texts),
+        ];
         assert!(damage_of(&members).unwrap().contains("cut.zip"));
     }
 }

@@ -304,7 +304,7 @@ impl Classified for ImportError {
                 let folder = Path::new(name);
                 let help = match (unfinished_in(folder), recording_in(folder)) {
                     (Some(trace), _) => format!(
-                        "a `record --host` that was killed left its trace: `heaptap convert {}`",
+                        "a `record --host` still runs, or was killed and left its trace: `heaptap convert {}`",
                         quoted_path(&trace)
                     ),
                     (None, Some(recording)) => format!(

@@ -239,6 +239,22 @@ async fn phone(device: &Device, checks: &mut Vec<Check>) {
     }
 }
 
+fn judge_selinux(selinux: Selinux) -> Check {
+    let check = |status, what| check("selinux", Side::Device, status, what);
+    match selinux {
+        Selinux::Enforcing => check(Status::Ok, "SELinux is enforcing"),
+        Selinux::Disabled => check(Status::Warn, "SELinux is disabled"),
+        Selinux::Permissive => check(
+            Status::Warn,
+            "SELinux is permissive, so it protects neither apps nor system processes",
+        )
+        .fix(
+            "run `adb shell su root setenforce 1`, unless a recording with `--disable-selinux` is \
+             running, which restores it at its end",
+        ),
+    }
+}
+
 /// Returns the checks that follow from the facts of a device.
 fn judge(facts: &DeviceFacts, now: SystemTime) -> Vec<Check> {
     let ok = |id, what: String| check(id, Side::Device, Status::Ok, what);
@@ -295,20 +311,7 @@ fn judge(facts: &DeviceFacts, now: SystemTime) -> Vec<Check> {
             "cannot read the build type of the device".to_owned(),
         ),
     });
-    checks.extend(facts.selinux.map(|selinux| {
-        match selinux {
-        Selinux::Enforcing => ok("selinux", "SELinux is enforcing".to_owned()),
-        Selinux::Disabled => warn("selinux", "SELinux is disabled".to_owned()),
-        Selinux::Permissive => warn(
-            "selinux",
-            "SELinux is permissive, so it protects neither apps nor system processes".to_owned(),
-        )
-        .fix(
-            "run `adb shell su root setenforce 1`, unless a recording with `--disable-selinux` is \
-             running, which restores it at its end",
-        ),
-    }
-    }));
+    checks.extend(facts.selinux.map(judge_selinux));
     match (facts.tracing_on, &facts.sessions) {
         (Some(true), None) if facts.api().is_some_and(|sdk| sdk >= QUERY_SDK) => checks.push(
             check(

@@ -36,7 +36,7 @@ use crate::results::manifest::Manifest;
 use crate::results::recorded;
 use crate::results::timeline as readings;
 use crate::results::timeline::LoadedTimeline;
-use crate::session::unfinished::replace;
+use crate::session::unfinished::{place, replace};
 use crate::timeline::{Entry, Observation, Timeline};
 use crate::trace::MemoryWanted;
 use crate::untrusted::shell::quoted_path;
@@ -651,6 +651,12 @@ pub fn copy(
         path: file.display().to_string(),
         why,
     };
+    // A database cannot be written to a pipe or a device.
+    let is_special = |found: std::fs::Metadata| !found.is_file();
+    if std::fs::metadata(file).is_ok_and(is_special) {
+        return Err(unwritable("it is not a regular file".to_owned()));
+    }
+    let is_there = file.exists();
     let mut builder = tempfile::Builder::new();
     builder.prefix(OWN_PREFIX).suffix(".sqlite");
     let create = || builder.tempfile_in(folder::of(file));
@@ -658,6 +664,11 @@ pub fn copy(
         .map_err(|error| unwritable(error.to_string()))?
         .into_temp_path();
     let copied = database.copy_to(&temporary, told)?;
-    replace(temporary, file).map_err(|error| unwritable(error.to_string()))?;
+    let persisted = match is_there {
+        true => replace(temporary, file),
+        // Another process might have created it meanwhile.
+        false => place(temporary, file).map_err(|(error, _)| error),
+    };
+    persisted.map_err(|error| unwritable(error.to_string()))?;
     Ok(copied)
 }

@@ -26,7 +26,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let scope = match ctx.globals.serial {
         Some(_) => Scope {
             server: None,
-            ..ctx.scope().await?
+            ..ctx.scope().await.unwrap_or_default()
         },
         None => Scope::default(),
     };

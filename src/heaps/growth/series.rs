@@ -10,7 +10,7 @@ use crate::analyze::native::growth::series::{continue_counters, continues};
 use crate::analyze::sampling::Interval;
 use crate::heaps::NOT_IN_ORDER;
 use crate::names::could_be_app;
-use crate::profile::DumpKind;
+use crate::profile::{DumpKind, known_heap};
 use crate::stacks::{Dump, Facts, View};
 use crate::units::{HumanDuration, counted};
 
@@ -255,7 +255,8 @@ impl Life {
 /// File, process and heap of a dump.
 fn place<'a>(opened: &'a Opened<'_>) -> (usize, &'a str, &'a str) {
     let facts = &opened.dump.facts;
-    (opened.file, &facts.process, &facts.heap)
+    let heap = known_heap(&facts.heap, facts.flags);
+    (opened.file, &facts.process, heap)
 }
 
 /// Returns the last dump of each file, process and heap.

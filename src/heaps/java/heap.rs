@@ -168,7 +168,7 @@ pub fn of_losses(graph: &HeapGraph) -> Vec<Finding> {
         add(finding.with_help("dump again with a larger buffer (`heaptap dump -b 512mb`)"));
     } else if *truncated {
         let message = format!("the HPROF is truncated; {consequence}");
-        let help = "copy or dump it again; `heaptap hprof info FILE` tells where it ends";
+        let help = "copy or dump it again; `heaptap hprof info FILE` shows where it ends";
         add(Finding::new("hprof-truncated", ErrorClass::BadInput, message).with_help(help));
     }
     // The classes of a heap graph come last, so they are missing if it is truncated.

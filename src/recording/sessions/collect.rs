@@ -7,7 +7,7 @@ use std::time::Duration;
 use time::OffsetDateTime;
 
 use super::choice;
-use super::phone::{PATIENCE, orphans, reach, require_phone, waits_for};
+use super::phone::{PATIENCE, is_fetched, orphans, reach, require_phone, waits_for};
 use crate::device::Device;
 use crate::eligibility;
 use crate::error::Failure;
@@ -170,12 +170,15 @@ pub(super) async fn choose_orphan(
     wanted: Option<&str>,
     none: SessionError,
 ) -> Result<RemoteTrace, SessionError> {
-    let mut found = orphans(store, device, known).await?;
+    let mut found = orphans(device, known).await?;
     let mut running = Vec::new();
     match wanted {
         Some(wanted) => found.retain(|t| t.id.as_str().starts_with(wanted)),
         // Another host might be recording right now: select it only by its name.
-        None => (running, found) = found.into_iter().partition(|t| t.writer.is_some()),
+        None => {
+            found.retain(|t| !is_fetched(store, device, t));
+            (running, found) = found.into_iter().partition(|t| t.writer.is_some());
+        }
     }
     match found.len() {
         0 => Err(match none {

@@ -52,20 +52,20 @@ pub(super) fn waits_for(header: &SessionHeader, mut failure: Failure, command: &
     ))
 }
 
-/// Returns heaptap's traces on `device` that are missing from the journal, and that this host has
-/// not fetched before: a device can refuse to remove them.
+/// Returns heaptap's traces on `device` that are missing from the journal.
 pub(super) async fn orphans(
-    store: &Store,
     device: &Device,
     session_states: &[SessionState],
 ) -> Result<Vec<RemoteTrace>, SessionError> {
     let mut traces = session::remote_traces(device).await?;
-    let is_fetched = |t: &RemoteTrace| {
-        let stat = t.stat.filter(|_| t.writer.is_none());
-        stat.is_some_and(|stat| store.is_collected(device.serial(), &t.path, stat))
-    };
-    traces.retain(|t| session_states.iter().all(|c| c.header.id != t.id) && !is_fetched(t));
+    traces.retain(|t| session_states.iter().all(|c| c.header.id != t.id));
     Ok(traces)
+}
+
+/// Returns whether this host has fetched a trace before: a device can refuse to remove it.
+pub(super) fn is_fetched(store: &Store, device: &Device, trace: &RemoteTrace) -> bool {
+    let stat = trace.stat.filter(|_| trace.writer.is_none());
+    stat.is_some_and(|stat| store.is_collected(device.serial(), &trace.path, stat))
 }
 
 /// Rejects another device: nothing is fetched from it, and its missing data do not remove a

@@ -5,14 +5,15 @@ use std::path::PathBuf;
 use serde::Serialize;
 use time::OffsetDateTime;
 
-use super::phone::{PATIENCE, orphans, reach};
+use super::phone::{PATIENCE, is_fetched, orphans, reach};
 use super::scope::Scope;
 use crate::device::Device;
 use crate::error::Failure;
 use crate::recording::companion;
 use crate::recording::plan::Plan;
 use crate::session::{
-    self, HeapFiles, SessionError, SessionHeader, SessionId, SessionState, Store, Unreadable,
+    self, HeapFiles, RemoteTrace, SessionError, SessionHeader, SessionId, SessionState, Store,
+    Unreadable,
 };
 
 /// State of a session.
@@ -103,14 +104,15 @@ pub async fn status(store: &Store, scope: &Scope, devices: &[Device]) -> Result<
         });
     }
     for device in devices {
-        let found = match orphans(store, device, &session_states).await {
+        let found = match orphans(device, &session_states).await {
             Ok(found) => found,
             Err(error) => {
                 silent.push((device.serial().to_owned(), error));
                 continue;
             }
         };
-        for trace in found {
+        let unfetched = |trace: &RemoteTrace| !is_fetched(store, device, trace);
+        for trace in found.into_iter().filter(unfetched) {
             all.push(SessionStatus {
                 state: match trace.writer {
                     Some(_) => State::Detached,

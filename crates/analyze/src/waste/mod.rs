@@ -37,7 +37,7 @@ pub use arrays::LargeArray;
 pub use bitmaps::{BitmapGroup, BitmapRow, Bitmaps};
 pub use boxed::Boxed;
 pub use collections::{CollectionKind, Crowded};
-pub use duplicates::{DuplicateGroup, Duplicates};
+pub use duplicates::{DuplicateGroup, Duplicates, MOST_SHOWN};
 pub use loaders::RepeatedLoader;
 pub use sparse::SparseGroup;
 

@@ -413,12 +413,8 @@ impl Classified for SessionError {
                     },
                 )
             }
-            SessionError::OnlyElsewhere { ids, .. } => {
-                ErrorFacts::new(ErrorClass::Usage, "no-session").with_help(format!(
-                    "to end it from here, add its ID: `heaptap stop {}`",
-                    ids.first().map_or("ID", String::as_str)
-                ))
-            }
+            SessionError::OnlyElsewhere { .. } => ErrorFacts::new(ErrorClass::Usage, "no-session")
+                .with_help("`heaptap status` has the command that ends it from here"),
             SessionError::NoneServes { .. } => {
                 ErrorFacts::new(ErrorClass::Usage, "no-session-serves")
                     .with_help("run `heaptap status` for the state and next step of each session")

@@ -324,7 +324,7 @@ impl Session {
         };
         if let Err(error) = noted {
             self.warn(format!(
-                "the next recording on this device will fetch this one again: {error}"
+                "this recording will be fetched from the device again: {error}"
             ));
         }
     }

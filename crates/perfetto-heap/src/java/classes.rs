@@ -231,11 +231,11 @@ fn by_name(classes: &[Class]) -> HashMap<&str, ClassIndex, FastHash> {
 
 /// Returns the kind of a class of references by its name.
 pub(super) fn kind_of_reference(name: &str) -> ClassKind {
-    let name = name.rsplit('.').next().unwrap_or(name);
-    match name {
-        _ if name.contains("Soft") => ClassKind::SoftReference,
-        _ if name.contains("Final") => ClassKind::FinalizerReference,
-        _ if name.contains("Phantom") || name.contains("Cleaner") => ClassKind::PhantomReference,
+    match name.rsplit(['.', '$']).next().unwrap_or(name) {
+        name if name.contains("Weak") => ClassKind::WeakReference,
+        name if name.contains("Soft") => ClassKind::SoftReference,
+        "FinalizerReference" | "FinalReference" => ClassKind::FinalizerReference,
+        name if name.contains("Phantom") || name.contains("Cleaner") => ClassKind::PhantomReference,
         _ => ClassKind::WeakReference,
     }
 }

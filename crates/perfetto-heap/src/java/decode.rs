@@ -390,7 +390,7 @@ impl Building {
     }
 
     /// Adds the kinds of references that types before Android 12 do not have: an object with a
-    /// referent is a reference, and the name of its class tells how strong; most are weak.
+    /// referent is a reference, and the name of its class has its kind; most are weak.
     fn add_kinds(&mut self) {
         let is_kindless = |class: &Class| class.kind == ClassKind::Unknown;
         if !self.classes.iter().all(is_kindless) {

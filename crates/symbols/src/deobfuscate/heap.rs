@@ -15,7 +15,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Maximum number of original names for a field.
-const MOST_NAMES: usize = 3;
+const MAX_NAMES: usize = 3;
 
 /// Names all classes and fields of a heap that an R8 mapping has entries for, and returns the
 /// number of classes that each R8 mapping named. If several R8 mappings have a class, the first
@@ -129,8 +129,8 @@ impl Source<'_> {
                         names.push(field.name);
                     }
                 }
-                let more = names.len() > MOST_NAMES;
-                names.truncate(MOST_NAMES);
+                let more = names.len() > MAX_NAMES;
+                names.truncate(MAX_NAMES);
                 names.extend(more.then_some("…"));
                 Some(original(first.class, &names.join(OR)))
             }

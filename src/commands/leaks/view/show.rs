@@ -1,6 +1,7 @@
 //! Shows leaks, growth and waste as text.
 
 use crate::analyze::growth::{Grown, Growth};
+use crate::analyze::waste::MOST_SHOWN;
 use crate::console::table::{Table, fitting};
 use crate::console::wrap::wrapped;
 use crate::console::{Console, Style};
@@ -617,9 +618,12 @@ fn equal(console: &Console, title_: &str, all: &Duplicated, what: &str, limit: u
         let value = match what {
             "strings" => {
                 let letters: Vec<char> = group.value.escape_debug().collect();
-                // Paths and addresses differ at their ends.
+                // Paths and addresses differ at their ends, which a long text does not have here.
                 let text: String = match letters.len() {
                     0..=60 => letters.iter().collect(),
+                    _ if group.length > MOST_SHOWN as u64 => {
+                        letters[..60].iter().chain(&['…']).collect()
+                    }
                     all => {
                         let (begin, end) = (&letters[..40], &letters[all - 20..]);
                         begin.iter().chain(&['…']).chain(end).collect()

@@ -54,8 +54,8 @@ impl OutputDestination {
         }
     }
 
-    /// Refuses to overwrite the input, files that belong to an input recording, and, without
-    /// `force`, any existing file. A pipe or a device is written to directly.
+    /// Refuses to overwrite the input, files that belong to a recording, and, without `force`, any
+    /// file that is not empty. A pipe or a device is written to directly.
     ///
     /// # Errors
     /// Returns an error if the file exists or has the name of one of the recording's files.
