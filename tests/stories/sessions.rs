@@ -450,8 +450,8 @@ fn status_finds_what_others_record_on_any_device_and_says_how_to_stop_it() {
     assert_eq!(session["next"], next, "{status:#}");
     let refused = lab.expect(2, &["-s", "fleet-2", "stop", "--json"]).json();
     assert_eq!(refused["error"]["kind"], "no-session", "{refused:#}");
-    let help = refused["error"]["help"].as_str().expect("a command");
-    assert!(help.contains(&format!("`heaptap stop {id}`")), "{help}");
+    let message = refused["error"]["message"].as_str().unwrap();
+    assert!(message.contains(id), "{message}");
     let other = lab.expect(0, &["-s", "fleet-1", "status"]);
     assert!(other.stderr.contains("no recordings"), "{other}");
     lab.expect(0, &["-s", "fleet-2", "stop", id, "-o", "b"]);
