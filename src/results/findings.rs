@@ -131,6 +131,15 @@ pub fn same_moment() -> Finding {
         .with_help("select two dumps: INPUT@LABEL, INPUT@N, INPUT@last")
 }
 
+/// Finding about two sides of different processes; none if a name is unknown.
+pub fn other_process(before: &str, after: &str) -> Option<Finding> {
+    let differ = !before.is_empty() && !after.is_empty() && before != after;
+    differ.then(|| {
+        let message = format!("{before} is compared with {after}, another process");
+        Finding::new("other-process", None, message)
+    })
+}
+
 /// Finding for packet files that could not be written. They can be recreated from the trace, which
 /// is intact.
 pub fn packets_unwritten(error: &std::io::Error) -> Finding {

@@ -17,7 +17,7 @@ use crate::analyze::leaks::{self, Leaks};
 use crate::analyze::tree::{self, Tree};
 use crate::error::ErrorClass;
 use crate::heaps::selector::JavaInput;
-use crate::results::findings::same_moment;
+use crate::results::findings::{other_process, same_moment};
 
 /// Maximum depth of the dominator tree, if the user does not say.
 pub const DEPTH: usize = 8;
@@ -178,6 +178,9 @@ pub(crate) fn compare(before: Half, mut after: Half, wanted: &Wanted) -> DiffRep
     if before.is_of_dump(&after) {
         after.facts.warnings.push(same_moment());
     }
+    let [one, other] = [&before, &after].map(|half| half.facts.process.as_deref());
+    let others = other_process(one.unwrap_or_default(), other.unwrap_or_default());
+    after.facts.warnings.extend(others);
     let by_class = diff::merge(before.classes, after.classes);
     let total = Change {
         before: before.total,

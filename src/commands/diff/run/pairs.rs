@@ -6,7 +6,7 @@ use super::{DiffError, Per};
 use crate::folder;
 use crate::heaps::input::NativeFile;
 use crate::profile::{DumpKind, known_heap};
-use crate::results::findings::Finding;
+use crate::results::findings::{Finding, other_process};
 use crate::stacks::Dump;
 
 /// Heap of a process on both sides, or on one.
@@ -81,11 +81,7 @@ pub(super) fn of<'a>(
     if let ([one], [other]) = (&left[..], &right[..]) {
         let (heap, like) = (heap_of(one), heap_of(other));
         if heap == like || heap.is_empty() || like.is_empty() {
-            let (name, other_name) = (&one.facts.process, &other.facts.process);
-            if !name.is_empty() && !other_name.is_empty() && name != other_name {
-                let message = format!("{name} is compared with {other_name}, another process");
-                notes.push(Finding::new("other-process", None, message));
-            }
+            notes.extend(other_process(&one.facts.process, &other.facts.process));
             let pairs = vec![Pair {
                 before: Some(one),
                 after: Some(other),
