@@ -17,6 +17,7 @@ use crate::heap_graph::{Dominators, Follow, HeapGraph, OutOfMemory};
 use crate::heaps::java::of_losses;
 use crate::naming::r8_mappings::Renamed;
 use crate::parallel;
+use crate::profile::DumpFlags;
 use crate::results::findings::Finding;
 use crate::results::manifest::{self, JAVA_HEAP, JavaFlags, JavaKind, JavaTotals};
 use crate::results::whole_file::write_named;
@@ -85,7 +86,12 @@ pub(super) struct Written {
 /// Returns whether a selection includes a Java heap.
 pub(super) fn takes(selection: &Selection, dump: &JavaDump) -> bool {
     selection.names(dump.pid, JAVA_HEAP, Some(dump.time_ns))
-        && selection.chooses(dump.pid, &dump.process, JAVA_HEAP, Some(dump.time_ns))
+        && selection.chooses(
+            dump.pid,
+            &dump.process,
+            (JAVA_HEAP, DumpFlags::default()),
+            Some(dump.time_ns),
+        )
 }
 
 /// Writes a heap with deobfuscated classes to a directory. Takes it, because a profile can be as large:

@@ -1,7 +1,7 @@
 //! Selection of dumps to convert, and the available ones.
 
 use crate::heaps::selector::ProcessFilter;
-use crate::profile::{HeapDump, known_heap};
+use crate::profile::{DumpFlags, HeapDump, is_heap};
 use crate::results::lists::join_list;
 use crate::results::manifest::JAVA_HEAP;
 use crate::trace::JavaDump;
@@ -58,16 +58,23 @@ impl Selection {
 
     pub(super) fn takes(&self, dump: &HeapDump) -> bool {
         let time = time_of(dump);
-        let heaps = [&*dump.heap, known_heap(&dump.heap, dump.flags)];
-        let chooses = |heap| self.chooses(dump.pid, &dump.process, heap, Some(time));
-        self.names(dump.pid, &dump.heap, dump.time_ns) && heaps.into_iter().any(chooses)
+        let (heap, flags) = (&*dump.heap, dump.flags);
+        self.names(dump.pid, heap, dump.time_ns)
+            && self.chooses(dump.pid, &dump.process, (heap, flags), Some(time))
     }
 
-    /// Returns true if options choose a dump: by its process, its heap and its time.
-    pub fn chooses(&self, pid: u64, process: &str, heap: &str, time_ns: Option<u64>) -> bool {
-        let is_heap = |name: &String| name == heap || (name == NATIVE && heap != JAVA_HEAP);
+    /// Returns true if options choose a dump: by its process, its heap with the flags, and its time.
+    pub fn chooses(
+        &self,
+        pid: u64,
+        process: &str,
+        (heap, flags): (&str, DumpFlags),
+        time_ns: Option<u64>,
+    ) -> bool {
+        let is_wanted =
+            |name: &String| is_heap(name, heap, flags) || (name == NATIVE && heap != JAVA_HEAP);
         self.processes.takes(Some(pid), process)
-            && (self.heaps.is_empty() || self.heaps.iter().any(is_heap))
+            && (self.heaps.is_empty() || self.heaps.iter().any(is_wanted))
             && (self.timestamps.is_empty()
                 || time_ns.is_some_and(|time| self.timestamps.contains(&time)))
     }

@@ -19,7 +19,7 @@ use crate::export::allocations::{Place, TrackedFrame, TrackedProfile};
 use crate::export::gzip::Gzip;
 use crate::jdwp::{Allocations, Frame, LONGEST, LONGEST_NAME, MethodFrame};
 use crate::naming::r8_mappings::R8Mappings;
-use crate::profile::DumpNumbers;
+use crate::profile::{DumpFlags, DumpNumbers};
 use crate::results::manifest::{self, CompanionFile, JavaAllocations, Manifest, TrackedDump};
 use crate::results::output::is_below;
 use crate::results::recorded::Recorded;
@@ -142,7 +142,12 @@ impl Again {
 fn takes(selection: &Selection, list: &List) -> bool {
     let (pid, heap) = (u64::from(list.pid), TRACKED_HEAP);
     selection.names(pid, heap, Some(list.time_ns))
-        && selection.chooses(pid, &list.process, heap, Some(list.time_ns))
+        && selection.chooses(
+            pid,
+            &list.process,
+            (heap, DumpFlags::default()),
+            Some(list.time_ns),
+        )
 }
 
 /// Writes a profile to `output` for each list in `folder`. Blocks.

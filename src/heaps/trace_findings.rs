@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use crate::error::ErrorClass;
 use crate::names::could_be_app;
+use crate::profile::MALLOC_HEAP;
 use crate::profile::{Health, HeapRequest, Recording};
 use crate::results::findings::{BUSY, Finding, TRACE_CUT};
 use crate::stacks::Unexpanded;
@@ -432,7 +433,7 @@ fn refusal(request: &HeapRequest) -> Option<Finding> {
             "set no_startup, or let `heaptap record` expand the pattern",
         );
     }
-    let default_heap = "libc.malloc".to_owned();
+    let default_heap = MALLOC_HEAP.to_owned();
     if request.exclude_heaps.contains(&default_heap)
         || (!request.heaps.is_empty()
             && !request.all_heaps

@@ -5,19 +5,15 @@ use std::path::{Path, PathBuf};
 use super::manifest::{self, Manifest};
 use crate::error::{Classified, ErrorClass, ErrorFacts};
 use crate::folder::{self, DEOBFUSCATION, MARKER, RAW_TRACE, SYMBOLIZED_TRACE, SYMBOLS};
-use crate::timeline;
 
 /// Names of a recording's files, for its original data or for files derived from it.
-const NAMES: [&str; 9] = [
+const NAMES: [&str; 6] = [
     MARKER,
     RAW_TRACE,
     SYMBOLIZED_TRACE,
     SYMBOLS,
     DEOBFUSCATION,
     manifest::FILE_NAME,
-    timeline::FILE,
-    "gc.jsonl",
-    "logcat.txt",
 ];
 /// Refusal to replace a file.
 #[derive(Debug, thiserror::Error)]
@@ -140,8 +136,15 @@ fn lists(manifest: &Manifest, path: &str) -> bool {
         .java
         .iter()
         .filter_map(|dump| dump.file.as_ref());
-    let beside = manifest.companion.iter().flat_map(|all| &all.files);
-    let mut files = native.chain(java).chain(beside.map(|beside| &beside.file));
+    let beside = manifest.companion.iter().flat_map(|all| {
+        let timeline = all.timeline.as_ref().map(|timeline| &timeline.file);
+        let files = all.files.iter().map(|file| &file.file);
+        files
+            .chain(timeline)
+            .chain(&all.collections)
+            .chain(&all.log)
+    });
+    let mut files = native.chain(java).chain(beside);
     files.any(|file| file.eq_ignore_ascii_case(path))
 }
 
@@ -167,7 +170,6 @@ mod tests {
             "Manifest.JSON",
             "symbols",
             "deobfuscation-packets",
-            "memory.jsonl",
             "meminfo/../raw-trace",
         ];
         let refused = |name: &str, input: &Path| {
@@ -197,6 +199,7 @@ mod tests {
             time_ns: 1,
         };
         manifest.companion = Some(manifest::Companions {
+            log: Some("logcat.txt".to_owned()),
             files: vec![
                 beside("app.7.malloc_info.xml"),
                 beside("meminfo/01-end.txt"),
@@ -204,13 +207,11 @@ mod tests {
             ..manifest::Companions::default()
         });
         manifest.write(&input).unwrap();
-        for name in ["app.7.malloc_info.xml", "meminfo/01-end.txt", "mine.hprof"] {
+        let listed = ["app.7.malloc_info.xml", "logcat.txt", "meminfo/01-end.txt"];
+        for name in listed.iter().chain(&["mine.hprof"]) {
             write(name);
         }
-        for name in own
-            .iter()
-            .chain(&["app.7.malloc_info.xml", "meminfo/01-end.txt"])
-        {
+        for name in own.iter().chain(&listed) {
             let refused = refused(name, folder.path());
             assert_eq!(refused, Some("output-is-input"), "{name}");
         }

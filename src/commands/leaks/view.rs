@@ -3,6 +3,7 @@
 
 mod native;
 mod show;
+mod waste;
 
 use std::ffi::OsString;
 use std::path::Path;

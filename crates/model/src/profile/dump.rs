@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// Name for the heap of dumps before Android 12, which do not name it.
 pub const UNNAMED_HEAP: &str = "unknown";
 /// Heap of malloc and new.
-const MALLOC_HEAP: &str = "libc.malloc";
+pub const MALLOC_HEAP: &str = "libc.malloc";
 
 /// Returns the heap that the name of a dump stands for: before Android 12, only malloc's can be
 /// recorded. Later, a dump that was rejected has no name.

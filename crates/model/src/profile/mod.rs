@@ -20,7 +20,8 @@ mod symbols;
 mod tables;
 
 pub use dump::{
-    DumpFlags, DumpKind, DumpNumbers, Figures, HeapDump, UNNAMED_HEAP, is_heap, known_heap,
+    DumpFlags, DumpKind, DumpNumbers, Figures, HeapDump, MALLOC_HEAP, UNNAMED_HEAP, is_heap,
+    known_heap,
 };
 pub use health::{Damage, Health, LastDump, ServiceStats};
 pub use name_maps::{NameMap, NameMaps, PacketLines, RenamedClass, RenamedMember};

@@ -12,7 +12,6 @@ use crate::heaps::java::{
     JavaError, JavaFile, JavaHeap, JavaOptions, OpenedJava, ProgressReporter,
 };
 use crate::heaps::selector::ProcessFilter;
-use crate::profile::known_heap;
 use crate::results::findings::Finding;
 use crate::results::manifest::JAVA_HEAP;
 use crate::stacks::{Facts, StackProfile};
@@ -176,9 +175,8 @@ pub(super) fn gather(
 
 /// Returns whether a selection includes a dump.
 fn takes(selection: &Selection, facts: &Facts) -> bool {
-    let heaps = [&*facts.heap, known_heap(&facts.heap, facts.flags)];
-    let chooses = |heap| selection.chooses(facts.pid, &facts.process, heap, facts.time_ns);
-    heaps.into_iter().any(chooses)
+    let heap = (&*facts.heap, facts.flags);
+    selection.chooses(facts.pid, &facts.process, heap, facts.time_ns)
 }
 
 fn add_java(

@@ -18,6 +18,7 @@ use crate::export::chosen::{Chosen, ChosenDump};
 use crate::export::{csv, folded, json, speedscope, svg};
 use crate::heaps::input::LookOptions;
 use crate::heaps::java::{JavaOptions, ProgressReporter};
+use crate::profile::MALLOC_HEAP;
 use crate::results::findings::Finding;
 use crate::stacks::{Measure, StackProfile};
 use crate::untrusted::sanitize;
@@ -292,9 +293,6 @@ fn choose_columns<'a>(
     Ok(chosen)
 }
 
-/// Heap to write if none is named.
-const USUAL_HEAP: &str = "libc.malloc";
-
 /// Returns the dump to write to a single file: the last one, preferring the malloc heap.
 fn one_dump(chosen: &Chosen<'_>, gathered: &Gathered) -> Result<usize, ExportError> {
     let facts = |at: usize| &chosen.dumps[at].dump.facts;
@@ -317,8 +315,8 @@ fn one_dump(chosen: &Chosen<'_>, gathered: &Gathered) -> Result<usize, ExportErr
     if left.iter().any(|&at| facts(at).pid != facts(last).pid) {
         return Err(several(&left));
     }
-    if left.iter().any(|&at| facts(at).heap == USUAL_HEAP) {
-        left.retain(|&at| facts(at).heap == USUAL_HEAP);
+    if left.iter().any(|&at| facts(at).heap == MALLOC_HEAP) {
+        left.retain(|&at| facts(at).heap == MALLOC_HEAP);
     }
     left.into_iter()
         .max_by_key(|&at| facts(at).number)
