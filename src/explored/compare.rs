@@ -20,6 +20,7 @@ pub(super) fn wanted(texts: bool) -> Wanted {
     Wanted {
         filter: Filter::default(),
         limit: usize::MAX,
+        packages: false,
         unchanged: false,
         least: None,
         depth: DEPTH,

@@ -22,6 +22,7 @@ use crate::heaps::java::{
     JavaError, JavaFile, JavaHeap, JavaOptions, OpenedJava, ProgressReporter,
 };
 use crate::heaps::selector::JavaInput;
+use crate::results::findings::other_process;
 use crate::units::counted;
 
 /// A request.
@@ -227,7 +228,13 @@ impl Earlier {
         progress: &ProgressReporter,
         mut notes: Vec<String>,
     ) -> LeaksReport {
-        self.heaps.push(HeapFacts::of(heap));
+        let mut facts = HeapFacts::of(heap);
+        if let Some(first) = self.heaps.first() {
+            let [one, other] = [first, &facts].map(|heap| heap.process.as_deref());
+            let others = other_process(one.unwrap_or_default(), other.unwrap_or_default());
+            facts.warnings.extend(others);
+        }
+        self.heaps.push(facts);
         self.class.extend(heap.class());
         let times: Option<Vec<_>> = self.heaps.iter().map(|heap| heap.time).collect();
         if times.is_some_and(|times| !times.is_sorted()) {

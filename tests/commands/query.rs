@@ -90,7 +90,7 @@ fn rows_come_as_tables_json_lines_and_csv() {
     let csv = query(&trace(), &["--csv", TOTALS], "");
     assert_eq!(
         stdout(&csv),
-        "heap_name,absent,size\r\nlibc.malloc,,19376904\r\n"
+        "heap_name,absent,size\nlibc.malloc,,19376904\n"
     );
 }
 
@@ -109,7 +109,7 @@ fn statements_come_from_a_file_and_from_standard_input() {
         ),
     ] {
         let output = query(&trace(), arguments, stdin);
-        assert_eq!(stdout(&output), "n\r\n11\r\n", "{}", stderr(&output));
+        assert_eq!(stdout(&output), "n\n11\n", "{}", stderr(&output));
     }
 }
 
@@ -170,11 +170,11 @@ fn other_inputs_have_tables_of_their_own() {
         .expect("a pprof");
     let sql = "SELECT sum(size) > 0 AS ok FROM heaptap_function";
     let output = query(&pprof, &["--csv", sql], "");
-    assert_eq!(stdout(&output), "ok\r\n1\r\n", "{}", stderr(&output));
+    assert_eq!(stdout(&output), "ok\n1\n", "{}", stderr(&output));
     let graph = fixture("heap_graphs/graph_10k.pftrace.zst");
     let sql = "SELECT count(*) AS n FROM heap_graph_object";
     let output = query(&graph, &["--csv", sql], "");
-    assert_eq!(stdout(&output), "n\r\n10000\r\n", "{}", stderr(&output));
+    assert_eq!(stdout(&output), "n\n10000\n", "{}", stderr(&output));
 }
 
 #[test]

@@ -605,8 +605,11 @@ fn java_heaps_of_two_apps_are_compared_with_a_warning() {
     let lab = Lab::new("android=14,build=userdebug,speed=10");
     lab.expect(0, &["dump", "-n", APP, "-o", "a"]);
     lab.expect(0, &["dump", "-n", "com.example.browser", "-o", "b"]);
-    let report = lab.expect(0, &["diff", "a", "b", "--json"]).json();
-    let warnings = report["after"]["warnings"].as_array().unwrap();
-    let is_it = |warning: &Value| warning["kind"] == "other-process";
-    assert!(warnings.iter().any(is_it), "{warnings:?}");
+    for (command, heap) in [("diff", "/after"), ("leaks", "/heaps/1")] {
+        let report = lab.expect(0, &[command, "a", "b", "--json"]).json();
+        let heap = report.pointer(heap).unwrap();
+        let warnings = heap["warnings"].as_array().unwrap();
+        let is_it = |warning: &Value| warning["kind"] == "other-process";
+        assert!(warnings.iter().any(is_it), "{command}: {warnings:?}");
+    }
 }

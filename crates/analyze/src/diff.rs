@@ -157,19 +157,23 @@ pub struct ByClass {
     pub total: Change,
 }
 
-/// Reachable objects of one dump by class: everything that a comparison needs.
+/// Reachable objects of one dump by class or package: everything that a comparison needs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Classes(Histogram);
 
 /// Sums reachable objects by class.
 pub fn classes(side: Side<'_>, filter: &Filter) -> Classes {
+    groups(side, HistogramKey::ClassInAnyRun, filter)
+}
+
+/// Sums reachable objects by the package of their class.
+pub fn packages(side: Side<'_>, filter: &Filter) -> Classes {
+    groups(side, HistogramKey::Package, filter)
+}
+
+fn groups(side: Side<'_>, by: HistogramKey, filter: &Filter) -> Classes {
     let scope = ObjectScope::Reachable(side.dominators);
-    Classes(histogram(
-        side.graph,
-        scope,
-        HistogramKey::ClassInAnyRun,
-        filter,
-    ))
+    Classes(histogram(side.graph, scope, by, filter))
 }
 
 impl Classes {
@@ -183,7 +187,7 @@ impl Classes {
     }
 }
 
-/// Compares two dumps by class.
+/// Compares two dumps by class or package.
 pub fn merge(before: Classes, after: Classes) -> ByClass {
     let total = Change {
         before: before.total(),

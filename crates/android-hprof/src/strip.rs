@@ -27,8 +27,9 @@ use std::rc::Rc;
 pub struct StripOptions {
     /// Keep the text of strings; other arrays are zeroed anyway.
     pub keep_strings: bool,
-    /// Zero numbers and characters in fields and statics as well. Kept are booleans, which identify
-    /// leaks, the sizes of native allocations, and the storage form of strings.
+    /// Zero numbers and characters in fields and statics as well. Kept are booleans and how often a
+    /// view was attached to a window, which identify leaks, the sizes of native allocations, and the
+    /// storage form of strings.
     pub fields: bool,
 }
 
@@ -116,10 +117,13 @@ struct Classes<'a> {
     strings: IdSet,
     /// `libcore.util.NativeAllocationRegistry`.
     registries: IdSet,
+    /// `android.view.View`.
+    views: IdSet,
     /// IDs of the strings that name the values to find.
     hash: IdSet,
     value: IdSet,
     size: IdSet,
+    attach_count: IdSet,
     /// `$class$…`: ART's facts about a class in the form of statics; nothing of the app's.
     of_class: IdSet,
     /// IDs of all strings that name a class, a member, a part of a frame or a heap.
@@ -132,13 +136,16 @@ impl<'a> Classes<'a> {
             dumps: IdMap::default(),
             strings: IdSet::default(),
             registries: IdSet::default(),
+            views: IdSet::default(),
             hash: IdSet::default(),
             value: IdSet::default(),
             size: IdSet::default(),
+            attach_count: IdSet::default(),
             of_class: IdSet::default(),
             names: IdSet::default(),
         };
         let (mut string, mut registry) = (IdSet::default(), IdSet::default());
+        let mut view = IdSet::default();
         let mut loaded = Vec::new();
         each_sub_record(file, header, |found| match found {
             Found::Record(record) => match record.content(header.id_size) {
@@ -147,8 +154,10 @@ impl<'a> Classes<'a> {
                         b"hash" | b"mHash" | b"hashCode" => &mut classes.hash,
                         b"value" => &mut classes.value,
                         b"size" => &mut classes.size,
+                        b"mWindowAttachCount" => &mut classes.attach_count,
                         b"java.lang.String" | b"java/lang/String" => &mut string,
                         b"libcore.util.NativeAllocationRegistry" => &mut registry,
+                        b"android.view.View" => &mut view,
                         text if text.starts_with(b"$class$") => &mut classes.of_class,
                         _ => return,
                     };
@@ -180,6 +189,7 @@ impl<'a> Classes<'a> {
         };
         classes.strings = named(&string);
         classes.registries = named(&registry);
+        classes.views = named(&view);
         classes
     }
 
@@ -309,7 +319,9 @@ impl ToShare<'_> {
             // The other fields of a string determine how its text is stored.
             let kept = matches!(place.basic, BasicType::Object | BasicType::Boolean)
                 || classes.strings.contains(&place.class)
-                || classes.registries.contains(&place.class) && classes.size.contains(&place.name);
+                || classes.registries.contains(&place.class) && classes.size.contains(&place.name)
+                || classes.views.contains(&place.class)
+                    && classes.attach_count.contains(&place.name);
             self.options.fields && !kept
         };
         let mut ranges: Vec<Range<usize>> = Vec::new();

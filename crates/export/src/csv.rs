@@ -1,5 +1,5 @@
 //! CSV for spreadsheets and scripts: a row for each callsite of each dump, a column for each
-//! measure. Values are the callsite's own (self). RFC 4180: commas, doubled quotes, CRLF.
+//! measure. Values are the callsite's own (self). Commas, doubled quotes, LF.
 //!
 //! A spreadsheet interprets a cell that begins with `=`, `+`, `-` or `@` as a formula, and names
 //! come from devices, so such a cell is prefixed with `'`. Where numbers have decimal commas, a
@@ -41,7 +41,7 @@ pub fn write(out: &mut impl Write, chosen: &Chosen<'_>) -> io::Result<()> {
         };
         write!(out, ",{}", cell(&heading))?;
     }
-    out.write_all(b"\r\n")?;
+    out.write_all(b"\n")?;
     let table = chosen.table;
     let mut stack = String::new();
     for dump in &chosen.dumps {
@@ -68,7 +68,7 @@ pub fn write(out: &mut impl Write, chosen: &Chosen<'_>) -> io::Result<()> {
                     None => out.write_all(b",")?,
                 }
             }
-            out.write_all(b"\r\n")?;
+            out.write_all(b"\n")?;
         }
     }
     Ok(())

@@ -88,7 +88,7 @@ fn folded_stacks_add_up_by_name() {
 fn csv_has_a_row_a_callsite_and_no_formula() {
     let profile = profile();
     let written = text(|out| csv::write(out, &Chosen::all(&profile)));
-    let lines: Vec<&str> = written.split("\r\n").collect();
+    let lines: Vec<&str> = written.split("\n").collect();
     assert_eq!(
         lines[0],
         "dump,label,time_ns,time,pid,process,heap,function,library,file,line,stack,\

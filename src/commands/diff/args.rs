@@ -157,7 +157,7 @@ pub enum ByArg {
     Line,
     /// Classes; native: classes or scopes of functions
     Class,
-    /// Native: packages of these
+    /// Packages of these
     Package,
     /// Java: places in the dominator tree, merged by class
     #[value(alias = "dominator")]
@@ -186,7 +186,10 @@ impl ByArg {
     }
 
     pub(super) fn is_of_java(self) -> bool {
-        matches!(self, ByArg::Class | ByArg::Path | ByArg::Leak)
+        matches!(
+            self,
+            ByArg::Class | ByArg::Package | ByArg::Path | ByArg::Leak
+        )
     }
 }
 

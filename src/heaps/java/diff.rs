@@ -38,9 +38,11 @@ pub struct DiffRequest {
 pub struct Wanted {
     /// Filter for objects.
     pub filter: Filter,
-    /// Maximum number of classes, paths and leaks.
+    /// Maximum number of classes, packages, paths and leaks.
     pub limit: usize,
-    /// True if unchanged classes are included.
+    /// True if packages are compared, too.
+    pub packages: bool,
+    /// True if unchanged classes and packages are included.
     pub unchanged: bool,
     /// Minimum change of the retained bytes of a displayed node of the dominator tree; `None` for
     /// 1/1000 of the larger heap.
@@ -64,6 +66,12 @@ pub struct DiffReport {
     pub classes: Vec<NamedChange>,
     /// Number of changed classes before the limit.
     pub classes_changed: usize,
+    /// Packages, if wanted, in descending order of growth.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub packages: Option<Vec<NamedChange>>,
+    /// Number of changed packages before the limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub packages_changed: Option<usize>,
     /// Changed part of the dominator tree, each node after its parent.
     pub paths: Vec<PathChangeRow>,
     /// Nodes with smaller changes are left out.
@@ -99,7 +107,7 @@ impl ChangeRow {
     }
 }
 
-/// A class and its changes.
+/// A class or package and its changes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct NamedChange {
     /// Name without parts that differ between runs.
@@ -181,19 +189,15 @@ pub(crate) fn compare(before: Half, mut after: Half, wanted: &Wanted) -> DiffRep
     let [one, other] = [&before, &after].map(|half| half.facts.process.as_deref());
     let others = other_process(one.unwrap_or_default(), other.unwrap_or_default());
     after.facts.warnings.extend(others);
-    let by_class = diff::merge(before.classes, after.classes);
     let total = Change {
         before: before.total,
         after: after.total,
     };
-    let mut classes = by_class.rows;
-    if !wanted.unchanged {
-        classes.retain(|row| !row.change.growth().is_none());
-    }
-    let classes_changed = classes.len();
-    diff::keep_largest(&mut classes, wanted.limit, |row| {
-        row.change.growth().own_bytes()
-    });
+    let (classes, classes_changed) = changed(before.classes, after.classes, wanted);
+    let packages = before.packages.zip(after.packages);
+    let (packages, packages_changed) = packages
+        .map(|(before, after)| changed(before, after, wanted))
+        .unzip();
     let least = wanted.least.unwrap_or_else(|| {
         let larger = total.before.retained.max(total.after.retained);
         (larger.total_bytes() / 1000).max(1)
@@ -204,19 +208,36 @@ pub(crate) fn compare(before: Half, mut after: Half, wanted: &Wanted) -> DiffRep
         before: before.facts,
         after: after.facts,
         total: ChangeRow::of(&total),
-        classes: classes
-            .into_iter()
-            .map(|row| NamedChange {
-                change: ChangeRow::of(&row.change),
-                name: row.name,
-            })
-            .collect(),
+        classes,
         classes_changed,
+        packages,
+        packages_changed,
         paths: path_rows(&before.tree, &after.tree, wanted, least),
         paths_least_bytes: least,
         leaks,
         matches: before.matches || after.matches,
     }
+}
+
+/// Returns the changes of classes or packages, and their number before the limit.
+fn changed(
+    before: diff::Classes,
+    after: diff::Classes,
+    wanted: &Wanted,
+) -> (Vec<NamedChange>, usize) {
+    let mut rows = diff::merge(before, after).rows;
+    if !wanted.unchanged {
+        rows.retain(|row| !row.change.growth().is_none());
+    }
+    let all = rows.len();
+    diff::keep_largest(&mut rows, wanted.limit, |row| {
+        row.change.growth().own_bytes()
+    });
+    let named = |row: diff::ClassChange| NamedChange {
+        change: ChangeRow::of(&row.change),
+        name: row.name,
+    };
+    (rows.into_iter().map(named).collect(), all)
 }
 
 fn open_side(
@@ -234,6 +255,7 @@ pub(crate) struct Half {
     facts: HeapFacts,
     class: Option<ErrorClass>,
     classes: diff::Classes,
+    packages: Option<diff::Classes>,
     total: Sums,
     tree: Tree,
     leaks: BTreeMap<(String, String), LeakChange>,
@@ -249,9 +271,11 @@ impl Half {
         progress.begin("looking for leaks");
         let found = leaks::find_with(&heap.graph, wanted.texts);
         progress.begin("adding up");
+        let packages = wanted.packages;
         Half {
             file: heap.path.canonicalize().ok(),
             class: heap.class(),
+            packages: packages.then(|| diff::packages(side, &wanted.filter)),
             ..Half::of_side(side, HeapFacts::of(heap), &found, &wanted.filter)
         }
     }
@@ -280,6 +304,7 @@ impl Half {
             facts,
             class: None,
             classes,
+            packages: None,
             total,
             tree,
             leaks,

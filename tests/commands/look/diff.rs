@@ -142,3 +142,29 @@ fn a_heap_graph_and_an_hprof_compare_by_name() {
     assert_eq!(top["heap"]["process"], "com.example.synth");
     assert_eq!(top["heap"]["pid"], 5151);
 }
+
+#[test]
+fn packages_of_a_difference_are_those_of_both_heaps() {
+    let report = json(&[
+        "diff",
+        &before(),
+        &after(),
+        "--by",
+        "package",
+        "--unchanged",
+    ]);
+    for (side, file) in [("before", before()), ("after", after())] {
+        let heap = json(&["top", &file, "--by", "package", "-l", "0"]);
+        let groups = heap["rows"].as_array().unwrap();
+        let rows = report["packages"].as_array().unwrap();
+        let rows = rows.iter().filter(|row| row[side]["count"] != 0);
+        assert_eq!(rows.count(), groups.len(), "{side}");
+        for group in groups {
+            let name = group["name"].as_str().unwrap();
+            let figures = &row(&report["packages"], name)[side];
+            for (figure, value) in figures.as_object().unwrap() {
+                assert_eq!(*value, group[figure], "{side} {name} {figure}");
+            }
+        }
+    }
+}

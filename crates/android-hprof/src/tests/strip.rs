@@ -42,6 +42,37 @@ fn hash_codes_go_from_every_class_and_other_numbers_stay() {
 }
 
 #[test]
+fn zeroed_fields_still_tell_which_views_were_detached() {
+    let class = |id, name, superclass, fields| ClassSpec {
+        id,
+        name,
+        superclass,
+        fields,
+        ..ClassSpec::default()
+    };
+    let view = [("mWindowAttachCount", Int), ("mLeft", Int)];
+    let with = |left, other| {
+        let mut dump = Dump::art();
+        dump.class(&class(0x100, "android.view.View", 0, &view));
+        dump.class(&class(0x110, "a.Mine", 0x100, &view[..1]));
+        dump.instance(0x1000, 0x100, &[Val::Int(2), Val::Int(left)]);
+        dump.instance(
+            0x1010,
+            0x110,
+            &[Val::Int(other), Val::Int(3), Val::Int(left)],
+        );
+        dump.finish()
+    };
+    let options = StripOptions {
+        fields: true,
+        ..StripOptions::default()
+    };
+    let mut out = Vec::new();
+    strip(&with(640, 41), options, &mut out).expect("it has a header");
+    assert_eq!(out, with(0, 0));
+}
+
+#[test]
 fn a_class_that_the_dump_lacks_or_that_is_too_short_keeps_no_hash_codes() {
     for fields in [None, Some(&[("value", Object)][..])] {
         let with_hash = |hash, value| {

@@ -13,7 +13,7 @@ use crate::flags::pattern::NO_MATCH;
 use crate::heap_graph::Follow;
 use crate::heaps::java::OpenedJava;
 use crate::heaps::java::diff::{
-    ChangeRow, DEPTH, DiffReport, DiffRequest, LeakChange, PathChangeRow, Wanted, diff,
+    ChangeRow, DEPTH, DiffReport, DiffRequest, LeakChange, NamedChange, PathChangeRow, Wanted, diff,
 };
 use crate::naming::names::MappingOption;
 use crate::units::{ByteSize, thousands};
@@ -50,6 +50,7 @@ pub(super) async fn run(
                 .rows
                 .limit
                 .unwrap_or(if whole { usize::MAX } else { PAGE }),
+            packages: args.by == Some(ByArg::Package),
             unchanged: args.unchanged,
             least: args.min.map(|ByteSize(bytes)| bytes),
             depth: args.depth.unwrap_or(DEPTH).max(1),
@@ -100,16 +101,16 @@ fn show(console: &Console, report: &DiffReport, by: Option<ByArg>, limit: Option
     }
     let wants = |what| by.is_none_or(|by| by == what);
     if wants(ByArg::Class) {
-        console.data("");
-        classes(console, report);
-        let shown = report.classes.len();
-        if report.classes_changed > shown {
-            let more = report.classes_changed - shown;
-            console.data(console.styled(
-                Style::Dim,
-                format!("… and {more} more with smaller changes (`-l 0` shows all)"),
-            ));
-        }
+        groups(
+            console,
+            report,
+            &report.classes,
+            "class",
+            report.classes_changed,
+        );
+    }
+    if let (Some(packages), Some(all)) = (&report.packages, report.packages_changed) {
+        groups(console, report, packages, "package", all);
     }
     if wants(ByArg::Path) && !report.paths.is_empty() {
         console.data("");
@@ -136,6 +137,10 @@ fn show(console: &Console, report: &DiffReport, by: Option<ByArg>, limit: Option
     }
     let has_native = report.total.before.native_bytes > 0 || report.total.after.native_bytes > 0;
     let has_retained = (wants(ByArg::Class) && !report.classes.is_empty())
+        || report
+            .packages
+            .as_ref()
+            .is_some_and(|packages| !packages.is_empty())
         || (wants(ByArg::Path) && !report.paths.is_empty())
         || (wants(ByArg::Leak) && !report.leaks.is_empty());
     if has_native && has_retained {
@@ -161,22 +166,24 @@ fn summary(console: &Console, report: &DiffReport) {
     ));
 }
 
-fn classes(console: &Console, report: &DiffReport) {
+/// Prints classes or packages, the largest changes among `all`.
+fn groups(console: &Console, report: &DiffReport, rows: &[NamedChange], what: &str, all: usize) {
+    console.data("");
     if !report.matches {
         return console.data(NO_MATCH);
     }
-    if report.classes.is_empty() {
-        return console.data("no class changed");
+    if rows.is_empty() {
+        return console.data(format_args!("no {what} changed"));
     }
-    let any = |of: fn(&ChangeRow) -> i64| report.classes.iter().any(|row| of(&row.change) != 0);
+    let any = |of: fn(&ChangeRow) -> i64| rows.iter().any(|row| of(&row.change) != 0);
     let native = any(|change| change.growth.native_bytes);
     let mut headings = vec!["count", "shallow"];
     if native {
         headings.push("native");
     }
-    headings.extend(["retained", "now", "class"]);
+    headings.extend(["retained", "now", what]);
     let mut table = Table::new(&headings);
-    for row in &report.classes {
+    for row in rows {
         let growth = &row.change.growth;
         let mut cells = vec![signed_count(growth.count), signed(growth.shallow_bytes)];
         if native {
@@ -190,6 +197,13 @@ fn classes(console: &Console, report: &DiffReport) {
         }
     }
     table.show(console);
+    let more = all - rows.len();
+    if more > 0 {
+        console.data(console.styled(
+            Style::Dim,
+            format!("… and {more} more with smaller changes (`-l 0` shows all)"),
+        ));
+    }
 }
 
 fn paths(console: &Console, rows: &[PathChangeRow]) {
@@ -258,9 +272,9 @@ fn figures(change: &ChangeRow) -> Vec<Cell<'_>> {
 fn print_csv(console: &Console, report: &DiffReport, by: ByArg) {
     let mut text = String::new();
     match by {
-        ByArg::Class => {
+        ByArg::Class | ByArg::Package => {
             text += &format!("name,{FIGURES}\n");
-            for row in &report.classes {
+            for row in report.packages.as_ref().unwrap_or(&report.classes) {
                 let mut cells = vec![Cell::Text(&row.name)];
                 cells.extend(figures(&row.change));
                 text += &csv_line(&cells);

@@ -215,7 +215,7 @@ impl Output {
                 other => self.text += &plain(other),
             }
         }
-        self.text += "\r\n";
+        self.text.push('\n');
     }
 }
 
@@ -303,7 +303,7 @@ impl Sink for Output {
             Form::Json => self.text += if self.results > 1 { ",[" } else { "[" },
             Form::Csv => {
                 if self.results > 1 {
-                    self.text += "\r\n";
+                    self.text.push('\n');
                 }
                 let names = std::mem::take(&mut self.names);
                 for (at, name) in names.iter().enumerate() {
@@ -312,7 +312,7 @@ impl Sink for Output {
                     }
                     push_csv(&mut self.text, name);
                 }
-                self.text += "\r\n";
+                self.text.push('\n');
             }
             Form::Table | Form::JsonLines => {}
         }
@@ -455,7 +455,7 @@ mod tests {
         let text = written(Form::Csv, &[(&["n", "t,", "x"], ROWS)]);
         assert_eq!(
             text,
-            "n,\"t,\",x\r\n9223372036854775807,\"a\u{fffd}[2J,\"\"b\"\"\",\r\n-1,\"\",1.0\r\n"
+            "n,\"t,\",x\n9223372036854775807,\"a\u{fffd}[2J,\"\"b\"\"\",\n-1,\"\",1.0\n"
         );
     }
 
@@ -469,7 +469,7 @@ mod tests {
         let names: &[&str] = &["@name", "n", "t"];
         assert_eq!(
             written(Form::Csv, &[(names, rows)]),
-            "'@name,n,t\r\n'=cmd(),-1,\u{fffd}2J\u{fffd}\r\n"
+            "'@name,n,t\n'=cmd(),-1,\u{fffd}2J\u{fffd}\n"
         );
         assert_eq!(
             written(Form::JsonLines, &[(names, rows)]),
