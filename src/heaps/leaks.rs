@@ -140,14 +140,17 @@ fn series(file: &JavaFile, notes: &mut Vec<String>) -> Result<Vec<usize>, JavaEr
         .filter(|&at| dumps[at].pid == pid || dumps[at].pid.is_none())
         .collect();
     if of_life.len() < dumps.len() {
-        let earlier = dumps.len() - of_life.len();
+        // An earlier run of an app, or the process of another user.
+        let others = dumps.len() - of_life.len();
         notes.push(format!(
-            "the process restarted; {} left out",
+            "analyzed the process that was dumped last{}; {} of that name {} left out (-p PID)",
+            pid.map_or_else(String::new, |pid| format!(", {pid}")),
             counted(
-                earlier as u64,
-                "dump of its earlier run is",
-                "dumps of its earlier run are"
-            )
+                others as u64,
+                "dump of another process",
+                "dumps of other processes"
+            ),
+            if others == 1 { "is" } else { "are" },
         ));
     }
     // Data missing from a truncated dump have not shrunk.

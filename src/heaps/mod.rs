@@ -6,6 +6,7 @@ pub mod input;
 pub mod java;
 pub mod leaks;
 pub mod moments;
+pub mod pairs;
 pub mod selector;
 pub mod trace_findings;
 

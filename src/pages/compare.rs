@@ -2,8 +2,8 @@
 
 use super::ReportInput;
 use crate::heaps::input::{DumpScope, NativeFile};
+use crate::heaps::pairs::pairs;
 use crate::heaps::selector::DumpSelector;
-use crate::profile::known_heap;
 use crate::report::data::header::{Diff, Pair, Per};
 use crate::stacks::{Dump, JoinBy, StackProfile, join};
 
@@ -42,46 +42,31 @@ pub(super) fn diff(
     let dumps = &profile.dumps;
     // Several inputs are joined, that of the base first.
     let same_recording = starts.is_empty();
-    let (before, mut after) = match starts.get(1) {
+    let (before, after): (Vec<usize>, Vec<usize>) = match starts.get(1) {
         Some(&second) => {
             let end = starts.get(2).copied().unwrap_or(dumps.len());
-            (
-                last_of_each(dumps, 0..second),
-                last_of_each(dumps, second..end),
-            )
+            ((0..second).collect(), (second..end).collect())
         }
         None => {
-            let all = 0..dumps.len();
             let end = DumpSelector::End.to_string();
             let labelled_end = dumps
                 .iter()
                 .any(|dump| dump.facts.label.as_ref() == Some(&end));
             let meant = |input: &ReportInput| {
-                let meant = all
-                    .clone()
-                    .filter(|&at| is_meant(&dumps[at], &input.wanted, labelled_end));
-                last_of_each(dumps, meant)
+                let all = 0..dumps.len();
+                all.filter(|&at| is_meant(&dumps[at], &input.wanted, labelled_end))
+                    .collect()
             };
             (meant(base), meant(main))
         }
     };
-    let mut pairs: Vec<Pair> = Vec::new();
-    // A single heap on each side is the same heap, regardless of its name: debug builds have
-    // different names.
-    let alone = before.len() == 1 && after.len() == 1;
-    for &at in &before {
-        let other = after
-            .iter()
-            .position(|&other| alone || heap_of(&dumps[other]) == heap_of(&dumps[at]));
-        pairs.push(Pair {
-            before: Some(at),
-            after: other.map(|other| after.remove(other)),
-        });
-    }
-    pairs.extend(after.into_iter().map(|at| Pair {
-        before: None,
-        after: Some(at),
-    }));
+    let facts = |side: &[usize]| -> Vec<_> { side.iter().map(|&at| &dumps[at].facts).collect() };
+    let found = pairs(&facts(&before), &facts(&after));
+    let pairs = found.pairs.into_iter().map(|pair| Pair {
+        before: pair.before.map(|at| before[at]),
+        after: pair.after.map(|at| after[at]),
+    });
+    let pairs = pairs.collect();
     Diff {
         before: base.to_string(),
         after: main.to_string(),
@@ -89,21 +74,6 @@ pub(super) fn diff(
         same_recording,
         per,
     }
-}
-
-/// Identity of a heap within an input, which is the same in other inputs.
-fn heap_of(dump: &Dump) -> (&str, &str) {
-    let facts = &dump.facts;
-    (&facts.process, known_heap(&facts.heap, facts.flags))
-}
-
-fn last_of_each(dumps: &[Dump], among: impl Iterator<Item = usize>) -> Vec<usize> {
-    let mut last: Vec<usize> = Vec::new();
-    for at in among {
-        last.retain(|&before| heap_of(&dumps[before]) != heap_of(&dumps[at]));
-        last.push(at);
-    }
-    last
 }
 
 /// `labelled_end`: whether a dump has the label that otherwise means the end.

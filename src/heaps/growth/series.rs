@@ -9,6 +9,7 @@ use super::{Inputs, NativeLeaksError, NativeLeaksRequest, Opened};
 use crate::analyze::native::growth::series::{continue_counters, continues};
 use crate::analyze::sampling::Interval;
 use crate::heaps::NOT_IN_ORDER;
+use crate::heaps::pairs::ended_before;
 use crate::names::could_be_app;
 use crate::profile::{DumpKind, known_heap};
 use crate::stacks::{Dump, Facts, View};
@@ -103,7 +104,7 @@ pub(super) fn series_of<'a>(
     let mut short = Vec::new();
     let mut cut_short = None;
     let mut too_long = None;
-    let restarts = restarts(lives.keys());
+    let namesakes = namesakes(&lives);
     for (life, heaps) in lives {
         let left_out = others.remove(&life);
         let Life { process, pid, .. } = life;
@@ -190,11 +191,17 @@ pub(super) fn series_of<'a>(
             series.heaps.push(heap);
         }
         series.remark(inputs, &refused);
-        if restarts.contains(&series.process) && series.pid != 0 {
-            series.notes.push(format!(
-                "{} restarted during the recording; these are the dumps of its run with pid {}",
-                series.process, series.pid
-            ));
+        if let Some(namesakes) = namesakes.get(&series.process).filter(|_| series.pid != 0) {
+            series.notes.push(match namesakes {
+                Namesakes::Restarts => format!(
+                    "{} restarted during the recording; these are the dumps of its run with pid {}",
+                    series.process, series.pid
+                ),
+                Namesakes::SideBySide => format!(
+                    "several processes are named {}; these are the dumps of pid {}",
+                    series.process, series.pid
+                ),
+            });
         }
         if series.heaps.is_empty() {
             continue;
@@ -289,17 +296,35 @@ fn other_processes(inputs: &Inputs<'_>, pids: &BTreeSet<(usize, u64)>) -> Vec<St
     by_file.into_iter().map(note).collect()
 }
 
-/// Processes that were started more than once.
-fn restarts<'a>(lives: impl Iterator<Item = &'a Life>) -> Vec<String> {
-    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for life in lives.filter(|life| !life.process.is_empty()) {
-        *counts.entry(&life.process).or_default() += 1;
+/// Relation of several processes of one name in one recording.
+enum Namesakes {
+    /// Each ended before the next one began.
+    Restarts,
+    /// Some ran at one time, such as those of several users.
+    SideBySide,
+}
+
+/// Returns the names of several processes.
+fn namesakes(
+    lives: &BTreeMap<Life, BTreeMap<&str, Vec<&Opened<'_>>>>,
+) -> BTreeMap<String, Namesakes> {
+    let mut by_name: BTreeMap<&str, Vec<&Facts>> = BTreeMap::new();
+    for (life, heaps) in lives.iter().filter(|(life, _)| !life.process.is_empty()) {
+        let dumps = heaps.values().flatten().map(|opened| &opened.dump.facts);
+        let last = dumps.max_by_key(|facts| facts.time_ns);
+        by_name.entry(&life.process).or_default().extend(last);
     }
-    counts
-        .into_iter()
-        .filter(|(_, count)| *count > 1)
-        .map(|(process, _)| process.to_owned())
-        .collect()
+    by_name.retain(|_, runs| runs.len() > 1);
+    let of = |(name, mut runs): (&str, Vec<&Facts>)| {
+        runs.sort_by_key(|run| run.time_ns);
+        let follows = |runs: &[&Facts]| ended_before(runs[0], runs[1]);
+        let relation = match runs.windows(2).all(follows) {
+            true => Namesakes::Restarts,
+            false => Namesakes::SideBySide,
+        };
+        (name.to_owned(), relation)
+    };
+    by_name.into_iter().map(of).collect()
 }
 
 /// Returns whether only labeled dumps are compared.

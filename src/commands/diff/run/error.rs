@@ -61,13 +61,13 @@ impl Classified for DiffError {
                 ),
             DiffError::NothingInCommon { there, .. } => {
                 ErrorFacts::new(ErrorClass::Usage, "nothing-in-common").with_help(format!(
-                    "select one dump of each with `-n` and `--heap`: {there}"
+                    "select one dump of each with `-n` or `-p`, and `--heap`: {there}"
                 ))
             }
             DiffError::NoTimes { .. } => ErrorFacts::new(ErrorClass::Usage, "no-times")
                 .with_help("leave out `--per-second`, or divide by iterations with `--rounds`"),
             DiffError::SeveralHeaps { .. } => ErrorFacts::new(ErrorClass::Usage, "several-heaps")
-                .with_help("narrow the comparison with `-n` and `--heap`"),
+                .with_help("narrow the comparison with `-n` or `-p`, and `--heap`"),
             DiffError::Output(error) => error.facts(),
             DiffError::Unwritable { .. } => {
                 ErrorFacts::new(ErrorClass::HostWrite, "output-unwritable")

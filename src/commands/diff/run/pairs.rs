@@ -1,13 +1,12 @@
 //! Pairs of dumps to compare.
 
-use std::collections::BTreeMap;
-
 use super::{DiffError, Per};
 use crate::folder;
 use crate::heaps::input::NativeFile;
-use crate::profile::{DumpKind, known_heap};
+use crate::heaps::pairs::{PairedHeap, pairs};
+use crate::profile::DumpKind;
 use crate::results::findings::{Finding, other_process};
-use crate::stacks::Dump;
+use crate::stacks::{Dump, Facts};
 
 /// Heap of a process on both sides, or on one.
 #[derive(Debug, Clone, Copy)]
@@ -53,8 +52,7 @@ fn trace(file: &NativeFile) -> Option<&str> {
     manifest.trace.as_ref().map(|trace| trace.sha256.as_str())
 }
 
-/// Pairs heaps of the same name in processes of the same name. If each side has one dump, pairs
-/// these two.
+/// Pairs heaps of the same name in processes of the same name.
 pub(super) fn of<'a>(
     before: &'a NativeFile,
     after: &'a NativeFile,
@@ -78,40 +76,44 @@ pub(super) fn of<'a>(
     if left.is_empty() || right.is_empty() {
         return Err(refused.unwrap_or_else(|| nothing(before, after)));
     }
-    if let ([one], [other]) = (&left[..], &right[..]) {
-        let (heap, like) = (heap_of(one), heap_of(other));
-        if heap == like || heap.is_empty() || like.is_empty() {
-            notes.extend(other_process(&one.facts.process, &other.facts.process));
-            let pairs = vec![Pair {
-                before: Some(one),
-                after: Some(other),
-            }];
-            return Ok(Pairs { pairs, notes });
-        }
-    }
-    let (left, right) = (latest(left), latest(right));
-    let mut pairs = Vec::new();
-    for (key, dump) in &left {
-        if !right.contains_key(key) {
+    let of =
+        |side: &[&'a Dump]| -> Vec<&'a Facts> { side.iter().map(|dump| &dump.facts).collect() };
+    let found = pairs(&of(&left), &of(&right));
+    let sides = [(before, &left), (after, &right)];
+    for ((file, dumps), ended) in sides.into_iter().zip(&found.ended) {
+        notes.extend(ended.iter().map(|&at| {
             let message = format!(
-                "the second input does not have {}; its later size is unknown",
-                before.describe(dump)
+                "not compared: {}, whose run ended before the next one",
+                file.describe(dumps[at])
             );
-            let help = "select a process that both inputs have with `-n NAME`";
-            notes.push(Finding::new("heap-missing", None, message).with_help(help));
-        }
-        pairs.push(Pair {
-            before: Some(dump),
-            after: right.get(key).copied(),
-        });
+            Finding::new("run-left-out", None, message)
+        }));
     }
-    for (key, dump) in &right {
-        if !left.contains_key(key) {
-            pairs.push(Pair {
-                before: None,
-                after: Some(dump),
-            });
+    let mut pairs = Vec::new();
+    for PairedHeap {
+        before: one,
+        after: other,
+    } in found.pairs
+    {
+        let pair = Pair {
+            before: one.map(|at| left[at]),
+            after: other.map(|at| right[at]),
+        };
+        match (pair.before, pair.after) {
+            (Some(one), Some(other)) => {
+                notes.extend(other_process(&one.facts.process, &other.facts.process));
+            }
+            (Some(one), None) => {
+                let message = format!(
+                    "the second input does not have {}; its later size is unknown",
+                    before.describe(one)
+                );
+                let help = "select a process that both inputs have with `-n` or `-p`";
+                notes.push(Finding::new("heap-missing", None, message).with_help(help));
+            }
+            (None, _) => {}
         }
+        pairs.push(pair);
     }
     let any = pairs
         .iter()
@@ -120,30 +122,6 @@ pub(super) fn of<'a>(
         true => Ok(Pairs { pairs, notes }),
         false => Err(nothing(before, after)),
     }
-}
-
-fn heap_of(dump: &Dump) -> &str {
-    known_heap(&dump.facts.heap, dump.facts.flags)
-}
-
-/// Returns the last dump of each heap of each process, by process name.
-fn latest(dumps: Vec<&Dump>) -> BTreeMap<(&str, u64, &str), &Dump> {
-    let mut latest: BTreeMap<(&str, u64, &str), &Dump> = BTreeMap::new();
-    for dump in dumps {
-        let facts = &dump.facts;
-        let pid = if facts.process.is_empty() {
-            facts.pid
-        } else {
-            0
-        };
-        let key = (facts.process.as_str(), pid, heap_of(dump));
-        let place = |dump: &Dump| (dump.facts.time_ns, dump.facts.number);
-        let known = latest.entry(key).or_insert(dump);
-        if place(known) < place(dump) {
-            *known = dump;
-        }
-    }
-    latest
 }
 
 fn nothing(before: &NativeFile, after: &NativeFile) -> DiffError {
