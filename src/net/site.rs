@@ -23,18 +23,23 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode, Uri};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep_until};
 
 /// Maximum number of connections: a browser keeps six.
-const MAX_CONNECTIONS: usize = 32;
+const MAX_CONNECTIONS: usize = 64;
+/// Maximum number of connections without a request; beyond it, the oldest is closed, so that no other
+/// program can keep the browser out.
+const MAX_SILENT: usize = 32;
 /// Maximum number of requests that are answered at the same time.
 const MAX_ANSWERS: usize = 4;
 /// Time that a connection may be open: longer than any answer takes.
@@ -151,6 +156,7 @@ impl Site {
     pub async fn serve(self, idle: Duration) -> Result<(), NoConnections> {
         let (listener, shared) = (self.listener, Arc::new(self.shared));
         let mut connections: JoinSet<()> = JoinSet::new();
+        let mut silent: VecDeque<(AbortHandle, Arc<AtomicBool>)> = VecDeque::new();
         let mut failures = 0;
         let mut resume = Instant::now();
         loop {
@@ -160,7 +166,15 @@ impl Site {
                     match accepted {
                         Ok(stream) => {
                             failures = 0;
-                            connections.spawn(attend(stream, Arc::clone(&shared)));
+                            silent.retain(|(task, asked)| {
+                                !task.is_finished() && !asked.load(Ordering::Relaxed)
+                            });
+                            while silent.len() >= MAX_SILENT {
+                                silent.pop_front().inspect(|(oldest, _)| oldest.abort());
+                            }
+                            let asked = Arc::new(AtomicBool::new(false));
+                            let guest = attend(stream, Arc::clone(&shared), Arc::clone(&asked));
+                            silent.push_back((connections.spawn(guest), asked));
                         }
                         Err(error) if failures >= MOST_FAILURES => return Err(error.into()),
                         Err(_) => {
@@ -183,8 +197,10 @@ impl Site {
     }
 }
 
-async fn attend(stream: tokio::net::TcpStream, shared: Arc<Shared>) {
+/// Answers the request of a connection; `asked` becomes true when it has come.
+async fn attend(stream: tokio::net::TcpStream, shared: Arc<Shared>, asked: Arc<AtomicBool>) {
     let service = service_fn(move |request: Request<Incoming>| {
+        asked.store(true, Ordering::Relaxed);
         let shared = Arc::clone(&shared);
         async move { Ok::<_, Infallible>(respond(&shared, &request).await) }
     });

@@ -1,7 +1,7 @@
 //! Tests of the server over loopback sockets with hand-written requests: those of browsers, and
 //! those of clients without access.
 
-use super::{Ended, Offer, Server, ServerEvent};
+use super::{Api, ApiProblem, Ended, Offer, Server, ServerEvent, Site, SitePage};
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -391,4 +391,34 @@ async fn a_port_in_use_is_an_error() {
     let second = Server::bind(first.address().port(), offer()).await;
     let error = second.err().expect("it is taken");
     assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
+}
+
+#[tokio::test]
+async fn silent_connections_do_not_keep_the_browser_from_a_site() {
+    let page = SitePage {
+        text: "the page".to_owned(),
+        policy: "default-src 'none'".to_owned(),
+    };
+    let api = Api {
+        handler: Arc::new(|_| Err(ApiProblem::NotReady)),
+        quick: &[],
+    };
+    let site = Site::bind(0, page, api).await.expect("a free port");
+    let url = site.url();
+    let (host, path) = url["http://".len()..].split_once('/').unwrap();
+    let serving = tokio::spawn(site.serve(PATIENCE));
+    let mut silent = Vec::new();
+    for _ in 0..200 {
+        silent.push(TcpStream::connect(host).await.expect("it listens"));
+    }
+    let mut stream = TcpStream::connect(host).await.expect("it listens");
+    let request = format!("GET /{path} HTTP/1.1\r\nHost: {host}\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    // Well before the silent ones are closed for their silence.
+    let reading = stream.read_to_string(&mut answer);
+    let read = tokio::time::timeout(Duration::from_secs(5), reading).await;
+    assert!(read.is_ok(), "no answer");
+    assert!(answer.ends_with("the page"), "{answer}");
+    serving.abort();
 }

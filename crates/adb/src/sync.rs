@@ -15,6 +15,8 @@ use super::operation::Operation;
 use super::printable::printable;
 use super::wire::{Wire, WireError};
 
+/// Maximum number of empty blocks in a row.
+const MAX_EMPTY: u32 = 16;
 /// Maximum size of a block in either direction, and of a path.
 const MAX_BLOCK: u32 = 64 * 1024;
 const MAX_PATH: usize = 1024;
@@ -79,11 +81,14 @@ pub(super) async fn pull(
     op.within(stall, request(wire, b"RECV", path.as_bytes()))
         .await?;
     let mut received = 0u64;
+    let mut empty = 0;
     loop {
         let header: [u8; 8] = op.within(stall, read(wire)).await?;
         let mut left = u32_at(&header, 4);
         match &header[..4] {
-            b"DATA" if left <= MAX_BLOCK => {}
+            // Empty blocks are no progress, and would postpone the end forever.
+            b"DATA" if left == 0 && empty < MAX_EMPTY => empty += 1,
+            b"DATA" if (1..=MAX_BLOCK).contains(&left) => empty = 0,
             b"DATA" => {
                 return Err(op.error(WireError::Garbled(format!("a block of {left} bytes"))));
             }

@@ -4,6 +4,7 @@
 pub mod platform;
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 
 /// Maximum length of a mangled name that is demangled, in bytes: the result can be many times
 /// longer.
@@ -24,7 +25,11 @@ pub fn demangle(name: &str) -> Cow<'_, str> {
     if (name.starts_with("_R") || is_legacy_rust(name))
         && let Ok(demangled) = rustc_demangle::try_demangle(name)
     {
-        return Cow::Owned(format!("{demangled:#}"));
+        let mut bounded = Bounded::of(name);
+        return match write!(bounded, "{demangled:#}") {
+            Ok(()) => Cow::Owned(bounded.text),
+            Err(_) => Cow::Borrowed(name),
+        };
     }
     if (name.starts_with("_Z") || name.starts_with("__Z"))
         && let Some(demangled) = demangle_cpp(name)
@@ -43,7 +48,7 @@ fn demangle_cpp(name: &str) -> Option<String> {
         None => (name, ""),
     };
     let symbol = cpp_demangle::Symbol::new(mangled).ok()?;
-    let mut demangled = Bounded::default();
+    let mut demangled = Bounded::of(name);
     let options = cpp_demangle::DemangleOptions::new();
     symbol.structured_demangle(&mut demangled, &options).ok()?;
     let mut text = respell(&demangled.text);
@@ -125,22 +130,35 @@ fn unnamed(text: &str) -> Option<(String, &str)> {
 }
 
 /// Text with a length limit: demangling writes out each back reference, so every few letters can
-/// double the length.
-#[derive(Default)]
+/// double the length. The limit follows the name's length, so that many names stay within their file's
+/// share of memory.
 struct Bounded {
     text: String,
+    most_bytes: usize,
     pieces: usize,
 }
 
 impl Bounded {
+    /// Templates of the standard library grow about 15 times.
+    const GROWTH: usize = 32;
+    const LEAST_BYTES: usize = 1 << 10;
     const MOST_BYTES: usize = 256 << 10;
     const MOST_PIECES: usize = 1 << 17;
+
+    fn of(name: &str) -> Bounded {
+        let most_bytes = Self::LEAST_BYTES + Self::GROWTH * name.len();
+        Bounded {
+            text: String::new(),
+            most_bytes: most_bytes.min(Self::MOST_BYTES),
+            pieces: 0,
+        }
+    }
 }
 
-impl cpp_demangle::DemangleWrite for Bounded {
-    fn write_string(&mut self, piece: &str) -> std::fmt::Result {
+impl std::fmt::Write for Bounded {
+    fn write_str(&mut self, piece: &str) -> std::fmt::Result {
         self.pieces += 1;
-        let is_within = self.text.len() + piece.len() <= Self::MOST_BYTES;
+        let is_within = self.text.len() + piece.len() <= self.most_bytes;
         if !is_within || self.pieces > Self::MOST_PIECES {
             return Err(std::fmt::Error);
         }
@@ -248,6 +266,21 @@ pub fn nowhere(module: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_that_grows_without_end_stays_mangled() {
+        // Each tuple has the one before it four times, and each pair twice.
+        let rust = "_RINvC6x000011fTTtttttttttETttttttttttEETBc_Bc_Bc_Bc_ETBB_BB_BB_BB_E";
+        let again = "TBP_BP_BP_BP_ETB13_B13_B13_B13_ETB1h_B1h_B1h_B1h_ETB1z_B1z_B1z_B1z_E";
+        let cpp: String = (2..12)
+            .map(|n| format!("S0_IS{0}_S{0}_E", b"0123456789A"[n - 1] as char))
+            .collect();
+        let cpp = format!("_Z1f6x000011pIS_S_E{cpp}");
+        assert!(demangle(&format!("{rust}E")).starts_with("x00001::f::<"));
+        for name in [format!("{rust}{again}E"), cpp] {
+            assert_eq!(demangle(&name), name);
+        }
+    }
 
     #[test]
     fn demangles_cpp_and_both_manglings_of_rust() {

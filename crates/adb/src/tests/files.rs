@@ -196,6 +196,17 @@ async fn a_block_beyond_the_protocols_limit_is_garbled() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn empty_blocks_without_end_are_garbled() {
+    let blocks = [record(b"DATA", 1, b"x"), record(b"DATA", 0, b"").repeat(17)].concat();
+    let (result, kept) = pull(&sync("", path_request(b"RECV"), blocks)).await;
+    assert!(
+        matches!(result, Err(DeviceError::Garbled { .. })),
+        "{result:?}"
+    );
+    assert_eq!(kept, b"x");
+}
+
+#[tokio::test(start_paused = true)]
 async fn silence_between_blocks_ends_at_the_stall_limit() {
     let mut script = service("sync:");
     script.push(Step::Hear(path_request(b"RECV").len(), None));

@@ -480,6 +480,18 @@ fn presets_mean_what_they_say() {
 }
 
 #[test]
+fn yaml_that_is_nested_deeply_is_refused_before_it_is_parsed() {
+    for opening in ["[", "{a: ", "- ", "? "] {
+        let yaml = format!("names:\n  {}x\n", opening.repeat(100_000));
+        let error = ConfigFile::parse(yaml.as_bytes(), "t.yaml").unwrap_err();
+        let expected = "t.yaml:2: lists and maps are nested more than 64 deep";
+        assert!(error.to_string().contains(expected), "{error}");
+    }
+    let many = format!("names: [{}]\n", vec!["a-b"; 1000].join(", "));
+    assert!(ConfigFile::parse(many.as_bytes(), "t.yaml").is_ok());
+}
+
+#[test]
 fn flags_override_the_file_and_targets_add_up() {
     let yaml = "names: [a, b]\ninterval: 64k\nheaps: [com.android.art]\nduration: 500ms\n\
                 block_client: false\nheapprofd:\n  skip_symbol_prefix: [x, y]\n";

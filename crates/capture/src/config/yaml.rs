@@ -56,9 +56,35 @@ pub(super) fn parse<T: DeserializeOwned>(text: &str, origin: &str) -> Result<T, 
             "the config is empty".to_owned(),
         ));
     }
+    if let Some(line) = text.lines().position(is_nested_deeply) {
+        let place = format!("{origin}:{}", line + 1);
+        let why = format!("lists and maps are nested more than {MAX_DEPTH} deep");
+        return Err(ConfigError::bad_file(&place, why));
+    }
     // Parse only the keys first, so that an unknown key is reported with its place and suggestion.
     serde_yaml::from_str::<BTreeMap<Key, IgnoredAny>>(text).map_err(fail)?;
     serde_yaml::from_str(text).map_err(fail)
+}
+
+/// Maximum depth of lists and maps in one line. The parser takes quadratic time, and more lines need
+/// an indentation each.
+const MAX_DEPTH: usize = 64;
+
+/// Returns whether a line opens too many lists and maps, if it is not a text.
+fn is_nested_deeply(line: &str) -> bool {
+    let marks = line.bytes().filter(|byte| b"[{-?".contains(byte)).count();
+    let (mut depth, mut deepest) = (0usize, 0);
+    for byte in line.bytes().filter(|_| marks > MAX_DEPTH) {
+        match byte {
+            b'[' | b'{' => depth += 1,
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        deepest = deepest.max(depth);
+    }
+    let items = line.split_ascii_whitespace();
+    let items = items.take_while(|word| matches!(*word, "-" | "?")).count();
+    deepest.max(items) > MAX_DEPTH
 }
 
 /// Reads the settings of single fields below `heapprofd:`.
