@@ -45,7 +45,12 @@ pub(super) fn of_unwritten(
     let has = |known: &[SessionState]| known.iter().any(|known| known.header.id == *id);
     let is_kept = store.list().map_or(true, |(known, _)| has(&known));
     if !is_kept {
-        failure.hints.extend(trace_is_here(output, id));
+        let hint = trace_is_here(output, id).or_else(|| {
+            // Only the device knows the recording now.
+            let is_journal = failure.kind == "journal-unwritable";
+            is_journal.then(|| format!("run `heaptap stop {id} -o DIR` to end and fetch it"))
+        });
+        failure.hints.extend(hint);
     } else if !advises_collect(&failure) {
         let hint = format!("what was recorded is not lost; run `heaptap stop {id} -o DIR`");
         failure.hints.push(hint);

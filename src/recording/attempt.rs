@@ -202,7 +202,7 @@ async fn prepare(
         true => to_launch(device, &facts, options, &assessment).await?,
         false => Vec::new(),
     };
-    let fitted = kind.fit(
+    let mut fitted = kind.fit(
         &facts,
         &assessment,
         Labels {
@@ -210,6 +210,9 @@ async fn prepare(
             detached: options.detach,
         },
     )?;
+    if !is_removable(&facts) {
+        fitted.encoded = fitted.encoded.marked(id.trace_mark());
+    }
     let header = header(
         device,
         options,
@@ -253,6 +256,11 @@ async fn checked_facts(device: &Device, options: &RecordOptions) -> Result<Devic
     Ok(facts)
 }
 
+/// Returns whether each session has a file that the shell can remove; not on Android 10.
+fn is_removable(facts: &DeviceFacts) -> bool {
+    facts.api().is_none_or(|api| api >= 30)
+}
+
 #[expect(
     clippy::too_many_arguments,
     reason = "the journal gathers from everywhere"
@@ -269,8 +277,7 @@ async fn header(
 ) -> Result<SessionHeader, Failure> {
     let boot_id = plan::boot_id(device, facts).await?;
     let shell_is_root = facts.root == Some(Root::Shell);
-    // On Android 10, the shell cannot remove a trace.
-    let removable = facts.api().is_none_or(|api| api >= 30);
+    let removable = is_removable(facts);
     let encoded = &fitted.encoded;
     let config = &encoded.config;
     let mut plan = Plan {

@@ -30,6 +30,8 @@ pub(super) enum Cause {
     NotTriggered,
     Interrupted,
     Stopped,
+    /// By another program, such as a heaptap on another host.
+    StoppedElsewhere,
     SizeLimit,
     DiskFull,
     Lost,
@@ -68,6 +70,7 @@ impl Cause {
             EndedBy::Itself if in_full => Cause::Duration,
             EndedBy::Itself if not_triggered => Cause::NotTriggered,
             EndedBy::Itself if whole && plan.trigger_timeout_ms.is_some() => Cause::Trigger,
+            EndedBy::Itself if whole => Cause::StoppedElsewhere,
             EndedBy::Itself => Cause::Lost,
             EndedBy::Unknown => Cause::Unknown,
         }
@@ -95,7 +98,7 @@ impl Cause {
             Cause::Trigger => Some("trigger"),
             Cause::NotTriggered => Some("trigger-timeout"),
             Cause::Interrupted => Some("interrupted"),
-            Cause::Stopped => Some("stopped"),
+            Cause::Stopped | Cause::StoppedElsewhere => Some("stopped"),
             Cause::SizeLimit => Some("size-limit"),
             Cause::DiskFull | Cause::Lost | Cause::Rebooted => Some("lost"),
             Cause::Unknown => None,
@@ -115,6 +118,7 @@ impl Cause {
             | Cause::Trigger
             | Cause::Interrupted
             | Cause::Stopped
+            | Cause::StoppedElsewhere
             | Cause::Unknown => false,
         }
     }
@@ -153,6 +157,11 @@ impl Cause {
                 "perfetto ended unexpectedly on the device",
                 "check `adb logcat -s perfetto traced` for the reason",
             ),
+            Cause::StoppedElsewhere => {
+                let message = "another program ended the recording early; what was recorded until \
+                               then is complete";
+                return Some(manifest::Warning::new("stopped-elsewhere", message));
+            }
             Cause::Rebooted => (
                 "device-rebooted",
                 "the device restarted during the recording",

@@ -77,6 +77,8 @@ pub enum Step {
     CollectingFirst {
         /// The earlier session, if known.
         session: Option<SessionId>,
+        /// Directory of its results.
+        output: PathBuf,
     },
 }
 

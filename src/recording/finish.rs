@@ -77,6 +77,9 @@ async fn finish_session(
         source,
     };
     remove_parts(&output, &id).map_err(keep)?;
+    if ended_by == EndedBy::Reboot {
+        session.note_rebooted()?;
+    }
     let mut plan = Plan::read(&session.header().plan)?;
     if let Some(names) = names {
         plan.names = plan.names.with(names);

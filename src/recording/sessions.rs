@@ -253,6 +253,7 @@ fn done_by_recorder(session_state: &SessionState) -> Result<Stopped, Failure> {
         return Err(SessionError::NothingLeft {
             serial: header.serial.clone(),
             id: header.id.clone(),
+            shared: false,
         }
         .into());
     };

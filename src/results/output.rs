@@ -2,6 +2,7 @@
 //! before fetching, and atomic publication of results. Decides how names from a device become file
 //! names, and which names from a manifest stay within its directory.
 
+use std::fs::File;
 use std::io::{self, BufRead as _};
 use std::path::{Component, Path, PathBuf};
 
@@ -88,7 +89,7 @@ fn is_invisible(c: char) -> bool {
 pub struct OutputFolder {
     path: PathBuf,
     made: bool,
-    held: bool,
+    held: Option<File>,
 }
 
 impl OutputFolder {
@@ -109,6 +110,7 @@ impl OutputFolder {
             let error = io::Error::new(io::ErrorKind::InvalidInput, "its path is not UTF-8");
             return Err(output(error));
         }
+        session::clear_abandoned(&absolute).map_err(output)?;
         let made = match std::fs::read_dir(&absolute) {
             Ok(mut items) => {
                 if items.next().is_some() {
@@ -127,7 +129,7 @@ impl OutputFolder {
         Ok(OutputFolder {
             path: absolute,
             made,
-            held: false,
+            held: None,
         })
     }
 
@@ -137,9 +139,9 @@ impl OutputFolder {
     /// As [`OutputFolder::prepare`].
     pub fn hold(path: &Path) -> Result<Self, SessionError> {
         let mut folder = OutputFolder::prepare(path)?;
-        match session::claim(&folder.path, &Owner::Other) {
-            Ok(()) => {
-                folder.held = true;
+        match session::hold(&folder.path) {
+            Ok(held) => {
+                folder.held = Some(held);
                 Ok(folder)
             }
             Err(unclaimed) => {
@@ -175,7 +177,9 @@ impl OutputFolder {
     }
 
     fn give_up(&mut self) {
-        if std::mem::take(&mut self.held) {
+        if let Some(held) = self.held.take() {
+            // Windows does not remove open files.
+            let _held = (!cfg!(windows)).then_some(held);
             session::release(&self.path, &Owner::Other);
         }
     }

@@ -9,19 +9,19 @@ use std::path::{Path, PathBuf};
 use crate::abandoned;
 use crate::bytes::open_regular;
 use crate::folder::{self, UNFINISHED_PREFIX};
-use crate::session::unfinished::{file_in, replace};
+use crate::session::unfinished::{ExistingFile, file_in, publish, remove_abandoned};
 
 /// A file that gets its name only when it is complete; dropping it earlier leaves nothing.
 #[derive(Debug)]
 pub struct WholeFile {
     file: BufWriter<File>,
-    /// Temporary path and final path.
-    unfinished: Option<(tempfile::TempPath, PathBuf)>,
+    /// Temporary path, final path, and what happens to a file there.
+    unfinished: Option<(tempfile::TempPath, PathBuf, ExistingFile)>,
 }
 
 impl WholeFile {
     /// Opens a file at a path that the user typed, in the directory of the link target. Special
-    /// files (a pipe, `/dev/null`) are written directly.
+    /// files (a pipe, `/dev/null`) are written directly. A file that appears there later stays.
     ///
     /// # Errors
     /// Returns an error if the directory cannot be written.
@@ -33,10 +33,12 @@ impl WholeFile {
                 unfinished: None,
             });
         }
-        match goal.is_symlink() {
-            true => WholeFile::named(&goal.canonicalize()?),
-            false => WholeFile::named(goal),
-        }
+        let target = match goal.is_symlink() {
+            true => goal.canonicalize()?,
+            false => goal.to_owned(),
+        };
+        let existing = ExistingFile::of(&target);
+        WholeFile::open(target, existing)
     }
 
     /// Opens a file with a name chosen by heaptap. Replaces existing entries.
@@ -44,11 +46,15 @@ impl WholeFile {
     /// # Errors
     /// Returns an error if the directory cannot be written.
     pub fn named(goal: &Path) -> io::Result<WholeFile> {
-        let file = temporary_in(folder::of(goal))?;
+        WholeFile::open(goal.to_owned(), ExistingFile::IsReplaced)
+    }
+
+    fn open(goal: PathBuf, existing: ExistingFile) -> io::Result<WholeFile> {
+        let file = temporary_in(folder::of(&goal))?;
         let (file, path) = file.into_parts();
         Ok(WholeFile {
             file: BufWriter::new(file),
-            unfinished: Some((path, goal.to_owned())),
+            unfinished: Some((path, goal, existing)),
         })
     }
 
@@ -61,14 +67,14 @@ impl WholeFile {
         Ok(self.file.get_mut())
     }
 
-    /// Renames the file to its final name, replacing existing entries.
+    /// Renames the file to its final name.
     ///
     /// # Errors
-    /// Returns an error if the remaining data cannot be written.
+    /// Returns an error if the remaining data cannot be written, or a file has appeared that stays.
     pub fn finish(self) -> io::Result<()> {
         drop(self.file.into_inner().map_err(|error| error.into_error())?);
-        if let Some((path, goal)) = self.unfinished {
-            replace(path, &goal)?;
+        if let Some((path, goal, existing)) = self.unfinished {
+            publish(path, &goal, existing).map_err(|(error, _)| error)?;
         }
         Ok(())
     }
@@ -104,7 +110,7 @@ pub(crate) fn write_typed(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 fn synced(mut file: WholeFile, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes)?;
-    let Some((_, goal)) = &file.unfinished else {
+    let Some((_, goal, _)) = &file.unfinished else {
         return file.finish();
     };
     let folder = folder::of(goal).to_owned();
@@ -158,6 +164,7 @@ pub(crate) fn unless_link(path: &Path) -> io::Result<()> {
 
 /// Creates a temporary file in a results directory.
 pub(crate) fn temporary_in(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
+    remove_abandoned(folder);
     abandoned::tracked(|| file_in(folder, UNFINISHED_PREFIX), |file| file.path())
 }
 
@@ -188,6 +195,26 @@ mod tests {
         write_named(&goal, b"after").unwrap();
         assert_eq!(std::fs::read(&goal).unwrap(), b"after");
         assert_eq!(listed(folder.path()), ["symbols"]);
+    }
+
+    #[test]
+    fn a_file_that_appears_meanwhile_stays_unless_heaptap_chose_its_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let goal = folder.path().join("page.html");
+        for (open, stays) in [
+            (WholeFile::typed as fn(_) -> _, true),
+            (WholeFile::named, false),
+        ] {
+            let mut file: WholeFile = open(&*goal).unwrap();
+            file.write_all(b"mine").unwrap();
+            std::fs::write(&goal, "theirs").unwrap();
+            let finished = file.finish();
+            assert_eq!(finished.is_err(), stays);
+            let expected = if stays { "theirs" } else { "mine" };
+            assert_eq!(std::fs::read_to_string(&goal).unwrap(), expected);
+            assert_eq!(listed(folder.path()), ["page.html"]);
+            std::fs::remove_file(&goal).unwrap();
+        }
     }
 
     #[cfg(unix)]

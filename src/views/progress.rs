@@ -317,10 +317,17 @@ impl Show {
                     ));
                 }
             }
-            Step::CollectingFirst { session } => self.console.say(match session {
-                Some(session) => format!("fetching the earlier session {session} first"),
-                None => "fetching an earlier session first".to_owned(),
-            }),
+            Step::CollectingFirst { session, output } => {
+                let which = match session {
+                    Some(session) => format!("the earlier session {session}"),
+                    None => "an earlier recording".to_owned(),
+                };
+                let output = near(output);
+                self.console.say(format_args!(
+                    "fetching {which} first, into {}",
+                    output.display()
+                ));
+            }
         }
     }
 

@@ -156,6 +156,25 @@ fn samples_and_labels_are_in_one_folder_on_one_clock() {
 }
 
 #[test]
+fn a_directory_that_was_moved_away_gets_no_capture_and_the_recording_goes_on() {
+    let lab = Lab::new(PHONE);
+    let mut running = lab.record(&["--with", "all"]);
+    running.until_recorded();
+    std::fs::rename(lab.work().join("out"), lab.work().join("moved")).unwrap();
+    lab.expect(0, &["snapshot", "--label", "late"]);
+    running.until("captured");
+    assert!(!lab.work().join("out").exists());
+    running.signal("INT");
+    let ended = running.end();
+    assert_eq!(ended.code(), Some(0), "{ended}");
+    assert!(ended.stderr.contains("out was moved or removed"), "{ended}");
+    assert_eq!(lab.manifest("out")["labels"][0]["name"], "late");
+    lab.assert_truth("out");
+    let moved = files(&lab.work().join("moved"));
+    assert!(moved.contains(&"memory.jsonl".to_owned()), "{moved:?}");
+}
+
+#[test]
 fn a_cable_that_was_out_is_a_gap_and_no_restart() {
     let lab = Lab::new(PHONE);
     let mut running = lab.record(&["--with", "meminfo,gc"]);
@@ -277,7 +296,7 @@ fn where_no_target_ran_what_is_missing_is_said_once() {
         "record", "-n", stopped, "--with", "meminfo", "-d", "3s", "-o", "out",
     ];
     let ended = lab.run(&args);
-    assert!(!ended.stderr.contains("did not observe"), "{ended}");
+    assert!(!ended.stderr.contains("no observations"), "{ended}");
     assert_eq!(
         ended.stderr.matches("cannot capture meminfo").count(),
         1,
@@ -298,7 +317,7 @@ fn detached_nobody_observes_and_that_is_said() {
     assert_eq!(files(&lab.work().join("out")), [".heaptap-session"]);
     lab.expect(0, &["snapshot", "--label", "one"]);
     let ended = lab.expect(0, &["stop"]);
-    assert!(ended.stderr.contains("did not observe"), "{ended}");
+    assert!(ended.stderr.contains("no observations"), "{ended}");
     let seen = timeline(&lab, "out");
     assert!(
         seen.iter()

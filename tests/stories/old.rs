@@ -76,6 +76,34 @@ fn what_another_host_left_is_kept_too() {
 }
 
 #[test]
+fn what_another_host_recorded_since_is_not_taken_for_mine() {
+    let lab = Lab::new(TEN);
+    lab.expect(
+        0,
+        &["record", "-n", APP, "-d", "3s", "-o", "mine", "--detach"],
+    );
+    lab.until("its end", |lab| {
+        let status = lab.expect(0, &["status", "--json"]).json();
+        status["sessions"][0]["state"] == "uncollected"
+    });
+    let theirs = recording("theirs", &["-d", "3s", "--json-lines"]);
+    let theirs = lab.start_as("other-host", &theirs).end();
+    assert_eq!(theirs.code(), Some(0), "{theirs}");
+    let refused = lab.expect(5, &["stop", "--json"]).json();
+    assert_eq!(refused["error"]["kind"], "trace-gone", "{refused}");
+    let help = refused["error"]["help"].to_string();
+    assert!(help.contains("heaptap-recording-"), "{refused}");
+    assert!(!lab.work().join("mine").exists());
+    lab.assert_truth("theirs");
+    let rescued = |name: &&String| name.starts_with("heaptap-recording-");
+    let all = files(&lab.work());
+    let rescued = all.iter().find(rescued).expect("they fetched mine first");
+    assert_eq!(lab.manifest(rescued)["dumps"].as_array().unwrap().len(), 1);
+    let told = theirs.stdout.contains(rescued.as_str());
+    assert!(told, "{theirs}");
+}
+
+#[test]
 fn a_journal_of_which_nothing_is_left_stops_no_recording() {
     let lab = Lab::new(TEN);
     let detached = ["record", "-n", APP, "-d", "3s", "-o", "first", "--detach"];

@@ -621,3 +621,29 @@ fn assert_moved(lab: &Lab) {
     assert!(files(&new.join("meminfo")).len() == 1 && !old.exists());
     lab.assert_tidy("elsewhere");
 }
+
+#[test]
+fn a_trace_that_was_noted_and_got_no_name_is_fetched_again() {
+    let lab = Lab::new("build=userdebug,speed=10");
+    lab.expect(
+        0,
+        &["record", "-n", APP, "-d", "3s", "-o", "out", "--detach"],
+    );
+    lab.until("its end", |lab| {
+        let status = lab.expect(0, &["status", "--json"]).json();
+        status["sessions"][0]["state"] == "uncollected"
+    });
+    // heaptap was killed between the two.
+    let sessions = lab.dir.path().join("state/sessions");
+    let name = files(&sessions).into_iter().find(|n| n.ends_with(".jsonl"));
+    let journal = sessions.join(name.expect("a journal"));
+    let mut text = std::fs::read_to_string(&journal).unwrap();
+    let pulled = serde_json::json!({"event": "pulled", "size": 9, "sha256": "0".repeat(64)});
+    text.push_str(&format!("{pulled}\n"));
+    std::fs::write(&journal, text).unwrap();
+    let status = lab.expect(0, &["status", "--json"]).json();
+    assert_eq!(status["sessions"][0]["state"], "uncollected", "{status}");
+    lab.expect(0, &["stop"]);
+    lab.assert_truth("out");
+    lab.assert_tidy("out");
+}

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use crate::abandoned;
 use crate::counter::Counters;
 use crate::error::{Classified, ErrorClass, ErrorFacts};
-use crate::folder::{self, OWN_PREFIX};
+use crate::folder::{self, UNFINISHED_PREFIX};
 use crate::heap_graph::HeapGraph;
 use crate::heaps::input::{
     self, DumpScope, LookError, LookOptions, LookTrace, NativeSource, listed, source,
@@ -36,7 +36,7 @@ use crate::results::manifest::Manifest;
 use crate::results::recorded;
 use crate::results::timeline as readings;
 use crate::results::timeline::LoadedTimeline;
-use crate::session::unfinished::{place, replace};
+use crate::session::unfinished::{ExistingFile, hold, publish, remove_abandoned};
 use crate::timeline::{Entry, Observation, Timeline};
 use crate::trace::MemoryWanted;
 use crate::untrusted::shell::quoted_path;
@@ -641,10 +641,12 @@ impl JavaHeaps for HprofHeaps {
 /// Copies all tables of a database into a file. Uses a temporary name until the file is complete.
 ///
 /// # Errors
-/// Returns an error if the file cannot be written, or a table cannot be read.
+/// Returns an error if the file cannot be written, a table cannot be read, or a file has appeared
+/// that stays.
 pub fn copy(
     database: &Database,
     file: &Path,
+    existing: ExistingFile,
     told: &mut dyn FnMut(&str),
 ) -> Result<Vec<CopiedTable>, OpenError> {
     let unwritable = |why: String| OpenError::Unwritable {
@@ -656,19 +658,19 @@ pub fn copy(
     if std::fs::metadata(file).is_ok_and(is_special) {
         return Err(unwritable("it is not a regular file".to_owned()));
     }
-    let is_there = file.exists();
     let mut builder = tempfile::Builder::new();
-    builder.prefix(OWN_PREFIX).suffix(".sqlite");
+    builder.prefix(UNFINISHED_PREFIX).suffix(".sqlite");
+    remove_abandoned(folder::of(file));
     let create = || builder.tempfile_in(folder::of(file));
     let temporary = abandoned::tracked(create, |file| file.path())
-        .map_err(|error| unwritable(error.to_string()))?
-        .into_temp_path();
-    let copied = database.copy_to(&temporary, told)?;
-    let persisted = match is_there {
-        true => replace(temporary, file),
-        // Another process might have created it meanwhile.
-        false => place(temporary, file).map_err(|(error, _)| error),
-    };
-    persisted.map_err(|error| unwritable(error.to_string()))?;
+        .map_err(|error| unwritable(error.to_string()))?;
+    hold(temporary.as_file());
+    let copied = database.copy_to(temporary.path(), told);
+    let copied = copied.map_err(|error| match error {
+        QueryError::Copy(why) => unwritable(why),
+        error => error.into(),
+    })?;
+    let published = publish(temporary.into_temp_path(), file, existing);
+    published.map_err(|(error, _)| unwritable(error.to_string()))?;
     Ok(copied)
 }

@@ -22,6 +22,7 @@ use crate::heaps::selector::JavaInput;
 use crate::query::{CopiedTable, Database, QueryError};
 use crate::results::findings::Finding;
 use crate::results::overwrite::{self, Replace};
+use crate::session::unfinished::ExistingFile;
 use crate::units::thousands;
 use crate::untrusted::sanitize;
 use crate::untrusted::shell::quoted_path;
@@ -42,9 +43,14 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     args.heap.refuse_kinds("query")?;
     let options = args.options();
     let input = JavaInput::parse(&args.input);
-    if let Some(output) = &args.output {
-        overwrite::check(output, [&*input.path], Replace::of_force(args.force))?;
-    }
+    let to = match args.output.clone() {
+        Some(output) => {
+            overwrite::check(&output, [&*input.path], Replace::of_force(args.force))?;
+            let existing = ExistingFile::of(&output);
+            Some((output, existing))
+        }
+        None => None,
+    };
     let sql = statements(&args)?;
     let asks = sql.is_none() && args.output.is_none();
     if sql
@@ -76,7 +82,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let form = Form::of(console, args.csv);
     let ended = match asks {
         true => prompt::converse(ctx, database, &losses, form).await,
-        false => answer(ctx, database, sql, form, args.output).await,
+        false => answer(ctx, database, sql, form, to).await,
     };
     // A statement that fails has read heaps, too.
     tell(console, &losses.take());
@@ -90,7 +96,7 @@ async fn answer(
     mut database: Database,
     sql: Option<String>,
     form: Form,
-    to: Option<PathBuf>,
+    to: Option<(PathBuf, ExistingFile)>,
 ) -> Result<(), Failure> {
     // Commands print text, so they are not accepted in output formats for programs.
     let pieces = match (sql, form) {
@@ -189,7 +195,11 @@ async fn execute(
     wait(ctx, task, "running", &rows, interrupt, patience).await
 }
 
-async fn write_copy(ctx: &Context, database: Database, file: PathBuf) -> Result<(), Failure> {
+async fn write_copy(
+    ctx: &Context,
+    database: Database,
+    (file, existing): (PathBuf, ExistingFile),
+) -> Result<(), Failure> {
     #[derive(Serialize)]
     struct Table {
         name: String,
@@ -203,7 +213,7 @@ async fn write_copy(ctx: &Context, database: Database, file: PathBuf) -> Result<
     let interrupter = database.interrupter();
     let name = file.display().to_string();
     let task = tokio::task::spawn_blocking(move || -> Result<Vec<CopiedTable>, OpenError> {
-        copy(&database, &file, &mut |_| {})
+        copy(&database, &file, existing, &mut |_| {})
     });
     let none = Arc::default();
     let interrupt = || interrupter.interrupt();

@@ -98,6 +98,11 @@ impl Heaps {
         }
     }
 
+    /// Returns whether the recording's directory is where it was: the user can move it meanwhile.
+    pub(super) fn is_in(&self, recording: &Path) -> bool {
+        session::owner_of(recording).is_ok_and(|owner| owner.as_ref() == Some(&self.owner))
+    }
+
     /// Returns the advice that adds what a session into `output` left on the device or on the host,
     /// if it left something. A phone that ends with this command keeps nothing.
     pub(super) fn left_advice(&self, output: &Path) -> Option<String> {

@@ -463,6 +463,10 @@ impl Taker {
     }
 
     async fn try_to_take(&self, source: Source) -> Result<Option<SeparateHeaps>, NotTaken> {
+        if !self.heaps.is_in(&self.folder) {
+            let folder = self.folder.display();
+            return Err(NotTaken::Because(format!("{folder} was moved or removed")));
+        }
         let processes = session::matching_processes(&self.device, &self.session_state).await?;
         if processes.is_empty() {
             return Err(NotTaken::NoTarget);

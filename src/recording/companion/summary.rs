@@ -158,8 +158,8 @@ pub(crate) fn warnings(beside: &Companions) -> Vec<Warning> {
     if never || !untaken.is_empty() {
         let mut message = if never {
             format!(
-                "heaptap did not observe this recording; of {asked}, only data from the trace and \
-                 the device log are available"
+                "the directory has no observations of this recording; of {asked}, only data from \
+                 the trace and the device log are available"
             )
         } else if was_killed {
             "heaptap stopped observing this recording before its end".to_owned()
@@ -171,7 +171,10 @@ pub(crate) fn warnings(beside: &Companions) -> Vec<Warning> {
         }
         let help = match was_killed {
             true => "let `heaptap record` run until the recording ends",
-            false => "record without `--detach` to observe the device during the recording",
+            false => {
+                "record without `--detach`, and leave the directory in its place, to observe the \
+                 device during the recording"
+            }
         };
         warnings.push(Warning::new("companion-unobserved", message).with_help(help));
     }

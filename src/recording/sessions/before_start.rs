@@ -104,6 +104,7 @@ pub(crate) async fn make_way(
     for session_state in earlier {
         on_event(RecordEvent::Step(Step::CollectingFirst {
             session: Some(session_state.header.id.clone()),
+            output: session_state.header.output.clone(),
         }));
         match fetch(session_state).await {
             // A lost session is already removed from the journal.
@@ -119,7 +120,6 @@ pub(crate) async fn make_way(
         return Ok(());
     }
     // Another host, or a heaptap without this journal, left it there.
-    on_event(RecordEvent::Step(Step::CollectingFirst { session: None }));
     let trace = RemoteTrace {
         id: SessionId::random(),
         path: path.to_owned(),
@@ -129,6 +129,10 @@ pub(crate) async fn make_way(
     let id = trace.id.clone();
     adopt(store, device, trace, None, false).await?;
     let session_state = choice::named(store, id.as_str())?;
+    on_event(RecordEvent::Step(Step::CollectingFirst {
+        session: None,
+        output: session_state.header.output.clone(),
+    }));
     match fetch(session_state).await {
         Ok(mut finished) => Ok(finished.journal.forget()?),
         // Whatever its content, it is on this host now; the new recording does not fail because of

@@ -425,6 +425,9 @@ async fn end(
     wait: bool,
     controls: &mut Controls,
 ) -> Result<EndedBy, Failure> {
+    if session.state().rebooted {
+        return Ok(EndedBy::Reboot);
+    }
     if session.state().pulled.is_some() {
         return Ok(EndedBy::Unknown);
     }

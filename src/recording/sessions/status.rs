@@ -152,7 +152,7 @@ pub(super) async fn status_of(
     let locked = store.is_locked(&header.id);
     let reached = reach(header, device).await;
     let (state, trace_bytes) = match &reached {
-        Err(_) if session_state.pulled.is_some() => (State::Fetched, None),
+        Err(_) if session_state.is_fetched() => (State::Fetched, None),
         Err(failure) if failure.kind == "no-adb-server" => (State::ServerDown, None),
         Err(_) => (State::Away, None),
         Ok(device) => look(device, session_state, locked).await,
@@ -218,7 +218,10 @@ async fn look(device: &Device, session_state: &SessionState, locked: bool) -> (S
     let header = &session_state.header;
     // Another device can have the same serial, as emulators do.
     if !session::is_phone_of(device, header).await.unwrap_or(false) {
-        return (State::Away, None);
+        return match session_state.is_fetched() {
+            true => (State::Fetched, None),
+            false => (State::Away, None),
+        };
     }
     let Ok(writer) = session::writer_of(device, &header.remote_path).await else {
         return (State::Away, None);
@@ -238,7 +241,7 @@ async fn look(device: &Device, session_state: &SessionState, locked: bool) -> (S
         (true, _, false) if session_state.detached => State::Detached,
         (true, _, false) => State::Unattended,
         (false, _, true) => State::Collecting,
-        (false, _, false) if session_state.pulled.is_some() => State::Fetched,
+        (false, _, false) if session_state.is_fetched() => State::Fetched,
         (false, Some(_), false) => State::Uncollected,
         (false, None, false) => State::Lost,
     };

@@ -7,7 +7,7 @@ use super::sources::{HEAPPROFD, PACKAGES_LIST, PROCESS_STATS, heapprofd_in, is, 
 use super::{CaptureSpec, ConfigError, JavaAllocations, Targets, text, trigger};
 use heaptap_proto::perfetto::heapprofd_config::ContinuousDumpConfig;
 use heaptap_proto::perfetto::process_stats_config::Quirks;
-use heaptap_proto::perfetto::trace_config::WriteFlushMode;
+use heaptap_proto::perfetto::trace_config::{ProducerConfig, WriteFlushMode};
 use heaptap_proto::perfetto::{
     HeapprofdConfig, PackagesListConfig, ProcessStatsConfig, TraceConfig,
 };
@@ -58,6 +58,16 @@ impl EncodedConfig {
     /// not end it.
     pub fn trigger_timeout_ms(&self) -> Option<u64> {
         trigger::end_timeout_ms(&self.config)
+    }
+
+    /// Returns the config with a text that the trace repeats: the name of a producer that does not
+    /// exist, which has no effect.
+    #[must_use]
+    pub fn marked(mut self, mark: String) -> EncodedConfig {
+        self.config.producers.push(ProducerConfig {
+            producer_name: Some(mark),
+        });
+        self.config.into()
     }
 
     /// Returns what perfetto v54 reads from the text with the newer field.

@@ -16,6 +16,7 @@ use tokio::time::Instant;
 use super::error::SessionError;
 use super::event::Controls;
 use super::heap_files::{FOLDER, HeapFile, HeapFiles};
+use super::journal::{Contents, Entry};
 use super::probe::{self, ProcessFacts, QUICK};
 use super::pull::RawTrace;
 use super::session::Session;
@@ -295,14 +296,13 @@ impl Session {
         if size == 0 {
             return Ok(None);
         }
-        let pulled = self.pull_file(&file.remote, goal, earlier, controls);
-        match pulled.await? {
-            Some(pulled) => {
-                self.note_file(&file.name, &pulled)?;
-                Ok(Some(pulled))
-            }
-            None => Ok(None),
-        }
+        let entry = |Contents { size, sha256 }| Entry::PulledFile {
+            name: file.name.clone(),
+            size,
+            sha256,
+        };
+        self.pull_file(&file.remote, goal, earlier, entry, controls)
+            .await
     }
 }
 

@@ -54,7 +54,12 @@ pub enum SessionError {
     LostToReboot { serial: String, id: SessionId },
     /// There is no trace on the device.
     #[error("no trace of session {id} is left on {serial}")]
-    NothingLeft { serial: String, id: SessionId },
+    NothingLeft {
+        serial: String,
+        id: SessionId,
+        /// Other recordings write to the same file, as on Android 10.
+        shared: bool,
+    },
     /// The session has ended, and there is no trace on the device.
     #[error("session {id} has ended, and no trace of it is left on {serial}")]
     Lost { serial: String, id: SessionId },
@@ -323,8 +328,14 @@ impl Classified for SessionError {
                      {id}`; otherwise forget the session with `heaptap stop --forget {id}` and \
                      record again"
             )),
-            SessionError::NothingLeft { .. } => {
-                ErrorFacts::new(ErrorClass::Device, "trace-gone").with_help("record again")
+            SessionError::NothingLeft { shared, .. } => {
+                ErrorFacts::new(ErrorClass::Device, "trace-gone").with_help(match shared {
+                    false => "record again",
+                    true => {
+                        "Android 10 has one file for all recordings: look for a \
+                         `heaptap-recording-…` where another host recorded since, or record again"
+                    }
+                })
             }
             SessionError::Lost { id, .. } => ErrorFacts::new(ErrorClass::Device, "trace-gone")
                 .with_help(format!(

@@ -11,10 +11,14 @@ use std::time::Duration;
 use super::error::SessionError;
 use super::id::SessionId;
 use heaptap_model::bytes::open_regular;
-use heaptap_model::folder::{MARKER, MAX_MARKER_BYTES, create as create_folder, sync};
+use heaptap_model::folder::{
+    MARKER, MAX_MARKER_BYTES, UNFINISHED_PREFIX, create as create_folder, sync,
+};
 
 /// Maximum number of reads of a marker that is still empty.
 const LOOKS: u32 = 5;
+/// Line of a marker whose owner is no session.
+const NO_SESSION: &str = "no session\n";
 /// Pause between two reads.
 const LOOK: Duration = Duration::from_millis(10);
 /// Maximum number of times to recreate a directory that another process removes meanwhile.
@@ -87,7 +91,8 @@ pub fn owner_of(folder: &Path) -> io::Result<Option<Owner>> {
             Ok(_) if text.is_empty() => {}
             // A marker of another tool.
             Err(error) if error.kind() == io::ErrorKind::InvalidData => break,
-            // On Windows a file that another process has locked cannot be read.
+            // On Windows a file that another process has locked cannot be read: see [`hold`].
+            Err(error) if is_locked(&error) => break,
             Err(error) if look == LOOKS => return Err(error),
             Err(_) => {}
             Ok(_) => break,
@@ -101,11 +106,66 @@ pub fn owner_of(folder: &Path) -> io::Result<Option<Owner>> {
     }))
 }
 
+/// `ERROR_LOCK_VIOLATION` of Windows.
+fn is_locked(error: &io::Error) -> bool {
+    cfg!(windows) && error.raw_os_error() == Some(33)
+}
+
 /// Claims `folder` for `owner`. The directory is created if it does not exist, and must be empty.
 ///
 /// # Errors
 /// Returns an error if it belongs to another owner, is not empty, or cannot be written.
 pub fn claim(folder: &Path, owner: &Owner) -> Result<(), Unclaimed> {
+    mark(folder, owner).map(drop)
+}
+
+/// Claims `folder` for a process without a session, as long as the file stays open: a directory whose
+/// process was killed can be claimed by another one.
+///
+/// # Errors
+/// As [`claim`].
+pub fn hold(folder: &Path) -> Result<File, Unclaimed> {
+    mark(folder, &Owner::Other)
+}
+
+/// Empties `folder` if it contains nothing but what a process without a session left that was killed:
+/// unfinished files and the marker.
+///
+/// # Errors
+/// Returns an error if these cannot be removed.
+pub fn clear_abandoned(folder: &Path) -> io::Result<()> {
+    let marker = folder.join(MARKER);
+    let Ok(mut file) = open_regular(&marker) else {
+        return Ok(());
+    };
+    let mut text = String::new();
+    let read = (&mut file).take(MAX_MARKER_BYTES).read_to_string(&mut text);
+    let is_other = read.is_ok() && text == NO_SESSION;
+    if !is_other || fs4::FileExt::try_lock(&file).is_err() {
+        return Ok(());
+    }
+    let mut unfinished = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if name.to_string_lossy().starts_with(UNFINISHED_PREFIX) {
+            unfinished.push(entry);
+        } else if name != MARKER {
+            return Ok(());
+        }
+    }
+    for entry in unfinished {
+        match entry.file_type()?.is_dir() {
+            true => fs::remove_dir_all(entry.path())?,
+            false => fs::remove_file(entry.path())?,
+        }
+    }
+    // Windows does not remove open files.
+    let _locked = (!cfg!(windows)).then_some(file);
+    fs::remove_file(&marker)
+}
+
+fn mark(folder: &Path, owner: &Owner) -> Result<File, Unclaimed> {
     let marker = folder.join(MARKER);
     let mut file = create(folder, &marker)?;
     match name(&mut file, owner) {
@@ -123,7 +183,7 @@ pub fn claim(folder: &Path, owner: &Owner) -> Result<(), Unclaimed> {
             // An existing directory might be new too, and what it will contain must survive a power
             // loss. Not every parent can be opened.
             let _ = folder.parent().map(sync);
-            Ok(())
+            Ok(file)
         }
         Ok(false) => {
             fs::remove_file(&marker)?;
@@ -181,7 +241,7 @@ fn name(file: &mut File, owner: &Owner) -> io::Result<bool> {
     }
     let line = match owner {
         Owner::Session(id) => format!("{id}\n"),
-        Owner::Other => "no session\n".to_owned(),
+        Owner::Other => NO_SESSION.to_owned(),
     };
     file.write_all(line.as_bytes())?;
     file.sync_all()?;
@@ -325,5 +385,31 @@ mod tests {
             let claimed = claim(dir.path(), &session());
             assert!(matches!(claimed, Err(Unclaimed::Owned(Owner::Other))));
         }
+    }
+
+    #[test]
+    fn a_directory_of_a_killed_process_without_a_session_is_free_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("out");
+        let part = folder.join(format!("{UNFINISHED_PREFIX}x"));
+        let held = hold(&folder).unwrap();
+        fs::create_dir(&part).unwrap();
+        fs::write(part.join("profile"), "half").unwrap();
+        clear_abandoned(&folder).unwrap();
+        assert_eq!(owner_of(&folder).unwrap(), Some(Owner::Other));
+        assert!(part.exists());
+        // As after kill -9.
+        drop(held);
+        fs::write(folder.join("mine"), "").unwrap();
+        clear_abandoned(&folder).unwrap();
+        assert!(part.exists());
+        fs::remove_file(folder.join("mine")).unwrap();
+        clear_abandoned(&folder).unwrap();
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
+        // A session does not end with its process.
+        let owner = session();
+        claim(&folder, &owner).unwrap();
+        clear_abandoned(&folder).unwrap();
+        assert_eq!(owner_of(&folder).unwrap(), Some(owner));
     }
 }

@@ -34,6 +34,12 @@ impl SessionId {
         format!("{TRACE_DIR}/heaptap-{}.pftrace", self.0)
     }
 
+    /// Returns a text in the config of a session whose file has no name of its own, on Android 10.
+    /// The trace repeats the config, so that the file of another session is recognized.
+    pub fn trace_mark(&self) -> String {
+        format!("heaptap-session-{}", self.0)
+    }
+
     /// Returns the ID in the name of a file on the device, if it is a trace of heaptap.
     pub fn of_remote_name(name: &str) -> Option<Self> {
         let name = name.rsplit('/').next().unwrap_or(name);

@@ -14,6 +14,7 @@ use super::folder::{self, Owner};
 use super::heap_files::HeapFiles;
 use super::id::SessionId;
 use heaptap_model::bytes::sha256_of;
+use heaptap_model::folder::RAW_TRACE;
 
 /// Version of the journal format, in its first line.
 pub const JOURNAL_VERSION: u32 = 1;
@@ -145,6 +146,8 @@ pub enum Entry {
     },
     /// perfetto has ended and its file is complete.
     Ended,
+    /// A restart of the device has ended perfetto.
+    Rebooted,
     /// The output directory was changed. Fetched files that are not listed here are fetched
     /// again.
     Moved {
@@ -157,13 +160,13 @@ pub enum Entry {
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         files: BTreeMap<String, Contents>,
     },
-    /// Complete and synced trace on this host.
+    /// Complete and synced trace on this host, about to get its name.
     Pulled {
         size: u64,
         /// SHA-256, lowercase hex.
         sha256: String,
     },
-    /// Complete and synced heap file on this host.
+    /// Complete and synced heap file on this host, about to get its name.
     PulledFile {
         /// Name in the output directory.
         name: String,
@@ -231,10 +234,12 @@ pub struct SessionState {
     pub stopped_by: Option<String>,
     /// Perfetto has ended.
     pub ended: bool,
+    /// A restart of the device has ended it.
+    pub rebooted: bool,
     /// Previous output directory. While its marker names the session, it can contain companion
     /// files to move.
     pub moved_from: Option<PathBuf>,
-    /// The trace on this host.
+    /// The trace on this host, if it has its name: see [`SessionState::is_fetched`].
     pub pulled: Option<Contents>,
     /// Fetched heap files, by name.
     pub files: BTreeMap<String, Contents>,
@@ -252,6 +257,7 @@ impl SessionState {
             detached: false,
             stopped_by: None,
             ended: false,
+            rebooted: false,
             moved_from: None,
             pulled: None,
             files: BTreeMap::new(),
@@ -261,6 +267,12 @@ impl SessionState {
     /// Returns whether perfetto was signalled or about to be.
     pub fn stopping(&self) -> bool {
         self.stopped_by.is_some()
+    }
+
+    /// Returns whether the trace is on this host.
+    pub fn is_fetched(&self) -> bool {
+        let goal = self.header.output.join(RAW_TRACE);
+        self.pulled.as_ref().is_some_and(|trace| trace.fits(&goal))
     }
 
     /// Releases the output directory, and the previous one if it still belongs to the session.
@@ -297,6 +309,7 @@ impl SessionState {
                 self.stopped_by.get_or_insert(by);
             }
             Entry::Ended => self.ended = true,
+            Entry::Rebooted => self.rebooted = true,
             Entry::Moved {
                 output,
                 pulled,

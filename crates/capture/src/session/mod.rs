@@ -47,7 +47,7 @@ pub use dump_heaps::HeapFileFate;
 pub use dumps::SnapshotMethod;
 pub use error::{ForeignReason, SessionError};
 pub use event::{Control, Controls, Events, Progress, SessionEvent, stop_asked};
-pub use folder::{Owner, Unclaimed, claim, owner_of, release, take_over};
+pub use folder::{Owner, Unclaimed, claim, clear_abandoned, hold, owner_of, release, take_over};
 pub use follow::FollowEnd;
 pub use heap_files::{HeapFile, HeapFileKind, HeapFiles, file_path, log_path};
 pub use id::{ParseSessionIdError, SessionId};

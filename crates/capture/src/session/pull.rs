@@ -17,6 +17,7 @@ use super::probe::{self, QUICK};
 use super::session::Session;
 use super::unfinished::{self, ExistingFile};
 use heaptap_adb::{Command, DeviceError};
+use heaptap_model::bytes::Bytes;
 use heaptap_model::folder::{OWN_PREFIX, RAW_TRACE};
 use heaptap_model::patience;
 use heaptap_model::units::hex;
@@ -32,6 +33,8 @@ const HASH_LIMIT: Duration = Duration::from_secs(300);
 const BROKEN: u32 = 6;
 /// Maximum number of copies that differ from the device's.
 const MISMATCHES: u32 = 3;
+/// Setting of a config that the trace does not repeat.
+const NO_CONFIG: &str = "disable_trace_config: true";
 /// Progress is reported in steps of this many bytes.
 const STEP: u64 = 1 << 20;
 
@@ -78,15 +81,12 @@ impl Session {
     ) -> Result<RawTrace, SessionError> {
         self.note_ended()?;
         let remote = self.header().remote_path.clone();
+        let entry = |Contents { size, sha256 }| Entry::Pulled { size, sha256 };
         match self
-            .pull_file(&remote, goal, ExistingFile::Stays, controls)
+            .pull_file(&remote, goal, ExistingFile::Stays, entry, controls)
             .await?
         {
-            Some(trace) => {
-                let Contents { size, sha256 } = trace.contents.clone();
-                self.append(Entry::Pulled { size, sha256 })?;
-                Ok(trace)
-            }
+            Some(trace) => Ok(trace),
             // The session did not produce anything, and was not stopped.
             None if self.last.as_ref().is_some_and(|p| p.trace_bytes == 0)
                 && !self.state.stopping() =>
@@ -96,23 +96,20 @@ impl Session {
             None => Err(SessionError::NothingLeft {
                 serial: self.device.serial().to_owned(),
                 id: self.id().clone(),
+                shared: !self.header().removable,
             }),
         }
     }
 
-    pub(super) fn note_file(&mut self, name: &str, file: &RawTrace) -> Result<(), SessionError> {
-        let name = name.to_owned();
-        let Contents { size, sha256 } = file.contents.clone();
-        self.append(Entry::PulledFile { name, size, sha256 })
-    }
-
     /// Fetches `remote` to `goal`, where an earlier copy may be; `None` if the device does not have
-    /// the file.
+    /// the file. `entry` is written to the journal before the copy gets its name, so that no copy is
+    /// unknown to the journal, whenever the process is killed.
     pub(super) async fn pull_file(
-        &self,
+        &mut self,
         remote: &str,
         goal: &Path,
         earlier: ExistingFile,
+        entry: impl Fn(Contents) -> Entry,
         controls: &mut Controls,
     ) -> Result<Option<RawTrace>, SessionError> {
         let mut ended_told = false;
@@ -126,6 +123,14 @@ impl Session {
             let attempt = tokio::select! {
                 attempt = self.pull_once(remote, goal, earlier, &mut got, &mut ended_told) => attempt,
                 () = stop_asked(controls) => return Err(self.not_fetched("interrupted")),
+            };
+            let attempt = match attempt {
+                Ok(Some(received)) => {
+                    self.append(entry(received.contents.clone()))?;
+                    publish(received, goal, earlier).await.map(Some)
+                }
+                Ok(None) => Ok(None),
+                Err(why) => Err(why),
             };
             let why = match attempt {
                 Ok(Some(trace)) => {
@@ -196,7 +201,7 @@ impl Session {
         earlier: ExistingFile,
         got: &mut u64,
         ended_told: &mut bool,
-    ) -> Result<Option<RawTrace>, Attempt> {
+    ) -> Result<Option<Received>, Attempt> {
         let stat = self.device.stat(remote, QUICK);
         let (stat, is_running) = tokio::join!(stat, self.is_running());
         // While the process writes, a copy would be incomplete, and the original is removed after it.
@@ -221,8 +226,8 @@ impl Session {
             self.receive(remote, goal, before.size, got),
             self.remote_hash(remote)
         );
-        let Received { file, contents, at } = pulled?;
-        let size = contents.size;
+        let received = pulled?;
+        let size = received.contents.size;
         let after = self
             .device
             .stat(remote, QUICK)
@@ -236,28 +241,36 @@ impl Session {
             ));
         }
         if let Some(theirs) = theirs.map_err(Attempt::Device)?
-            && theirs != contents.sha256
+            && theirs != received.contents.sha256
         {
             return mismatch("the copy differs from the device's file".to_owned());
         }
-        file.as_file().sync_all().map_err(Attempt::Host)?;
-        let part = file.into_temp_path();
-        if let Err((error, file)) = unfinished::publish(part, goal, earlier) {
-            if error.kind() != io::ErrorKind::AlreadyExists {
-                return Err(Attempt::Host(error));
-            }
-            // A process that was killed before it could record it has fetched the same file.
-            drop(file);
-            if !is_in(&contents, goal).await {
-                return Err(Attempt::Taken);
-            }
+        received.file.as_file().sync_all().map_err(Attempt::Host)?;
+        if size > 0
+            && !self
+                .is_of_session(received.file.path())
+                .map_err(Attempt::Host)?
+        {
+            return Ok(None);
         }
-        journal::sync_folder(goal).map_err(Attempt::Host)?;
-        Ok(Some(RawTrace {
-            path: goal.to_owned(),
-            contents,
-            received_at: Some(at),
-        }))
+        let is_taken = earlier == ExistingFile::Stays && std::fs::symlink_metadata(goal).is_ok();
+        if is_taken && !is_in(&received.contents, goal).await {
+            return Err(Attempt::Taken);
+        }
+        Ok(Some(received))
+    }
+
+    /// Returns whether a trace is of this session: another recording can have overwritten the only
+    /// file of Android 10.
+    fn is_of_session(&self, trace: &Path) -> io::Result<bool> {
+        let header = self.header();
+        let mark = header.id.trace_mark();
+        let is_marked = header.config.contains(&mark) && !header.config.contains(NO_CONFIG);
+        if header.removable || !is_marked {
+            return Ok(true);
+        }
+        let trace = Bytes::map(trace)?;
+        Ok(memchr::memmem::find(&trace, mark.as_bytes()).is_some())
     }
 
     /// Returns the file at `goal` if it is the fetched one, by its SHA-256. Any other file is
@@ -351,6 +364,31 @@ impl Session {
         let plain = word.len() == 64 && word.bytes().all(|b| b.is_ascii_hexdigit());
         Ok((output.exit == 0 && plain).then(|| word.to_ascii_lowercase()))
     }
+}
+
+/// Gives a copy its name.
+async fn publish(
+    received: Received,
+    goal: &Path,
+    earlier: ExistingFile,
+) -> Result<RawTrace, Attempt> {
+    let Received { file, contents, at } = received;
+    if let Err((error, file)) = unfinished::publish(file.into_temp_path(), goal, earlier) {
+        if error.kind() != io::ErrorKind::AlreadyExists {
+            return Err(Attempt::Host(error));
+        }
+        // An earlier process has fetched the same file.
+        drop(file);
+        if !is_in(&contents, goal).await {
+            return Err(Attempt::Taken);
+        }
+    }
+    journal::sync_folder(goal).map_err(Attempt::Host)?;
+    Ok(RawTrace {
+        path: goal.to_owned(),
+        contents,
+        received_at: Some(at),
+    })
 }
 
 impl Session {

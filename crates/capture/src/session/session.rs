@@ -188,6 +188,17 @@ impl Session {
         self.append(Entry::Ended)
     }
 
+    /// Records that a restart of the device has ended perfetto.
+    ///
+    /// # Errors
+    /// Returns an error if the journal cannot be written.
+    pub fn note_rebooted(&mut self) -> Result<(), SessionError> {
+        if self.state.rebooted {
+            return Ok(());
+        }
+        self.append(Entry::Rebooted)
+    }
+
     pub(super) fn note_step(&mut self, step: &'static str) {
         self.steps.push((step, OffsetDateTime::now_utc()));
     }
