@@ -118,6 +118,9 @@ pub struct HeapRow {
 pub struct DumpRow {
     /// Display name: `rec@round-1`.
     pub name: String,
+    /// Display name within a single input: `@round-1`.
+    #[serde(skip)]
+    pub brief: String,
     /// Dump number within its process and heap, from 1.
     pub number: u32,
     /// Label of its snapshot.
@@ -443,6 +446,7 @@ impl DumpRow {
         let space = member.dump.column(crate::stacks::View::Space);
         DumpRow {
             name: member.name.clone(),
+            brief: member.brief.clone(),
             number: facts.number,
             label: facts.label.clone(),
             time_ns: facts.time_ns,

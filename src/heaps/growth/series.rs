@@ -491,10 +491,13 @@ fn members<'a>(
         Ok(Member {
             file: opened.file,
             name: opened.name.clone(),
-            brief: match (inputs.files.len(), &opened.dump.facts.label) {
-                (1, Some(label)) => format!("@{label}"),
-                (1, None) => format!("@{}", opened.dump.facts.number),
-                _ => opened.name.clone(),
+            brief: {
+                let input = &inputs.files[opened.file].name;
+                let which = opened.name.strip_prefix(input.as_str());
+                match which.filter(|which| inputs.files.len() == 1 && !which.is_empty()) {
+                    Some(which) => which.to_owned(),
+                    None => opened.name.clone(),
+                }
             },
             dump: Cow::Borrowed(&*opened.dump),
             interval: match is_late {

@@ -105,10 +105,19 @@ impl NativeFile {
     pub fn name_of(&self, dump: &Dump) -> String {
         let path = self.path.display();
         match &dump.facts.label {
-            Some(label) => format!("{path}@{label}"),
-            None if self.listed.len() > 1 => format!("{path}@{}", dump.facts.number),
-            None => path.to_string(),
+            Some(label) if self.is_last_labelled(dump, label) => format!("{path}@{label}"),
+            _ if self.listed.len() > 1 => format!("{path}@{}", dump.facts.number),
+            _ => path.to_string(),
         }
+    }
+
+    /// Returns whether a label selects the dump: of several dumps with a label, it selects the last.
+    fn is_last_labelled(&self, dump: &Dump, label: &str) -> bool {
+        !self.listed.iter().any(|listed| {
+            listed.facts.is_of_heap(&dump.facts)
+                && listed.facts.number > dump.facts.number
+                && listed.labels.iter().any(|known| known == label)
+        })
     }
 
     /// Returns the number of dumps of its process and heap in the input. If some are missing, the

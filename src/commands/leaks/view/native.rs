@@ -133,14 +133,7 @@ fn time_note(heap: &HeapRow) -> Option<String> {
 }
 
 fn show_heap(console: &Console, heap: &HeapRow, is_filtered: bool) {
-    let names: Vec<String> = heap
-        .dumps
-        .iter()
-        .map(|dump| match &dump.label {
-            Some(label) => format!("@{label}"),
-            None => format!("@{}", dump.number),
-        })
-        .collect();
+    let names: Vec<&str> = heap.dumps.iter().map(|dump| dump.brief.as_str()).collect();
     let names = match names.as_slice() {
         [first, second, .., last] if names.len() > 8 => format!("{first}, {second} … {last}"),
         names => names.join(", "),
