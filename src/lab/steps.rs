@@ -271,7 +271,11 @@ impl Hands<'_> {
         let said = String::from_utf8_lossy(&output.stderr);
         let said = crate::untrusted::sanitize(said.trim());
         let said: String = said.chars().take(SHOWN).collect();
-        let message = format!("`{}` exited with {}: {said}", words.join(" "), output.exit);
+        let said = match said.as_str() {
+            "" => said,
+            said => format!(": {said}"),
+        };
+        let message = format!("`{}` exited with {}{said}", words.join(" "), output.exit);
         Err(Failure::new(ErrorClass::Device, "command-failed", message))
     }
 

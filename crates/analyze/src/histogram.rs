@@ -8,7 +8,7 @@
 use super::filter::{Filter, ObjectFilter};
 use super::label;
 use heaptap_model::heap_graph::{
-    ClassIndex, Dominators, HeapGraph, HeapKind, ObjectIndex, Reachable, Retained, RootKind,
+    ClassIndex, Dominators, Follow, HeapGraph, HeapKind, ObjectIndex, Reachable, Retained, RootKind,
     ShortestPaths,
 };
 use std::collections::HashMap;
@@ -36,6 +36,34 @@ impl Sums {
             native_bytes: retained.native_bytes,
             retained,
         }
+    }
+
+    /// Returns the sums of the reachable objects that `filter` selects. The retained size is that of
+    /// all of them together: what would be free without them.
+    pub fn of_matching(
+        graph: &HeapGraph,
+        dominators: &Dominators,
+        follow: Follow,
+        filter: &Filter,
+    ) -> Sums {
+        let taken = filter.of(graph);
+        let rest = Reachable::without(graph, follow, |object| taken.takes(object));
+        let mut retained = dominators.total();
+        for object in rest.objects().iter() {
+            retained.count = retained.count.saturating_sub(1);
+            retained.bytes = retained.bytes.saturating_sub(graph.shallow_bytes(object));
+            let native = graph.native_bytes(object);
+            retained.native_bytes = retained.native_bytes.saturating_sub(native);
+        }
+        let mut sums = Sums {
+            retained,
+            ..Sums::default()
+        };
+        let reachable = dominators.order().iter().copied();
+        for object in reachable.filter(|&object| taken.takes(object)) {
+            sums.add(graph, object);
+        }
+        sums
     }
 
     /// Returns the sums of all unreachable objects, without retained sizes. `reachable` are the

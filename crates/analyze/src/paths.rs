@@ -249,10 +249,14 @@ impl<'a> Ways<'a> {
     }
 }
 
-/// Returns why an object is a root; `None` if it is not a root.
+/// Returns why an object is a root; `None` if it is not a root. Of several reasons, the one that
+/// explains most: a thread that another one holds in a local variable is a thread.
 pub fn root_reason(graph: &HeapGraph, object: ObjectIndex) -> Option<RootReason> {
-    let kind = graph.root_kind(object)?;
+    let shown = graph.root_kind(object)?;
     let roots = graph.roots_of(object);
+    let kinds = roots.iter().map(|root| root.kind);
+    let better = kinds.filter(|kind| kind.rank() < shown.rank());
+    let kind = better.min_by_key(|kind| kind.rank()).unwrap_or(shown);
     let entry = roots.iter().find(|r| r.kind == kind && r.thread.is_some());
     let serial = entry.and_then(|entry| entry.thread);
     let facts = serial.and_then(|serial| graph.contents().thread(graph, serial));

@@ -198,7 +198,7 @@ pub enum SortArg {
     Cumulative,
     /// Names
     Name,
-    /// Java: what would be free without them, native bytes too
+    /// Java: what would be free without them, native bytes too; of a group, at least
     Retained,
     /// Java: their own sizes
     Shallow,

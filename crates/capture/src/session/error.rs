@@ -130,7 +130,7 @@ pub enum SessionError {
     },
     /// Another output was requested of a session that another process records.
     #[error(
-        "the heaptap process that records session {id} writes its results to {}",
+        "the heaptap process that records or fetches session {id} writes its results to {}",
         path.display()
     )]
     OutputOfRecorder { id: SessionId, path: PathBuf },

@@ -16,17 +16,28 @@ pub struct Reachable {
 impl Reachable {
     /// Computes the closure of the roots under references and followed referents.
     pub fn of(graph: &HeapGraph, follow: Follow) -> Reachable {
+        Reachable::without(graph, follow, |_| false)
+    }
+
+    /// Computes what stays reachable without the objects that `is_gone` selects. They retain the
+    /// rest of the reachable objects, themselves included.
+    pub fn without(
+        graph: &HeapGraph,
+        follow: Follow,
+        is_gone: impl Fn(ObjectIndex) -> bool,
+    ) -> Reachable {
         let edges = Edges::new(graph, follow);
         let mut set = ObjectSet::new(graph.len());
         let mut stack = Vec::new();
-        for root in graph.roots() {
-            if set.insert(root.object) {
-                stack.push(root.object);
+        let roots = graph.roots().iter().map(|root| root.object);
+        for root in roots.filter(|&root| !is_gone(root)) {
+            if set.insert(root) {
+                stack.push(root);
             }
         }
         while let Some(object) = stack.pop() {
             for target in edges.of(object) {
-                if set.insert(target) {
+                if !is_gone(target) && set.insert(target) {
                     stack.push(target);
                 }
             }

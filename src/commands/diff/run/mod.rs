@@ -307,7 +307,7 @@ pub fn diff(
     after: &NativeFile,
     request: &DiffRequest,
 ) -> Result<Compared, DiffError> {
-    let found = pairs::of(before, after)?;
+    let found = pairs::of(before, after, request.growing)?;
     let same_recording = pairs::is_same_recording(before, after);
     let by = match same_recording {
         true => JoinBy::Exact,

@@ -1,6 +1,7 @@
 //! Pairs of dumps to compare.
 
 use super::{DiffError, Per};
+use crate::analyze::native::diff::Growing;
 use crate::folder;
 use crate::heaps::input::NativeFile;
 use crate::heaps::pairs::{PairedHeap, pairs};
@@ -21,10 +22,11 @@ pub(super) struct Pairs<'a> {
     pub(super) notes: Vec<Finding>,
 }
 
-/// Returns why the figures of a dump are not its unreleased memory; `None` if they are.
-fn unheld(dump: &Dump) -> Option<&'static str> {
+/// Returns why a dump does not have the figures that are compared; `None` if it has them.
+fn lacking(dump: &Dump, growing: Growing) -> Option<&'static str> {
     match dump.facts.kind {
         DumpKind::Cumulative => None,
+        DumpKind::AllocationsOnly if growing == Growing::Allocated => None,
         DumpKind::AllocationsOnly => Some(
             "frees are not recorded, so the unreleased size is \
                                            unknown",
@@ -56,11 +58,12 @@ fn trace(file: &NativeFile) -> Option<&str> {
 pub(super) fn of<'a>(
     before: &'a NativeFile,
     after: &'a NativeFile,
+    growing: Growing,
 ) -> Result<Pairs<'a>, DiffError> {
     let mut notes = Vec::new();
     let mut refused = None;
     let mut held = |file: &'a NativeFile| -> Vec<&'a Dump> {
-        let held = file.profile.dumps.iter().filter(|dump| match unheld(dump) {
+        let held = file.profile.dumps.iter().filter(|dump| match lacking(dump, growing) {
             None => true,
             Some(why) => {
                 let name = format!("{} ({})", file.name_of(dump), dump.facts.heap);

@@ -121,6 +121,7 @@ fn report(heap: &JavaHeap, table: &Histogram, request: &TopRequest) -> TopReport
         reachable: None,
         unreachable: None,
         all: Some(Figures::own(&table.total)),
+        matching: None,
         rows_total,
         rows,
     }

@@ -142,6 +142,10 @@ pub struct TopReport {
     pub unreachable: Option<Figures>,
     /// Figures of all objects, if reachability is unknown.
     pub all: Option<Figures>,
+    /// Figures of the reachable objects that match the filter, if there is one; the retained size is
+    /// that of all of them together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub matching: Option<Figures>,
     /// Number of rows before the limit.
     pub rows_total: usize,
     pub rows: Vec<TopRow>,
@@ -158,6 +162,12 @@ pub fn top(heap: &JavaHeap, request: &TopRequest) -> TopReport {
         }
     };
     let (reachable, unreachable) = totals(heap);
+    let filter = &request.filter;
+    let is_filtered = !filter.takes_all() && request.counted != Counted::Unreachable;
+    let matching = is_filtered.then(|| {
+        let (graph, dominators) = (&heap.graph, heap.dominators());
+        Figures::with_retained(&Sums::of_matching(graph, dominators, heap.follow, filter))
+    });
     TopReport {
         heap: HeapFacts::of(heap),
         by: request.by,
@@ -166,6 +176,7 @@ pub fn top(heap: &JavaHeap, request: &TopRequest) -> TopReport {
         reachable: Some(reachable),
         unreachable: Some(unreachable),
         all: None,
+        matching,
         rows_total,
         rows,
     }

@@ -19,7 +19,7 @@ use crate::flags::pattern::NO_MATCH;
 use crate::heap_graph::Follow;
 use crate::heaps::java::{self, JavaError, OpenedJava};
 use crate::parallel;
-use crate::units::{ByteSize, thousands};
+use crate::units::{ByteSize, counted, thousands};
 use crate::views::blocking;
 use crate::views::java as java_view;
 use crate::views::java::{Cell, csv_line, size};
@@ -192,6 +192,14 @@ fn show_tables(console: &Console, args: &Args, reports: &[TopReport], takes_all:
                 thousands(all.count)
             ));
         }
+        if let Some(matching) = first.matching.filter(|matching| matching.count > 0) {
+            console.data(format_args!(
+                "matching: {} in {}; without them, {} would be free",
+                size(matching.shallow_bytes.saturating_add(matching.native_bytes)),
+                counted(matching.count, "object", "objects"),
+                console.styled(Style::Strong, size(matching.retained_total()))
+            ));
+        }
         for report in reports {
             if report.rows.is_empty() && takes_all {
                 continue;
@@ -289,8 +297,11 @@ fn table(report: &TopReport) -> Table {
         table.row(cells, row.name.clone());
         if let Some(object) = &row.object {
             table.style(Style::Strong);
-            let from = object.last_static.unwrap_or(0);
-            let held_by = held_by(object.root.as_deref(), &object.held_by[from..]);
+            let held_by = held_by(
+                object.root.as_deref(),
+                object.last_static,
+                &object.held_by,
+            );
             table.remark(match &object.members {
                 Some(members) => format!(
                     "of {} × {}  {held_by}",
@@ -308,16 +319,17 @@ fn table(report: &TopReport) -> Table {
     table
 }
 
-/// Returns the path of an object, from the last static field or from its root.
-fn held_by(root: Option<&str>, links: &[String]) -> String {
+/// Returns the path of an object, up to the last static field or its root.
+fn held_by(root: Option<&str>, last_static: Option<usize>, links: &[String]) -> String {
     let root = root.unwrap_or("unknown");
-    match links {
-        [] => format!("is a root: {root}"),
-        links => format!(
-            "← {}",
-            links.iter().rev().cloned().collect::<Vec<_>>().join(" ← ")
-        ),
+    if links.is_empty() {
+        return format!("is a root: {root}");
     }
+    let from = last_static.unwrap_or(0);
+    let shown = links[from..].iter().rev().map(String::as_str);
+    let root = last_static.is_none().then_some(root);
+    let shown: Vec<&str> = shown.chain(root).collect();
+    format!("← {}", shown.join(" ← "))
 }
 
 fn percent(part: u64, whole: u64) -> String {
