@@ -219,7 +219,7 @@ fn names_of(namer: &mut FrameNamer<'_>, id: FrameId) -> Vec<NamedFrame> {
     let mut names = Vec::new();
     namer.lines(id, Annotation::None, |line| {
         names.push(NamedFrame {
-            function: line.name.to_owned(),
+            function: line.demangled_name().into_owned(),
             module: module.clone().into_owned(),
             recursive: false,
         });

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::{PathBuf, is_separator};
 
+use crate::analyze::native::own::is_library_function;
 use crate::analyze::native::scope;
 use crate::analyze::sampling::{Estimate, Form, Shown};
 use crate::console::{Console, Style};
@@ -27,13 +28,14 @@ pub(crate) fn what_of(by: &str) -> &str {
 }
 
 /// Returns notes that explain error frames.
-pub(crate) fn unwinder_notes<'a>(functions: impl Iterator<Item = &'a str>) -> Vec<String> {
-    let codes: BTreeSet<&str> = functions.filter_map(unwinding::code).collect();
-    let note = |code: &str| {
+pub(crate) fn unwinder_notes(functions: impl Iterator<Item = impl AsRef<str>>) -> Vec<String> {
+    let code = |function: &str| unwinding::code(function).map(str::to_owned);
+    let codes: BTreeSet<String> = functions.filter_map(|f| code(f.as_ref())).collect();
+    let note = |code: &String| {
         let why = unwinding::reason(code);
         format!("ERROR {code}: the callers are missing because {why}")
     };
-    codes.into_iter().map(note).collect()
+    codes.iter().map(note).collect()
 }
 
 /// Returns a note if one of the dumps is of a process that was running when profiling began.
@@ -182,18 +184,26 @@ pub(crate) fn percent(share: Option<f64>) -> String {
     }
 }
 
-/// Returns the callers of a stack's leaf, nearest first, functions only: `← load ← main`.
+/// Returns the callers of a stack's leaf on one line: `← load ← main`.
 pub(crate) fn callers(stack: &[StackFrame]) -> String {
-    let mut text = String::new();
-    for frame in stack.iter().skip(1).take(CALLERS) {
-        let short = shortened(&frame.function);
-        if !text.is_empty() {
-            text.push(' ');
-        }
-        text.push_str("← ");
-        text.push_str(&short);
-    }
-    text
+    let names = caller_names(stack).map(|name| format!("← {name}"));
+    names.collect::<Vec<_>>().join(" ")
+}
+
+/// Returns the callers of a stack's leaf, nearest first, functions only. Of more than two calls in a
+/// row inside the libraries of C++ and Rust, only the outermost is shown, after `…`.
+pub(crate) fn caller_names(stack: &[StackFrame]) -> impl Iterator<Item = String> {
+    let callers = stack.get(1..).unwrap_or_default();
+    let names = callers.chunk_by(|a, b| is_library(a) && is_library(b));
+    let names = names.flat_map(|run| match run {
+        [_, _, .., last] => vec!["…".to_owned(), shortened(&last.function)],
+        run => run.iter().map(|f| shortened(&f.function)).collect(),
+    });
+    names.take(CALLERS)
+}
+
+fn is_library(frame: &StackFrame) -> bool {
+    is_library_function(&frame.function)
 }
 
 /// Returns the shortest form of a function's name.
@@ -204,7 +214,10 @@ pub(crate) fn shortened(function: &str) -> String {
 }
 
 /// Callers in a line: more than fit.
-pub(crate) const CALLERS: usize = 8;
+const CALLERS: usize = 8;
+
+/// Frames of a stack that are read for a line: enough to find callers outside of libraries.
+pub(crate) const FRAMES: usize = 64;
 
 /// Returns the location of a row's code: `cache.cpp:12 libcache.so`.
 pub(crate) fn place(library: Option<&str>, file: Option<&str>, line: Option<u32>) -> String {
@@ -222,7 +235,7 @@ pub(crate) fn place(library: Option<&str>, file: Option<&str>, line: Option<u32>
 
 #[cfg(test)]
 mod tests {
-    use super::unwinder_notes;
+    use super::{StackFrame, callers, unwinder_notes};
 
     #[test]
     fn error_codes_of_the_unwinder_are_put_into_words() {
@@ -240,5 +253,34 @@ mod tests {
                  cannot be read",
             ]
         );
+    }
+
+    #[test]
+    fn many_calls_inside_of_libraries_are_one_mark() {
+        let line = |functions: &[&str]| {
+            let frame = |function: &&str| StackFrame {
+                function: (*function).to_owned(),
+                library: String::new(),
+                file: String::new(),
+                line: 0,
+            };
+            callers(&functions.iter().map(frame).collect::<Vec<_>>())
+        };
+        let stack = [
+            "alloc::vec::Vec<T,A>::grow",
+            "alloc::vec::Vec<T,A>::push",
+            "<alloc::vec::Vec<T> as core::iter::FromIterator<T>>::from_iter",
+            "core::iter::Iterator::collect",
+            "app::build::{{closure}}",
+            "core::ops::FnOnce::call_once",
+            "std::rt::lang_start",
+            "main",
+        ];
+        assert_eq!(
+            line(&stack),
+            "← … ← collect ← build::{{closure}} ← call_once ← lang_start ← main"
+        );
+        assert_eq!(line(&["app::f"]), "");
+        assert_eq!(line(&[]), "");
     }
 }

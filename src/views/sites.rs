@@ -1,5 +1,6 @@
 //! Details of a growing callsite: location, growth, remedy, callers.
 
+use crate::analyze::native::own::is_library_function;
 use crate::analyze::native::scope;
 use crate::console::table::shorten;
 use crate::console::wrap::filled;
@@ -10,7 +11,7 @@ use crate::untrusted;
 use std::borrow::Cow;
 
 /// Callers shown of a stack.
-pub(crate) const CALLERS: usize = 4;
+const CALLERS: usize = 4;
 
 /// Prints a growing callsite: location, growth, remedy, callers. `elsewhere`: other rows of its
 /// function.
@@ -67,19 +68,21 @@ pub(crate) fn show_site(
         &untrusted::sanitize(&site.sentence),
         Style::Help,
     );
-    let own = site.stack.iter().position(|frame| *frame == site.own);
-    let callers: Vec<&str> = site
-        .stack
-        .iter()
-        .skip(own.map_or(1, |at| at + 1))
-        .take(CALLERS)
-        .map(|frame| frame.function.as_str())
-        .collect();
+    let callers: Vec<&str> = callers(site).map(|frame| frame.function.as_str()).collect();
     if !callers.is_empty() {
         for line in called_by(&callers, room) {
             console.laid_out(format_args!("{indent}{}", console.styled(Style::Dim, line)));
         }
     }
+}
+
+/// Returns the callers that are shown of a location, nearest first: those outside of the libraries
+/// of C++ and Rust.
+pub(crate) fn callers(site: &SiteRow) -> impl Iterator<Item = &Place> {
+    let own = site.stack.iter().position(|frame| *frame == site.own);
+    let callers = site.stack.iter().skip(own.map_or(1, |at| at + 1));
+    let callers = callers.filter(|frame| !is_library_function(&frame.function));
+    callers.take(CALLERS)
 }
 
 /// Returns the functions that allocate, or their addresses, if they are not the location itself.

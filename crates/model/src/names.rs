@@ -18,6 +18,7 @@ pub fn could_be_app(process: &str) -> bool {
 }
 
 /// Demangles a recorded name for display. Names that are not mangled or cannot be demangled stay.
+/// Rust's legacy names that were demangled as C++ lose their escapes and hash.
 pub fn demangle(name: &str) -> Cow<'_, str> {
     if name.len() > LONGEST {
         return Cow::Borrowed(name);
@@ -34,9 +35,35 @@ pub fn demangle(name: &str) -> Cow<'_, str> {
     if (name.starts_with("_Z") || name.starts_with("__Z"))
         && let Some(demangled) = demangle_cpp(name)
     {
-        return Cow::Owned(demangled);
+        return Cow::Owned(unescape_rust(&demangled).unwrap_or(demangled));
     }
-    Cow::Borrowed(name)
+    unescape_rust(name).map_or(Cow::Borrowed(name), Cow::Owned)
+}
+
+/// Decodes a legacy Rust name that was demangled as C++, as by Perfetto:
+/// `alloc::boxed::Box$LT$T$GT$::new::h0123456789abcdef` becomes `alloc::boxed::Box<T>::new`. The
+/// parts of a mangled name do not contain `::`, so it can be restored.
+fn unescape_rust(name: &str) -> Option<String> {
+    let (path, suffix) = name.split_at(name.find(" (.").unwrap_or(name.len()));
+    let (_, hash) = path.rsplit_once("::")?;
+    if !is_rust_hash(hash) {
+        return None;
+    }
+    let mut mangled = String::with_capacity(2 * path.len());
+    mangled.push_str("_ZN");
+    for part in path.split("::") {
+        mangled.push_str(&part.len().to_string());
+        mangled.push_str(part);
+    }
+    mangled.push('E');
+    let mut decoded = format!("{:#}", rustc_demangle::try_demangle(&mangled).ok()?);
+    if decoded.is_empty() {
+        return None;
+    }
+    if !suffix.starts_with(" (.llvm.") {
+        decoded.push_str(suffix);
+    }
+    Some(decoded)
 }
 
 /// Demangles a C++ name to the spelling of llvm-symbolizer, which Perfetto's tools show. The
@@ -173,8 +200,14 @@ fn is_legacy_rust(name: &str) -> bool {
     let name = name.split_once(".llvm.").map_or(name, |(name, _)| name);
     name.strip_suffix('E')
         .and_then(|name| name.get(name.len().checked_sub(19)?..))
-        .and_then(|tail| tail.strip_prefix("17h"))
-        .is_some_and(|hash| hash.bytes().all(|byte| byte.is_ascii_hexdigit()))
+        .and_then(|tail| tail.strip_prefix("17"))
+        .is_some_and(is_rust_hash)
+}
+
+/// Returns whether a part of a name is the hash of a legacy Rust name, such as `h0123456789abcdef`.
+fn is_rust_hash(part: &str) -> bool {
+    let digits = part.strip_prefix('h');
+    digits.is_some_and(|hash| hash.len() == 16 && hash.bytes().all(|b| b.is_ascii_hexdigit()))
 }
 
 /// Returns the last part of a path: `libc.so` of `/system/lib64/libc.so`.
@@ -288,13 +321,52 @@ mod tests {
             ("_ZN3foo3barEv", "foo::bar()"),
             ("_ZN5alloc3vec3foo17h0123456789abcdefE", "alloc::vec::foo"),
             ("_ZN5alloc3foo17h0123456789abcdefE.llvm.4033", "alloc::foo"),
+            (
+                "_ZN5alloc3foo17h0123456789abcdefE.cold",
+                "alloc::foo (.cold)",
+            ),
             ("_RNvCs1234_7mycrate3foo", "mycrate::foo"),
             ("malloc", "malloc"),
+            ("a::h0123456789", "a::h0123456789"),
+            ("h0123456789abcdef", "h0123456789abcdef"),
             ("_Zbroken", "_Zbroken"),
             ("com.example.Main.run", "com.example.Main.run"),
             ("", ""),
         ] {
             assert_eq!(demangle(raw), shown, "{raw}");
+        }
+    }
+
+    #[test]
+    fn rust_names_demangled_as_cpp_are_decoded() {
+        for (name, shown) in [
+            (
+                "alloc::boxed::Box$LT$T$GT$::new::h05859df7b08d4c3c",
+                "alloc::boxed::Box<T>::new",
+            ),
+            (
+                "a::build_tree::_$u7b$$u7b$closure$u7d$$u7d$::h17401ac3633c44e1",
+                "a::build_tree::{{closure}}",
+            ),
+            (
+                "_$LT$T$u20$as$u20$alloc..string..ToString$GT$::to_string::h6aaa1622f4cab8db",
+                "<T as alloc::string::ToString>::to_string",
+            ),
+            (
+                "a::Vec$LT$T$C$A$GT$::grow::h659c6733c5c9bab2 (.llvm.403368967318959666)",
+                "a::Vec<T,A>::grow",
+            ),
+            ("a::b::h0123456789abcdef (.cold)", "a::b (.cold)"),
+        ] {
+            assert_eq!(demangle(name), shown, "{name}");
+            assert_eq!(demangle(shown), shown, "{shown}");
+        }
+        for name in [
+            "::h0123456789abcdef",
+            "ü::h0123456789abcdef",
+            "$LT$T$GT$::f",
+        ] {
+            assert_eq!(demangle(name), name, "{name}");
         }
     }
 

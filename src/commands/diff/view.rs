@@ -301,7 +301,7 @@ fn request(args: &Args, whole: bool) -> DiffRequest {
             (false, true) => args.rows.limit.unwrap_or(usize::MAX),
             (false, false) => limit.min(PAGE_OF_NOISE),
         },
-        frames: if whole { 0 } else { native_view::CALLERS + 1 },
+        frames: if whole { 0 } else { native_view::FRAMES },
     }
 }
 

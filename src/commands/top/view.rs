@@ -133,7 +133,7 @@ async fn native(ctx: &Context, args: &Args, file: NativeFile) -> Result<Outcome,
         owners_only: !whole,
         filter: args.stacks.filter(&args.filter),
         tree,
-        frames: if whole { 0 } else { native_view::CALLERS + 1 },
+        frames: if whole { 0 } else { native_view::FRAMES },
     };
     let class = file.class();
     let java_dumps = file.java_dumps;

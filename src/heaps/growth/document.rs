@@ -179,7 +179,8 @@ pub struct SiteRow {
     /// The allocating frame.
     #[serde(rename = "allocating_frame")]
     pub allocates: Place,
-    /// Functions that allocate at its callsites, or their addresses: at most [`MAX_ALLOCATORS`].
+    /// Functions that allocate at its callsites, or their addresses, each once: at most
+    /// [`MAX_ALLOCATORS`].
     #[serde(rename = "allocating_functions")]
     pub allocators: Vec<String>,
     /// Frames of the stack, allocating frame first, without allocators; for a line, only its own
@@ -410,10 +411,7 @@ impl Rows<'_> {
             sentence: words::sentence(site, heap, decider, iterations, self.tolerance),
             own,
             allocates: stack.first().copied().map_or_else(Place::nowhere, place),
-            allocators: allocators
-                .iter()
-                .map(|frame| place(*frame).function)
-                .collect(),
+            allocators: unique(allocators.iter().map(|frame| place(*frame).function)),
             stack: stack.iter().map(|frame| place(*frame)).collect(),
             verdict,
             inconclusive_reason: reason,
@@ -468,4 +466,15 @@ fn word(doubt: InconclusiveReason) -> &'static str {
         InconclusiveReason::TooFewRounds => "too-few-iterations",
         InconclusiveReason::Incomplete => "incomplete",
     }
+}
+
+/// Returns the texts without repetitions, in their order: instances of a Rust function share a name.
+fn unique(texts: impl Iterator<Item = String>) -> Vec<String> {
+    let mut all = Vec::new();
+    for text in texts {
+        if !all.contains(&text) {
+            all.push(text);
+        }
+    }
+    all
 }

@@ -88,6 +88,10 @@ fn of_report(folder: &Path, input: &Path) -> Numbers {
     of_profile(&Data::decode(&data).expect("whole data").native)
 }
 
+fn demangled(name: impl AsRef<str>) -> String {
+    demangle(name.as_ref()).into_owned()
+}
+
 /// Perfetto's tables: the changes at each callsite, summed up to the time of each dump.
 struct Tables {
     allocations: Vec<Vec<Value>>,
@@ -122,12 +126,12 @@ impl Tables {
         .map(|row| {
             let own = match &*text(&row[1]) {
                 "" => nameless(&text(&row[3]), int(&row[4]) as u64),
-                name => demangle(name).into_owned(),
+                name => demangled(name),
             };
             let lines = row[2].as_i64().and_then(|set| symbols.get(&set));
             let known = lines.filter(|lines| lines.iter().any(|line| !line.is_empty()));
             // Outermost first.
-            let lines = known.map(|lines| lines.iter().rev().cloned().collect());
+            let lines = known.map(|lines| lines.iter().rev().map(demangled).collect());
             (int(&row[0]), lines.unwrap_or_else(|| vec![own]))
         })
         .collect();

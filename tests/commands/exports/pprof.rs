@@ -1,6 +1,7 @@
 //! pprofs, decoded by prost: the reference for all other formats.
 
 use crate::exports::read::{Numbers, dump_of, put};
+use heaptap::names::demangle;
 use heaptap::proto::pprof::Profile;
 use prost::Message as _;
 use std::io::Read as _;
@@ -19,13 +20,15 @@ pub fn add(numbers: &mut Numbers, file: &Path) {
     let location = |id: u64| profile.location.iter().find(|l| l.id == id).expect("there");
     let function = |id: u64| profile.function.iter().find(|f| f.id == id).expect("there");
     for sample in &profile.sample {
-        let mut names: Vec<&str> = Vec::new();
+        let mut names = Vec::new();
         for &id in &sample.location_id {
             // Inlined functions first, because the stack has its leaf first.
             let lines = location(id).line.iter();
-            names.extend(lines.map(|line| text(function(line.function_id).name)));
+            // Symbols of the trace are as it has them; other formats demangle them.
+            names.extend(lines.map(|line| demangle(text(function(line.function_id).name))));
         }
         names.reverse();
+        let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
         for (kind, &value) in profile.sample_type.iter().zip(&sample.value) {
             put(numbers, &dump, text(kind.r#type), &names, value);
         }

@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 
 use super::groups::function_of;
+use super::scope::parts_of_impl;
 use heaptap_model::names::platform::is_platform;
 use heaptap_model::stacks::{FrameId, Kind, StackTable};
 
@@ -92,11 +93,27 @@ fn is_library_code(table: &StackTable, frame: FrameId) -> bool {
     let name = table.text_of(function.name);
     match function.kind {
         Kind::Java => is_platform(name) || LIBRARY_PACKAGES.iter().any(|p| name.starts_with(p)),
-        _ => {
-            let name = without_return_type(name);
-            LIBRARY_SCOPES.iter().any(|scope| name.starts_with(scope))
-        }
+        _ => is_library_function(name),
     }
+}
+
+/// Returns whether a C++ or Rust function is of the libraries that are compiled into everything. A
+/// Rust method is if its type and its trait are: `<alloc::vec::Vec<T> as app::Load>::load` is of
+/// the app. Types without a scope, such as `<u8 as …>`, are of the language, or stand for any type.
+pub fn is_library_function(name: &str) -> bool {
+    let is_library = |path: &str| LIBRARY_SCOPES.iter().any(|scope| path.starts_with(scope));
+    let Some(subject) = name.strip_prefix('<') else {
+        return is_library(&without_return_type(name));
+    };
+    let (subject, of_trait) = parts_of_impl(subject);
+    let path = subject.trim_start_matches(|c: char| "&*[( ".contains(c));
+    let path = ["mut ", "const ", "dyn "]
+        .iter()
+        .fold(path, |path, word| path.strip_prefix(word).unwrap_or(path));
+    let has_scope = path
+        .find("::")
+        .is_some_and(|at| path[..at].chars().all(|c| c.is_alphanumeric() || c == '_'));
+    (!has_scope || is_library(path)) && of_trait.is_none_or(is_library)
 }
 
 /// Returns a name without its return type. Demangled templates begin with it: `void std::f<int>()`.
@@ -122,6 +139,37 @@ fn has_name(table: &StackTable, frame: FrameId) -> bool {
 mod tests {
     use super::*;
     use heaptap_model::stacks::{Frame, Function, Library, TextId};
+
+    #[test]
+    fn methods_of_rust_are_of_a_library_by_type_and_trait() {
+        for (name, is_library) in [
+            ("std::__1::vector<a::B>::grow()", true),
+            ("void std::f<a::B>()", true),
+            ("alloc::boxed::Box<T>::new", true),
+            (
+                "<alloc::vec::Vec<T> as core::iter::Extend<a::B>>::extend",
+                true,
+            ),
+            ("<alloc::vec::Vec<a::B>>::push", true),
+            ("<[T]>::to_vec", true),
+            (
+                "<u8 as alloc::vec::spec_from_elem::SpecFromElem>::from_elem",
+                true,
+            ),
+            (
+                "<&mut core::str::Chars as core::iter::Iterator>::next",
+                true,
+            ),
+            ("<alloc::vec::Vec<T> as app::Load>::load", false),
+            ("<app::Node as core::clone::Clone>::clone", false),
+            ("<&app::Node as core::fmt::Debug>::fmt", false),
+            ("<app::Node>::new", false),
+            ("app::main::{{closure}}", false),
+            ("<", true),
+        ] {
+            assert_eq!(is_library_function(name), is_library, "{name}");
+        }
+    }
 
     #[test]
     fn the_nearest_frame_of_the_app_is_named() {

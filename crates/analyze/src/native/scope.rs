@@ -58,9 +58,13 @@ impl Marks {
                 b'>' if at > 0 && bytes[at - 1] == b'-' => {}
                 b'>' | b')' | b'}' | b']' => depth = depth.saturating_sub(1),
                 b':' if depth == 0 && bytes.get(at + 1) == Some(&b':') => {
-                    marks.separators.push(at);
+                    // Closures and arguments of Rust functions are part of their names.
+                    let rest = &name[at + 2..];
+                    if !rest.starts_with('{') && !is_turbofish(rest) {
+                        marks.separators.push(at);
+                        segment = at + 2;
+                    }
                     at += 1;
-                    segment = at + 1;
                 }
                 b' ' if depth == 0 => {
                     marks.last_space = Some(at);
@@ -80,6 +84,12 @@ fn is_operator(text: &str) -> bool {
         return false;
     };
     !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_')
+}
+
+/// Returns whether a text after `::` is the arguments of a Rust function: `f::<T>`.
+fn is_turbofish(text: &str) -> bool {
+    let scopes = ["<impl ", "<lambda", "<unnamed"];
+    text.starts_with('<') && !scopes.iter().any(|scope| text.starts_with(scope))
 }
 
 /// Returns whether a parenthesized text replaces a name, like `(anonymous namespace)`.
@@ -113,8 +123,32 @@ pub fn class_of(name: &str, kind: Kind) -> Option<Cow<'_, str>> {
     }
     let name = qualified(name);
     let last = *Marks::of(name).separators.last()?;
-    let class = without_arguments(&name[..last]);
+    let scope = &name[..last];
+    let class = match scope.strip_prefix('<') {
+        // A method of Rust is of its type.
+        Some(inside) if scope.ends_with('>') => without_arguments(parts_of_impl(inside).0),
+        _ => without_arguments(scope),
+    };
     (!class.is_empty()).then_some(class)
+}
+
+/// Returns the type and the trait of `T as Trait>::f`, the rest of a Rust method after its bracket.
+pub(super) fn parts_of_impl(name: &str) -> (&str, Option<&str>) {
+    let bytes = name.as_bytes();
+    let mut depth = 0usize;
+    for (at, byte) in bytes.iter().enumerate() {
+        match byte {
+            b'<' | b'(' | b'[' => depth += 1,
+            b'>' if at > 0 && bytes[at - 1] == b'-' => {}
+            b'>' if depth == 0 => return (&name[..at], None),
+            b'>' | b')' | b']' => depth = depth.saturating_sub(1),
+            b' ' if depth == 0 && name[at..].starts_with(" as ") => {
+                return (&name[..at], Some(&name[at + 4..]));
+            }
+            _ => {}
+        }
+    }
+    (name, None)
 }
 
 /// Returns the package of a method, which is that of its class. For C++ and Rust this is the scope
@@ -158,7 +192,7 @@ fn folded(name: &str, mark: &str) -> String {
             break;
         }
         match c {
-            '<' if depth > 0 || !begins => {
+            '<' if depth > 0 || !begins || text.ends_with("::") && is_turbofish(rest) => {
                 if depth == 0 {
                     text.push_str(mark);
                 }
@@ -277,6 +311,18 @@ mod tests {
             pair("std::vector", "std")
         );
         assert_eq!(of("ns::f(int)", Kind::Plain), pair("ns", "ns"));
+        for rust in [
+            "alloc::vec::Vec<T,A>::push",
+            "<alloc::vec::Vec<T> as core::iter::Extend<T>>::extend::{{closure}}",
+            "<alloc::vec::Vec<u8>>::push",
+        ] {
+            assert_eq!(of(rust, Kind::Plain), pair("alloc::vec::Vec", "alloc::vec"));
+        }
+        assert_eq!(of("<[T]>::sort", Kind::Plain), pair("[T]", "[T]"));
+        assert_eq!(
+            of("a::f::{{closure}}::{{closure}}", Kind::Plain),
+            pair("a", "a")
+        );
         assert_eq!(
             of("a::b::C<d::E>::f()", Kind::Plain),
             pair("a::b::C", "a::b")
@@ -300,6 +346,13 @@ mod tests {
             ]
         );
         assert_eq!(forms[WITHOUT_PARAMETERS], "a::b::C<…>::insert [aot]");
+        let last = |name| shortened(name).last().map(Cow::into_owned);
+        let closure = last("a::build::{{closure}}::{{closure}}");
+        assert_eq!(closure.unwrap(), "…build::{{closure}}::{{closure}}");
+        let method = last("<a::B<T> as c::D>::f");
+        assert_eq!(method.unwrap(), "…f");
+        assert_eq!(last("a::f::<b::C>").unwrap(), "…f::<…>");
+        assert_eq!(last("a::<impl b::C>::f").unwrap(), "…f");
         assert!(shortened("com.example.A.b").all(|form| form == "com.example.A.b"));
         assert!(shortened("com.example.A.<init>").all(|form| form == "com.example.A.<init>"));
         for odd in ["", "::", "<", "a::<", "operator", "()(", "a::operator()"] {

@@ -4,7 +4,7 @@
 use std::sync::LazyLock;
 
 /// Names as recorded or demangled, without parameters.
-const NAMES: [&str; 22] = [
+const NAMES: [&str; 24] = [
     "malloc",
     "calloc",
     "realloc",
@@ -24,11 +24,13 @@ const NAMES: [&str; 22] = [
     "_Znwj",
     "_Znaj",
     "__rust_alloc",
+    "__rust_alloc_zeroed",
     "__rust_realloc",
     "__rdl_alloc",
+    "__rdl_alloc_zeroed",
     "__rg_alloc",
 ];
-const PREFIXES: [&str; 12] = [
+const PREFIXES: [&str; 16] = [
     "operator new",
     "scudo::",
     "scudo_",
@@ -40,6 +42,10 @@ const PREFIXES: [&str; 12] = [
     "std::__1::__libcpp_allocate",
     "std::__ndk1::__libcpp_allocate",
     "__gnu_cxx::new_allocator",
+    "__rustc::__r",
+    "<alloc::alloc::Global",
+    "<alloc::raw_vec::",
+    "alloc::raw_vec::",
     "alloc::alloc::",
 ];
 
@@ -71,6 +77,9 @@ mod tests {
             "operator new(unsigned long)",
             "je_malloc",
             "_Znwm",
+            "__rustc::__rust_alloc",
+            "<alloc::alloc::Global as core::alloc::Allocator>::allocate",
+            "alloc::raw_vec::RawVec<T,A>::grow_one",
         ] {
             assert!(is_allocator(function), "{function}");
         }
@@ -79,6 +88,7 @@ mod tests {
             "my_malloc",
             "Cache::operator new",
             "strdup",
+            "alloc::vec::Vec<T>::with_capacity",
             "",
         ] {
             assert!(!is_allocator(function), "{function}");

@@ -30,6 +30,14 @@ pub struct ShownLine<'a> {
     pub inlined: bool,
 }
 
+impl<'a> ShownLine<'a> {
+    /// Returns the name for tables. A trace's own symbols stay in pprofs as Perfetto wrote them,
+    /// which demangles Rust's names as C++.
+    pub fn demangled_name(&self) -> Cow<'a, str> {
+        demangle(self.name)
+    }
+}
+
 /// Source of the names of a frame's lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NameSource {
@@ -183,7 +191,8 @@ impl<'a> FrameNamer<'a> {
         let path = mapping.map_or("", |mapping| tables.string(mapping.path));
         let mut all = true;
         self.lines(id, Annotation::None, |line| {
-            all &= Kind::of_function(path, line.name, "").allocates_for_callers();
+            let name = line.demangled_name();
+            all &= Kind::of_function(path, &name, "").allocates_for_callers();
         });
         all
     }

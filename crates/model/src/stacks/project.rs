@@ -366,14 +366,15 @@ impl<'a> Projector<'a> {
         let start = self.run_frames.len();
         let frames = &mut self.run_frames;
         self.namer.lines(id, annotation, |line| {
+            let name = line.demangled_name();
             let function = Function {
-                name: table.text(line.name),
-                system_name: match line.system_name == line.name {
+                name: table.text(&name),
+                system_name: match line.system_name == name {
                     true => Default::default(),
                     false => table.text(line.system_name),
                 },
                 library,
-                kind: Kind::of(class, path, line.name),
+                kind: Kind::of(class, path, &name),
             };
             let frame = Frame {
                 function: table.function(function),

@@ -9,7 +9,7 @@ use crate::heaps::growth::{HeapRow, NativeLeaksDocument, Place, SeriesRow, SiteR
 use crate::units::{ByteSize, HumanDuration, counted, thousands};
 use crate::untrusted;
 use crate::views::native::{shortened, unwinder_notes};
-use crate::views::sites::{CALLERS, last_dump, paragraph, place, show_site, shrank_elsewhere};
+use crate::views::sites::{callers, last_dump, paragraph, place, show_site, shrank_elsewhere};
 
 /// Inconclusive entries on a page, and rows of churn.
 const FEW: usize = 5;
@@ -107,7 +107,8 @@ fn show_series(
     });
     let functions = grows.iter().chain(&untold).flat_map(|site| {
         let own = site.stack.iter().position(|frame| *frame == site.own);
-        site.stack.iter().take(own.unwrap_or(0) + 1 + CALLERS)
+        let shown = site.stack.iter().take(own.unwrap_or(0) + 1);
+        shown.chain(callers(site))
     });
     let mut notes = unwinder_notes(functions.map(|frame| frame.function.as_str()));
     if !grows.is_empty() {

@@ -12,9 +12,10 @@ use crate::units::{ByteSize, thousands};
 use crate::untrusted::{self, shell::quoted_path};
 use crate::views::java::{Cell, csv_line};
 use crate::views::native::{
-    CALLERS, attached_note, beside, callers, estimated, heading, percent, place, unwinder_notes,
-    value, view_heading, what_of,
+    attached_note, beside, caller_names, callers, estimated, heading, percent, place,
+    unwinder_notes, value, view_heading, what_of,
 };
+use std::borrow::Cow;
 use std::ffi::OsStr;
 
 /// Minimum number of columns to show one more view, and all views.
@@ -282,15 +283,15 @@ fn drawn(console: &Console, heap: &HeapReport, tree: &TreeReport) {
 }
 
 /// Returns the functions that are shown of a heap.
-fn functions(heap: &HeapReport) -> impl Iterator<Item = &str> {
+fn functions(heap: &HeapReport) -> impl Iterator<Item = Cow<'_, str>> {
     let rows = heap.rows.iter().flatten();
     let rows = rows.flat_map(|row| {
-        let stack = row.stack.iter().flatten();
-        let stack = stack.map(|frame| frame.function.as_str());
-        std::iter::once(row.name.as_str()).chain(stack.take(CALLERS + 1))
+        let stack = row.stack.as_deref().unwrap_or_default();
+        let callers = caller_names(stack).map(Cow::Owned);
+        std::iter::once(Cow::Borrowed(row.name.as_str())).chain(callers)
     });
     let nodes = heap.tree.iter().flat_map(|tree| &tree.nodes);
-    rows.chain(nodes.map(|node| node.name.as_str()))
+    rows.chain(nodes.map(|node| Cow::Borrowed(node.name.as_str())))
 }
 
 /// Shows notes about hidden frames and errors, and the next commands.
