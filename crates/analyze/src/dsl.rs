@@ -213,6 +213,7 @@ impl Contents for Written {
                 type_name: None,
                 declared_in: None,
                 is_static: graph.class_behind(object).is_some(),
+                recorded: None,
                 value: match target.and_then(|id| graph.find(id)) {
                     Some(target) => Value::Object(target),
                     None => Value::Null,

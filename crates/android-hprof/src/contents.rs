@@ -123,6 +123,7 @@ impl HprofContents {
                     type_name: field.type_name.as_deref(),
                     declared_in: Some(declared_in),
                     is_static: false,
+                    recorded: field.deobfuscated.as_ref().map(|_| field.name.as_str()),
                     value,
                 })?;
             }
@@ -159,6 +160,7 @@ impl HprofContents {
                 type_name: (basic != BasicType::Object).then(|| basic.name()),
                 declared_in: own.is_none().then_some(class),
                 is_static: own.is_none(),
+                recorded: plain.and(raw.as_deref()),
                 value,
             })?;
         }
@@ -178,6 +180,7 @@ impl HprofContents {
                     type_name: None,
                     declared_in: None,
                     is_static: false,
+                    recorded: None,
                     value: reference(id, graph),
                 })?;
             }
@@ -251,6 +254,7 @@ impl Contents for HprofContents {
                         type_name: None,
                         declared_in: None,
                         is_static: false,
+                        recorded: None,
                         value: reference(id, graph),
                     })
                 })
@@ -269,6 +273,7 @@ impl Contents for HprofContents {
                         type_name: Some(array.element.name()),
                         declared_in: None,
                         is_static: false,
+                        recorded: None,
                         value,
                     })
                 })
@@ -288,6 +293,7 @@ impl Contents for HprofContents {
                 type_name: None,
                 declared_in: None,
                 is_static: false,
+                recorded: None,
                 value: Value::Object(class),
             });
         }

@@ -171,6 +171,13 @@ fn statics_are_fields_of_the_class_object_and_those_of_class_lose_their_prefix()
     graph.contents_mut().rename_fields(&Plain);
     expected[2].0 = "numberOfThings".to_owned();
     assert_eq!(fields(&graph, 0x200), expected);
+    let mut recorded = Vec::new();
+    let holder = object(&graph, 0x200);
+    graph.contents().fields(&graph, holder, &mut |field| {
+        recorded.push(field.recorded.map(str::to_owned));
+        ControlFlow::Continue(())
+    });
+    assert_eq!(recorded, [None, None, Some("COUNT".to_owned())]);
 }
 
 #[test]

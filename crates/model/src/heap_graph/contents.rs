@@ -112,6 +112,8 @@ pub struct Field<'a> {
     pub declared_in: Option<ClassIndex>,
     /// The field is a static of the class that this class object represents.
     pub is_static: bool,
+    /// Recorded name, if `name` is the original one from an R8 mapping.
+    pub recorded: Option<&'a str>,
     pub value: Value,
 }
 

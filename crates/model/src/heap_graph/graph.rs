@@ -437,6 +437,7 @@ impl Contents for NoContents {
                 type_name: None,
                 declared_in: None,
                 is_static: false,
+                recorded: None,
                 value,
             };
             if visit(field).is_break() {

@@ -124,6 +124,7 @@ impl Contents for TraceContents {
                 type_name: None,
                 declared_in: None,
                 is_static: false,
+                recorded: None,
                 value: match references[at] {
                     ObjectIndex::NONE => Value::Null,
                     target => Value::Object(target),
@@ -142,6 +143,7 @@ impl Contents for TraceContents {
                 if !parts.field.is_empty() {
                     let original = name.original.as_ref().map(|(_, name)| &**name);
                     field.name = Some(original.unwrap_or(parts.field));
+                    field.recorded = original.map(|_| parts.field);
                 }
                 field.type_name = name.original_type.as_deref().or(parts.type_name);
                 field.declared_in = name.declared_in;
@@ -260,6 +262,7 @@ fn each_rare(rare: &Rare, class: ClassIndex, visit: &mut dyn FnMut(Field<'_>) ->
             type_name: Some(type_name),
             declared_in: Some(class),
             is_static: false,
+            recorded: None,
             value,
         };
         if visit(field).is_break() {

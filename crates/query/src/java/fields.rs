@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::super::table::{Catalog, Cell, Column, Rows, Schema};
 use super::heaps::{Heap, Heaps, LazyHeaps};
 use heaptap_model::heap_graph::{
-    BasicType, ClassKind, DumpSource, Field, HeapGraph, ObjectIndex, Value,
+    BasicType, Class, ClassKind, DumpSource, Field, HeapGraph, ObjectIndex, Value,
 };
 
 const DATA: Schema = Schema {
@@ -57,6 +57,10 @@ const PRIMITIVES: Schema = Schema {
         Column::int("long_value", "value of a long"),
         Column::real("float_value", "value of a float"),
         Column::real("double_value", "value of a double"),
+        Column::text(
+            "deobfuscated_field_name",
+            "original name of the field from the R8 mapping",
+        ),
     ],
 };
 
@@ -244,16 +248,37 @@ impl Primitives {
     }
 }
 
-fn qualified(graph: &HeapGraph, object: ObjectIndex, field: &Field<'_>) -> Option<String> {
-    let name = field.name?;
+/// Returns the class of a field: that of a class object for statics.
+fn class_of<'a>(graph: &'a HeapGraph, owner: ObjectIndex, field: &Field<'_>) -> Option<&'a Class> {
     let class = match field.is_static {
-        true => graph.class_behind(object),
+        true => graph.class_behind(owner),
         false => field.declared_in,
     };
-    Some(match class {
-        Some(class) => format!("{}.{name}", graph.class(class).name),
+    class.map(|class| graph.class(class))
+}
+
+/// Returns the recorded name of a field, with its class.
+pub(super) fn recorded_name(
+    graph: &HeapGraph,
+    owner: ObjectIndex,
+    field: &Field<'_>,
+) -> Option<String> {
+    let name = field.recorded.or(field.name)?;
+    Some(match class_of(graph, owner, field) {
+        Some(class) => format!("{}.{name}", class.name),
         None => name.to_owned(),
     })
+}
+
+/// Returns the original name of a field, with its class, if an R8 mapping changes it.
+pub(super) fn original_name(
+    graph: &HeapGraph,
+    owner: ObjectIndex,
+    field: &Field<'_>,
+) -> Option<String> {
+    let class = class_of(graph, owner, field)?;
+    field.recorded.or(class.deobfuscated.as_deref())?;
+    Some(format!("{}.{}", class.shown(), field.name?))
 }
 
 impl Rows for Primitives {
@@ -266,8 +291,9 @@ impl Rows for Primitives {
         match column {
             0 => row.into(),
             1 => self.set(row).into(),
-            2 => self.field(row, qualified).flatten().into(),
+            2 => self.field(row, recorded_name).flatten().into(),
             3 => value().map(|value| value.basic_type().name()).into(),
+            12 => self.field(row, original_name).flatten().into(),
             _ => match (column, value()) {
                 (4, Some(Value::Boolean(flag))) => Cell::flag(flag),
                 (5, Some(Value::Byte(number))) => Cell::Int(number.into()),

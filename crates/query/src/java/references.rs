@@ -9,8 +9,9 @@ use std::ops::{ControlFlow, Range};
 use std::sync::{Arc, Mutex};
 
 use super::super::table::{Access, Catalog, Cell, Column, Rows, Schema};
+use super::fields::{original_name, recorded_name};
 use super::heaps::{Heap, Heaps, LazyHeaps, is_hprof};
-use heaptap_model::heap_graph::{FieldDecl, HeapGraph, ObjectIndex, Value};
+use heaptap_model::heap_graph::{HeapGraph, ObjectIndex, Value};
 use heaptap_model::parallel::lock;
 
 const SCHEMA: Schema = Schema {
@@ -226,44 +227,20 @@ impl References {
 /// target, fields are assigned in order.
 fn names_of(graph: &HeapGraph, owner: ObjectIndex) -> Vec<Names> {
     let mut fields: HashMap<Option<ObjectIndex>, VecDeque<Names>> = HashMap::new();
-    let mut declared = declared_fields(graph, owner);
     graph.contents().fields(graph, owner, &mut |field| {
-        let decl = declared.next();
         let target = match field.value {
             Value::Object(target) => Some(target),
             Value::Dangling(_) => None,
             _ => return ControlFlow::Continue(()),
         };
-        let Some(name) = field.name else {
+        if field.name.is_none() {
             return ControlFlow::Continue(());
-        };
-        let of_class = match field.is_static {
-            true => graph.class_behind(owner),
-            false => field.declared_in,
-        };
-        let of_class = of_class.map(|class| graph.class(class));
-        let qualified = |class: &str, name: &str| format!("{class}.{name}");
-        let names = match (of_class, decl.filter(|_| !field.is_static)) {
-            (Some(class), Some(decl)) => Names {
-                qualified: Some(qualified(&class.name, &decl.name)),
-                type_name: decl.type_name.clone(),
-                original: decl
-                    .deobfuscated
-                    .as_ref()
-                    .map(|name| qualified(class.shown(), name)),
-            },
-            (Some(class), None) => Names {
-                qualified: Some(qualified(&class.name, name)),
-                type_name: field.type_name.map(str::to_owned),
-                original: class
-                    .deobfuscated
-                    .as_ref()
-                    .map(|class| qualified(class, name)),
-            },
-            (None, _) => Names {
-                qualified: Some(name.to_owned()),
-                ..Names::default()
-            },
+        }
+        let recorded = recorded_name(graph, owner, &field);
+        let names = Names {
+            original: original_name(graph, owner, &field),
+            type_name: field.type_name.map(str::to_owned),
+            qualified: recorded,
         };
         fields.entry(target).or_default().push_back(names);
         ControlFlow::Continue(())
@@ -276,18 +253,6 @@ fn names_of(graph: &HeapGraph, owner: ObjectIndex) -> Vec<Names> {
             names.unwrap_or_default()
         })
         .collect()
-}
-
-/// Returns the declarations of an instance's fields, in the order in which contents yield them.
-fn declared_fields(
-    graph: &HeapGraph,
-    owner: ObjectIndex,
-) -> Box<dyn Iterator<Item = &FieldDecl> + '_> {
-    if graph.class_behind(owner).is_some() {
-        return Box::new(std::iter::empty());
-    }
-    let classes = graph.ancestry(graph.class_of(owner));
-    Box::new(classes.flat_map(|class| &graph.class(class).fields))
 }
 
 impl Rows for References {

@@ -3,10 +3,11 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use super::fields::{original_name, recorded_name};
 use super::{JavaHeapFacts, JavaHeaps};
 use crate::{Catalog, Database, Processes, Sink, TableError, Value, modules, native};
 use heaptap_analyze::dsl;
-use heaptap_model::heap_graph::HeapGraph;
+use heaptap_model::heap_graph::{self, ClassIndex, Field, HeapGraph};
 
 /// A cache in a static field, and garbage.
 const HEAP: &str = "
@@ -291,4 +292,38 @@ fn the_path_to_the_end_of_a_long_list_is_cut_in_a_line_and_whole_in_steps() {
     );
     assert!(row.ends_with(".next-> lab.Last|101"), "{row}");
     assert_eq!(row.matches("->").count(), 40);
+}
+
+#[test]
+fn fields_have_recorded_and_original_names() {
+    let mut heap = dsl::heap("a x.A 16 -> b:c\nc x.C 16\n").graph;
+    let class = |name: &str| heap.classes().iter().position(|class| class.name == name);
+    let declared_in = class("x.A").map(|at| ClassIndex(at as u32));
+    let owner = heap.objects().next().unwrap();
+    let mut field = Field {
+        name: Some("cache"),
+        element: None,
+        type_name: None,
+        declared_in,
+        is_static: false,
+        recorded: Some("b"),
+        value: heap_graph::Value::Null,
+    };
+    let names = |heap: &HeapGraph, field: &Field<'_>| {
+        (
+            recorded_name(heap, owner, field),
+            original_name(heap, owner, field),
+        )
+    };
+    let some = |text: &str| Some(text.to_owned());
+    assert_eq!(names(&heap, &field), (some("x.A.b"), some("x.A.cache")));
+    heap.classes_mut()[declared_in.unwrap().at()].deobfuscated = some("lab.Cache");
+    assert_eq!(
+        names(&heap, &field),
+        (some("x.A.b"), some("lab.Cache.cache"))
+    );
+    (field.name, field.recorded) = (Some("b"), None);
+    assert_eq!(names(&heap, &field), (some("x.A.b"), some("lab.Cache.b")));
+    field.declared_in = None;
+    assert_eq!(names(&heap, &field), (some("b"), None));
 }

@@ -490,6 +490,7 @@ impl Contents for MadeContents {
                 type_name: None,
                 declared_in,
                 is_static,
+                recorded: None,
                 value,
             };
             if visit(field).is_break() {
