@@ -72,16 +72,13 @@ pub async fn dump(
         finished.journal.forget()?;
         options.kind = CaptureKind::Java(spec, *results);
         let output = finished.output.clone();
-        let kept = match reason {
+        let (kept, next) = match reason {
             // It contains no dump worth keeping.
-            RetryReason::NothingCame if discard(&output) => None,
-            _ => Some(aside(&output, attempt)),
-        };
-        let moved = kept.as_ref().map(|kept| patience::rename(&output, kept));
-        let (kept, next) = match (kept, moved) {
-            // The requested directory gets the complete dump.
-            (kept, None | Some(Ok(()))) => (kept, output),
-            (_, Some(Err(_))) => (Some(output.clone()), attempt_path(&output, attempt + 1)),
+            RetryReason::NothingCame if discard(&output) => (None, output),
+            _ => {
+                let (kept, next) = make_way(output, attempt);
+                (Some(kept), next)
+            }
         };
         options.output = Some(next);
         on_event(RecordEvent::Step(Step::DumpAgain {
@@ -171,6 +168,20 @@ fn discard(output: &Path) -> bool {
         let _ = std::fs::remove_file(output.join(name));
     }
     std::fs::remove_dir(output).is_ok()
+}
+
+/// Renames the directory of an attempt that is repeated, so that the requested directory gets the
+/// complete results. Returns where its results are, and the directory for the next attempt: another
+/// one if a program is in the way.
+pub(super) fn make_way(output: PathBuf, attempt: u32) -> (PathBuf, PathBuf) {
+    let kept = aside(&output, attempt);
+    match patience::rename(&output, &kept) {
+        Ok(()) => (kept, output),
+        Err(_) => {
+            let next = attempt_path(&output, attempt + 1);
+            (output, next)
+        }
+    }
 }
 
 /// Returns the directory for an attempt that is repeated: `out-incomplete`, next to `out`.

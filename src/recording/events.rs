@@ -64,6 +64,9 @@ pub enum Step {
     Again {
         /// New sampling interval, in bytes.
         interval_bytes: u64,
+        /// Directory of the overrun recording.
+        #[serde(rename = "previous_recording")]
+        kept: PathBuf,
     },
     /// A Java heap dump is repeated.
     DumpAgain {

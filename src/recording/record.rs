@@ -1,8 +1,6 @@
 //! `record`: repeats attempts until the buffer does not overrun, up to a limit.
 
-use std::path::PathBuf;
-
-use super::attempt::{attempt_path, record_once};
+use super::attempt::record_once;
 use super::capture_kind::CaptureKind;
 use super::dump;
 use super::events::{EventHandler, RecordEvent, Step};
@@ -26,28 +24,16 @@ pub async fn record(
 ) -> Result<Recorded, Failure> {
     let mut options = options.clone();
     let mut attempt = 1;
-    let mut first: Option<PathBuf> = None;
-    let mut number = 1;
     loop {
-        let mut recorded = match record_once(
+        let recorded = record_once(
             device,
             store,
             &options,
             dump::for_label(),
             controls,
             on_event,
-        )
-        .await
-        {
-            Ok(recorded) => recorded,
-            // `out-2` is only a default name: if it exists, use the next one.
-            Err(failure) if TAKEN.contains(&failure.kind) && first.is_some() => {
-                number += 1;
-                options.output = first.as_deref().map(|first| attempt_path(first, number));
-                continue;
-            }
-            Err(failure) => return Err(failure),
-        };
+        );
+        let mut recorded = recorded.await?;
         let Recorded::Finished(finished) = &mut recorded else {
             return Ok(recorded);
         };
@@ -60,17 +46,17 @@ pub async fn record(
         }
         spec.interval_bytes = spec.interval_bytes.saturating_mul(4);
         let interval_bytes = spec.interval_bytes;
-        // The results of this attempt are kept.
+        // Its directory is renamed, so its session ends here.
         finished.journal.forget()?;
+        let (kept, next) = dump::make_way(finished.output.clone(), attempt);
+        options.output = Some(next);
         attempt += 1;
-        number += 1;
-        let first = first.get_or_insert_with(|| finished.output.clone());
-        options.output = Some(attempt_path(first, number));
-        on_event(RecordEvent::Step(Step::Again { interval_bytes }));
+        on_event(RecordEvent::Step(Step::Again {
+            interval_bytes,
+            kept,
+        }));
     }
 }
 
 /// Maximum number of recordings with an overrun buffer; the last one is kept.
 const OVERRUN_ATTEMPTS: u32 = 4;
-/// Kinds of failures for an existing directory.
-const TAKEN: [&str; 2] = ["output-claimed", "output-not-empty"];

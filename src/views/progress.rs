@@ -303,10 +303,17 @@ impl Show {
                 false => "SELinux is permissive until the recording ends",
             }),
             Step::Converting => self.console.set_status(&self.bar, "converting …"),
-            Step::Again { interval_bytes } => self.console.say(format_args!(
-                "the buffer overran; recording again, sampling every {}",
-                ByteSize(*interval_bytes)
-            )),
+            Step::Again {
+                interval_bytes,
+                kept,
+            } => {
+                let kept = near(kept);
+                self.console.say(format_args!(
+                    "the buffer overran (kept in {}); recording again, sampling every {}",
+                    kept.display(),
+                    ByteSize(*interval_bytes)
+                ));
+            }
             Step::DumpAgain { why, kept } => {
                 self.recording = false;
                 self.console.say(why.describe());

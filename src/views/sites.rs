@@ -5,7 +5,7 @@ use crate::analyze::native::scope;
 use crate::console::table::shorten;
 use crate::console::wrap::filled;
 use crate::console::{Console, Style};
-use crate::heaps::growth::{DumpRow, HeapRow, MAX_ALLOCATORS, Place, SiteRow};
+use crate::heaps::growth::{HeapRow, MAX_ALLOCATORS, Place, SiteRow};
 use crate::units::{ByteSize, counted};
 use crate::untrusted;
 use std::borrow::Cow;
@@ -60,7 +60,7 @@ pub(crate) fn show_site(
         "{indent}{:+} per iteration · {} unreleased at {}{freed}",
         site.rate.shown(),
         site.held_estimate.shown(),
-        untrusted::sanitize(&heap.map_or_else(String::new, last_dump)),
+        untrusted::sanitize(heap.map_or("", last_dump)),
     ));
     paragraph(
         console,
@@ -107,13 +107,9 @@ pub(crate) fn shrank_elsewhere(rows: f64, total: f64, high: f64) -> Option<ByteS
     (rows > high.max(0.0) && by >= 1.0).then_some(ByteSize(by as u64))
 }
 
-/// Returns `@LABEL` or `@N` of the last compared dump.
-pub(crate) fn last_dump(heap: &HeapRow) -> String {
-    let name = |dump: &DumpRow| match &dump.label {
-        Some(label) => format!("@{label}"),
-        None => format!("@{}", dump.number),
-    };
-    heap.dumps.last().map_or_else(String::new, name)
+/// Returns the name of the last compared dump: `@LABEL` or `@N`, of several inputs with its file.
+pub(crate) fn last_dump(heap: &HeapRow) -> &str {
+    heap.dumps.last().map_or("", |dump| &dump.brief)
 }
 
 /// Formats callers on one line, nearest first, or on several if they do not fit: template arguments

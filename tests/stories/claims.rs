@@ -371,13 +371,15 @@ fn a_log_of_somebody_else_stays_where_nobody_observed() {
 }
 
 #[test]
-fn a_retry_goes_to_the_next_name_that_is_free() {
+fn a_retry_gets_the_requested_directory() {
     let lab = Lab::new(&format!("{FAST},fault=overrun@500#1"));
-    std::fs::create_dir(lab.work().join("out-2")).unwrap();
-    std::fs::write(lab.work().join("out-2/notes.txt"), "mine").unwrap();
+    std::fs::create_dir(lab.work().join("out-incomplete")).unwrap();
+    std::fs::write(lab.work().join("out-incomplete/notes.txt"), "mine").unwrap();
     lab.expect(0, &recording("out", &["-d", "3s", "--retry-overrun"]));
-    assert_eq!(files(&lab.work().join("out-2")), ["notes.txt"]);
-    lab.assert_truth("out-3");
+    assert_eq!(files(&lab.work().join("out-incomplete")), ["notes.txt"]);
+    let first = lab.manifest("out-incomplete-2");
+    assert_eq!(first["outcome"]["exit_code"], 6, "{first:#}");
+    lab.assert_truth("out");
 }
 
 #[test]

@@ -522,15 +522,17 @@ fn an_overrun_is_recorded_again_with_a_longer_interval() {
     ));
     assert_eq!(ended.code(), Some(0), "{ended}");
     assert!(ended.stdout.contains("\"record-again\""), "{ended}");
-    let first = lab.manifest("out");
+    let first = lab.manifest("out-incomplete");
     assert_eq!(first["dumps"][0]["flags"]["buffer_overran"], true);
     assert_eq!(first["outcome"]["exit_code"], 6);
+    let told = ended.stdout.contains("out-incomplete");
+    assert!(told, "{ended}");
     assert_eq!(
-        lab.manifest("out-2")["dumps"][0]["sampling_interval_bytes"],
+        lab.manifest("out")["dumps"][0]["sampling_interval_bytes"],
         16_384
     );
-    lab.assert_truth("out-2");
-    lab.assert_tidy("out-2");
+    lab.assert_truth("out");
+    lab.assert_tidy("out");
 }
 
 #[test]

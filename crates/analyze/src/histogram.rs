@@ -8,8 +8,8 @@
 use super::filter::{Filter, ObjectFilter};
 use super::label;
 use heaptap_model::heap_graph::{
-    ClassIndex, Dominators, Follow, HeapGraph, HeapKind, ObjectIndex, Reachable, Retained, RootKind,
-    ShortestPaths,
+    ClassIndex, Dominators, Follow, HeapGraph, HeapKind, ObjectIndex, Reachable, Retained,
+    RootKind, ShortestPaths,
 };
 use std::collections::HashMap;
 

@@ -63,16 +63,20 @@ pub(super) fn of<'a>(
     let mut notes = Vec::new();
     let mut refused = None;
     let mut held = |file: &'a NativeFile| -> Vec<&'a Dump> {
-        let held = file.profile.dumps.iter().filter(|dump| match lacking(dump, growing) {
-            None => true,
-            Some(why) => {
-                let name = format!("{} ({})", file.name_of(dump), dump.facts.heap);
-                let message = format!("{name} is not compared: {why}");
-                notes.push(Finding::new("unreleased-unknown", None, message));
-                refused.get_or_insert(DiffError::NotHeld { name, why });
-                false
-            }
-        });
+        let held = file
+            .profile
+            .dumps
+            .iter()
+            .filter(|dump| match lacking(dump, growing) {
+                None => true,
+                Some(why) => {
+                    let name = format!("{} ({})", file.name_of(dump), dump.facts.heap);
+                    let message = format!("{name} is not compared: {why}");
+                    notes.push(Finding::new("unreleased-unknown", None, message));
+                    refused.get_or_insert(DiffError::NotHeld { name, why });
+                    false
+                }
+            });
         held.collect()
     };
     let (left, right) = (held(before), held(after));

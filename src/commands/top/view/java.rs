@@ -297,11 +297,7 @@ fn table(report: &TopReport) -> Table {
         table.row(cells, row.name.clone());
         if let Some(object) = &row.object {
             table.style(Style::Strong);
-            let held_by = held_by(
-                object.root.as_deref(),
-                object.last_static,
-                &object.held_by,
-            );
+            let held_by = held_by(object.root.as_deref(), object.last_static, &object.held_by);
             table.remark(match &object.members {
                 Some(members) => format!(
                     "of {} × {}  {held_by}",
