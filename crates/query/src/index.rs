@@ -2,12 +2,14 @@
 //! value to its rows and list all rows in order of their values.
 
 use std::cmp::Ordering;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 
 use super::stop::Stop;
 use super::table::{Cell, Rows, TableError};
 
-/// Rows of a table in order of a column, nulls first; rows with equal values ascend.
+/// Rows of a table in order of a column or of the hashes of its values, nulls first; rows with
+/// equal values ascend.
 pub(super) struct Index {
     rows: Vec<u32>,
     nulls: usize,
@@ -15,6 +17,21 @@ pub(super) struct Index {
     /// First position of each number's rows, for a dense range of numbers that starts at `lowest`;
     /// one entry more than numbers.
     starts: Option<(i64, Vec<u32>)>,
+    /// Hashes of the values, for rows in order of their hashes; without nulls.
+    hashes: Option<Vec<u32>>,
+}
+
+/// Returns a hash that is the same for equal cells.
+fn hash(cell: &Cell<'_>) -> u32 {
+    let mut hasher = DefaultHasher::new();
+    match cell {
+        Cell::Null => {}
+        // Equal numbers of both types have the same hash; 0.0 and -0.0 are equal.
+        Cell::Int(number) => ((*number as f64) + 0.0).to_bits().hash(&mut hasher),
+        Cell::Real(number) => (number + 0.0).to_bits().hash(&mut hasher),
+        Cell::Text(text) => text.hash(&mut hasher),
+    }
+    hasher.finish() as u32
 }
 
 /// Compares cells as SQLite does: null, then numbers, then text by its bytes.
@@ -120,6 +137,7 @@ impl Index {
             nulls,
             distinct,
             starts: Some((low, starts)),
+            hashes: None,
         })
     }
 
@@ -137,6 +155,7 @@ impl Index {
             nulls: keyed.partition_point(|(key, _)| key.is_none()),
             rows: keyed.into_iter().map(|(_, row)| row).collect(),
             starts: None,
+            hashes: None,
         }
     }
 
@@ -152,7 +171,41 @@ impl Index {
             nulls: rows.partition_point(|&row| cell(row) == Cell::Null),
             rows,
             starts: None,
+            hashes: None,
         }
+    }
+
+    /// Builds an index that finds equal values only. Reads the column once, so that its cells can
+    /// be slow.
+    ///
+    /// # Errors
+    /// Returns an error if the statement is to end.
+    pub(super) fn by_hash(
+        table: &dyn Rows,
+        column: usize,
+        stop: &Stop,
+    ) -> Result<Index, TableError> {
+        let mut rows = Vec::new();
+        let mut keyed = Vec::new();
+        for row in 0..table.len() {
+            stop.check_at(row)?;
+            match table.cell(row, column) {
+                Cell::Null => rows.push(row as u32),
+                cell => keyed.push((hash(&cell), row as u32)),
+            }
+        }
+        keyed.sort_unstable();
+        let nulls = rows.len();
+        rows.extend(keyed.iter().map(|&(_, row)| row));
+        let hashes: Vec<u32> = keyed.into_iter().map(|(hash, _)| hash).collect();
+        let changes = hashes.windows(2).filter(|pair| pair[0] != pair[1]);
+        Ok(Index {
+            distinct: changes.count() + usize::from(!hashes.is_empty()) + usize::from(nulls > 0),
+            rows,
+            nulls,
+            starts: None,
+            hashes: Some(hashes),
+        })
     }
 
     /// Returns all rows in order.
@@ -165,7 +218,8 @@ impl Index {
         self.distinct
     }
 
-    /// Returns the part of [`Index::rows`] within bounds, without nulls.
+    /// Returns the part of [`Index::rows`] within bounds, without nulls; with other rows of the
+    /// same hash, if the index is by hash.
     pub(super) fn between(
         &self,
         table: &dyn Rows,
@@ -180,6 +234,12 @@ impl Index {
                 Some(at) if at + 1 < starts.len() => starts[at] as usize..starts[at + 1] as usize,
                 _ => 0..0,
             };
+        }
+        if let (Some(hashes), Some((value, _))) = (&self.hashes, &wanted.lower) {
+            let wanted = hash(value);
+            let first = hashes.partition_point(|&hash| hash < wanted);
+            let behind = hashes.partition_point(|&hash| hash <= wanted);
+            return self.nulls + first..self.nulls + behind;
         }
         wanted.within(self.nulls..self.rows.len(), |at| {
             table.cell(self.rows[at] as usize, column)

@@ -26,13 +26,15 @@ use heaptap_model::parallel::lock;
 /// Rows, with the indexes that queries have needed so far.
 pub(super) struct Indexed {
     rows: Arc<dyn Rows>,
+    schema: &'static Schema,
     indexes: Vec<OnceLock<Index>>,
 }
 
 impl Indexed {
-    fn new(rows: Arc<dyn Rows>, schema: &Schema) -> Indexed {
+    fn new(rows: Arc<dyn Rows>, schema: &'static Schema) -> Indexed {
         Indexed {
             rows,
+            schema,
             indexes: schema.columns.iter().map(|_| OnceLock::new()).collect(),
         }
     }
@@ -43,7 +45,10 @@ impl Indexed {
         match kept.get() {
             Some(index) => Ok(index),
             None => {
-                let index = Index::build(&*self.rows, column, stop)?;
+                let index = match self.schema.columns[column].access {
+                    Access::Scan => Index::by_hash(&*self.rows, column, stop)?,
+                    _ => Index::build(&*self.rows, column, stop)?,
+                };
                 // Cells that were read while the statement was stopped might be wrong.
                 stop.check()?;
                 Ok(kept.get_or_init(|| index))
@@ -166,13 +171,14 @@ pub(super) struct VirtualTable {
 struct Plan {
     /// Column by which rows are found or sorted.
     column: Option<u8>,
+    /// `=`; with `null`, it is `IS`, which also finds nulls.
     equal: bool,
     null: bool,
     /// Bound of the range; `true` if the bound itself is included.
     lower: Option<bool>,
     upper: Option<bool>,
     descending: bool,
-    /// Arguments of a function come first; `idxStr` lists their columns.
+    /// Arguments of a function come first; `idxStr` lists their columns up to a semicolon.
     called: bool,
 }
 
@@ -213,6 +219,8 @@ struct Usable {
     at: usize,
     column: usize,
     op: Op,
+    /// The value differs between calls: neither a literal nor a list of values.
+    varies: bool,
 }
 
 unsafe impl VTab<'_> for VirtualTable {
@@ -268,7 +276,14 @@ unsafe impl VTab<'_> for VirtualTable {
                 }
                 arguments.push((column, at));
             } else if constraint.is_usable() {
-                usable.push(Usable { at, column, op });
+                let varies = matches!(info.rhs_value(at), Ok(None))
+                    && matches!(info.is_in_constraint(at), Ok(false));
+                usable.push(Usable {
+                    at,
+                    column,
+                    op,
+                    varies,
+                });
             }
         }
         usable.retain(|u| {
@@ -288,22 +303,28 @@ unsafe impl VTab<'_> for VirtualTable {
                 next += 1;
                 let _ = write!(words, "{}{column}", if words.is_empty() { "" } else { "," });
             }
-            info.set_idx_num(
-                Plan {
-                    called: true,
-                    ..Plan::default()
-                }
-                .encode(),
-            );
-            info.set_idx_str(&words);
+            words.push(';');
+        }
+        let mut choice = if is_function {
+            let guess = GUESSED_ROWS;
+            choose(self.entry.schema, guess, |_| guess.sqrt(), &usable)
+        } else {
+            let table = self.entry.whole()?;
+            let len = table.rows.len() as f64;
+            choose(
+                self.entry.schema,
+                len,
+                |column| table.rows_per_value(column),
+                &usable,
+            )
+        };
+        if is_function {
+            choice.plan.called = true;
             // The planner might leave out arguments by accident, so make plans with more of them
             // cheaper.
-            info.set_estimated_cost(1e6 / (1.0 + arguments.len() as f64));
-            info.set_estimated_rows(1000);
-            return Ok(true);
+            let wanted = columns.iter().filter(|c| c.access == Access::Argument);
+            choice.cost += 1e5 * (wanted.count() - arguments.len()) as f64;
         }
-        let table = self.entry.whole()?;
-        let choice = choose(self.entry.schema, &table, &usable);
         let order: Vec<(c_int, bool)> = info
             .order_bys()
             .map(|o| (o.column(), o.is_order_by_desc()))
@@ -371,9 +392,16 @@ struct Choice {
 /// the smallest table, so that plans do not depend on the number of rows.
 const OPENING: f64 = 8.0;
 
+/// Number of rows of a function's result, for estimates before it is called.
+const GUESSED_ROWS: f64 = 1000.0;
+
 /// Returns the cheapest plan for the comparisons.
-fn choose(schema: &Schema, table: &Indexed, usable: &[Usable]) -> Choice {
-    let len = table.rows.len() as f64;
+fn choose(
+    schema: &Schema,
+    len: f64,
+    rows_per_value: impl Fn(usize) -> f64,
+    usable: &[Usable],
+) -> Choice {
     let mut best = Choice {
         plan: Plan::default(),
         used: Vec::new(),
@@ -392,20 +420,18 @@ fn choose(schema: &Schema, table: &Indexed, usable: &[Usable]) -> Choice {
             column: u8::try_from(at).ok(),
             ..Plan::default()
         };
-        let equal = of(Op::SQLITE_INDEX_CONSTRAINT_EQ).or(of(Op::SQLITE_INDEX_CONSTRAINT_IS));
-        let choice = if let Some(equal) = equal {
+        let equal = of(Op::SQLITE_INDEX_CONSTRAINT_EQ).map(|u| (u, "="));
+        let equal = equal.or(of(Op::SQLITE_INDEX_CONSTRAINT_IS).map(|u| (u, " IS ")));
+        let choice = if let Some((equal, sign)) = equal {
             let unique = column.access == Access::Row;
-            let rows = if unique {
-                1.0
-            } else {
-                table.rows_per_value(at)
-            };
+            let rows = if unique { 1.0 } else { rows_per_value(at) };
             Choice {
                 plan: Plan {
                     equal: true,
+                    null: equal.op == Op::SQLITE_INDEX_CONSTRAINT_IS,
                     ..plan
                 },
-                used: vec![(equal.at, "=")],
+                used: vec![(equal.at, sign)],
                 unique,
                 cost: finding + rows,
                 rows,
@@ -413,7 +439,7 @@ fn choose(schema: &Schema, table: &Indexed, usable: &[Usable]) -> Choice {
         } else if column.access == Access::Own {
             continue;
         } else if let Some(null) = of(Op::SQLITE_INDEX_CONSTRAINT_ISNULL) {
-            let rows = table.rows_per_value(at);
+            let rows = rows_per_value(at);
             Choice {
                 plan: Plan { null: true, ..plan },
                 used: vec![(null.at, " IS NULL")],
@@ -457,7 +483,31 @@ fn choose(schema: &Schema, table: &Indexed, usable: &[Usable]) -> Choice {
             best = choice;
         }
     }
-    best
+    if best.plan.equal {
+        return best;
+    }
+    // SQLite makes automatic indexes for its own tables only. A loop over another column would
+    // repeat the scan, so the first lookup builds an index. Its share of the cost is a guess: the
+    // number of lookups is unknown here.
+    let other = usable.iter().find(|u| {
+        let is_scanned = schema.columns[u.column].access == Access::Scan;
+        is_scanned && u.varies && u.op == Op::SQLITE_INDEX_CONSTRAINT_EQ
+    });
+    let cost = len.max(2.0).log2() + len / 32.0;
+    match other {
+        Some(equal) if cost < best.cost => Choice {
+            plan: Plan {
+                column: u8::try_from(equal.column).ok(),
+                equal: true,
+                ..Plan::default()
+            },
+            used: vec![(equal.at, "=")],
+            unique: false,
+            cost,
+            rows: rows_per_value(equal.column),
+        },
+        _ => best,
+    }
 }
 
 /// Rows that a cursor visits.
@@ -520,11 +570,15 @@ unsafe impl VTabCursor for Cursor {
     ) -> rusqlite::Result<()> {
         let plan = Plan::decode(idx_num);
         let schema = self.entry.schema;
+        let mut values = args.iter();
         if plan.called {
-            let given = idx_str.unwrap_or_default().split(',');
-            let given = given.filter_map(|at| at.parse::<usize>().ok());
+            let (given, _) = idx_str
+                .unwrap_or_default()
+                .split_once(';')
+                .unwrap_or_default();
+            let given = given.split(',').filter_map(|at| at.parse::<usize>().ok());
             let mut arguments = vec![Argument::Absent; schema.columns.len()];
-            for (column, value) in given.zip(args.iter()) {
+            for (column, value) in given.zip(values.by_ref()) {
                 arguments[column] = argument(value)?;
             }
             self.table = Some(self.entry.called(arguments)?);
@@ -541,18 +595,18 @@ unsafe impl VTabCursor for Cursor {
             return Ok(());
         };
         let shape = schema.columns[column];
-        let mut values = args.iter().map(|value| comparable(shape.kind, value));
+        let mut values = values.map(|value| comparable(shape.kind, value));
         // A value that cannot be compared here becomes `None`, and SQLite checks this bound.
         let mut bounds = Bounds {
             lower: None,
             upper: None,
         };
-        let mut nulls = plan.null;
+        let mut nulls = plan.null && !plan.equal;
         let mut nothing = false;
         if plan.equal {
             match values.next().flatten() {
-                // `= NULL` is never true, `IS NULL` matches nulls; SQLite distinguishes them.
-                Some(Cell::Null) => nulls = true,
+                Some(Cell::Null) if plan.null => nulls = true,
+                Some(Cell::Null) => nothing = true,
                 Some(value) => bounds = Bounds::only(value),
                 None => {}
             }
@@ -612,7 +666,7 @@ unsafe impl VTabCursor for Cursor {
                 }
                 _ => (Walk::Numbers, all),
             },
-            Access::Indexed => {
+            Access::Indexed | Access::Scan => {
                 let stop = &self.entry.stop;
                 let index = table.index(column, stop).map_err(to_sqlite)?;
                 let range = if nulls {
@@ -624,7 +678,7 @@ unsafe impl VTabCursor for Cursor {
                 };
                 (Walk::Index(column), range)
             }
-            Access::Scan | Access::Argument => (Walk::Numbers, all),
+            Access::Argument => (Walk::Numbers, all),
         };
         Ok(())
     }

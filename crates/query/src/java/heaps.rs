@@ -9,8 +9,7 @@ use super::super::processes::Processes;
 use super::super::table::TableError;
 use super::{JavaHeapFacts, JavaHeaps};
 use heaptap_model::heap_graph::{
-    ClassIndex, Dominators, DumpSource, Follow, HeapGraph, ObjectIndex, Reachable, Referrers,
-    ShortestPaths,
+    ClassIndex, Dominators, DumpSource, Follow, HeapGraph, ObjectIndex, Reachable, ShortestPaths,
 };
 
 /// Dumps of an input, read when a table first needs them.
@@ -110,7 +109,6 @@ pub(crate) struct Heap {
     dominators: OnceLock<Arc<Dominators>>,
     paths: OnceLock<ShortestPaths>,
     best_paths: OnceLock<ShortestPaths>,
-    referrers: OnceLock<Referrers>,
 }
 
 /// Order of a dump's objects as rows.
@@ -227,12 +225,6 @@ impl Heap {
         self.best_paths
             .get_or_init(|| ShortestPaths::from_best_roots(&self.graph, Follow::default()))
     }
-
-    /// Returns the referrers of each object, including weak ones.
-    pub(super) fn referrers(&self) -> &Referrers {
-        self.referrers
-            .get_or_init(|| Referrers::of(&self.graph, Follow::ALL))
-    }
 }
 
 /// Returns whether the dump is an HPROF: its referents are in a separate list and have rows.
@@ -283,7 +275,6 @@ impl Heaps {
                 dominators: dump.dominators.map_or_else(OnceLock::new, OnceLock::from),
                 paths: OnceLock::new(),
                 best_paths: OnceLock::new(),
-                referrers: OnceLock::new(),
             });
         }
         let most = objects.max(classes).max(references);

@@ -26,7 +26,7 @@ const SCHEMA: Schema = Schema {
             "owned_id",
             "object that it refers to; NULL for a null reference",
         )
-        .found(Access::Own),
+        .indexed(),
         Column::text("field_name", "field with the class that declares it"),
         Column::text("field_type_name", "type of the field"),
         Column::text(
@@ -292,22 +292,10 @@ impl Rows for References {
                     add(heap, owner);
                 }
             }
-            2 => {
+            _ => {
                 if let Some((heap, owner)) = self.heaps.find_object(key) {
                     add(heap, owner);
                 }
-            }
-            _ => {
-                let Some((heap, owned)) = self.heaps.find_object(key) else {
-                    return;
-                };
-                for owner in heap.referrers().to(owned) {
-                    let (slots, apart) = rows_of(heap, owner);
-                    let rows = slots.chain(apart);
-                    let to_owned = rows.filter(|&row| place(heap, row).target(heap) == Some(owned));
-                    found.extend(to_owned.map(|row| row as u32));
-                }
-                found.sort_unstable();
             }
         }
     }

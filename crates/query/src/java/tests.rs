@@ -327,3 +327,87 @@ fn fields_have_recorded_and_original_names() {
     field.declared_in = None;
     assert_eq!(names(&heap, &field), (some("b"), None));
 }
+
+/// A cache of many objects in one array, with weak references.
+fn wide_heap(count: usize) -> String {
+    let mut text =
+        String::from("cache java.lang.Class<lab.Cache> 64 root=STICKY_CLASS -> LIST:a\n");
+    let all: Vec<String> = (0..count).map(|at| format!("o{at}")).collect();
+    text += &format!("a java.lang.Object[] 40 -> {}\n", all.join(", "));
+    for at in 0..count {
+        let class = match at % 10 {
+            0 => "java.lang.ref.WeakReference",
+            _ => "lab.Entry",
+        };
+        text += &format!("o{at} {class} 16\n");
+    }
+    text
+}
+
+/// Joins of two tables take steps in proportion to their rows, in both orders.
+#[test]
+fn joins_take_steps_in_proportion_to_rows() {
+    let steps = |database: &Database, sql: &str| {
+        let mut statement = database.connection().prepare(sql).unwrap();
+        statement.query_row([], |_| Ok(())).unwrap();
+        statement.get_status(rusqlite::StatementStatus::VmStep)
+    };
+    let (one, four) = (database(&[&wide_heap(200)]), database(&[&wide_heap(800)]));
+    let joins = [
+        ("heap_graph_object", "heap_graph_class", "a.type_id = b.id"),
+        (
+            "heap_graph_object",
+            "heap_graph_reference",
+            "b.owner_id = a.id",
+        ),
+        (
+            "heap_graph_object",
+            "heap_graph_reference",
+            "b.owned_id = a.id",
+        ),
+        (
+            "heap_graph_object",
+            "heap_graph_reference",
+            "a.reference_set_id = b.reference_set_id",
+        ),
+        (
+            "heap_graph_object",
+            "heap_graph_primitive",
+            "a.object_data_id = b.field_set_id",
+        ),
+        ("heap_graph_object", "heaptap_java_object", "a.id = b.id"),
+        (
+            "heap_graph_object",
+            "heap_graph_dominator_tree",
+            "a.id = b.id",
+        ),
+        (
+            "heap_graph_dominator_tree",
+            "heap_graph_dominator_tree",
+            "a.idom_id = b.id",
+        ),
+        (
+            "heaptap_java_object",
+            "heaptap_java_object",
+            "a.path = b.path AND a.id < b.id",
+        ),
+        ("heap_graph_reference", "_excluded_refs", "a.id = b.id"),
+        (
+            "heap_graph_reference",
+            "heap_graph_reference",
+            "a.owned_id = b.owner_id",
+        ),
+    ];
+    for (a, b, on) in joins {
+        for from in [
+            format!("{a} a JOIN {b} b"),
+            format!("{b} b JOIN {a} a"),
+            format!("{a} a LEFT JOIN {b} b"),
+            format!("{b} b LEFT JOIN {a} a"),
+        ] {
+            let sql = format!("SELECT count(*) FROM {from} ON {on}");
+            let (few, many) = (steps(&one, &sql), steps(&four, &sql));
+            assert!(many < 6 * few, "{sql}: {few} steps, then {many}");
+        }
+    }
+}

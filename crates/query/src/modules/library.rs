@@ -5,12 +5,13 @@ use crate::table::{Catalog, LibraryMacro, View};
 /// References that do not keep their target alive: referents of weak, finalizer and phantom
 /// references.
 const EXCLUDED: &str = "
-    SELECT r.id
-    FROM heap_graph_class c
-    CROSS JOIN heap_graph_object o ON o.type_id = c.id
-    CROSS JOIN heap_graph_reference r ON r.owner_id = o.id
-    WHERE c.kind IN ('KIND_WEAK_REFERENCE', 'KIND_FINALIZER_REFERENCE', 'KIND_PHANTOM_REFERENCE')
-      AND r.field_name = 'java.lang.ref.Reference.referent'";
+    SELECT id
+    FROM heap_graph_reference
+    WHERE field_name = 'java.lang.ref.Reference.referent'
+      AND owner_id IN (
+        SELECT o.id FROM heap_graph_class c JOIN heap_graph_object o ON o.type_id = c.id
+        WHERE c.kind IN (
+          'KIND_WEAK_REFERENCE', 'KIND_FINALIZER_REFERENCE', 'KIND_PHANTOM_REFERENCE'))";
 
 const VIEWS: [View; 3] = [
     View {

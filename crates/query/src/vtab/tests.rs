@@ -16,6 +16,9 @@ static SAMPLE: Schema = Schema {
         Column::text("name", "").indexed(),
         Column::int("own", "").found(Access::Own),
         Column::int("wide", "").indexed(),
+        Column::int("third", ""),
+        Column::text("tens", ""),
+        Column::real("ratio", ""),
         Column::text("secret", "").hidden(),
     ],
 };
@@ -33,6 +36,9 @@ impl Rows for Sample {
             3 => format!("row {}", row % 10).into(),
             4 => (row % 5).into(),
             5 => Cell::Int((row as i64 % 13 - 6) * (i64::MAX / 7)),
+            6 => (row > 5).then_some(row / 3).into(),
+            7 => (row > 9).then(|| format!("ten {}", row / 10)).into(),
+            8 => Cell::Real(row as f64 / 2.0),
             _ => Cell::text("hidden"),
         }
     }
@@ -103,10 +109,12 @@ fn plan(database: &Database, sql: &str) -> String {
 #[test]
 fn every_comparison_gives_the_rows_that_a_plain_table_gives() {
     let database = database();
-    let all = "id, half, mod7, name, own, wide";
+    let all = "id, half, mod7, name, own, wide, third, tens, ratio";
     let copy = format!("CREATE TABLE plain AS SELECT {all} FROM sample");
     database.connection().execute_batch(&copy).unwrap();
-    let columns = ["id", "half", "mod7", "name", "own", "wide"];
+    let columns = [
+        "id", "half", "mod7", "name", "own", "wide", "third", "tens", "ratio",
+    ];
     let values = [
         "0",
         "3",
@@ -129,6 +137,9 @@ fn every_comparison_gives_the_rows_that_a_plain_table_gives() {
         "(SELECT 4)",
         "3 + 1",
         "-7905747460161236406",
+        "(SELECT 'ten 4')",
+        "(SELECT 4.5)",
+        "(SELECT NULL)",
     ];
     let mut checked = 0;
     for column in columns {
@@ -187,7 +198,9 @@ fn order_by_one_column_needs_no_sorting() {
 #[test]
 fn joins_on_keys_never_scan_in_the_inner_loop() {
     let database = database();
-    for column in ["id", "half", "mod7", "name", "own"] {
+    for column in [
+        "id", "half", "mod7", "name", "own", "third", "tens", "ratio",
+    ] {
         let sql = format!("SELECT 1 FROM sample a JOIN sample b ON b.{column} = a.{column}");
         let plan = plan(&database, &sql);
         assert!(plan.contains(&format!("{column}=")), "{plan}");
@@ -195,6 +208,104 @@ fn joins_on_keys_never_scan_in_the_inner_loop() {
     let left = "SELECT count(*) FROM sample a LEFT JOIN sample b ON b.id = a.half";
     assert!(plan(&database, left).contains("id="));
     assert_eq!(rows(&database, left), [["90"]]);
+}
+
+/// Joins return the same rows as those of a regular SQLite table.
+#[test]
+fn joins_give_the_rows_that_plain_tables_give() {
+    let database = database();
+    let copy = "CREATE TABLE plain AS SELECT * FROM sample";
+    database.connection().execute_batch(copy).unwrap();
+    let columns = [
+        "id", "half", "mod7", "name", "own", "wide", "third", "tens", "ratio",
+    ];
+    for one in columns {
+        for other in columns {
+            for join in ["JOIN", "LEFT JOIN"] {
+                for op in ["=", "IS"] {
+                    let of = |table: &str| {
+                        let sql = format!(
+                            "SELECT a.id, b.id FROM {table} a {join} {table} b \
+                             ON b.{one} {op} a.{other} ORDER BY 1, 2"
+                        );
+                        rows(&database, &sql)
+                    };
+                    assert_eq!(of("sample"), of("plain"), "{join} on {one} {op} {other}");
+                }
+            }
+        }
+    }
+}
+
+/// Returns the instructions of SQLite for a statement.
+fn steps(database: &Database, sql: &str) -> i32 {
+    let mut statement = database.connection().prepare(sql).unwrap();
+    statement.query_row([], |_| Ok(())).unwrap();
+    statement.get_status(rusqlite::StatementStatus::VmStep)
+}
+
+#[test]
+fn null_keys_of_a_join_find_no_rows() {
+    let mut catalog = Catalog::default();
+    static NULLS: Schema = Schema {
+        name: "nulls",
+        module: None,
+        about: "nulls",
+        columns: &[
+            Column::int("own", "").found(Access::Own),
+            Column::int("sorted", "").sorted(),
+            Column::int("indexed", "").indexed(),
+            Column::int("plain", ""),
+        ],
+    };
+    struct Nulls;
+    impl Rows for Nulls {
+        fn len(&self) -> usize {
+            1000
+        }
+
+        fn cell(&self, _: usize, _: usize) -> Cell<'_> {
+            Cell::Null
+        }
+    }
+    catalog.table(&NULLS, || Ok(Arc::new(Nulls)));
+    let database = Database::open(catalog).unwrap();
+    for column in ["own", "sorted", "indexed", "plain"] {
+        let sql =
+            format!("SELECT count(*) FROM nulls a LEFT JOIN nulls b ON b.{column}=a.{column}");
+        assert_eq!(rows(&database, &sql), [["1000"]]);
+        assert!(steps(&database, &sql) < 50_000, "{column}");
+    }
+}
+
+#[test]
+fn literals_and_lists_build_no_index() {
+    let database = database();
+    for condition in ["third = 3", "third IN (3, 4)", "tens = 'ten 4'"] {
+        let sql = format!("SELECT count(*) FROM sample WHERE {condition}");
+        assert!(plan(&database, &sql).ends_with("INDEX 0:"), "{condition}");
+    }
+}
+
+#[test]
+fn rows_of_functions_are_found_by_key() {
+    let database = database();
+    for (join, plan_of_b) in [
+        ("JOIN count_to(50) b ON b.n = a.n", "1;n="),
+        ("LEFT JOIN count_to(50) b ON b.n = a.n", "1;n="),
+        ("JOIN count_to(a.n) b ON b.n = a.n - 1", "1;n="),
+    ] {
+        let sql = format!("SELECT count(*) FROM count_to(50) a {join}");
+        assert!(plan(&database, &sql).contains(plan_of_b), "{sql}");
+    }
+    let both = "SELECT a.n, b.n FROM count_to(3) a LEFT JOIN count_to(2) b ON b.n = a.n";
+    assert_eq!(
+        rows(&database, both),
+        [["0", "0"], ["1", "1"], ["2", "NULL"]]
+    );
+    let inner = "SELECT a.id, b.n FROM sample a JOIN count_to(a.id) b ON b.n = a.id - 1
+                 WHERE a.id < 4 ORDER BY 1";
+    assert_eq!(rows(&database, inner), [["1", "0"], ["2", "1"], ["3", "2"]]);
 }
 
 #[test]
@@ -229,7 +340,7 @@ fn functions_take_arguments_by_position_by_name_and_from_other_tables() {
 fn hidden_columns_are_there_for_those_who_ask() {
     let database = database();
     let width = |sql| database.connection().prepare(sql).unwrap().column_count();
-    assert_eq!(width("SELECT * FROM sample"), 6);
+    assert_eq!(width("SELECT * FROM sample"), 9);
     assert_eq!(
         rows(&database, "SELECT secret FROM sample LIMIT 1"),
         [["hidden"]]
