@@ -271,3 +271,27 @@ fn a_dump_that_breaks_off_is_told_once_a_statement_reads_it() {
     let untouched = query(&cut, &["SELECT 1"], "");
     assert_eq!(untouched.status.code(), Some(0), "{}", stderr(&untouched));
 }
+
+#[test]
+fn unknown_functions_name_an_alternative() {
+    for (sql, alternative) in [
+        (
+            "SELECT RUN_METRIC('android/java_heap_stats.sql')",
+            "android_heap_graph_stats",
+        ),
+        (
+            "SELECT CREATE_FUNCTION('f()', 'INT', 'SELECT 1')",
+            "CREATE PERFETTO FUNCTION",
+        ),
+        ("SELECT nowhere(1)", "pragma_function_list"),
+        ("DROP FUNCTION f", "CREATE OR REPLACE PERFETTO"),
+    ] {
+        let refused = query(&trace(), &[sql], "");
+        assert_eq!(refused.status.code(), Some(2), "{sql}");
+        let told = stderr(&refused);
+        assert!(
+            told.contains("help: ") && told.contains(alternative),
+            "{told}"
+        );
+    }
+}

@@ -317,6 +317,7 @@ impl Database {
                     connection: &self.connection,
                     reading: &reading,
                     arguments: &call.arguments,
+                    with: &call.with,
                     table: &call.table,
                 })
             })?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rusqlite::Error;
 
-use super::prepass::Refusal;
+use super::prepass::{Refusal, help_for_function};
 use heaptap_model::error::{Classified, ErrorClass, ErrorFacts};
 use heaptap_model::units::{ByteSize, HumanDuration};
 use heaptap_model::untrusted::sanitize;
@@ -145,6 +145,10 @@ impl QueryError {
             }
             () if message.contains("no such column") => {
                 Some("`.schema TABLE` in place of the statement lists its columns".to_owned())
+            }
+            () if message.starts_with("no such function: ") => {
+                let name = &message["no such function: ".len()..];
+                Some(help_for_function(name).to_owned())
             }
             () if message.contains("not authorized") => {
                 Some("use only statements that read or create temporary tables".to_owned())

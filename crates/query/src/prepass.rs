@@ -63,6 +63,8 @@ pub struct WorkedCall {
     pub arguments: Vec<String>,
     /// Name of the temporary table.
     pub table: String,
+    /// `WITH` and the common tables before the call, which arguments can name; empty for none.
+    pub with: String,
 }
 
 /// Macros and functions by their names in lower case.
@@ -183,7 +185,20 @@ const WRITES: &str = "keep rows with `CREATE PERFETTO TABLE name AS SELECT …` 
                       with `heaptap query INPUT -o FILE`";
 const OUTSIDE: &str = "write a database for other tools with `heaptap query INPUT -o FILE`; \
                        queries read only this input";
-const METRICS: &str = "compute the numbers of the metric from the tables";
+const METRICS: &str = "compute the numbers of the metric from tables and views, such as \
+                       android_heap_graph_stats; `.tables` lists them";
+
+/// Returns the next step for the user of a function that does not exist.
+pub(super) fn help_for_function(name: &str) -> &'static str {
+    match name.to_uppercase().as_str() {
+        "RUN_METRIC" => METRICS,
+        "IMPORT" => "use INCLUDE PERFETTO MODULE; tables of modules are always available",
+        "CREATE_FUNCTION" | "CREATE_VIEW_FUNCTION" => {
+            "use CREATE PERFETTO FUNCTION name(a INT, …) RETURNS type AS SELECT …"
+        }
+        _ => "`SELECT DISTINCT name FROM pragma_function_list` lists functions",
+    }
+}
 
 /// Cursor over tokens.
 struct Reader<'a> {
@@ -514,10 +529,10 @@ fn define(mut reader: Reader<'_>, is_function: bool) -> Result<Prepared, Refusal
         reader.brackets()?;
     }
     if reader.takes("DELEGATES") {
-        return Err(Refusal::new(
-            offset,
-            "functions that delegate are not supported",
-        ));
+        return Err(
+            Refusal::new(offset, "functions that delegate are not supported")
+                .with_help("write the body of the function as AS SELECT …"),
+        );
     }
     reader.wants("AS")?;
     let body = match (reader.peek(), reader.tokens.last()) {
@@ -551,10 +566,12 @@ fn drop(mut reader: Reader<'_>) -> Result<Prepared, Refusal> {
     let kind = reader.name("TABLE, VIEW or INDEX")?.to_uppercase();
     if !matches!(kind.as_str(), "TABLE" | "VIEW" | "INDEX") {
         let kind = heaptap_model::untrusted::sanitize(&kind).into_owned();
-        return Err(Refusal::new(
-            offset,
-            format!("DROP {kind} is not supported"),
-        ));
+        return Err(
+            Refusal::new(offset, format!("DROP {kind} is not supported")).with_help(
+                "drop a TABLE, VIEW or INDEX, or replace a function or macro with \
+             CREATE OR REPLACE PERFETTO",
+            ),
+        );
     }
     let unless = if reader.takes("IF") {
         reader.wants("EXISTS")?;

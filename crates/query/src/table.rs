@@ -96,7 +96,7 @@ impl Kind {
 /// Access to rows by a column's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Only by scanning all rows.
+    /// Only by scanning all rows. If a loop searches it, an index by hash is built.
     Scan,
     /// The value is the number of the row.
     Row,
@@ -309,18 +309,20 @@ pub struct MacroCall<'a> {
     pub(super) reading: &'a dyn Fn(bool),
     /// Arguments, with macro calls in them expanded.
     pub arguments: &'a [String],
+    /// `WITH` clause of the statement up to the call; empty for none.
+    pub(super) with: &'a str,
     /// Name of the temporary table to create.
     pub table: &'a str,
 }
 
 impl<'a> MacroCall<'a> {
-    /// Prepares SQL that contains text of the user.
+    /// Prepares a `SELECT` that contains text of the user.
     ///
     /// # Errors
     /// Returns an error if the SQL is invalid or does anything but read.
     pub fn ask(&self, sql: &str) -> Result<Statement<'a>, rusqlite::Error> {
         (self.reading)(true);
-        let statement = self.connection.prepare(sql);
+        let statement = self.connection.prepare(&format!("{} {sql}", self.with));
         (self.reading)(false);
         statement
     }

@@ -227,6 +227,27 @@ fn what_was_worked_out_goes_unless_a_view_reads_it() {
 }
 
 #[test]
+fn arguments_name_common_tables() {
+    let expected = ["node_id parent_node_id", "10 -", "12 10", "13 12", "14 13"];
+    for sql in [
+        "WITH edges AS (SELECT * FROM graph WHERE dest_node_id <> 11), first(node_id) AS
+         MATERIALIZED (SELECT 10) SELECT * FROM graph_reachable_bfs!(edges, first)",
+        "WITH edges AS (SELECT * FROM graph WHERE dest_node_id <> 11),
+         found AS (SELECT * FROM graph_reachable_bfs!(edges, (SELECT 10 AS node_id)))
+         SELECT * FROM found",
+        "WITH edges AS (SELECT * FROM graph WHERE dest_node_id <> 11),
+         found AS (SELECT * FROM graph_reachable_bfs!(edges, (SELECT 10 AS node_id))),
+         again AS (SELECT * FROM graph_reachable_bfs!(edges, (SELECT node_id FROM found LIMIT 1)))
+         SELECT * FROM again",
+    ] {
+        assert_eq!(ask(&format!("{GRAPH} {sql}")), expected, "{sql}");
+    }
+    let table = "CREATE PERFETTO TABLE t AS WITH first AS (SELECT 10 AS node_id)
+                 SELECT * FROM graph_reachable_bfs!(graph, first); SELECT count(*) AS n FROM t";
+    assert_eq!(ask(&format!("{GRAPH} {table}")), ["n", "5"]);
+}
+
+#[test]
 fn what_is_wrong_in_an_argument_is_said() {
     let refused = |sql: &str| {
         let mut rows = Rows(Vec::new());

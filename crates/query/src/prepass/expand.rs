@@ -19,6 +19,18 @@ pub(super) struct Rewriting<'a> {
     /// that.
     origin: Vec<(usize, usize, bool)>,
     worked: Vec<WorkedCall>,
+    with: With,
+}
+
+/// Progress in the `WITH` clause at the start of a statement.
+#[derive(Default)]
+struct With {
+    /// Part of the result from `WITH` to the end of the last complete common table.
+    tables: Option<std::ops::Range<usize>>,
+    depth: usize,
+    /// The open bracket at depth 1 is the body of a common table, not its columns.
+    is_body: bool,
+    is_over: bool,
 }
 
 impl<'a> Rewriting<'a> {
@@ -30,7 +42,46 @@ impl<'a> Rewriting<'a> {
             sql: String::new(),
             origin: Vec::new(),
             worked: Vec::new(),
+            with: With::default(),
         }
+    }
+
+    /// Follows the `WITH` clause with a token that has been added.
+    fn follow(&mut self, all: &[Token], at: usize, start: usize) {
+        let token = &all[at];
+        let is = |word| token.is(self.source, word);
+        let with = &mut self.with;
+        if with.is_over {
+            return;
+        }
+        if token.is_sign(self.source, '(') {
+            let before = at.checked_sub(1).map(|before| &all[before]);
+            if with.depth == 0 {
+                with.is_body = before.is_some_and(|before| {
+                    before.is(self.source, "AS") || before.is(self.source, "MATERIALIZED")
+                });
+            }
+            with.depth += 1;
+        } else if token.is_sign(self.source, ')') {
+            with.depth = with.depth.saturating_sub(1);
+            if let Some(tables) = with
+                .tables
+                .as_mut()
+                .filter(|_| with.depth == 0 && with.is_body)
+            {
+                tables.end = self.sql.len();
+            }
+        } else if with.depth == 0 && is("WITH") {
+            with.tables = Some(start..start);
+        } else if with.depth == 0 && (is("SELECT") || is("VALUES")) {
+            with.is_over = true;
+        }
+    }
+
+    /// Returns the `WITH` clause with the complete common tables; empty for none.
+    fn common_tables(&self) -> &str {
+        let tables = self.with.tables.clone().unwrap_or_default();
+        &self.sql[tables]
     }
 
     /// Adds text that belongs to an offset in the source.
@@ -56,8 +107,13 @@ impl<'a> Rewriting<'a> {
                     .into_iter()
                     .map(|part| text_of(self.source, part))
                     .collect();
+                let known = self.worked.len();
                 let text = expand(name, called, &arguments, self.macros, 0, &mut self.worked)
                     .map_err(|message| Refusal::new(offset, message))?;
+                let with = self.common_tables().to_owned();
+                for call in &mut self.worked[known..] {
+                    call.with.clone_from(&with);
+                }
                 self.insert(&text, offset);
                 self.sql.push(' ');
                 at = after;
@@ -76,7 +132,9 @@ impl<'a> Rewriting<'a> {
             if !follows {
                 self.origin.push((self.sql.len(), offset, true));
             }
+            let start = self.sql.len();
             self.sql += &self.source[offset..end];
+            self.follow(all, at, start);
             at += 1;
             if self.sql.len() > LARGEST {
                 return Err(Refusal::new(offset, "the statement is too long"));
@@ -199,6 +257,7 @@ fn expand(
             name: name.to_lowercase(),
             arguments,
             table,
+            with: String::new(),
         });
         return Ok(text);
     }
