@@ -295,3 +295,64 @@ fn unknown_functions_name_an_alternative() {
         );
     }
 }
+
+/// Returns the rows of a query over an HPROF of the fixtures, as CSV without the header.
+fn hprof_rows(name: &str, sql: &str) -> Vec<String> {
+    let asked = query(&fixture(name), &["--csv", sql], "");
+    assert_eq!(asked.status.code(), Some(0), "{sql}: {}", stderr(&asked));
+    let rows = stdout(&asked).lines().skip(1);
+    rows.map(str::to_owned).collect()
+}
+
+#[test]
+fn fields_of_an_hprof_have_values() {
+    let android = |sql: &str| hprof_rows("hprof/android-a.hprof.gz", sql);
+    // Inherited, with and without its class, and absent.
+    let destroyed = android(
+        "SELECT heaptap_field(o.id, 'mDestroyed'),
+                heaptap_field(o.id, 'android.app.Activity.mDestroyed'),
+                heaptap_field(o.id, 'com.example.app.MainActivity.mDestroyed'),
+                heaptap_field(o.id, 'nothing')
+         FROM heap_graph_object o JOIN heap_graph_class c ON c.id = o.type_id
+         WHERE c.name = 'com.example.app.MainActivity' ORDER BY 1",
+    );
+    assert_eq!(destroyed, ["0,0,,", "1,1,,", "1,1,,", "1,1,,"]);
+    // The same values as the table of primitives has, of all types.
+    let differing = "SELECT p.field_name, p.field_type FROM heap_graph_primitive p
+         WHERE heaptap_field(p.field_set_id, p.field_name) IS NOT coalesce(
+           p.bool_value, p.byte_value, p.char_value, p.short_value, p.int_value, p.long_value,
+           p.float_value, p.double_value)";
+    assert!(android(differing).is_empty());
+    let types = "SELECT count(DISTINCT field_type) FROM heap_graph_primitive";
+    assert_eq!(android(types), ["8"]);
+    let ask = |sql: &str| hprof_rows("hprof/leaklab-after.hprof.zst", sql);
+    assert!(ask(differing).is_empty());
+    // Objects, except for strings, by their IDs.
+    let objects = "SELECT count(*), count(heaptap_field(r.owner_id, r.field_name)),
+             sum(heaptap_field(r.owner_id, r.field_name) IS NOT r.owned_id)
+         FROM heap_graph_reference r WHERE r.field_name = 'java.util.HashMap$Node.next'";
+    assert_eq!(ask(objects), ["635,635,0"]);
+    let texts = "SELECT count(*) > 100, sum(heaptap_field(r.owner_id, 'key') IS NOT d.value_string)
+         FROM heap_graph_reference r JOIN heap_graph_object_data d ON d.id = r.owned_id
+         WHERE r.field_name = 'java.util.HashMap$Node.key' AND d.value_string IS NOT NULL";
+    assert_eq!(ask(texts), ["1,0"]);
+    let lengths =
+        "SELECT count(*) > 100, sum(heaptap_field(id, 'length') IS NOT array_element_count)
+         FROM heap_graph_object_data WHERE array_element_count IS NOT NULL";
+    assert_eq!(ask(lengths), ["1,0"]);
+}
+
+#[test]
+fn fields_of_a_heap_graph_have_no_values() {
+    let asked = query(
+        &fixture("heap_graphs/graph_10k.pftrace.zst"),
+        &["SELECT heaptap_field(id, 'size') FROM heap_graph_object"],
+        "",
+    );
+    assert_eq!(asked.status.code(), Some(2), "{}", stderr(&asked));
+    assert!(
+        stderr(&asked).contains("heaptap dump --hprof"),
+        "{}",
+        stderr(&asked)
+    );
+}

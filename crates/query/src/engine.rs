@@ -209,6 +209,9 @@ impl Database {
              PRAGMA legacy_alter_table = ON; PRAGMA hard_heap_limit = {memory};"
         ))?;
         functions::add(&self.connection)?;
+        for register in &catalog.scalars {
+            register(&self.connection)?;
+        }
         self.modules.extend(catalog.modules);
         for (schema, source) in &catalog.tables {
             self.modules.extend(schema.module);

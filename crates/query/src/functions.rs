@@ -1,4 +1,5 @@
-//! Functions of PerfettoSQL that SQLite does not have and queries on profiles use.
+//! Functions of PerfettoSQL that SQLite does not have and queries on profiles use. Functions of
+//! tables are next to them.
 
 use regex::Regex;
 use rusqlite::functions::{Context, FunctionFlags};
@@ -7,7 +8,7 @@ use rusqlite::{Connection, Error};
 
 use heaptap_model::names;
 
-const FLAGS: FunctionFlags = FunctionFlags::SQLITE_UTF8
+pub(super) const FLAGS: FunctionFlags = FunctionFlags::SQLITE_UTF8
     .union(FunctionFlags::SQLITE_DETERMINISTIC)
     .union(FunctionFlags::SQLITE_INNOCUOUS);
 
@@ -63,7 +64,7 @@ pub(super) fn add(connection: &Connection) -> Result<(), Error> {
     Ok(())
 }
 
-fn failure(message: &str) -> Error {
+pub(super) fn failure(message: &str) -> Error {
     Error::UserFunctionError(message.into())
 }
 

@@ -274,6 +274,9 @@ pub(super) enum Source {
     Function(Call),
 }
 
+/// Registers a scalar function with a connection.
+pub(super) type Scalar = Box<dyn Fn(&Connection) -> Result<(), rusqlite::Error> + Send + Sync>;
+
 /// All tables, views and macros of a database to be made.
 #[derive(Default)]
 pub struct Catalog {
@@ -282,6 +285,7 @@ pub struct Catalog {
     pub(super) macros: Vec<LibraryMacro>,
     pub(super) worked: Vec<WorkedMacro>,
     pub(super) modules: Vec<&'static str>,
+    pub(super) scalars: Vec<Scalar>,
     pub(super) stop: Stop,
 }
 
@@ -367,6 +371,14 @@ impl Catalog {
         call: impl Fn(&[Argument]) -> Result<Arc<dyn Rows>, TableError> + Send + Sync + 'static,
     ) {
         self.tables.push((schema, Source::Function(Box::new(call))));
+    }
+
+    /// Adds a scalar function, which registers itself.
+    pub(super) fn scalar(
+        &mut self,
+        register: impl Fn(&Connection) -> Result<(), rusqlite::Error> + Send + Sync + 'static,
+    ) {
+        self.scalars.push(Box::new(register));
     }
 
     /// Adds a macro.

@@ -2,10 +2,14 @@
 //! of primitives. HPROFs have all of them, heap graphs only the values of a few fields.
 //!
 //! The ID of an object's data and of the set of its fields is the ID of the object.
+//! `heaptap_field` returns the value of one field.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use rusqlite::types::{Value as SqlValue, ValueRef};
+
+use super::super::functions;
 use super::super::table::{Catalog, Cell, Column, Rows, Schema};
 use super::heaps::{Heap, Heaps, LazyHeaps};
 use heaptap_model::heap_graph::{
@@ -71,6 +75,77 @@ pub(super) fn add(catalog: &mut Catalog, heaps: &LazyHeaps) {
     catalog.table(&PRIMITIVES, move || {
         Ok(Arc::new(Primitives::of(lazy.get()?)))
     });
+    let lazy = heaps.clone();
+    catalog.scalar(move |connection| {
+        let lazy = lazy.clone();
+        connection.create_scalar_function("heaptap_field", 2, functions::FLAGS, move |context| {
+            let (object, name) = match (context.get_raw(0), context.get_raw(1)) {
+                (ValueRef::Integer(object), ValueRef::Text(name)) => (object, name),
+                (ValueRef::Null, ValueRef::Text(_)) => return Ok(SqlValue::Null),
+                _ => return Err(functions::failure(FIELD_USAGE)),
+            };
+            let name = String::from_utf8_lossy(name);
+            let heaps = lazy.get().map_err(|error| functions::failure(&error.0))?;
+            let Some((heap, object)) = heaps.find_object(object) else {
+                return Ok(SqlValue::Null);
+            };
+            if !heap.graph.contents().has_values() {
+                return Err(functions::failure(FIELD_WITHOUT_VALUES));
+            }
+            Ok(field_value(heap, object, &name))
+        })
+    });
+}
+
+const FIELD_USAGE: &str = "heaptap_field: write heaptap_field(heap_graph_object.id, 'name')";
+const FIELD_WITHOUT_VALUES: &str = "heaptap_field: a heap graph does not contain values; take an \
+                                    HPROF with `heaptap dump --hprof`";
+
+/// Returns the value of a field of an object by `name` or `Class.name`, the field of the most
+/// derived class first; of an array only its `length`.
+fn field_value(heap: &Heap, object: ObjectIndex, name: &str) -> SqlValue {
+    let graph = &heap.graph;
+    let contents = graph.contents();
+    if graph.class(graph.class_of(object)).is_array() {
+        let length = || match contents.primitive_array(graph, object) {
+            Some(array) => Some(array.length),
+            None => contents.object_array_length(graph, object),
+        };
+        let length = (name == "length").then(length).flatten();
+        return length.map_or(SqlValue::Null, |length| SqlValue::Integer(length.into()));
+    }
+    let qualified = name.rsplit_once('.');
+    let mut found = None;
+    contents.fields(graph, object, &mut |field| {
+        let is_found = match (qualified, field.declared_in) {
+            (None, _) => field.name == Some(name),
+            (Some((of, name)), Some(class)) => {
+                let class = graph.class(class);
+                field.name == Some(name) && (class.name == of || class.shown() == of)
+            }
+            (Some(_), None) => false,
+        };
+        if is_found {
+            found = Some(field.value);
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    });
+    match found {
+        None | Some(Value::Null | Value::Dangling(_)) => SqlValue::Null,
+        Some(Value::Object(target)) => match contents.string(graph, target) {
+            Some(text) => SqlValue::Text(text),
+            None => SqlValue::Integer(heap.row(target) as i64),
+        },
+        Some(Value::Boolean(flag)) => SqlValue::Integer(flag.into()),
+        Some(Value::Char(number)) => SqlValue::Integer(number.into()),
+        Some(Value::Float(number)) => SqlValue::Real(number.into()),
+        Some(Value::Double(number)) => SqlValue::Real(number),
+        Some(Value::Byte(number)) => SqlValue::Integer(number.into()),
+        Some(Value::Short(number)) => SqlValue::Integer(number.into()),
+        Some(Value::Int(number)) => SqlValue::Integer(number.into()),
+        Some(Value::Long(number)) => SqlValue::Integer(number),
+    }
 }
 
 /// Kind of data that an object has.

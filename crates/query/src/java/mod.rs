@@ -8,7 +8,7 @@
 //! | `classes` | `heap_graph_class` |
 //! | `objects` | `heap_graph_object` |
 //! | `references` | `heap_graph_reference` |
-//! | `fields` | `heap_graph_object_data`, `heap_graph_primitive`: values, mostly of HPROFs |
+//! | `fields` | `heap_graph_object_data`, `heap_graph_primitive`, `heaptap_field`: values |
 //! | `trees` | dominators and shortest paths, by object and merged by class |
 //! | `sums` | sums by class and by dump |
 //! | `bitmaps` | `heap_graph_bitmaps` |
