@@ -272,30 +272,6 @@ fn a_dump_that_breaks_off_is_told_once_a_statement_reads_it() {
     assert_eq!(untouched.status.code(), Some(0), "{}", stderr(&untouched));
 }
 
-#[test]
-fn unknown_functions_name_an_alternative() {
-    for (sql, alternative) in [
-        (
-            "SELECT RUN_METRIC('android/java_heap_stats.sql')",
-            "android_heap_graph_stats",
-        ),
-        (
-            "SELECT CREATE_FUNCTION('f()', 'INT', 'SELECT 1')",
-            "CREATE PERFETTO FUNCTION",
-        ),
-        ("SELECT nowhere(1)", "pragma_function_list"),
-        ("DROP FUNCTION f", "CREATE OR REPLACE PERFETTO"),
-    ] {
-        let refused = query(&trace(), &[sql], "");
-        assert_eq!(refused.status.code(), Some(2), "{sql}");
-        let told = stderr(&refused);
-        assert!(
-            told.contains("help: ") && told.contains(alternative),
-            "{told}"
-        );
-    }
-}
-
 /// Returns the rows of a query over an HPROF of the fixtures, as CSV without the header.
 fn hprof_rows(name: &str, sql: &str) -> Vec<String> {
     let asked = query(&fixture(name), &["--csv", sql], "");
@@ -343,6 +319,25 @@ fn fields_of_an_hprof_have_values() {
 }
 
 #[test]
+fn elements_of_an_hprof_have_indexes() {
+    let ask = |sql: &str| hprof_rows("hprof/leaklab-after.hprof.zst", sql);
+    // No two elements of an array have the same index, and all are below its length.
+    let wrong = "SELECT r.owner_id FROM heap_graph_reference r
+         JOIN heap_graph_object o ON o.id = r.owner_id JOIN heap_graph_class c ON c.id = o.type_id
+         WHERE c.name LIKE '%[]' GROUP BY 1
+         HAVING count(DISTINCT r.field_name) < count(*) OR max(
+           CAST(trim(r.field_name, '[]') AS INT)) >= heaptap_field(r.owner_id, 'length')";
+    assert!(ask(wrong).is_empty());
+    // An element of a hash table is at the position of its hash.
+    let nodes = "SELECT count(*) > 100, sum(CAST(trim(r.field_name, '[]') AS INT)
+             <> (heaptap_field(r.owned_id, 'hash') & heaptap_field(r.owner_id, 'length') - 1))
+         FROM heap_graph_reference r
+         JOIN heap_graph_object o ON o.id = r.owner_id JOIN heap_graph_class c ON c.id = o.type_id
+         WHERE c.name = 'java.util.HashMap$Node[]'";
+    assert_eq!(ask(nodes), ["1,0"]);
+}
+
+#[test]
 fn fields_of_a_heap_graph_have_no_values() {
     let asked = query(
         &fixture("heap_graphs/graph_10k.pftrace.zst"),
@@ -355,4 +350,28 @@ fn fields_of_a_heap_graph_have_no_values() {
         "{}",
         stderr(&asked)
     );
+}
+
+#[test]
+fn unknown_functions_name_an_alternative() {
+    for (sql, alternative) in [
+        (
+            "SELECT RUN_METRIC('android/java_heap_stats.sql')",
+            "android_heap_graph_stats",
+        ),
+        (
+            "SELECT CREATE_FUNCTION('f()', 'INT', 'SELECT 1')",
+            "CREATE PERFETTO FUNCTION",
+        ),
+        ("SELECT nowhere(1)", "pragma_function_list"),
+        ("DROP FUNCTION f", "CREATE OR REPLACE PERFETTO"),
+    ] {
+        let refused = query(&trace(), &[sql], "");
+        assert_eq!(refused.status.code(), Some(2), "{sql}");
+        let told = stderr(&refused);
+        assert!(
+            told.contains("help: ") && told.contains(alternative),
+            "{told}"
+        );
+    }
 }

@@ -31,7 +31,9 @@ fn listing(database: &Database) -> String {
             let _ = write!(text, " Module `{module}`.");
         }
         text.push('\n');
-        let shown: Vec<_> = table.columns.iter().filter(|c| !c.hidden).collect();
+        let is_table = table.sort == Sort::Table;
+        let shown = table.columns.iter().filter(|c| !c.hidden || is_table);
+        let shown: Vec<_> = shown.collect();
         if table.sort == Sort::View && shown.iter().all(|column| column.about.is_empty()) {
             let names: Vec<String> = shown.iter().map(|c| format!("`{}`", c.name)).collect();
             let _ = write!(text, "\nColumns: {}.\n", names.join(", "));
@@ -40,9 +42,14 @@ fn listing(database: &Database) -> String {
             for column in shown {
                 let key = if column.is_key { " =" } else { "" };
                 let kind = column.kind.to_lowercase();
+                let hidden = if column.hidden {
+                    "; not in `SELECT *`"
+                } else {
+                    ""
+                };
                 let _ = writeln!(
                     text,
-                    "| `{}` | {kind}{key} | {} |",
+                    "| `{}` | {kind}{key} | {}{hidden} |",
                     column.name, column.about
                 );
             }

@@ -32,7 +32,10 @@ const DATA: Schema = Schema {
             "array_element_type",
             "element type of an array of primitives",
         ),
-        Column::int("array_element_count", "number of elements"),
+        Column::int(
+            "array_element_count",
+            "number of elements; NULL for an array of objects, as in Perfetto",
+        ),
         Column::int(
             "array_data_id",
             "ID of the object if the dump has the elements",

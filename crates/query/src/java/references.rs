@@ -1,4 +1,5 @@
-//! `heap_graph_reference`: references of objects by field, including null ones.
+//! `heap_graph_reference`: references of objects by field. Null ones have rows only in a heap
+//! graph.
 //!
 //! A row is a position in the graph's references, so that those of one object are adjacent and
 //! the number of their set is the row of the first. In an HPROF, referents of
@@ -24,10 +25,14 @@ const SCHEMA: Schema = Schema {
         Column::int("owner_id", "object that has the reference").found(Access::Own),
         Column::int(
             "owned_id",
-            "object that it refers to; NULL for a null reference",
+            "object that it refers to; NULL for a null reference, which has a row only in a heap \
+             graph",
         )
         .indexed(),
-        Column::text("field_name", "field with the class that declares it"),
+        Column::text(
+            "field_name",
+            "field with the class that declares it; `[0]` for an element, in an HPROF",
+        ),
         Column::text("field_type_name", "type of the field"),
         Column::text(
             "deobfuscated_field_name",
@@ -42,6 +47,7 @@ pub(super) fn add(catalog: &mut Catalog, heaps: &LazyHeaps) {
         Ok(Arc::new(References {
             heaps: heaps.get()?,
             named: Mutex::default(),
+            elements: Mutex::default(),
         }))
     });
 }
@@ -149,6 +155,28 @@ struct References {
     heaps: Arc<Heaps>,
     /// The object of an HPROF whose names were looked up last.
     named: Mutex<Option<Named>>,
+    /// Indexes of the elements of long arrays, by the row of their first reference. All
+    /// are kept: a join by `owned_id` goes from array to array for each element.
+    elements: Mutex<HashMap<usize, Arc<[u32]>>>,
+}
+
+/// Number of references from which the indexes of an array are kept.
+const MIN_KEPT_ELEMENTS: usize = 16;
+
+/// Returns the index of each element of an array of an HPROF that refers to an object, in the order
+/// of [`HeapGraph::references`].
+fn elements_of(graph: &HeapGraph, array: ObjectIndex) -> Arc<[u32]> {
+    let mut indexes = Vec::with_capacity(graph.references(array).len());
+    graph.contents().fields(graph, array, &mut |field| {
+        match (field.element, field.value) {
+            (Some(at), Value::Object(_)) => indexes.push(at),
+            (Some(_), _) => {}
+            // The class of the array follows its elements.
+            (None, _) => return ControlFlow::Break(()),
+        }
+        ControlFlow::Continue(())
+    });
+    indexes.into()
 }
 
 /// Names of an object's references, in the order of [`HeapGraph::references`].
@@ -175,6 +203,21 @@ enum Which {
 }
 
 impl References {
+    /// Returns the index of an array's element by the position of its reference.
+    fn element(&self, heap: &Heap, array: ObjectIndex, at: usize) -> Option<u32> {
+        let graph = &heap.graph;
+        let count = graph.references(array).len();
+        if count < MIN_KEPT_ELEMENTS {
+            return elements_of(graph, array).get(at).copied();
+        }
+        let first = heap.first_reference() + graph.reference_range(array).start;
+        let mut kept = lock(&self.elements);
+        let indexes = kept
+            .entry(first)
+            .or_insert_with(|| elements_of(graph, array));
+        indexes.get(at).copied()
+    }
+
     fn name<'a>(&'a self, heap: &'a Heap, place: &Place, which: Which) -> Cell<'a> {
         let graph = &heap.graph;
         let (owner, at) = match *place {
@@ -199,9 +242,14 @@ impl References {
                 }
             };
         }
-        // Elements do not have names, and arrays can be long.
         if graph.class(graph.class_of(owner)).is_array() {
-            return Cell::Null;
+            return match which {
+                Which::Qualified => {
+                    let element = self.element(heap, owner, at);
+                    element.map(|element| format!("[{element}]")).into()
+                }
+                _ => Cell::Null,
+            };
         }
         let mut named = lock(&self.named);
         let first_reference = heap.first_reference();
