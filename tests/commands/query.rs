@@ -375,3 +375,27 @@ fn unknown_functions_name_an_alternative() {
         );
     }
 }
+
+#[test]
+fn paths_find_the_addresses_that_queries_print() {
+    let name = "hprof/android-a.hprof.gz";
+    let address = hprof_rows(
+        name,
+        "SELECT address, printf('0x%x', address) FROM heaptap_java_object
+         WHERE class = 'com.example.app.LeakyFragment'",
+    );
+    let [address] = &address[..] else {
+        panic!("{address:?}");
+    };
+    let (decimal, hexadecimal) = address.split_once(',').expect("two columns");
+    let paths = |id: &str| {
+        let mut paths = crate::program::heaptap();
+        paths.arg("paths").arg(fixture(name)).args(["--object", id]);
+        paths.output().expect("heaptap runs")
+    };
+    let (one, other) = (paths(decimal), paths(hexadecimal));
+    assert_eq!(one.status.code(), Some(0), "{}", stderr(&one));
+    assert_eq!(stdout(&one), stdout(&other));
+    let digits = paths("18446744073709551616");
+    assert_eq!(digits.status.code(), Some(2), "{}", stderr(&digits));
+}

@@ -183,12 +183,20 @@ test("an ID without 0x is found if no class has it in its name", async () => {
   const { page } = await open((operation, query) => {
     const heap = javaHeap();
     if (operation === "classes" && query.get("filter")) return { json: { total: query.get("filter") === "deadbeef" ? 1 : 0, rows: [] } };
-    if (operation === "object" && query.get("id") === "0x12c5cf80") return { json: heap.store["object?id=0x12c0"] };
+    const known = ["0x12c5cf80", "0xf3f7d298", "0x4085312904", "0xf380ed88"];
+    if (operation === "object" && known.includes(query.get("id"))) return { json: heap.store["object?id=0x12c0"] };
   });
   await shown(page, "Largest classes");
   await page.fill("input[type=search]", "12C5CF80");
   await page.waitForURL(/#\/object\/0x12c5cf80$/);
   assert.equal(await page.evaluate(() => document.activeElement.type), "search", "who types goes on typing");
+  // Decimal, as SQL prints addresses, if there is no such hexadecimal ID.
+  await page.fill("input[type=search]", "4093104792");
+  await page.waitForURL(/#\/object\/0xf3f7d298$/);
+  await page.fill("input[type=search]", "4085312904");
+  await page.waitForURL(/#\/object\/0x4085312904$/);
+  await page.fill("input[type=search]", "99999999");
+  await page.waitForURL(/#\/object\/0x99999999$/);
   await page.fill("input[type=search]", "deadbeef");
   await page.keyboard.press("Enter");
   await page.waitForURL(/#\/classes\?filter=deadbeef$/);

@@ -23,9 +23,9 @@ pub struct Args {
     /// Only matching stacks or Java classes; may be repeated
     #[arg(long, value_name = "REGEX", value_parser = pattern)]
     pub focus: Option<Regex>,
-    /// Object with this ID, from `top --by object --json` or a log
+    /// Object with this ID, from `top --by object --json`, `query` or a log
     #[arg(long, value_name = "ID", value_parser = object_id, conflicts_with = "focus")]
-    pub object: Option<ObjectId>,
+    pub object: Option<String>,
     /// Maximum number of holders of each object; 0 means no limit
     #[arg(long, value_name = "N", default_value_t = 6, value_parser = unless_zero, hide_short_help = true)]
     pub width: usize,
@@ -44,8 +44,9 @@ pub struct Args {
 }
 
 /// An ID of an object.
-pub(super) fn object_id(typed: &str) -> Result<ObjectId, String> {
-    typed
-        .parse()
-        .map_err(|_| "an id is a hexadecimal number such as 0x12c3a4f0".to_owned())
+pub(super) fn object_id(typed: &str) -> Result<String, String> {
+    match typed.parse::<ObjectId>().is_ok() || typed.parse::<u64>().is_ok() {
+        true => Ok(typed.to_owned()),
+        false => Err("an id is a number such as 0x12c3a4f0 or 314811632".to_owned()),
+    }
 }

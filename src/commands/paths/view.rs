@@ -29,9 +29,9 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     args.moment.check([&args.input])?;
     let input = args.moment.one(JavaInput::parse(&args.input))?;
     let options = args.java.options(Follow::default());
-    let targets = match (&args.focus, args.object) {
+    let targets = match (&args.focus, &args.object) {
         (Some(class), _) => Targets::Classes(class.clone()),
-        (None, Some(id)) => Targets::Object(id),
+        (None, Some(id)) => Targets::Object(id.clone()),
         (None, None) => {
             // No class would help if the input does not have a Java heap.
             let open = move |progress: &ProgressReporter| {
@@ -77,12 +77,11 @@ fn not_found(missing: &MissingTarget, args: &Args) -> Failure {
             "no-such-object",
             format!(
                 "the heap does not contain object {}",
-                args.object.unwrap_or_default()
+                args.object.as_deref().unwrap_or_default()
             ),
         )
         .with_help(format!(
-            "use a hexadecimal ID of this dump (SQL prints decimal ones); `heaptap top {} --by \
-             object --json` lists the largest objects",
+            "use an ID of this dump; `heaptap top {} --by object --json` lists the largest objects",
             quoted_path(&args.input)
         )),
         MissingTarget::Class { near } => {

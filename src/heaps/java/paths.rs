@@ -17,8 +17,8 @@ use crate::analyze::leaks;
 use crate::analyze::paths::{self, Link, Path, Place, RootReason, Ways};
 use crate::analyze::repetition::{self, Repeated};
 use crate::heap_graph::{
-    AllocationSite, ClassIndex, Dominators, Follow, HeapGraph, ObjectId, ObjectIndex,
-    PrimitiveArray, Referrers, Retained, Value,
+    AllocationSite, ClassIndex, Dominators, Follow, HeapGraph, ObjectIndex, PrimitiveArray,
+    Referrers, Retained, Value,
 };
 use crate::near::nearest;
 
@@ -27,7 +27,8 @@ use crate::near::nearest;
 pub enum Targets {
     /// All objects of classes that match.
     Classes(Regex),
-    Object(ObjectId),
+    /// The object with an ID, as typed.
+    Object(String),
 }
 
 /// Paths to the targets.
@@ -274,7 +275,7 @@ pub fn paths(
     let dominators = heap.dominators();
     let (name, objects) = match targets {
         Targets::Object(id) => {
-            let object = graph.find(*id).ok_or(MissingTarget::Object)?;
+            let object = graph.find_typed(id).ok_or(MissingTarget::Object)?;
             (label::object_name(graph, object).into_owned(), vec![object])
         }
         Targets::Classes(pattern) => of_classes(graph, pattern)?,

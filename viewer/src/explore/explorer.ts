@@ -217,11 +217,11 @@ export class Explorer {
   private async find(): Promise<void> {
     clearTimeout(this.typing);
     const typed = this.search.value.trim();
-    const isId = await isObjectId(typed);
+    const id = await objectId(typed);
     // Another text has its own answer.
     if (this.search.value.trim() !== typed) return;
-    if (isId) {
-      location.hash = encode({ view: "object", id: `0x${BigInt(typed.replace(/^(0x)?/i, "0x")).toString(16)}` });
+    if (id) {
+      location.hash = encode({ view: "object", id });
       return;
     }
     const { view, by } = this.place ?? { view: "overview" };
@@ -254,12 +254,24 @@ export function isTyping({ target }: KeyboardEvent): boolean {
   return target instanceof HTMLInputElement || target instanceof HTMLTextAreaElement || target instanceof HTMLSelectElement;
 }
 
-/** Returns whether a text is an object ID. Without 0x, it can be a part of a class name too. */
-async function isObjectId(text: string): Promise<boolean> {
-  if (/^0x[0-9a-f]{3,16}$/i.test(text)) return true;
-  if (!/^[0-9a-f]{8,16}$/i.test(text)) return false;
+/**
+ * Returns the object ID that a text means; null for other texts. Without 0x, it can be a part of a class name too, and
+ * digits can be decimal, as SQL prints addresses.
+ */
+async function objectId(text: string): Promise<string | null> {
+  const id = (number: string): string => `0x${BigInt(number).toString(16)}`;
+  if (/^0x[0-9a-f]{3,16}$/i.test(text)) return id(text.toLowerCase());
+  if (!/^([0-9a-f]{8,16}|[0-9]{8,20})$/i.test(text)) return null;
   const classes = await ask<Table<unknown>>("classes", { by: "class", filter: text, limit: 1 }).catch(() => null);
-  return classes?.total === 0;
+  if (classes?.total !== 0) return null;
+  const hexadecimal = id(`0x${text}`);
+  if (!/^[0-9]+$/.test(text) || (await exists(hexadecimal))) return hexadecimal;
+  return (await exists(id(text))) ? id(text) : hexadecimal;
+}
+
+/** Returns whether the heap has an object. */
+function exists(id: string): Promise<boolean> {
+  return ask("object", { id }).then(() => true, () => false);
 }
 
 /** Returns what is to be known about every view: errors, warnings, and what a file does not have. */

@@ -120,6 +120,12 @@ impl HeapGraph {
         self.ids.find(id)
     }
 
+    /// Returns the object with a typed ID: hexadecimal, otherwise decimal, as SQL prints addresses.
+    pub fn find_typed(&self, text: &str) -> Option<ObjectIndex> {
+        let hexadecimal = text.parse().ok().and_then(|id| self.find(id));
+        hexadecimal.or_else(|| self.find(ObjectId(text.parse().ok()?)))
+    }
+
     /// Returns all classes; an index into them is a [`ClassIndex`].
     pub fn classes(&self) -> &[Class] {
         &self.classes
