@@ -117,7 +117,7 @@ async fn leave_page(ctx: &Context, args: NoReportArgs, finished: &mut Finished) 
                 "the recording is complete without it; to write it, run `heaptap report {}`",
                 quoted_path(&finished.output)
             );
-            ctx.console.warn_with_help(&message, Some(&help));
+            // The summary shows it.
             let warning = Warning::new("page-unwritten", message).with_help(help);
             finished.manifest.warnings.push(warning);
             None

@@ -44,6 +44,34 @@ fn by(heap: &Heap, by: HistogramKey, filter: &Filter) -> Histogram {
 }
 
 #[test]
+fn what_matches_retains_what_its_objects_share() {
+    let lab = lab();
+    let follow = Follow::default();
+    let dominators = Dominators::compute(&lab.graph, follow);
+    let matching = |pattern: &str| {
+        let filter = Filter {
+            focus: vec![Regex::new(pattern).unwrap()],
+            ..Filter::default()
+        };
+        Sums::of_matching(&lab.graph, &dominators, follow, &filter)
+    };
+    let detail = matching("Detail");
+    assert_eq!((detail.count, detail.shallow_bytes), (2, 200));
+    assert_eq!(detail.native_bytes, 5000);
+    let expected = Retained {
+        count: 3,
+        bytes: 200 + 1000,
+        native_bytes: 5000,
+    };
+    assert_eq!(detail.retained, expected);
+    // The shared bytes need both of their holders to go.
+    assert_eq!(matching("Owner").retained.bytes, 10 + 16);
+    assert_eq!(matching("Owner|Thread").retained.bytes, 10 + 16 + 50 + 700);
+    assert_eq!(matching(".").retained, dominators.total());
+    assert_eq!(matching("none").retained, Retained::default());
+}
+
+#[test]
 fn classes_count_what_is_reachable_and_what_goes_with_them() {
     let lab = lab();
     let table = by(&lab, HistogramKey::Class, &Filter::default());

@@ -18,6 +18,10 @@ use rusqlite::vtab::{
 };
 use rusqlite::{Connection, Error};
 
+mod plan;
+
+use plan::{GUESSED_ROWS, Plan, Usable, choose};
+
 use super::index::{Bounds, Index};
 use super::stop::Stop;
 use super::table::{Access, Argument, Cell, Kind, Rows, Schema, Source, TableError};
@@ -164,63 +168,6 @@ pub(super) struct VirtualTable {
     /// SQLite's own part; must be the first field.
     base: sqlite3_vtab,
     entry: Arc<Entry>,
-}
-
-/// Plan for finding rows, encoded in `idxNum`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Plan {
-    /// Column by which rows are found or sorted.
-    column: Option<u8>,
-    /// `=`; with `null`, it is `IS`, which also finds nulls.
-    equal: bool,
-    null: bool,
-    /// Bound of the range; `true` if the bound itself is included.
-    lower: Option<bool>,
-    upper: Option<bool>,
-    descending: bool,
-    /// Arguments of a function come first; `idxStr` lists their columns up to a semicolon.
-    called: bool,
-}
-
-impl Plan {
-    fn encode(self) -> c_int {
-        let bound = |bound: Option<bool>| bound.map_or(0, |included| 1 + c_int::from(included));
-        c_int::from(self.column.map_or(0, |column| column + 1))
-            | c_int::from(self.equal) << 8
-            | c_int::from(self.null) << 9
-            | bound(self.lower) << 10
-            | bound(self.upper) << 12
-            | c_int::from(self.descending) << 14
-            | c_int::from(self.called) << 15
-    }
-
-    fn decode(number: c_int) -> Plan {
-        let flag = |at: u32| number >> at & 1 == 1;
-        let bound = |at: u32| match number >> at & 3 {
-            0 => None,
-            bits => Some(bits == 2),
-        };
-        Plan {
-            column: (number & 0xff)
-                .checked_sub(1)
-                .and_then(|c| u8::try_from(c).ok()),
-            equal: flag(8),
-            null: flag(9),
-            lower: bound(10),
-            upper: bound(12),
-            descending: flag(14),
-            called: flag(15),
-        }
-    }
-}
-
-/// Comparison that a plan can use.
-struct Usable {
-    at: usize,
-    column: usize,
-    op: Op,
-    /// The value differs between calls: neither a literal nor a list of values.
-    varies: bool,
 }
 
 unsafe impl VTab<'_> for VirtualTable {
@@ -376,138 +323,6 @@ unsafe impl VTab<'_> for VirtualTable {
 impl CreateVTab<'_> for VirtualTable {
     // Functions can be called without creating a table.
     const KIND: VTabKind = VTabKind::Eponymous;
-}
-
-/// Plan with its cost.
-struct Choice {
-    plan: Plan,
-    /// Comparisons that it uses, in the order of the cursor's values.
-    used: Vec<(usize, &'static str)>,
-    unique: bool,
-    cost: f64,
-    rows: f64,
-}
-
-/// Cost of a full scan in addition to its rows. It is high enough that a plan by key wins even in
-/// the smallest table, so that plans do not depend on the number of rows.
-const OPENING: f64 = 8.0;
-
-/// Number of rows of a function's result, for estimates before it is called.
-const GUESSED_ROWS: f64 = 1000.0;
-
-/// Returns the cheapest plan for the comparisons.
-fn choose(
-    schema: &Schema,
-    len: f64,
-    rows_per_value: impl Fn(usize) -> f64,
-    usable: &[Usable],
-) -> Choice {
-    let mut best = Choice {
-        plan: Plan::default(),
-        used: Vec::new(),
-        unique: false,
-        cost: len + OPENING,
-        rows: len.max(1.0),
-    };
-    for (at, column) in schema.columns.iter().enumerate() {
-        let finding = match column.access {
-            Access::Scan | Access::Argument => continue,
-            Access::Row => 1.0,
-            Access::Own | Access::Indexed | Access::Sorted => len.max(2.0).log2(),
-        };
-        let of = |op: Op| usable.iter().find(|u| u.column == at && u.op == op);
-        let plan = Plan {
-            column: u8::try_from(at).ok(),
-            ..Plan::default()
-        };
-        let equal = of(Op::SQLITE_INDEX_CONSTRAINT_EQ).map(|u| (u, "="));
-        let equal = equal.or(of(Op::SQLITE_INDEX_CONSTRAINT_IS).map(|u| (u, " IS ")));
-        let choice = if let Some((equal, sign)) = equal {
-            let unique = column.access == Access::Row;
-            let rows = if unique { 1.0 } else { rows_per_value(at) };
-            Choice {
-                plan: Plan {
-                    equal: true,
-                    null: equal.op == Op::SQLITE_INDEX_CONSTRAINT_IS,
-                    ..plan
-                },
-                used: vec![(equal.at, sign)],
-                unique,
-                cost: finding + rows,
-                rows,
-            }
-        } else if column.access == Access::Own {
-            continue;
-        } else if let Some(null) = of(Op::SQLITE_INDEX_CONSTRAINT_ISNULL) {
-            let rows = rows_per_value(at);
-            Choice {
-                plan: Plan { null: true, ..plan },
-                used: vec![(null.at, " IS NULL")],
-                unique: false,
-                cost: finding + rows,
-                rows,
-            }
-        } else {
-            let greater = of(Op::SQLITE_INDEX_CONSTRAINT_GE).map(|u| (u, true));
-            let greater = greater.or(of(Op::SQLITE_INDEX_CONSTRAINT_GT).map(|u| (u, false)));
-            let less = of(Op::SQLITE_INDEX_CONSTRAINT_LE).map(|u| (u, true));
-            let less = less.or(of(Op::SQLITE_INDEX_CONSTRAINT_LT).map(|u| (u, false)));
-            let mut used = Vec::new();
-            used.extend(
-                greater
-                    .as_ref()
-                    .map(|(u, included)| (u.at, if *included { ">=" } else { ">" })),
-            );
-            used.extend(
-                less.as_ref()
-                    .map(|(u, included)| (u.at, if *included { "<=" } else { "<" })),
-            );
-            let rows = match used.len() {
-                0 => continue,
-                1 => len / 4.0,
-                _ => len / 16.0,
-            };
-            Choice {
-                plan: Plan {
-                    lower: greater.map(|(_, included)| included),
-                    upper: less.map(|(_, included)| included),
-                    ..plan
-                },
-                used,
-                unique: false,
-                cost: finding + rows,
-                rows: rows.max(1.0),
-            }
-        };
-        if choice.cost < best.cost {
-            best = choice;
-        }
-    }
-    if best.plan.equal {
-        return best;
-    }
-    // SQLite makes automatic indexes for its own tables only. A loop over another column would
-    // repeat the scan, so the first lookup builds an index. Its share of the cost is a guess: the
-    // number of lookups is unknown here.
-    let other = usable.iter().find(|u| {
-        let is_scanned = schema.columns[u.column].access == Access::Scan;
-        is_scanned && u.varies && u.op == Op::SQLITE_INDEX_CONSTRAINT_EQ
-    });
-    let cost = len.max(2.0).log2() + len / 32.0;
-    match other {
-        Some(equal) if cost < best.cost => Choice {
-            plan: Plan {
-                column: u8::try_from(equal.column).ok(),
-                equal: true,
-                ..Plan::default()
-            },
-            used: vec![(equal.at, "=")],
-            unique: false,
-            cost,
-            rows: rows_per_value(equal.column),
-        },
-        _ => best,
-    }
 }
 
 /// Rows that a cursor visits.

@@ -140,7 +140,9 @@ fn dumps_without_a_label_and_warm_up_are_counted_once() {
     let mut inputs = inputs(true, &rows);
     for opened in &mut inputs.dumps[..6] {
         let facts = &mut opened.dump.to_mut().facts;
-        facts.label = Some(format!("l{}", facts.number));
+        let label = format!("l{}", facts.number);
+        opened.name = format!("{}@{label}", inputs.files[opened.file].name);
+        facts.label = Some(label);
     }
     let all = series_in(&inputs);
     let heap = &all[0].heaps[0];
