@@ -71,7 +71,7 @@ impl Table {
         self.rows.push(Row {
             figures: figures.into_iter().map(seen).collect(),
             lead: String::new(),
-            name: seen(name.into()),
+            name: bounded(seen(name.into())),
             remark: String::new(),
             style: None,
         });
@@ -87,7 +87,7 @@ impl Table {
     /// Sets the remark after the last row's name.
     pub(crate) fn remark(&mut self, remark: impl Into<String>) {
         if let Some(row) = self.rows.last_mut() {
-            row.remark = visible(&remark.into()).into_owned();
+            row.remark = bounded(visible(&remark.into()).into_owned());
         }
     }
 
@@ -352,6 +352,17 @@ pub(crate) fn fitting(text: &str, room: usize) -> Option<String> {
     (kept.contains(char::is_alphanumeric)).then(|| format!("{kept} …"))
 }
 
+/// Width from which a name is cut in a table. Names come from traces and mapping files, and one of a
+/// megabyte hides all others. JSON and CSV have it whole.
+const LONGEST: usize = 4096;
+
+fn bounded(text: String) -> String {
+    match text.len() > LONGEST {
+        true => cut_end(&text, LONGEST),
+        false => text,
+    }
+}
+
 /// Truncates a text to `room`, anywhere: for drawings, and for cells of fixed width.
 pub(crate) fn cut_end(text: &str, room: usize) -> String {
     if text_width(text) <= room {
@@ -435,6 +446,19 @@ mod tests {
             text(&table, Some(24)),
             "count  reason, collector\n    1\n    NativeAlloc,\n    concurrent mark\n    \
              compact\n    2\n    /data/user/0/com.example.app/a.db"
+        );
+    }
+
+    #[test]
+    fn a_name_of_a_megabyte_is_cut_without_a_terminal_too() {
+        let mut table = Table::new(&["size", "function"]);
+        table.row(vec!["1".into()], "é".repeat(1 << 20));
+        table.remark("x".repeat(1 << 20));
+        let shown = text(&table, None);
+        assert!(
+            shown.len() < 4 * LONGEST && shown.contains("éé…"),
+            "{}",
+            shown.len()
         );
     }
 

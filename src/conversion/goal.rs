@@ -10,6 +10,7 @@ use crate::import::{self, ImportError, OpenTrace};
 use crate::results::overwrite::{self, OverwriteError, Replace};
 use crate::results::recorded;
 use crate::results::whole_file::WholeFile;
+use crate::session::unfinished::ExistingFile;
 
 /// Data to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -140,7 +141,7 @@ impl Out {
             PacketOutput::Stream(stream) => Out::Stream(stream),
             PacketOutput::File { path, .. } => {
                 let name = path.display().to_string();
-                match WholeFile::typed(&path) {
+                match WholeFile::typed(&path, ExistingFile::for_goal(&path)) {
                     Ok(file) => Out::File { file, name },
                     Err(source) => return Err(GoalError::Write { name, source }),
                 }

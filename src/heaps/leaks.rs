@@ -143,7 +143,7 @@ fn series(file: &JavaFile, notes: &mut Vec<String>) -> Result<Vec<usize>, JavaEr
         // An earlier run of an app, or the process of another user.
         let others = dumps.len() - of_life.len();
         notes.push(format!(
-            "analyzed the process that was dumped last{}; {} of that name {} left out (-p PID)",
+            "analyzed the process that was dumped last{}; {} of that name {} left out (`-p PID`)",
             pid.map_or_else(String::new, |pid| format!(", {pid}")),
             counted(
                 others as u64,

@@ -115,11 +115,13 @@ fn drop_ended(dumps: &[&Facts], runs: &mut Vec<usize>, others: usize) -> Vec<usi
     ended
 }
 
-/// Returns whether the run of `one` ended before that of `other` began; `one` is its last dump.
+/// Returns whether the run of `one` ended before that of `other` began; `one` is its last dump. If
+/// the beginning is unknown, the later one of two dumps is of the later run if the other had ended.
 pub fn ended_before(one: &Facts, other: &Facts) -> bool {
-    let ended = one.time_ns.zip(other.start_ns);
-    let is_before = ended.is_some_and(|(end, start)| end <= start);
-    is_before || one.flags.disconnected && one.time_ns < other.time_ns
+    match other.start_ns {
+        Some(start) => one.time_ns.is_some_and(|end| end <= start),
+        None => one.flags.disconnected && one.time_ns < other.time_ns,
+    }
 }
 
 #[cfg(test)]
@@ -185,6 +187,21 @@ mod tests {
         let expected = (vec![(7, 8)], [vec![], vec![7]]);
         assert_eq!(paired(&[first], &both), expected);
         assert_eq!(paired(&both, &both).0, [(7, 7), (8, 8)]);
+    }
+
+    #[test]
+    fn a_process_that_exits_beside_another_is_not_an_earlier_run() {
+        let mut gone = dump("a", 7, 0, 5);
+        gone.flags.disconnected = true;
+        let beside = dump("a", 8, 1, 9);
+        assert!(!ended_before(&gone, &beside));
+        let mut unknown = beside.clone();
+        unknown.start_ns = None;
+        assert!(ended_before(&gone, &unknown));
+        let both = [gone, beside];
+        let running = [dump("a", 9, 0, 9)];
+        let expected = (vec![(7, 9), (8, 0)], [vec![], vec![]]);
+        assert_eq!(paired(&both, &running), expected);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use heaptap_lab::results::{self, Device, Run, ScenarioResult};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{ErrorClass, Failure, mend_write};
-use crate::folder::{self, UNFINISHED_PREFIX};
+use crate::folder;
 use crate::results::output::file_name;
 use crate::results::whole_file;
 use crate::session::Store;
@@ -226,8 +226,8 @@ fn entries_of(folder: &Path) -> impl Iterator<Item = PathBuf> {
 }
 
 fn is_unfinished(path: &Path) -> bool {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    name.starts_with(UNFINISHED_PREFIX) && path.symlink_metadata().is_ok_and(|it| it.is_file())
+    let name = path.file_name().unwrap_or_default();
+    folder::is_unfinished(name) && path.symlink_metadata().is_ok_and(|it| it.is_file())
 }
 
 /// Returns whether a process that was killed at its very beginning left this.

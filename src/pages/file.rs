@@ -10,6 +10,7 @@ use super::ReportError;
 use crate::report::{self, Report};
 use crate::results::overwrite::{self, Replace, holds_something};
 use crate::results::whole_file::WholeFile;
+use crate::session::unfinished::{ExistingFile, remove_abandoned};
 use crate::units::hex;
 
 /// Name of the page in a recording directory.
@@ -70,8 +71,11 @@ impl ReportFile {
             overwrite::check(path, inputs.iter().copied(), replace)?;
         }
         let file = match place {
-            PagePlace::Typed(path) => WholeFile::typed(path),
-            PagePlace::Named(path) => WholeFile::named(path),
+            PagePlace::Typed(path) => WholeFile::typed(path, ExistingFile::for_goal(path)),
+            PagePlace::Named(path) => {
+                remove_abandoned(crate::folder::of(path));
+                WholeFile::named(path)
+            }
         };
         match file {
             Ok(file) => Ok(ReportFile {

@@ -30,7 +30,7 @@ pub(super) enum Cause {
     NotTriggered,
     Interrupted,
     Stopped,
-    /// By another program, such as a heaptap on another host.
+    /// By another program, such as a heaptap on another host, and with a complete trace.
     StoppedElsewhere,
     SizeLimit,
     DiskFull,
@@ -46,7 +46,7 @@ impl Cause {
         plan: &Plan,
         size: u64,
         lasted: DurationBounds,
-        whole: bool,
+        (whole, reports_end): (bool, bool),
     ) -> Cause {
         let had = |whole| move |ms| in_full(Duration::from_millis(ms), lasted, whole);
         let in_full = plan.duration_ms.is_some_and(had(whole));
@@ -70,7 +70,7 @@ impl Cause {
             EndedBy::Itself if in_full => Cause::Duration,
             EndedBy::Itself if not_triggered => Cause::NotTriggered,
             EndedBy::Itself if whole && plan.trigger_timeout_ms.is_some() => Cause::Trigger,
-            EndedBy::Itself if whole => Cause::StoppedElsewhere,
+            EndedBy::Itself if reports_end => Cause::StoppedElsewhere,
             EndedBy::Itself => Cause::Lost,
             EndedBy::Unknown => Cause::Unknown,
         }
@@ -82,7 +82,12 @@ impl Cause {
             line.tag == "perfetto" && line.text.contains("No space left on device")
         };
         match self {
-            Cause::Lost | Cause::Unknown | Cause::Duration | Cause::Done | Cause::Trigger
+            Cause::Lost
+            | Cause::Unknown
+            | Cause::Duration
+            | Cause::Done
+            | Cause::Trigger
+            | Cause::StoppedElsewhere
                 if log.iter().any(full) =>
             {
                 Cause::DiskFull
@@ -158,8 +163,8 @@ impl Cause {
                 "check `adb logcat -s perfetto traced` for the reason",
             ),
             Cause::StoppedElsewhere => {
-                let message = "another program ended the recording early; what was recorded until \
-                               then is complete";
+                let message = "another program ended the recording early; the data up to that \
+                               point are complete";
                 return Some(manifest::Warning::new("stopped-elsewhere", message));
             }
             Cause::Rebooted => (

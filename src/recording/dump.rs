@@ -76,7 +76,7 @@ pub async fn dump(
             // It contains no dump worth keeping.
             RetryReason::NothingCame if discard(&output) => (None, output),
             _ => {
-                let (kept, next) = make_way(output, attempt);
+                let (kept, next) = set_aside(output, attempt);
                 (Some(kept), next)
             }
         };
@@ -93,9 +93,12 @@ pub async fn dump(
     }
 }
 
-/// Returns the failure of a repetition, with the directory of the previous dump. If the process has
-/// ended, returns the previous dump.
-fn or_earlier(mut failure: Failure, earlier: Option<Finished>) -> Result<Recorded, Failure> {
+/// Returns the failure of a repetition, with the directory of the previous attempt. If the process
+/// has ended, returns the previous attempt.
+pub(super) fn or_earlier(
+    mut failure: Failure,
+    earlier: Option<Finished>,
+) -> Result<Recorded, Failure> {
     match earlier {
         Some(earlier) if failure.class == ErrorClass::NotEligible => {
             Ok(Recorded::Finished(Box::new(earlier)))
@@ -104,7 +107,7 @@ fn or_earlier(mut failure: Failure, earlier: Option<Finished>) -> Result<Recorde
             let kept = earlier.output.display();
             failure
                 .hints
-                .push(format!("the previous, incomplete dump is in {kept}"));
+                .push(format!("the previous, incomplete recording is in {kept}"));
             Err(failure)
         }
         None => Err(failure),
@@ -173,13 +176,14 @@ fn discard(output: &Path) -> bool {
 /// Renames the directory of an attempt that is repeated, so that the requested directory gets the
 /// complete results. Returns where its results are, and the directory for the next attempt: another
 /// one if a program is in the way.
-pub(super) fn make_way(output: PathBuf, attempt: u32) -> (PathBuf, PathBuf) {
+pub(super) fn set_aside(output: PathBuf, attempt: u32) -> (PathBuf, PathBuf) {
     let kept = aside(&output, attempt);
     match patience::rename(&output, &kept) {
         Ok(()) => (kept, output),
         Err(_) => {
-            let next = attempt_path(&output, attempt + 1);
-            (output, next)
+            let mut others = (attempt + 1..).map(|number| attempt_path(&output, number));
+            let next = others.find(|path| !path.exists());
+            (output.clone(), next.unwrap_or(output))
         }
     }
 }

@@ -70,6 +70,10 @@ async fn finish_session(
 ) -> Result<Finished, Failure> {
     let output = session.header().output.clone();
     let id = session.id().clone();
+    // First, because the rest can fail, and a later process cannot always tell.
+    if ended_by == EndedBy::Reboot {
+        session.note_rebooted()?;
+    }
     let existing = own(&output, &id)?;
     let keep = |source| SessionError::Keep {
         id: id.clone(),
@@ -77,9 +81,6 @@ async fn finish_session(
         source,
     };
     remove_parts(&output, &id).map_err(keep)?;
-    if ended_by == EndedBy::Reboot {
-        session.note_rebooted()?;
-    }
     let mut plan = Plan::read(&session.header().plan)?;
     if let Some(names) = names {
         plan.names = plan.names.with(names);
@@ -153,14 +154,18 @@ async fn finish_session(
         &plan,
         trace.contents.size,
         lasted,
-        whole,
+        (
+            whole,
+            whole && converted.health.iter().all(|h| h.reports_end),
+        ),
     );
     // heapprofd was not used, so targets are not empty because of it.
     let empty = match plan.companions.allocations {
         true => Vec::new(),
         false => causes::empty_targets(&plan, &converted),
     };
-    let log = if empty.is_empty() && cause != Cause::Lost && converted.class().is_none() {
+    let is_explained = !matches!(cause, Cause::Lost | Cause::StoppedElsewhere);
+    let log = if empty.is_empty() && is_explained && converted.class().is_none() {
         Vec::new()
     } else {
         // It only explains: for a disconnected device, the earlier facts are used.

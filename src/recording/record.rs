@@ -24,6 +24,7 @@ pub async fn record(
 ) -> Result<Recorded, Failure> {
     let mut options = options.clone();
     let mut attempt = 1;
+    let mut earlier = None;
     loop {
         let recorded = record_once(
             device,
@@ -33,7 +34,10 @@ pub async fn record(
             controls,
             on_event,
         );
-        let mut recorded = recorded.await?;
+        let mut recorded = match recorded.await {
+            Ok(recorded) => recorded,
+            Err(failure) => return dump::or_earlier(failure, earlier),
+        };
         let Recorded::Finished(finished) = &mut recorded else {
             return Ok(recorded);
         };
@@ -48,9 +52,13 @@ pub async fn record(
         let interval_bytes = spec.interval_bytes;
         // Its directory is renamed, so its session ends here.
         finished.journal.forget()?;
-        let (kept, next) = dump::make_way(finished.output.clone(), attempt);
+        let (kept, next) = dump::set_aside(finished.output.clone(), attempt);
         options.output = Some(next);
         attempt += 1;
+        finished.output.clone_from(&kept);
+        if let Recorded::Finished(finished) = recorded {
+            earlier = Some(*finished);
+        }
         on_event(RecordEvent::Step(Step::Again {
             interval_bytes,
             kept,

@@ -184,7 +184,7 @@ fn frames_of(namer: &mut FrameNamer<'_>, callsite: CallsiteId) -> Vec<NamedFrame
     let mut allocator: Option<NamedFrame> = None;
     for frame in namer.recording().tables.callsite(callsite) {
         for named in names_of(namer, frame) {
-            if frames.is_empty() && is_allocator(&named) {
+            if frames.is_empty() && named.allocates_for_callers() {
                 allocator.get_or_insert(named);
                 continue;
             }
@@ -227,8 +227,11 @@ fn names_of(namer: &mut FrameNamer<'_>, id: FrameId) -> Vec<NamedFrame> {
     names
 }
 
-fn is_allocator(frame: &NamedFrame) -> bool {
-    Kind::of_function(&frame.module, &frame.function, "").allocates_for_callers()
+impl NamedFrame {
+    /// Returns whether it belongs to an allocator or the runtime.
+    pub fn allocates_for_callers(&self) -> bool {
+        Kind::of_function(&self.module, &self.function, "").allocates_for_callers()
+    }
 }
 
 #[cfg(test)]

@@ -21,11 +21,12 @@ pub struct WholeFile {
 
 impl WholeFile {
     /// Opens a file at a path that the user typed, in the directory of the link target. Special
-    /// files (a pipe, `/dev/null`) are written directly. A file that appears there later stays.
+    /// files (a pipe, `/dev/null`) are written directly. Removes what killed exports into that
+    /// directory left.
     ///
     /// # Errors
     /// Returns an error if the directory cannot be written.
-    pub fn typed(goal: &Path) -> io::Result<WholeFile> {
+    pub fn typed(goal: &Path, existing: ExistingFile) -> io::Result<WholeFile> {
         let is_special = |metadata: std::fs::Metadata| !metadata.is_file() && !metadata.is_dir();
         if std::fs::metadata(goal).is_ok_and(is_special) {
             return Ok(WholeFile {
@@ -37,7 +38,7 @@ impl WholeFile {
             true => goal.canonicalize()?,
             false => goal.to_owned(),
         };
-        let existing = ExistingFile::of(&target);
+        remove_abandoned(folder::of(&target));
         WholeFile::open(target, existing)
     }
 
@@ -105,7 +106,7 @@ pub(crate) fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 /// As [`write_synced`], for a file that the user named.
 pub(crate) fn write_typed(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    synced(WholeFile::typed(path)?, bytes)
+    synced(WholeFile::typed(path, ExistingFile::for_goal(path))?, bytes)
 }
 
 fn synced(mut file: WholeFile, bytes: &[u8]) -> io::Result<()> {
@@ -164,13 +165,16 @@ pub(crate) fn unless_link(path: &Path) -> io::Result<()> {
 
 /// Creates a temporary file in a results directory.
 pub(crate) fn temporary_in(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
-    remove_abandoned(folder);
     abandoned::tracked(|| file_in(folder, UNFINISHED_PREFIX), |file| file.path())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn typed(goal: &Path) -> io::Result<WholeFile> {
+        WholeFile::typed(goal, ExistingFile::for_goal(goal))
+    }
 
     fn listed(folder: &Path) -> Vec<String> {
         let entries = std::fs::read_dir(folder).unwrap();
@@ -185,7 +189,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let goal = folder.path().join("symbols");
         std::fs::write(&goal, "before").unwrap();
-        for open in [WholeFile::typed, WholeFile::named] {
+        for open in [typed, WholeFile::named] {
             let mut file = open(&goal).unwrap();
             file.write_all(b"half").unwrap();
             drop(file);
@@ -201,11 +205,8 @@ mod tests {
     fn a_file_that_appears_meanwhile_stays_unless_heaptap_chose_its_name() {
         let folder = tempfile::tempdir().unwrap();
         let goal = folder.path().join("page.html");
-        for (open, stays) in [
-            (WholeFile::typed as fn(_) -> _, true),
-            (WholeFile::named, false),
-        ] {
-            let mut file: WholeFile = open(&*goal).unwrap();
+        for (open, stays) in [(typed as fn(_) -> _, true), (WholeFile::named, false)] {
+            let mut file: WholeFile = open(&goal).unwrap();
             file.write_all(b"mine").unwrap();
             std::fs::write(&goal, "theirs").unwrap();
             let finished = file.finish();
@@ -224,12 +225,12 @@ mod tests {
         let (real, link) = (folder.path().join("real"), folder.path().join("link"));
         std::fs::write(&real, "before").unwrap();
         std::os::unix::fs::symlink("real", &link).unwrap();
-        let mut file = WholeFile::typed(&link).unwrap();
+        let mut file = typed(&link).unwrap();
         file.write_all(b"after").unwrap();
         file.finish().unwrap();
         assert!(link.is_symlink());
         assert_eq!(std::fs::read(&real).unwrap(), b"after");
-        let mut null = WholeFile::typed(Path::new("/dev/null")).unwrap();
+        let mut null = typed(Path::new("/dev/null")).unwrap();
         null.write_all(b"nothing").unwrap();
         null.finish().unwrap();
         assert!(!Path::new("/dev/null").is_file());

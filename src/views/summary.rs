@@ -25,7 +25,7 @@ use crate::pages::PAGE;
 use crate::profile::DumpKind;
 use crate::results::findings::is_note;
 use crate::results::manifest::{self, Manifest};
-use crate::results::summary::{HeapSummary, TopCallsite};
+use crate::results::summary::{HeapSummary, NamedFrame, TopCallsite};
 use crate::units::{ByteSize, SignedSize, counted, thousands};
 use crate::untrusted::shell::{quoted_dump, quoted_path};
 
@@ -391,19 +391,22 @@ impl Page<'_> {
         for site in &heap.top {
             let (bytes, count) = of(site);
             rest = rest.saturating_sub(bytes);
-            let mut names = site.frames.iter().map(|frame| {
+            let name = |frame: &NamedFrame| {
                 let mut name = short(&frame.function);
                 if frame.recursive {
                     name.push_str(" (recursive)");
                 }
                 name
-            });
+            };
             let cells = vec![size(bytes), share(bytes, total), thousands(count)];
-            table.row(cells, names.next().unwrap_or_default());
+            table.row(cells, site.frames.first().map(name).unwrap_or_default());
             table.style(Style::Strong);
-            let callers: Vec<String> = names.take(CALLERS).collect();
+            // As in `top`, frames of the runtime are left out.
+            let callers = site.frames.iter().skip(1);
+            let callers = callers.filter(|frame| !frame.allocates_for_callers());
+            let callers: Vec<String> = callers.map(name).take(CALLERS).collect();
             if !callers.is_empty() {
-                table.remark(format!("<- {}", callers.join(" <- ")));
+                table.remark(format!("← {}", callers.join(" ← ")));
             }
         }
         if rest > 0 && heap.callsites > heap.top.len() {

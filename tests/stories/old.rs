@@ -192,3 +192,17 @@ fn a_recording_of_android_11_is_judged_like_a_later_one() {
     let leak = leaks.iter().find(activity).expect("the activity leaks");
     assert!(!leak["path"].to_string().contains("referent"), "{leak:#}");
 }
+
+#[test]
+fn a_trace_without_an_end_does_not_prove_that_it_is_complete() {
+    // The service of Android 10 does not report its end.
+    for (fault, kind) in [
+        ("traced-dies@4000", "recording-lost"),
+        ("disk-full@4000", "disk-full"),
+    ] {
+        let lab = Lab::new(&format!("{TEN},fault={fault}"));
+        lab.expect(6, &recording("out", &["-d", "20s", "-c", "500ms"]));
+        let warnings = &lab.manifest("out")["warnings"];
+        assert_eq!(warnings[0]["kind"], kind, "{warnings:#}");
+    }
+}

@@ -128,7 +128,7 @@ fn frames_have_functions_files_and_lines() {
     assert!(names["frames_with_lines"].as_u64() > Some(30), "{names:#}");
     let shown = text(&output.stdout);
     assert!(
-        shown.contains("leak_large  <- leak_parent <- main"),
+        shown.contains("leak_large  ← leak_parent ← main"),
         "{shown}"
     );
     // A second run reads the cached symbols, which are equivalent.
@@ -277,10 +277,7 @@ fn a_hostile_file_beside_good_ones_harms_nobody() {
     let names = desk.symbolization("out");
     assert!(names["frames_with_lines"].as_u64() > Some(30), "{names:#}");
     let said = text(&output.stdout);
-    assert!(
-        said.contains("leak_large  <- leak_parent <- main"),
-        "{said}"
-    );
+    assert!(said.contains("leak_large  ← leak_parent ← main"), "{said}");
     let said = text(&output.stderr);
     assert!(said.contains("alloc_strip: a part of "), "{said}");
     assert!(said.contains(".debug_info is damaged"), "{said}");

@@ -16,7 +16,7 @@ use super::printable::printable;
 use super::wire::{Wire, WireError};
 
 /// Maximum number of empty blocks in a row.
-const MAX_EMPTY: u32 = 16;
+const MAX_EMPTY_BLOCKS: u32 = 16;
 /// Maximum size of a block in either direction, and of a path.
 const MAX_BLOCK: u32 = 64 * 1024;
 const MAX_PATH: usize = 1024;
@@ -86,8 +86,8 @@ pub(super) async fn pull(
         let header: [u8; 8] = op.within(stall, read(wire)).await?;
         let mut left = u32_at(&header, 4);
         match &header[..4] {
-            // Empty blocks are no progress, and would postpone the end forever.
-            b"DATA" if left == 0 && empty < MAX_EMPTY => empty += 1,
+            // Empty blocks are not progress, and would postpone the end forever.
+            b"DATA" if left == 0 && empty < MAX_EMPTY_BLOCKS => empty += 1,
             b"DATA" if (1..=MAX_BLOCK).contains(&left) => empty = 0,
             b"DATA" => {
                 return Err(op.error(WireError::Garbled(format!("a block of {left} bytes"))));

@@ -66,9 +66,7 @@ pub use text::{STDIN, STDIN_NAME, Text, TextInput, WholeText, is_folder};
 
 use codec::{Codec, codec_at};
 use heaptap_model::error::{Classified, ErrorClass, ErrorFacts};
-use heaptap_model::folder::{
-    OWN_PREFIX, RAW_TRACE, SYMBOLIZED_TRACE, UNFINISHED_PREFIX, session_of,
-};
+use heaptap_model::folder::{OWN_PREFIX, RAW_TRACE, SYMBOLIZED_TRACE, is_unfinished, session_of};
 use heaptap_model::near::nearest;
 use heaptap_model::units::ByteSize;
 use heaptap_model::untrusted::{sanitize, shell::quoted_path};
@@ -442,10 +440,7 @@ pub fn not_fetched(path: &Path, name: &str) -> Option<ImportError> {
 /// directory is.
 fn unfinished_in(path: &Path) -> Option<PathBuf> {
     let entries = std::fs::read_dir(path).ok()?.flatten();
-    let parts = entries.filter(|entry| {
-        let name = entry.file_name();
-        name.to_string_lossy().starts_with(UNFINISHED_PREFIX)
-    });
+    let parts = entries.filter(|entry| is_unfinished(&entry.file_name()));
     let mut traces = parts.map(|part| part.path().join(RAW_TRACE));
     traces.find(|trace| {
         trace

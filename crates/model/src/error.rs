@@ -263,6 +263,8 @@ pub fn mend_write(error: &io::Error) -> &'static str {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
             "free space there"
         }
+        // It appeared while the output was computed.
+        io::ErrorKind::AlreadyExists => "add `--force` to overwrite it",
         _ => "make the directory writable",
     }
 }

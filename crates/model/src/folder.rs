@@ -1,5 +1,6 @@
 //! A recording's directory: names of files that several crates use, and what all do with directories.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
@@ -20,6 +21,11 @@ pub const MARKER: &str = ".heaptap-session";
 pub const OWN_PREFIX: &str = ".heaptap-";
 /// Prefix of unfinished result files.
 pub const UNFINISHED_PREFIX: &str = ".heaptap-part-";
+
+/// Returns whether a file name is that of an output which is not complete.
+pub fn is_unfinished(name: &OsStr) -> bool {
+    name.to_string_lossy().starts_with(UNFINISHED_PREFIX)
+}
 
 /// Maximum size of a marker; a longer one is not heaptap's.
 pub const MAX_MARKER_BYTES: u64 = 64;

@@ -26,7 +26,7 @@ pub fn demangle(name: &str) -> Cow<'_, str> {
     if (name.starts_with("_R") || is_legacy_rust(name))
         && let Ok(demangled) = rustc_demangle::try_demangle(name)
     {
-        let mut bounded = Bounded::of(name);
+        let mut bounded = Bounded::for_name(name);
         return match write!(bounded, "{demangled:#}") {
             Ok(()) => Cow::Owned(bounded.text),
             Err(_) => Cow::Borrowed(name),
@@ -75,7 +75,7 @@ fn demangle_cpp(name: &str) -> Option<String> {
         None => (name, ""),
     };
     let symbol = cpp_demangle::Symbol::new(mangled).ok()?;
-    let mut demangled = Bounded::of(name);
+    let mut demangled = Bounded::for_name(name);
     let options = cpp_demangle::DemangleOptions::new();
     symbol.structured_demangle(&mut demangled, &options).ok()?;
     let mut text = respell(&demangled.text);
@@ -167,13 +167,13 @@ struct Bounded {
 
 impl Bounded {
     /// Templates of the standard library grow about 15 times.
-    const GROWTH: usize = 32;
-    const LEAST_BYTES: usize = 1 << 10;
+    const MAX_GROWTH_FACTOR: usize = 32;
+    const MIN_LIMIT_BYTES: usize = 1 << 10;
     const MOST_BYTES: usize = 256 << 10;
     const MOST_PIECES: usize = 1 << 17;
 
-    fn of(name: &str) -> Bounded {
-        let most_bytes = Self::LEAST_BYTES + Self::GROWTH * name.len();
+    fn for_name(name: &str) -> Bounded {
+        let most_bytes = Self::MIN_LIMIT_BYTES + Self::MAX_GROWTH_FACTOR * name.len();
         Bounded {
             text: String::new(),
             most_bytes: most_bytes.min(Self::MOST_BYTES),

@@ -17,6 +17,7 @@ use crate::naming::frames::LookupControl;
 use crate::results::findings::{self, Finding};
 use crate::results::overwrite::{self, OverwriteError, Replace};
 use crate::results::whole_file::WholeFile;
+use crate::session::unfinished::ExistingFile;
 
 /// Destination of a dump.
 pub enum Output {
@@ -234,7 +235,7 @@ impl<'a> Out<'a> {
             Output::File { path, force } => {
                 overwrite::check(&path, input.path(), Replace::of_force(force))?;
                 let name = path.display().to_string();
-                match WholeFile::typed(&path) {
+                match WholeFile::typed(&path, ExistingFile::for_goal(&path)) {
                     Ok(file) => (To::File(file), name),
                     Err(source) => return Err(HprofToolError::Write { name, source }),
                 }

@@ -46,7 +46,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let to = match args.output.clone() {
         Some(output) => {
             overwrite::check(&output, [&*input.path], Replace::of_force(args.force))?;
-            let existing = ExistingFile::of(&output);
+            let existing = ExistingFile::for_goal(&output);
             Some((output, existing))
         }
         None => None,

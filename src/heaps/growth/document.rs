@@ -303,7 +303,7 @@ fn row(table: &StackTable, series: &Series<'_>, request: &NativeLeaksRequest) ->
     let rows = Rows {
         table,
         growth: &growth,
-        allocators: growth.allocating_frames(MAX_ALLOCATORS),
+        allocators: growth.allocating_frames(4 * MAX_ALLOCATORS),
         heaps: &series.heaps,
         tolerance: request.tolerance,
     };
@@ -411,7 +411,10 @@ impl Rows<'_> {
             sentence: words::sentence(site, heap, decider, iterations, self.tolerance),
             own,
             allocates: stack.first().copied().map_or_else(Place::nowhere, place),
-            allocators: unique(allocators.iter().map(|frame| place(*frame).function)),
+            allocators: unique(allocators.iter().map(|frame| place(*frame).function))
+                .into_iter()
+                .take(MAX_ALLOCATORS)
+                .collect(),
             stack: stack.iter().map(|frame| place(*frame)).collect(),
             verdict,
             inconclusive_reason: reason,

@@ -428,7 +428,7 @@ async fn end(
     if session.state().rebooted {
         return Ok(EndedBy::Reboot);
     }
-    if session.state().pulled.is_some() {
+    if session.state().is_fetched() {
         return Ok(EndedBy::Unknown);
     }
     // An answer that was lost can have been taken for the end.

@@ -101,7 +101,14 @@ fn is_library_code(table: &StackTable, frame: FrameId) -> bool {
 /// Rust method is if its type and its trait are: `<alloc::vec::Vec<T> as app::Load>::load` is of
 /// the app. Types without a scope, such as `<u8 as …>`, are of the language, or stand for any type.
 pub fn is_library_function(name: &str) -> bool {
-    let is_library = |path: &str| LIBRARY_SCOPES.iter().any(|scope| path.starts_with(scope));
+    // Parameters are only in names of C++, where an app can have these namespaces, too.
+    let is_cpp = name.ends_with([')', ']']) || name.ends_with(") const");
+    let is_library = |path: &str| {
+        let of_rust = ["alloc::", "core::"]
+            .iter()
+            .any(|scope| path.starts_with(scope));
+        !(is_cpp && of_rust) && LIBRARY_SCOPES.iter().any(|scope| path.starts_with(scope))
+    };
     let Some(subject) = name.strip_prefix('<') else {
         return is_library(&without_return_type(name));
     };
@@ -146,6 +153,8 @@ mod tests {
             ("std::__1::vector<a::B>::grow()", true),
             ("void std::f<a::B>()", true),
             ("alloc::boxed::Box<T>::new", true),
+            ("core::Engine::load(int) const", false),
+            ("alloc::Pool::take()", false),
             (
                 "<alloc::vec::Vec<T> as core::iter::Extend<a::B>>::extend",
                 true,

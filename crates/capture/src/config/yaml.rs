@@ -72,6 +72,10 @@ const MAX_DEPTH: usize = 64;
 
 /// Returns whether a line opens too many lists and maps, if it is not a text.
 fn is_nested_deeply(line: &str) -> bool {
+    let line = match line.trim_start().starts_with('#') {
+        true => "",
+        false => line.split(" #").next().unwrap_or_default(),
+    };
     let marks = line.bytes().filter(|byte| b"[{-?".contains(byte)).count();
     let (mut depth, mut deepest) = (0usize, 0);
     for byte in line.bytes().filter(|_| marks > MAX_DEPTH) {

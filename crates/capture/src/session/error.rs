@@ -394,10 +394,14 @@ impl Classified for SessionError {
             )
             .with_help(match source.kind() {
                 io::ErrorKind::InvalidData => format!(
-                    "use the heaptap version that wrote it, or remove {} to discard the recording",
-                    path.display()
+                    "use the heaptap version that wrote it; or remove {} and fetch what the device \
+                     has with `heaptap stop {}`",
+                    path.display(),
+                    path.file_stem().unwrap_or_default().to_string_lossy()
                 ),
-                _ => format!("set `{STATE_DIR_VAR}` to a writable directory"),
+                _ => format!(
+                    "make its directory writable, or set `{STATE_DIR_VAR}` to a writable copy of it"
+                ),
             }),
             SessionError::OutputOfRecorder { .. } => {
                 ErrorFacts::new(ErrorClass::Usage, "output-taken")

@@ -12,12 +12,12 @@ use super::error::SessionError;
 use super::id::SessionId;
 use heaptap_model::bytes::open_regular;
 use heaptap_model::folder::{
-    MARKER, MAX_MARKER_BYTES, UNFINISHED_PREFIX, create as create_folder, sync,
+    MARKER, MAX_MARKER_BYTES, RAW_TRACE, create as create_folder, is_unfinished, sync,
 };
 
 /// Maximum number of reads of a marker that is still empty.
 const LOOKS: u32 = 5;
-/// Line of a marker whose owner is no session.
+/// Line of a marker whose owner is not a session.
 const NO_SESSION: &str = "no session\n";
 /// Pause between two reads.
 const LOOK: Duration = Duration::from_millis(10);
@@ -141,14 +141,15 @@ pub fn clear_abandoned(folder: &Path) -> io::Result<()> {
     let mut text = String::new();
     let read = (&mut file).take(MAX_MARKER_BYTES).read_to_string(&mut text);
     let is_other = read.is_ok() && text == NO_SESSION;
-    if !is_other || fs4::FileExt::try_lock(&file).is_err() {
+    if !is_other || fs4::FileExt::try_lock(&file).is_err() || !is_still(&file, &marker) {
         return Ok(());
     }
     let mut unfinished = Vec::new();
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         let name = entry.file_name();
-        if name.to_string_lossy().starts_with(UNFINISHED_PREFIX) {
+        // A killed recording of this host has its trace there.
+        if is_unfinished(&name) && !entry.path().join(RAW_TRACE).exists() {
             unfinished.push(entry);
         } else if name != MARKER {
             return Ok(());
@@ -163,6 +164,22 @@ pub fn clear_abandoned(folder: &Path) -> io::Result<()> {
     // Windows does not remove open files.
     let _locked = (!cfg!(windows)).then_some(file);
     fs::remove_file(&marker)
+}
+
+/// Returns whether a path still names a file that was opened there: another process can have cleared
+/// and claimed the directory meanwhile.
+#[cfg(unix)]
+fn is_still(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    let identity = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
+    let there = fs::symlink_metadata(path).map(identity);
+    there.is_ok_and(|there| file.metadata().is_ok_and(|own| identity(own) == there))
+}
+
+/// Windows does not remove a file that another process has open.
+#[cfg(not(unix))]
+fn is_still(_file: &File, _path: &Path) -> bool {
+    true
 }
 
 fn mark(folder: &Path, owner: &Owner) -> Result<File, Unclaimed> {
@@ -269,6 +286,7 @@ pub fn release(folder: &Path, owner: &Owner) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use heaptap_model::folder::UNFINISHED_PREFIX;
     use std::sync::Barrier;
 
     fn session() -> Owner {
@@ -404,6 +422,10 @@ mod tests {
         clear_abandoned(&folder).unwrap();
         assert!(part.exists());
         fs::remove_file(folder.join("mine")).unwrap();
+        fs::write(part.join(RAW_TRACE), "recorded").unwrap();
+        clear_abandoned(&folder).unwrap();
+        assert!(part.join(RAW_TRACE).exists());
+        fs::remove_file(part.join(RAW_TRACE)).unwrap();
         clear_abandoned(&folder).unwrap();
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
         // A session does not end with its process.

@@ -314,7 +314,7 @@ impl Store {
     fn sweep_in_process(&self, state: &SessionState) -> bool {
         let id = &state.header.id;
         state.in_process
-            && state.pulled.is_none()
+            && !state.is_fetched()
             && !parallel::lock(&self.own).contains(id)
             && self.take_lock(id).is_ok_and(|lock| {
                 folder::release(&state.header.output, &Owner::Session(id.clone()));

@@ -1,18 +1,21 @@
 //! Unfinished files next to their final path. Owns their permissions on each system;
 //! independent of their content.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use heaptap_model::folder::UNFINISHED_PREFIX;
+use heaptap_model::folder::is_unfinished;
 use heaptap_model::patience::patiently;
 use tempfile::TempPath;
 
-/// Age from which a file without a lock is that of a killed process: it is locked once it exists.
-/// Windows denies access to a locked file, so there it is a file that nothing was written to.
-const ABANDONED_AGE: Duration = Duration::from_secs(if cfg!(unix) { 60 } else { 24 * 3600 });
+/// Age from which a file that no process has locked is that of a killed one: it is locked once it
+/// exists.
+const UNLOCKED_AGE: Duration = Duration::from_secs(60);
+/// Age from which it is, if locks do not tell: Windows denies access to a locked file, and not every
+/// file system supports locks.
+const IDLE_AGE: Duration = Duration::from_secs(24 * 3600);
 
 /// Creates a temporary file in `folder`, with a name that begins with `prefix`. Temporary files are
 /// private by default; this one has the usual permissions, because it will get its final name.
@@ -36,7 +39,6 @@ pub fn file_in(folder: &Path, prefix: &str) -> io::Result<tempfile::NamedTempFil
 
 /// Shows other processes that this one writes the file, until it is closed.
 pub fn hold(file: &File) {
-    // Not every file system supports locks. There, a file that is old enough is removed.
     #[cfg(unix)]
     let _ = fs4::FileExt::try_lock(file);
     #[cfg(not(unix))]
@@ -46,34 +48,39 @@ pub fn hold(file: &File) {
 /// Removes the temporary files of exports into `folder` that were killed.
 pub fn remove_abandoned(folder: &Path) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        if !name.to_string_lossy().starts_with(UNFINISHED_PREFIX) {
+        if !is_unfinished(&entry.file_name()) {
             continue;
         }
         let path = entry.path();
         let metadata = path.symlink_metadata();
-        let is_old = metadata.is_ok_and(|it| {
-            let age = it.modified().ok().and_then(|at| at.elapsed().ok());
-            it.is_file() && age.is_some_and(|age| age >= ABANDONED_AGE)
+        let age = metadata.ok().filter(Metadata::is_file).and_then(|file| {
+            let at = file.modified().ok()?;
+            at.elapsed().ok()
         });
-        if is_old && !is_held(&path) {
+        if age.is_some_and(|age| is_abandoned(&path, age)) {
             let _ = std::fs::remove_file(path);
         }
     }
 }
 
 #[cfg(unix)]
-fn is_held(path: &Path) -> bool {
-    File::open(path).is_ok_and(|file| {
-        let locked = fs4::FileExt::try_lock(&file);
-        matches!(locked, Err(fs4::TryLockError::WouldBlock))
-    })
+fn is_abandoned(path: &Path, age: Duration) -> bool {
+    if age < UNLOCKED_AGE {
+        return false;
+    }
+    let Ok(file) = File::open(path) else {
+        return false;
+    };
+    match fs4::FileExt::try_lock(&file) {
+        Ok(()) => true,
+        Err(fs4::TryLockError::WouldBlock) => false,
+        Err(fs4::TryLockError::Error(_)) => age >= IDLE_AGE,
+    }
 }
 
-/// Windows does not remove a file that is mapped or opened without sharing.
 #[cfg(not(unix))]
-fn is_held(_path: &Path) -> bool {
-    false
+fn is_abandoned(_path: &Path, age: Duration) -> bool {
+    age >= IDLE_AGE.max(UNLOCKED_AGE)
 }
 
 /// What happens to a file that already has the final name.
@@ -86,7 +93,7 @@ pub enum ExistingFile {
 impl ExistingFile {
     /// Returns the choice for an output that may replace what is there now: a file that appears
     /// before the output is whole stays.
-    pub fn of(goal: &Path) -> ExistingFile {
+    pub fn for_goal(goal: &Path) -> ExistingFile {
         match goal.exists() {
             true => ExistingFile::IsReplaced,
             false => ExistingFile::Stays,
@@ -146,6 +153,7 @@ pub fn place(file: TempPath, goal: &Path) -> Result<(), (io::Error, TempPath)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use heaptap_model::folder::UNFINISHED_PREFIX;
 
     #[test]
     fn only_what_a_killed_process_left_is_removed() {
@@ -157,7 +165,7 @@ mod tests {
         for path in [&left, &young, &users] {
             std::fs::write(path, "some").unwrap();
         }
-        let long_ago = std::time::SystemTime::now() - 2 * ABANDONED_AGE;
+        let long_ago = std::time::SystemTime::now() - 2 * IDLE_AGE;
         for path in [&left, &users] {
             let file = File::options().write(true).open(path).unwrap();
             file.set_modified(long_ago).unwrap();

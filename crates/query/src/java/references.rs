@@ -163,13 +163,13 @@ struct References {
 /// Number of references from which the indexes of an array are kept.
 const MIN_KEPT_ELEMENTS: usize = 16;
 
-/// Returns the index of each element of an array of an HPROF that refers to an object, in the order
+/// Returns the index of each element of an array of an HPROF that is not null, in the order
 /// of [`HeapGraph::references`].
 fn elements_of(graph: &HeapGraph, array: ObjectIndex) -> Arc<[u32]> {
     let mut indexes = Vec::with_capacity(graph.references(array).len());
     graph.contents().fields(graph, array, &mut |field| {
         match (field.element, field.value) {
-            (Some(at), Value::Object(_)) => indexes.push(at),
+            (Some(at), Value::Object(_) | Value::Dangling(_)) => indexes.push(at),
             (Some(_), _) => {}
             // The class of the array follows its elements.
             (None, _) => return ControlFlow::Break(()),

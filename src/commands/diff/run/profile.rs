@@ -8,6 +8,7 @@ use crate::export::gzip::Gzip;
 use crate::export::pprof::stacks::{About, Part, encode};
 use crate::results::overwrite::{self, Replace};
 use crate::results::whole_file::WholeFile;
+use crate::session::unfinished::ExistingFile;
 use crate::stacks::{Dump, Measure};
 
 /// Profile to write. Its file is opened before anything is computed.
@@ -24,7 +25,7 @@ impl ProfileFile {
     /// cannot be written.
     pub fn create(path: &Path, inputs: [&Path; 2], force: bool) -> Result<ProfileFile, DiffError> {
         overwrite::check(path, inputs, Replace::of_force(force))?;
-        match WholeFile::typed(path) {
+        match WholeFile::typed(path, ExistingFile::for_goal(path)) {
             Ok(file) => Ok(ProfileFile {
                 file,
                 path: path.to_owned(),

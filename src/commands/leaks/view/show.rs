@@ -376,8 +376,8 @@ fn show_growth(console: &Console, growth: &Growth, limit: usize) {
         return;
     }
     let headline = match growth.dumps {
-        2 => "Growth from the first dump to the second".to_owned(),
-        n => format!("Growth in each of {n} dumps"),
+        2 => "Growth from the first dump to the second, by strong references".to_owned(),
+        n => format!("Growth in each of {n} dumps, by strong references"),
     };
     console.data(console.styled(Style::Strong, headline));
     let mut table = Table::new(&["more", "objects", "bytes", "class and path"]).keeping_remarks();

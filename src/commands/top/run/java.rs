@@ -162,12 +162,6 @@ pub fn top(heap: &JavaHeap, request: &TopRequest) -> TopReport {
         }
     };
     let (reachable, unreachable) = totals(heap);
-    let filter = &request.filter;
-    let is_filtered = !filter.takes_all() && request.counted != Counted::Unreachable;
-    let matching = is_filtered.then(|| {
-        let (graph, dominators) = (&heap.graph, heap.dominators());
-        Figures::with_retained(&Sums::of_matching(graph, dominators, heap.follow, filter))
-    });
     TopReport {
         heap: HeapFacts::of(heap),
         by: request.by,
@@ -176,10 +170,20 @@ pub fn top(heap: &JavaHeap, request: &TopRequest) -> TopReport {
         reachable: Some(reachable),
         unreachable: Some(unreachable),
         all: None,
-        matching,
+        matching: None,
         rows_total,
         rows,
     }
+}
+
+/// Returns the figures of the reachable objects that match the filter; `None` without a filter.
+pub fn matching(heap: &JavaHeap, request: &TopRequest) -> Option<Figures> {
+    let filter = &request.filter;
+    let is_filtered = !filter.takes_all() && request.counted != Counted::Unreachable;
+    is_filtered.then(|| {
+        let (graph, dominators) = (&heap.graph, heap.dominators());
+        Figures::with_retained(&Sums::of_matching(graph, dominators, heap.follow, filter))
+    })
 }
 
 /// Sorts and limits rows. Returns them with their number before the limit.

@@ -4,7 +4,7 @@ use clap::ValueEnum as _;
 
 use super::super::run::count::count;
 use super::super::run::java::{
-    Counted, Grouping, Order, TopReport, TopRequest, TopRow, TreeReport, top, tree,
+    Counted, Grouping, Order, TopReport, TopRequest, TopRow, TreeReport, matching, top, tree,
 };
 use super::{Args, ByArg, ReachableArg, SortArg};
 use crate::analyze::filter::Filter;
@@ -91,7 +91,10 @@ pub(super) async fn run(ctx: &Context, args: Args, opened: OpenedJava) -> Result
         }
         progress.begin("adding up");
         let table = |at: usize| Some(top(&heap, &requests[at]));
-        let reports = parallel::filter_map(requests.len(), 2, table);
+        let mut reports = parallel::filter_map(requests.len(), 2, table);
+        if let (Some(report), Some(request)) = (reports.last_mut(), requests.last()) {
+            report.matching = matching(&heap, request);
+        }
         Ok(Shown::Tables(reports, heap.class()))
     });
     match shown.await? {

@@ -6,6 +6,7 @@ use crate::heaps::input::LookError;
 use crate::naming::frames::LookupControl;
 use crate::results::overwrite::{self, Replace};
 use crate::results::whole_file::WholeFile;
+use crate::session::unfinished::ExistingFile;
 use std::fs::Metadata;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -14,8 +15,8 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OutputDestination {
     Stdout,
-    /// One file, as typed by the user.
-    File(PathBuf),
+    /// One file, as typed by the user, and what happens to a file of that name.
+    File(PathBuf, ExistingFile),
     /// One file with a name that heaptap chose.
     Named(PathBuf),
     /// Several files with their own names in a directory.
@@ -49,7 +50,7 @@ impl OutputDestination {
             _ => true,
         };
         match is_file {
-            true => OutputDestination::File(output.to_owned()),
+            true => OutputDestination::File(output.to_owned(), ExistingFile::for_goal(output)),
             false => OutputDestination::Folder(output.to_owned()),
         }
     }
@@ -60,7 +61,7 @@ impl OutputDestination {
     /// # Errors
     /// Returns an error if the file exists or has the name of one of the recording's files.
     pub fn check(&self, input: &Path, force: bool) -> Result<(), ExportError> {
-        let (OutputDestination::File(path) | OutputDestination::Named(path)) = self else {
+        let (OutputDestination::File(path, _) | OutputDestination::Named(path)) = self else {
             return Ok(());
         };
         Ok(overwrite::check(path, [input], Replace::of_force(force))?)
@@ -104,7 +105,7 @@ impl<'a> Sink<'a> {
     ) -> Result<(PathBuf, u64), ExportError> {
         let path = match self.goal {
             OutputDestination::Stdout => PathBuf::from("-"),
-            OutputDestination::File(path) | OutputDestination::Named(path) => path.clone(),
+            OutputDestination::File(path, _) | OutputDestination::Named(path) => path.clone(),
             OutputDestination::Folder(folder) => folder.join(name),
         };
         let written = match self.goal {
@@ -113,7 +114,9 @@ impl<'a> Sink<'a> {
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(0),
                 written => written,
             },
-            OutputDestination::File(_) => self.put(WholeFile::typed(&path), write),
+            OutputDestination::File(_, existing) => {
+                self.put(WholeFile::typed(&path, *existing), write)
+            }
             OutputDestination::Named(_) | OutputDestination::Folder(_) => {
                 self.put(WholeFile::named(&path), write)
             }
@@ -192,7 +195,7 @@ mod tests {
         std::fs::write(&file, "mine").unwrap();
         let of = |path: &Path, format| match OutputDestination::of(path, format) {
             OutputDestination::Stdout => "-",
-            OutputDestination::File(_) | OutputDestination::Named(_) => "file",
+            OutputDestination::File(..) | OutputDestination::Named(_) => "file",
             OutputDestination::Folder(_) => "folder",
         };
         for (name, folded, json, parquet) in [
@@ -210,7 +213,7 @@ mod tests {
             assert_eq!(of(&path, Format::Parquet), parquet, "{name}");
         }
         assert_eq!(of(Path::new("-"), Format::Svg), "-");
-        let goal = OutputDestination::File(file.clone());
+        let goal = OutputDestination::File(file.clone(), ExistingFile::IsReplaced);
         let input = there.join("input");
         assert!(goal.check(&input, false).is_err());
         assert!(goal.check(&input, true).is_ok());

@@ -157,7 +157,7 @@ pub fn export(
         (format, _) if format.has_many_files() => {
             let one = match goal {
                 OutputDestination::Folder(_) => None,
-                OutputDestination::File(_)
+                OutputDestination::File(..)
                 | OutputDestination::Named(_)
                 | OutputDestination::Stdout => Some(one_dump(&chosen, &gathered)?),
             };
