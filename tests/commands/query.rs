@@ -338,6 +338,39 @@ fn elements_of_an_hprof_have_indexes() {
 }
 
 #[test]
+fn elements_after_a_missing_object_keep_their_indexes() {
+    let packed = std::fs::File::open(fixture("hprof/android-a.hprof.gz")).unwrap();
+    let mut dump = Vec::new();
+    let mut unpacked = flate2::read::GzDecoder::new(packed);
+    std::io::Read::read_to_end(&mut unpacked, &mut dump).unwrap();
+    let elements = "SELECT r.owner_id, j.address, r.field_name FROM heap_graph_reference r
+         JOIN heaptap_java_object j ON j.id = r.owned_id
+         WHERE r.field_name IN ('[1]', '[2]') AND r.owner_id = (
+           SELECT owner_id FROM heap_graph_reference
+           WHERE field_name IN ('[0]', '[1]', '[2]') GROUP BY 1 HAVING count(*) = 3 LIMIT 1)
+         ORDER BY 3";
+    let whole = hprof_rows("hprof/android-a.hprof.gz", elements);
+    let ids: Vec<u32> = whole
+        .iter()
+        .map(|row| row.split(',').nth(1).unwrap().parse().unwrap())
+        .collect();
+    // The element before these two becomes that of an object that is not in the dump.
+    let both = [ids[0].to_be_bytes(), ids[1].to_be_bytes()].concat();
+    let at = dump.windows(8).position(|bytes| bytes == both).unwrap();
+    dump[at - 4..at].copy_from_slice(&[1, 2, 3, 4]);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("dangling.hprof");
+    std::fs::write(&file, dump).unwrap();
+    let asked = query(&file, &["--csv", elements], "");
+    let rows: Vec<String> = stdout(&asked).lines().skip(1).map(str::to_owned).collect();
+    let places = |rows: &[String]| -> Vec<String> {
+        let place = |row: &String| row.split_once(',').unwrap().1.to_owned();
+        rows.iter().map(place).collect()
+    };
+    assert_eq!(places(&rows), places(&whole), "{}", stderr(&asked));
+}
+
+#[test]
 fn fields_of_a_heap_graph_have_no_values() {
     let asked = query(
         &fixture("heap_graphs/graph_10k.pftrace.zst"),
