@@ -388,9 +388,7 @@ fn the_reason_of_an_end_outlives_a_directory_that_was_full() {
     std::fs::write(lab.work().join("out"), b"in the way").unwrap();
     let ended = running.end();
     assert_eq!(ended.code(), Some(11), "{ended}");
-    let sessions = lab.dir.path().join("state/sessions");
-    let name = files(&sessions).into_iter().find(|n| n.ends_with(".jsonl"));
-    let journal = std::fs::read_to_string(sessions.join(name.unwrap())).unwrap();
+    let journal = std::fs::read_to_string(lab.journal()).unwrap();
     assert!(journal.contains("rebooted"), "{journal}");
     lab.expect(6, &["stop", "-o", "elsewhere"]);
     assert_eq!(warnings(&lab, "elsewhere"), ["device-rebooted"]);

@@ -110,6 +110,14 @@ impl Lab {
         self.start(&recording("out", &args))
     }
 
+    /// Returns the journal of the only session.
+    pub fn journal(&self) -> PathBuf {
+        let sessions = self.dir.path().join("state/sessions");
+        let mut names = files(&sessions).into_iter();
+        let name = names.find(|name| name.ends_with(".jsonl"));
+        sessions.join(name.expect("a journal"))
+    }
+
     /// Returns the manifest in a directory of the work directory.
     pub fn manifest(&self, folder: &str) -> Value {
         let path = self.work().join(folder).join("manifest.json");

@@ -113,16 +113,14 @@ fn a_journal_of_which_nothing_is_left_stops_no_recording() {
         status["sessions"][0]["state"] == "uncollected"
     });
     // A heaptap killed between cleaning up and forgetting the session leaves such a journal.
-    let sessions = lab.dir.path().join("state/sessions");
-    let name = files(&sessions).into_iter().find(|n| n.ends_with(".jsonl"));
-    let journal = sessions.join(name.expect("a journal"));
+    let journal = lab.journal();
     let words = std::fs::read(&journal).unwrap();
     lab.expect(0, &["stop"]);
     std::fs::write(&journal, words).unwrap();
     let again = ["record", "-n", APP, "-d", "3s", "-o", "second"];
     lab.expect(0, &again);
     lab.assert_truth("second");
-    assert_eq!(files(&sessions), [""; 0]);
+    assert_eq!(files(&lab.dir.path().join("state/sessions")), [""; 0]);
 }
 
 #[test]
@@ -130,9 +128,7 @@ fn a_journal_that_cannot_be_read_is_told() {
     let lab = Lab::new(TEN);
     let detached = ["record", "-n", APP, "-o", "out", "--detach"];
     lab.expect(0, &detached);
-    let sessions = lab.dir.path().join("state/sessions");
-    let name = files(&sessions).into_iter().find(|n| n.ends_with(".jsonl"));
-    let journal = sessions.join(name.expect("a journal"));
+    let journal = lab.journal();
     let words = std::fs::read_to_string(&journal).unwrap();
     std::fs::write(&journal, words.replace("\"version\":1", "\"version\":99")).unwrap();
     let status = lab.expect(0, &["status"]);

@@ -597,10 +597,7 @@ fn finish_move(step: &str) {
     if step == "files" {
         std::fs::rename(old.join("meminfo"), new.join("meminfo")).unwrap();
     }
-    let state = lab.dir.path().join("state");
-    let journals = files(&state.join("sessions"));
-    let journal = journals.iter().find(|name| name.ends_with(".jsonl"));
-    let journal = state.join("sessions").join(journal.expect("a journal"));
+    let journal = lab.journal();
     let mut text = std::fs::read_to_string(&journal).unwrap();
     let moved = serde_json::json!({"event": "moved", "output": new});
     text.push_str(&format!("{moved}\n"));
@@ -634,9 +631,7 @@ fn a_trace_that_was_noted_and_got_no_name_is_fetched_again() {
         status["sessions"][0]["state"] == "uncollected"
     });
     // heaptap was killed between the two.
-    let sessions = lab.dir.path().join("state/sessions");
-    let name = files(&sessions).into_iter().find(|n| n.ends_with(".jsonl"));
-    let journal = sessions.join(name.expect("a journal"));
+    let journal = lab.journal();
     let mut text = std::fs::read_to_string(&journal).unwrap();
     let pulled = serde_json::json!({"event": "pulled", "size": 9, "sha256": "0".repeat(64)});
     text.push_str(&format!("{pulled}\n"));

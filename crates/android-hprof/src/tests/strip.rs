@@ -3,7 +3,7 @@
 use super::dump::{ClassSpec, Dump, Val};
 use crate::records::tag;
 use crate::strip::{StripOptions, strip};
-use heaptap_model::heap_graph::BasicType::{Int, Long, Object};
+use heaptap_model::heap_graph::BasicType::{self, Int, Long, Object};
 
 fn stripped(file: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
@@ -11,15 +11,23 @@ fn stripped(file: &[u8]) -> Vec<u8> {
     out
 }
 
-#[test]
-fn hash_codes_go_from_every_class_and_other_numbers_stay() {
-    let class = |id, name, superclass, fields| ClassSpec {
+fn class<'a>(
+    id: u64,
+    name: &'a str,
+    superclass: u64,
+    fields: &'a [(&'a str, BasicType)],
+) -> ClassSpec<'a> {
+    ClassSpec {
         id,
         name,
         superclass,
         fields,
         ..ClassSpec::default()
-    };
+    }
+}
+
+#[test]
+fn hash_codes_go_from_every_class_and_other_numbers_stay() {
     let node = [("hash", Int), ("key", Object)];
     let tree = [("before", Object), ("mHash", Int), ("red", Int)];
     let url = [("hashCode", Int), ("port", Int)];
@@ -43,13 +51,6 @@ fn hash_codes_go_from_every_class_and_other_numbers_stay() {
 
 #[test]
 fn zeroed_fields_still_tell_which_views_were_detached() {
-    let class = |id, name, superclass, fields| ClassSpec {
-        id,
-        name,
-        superclass,
-        fields,
-        ..ClassSpec::default()
-    };
     let view = [("mWindowAttachCount", Int), ("mLeft", Int)];
     let with = |left, other| {
         let mut dump = Dump::art();
