@@ -113,14 +113,14 @@ com.example.app  pid 4242  libc.malloc
   3 dumps: first 1.0 MiB, after-login 5.0 MiB, last 12.0 MiB
 
   unreleased  share  sampled  callsite
-     9.0 MiB  75.0%    2,304  LeakyCache::put  <- ImageLoader::decode …
+     9.0 MiB  75.0%    2,304  LeakyCache::put  ← ImageLoader::decode …
      1.0 MiB   8.3%      256  …so::much<…>
      2.0 MiB  16.7%           in other callsites"
     );
     // In a pipe nothing is cut.
     let piped = page(None);
     assert!(
-        piped.contains("LeakyCache::put  <- ImageLoader::decode <- Activity.onCreate <- main\n"),
+        piped.contains("LeakyCache::put  ← ImageLoader::decode ← Activity.onCreate ← main\n"),
         "{piped}"
     );
     assert!(piped.contains("likes::them::so::much<…>\n"), "{piped}");
