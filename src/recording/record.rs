@@ -52,8 +52,16 @@ pub async fn record(
         let interval_bytes = spec.interval_bytes;
         // Its directory is renamed, so its session ends here.
         finished.journal.forget()?;
-        let (kept, next) = dump::set_aside(finished.output.clone(), attempt);
-        options.output = Some(next);
+        let kept = finished.output.clone();
+        // A default name has the session's ID, so the next one differs.
+        let (kept, next) = match &options.output {
+            Some(_) => {
+                let (kept, next) = dump::set_aside(kept, attempt);
+                (kept, Some(next))
+            }
+            None => (kept, None),
+        };
+        options.output = next;
         attempt += 1;
         finished.output.clone_from(&kept);
         if let Recorded::Finished(finished) = recorded {

@@ -383,6 +383,18 @@ fn a_retry_gets_the_requested_directory() {
 }
 
 #[test]
+fn a_retry_without_a_directory_is_named_after_its_own_session() {
+    let lab = Lab::new(&format!("{FAST},fault=overrun@500#1"));
+    lab.expect(0, &["record", "-n", APP, "-d", "3s", "--retry-overrun"]);
+    let names = files(&lab.work());
+    assert_eq!(names.len(), 2, "{names:?}");
+    for name in names {
+        let id = lab.manifest(&name)["session"]["id"].to_string();
+        assert!(name.ends_with(id.trim_matches('"')), "{name} {id}");
+    }
+}
+
+#[test]
 fn a_page_that_was_not_written_is_neither_listed_nor_offered() {
     let lab = Lab::new(FAST);
     let mut running = lab.record(&[]);

@@ -77,14 +77,14 @@ impl Growth {
     }
 }
 
-/// Keeps the rows that changed most by the absolute value of `change`, in their order; the first of equal
-/// ones.
-pub fn keep_largest<Row>(rows: &mut Vec<Row>, most: usize, change: impl Fn(&Row) -> i64) {
+/// Keeps the rows that changed most by the absolute values of `change`, of which the first decides, in
+/// their order; the first of equal ones.
+pub fn keep_largest<Row>(rows: &mut Vec<Row>, most: usize, change: impl Fn(&Row) -> [i64; 2]) {
     if rows.len() <= most {
         return;
     }
     let mut order: Vec<usize> = (0..rows.len()).collect();
-    order.sort_by_cached_key(|&at| (Reverse(change(&rows[at]).unsigned_abs()), at));
+    order.sort_by_cached_key(|&at| (Reverse(change(&rows[at]).map(i64::unsigned_abs)), at));
     let mut is_kept = vec![false; rows.len()];
     order.iter().take(most).for_each(|&at| is_kept[at] = true);
     let mut kept = is_kept.into_iter();
@@ -287,11 +287,14 @@ mod tests {
     fn the_largest_changes_of_either_sign_are_kept_in_their_order() {
         let kept = |rows: &[i64], most| {
             let mut rows = rows.to_vec();
-            keep_largest(&mut rows, most, |&row| row);
+            keep_largest(&mut rows, most, |&row| [row, 0]);
             rows
         };
         assert_eq!(kept(&[9, 8, 7, 6], 2), [9, 8]);
         assert_eq!(kept(&[9, 5, 1, -4, -8], 3), [9, 5, -8]);
+        let mut rows = vec![[0, -1], [0, -7], [0, -9], [1, 0]];
+        keep_largest(&mut rows, 2, |&row| row);
+        assert_eq!(rows, [[0, -9], [1, 0]]);
         assert_eq!(kept(&[3, 3, -3, i64::MIN], 2), [3, i64::MIN]);
         assert_eq!(kept(&[1, -1], 2), [1, -1]);
     }

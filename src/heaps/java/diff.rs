@@ -231,7 +231,8 @@ fn changed(
     }
     let all = rows.len();
     diff::keep_largest(&mut rows, wanted.limit, |row| {
-        row.change.growth().own_bytes()
+        let growth = row.change.growth();
+        [growth.own_bytes(), growth.retained_total_bytes()]
     });
     let named = |row: diff::ClassChange| NamedChange {
         change: ChangeRow::of(&row.change),

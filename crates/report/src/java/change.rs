@@ -129,7 +129,7 @@ pub(super) fn write(html: &mut Html, change: &Change, number: usize) {
     headings.extend(["#retained", "#objects now"]);
     let mut largest: Vec<&Changed> = change.classes.iter().collect();
     keep_largest(&mut largest, ROWS, |row| {
-        more(row.before.own(), row.after.own())
+        [more(row.before.own(), row.after.own()), 0]
     });
     let rows = largest.into_iter().map(|row| {
         let name = Foreign(&row.name);
@@ -171,7 +171,9 @@ fn leaks(html: &mut Html, change: &Change) {
         return;
     }
     let mut largest: Vec<&ChangedLeak> = change.leaks.iter().collect();
-    keep_largest(&mut largest, ROWS, |leak| more(leak.bytes.0, leak.bytes.1));
+    keep_largest(&mut largest, ROWS, |leak| {
+        [more(leak.bytes.0, leak.bytes.1), 0]
+    });
     let rows = largest.into_iter().map(|leak| {
         vec![
             leak.status.to_owned(),

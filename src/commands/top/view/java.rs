@@ -203,15 +203,13 @@ fn show_tables(console: &Console, args: &Args, reports: &[TopReport], takes_all:
                 console.styled(Style::Strong, size(matching.retained_total()))
             ));
         }
-        for report in reports {
-            if report.rows.is_empty() && takes_all {
-                continue;
-            }
+        let is_empty = |report: &TopReport| report.rows.is_empty();
+        if reports.iter().all(is_empty) && !takes_all {
             console.data("");
-            if report.rows.is_empty() {
-                console.data(NO_MATCH);
-                continue;
-            }
+            console.data(NO_MATCH);
+        }
+        for report in reports.iter().filter(|report| !is_empty(report)) {
+            console.data("");
             table(report).show(console);
             let hidden = report.rows_total.saturating_sub(report.rows.len());
             if hidden > 0 && reports.len() == 1 && report.by != Grouping::Object {
