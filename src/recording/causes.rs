@@ -30,8 +30,6 @@ pub(super) enum Cause {
     NotTriggered,
     Interrupted,
     Stopped,
-    /// By another program, such as a heaptap on another host, and with a complete trace.
-    StoppedElsewhere,
     SizeLimit,
     DiskFull,
     Lost,
@@ -46,7 +44,7 @@ impl Cause {
         plan: &Plan,
         size: u64,
         lasted: DurationBounds,
-        (whole, reports_end): (bool, bool),
+        whole: bool,
     ) -> Cause {
         let had = |whole| move |ms| in_full(Duration::from_millis(ms), lasted, whole);
         let in_full = plan.duration_ms.is_some_and(had(whole));
@@ -70,7 +68,6 @@ impl Cause {
             EndedBy::Itself if in_full => Cause::Duration,
             EndedBy::Itself if not_triggered => Cause::NotTriggered,
             EndedBy::Itself if whole && plan.trigger_timeout_ms.is_some() => Cause::Trigger,
-            EndedBy::Itself if reports_end => Cause::StoppedElsewhere,
             EndedBy::Itself => Cause::Lost,
             EndedBy::Unknown => Cause::Unknown,
         }
@@ -82,12 +79,7 @@ impl Cause {
             line.tag == "perfetto" && line.text.contains("No space left on device")
         };
         match self {
-            Cause::Lost
-            | Cause::Unknown
-            | Cause::Duration
-            | Cause::Done
-            | Cause::Trigger
-            | Cause::StoppedElsewhere
+            Cause::Lost | Cause::Unknown | Cause::Duration | Cause::Done | Cause::Trigger
                 if log.iter().any(full) =>
             {
                 Cause::DiskFull
@@ -103,7 +95,7 @@ impl Cause {
             Cause::Trigger => Some("trigger"),
             Cause::NotTriggered => Some("trigger-timeout"),
             Cause::Interrupted => Some("interrupted"),
-            Cause::Stopped | Cause::StoppedElsewhere => Some("stopped"),
+            Cause::Stopped => Some("stopped"),
             Cause::SizeLimit => Some("size-limit"),
             Cause::DiskFull | Cause::Lost | Cause::Rebooted => Some("lost"),
             Cause::Unknown => None,
@@ -123,7 +115,6 @@ impl Cause {
             | Cause::Trigger
             | Cause::Interrupted
             | Cause::Stopped
-            | Cause::StoppedElsewhere
             | Cause::Unknown => false,
         }
     }
@@ -160,13 +151,9 @@ impl Cause {
             Cause::Lost => (
                 "recording-lost",
                 "perfetto ended unexpectedly on the device",
-                "check `adb logcat -s perfetto traced` for the reason",
+                "check `adb logcat -s perfetto traced` for the reason, or whether another host ended it \
+                 with `heaptap stop`",
             ),
-            Cause::StoppedElsewhere => {
-                let message = "another program ended the recording early; the data up to that \
-                               point are complete";
-                return Some(manifest::Warning::new("stopped-elsewhere", message));
-            }
             Cause::Rebooted => (
                 "device-rebooted",
                 "the device restarted during the recording",

@@ -154,18 +154,14 @@ async fn finish_session(
         &plan,
         trace.contents.size,
         lasted,
-        (
-            whole,
-            whole && converted.health.iter().all(|h| h.reports_end),
-        ),
+        whole,
     );
     // heapprofd was not used, so targets are not empty because of it.
     let empty = match plan.companions.allocations {
         true => Vec::new(),
         false => causes::empty_targets(&plan, &converted),
     };
-    let is_explained = !matches!(cause, Cause::Lost | Cause::StoppedElsewhere);
-    let log = if empty.is_empty() && is_explained && converted.class().is_none() {
+    let log = if empty.is_empty() && cause != Cause::Lost && converted.class().is_none() {
         Vec::new()
     } else {
         // It only explains: for a disconnected device, the earlier facts are used.

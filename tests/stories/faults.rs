@@ -395,25 +395,6 @@ fn the_reason_of_an_end_outlives_a_directory_that_was_full() {
 }
 
 #[test]
-fn a_recording_that_another_host_ends_has_lost_nothing() {
-    let lab = Lab::new(PHONE);
-    let mut running = lab.record(&["-d", "60s"]);
-    running.until_recorded();
-    let status = lab.expect(0, &["status", "--json"]).json();
-    let id = status["sessions"][0]["session"]
-        .as_str()
-        .unwrap()
-        .to_owned();
-    let other = lab.start_as("other-host", &["stop", &id, "-o", "theirs"]);
-    let ended = running.end();
-    assert_eq!(ended.code(), Some(0), "{ended}");
-    assert_eq!(warnings(&lab, "out"), ["stopped-elsewhere"]);
-    lab.assert_truth("out");
-    let other = other.end();
-    assert!(matches!(other.code(), Some(0 | 5)), "{other}");
-}
-
-#[test]
 fn a_host_that_cannot_write_keeps_the_phone_s_copy() {
     let lab = Lab::new(PHONE);
     let mut running = lab.record(&[]);

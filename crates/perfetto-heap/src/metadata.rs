@@ -397,11 +397,6 @@ impl Ending {
         }
     }
 
-    /// Returns whether the service reported the end.
-    pub(super) fn is_reported(&self) -> bool {
-        self.complete && !self.cut_before
-    }
-
     /// Returns whether the end is missing.
     pub(super) fn cut_short(&self) -> bool {
         let expects_end = self.disabled || self.said_more;

@@ -122,7 +122,6 @@ impl Survey {
         survey.whole_bytes = packets.whole_bytes();
         survey.health.cut_bytes = health.cut_bytes;
         survey.health.stop_timed_out_ns = survey.ending.stop_timed_out_ns();
-        survey.health.reports_end = survey.ending.is_reported() && health.cut_bytes == 0;
         survey.health.ends_early = survey.ending.cut_short() || health.cut_bytes > 0;
         Ok((survey, packets.into_window()))
     }

@@ -49,10 +49,6 @@ pub struct Health {
     /// The trace stops before the tracing service reported its end: the file was cut off, or the
     /// service was killed.
     pub ends_early: bool,
-    /// The tracing service reported its end, which it does since Android 11: nothing is missing after
-    /// it.
-    #[serde(skip)]
-    pub reports_end: bool,
     /// Trace time (BOOTTIME) in ns of a stop that a data source did not answer within the service's
     /// limit: its last data is missing.
     pub stop_timed_out_ns: Option<u64>,
