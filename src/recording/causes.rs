@@ -151,8 +151,7 @@ impl Cause {
             Cause::Lost => (
                 "recording-lost",
                 "perfetto ended unexpectedly on the device",
-                "check `adb logcat -s perfetto traced` for the reason, or whether another host ended it \
-                 with `heaptap stop`",
+                "check `adb logcat -s perfetto traced` for the reason; another host can have ended it",
             ),
             Cause::Rebooted => (
                 "device-rebooted",
