@@ -12,7 +12,8 @@ pub(crate) fn check(file: Option<&Path>, force: bool) -> Result<(), Failure> {
     let Some(file) = file else {
         return Ok(());
     };
-    Ok(overwrite::check(file, [], Replace::of_force(force))?)
+    overwrite::check(file, [], Replace::of_force(force))?;
+    Ok(())
 }
 
 /// Writes it: all of it, or nothing.

@@ -67,11 +67,12 @@ impl ReportFile {
             false => Replace::of_force(force),
         };
         // A link with heaptap's own name is replaced itself.
-        if !is_named || !path.is_symlink() {
-            overwrite::check(path, inputs.iter().copied(), replace)?;
-        }
+        let existing = match is_named && path.is_symlink() {
+            true => ExistingFile::IsReplaced,
+            false => overwrite::check(path, inputs.iter().copied(), replace)?,
+        };
         let file = match place {
-            PagePlace::Typed(path) => WholeFile::typed(path, ExistingFile::for_goal(path)),
+            PagePlace::Typed(path) => WholeFile::typed(path, existing),
             PagePlace::Named(path) => {
                 remove_abandoned(crate::folder::of(path));
                 WholeFile::named(path)

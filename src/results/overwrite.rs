@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use super::manifest::{self, Manifest};
 use crate::error::{Classified, ErrorClass, ErrorFacts};
 use crate::folder::{self, DEOBFUSCATION, MARKER, RAW_TRACE, SYMBOLIZED_TRACE, SYMBOLS};
+use crate::session::unfinished::ExistingFile;
 
 /// Names of a recording's files, for its original data or for files derived from it.
 const NAMES: [&str; 6] = [
@@ -61,7 +62,7 @@ impl Replace {
 }
 
 /// Refuses to write to `output` if that loses an input, a file of a recording, or anything else that
-/// `replace` does not allow.
+/// `replace` does not allow. Returns what happens to a file of that name when the output is whole.
 ///
 /// # Errors
 /// Returns the refusal.
@@ -69,7 +70,7 @@ pub fn check<'a>(
     output: &Path,
     inputs: impl IntoIterator<Item = &'a Path>,
     replace: Replace,
-) -> Result<(), OverwriteError> {
+) -> Result<ExistingFile, OverwriteError> {
     let real = |path: &Path| path.canonicalize().ok();
     // A link to a file counts as that file.
     let there = real(output);
@@ -84,15 +85,16 @@ pub fn check<'a>(
     {
         return Err(OverwriteError::Input(output.to_owned()));
     }
+    let existing = ExistingFile::for_goal(output);
     if replace == Replace::Alike {
-        return Ok(());
+        return Ok(existing);
     }
     if goal.is_some_and(|goal| is_of_recording(&goal, &inputs)) {
         return Err(OverwriteError::OfRecording(output.to_owned()));
     }
     match replace == Replace::Nothing && holds_something(output) {
         true => Err(OverwriteError::Exists(output.to_owned())),
-        false => Ok(()),
+        false => Ok(existing),
     }
 }
 

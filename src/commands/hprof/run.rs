@@ -17,7 +17,6 @@ use crate::naming::frames::LookupControl;
 use crate::results::findings::{self, Finding};
 use crate::results::overwrite::{self, OverwriteError, Replace};
 use crate::results::whole_file::WholeFile;
-use crate::session::unfinished::ExistingFile;
 
 /// Destination of a dump.
 pub enum Output {
@@ -233,9 +232,10 @@ impl<'a> Out<'a> {
         let (to, name) = match output {
             Output::Stream(stream) => (To::Stream(stream), "standard output".to_owned()),
             Output::File { path, force } => {
-                overwrite::check(&path, input.path(), Replace::of_force(force))?;
+                let replace = Replace::of_force(force);
+                let existing = overwrite::check(&path, input.path(), replace)?;
                 let name = path.display().to_string();
-                match WholeFile::typed(&path, ExistingFile::for_goal(&path)) {
+                match WholeFile::typed(&path, existing) {
                     Ok(file) => (To::File(file), name),
                     Err(source) => return Err(HprofToolError::Write { name, source }),
                 }

@@ -45,8 +45,8 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let input = JavaInput::parse(&args.input);
     let to = match args.output.clone() {
         Some(output) => {
-            overwrite::check(&output, [&*input.path], Replace::of_force(args.force))?;
-            let existing = ExistingFile::for_goal(&output);
+            let replace = Replace::of_force(args.force);
+            let existing = overwrite::check(&output, [&*input.path], replace)?;
             Some((output, existing))
         }
         None => None,

@@ -8,7 +8,6 @@ use crate::export::gzip::Gzip;
 use crate::export::pprof::stacks::{About, Part, encode};
 use crate::results::overwrite::{self, Replace};
 use crate::results::whole_file::WholeFile;
-use crate::session::unfinished::ExistingFile;
 use crate::stacks::{Dump, Measure};
 
 /// Profile to write. Its file is opened before anything is computed.
@@ -24,8 +23,8 @@ impl ProfileFile {
     /// Returns an error if it is an input, if it is not empty and `force` is not set, or if it
     /// cannot be written.
     pub fn create(path: &Path, inputs: [&Path; 2], force: bool) -> Result<ProfileFile, DiffError> {
-        overwrite::check(path, inputs, Replace::of_force(force))?;
-        match WholeFile::typed(path, ExistingFile::for_goal(path)) {
+        let existing = overwrite::check(path, inputs, Replace::of_force(force))?;
+        match WholeFile::typed(path, existing) {
             Ok(file) => Ok(ProfileFile {
                 file,
                 path: path.to_owned(),

@@ -64,7 +64,8 @@ impl OutputDestination {
         let (OutputDestination::File(path, _) | OutputDestination::Named(path)) = self else {
             return Ok(());
         };
-        Ok(overwrite::check(path, [input], Replace::of_force(force))?)
+        overwrite::check(path, [input], Replace::of_force(force))?;
+        Ok(())
     }
 
     /// Returns the destination for a format with one file, called `name` if it goes to a directory.
