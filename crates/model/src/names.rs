@@ -44,9 +44,10 @@ pub fn demangle(name: &str) -> Cow<'_, str> {
 /// `alloc::boxed::Box$LT$T$GT$::new::h0123456789abcdef` becomes `alloc::boxed::Box<T>::new`. The
 /// parts of a mangled name do not contain `::`, so it can be restored.
 fn unescape_rust(name: &str) -> Option<String> {
-    let (path, suffix) = name.split_at(name.find(" (.").unwrap_or(name.len()));
-    let (_, hash) = path.rsplit_once("::")?;
-    if !is_rust_hash(hash) {
+    let (path, suffix) = split_suffix(name);
+    // Every demangled name comes here: this looks at its end and searches for nothing.
+    let parents = path.get(..path.len().checked_sub(RUST_HASH_BYTES)?)?;
+    if !parents.ends_with("::") || !is_rust_hash(&path[parents.len()..]) {
         return None;
     }
     let mut mangled = String::with_capacity(2 * path.len());
@@ -64,6 +65,17 @@ fn unescape_rust(name: &str) -> Option<String> {
         decoded.push_str(suffix);
     }
     Some(decoded)
+}
+
+/// Splits the suffix of a clone from a demangled name: ` (.cold)`, ` (.llvm.1234)`.
+fn split_suffix(name: &str) -> (&str, &str) {
+    let opening = if name.ends_with(')') {
+        name.rfind('(')
+    } else {
+        None
+    };
+    let at = opening.filter(|&at| name[at..].starts_with("(.") && name[..at].ends_with(' '));
+    name.split_at(at.map_or(name.len(), |at| at - 1))
 }
 
 /// Demangles a C++ name to the spelling of llvm-symbolizer, which Perfetto's tools show. The
@@ -106,17 +118,21 @@ fn respell(text: &str) -> String {
     }
     let mut spelled = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some(first) = rest.chars().next() {
+    // All that is spelled otherwise starts with one of these.
+    while let Some(at) = rest.find([' ', '(', '{']) {
+        spelled.push_str(&rest[..at]);
+        rest = &rest[at..];
         if rest.starts_with(" >") && spelled.ends_with('>') {
             rest = &rest[1..];
         } else if let Some((shown, after)) = number(rest).or_else(|| unnamed(rest)) {
             spelled.push_str(&shown);
             rest = after;
         } else {
-            spelled.push(first);
-            rest = &rest[first.len_utf8()..];
+            spelled.push_str(&rest[..1]);
+            rest = &rest[1..];
         }
     }
+    spelled.push_str(rest);
     spelled
 }
 
@@ -197,17 +213,23 @@ impl std::fmt::Write for Bounded {
 /// Returns whether a name uses Rust's legacy mangling: that of C++ with a hash of 16 digits as the
 /// last part. LLVM numbers functions that it makes visible across modules.
 fn is_legacy_rust(name: &str) -> bool {
-    let name = name.split_once(".llvm.").map_or(name, |(name, _)| name);
-    name.strip_suffix('E')
-        .and_then(|name| name.get(name.len().checked_sub(19)?..))
+    let clone = name
+        .rsplit_once('.')
+        .and_then(|(name, _)| name.strip_suffix(".llvm"));
+    let name = clone.unwrap_or(name).strip_suffix('E');
+    name.and_then(|name| name.get(name.len().checked_sub(2 + RUST_HASH_BYTES)?..))
         .and_then(|tail| tail.strip_prefix("17"))
         .is_some_and(is_rust_hash)
 }
 
+/// Bytes of `h0123456789abcdef`.
+const RUST_HASH_BYTES: usize = 17;
+
 /// Returns whether a part of a name is the hash of a legacy Rust name, such as `h0123456789abcdef`.
 fn is_rust_hash(part: &str) -> bool {
     let digits = part.strip_prefix('h');
-    digits.is_some_and(|hash| hash.len() == 16 && hash.bytes().all(|b| b.is_ascii_hexdigit()))
+    part.len() == RUST_HASH_BYTES
+        && digits.is_some_and(|hash| hash.bytes().all(|b| b.is_ascii_hexdigit()))
 }
 
 /// Returns the last part of a path: `libc.so` of `/system/lib64/libc.so`.
