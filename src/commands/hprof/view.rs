@@ -79,12 +79,16 @@ async fn strip(ctx: &Context, args: StripArgs) -> Result<Outcome, Failure> {
             done.arrays,
             ByteSize(done.array_bytes)
         );
+        if options.fields {
+            said.push_str("; numbers in fields zeroed");
+        }
         if done.strings_kept > 0 {
             said.push_str(&format!("; strings kept: {}", done.strings_kept));
         }
         let extra = json!({
             "arrays_zeroed": done.arrays,
             "array_bytes_zeroed": done.array_bytes,
+            "fields_zeroed": options.fields,
             "strings_kept": done.strings_kept,
             "unknown_records_zeroed": done.unknown_records,
         });

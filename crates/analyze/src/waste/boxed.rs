@@ -42,6 +42,23 @@ struct Of {
     unknown: u64,
 }
 
+/// Returns whether any box of the heap, the zygote's included, contains a number other than zero; `None`
+/// if there is no box. Every runtime has a box for each small `Integer`.
+pub(super) fn any_number(graph: &HeapGraph) -> Option<bool> {
+    // `hprof strip` keeps booleans.
+    let numbers: Vec<bool> = graph
+        .classes()
+        .iter()
+        .map(|class| BOXES.contains(&class.name.as_str()) && class.name != "java.lang.Boolean")
+        .collect();
+    let mut boxes = graph
+        .objects()
+        .filter(|&object| numbers[graph.class_of(object).at()])
+        .peekable();
+    boxes.peek()?;
+    Some(boxes.any(|object| value(graph, object).is_some_and(|bits| bits != 0)))
+}
+
 /// Returns boxes by class, most bytes first.
 pub(super) fn find(scope: &Scope<'_>) -> Vec<Boxed> {
     let graph = scope.graph;
@@ -56,7 +73,7 @@ pub(super) fn find(scope: &Scope<'_>) -> Vec<Boxed> {
             let of = &mut all[of];
             of.count += 1;
             of.bytes += graph.shallow_bytes(object);
-            match value(graph, object) {
+            match value(graph, object).filter(|_| scope.numbers) {
                 Some(value) => {
                     of.values.insert(value);
                 }

@@ -169,6 +169,13 @@ pub fn find(graph: &HeapGraph, reachable: &Reachable, limit: usize) -> Waste {
             counted(waste.arrays.without_contents, "array", "arrays")
         ));
     }
+    if graph.contents().has_values() && !scope.numbers {
+        waste.untold.push(
+            "all numbers in fields are zeros, as in a copy of `hprof strip --fields`: collections \
+             are measured by references only, and equal boxed numbers cannot be found"
+                .to_owned(),
+        );
+    }
     name_holders(graph, reachable, &mut waste);
     waste
 }

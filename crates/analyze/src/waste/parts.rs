@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::boxed;
 use heaptap_model::heap_graph::{ClassIndex, HeapGraph, HeapKind, ObjectIndex, Reachable};
 use heaptap_model::parallel;
 
@@ -9,6 +10,8 @@ use heaptap_model::parallel;
 pub(super) struct Scope<'g> {
     pub graph: &'g HeapGraph,
     reachable: &'g Reachable,
+    /// Numbers in fields are recorded, which `hprof strip --fields` replaces with zeros.
+    pub numbers: bool,
 }
 
 /// Number of objects below which one thread is faster than two.
@@ -20,7 +23,11 @@ const RELEASE_INTERVAL_OBJECTS: usize = 1 << 17;
 
 impl<'g> Scope<'g> {
     pub fn new(graph: &'g HeapGraph, reachable: &'g Reachable) -> Scope<'g> {
-        Scope { graph, reachable }
+        Scope {
+            graph,
+            reachable,
+            numbers: graph.contents().has_values() && boxed::any_number(graph) != Some(false),
+        }
     }
 
     /// Returns whether an object is reachable and belongs to the app.

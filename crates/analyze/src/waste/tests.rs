@@ -379,6 +379,31 @@ fn a_stripped_dump_has_no_equal_contents() {
 }
 
 #[test]
+fn collections_without_numbers_are_measured_by_references() {
+    for number in [0, 1] {
+        let mut heap = Heap::new();
+        heap.class(
+            "java.lang.Integer",
+            "java.lang.Object",
+            &[("value", Is::Int(0))],
+        );
+        let boxes = [0, 0, number];
+        let boxes = boxes.map(|n| heap.new_object("java.lang.Integer", &[("value", Is::Int(n))]));
+        // The class.
+        heap.list(&[], 0);
+        let data = heap.array("java.lang.Object[]", &boxes.map(Some));
+        let fields = [("elementData", Is::Ref(data)), ("size", Is::Int(0))];
+        let list = heap.new_object("java.util.ArrayList", &fields);
+        keep(&mut heap, "LIST", list);
+        let found = waste(heap);
+        let is_stripped = number == 0;
+        assert_eq!(found.collections[0].wasted_bytes == 0, is_stripped);
+        assert_eq!(found.boxed[0].distinct, (!is_stripped).then_some(2));
+        assert_eq!(found.untold.len(), usize::from(is_stripped));
+    }
+}
+
+#[test]
 fn absurd_sizes_are_not_believed() {
     let mut heap = Heap::new();
     let list = heap.list(&[], 100);
