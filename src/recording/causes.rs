@@ -137,7 +137,9 @@ impl Cause {
                 "the trace reached its size limit, so the recording ended early",
                 match java {
                     true => "free space on the device, or dump fewer processes",
-                    false => "free space on the device, sample less (-i 16k), or dump less often",
+                    false => {
+                        "free space on the device, use a longer interval (-i), or dump less often"
+                    }
                 },
             ),
             Cause::DiskFull => (
@@ -145,7 +147,9 @@ impl Cause {
                 "the device storage is full, so the recording ended early",
                 match java {
                     true => "delete files on the device, or dump fewer processes",
-                    false => "delete files on the device, sample less (-i 16k), or dump less often",
+                    false => {
+                        "delete files on the device, use a longer interval (-i), or dump less often"
+                    }
                 },
             ),
             Cause::Lost => (

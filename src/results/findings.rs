@@ -118,8 +118,7 @@ pub fn is_note(kind: &str) -> bool {
 /// Kind of the finding that heapprofd did not write its final dump in time.
 pub const FINAL_DUMP_MISSING: &str = "final-dump-missing";
 /// Remedy for a heapprofd that cannot keep up.
-pub(crate) const BUSY: &str =
-    "the process was too busy; record again with a longer interval (-i 16k)";
+pub(crate) const BUSY: &str = "the process was too busy; record again with a longer interval (-i)";
 
 /// Kind of the finding for functions without a name.
 pub const NAMES_MISSING: &str = "symbols-missing";
@@ -158,6 +157,14 @@ const MANY_UNWINDING_ERRORS_PERCENT: u64 = 10;
 /// Shortest wait in the allocator that is noticeable in the app.
 const LONG_BLOCK: Duration = Duration::from_secs(1);
 
+/// Returns the option for a quarter of a dump's samples; those of files without an interval had the
+/// default one.
+fn longer_interval(dump: &HeapDump) -> String {
+    const LEAST_BYTES: u64 = 16 << 10;
+    let bytes = dump.sampling_interval_bytes.saturating_mul(4);
+    format!("-i {}k", bytes.max(LEAST_BYTES).div_ceil(1 << 10))
+}
+
 /// Returns findings for the flags of one dump with the tables of its recording. Flags are
 /// cumulative: for a series, pass the last dump of each process and heap.
 pub fn findings_for_dump(dump: &HeapDump, tables: &Tables) -> Vec<Finding> {
@@ -169,6 +176,7 @@ pub fn findings_for_dump(dump: &HeapDump, tables: &Tables) -> Vec<Finding> {
     };
     let incomplete = Some(ErrorClass::Incomplete);
     let flags = &dump.flags;
+    let longer = longer_interval(dump);
     if flags.rejected_concurrent {
         add(
             "rejected-concurrent",
@@ -186,8 +194,10 @@ pub fn findings_for_dump(dump: &HeapDump, tables: &Tables) -> Vec<Finding> {
                 "{who}: it allocated faster than heapprofd could process, and later data are \
                  missing"
             ),
-            "record again with a longer interval (-i 16k), a larger shared buffer (--shmem-size \
-             64MiB), and without --no-block-client or --block-client-timeout",
+            &format!(
+                "record again with a longer interval ({longer}), a larger shared buffer \
+                 (--shmem-size 64MiB), and without --no-block-client or --block-client-timeout"
+            ),
         );
     }
     if flags.buffer_corrupted {
@@ -312,7 +322,7 @@ pub fn findings_for_dump(dump: &HeapDump, tables: &Tables) -> Vec<Finding> {
                 "{who}: the profiler blocked threads for {:.1} s in total",
                 blocked.as_secs_f64()
             ),
-            "use a longer interval (-i 16k) to block them less",
+            &format!("use a longer interval ({longer}) to block them less"),
         );
     }
     findings
