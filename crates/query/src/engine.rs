@@ -80,7 +80,7 @@ pub enum Sort {
     Table,
     /// A view of heaptap or of Perfetto's library.
     View,
-    /// A function that returns a table.
+    /// A function that returns a table or a value.
     Function,
     /// A macro, called as `name!(…)`.
     Macro,
@@ -209,8 +209,21 @@ impl Database {
              PRAGMA legacy_alter_table = ON; PRAGMA hard_heap_limit = {memory};"
         ))?;
         functions::add(&self.connection)?;
-        for register in &catalog.scalars {
-            register(&self.connection)?;
+        for added in catalog.scalars {
+            self.known.push(TableInfo {
+                name: added.name.to_owned(),
+                sort: Sort::Function,
+                module: None,
+                about: added.about,
+                columns: added.arguments.iter().map(ColumnInfo::argument).collect(),
+            });
+            let arguments = added.arguments.len() as i32;
+            self.connection.create_scalar_function(
+                added.name,
+                arguments,
+                functions::FLAGS,
+                move |context| (added.value)(context),
+            )?;
         }
         self.modules.extend(catalog.modules);
         for (schema, source) in &catalog.tables {

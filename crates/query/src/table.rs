@@ -4,6 +4,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use rusqlite::functions::Context;
+use rusqlite::types::Value as SqlValue;
 use rusqlite::{Connection, Statement};
 
 use super::stop::{Stop, Stopped};
@@ -274,8 +276,17 @@ pub(super) enum Source {
     Function(Call),
 }
 
-/// Registers a scalar function with a connection.
-pub(super) type Scalar = Box<dyn Fn(&Connection) -> Result<(), rusqlite::Error> + Send + Sync>;
+/// Scalar function.
+pub(super) struct Scalar {
+    pub name: &'static str,
+    /// Result, in one sentence.
+    pub about: &'static str,
+    pub arguments: &'static [&'static str],
+    /// Returns the value for given arguments.
+    pub value: Box<ScalarValue>,
+}
+
+pub(super) type ScalarValue = dyn Fn(&Context<'_>) -> Result<SqlValue, rusqlite::Error> + Send;
 
 /// All tables, views and macros of a database to be made.
 #[derive(Default)]
@@ -373,12 +384,9 @@ impl Catalog {
         self.tables.push((schema, Source::Function(Box::new(call))));
     }
 
-    /// Adds a scalar function, which registers itself.
-    pub(super) fn scalar(
-        &mut self,
-        register: impl Fn(&Connection) -> Result<(), rusqlite::Error> + Send + Sync + 'static,
-    ) {
-        self.scalars.push(Box::new(register));
+    /// Adds a scalar function.
+    pub(super) fn scalar(&mut self, added: Scalar) {
+        self.scalars.push(added);
     }
 
     /// Adds a macro.

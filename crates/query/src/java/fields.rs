@@ -10,7 +10,7 @@ use std::sync::Arc;
 use rusqlite::types::{Value as SqlValue, ValueRef};
 
 use super::super::functions;
-use super::super::table::{Catalog, Cell, Column, Rows, Schema};
+use super::super::table::{Catalog, Cell, Column, Rows, Scalar, Schema};
 use super::heaps::{Heap, Heaps, LazyHeaps};
 use heaptap_model::heap_graph::{
     BasicType, Class, ClassKind, DumpSource, Field, HeapGraph, ObjectIndex, Value,
@@ -79,9 +79,12 @@ pub(super) fn add(catalog: &mut Catalog, heaps: &LazyHeaps) {
         Ok(Arc::new(Primitives::of(lazy.get()?)))
     });
     let lazy = heaps.clone();
-    catalog.scalar(move |connection| {
-        let lazy = lazy.clone();
-        connection.create_scalar_function("heaptap_field", 2, functions::FLAGS, move |context| {
+    catalog.scalar(Scalar {
+        name: "heaptap_field",
+        about: "Value of a field of an object in an HPROF, by name or `Class.name`; of an array its \
+                `length`.",
+        arguments: &["object_id", "name"],
+        value: Box::new(move |context| {
             let (object, name) = match (context.get_raw(0), context.get_raw(1)) {
                 (ValueRef::Integer(object), ValueRef::Text(name)) => (object, name),
                 (ValueRef::Null, ValueRef::Text(_)) => return Ok(SqlValue::Null),
@@ -96,7 +99,7 @@ pub(super) fn add(catalog: &mut Catalog, heaps: &LazyHeaps) {
                 return Err(functions::failure(FIELD_WITHOUT_VALUES));
             }
             Ok(field_value(heap, object, &name))
-        })
+        }),
     });
 }
 
