@@ -29,6 +29,7 @@ impl FilterArgs {
             focus: self.focus.clone(),
             ignore: self.ignore.clone(),
             heaps,
+            by_represented: false,
         }
     }
 }

@@ -1,8 +1,9 @@
 //! Selection of objects by heap and by regular expressions over class names.
 
-use super::label;
+use super::{histogram, label};
 use heaptap_model::heap_graph::{ClassIndex, HeapGraph, HeapKind, ObjectIndex};
 use regex::Regex;
+use std::collections::HashMap;
 
 /// Filter for objects whose class name matches a pattern of `focus` (any class if `focus` is empty)
 /// and no pattern of `ignore`.
@@ -14,12 +15,17 @@ pub struct Filter {
     pub ignore: Vec<Regex>,
     /// Only objects in these heaps; empty for every heap.
     pub heaps: Vec<HeapKind>,
+    /// A class object matches by the name of the class that it represents: tables of packages and
+    /// loaders have it there.
+    pub by_represented: bool,
 }
 
 /// Filter applied to the objects of one graph.
 pub struct ObjectFilter<'a> {
     graph: &'a HeapGraph,
-    classes: Vec<bool>,
+    /// `None` for the class of class objects that have verdicts of their own.
+    classes: Vec<Option<bool>>,
+    class_objects: HashMap<ObjectIndex, bool>,
     heaps: &'a [HeapKind],
 }
 
@@ -27,8 +33,9 @@ impl ObjectFilter<'_> {
     /// Returns whether the filter selects the object.
     #[inline]
     pub fn takes(&self, object: ObjectIndex) -> bool {
-        self.classes[self.graph.class_of(object).at()]
-            && (self.heaps.is_empty() || self.heaps.contains(&self.graph.heap_of(object)))
+        let of_class = self.classes[self.graph.class_of(object).at()];
+        let is_taken = of_class.unwrap_or_else(|| self.class_objects[&object]);
+        is_taken && (self.heaps.is_empty() || self.heaps.contains(&self.graph.heap_of(object)))
     }
 }
 
@@ -49,7 +56,7 @@ impl Filter {
     pub fn matches(&self, graph: &HeapGraph) -> bool {
         let filter = self.of(graph);
         match self.heaps.is_empty() {
-            true => filter.classes.contains(&true),
+            true => filter.classes.contains(&Some(true)),
             false => graph.objects().any(|object| filter.takes(object)),
         }
     }
@@ -65,10 +72,20 @@ impl Filter {
 
     /// Applies the filter to a graph, by the names that tables show.
     pub fn of<'a>(&'a self, graph: &'a HeapGraph) -> ObjectFilter<'a> {
-        let takes = |class| self.takes(label::class_name(graph, ClassIndex(class)));
+        let takes = |class| Some(self.takes(label::class_name(graph, ClassIndex(class))));
+        let mut classes: Vec<Option<bool>> = (0..graph.classes().len() as u32).map(takes).collect();
+        let mut class_objects = HashMap::new();
+        if self.by_represented && !self.takes_all() {
+            for object in histogram::class_objects(graph) {
+                let name = label::class_behind(graph, object).unwrap_or(label::CLASS);
+                class_objects.insert(object, self.takes(name));
+                classes[graph.class_of(object).at()] = None;
+            }
+        }
         ObjectFilter {
             graph,
-            classes: (0..graph.classes().len() as u32).map(takes).collect(),
+            classes,
+            class_objects,
             heaps: &self.heaps,
         }
     }

@@ -389,7 +389,7 @@ fn is_class(graph: &HeapGraph) -> Vec<bool> {
     })
 }
 
-fn class_objects(graph: &HeapGraph) -> impl Iterator<Item = ObjectIndex> {
+pub(super) fn class_objects(graph: &HeapGraph) -> impl Iterator<Item = ObjectIndex> {
     let is_class = is_class(graph);
     let objects = graph.objects();
     objects.filter(move |&object| is_class[graph.class_of(object).at()])

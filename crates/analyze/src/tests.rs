@@ -164,6 +164,7 @@ fn filters_take_classes_by_name() {
         focus: vec![Regex::new("^app").unwrap()],
         ignore: vec![Regex::new("Owner$").unwrap()],
         heaps: Vec::new(),
+        by_represented: false,
     };
     let table = by(&lab, HistogramKey::Class, &filter);
     let mut names: Vec<&str> = table.rows.iter().map(|row| row.name.as_str()).collect();
@@ -538,6 +539,37 @@ fn the_first_of_a_class_in_the_wanted_heap_stands_for_a_chain_that_begins_in_ano
     assert_eq!(objects, [heap.at("second"), heap.at("other")]);
     assert_eq!((found[0].links, found[0].folded), (1, 2));
     assert_eq!(found[0].start, heap.at("pool"));
+}
+
+#[test]
+fn a_focus_on_a_package_takes_the_class_objects_that_its_table_has_there() {
+    let heap = heap(
+        r"
+        keeper java.lang.Class<app.Keeper> 8 root=sticky_class -> ONE:one
+        other  java.lang.Class<lib.Other> 8 root=sticky_class -> TWO:two
+        one    app.Event   24
+        two    app.Event   24
+        ",
+    );
+    let dominators = Dominators::compute(&heap.graph, Follow::default());
+    let counted = |by, by_represented| {
+        let filter = Filter {
+            focus: vec![regex::Regex::new("^app").unwrap()],
+            by_represented,
+            ..Filter::default()
+        };
+        let scope = ObjectScope::Reachable(&dominators);
+        let rows = histogram(&heap.graph, scope, by, &filter).rows;
+        let counts: Vec<_> = rows
+            .into_iter()
+            .map(|row| (row.name, row.sums.count))
+            .collect();
+        counts
+    };
+    let package = counted(HistogramKey::Package, true);
+    assert_eq!(package, [("app".to_owned(), 3)]);
+    let class = counted(HistogramKey::Class, false);
+    assert_eq!(class, [("app.Event".to_owned(), 2)]);
 }
 
 #[test]

@@ -145,7 +145,10 @@ fn requests(args: &Args, filter: &Filter, is_json: bool) -> Vec<TopRequest> {
             order,
             limit: args.rows.limit.unwrap_or(default),
             counted,
-            filter: filter.clone(),
+            filter: Filter {
+                by_represented: matches!(by, Grouping::Package | Grouping::Loader),
+                ..filter.clone()
+            },
             allocation_sites: args.alloc_site,
             every_object: args.every_object || !args.filter.focus.is_empty(),
         }
