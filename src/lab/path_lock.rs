@@ -48,11 +48,14 @@ pub(super) fn take(store: &Store, path: &Path) -> io::Result<Option<File>> {
     })
 }
 
-/// Returns the name of a lock, which does not depend on the working directory.
+/// Returns the name of a lock, which does not depend on the spelling of the path.
 fn name(path: &Path) -> String {
-    let folder = folder::of(path);
-    let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
-    let whole = folder.join(path.file_name().unwrap_or_default());
+    let new = || {
+        let folder = folder::of(path);
+        let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+        folder.join(path.file_name().unwrap_or_default())
+    };
+    let whole = path.canonicalize().unwrap_or_else(|_| new());
     let hash = Sha256::digest(whole.as_os_str().as_encoded_bytes());
     format!("{}.lock", units::hex(&hash))
 }
@@ -83,5 +86,21 @@ mod tests {
         });
         assert_eq!(std::fs::read(&path).unwrap(), [b'x'; JOBS]);
         assert!(take(&store, &path).unwrap().is_some());
+    }
+
+    #[test]
+    fn a_directory_has_one_lock_however_it_is_spelled() {
+        let dir = tempfile::tempdir().unwrap();
+        let night = dir.path().join("night");
+        let before = name(&night);
+        std::fs::create_dir(&night).unwrap();
+        assert_eq!(name(&night), before);
+        assert_eq!(name(&night.join(".")), before);
+        assert_eq!(name(&night.join("../night")), before);
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::symlink(&night, dir.path().join("link")).unwrap();
+            assert_eq!(name(&dir.path().join("link")), before);
+        }
     }
 }

@@ -76,7 +76,7 @@ pub async fn dump(
             // It contains no dump worth keeping.
             RetryReason::NothingCame if discard(&output) => (None, output),
             _ => {
-                let (kept, next) = set_aside(output, attempt);
+                let (kept, next) = set_aside(store, output, attempt);
                 (Some(kept), next)
             }
         };
@@ -175,12 +175,16 @@ fn discard(output: &Path) -> bool {
 
 /// Renames the directory of an attempt that is repeated, so that the requested directory gets the
 /// complete results. Returns where its results are, and the directory for the next attempt: another
-/// one if a program is in the way.
-pub(super) fn set_aside(output: PathBuf, attempt: u32) -> (PathBuf, PathBuf) {
+/// one if a program is in the way, or if `stop` still has to finish a session there.
+pub(super) fn set_aside(store: &Store, output: PathBuf, attempt: u32) -> (PathBuf, PathBuf) {
     let kept = aside(&output, attempt);
-    match patience::rename(&output, &kept) {
-        Ok(()) => (kept, output),
-        Err(_) => {
+    let is_free = store.list().is_ok_and(|(sessions, _)| {
+        let mut outputs = sessions.iter().map(|state| &state.header.output);
+        !outputs.any(|known| known.starts_with(&output))
+    });
+    match is_free && patience::rename(&output, &kept).is_ok() {
+        true => (kept, output),
+        false => {
             let mut others = (attempt + 1..).map(|number| attempt_path(&output, number));
             let next = others.find(|path| !path.exists());
             (output.clone(), next.unwrap_or(output))
@@ -307,6 +311,30 @@ mod tests {
         truncated: true,
         missing_packets: 0,
     };
+
+    #[test]
+    fn a_directory_in_which_a_session_is_left_is_not_renamed() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::in_folder(&dir.path().join("state")).unwrap();
+        let output = dir.path().join("out");
+        std::fs::create_dir(&output).unwrap();
+        let header = serde_json::json!({
+            "event": "opened", "version": 1, "id": "abcdefgh", "serial": "S", "server": "",
+            "boot_id": "f00d", "remote_path": "/x", "removable": true,
+            "time": "2026-11-20T09:00:00Z", "names": [], "pids": [], "stop_limit_ms": 1,
+            "write_period_ms": 1, "snapshots": "impossible", "config": "",
+            "output": output.join("java"), "plan": null,
+        });
+        let journal = store.folder().join("abcdefgh.jsonl");
+        std::fs::write(&journal, format!("{header}\n")).unwrap();
+        let next = dir.path().join("out-2");
+        let aside = set_aside(&store, output.clone(), 1);
+        assert_eq!(aside, (output.clone(), next));
+        std::fs::remove_file(journal).unwrap();
+        let kept = dir.path().join("out-incomplete");
+        let aside = set_aside(&store, output.clone(), 1);
+        assert_eq!(aside, (kept, output));
+    }
 
     #[test]
     fn what_was_lost_in_a_buffer_gets_a_larger_one_up_to_a_limit() {

@@ -70,9 +70,11 @@ async fn finish_session(
 ) -> Result<Finished, Failure> {
     let output = session.header().output.clone();
     let id = session.id().clone();
-    // First, because the rest can fail, and a later process cannot always tell.
-    if ended_by == EndedBy::Reboot {
-        session.note_rebooted()?;
+    // First, because the rest can fail, and a later process cannot tell.
+    match ended_by {
+        EndedBy::Reboot => session.note_rebooted()?,
+        EndedBy::Itself => session.note_over()?,
+        _ => {}
     }
     let existing = own(&output, &id)?;
     let keep = |source| SessionError::Keep {
@@ -563,7 +565,7 @@ async fn fetch(session: &mut Session, controls: &mut Controls) -> Result<RawTrac
     let output = session.header().output.clone();
     let goal = output.join(RAW_TRACE);
     if let Some(pulled) = session.state().pulled.clone()
-        && let Some(kept) = session.kept(&goal, pulled).await?
+        && let Some(kept) = session.kept(&goal, vec![pulled]).await?
     {
         return Ok(kept);
     }

@@ -45,7 +45,10 @@ pub async fn record(
         let CaptureKind::Native(spec) = &mut options.kind else {
             return Ok(recorded);
         };
-        if !options.retry_overrun || !overran || attempt == OVERRUN_ATTEMPTS {
+        // After a stop request, the result is final.
+        let ended_by = finished.manifest.outcome.ended_by.as_deref();
+        let is_stopped = matches!(ended_by, Some("interrupted" | "stopped"));
+        if !options.retry_overrun || !overran || is_stopped || attempt == OVERRUN_ATTEMPTS {
             return Ok(recorded);
         }
         spec.interval_bytes = spec.interval_bytes.saturating_mul(4);
@@ -56,7 +59,7 @@ pub async fn record(
         // A default name has the session's ID, so the next one differs.
         let (kept, next) = match &options.output {
             Some(_) => {
-                let (kept, next) = dump::set_aside(kept, attempt);
+                let (kept, next) = dump::set_aside(store, kept, attempt);
                 (kept, Some(next))
             }
             None => (kept, None),

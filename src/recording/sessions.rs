@@ -209,7 +209,7 @@ pub async fn stop(
 /// this one does.
 async fn stop_recorder(
     store: &Store,
-    session_state: SessionState,
+    mut session_state: SessionState,
     names: Option<&NameOptions>,
     controls: &mut Controls,
     on_event: &EventHandler,
@@ -221,7 +221,13 @@ async fn stop_recorder(
     loop {
         match store.lock(&id) {
             Ok(_) => break,
-            Err(SessionError::Busy { .. }) => left = true,
+            Err(SessionError::Busy { .. }) => {
+                left = true;
+                // The other process might move the results.
+                if let Ok(Ok(newest)) = store.open(&id).map(|journal| journal.read()) {
+                    session_state = newest;
+                }
+            }
             Err(SessionError::NoSuchSession { .. }) if left => {
                 return done_by_recorder(&session_state);
             }

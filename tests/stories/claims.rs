@@ -395,6 +395,18 @@ fn a_retry_without_a_directory_is_named_after_its_own_session() {
 }
 
 #[test]
+fn after_a_stop_request_there_is_no_retry() {
+    let lab = Lab::new(&format!("{FAST},fault=overrun@500#1"));
+    let mut running = lab.record(&["-d", "600s", "-c", "1s", "--retry-overrun"]);
+    running.until_recorded();
+    running.signal("INT");
+    let ended = running.end();
+    assert_eq!(ended.code(), Some(6), "{ended}");
+    assert_eq!(lab.manifest("out")["outcome"]["ended_by"], "interrupted");
+    assert_eq!(files(&lab.work()), ["out"]);
+}
+
+#[test]
 fn a_page_that_was_not_written_is_neither_listed_nor_offered() {
     let lab = Lab::new(FAST);
     let mut running = lab.record(&[]);

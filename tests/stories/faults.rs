@@ -363,6 +363,20 @@ fn a_perfetto_that_dies_costs_no_more_than_its_last_seconds() {
 }
 
 #[test]
+fn a_later_process_tells_of_an_early_end_that_it_did_not_see() {
+    // Slow, so that it is killed before it has fetched the trace.
+    let lab = Lab::new(&format!("{PHONE},fault=perfetto-dies@6000+slow@100"));
+    let mut running = lab.start_recording(&["-c", "1s"]);
+    running.until("ended");
+    running.signal_at_once("KILL");
+    running.end();
+    let stopped = lab.run(&["stop", "--json"]);
+    assert_eq!(stopped.code(), Some(6), "{stopped}");
+    assert_eq!(lab.manifest("out")["outcome"]["ended_by"], "lost");
+    lab.assert_tidy("out");
+}
+
+#[test]
 fn an_empty_trace_is_a_recording_without_samples() {
     let (lab, ended) = with_fault("perfetto-dies@100");
     assert_eq!(ended.code(), Some(7), "{ended}");

@@ -164,25 +164,40 @@ pub fn looks_like_trace(head: &[u8]) -> bool {
     framing::holds_packet(head)
 }
 
+/// Returns whether a trace contains the config of its recording.
+pub fn has_config(trace: &[u8]) -> bool {
+    let mut found = false;
+    each_packet(trace, |packet| {
+        found |= packet.all(packet::payload::TRACE_CONFIG).next().is_some();
+        !found
+    });
+    found
+}
+
 /// Reads the packages list from a trace's bytes (`android.packages_list` records it), for devices
 /// without another source. Empty if the trace does not have it.
 pub fn read_packages(trace: &[u8]) -> Vec<Package> {
     let mut recording = Recording::default();
-    let mut health = Health::default();
     let mut allowance = heaptap_model::units::Allowance::of(trace.len());
-    let source = Box::new(std::io::Cursor::new(trace.to_vec()));
-    if let Ok(window) = framing::Window::new(source) {
-        let mut packets = framing::Packets::new(window);
-        while let Ok(Some(extent)) = packets.next(&mut health) {
-            let Ok(body) = packets.body(extent) else {
-                break;
-            };
-            let (packet, _) = packet::Packet::read(body);
-            for list in packet.all(packet::payload::PACKAGES_LIST) {
-                // A damaged list returns the entries before the damage.
-                let _ = metadata::read_packages(list, &mut recording, &mut allowance);
-            }
+    each_packet(trace, |packet| {
+        for list in packet.all(packet::payload::PACKAGES_LIST) {
+            // A damaged list returns the entries before the damage.
+            let _ = metadata::read_packages(list, &mut recording, &mut allowance);
         }
-    }
+        true
+    });
     recording.packages
+}
+
+/// Calls `each` with the packets of a trace until it returns false.
+fn each_packet(trace: &[u8], mut each: impl FnMut(&packet::Packet<'_>) -> bool) {
+    let source = Box::new(std::io::Cursor::new(trace.to_vec()));
+    let Ok(window) = framing::Window::new(source) else {
+        return;
+    };
+    let mut packets = framing::Packets::new(window);
+    while let Ok(Some(extent)) = packets.next(&mut Health::default())
+        && let Ok(body) = packets.body(extent)
+        && each(&packet::Packet::read(body).0)
+    {}
 }

@@ -84,7 +84,9 @@ pub(super) async fn finish(
             }
         }
         let goal = output.join(&file.name);
-        let before = session.state().files.get(&file.name).map(|file| file.size);
+        // A process can have been killed before the file got its name.
+        let before = session.state().files.get(&file.name);
+        let before = before.filter(|file| file.fits(&goal)).map(|file| file.size);
         let pulled = session.pull_heap_file(&file, &goal, controls).await?;
         let whole = pulled.is_some() && is_whole(&goal, file.kind).unwrap_or(false);
         // A file that has not grown since the last fetch counts as final.

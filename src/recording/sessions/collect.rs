@@ -312,8 +312,9 @@ pub(super) async fn collect_known(
     // Finishes a move that a killed process began.
     finish_move(&session, on_event).await;
     if let Some(output) = other {
-        if is_own(&output, &id) {
-            // A process that was killed while it copied has claimed it.
+        let is_claimed = is_own(&output, &id);
+        if is_claimed {
+            // A process that was killed while it copied has claimed it, or it was moved by hand.
             session::remove_parts(&output, &id).map_err(|source| SessionError::Output {
                 path: output.clone(),
                 source,
@@ -329,9 +330,11 @@ pub(super) async fn collect_known(
         let moved = blocking(move || match session.move_output(&output) {
             Ok(()) => Ok(session),
             Err(error) => {
-                session::release(&output, &Owner::Session(id));
-                // Removed if it is empty.
-                let _ = std::fs::remove_dir(&output);
+                if !is_claimed {
+                    session::release(&output, &Owner::Session(id));
+                    // Removed if it is empty.
+                    let _ = std::fs::remove_dir(&output);
+                }
                 Err(error)
             }
         });
@@ -428,12 +431,16 @@ async fn end(
     if session.state().rebooted {
         return Ok(EndedBy::Reboot);
     }
+    let seen = match session.state().over {
+        Some(_) => EndedBy::Itself,
+        None => EndedBy::Unknown,
+    };
     if session.state().is_fetched() {
-        return Ok(EndedBy::Unknown);
+        return Ok(seen);
     }
     // An answer that was lost can have been taken for the end.
     if session.state().ended && !session.is_running().await? {
-        return Ok(EndedBy::Unknown);
+        return Ok(seen);
     }
     let now = session::moment(session.device()).await?;
     if now.boot_id != session.header().boot_id {

@@ -285,9 +285,10 @@ impl Session {
         let stat = stat.map_err(|error| self.not_fetched(&error.to_string()))?;
         let size = stat.map_or(0, |stat| stat.size);
         let mut earlier = ExistingFile::Stays;
-        if let Some(pulled) = self.state().files.get(&file.name).cloned()
-            && let Some(kept) = self.kept(goal, pulled).await?
-        {
+        let state = self.state();
+        let newest = state.files.get(&file.name).into_iter();
+        let copies = newest.chain(state.replaced.get(&file.name)).cloned();
+        if let Some(kept) = self.kept(goal, copies.collect()).await? {
             if size <= kept.contents.size {
                 return Ok(Some(kept));
             }

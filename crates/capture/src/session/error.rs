@@ -330,7 +330,9 @@ impl Classified for SessionError {
             )),
             SessionError::NothingLeft { shared, .. } => {
                 ErrorFacts::new(ErrorClass::Device, "trace-gone").with_help(match shared {
-                    false => "record again",
+                    false => {
+                        "another heaptap can have fetched it: look there, or record again"
+                    }
                     true => {
                         "Android 10 has one file for all recordings: look for a \
                          `heaptap-recording-…` where another host recorded since, or record again"
@@ -394,8 +396,8 @@ impl Classified for SessionError {
             )
             .with_help(match source.kind() {
                 io::ErrorKind::InvalidData => format!(
-                    "use the heaptap version that wrote it; or remove {} and fetch what the device \
-                     has with `heaptap stop {}`",
+                    "use the heaptap version that wrote it; or move {} away: then `heaptap stop {}` \
+                     fetches a trace that is on the device, but no heap files, whose paths it names",
                     path.display(),
                     path.file_stem().unwrap_or_default().to_string_lossy()
                 ),

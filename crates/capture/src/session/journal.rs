@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -13,6 +14,7 @@ use super::dumps::SnapshotMethod;
 use super::folder::{self, Owner};
 use super::heap_files::HeapFiles;
 use super::id::SessionId;
+use super::session::DurationBounds;
 use heaptap_model::bytes::sha256_of;
 use heaptap_model::folder::RAW_TRACE;
 
@@ -148,6 +150,15 @@ pub enum Entry {
     Ended,
     /// A restart of the device has ended perfetto.
     Rebooted,
+    /// perfetto was seen to end by itself.
+    Over {
+        /// Its age at the last report, ms.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        at_least_ms: Option<u64>,
+        /// The age that it had not reached, ms.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        at_most_ms: Option<u64>,
+    },
     /// The output directory was changed. Fetched files that are not listed here are fetched
     /// again.
     Moved {
@@ -236,6 +247,8 @@ pub struct SessionState {
     pub ended: bool,
     /// A restart of the device has ended it.
     pub rebooted: bool,
+    /// How long perfetto ran, if a process saw it end by itself.
+    pub over: Option<DurationBounds>,
     /// Previous output directory. While its marker names the session, it can contain companion
     /// files to move.
     pub moved_from: Option<PathBuf>,
@@ -243,6 +256,8 @@ pub struct SessionState {
     pub pulled: Option<Contents>,
     /// Fetched heap files, by name.
     pub files: BTreeMap<String, Contents>,
+    /// What these files contained before they were fetched again.
+    pub replaced: BTreeMap<String, Contents>,
 }
 
 impl SessionState {
@@ -258,9 +273,11 @@ impl SessionState {
             stopped_by: None,
             ended: false,
             rebooted: false,
+            over: None,
             moved_from: None,
             pulled: None,
             files: BTreeMap::new(),
+            replaced: BTreeMap::new(),
         }
     }
 
@@ -310,6 +327,15 @@ impl SessionState {
             }
             Entry::Ended => self.ended = true,
             Entry::Rebooted => self.rebooted = true,
+            Entry::Over {
+                at_least_ms,
+                at_most_ms,
+            } => {
+                self.over = Some(DurationBounds {
+                    at_least: at_least_ms.map(Duration::from_millis),
+                    at_most: at_most_ms.map(Duration::from_millis),
+                });
+            }
             Entry::Moved {
                 output,
                 pulled,
@@ -321,7 +347,10 @@ impl SessionState {
             }
             Entry::Pulled { size, sha256 } => self.pulled = Some(Contents { size, sha256 }),
             Entry::PulledFile { name, size, sha256 } => {
-                self.files.insert(name, Contents { size, sha256 });
+                let before = self.files.insert(name.clone(), Contents { size, sha256 });
+                if let Some(before) = before {
+                    self.replaced.insert(name, before);
+                }
             }
             Entry::Opened(_) | Entry::Unknown => {}
         }

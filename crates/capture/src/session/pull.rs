@@ -270,28 +270,32 @@ impl Session {
             return Ok(true);
         }
         let trace = Bytes::map(trace)?;
-        Ok(memchr::memmem::find(&trace, mark.as_bytes()).is_some())
+        let is_ours = memchr::memmem::find(&trace, mark.as_bytes()).is_some();
+        // One that breaks off before its config can be this session's.
+        Ok(is_ours || !perfetto_heap::has_config(&trace))
     }
 
-    /// Returns the file at `goal` if it is the fetched one, by its SHA-256. Any other file is
-    /// renamed, because it might be valuable.
+    /// Returns the file at `goal` if it is one of the fetched `copies`, by its SHA-256. Any other file
+    /// is renamed, because it might be valuable.
     ///
     /// # Errors
     /// Returns an error if this host cannot rename it.
     pub async fn kept(
         &self,
         goal: &Path,
-        contents: Contents,
+        copies: Vec<Contents>,
     ) -> Result<Option<RawTrace>, SessionError> {
-        if is_in(&contents, goal).await {
-            return Ok(Some(RawTrace {
-                path: goal.to_owned(),
-                contents,
-                received_at: None,
-            }));
-        }
-        if std::fs::symlink_metadata(goal).is_err() {
+        if copies.is_empty() || std::fs::symlink_metadata(goal).is_err() {
             return Ok(None);
+        }
+        for contents in copies {
+            if is_in(&contents, goal).await {
+                return Ok(Some(RawTrace {
+                    path: goal.to_owned(),
+                    contents,
+                    received_at: None,
+                }));
+            }
         }
         let aside = set_aside(goal).map_err(|source| SessionError::Keep {
             id: self.id().clone(),
@@ -393,27 +397,32 @@ async fn publish(
 
 impl Session {
     /// Changes the output directory to `output`, an absolute path. What was already fetched into the
-    /// previous directory is copied: the device might not have it any more. `output` must have been
-    /// empty: if that fails, the copies are removed.
+    /// previous directory is copied: the device might not have it any more. If that fails, the copies
+    /// are removed, but nothing that was in `output` before.
     ///
     /// # Errors
     /// Returns an error if the copy or the journal cannot be written.
     pub fn move_output(&mut self, output: &Path) -> Result<(), SessionError> {
-        let moved = self.copy_output(output);
+        let mut placed = Vec::new();
+        let moved = self.copy_output(output, &mut placed);
         if moved.is_err() {
-            let names = self.state.files.keys().map(String::as_str);
-            for name in names.chain([RAW_TRACE]) {
-                let _ = std::fs::remove_file(output.join(name));
+            for copy in placed {
+                let _ = std::fs::remove_file(copy);
             }
         }
         moved
     }
 
-    fn copy_output(&mut self, output: &Path) -> Result<(), SessionError> {
+    /// Adds the copies that it places to `placed`.
+    fn copy_output(
+        &mut self,
+        output: &Path,
+        placed: &mut Vec<PathBuf>,
+    ) -> Result<(), SessionError> {
         let from = self.header().output.clone();
-        let is_copied = |name: &str, contents: &Contents| {
+        let mut is_copied = |name: &str, contents: &Contents| {
             let goal = output.join(name);
-            self.copy(&from.join(name), &goal, contents)
+            self.copy(&from.join(name), &goal, contents, placed)
                 .map_err(|source| SessionError::Keep {
                     id: self.id().clone(),
                     path: goal,
@@ -440,7 +449,13 @@ impl Session {
     }
 
     /// Copies a fetched file; returns false if `from` is not that file.
-    fn copy(&self, from: &Path, goal: &Path, contents: &Contents) -> io::Result<bool> {
+    fn copy(
+        &self,
+        from: &Path,
+        goal: &Path,
+        contents: &Contents,
+        placed: &mut Vec<PathBuf>,
+    ) -> io::Result<bool> {
         // A process that was killed before it could record it has copied it.
         if contents.is_in(goal) {
             journal::sync_folder(goal)?;
@@ -468,6 +483,7 @@ impl Session {
         }
         file.as_file().sync_all()?;
         unfinished::place(file.into_temp_path(), goal).map_err(|(error, _)| error)?;
+        placed.push(goal.to_owned());
         journal::sync_folder(goal)?;
         Ok(true)
     }

@@ -208,12 +208,28 @@ impl Session {
         self.state.process.as_ref()
     }
 
-    /// Returns bounds of the duration, as far as this process followed it.
+    /// Records that perfetto was seen to end by itself, and how long it ran.
+    ///
+    /// # Errors
+    /// Returns an error if the journal cannot be written.
+    pub fn note_over(&mut self) -> Result<(), SessionError> {
+        if self.state.over.is_some() {
+            return Ok(());
+        }
+        let ms = |age: Duration| age.as_millis() as u64;
+        let lasted = self.duration_bounds();
+        self.append(Entry::Over {
+            at_least_ms: lasted.at_least.map(ms),
+            at_most_ms: lasted.at_most.map(ms),
+        })
+    }
+
+    /// Returns bounds of the duration, as far as a process followed it to its end.
     pub fn duration_bounds(&self) -> DurationBounds {
-        DurationBounds {
+        self.state.over.unwrap_or_else(|| DurationBounds {
             at_least: self.last.as_ref().map(|report| report.elapsed),
             at_most: self.over_after,
-        }
+        })
     }
 
     /// Returns whether its perfetto is running: the same boot, process, start time and command

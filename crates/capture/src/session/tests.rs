@@ -365,6 +365,87 @@ async fn a_trace_that_perfetto_still_writes_is_not_fetched() {
     assert!(!goal.exists());
 }
 
+/// A session whose output is `before` in the folder of the fixture, with a trace and a heap file that
+/// were fetched there.
+fn fetched(fixture: &mut Fixture) -> (std::path::PathBuf, [Contents; 2]) {
+    let before = fixture.folder.path().join("before");
+    std::fs::create_dir(&before).unwrap();
+    let contents = [("raw-trace", "trace"), ("app.hprof", "heap")].map(|(name, text)| {
+        let path = before.join(name);
+        std::fs::write(&path, text).unwrap();
+        let sha256 = heaptap_model::bytes::sha256_of(&path).unwrap();
+        let size = text.len() as u64;
+        Contents { size, sha256 }
+    });
+    let [trace, heap] = contents.clone();
+    let moved = journal::Entry::Moved {
+        output: before.clone(),
+        pulled: Some(trace),
+        files: [("app.hprof".to_owned(), heap)].into(),
+    };
+    fixture.session.append(moved).unwrap();
+    (before, contents)
+}
+
+#[test]
+fn a_move_that_fails_removes_only_its_own_copies() {
+    let mut fixture = running_on(&FakePhone::new(|_| Answer::Lost));
+    let (before, _) = fetched(&mut fixture);
+    let after = fixture.folder.path().join("after");
+    // Moved by hand.
+    std::fs::create_dir(&after).unwrap();
+    std::fs::rename(before.join("raw-trace"), after.join("raw-trace")).unwrap();
+    // In the way of the heap file.
+    std::fs::create_dir_all(after.join("app.hprof/x")).unwrap();
+    fixture.session.move_output(&after).unwrap_err();
+    assert!(after.join("raw-trace").exists());
+    assert!(before.join("app.hprof").exists());
+    std::fs::remove_dir_all(after.join("app.hprof")).unwrap();
+    fixture.session.move_output(&after).unwrap();
+    assert!(after.join("app.hprof").exists());
+    assert_eq!(fixture.session.header().output, after);
+}
+
+#[tokio::test]
+async fn an_older_copy_of_a_heap_file_is_known_as_such() {
+    let mut fixture = running_on(&FakePhone::new(|_| Answer::Lost));
+    let (before, [_, heap]) = fetched(&mut fixture);
+    // A process was killed before the newer copy got its name.
+    let newer = journal::Entry::PulledFile {
+        name: "app.hprof".to_owned(),
+        size: 9,
+        sha256: "ab".to_owned(),
+    };
+    fixture.session.append(newer).unwrap();
+    let state = fixture.session.state().clone();
+    let copies = vec![
+        state.files["app.hprof"].clone(),
+        state.replaced["app.hprof"].clone(),
+    ];
+    let goal = before.join("app.hprof");
+    let kept = fixture.session.kept(&goal, copies).await.unwrap();
+    assert_eq!(kept.map(|kept| kept.contents), Some(heap));
+    let unknown = state.files["app.hprof"].clone();
+    let kept = fixture.session.kept(&goal, vec![unknown]).await.unwrap();
+    assert!(kept.is_none() && !goal.exists(), "it is set aside");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_end_that_was_seen_is_known_to_later_processes() {
+    let phone = FakePhone::new(|_| Answer::Begins(format!("{BOOT}{REPORT}{GONE}")));
+    let mut fixture = running_on(&phone);
+    fixture.session.follow(&mut fixture.controls).await.unwrap();
+    fixture.session.note_over().unwrap();
+    let lasted = fixture.session.duration_bounds();
+    assert!(lasted.at_least.is_some() && lasted.at_most.is_some());
+    let id = fixture.session.id().clone();
+    drop(fixture.session);
+    let events = Events::new(|_| {});
+    let resumed = Session::resume(phone.device(), fixture.store, &id, events).unwrap();
+    assert_eq!(resumed.duration_bounds(), lasted);
+    assert_eq!(resumed.state().over, Some(lasted));
+}
+
 #[test]
 fn help_of_an_unwritable_result_fits_its_cause() {
     use heaptap_model::error::Classified as _;

@@ -217,3 +217,13 @@ fn fields_other_than_packet_are_skipped() {
     let (found, health) = read(bytes);
     assert_eq!((found.len(), health.damage_count), (2, 0));
 }
+
+#[test]
+fn a_config_is_found_behind_other_packets() {
+    // `TracePacket.trace_config`.
+    let config = [0x0a, 5, 0x8a, 0x02, 2, 0x18, 1];
+    let trace = [&packet(3)[..], &config].concat();
+    assert!(crate::has_config(&trace));
+    assert!(!crate::has_config(&trace[..trace.len() - 1]), "cut");
+    assert!(!crate::has_config(&packet(3)));
+}
