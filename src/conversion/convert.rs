@@ -17,6 +17,7 @@ use crate::naming::frames::{LookupControl, LookupScope, Named, Namer};
 use crate::naming::names::NameOptions;
 use crate::naming::packet_files::PacketFiles;
 use crate::naming::r8_mappings::{MapsError, R8Mappings, Renamed, UsedMap, add_used};
+use crate::profile::comments::{AT_MAXIMUM, ATTACHED, FLAGS, UNFINISHED};
 use crate::profile::{DumpKind, DumpNumbers, Health, HeapDump, LastDump, Package};
 use crate::results::deduped::Deduped;
 use crate::results::findings::{self, Finding};
@@ -499,24 +500,20 @@ fn comments(dump: &HeapDump, findings: &[Finding]) -> Vec<String> {
     };
     comments.push(match dump.kind {
         DumpKind::Cumulative => sampled.to_owned(),
-        DumpKind::AtMaximum => format!(
-            "space and objects are from the time when the heap was largest; frees are unknown; \
-             {sampled}"
-        ),
+        DumpKind::AtMaximum => format!("{AT_MAXIMUM}; frees are unknown; {sampled}"),
         DumpKind::AllocationsOnly => {
             format!("allocations only: frees are unknown; {sampled}")
         }
     });
     if !dump.flags.from_startup && !dump.flags.rejected_concurrent {
-        comments.push("attached after start; earlier allocations are missing".to_owned());
+        comments.push(ATTACHED.to_owned());
     }
-    // These words are parsed again: a dump without its last part is not an iteration of a series.
     let mut flags = dump.flags.words();
     if dump.unfinished {
-        flags.push("unfinished".to_owned());
+        flags.push(UNFINISHED.to_owned());
     }
     if !flags.is_empty() {
-        comments.push(format!("flags: {}", flags.join(", ")));
+        comments.push(format!("{FLAGS}{}", flags.join(", ")));
     }
     comments.extend(findings.iter().map(|finding| finding.message.clone()));
     comments

@@ -314,7 +314,7 @@ fn left_out(file: &JavaFile, input: &ReportInput, chosen: &[usize]) -> Option<Fi
     );
     Some(
         Finding::new("java-heaps-left-out", None, message).with_help(format!(
-            "select one with heaptap report INPUT@N{}",
+            "select one with `heaptap report INPUT@N --heap java{}`",
             match file.has_several_processes() {
                 true => " -n NAME",
                 false => "",

@@ -149,9 +149,13 @@ pub(crate) async fn write(
     .await
 }
 
-/// Returns the default place of the page.
-pub(crate) fn beside(input: &Path, is_diff: bool) -> PagePlace {
-    let name = if is_diff { "diff.html" } else { PAGE };
+/// Returns the default place of the page of a whole recording, of a difference, or of a part.
+pub(crate) fn beside(input: &Path, is_diff: bool, is_part: bool) -> PagePlace {
+    let name = match (is_diff, is_part) {
+        (true, _) => "diff.html",
+        (false, true) => "report-part.html",
+        (false, false) => PAGE,
+    };
     if input.is_dir() {
         return PagePlace::Named(input.join(name));
     }

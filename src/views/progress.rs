@@ -167,7 +167,9 @@ impl Show {
                             let label = self.label_or_default(label);
                             match check_label(&label) {
                                 Ok(()) => drop(ask.send(Control::Snapshot { label })),
-                                Err(why) => self.console.say(why),
+                                Err(why) => {
+                                    self.console.say(format_args!("{why}; no snapshot was taken"));
+                                }
                             }
                         }
                     }

@@ -422,9 +422,11 @@ fn java_heaps_beside_the_recording_belong_to_it(folder: &Path) {
         let own = run(args, &java).replace(&*java.to_string_lossy(), &folder.to_string_lossy());
         assert_eq!(run(args, folder), own, "{args:?}");
     }
-    // A selected native dump is shown without Java heaps.
+    // A selected native dump is shown without Java heaps, and its page does not replace the whole one.
     run(&["report", "--at", "1"], folder);
-    assert!(!page().contains("DetailActivity"));
+    assert_eq!(page(), left);
+    let part = std::fs::read_to_string(folder.join("report-part.html")).unwrap();
+    assert!(!part.contains("DetailActivity"));
 }
 
 /// The demo's next command reports the two leaks, the larger first, and nothing else.

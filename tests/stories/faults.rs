@@ -395,7 +395,7 @@ fn a_perfetto_that_does_not_stop_is_given_up_in_time() {
 
 #[test]
 fn the_reason_of_an_end_outlives_a_directory_that_was_full() {
-    let lab = Lab::new(&format!("{PHONE},fault=reboot@3000"));
+    let lab = Lab::new(&format!("{PHONE},fault=reboot@10000"));
     let mut running = lab.record(&["-d", "20s"]);
     running.until_recorded();
     std::fs::remove_dir_all(lab.work().join("out")).unwrap();

@@ -9,6 +9,7 @@ use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::context::Context;
 use crate::heap_graph::Follow;
+use crate::heaps::java::facts::HeapFacts;
 use crate::heaps::java::paths::{
     FieldRow, HolderRow, Limits, MissingTarget, ObjectReport, PathReport, PathsReport, Referred,
     Targets, paths,
@@ -56,11 +57,19 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         let heap = java::open(&input, OpenedJava::Unread, options, progress)?;
         heap.dominators();
         progress.begin("following references back to the roots");
-        Ok((paths(&heap, &asked, limits), heap.class()))
+        let report = paths(&heap, &asked, limits);
+        Ok((
+            report.map_err(|missing| (missing, HeapFacts::of(&heap))),
+            heap.class(),
+        ))
     });
     let (report, class) = found.await?;
-    let report = report.map_err(|missing| not_found(&missing, &args))?;
     let console = &ctx.console;
+    let report = report.map_err(|(missing, heap)| {
+        // It can be in the part that is missing.
+        java_view::warn(console, &heap);
+        not_found(&missing, &args)
+    })?;
     if console.is_json() {
         console.json(&report);
     } else {

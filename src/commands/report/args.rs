@@ -31,7 +31,8 @@ pub struct Args {
     pub rounds: Option<u64>,
     /// Page to write; - for stdout [default: report.html in a recording]
     ///
-    /// For other inputs the default is a file named after INPUT in the current directory.
+    /// A part of a recording, such as one dump, has the default report-part.html. For other inputs the
+    /// default is a file named after INPUT in the current directory.
     #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub output: Option<PathBuf>,
     /// Overwrite existing files

@@ -44,9 +44,16 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         limit: args.rows.limit,
         contents: args.contents,
     };
+    // The page of a part does not replace that of the whole recording.
+    let is_part = request
+        .inputs
+        .iter()
+        .any(|input| input.wanted != DumpScope::All)
+        || !args.native.heap.heaps.is_empty()
+        || !request.look.processes.is_empty();
     let goal = match (args.output, request.inputs.first()) {
         (Some(output), _) => PagePlace::Typed(output),
-        (None, Some(first)) => beside(&first.path, request.base.is_some()),
+        (None, Some(first)) => beside(&first.path, request.base.is_some(), is_part),
         (None, None) => PagePlace::Named(PathBuf::from(PAGE)),
     };
     let to_stdout = is_stdout(&goal);

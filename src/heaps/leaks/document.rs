@@ -38,6 +38,8 @@ pub struct LeaksRows {
     pub kept: Kept,
     /// Number of groups; `groups` can be truncated.
     pub groups_total: u64,
+    /// Number of groups that the filter hides.
+    pub groups_hidden: u64,
     /// Leaks by cause and class.
     pub groups: Vec<GroupRow>,
     /// Unreachable objects that are not collected yet.
@@ -226,6 +228,7 @@ pub(crate) fn leaks(
         objects: found.groups.iter().map(|g| g.leaks.len() as u64).sum(),
         kept,
         groups_total: found.groups.len() as u64,
+        groups_hidden: 0,
         groups: found.groups.iter().take(limit).map(group).collect(),
         unheld: found
             .unheld

@@ -233,6 +233,20 @@ fn round(x: f64, decimals: usize) -> f64 {
     if rounded == 0.0 { 0.0 } else { rounded }
 }
 
+impl Shown {
+    /// Returns the display of a difference next to its two sides: its value is not rounded to its
+    /// error.
+    pub fn of_difference(self, bytes: f64) -> Shown {
+        let value = round(bytes / self.unit.bytes(), self.decimals);
+        let form = match self.form {
+            Form::PlusMinus(_, half) => Form::PlusMinus(value, half),
+            Form::Range(_, low, high) => Form::Range(value, low, high),
+            other => other,
+        };
+        Shown { form, ..self }
+    }
+}
+
 impl fmt::Display for Shown {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (unit, d) = (self.unit.name(), self.decimals);

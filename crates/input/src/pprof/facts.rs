@@ -3,6 +3,7 @@
 
 use super::message::Message;
 use heaptap_model::profile::DumpKind;
+use heaptap_model::profile::comments::{AT_MAXIMUM, ATTACHED, FLAGS, UNFINISHED};
 use heaptap_model::stacks::{Dump, TRACKED_HEAP, View};
 
 /// Fills in the facts of the dump.
@@ -28,7 +29,7 @@ pub(super) fn fill(dump: &mut Dump, message: &Message<'_>, comments: &[String]) 
         facts.pid = pid;
         facts.process = process.to_owned();
         facts.heap = heap.to_owned();
-        facts.flags.from_startup = !comments.iter().any(|c| c.starts_with(HOOKED_LATE));
+        facts.flags.from_startup = !comments.iter().any(|c| c == ATTACHED);
         for words in comments.iter().filter_map(|c| c.strip_prefix(FLAGS)) {
             for word in words.split(", ") {
                 facts.flags.set(word);
@@ -53,10 +54,3 @@ fn ours(comments: &[String]) -> Option<(u64, &str, &str)> {
 pub(super) fn is_tracked(comments: &[String]) -> bool {
     ours(comments).is_some_and(|(_, _, heap)| heap == TRACKED_HEAP)
 }
-
-/// Comments of profiles that heaptap wrote; must match the texts that `convert` writes.
-const AT_MAXIMUM: &str = "space and objects are those of the moment when the heap was largest";
-const HOOKED_LATE: &str = "hooked while it ran";
-/// Prefix of the reasons for missing data: `flags: disconnected, unfinished`.
-const FLAGS: &str = "flags: ";
-const UNFINISHED: &str = "unfinished";

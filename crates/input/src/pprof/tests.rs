@@ -2,6 +2,7 @@
 
 use super::read_pprof;
 use heaptap_model::profile::DumpKind;
+use heaptap_model::profile::comments::{AT_MAXIMUM, ATTACHED};
 use heaptap_model::stacks::{Kind, NodeId, StackProfile, Unit, Values, View};
 use proptest::prelude::*;
 
@@ -268,7 +269,7 @@ fn our_own_profiles_say_why_data_are_missing() {
 fn our_own_profiles_say_whose_they_are() {
     let comments = [
         "heaptap 0.1.0: pid 2050, com.example.app:remote, heap libc.malloc",
-        "space and objects are those of the moment when the heap was largest; frees are not known",
+        &format!("{AT_MAXIMUM}; frees are unknown"),
     ];
     let read = read_pprof(&one(&[("space", "bytes")], "f", "/x", &comments).0).unwrap();
     let facts = &read.profile.dumps[0].facts;
@@ -281,10 +282,7 @@ fn our_own_profiles_say_whose_they_are() {
         ("libc.malloc", DumpKind::AtMaximum)
     );
     assert!(facts.flags.from_startup);
-    let comments = [
-        "heaptap 0.1.0: pid 7, heap x",
-        "hooked while it ran; what was before is unseen",
-    ];
+    let comments = ["heaptap 0.1.0: pid 7, heap x", ATTACHED];
     let read = read_pprof(&one(&[("space", "bytes")], "f", "/x", &comments).0).unwrap();
     let facts = &read.profile.dumps[0].facts;
     assert_eq!(

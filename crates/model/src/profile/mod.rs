@@ -9,6 +9,7 @@
 //! * [`HeapDump`]: one heap of one process at one time, as cumulative figures by callsite;
 //! * [`Health`]: loss and damage on the way here.
 
+pub mod comments;
 mod dump;
 mod health;
 pub mod index;

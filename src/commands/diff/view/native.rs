@@ -2,7 +2,6 @@
 //! growth limit.
 
 use super::super::run::{Budget, ChangeRow, DiffReport, DiffRow, HeapDiff, Verdict};
-use crate::analyze::sampling::Form;
 use crate::console::table::Table;
 use crate::console::{Console, Style};
 use crate::error::ErrorClass;
@@ -117,7 +116,10 @@ fn told(report: &DiffReport, change: &ChangeRow) -> String {
         return "no change".to_owned();
     }
     let growth = match change.growth.low {
-        Some(_) => format!("{:+}", change.growth.rate.shown()),
+        Some(_) => {
+            let shown = change.growth.rate.shown();
+            format!("{:+}", shown.of_difference(change.growth.value))
+        }
         None => signed(change.growth.value as i64),
     };
     format!("{growth}{}", per(report))
@@ -129,15 +131,13 @@ fn cells(growth: &Growth, is_whole: bool) -> (String, String) {
     match growth.low {
         Some(_) if growth.value != 0.0 => {
             let shown = growth.rate.shown();
-            let (size, error) = parts(&shown, true);
-            let (unit, d) = (shown.unit, shown.decimals);
-            let size = match shown.form {
-                Form::PlusMinus(..) | Form::Range(..) if is_whole => {
-                    format!("{:+.d$} {}", growth.value / unit.bytes(), unit.name())
-                }
-                _ => size,
-            };
-            (size, error)
+            parts(
+                &match is_whole {
+                    true => shown.of_difference(growth.value),
+                    false => shown,
+                },
+                true,
+            )
         }
         _ => (signed(growth.value as i64), String::new()),
     }

@@ -124,6 +124,7 @@ fn show_leaks(console: &Console, leaks: &LeaksRows, limit: usize) {
     console.data("");
     if leaks.groups_total == 0 {
         let (style, headline) = match leaks.untold.is_empty() {
+            _ if leaks.groups_hidden > 0 => (Style::Strong, "No leaks of the selected classes"),
             true => (Style::Good, "No leaks found"),
             false => (Style::Strong, "No leaks found in what could be analyzed"),
         };

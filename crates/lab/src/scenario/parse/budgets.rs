@@ -162,11 +162,12 @@ impl Converter<'_> {
         if is_measured || self.report.concerns("measure") {
             return;
         }
-        let measured = self.root.get("measure").map(super::texts);
-        let mut measured = measured.unwrap_or_else(|| vec!["native".to_owned()]);
-        measured.push(word.to_owned());
+        // Not the whole list: several budgets can each lack a word.
         let message = format!("needs `{word}` in `measure`");
-        let help = format!("use `measure: [{}]`", measured.join(", "));
+        let help = match self.root.get("measure") {
+            Some(_) => format!("add `{word}` to the list"),
+            None => format!("write `measure: [native, {word}]`"),
+        };
         self.report.add_with_help(key, path, message, help);
     }
 
