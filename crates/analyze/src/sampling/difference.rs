@@ -49,21 +49,6 @@ impl Counters {
     pub fn allocated(&self, interval: Interval) -> Sampled {
         Sampled::new(self.alloc_space, self.alloc_objects, interval)
     }
-
-    /// Returns the sum with another callsite.
-    #[must_use]
-    pub fn plus(self, other: Counters) -> Counters {
-        Counters {
-            space: self.space.saturating_add(other.space),
-            objects: self.objects.saturating_add(other.objects),
-            alloc_space: self.alloc_space.saturating_add(other.alloc_space),
-            alloc_objects: self.alloc_objects.saturating_add(other.alloc_objects),
-            small: self
-                .small
-                .zip(other.small)
-                .map(|(own, other)| own.saturating_add(other)),
-        }
-    }
 }
 
 /// Turnover between dumps: allocations that came and stayed, and allocations that were released, as

@@ -283,24 +283,6 @@ impl Estimate {
         }
     }
 
-    /// Returns the sum of independently sampled values: several heaps or processes, each with its
-    /// own interval. Squares of half-widths add.
-    pub fn sum(parts: impl IntoIterator<Item = Estimate>) -> Estimate {
-        let mut sum = Estimate::exact(0, 0);
-        let (mut below, mut above) = (0.0_f64, 0.0_f64);
-        for part in parts {
-            sum.value = sum.value.saturating_add(part.value);
-            below += (part.value as f64 - part.low as f64).powi(2);
-            above += (part.high as f64 - part.value as f64).powi(2);
-            sum.hits += part.hits;
-            sum.samples = sum.samples.saturating_add(part.samples);
-            sum.exact &= part.exact;
-        }
-        sum.low = sum.value.saturating_sub(below.sqrt().ceil() as i64);
-        sum.high = sum.value.saturating_add(above.sqrt().ceil() as i64);
-        sum
-    }
-
     /// Returns whether the interval excludes zero.
     pub fn sign_is_certain(&self) -> bool {
         self.low > 0 || self.high < 0
@@ -406,10 +388,6 @@ mod tests {
         let all = (1..100).fold(site, |sum, _| sum.plus(site)).estimate();
         assert_eq!(all.value, 409_600);
         assert!(all.low > 320_000, "not a hundred lower limits of one hit");
-        let one = Sampled::new(409_600, 100, interval(4096)).estimate();
-        let two = Estimate::sum([one, one]);
-        let half = (two.high - two.value) as f64 / (one.high - one.value) as f64;
-        assert!((half - 2.0_f64.sqrt()).abs() < 0.01);
     }
 
     #[test]
@@ -422,8 +400,6 @@ mod tests {
                     assert!(estimate.low <= estimate.value, "{bytes} {samples} {t}");
                     assert!(estimate.high >= estimate.value, "{bytes} {samples} {t}");
                     assert!(estimate.hits.is_finite());
-                    let sum = Estimate::sum([estimate, estimate]);
-                    assert!(sum.low <= sum.value && sum.value <= sum.high);
                 }
             }
         }

@@ -13,33 +13,24 @@
 //! | `poisson` | limits for a number of hits |
 //! | `estimate` | samples, intervals, sums, limits for callsites without samples |
 //! | `difference` | two dumps of one recording, or two recordings |
-//! | `share` | shares and ratios |
-//! | `allocations` | true numbers of allocations |
-//! | `growth` | growth per iteration over a series, and its steadiness |
+//! | `growth` | steadiness of growth over a series |
 //! | `verdict` | verdicts on callsites |
 //! | `plan` | power, and measurements that would decide |
-//! | `adaptive` | intervals for recordings whose sampling interval changed |
 //! | `shown` | display form and digits of estimates |
 //! | `special` | probability functions |
 
-mod adaptive;
-mod allocations;
 mod difference;
 mod estimate;
 pub mod growth;
 pub mod plan;
 pub mod poisson;
-mod share;
 mod shown;
 pub mod special;
 pub mod student;
 pub mod verdict;
 
-pub use adaptive::{Stretch, weighted};
-pub use allocations::{allocations_at_least, allocations_of_size};
 pub use difference::{Counters, Turnover};
 pub use estimate::{Estimate, Interval, Rate, Sampled, unseen_at_most};
-pub use share::{MIN_HITS_FOR_SHARE, Ratio, ratio, share};
 pub use shown::{Form, Shown, ShownUnit};
 
 #[cfg(test)]
