@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub use document::{
     CrowdedRow, DuplicateRow, Duplicated, GroupRow, LargeRow, LeakRow, LeaksDocument, LeaksRows,
-    LibraryRow, NestedRow, PathStep, RoomRow, UnheldRow, WasteDocument,
+    LibraryRow, NestedRow, WasteDocument,
 };
 
 use crate::analyze::filter::Filter;

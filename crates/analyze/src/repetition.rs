@@ -38,11 +38,12 @@ impl Hop {
 }
 
 /// References that are followed several times in a row.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Repeated<T> {
     /// Number of repetitions.
     pub times: u64,
-    /// References of one repetition.
+    /// References of one repetition, in order.
+    #[serde(rename = "references")]
     pub round: Vec<T>,
 }
 
@@ -50,13 +51,16 @@ impl<T: ToString> Repeated<T> {
     /// Formats as `Event.next × 4,999`.
     pub fn text(&self) -> String {
         let round: Vec<String> = self.round.iter().map(T::to_string).collect();
-        repeated_text(&round, self.times)
+        format!("{} × {}", round.join(" → "), thousands(self.times))
     }
-}
 
-/// Formats references that are followed several times in a row.
-pub fn repeated_text(round: &[String], times: u64) -> String {
-    format!("{} × {}", round.join(" → "), thousands(times))
+    /// Returns it with the references as text.
+    pub fn named(&self) -> Repeated<String> {
+        Repeated {
+            times: self.times,
+            round: self.round.iter().map(T::to_string).collect(),
+        }
+    }
 }
 
 /// Returns the hops of a path with these references in order from the root. Equal references

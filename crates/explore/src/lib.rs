@@ -51,7 +51,7 @@ pub use holders::{HeldClass, HolderRow};
 pub use largest::Largest;
 pub use lists::{ObjectList, ObjectSort};
 pub use merged_tree::FlameTree;
-pub use object::{FieldRow, ObjectFacts, PathAnswer, PathStep, ReferrerRow, VerdictRow};
+pub use object::{FieldRow, ObjectFacts, PathAnswer, PathStep, ReferrerRow};
 pub use objects::{ObjectQuery, ObjectRow};
 pub use page::page;
 pub use search::{Found, FoundRow, SearchList, SearchQuery, SearchText};

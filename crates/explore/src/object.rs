@@ -7,6 +7,7 @@ use crate::objects::ObjectRow;
 use heaptap_analyze::fields::{self, NamedField};
 use heaptap_analyze::inspect;
 use heaptap_analyze::label;
+use heaptap_analyze::leaks::Verdict;
 use heaptap_analyze::paths::{self, Link};
 use heaptap_model::heap_graph::{Follow, ObjectIndex, PrimitiveArray, Value};
 use serde::Serialize;
@@ -37,18 +38,8 @@ pub struct ObjectFacts {
     pub allocated_at: Vec<String>,
     /// Facts about a bitmap; `None` for other objects.
     pub bitmap: Option<BitmapFacts>,
-    pub verdict: VerdictRow,
-}
-
-/// Whether an object should be gone.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct VerdictRow {
-    /// `leaking`, `not-leaking` or `unknown`.
-    pub status: &'static str,
-    /// Certainty of a leak: `confirmed`, `likely` or `possible`.
-    pub certainty: &'static str,
-    /// Reason, or a remark if the status is unknown; empty if nothing is known.
-    pub reason: String,
+    /// Whether the object should be gone.
+    pub verdict: Verdict,
 }
 
 /// Maximum number of dominators and superclasses in an answer.
@@ -101,7 +92,8 @@ pub struct PathStep {
     pub reference: Option<String>,
     /// Number of steps that are left out before it.
     pub left_out: u64,
-    pub verdict: VerdictRow,
+    /// Whether the object should be gone.
+    pub verdict: Verdict,
 }
 
 /// Maximum number of steps at either end of a path.
@@ -138,7 +130,7 @@ impl Explorer {
                 .map(|site| site.frames)
                 .unwrap_or_default(),
             bitmap: self.bitmap(object),
-            verdict: self.verdict(object),
+            verdict: self.judge().verdict(self.graph(), object),
         }
     }
 
@@ -210,7 +202,7 @@ impl Explorer {
             let before = at.checked_sub(1).and_then(|before| ends.get(before));
             steps.push(PathStep {
                 row: self.row(step),
-                verdict: self.verdict(step),
+                verdict: self.judge().verdict(self.graph(), step),
                 reference: before.map(|owner| self.link(owner, step).to_string()),
                 left_out: match at == behind {
                     true => left_out as u64,
@@ -237,15 +229,6 @@ impl Explorer {
                 Some(child) if bytes_of(child) >= bytes_of(at).div_ceil(2) => at = child,
                 _ => return at,
             }
-        }
-    }
-
-    fn verdict(&self, object: ObjectIndex) -> VerdictRow {
-        let verdict = self.judge().verdict(self.graph(), object);
-        VerdictRow {
-            status: verdict.status.name(),
-            certainty: verdict.certainty.name(),
-            reason: verdict.reason,
         }
     }
 

@@ -15,7 +15,7 @@ use crate::analyze::inspect;
 use crate::analyze::label;
 use crate::analyze::leaks;
 use crate::analyze::paths::{self, Link, Path, Place, RootReason, Ways};
-use crate::analyze::repetition::{self, Repeated};
+use crate::analyze::repetition::Repeated;
 use crate::heap_graph::{
     AllocationSite, ClassIndex, Dominators, Follow, HeapGraph, ObjectIndex, PrimitiveArray,
     Referrers, Retained, Value,
@@ -152,7 +152,7 @@ pub struct StepRow {
     pub text: Option<String>,
     /// Repeated references from the previous step; `via` is the last of them.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub repeated: Option<RepeatedRow>,
+    pub repeated: Option<Repeated<String>>,
     /// Number of steps left out before it; absent if zero.
     #[serde(skip_serializing_if = "crate::units::is_zero")]
     pub left_out: u64,
@@ -167,31 +167,6 @@ impl StepRow {
             None if via.kind == "static" => format!("static {}", via.text),
             None => via.text.clone(),
         })
-    }
-}
-
-/// References that are followed several times in a row.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct RepeatedRow {
-    /// Number of repetitions.
-    pub times: u64,
-    /// One cycle of references, in order.
-    pub references: Vec<String>,
-}
-
-impl RepeatedRow {
-    /// Returns the readable form.
-    pub fn text(&self) -> String {
-        repetition::repeated_text(&self.references, self.times)
-    }
-}
-
-impl<T: ToString> From<&Repeated<T>> for RepeatedRow {
-    fn from(repeated: &Repeated<T>) -> RepeatedRow {
-        RepeatedRow {
-            times: repeated.times,
-            references: repeated.round.iter().map(T::to_string).collect(),
-        }
     }
 }
 
@@ -422,7 +397,7 @@ fn path_report(heap: &JavaHeap, path: &Path) -> PathReport {
         via: step.link.as_ref().map(LinkDocument::from),
         retained_bytes: heap.dominators().retained(step.object).total_bytes(),
         text: text_of(graph, step.object),
-        repeated: step.repeated.as_ref().map(RepeatedRow::from),
+        repeated: step.repeated.as_ref().map(Repeated::named),
         left_out: step.left_out,
     };
     PathReport {

@@ -6,13 +6,12 @@ use serde::Serialize;
 
 use crate::analyze::bitmaps::BITMAP;
 use crate::analyze::growth::Growth;
-use crate::analyze::leaks::{Kept, LeakGroup, Leaks, Reference, Step};
+use crate::analyze::leaks::{Kept, LeakGroup, Leaks, Step, Unheld};
 use crate::analyze::waste::{
     Boxed, CollectionKind, Duplicates, RepeatedLoader, SparseGroup, Waste,
 };
 use crate::heap_graph::Dominators;
 use crate::heaps::java::facts::HeapFacts;
-use crate::heaps::java::paths::RepeatedRow;
 
 #[derive(Debug, Clone, Serialize)]
 pub struct LeaksDocument {
@@ -44,7 +43,7 @@ pub struct LeaksRows {
     pub groups: Vec<GroupRow>,
     /// Unreachable objects that are not collected yet.
     #[serde(rename = "unreachable")]
-    pub unheld: Vec<UnheldRow>,
+    pub unheld: Vec<Unheld>,
     /// `Build.VERSION.SDK_INT`.
     pub sdk: Option<i64>,
     /// `Build.MANUFACTURER`.
@@ -82,7 +81,7 @@ pub struct GroupRow {
     /// Start of the path.
     pub root: String,
     /// Path to the first of `leaks`.
-    pub path: Vec<PathStep>,
+    pub path: Vec<Step>,
     /// Steps left out in the middle of `path`.
     pub path_left_out: u64,
     /// Next step.
@@ -128,46 +127,6 @@ pub struct NestedRow {
     pub count: u64,
 }
 
-/// A step of a path.
-#[derive(Debug, Clone, Serialize)]
-pub struct PathStep {
-    /// Object ID, hexadecimal.
-    pub id: String,
-    /// Class; for a class object, the class itself.
-    pub class: String,
-    /// `instance`, `class`, `array`, `thread`.
-    pub shape: &'static str,
-    /// `leaking`, `not-leaking`, `unknown`.
-    pub status: &'static str,
-    /// Reason of the state; can be empty.
-    pub reason: String,
-    /// Reference to the next object; null for the last.
-    pub reference: Option<String>,
-    /// Superclass that declares the field, if any.
-    pub declared_in: Option<String>,
-    /// True if the reference is suspected.
-    pub suspect: bool,
-    /// Repeated references to the next step; `reference` is the first of them.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub repeated: Option<RepeatedRow>,
-    /// Number of steps left out before it; absent if zero.
-    #[serde(skip_serializing_if = "crate::units::is_zero")]
-    pub left_out: u64,
-}
-
-/// Objects that wait to be collected.
-#[derive(Debug, Clone, Serialize)]
-pub struct UnheldRow {
-    /// Their class.
-    pub class: String,
-    pub what: &'static str,
-    /// Number of objects.
-    pub count: u64,
-    /// True if a current operation of the main thread has a strong reference to them.
-    #[serde(rename = "in_current_operation")]
-    pub in_passing: bool,
-}
-
 /// Returns the leaks of a heap, each list truncated to `limit`.
 pub(crate) fn leaks(
     found: &Leaks,
@@ -200,7 +159,7 @@ pub(crate) fn leaks(
             kept: group.kept,
             dominated: dominated(group, dominators),
             root: group.root.clone(),
-            path: group.path.iter().map(step).collect(),
+            path: group.path.clone(),
             path_left_out: group.path_left_out,
             advice: group.advice.clone(),
             leaks: group
@@ -230,16 +189,7 @@ pub(crate) fn leaks(
         groups_total: found.groups.len() as u64,
         groups_hidden: 0,
         groups: found.groups.iter().take(limit).map(group).collect(),
-        unheld: found
-            .unheld
-            .iter()
-            .map(|unheld| UnheldRow {
-                class: unheld.class.clone(),
-                what: unheld.kind.leaked(),
-                count: unheld.count,
-                in_passing: unheld.in_passing,
-            })
-            .collect(),
+        unheld: found.unheld.clone(),
         sdk: found.sdk,
         manufacturer: found.manufacturer.clone(),
         untold: found.untold.clone(),
@@ -260,21 +210,6 @@ fn dominated(group: &LeakGroup, dominators: Option<&Dominators>) -> Kept {
     sum
 }
 
-fn step(step: &Step) -> PathStep {
-    PathStep {
-        id: step.id.to_string(),
-        class: step.class.clone(),
-        shape: step.shape.name(),
-        status: step.status.name(),
-        reason: step.reason.clone(),
-        reference: step.reference.as_ref().map(Reference::shown),
-        declared_in: step.declared_in.clone(),
-        suspect: step.suspect,
-        repeated: step.repeated.as_ref().map(RepeatedRow::from),
-        left_out: step.left_out,
-    }
-}
-
 /// Waste.
 #[derive(Debug, Clone, Serialize)]
 pub struct WasteDocument {
@@ -292,9 +227,9 @@ pub struct WasteDocument {
     pub collections: Vec<CollectionKind>,
     /// Collections with excess capacity.
     #[serde(rename = "oversized_collections")]
-    pub room: Vec<RoomRow>,
+    pub room: Vec<SparseGroup>,
     /// Mostly empty arrays of objects outside of known collections.
-    pub sparse_arrays: Vec<RoomRow>,
+    pub sparse_arrays: Vec<SparseGroup>,
     /// Bytes of empty slots in all of those.
     pub sparse_array_bytes: u64,
     /// Hash tables with bucket collisions.
@@ -353,36 +288,6 @@ pub struct DuplicateRow {
     pub example: String,
     /// Referrer of that copy.
     pub held_by: Option<String>,
-}
-
-/// Collections or arrays of one class and number of slots that are mostly empty.
-#[derive(Debug, Clone, Serialize)]
-pub struct RoomRow {
-    pub count: u64,
-    pub class: String,
-    /// Used slots of all.
-    pub used: u64,
-    /// Slots of all.
-    pub capacity: u64,
-    pub wasted_bytes: u64,
-    /// ID of one of them, hexadecimal.
-    pub example: String,
-    /// Referrer of that one.
-    pub held_by: Option<String>,
-}
-
-impl From<SparseGroup> for RoomRow {
-    fn from(group: SparseGroup) -> RoomRow {
-        RoomRow {
-            count: group.count,
-            class: group.class,
-            used: group.used,
-            capacity: group.capacity,
-            wasted_bytes: group.wasted_bytes,
-            example: group.example_id.to_string(),
-            held_by: group.held_by,
-        }
-    }
 }
 
 /// A hash table with bucket collisions.
@@ -468,8 +373,8 @@ pub(crate) fn waste(found: Waste, texts: bool) -> WasteDocument {
         strings: duplicated(found.strings, texts),
         arrays: duplicated(found.arrays, texts),
         collections: found.collections,
-        room: found.sparse.into_iter().map(RoomRow::from).collect(),
-        sparse_arrays: found.sparse_arrays.into_iter().map(RoomRow::from).collect(),
+        room: found.sparse,
+        sparse_arrays: found.sparse_arrays,
         sparse_array_bytes: found.sparse_array_bytes,
         crowded: found
             .crowded

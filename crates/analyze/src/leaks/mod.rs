@@ -61,15 +61,6 @@ pub struct Leaks {
     pub untold: Vec<String>,
 }
 
-impl Leaks {
-    /// Returns whether an object leaks with certainty `Certain` or `Likely`.
-    pub fn found(&self) -> bool {
-        self.groups
-            .iter()
-            .any(|group| group.certainty != Certainty::Possible)
-    }
-}
-
 /// Leaks with the same signature and class.
 #[derive(Debug, Clone)]
 pub struct LeakGroup {
@@ -120,7 +111,8 @@ pub struct Leak {
 }
 
 /// Kind of object on a path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Shape {
     Instance,
     /// Class object, with its statics.
@@ -129,20 +121,8 @@ pub enum Shape {
     Thread,
 }
 
-impl Shape {
-    /// Returns the name for output and JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Shape::Instance => "instance",
-            Shape::Class => "class",
-            Shape::Array => "array",
-            Shape::Thread => "thread",
-        }
-    }
-}
-
 /// Object on a path.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, serde::Serialize)]
 pub struct Step {
     /// ID in the dump.
     pub id: ObjectId,
@@ -159,8 +139,10 @@ pub struct Step {
     /// Whether the reference is suspected as the cause.
     pub suspect: bool,
     /// Repeated references that lead from here to the next step; `reference` is the first of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub repeated: Option<Repeated<String>>,
     /// Number of steps omitted before this one because the path is too long to show.
+    #[serde(skip_serializing_if = "heaptap_model::units::is_zero")]
     pub left_out: u64,
 }
 
@@ -178,12 +160,18 @@ impl Step {
 }
 
 /// Objects whose lifecycle has ended and that will be collected.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Unheld {
     pub class: String,
+    #[serde(rename = "what", serialize_with = "leaked")]
     pub kind: Kind,
     pub count: u64,
     /// Whether a strong reference holds them temporarily, such as a local variable of the main
     /// thread.
+    #[serde(rename = "in_current_operation")]
     pub in_passing: bool,
+}
+
+fn leaked<S: serde::Serializer>(kind: &Kind, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(kind.leaked())
 }

@@ -27,6 +27,13 @@ pub enum Reference {
     Unnamed,
 }
 
+/// As its display form.
+impl serde::Serialize for Reference {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.shown())
+    }
+}
+
 impl Reference {
     /// Returns the display form: `LEAKED`, `[3]`, `["key"]`, `<local variable>`.
     pub fn shown(&self) -> String {

@@ -1,7 +1,8 @@
 //! Verdict on one object: status, certainty and reason.
 
 /// Lifecycle status of an object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Status {
     /// The object's lifecycle has ended, or that of an earlier object on the path.
     Leaking,
@@ -9,17 +10,6 @@ pub enum Status {
     NotLeaking,
     #[default]
     Unknown,
-}
-
-impl Status {
-    /// Returns the name for JSON: `leaking`, `not-leaking`, `unknown`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Status::Leaking => "leaking",
-            Status::NotLeaking => "not-leaking",
-            Status::Unknown => "unknown",
-        }
-    }
 }
 
 /// Certainty that an object leaks.
@@ -34,6 +24,13 @@ pub enum Certainty {
     Possible,
 }
 
+/// As its name.
+impl serde::Serialize for Certainty {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
 impl Certainty {
     /// Returns the name for output and JSON: `confirmed`, `likely`, `possible`.
     pub fn name(self) -> &'static str {
@@ -46,7 +43,7 @@ impl Certainty {
 }
 
 /// Verdict of a rule on an object.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize)]
 pub struct Verdict {
     pub status: Status,
     pub certainty: Certainty,

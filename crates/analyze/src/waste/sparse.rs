@@ -7,22 +7,24 @@ use std::collections::HashMap;
 use heaptap_model::heap_graph::{ClassIndex, HeapGraph, ObjectId, ObjectIndex};
 
 /// Collections or arrays of one class and number of slots that are mostly empty.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct SparseGroup {
-    /// The one that wastes most.
-    pub example: ObjectIndex,
-    /// ID of the example in the dump.
-    pub example_id: ObjectId,
-    /// Display name of the class.
-    pub class: String,
     /// Number of objects.
     pub count: u64,
+    /// Display name of the class.
+    pub class: String,
     /// Number of used slots in all of them.
     pub used: u64,
     /// Number of slots in all of them.
     pub capacity: u64,
     /// Bytes of their empty slots.
     pub wasted_bytes: u64,
+    /// The one that wastes most.
+    #[serde(skip)]
+    pub example: ObjectIndex,
+    /// ID of the example in the dump.
+    #[serde(rename = "example")]
+    pub example_id: ObjectId,
     /// Name of a holder of the example.
     pub held_by: Option<String>,
 }

@@ -120,7 +120,7 @@ fn show_java(console: &Console, rows: &LeaksRows) {
     let held: Vec<String> = held
         .filter_map(|step| {
             let class = step.class.rsplit('.').next().unwrap_or(&step.class);
-            Some(format!("{class}.{}", step.reference.as_ref()?))
+            Some(format!("{class}.{}", step.reference.as_ref()?.shown()))
         })
         .collect();
     let held = match held.as_slice() {

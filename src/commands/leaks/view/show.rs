@@ -2,10 +2,11 @@
 
 use super::waste;
 use crate::analyze::growth::{Grown, Growth};
+use crate::analyze::leaks::{Reference, Shape, Status, Step};
 use crate::console::table::Table;
 use crate::console::wrap::wrapped;
 use crate::console::{Console, Style};
-use crate::heaps::leaks::{GroupRow, LeaksDocument, LeaksRows, PathStep, WasteDocument};
+use crate::heaps::leaks::{GroupRow, LeaksDocument, LeaksRows, WasteDocument};
 use crate::units::{ByteSize, counted, thousands};
 use crate::untrusted;
 use crate::views::java as java_view;
@@ -94,9 +95,9 @@ fn has_elements(document: &LeaksDocument) -> bool {
 
 /// Returns the meanings of the marks in the paths, of those that occur.
 fn legend(groups: &[&GroupRow], has_elements: bool) -> Vec<&'static str> {
-    let any = |is: fn(&PathStep) -> bool| groups.iter().any(|group| group.path.iter().any(is));
+    let any = |is: fn(&Step) -> bool| groups.iter().any(|group| group.path.iter().any(is));
     let mut marks = Vec::new();
-    if any(|step| step.status == "unknown") {
+    if any(|step| step.status == Status::Unknown) {
         marks.push("?: unknown state");
     }
     if any(|step| step.suspect) {
@@ -170,7 +171,7 @@ fn show_leaks(console: &Console, leaks: &LeaksRows, limit: usize) {
                 "{} × {} ({}) {held}: not a leak",
                 thousands(unheld.count),
                 untrusted::sanitize(&unheld.class),
-                unheld.what
+                unheld.kind.leaked()
             );
             console.data(console.styled(Style::Dim, text));
         }
@@ -249,7 +250,7 @@ fn show_path(console: &Console, group: &GroupRow) {
     // Skip the steps that are certainly in use.
     let first = match console.verbosity() {
         0 => {
-            let in_use = |step: &PathStep| step.status == "not-leaking" && !step.suspect;
+            let in_use = |step: &Step| step.status == Status::NotLeaking && !step.suspect;
             group.path.iter().take_while(|step| in_use(step)).count()
         }
         _ => 0,
@@ -263,7 +264,7 @@ fn show_path(console: &Console, group: &GroupRow) {
     let lead = console.styled(Style::Dim, "   ┬ ");
     console.hanging(lead, console.styled(Style::Dim, root));
     let steps = &group.path[first..];
-    let shown: Vec<Option<&PathStep>> = match steps.len() {
+    let shown: Vec<Option<&Step>> = match steps.len() {
         n if n <= STEPS || console.verbosity() > 1 => steps.iter().map(Some).collect(),
         n => {
             let head = steps[..STEPS / 2].iter().map(Some);
@@ -284,17 +285,17 @@ fn show_path(console: &Console, group: &GroupRow) {
     }
 }
 
-fn show_step(console: &Console, group: &GroupRow, step: &PathStep, last: bool) {
+fn show_step(console: &Console, group: &GroupRow, step: &Step, last: bool) {
     let class = untrusted::sanitize(&step.class).into_owned();
     let name = match step.shape {
-        "class" => format!("class {class}"),
+        Shape::Class => format!("class {class}"),
         _ if last => format!("{class} {}", step.id),
         _ => class.clone(),
     };
     let (mark, style) = match step.status {
-        "leaking" => ("leaks", Style::Error),
-        "not-leaking" => ("in use", Style::Good),
-        _ => ("?", Style::Dim),
+        Status::Leaking => ("leaks", Style::Error),
+        Status::NotLeaking => ("in use", Style::Good),
+        Status::Unknown => ("?", Style::Dim),
     };
     let reason = match (last, group.leaks.first()) {
         (true, Some(leak)) => leak.reason.as_str(),
@@ -324,19 +325,19 @@ fn show_step(console: &Console, group: &GroupRow, step: &PathStep, last: bool) {
             console.laid_out(format_args!("{bar}{part}"));
         }
     }
-    let Some(reference) = &step.reference else {
+    let Some(reference) = step.reference.as_ref().map(Reference::shown) else {
         return;
     };
     let owner = step.declared_in.as_deref().unwrap_or(&step.class);
     let owner = owner.rsplit('.').next().unwrap_or(owner);
     let lead = match (step.shape, reference.starts_with(['[', '<'])) {
-        ("array", _) => String::new(),
+        (Shape::Array, _) => String::new(),
         (_, true) => untrusted::sanitize(owner).into_owned(),
         (_, false) => format!("{}.", untrusted::sanitize(owner)),
     };
     let (lead, reference) = match &step.repeated {
         Some(repeated) => (String::new(), repeated.text()),
-        None => (lead, reference.clone()),
+        None => (lead, reference),
     };
     let reference = untrusted::sanitize(&reference).into_owned();
     let bar = console.styled(Style::Dim, "│");

@@ -1,9 +1,10 @@
 //! Shows what a Java heap wastes.
 
 use crate::analyze::waste::MOST_SHOWN;
+use crate::analyze::waste::SparseGroup;
 use crate::console::table::fitting;
 use crate::console::{Console, Style};
-use crate::heaps::leaks::{Duplicated, LargeRow, RoomRow, WasteDocument};
+use crate::heaps::leaks::{Duplicated, LargeRow, WasteDocument};
 use crate::units::{ByteSize, counted, thousands};
 use crate::untrusted;
 
@@ -216,7 +217,7 @@ fn equal(console: &Console, title_: &str, all: &Duplicated, what: &str, limit: u
     }
 }
 
-fn rooms(console: &Console, rows: &[RoomRow], limit: usize) {
+fn rooms(console: &Console, rows: &[SparseGroup], limit: usize) {
     for row in rows.iter().take(limit) {
         let copies = match row.count {
             1 => String::new(),

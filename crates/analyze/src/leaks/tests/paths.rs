@@ -171,7 +171,6 @@ fn what_only_weak_references_hold_is_told_to_be_on_its_way() {
         (leaks.unheld[0].class.as_str(), leaks.unheld[0].count),
         ("app.Main", 1)
     );
-    assert!(!leaks.found());
 }
 
 #[test]
