@@ -31,7 +31,7 @@ pub struct LookupControl {
 }
 
 /// Progress callback; called from any thread, must return immediately.
-type Tell = Arc<dyn Fn(Progress<'_>) + Send + Sync>;
+type Tell = Arc<dyn Fn(Progress) + Send + Sync>;
 /// As [`Tell`], for fetching from the device.
 type TellPull = Arc<dyn Fn(PullEvent) + Send + Sync>;
 
@@ -45,7 +45,7 @@ impl std::fmt::Debug for LookupControl {
 
 impl LookupControl {
     /// Creates a control that reports each finished library.
-    pub fn telling(tell: impl Fn(Progress<'_>) + Send + Sync + 'static) -> LookupControl {
+    pub fn telling(tell: impl Fn(Progress) + Send + Sync + 'static) -> LookupControl {
         LookupControl {
             tell: Some(Arc::new(tell)),
             ..LookupControl::default()

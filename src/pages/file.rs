@@ -90,19 +90,6 @@ impl ReportFile {
         }
     }
 
-    /// Writes a page of that text. Returns its size.
-    ///
-    /// # Errors
-    /// Returns an error if it cannot be written.
-    pub fn write(mut self, page: &[u8]) -> Result<u64, ReportError> {
-        let written = io::Write::write_all(&mut self.file, page);
-        let path = self.path;
-        match written.and_then(|()| self.file.finish()) {
-            Ok(()) => Ok(page.len() as u64),
-            Err(source) => Err(ReportError::Write { path, source }),
-        }
-    }
-
     /// Writes the page.
     ///
     /// # Errors

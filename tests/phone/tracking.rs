@@ -119,7 +119,7 @@ fn what_is_tracked_is_told_as_long_as_it_is_on() {
     let pid = pid(&phone, "com.example.app");
     let mut stream = debugger(&phone, pid).unwrap();
     shake(&mut stream);
-    tell(&mut stream, ChunkType::HELO, &[0, 0, 0, 1]);
+    tell(&mut stream, ChunkType(*b"HELO"), &[0, 0, 0, 1]);
     let unasked = packet(&mut stream);
     assert!(
         matches!(&unasked, Packet::Command { chunk: Some(chunk), .. } if chunk.kind == ChunkType(*b"APNM")),

@@ -438,11 +438,6 @@ impl<'a> ClassDump<'a> {
             .expect("the header of a class was complete when it was read")
     }
 
-    /// Returns the bytes of the sub-record after its tag.
-    pub fn body_bytes(&self) -> usize {
-        self.body.len()
-    }
-
     /// Returns the constants of the pool; neither ART nor HotSpot writes any.
     pub fn constants(&self) -> impl Iterator<Item = Static<'a>> + use<'a> {
         let size = self.id_size;

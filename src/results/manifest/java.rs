@@ -227,16 +227,6 @@ impl JavaDump {
 }
 
 impl Dumps {
-    /// Returns whether the list is empty.
-    pub fn is_empty(&self) -> bool {
-        self.native.is_empty() && self.java.is_empty()
-    }
-
-    /// Returns the number of dumps.
-    pub fn len(&self) -> usize {
-        self.native.len() + self.java.len()
-    }
-
     /// Returns the identities of all dumps, in list order.
     pub fn keys(&self) -> impl Iterator<Item = DumpKey<'_>> {
         let native = self.native.iter().map(|dump| DumpKey {

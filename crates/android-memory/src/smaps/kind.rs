@@ -44,27 +44,6 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All kinds, in the order of meminfo's table.
-    pub const ALL: [Kind; 17] = [
-        Kind::NativeHeap,
-        Kind::DalvikHeap,
-        Kind::DalvikOther,
-        Kind::Stack,
-        Kind::Cursor,
-        Kind::Ashmem,
-        Kind::GfxDev,
-        Kind::OtherDev,
-        Kind::SoMmap,
-        Kind::JarMmap,
-        Kind::ApkMmap,
-        Kind::TtfMmap,
-        Kind::DexMmap,
-        Kind::OatMmap,
-        Kind::ArtMmap,
-        Kind::OtherMmap,
-        Kind::Unknown,
-    ];
-
     /// Returns the label in meminfo.
     pub fn label(self) -> &'static str {
         match self {

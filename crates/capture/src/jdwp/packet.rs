@@ -27,8 +27,6 @@ impl ChunkType {
     pub const REAQ: ChunkType = ChunkType(*b"REAQ");
     /// Requests the recent allocations.
     pub const REAL: ChunkType = ChunkType(*b"REAL");
-    /// Queries the identity of the process; a debugger sends it first.
-    pub const HELO: ChunkType = ChunkType(*b"HELO");
     /// Error answer of the runtime.
     pub const FAIL: ChunkType = ChunkType(*b"FAIL");
 }

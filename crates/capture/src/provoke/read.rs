@@ -15,13 +15,6 @@ pub struct Record {
     pub task: Option<u32>,
 }
 
-impl Record {
-    /// Returns the package before the slash.
-    pub fn package(&self) -> &str {
-        self.component.split('/').next().unwrap_or_default()
-    }
-}
-
 /// Parses `ActivityRecord{5d1f6a7 u0 com.example.app/.Main t12}`, also with the brace before `t12`
 /// and without the user, as in old releases.
 pub fn record(line: &str) -> Option<Record> {
@@ -494,7 +487,7 @@ mod tests {
         let text = "  ResumedActivity: ActivityRecord{1 u0 a/.A t1}\n    topResumedActivity=ActivityRecord{2 u0 b/.B t2}\n";
         assert_eq!(front(text).unwrap().component, "b/.B");
         let old = "  mFocusedActivity: ActivityRecord{3 u0 c/.C t3}\n";
-        assert_eq!(front(old).unwrap().package(), "c");
+        assert_eq!(front(old).unwrap().component, "c/.C");
         assert_eq!(front("  ResumedActivity: null\n"), None);
         let window = "  mCurrentFocus=Window{4c0de u0 a.b/a.b.Main}\n";
         assert_eq!(focus(window).as_deref(), Some("a.b/a.b.Main"));

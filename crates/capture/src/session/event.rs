@@ -133,11 +133,6 @@ impl Events {
         Events(Arc::new(take))
     }
 
-    /// Creates a handler that ignores events.
-    pub fn ignored() -> Self {
-        Events::new(|_| {})
-    }
-
     pub(super) fn tell(&self, event: SessionEvent) {
         (self.0)(event);
     }

@@ -206,7 +206,7 @@ async fn only_the_first_request_to_stop_may_signal_without_looking() {
     // Another process that comes later does not either.
     let id = fixture.session.release();
     let (device, store) = (phone.device(), fixture.store.clone());
-    let mut later = Session::resume(device, store, &id, Events::ignored()).unwrap();
+    let mut later = Session::resume(device, store, &id, Events::new(|_| {})).unwrap();
     later.stop(&mut fixture.controls).await.unwrap();
     assert!(phone.asked("kill -TERM")[3].ends_with(" again"));
 }

@@ -30,8 +30,6 @@ use std::fmt;
 pub struct Pprof {
     /// Profile with exactly one dump.
     pub profile: StackProfile,
-    /// Comments written by the tool that created the profile.
-    pub comments: Vec<String>,
     /// Damage, if any.
     pub damage: Option<PprofDamage>,
 }
@@ -160,7 +158,6 @@ pub fn read_pprof(bytes: &[u8]) -> Option<Pprof> {
     }
     Some(Pprof {
         profile,
-        comments,
         damage: (damage != PprofDamage::default()).then_some(damage),
     })
 }

@@ -108,9 +108,4 @@ impl Health {
             });
         }
     }
-
-    /// Returns whether the file breaks off but is intact otherwise, as when its writer was stopped.
-    pub fn breaks_off(&self) -> bool {
-        self.ends_early && self.damage_count == 0
-    }
 }

@@ -127,11 +127,6 @@ impl Incoming {
         self.file.as_file_mut()
     }
 
-    /// Returns its path, for writing by path.
-    pub fn path(&self) -> &std::path::Path {
-        self.file.path()
-    }
-
     /// Stores the filled file under its build ID, which is checked.
     ///
     /// # Errors

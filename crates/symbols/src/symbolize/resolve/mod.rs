@@ -43,9 +43,7 @@ pub struct Resolver<'a> {
 
 /// Report about a finished library.
 #[derive(Debug, Clone, Copy)]
-pub struct Progress<'a> {
-    /// Path on the device.
-    pub path: &'a str,
+pub struct Progress {
     /// Number of finished libraries.
     pub done: usize,
     /// Total number of libraries.
@@ -54,11 +52,7 @@ pub struct Progress<'a> {
 
 impl Resolver<'_> {
     /// Symbolizes `libraries`; blocks until all are done. `tell` is called from any thread.
-    pub fn resolve(
-        &self,
-        libraries: Vec<Library>,
-        tell: &(dyn Fn(Progress<'_>) + Sync),
-    ) -> Symbolized {
+    pub fn resolve(&self, libraries: Vec<Library>, tell: &(dyn Fn(Progress) + Sync)) -> Symbolized {
         let count = libraries.len();
         // Largest first, so that the last ones to start are short.
         let mut order: Vec<usize> = (0..count).collect();
@@ -85,7 +79,6 @@ impl Resolver<'_> {
                 lock(&outcomes).push((at, outcome));
                 let done = done.fetch_add(1, Ordering::Relaxed) + 1;
                 tell(Progress {
-                    path: &library.path,
                     done,
                     libraries: count,
                 });
