@@ -106,7 +106,7 @@ mod tests {
         assert!(!policy.contains("unsafe"));
         assert_eq!(
             super::super::data::from_page(&page).as_deref(),
-            Ok(&b"data"[..])
+            Some(&b"data"[..])
         );
     }
 }

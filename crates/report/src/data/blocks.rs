@@ -1,20 +1,19 @@
-//! Data as elements of the page: split into blocks, compressed, base64; and the reverse.
+//! Data as elements of the page: split into blocks, compressed, base64.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use heaptap_model::parallel;
-use libdeflater::{CompressionLvl, Compressor, Decompressor};
+use libdeflater::{CompressionLvl, Compressor};
 use std::io::{self, Write};
 
 /// Maximum bytes of a block before compression.
 const BLOCK: usize = 4 << 20;
 /// Bytes of a block that are worth a thread.
 const WORTH: usize = 64 << 10;
-/// Maximum decompressed size that a block can declare.
-const LARGEST: usize = 16 << 20;
 /// Start of the elements.
-const OPEN: &str = "<script type=\"application/octet-stream\" class=\"heaptap-data\" data-bytes=\"";
-const CLOSE: &str = "</script>";
+pub(super) const OPEN: &str =
+    "<script type=\"application/octet-stream\" class=\"heaptap-data\" data-bytes=\"";
+pub(super) const CLOSE: &str = "</script>";
 
 /// Compressed blocks in order: the decompressed size and the bytes of each.
 pub(crate) struct Blocks(Vec<(usize, Vec<u8>)>);
@@ -70,43 +69,4 @@ fn zlib(compressor: &mut Compressor, chunk: &[u8]) -> Vec<u8> {
         .expect("there is room for the worst case");
     packed.truncate(length);
     packed
-}
-
-/// Reason why a page's data cannot be read.
-#[derive(Debug, thiserror::Error, PartialEq, Eq)]
-pub enum BlockError {
-    #[error("the page does not contain data")]
-    None,
-    /// Damaged block, by index.
-    #[error("block {0} of the page's data is damaged")]
-    Damaged(usize),
-}
-
-/// Reads the data of a page.
-///
-/// # Errors
-/// Returns an error if the page has no data or if it is damaged.
-pub fn from_page(page: &str) -> Result<Vec<u8>, BlockError> {
-    let mut data = Vec::new();
-    let mut count = 0;
-    for element in page.split(OPEN).skip(1) {
-        let block = read(element).ok_or(BlockError::Damaged(count))?;
-        data.extend_from_slice(&block);
-        count += 1;
-    }
-    match count {
-        0 => Err(BlockError::None),
-        _ => Ok(data),
-    }
-}
-
-/// Reads one element, starting behind [`OPEN`].
-fn read(element: &str) -> Option<Vec<u8>> {
-    let (bytes, rest) = element.split_once("\">")?;
-    let (text, _) = rest.split_once(CLOSE)?;
-    let bytes: usize = bytes.parse().ok().filter(|bytes| *bytes <= LARGEST)?;
-    let packed = BASE64_STANDARD.decode(text).ok()?;
-    let mut block = vec![0; bytes];
-    let length = Decompressor::new().zlib_decompress(&packed, &mut block);
-    (length == Ok(bytes)).then_some(block)
 }

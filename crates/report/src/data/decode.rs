@@ -1,28 +1,38 @@
-//! Decoder for the data, which returns a [`StackProfile`]. It is written from the same
-//! specification as the viewer. Tests compare all other outputs with it. Invalid data is rejected.
+//! Decoder for the data of a page, which returns a [`StackProfile`]. It is written from the same
+//! specification as the viewer. Invalid data is rejected.
 
 use super::MAGIC;
+use super::blocks::{CLOSE, OPEN};
 use super::header::{FORMAT, Header};
 use super::values::Rows;
-use super::varint::Reader;
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use heaptap_model::profile::DumpFlags;
 use heaptap_model::stacks::{
     Dump, Facts, Frame, FrameId, Function, FunctionId, Kind, Library, LibraryId, Measure, NodeId,
     StackProfile, StackTable, TextId, Unit, Values, View,
 };
+use libdeflater::Decompressor;
 
-/// Reason why data cannot be read.
-#[derive(Debug, thiserror::Error, PartialEq, Eq)]
-pub enum DataError {
-    /// Not the data of a report, or of another format.
-    #[error("the data is not that of a report, or is from a later version of heaptap")]
-    Format,
-    /// Unreadable header.
-    #[error("cannot read the header of the data: {0}")]
-    Header(String),
-    /// Section that is missing, ends early, or has invalid references.
-    #[error("section {0} of the data is damaged")]
-    Section(String),
+/// Maximum decompressed size that a block can declare.
+const LARGEST: usize = 16 << 20;
+
+/// Reads the data of a page; `None` if the page has no data or if it is damaged.
+pub fn from_page(page: &str) -> Option<Vec<u8>> {
+    let blocks = page.split(OPEN).skip(1).map(block);
+    let blocks: Vec<Vec<u8>> = blocks.collect::<Option<_>>()?;
+    (!blocks.is_empty()).then(|| blocks.concat())
+}
+
+/// Reads one element, starting behind [`OPEN`].
+fn block(element: &str) -> Option<Vec<u8>> {
+    let (bytes, rest) = element.split_once("\">")?;
+    let (text, _) = rest.split_once(CLOSE)?;
+    let bytes: usize = bytes.parse().ok().filter(|bytes| *bytes <= LARGEST)?;
+    let packed = BASE64_STANDARD.decode(text).ok()?;
+    let mut block = vec![0; bytes];
+    let length = Decompressor::new().zlib_decompress(&packed, &mut block);
+    (length == Ok(bytes)).then_some(block)
 }
 
 /// Decoded data of a page.
@@ -36,19 +46,15 @@ pub struct Data {
 }
 
 impl Data {
-    /// Decodes the data.
-    ///
-    /// # Errors
-    /// Returns an error if the data has another format or is damaged.
-    pub fn decode(data: &[u8]) -> Result<Data, DataError> {
-        let rest = data.strip_prefix(MAGIC).ok_or(DataError::Format)?;
-        let (length, rest) = rest.split_first_chunk::<4>().ok_or(DataError::Format)?;
+    /// Decodes the data; `None` if they have another format or are damaged.
+    pub fn decode(data: &[u8]) -> Option<Data> {
+        let rest = data.strip_prefix(MAGIC)?;
+        let (length, rest) = rest.split_first_chunk::<4>()?;
         let length = u32::from_le_bytes(*length) as usize;
-        let (header, sections) = rest.split_at_checked(length).ok_or(DataError::Format)?;
-        let header: Header =
-            serde_json::from_slice(header).map_err(|error| DataError::Header(error.to_string()))?;
+        let (header, sections) = rest.split_at_checked(length)?;
+        let header: Header = serde_json::from_slice(header).ok()?;
         if header.format != FORMAT {
-            return Err(DataError::Format);
+            return None;
         }
         let sections = Sections {
             header: &header,
@@ -59,12 +65,11 @@ impl Data {
             false => native(&sections)?,
         };
         let java = header.java.iter().map(|heap| {
-            let json = unpacked(sections.get(&heap.section)?);
-            let value = json.and_then(|json| serde_json::from_slice(&json).ok());
-            value.ok_or_else(|| DataError::Section(heap.section.clone()))
+            let json = unpacked(sections.get(&heap.section)?)?;
+            serde_json::from_slice(&json).ok()
         });
-        let java = java.collect::<Result<_, _>>()?;
-        Ok(Data {
+        let java = java.collect::<Option<_>>()?;
+        Some(Data {
             header,
             native,
             java,
@@ -78,7 +83,7 @@ const MAX_UNPACKED: usize = 256 << 20;
 fn unpacked(gzip: &[u8]) -> Option<Vec<u8>> {
     let length = u32::from_le_bytes(*gzip.last_chunk()?) as usize;
     let mut bytes = vec![0; length.min(MAX_UNPACKED)];
-    let mut decompressor = libdeflater::Decompressor::new();
+    let mut decompressor = Decompressor::new();
     let written = decompressor.gzip_decompress(gzip, &mut bytes).ok()?;
     bytes.truncate(written);
     Some(bytes)
@@ -90,26 +95,17 @@ struct Sections<'a> {
 }
 
 impl<'a> Sections<'a> {
-    fn get(&self, name: &str) -> Result<&'a [u8], DataError> {
+    fn get(&self, name: &str) -> Option<&'a [u8]> {
         let section = self.header.sections.iter().find(|s| s.name == name);
-        section
-            .and_then(|section| {
-                let end = section.offset.checked_add(section.length)?;
-                self.bytes.get(section.offset..end)
-            })
-            .ok_or_else(|| DataError::Section(name.to_owned()))
+        let section = section?;
+        let end = section.offset.checked_add(section.length)?;
+        self.bytes.get(section.offset..end)
     }
 
     /// Reads a whole section. It is damaged if `read` returns `None`.
-    fn read<T>(
-        &self,
-        name: &str,
-        read: impl FnOnce(&mut Reader<'a>) -> Option<T>,
-    ) -> Result<T, DataError> {
+    fn read<T>(&self, name: &str, read: impl FnOnce(&mut Reader<'a>) -> Option<T>) -> Option<T> {
         let mut reader = Reader::new(self.get(name)?);
-        read(&mut reader)
-            .filter(|_| reader.rest().is_empty())
-            .ok_or_else(|| DataError::Section(name.to_owned()))
+        read(&mut reader).filter(|_| reader.rest().is_empty())
     }
 }
 
@@ -127,7 +123,7 @@ fn column<'a, T>(
     (0..count).map(|_| next(reader)).collect()
 }
 
-fn native(sections: &Sections<'_>) -> Result<StackProfile, DataError> {
+fn native(sections: &Sections<'_>) -> Option<StackProfile> {
     let counts = sections.header.counts;
     let mut table = StackTable::default();
     let texts = strings(sections, &mut table)?;
@@ -197,34 +193,29 @@ fn native(sections: &Sections<'_>) -> Result<StackProfile, DataError> {
         Some(())
     })?;
     let dumps = dumps(sections)?;
-    Ok(StackProfile { table, dumps })
+    Some(StackProfile { table, dumps })
 }
 
-fn strings(sections: &Sections<'_>, table: &mut StackTable) -> Result<Vec<TextId>, DataError> {
-    let damaged = || DataError::Section("strings".to_owned());
+fn strings(sections: &Sections<'_>, table: &mut StackTable) -> Option<Vec<TextId>> {
     let mut reader = Reader::new(sections.get("strings")?);
-    let lengths = column(&mut reader, sections.header.counts.strings, Reader::next);
-    let lengths = lengths.ok_or_else(damaged)?;
-    let all = std::str::from_utf8(reader.rest()).map_err(|_| damaged())?;
+    let lengths = column(&mut reader, sections.header.counts.strings, Reader::next)?;
+    let all = std::str::from_utf8(reader.rest()).ok()?;
     let mut chars = all.char_indices().peekable();
     let mut texts = Vec::with_capacity(lengths.len());
     for length in lengths {
         let start = chars.peek().map_or(all.len(), |(at, _)| *at);
         let mut left = length;
         while left > 0 {
-            let (_, c) = chars.next().ok_or_else(damaged)?;
-            left = left.checked_sub(c.len_utf16() as u64).ok_or_else(damaged)?;
+            let (_, c) = chars.next()?;
+            left = left.checked_sub(c.len_utf16() as u64)?;
         }
         let end = chars.peek().map_or(all.len(), |(at, _)| *at);
         texts.push(table.text(&all[start..end]));
     }
-    match chars.next() {
-        None => Ok(texts),
-        Some(_) => Err(damaged()),
-    }
+    chars.next().is_none().then_some(texts)
 }
 
-fn dumps(sections: &Sections<'_>) -> Result<Vec<Dump>, DataError> {
+fn dumps(sections: &Sections<'_>) -> Option<Vec<Dump>> {
     let mut all: Vec<Rows> = Vec::new();
     for (at, dump) in sections.header.dumps.iter().enumerate() {
         let name = format!("dump.{at}");
@@ -236,12 +227,11 @@ fn dumps(sections: &Sections<'_>) -> Result<Vec<Dump>, DataError> {
                 .filter(|base| base.columns.len() == own.columns.len())
                 .map(|base| base.plus(own)),
         };
-        all.push(whole.ok_or(DataError::Section(name))?);
+        all.push(whole?);
     }
     let dumps = sections.header.dumps.iter().zip(all);
-    Ok(dumps
-        .map(|(dump, rows)| with_facts(dump, rows, sections.header))
-        .collect())
+    let dumps = dumps.map(|(dump, rows)| with_facts(dump, rows, sections.header));
+    Some(dumps.collect())
 }
 
 fn rows(
@@ -346,5 +336,59 @@ fn with_facts(dump: &super::header::Dump, rows: Rows, header: &Header) -> Dump {
             columns: rows.columns,
         },
         threads: Vec::new(),
+    }
+}
+
+/// Reader for the encodings of `varint`.
+pub(super) struct Reader<'a> {
+    bytes: &'a [u8],
+    before: i64,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> Reader<'a> {
+        Reader { bytes, before: 0 }
+    }
+
+    /// Returns the next unsigned integer; `None` at the end of the bytes or for more than 64 bits.
+    pub(super) fn next(&mut self) -> Option<u64> {
+        let mut value = 0u64;
+        for shift in (0..70).step_by(7) {
+            let (&byte, rest) = self.bytes.split_first()?;
+            self.bytes = rest;
+            if shift == 63 && byte > 1 {
+                return None;
+            }
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return Some(value);
+            }
+        }
+        None
+    }
+
+    pub(super) fn next_signed(&mut self) -> Option<i64> {
+        let value = self.next()?;
+        Some((value >> 1) as i64 ^ -((value & 1) as i64))
+    }
+
+    pub(super) fn next_u32(&mut self) -> Option<u32> {
+        self.next()?.try_into().ok()
+    }
+
+    /// Returns the next entry of a column of differences, which starts at 0.
+    pub(super) fn next_delta(&mut self) -> Option<u32> {
+        self.before = self.before.checked_add(self.next_signed()?)?;
+        u32::try_from(self.before).ok()
+    }
+
+    /// Begins the next column.
+    pub(super) fn begin_column(&mut self) {
+        self.before = 0;
+    }
+
+    /// Returns the remaining bytes.
+    pub(super) fn rest(&self) -> &'a [u8] {
+        self.bytes
     }
 }

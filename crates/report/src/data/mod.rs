@@ -10,10 +10,11 @@
 //! | `timeline`, `words` | memory over time, in columns |
 //! | `reconcile` | values of the profile, the allocator and the system side by side |
 //! | `fold` | summing of the smallest callsites, if there are too many |
-//! | `blocks` | compression, base64, the elements of the page; and the reverse |
-//! | `decode` | decoder for the data, used by tests |
+//! | `blocks` | compression, base64, the elements of the page |
+//! | `decode` | decoder for tests |
 
 pub(super) mod blocks;
+#[cfg(any(test, feature = "decode"))]
 mod decode;
 mod fold;
 pub mod header;
@@ -27,8 +28,8 @@ mod words;
 #[cfg(test)]
 mod tests;
 
-pub use blocks::{BlockError, from_page};
-pub use decode::{Data, DataError};
+#[cfg(any(test, feature = "decode"))]
+pub use decode::{Data, from_page};
 pub use fold::{MOST, fold, list_from};
 pub use order::Order;
 

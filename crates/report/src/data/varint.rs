@@ -40,62 +40,9 @@ impl Delta {
     }
 }
 
-/// Reader for these encodings.
-pub(super) struct Reader<'a> {
-    bytes: &'a [u8],
-    before: i64,
-}
-
-impl<'a> Reader<'a> {
-    pub(super) fn new(bytes: &'a [u8]) -> Reader<'a> {
-        Reader { bytes, before: 0 }
-    }
-
-    /// Returns the next unsigned integer; `None` at the end of the bytes or for more than 64 bits.
-    pub(super) fn next(&mut self) -> Option<u64> {
-        let mut value = 0u64;
-        for shift in (0..70).step_by(7) {
-            let (&byte, rest) = self.bytes.split_first()?;
-            self.bytes = rest;
-            if shift == 63 && byte > 1 {
-                return None;
-            }
-            value |= u64::from(byte & 0x7f) << shift;
-            if byte < 0x80 {
-                return Some(value);
-            }
-        }
-        None
-    }
-
-    pub(super) fn next_signed(&mut self) -> Option<i64> {
-        let value = self.next()?;
-        Some((value >> 1) as i64 ^ -((value & 1) as i64))
-    }
-
-    pub(super) fn next_u32(&mut self) -> Option<u32> {
-        self.next()?.try_into().ok()
-    }
-
-    /// Returns the next entry of a column of differences, which starts at 0.
-    pub(super) fn next_delta(&mut self) -> Option<u32> {
-        self.before = self.before.checked_add(self.next_signed()?)?;
-        u32::try_from(self.before).ok()
-    }
-
-    /// Begins the next column.
-    pub(super) fn begin_column(&mut self) {
-        self.before = 0;
-    }
-
-    /// Returns the remaining bytes.
-    pub(super) fn rest(&self) -> &'a [u8] {
-        self.bytes
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::decode::Reader;
     use super::*;
 
     #[test]
