@@ -6,6 +6,7 @@
 
 use crate::wire::put_varint;
 use heaptap_model::profile::index::{Index, Seed};
+use heaptap_model::profile::interned::Texts;
 use heaptap_model::profile::{CallsiteId, FrameId, MappingId, Recording, Tables};
 use heaptap_model::stacks::annotation::{Annotation, Classes, Walk};
 use heaptap_model::stacks::naming::{FrameNamer, NameSource};
@@ -47,7 +48,7 @@ pub(super) struct Locations {
     pub(super) locations: Vec<Location>,
     pub(super) lines: Vec<LocationLine>,
     pub(super) functions: Vec<Function>,
-    names: Names,
+    names: Texts,
     /// Location IDs of all callsites as varints; empty if they are the frames' IDs.
     encoded: Vec<u8>,
     ends: Vec<usize>,
@@ -67,7 +68,7 @@ impl Locations {
                 locations: Vec::new(),
                 lines: Vec::new(),
                 functions: Vec::new(),
-                names: Names::default(),
+                names: Texts::default(),
                 encoded: Vec::new(),
                 ends: Vec::new(),
             },
@@ -98,12 +99,12 @@ impl Locations {
 
     /// Returns the text of a name.
     pub(super) fn text(&self, name: NameId) -> &str {
-        self.names.get(name)
+        self.names.get(name.0)
     }
 
     /// Returns the number of names.
     pub(super) fn name_count(&self) -> usize {
-        self.names.ends.len()
+        self.names.len()
     }
 }
 
@@ -153,9 +154,9 @@ impl Builder<'_> {
         let (made, functions, seed) = (&mut self.made, &mut self.functions, self.seed);
         let source = self.namer.lines(id, annotation, |shown| {
             let function = Function {
-                name: made.names.intern(shown.name),
-                system_name: made.names.intern(shown.system_name),
-                file: made.names.intern(shown.file),
+                name: NameId(made.names.id(shown.name)),
+                system_name: NameId(made.names.id(shown.system_name)),
+                file: NameId(made.names.id(shown.file)),
             };
             let hash = seed.words(&[function.name.0, function.system_name.0, function.file.0]);
             let all = &mut made.functions;
@@ -194,52 +195,4 @@ impl Builder<'_> {
         self.by_frame[id.0 as usize][annotation as usize] = location;
         location
     }
-}
-
-/// Unique texts.
-#[derive(Debug)]
-struct Names {
-    seed: Seed,
-    index: Index,
-    text: String,
-    ends: Vec<usize>,
-}
-
-impl Default for Names {
-    fn default() -> Self {
-        let mut names = Names {
-            seed: Seed::default(),
-            index: Index::default(),
-            text: String::new(),
-            ends: Vec::new(),
-        };
-        names.intern("");
-        names
-    }
-}
-
-impl Names {
-    fn intern(&mut self, name: &str) -> NameId {
-        let next = u32::try_from(self.ends.len()).expect("fewer names than bytes in memory");
-        let hash = self.seed.bytes(name.as_bytes());
-        let (text, ends) = (&self.text, &self.ends);
-        let (id, there) = self
-            .index
-            .find_or_insert(hash, next, |id| get(text, ends, id) == name);
-        if !there {
-            self.text.push_str(name);
-            self.ends.push(self.text.len());
-        }
-        NameId(id)
-    }
-
-    fn get(&self, name: NameId) -> &str {
-        get(&self.text, &self.ends, name.0)
-    }
-}
-
-fn get<'a>(text: &'a str, ends: &[usize], id: u32) -> &'a str {
-    let id = id as usize;
-    let start = if id == 0 { 0 } else { ends[id - 1] };
-    &text[start..ends[id]]
 }

@@ -3,6 +3,7 @@
 
 use crate::symbolize::file::SourceLine;
 use heaptap_model::profile::index::{Index, Seed};
+use heaptap_model::profile::interned::{next_id, span};
 
 /// Maximum number of inlined calls at one address; outer ones beyond it are left out, as when
 /// symbols are read from a trace.
@@ -220,11 +221,11 @@ struct Texts {
 impl Texts {
     fn intern(&mut self, text: &str) -> u32 {
         let hash = self.seed.bytes(text.as_bytes());
-        let next = u32::try_from(self.ends.len()).expect("fewer texts than bytes in memory");
+        let next = next_id(self.ends.len());
         let (all, ends) = (&self.text, &self.ends);
         let (id, there) = self
             .index
-            .find_or_insert(hash, next, |id| part(all, ends, id) == text);
+            .find_or_insert(hash, next, |id| all[span(ends, id)] == *text);
         if !there {
             self.text.push_str(text);
             self.ends.push(self.text.len());
@@ -233,14 +234,8 @@ impl Texts {
     }
 
     fn get(&self, id: u32) -> &str {
-        part(&self.text, &self.ends, id)
+        &self.text[span(&self.ends, id)]
     }
-}
-
-fn part<'a>(text: &'a str, ends: &[usize], id: u32) -> &'a str {
-    let id = id as usize;
-    let start = if id == 0 { 0 } else { ends[id - 1] };
-    &text[start..ends[id]]
 }
 
 /// Appends a number as LEB128.
