@@ -66,6 +66,24 @@ fn reference(id: u64, graph: &HeapGraph) -> Value {
     }
 }
 
+/// Returns the first non-static field of an object with this name.
+pub(super) fn field(
+    contents: &dyn Contents,
+    graph: &HeapGraph,
+    object: ObjectIndex,
+    name: &str,
+) -> Option<Value> {
+    let mut found = None;
+    contents.fields(graph, object, &mut |field| {
+        if field.name == Some(name) && !field.is_static {
+            found = Some(field.value);
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    });
+    found
+}
+
 impl HprofContents {
     pub(super) fn new(
         file: Bytes,
@@ -188,22 +206,9 @@ impl HprofContents {
         ControlFlow::Continue(())
     }
 
-    /// Returns the first non-static field of an object with this name.
-    fn field(&self, graph: &HeapGraph, object: ObjectIndex, name: &str) -> Option<Value> {
-        let mut found = None;
-        self.fields(graph, object, &mut |field| {
-            if field.name == Some(name) && !field.is_static {
-                found = Some(field.value);
-                return ControlFlow::Break(());
-            }
-            ControlFlow::Continue(())
-        });
-        found
-    }
-
     fn thread_name(&self, graph: &HeapGraph, serial: u32) -> Option<String> {
         let name = match self.stacks.thread(serial) {
-            Some((thread, _)) => match self.field(graph, thread, "name") {
+            Some((thread, _)) => match field(self, graph, thread, "name") {
                 Some(Value::Object(name)) => self.thread_text(graph, name),
                 _ => None,
             },
@@ -449,7 +454,7 @@ impl Contents for HprofContents {
     }
 
     fn identity_hash(&self, graph: &HeapGraph, object: ObjectIndex) -> Option<u32> {
-        let word = self.field(graph, object, "shadow$_monitor_")?.integer()? as u32;
+        let word = field(self, graph, object, "shadow$_monitor_")?.integer()? as u32;
         // ART's lock word: two bits of state; if they are 2, the rest is the hash.
         (word >> 30 == 2).then_some(word & 0x0fff_ffff)
     }

@@ -2,9 +2,9 @@
 //! it created a cleaner. `sun.misc.Cleaner` (a phantom reference) has a `thunk`, the outer object
 //! of the thunk is the registry, and the registry's `size` counts for the cleaner's referent.
 
+use super::contents::field;
 use heaptap_model::heap_graph::{HeapGraph, ObjectIndex, Value};
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 
 const CLEANER: &str = "sun.misc.Cleaner";
 const THUNK: &str = "libcore.util.NativeAllocationRegistry$CleanerThunk";
@@ -20,6 +20,7 @@ pub(super) fn sizes(graph: &HeapGraph) -> Vec<(ObjectIndex, u64)> {
         all.map(|class| graph.is_a(class, name)).collect()
     };
     let (cleaners, thunks) = (is_a(CLEANER), is_a(THUNK));
+    let contents = graph.contents();
     let mut sums: BTreeMap<ObjectIndex, u64> = BTreeMap::new();
     for cleaner in graph.objects() {
         if !cleaners[graph.class_of(cleaner).at()] {
@@ -28,10 +29,11 @@ pub(super) fn sizes(graph: &HeapGraph) -> Vec<(ObjectIndex, u64)> {
         let Some(referent) = graph.referents_of(cleaner).first() else {
             continue;
         };
-        let thunk = field(graph, cleaner, "thunk").and_then(Value::object);
+        let thunk = field(contents, graph, cleaner, "thunk").and_then(Value::object);
         let thunk = thunk.filter(|&thunk| thunks[graph.class_of(thunk).at()]);
-        let registry = thunk.and_then(|thunk| field(graph, thunk, "this$0")?.object());
-        let size = registry.and_then(|registry| field(graph, registry, "size")?.integer());
+        let registry = thunk.and_then(|thunk| field(contents, graph, thunk, "this$0")?.object());
+        let size =
+            registry.and_then(|registry| field(contents, graph, registry, "size")?.integer());
         // Newer Android marks in bit 0 that the memory is from malloc.
         if let Some(bytes @ 1..) = size.map(|size| size & !1) {
             let sum = sums.entry(referent.target).or_default();
@@ -39,17 +41,4 @@ pub(super) fn sizes(graph: &HeapGraph) -> Vec<(ObjectIndex, u64)> {
         }
     }
     sums.into_iter().collect()
-}
-
-/// Returns the value of the first field of that name.
-fn field(graph: &HeapGraph, object: ObjectIndex, name: &str) -> Option<Value> {
-    let mut found = None;
-    graph.contents().fields(graph, object, &mut |field| {
-        if field.name == Some(name) && !field.is_static {
-            found = Some(field.value);
-            return ControlFlow::Break(());
-        }
-        ControlFlow::Continue(())
-    });
-    found
 }
