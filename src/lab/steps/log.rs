@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::SHELL;
-use crate::device::{Command, Device, Shell, ShellEvent};
+use crate::device::{Command, Device, Lines, Shell, ShellEvent};
 use crate::error::{ErrorClass, Failure};
 
 /// Pause before a log that ended, or could not be read, is read again.
@@ -13,8 +13,6 @@ const PAUSE: Duration = Duration::from_millis(500);
 const SILENCE: Duration = Duration::from_secs(10);
 /// Number of logs in a row that can end without a line.
 const ENDS: u32 = 10;
-/// Maximum length of a line that is kept, bytes.
-const LONGEST: usize = 64 << 10;
 /// Seconds before the first line, in which there can be earlier lines: logcat begins at a whole
 /// second.
 const EARLIER: f64 = 2.0;
@@ -23,8 +21,7 @@ const EARLIER: f64 = 2.0;
 pub(in crate::lab) struct LogTail {
     device: Device,
     shell: Option<Shell>,
-    /// Bytes after the last line end.
-    rest: Vec<u8>,
+    splitter: Lines,
     lines: VecDeque<String>,
     /// Lines long before `from`, with their times: the clock was set back, or they are old.
     doubtful: Vec<(f64, String)>,
@@ -53,7 +50,7 @@ impl LogTail {
         Ok(LogTail {
             device: device.clone(),
             shell: None,
-            rest: Vec::new(),
+            splitter: Lines::default(),
             lines: VecDeque::new(),
             doubtful: Vec::new(),
             from,
@@ -108,7 +105,11 @@ impl LogTail {
                 continue;
             };
             match event {
-                Ok(ShellEvent::Stdout(bytes)) => self.take(&bytes),
+                Ok(ShellEvent::Stdout(bytes)) => {
+                    for line in self.splitter.push(&bytes) {
+                        self.add(line);
+                    }
+                }
                 Ok(ShellEvent::Stderr(bytes)) => {
                     self.said = crate::untrusted::sanitize_bytes(bytes.trim_ascii());
                 }
@@ -151,7 +152,7 @@ impl LogTail {
     /// Closes the log, to read it again from its last line on.
     fn close(&mut self) {
         self.shell = None;
-        self.rest.clear();
+        self.splitter = Lines::default();
         // Times are in milliseconds: the last line does not come twice.
         self.from = self.latest + 0.0005;
     }
@@ -166,22 +167,6 @@ impl LogTail {
         }
         tokio::time::sleep(PAUSE).await;
         Ok(())
-    }
-
-    fn take(&mut self, bytes: &[u8]) {
-        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
-            let (body, is_whole) = match piece.strip_suffix(b"\n") {
-                Some(body) => (body, true),
-                None => (piece, false),
-            };
-            let room = LONGEST.saturating_sub(self.rest.len());
-            self.rest.extend_from_slice(&body[..body.len().min(room)]);
-            if is_whole {
-                let line = String::from_utf8_lossy(&self.rest).into_owned();
-                self.rest.clear();
-                self.add(line);
-            }
-        }
     }
 
     /// Adds a line, unless it is an earlier one or has no time.

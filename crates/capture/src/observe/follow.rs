@@ -9,13 +9,12 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
 
 use super::collections::Collections;
-use super::lines::Lines;
 use super::log::{self, Position, Said, SharedPosition};
 use super::ours::OurWindows;
 use super::rounds::{Rounds, Step};
 use super::{Event, Options, script};
 use android_memory::gc::{self, Stamp};
-use heaptap_adb::{Device, DeviceError, Shell, ShellEvent};
+use heaptap_adb::{Device, DeviceError, Lines, Shell, ShellEvent};
 use heaptap_model::timeline::Source;
 
 /// Timeout for starting the loop.

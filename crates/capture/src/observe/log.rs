@@ -12,11 +12,10 @@ use tokio::time::Instant;
 
 use super::clock::Clock;
 use super::collections::Collections;
-use super::lines::Lines;
 use super::ours::OurWindows;
 use android_memory::gc;
 use android_memory::status;
-use heaptap_adb::{Command, Device, DeviceError, ShellEvent};
+use heaptap_adb::{Command, Device, DeviceError, Lines, ShellEvent};
 use heaptap_model::parallel::lock;
 use heaptap_model::timeline::Entry;
 

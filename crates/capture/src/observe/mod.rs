@@ -5,7 +5,6 @@
 //! | module | owns |
 //! |---|---|
 //! | `script` | the loop on the device, and the format of its lines |
-//! | `lines` | splitting a stream into whole lines |
 //! | `rounds` | interpretation of the loop's lines: processes, restarts, figures, cost |
 //! | `clock` | the device's wall clock relative to its BOOTTIME |
 //! | `ours` | garbage collections that heaptap itself causes |
@@ -19,7 +18,6 @@
 mod clock;
 mod collections;
 mod follow;
-mod lines;
 mod log;
 mod ours;
 mod rounds;

@@ -17,7 +17,7 @@ use super::session::Session;
 use super::snapshot::{Asked, Taken};
 use super::targets;
 use android_memory::status::uptime_ns;
-use heaptap_adb::{Command, DeviceError, Shell, ShellEvent};
+use heaptap_adb::{Command, DeviceError, Lines, Shell, ShellEvent};
 
 /// Reports once a second and checks perfetto five times as often.
 /// `$1` pid, `$2` the files that grow, `$3` pids of targets, the rest: names of targets.
@@ -194,7 +194,7 @@ impl Session {
         completion: &mut Completion,
     ) -> Result<FollowEnd, SessionError> {
         let mut shell = self.start_loop().await?;
-        let mut reader = LineReader::default();
+        let mut lines = Lines::default();
         let mut report = Progress::default();
         // Runs concurrently, so that a slow device does not delay controls.
         let mut naming = JoinSet::new();
@@ -211,8 +211,8 @@ impl Session {
                         // The loop prints a line before its regular end; otherwise it was killed.
                         ShellEvent::Exit(_) => return Err(self.lost().into()),
                     };
-                    for line in reader.push(&bytes) {
-                        match self.take_line(&line, &mut report, lost_at) {
+                    for line in lines.push(&bytes) {
+                        match self.take_line(line.trim_end(), &mut report, lost_at) {
                             Line::Over => {
                                 self.note_last_names(&mut naming).await?;
                                 return Ok(FollowEnd::Over);
@@ -405,51 +405,15 @@ fn parse_free(line: &str) -> Option<u64> {
 
 /// Runs every parser of this module.
 pub(super) fn every_reader(output: &[u8]) {
-    let mut reader = LineReader::default();
-    for line in output.chunks(50).flat_map(|piece| reader.push(piece)) {
-        parse_free(&line);
-    }
-}
-
-/// Splits blocks of bytes into whole lines. Overlong lines are cut off.
-#[derive(Default)]
-pub(super) struct LineReader {
-    rest: Vec<u8>,
-}
-
-/// Maximum length of a line; answers of a device are shorter.
-const LONGEST_LINE: usize = 64 << 10;
-
-impl LineReader {
-    pub(super) fn push(&mut self, bytes: &[u8]) -> Vec<String> {
-        let mut lines = Vec::new();
-        for byte in bytes {
-            if *byte == b'\n' {
-                let line = String::from_utf8_lossy(&self.rest).trim_end().to_owned();
-                self.rest.clear();
-                lines.push(line);
-            } else if self.rest.len() < LONGEST_LINE {
-                self.rest.push(*byte);
-            }
-        }
-        lines
+    let mut lines = Lines::default();
+    for line in output.chunks(50).flat_map(|piece| lines.push(piece)) {
+        parse_free(line.trim_end());
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn lines_are_whole_however_the_bytes_come() {
-        let mut reader = LineReader::default();
-        let mut lines = Vec::new();
-        for byte in b"one\ntwo\r\n\nthree" {
-            lines.extend(reader.push(&[*byte]));
-        }
-        assert_eq!(lines, ["one", "two", ""]);
-        assert_eq!(reader.push(b"\n"), ["three"]);
-    }
 
     #[test]
     fn free_space_is_read_from_df() {

@@ -9,13 +9,12 @@ use tokio::time::Instant;
 
 use super::error::SessionError;
 use super::event::{Controls, Events, SessionEvent, stop_asked};
-use super::follow::LineReader;
 use super::id::SessionId;
 use super::journal::Entry;
 use super::probe::{self, QUICK};
 use super::session::Session;
 use super::store::Store;
-use heaptap_adb::{Command, Device, DeviceError, ShellEvent};
+use heaptap_adb::{Command, Device, DeviceError, Lines, ShellEvent};
 
 /// `$1` pid, `$2` start ticks (100 a second), `$3` boot id, `$4` trace file, `$5` `first` if
 /// no process has signalled before. SIGTERM is bit 14 of the mask of caught signals: the 4 of its
@@ -124,12 +123,12 @@ impl Session {
             .arg(&header.remote_path)
             .arg(turn);
         let mut shell = self.device.spawn(&command, QUICK).await?;
-        let mut reader = LineReader::default();
+        let mut lines = Lines::default();
         loop {
             match shell.next().await? {
                 ShellEvent::Stdout(bytes) => {
-                    for line in reader.push(&bytes) {
-                        match line.as_str() {
+                    for line in lines.push(&bytes) {
+                        match line.trim_end() {
                             "over" => return Ok(Ending::Over),
                             "rebooted" => return Ok(Ending::Rebooted),
                             _ => {}

@@ -1,17 +1,17 @@
-//! Splits blocks of bytes into whole lines.
+//! Splits the output of a command into whole lines.
 
 /// Maximum length of a line; the rest is cut off.
 const LONGEST: usize = 64 << 10;
 
-/// Splitter of a stream into lines. Overlong lines are cut off.
-#[derive(Default)]
-pub(super) struct Lines {
+/// Splitter of blocks of bytes into lines. Overlong lines are cut off.
+#[derive(Debug, Default)]
+pub struct Lines {
     rest: Vec<u8>,
 }
 
 impl Lines {
     /// Returns the lines completed by `bytes`, without their line ends.
-    pub(super) fn push(&mut self, bytes: &[u8]) -> Vec<String> {
+    pub fn push(&mut self, bytes: &[u8]) -> Vec<String> {
         let mut lines = Vec::new();
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             let (body, ends) = match piece.strip_suffix(b"\n") {
