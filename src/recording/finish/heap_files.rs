@@ -75,12 +75,7 @@ pub(super) async fn finish(
         tokio::select! {
             settled = session.settle_heap_file(&file, &fate) => settled?,
             () = session::stop_asked(controls) => {
-                return Err(SessionError::NotFetched {
-                    serial: session.device().serial().to_owned(),
-                    id: session.id().clone(),
-                    why: "it was interrupted".to_owned(),
-                }
-                .into());
+                return Err(session.not_fetched("it was interrupted").into());
             }
         }
         let goal = output.join(&file.name);
@@ -106,8 +101,7 @@ pub(super) async fn finish(
     steps.push(plan::step("pulled"));
     if came.iter().all(|c| c.pulled.is_none()) {
         if let Some(why) = begun_late(&session, &came).await {
-            let (serial, id) = (session.device().serial().to_owned(), session.id().clone());
-            return Err(SessionError::NotFetched { serial, id, why }.into());
+            return Err(session.not_fetched(&why).into());
         }
         let is_refused = came.iter().any(|c| c.fate.complaint.is_some());
         if !is_refused && let Some(lost) = causes::lost_to_restart(&session, ended_by).await {

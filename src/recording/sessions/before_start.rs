@@ -33,28 +33,18 @@ pub(crate) async fn abandon(
         session.is_running().await
     };
     let running = tokio::select! {
-        running = asking => running.map_err(|error| SessionError::NotFetched {
-            serial: device.serial().to_owned(),
-            id: id.clone(),
-            why: format!("cannot undo it ({error})"),
+        running = asking => running.map_err(|error| {
+            session.not_fetched(&format!("cannot undo it ({error})"))
         })?,
         () = session::stop_asked(controls) => {
-            return Err(SessionError::NotFetched {
-                serial: device.serial().to_owned(),
-                id: id.clone(),
-                why: "the start was interrupted".to_owned(),
-            });
+            return Err(session.not_fetched("the start was interrupted"));
         }
     };
     if running {
         session.stop(controls).await?;
     }
     if !session.remove_remote().await {
-        return Err(SessionError::NotFetched {
-            serial: device.serial().to_owned(),
-            id: id.clone(),
-            why: "cannot undo it (the device could not be reached)".to_owned(),
-        });
+        return Err(session.not_fetched("cannot undo it (the device could not be reached)"));
     }
     session.forget()
 }

@@ -275,7 +275,8 @@ impl Session {
         self.tell(SessionEvent::Warning { text });
     }
 
-    pub(super) fn not_fetched(&self, why: &str) -> SessionError {
+    /// Returns the error of a session whose data are still on the device.
+    pub fn not_fetched(&self, why: &str) -> SessionError {
         SessionError::NotFetched {
             serial: self.device.serial().to_owned(),
             id: self.id().clone(),
