@@ -56,28 +56,21 @@ pub(super) async fn record_once(
         PathBuf::from(default_name(&stem, started_at, &id))
     });
     let folder = OutputFolder::prepare(&wanted)?;
-    let prepared = tokio::select! {
-        prepared = prepare(device, store, options, id, &folder, on_event) => prepared,
-        () = session::stop_asked(controls) => Err(SessionError::Interrupted.into()),
-    };
-    let prepared = match prepared {
-        Ok(prepared) => prepared,
-        Err(failure) => {
-            folder.discard();
-            return Err(failure);
+    let starting = async {
+        let prepared = tokio::select! {
+            prepared = prepare(device, store, options, id, &folder, on_event) => prepared?,
+            () = session::stop_asked(controls) => return Err(SessionError::Interrupted.into()),
+        };
+        // Only the single file of Android 10 can contain an earlier recording.
+        if !prepared.header.removable {
+            let path = &prepared.header.remote_path;
+            sessions::make_way(device, store, path, controls, on_event).await?;
         }
+        let session = start(device, store, options, &prepared, controls, on_event).await?;
+        Ok::<_, Failure>((session, prepared.header.snapshots))
     };
-    // Only the single file of Android 10 can contain an earlier recording.
-    if !prepared.header.removable {
-        let path = &prepared.header.remote_path;
-        if let Err(failure) = sessions::make_way(device, store, path, controls, on_event).await {
-            folder.discard();
-            return Err(failure);
-        }
-    }
-    let started = start(device, store, options, &prepared, controls, on_event).await;
-    let mut session = match started {
-        Ok(session) => session,
+    let (mut session, snapshots) = match starting.await {
+        Ok(started) => started,
         Err(failure) => {
             folder.discard();
             return Err(failure);
@@ -99,7 +92,7 @@ pub(super) async fn record_once(
             advice::of_unwritten(error.into(), store, &header.id, &header.output)
         })?;
         return Ok(Recorded::Detached {
-            snapshots: prepared.header.snapshots,
+            snapshots,
             session: session.release(),
             output: folder.path().to_owned(),
         });

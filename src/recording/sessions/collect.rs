@@ -212,56 +212,45 @@ pub(super) async fn adopt(
         Path::to_owned,
     );
     let folder = OutputFolder::prepare(&wanted)?;
-    let asking = async {
+    let adopted = async {
         let facts = eligibility::facts(device).await?;
-        let boot_id = plan::boot_id(device, &facts).await?;
-        Ok::<_, Failure>((facts, boot_id))
-    };
-    let (facts, boot_id) = match asking.await {
-        Ok(known) => known,
-        Err(failure) => {
-            folder.discard();
-            return Err(failure);
-        }
-    };
-    let header = SessionHeader {
-        version: JOURNAL_VERSION,
-        id: trace.id,
-        serial: device.serial().to_owned(),
-        hardware_serial: facts.hardware_serial.clone(),
-        server: device.server().address(),
-        boot_id,
-        remote_path: trace.path,
-        removable,
-        time: now,
-        names: Vec::new(),
-        pids: Vec::new(),
-        // As in heaptap's own configs.
-        stop_limit_ms: 90_000,
-        write_period_ms: 5000,
-        snapshots: SnapshotMethod::Impossible,
-        labels_without_dumps: false,
-        config: String::new(),
-        output: folder.path().to_owned(),
-        heap_files: None,
-        plan: Plan::on(&facts).to_value(),
-    };
-    let (id, output) = (header.id.clone(), header.output.clone());
-    let (journal, lock) = match store.create(header) {
-        Ok(created) => created,
-        Err(error) => {
-            folder.discard();
+        let header = SessionHeader {
+            version: JOURNAL_VERSION,
+            id: trace.id,
+            serial: device.serial().to_owned(),
+            hardware_serial: facts.hardware_serial.clone(),
+            server: device.server().address(),
+            boot_id: plan::boot_id(device, &facts).await?,
+            remote_path: trace.path,
+            removable,
+            time: now,
+            names: Vec::new(),
+            pids: Vec::new(),
+            // As in heaptap's own configs.
+            stop_limit_ms: 90_000,
+            write_period_ms: 5000,
+            snapshots: SnapshotMethod::Impossible,
+            labels_without_dumps: false,
+            config: String::new(),
+            output: folder.path().to_owned(),
+            heap_files: None,
+            plan: Plan::on(&facts).to_value(),
+        };
+        let (id, output) = (header.id.clone(), header.output.clone());
+        let (journal, lock) = store.create(header)?;
+        drop(journal);
+        // After the journal, as at the start of a session.
+        if let Err(error) = session::claim_for(&id, &output) {
+            store.forget(&id, lock)?;
             return Err(error.into());
         }
+        Ok(())
     };
-    drop(journal);
-    // After the journal, as at the start of a session.
-    if let Err(error) = session::claim_for(&id, &output) {
-        store.forget(&id, lock)?;
+    let adopted: Result<(), Failure> = adopted.await;
+    if adopted.is_err() {
         folder.discard();
-        return Err(error.into());
     }
-    Ok(())
+    adopted
 }
 
 /// Options of collecting a session.
