@@ -348,7 +348,7 @@ pub(crate) fn show(
             line => format!("`{line}` lists its options"),
         },
     });
-    Err(Failure::new(ErrorClass::Usage, "usage", message)
+    Err(Failure::usage(message)
         .with_excerpt(excerpt)
         .with_help(help))
 }

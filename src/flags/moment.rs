@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::Args;
 
-use crate::error::{ErrorClass, Failure};
+use crate::error::Failure;
 use crate::flags::conflicts::conflict;
 use crate::heaps::input::DumpScope;
 use crate::heaps::selector::{ALL, DumpSelector, JavaInput};
@@ -59,8 +59,9 @@ impl MomentArgs {
             DumpScope::Last => None,
             DumpScope::These(_) | DumpScope::All => {
                 let message = "this command shows one moment, and several are named";
-                return Err(Failure::new(ErrorClass::Usage, "usage", message)
-                    .with_help("name one: a label, a number, last or end"));
+                return Err(
+                    Failure::usage(message).with_help("name one: a label, a number, last or end")
+                );
             }
         };
         Ok(JavaInput { which, ..input })

@@ -11,7 +11,7 @@ use clap::{Args, ValueEnum, ValueHint};
 
 use crate::console::Console;
 
-use crate::error::{ErrorClass, Failure};
+use crate::error::Failure;
 use crate::naming::device_libs::PullLibs;
 use crate::naming::names::{LookupMode, MappingOption, NameOptions, VARIABLES, absolute};
 
@@ -174,11 +174,9 @@ fn mode_of(word: &str) -> Result<Option<LookupMode>, Failure> {
         "" => Ok(None),
         "find" => Ok(Some(LookupMode::Find)),
         "index" => Ok(Some(LookupMode::Index)),
-        other => Err(Failure::new(
-            ErrorClass::Usage,
-            "usage",
-            format!("PERFETTO_SYMBOLIZER_MODE is {other:?}: it is find or index"),
-        )),
+        other => Err(Failure::usage(format!(
+            "PERFETTO_SYMBOLIZER_MODE is {other:?}: it is find or index"
+        ))),
     }
 }
 

@@ -213,6 +213,11 @@ impl Failure {
         }
     }
 
+    /// Creates the failure of a wrong use of the command line.
+    pub fn usage(message: impl Into<String>) -> Self {
+        Failure::new(ErrorClass::Usage, "usage", message)
+    }
+
     /// Returns the same failure with lines below its message.
     pub fn with_excerpt(mut self, lines: Vec<String>) -> Self {
         self.excerpt = lines;

@@ -45,7 +45,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     }
     if !args.views.is_empty() {
         let message = "a pprof contains all views; `--view` applies to other formats";
-        return Err(Failure::new(ErrorClass::Usage, "usage", message));
+        return Err(Failure::usage(message));
     }
     if let Some(output) = &args.output
         && is_one_file(output)
@@ -79,7 +79,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         (_, true) => None,
         (Input::Stdin, false) => {
             let message = "cannot select a dump of standard input by number or label";
-            let failure = Failure::new(ErrorClass::Usage, "usage", message);
+            let failure = Failure::usage(message);
             return Err(failure.with_help("select with `-p`, `--heap` or `--timestamps`"));
         }
         (Input::Path(path), false) => Some(export::named(ctx, path, dumps).await?),

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::args::Args;
 use crate::config::{BitmapFormat, DeviceLimits, HeapFileSpec, JavaSpec};
 use crate::console::signals::watch_signals;
-use crate::error::{ErrorClass, Failure};
+use crate::error::Failure;
 use crate::exit::Outcome;
 use crate::export::pprof::PprofOptions;
 use crate::flags::context::Context;
@@ -34,9 +34,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         return run_files(ctx, args).await;
     }
     if args.file.timeout.is_some() {
-        return Err(Failure::new(
-            ErrorClass::Usage,
-            "usage",
+        return Err(Failure::usage(
             "`--timeout` requires `--hprof` or `--malloc-info`",
         ));
     }

@@ -108,7 +108,7 @@ fn file(input: JavaInput) -> Result<Input, Failure> {
 }
 
 fn usage(what: &str, help: &str) -> Failure {
-    Failure::new(ErrorClass::Usage, "usage", what).with_help(help)
+    Failure::usage(what).with_help(help)
 }
 
 async fn follow(

@@ -40,13 +40,13 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     }
     let whole = args.system || input.is_some();
     if (args.by.is_some() || args.rows.limit.is_some()) && !whole {
-        return Err(usage(
+        return Err(Failure::usage(
             "`--by` and `-l` require `--system` or a text of the whole device",
         ));
     }
     if !whole && args.target.is_empty() {
         if rows.is_empty() {
-            return Err(usage(
+            return Err(Failure::usage(
                 "`--explain` requires a process or a row, such as `--explain=Graphics`",
             ));
         }
@@ -68,7 +68,9 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let document = match input {
         Some(input) => {
             if !input.path.is_dir() && !args.moment.moments.is_empty() {
-                return Err(usage("`--at` applies to recordings: a file has one moment"));
+                return Err(Failure::usage(
+                    "`--at` applies to recordings: a file has one moment",
+                ));
             }
             let input = args.moment.one(input)?;
             let processes = args.target.filter();
@@ -122,11 +124,7 @@ fn no_row(text: &str) -> Failure {
         Some(row) => format!("did you mean `--explain=\"{row}\"`?"),
         None => "list the rows of a process with `--explain` alone".to_owned(),
     };
-    usage(&format!("meminfo does not have a row {}", sanitize(text))).with_help(help)
-}
-
-fn usage(what: &str) -> Failure {
-    Failure::new(ErrorClass::Usage, "usage", what)
+    Failure::usage(format!("meminfo does not have a row {}", sanitize(text))).with_help(help)
 }
 
 async fn ask(ctx: &Context, args: &Args) -> Result<Document, Failure> {

@@ -34,7 +34,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     if input.which.is_some() {
         let message = format!("cannot open the single dump {input}: a trace is shown as a whole");
         let help = format!("heaptap report {} --open", quoted_path(input.to_string()));
-        return Err(Failure::new(ErrorClass::Usage, "usage", message).with_help(help));
+        return Err(Failure::usage(message).with_help(help));
     }
     let path = input.path.clone();
     let shown = blocking::stepwise(ctx, move |progress| {

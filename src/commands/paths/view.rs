@@ -39,12 +39,8 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
                 JavaFile::open(&input.path, OpenedJava::Unread, options, progress).map(drop)
             };
             blocking::stepwise(ctx, open).await?;
-            return Err(Failure::new(
-                ErrorClass::Usage,
-                "usage",
-                "missing `--focus REGEX` or `--object ID`",
-            )
-            .with_help(list_classes(&args)));
+            return Err(Failure::usage("missing `--focus REGEX` or `--object ID`")
+                .with_help(list_classes(&args)));
         }
     };
     let limits = Limits {

@@ -95,12 +95,10 @@ async fn app(ctx: &Context, target: &TargetArgs) -> Result<String, Failure> {
             let found = fetch::only_process(device, &targets, ctx.globals.user).await?;
             Ok(found.1)
         }
-        _ => Err(Failure::new(
-            ErrorClass::Usage,
-            "usage",
-            "provoke takes one process, and several are named",
-        )
-        .with_help("name one with -n, -p or --package")),
+        _ => Err(
+            Failure::usage("provoke takes one process, and several are named")
+                .with_help("name one with -n, -p or --package"),
+        ),
     }
 }
 

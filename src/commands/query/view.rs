@@ -65,7 +65,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     }
     if asks && console.is_json() {
         let message = "the interactive prompt does not support `--json`";
-        return Err(Failure::new(ErrorClass::Usage, "usage", message)
+        return Err(Failure::usage(message)
             .with_help("pass the statements: `heaptap query INPUT \"SELECT …\"`"));
     }
     let opened = blocking::stepwise(ctx, move |progress: &ProgressReporter| {
@@ -152,7 +152,7 @@ fn statements(args: &Args) -> Result<Option<String>, Failure> {
     if from_stdin {
         if args.input == "-" {
             let message = "standard input cannot be both the input and the statements";
-            return Err(Failure::new(ErrorClass::Usage, "usage", message)
+            return Err(Failure::usage(message)
                 .with_help("pass the statements after the input, or in a file with `--file`"));
         }
         let mut sql = String::new();

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use super::args::Args;
-use crate::error::{Classified as _, ErrorClass, Failure};
+use crate::error::{Classified as _, Failure};
 use crate::exit::Outcome;
 use crate::flags::context::Context;
 use crate::heap_graph::Follow;
@@ -60,9 +60,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     if to_stdout && (console.is_json() || args.open) {
         let other = if args.open { "--open" } else { "--json" };
         let message = format!("cannot write the page to standard output with `{other}`");
-        return Err(
-            Failure::new(ErrorClass::Usage, "usage", message).with_help("name a file with `-o`")
-        );
+        return Err(Failure::usage(message).with_help("name a file with `-o`"));
     }
     let told = write(ctx, request, goal.clone(), args.force).await?;
     console.findings(&told.findings);

@@ -140,7 +140,7 @@ pub fn of_result(
                 "{} has the result of another scenario: {name}",
                 folder.display()
             );
-            Err(Failure::new(ErrorClass::Usage, "usage", message))
+            Err(Failure::usage(message))
         }
     }
 }
@@ -366,8 +366,7 @@ fn no_new_build(scenario: &Scenario) -> Failure {
         "--against needs the new build: {} has no `install`",
         scenario.name
     );
-    Failure::new(ErrorClass::Usage, "usage", message)
-        .with_help("add `install: {apk: FILE}` to the scenario")
+    Failure::usage(message).with_help("add `install: {apk: FILE}` to the scenario")
 }
 
 /// Returns the path of the baseline: the named one, or next to the scenario. Each cell of a matrix

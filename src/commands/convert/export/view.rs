@@ -10,7 +10,7 @@ use super::run::{self, ExportError, ExportRequest, Exported, OutputDestination};
 use crate::commands::convert::args::{Args, Format};
 use crate::console::Console;
 use crate::conversion::selection::{DumpName, Selection};
-use crate::error::{ErrorClass, Failure};
+use crate::error::Failure;
 use crate::exit::Outcome;
 use crate::flags::context::Context;
 use crate::heaps::input::{DumpScope, LookOptions};
@@ -141,7 +141,7 @@ pub(crate) async fn page(ctx: &Context, args: Args) -> Result<Outcome, Failure> 
     ];
     if let Some((flag, _)) = unfit.iter().find(|flag| flag.1) {
         let message = format!("`--format html` does not support {flag}");
-        return Err(Failure::new(ErrorClass::Usage, "usage", message));
+        return Err(Failure::usage(message));
     }
     let input = JavaInput::parse(&args.input);
     let dumps = args.moment.dumps(&input);
@@ -194,7 +194,7 @@ pub(crate) async fn page(ctx: &Context, args: Args) -> Result<Outcome, Failure> 
 
 fn both_to_stdout() -> Failure {
     let message = "cannot write both `--json` and the output to standard output";
-    let failure = Failure::new(ErrorClass::Usage, "usage", message);
+    let failure = Failure::usage(message);
     failure.with_help("name a file or directory with `-o`")
 }
 
