@@ -1,16 +1,15 @@
 //! Destination of packets for a trace: a separate file, a copy of the trace followed by them, or a
-//! stream. Checks the destination; shared by `symbolize` and `deobfuscate`.
+//! stream.
 
-use std::io::{self, Read as _, Write};
-use std::path::{Path, PathBuf};
+use std::io::{self, Read as _};
+use std::path::Path;
 
 use super::convert::Input;
 use crate::error::{Classified, ErrorClass, ErrorFacts, mend_write};
 use crate::import::{self, ImportError, OpenTrace};
-use crate::results::overwrite::{self, OverwriteError, Replace};
+use crate::results::destination::{Destination, OpenDestination};
+use crate::results::overwrite::OverwriteError;
 use crate::results::recorded;
-use crate::results::whole_file::WholeFile;
-use crate::session::unfinished::ExistingFile;
 
 /// Data to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,19 +18,6 @@ pub enum PacketScope {
     Packets,
     /// The trace, followed by the packets.
     WholeTrace,
-}
-
-/// Destination of packets.
-pub enum PacketOutput {
-    /// A file, renamed to its final name when it is complete. Replaces an existing file if that
-    /// contains packets, or with `force`.
-    File {
-        path: PathBuf,
-        /// If true, replace any existing file.
-        force: bool,
-    },
-    /// A stream.
-    Stream(Box<dyn Write + Send>),
 }
 
 /// Error of writing packets.
@@ -73,22 +59,17 @@ impl Classified for GoalError {
     }
 }
 
-/// Opens the traces of an input for writing packets to a destination.
+/// Opens the traces of an input, and the destination of their packets. Replaces a file that contains
+/// packets.
 ///
 /// # Errors
 /// Returns an error if the input contains no trace, or is incompatible with the destination.
 pub(crate) fn open(
     input: &Input,
     scope: PacketScope,
-    output: &PacketOutput,
-) -> Result<Vec<OpenTrace>, GoalError> {
-    if let PacketOutput::File { path, force } = output {
-        let replace = match is_replaceable(path) {
-            true => Replace::Alike,
-            false => Replace::of_force(*force),
-        };
-        overwrite::check(path, input.path(), replace)?;
-    }
+    output: Destination,
+) -> Result<(Vec<OpenTrace>, OpenDestination), GoalError> {
+    let existing = output.check(input.path(), is_replaceable)?;
     let traces = match input {
         Input::Path(path) => {
             let mut traces = import::open(path)?;
@@ -106,7 +87,11 @@ pub(crate) fn open(
             traces: traces.len(),
         });
     }
-    Ok(traces)
+    let name = output.name();
+    match output.open(existing) {
+        Ok(out) => Ok((traces, out)),
+        Err(source) => Err(GoalError::Write { name, source }),
+    }
 }
 
 /// Returns whether the file at `path` can be replaced without loss: it is missing, empty, or a
@@ -127,46 +112,4 @@ fn is_replaceable(path: &Path) -> bool {
     let length = rest.iter().take_while(|byte| **byte >= 0x80).count() + 1;
     let field = rest.get(length..).unwrap_or_default();
     field.starts_with(&[0xea, 0x03]) || field.starts_with(&[0x82, 0x04])
-}
-
-/// An open destination.
-pub(crate) enum Out {
-    File { file: WholeFile, name: String },
-    Stream(Box<dyn Write + Send>),
-}
-
-impl Out {
-    pub(crate) fn open(output: PacketOutput) -> Result<Out, GoalError> {
-        Ok(match output {
-            PacketOutput::Stream(stream) => Out::Stream(stream),
-            PacketOutput::File { path, .. } => {
-                let name = path.display().to_string();
-                match WholeFile::typed(&path, ExistingFile::for_goal(&path)) {
-                    Ok(file) => Out::File { file, name },
-                    Err(source) => return Err(GoalError::Write { name, source }),
-                }
-            }
-        })
-    }
-
-    pub(crate) fn writer(&mut self) -> &mut dyn Write {
-        match self {
-            Out::File { file, .. } => file,
-            Out::Stream(stream) => stream,
-        }
-    }
-
-    pub(crate) fn name(&self) -> String {
-        match self {
-            Out::File { name, .. } => name.clone(),
-            Out::Stream(_) => "standard output".to_owned(),
-        }
-    }
-
-    pub(crate) fn finish(self) -> io::Result<()> {
-        match self {
-            Out::Stream(mut stream) => stream.flush(),
-            Out::File { file, .. } => file.finish(),
-        }
-    }
 }

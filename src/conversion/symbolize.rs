@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::conversion::convert::{self, Input, Plain};
 use crate::conversion::deobfuscate::{Deobfuscated, JavaNames};
 use crate::conversion::error::ConvertError;
-use crate::conversion::goal::{self, GoalError, Out, PacketOutput, PacketScope};
+use crate::conversion::goal::{self, GoalError, PacketScope};
 use crate::conversion::tracked;
 use crate::error::{Classified, ErrorClass, ErrorFacts};
 use crate::export::packets::{Written, write_symbols};
@@ -23,6 +23,7 @@ use crate::naming::frames::{LookupControl, LookupScope, Named, Namer};
 use crate::naming::names::NameOptions;
 use crate::naming::packet_files::{self, DEOBFUSCATION, PacketFiles, SYMBOLS, is_own_file};
 use crate::naming::r8_mappings::{MapsError, UsedMap, add_used};
+use crate::results::destination::{Destination, OpenDestination};
 use crate::results::findings::{self, Finding};
 use crate::results::manifest::{self, Manifest, ManifestError, MappingFile};
 use crate::results::recorded;
@@ -172,7 +173,7 @@ impl Classified for SymbolizeError {
 pub fn symbolize(
     input: &Input,
     scope: PacketScope,
-    output: PacketOutput,
+    output: Destination,
     names: NameOptions,
     kind: NameKind,
     control: LookupControl,
@@ -181,8 +182,9 @@ pub fn symbolize(
         NameKind::Native => None,
         NameKind::All | NameKind::Java => Some(JavaNames::open(&names)?),
     };
-    let traces = goal::open(input, scope, &output).map_err(of_hprof)?;
-    let mut run = Run::new(names, control, Sink::Out(Out::open(output)?, scope));
+    let name = output.name();
+    let (traces, out) = goal::open(input, scope, output).map_err(of_hprof)?;
+    let mut run = Run::new(names, control, Sink::Out { out, name, scope });
     run.java = java;
     run.is_native = kind != NameKind::Java;
     for trace in traces {
@@ -218,7 +220,11 @@ fn of_hprof(error: GoalError) -> SymbolizeError {
 
 /// Destination of the packets of a run.
 enum Sink {
-    Out(Out, PacketScope),
+    Out {
+        out: OpenDestination,
+        name: String,
+        scope: PacketScope,
+    },
     /// A directory with the plain trace.
     Folder(PacketFiles, PathBuf),
 }
@@ -273,7 +279,7 @@ impl Run {
         let recording = surveyed.recording();
         let written = match &mut self.sink {
             Sink::Folder(files, _) => files.add_symbols(recording, |frame| named.has(frame)),
-            Sink::Out(out, scope) => {
+            Sink::Out { out, scope, .. } => {
                 let out = out.writer();
                 let copied = match scope {
                     PacketScope::Packets => Ok(0),
@@ -309,7 +315,7 @@ impl Run {
 
     fn unwritable(&self, source: io::Error) -> SymbolizeError {
         let name = match &self.sink {
-            Sink::Out(out, _) => out.name(),
+            Sink::Out { name, .. } => name.clone(),
             Sink::Folder(_, raw) => raw.with_file_name(SYMBOLS).display().to_string(),
         };
         GoalError::Write { name, source }.into()
@@ -320,18 +326,17 @@ impl Run {
             return Err(SymbolizeError::Interrupted);
         }
         let mut java = None;
-        if let (Sink::Out(out, _), Some(names)) = (&mut self.sink, self.java.take())
+        if let (Sink::Out { out, .. }, Some(names)) = (&mut self.sink, self.java.take())
             && !names.is_empty()
         {
-            let name = out.name();
             let written = names.write(out.writer());
-            let (done, findings) = written.map_err(|source| GoalError::Write { name, source })?;
+            let (done, findings) = written.map_err(|source| self.unwritable(source))?;
             self.findings.extend(findings);
             java = Some(done);
         }
         let mut files_written = None;
         let (name, finished) = match self.sink {
-            Sink::Out(out, _) => (out.name(), out.finish()),
+            Sink::Out { out, name, .. } => (name, out.finish()),
             Sink::Folder(files, raw) => {
                 let goal = raw.with_file_name(SYMBOLIZED_TRACE);
                 let finished =

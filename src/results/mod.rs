@@ -1,6 +1,7 @@
 //! Results of a recording: directory, manifest, timeline, findings.
 
 pub mod deduped;
+pub mod destination;
 pub mod findings;
 pub mod labels;
 pub mod lists;

@@ -3,7 +3,6 @@
 //! is reported. `hprof` parses the dump.
 
 use std::io::{self, Write};
-use std::path::PathBuf;
 
 use crate::conversion::convert::Input;
 use crate::error::{Classified, ErrorClass, ErrorFacts};
@@ -11,23 +10,12 @@ use crate::hprof::convert::{ConvertError, ConvertOptions, Converted};
 use crate::hprof::info::Info;
 use crate::hprof::records::HeaderError;
 use crate::hprof::strip::{StripError, StripOptions, Stripped};
-use crate::hprof::{DamageList, Ending};
+use crate::hprof::{DamageList, Ending, Rewritten};
 use crate::import::{self, HprofInput, ImportError};
 use crate::naming::frames::LookupControl;
+use crate::results::destination::{Destination, OpenDestination};
 use crate::results::findings::{self, Finding};
-use crate::results::overwrite::{self, OverwriteError, Replace};
-use crate::results::whole_file::WholeFile;
-
-/// Destination of a dump.
-pub enum Output {
-    File {
-        path: PathBuf,
-        /// Whether to replace an existing file.
-        force: bool,
-    },
-    /// A stream, such as standard output.
-    Stream(Box<dyn Write + Send>),
-}
+use crate::results::overwrite::OverwriteError;
 
 /// Reason why there is no result.
 #[derive(Debug, thiserror::Error)]
@@ -110,23 +98,22 @@ impl<T> Made<T> {
 /// written or would overwrite a file. A damaged dump is not an error.
 pub fn convert(
     input: &Input,
-    output: Output,
+    output: Destination,
     options: ConvertOptions,
     control: &LookupControl,
 ) -> Result<Made<Converted>, HprofToolError> {
-    let out = Out::open(input, output, control)?;
-    let dump = open(input)?;
-    out.with(&dump, |dump, out| {
-        let done = crate::hprof::convert::convert(&dump.bytes, options, out);
-        done.map_err(|source| HprofToolError::Convert {
-            name: dump.name.clone(),
-            source,
-        })
-    })
-    .map(|done| {
-        let (damage, ending) = (done.file.damage.clone(), done.file.ending);
-        Made::new(&dump, done, &damage, ending)
-    })
+    rewrite(
+        input,
+        output,
+        control,
+        |dump, out| match crate::hprof::convert::convert(&dump.bytes, options, out) {
+            Ok(done) => Ok((done.file.clone(), done)),
+            Err(source) => Err(HprofToolError::Convert {
+                name: dump.name.clone(),
+                source,
+            }),
+        },
+    )
 }
 
 /// Writes a copy without the contents of arrays.
@@ -136,23 +123,48 @@ pub fn convert(
 /// file. A damaged dump is not an error.
 pub fn strip(
     input: &Input,
-    output: Output,
+    output: Destination,
     options: StripOptions,
     control: &LookupControl,
 ) -> Result<Made<Stripped>, HprofToolError> {
-    let out = Out::open(input, output, control)?;
+    rewrite(
+        input,
+        output,
+        control,
+        |dump, out| match crate::hprof::strip::strip(&dump.bytes, options, out) {
+            Ok(done) => Ok((done.file.clone(), done)),
+            Err(source) => Err(HprofToolError::Strip {
+                name: dump.name.clone(),
+                source,
+            }),
+        },
+    )
+}
+
+/// Opens the output, then the input, and runs `make`, which returns the written file and the result.
+/// The file gets its name on success.
+fn rewrite<T>(
+    input: &Input,
+    output: Destination,
+    control: &LookupControl,
+    make: impl FnOnce(&HprofInput, &mut dyn Write) -> Result<(Rewritten, T), HprofToolError>,
+) -> Result<Made<T>, HprofToolError> {
+    let existing = output.check(input.path(), |_| false)?;
+    let name = output.name();
+    let mut out = match output.open(existing) {
+        Ok(to) => Out { to, control },
+        Err(source) => return Err(HprofToolError::Write { name, source }),
+    };
     let dump = open(input)?;
-    out.with(&dump, |dump, out| {
-        let done = crate::hprof::strip::strip(&dump.bytes, options, out);
-        done.map_err(|source| HprofToolError::Strip {
-            name: dump.name.clone(),
-            source,
-        })
-    })
-    .map(|done| {
-        let (damage, ending) = (done.file.damage.clone(), done.file.ending);
-        Made::new(&dump, done, &damage, ending)
-    })
+    let made = make(&dump, &mut out);
+    if control.is_cancelled() {
+        return Err(HprofToolError::Interrupted);
+    }
+    let (file, made) = made?;
+    match out.to.finish() {
+        Ok(()) => Ok(Made::new(&dump, made, &file.damage, file.ending)),
+        Err(source) => Err(HprofToolError::Write { name, source }),
+    }
 }
 
 /// Returns the contents of a dump.
@@ -213,60 +225,8 @@ fn findings(input: &HprofInput, damage: &DamageList, ending: Ending) -> Vec<Find
 
 /// Open output. Writing fails once the user cancels.
 struct Out<'a> {
-    to: To,
-    name: String,
+    to: OpenDestination,
     control: &'a LookupControl,
-}
-
-enum To {
-    File(WholeFile),
-    Stream(Box<dyn Write + Send>),
-}
-
-impl<'a> Out<'a> {
-    fn open(
-        input: &Input,
-        output: Output,
-        control: &'a LookupControl,
-    ) -> Result<Self, HprofToolError> {
-        let (to, name) = match output {
-            Output::Stream(stream) => (To::Stream(stream), "standard output".to_owned()),
-            Output::File { path, force } => {
-                let replace = Replace::of_force(force);
-                let existing = overwrite::check(&path, input.path(), replace)?;
-                let name = path.display().to_string();
-                match WholeFile::typed(&path, existing) {
-                    Ok(file) => (To::File(file), name),
-                    Err(source) => return Err(HprofToolError::Write { name, source }),
-                }
-            }
-        };
-        Ok(Out { to, name, control })
-    }
-
-    /// Runs `make` to write the output, and gives the file its name on success.
-    fn with<T>(
-        mut self,
-        dump: &HprofInput,
-        make: impl FnOnce(&HprofInput, &mut dyn Write) -> Result<T, HprofToolError>,
-    ) -> Result<T, HprofToolError> {
-        let made = make(dump, &mut self);
-        if self.control.is_cancelled() {
-            return Err(HprofToolError::Interrupted);
-        }
-        let made = made?;
-        let finished = match self.to {
-            To::Stream(mut stream) => stream.flush(),
-            To::File(file) => file.finish(),
-        };
-        match finished {
-            Ok(()) => Ok(made),
-            Err(source) => Err(HprofToolError::Write {
-                name: self.name,
-                source,
-            }),
-        }
-    }
 }
 
 impl Write for Out<'_> {
@@ -274,16 +234,10 @@ impl Write for Out<'_> {
         if self.control.is_cancelled() {
             return Err(io::Error::other("interrupted"));
         }
-        match &mut self.to {
-            To::File(file) => file.write(bytes),
-            To::Stream(stream) => stream.write(bytes),
-        }
+        self.to.writer().write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        match &mut self.to {
-            To::File(file) => file.flush(),
-            To::Stream(stream) => stream.flush(),
-        }
+        self.to.writer().flush()
     }
 }

@@ -7,11 +7,11 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use super::args::{Args, Command, ConvArgs, InfoArgs, StripArgs};
-use super::run::{self, Made, Output};
+use super::run::{self, HprofToolError, Made};
 use crate::console::table::show_columns;
 use crate::console::{Console, ConsoleWriter};
 use crate::conversion::convert::Input;
-use crate::error::{ErrorClass, Failure};
+use crate::error::Failure;
 use crate::exit::Outcome;
 use crate::flags::context::Context;
 use crate::hprof::Rewritten;
@@ -21,6 +21,7 @@ use crate::hprof::records::tag;
 use crate::hprof::strip::StripOptions;
 use crate::hprof::sub_records::{root_kind, sub_tag};
 use crate::naming::frames::LookupControl;
+use crate::results::destination::Destination;
 use crate::units::{ByteSize, counted};
 use crate::views::blocking;
 use crate::views::paths::near;
@@ -99,18 +100,20 @@ async fn strip(ctx: &Context, args: StripArgs) -> Result<Outcome, Failure> {
 
 /// Rewrites a dump from a path to another, with a flag to overwrite the output. `tell` returns the
 /// written file, with extra JSON fields and words for the message.
-async fn rewrite<T, E>(
+async fn rewrite<T>(
     ctx: &Context,
     (from, to, force): (PathBuf, PathBuf, bool),
     doing: &str,
-    work: impl FnOnce(Input, Output, LookupControl) -> Result<Made<T>, E> + Send + 'static,
+    work: impl FnOnce(Input, Destination, LookupControl) -> Result<Made<T>, HprofToolError>
+    + Send
+    + 'static,
     tell: impl FnOnce(&T) -> (&Rewritten, Value, String),
 ) -> Result<Outcome, Failure>
 where
     T: Send + 'static,
-    E: Into<Failure> + Send + 'static,
 {
-    let (output, goal) = place(&ctx.console, to, force)?;
+    let goal = place(&ctx.console, to)?;
+    let output = Destination::new(goal.as_deref(), force, ConsoleWriter(ctx.console.clone()));
     let input = input(from);
     let work = move |control| work(input, output, control);
     let made = blocking::watched(ctx, doing, None, work).await?;
@@ -126,27 +129,18 @@ fn input(path: PathBuf) -> Input {
     }
 }
 
-fn place(
-    console: &Console,
-    path: PathBuf,
-    force: bool,
-) -> Result<(Output, Option<PathBuf>), Failure> {
+/// Returns the file to write; `None` for standard output.
+fn place(console: &Console, path: PathBuf) -> Result<Option<PathBuf>, Failure> {
     if path != Path::new("-") {
-        let goal = path.clone();
-        return Ok((Output::File { path, force }, Some(goal)));
+        return Ok(Some(path));
     }
     if console.is_json() {
-        return Err(Failure::new(
-            ErrorClass::Usage,
-            "usage",
-            "cannot write both `--json` and the dump to standard output",
-        )
-        .with_help("name a file instead of `-`"));
+        return Err(
+            Failure::usage("cannot write both `--json` and the dump to standard output")
+                .with_help("name a file instead of `-`"),
+        );
     }
-    Ok((
-        Output::Stream(Box::new(ConsoleWriter(console.clone()))),
-        None,
-    ))
+    Ok(None)
 }
 
 /// Shows the written file and the problems of the dump, in JSON modes as a document.
@@ -172,7 +166,7 @@ fn written<T>(
         }
         console.json(&document);
     }
-    complain(console, made);
+    console.findings(&made.findings);
     let goal = match goal {
         Some(goal) => near(goal).display().to_string(),
         None => "standard output".to_owned(),
@@ -187,10 +181,6 @@ fn warnings<T>(made: &Made<T>) -> Vec<Value> {
         .collect()
 }
 
-fn complain<T>(console: &Console, made: &Made<T>) {
-    console.findings(&made.findings);
-}
-
 async fn info(ctx: &Context, args: InfoArgs) -> Result<Outcome, Failure> {
     let input = input(args.input);
     let work = blocking::watched(ctx, "reading …", None, move |_| run::info(&input));
@@ -202,7 +192,7 @@ async fn info(ctx: &Context, args: InfoArgs) -> Result<Outcome, Failure> {
         ctx.console.data("");
         show_columns(&ctx.console, &holdings(&made.what), &[1, 2]);
     }
-    complain(&ctx.console, &made);
+    ctx.console.findings(&made.findings);
     Ok(made.class().into())
 }
 

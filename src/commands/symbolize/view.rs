@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::args::{Args, OnlyArg};
 use super::output;
+use crate::console::ConsoleWriter;
 use crate::conversion::convert::Input;
 use crate::conversion::deobfuscate::known_to_none;
 use crate::conversion::symbolize::{self, Refreshed, SymbolizeError};
@@ -15,6 +16,7 @@ use crate::flags::context::Context;
 use crate::heaps::java::FOLDER;
 use crate::naming::device_libs::DeviceLibs;
 use crate::naming::names::NameOptions;
+use crate::results::destination::Destination;
 use crate::results::manifest::{FILE_NAME, MappingFile};
 use crate::untrusted::shell::quoted_path;
 use crate::views::blocking;
@@ -39,13 +41,11 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         return of_folder(ctx, &args, folder, names, phone).await;
     }
     let goal = output::asked(console, &input, args.output.clone())?;
-    let (symbolized, goal) = {
-        let (sink, goal) = goal.open(console, args.force);
-        let task = blocking::watched(ctx, READING, phone, move |control| {
-            symbolize::symbolize(&input, scope, sink, names, kind, control)
-        });
-        (task.await?, goal)
-    };
+    let out = Destination::new(goal.as_deref(), args.force, ConsoleWriter(console.clone()));
+    let task = blocking::watched(ctx, READING, phone, move |control| {
+        symbolize::symbolize(&input, scope, out, names, kind, control)
+    });
+    let symbolized = task.await?;
     let again = format!("heaptap symbolize {}", quoted_path(&args.input));
     show(console, &again, goal.as_deref(), &symbolized);
     Ok(symbolized.class().into())

@@ -4,10 +4,11 @@
 use super::{fixtures, pprof};
 use crate::judge;
 use heaptap::conversion::convert::{self, Input, Request};
-use heaptap::conversion::goal::{PacketOutput, PacketScope};
+use heaptap::conversion::goal::PacketScope;
 use heaptap::conversion::symbolize::{NameKind, symbolize};
 use heaptap::naming::frames::LookupControl;
 use heaptap::naming::names::NameOptions;
+use heaptap::results::destination::Destination;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -121,7 +122,7 @@ fn packets(trace: &Path, symbols: &Path) -> Vec<u8> {
     symbolize(
         &Input::Path(trace.to_owned()),
         PacketScope::Packets,
-        PacketOutput::File {
+        Destination::File {
             path: goal.clone(),
             force: false,
         },

@@ -1,0 +1,104 @@
+//! Destination of the one result of a command: a file that the user named, or a stream.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use super::overwrite::{self, OverwriteError, Replace};
+use super::whole_file::WholeFile;
+use crate::session::unfinished::ExistingFile;
+
+/// Destination of a result.
+pub enum Destination {
+    /// A file, renamed to its final name when it is complete.
+    File {
+        path: PathBuf,
+        /// Whether to replace an existing file.
+        force: bool,
+    },
+    /// A stream, such as standard output.
+    Stream(Box<dyn Write + Send>),
+}
+
+impl Destination {
+    /// Returns the file `path`, or `stdout` without a path.
+    pub(crate) fn new(
+        path: Option<&Path>,
+        force: bool,
+        stdout: impl Write + Send + 'static,
+    ) -> Destination {
+        match path {
+            Some(path) => Destination::File {
+                path: path.to_owned(),
+                force,
+            },
+            None => Destination::Stream(Box::new(stdout)),
+        }
+    }
+
+    /// Returns the name for messages.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Destination::File { path, .. } => path.display().to_string(),
+            Destination::Stream(_) => "standard output".to_owned(),
+        }
+    }
+
+    /// Refuses to overwrite a file, as [`overwrite::check`]. A file that `is_alike` has content of
+    /// the kind that is written.
+    ///
+    /// # Errors
+    /// Returns the refusal.
+    pub(crate) fn check(
+        &self,
+        input: Option<&Path>,
+        is_alike: impl FnOnce(&Path) -> bool,
+    ) -> Result<ExistingFile, OverwriteError> {
+        let Destination::File { path, force } = self else {
+            return Ok(ExistingFile::Stays);
+        };
+        let replace = match is_alike(path) {
+            true => Replace::Alike,
+            false => Replace::of_force(*force),
+        };
+        overwrite::check(path, input, replace)
+    }
+
+    /// Opens the destination after its check.
+    ///
+    /// # Errors
+    /// Returns an error if the file cannot be written.
+    pub(crate) fn open(self, existing: ExistingFile) -> io::Result<OpenDestination> {
+        Ok(match self {
+            Destination::File { path, .. } => {
+                OpenDestination::File(WholeFile::typed(&path, existing)?)
+            }
+            Destination::Stream(stream) => OpenDestination::Stream(stream),
+        })
+    }
+}
+
+/// An open destination.
+pub(crate) enum OpenDestination {
+    File(WholeFile),
+    Stream(Box<dyn Write + Send>),
+}
+
+impl OpenDestination {
+    pub(crate) fn writer(&mut self) -> &mut dyn Write {
+        match self {
+            OpenDestination::File(file) => file,
+            OpenDestination::Stream(stream) => stream,
+        }
+    }
+
+    /// Gives the file its name.
+    ///
+    /// # Errors
+    /// Returns an error if the rest cannot be written.
+    pub(crate) fn finish(self) -> io::Result<()> {
+        match self {
+            OpenDestination::File(file) => file.finish(),
+            OpenDestination::Stream(mut stream) => stream.flush(),
+        }
+    }
+}
