@@ -276,23 +276,17 @@ impl<'a> Traces<'a> {
             last.damage = last.damage.take().or(self.damage).or(damaged);
             return Ok(found);
         }
-        match (self.damage, refused) {
-            (Some(what), _) => Err(ImportError::Damaged {
-                name: self.archive.to_owned(),
-                what,
-            }),
-            (None, Some(error)) if self.others.len() == 1 => Err(error),
-            _ => Err(match damaged {
-                Some(what) => ImportError::Damaged {
-                    name: self.archive.to_owned(),
-                    what,
-                },
-                None => ImportError::NoTraceInside {
-                    name: self.archive.to_owned(),
-                    members: self.others,
-                },
-            }),
+        if let (None, Some(error), [_]) = (&self.damage, refused, &self.others[..]) {
+            return Err(error);
         }
+        let name = self.archive.to_owned();
+        Err(match self.damage.or(damaged) {
+            Some(what) => ImportError::Damaged { name, what },
+            None => ImportError::NoTraceInside {
+                name,
+                members: self.others,
+            },
+        })
     }
 }
 
