@@ -76,7 +76,7 @@ pub async fn dump(
             // It contains no dump worth keeping.
             RetryReason::NothingCame if discard(&output) => (None, output),
             _ => {
-                let (kept, next) = set_aside(store, output, attempt);
+                let (kept, next) = rename_attempt(store, output, attempt);
                 (Some(kept), next)
             }
         };
@@ -176,7 +176,7 @@ fn discard(output: &Path) -> bool {
 /// Renames the directory of an attempt that is repeated, so that the requested directory gets the
 /// complete results. Returns where its results are, and the directory for the next attempt: another
 /// one if a program is in the way, or if `stop` still has to finish a session there.
-pub(super) fn set_aside(store: &Store, output: PathBuf, attempt: u32) -> (PathBuf, PathBuf) {
+pub(super) fn rename_attempt(store: &Store, output: PathBuf, attempt: u32) -> (PathBuf, PathBuf) {
     let kept = aside(&output, attempt);
     let is_free = store.list().is_ok_and(|(sessions, _)| {
         let mut outputs = sessions.iter().map(|state| &state.header.output);
@@ -328,11 +328,11 @@ mod tests {
         let journal = store.folder().join("abcdefgh.jsonl");
         std::fs::write(&journal, format!("{header}\n")).unwrap();
         let next = dir.path().join("out-2");
-        let aside = set_aside(&store, output.clone(), 1);
+        let aside = rename_attempt(&store, output.clone(), 1);
         assert_eq!(aside, (output.clone(), next));
         std::fs::remove_file(journal).unwrap();
         let kept = dir.path().join("out-incomplete");
-        let aside = set_aside(&store, output.clone(), 1);
+        let aside = rename_attempt(&store, output.clone(), 1);
         assert_eq!(aside, (kept, output));
     }
 

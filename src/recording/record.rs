@@ -59,7 +59,7 @@ pub async fn record(
         // A default name has the session's ID, so the next one differs.
         let (kept, next) = match &options.output {
             Some(_) => {
-                let (kept, next) = dump::set_aside(store, kept, attempt);
+                let (kept, next) = dump::rename_attempt(store, kept, attempt);
                 (kept, Some(next))
             }
             None => (kept, None),

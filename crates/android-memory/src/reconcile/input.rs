@@ -2,6 +2,7 @@
 
 use super::{Area, Missing};
 use crate::malloc_info::MallocInfo;
+use heaptap_model::profile::{MALLOC_HEAP, UNNAMED_HEAP};
 use heaptap_model::timeline::HeapCells;
 
 /// A figure with its source and time.
@@ -49,7 +50,7 @@ pub struct Estimated {
 impl Profiled {
     /// Returns whether this is the heap of malloc.
     pub fn is_native(&self) -> bool {
-        matches!(self.heap.as_str(), "libc.malloc" | "unknown" | "")
+        matches!(self.heap.as_str(), MALLOC_HEAP | UNNAMED_HEAP | "")
     }
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::sources::heapprofd_of;
 use super::{CaptureSpec, ConfigError, JavaAllocations, Targets};
+use heaptap_model::profile::MALLOC_HEAP;
 use heaptap_model::units::ByteSize;
 
 /// A remark about the request that does not prevent the recording.
@@ -33,7 +34,6 @@ const MAX_PROCESS_NAME_BYTES: usize = 511;
 const MIN_SHMEM: u64 = 8192;
 /// Above 500 MiB heapprofd cuts the size to 500 MiB, which is not a power of two, and fails.
 const MAX_SHMEM: u64 = 256 << 20;
-const DEFAULT_HEAP: &str = "libc.malloc";
 
 /// Name of the heap of Java allocations, which ART reports to heapprofd since Android 12.
 pub const JAVA_HEAP: &str = "com.android.art";
@@ -245,7 +245,7 @@ impl CaptureSpec {
             ));
         }
         if sdk < 31 {
-            if spec.heaps == [DEFAULT_HEAP] {
+            if spec.heaps == [MALLOC_HEAP] {
                 spec.heaps.clear();
             }
             let option = if !spec.heaps.is_empty() {

@@ -15,7 +15,7 @@ mod locations;
 pub mod stacks;
 
 use crate::wire::{put_bytes, put_number, put_varint, varint_len};
-use heaptap_model::profile::{DumpKind, Figures, HeapDump, MappingId, Recording};
+use heaptap_model::profile::{DumpKind, Figures, HeapDump, MALLOC_HEAP, MappingId, Recording};
 use heaptap_model::stacks::allocators;
 use locations::{Locations, NameId};
 use std::collections::HashMap;
@@ -311,7 +311,7 @@ fn columns(dump: &HeapDump, names: SampleNames) -> (Vec<Column>, usize) {
             1,
         ),
         (SampleNames::Perfetto, _) => {
-            let heap = if dump.heap == "libc.malloc" {
+            let heap = if dump.heap == MALLOC_HEAP {
                 "malloc "
             } else {
                 ""
