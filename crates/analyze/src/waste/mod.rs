@@ -131,7 +131,8 @@ impl Waste {
 /// Reads each string and array of the app's heap once, in as many threads as the host has
 /// processors. Memory grows with the number of distinct contents, not with the file size.
 pub fn find(graph: &HeapGraph, reachable: &Reachable, limit: usize) -> Waste {
-    let scope = Scope::new(graph, reachable);
+    let numbers = graph.contents().has_values() && boxed::any_number(graph) != Some(false);
+    let scope = Scope::new(graph, reachable, numbers);
     let mut waste = Waste::default();
     let found = collections::find(&scope, limit);
     waste.collections = found.kinds;

@@ -2,7 +2,6 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::boxed;
 use heaptap_model::heap_graph::{ClassIndex, HeapGraph, HeapKind, ObjectIndex, Reachable};
 use heaptap_model::parallel;
 
@@ -22,11 +21,11 @@ pub(super) const WORTH_THREADS: usize = 100_000;
 const RELEASE_INTERVAL_OBJECTS: usize = 1 << 17;
 
 impl<'g> Scope<'g> {
-    pub fn new(graph: &'g HeapGraph, reachable: &'g Reachable) -> Scope<'g> {
+    pub fn new(graph: &'g HeapGraph, reachable: &'g Reachable, numbers: bool) -> Scope<'g> {
         Scope {
             graph,
             reachable,
-            numbers: graph.contents().has_values() && boxed::any_number(graph) != Some(false),
+            numbers,
         }
     }
 
