@@ -429,7 +429,7 @@ fn java_heaps_beside_the_recording_belong_to_it(folder: &Path) {
     // A selected native dump is shown without Java heaps, and its page does not replace the whole one.
     run(&["report", "--at", "1"], folder);
     assert_eq!(page(), left);
-    let part = std::fs::read_to_string(folder.join("report-part.html")).unwrap();
+    let part = std::fs::read_to_string(folder.join("report-part.html")).expect("a page of its own");
     assert!(!part.contains("DetailActivity"));
 }
 
