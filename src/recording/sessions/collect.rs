@@ -58,7 +58,11 @@ pub(super) async fn collect(
     let device = match device().await {
         Ok(device) => device,
         Err(_) if matches!(none, SessionError::NoneServes { .. }) => return Err(none.into()),
-        Err(failure) => return Err(failure),
+        // Devices can have sessions that this host does not know.
+        Err(mut failure) => {
+            failure.message = format!("{none}, and {}", failure.message);
+            return Err(failure);
+        }
     };
     let known = store.list()?.0;
     let trace = choose_orphan(store, &device, &known, wanted, none).await?;
