@@ -525,7 +525,7 @@ fn repeated(labels: &[manifest::Label]) -> Vec<manifest::Warning> {
             dumps,
             ..manifest::Warning::new(
                 "label-repeated",
-                format!("{} snapshots have the label {name}", all.len()),
+                format!("{} snapshots have the label `{name}`", all.len()),
             )
             .with_help(format!("@{name} selects the last of them{others}"))
         }

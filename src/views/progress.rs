@@ -717,7 +717,7 @@ pub(crate) fn cost(core: f64, services: f64, bytes_per_s: f64) -> String {
 pub(crate) fn warn_of_repeated(console: &Console, label: &str) {
     let label = sanitize(label);
     console.warn_with_help(
-        format_args!("the recording already has a snapshot {label}"),
+        format_args!("the recording already has a snapshot `{label}`"),
         Some(&format!(
             "@{label} selects the last one; select earlier ones by the number of their dump, @N"
         )),

@@ -275,7 +275,7 @@ fn a_label_given_twice_means_the_last_and_what_there_is_is_listed() {
     assert!(!first.stderr.contains("already"), "{first}");
     let second = lab.expect(0, &["snapshot", "--label", "login"]);
     assert!(
-        second.stderr.contains("already has a snapshot login"),
+        second.stderr.contains("already has a snapshot `login`"),
         "{second}"
     );
     assert!(

@@ -37,7 +37,7 @@ pub enum LookError {
     #[error("{name} contains no native heap profile, only Java heaps")]
     JavaOnly { name: String },
     /// The selected dump does not exist.
-    #[error("{name} does not have a dump {which}")]
+    #[error("{name} does not have a dump `{which}`")]
     NoSuchDump {
         name: String,
         /// Selector.

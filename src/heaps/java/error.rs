@@ -35,7 +35,7 @@ pub enum JavaError {
     #[error("{name} contains no Java heap")]
     NoHeap { name: String },
     /// The selected dump does not exist.
-    #[error("{name} does not have a dump {which}")]
+    #[error("{name} does not have a dump `{which}`")]
     NoSuchDump {
         name: String,
         /// Selector.

@@ -307,7 +307,7 @@ fn a_stream_is_as_good_as_a_file() {
         .expect("the binary runs");
     let said = String::from_utf8_lossy(&elsewhere.stderr);
     assert!(
-        said.starts_with("error: - does not have a dump 99"),
+        said.starts_with("error: - does not have a dump `99`"),
         "{said}"
     );
     let heap = fixture(JAVA[0]);

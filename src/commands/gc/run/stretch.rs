@@ -97,7 +97,7 @@ impl Moments {
 
     fn finding(&self, stretch: &str) -> Finding {
         let label = sanitize(&self.label);
-        let message = format!("{} snapshots have the label {label}", self.count);
+        let message = format!("{} snapshots have the label `{label}`", self.count);
         Finding::new("label-repeated", None, message).with_help(format!(
             "the range {stretch} of them; `@{label}` alone selects the last"
         ))
