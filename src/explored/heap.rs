@@ -216,7 +216,7 @@ impl ExploredHeap {
     pub(super) fn leaks(&self) -> &LeaksRows {
         self.leaks.get_or_init(|| {
             let dominators = self.explorer().dominators();
-            document::leaks(self.found_leaks(), Some(dominators), None, MAX_LEAKS)
+            document::leaks(self.found_leaks(), 0, Some(dominators), None, MAX_LEAKS)
         })
     }
 

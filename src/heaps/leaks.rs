@@ -271,10 +271,7 @@ impl Earlier {
                 .retain(|unheld| request.classes.takes(&unheld.class));
             let dominators = (!found.groups.is_empty()).then(|| heap.dominators());
             let earlier = self.first.as_ref();
-            document.leaks = Some(LeaksRows {
-                groups_hidden: others as u64,
-                ..document::leaks(&found, dominators, earlier, limit)
-            });
+            document.leaks = Some(document::leaks(&found, others, dominators, earlier, limit));
         }
         if !self.snapshots.is_empty() {
             progress.begin("comparing dumps");

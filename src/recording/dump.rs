@@ -178,9 +178,9 @@ fn discard(output: &Path) -> bool {
 /// one if a program is in the way, or if `stop` still has to finish a session there.
 pub(super) fn rename_attempt(store: &Store, output: PathBuf, attempt: u32) -> (PathBuf, PathBuf) {
     let kept = aside(&output, attempt);
-    let is_free = store.list().is_ok_and(|(sessions, _)| {
+    let is_free = store.list().is_ok_and(|(sessions, unreadable)| {
         let mut outputs = sessions.iter().map(|state| &state.header.output);
-        !outputs.any(|known| known.starts_with(&output))
+        unreadable.is_empty() && !outputs.any(|known| known.starts_with(&output))
     });
     match is_free && patience::rename(&output, &kept).is_ok() {
         true => (kept, output),
@@ -211,9 +211,7 @@ fn next_attempt(
     plan: &JavaPlan,
     manifest: &Manifest,
 ) -> Option<(RetryReason, JavaSpec)> {
-    // After a stop request or a device failure, the result is final.
-    let ended_by = manifest.outcome.ended_by.as_deref();
-    if !matches!(ended_by, Some("done" | "duration")) || plan.oom_wait_s.is_some() {
+    if !manifest.outcome.ended_as_planned() || plan.oom_wait_s.is_some() {
         return None;
     }
     let mut spec = spec.clone();

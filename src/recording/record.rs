@@ -45,10 +45,8 @@ pub async fn record(
         let CaptureKind::Native(spec) = &mut options.kind else {
             return Ok(recorded);
         };
-        // After a stop request, the result is final.
-        let ended_by = finished.manifest.outcome.ended_by.as_deref();
-        let is_stopped = matches!(ended_by, Some("interrupted" | "stopped"));
-        if !options.retry_overrun || !overran || is_stopped || attempt == OVERRUN_ATTEMPTS {
+        let may_repeat = options.retry_overrun && finished.manifest.outcome.ended_as_planned();
+        if !may_repeat || !overran || attempt == OVERRUN_ATTEMPTS {
             return Ok(recorded);
         }
         spec.interval_bytes = spec.interval_bytes.saturating_mul(4);

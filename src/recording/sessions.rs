@@ -221,13 +221,7 @@ async fn stop_recorder(
     loop {
         match store.lock(&id) {
             Ok(_) => break,
-            Err(SessionError::Busy { .. }) => {
-                left = true;
-                // The other process might move the results.
-                if let Ok(Ok(newest)) = store.open(&id).map(|journal| journal.read()) {
-                    session_state = newest;
-                }
-            }
+            Err(SessionError::Busy { .. }) => left = true,
             Err(SessionError::NoSuchSession { .. }) if left => {
                 return done_by_recorder(&session_state);
             }
@@ -236,7 +230,8 @@ async fn stop_recorder(
         let events = session_events(on_event);
         match session::stop_for_another(&at_hand, store, &id, controls, events).await {
             // After unlocking, the other process has finished the session or died.
-            Ok(()) | Err(SessionError::NoSuchSession { .. }) => {}
+            Ok(newest) => session_state = newest.unwrap_or(session_state),
+            Err(SessionError::NoSuchSession { .. }) => {}
             Err(error) => return Err(error.into()),
         }
     }

@@ -160,9 +160,9 @@ const LONG_BLOCK: Duration = Duration::from_secs(1);
 /// Returns the option for a quarter of a dump's samples; those of files without an interval had the
 /// default one.
 fn longer_interval(dump: &HeapDump) -> String {
-    const LEAST_BYTES: u64 = 16 << 10;
+    const MIN_BYTES: u64 = 16 << 10;
     let bytes = dump.sampling_interval_bytes.saturating_mul(4);
-    format!("-i {}k", bytes.max(LEAST_BYTES).div_ceil(1 << 10))
+    format!("-i {}k", bytes.max(MIN_BYTES).div_ceil(1 << 10))
 }
 
 /// Returns findings for the flags of one dump with the tables of its recording. Flags are

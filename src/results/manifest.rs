@@ -102,6 +102,14 @@ pub struct Outcome {
     pub ended_by: Option<String>,
 }
 
+impl Outcome {
+    /// Returns whether the recording ran as long as requested: neither a user nor the device ended it,
+    /// so another try can be better.
+    pub fn ended_as_planned(&self) -> bool {
+        matches!(self.ended_by.as_deref(), Some("done" | "duration"))
+    }
+}
+
 /// A warning for the user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Warning {

@@ -162,7 +162,11 @@ pub(crate) fn beside(input: &Path, is_diff: bool, is_part: bool) -> PagePlace {
     PagePlace::Named(match input.file_name() {
         Some(file) if input != Path::new("-") => {
             let mut file = file.to_owned();
-            file.push(if is_diff { ".diff.html" } else { ".html" });
+            file.push(match (is_diff, is_part) {
+                (true, _) => ".diff.html",
+                (false, true) => ".part.html",
+                (false, false) => ".html",
+            });
             PathBuf::from(file)
         }
         _ => PathBuf::from(name),

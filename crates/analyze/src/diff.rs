@@ -168,11 +168,7 @@ pub fn classes(side: Side<'_>, filter: &Filter) -> Classes {
 
 /// Sums reachable objects by the package of their class.
 pub fn packages(side: Side<'_>, filter: &Filter) -> Classes {
-    let filter = Filter {
-        by_represented: true,
-        ..filter.clone()
-    };
-    groups(side, HistogramKey::Package, &filter)
+    groups(side, HistogramKey::Package, filter)
 }
 
 fn groups(side: Side<'_>, by: HistogramKey, filter: &Filter) -> Classes {

@@ -56,7 +56,10 @@ impl Filter {
     pub fn matches(&self, graph: &HeapGraph) -> bool {
         let filter = self.of(graph);
         match self.heaps.is_empty() {
-            true => filter.classes.contains(&Some(true)),
+            true => {
+                let mut objects = filter.class_objects.values();
+                filter.classes.contains(&Some(true)) || objects.any(|&taken| taken)
+            }
             false => graph.objects().any(|object| filter.takes(object)),
         }
     }

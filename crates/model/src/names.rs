@@ -61,21 +61,31 @@ fn unescape_rust(name: &str) -> Option<String> {
     if decoded.is_empty() {
         return None;
     }
-    if !suffix.starts_with(" (.llvm.") {
-        decoded.push_str(suffix);
+    // The number of a promoted function differs from build to build, and `.cold` behind it does not.
+    match suffix.strip_prefix(" (.llvm.") {
+        Some(promoted) => {
+            let rest = promoted.trim_start_matches(|c: char| c.is_ascii_digit());
+            match rest.strip_prefix(')') {
+                Some(rest) => decoded.push_str(rest),
+                None => decoded.extend([" (", rest]),
+            }
+        }
+        None => decoded.push_str(suffix),
     }
     Some(decoded)
 }
 
-/// Splits the suffix of a clone from a demangled name: ` (.cold)`, ` (.llvm.1234)`.
+/// Splits the suffixes of a clone from a demangled name: ` (.cold)`, ` (.llvm.1234) (.cold)`.
 fn split_suffix(name: &str) -> (&str, &str) {
-    let opening = if name.ends_with(')') {
-        name.rfind('(')
-    } else {
-        None
-    };
-    let at = opening.filter(|&at| name[at..].starts_with("(.") && name[..at].ends_with(' '));
-    name.split_at(at.map_or(name.len(), |at| at - 1))
+    let mut at = name.len();
+    while name[..at].ends_with(')')
+        && let Some(opening) = name[..at].rfind('(')
+        && name[opening..].starts_with("(.")
+        && name[..opening].ends_with(' ')
+    {
+        at = opening - 1;
+    }
+    name.split_at(at)
 }
 
 /// Demangles a C++ name to the spelling of llvm-symbolizer, which Perfetto's tools show. The
@@ -213,10 +223,12 @@ impl std::fmt::Write for Bounded {
 /// Returns whether a name uses Rust's legacy mangling: that of C++ with a hash of 16 digits as the
 /// last part. LLVM numbers functions that it makes visible across modules.
 fn is_legacy_rust(name: &str) -> bool {
-    let clone = name
-        .rsplit_once('.')
-        .and_then(|(name, _)| name.strip_suffix(".llvm"));
-    let name = clone.unwrap_or(name).strip_suffix('E');
+    // Names of C++ hardly ever have a dot, which is quick to look for.
+    let name = match name.contains('.') {
+        true => name.split_once(".llvm.").map_or(name, |(name, _)| name),
+        false => name,
+    };
+    let name = name.strip_suffix('E');
     name.and_then(|name| name.get(name.len().checked_sub(2 + RUST_HASH_BYTES)?..))
         .and_then(|tail| tail.strip_prefix("17"))
         .is_some_and(is_rust_hash)
@@ -379,6 +391,11 @@ mod tests {
                 "a::Vec<T,A>::grow",
             ),
             ("a::b::h0123456789abcdef (.cold)", "a::b (.cold)"),
+            (
+                "a::b::h0123456789abcdef (.llvm.12.cold.1)",
+                "a::b (.cold.1)",
+            ),
+            ("a::b::h0123456789abcdef (.llvm.12) (.cold)", "a::b (.cold)"),
         ] {
             assert_eq!(demangle(name), shown, "{name}");
             assert_eq!(demangle(shown), shown, "{shown}");

@@ -164,12 +164,12 @@ pub fn looks_like_trace(head: &[u8]) -> bool {
     framing::holds_packet(head)
 }
 
-/// Returns whether a trace contains the config of its recording.
-pub fn has_config(trace: &[u8]) -> bool {
+/// Returns whether bytes contain a whole packet.
+pub fn has_packet(trace: &[u8]) -> bool {
     let mut found = false;
-    each_packet(trace, |packet| {
-        found |= packet.all(packet::payload::TRACE_CONFIG).next().is_some();
-        !found
+    each_packet(trace, |_| {
+        found = true;
+        false
     });
     found
 }

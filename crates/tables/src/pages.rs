@@ -28,9 +28,9 @@ impl Length for Pages {
 /// Reader of pages that fails at the end of the file: the crate `parquet` skips the values of a list
 /// there one by one, however many it claims.
 #[derive(Debug)]
-pub(crate) struct Ending(BufReader<File>);
+pub(crate) struct FailsAtEnd(BufReader<File>);
 
-impl Read for Ending {
+impl Read for FailsAtEnd {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self.0.read(buffer)? {
             0 if !buffer.is_empty() => Err(io::ErrorKind::UnexpectedEof.into()),
@@ -40,10 +40,10 @@ impl Read for Ending {
 }
 
 impl ChunkReader for Pages {
-    type T = Ending;
+    type T = FailsAtEnd;
 
     /// Returns a reader at the header of a page.
-    fn get_read(&self, start: u64) -> Result<Ending> {
+    fn get_read(&self, start: u64) -> Result<FailsAtEnd> {
         let mut reader = self.0.get_read(start)?;
         let [size, compressed] = sizes(reader.fill_buf()?)
             .ok_or_else(|| ParquetError::General("a page has no sizes".to_owned()))?;
@@ -51,7 +51,7 @@ impl ChunkReader for Pages {
             let what = format!("a page of {compressed} bytes claims to have {size} bytes");
             return Err(ParquetError::General(what));
         }
-        Ok(Ending(reader))
+        Ok(FailsAtEnd(reader))
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
     use std::io::Write as _;
 
-    fn open(header: &[u8]) -> Result<Ending> {
+    fn open(header: &[u8]) -> Result<FailsAtEnd> {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(b"PAR1").unwrap();
         file.write_all(header).unwrap();

@@ -80,8 +80,8 @@ pub struct StripArgs {
     pub output: PathBuf,
     /// Also zero numbers and characters in fields and statics
     ///
-    /// `leaks` finds the same leaks in the copy. Its waste of collections and boxed numbers is wrong
-    /// there, because their sizes and values are zero.
+    /// `leaks` finds the same leaks in the copy. There it measures collections by their references and
+    /// does not compare boxed numbers, because sizes and values are zero.
     #[arg(long)]
     pub fields: bool,
     /// Keep the text of strings

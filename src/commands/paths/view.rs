@@ -62,7 +62,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let (report, class) = found.await?;
     let console = &ctx.console;
     let report = report.map_err(|(missing, heap)| {
-        // It can be in the part that is missing.
+        // The class might be in the part that is missing.
         java_view::warn(console, &heap);
         not_found(&missing, &args)
     })?;

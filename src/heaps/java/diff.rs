@@ -273,11 +273,15 @@ impl Half {
         let found = leaks::find_with(&heap.graph, wanted.texts);
         progress.begin("adding up");
         let packages = wanted.packages;
+        let filter = Filter {
+            by_represented: packages,
+            ..wanted.filter.clone()
+        };
         Half {
             file: heap.path.canonicalize().ok(),
             class: heap.class(),
-            packages: packages.then(|| diff::packages(side, &wanted.filter)),
-            ..Half::of_side(side, HeapFacts::of(heap), &found, &wanted.filter)
+            packages: packages.then(|| diff::packages(side, &filter)),
+            ..Half::of_side(side, HeapFacts::of(heap), &found, &filter)
         }
     }
 

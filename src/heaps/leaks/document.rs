@@ -130,6 +130,7 @@ pub struct NestedRow {
 /// Returns the leaks of a heap, each list truncated to `limit`.
 pub(crate) fn leaks(
     found: &Leaks,
+    hidden: usize,
     dominators: Option<&Dominators>,
     earlier: Option<&BTreeMap<(String, String), u64>>,
     limit: usize,
@@ -187,7 +188,7 @@ pub(crate) fn leaks(
         objects: found.groups.iter().map(|g| g.leaks.len() as u64).sum(),
         kept,
         groups_total: found.groups.len() as u64,
-        groups_hidden: 0,
+        groups_hidden: hidden as u64,
         groups: found.groups.iter().take(limit).map(group).collect(),
         unheld: found.unheld.clone(),
         sdk: found.sdk,

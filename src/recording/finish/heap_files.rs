@@ -79,7 +79,7 @@ pub(super) async fn finish(
             }
         }
         let goal = output.join(&file.name);
-        // A process can have been killed before the file got its name.
+        // A killed process might have noted a file that never got its name.
         let before = session.state().files.get(&file.name);
         let before = before.filter(|file| file.fits(&goal)).map(|file| file.size);
         let pulled = session.pull_heap_file(&file, &goal, controls).await?;

@@ -234,9 +234,9 @@ fn round(x: f64, decimals: usize) -> f64 {
 }
 
 impl Shown {
-    /// Returns the display of a difference next to its two sides: its value is not rounded to its
-    /// error.
-    pub fn of_difference(self, bytes: f64) -> Shown {
+    /// Returns the same display with a value that is not rounded to the error, for a difference next to
+    /// its two sides.
+    pub fn with_value(self, bytes: f64) -> Shown {
         let value = round(bytes / self.unit.bytes(), self.decimals);
         let form = match self.form {
             Form::PlusMinus(_, half) => Form::PlusMinus(value, half),

@@ -42,9 +42,9 @@ struct Of {
     unknown: u64,
 }
 
-/// Returns whether any box of the heap, the zygote's included, contains a number other than zero; `None`
-/// if there is no box. Every runtime has a box for each small `Integer`.
-pub(super) fn any_number(graph: &HeapGraph) -> Option<bool> {
+/// Returns whether all boxed numbers of the heap, the zygote's included, are zero. Every runtime boxes
+/// each small `Integer`.
+pub(super) fn are_all_zero(graph: &HeapGraph) -> bool {
     // `hprof strip` keeps booleans.
     let numbers: Vec<bool> = graph
         .classes()
@@ -55,8 +55,8 @@ pub(super) fn any_number(graph: &HeapGraph) -> Option<bool> {
         .objects()
         .filter(|&object| numbers[graph.class_of(object).at()])
         .peekable();
-    boxes.peek()?;
-    Some(boxes.any(|object| value(graph, object).is_some_and(|bits| bits != 0)))
+    // Without boxes, nothing is known.
+    boxes.peek().is_some() && boxes.all(|object| value(graph, object) == Some(0))
 }
 
 /// Returns boxes by class, most bytes first.
@@ -73,7 +73,7 @@ pub(super) fn find(scope: &Scope<'_>) -> Vec<Boxed> {
             let of = &mut all[of];
             of.count += 1;
             of.bytes += graph.shallow_bytes(object);
-            match value(graph, object).filter(|_| scope.numbers) {
+            match value(graph, object).filter(|_| scope.has_numbers) {
                 Some(value) => {
                     of.values.insert(value);
                 }

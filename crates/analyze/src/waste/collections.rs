@@ -98,7 +98,7 @@ pub(super) fn find(scope: &Scope<'_>, limit: usize) -> Found {
         &wanted,
         Gathered::default,
         |all: &mut Gathered, object, at| {
-            let looked = look_at(graph, object, &SHAPES[at], scope.numbers);
+            let looked = look_at(graph, object, &SHAPES[at], scope.has_numbers);
             if let Some(array) = looked.array {
                 owned.add(array);
             }
@@ -219,8 +219,8 @@ impl Gathered {
     }
 }
 
-/// Describes a collection; without `numbers` by its references only.
-fn look_at(graph: &HeapGraph, object: ObjectIndex, shape: &Shape, numbers: bool) -> Looked {
+/// Describes a collection; without numbers by its references only.
+fn look_at(graph: &HeapGraph, object: ObjectIndex, shape: &Shape, has_numbers: bool) -> Looked {
     // Names in the order of the shape's lists, regardless of the field order.
     let (mut array, mut sizes) = (None, vec![None; shape.size.len()]);
     let mut cells = None;
@@ -253,15 +253,15 @@ fn look_at(graph: &HeapGraph, object: ObjectIndex, shape: &Shape, numbers: bool)
     let size = match shape.form {
         Form::Exact => Some(slots),
         Form::Ring => match sizes.as_slice() {
-            [Some(head), Some(tail)] if numbers && length.is_some() => {
+            [Some(head), Some(tail)] if has_numbers && length.is_some() => {
                 Some(tail.wrapping_sub(*head).rem_euclid(slots.max(1) as i64) as u64)
             }
             _ => used(),
         },
-        Form::Table if numbers && cells.is_some() => {
+        Form::Table if has_numbers && cells.is_some() => {
             of_field.map(|base| base.saturating_add(sum_of_cells(graph, cells)))
         }
-        _ if numbers => of_field,
+        _ if has_numbers => of_field,
         // Without numbers, the non-null slots count. Elements that share a bucket are not visible.
         Form::List => match array {
             Some(_) => used().map(|used| used / u64::from(shape.per_element)),

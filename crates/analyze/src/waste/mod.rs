@@ -131,8 +131,8 @@ impl Waste {
 /// Reads each string and array of the app's heap once, in as many threads as the host has
 /// processors. Memory grows with the number of distinct contents, not with the file size.
 pub fn find(graph: &HeapGraph, reachable: &Reachable, limit: usize) -> Waste {
-    let numbers = graph.contents().has_values() && boxed::any_number(graph) != Some(false);
-    let scope = Scope::new(graph, reachable, numbers);
+    let has_numbers = graph.contents().has_values() && !boxed::are_all_zero(graph);
+    let scope = Scope::new(graph, reachable, has_numbers);
     let mut waste = Waste::default();
     let found = collections::find(&scope, limit);
     waste.collections = found.kinds;
@@ -170,10 +170,10 @@ pub fn find(graph: &HeapGraph, reachable: &Reachable, limit: usize) -> Waste {
             counted(waste.arrays.without_contents, "array", "arrays")
         ));
     }
-    if graph.contents().has_values() && !scope.numbers {
+    if graph.contents().has_values() && !scope.has_numbers {
         waste.untold.push(
-            "all numbers in fields are zeros, as in a copy of `hprof strip --fields`: collections \
-             are measured by references only, and equal boxed numbers cannot be found"
+            "no boxed number differs from zero, as in a copy of `hprof strip --fields`; collections \
+             are measured by references only"
                 .to_owned(),
         );
     }

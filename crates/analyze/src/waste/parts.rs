@@ -10,7 +10,7 @@ pub(super) struct Scope<'g> {
     pub graph: &'g HeapGraph,
     reachable: &'g Reachable,
     /// Numbers in fields are recorded, which `hprof strip --fields` replaces with zeros.
-    pub numbers: bool,
+    pub has_numbers: bool,
 }
 
 /// Number of objects below which one thread is faster than two.
@@ -21,11 +21,11 @@ pub(super) const WORTH_THREADS: usize = 100_000;
 const RELEASE_INTERVAL_OBJECTS: usize = 1 << 17;
 
 impl<'g> Scope<'g> {
-    pub fn new(graph: &'g HeapGraph, reachable: &'g Reachable, numbers: bool) -> Scope<'g> {
+    pub fn new(graph: &'g HeapGraph, reachable: &'g Reachable, has_numbers: bool) -> Scope<'g> {
         Scope {
             graph,
             reachable,
-            numbers,
+            has_numbers,
         }
     }
 

@@ -331,7 +331,8 @@ impl Classified for SessionError {
             SessionError::NothingLeft { shared, .. } => {
                 ErrorFacts::new(ErrorClass::Device, "trace-gone").with_help(match shared {
                     false => {
-                        "another heaptap can have fetched it: look there, or record again"
+                        "another heaptap might have fetched it into another directory; otherwise \
+                         record again"
                     }
                     true => {
                         "Android 10 has one file for all recordings: look for a \
@@ -396,8 +397,8 @@ impl Classified for SessionError {
             )
             .with_help(match source.kind() {
                 io::ErrorKind::InvalidData => format!(
-                    "use the heaptap version that wrote it; or move {} away: then `heaptap stop {}` \
-                     fetches a trace that is on the device, but no heap files, whose paths it names",
+                    "use the heaptap version that wrote it. Without it, move {} away and run \
+                     `heaptap stop {}`, which fetches a trace but no heap files.",
                     path.display(),
                     path.file_stem().unwrap_or_default().to_string_lossy()
                 ),

@@ -14,7 +14,6 @@ use super::dumps::SnapshotMethod;
 use super::folder::{self, Owner};
 use super::heap_files::HeapFiles;
 use super::id::SessionId;
-use super::session::DurationBounds;
 use heaptap_model::bytes::sha256_of;
 use heaptap_model::folder::RAW_TRACE;
 
@@ -224,6 +223,16 @@ impl From<Contents> for (u64, String) {
     }
 }
 
+/// Bounds of the duration of a followed recording, by the device's clock. A disconnected cable or
+/// a busy host leaves an interval in which the recording ended.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct DurationBounds {
+    /// It was running at the device's last report; `None` if this process did not follow it.
+    pub at_least: Option<Duration>,
+    /// perfetto was gone at this time; `None` if that was not observed.
+    pub at_most: Option<Duration>,
+}
+
 /// State of a session, from all lines of its journal.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SessionState {
@@ -344,11 +353,15 @@ impl SessionState {
                 self.moved_from = Some(std::mem::replace(&mut self.header.output, output));
                 self.pulled = pulled;
                 self.files = files;
+                self.replaced.clear();
             }
             Entry::Pulled { size, sha256 } => self.pulled = Some(Contents { size, sha256 }),
             Entry::PulledFile { name, size, sha256 } => {
-                let before = self.files.insert(name.clone(), Contents { size, sha256 });
-                if let Some(before) = before {
+                let contents = Contents { size, sha256 };
+                // The same contents again: the copy never got its name.
+                if let Some(before) = self.files.insert(name.clone(), contents.clone())
+                    && before != contents
+                {
                     self.replaced.insert(name, before);
                 }
             }

@@ -53,15 +53,15 @@ pub use heap_files::{HeapFile, HeapFileKind, HeapFiles, file_path, log_path};
 pub use id::{ParseSessionIdError, SessionId};
 pub use identity::{identity, is_phone_of, retain_of};
 pub use journal::{
-    BootId, Contents, HEAP_FILES_VERSION, JOURNAL_VERSION, Label, ProcessKey, SessionHeader,
-    SessionState,
+    BootId, Contents, DurationBounds, HEAP_FILES_VERSION, JOURNAL_VERSION, Label, ProcessKey,
+    SessionHeader, SessionState,
 };
 pub use labels::LabelWatch;
 pub use probe::{Moment, moment};
 pub use pull::{RawTrace, part_prefix, remove_parts};
 pub use remote::{RemoteTrace, fixed_path, remote_traces, writer_of};
 pub use selinux::{SelinuxChange, relax_selinux, restore_selinux};
-pub use session::{DurationBounds, Session, claim_for};
+pub use session::{Session, claim_for};
 pub use snapshot::{Snapshot, take_snapshot};
 pub use start::Background;
 pub use state_folder::STATE_DIR_VAR;

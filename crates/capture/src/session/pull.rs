@@ -2,6 +2,7 @@
 //! the device's, syncs and renames it. Failed pulls are retried; the device's copy is
 //! not modified here.
 
+use std::collections::BTreeMap;
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -37,6 +38,8 @@ const MISMATCHES: u32 = 3;
 const NO_CONFIG: &str = "disable_trace_config: true";
 /// Progress is reported in steps of this many bytes.
 const STEP: u64 = 1 << 20;
+/// More than the first packet of a trace, which has its config.
+const FIRST_PACKET: usize = 1 << 20;
 
 /// A trace on this host, an exact copy of the device's file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -271,8 +274,8 @@ impl Session {
         }
         let trace = Bytes::map(trace)?;
         let is_ours = memchr::memmem::find(&trace, mark.as_bytes()).is_some();
-        // One that breaks off before its config can be this session's.
-        Ok(is_ours || !perfetto_heap::has_config(&trace))
+        // One that breaks off in its first packet, which has the config, might be this session's.
+        Ok(is_ours || !perfetto_heap::has_packet(&trace[..trace.len().min(FIRST_PACKET)]))
     }
 
     /// Returns the file at `goal` if it is one of the fetched `copies`, by its SHA-256. Any other file
@@ -435,10 +438,15 @@ impl Session {
         {
             pulled = None;
         }
-        let mut files = self.state.files.clone();
-        for (name, file) in &self.state.files {
-            if !is_copied(name, file)? {
-                files.remove(name);
+        let mut files = BTreeMap::new();
+        for (name, newest) in &self.state.files {
+            for contents in [Some(newest), self.state.replaced.get(name)] {
+                if let Some(contents) = contents
+                    && is_copied(name, contents)?
+                {
+                    files.insert(name.clone(), contents.clone());
+                    break;
+                }
             }
         }
         self.append(Entry::Moved {

@@ -9,23 +9,13 @@ use super::error::SessionError;
 use super::event::{Events, Progress, SessionEvent};
 use super::folder::{self, Owner};
 use super::id::SessionId;
-use super::journal::{Entry, Journal, ProcessKey, SessionHeader, SessionState};
+use super::journal::{DurationBounds, Entry, Journal, ProcessKey, SessionHeader, SessionState};
 use super::probe::{self, QUICK};
 use super::store::{SessionLock, Store};
 use heaptap_adb::{Command, Device, DeviceError};
 
 /// Time for a device to return before its trace stays on it.
 const RETURN: Duration = Duration::from_secs(10);
-
-/// Bounds of the duration of a followed recording, by the device's clock. A disconnected cable or
-/// a busy host leaves an interval in which the recording ended.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct DurationBounds {
-    /// It was running at the device's last report; `None` if this process did not follow it.
-    pub at_least: Option<Duration>,
-    /// perfetto was gone at this time; `None` if that was not observed.
-    pub at_most: Option<Duration>,
-}
 
 /// A recording session, and the right to finish it.
 pub struct Session {

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::error::SessionError;
 use super::event::{Controls, Events, SessionEvent, stop_asked};
 use super::id::SessionId;
-use super::journal::Entry;
+use super::journal::{Entry, SessionState};
 use super::probe::{self, QUICK};
 use super::session::Session;
 use super::store::Store;
@@ -172,7 +172,7 @@ impl Session {
 }
 
 /// Ends a session that another process records, and waits until that process has finished it
-/// or is gone.
+/// or is gone. Returns the last state that it wrote, if any was seen.
 ///
 /// # Errors
 /// Returns the errors of [`Session::stop`].
@@ -182,19 +182,25 @@ pub async fn stop_for_another(
     id: &SessionId,
     controls: &mut Controls,
     events: Events,
-) -> Result<(), SessionError> {
+) -> Result<Option<SessionState>, SessionError> {
     let mut session = Session::beside(device.clone(), store.clone(), id, events)?;
     session.find_process().await?;
     if session.is_running().await? {
         session.stop(controls).await?;
     }
     let over = async {
+        let mut newest = None;
         while store.is_locked(id) {
+            // It might move the results, and forgets the session in the end.
+            if let Ok(Ok(state)) = store.open(id).map(|journal| journal.read()) {
+                newest = Some(state);
+            }
             tokio::time::sleep(LOCK_LOOK).await;
         }
+        newest
     };
     tokio::select! {
-        () = over => Ok(()),
+        newest = over => Ok(newest),
         () = stop_asked(controls) => Err(session.not_fetched("interrupted")),
     }
 }

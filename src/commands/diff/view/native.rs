@@ -118,7 +118,7 @@ fn told(report: &DiffReport, change: &ChangeRow) -> String {
     let growth = match change.growth.low {
         Some(_) => {
             let shown = change.growth.rate.shown();
-            format!("{:+}", shown.of_difference(change.growth.value))
+            format!("{:+}", shown.with_value(change.growth.value))
         }
         None => signed(change.growth.value as i64),
     };
@@ -133,7 +133,7 @@ fn cells(growth: &Growth, is_whole: bool) -> (String, String) {
             let shown = growth.rate.shown();
             parts(
                 &match is_whole {
-                    true => shown.of_difference(growth.value),
+                    true => shown.with_value(growth.value),
                     false => shown,
                 },
                 true,

@@ -124,10 +124,14 @@ fn compared_with(names: &[String]) -> String {
 fn show_leaks(console: &Console, leaks: &LeaksRows, limit: usize) {
     console.data("");
     if leaks.groups_total == 0 {
-        let (style, headline) = match leaks.untold.is_empty() {
-            _ if leaks.groups_hidden > 0 => (Style::Strong, "No leaks of the selected classes"),
-            true => (Style::Good, "No leaks found"),
-            false => (Style::Strong, "No leaks found in what could be analyzed"),
+        let (style, headline) = match (leaks.groups_hidden, leaks.untold.is_empty()) {
+            (0, true) => (Style::Good, "No leaks found"),
+            (0, false) => (Style::Strong, "No leaks found in what could be analyzed"),
+            (_, true) => (Style::Strong, "No leaks of the selected classes"),
+            (_, false) => (
+                Style::Strong,
+                "No leaks of the selected classes in what could be analyzed",
+            ),
         };
         console.data(console.styled(style, headline));
     } else {
