@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_column_with_values_comes_back() {
+    fn a_column_of_differences_comes_back() {
         let mut column = Delta::default();
         [5, 0, u32::MAX, 7].into_iter().for_each(|v| column.push(v));
         let bytes = column.finish();
