@@ -166,7 +166,7 @@ impl Converter<'_> {
         let message = format!("needs `{word}` in `measure`");
         let help = match self.root.get("measure") {
             Some(_) => format!("add `{word}` to the list"),
-            None => format!("write `measure: [native, {word}]`"),
+            None => format!("write the list `measure`, with `native` and `{word}`"),
         };
         self.report.add_with_help(key, path, message, help);
     }

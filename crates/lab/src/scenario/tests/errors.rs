@@ -374,10 +374,10 @@ fn budgets_refer_to_what_exists() {
         "budgets:\n- {name: a, java: {class: X}, limit: 1}\n- {name: b, leaks: {}, limit: 1}\n\
          - {name: c, meminfo: {row: A}, limit: 1}\n- {name: d, live-set: {}, limit: 1}\n",
         &[
-            "6:13: budgets[0]: needs `java` in `measure` (add `java` to the list)",
-            "7:13: budgets[1]: needs `java` in `measure` (add `java` to the list)",
-            "8:13: budgets[2]: needs `meminfo` in `measure` (add `meminfo` to the list)",
-            "9:13: budgets[3]: needs `gc` in `measure` (add `gc` to the list)",
+            "6:13: budgets[0]: needs `java` in `measure` (write the list `measure`, with `native` and `java`)",
+            "7:13: budgets[1]: needs `java` in `measure` (write the list `measure`, with `native` and `java`)",
+            "8:13: budgets[2]: needs `meminfo` in `measure` (write the list `measure`, with `native` and `meminfo`)",
+            "9:13: budgets[3]: needs `gc` in `measure` (write the list `measure`, with `native` and `gc`)",
         ],
     );
     // Errors in the steps cause no further ones.

@@ -61,7 +61,7 @@ fn budgets_refer_to_labels_of_dumps_and_triggers() {
         ),
         (
             "leaks: {}, at: low-2",
-            "15:23: budgets[0]: needs `java` in `measure` (add `java` to the list)",
+            "15:23: budgets[0]: needs `java` in `measure` (write the list `measure`, with `native` and `java`)",
         ),
         (
             "leaks: {}, per: oom",
