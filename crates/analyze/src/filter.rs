@@ -1,6 +1,6 @@
 //! Selection of objects by heap and by regular expressions over class names.
 
-use super::{histogram, label};
+use super::label;
 use heaptap_model::heap_graph::{ClassIndex, HeapGraph, HeapKind, ObjectIndex};
 use regex::Regex;
 use std::collections::HashMap;
@@ -79,7 +79,7 @@ impl Filter {
         let mut classes: Vec<Option<bool>> = (0..graph.classes().len() as u32).map(takes).collect();
         let mut class_objects = HashMap::new();
         if self.by_represented && !self.takes_all() {
-            for object in histogram::class_objects(graph) {
+            for object in label::class_objects(graph) {
                 let name = label::class_behind(graph, object).unwrap_or(label::CLASS);
                 class_objects.insert(object, self.takes(name));
                 classes[graph.class_of(object).at()] = None;

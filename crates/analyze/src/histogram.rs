@@ -226,7 +226,7 @@ impl Grouping {
                 let of = classes(graph, |class| {
                     vec![groups.number(label::package(graph.class(class).shown()))]
                 });
-                for object in class_objects(graph) {
+                for object in label::class_objects(graph) {
                     if let Some(name) = label::class_behind(graph, object) {
                         by_object.insert(object, groups.number(label::package(name)));
                     }
@@ -258,7 +258,7 @@ impl Grouping {
                     None => "(boot)".to_owned(),
                 };
                 let of = classes(graph, |class| vec![groups.number(&name(class))]);
-                for object in class_objects(graph) {
+                for object in label::class_objects(graph) {
                     if let Some(class) = graph.class_behind(object) {
                         by_object.insert(object, groups.number(&name(class)));
                     }
@@ -340,7 +340,7 @@ impl Groupings {
         }
         let mut by_object = HashMap::new();
         if all.iter().any(|of| !of.by_object.is_empty()) {
-            for object in class_objects(graph) {
+            for object in label::class_objects(graph) {
                 let class = graph.class_of(object).at();
                 let groups = all.iter().flat_map(|of| match of.by_object.get(&object) {
                     Some(group) => std::slice::from_ref(group),
@@ -356,7 +356,7 @@ impl Groupings {
             heaps,
             is_class: match by_object.is_empty() {
                 true => Vec::new(),
-                false => is_class(graph),
+                false => label::is_class(graph),
             },
             by_object,
         }
@@ -381,18 +381,6 @@ impl Groupings {
 /// Returns the place in [`HEAPS`].
 fn heap_place(kind: HeapKind) -> usize {
     HEAPS.iter().position(|&heap| heap == kind).unwrap_or(0)
-}
-
-fn is_class(graph: &HeapGraph) -> Vec<bool> {
-    classes(graph, |class| {
-        label::class_name(graph, class) == label::CLASS
-    })
-}
-
-pub(super) fn class_objects(graph: &HeapGraph) -> impl Iterator<Item = ObjectIndex> {
-    let is_class = is_class(graph);
-    let objects = graph.objects();
-    objects.filter(move |&object| is_class[graph.class_of(object).at()])
 }
 
 /// Returns a histogram by the kind of GC root at which the shortest path to each object begins.

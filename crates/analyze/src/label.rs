@@ -35,6 +35,21 @@ pub fn class_behind(graph: &HeapGraph, object: ObjectIndex) -> Option<&str> {
     }
 }
 
+/// Returns by class whether its instances are class objects.
+pub fn is_class(graph: &HeapGraph) -> Vec<bool> {
+    let classes = 0..graph.classes().len() as u32;
+    classes
+        .map(|class| class_name(graph, ClassIndex(class)) == CLASS)
+        .collect()
+}
+
+/// Returns all class objects.
+pub fn class_objects(graph: &HeapGraph) -> impl Iterator<Item = ObjectIndex> {
+    let is_class = is_class(graph);
+    let objects = graph.objects();
+    objects.filter(move |&object| is_class[graph.class_of(object).at()])
+}
+
 /// Returns the display name of an object: its class, or `class X` for the class object of `X`.
 pub fn object_name(graph: &HeapGraph, object: ObjectIndex) -> Cow<'_, str> {
     match class_behind(graph, object) {
