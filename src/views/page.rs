@@ -149,12 +149,21 @@ pub(crate) async fn write(
     .await
 }
 
-/// Returns the default place of the page of a whole recording, of a difference, or of a part.
-pub(crate) fn beside(input: &Path, is_diff: bool, is_part: bool) -> PagePlace {
-    let name = match (is_diff, is_part) {
-        (true, _) => "diff.html",
-        (false, true) => "report-part.html",
-        (false, false) => PAGE,
+/// What a page shows of its input. Each has a name of its own, so that none replaces another.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum PageOf {
+    Whole,
+    /// Some of the dumps, heaps or processes.
+    Part,
+    Difference,
+}
+
+/// Returns the default place of a page.
+pub(crate) fn beside(input: &Path, what: PageOf) -> PagePlace {
+    let (name, suffix) = match what {
+        PageOf::Whole => (PAGE, ".html"),
+        PageOf::Part => ("report-part.html", ".part.html"),
+        PageOf::Difference => ("diff.html", ".diff.html"),
     };
     if input.is_dir() {
         return PagePlace::Named(input.join(name));
@@ -162,11 +171,7 @@ pub(crate) fn beside(input: &Path, is_diff: bool, is_part: bool) -> PagePlace {
     PagePlace::Named(match input.file_name() {
         Some(file) if input != Path::new("-") => {
             let mut file = file.to_owned();
-            file.push(match (is_diff, is_part) {
-                (true, _) => ".diff.html",
-                (false, true) => ".part.html",
-                (false, false) => ".html",
-            });
+            file.push(suffix);
             PathBuf::from(file)
         }
         _ => PathBuf::from(name),

@@ -1,7 +1,7 @@
 //! Splits the output of a command into whole lines.
 
 /// Maximum length of a line; the rest is cut off.
-const LONGEST: usize = 64 << 10;
+const MAX_LINE_BYTES: usize = 64 << 10;
 
 /// Splitter of blocks of bytes into lines. Overlong lines are cut off.
 #[derive(Debug, Default)]
@@ -18,7 +18,7 @@ impl Lines {
                 Some(body) => (body, true),
                 None => (piece, false),
             };
-            let room = LONGEST.saturating_sub(self.rest.len());
+            let room = MAX_LINE_BYTES.saturating_sub(self.rest.len());
             self.rest.extend_from_slice(&body[..body.len().min(room)]);
             if ends {
                 let line = self.rest.strip_suffix(b"\r").unwrap_or(&self.rest);
@@ -51,6 +51,6 @@ mod tests {
         for _ in 0..1000 {
             assert!(lines.push(&[b'x'; 1024]).is_empty());
         }
-        assert_eq!(lines.push(b"\n")[0].len(), LONGEST);
+        assert_eq!(lines.push(b"\n")[0].len(), MAX_LINE_BYTES);
     }
 }

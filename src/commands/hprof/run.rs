@@ -82,11 +82,11 @@ impl<T> Made<T> {
         findings::class(&self.findings)
     }
 
-    fn new(input: &HprofInput, what: T, damage: &DamageList, ending: Ending) -> Made<T> {
+    fn new(input: &HprofInput, what: T, findings: Vec<Finding>) -> Made<T> {
         Made {
             name: input.name.clone(),
             what,
-            findings: findings(input, damage, ending),
+            findings,
         }
     }
 }
@@ -106,13 +106,9 @@ pub fn convert(
         input,
         output,
         control,
-        |dump, out| match crate::hprof::convert::convert(&dump.bytes, options, out) {
-            Ok(done) => Ok((done.file.clone(), done)),
-            Err(source) => Err(HprofToolError::Convert {
-                name: dump.name.clone(),
-                source,
-            }),
-        },
+        |dump, out| crate::hprof::convert::convert(&dump.bytes, options, out),
+        |name, source| HprofToolError::Convert { name, source },
+        |done| &done.file,
     )
 }
 
@@ -131,23 +127,21 @@ pub fn strip(
         input,
         output,
         control,
-        |dump, out| match crate::hprof::strip::strip(&dump.bytes, options, out) {
-            Ok(done) => Ok((done.file.clone(), done)),
-            Err(source) => Err(HprofToolError::Strip {
-                name: dump.name.clone(),
-                source,
-            }),
-        },
+        |dump, out| crate::hprof::strip::strip(&dump.bytes, options, out),
+        |name, source| HprofToolError::Strip { name, source },
+        |done| &done.file,
     )
 }
 
-/// Opens the output, then the input, and runs `make`, which returns the written file and the result.
-/// The file gets its name on success.
-fn rewrite<T>(
+/// Opens the output, then the input, and runs `make`. `file` returns the written file of its result,
+/// which gets its name on success; `failed` returns the error for an input.
+fn rewrite<T, E>(
     input: &Input,
     output: Destination,
     control: &LookupControl,
-    make: impl FnOnce(&HprofInput, &mut dyn Write) -> Result<(Rewritten, T), HprofToolError>,
+    make: impl FnOnce(&HprofInput, &mut dyn Write) -> Result<T, E>,
+    failed: impl FnOnce(String, E) -> HprofToolError,
+    file: impl FnOnce(&T) -> &Rewritten,
 ) -> Result<Made<T>, HprofToolError> {
     let existing = output.check(input.path(), |_| false)?;
     let name = output.name();
@@ -160,11 +154,13 @@ fn rewrite<T>(
     if control.is_cancelled() {
         return Err(HprofToolError::Interrupted);
     }
-    let (file, made) = made?;
-    match out.to.finish() {
-        Ok(()) => Ok(Made::new(&dump, made, &file.damage, file.ending)),
-        Err(source) => Err(HprofToolError::Write { name, source }),
+    let made = made.map_err(|error| failed(dump.name.clone(), error))?;
+    if let Err(source) = out.to.finish() {
+        return Err(HprofToolError::Write { name, source });
     }
+    let file = file(&made);
+    let findings = findings(&dump, &file.damage, file.ending);
+    Ok(Made::new(&dump, made, findings))
 }
 
 /// Returns the contents of a dump.
@@ -177,8 +173,8 @@ pub fn info(input: &Input) -> Result<Made<Info>, HprofToolError> {
         name: dump.name.clone(),
         source,
     })?;
-    let (damage, ending) = (info.damage.clone(), info.ending);
-    Ok(Made::new(&dump, info, &damage, ending))
+    let findings = findings(&dump, &info.damage, info.ending);
+    Ok(Made::new(&dump, info, findings))
 }
 
 fn open(input: &Input) -> Result<HprofInput, ImportError> {

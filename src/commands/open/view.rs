@@ -61,7 +61,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             Ok(Outcome::Done)
         }
         Shown::NoPageYet => {
-            let place = page::beside(&input.path, false, false);
+            let place = page::beside(&input.path, page::PageOf::Whole);
             let page = place.path().to_owned();
             let outcome = make_page(ctx, &input.path, place).await?;
             if !args.print_url {

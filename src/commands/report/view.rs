@@ -13,7 +13,7 @@ use crate::pages::PAGE;
 use crate::pages::{PagePlace, ReportInput, ReportRequest};
 use crate::report::data::header::Per;
 use crate::views::browser::show_page;
-use crate::views::page::{beside, is_stdout, show, write};
+use crate::views::page::{PageOf, beside, is_stdout, show, write};
 
 /// Runs the command.
 ///
@@ -44,16 +44,20 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         limit: args.rows.limit,
         contents: args.contents,
     };
-    // The page of a part does not replace that of the whole recording.
-    let is_part = request
+    let is_whole = request
         .inputs
         .iter()
-        .any(|input| input.wanted != DumpScope::All)
-        || !args.native.heap.heaps.is_empty()
-        || !request.look.processes.is_empty();
+        .all(|input| input.wanted == DumpScope::All)
+        && args.native.heap.heaps.is_empty()
+        && request.look.processes.is_empty();
+    let what = match (&request.base, is_whole) {
+        (Some(_), _) => PageOf::Difference,
+        (None, true) => PageOf::Whole,
+        (None, false) => PageOf::Part,
+    };
     let goal = match (args.output, request.inputs.first()) {
         (Some(output), _) => PagePlace::Typed(output),
-        (None, Some(first)) => beside(&first.path, request.base.is_some(), is_part),
+        (None, Some(first)) => beside(&first.path, what),
         (None, None) => PagePlace::Named(PathBuf::from(PAGE)),
     };
     let to_stdout = is_stdout(&goal);

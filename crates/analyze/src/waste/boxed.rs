@@ -51,6 +51,9 @@ pub(super) fn are_all_zero(graph: &HeapGraph) -> bool {
         .iter()
         .map(|class| BOXES.contains(&class.name.as_str()) && class.name != "java.lang.Boolean")
         .collect();
+    if !numbers.contains(&true) {
+        return false;
+    }
     let mut boxes = graph
         .objects()
         .filter(|&object| numbers[graph.class_of(object).at()])

@@ -285,10 +285,8 @@ impl Session {
         let stat = stat.map_err(|error| self.not_fetched(&error.to_string()))?;
         let size = stat.map_or(0, |stat| stat.size);
         let mut earlier = ExistingFile::Stays;
-        let state = self.state();
-        let newest = state.files.get(&file.name).into_iter();
-        let copies = newest.chain(state.replaced.get(&file.name)).cloned();
-        if let Some(kept) = self.kept(goal, copies.collect()).await? {
+        let copies = self.state().copies(&file.name).cloned().collect();
+        if let Some(kept) = self.kept(goal, copies).await? {
             if size <= kept.contents.size {
                 return Ok(Some(kept));
             }

@@ -266,7 +266,7 @@ pub struct SessionState {
     /// Fetched heap files, by name.
     pub files: BTreeMap<String, Contents>,
     /// What these files contained before they were fetched again.
-    pub replaced: BTreeMap<String, Contents>,
+    replaced: BTreeMap<String, Contents>,
 }
 
 impl SessionState {
@@ -299,6 +299,13 @@ impl SessionState {
     pub fn is_fetched(&self) -> bool {
         let goal = self.header.output.join(RAW_TRACE);
         self.pulled.as_ref().is_some_and(|trace| trace.fits(&goal))
+    }
+
+    /// Returns what a heap file on this host contains: the newest copy, or the one before if the newest
+    /// never got its name.
+    pub fn copies(&self, name: &str) -> impl Iterator<Item = &Contents> {
+        let newest = self.files.get(name).into_iter();
+        newest.chain(self.replaced.get(name))
     }
 
     /// Releases the output directory, and the previous one if it still belongs to the session.

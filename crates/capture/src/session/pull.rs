@@ -439,11 +439,9 @@ impl Session {
             pulled = None;
         }
         let mut files = BTreeMap::new();
-        for (name, newest) in &self.state.files {
-            for contents in [Some(newest), self.state.replaced.get(name)] {
-                if let Some(contents) = contents
-                    && is_copied(name, contents)?
-                {
+        for name in self.state.files.keys() {
+            for contents in self.state.copies(name) {
+                if is_copied(name, contents)? {
                     files.insert(name.clone(), contents.clone());
                     break;
                 }

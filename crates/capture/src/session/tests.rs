@@ -418,10 +418,7 @@ async fn an_older_copy_of_a_heap_file_is_known_as_such() {
     };
     fixture.session.append(newer).unwrap();
     let state = fixture.session.state().clone();
-    let copies = vec![
-        state.files["app.hprof"].clone(),
-        state.replaced["app.hprof"].clone(),
-    ];
+    let copies = state.copies("app.hprof").cloned().collect();
     let goal = before.join("app.hprof");
     let kept = fixture.session.kept(&goal, copies).await.unwrap();
     assert_eq!(kept.map(|kept| kept.contents), Some(heap));
