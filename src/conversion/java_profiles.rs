@@ -18,6 +18,7 @@ use crate::heaps::java::of_losses;
 use crate::naming::r8_mappings::Renamed;
 use crate::parallel;
 use crate::profile::DumpFlags;
+use crate::profile::comments::OF_JAVA_HEAP;
 use crate::results::findings::Finding;
 use crate::results::manifest::{self, JAVA_HEAP, JavaFlags, JavaKind, JavaTotals};
 use crate::results::whole_file::write_named;
@@ -211,7 +212,7 @@ fn comments(
         name => format!(", {name}"),
     };
     let mut comments = vec![format!(
-        "heaptap {}: Java heap of pid {}{process}",
+        "heaptap {}{OF_JAVA_HEAP}{}{process}",
         env!("CARGO_PKG_VERSION"),
         source.pid
     )];

@@ -24,8 +24,9 @@ pub struct Globals {
     /// Address of the adb server [default: adb's variables, or 127.0.0.1:5037]
     ///
     /// The variables are ADB_SERVER_SOCKET (tcp:HOST:PORT), ANDROID_ADB_SERVER_ADDRESS and
-    /// ANDROID_ADB_SERVER_PORT. If no server answers there, heaptap starts a local one. `run` and
-    /// `devices` accept several with commas; `run -s HOST:PORT/SERIAL` selects a device of one.
+    /// ANDROID_ADB_SERVER_PORT. If no server answers at port 5037 or that of the variables, heaptap
+    /// starts a local one. `run` and `devices` accept several with commas; `run -s
+    /// HOST:PORT/SERIAL` selects a device of one.
     #[arg(long, global = true, hide_short_help = true, value_name = "HOST:PORT")]
     pub adb_server: Option<String>,
     /// Android user or work profile

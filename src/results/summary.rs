@@ -129,7 +129,7 @@ impl Summarizer {
 fn weight(kind: DumpKind, figures: &Figures) -> i64 {
     match kind {
         DumpKind::AllocationsOnly => figures.alloc_space,
-        DumpKind::Cumulative | DumpKind::AtMaximum => figures.space,
+        DumpKind::Cumulative | DumpKind::AtMaximum | DumpKind::JavaHeap => figures.space,
     }
 }
 

@@ -294,7 +294,7 @@ impl Page<'_> {
             ));
         };
         match heap.kind {
-            DumpKind::Cumulative => {
+            DumpKind::Cumulative | DumpKind::JavaHeap => {
                 line("unreleased", totals.space, totals.objects, "");
                 line("allocated", totals.alloc_space, totals.alloc_objects, "");
             }
@@ -537,7 +537,7 @@ impl NativeCommands {
             false => String::new(),
         };
         let what = match heap.kind {
-            DumpKind::Cumulative => "where the memory went:",
+            DumpKind::Cumulative | DumpKind::JavaHeap => "where the memory went:",
             DumpKind::AtMaximum => "where the memory was at the maximum:",
             DumpKind::AllocationsOnly => "callsites that allocated most:",
         };
@@ -545,7 +545,9 @@ impl NativeCommands {
         let mine = if whole.len() > 1 { whole } else { mine };
         let last = mine.last().copied().unwrap_or(last);
         let growth = match heap.kind {
-            DumpKind::Cumulative => growth_commands(folder, &mine, last, place, &process),
+            DumpKind::Cumulative | DumpKind::JavaHeap => {
+                growth_commands(folder, &mine, last, place, &process)
+            }
             DumpKind::AtMaximum | DumpKind::AllocationsOnly => Vec::new(),
         };
         let pprof = last.file.as_ref().map(|file| {

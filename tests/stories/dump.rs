@@ -447,7 +447,21 @@ fn a_file_of_the_heap_is_whole_and_named_in_the_manifest() {
         assert!(name.starts_with(APP) && name.ends_with(".hprof"), "{name}");
         lab.expect(0, &["convert", "out", "-o", "converted"]);
         let profile = format!("converted/java_heap_dump.1.{}.pb.gz", dump["pid"]);
-        assert!(lab.work().join(&profile).is_file(), "{profile}");
+        let top = lab.expect(0, &["top", &profile]).stdout;
+        assert!(top.contains("  Java heap\n"), "{top}");
+        assert!(top.contains(" of Java objects"), "{top}");
+        let facts = &lab.expect(0, &["top", &profile, "--json"]).json()["heaps"][0]["dump"];
+        assert_eq!(
+            (&facts["pid"], &facts["kind"]),
+            (&dump["pid"], &"java-heap".into())
+        );
+        let compared = lab.expect(0, &["diff", &profile, &profile]).stdout;
+        assert!(!compared.contains("sampling"), "{compared}");
+        let leaks = lab.expect(2, &["leaks", &profile]);
+        assert!(
+            leaks.stderr.contains("on the recording or HPROF itself"),
+            "{leaks}"
+        );
         let size = std::fs::metadata(lab.work().join("out").join(name)).unwrap();
         assert_eq!(dump["size"], size.len());
         assert!(dump["totals"]["objects"].as_u64() > Some(1000), "{ended}");

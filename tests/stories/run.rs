@@ -838,6 +838,23 @@ fn a_dry_run_is_for_the_user_of_the_flag() {
 }
 
 #[test]
+fn a_dry_run_without_a_device_leaves_out_only_the_commands_of_actions() {
+    let lab = Lab::new("fault=no-device");
+    Scenario {
+        steps: &["start"],
+        ..Scenario::default()
+    }
+    .write(&lab);
+    let planned = lab.expect(0, &["run", "s.yaml", "--dry-run"]);
+    assert!(planned.stdout.contains("# steps[0]: start"), "{planned}");
+    assert!(!planned.stdout.contains("am start"), "{planned}");
+    let warning = "so the commands of actions are left out";
+    assert!(planned.stderr.contains(warning), "{planned}");
+    // A selected device is expected to be there.
+    lab.expect(3, &["run", "s.yaml", "--dry-run", "-s", "OTHER"]);
+}
+
+#[test]
 fn a_dry_run_is_for_each_device_and_classes_are_known() {
     let lab = Lab::new("devices=2,speed=8");
     Scenario::default().write(&lab);

@@ -36,7 +36,9 @@ struct Inner {
 
 impl Server {
     /// Returns the server that `flag` (`--adb-server`) or the environment names, otherwise the
-    /// local one. Starts the local server if nothing answers; never touches a running server.
+    /// local one. Starts the local server if nothing answers; never touches a running server. At
+    /// another port than adb's that `flag` names, a tunnel or a virtual phone is expected, which
+    /// could not come back if a server took the port.
     ///
     /// # Errors
     /// Returns [`DeviceError::BadAddress`] for an invalid address. Returns
@@ -45,8 +47,11 @@ impl Server {
     /// there.
     pub async fn locate(flag: Option<&str>) -> Result<Self, DeviceError> {
         let address = resolve_address(flag, |name| std::env::var(name).ok())?;
+        let may_start = flag.is_none() || address.port() == DEFAULT_PORT;
         let server = Server::at(address);
-        server.ensure_running().await?;
+        if may_start {
+            server.ensure_running().await?;
+        }
         server.version().await?;
         Ok(server)
     }

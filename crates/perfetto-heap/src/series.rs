@@ -310,7 +310,7 @@ fn figures(raw: Raw, kind: DumpKind) -> Figures {
             held.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64
         }
         // heapprofd's frees of Java objects are wrong, and a maximum does not have frees.
-        DumpKind::AtMaximum | DumpKind::AllocationsOnly => signed(all),
+        DumpKind::AtMaximum | DumpKind::AllocationsOnly | DumpKind::JavaHeap => signed(all),
     };
     Figures {
         alloc_space: signed(raw[ALLOCATED]),

@@ -9,6 +9,10 @@ use super::export::view as export;
 use crate::error::{ErrorClass, Failure};
 use crate::near::nearest;
 use crate::untrusted::sanitize;
+use crate::untrusted::shell::quoted_path;
+
+/// Endings of databases, which `query` writes.
+const DATABASES: [&str; 3] = ["db", "sqlite", "sqlite3"];
 
 /// Endings of common files that `convert` does not write. No package name is likely to end so.
 const OTHER_FILES: [&str; 28] = [
@@ -105,7 +109,8 @@ fn unknown_ending(name: &str) -> Option<(String, Option<&'static str>)> {
         return is_misspelled.then(|| (format!("{part}.json"), Some("speedscope.json")));
     }
     let meant = meant(ending);
-    let is_file = OTHER_FILES.contains(&ending) || meant.is_some() && !is_package(file);
+    let is_other = OTHER_FILES.contains(&ending) || DATABASES.contains(&ending);
+    let is_file = is_other || meant.is_some() && !is_package(file);
     is_file.then(|| (ending.to_owned(), meant))
 }
 
@@ -125,6 +130,12 @@ fn refused(output: &Path, ending: &str, meant: Option<&str>) -> Failure {
         sanitize(&typed),
         sanitize(ending)
     );
+    if DATABASES.contains(&ending) {
+        return Failure::new(ErrorClass::Usage, "bad-value", message).with_help(format!(
+            "write a database with `heaptap query INPUT -o {}`",
+            quoted_path(output)
+        ));
+    }
     let the = match meant {
         Some(meant) => {
             let stem = &typed[..typed.len() - ending.len()];
@@ -167,6 +178,7 @@ mod tests {
             ("z.htm", "htm", Some("html")),
             ("com.example.app.htm", "htm", Some("html")),
             ("z.txt", "txt", None),
+            ("z.sqlite", "sqlite", None),
             ("z.foldd", "foldd", Some("folded")),
             ("a/z.cvs", "cvs", Some("csv")),
             ("z.speedscope", "speedscope", Some("speedscope.json")),

@@ -10,12 +10,13 @@ use crate::provoke::{self, Plan, ProvokeError, dry_run};
 use crate::units::{HumanDuration, counted};
 use crate::untrusted::shell::quoted;
 
-/// Returns what each step would do, as lines to print.
+/// Returns what each step would do, as lines to print; without a device, actions without their
+/// commands.
 ///
 /// # Errors
 /// Returns an error if the device cannot be reached, or lacks an action.
 pub async fn commands(
-    device: &Device,
+    device: Option<&Device>,
     scenario: &Scenario,
     user: Option<u32>,
 ) -> Result<Vec<String>, Failure> {
@@ -70,8 +71,12 @@ pub fn judged(scenario: &Scenario) -> Vec<String> {
                 limits.join(", ")
             }
         };
+        let settled = match budget.per {
+            Some(_) => ", in the second half of the iterations",
+            None => "",
+        };
         format!(
-            "# budget {}: {}, limit {limit}",
+            "# budget {}: {}{settled}, limit {limit}",
             budget.name,
             budget.describe()
         )
@@ -80,7 +85,7 @@ pub fn judged(scenario: &Scenario) -> Vec<String> {
 }
 
 async fn commands_of(
-    device: &Device,
+    device: Option<&Device>,
     target: &dyn Fn() -> Result<provoke::Target, ProvokeError>,
     steps: &[&Step],
     depth: usize,
@@ -98,8 +103,10 @@ async fn commands_of(
             What::Act(text) => {
                 lines.push(format!("{indent}# {}: {text}", step.path));
                 let plan = Plan::new(target()?, vec![crate::lab::action(text)?]);
-                let planned = dry_run(device, &plan).await?;
-                lines.extend(planned.iter().map(|one| format!("{indent}{}", one.command)));
+                if let Some(device) = device {
+                    let planned = dry_run(device, &plan).await?;
+                    lines.extend(planned.iter().map(|one| format!("{indent}{}", one.command)));
+                }
             }
             What::Shell(words) => {
                 lines.push(format!("{indent}# {}", step.path));

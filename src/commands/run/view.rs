@@ -311,25 +311,43 @@ fn planned_words(plan: &Plan, [one, many]: [&str; 2]) -> String {
     format!("{runs} ({} to {})", end(plan.low), end(plan.high))
 }
 
+/// Kinds of errors if no device is attached.
+const WITHOUT_DEVICE: [&str; 3] = ["no-device", "no-adb-server", "adb-not-found"];
+
 async fn dry_run(
     ctx: &Context,
     all_devices: bool,
     scenarios: &[(PathBuf, Scenario)],
 ) -> Result<Outcome, Failure> {
+    let is_selected = ctx.globals.serial.is_some() || ctx.globals.adb_server.is_some();
+    let chosen = match super::devices::choose(ctx, all_devices).await {
+        Ok(chosen) => chosen,
+        // A scenario is also written where no device is.
+        Err(none) if !is_selected && WITHOUT_DEVICE.contains(&none.kind) => {
+            ctx.console.warn(format_args!(
+                "{}, so the commands of actions are left out",
+                none.message
+            ));
+            Vec::new()
+        }
+        Err(other) => return Err(other),
+    };
     let mut lines = Vec::new();
     for (_, scenario) in scenarios {
         if scenarios.len() > 1 {
             lines.push(format!("# {}", scenario.name));
         }
         lines.extend(super::dry_run::judged(scenario));
+        let user = ctx.globals.user;
+        if chosen.is_empty() {
+            lines.extend(super::dry_run::commands(None, scenario, user).await?);
+        }
         // Devices of one release have the same commands.
-        let chosen = super::devices::choose(ctx, all_devices).await?;
         for one in &chosen {
             if chosen.len() > 1 {
                 lines.push(format!("# on {}", one.name));
             }
-            let user = ctx.globals.user;
-            lines.extend(super::dry_run::commands(&one.device, scenario, user).await?);
+            lines.extend(super::dry_run::commands(Some(&one.device), scenario, user).await?);
         }
     }
     if ctx.console.is_json() {

@@ -467,6 +467,10 @@ fn nothing_held(dump: &Dump) -> Option<(&'static str, &'static str)> {
             "it shows the heap at its maximum, so differences are meaningless",
             "record without `--dump-at-max`",
         )),
+        DumpKind::JavaHeap => Some((
+            "it contains Java objects, merged by class",
+            "run `heaptap leaks` on the recording or HPROF itself",
+        )),
         DumpKind::Cumulative if dump.column(View::Space).is_none() => Some((
             "it has no unreleased bytes (space, inuse_space)",
             "use profiles of unreleased memory, such as Go's heap profile",

@@ -37,10 +37,12 @@ impl Interval {
     pub fn of(facts: &Facts) -> Option<Interval> {
         match facts.kind {
             DumpKind::AtMaximum => None,
-            DumpKind::Cumulative | DumpKind::AllocationsOnly => Interval::adaptive(
-                facts.sampling_interval_bytes,
-                facts.orig_sampling_interval_bytes,
-            ),
+            DumpKind::Cumulative | DumpKind::AllocationsOnly | DumpKind::JavaHeap => {
+                Interval::adaptive(
+                    facts.sampling_interval_bytes,
+                    facts.orig_sampling_interval_bytes,
+                )
+            }
         }
     }
 

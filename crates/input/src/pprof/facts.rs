@@ -3,7 +3,7 @@
 
 use super::message::Message;
 use heaptap_model::profile::DumpKind;
-use heaptap_model::profile::comments::{AT_MAXIMUM, ATTACHED, FLAGS, UNFINISHED};
+use heaptap_model::profile::comments::{AT_MAXIMUM, ATTACHED, FLAGS, OF_JAVA_HEAP, UNFINISHED};
 use heaptap_model::stacks::{Dump, TRACKED_HEAP, View};
 
 /// Fills in the facts of the dump.
@@ -25,6 +25,13 @@ pub(super) fn fill(dump: &mut Dump, message: &Message<'_>, comments: &[String]) 
     ) {
         facts.sampling_interval_bytes = u64::try_from(message.period).unwrap_or(0);
     }
+    if let Some((pid, process)) = java_heap(comments) {
+        facts.kind = DumpKind::JavaHeap;
+        facts.pid = pid;
+        facts.process = process.to_owned();
+        facts.sampling_interval_bytes = 1;
+        facts.flags.from_startup = true;
+    }
     if let Some((pid, process, heap)) = ours(comments) {
         facts.pid = pid;
         facts.process = process.to_owned();
@@ -45,9 +52,23 @@ fn ours(comments: &[String]) -> Option<(u64, &str, &str)> {
     comments.iter().find_map(|comment| {
         let (_, rest) = comment.strip_prefix("heaptap ")?.split_once(": pid ")?;
         let (who, heap) = rest.rsplit_once(", heap ")?;
-        let (pid, process) = who.split_once(", ").unwrap_or((who, ""));
-        Some((pid.parse::<u64>().ok()?, process, heap))
+        let (pid, process) = pid_and_process(who)?;
+        Some((pid, process, heap))
     })
+}
+
+/// Returns the process of a Java heap that heaptap wrote.
+fn java_heap(comments: &[String]) -> Option<(u64, &str)> {
+    comments.iter().find_map(|comment| {
+        let (_, who) = comment.strip_prefix("heaptap ")?.split_once(OF_JAVA_HEAP)?;
+        pid_and_process(who)
+    })
+}
+
+/// Splits `2050, com.example.app`, or `2050` of a process without a name.
+fn pid_and_process(who: &str) -> Option<(u64, &str)> {
+    let (pid, process) = who.split_once(", ").unwrap_or((who, ""));
+    Some((pid.parse().ok()?, process))
 }
 
 /// Returns whether the profile contains allocations tracked by a Java runtime.

@@ -58,6 +58,9 @@ pub enum DumpKind {
     AtMaximum,
     /// `com.android.art`: allocations only, frees are unknown.
     AllocationsOnly,
+    /// Objects of a Java heap in a tree from its GC roots, in a pprof that heaptap
+    /// wrote. They are not sampled.
+    JavaHeap,
 }
 
 impl DumpKind {
@@ -67,6 +70,7 @@ impl DumpKind {
             DumpKind::Cumulative => "cumulative",
             DumpKind::AtMaximum => "at-maximum",
             DumpKind::AllocationsOnly => "allocations-only",
+            DumpKind::JavaHeap => "java-heap",
         }
     }
 }

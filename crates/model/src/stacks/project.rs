@@ -69,7 +69,7 @@ impl View {
     pub fn of_kind(kind: DumpKind) -> (&'static [View], usize) {
         match kind {
             DumpKind::AllocationsOnly => (&[View::AllocObjects, View::AllocSpace], 1),
-            DumpKind::Cumulative | DumpKind::AtMaximum => (
+            DumpKind::Cumulative | DumpKind::AtMaximum | DumpKind::JavaHeap => (
                 &[
                     View::Objects,
                     View::Space,

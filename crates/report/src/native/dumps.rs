@@ -32,6 +32,7 @@ pub(super) fn write(html: &mut Html, header: &Header) {
         match dump.kind {
             DumpKind::AtMaximum => notes.push("at the maximum".to_owned()),
             DumpKind::AllocationsOnly => notes.push("allocations only".to_owned()),
+            DumpKind::JavaHeap => notes.push("Java heap".to_owned()),
             DumpKind::Cumulative => {}
         }
         let flags = dump.flags.iter().filter(|flag| *flag != "from_startup");

@@ -6,7 +6,8 @@ use crate::console::table::Table;
 use crate::console::{Console, Style};
 use crate::error::ErrorClass;
 use crate::flags::pattern::NO_MATCH;
-use crate::heaps::input::facts::Growth;
+use crate::heaps::input::facts::{DumpFacts, Growth};
+use crate::profile::DumpKind;
 use crate::units::{ByteSize, counted, thousands};
 use crate::views::java::{Cell, csv_line, signed};
 use crate::views::native::{attached_note, callers, heading, parts, place, value, what_of};
@@ -36,7 +37,9 @@ pub(super) fn show(console: &Console, report: &DiffReport) {
         show_rows(console, report, heap);
     }
     let is_pair = |heap: &HeapDiff| heap.before.is_some() && heap.after.is_some();
-    let runs = if report.heaps.iter().any(|heap| heap.same_run) {
+    let runs = if !report.heaps.iter().any(is_sampled) {
+        None
+    } else if report.heaps.iter().any(|heap| heap.same_run) {
         Some(
             "two dumps of one run: allocations in both have the same sampling error, which cancels out",
         )
@@ -63,6 +66,12 @@ pub(super) fn show(console: &Console, report: &DiffReport) {
     }
 }
 
+/// Returns whether a dump counts samples instead of all allocations.
+fn is_sampled(heap: &HeapDiff) -> bool {
+    let mut dumps = heap.before.iter().chain(&heap.after);
+    dumps.any(DumpFacts::is_sampled)
+}
+
 /// Returns the unit ` per second` or ` per iteration` if growth is divided.
 fn per(report: &DiffReport) -> &'static str {
     match report.per {
@@ -74,7 +83,9 @@ fn per(report: &DiffReport) -> &'static str {
 
 /// Returns lines such as `20.1 MiB → 25.3 MiB unreleased: +5.2 MiB ± 0.3`.
 fn totals(console: &Console, report: &DiffReport, heap: &HeapDiff) -> Vec<String> {
+    let is_java = |dump: &DumpFacts| dump.kind == DumpKind::JavaHeap;
     let word = match report.view {
+        "space" if heap.before.iter().chain(&heap.after).all(is_java) => "of Java objects",
         "space" => "unreleased",
         _ => "allocated",
     };
@@ -95,7 +106,7 @@ fn totals(console: &Console, report: &DiffReport, heap: &HeapDiff) -> Vec<String
         sides(total),
         console.styled(Style::Strong, told(report, total)),
     );
-    if has_changed(total) && total.growth.low.is_some() && !total.confirmed {
+    if is_sampled(heap) && has_changed(total) && total.growth.low.is_some() && !total.confirmed {
         text += ", within sampling error";
     }
     let mut lines = vec![text];

@@ -61,7 +61,10 @@ fn totals(console: &Console, report: &TopReport, heap: &HeapReport) -> String {
         true => "sampled ",
         false => "",
     };
+    let is_java = heap.dump.kind == DumpKind::JavaHeap;
     let word = match heap.view.as_str() {
+        "space" if is_java => "of Java objects".to_owned(),
+        "objects" if is_java => "Java objects".to_owned(),
         "space" if heap.dump.kind == DumpKind::AtMaximum => "at the maximum".to_owned(),
         "space" => "unreleased".to_owned(),
         "alloc_space" => "allocated".to_owned(),
