@@ -139,9 +139,16 @@ fn a_dump_that_stays_cut_says_so() {
     assert_eq!(manifest["outcome"]["complete"], false);
     lab.assert_tidy("out");
     // Without GC roots, nothing looks unreachable.
-    let top = lab.run(&["top", "out"]);
-    assert!(top.stderr.contains("GC roots is missing"), "{top}");
-    assert!(!top.stderr.contains("look unreachable"), "{top}");
+    let count = "SELECT count(*) FROM heap_graph_object WHERE reachable";
+    for look in [
+        &["top", "out"][..],
+        &["query", "out", count],
+        &["convert", "out", "-o", "again"],
+    ] {
+        let look = lab.run(look);
+        assert!(look.stderr.contains("GC roots is missing"), "{look}");
+        assert!(!look.stderr.contains("look unreachable"), "{look}");
+    }
 }
 
 #[test]

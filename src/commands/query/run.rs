@@ -9,12 +9,13 @@ use crate::abandoned;
 use crate::counter::Counters;
 use crate::error::{Classified, ErrorClass, ErrorFacts};
 use crate::folder::{self, UNFINISHED_PREFIX};
-use crate::heap_graph::HeapGraph;
+use crate::heap_graph::{Follow, HeapGraph};
 use crate::heaps::input::{
     self, DumpScope, LookError, LookOptions, LookTrace, NativeSource, listed, source,
 };
 use crate::heaps::java::{
     JavaError, JavaFile, JavaOptions, OpenedJava, ProgressReporter, of_losses,
+    root_what_lost_its_roots,
 };
 use crate::heaps::selector::JavaInput;
 use crate::heaps::trace_findings;
@@ -589,6 +590,7 @@ impl JavaHeaps for TraceHeaps {
         let graph = opened.trace.read_java_dump(self.places[at]);
         let mut graph = graph.map_err(|error| TableError(error.to_string()))?;
         opened.heaps.name(&mut graph, opened.trace.recording());
+        root_what_lost_its_roots(&mut graph, Follow::default());
         self.losses.add(&graph);
         Ok(Arc::new(graph))
     }

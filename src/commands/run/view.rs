@@ -319,7 +319,7 @@ async fn dry_run(
     all_devices: bool,
     scenarios: &[(PathBuf, Scenario)],
 ) -> Result<Outcome, Failure> {
-    let is_selected = ctx.globals.serial.is_some() || ctx.globals.adb_server.is_some();
+    let is_selected = ctx.globals.serial.is_some();
     let chosen = match super::devices::choose(ctx, all_devices).await {
         Ok(chosen) => chosen,
         // A scenario is also written where no device is.

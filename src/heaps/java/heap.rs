@@ -145,12 +145,18 @@ pub fn of_losses(graph: &HeapGraph) -> Vec<Finding> {
     let is_trace = graph.facts.source == DumpSource::HeapGraph;
     // If the roots are missing, too, all objects are roots or reachable.
     let mut roots = graph.roots().iter();
-    let consequence = match roots.any(|root| root.kind == RootKind::Unreachable) {
+    let roots_missing = roots.any(|root| root.kind == RootKind::Unreachable);
+    let consequence = match roots_missing {
         true => "objects are missing",
         false => "objects are missing, and objects that they referenced look unreachable",
     };
     let mut findings = Vec::new();
     let mut add = |finding: Finding| findings.push(finding.with_pid(graph.facts.pid));
+    if roots_missing {
+        let message = "the part with the GC roots is missing; all objects are shown as reachable, \
+                       including unreachable ones";
+        add(Finding::new("roots-missing", None, message));
+    }
     if *missing_packets > 0 || *truncated && is_trace {
         let lost = match missing_packets {
             0 => "the heap graph is truncated".to_owned(),

@@ -514,7 +514,7 @@ impl JavaFile {
         };
         let mut graph = graph;
         findings.extend(minified(&graph));
-        findings.extend(root_what_lost_its_roots(&mut graph, self.options.follow));
+        root_what_lost_its_roots(&mut graph, self.options.follow);
         let mut heap = self.describe(at, graph);
         findings.append(&mut heap.findings);
         heap.findings = findings;
@@ -556,18 +556,13 @@ impl JavaFile {
 
 /// Makes all objects roots if a dump is truncated before its roots, because almost nothing is
 /// reachable then.
-fn root_what_lost_its_roots(graph: &mut HeapGraph, follow: Follow) -> Option<Finding> {
-    if !graph.facts.losses.truncated || graph.is_empty() {
-        return None;
+pub fn root_what_lost_its_roots(graph: &mut HeapGraph, follow: Follow) {
+    if graph.facts.losses.truncated && !graph.is_empty() {
+        let reached = Reachable::of(graph, follow).count();
+        if reached.saturating_mul(100) < graph.len() as u64 {
+            graph.root_unreachable(follow);
+        }
     }
-    let reached = Reachable::of(graph, follow).count();
-    if reached.saturating_mul(100) >= graph.len() as u64 {
-        return None;
-    }
-    graph.root_unreachable(follow);
-    let message = "the part with the GC roots is missing; all objects are shown as reachable, \
-                   including unreachable ones";
-    Some(Finding::new("roots-missing", None, message).with_pid(graph.facts.pid))
 }
 
 /// Opens an input and reads the selected dump.
