@@ -15,8 +15,8 @@ pub struct Filter {
     pub ignore: Vec<Regex>,
     /// Only objects in these heaps; empty for every heap.
     pub heaps: Vec<HeapKind>,
-    /// A class object matches by the name of the class that it represents: tables of packages and
-    /// loaders have it there.
+    /// A class object matches by the name of the class that it represents, `X` or `class X`: tables
+    /// of objects, packages and loaders have it there.
     pub by_represented: bool,
 }
 
@@ -47,7 +47,16 @@ impl Filter {
 
     /// Returns whether the filter selects a class name.
     pub fn takes(&self, name: &str) -> bool {
-        let any = |patterns: &[Regex]| patterns.iter().any(|pattern| pattern.is_match(name));
+        self.takes_one_of(&[name])
+    }
+
+    fn takes_one_of(&self, names: &[&str]) -> bool {
+        let any = |patterns: &[Regex]| {
+            let mut pairs = patterns
+                .iter()
+                .flat_map(|of| names.iter().map(move |name| (of, name)));
+            pairs.any(|(pattern, name)| pattern.is_match(name))
+        };
         (self.focus.is_empty() || any(&self.focus)) && !any(&self.ignore)
     }
 
@@ -81,7 +90,8 @@ impl Filter {
         if self.by_represented && !self.takes_all() {
             for object in label::class_objects(graph) {
                 let name = label::class_behind(graph, object).unwrap_or(label::CLASS);
-                class_objects.insert(object, self.takes(name));
+                let shown = label::object_name(graph, object);
+                class_objects.insert(object, self.takes_one_of(&[name, &shown]));
                 classes[graph.class_of(object).at()] = None;
             }
         }

@@ -4,7 +4,8 @@ use super::dsl::{Heap, heap};
 use super::filter::Filter;
 use super::histogram::{Histogram, HistogramKey, ObjectScope, Sums, by_root, histogram};
 use super::holders::{self, KindedReferrers, Reading};
-use super::{diff, largest, paths, tree};
+use super::tree::{self, NodeKey};
+use super::{diff, largest, paths};
 use heaptap_model::heap_graph::{Dominators, Follow, HeapKind, Reachable, Retained, ShortestPaths};
 use regex::Regex;
 
@@ -316,7 +317,7 @@ fn linked_lists_share_a_node_and_dead_ends_are_left_out() {
             "  1 app.List List.head [1 JNI global]"
         ]
     );
-    let merged = tree::merged(&list.graph, &dominators, 0);
+    let merged = tree::merged(&list.graph, &dominators, NodeKey::Class, 0);
     assert_eq!(merged.nodes.len(), 2);
     assert_eq!(merged.nodes[1].sums.count, 5000);
     assert_eq!(merged.nodes[0].sums.retained.bytes, 8 * 5001);
@@ -326,7 +327,7 @@ fn linked_lists_share_a_node_and_dead_ends_are_left_out() {
 fn the_merged_dominator_tree_sums_siblings() {
     let lab = lab();
     let dominators = Dominators::compute(&lab.graph, Follow::default());
-    let merged = tree::merged(&lab.graph, &dominators, 0);
+    let merged = tree::merged(&lab.graph, &dominators, NodeKey::Class, 0);
     let top = &merged.nodes[merged.tops[0]];
     assert_eq!(top.name, "class app.Registry");
     let mut at = merged.tops[0];
@@ -346,7 +347,7 @@ fn the_merged_dominator_tree_sums_siblings() {
             ("app.ui.Detail", 2)
         ]
     );
-    let least = tree::merged(&lab.graph, &dominators, 5000);
+    let least = tree::merged(&lab.graph, &dominators, NodeKey::Class, 5000);
     assert!(
         least
             .nodes
@@ -449,6 +450,7 @@ fn a_diff_by_path_shows_where_growth_hangs() {
         tree::merged(
             &heap.graph,
             &Dominators::compute(&heap.graph, Follow::default()),
+            NodeKey::Class,
             0,
         )
     });

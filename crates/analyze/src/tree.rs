@@ -1,5 +1,5 @@
-//! Dominator tree merged by class: siblings of one class are one node, and objects of their
-//! dominator's class (linked lists) join its node.
+//! Dominator tree merged by class or package: siblings of one class are one node, and objects of
+//! their dominator's class (linked lists) join its node.
 
 use super::histogram::Sums;
 use super::label;
@@ -8,10 +8,21 @@ use heaptap_model::profile::index::FastHash;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-/// Objects of one class below those of the parent node.
+/// What the objects of a node have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum NodeKey {
+    /// Their class.
+    #[default]
+    Class,
+    /// The package of their class; for a class object, of the class that it represents.
+    Package,
+}
+
+/// Objects of one class or package below those of the parent node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
-    /// Class name without parts that differ from run to run; `class X` for class objects.
+    /// Class name without parts that differ from run to run, `class X` for class objects; or the
+    /// package.
     pub name: String,
     /// Sums of the objects, with their retained size.
     pub sums: Sums,
@@ -34,6 +45,7 @@ pub struct Tree {
 /// Names by class; classes with equal display names share a name.
 struct Names<'a> {
     graph: &'a HeapGraph,
+    key: NodeKey,
     texts: Vec<String>,
     by_text: HashMap<String, u32>,
     of_class: Vec<Option<u32>>,
@@ -41,11 +53,12 @@ struct Names<'a> {
 }
 
 impl<'a> Names<'a> {
-    fn of(graph: &'a HeapGraph) -> Names<'a> {
+    fn of(graph: &'a HeapGraph, key: NodeKey) -> Names<'a> {
         let count = graph.classes().len();
         let is_class = |class| label::class_name(graph, class) == label::CLASS;
         Names {
             graph,
+            key,
             texts: Vec::new(),
             by_text: HashMap::new(),
             of_class: vec![None; count],
@@ -58,8 +71,17 @@ impl<'a> Names<'a> {
         if let Some(number) = self.of_class[class] {
             return number;
         }
-        let text = label::object_name(self.graph, object);
-        let text = label::without_address(&text).into_owned();
+        let text = match self.key {
+            NodeKey::Class => {
+                let name = label::object_name(self.graph, object);
+                label::without_address(&name).into_owned()
+            }
+            NodeKey::Package => {
+                let behind = label::class_behind(self.graph, object);
+                let own = || label::class_name(self.graph, self.graph.class_of(object));
+                label::package(behind.unwrap_or_else(own)).to_owned()
+            }
+        };
         let next = self.texts.len() as u32;
         let number = *self.by_text.entry(text.clone()).or_insert(next);
         if number == next {
@@ -74,8 +96,8 @@ impl<'a> Names<'a> {
 
 /// Merges the tree. Nodes that retain less than `least` bytes (Java and native) are omitted,
 /// including their descendants.
-pub fn merged(graph: &HeapGraph, dominators: &Dominators, least: u64) -> Tree {
-    let mut names = Names::of(graph);
+pub fn merged(graph: &HeapGraph, dominators: &Dominators, key: NodeKey, least: u64) -> Tree {
+    let mut names = Names::of(graph, key);
     let mut tree = Tree::default();
     let mut numbers: Vec<u32> = Vec::new();
     // The child of each node that was found last: the next object usually belongs to the same one.

@@ -362,7 +362,7 @@ async fn native(
             fail_checks::warn_nothing_judged(console, fail_checks::Judged::Samples, is_filtered);
             Some(ErrorClass::Inconclusive)
         }
-        (Some(verdict), true) => native::judge(console, &report, verdict),
+        (Some(verdict), true) => native::judge(console, &native::growth(&report), verdict),
     };
     Ok(Outcome::of(missing.into_iter().chain(judged)))
 }

@@ -14,7 +14,7 @@ use crate::analyze::diff::{self, Change, Growth, Side};
 use crate::analyze::filter::Filter;
 use crate::analyze::histogram::Sums;
 use crate::analyze::leaks::{self, Leaks};
-use crate::analyze::tree::{self, Tree};
+use crate::analyze::tree::{self, NodeKey, Tree};
 use crate::error::ErrorClass;
 use crate::heaps::selector::JavaInput;
 use crate::results::findings::{other_process, same_moment};
@@ -302,7 +302,7 @@ impl Half {
             let group = |o| taken.takes(o).then_some(0);
             total.retained = side.dominators.retained_by(1, group)[0];
         }
-        let tree = tree::merged(graph, side.dominators, 0);
+        let tree = tree::merged(graph, side.dominators, NodeKey::Class, 0);
         let leaks = by_signature(leaks, filter);
         Half {
             file: Path::new(&facts.path).canonicalize().ok(),
@@ -433,9 +433,10 @@ fn path_rows(before: &Tree, after: &Tree, wanted: &Wanted, least: u64) -> Vec<Pa
 }
 
 impl DiffReport {
-    /// Returns the growth in bytes of the reachable objects that match, Java and native; 0 if they
-    /// shrank.
+    /// Returns the growth in bytes of what the matching objects retain together, Java and native: of
+    /// all reachable objects if there is no filter; 0 if it shrank.
     pub fn excess(&self) -> u64 {
-        self.total.growth.own_bytes().max(0).unsigned_abs()
+        let growth = &self.total.growth;
+        growth.retained_total_bytes().max(0).unsigned_abs()
     }
 }

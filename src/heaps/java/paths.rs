@@ -319,32 +319,38 @@ fn first_leak(graph: &HeapGraph, targets: &[ObjectIndex]) -> Option<(ObjectIndex
     Some((leak.object, verdict))
 }
 
-/// Returns all objects of classes that match, and the name of the class if there is one.
+/// Returns all objects of classes that match, and the name of the class if there is one. If none
+/// matches, returns class objects, which hold static fields, by the names of their classes.
 fn of_classes(
     graph: &HeapGraph,
     pattern: &Regex,
 ) -> Result<(String, Vec<ObjectIndex>), MissingTarget> {
-    let filter = Filter {
+    let mut filter = Filter {
         focus: vec![pattern.clone()],
         ..Filter::default()
     };
-    if !filter.matches(graph) {
-        let near = nearest_class(graph, pattern.as_str());
-        return Err(MissingTarget::Class { near });
-    }
     let wanted = filter.of(graph);
-    let found: Vec<ObjectIndex> = graph
+    let mut found: Vec<ObjectIndex> = graph
         .objects()
         .filter(|&o| wanted.takes(o) && !graph.is_placeholder(o))
         .collect();
-    let mut names: Vec<&str> = found
+    if found.is_empty() {
+        filter.by_represented = true;
+        let wanted = filter.of(graph);
+        found.extend(label::class_objects(graph).filter(|&o| wanted.takes(o)));
+    }
+    if found.is_empty() && !filter.matches(graph) {
+        let near = nearest_class(graph, pattern.as_str());
+        return Err(MissingTarget::Class { near });
+    }
+    let mut names: Vec<_> = found
         .iter()
-        .map(|&o| label::class_name(graph, graph.class_of(o)))
+        .map(|&object| label::object_name(graph, object))
         .collect();
     names.sort_unstable();
     names.dedup();
     let name = match names.as_slice() {
-        [one] => (*one).to_owned(),
+        [one] => one.clone().into_owned(),
         [] => pattern.to_string(),
         many => format!("{pattern} ({} classes)", many.len()),
     };

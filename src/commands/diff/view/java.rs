@@ -2,10 +2,14 @@
 
 use std::ffi::OsString;
 
+use serde::Serialize;
+
+use super::super::run::{Budget, Verdict};
+use super::native::judge;
 use super::{Args, ByArg};
 use crate::console::table::Table;
 use crate::console::{Console, Style, fail_checks};
-use crate::error::Failure;
+use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::context::Context;
 use crate::flags::names::mapping;
@@ -15,6 +19,7 @@ use crate::heaps::java::OpenedJava;
 use crate::heaps::java::diff::{
     ChangeRow, DEPTH, DiffReport, DiffRequest, LeakChange, NamedChange, PathChangeRow, Wanted, diff,
 };
+use crate::heaps::java::facts::Figures;
 use crate::naming::names::MappingOption;
 use crate::units::{ByteSize, thousands};
 use crate::views::blocking;
@@ -23,6 +28,14 @@ use crate::views::java::{Cell, csv_line, signed, signed_count};
 
 /// Rows on a page.
 const PAGE: usize = 20;
+
+/// A report with the result of `--fail-over`.
+#[derive(Serialize)]
+struct Judged<'a> {
+    #[serde(flatten)]
+    report: &'a DiffReport,
+    verdict: Option<&'a Verdict>,
+}
 
 /// Runs the command.
 ///
@@ -60,8 +73,33 @@ pub(super) async fn run(
     let is_filtered = !request.wanted.filter.takes_all();
     let (report, class) =
         blocking::stepwise(ctx, move |progress| diff(&request, opened, progress)).await?;
+    let warnings = [&report.before, &report.after].into_iter();
+    let is_open = fail_checks::is_open(warnings.flat_map(|heap| &heap.warnings).map(|w| w.kind));
+    let is_over = args
+        .fail_over
+        .is_some_and(|limit| report.excess() > limit.0);
+    let verdict = args.fail_over.map(|ByteSize(limit_bytes)| {
+        let why = match () {
+            () if !report.matches => Some("nothing matches the filters"),
+            () if class.is_some() || is_open && !is_over => Some("data is missing from one side"),
+            () => None,
+        };
+        let outcome = match why {
+            Some(_) => Budget::Open,
+            None if is_over => Budget::Exceeded,
+            None => Budget::Kept,
+        };
+        Verdict {
+            limit_bytes,
+            outcome,
+            why,
+        }
+    });
     if console.is_json() {
-        console.json(&report);
+        console.json(&Judged {
+            report: &report,
+            verdict: verdict.as_ref(),
+        });
     } else if args.csv {
         print_csv(console, &report, args.by.unwrap_or(ByArg::Class));
     } else {
@@ -69,25 +107,25 @@ pub(super) async fn run(
     }
     java_view::warn(console, &report.before);
     java_view::warn(console, &report.after);
-    let excess = args.fail_over.filter(|limit| report.excess() > limit.0);
-    if let Some(limit) = args.fail_over.filter(|_| class.is_some()) {
-        console.warn(format_args!(
-            "cannot check for growth over {limit}: data is missing from one side"
-        ));
-    } else if let Some(limit) = excess {
-        console.warn(format_args!(
-            "reachable objects grew by {}, more than {limit}",
-            ByteSize(report.excess())
-        ));
-    }
-    let judged = args.fail_over.map(|_| report.matches);
-    if judged == Some(false) {
-        fail_checks::warn_nothing_judged(console, fail_checks::Judged::Objects, is_filtered);
-    }
-    let warnings = [&report.before, &report.after].into_iter();
-    let is_open = fail_checks::is_open(warnings.flat_map(|heap| &heap.warnings).map(|w| w.kind));
-    let outcome = Outcome::of_budget(judged, excess.is_some(), class);
-    Ok(outcome.left_open(judged.is_some() && is_open))
+    let judged = match &verdict {
+        None => None,
+        Some(_) if !report.matches => {
+            fail_checks::warn_nothing_judged(console, fail_checks::Judged::Objects, is_filtered);
+            Some(ErrorClass::Inconclusive)
+        }
+        Some(verdict) => {
+            let growth = match report.total.growth.retained_total_bytes() {
+                0 => "no change".to_owned(),
+                bytes => signed(bytes),
+            };
+            let retained = match is_filtered {
+                true => format!("{growth} in what the matching objects retain"),
+                false => growth,
+            };
+            judge(console, &retained, verdict)
+        }
+    };
+    Ok(Outcome::of(class.into_iter().chain(judged)))
 }
 
 fn show(console: &Console, report: &DiffReport, by: Option<ByArg>, limit: Option<usize>) {
@@ -164,6 +202,20 @@ fn summary(console: &Console, report: &DiffReport) {
         figures(total.after.shallow_bytes, total.after.native_bytes),
         console.styled(Style::Strong, growth)
     ));
+    let retained = [&total.before, &total.after].map(Figures::retained_total);
+    let own = [&total.before, &total.after]
+        .map(|side| side.shallow_bytes.saturating_add(side.native_bytes));
+    if retained != own {
+        let [before, after] = retained.map(ByteSize);
+        let growth = match total.growth.retained_total_bytes() {
+            0 => "no change".to_owned(),
+            bytes => signed(bytes),
+        };
+        console.data(format_args!(
+            "retained: {before} → {after}: {}",
+            console.styled(Style::Strong, growth)
+        ));
+    }
 }
 
 /// Prints classes or packages, the largest changes among `all`.

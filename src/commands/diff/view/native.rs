@@ -268,14 +268,14 @@ fn table(
     table
 }
 
+/// Returns the growth over all heaps, for [`judge`].
+pub(super) fn growth(report: &DiffReport) -> String {
+    format!("{:+}{}", report.growth().shown(), per(report))
+}
+
 /// Reports the check of a growth limit. Returns the class of the exit code.
-pub(super) fn judge(
-    console: &Console,
-    report: &DiffReport,
-    verdict: &Verdict,
-) -> Option<ErrorClass> {
+pub(super) fn judge(console: &Console, growth: &str, verdict: &Verdict) -> Option<ErrorClass> {
     let limit = ByteSize(verdict.limit_bytes);
-    let growth = format!("{:+}{}", report.growth().shown(), per(report));
     match (verdict.outcome, verdict.why) {
         (Budget::Kept, _) => {
             console.say(format_args!("grew by no more than {limit}: {growth}"));

@@ -6,7 +6,8 @@ use std::collections::HashMap;
 use crate::analyze::filter::Filter;
 use crate::analyze::histogram::{self, Histogram, HistogramKey, ObjectScope, Sums};
 use crate::analyze::paths::{Place, Ways};
-use crate::analyze::{label, largest, tree};
+use crate::analyze::tree::{self, NodeKey};
+use crate::analyze::{label, largest};
 use crate::heap_graph::{AllocationSite, ClassIndex, ObjectIndex, Reachable};
 use crate::heaps::java::facts::{Figures, HeapFacts};
 use crate::heaps::java::heap::JavaHeap;
@@ -447,8 +448,14 @@ pub struct TreeRow {
 
 /// Unfolds the merged dominator tree to at most `depth` levels and to nodes that retain at least
 /// `least` bytes. With a filter, only subtrees whose top node matches are included.
-pub fn tree(heap: &JavaHeap, filter: &Filter, depth: usize, least: u64) -> TreeReport {
-    let merged = tree::merged(&heap.graph, heap.dominators(), least);
+pub fn tree(
+    heap: &JavaHeap,
+    filter: &Filter,
+    key: NodeKey,
+    depth: usize,
+    least: u64,
+) -> TreeReport {
+    let merged = tree::merged(&heap.graph, heap.dominators(), key, least);
     let (reachable, unreachable) = totals(heap);
     let mut nodes: Vec<TreeRow> = Vec::new();
     let tops = merged.tops.iter().rev();

@@ -9,6 +9,7 @@ use super::super::run::java::{
 use super::{Args, ByArg, ReachableArg, SortArg};
 use crate::analyze::filter::Filter;
 use crate::analyze::paths::short;
+use crate::analyze::tree::NodeKey;
 use crate::console::table::{Table, cut_end};
 use crate::console::{Console, Style};
 use crate::error::{ErrorClass, Failure};
@@ -67,6 +68,18 @@ pub(super) async fn run(ctx: &Context, args: Args, opened: OpenedJava) -> Result
             "leave out one of the two",
         ));
     }
+    let key = match args.by {
+        Some(ByArg::Package) => NodeKey::Package,
+        None | Some(ByArg::Class) => NodeKey::Class,
+        Some(_) if args.tree => {
+            let message = "the dominator tree of a Java heap is merged by class or by package";
+            return Err(conflict(
+                message,
+                "use `--by class`, `--by package`, or leave out `--tree`",
+            ));
+        }
+        Some(_) => NodeKey::Class,
+    };
     if (args.tree || args.by == Some(ByArg::Object)) && sorts_otherwise(&args) {
         let message = "objects and trees are sorted by retained size; `--sort` applies to groups";
         return Err(conflict(message, "leave out `--sort`, or use `--by class`"));
@@ -85,7 +98,7 @@ pub(super) async fn run(ctx: &Context, args: Args, opened: OpenedJava) -> Result
             let least = min.map_or(one_percent, |ByteSize(bytes)| bytes);
             let depth = depth.unwrap_or(DEPTH).max(1);
             return Ok(Shown::Tree(
-                Box::new(tree(&heap, &filter, depth, least)),
+                Box::new(tree(&heap, &filter, key, depth, least)),
                 heap.class(),
             ));
         }
@@ -146,11 +159,16 @@ fn requests(args: &Args, filter: &Filter, is_json: bool) -> Vec<TopRequest> {
             limit: args.rows.limit.unwrap_or(default),
             counted,
             filter: Filter {
-                by_represented: matches!(by, Grouping::Package | Grouping::Loader),
+                by_represented: match by {
+                    Grouping::Package | Grouping::Loader => true,
+                    // Its rows are `class X`.
+                    Grouping::Object => args.by.is_some(),
+                    _ => false,
+                },
                 ..filter.clone()
             },
             allocation_sites: args.alloc_site,
-            every_object: args.every_object || !args.filter.focus.is_empty(),
+            every_object: args.every_object,
         }
     };
     let by = args.by.and_then(ByArg::of_java);
@@ -200,9 +218,14 @@ fn show_tables(console: &Console, args: &Args, reports: &[TopReport], takes_all:
         }
         if let Some(matching) = first.matching.filter(|matching| matching.count > 0) {
             console.data(format_args!(
-                "matching: {} in {}; without them, {} would be free",
+                "matching: {} in {}{}; without them, {} would be free",
                 size(matching.shallow_bytes.saturating_add(matching.native_bytes)),
                 counted(matching.count, "object", "objects"),
+                match args.by {
+                    Some(ByArg::Package | ByArg::Loader | ByArg::Object) =>
+                        ", classes with statics included",
+                    _ => "",
+                },
                 console.styled(Style::Strong, size(matching.retained_total()))
             ));
         }
@@ -402,7 +425,7 @@ fn show_tree(console: &Console, args: &Args, report: &TreeReport) {
         java_view::heading(console, &report.heap);
         java_view::totals(console, Some(&report.reachable), Some(&report.unreachable));
         console.data("");
-        drawn(report).show(console);
+        drawn(report, args).show(console);
         let least = format!(
             "nodes that retain at least {} (`--min`), {} levels (`--depth`)",
             ByteSize(report.least_bytes),
@@ -421,13 +444,17 @@ fn tree_has_native(report: &TreeReport) -> bool {
     figures.any(|figures| figures.retained_native_bytes > Some(0))
 }
 
-fn drawn(report: &TreeReport) -> Table {
+fn drawn(report: &TreeReport, args: &Args) -> Table {
     let native = tree_has_native(report);
     let mut headings = vec!["retained"];
     if native {
         headings.push(java_view::NATIVE_PART);
     }
-    headings.extend(["%", "count", "class"]);
+    let key = match args.by {
+        Some(ByArg::Package) => "package",
+        _ => "class",
+    };
+    headings.extend(["%", "count", key]);
     let whole = report.reachable.shallow_bytes + report.reachable.native_bytes;
     let mut table = Table::new(&headings);
     // Whether each node is the last of its siblings.
