@@ -2,6 +2,7 @@
 //! before fetching, and atomic publication of results. Decides how names from a device become file
 //! names, and which names from a manifest stay within its directory.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufRead as _};
 use std::path::{Component, Path, PathBuf};
@@ -20,6 +21,8 @@ use crate::untrusted::windows;
 
 /// Longest part of a name that came from outside, bytes of UTF-8. File systems end at 255.
 const LONGEST: usize = 80;
+/// End of the name of a staging directory whose results are complete and synced.
+const READY: &str = ".ready";
 /// Bytes of the SHA-256 at the end of a name that was cut.
 const HASH_BYTES: usize = 4;
 
@@ -221,6 +224,9 @@ pub(crate) fn own(folder: &Path, id: &SessionId) -> Result<ExistingFile, Session
     if let Some(other) = owner.as_ref().filter(|owner| owner.session() != Some(id)) {
         return Err(belongs(other));
     }
+    if owner.is_some() && !folder.join(manifest::FILE_NAME).exists() {
+        continue_publication(folder, id).map_err(|unpublished| unpublished.of_session(id))?;
+    }
     if recorded_by(folder).as_ref() == Some(id) {
         // Only the session is still to be forgotten.
         return Ok(ExistingFile::IsReplaced);
@@ -287,24 +293,32 @@ impl Staging {
     }
 
     /// Publishes the results so that they survive a power loss. Callers then remove the copy on the
-    /// device.
+    /// device. If the process is killed meanwhile, [`own`] continues.
     ///
     /// # Errors
     /// Returns the errors of [`Staging::publish`].
-    pub fn publish_synced(self, existing: ExistingFile) -> Result<(), Unpublished> {
-        let sync = || {
-            for item in std::fs::read_dir(self.path())? {
-                // Windows syncs only what is open for writing.
-                let file = std::fs::OpenOptions::new().write(true).open(item?.path());
-                file?.sync_all()?;
-            }
-            Ok(())
-        };
+    pub(crate) fn publish_synced(self, existing: ExistingFile) -> Result<(), Unpublished> {
         let folder = self.folder.clone();
         let failed = |error| Unpublished::Io(folder.clone(), error);
-        sync().map_err(failed)?;
-        self.publish(existing)?;
+        let names = names_to_move(self.path(), &folder, existing)?;
+        let ready = self.seal().map_err(failed)?;
+        move_all(&ready, &folder, names)?;
         folder::sync(&folder).map_err(failed)
+    }
+
+    /// Syncs the results and marks them as complete. They stay if the process is killed.
+    fn seal(self) -> io::Result<PathBuf> {
+        for item in std::fs::read_dir(self.path())? {
+            // Windows syncs only what is open for writing.
+            let file = std::fs::OpenOptions::new().write(true).open(item?.path());
+            file?.sync_all()?;
+        }
+        let mut ready = self.path().as_os_str().to_owned();
+        ready.push(READY);
+        let ready = PathBuf::from(ready);
+        patience::rename(self.path(), &ready)?;
+        self.keep();
+        Ok(ready)
     }
 
     /// Moves the results into the directory, the manifest last. Existing files are replaced if they
@@ -314,42 +328,89 @@ impl Staging {
     /// Returns an error if another file has a name, before anything is moved, or if the directory
     /// cannot be written.
     pub fn publish(self, existing: ExistingFile) -> Result<(), Unpublished> {
-        let failed = |path: &Path, error| Unpublished::Io(path.to_owned(), error);
-        let mut names = Vec::new();
-        for item in std::fs::read_dir(self.path()).map_err(|e| failed(self.path(), e))? {
-            names.push(item.map_err(|e| failed(self.path(), e))?.file_name());
-        }
-        names.sort_by_key(|name| name == manifest::FILE_NAME);
-        let mut moves = Vec::new();
-        for name in names {
-            let (from, goal) = (self.path().join(&name), self.folder.join(&name));
-            match std::fs::symlink_metadata(&goal) {
-                Err(_) => moves.push((from, goal, ExistingFile::Stays)),
-                Ok(found)
-                    if found.is_file()
-                        && (existing == ExistingFile::IsReplaced || is_same(&from, &goal)) =>
-                {
-                    moves.push((from, goal, ExistingFile::IsReplaced));
-                }
-                Ok(_) => return Err(Unpublished::Taken(goal)),
-            }
-        }
-        for (from, goal, old) in moves {
-            let moved = match old {
-                // On Windows, this replaces a file that a program has open, too.
-                ExistingFile::IsReplaced => patience::rename(&from, &goal),
-                ExistingFile::Stays => {
-                    let from = tempfile::TempPath::try_from_path(from);
-                    from.and_then(|from| place(from, &goal).map_err(|(error, _)| error))
-                }
-            };
-            moved.map_err(|error| match error.kind() {
-                io::ErrorKind::AlreadyExists => Unpublished::Taken(goal.clone()),
-                _ => Unpublished::Io(goal.clone(), error),
-            })?;
-        }
-        Ok(())
+        let names = names_to_move(self.path(), &self.folder, existing)?;
+        move_all(self.path(), &self.folder, names)
     }
+}
+
+/// Continues a publication of the session that was killed. Results that are converted again could
+/// differ from the published ones, for example because symbols were found since, and would not
+/// replace them.
+fn continue_publication(folder: &Path, id: &SessionId) -> Result<(), Unpublished> {
+    let failed = |error| Unpublished::Io(folder.to_owned(), error);
+    let prefix = session::part_prefix(id);
+    for item in std::fs::read_dir(folder).map_err(failed)? {
+        let item = item.map_err(failed)?;
+        let name = item.file_name();
+        let is_ready = |name: &str| name.starts_with(&prefix) && name.ends_with(READY);
+        // A link in a directory from elsewhere is not followed.
+        let is_folder = item.file_type().map_err(failed)?.is_dir();
+        if is_folder && name.to_str().is_some_and(is_ready) {
+            let names = names_to_move(&item.path(), folder, ExistingFile::Stays)?;
+            move_all(&item.path(), folder, names)?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns the names of all files in `parts`, the manifest last, and what happens to files in `folder`
+/// that have them.
+fn names_to_move(
+    parts: &Path,
+    folder: &Path,
+    existing: ExistingFile,
+) -> Result<Vec<(OsString, ExistingFile)>, Unpublished> {
+    let failed = |error| Unpublished::Io(parts.to_owned(), error);
+    let mut names = Vec::new();
+    for item in std::fs::read_dir(parts).map_err(failed)? {
+        let name = item.map_err(failed)?.file_name();
+        let goal = folder.join(&name);
+        match std::fs::symlink_metadata(&goal) {
+            Err(_) => names.push((name, ExistingFile::Stays)),
+            Ok(found)
+                if found.is_file()
+                    && (existing == ExistingFile::IsReplaced
+                        || is_same(&parts.join(&name), &goal)) =>
+            {
+                names.push((name, ExistingFile::IsReplaced));
+            }
+            Ok(_) => return Err(Unpublished::Taken(goal)),
+        }
+    }
+    names.sort_by_key(|(name, _)| name == manifest::FILE_NAME);
+    Ok(names)
+}
+
+/// Moves these files from `parts` to `folder`, then removes `parts`.
+fn move_all(
+    parts: &Path,
+    folder: &Path,
+    names: Vec<(OsString, ExistingFile)>,
+) -> Result<(), Unpublished> {
+    for (name, existing) in names {
+        let (from, goal) = (parts.join(&name), folder.join(&name));
+        let moved = match existing {
+            // On Windows, this replaces a file that a program has open, too.
+            ExistingFile::IsReplaced => patience::rename(&from, &goal),
+            ExistingFile::Stays => {
+                let from = tempfile::TempPath::try_from_path(from);
+                from.and_then(|from| {
+                    place(from, &goal).map_err(|(error, from)| {
+                        // Dropping it would remove the file.
+                        let _ = from.keep();
+                        error
+                    })
+                })
+            }
+        };
+        moved.map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => Unpublished::Taken(goal.clone()),
+            _ => Unpublished::Io(goal.clone(), error),
+        })?;
+    }
+    // An empty directory of this session is removed later.
+    let _ = std::fs::remove_dir(parts);
+    Ok(())
 }
 
 /// Error of publishing results.
@@ -658,6 +719,30 @@ mod tests {
         std::fs::write(dir.path().join("d"), "12").unwrap();
         assert!(!is_same(&dir.path().join("a"), &dir.path().join("d")));
         assert!(!is_same(&dir.path().join("d"), &dir.path().join("a")));
+    }
+
+    #[test]
+    fn a_publication_that_was_killed_is_continued_by_its_session() {
+        let dir = tempfile::tempdir().unwrap();
+        let (id, other) = (SessionId::random(), SessionId::random());
+        let folder = dir.path().join("out");
+        assert_eq!(own(&folder, &id).unwrap(), ExistingFile::Stays);
+        let staging = Staging::new(&folder, &session::part_prefix(&id)).unwrap();
+        std::fs::write(staging.path().join("a"), "1").unwrap();
+        std::fs::write(staging.path().join("b"), "2").unwrap();
+        manifest_of(&id).write(staging.path()).unwrap();
+        let ready = staging.seal().unwrap();
+        std::fs::rename(ready.join("a"), folder.join("a")).unwrap();
+        std::fs::write(folder.join("b"), "mine").unwrap();
+        assert!(own(&folder, &other).is_err());
+        let taken = own(&folder, &id).unwrap_err().to_string();
+        assert!(taken.contains("another file has this name"), "{taken}");
+        assert_eq!(std::fs::read(folder.join("b")).unwrap(), b"mine");
+        std::fs::remove_file(folder.join("b")).unwrap();
+        assert_eq!(own(&folder, &id).unwrap(), ExistingFile::IsReplaced);
+        assert_eq!(std::fs::read(folder.join("b")).unwrap(), b"2");
+        assert_eq!(recorded_by(&folder).as_ref(), Some(&id));
+        assert!(!ready.exists());
     }
 
     #[test]

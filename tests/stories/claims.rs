@@ -7,7 +7,7 @@ use heaptap::phone::{PhoneSpec, VirtualPhone};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use crate::lab::{APP, Ended, Lab, files, recording};
+use crate::lab::{APP, Ended, LIMIT, Lab, files, recording};
 
 const FAST: &str = "android=14,build=userdebug,speed=20";
 /// Rounds with two processes that start at the same time: those of HEAPTAP_ROUNDS, which
@@ -254,6 +254,33 @@ fn a_file_with_the_name_of_a_result_stays_and_collect_writes_elsewhere() {
     lab.assert_truth("elsewhere");
     assert_eq!(std::fs::read(&mine).unwrap(), b"mine");
     lab.assert_tidy("elsewhere");
+}
+
+#[test]
+fn results_that_were_published_in_part_are_replaced_by_other_ones() {
+    let lab = Lab::new(FAST);
+    let removing = lab.phone.faults().close_gate(&["rm -f"]);
+    let running = lab.start(&quickly(&["-d", "2s", "-o", "out"]));
+    assert!(removing.is_reached_within(LIMIT), "it did not finish");
+    running.signal("KILL");
+    running.end();
+    drop(removing);
+    let out = lab.work().join("out");
+    let name = lab.manifest("out")["dumps"][0]["file"].clone();
+    let profile = out.join(name.as_str().expect("a profile"));
+    // As if it had been killed after the profile got its name, and symbols had been found since.
+    let ready = out.join(format!(".heaptap-{}-AbCdEf.ready", only_session(&lab)));
+    std::fs::create_dir(&ready).unwrap();
+    std::fs::rename(out.join("manifest.json"), ready.join("manifest.json")).unwrap();
+    let symbolized = std::fs::read(&profile).unwrap();
+    std::fs::write(&profile, "without symbols").unwrap();
+    lab.expect(0, &["stop"]);
+    assert!(
+        std::fs::read(&profile).unwrap() == symbolized,
+        "the profile"
+    );
+    lab.assert_truth("out");
+    lab.assert_tidy("out");
 }
 
 #[test]
