@@ -64,6 +64,37 @@ fn of_two_hosts_that_start_at_once_one_is_refused() {
 }
 
 #[test]
+fn stop_of_a_session_that_never_started_does_not_end_another_hosts() {
+    let lab = Lab::new(TEN);
+    let gate = lab.phone.faults().close_gate(&["perfetto -c - -o"]);
+    let never = lab.start(&recording("never", &["--json"]));
+    assert!(gate.is_reached_within(LIMIT), "it did not start");
+    never.signal("KILL");
+    never.end();
+    drop(gate);
+    let theirs = recording("theirs", &["-d", "600s", "--json-lines"]);
+    let mut theirs = lab.start_as("other-host", &theirs);
+    theirs.until_recorded();
+    let status = lab.expect(0, &["status", "--json"]).json();
+    let state = &status["sessions"][0]["state"];
+    assert_eq!(state, "uncollected", "not running: {status}");
+    let refused = lab.expect(5, &["stop", "--json"]).json();
+    assert_eq!(refused["error"]["kind"], "one-at-a-time", "{refused}");
+    let before = theirs.until("progress")["elapsed_s"].as_f64();
+    theirs.until_that("progress", |p| p["elapsed_s"].as_f64() > before);
+    theirs.signal("INT");
+    let theirs = theirs.end();
+    assert_eq!(theirs.code(), Some(0), "{theirs}");
+    let ended_by = lab.manifest("theirs")["outcome"]["ended_by"].clone();
+    assert_eq!(ended_by, "interrupted", "{theirs}");
+    lab.assert_truth("theirs");
+    // Nothing of the first is left, and nothing else is taken for it.
+    let gone = lab.expect(5, &["stop", "--json"]).json();
+    assert_eq!(gone["error"]["kind"], "trace-gone", "{gone}");
+    assert!(!lab.is_left());
+}
+
+#[test]
 fn what_another_host_left_is_kept_too() {
     let lab = Lab::new(TEN);
     let first = ["record", "-n", APP, "-d", "3s", "-o", "first"];

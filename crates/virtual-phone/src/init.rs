@@ -20,6 +20,7 @@ pub(crate) fn boot_process(
         group: pid,
         uid,
         argv: argv0.split(' ').map(str::to_owned).collect(),
+        env: Default::default(),
         domain: domain.to_owned(),
         started: u64::from(pid) * 3_100_000,
         role,

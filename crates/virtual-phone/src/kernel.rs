@@ -187,6 +187,7 @@ impl Kernel {
             group,
             uid: cred.uid,
             argv: argv.to_vec(),
+            env: Default::default(),
             domain: cred.domain.to_owned(),
             role: Role::Command,
             started,

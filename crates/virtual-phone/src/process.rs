@@ -119,6 +119,8 @@ pub(crate) struct Process {
     pub(crate) group: Pid,
     pub(crate) uid: u32,
     pub(crate) argv: Vec<String>,
+    /// Environment of its program.
+    pub(crate) env: BTreeMap<String, String>,
     /// SELinux domain, such as `untrusted_app`.
     pub(crate) domain: String,
     pub(crate) role: Role,
@@ -152,6 +154,7 @@ impl Process {
             group: 6_201,
             uid: 10_234,
             argv: vec![name.to_owned()],
+            env: BTreeMap::new(),
             domain: "untrusted_app".to_owned(),
             role,
             started,
@@ -207,6 +210,15 @@ impl Process {
             bytes.push(0);
         }
         bytes
+    }
+
+    /// Returns the environment with its NUL terminators.
+    pub(crate) fn environ(&self) -> Vec<u8> {
+        let each = self
+            .env
+            .iter()
+            .map(|(name, value)| format!("{name}={value}\0"));
+        each.collect::<String>().into_bytes()
     }
 }
 

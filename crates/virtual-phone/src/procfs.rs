@@ -11,11 +11,12 @@ use super::memory::{Backing, Ledger, Mapping, Pages};
 use super::process::{Process, Role};
 use super::state::State;
 
-const PID_FILES: [&str; 14] = [
+const PID_FILES: [&str; 15] = [
     "attr",
     "cgroup",
     "cmdline",
     "comm",
+    "environ",
     "exe",
     "maps",
     "mem",
@@ -159,9 +160,9 @@ fn process_entry(
     let ledger = || kernel.memory.ledger(state, p, kernel.clock.boot());
     let file = |mode: u32, contents: Vec<u8>| Ok(text(kernel, p.uid, mode, contents));
     // Files that require ptrace permission are refused at open, not by mode.
-    let inspected = |contents: &dyn Fn() -> String| {
+    let inspected = |contents: &dyn Fn() -> Vec<u8>| {
         if may_inspect(cred, p) {
-            file(0o444, contents().into_bytes())
+            file(0o444, contents())
         } else {
             file(0o000, Vec::new())
         }
@@ -207,10 +208,11 @@ fn process_entry(
                 Err(Errno::Access)
             }
         }
-        ["maps"] => inspected(&|| maps(ledger().as_ref())),
-        ["smaps"] => inspected(&|| smaps(ledger().as_ref())),
-        ["smaps_rollup"] => inspected(&|| rollup(ledger().as_ref())),
-        ["mem"] => inspected(&String::new),
+        ["environ"] => inspected(&|| p.environ()),
+        ["maps"] => inspected(&|| maps(ledger().as_ref()).into_bytes()),
+        ["smaps"] => inspected(&|| smaps(ledger().as_ref()).into_bytes()),
+        ["smaps_rollup"] => inspected(&|| rollup(ledger().as_ref()).into_bytes()),
+        ["mem"] => inspected(&Vec::new),
         _ => Err(Errno::NoEntry),
     }
 }

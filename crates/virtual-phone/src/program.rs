@@ -108,6 +108,9 @@ pub(crate) fn run(cmd: &mut Cmd) -> Result<u8, Stop> {
     if SERVICES.contains(&name) && !cmd.kernel.is_up() {
         return complain(cmd, &format!("cmd: Can't find service: {name}\n"), 20);
     }
+    if let Some(process) = cmd.kernel.state().processes.get_mut(cmd.pid) {
+        process.env.clone_from(&cmd.env);
+    }
     match program(cmd) {
         Ok(status) | Err(Halt::Exit(status)) => Ok(status),
         Err(Halt::Stop(stop)) => Err(stop),

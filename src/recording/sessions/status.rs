@@ -223,7 +223,7 @@ async fn look(device: &Device, session_state: &SessionState, locked: bool) -> (S
             false => (State::Away, None),
         };
     }
-    let Ok(writer) = session::writer_of(device, &header.remote_path).await else {
+    let Ok(writer) = session::writer_for(device, header).await else {
         return (State::Away, None);
     };
     // A failure does not prove that nothing is left.

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use super::error::SessionError;
 use super::heap_files::SCRIPT_NAME;
-use super::journal::{BootId, ProcessKey};
+use super::id::SessionId;
+use super::journal::{BootId, ProcessKey, SessionHeader};
 use android_memory::gc::parse_line;
 use android_memory::status::{Ticks, uptime_ns};
 use heaptap_adb::{Command, Device, DeviceError};
@@ -158,14 +159,46 @@ pub(super) async fn find_writer(device: &Device, path: &str) -> Result<Writer, D
     })
 }
 
-/// Finds the perfetto process that writes to `path`, with a short wait for one that is starting.
-pub(super) async fn await_writer(
+/// Finds the perfetto process that writes the trace of this session.
+pub(super) async fn find_own_writer(
     device: &Device,
-    path: &str,
+    header: &SessionHeader,
+) -> Result<Writer, DeviceError> {
+    let writer = find_writer(device, &header.remote_path).await?;
+    // The single file of Android 10 can be that of another host's recording.
+    if let Writer::Perfetto(facts) = &writer
+        && !header.removable
+        && is_of_another(device, facts.key.pid, &header.id).await?
+    {
+        return Ok(Writer::None);
+    }
+    Ok(writer)
+}
+
+/// Environment variable of perfetto on Android 10, with the session.
+pub(super) const SESSION_VARIABLE: &str = "HEAPTAP_SESSION";
+
+const ENVIRONMENT: &str = "cat /proc/$1/environ 2>/dev/null";
+
+/// Returns whether the environment of process `pid` shows that it belongs to another session. If it
+/// cannot be read, it might be this one's.
+async fn is_of_another(device: &Device, pid: u32, id: &SessionId) -> Result<bool, DeviceError> {
+    let command = Command::script(ENVIRONMENT).called("reading an environment");
+    let output = device.run(&command.arg(pid.to_string()), QUICK).await?;
+    let own = format!("{SESSION_VARIABLE}={id}");
+    let mut variables = output.stdout.split(|byte| *byte == 0);
+    Ok(!output.stdout.is_empty() && !variables.any(|variable| variable == own.as_bytes()))
+}
+
+/// Finds the perfetto process that writes the trace of this session, with a short wait for one that
+/// is starting.
+pub(super) async fn await_own_writer(
+    device: &Device,
+    header: &SessionHeader,
 ) -> Result<Option<ProcessFacts>, DeviceError> {
     // A start waits at most 30 s for the data sources.
     for _ in 0..80 {
-        match find_writer(device, path).await? {
+        match find_own_writer(device, header).await? {
             Writer::None => return Ok(None),
             Writer::Perfetto(facts) => return Ok(Some(facts)),
             Writer::Starting => tokio::time::sleep(Duration::from_millis(500)).await,

@@ -2,7 +2,7 @@
 
 use super::error::SessionError;
 use super::id::{SessionId, TRACE_DIR};
-use super::journal::ProcessKey;
+use super::journal::{ProcessKey, SessionHeader};
 use super::probe::{self, QUICK, Writer};
 use heaptap_adb::{Command, Device, RemoteStat};
 
@@ -56,8 +56,23 @@ pub fn fixed_path(shell_is_root: bool) -> String {
 /// # Errors
 /// Returns an error if the device cannot be reached.
 pub async fn writer_of(device: &Device, path: &str) -> Result<Option<ProcessKey>, SessionError> {
-    Ok(match probe::find_writer(device, path).await? {
+    Ok(key_of(probe::find_writer(device, path).await?))
+}
+
+/// Finds the perfetto process that writes the trace of a session on `device`, if any.
+///
+/// # Errors
+/// Returns an error if the device cannot be reached.
+pub async fn writer_for(
+    device: &Device,
+    header: &SessionHeader,
+) -> Result<Option<ProcessKey>, SessionError> {
+    Ok(key_of(probe::find_own_writer(device, header).await?))
+}
+
+fn key_of(writer: Writer) -> Option<ProcessKey> {
+    match writer {
         Writer::Perfetto(facts) => Some(facts.key),
         Writer::None | Writer::Starting => None,
-    })
+    }
 }

@@ -41,10 +41,12 @@ if [ ! -d /proc/$1 ] && [ ! -s "$2" ]; then echo gone; fi"#;
 
 /// Android 10 has one file for all recordings, of all hosts. `$1` trace file, `$2` flag, `$3` session.
 /// Each start is in the list of processes before it reads the list, so of two at the same time at
-/// least one sees the other. The session tells its own shells from others. A single line, so that it
-/// is one line in the output of `ps`, too.
+/// least one sees the other. The session tells its own shells from others, and is
+/// [`probe::SESSION_VARIABLE`] of perfetto. A single line, so that it is one line in the output of
+/// `ps`, too.
 const START_ALONE: &str = "if ps -A -o ARGS | grep -F \" $1\" | grep -v -F \"$3\" | \
-    grep -q -F \"perfetto -\"; then echo busy; else exec perfetto -c - -o \"$1\" \"$2\"; fi";
+    grep -q -F \"perfetto -\"; then echo busy; else export HEAPTAP_SESSION=\"$3\"; \
+    exec perfetto -c - -o \"$1\" \"$2\"; fi";
 
 impl Session {
     /// Starts perfetto with `config` (a serialized TraceConfig).
@@ -153,7 +155,7 @@ impl Session {
         let remote = &self.header().remote_path;
         let looking = async {
             self.device.wait_ready(RETURN_LIMIT).await?;
-            if let Some(facts) = probe::await_writer(&self.device, remote).await? {
+            if let Some(facts) = probe::await_own_writer(&self.device, self.header()).await? {
                 return Ok((Some(facts), true));
             }
             let stat = self.device.stat(remote, QUICK).await?;

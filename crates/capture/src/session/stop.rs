@@ -160,7 +160,7 @@ impl Session {
         if moment.boot_id != self.header().boot_id {
             return Ok(());
         }
-        if let Some(facts) = probe::await_writer(&self.device, &self.header().remote_path).await? {
+        if let Some(facts) = probe::await_own_writer(&self.device, self.header()).await? {
             let boot_ns = facts.key.started_ns();
             self.append(Entry::Started {
                 process: facts.key,

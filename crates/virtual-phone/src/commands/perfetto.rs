@@ -397,6 +397,7 @@ fn background(cmd: &mut Cmd, work: Work, wait: bool) -> Done {
             // daemonize() creates a new session.
             p.group = pid;
             p.domain = "perfetto".to_owned();
+            p.env.clone_from(&cmd.env);
         }
     }
     catch_signals(&cmd.kernel, pid);
