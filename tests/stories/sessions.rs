@@ -619,6 +619,36 @@ fn assert_moved(lab: &Lab) {
     lab.assert_tidy("elsewhere");
 }
 
+#[cfg(unix)]
+#[test]
+fn a_directory_of_a_move_that_was_killed_is_free_again() {
+    let lab = Lab::new(FAST);
+    let name = profile_name(&lab);
+    assert_eq!(blocked_by_a_file(&lab, &name).code(), Some(10));
+    let (out, new) = (lab.work().join("out"), lab.work().join("elsewhere"));
+    // The copy of a pipe does not end.
+    let (trace, aside) = (out.join("raw-trace"), out.join("aside"));
+    std::fs::rename(&trace, &aside).unwrap();
+    let made = std::process::Command::new("mkfifo").arg(&trace).status();
+    assert!(made.expect("there is mkfifo").success());
+    let moving = lab.start(&["stop", "-o", "elsewhere"]);
+    let marker = new.join(".heaptap-session");
+    lab.until("the claim", |_| {
+        std::fs::read(&marker).is_ok_and(|text| !text.is_empty())
+    });
+    moving.signal("KILL");
+    moving.end();
+    std::fs::rename(&aside, &trace).unwrap();
+    std::fs::remove_file(out.join(&name)).unwrap();
+    // As if it had been killed after the copy.
+    std::fs::copy(&trace, new.join("raw-trace")).unwrap();
+    lab.expect(0, &["stop"]);
+    lab.assert_truth("out");
+    lab.assert_tidy("out");
+    assert!(!new.exists(), "{:?}", files(&new));
+    lab.expect(0, &["record", "-n", APP, "-d", "2s", "-o", "elsewhere"]);
+}
+
 #[test]
 fn a_trace_that_was_noted_and_got_no_name_is_fetched_again() {
     let lab = Lab::new("build=userdebug,speed=10");

@@ -314,7 +314,7 @@ pub(super) async fn collect_known(
             })?;
         } else {
             let folder = OutputFolder::prepare(&output)?;
-            if let Err(error) = session::claim_for(&id, folder.path()) {
+            if let Err(error) = session.claim_output(folder.path()) {
                 folder.discard();
                 return Err(error.into());
             }

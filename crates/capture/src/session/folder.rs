@@ -12,7 +12,7 @@ use super::error::SessionError;
 use super::id::SessionId;
 use heaptap_model::bytes::open_regular;
 use heaptap_model::folder::{
-    MARKER, MAX_MARKER_BYTES, RAW_TRACE, create as create_folder, is_unfinished, sync,
+    MARKER, MAX_MARKER_BYTES, OWN_PREFIX, RAW_TRACE, create as create_folder, is_unfinished, sync,
 };
 
 /// Maximum number of reads of a marker that is still empty.
@@ -281,6 +281,32 @@ pub fn release(folder: &Path, owner: &Owner) {
     if owner_of(folder).is_ok_and(|found| found.as_ref() == Some(owner)) {
         let _ = fs::remove_file(folder.join(MARKER));
     }
+}
+
+/// Returns the prefix of a session's unfinished files.
+pub fn part_prefix(id: &SessionId) -> String {
+    format!("{OWN_PREFIX}{id}-")
+}
+
+/// Removes unfinished files and directories of a killed process of the session in
+/// `folder`. Those of other sessions and commands stay.
+///
+/// # Errors
+/// Returns an error if one cannot be removed.
+pub fn remove_parts(folder: &Path, id: &SessionId) -> io::Result<()> {
+    let prefix = part_prefix(id);
+    for item in fs::read_dir(folder)? {
+        let item = item?;
+        let name = item.file_name();
+        if !name.to_str().is_some_and(|n| n.starts_with(&prefix)) {
+            continue;
+        }
+        match item.file_type()?.is_dir() {
+            true => fs::remove_dir_all(item.path())?,
+            false => fs::remove_file(item.path())?,
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -158,6 +158,11 @@ pub enum Entry {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         at_most_ms: Option<u64>,
     },
+    /// A directory is about to be claimed, to move the results there.
+    Claiming {
+        /// Directory, absolute.
+        output: PathBuf,
+    },
     /// The output directory was changed. Fetched files that are not listed here are fetched
     /// again.
     Moved {
@@ -261,6 +266,8 @@ pub struct SessionState {
     /// Previous output directory. While its marker names the session, it can contain companion
     /// files to move.
     pub moved_from: Option<PathBuf>,
+    /// Directories that were claimed for a move, also if it never ended.
+    pub claimed: Vec<PathBuf>,
     /// The trace on this host, if it has its name: see [`SessionState::is_fetched`].
     pub pulled: Option<Contents>,
     /// Fetched heap files, by name.
@@ -284,6 +291,7 @@ impl SessionState {
             rebooted: false,
             over: None,
             moved_from: None,
+            claimed: Vec::new(),
             pulled: None,
             files: BTreeMap::new(),
             replaced: BTreeMap::new(),
@@ -308,12 +316,26 @@ impl SessionState {
         newest.chain(self.replaced.get(name))
     }
 
-    /// Releases the output directory, and the previous one if it still belongs to the session.
+    /// Releases the output directory, and others that still belong to the session. Removes from
+    /// those what a killed move copied.
     pub fn release_folders(&self) {
         let owner = Owner::Session(self.header.id.clone());
         folder::release(&self.header.output, &owner);
         if let Some(previous) = &self.moved_from {
             folder::release(previous, &owner);
+        }
+        for claimed in self.claimed.iter().filter(|c| **c != self.header.output) {
+            // The process can have been killed before it wrote into the marker.
+            let _ = folder::take_over(claimed, &owner);
+            if !folder::owner_of(claimed).is_ok_and(|found| found.as_ref() == Some(&owner)) {
+                continue;
+            }
+            // What cannot be removed is superfluous.
+            let _ = folder::remove_parts(claimed, &self.header.id);
+            self.remove_copies(claimed);
+            folder::release(claimed, &owner);
+            // Removed if it is empty.
+            let _ = std::fs::remove_dir(claimed);
         }
     }
 
@@ -352,6 +374,7 @@ impl SessionState {
                     at_most: at_most_ms.map(Duration::from_millis),
                 });
             }
+            Entry::Claiming { output } => self.claimed.push(output),
             Entry::Moved {
                 output,
                 pulled,

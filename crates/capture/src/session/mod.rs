@@ -47,7 +47,10 @@ pub use dump_heaps::HeapFileFate;
 pub use dumps::SnapshotMethod;
 pub use error::{ForeignReason, SessionError};
 pub use event::{Control, Controls, Events, Progress, SessionEvent, stop_asked};
-pub use folder::{Owner, Unclaimed, claim, clear_abandoned, hold, owner_of, release, take_over};
+pub use folder::{
+    Owner, Unclaimed, claim, clear_abandoned, hold, owner_of, part_prefix, release, remove_parts,
+    take_over,
+};
 pub use follow::FollowEnd;
 pub use heap_files::{HeapFile, HeapFileKind, HeapFiles, file_path, log_path};
 pub use id::{ParseSessionIdError, SessionId};
@@ -58,7 +61,7 @@ pub use journal::{
 };
 pub use labels::LabelWatch;
 pub use probe::{Moment, moment};
-pub use pull::{RawTrace, part_prefix, remove_parts};
+pub use pull::RawTrace;
 pub use remote::{RemoteTrace, fixed_path, remote_traces, writer_for, writer_of};
 pub use selinux::{SelinuxChange, relax_selinux, restore_selinux};
 pub use session::{Session, claim_for};

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use super::error::{ForeignReason, SessionError};
 use super::event::{Controls, SessionEvent, stop_asked};
+use super::folder::part_prefix;
 use super::id::SessionId;
 use super::journal::{self, Contents, Entry, SessionState};
 use super::probe::{self, QUICK};
@@ -19,7 +20,7 @@ use super::session::Session;
 use super::unfinished::{self, ExistingFile};
 use heaptap_adb::{Command, DeviceError};
 use heaptap_model::bytes::Bytes;
-use heaptap_model::folder::{OWN_PREFIX, RAW_TRACE};
+use heaptap_model::folder::RAW_TRACE;
 use heaptap_model::patience;
 use heaptap_model::units::hex;
 
@@ -499,16 +500,20 @@ impl SessionState {
     /// Removes fetched files from the previous output directory if they are whole in the new one: the
     /// journal notes a move after it has compared the checksums of the copies.
     pub fn remove_moved(&self) {
-        let Some(previous) = &self.moved_from else {
-            return;
-        };
+        if let Some(previous) = &self.moved_from {
+            self.remove_copies(previous);
+        }
+    }
+
+    /// Removes fetched files from another directory if they are whole in the output directory.
+    pub(super) fn remove_copies(&self, other: &Path) {
         let trace = self.pulled.iter().map(|trace| (RAW_TRACE, trace));
         let files = self.files.iter().map(|(name, file)| (name.as_str(), file));
         for (name, contents) in trace.chain(files) {
-            let (old, new) = (previous.join(name), self.header.output.join(name));
-            if contents.fits(&old) && contents.fits(&new) {
+            let (copy, own) = (other.join(name), self.header.output.join(name));
+            if contents.fits(&copy) && contents.fits(&own) {
                 // One that stays is a superfluous copy.
-                let _ = std::fs::remove_file(old);
+                let _ = std::fs::remove_file(copy);
             }
         }
     }
@@ -539,32 +544,6 @@ fn set_aside(path: &Path) -> io::Result<PathBuf> {
     Ok(name(n))
 }
 
-/// Returns the prefix of a session's unfinished files.
-pub fn part_prefix(id: &SessionId) -> String {
-    format!("{OWN_PREFIX}{id}-")
-}
-
 fn part_file(folder: &Path, id: &SessionId) -> io::Result<tempfile::NamedTempFile> {
     unfinished::file_in(folder, &part_prefix(id))
-}
-
-/// Removes unfinished files and directories of a killed process of the session in
-/// `folder`. Those of other sessions and commands stay.
-///
-/// # Errors
-/// Returns an error if one cannot be removed.
-pub fn remove_parts(folder: &Path, id: &SessionId) -> io::Result<()> {
-    let prefix = part_prefix(id);
-    for item in std::fs::read_dir(folder)? {
-        let item = item?;
-        let name = item.file_name();
-        if !name.to_str().is_some_and(|n| n.starts_with(&prefix)) {
-            continue;
-        }
-        match item.file_type()?.is_dir() {
-            true => std::fs::remove_dir_all(item.path())?,
-            false => std::fs::remove_file(item.path())?,
-        }
-    }
-    Ok(())
 }

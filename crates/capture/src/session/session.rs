@@ -189,6 +189,19 @@ impl Session {
         self.append(Entry::Rebooted)
     }
 
+    /// Claims another output directory, to move the results there. Notes it first: if this process
+    /// is killed before the move, the directory is released with the session.
+    ///
+    /// # Errors
+    /// As [`claim_for`], and if the journal cannot be written.
+    pub fn claim_output(&mut self, output: &std::path::Path) -> Result<(), SessionError> {
+        let output = output.to_owned();
+        self.append(Entry::Claiming {
+            output: output.clone(),
+        })?;
+        claim_for(self.id(), &output)
+    }
+
     pub(super) fn note_step(&mut self, step: &'static str) {
         self.steps.push((step, OffsetDateTime::now_utc()));
     }

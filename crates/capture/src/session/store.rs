@@ -12,7 +12,6 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::error::SessionError;
-use super::folder::{self, Owner};
 use super::id::SessionId;
 use super::journal::{self, Journal, SessionHeader, SessionState};
 use super::state_folder;
@@ -317,7 +316,7 @@ impl Store {
             && !state.is_fetched()
             && !parallel::lock(&self.own).contains(id)
             && self.take_lock(id).is_ok_and(|lock| {
-                folder::release(&state.header.output, &Owner::Session(id.clone()));
+                state.release_folders();
                 self.forget(id, lock).is_ok()
             })
     }
