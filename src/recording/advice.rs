@@ -5,8 +5,9 @@ use std::path::Path;
 
 use crate::error::{ErrorClass, Failure};
 use crate::folder::RAW_TRACE;
+use crate::results::lists::join_list;
 use crate::results::output::is_own;
-use crate::session::{SessionId, SessionState, Store};
+use crate::session::{SessionId, SessionState, SnapshotMethod, Store};
 use crate::untrusted::shell::quoted_path;
 
 /// Returns whether a text advises the user to collect a recording.
@@ -56,6 +57,21 @@ pub(super) fn of_unwritten(
         failure.hints.push(hint);
     }
     failure
+}
+
+/// Returns advice for a session whose trace is gone, perhaps to another host, which does not know
+/// the labels. `None` if there are none, or if they do not select dumps.
+pub(super) fn of_lost_labels(state: &SessionState) -> Option<String> {
+    if state.labels.is_empty() || state.header.snapshots == SnapshotMethod::Impossible {
+        return None;
+    }
+    let labels = state.labels.iter();
+    let each = labels.map(|label| format!("`{}` from {} ns", label.label, label.from_ns()));
+    Some(format!(
+        "only this host knows the labels: {}. Each selects the first dump whose `written_ns` in the \
+         manifest is not earlier.",
+        join_list(each)
+    ))
 }
 
 /// Returns advice for a fetched trace whose session cannot be finished.

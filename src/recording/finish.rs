@@ -106,17 +106,21 @@ async fn finish_session(
         Ok(trace) => trace,
         Err(error @ (SessionError::NothingLeft { .. } | SessionError::Rejected { .. })) => {
             let mut error = error;
+            let mut labels = None;
             if let SessionError::NothingLeft { .. } = error {
                 if let Some(lost) = causes::lost_to_restart(&session, ended_by).await {
                     return Err(lost.into());
                 }
                 error = no_error_came(&session, &plan, ended_by).unwrap_or(error);
+                labels = advice::of_lost_labels(session.reread()?);
             }
             // There is nothing to collect later.
             session.forget()?;
             // It is empty, or contains files of others.
             let _ = std::fs::remove_dir(&output);
-            return Err(error.into());
+            let mut failure = Failure::from(error);
+            failure.hints.extend(labels);
+            return Err(failure);
         }
         Err(error) => return Err(error.into()),
     };

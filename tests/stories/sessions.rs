@@ -145,6 +145,39 @@ fn another_host_finds_a_recording_by_its_name() {
     lab.assert_tidy("out");
 }
 
+#[cfg(unix)]
+#[test]
+fn a_recorder_whose_recording_another_host_fetched_prints_its_labels() {
+    let lab = Lab::new(FAST);
+    let mut running = lab.record(&[]);
+    running.until_recorded();
+    for label in ["before", "here"] {
+        lab.expect(0, &["snapshot", "--label", label]);
+    }
+    running.signal_at_once("STOP");
+    let journal = lab.journal();
+    let id = journal.file_stem().unwrap().to_str().unwrap();
+    let fetched = lab
+        .start_as("other-host", &["stop", id, "-o", "there"])
+        .end();
+    assert_eq!(fetched.code(), Some(0), "{fetched}");
+    running.signal_at_once("CONT");
+    let gone = running.end();
+    assert_eq!(gone.code(), Some(5), "{gone}");
+    let error = &gone.last_with("error")["error"];
+    assert_eq!(error["kind"], "trace-gone", "{gone}");
+    let help = error["help"].as_str().unwrap();
+    let after = help.split("`here` from ").nth(1).expect("the label");
+    let from_ns: u64 = after.split(' ').next().unwrap().parse().unwrap();
+    // As the help says, it selects the second dump of three.
+    let manifest = lab.manifest("there");
+    let dumps = manifest["dumps"].as_array().unwrap().iter();
+    let is_later = dumps.map(|dump| dump["written_ns"].as_u64() >= Some(from_ns));
+    let is_later: Vec<bool> = is_later.collect();
+    assert_eq!(is_later, [false, true, true], "{help} {manifest:#}");
+    lab.assert_tidy("out");
+}
+
 #[test]
 fn of_two_sessions_one_must_be_named() {
     let lab = Lab::new(FAST);

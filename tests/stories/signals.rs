@@ -16,13 +16,15 @@ mod system {
         }
     }
 
-    /// Sends `INT`, `TERM`, `HUP` or `KILL` to a child of this process.
+    /// Sends `INT`, `TERM`, `HUP`, `KILL`, `STOP` or `CONT` to a child of this process.
     pub fn send(child: u32, signal: &str) {
         let signal = match signal {
             "INT" => Signal::INT,
             "TERM" => Signal::TERM,
             "HUP" => hang_up(),
             "KILL" => Signal::KILL,
+            "STOP" => Signal::STOP,
+            "CONT" => Signal::CONT,
             other => panic!("no signal {other}"),
         };
         let pid = i32::try_from(child).ok().and_then(Pid::from_raw);

@@ -109,7 +109,12 @@ impl Label {
     /// a dump for the request never precedes that reading. A dump that ended between label and
     /// request does precede it.
     pub fn may_be_of(&self, made_ns: u64) -> bool {
-        made_ns >= self.sent_ns.unwrap_or(self.boot_ns)
+        made_ns >= self.from_ns()
+    }
+
+    /// Returns the earliest time of a dump that might belong to this label, ns of BOOTTIME.
+    pub fn from_ns(&self) -> u64 {
+        self.sent_ns.unwrap_or(self.boot_ns)
     }
 }
 
