@@ -72,8 +72,9 @@ pub struct Args {
     pub noise: bool,
     /// Exit with code 9 if growth exceeds SIZE, 12 if inconclusive
     ///
-    /// With --rounds or --per-second the limit is per iteration or second. The result is inconclusive if
-    /// the sampling error leaves it open, or if a named filter, process, heap or dump matches nothing.
+    /// With --rounds or --per-second the limit is per iteration or second. With a filter on Java heaps
+    /// it is for what the matching objects retain together. The result is inconclusive if the
+    /// sampling error leaves it open, or if a named filter, process, heap or dump matches nothing.
     #[arg(long, value_name = "SIZE", value_parser = ByteSize::parse)]
     pub fail_over: Option<ByteSize>,
     /// File to write: a page (.html) or a pprof (.pb.gz)

@@ -13,7 +13,7 @@ use std::ffi::OsString;
 #[command(before_help = "Examples:\n  \
     heaptap paths dump.hprof --focus DetailActivity\n  \
     heaptap paths rec@after-login --object 0x12c3a4f0   one object in full\n  \
-    heaptap paths dump.hprof --focus Bitmap --ignore-refs soft,weak")]
+    heaptap paths dump.hprof --focus Bitmap --ignore-refs soft,weak,finalizer,phantom")]
 pub struct Args {
     /// A recording's directory, a trace or an HPROF
     ///

@@ -57,7 +57,7 @@ pub struct Args {
     /// tool also has its own.
     #[arg(long, value_name = "VIEW")]
     pub view: Option<String>,
-    /// Callstacks as a tree; Java: the dominator tree by class
+    /// Callstacks as a tree; Java: the dominator tree, by class or package
     #[arg(long)]
     pub tree: bool,
     /// With --tree: from the allocating function up to its callers

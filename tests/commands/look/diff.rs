@@ -1,5 +1,7 @@
 //! `diff` of Java heaps.
 
+use serde_json::Value;
+
 use super::{after, before, fixture, heaptap, json, row};
 
 #[test]
@@ -62,7 +64,7 @@ fn a_budget_of_growth_ends_in_9() {
     let (over, said) = code("700k");
     assert_eq!(over, Some(9));
     assert!(
-        said.contains("grew by 784.9 KiB, more than 700.0 KiB"),
+        said.contains("grew by more than 700.0 KiB: +784.9 KiB"),
         "{said}"
     );
     let filtered = heaptap(&[
@@ -75,6 +77,26 @@ fn a_budget_of_growth_ends_in_9() {
         "Node",
     ]);
     assert_eq!(filtered.status.code(), Some(0));
+    // Their own sizes grow by 1.9 KiB.
+    let (a, b) = (before(), after());
+    let of_listeners = |limit: &str| {
+        let check = ["diff", &a, &b, "--focus", "Listener", "--fail-over", limit];
+        let judged = heaptap(&[&check[..], &["--json"]].concat());
+        let document: Value = serde_json::from_slice(&judged.stdout).unwrap();
+        let said = String::from_utf8(judged.stderr).unwrap();
+        let outcome = document["verdict"]["outcome"].as_str().unwrap().to_owned();
+        (judged.status.code(), outcome, said)
+    };
+    let (code, outcome, said) = of_listeners("700k");
+    assert_eq!((code, outcome.as_str()), (Some(9), "exceeded"), "{said}");
+    let what = "+784.4 KiB in what the matching objects retain";
+    assert!(said.contains(what), "{said}");
+    let (code, outcome, said) = of_listeners("800k");
+    assert_eq!(
+        (code, outcome.as_str()),
+        (Some(0), "within-limit"),
+        "{said}"
+    );
     for (flag, nothing) in [
         ("--focus", "NoSuchClass"),
         ("--focus", "nODE"),

@@ -22,6 +22,16 @@ fn paths_name_the_fields_from_the_root_on() {
 }
 
 #[test]
+fn a_class_without_objects_is_found_by_the_name_that_top_shows() {
+    for focus in ["lab.LeakLab$", "^class lab.LeakLab$"] {
+        let document = json(&["paths", &after(), "--focus", focus]);
+        assert_eq!(document["targets"], "class lab.LeakLab", "{focus}");
+        let top = words(&["top", &after(), "--by", "object", "--focus", focus]);
+        assert!(top.contains("  class lab.LeakLab"), "{top}");
+    }
+}
+
+#[test]
 fn the_path_to_a_leak_is_shown_before_that_to_a_larger_object() {
     // The list of the activities is larger than each of them, and in use.
     let focus = "DetailActivity$|ArrayList$";

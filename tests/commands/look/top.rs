@@ -157,6 +157,26 @@ fn the_dominator_tree_unfolds_to_a_depth() {
 }
 
 #[test]
+fn the_dominator_tree_can_be_of_packages() {
+    let tree = ["top", &after(), "--tree", "--by"];
+    let document = json(&[&tree[..], &["package", "--depth", "1", "--min", "0"]].concat());
+    let nodes = document["nodes"].as_array().unwrap();
+    let retained = |row: &serde_json::Value| row["retained_bytes"].as_u64().unwrap();
+    let sum: u64 = nodes.iter().map(retained).sum();
+    assert_eq!(sum, retained(&document["reachable"]));
+    // Objects whose dominator is of the package join its node.
+    let classes = json(&[&tree[..], &["class", "--depth", "1", "--min", "0"]].concat());
+    let of_lab = |row: &&serde_json::Value| row["name"].as_str().unwrap().contains("lab.LeakLab");
+    let of_classes = classes["nodes"].as_array().unwrap().iter().filter(of_lab);
+    assert_eq!(
+        retained(row(&document["nodes"], "lab")),
+        of_classes.map(retained).sum::<u64>()
+    );
+    let refused = heaptap(&[&tree[..], &["root"]].concat());
+    assert_eq!(refused.status.code(), Some(2));
+}
+
+#[test]
 fn patterns_are_checked_and_colours_come_where_they_are_asked_for() {
     let refused = heaptap(&["top", &after(), "--focus", "("]);
     assert_eq!(refused.status.code(), Some(2), "no regular expression");
