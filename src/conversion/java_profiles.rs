@@ -225,6 +225,9 @@ fn comments(
              unreachable and not collected yet",
             totals.reachable.objects, totals.reachable.space
         ));
+        if totals.reachable.native_space > 0 {
+            comments.push("native memory of an object counts as one more object".to_owned());
+        }
     }
     if let Some(oom) = &source.out_of_memory {
         comments.push(format!(

@@ -88,6 +88,13 @@ impl Field {
     }
 }
 
+const RSS_PARTS: [Field; 4] = [
+    Field::SharedClean,
+    Field::SharedDirty,
+    Field::PrivateClean,
+    Field::PrivateDirty,
+];
+
 /// Figures of one or several mappings in bytes. Unknown figures are absent, not 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sums {
@@ -96,10 +103,17 @@ pub struct Sums {
 }
 
 impl Sums {
-    /// Returns a figure; `None` if no source has it.
+    /// Returns a figure; `None` if no source has it. RSS is also the sum of its four parts: the
+    /// kernel counts each resident page as private or shared, clean or dirty.
     pub fn get(&self, field: Field) -> Option<u64> {
         let at = field as usize;
-        (self.known >> at & 1 == 1).then(|| self.bytes[at])
+        match self.known >> at & 1 == 1 {
+            true => Some(self.bytes[at]),
+            false if field == Field::Rss => RSS_PARTS
+                .iter()
+                .try_fold(0u64, |sum, part| Some(sum.saturating_add(self.get(*part)?))),
+            false => None,
+        }
     }
 
     /// Returns a figure; 0 if no source has it.
@@ -237,4 +251,21 @@ pub struct SmapsRows {
     pub aggregated: bool,
     /// The packet contradicts itself or breaks off, so rows are missing.
     pub damaged: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rss_is_known_once_its_four_parts_are() {
+        let mut sums = Sums::default();
+        for (field, bytes) in RSS_PARTS.into_iter().zip([1, 2, 4, 8]) {
+            assert_eq!(sums.get(Field::Rss), None);
+            sums.set(field, bytes);
+        }
+        assert_eq!(sums.get(Field::Rss), Some(15));
+        sums.set(Field::Rss, 20);
+        assert_eq!(sums.get(Field::Rss), Some(20));
+    }
 }
