@@ -1,4 +1,4 @@
-//! Inputs that can be read only once: pipes and standard input.
+//! Inputs that can be read only once, pipes and standard input, and profiles of other tools.
 #![cfg(unix)]
 
 fn fixture(name: &str) -> String {
@@ -63,4 +63,59 @@ fn an_input_is_opened_once_whatever_it_holds() {
             .unwrap();
         assert_eq!(String::from_utf8(output.stdout).unwrap(), rows);
     }
+}
+
+/// Returns a heap profile in the order in which Go writes its fields: one callsite of 121,723
+/// objects and 16 MiB.
+fn go_profile() -> Vec<u8> {
+    let mut profile = vec![];
+    let mut add = |tag: u8, bytes: &[u8]| {
+        profile.extend([tag, bytes.len() as u8]);
+        profile.extend(bytes);
+    };
+    // Period type, sample types, location, function, sample.
+    add(0x5a, &[8, 1, 16, 2]);
+    add(0x0a, &[8, 3, 16, 4]);
+    add(0x0a, &[8, 5, 16, 2]);
+    add(0x22, &[8, 1, 0x22, 2, 8, 1]);
+    add(0x2a, &[8, 1, 16, 6]);
+    let values = [0xfb, 0xb6, 0x07, 0x80, 0x80, 0x80, 0x08];
+    add(0x12, &[&[0x0a, 1, 1, 0x12, 7][..], &values].concat());
+    for text in [
+        "",
+        "space",
+        "bytes",
+        "inuse_objects",
+        "count",
+        "inuse_space",
+        "main.load",
+    ] {
+        add(0x32, text.as_bytes());
+    }
+    // A period of 512 KiB.
+    profile.extend([0x60, 0x80, 0x80, 0x20]);
+    profile
+}
+
+#[test]
+fn a_heap_profile_as_go_writes_it_is_read_and_its_counts_are_estimates() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("heap.pb");
+    std::fs::write(&file, go_profile()).unwrap();
+    let top = |flags: &[&str]| {
+        let mut command = crate::program::heaptap();
+        let output = command.arg("top").arg(&file).args(flags).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let text = top(&["--view", "objects"]);
+    assert!(text.contains("sampled every 512.0 KiB"), "{text}");
+    assert!(
+        text.contains("121,723 estimated allocations unreleased"),
+        "{text}"
+    );
+    assert!(text.contains("main.load"), "{text}");
+    let document: serde_json::Value = serde_json::from_str(&top(&["--json"])).unwrap();
+    // One sample of each interval.
+    assert_eq!(document["heaps"][0]["total_limits"]["samples"], 32);
 }

@@ -237,25 +237,31 @@ fn text_kind(head: &[u8]) -> Option<Kind> {
     })
 }
 
-/// Returns whether the bytes look like a pprof. A pprof begins with its sample types. Each is a
-/// message of two string indices as varints, possibly padded: `0a 04 08 01 10 02`. Samples,
-/// mappings, locations or strings follow. No packet of a trace contains only that.
+/// Returns whether the bytes look like a pprof: only fields of a profile, in any order, among them
+/// sample types and another part. Go begins with its period type. A sample type is a message of two
+/// string indices as varints, possibly padded: `0a 04 08 01 10 02`. No packet of a trace contains
+/// only that, and no text.
 fn looks_like_pprof(head: &[u8]) -> bool {
     let mut fields = Fields::new(head);
-    let mut types = 0;
-    loop {
+    let (mut types, mut parts) = (0, 0);
+    while types == 0 || parts == 0 {
         match fields.next() {
             Ok(Some((1, Value::Bytes(message)))) if is_value_type(message) => types += 1,
-            Ok(Some((2..=6, Value::Bytes(_)))) => return types > 0,
+            Ok(Some((11, Value::Bytes(message)))) if is_value_type(message) => {}
+            Ok(Some((2..=6, Value::Bytes(_)))) => parts += 1,
+            Ok(Some((7..=10 | 12..=15, Value::Varint(_)) | (13, Value::Bytes(_)))) => {}
             Ok(Some(_)) => return false,
-            Ok(None) => return types > 0,
-            // The field is longer than the head: check only its tag.
+            Ok(None) => break,
+            // The field is longer than the head: check only its tag. A table of strings can be
+            // longer than the head, too; its first string is empty.
             Err(_) => {
                 let tag = head.get(fields.position());
-                return types > 0 && matches!(tag, Some(0x12 | 0x1a | 0x22 | 0x2a | 0x32));
+                return matches!(tag, Some(0x12 | 0x1a | 0x22 | 0x2a | 0x32))
+                    && (types > 0 || parts > 1 && head.starts_with(&[0x32, 0]));
             }
         }
     }
+    types > 0
 }
 
 fn is_value_type(message: &[u8]) -> bool {
@@ -293,6 +299,16 @@ mod tests {
                 b"\x0a\x84\x80\x80\x00\x08\x01\x10\x02\x12\xff\x01\x0a",
                 Kind::Pprof,
             ),
+            // As Go begins: period type, period, sample types.
+            (
+                b"\x5a\x04\x08\x01\x10\x02\x60\x80\x80\x20\x0a\x04\x08\x03\x10\x04\x22\x0f\x08",
+                Kind::Pprof,
+            ),
+            // Strings first, and more of them than the head has.
+            (b"\x32\0\x32\x01a\x0a\x04\x08\x01\x10\x02", Kind::Pprof),
+            (b"\x32\0\x32\x01a\x32\x10b", Kind::Pprof),
+            (b"\x32\0\x32\x01a\x48\x01", Kind::Unknown),
+            (b"\x5a\x04\x08\x01\x10\x02\x60\x01", Kind::Unknown),
             (b"\x0a\x04\x08\x05\x50\x01", Kind::Trace),
             (b"{\"traceEvents\":[]}", Kind::Json),
             (b"<!DOCTYPE html>", Kind::Html),

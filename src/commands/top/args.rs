@@ -54,7 +54,7 @@ pub struct Args {
     ///
     /// The default is `space`: unreleased bytes. `alloc_space` is all bytes allocated since profiling
     /// began; `objects` and `alloc_objects` are the sampled allocations behind them. A pprof of another
-    /// tool also has its own.
+    /// tool can have estimated counts, and also has its own measures.
     #[arg(long, value_name = "VIEW")]
     pub view: Option<String>,
     /// Callstacks as a tree; Java: the dominator tree, by class or package

@@ -62,6 +62,10 @@ impl DumpFacts {
         // Profiles of other tools contain neither their start nor their process.
         let knows_start = file.symbolization.is_some() || !facts.process.is_empty();
         let is_refused = facts.flags.rejected_concurrent;
+        // Perfetto's converter drops the process, but keeps the counts.
+        let mut names = dump.measures.iter().map(|measure| measure.name.as_str());
+        let is_of_perfetto = names.any(|name| name.starts_with("Unreleased "));
+        let counts_samples = knows_start || facts.pid != 0 || is_of_perfetto;
         DumpFacts {
             name: file.name_of(dump),
             path: file.path.display().to_string(),
@@ -78,7 +82,7 @@ impl DumpFacts {
             requested_sampling_interval_bytes: (asked != 0).then_some(asked),
             flags: facts.flags,
             unfinished: facts.unfinished,
-            counts_samples: knows_start && facts.sampling_interval_bytes != 1,
+            counts_samples: counts_samples && facts.sampling_interval_bytes != 1,
             is_attached: knows_start && !facts.flags.from_startup && !is_refused,
         }
     }
@@ -86,6 +90,16 @@ impl DumpFacts {
     /// Returns whether its bytes are estimates.
     pub fn is_sampled(&self) -> bool {
         self.sampling_interval_bytes != 1
+    }
+
+    /// Returns the adjective of its counts, with a space; empty if they are all allocations, or if
+    /// nothing is known about them.
+    pub fn kind_of_counts(&self) -> &'static str {
+        match self.sampling_interval_bytes {
+            _ if self.counts_samples => "sampled ",
+            0 | 1 => "",
+            _ => "estimated ",
+        }
     }
 }
 

@@ -62,8 +62,16 @@ pub(super) fn write(html: &mut Html, header: &Header) {
             notes.join(", "),
         ]
     });
+    // Profiles of other tools do not contain their process. Their counts can be estimates.
+    let (caption, counts) = match header.dumps.iter().all(|dump| dump.pid == 0) {
+        true => ("In chronological order.", "#count"),
+        false => (
+            "In chronological order. Counts are sampled allocations.",
+            "#sampled",
+        ),
+    };
     html.table(
-        "In chronological order. Counts are sampled allocations.",
+        caption,
         &[
             "dump",
             "label",
@@ -71,7 +79,7 @@ pub(super) fn write(html: &mut Html, header: &Header) {
             "process",
             "heap",
             "#unreleased",
-            "#sampled",
+            counts,
             "#allocated",
             "#sampling interval",
             "notes",

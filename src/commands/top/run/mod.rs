@@ -377,11 +377,12 @@ impl<'a> Looker<'a> {
     fn limits(&self, values: &[i64]) -> Option<Limits> {
         let error = self.error.as_ref()?;
         let small = values[self.names.len()];
-        Some(
-            error
-                .estimate(values[self.at], values[error.counts], small)
-                .into(),
-        )
+        let mut estimate = error.estimate(values[self.at], values[error.counts], small);
+        // Other tools scale up their counts, too. Each interval has about one sample.
+        if !estimate.exact && !DumpFacts::of(self.file, self.dump).counts_samples {
+            estimate.samples = estimate.hits.ceil() as u64;
+        }
+        Some(estimate.into())
     }
 
     fn report(&self) -> HeapReport {

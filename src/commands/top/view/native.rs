@@ -57,10 +57,7 @@ fn totals(console: &Console, report: &TopReport, heap: &HeapReport) -> String {
         (Some(limits), _) => limits.estimate.shown().to_string(),
         (None, unit) => value(total, unit),
     };
-    let sampled = match heap.dump.is_sampled() {
-        true => "sampled ",
-        false => "",
-    };
+    let sampled = heap.dump.kind_of_counts();
     let is_java = heap.dump.kind == DumpKind::JavaHeap;
     let word = match heap.view.as_str() {
         "space" if is_java => "of Java objects".to_owned(),
