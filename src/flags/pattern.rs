@@ -2,10 +2,20 @@
 //! letter matches either case.
 
 use regex::{Regex, RegexBuilder};
+use std::fmt::Display;
 
-/// Message if a filter matches nothing.
-pub(crate) const NO_MATCH: &str =
-    "nothing matches (a pattern with a capital letter is case-sensitive, (?i) turns that off)";
+/// Returns the message if a filter leaves nothing of `whole`. `ignores` is whether it has
+/// `--ignore`, `selects` whether it has other flags.
+pub(crate) fn no_match(ignores: bool, selects: bool, whole: impl Display) -> String {
+    match (ignores, selects) {
+        (true, false) => format!("`--ignore` leaves nothing of {whole}"),
+        (true, true) => format!("`--ignore` and the other filters leave nothing of {whole}"),
+        (false, _) => {
+            "nothing matches (a pattern with a capital letter is case-sensitive, (?i) turns that off)"
+                .to_owned()
+        }
+    }
+}
 
 /// Parses a pattern. Case counts only if the pattern has a capital letter.
 ///

@@ -31,8 +31,10 @@ fn growth_that_sampling_cannot_exclude_leaves_a_check_open() {
     let dumps = [2, 4, 6].map(|number| format!("{trace}@{number}"));
     let check = |tolerance: &str| {
         let [a, b, c] = dumps.each_ref().map(String::as_str);
-        let filter = ["--focus", "finish_grow", "--fail", "--tolerance", tolerance];
-        ended(&[&["leaks", a, b, c], &filter[..]].concat())
+        // An allocator's frame.
+        let focus = ["--focus", "finish_grow", "--all-frames"];
+        let check = ["leaks", a, b, c, "--fail", "--tolerance", tolerance];
+        ended(&[&check[..], &focus].concat())
     };
     let (said, code) = check("1b");
     assert_eq!(code, Some(12), "{said}");

@@ -239,6 +239,16 @@ fn filters_narrow_what_is_shown_and_say_so() {
     );
     let none = words(&["top", &rec(), "--focus", "nothing is called that"]);
     assert!(none.contains("nothing matches"), "{none}");
+    // Every stack has `malloc`, which is hidden.
+    let kept = json(&["top", &rec(), "--ignore", "^malloc$"]);
+    assert_eq!(kept["heaps"][0]["shown"], heap["total"]);
+    let none = words(&["top", &rec(), "--focus", "^malloc$"]);
+    assert!(none.contains("nothing matches"), "{none}");
+    let all = json(&["top", &rec(), "--focus", "^malloc$", "--all-frames"]);
+    assert_ne!(all["heaps"][0]["shown"]["space"], 0);
+    let none = words(&["top", &rec(), "--ignore", "."]);
+    assert!(none.contains("`--ignore` leaves nothing of "), "{none}");
+    assert!(!none.contains("nothing matches"), "{none}");
     let csv = words(&["top", &rec(), "--csv", "--by", "library", "-l", "0"]);
     let rows: Vec<&str> = csv.lines().collect();
     assert!(rows[0].starts_with("dump,process,pid,heap,name,library,file,line,self_space"));
@@ -504,7 +514,11 @@ fn checks_that_match_nothing_are_inconclusive_and_say_so() {
         }
         let output = heaptap(&["leaks", &rec, filter[0], filter[1]]);
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert!(text.contains("nothing matches"), "{text}");
+        let message = match filter[0] {
+            "--ignore" => "`--ignore` leaves nothing of any dump",
+            _ => "nothing matches",
+        };
+        assert!(text.contains(message), "{text}");
         assert!(!text.contains("No confirmed leaks"), "{text}");
     }
     for (place, code_without) in [

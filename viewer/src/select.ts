@@ -46,6 +46,8 @@ export function select(profile: Profile, { filters, allFrames }: SelectOptions):
       if (frameKind === Kind.Allocator || frameKind === Kind.Runtime) hide[f] = 1;
     }
   }
+  // Filters match what is shown: nearly every callstack has an allocator.
+  const unmatched = hide.slice();
   const bits = new Int32Array(profile.frames.count);
   let required = 0;
   let excluded = 0;
@@ -58,7 +60,7 @@ export function select(profile: Profile, { filters, allFrames }: SelectOptions):
       for (let f = 0; f < hide.length; f++) hide[f]! |= filter.hits[f]!;
       continue;
     }
-    for (let f = 0; f < bits.length; f++) if (filter.hits[f]) bits[f]! |= bit;
+    for (let f = 0; f < bits.length; f++) if (filter.hits[f] && !unmatched[f]) bits[f]! |= bit;
     if (filter.kind === "HS") excluded |= bit;
     else if (filter.kind === "CF") below |= bit;
     else required |= bit;

@@ -101,6 +101,8 @@ test("13: each filter works, alone and combined", async () => {
     [{ kind: "SS", pattern: "/DECODE5/i" }, { kind: "HS", pattern: "a.b.C" }],
     [{ kind: "SFF", pattern: "decode" }, { kind: "HF", pattern: "Map" }, { kind: "HS", pattern: "byte[]" }],
     [{ kind: "HF", pattern: "/./" }],
+    [{ kind: "HS", pattern: "malloc" }],
+    [{ kind: "SS", pattern: "malloc" }],
     [{ kind: "SS", pattern: "decode" }, { kind: "SS", pattern: "Map" }],
   ];
   for (const filters of cases) {

@@ -16,8 +16,10 @@ function matches(pattern, frame) {
 /** Applies filters to a stack (frames, outermost first). Returns null if it is hidden. */
 export function filtered(stack, filters, { allFrames = false, foldRecursion = false } = {}) {
   let from = 0;
+  const isShown = (frame) => allFrames || !["allocator", "runtime"].includes(kindOf(frame));
+  const find = (pattern) => stack.findIndex((frame) => isShown(frame) && matches(pattern, frame));
   for (const { kind, pattern } of filters) {
-    const first = stack.findIndex((frame) => matches(pattern, frame));
+    const first = find(pattern);
     if (kind === "HS" && first >= 0) return null;
     if (["SS", "SFF", "P"].includes(kind) && first < 0) return null;
     if (kind === "SFF") from = Math.max(from, first);
@@ -25,12 +27,12 @@ export function filtered(stack, filters, { allFrames = false, foldRecursion = fa
   let shown = stack.slice(from);
   for (const { kind, pattern } of filters) {
     if (kind !== "CF") continue;
-    const first = stack.findIndex((frame) => matches(pattern, frame));
+    const first = find(pattern);
     if (first >= 0) shown = stack.slice(from, Math.max(from, first + 1));
   }
   shown = shown.filter(
     (frame) =>
-      (allFrames || !["allocator", "runtime"].includes(kindOf(frame))) &&
+      isShown(frame) &&
       !filters.some(({ kind, pattern }) => kind === "HF" && matches(pattern, frame)),
   );
   if (foldRecursion) shown = shown.filter((frame, i) => i === 0 || nameOf(frame) !== nameOf(shown[i - 1]));

@@ -42,7 +42,12 @@ impl ObjectFilter<'_> {
 impl Filter {
     /// Returns whether the filter selects every object.
     pub fn takes_all(&self) -> bool {
-        self.focus.is_empty() && self.ignore.is_empty() && self.heaps.is_empty()
+        self.ignore.is_empty() && !self.selects()
+    }
+
+    /// Returns whether the filter has conditions other than patterns to ignore.
+    pub fn selects(&self) -> bool {
+        !self.focus.is_empty() || !self.heaps.is_empty()
     }
 
     /// Returns whether the filter selects a class name.

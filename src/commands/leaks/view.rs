@@ -116,7 +116,7 @@ async fn native_leaks(ctx: &Context, args: &Args) -> Result<Result<Outcome, Open
         ));
     }
     if args.fail && !found.matches {
-        let is_filtered = found.document.is_filtered;
+        let is_filtered = !found.document.filter.is_empty();
         fail_checks::warn_nothing_judged(console, fail_checks::Judged::Samples, is_filtered);
     }
     // Missing data could change the verdict.

@@ -9,6 +9,7 @@ use crate::analyze::native::groups::{GroupId, file_of, function_of, library_name
 use crate::analyze::native::growth::{Growth, HeapSeries, Judgement, Rule, Site, Unit};
 use crate::analyze::sampling::verdict::{InconclusiveReason, Verdict};
 use crate::analyze::sampling::{Estimate, Rate};
+use crate::heaps::input::facts::FilterFacts;
 use crate::results::findings::Finding;
 use crate::stacks::{FrameId, StackTable};
 
@@ -18,9 +19,9 @@ pub struct NativeLeaksDocument {
     pub heap_kind: &'static str,
     /// Accepted growth, in bytes per iteration.
     pub tolerance_bytes: u64,
-    /// True if a filter hides a part of the heaps.
+    /// Filter that can hide a part of the heaps.
     #[serde(skip)]
-    pub(crate) is_filtered: bool,
+    pub(crate) filter: FilterFacts,
     /// One entry for each run of each process.
     pub series: Vec<SeriesRow>,
     /// Warnings about the inputs.
@@ -280,7 +281,7 @@ pub(super) fn document(
         warnings: Vec::new(),
         heap_kind: "native",
         tolerance_bytes: request.tolerance,
-        is_filtered: !request.filter.takes_all(),
+        filter: FilterFacts::from(&request.filter),
         series: series.iter().map(|of| row(table, of, request)).collect(),
     }
 }

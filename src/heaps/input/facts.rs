@@ -197,14 +197,13 @@ pub struct FilterFacts {
 impl FilterFacts {
     /// Returns whether the filter matches every stack.
     pub fn is_empty(&self) -> bool {
-        let all = [
-            &self.focus,
-            &self.ignore,
-            &self.hide,
-            &self.show,
-            &self.show_from,
-        ];
-        all.into_iter().all(Vec::is_empty)
+        self.ignore.is_empty() && !self.selects()
+    }
+
+    /// Returns whether the filter has patterns other than those to ignore.
+    pub fn selects(&self) -> bool {
+        let all = [&self.focus, &self.hide, &self.show, &self.show_from];
+        !all.into_iter().all(Vec::is_empty)
     }
 }
 

@@ -11,11 +11,11 @@
 //! | show | frames that do not match are removed |
 //! | show_from | callers of the outermost matching frame are removed; only stacks with one |
 //!
-//! Focus and ignore apply to the complete stack, show_from to the stack without hidden frames. A
-//! stack without any frame after hide and show does not count. In addition, allocators (`malloc`)
-//! and the Java runtime's own frames are removed unless `all_frames` is set or `show` matches them,
-//! so that the first frame is the owner of the memory. A stack of only such frames keeps those of
-//! the runtime, or all if every frame is an allocator.
+//! Allocators (`malloc`) and the Java runtime's own frames are removed unless `all_frames` is set or
+//! `show` matches them, so that the first frame is the owner of the memory. A stack of only such
+//! frames keeps those of the runtime, or all if every frame is an allocator. Focus and ignore apply
+//! to the frames that are left, because nearly every stack has `malloc`. show_from applies to those
+//! that hide and show leave, too. A stack without any frame after hide and show does not count.
 
 use heaptap_model::stacks::{Frame, Kind, StackTable, TextId};
 use regex::Regex;
@@ -74,10 +74,14 @@ impl Filter {
         Verdict {
             focus: matches.has(FOCUS),
             ignore: matches.has(IGNORE),
-            start: matches.has(SHOW_FROM),
+            start: matches.has(SHOW_FROM) && shown != Visibility::Never && !matches.has(HIDE),
             visibility: match matches.has(HIDE) {
                 true => Visibility::Never,
                 false => shown,
+            },
+            level: match shown {
+                Visibility::Never => Visibility::default_of(function.kind, self.all_frames),
+                shown => shown,
             },
         }
     }
@@ -144,6 +148,13 @@ pub(super) enum Visibility {
     Never,
 }
 
+/// Limits of visibility, until one shows a frame.
+pub(super) const LEVELS: [Visibility; 3] = [
+    Visibility::Plain,
+    Visibility::Runtime,
+    Visibility::Allocator,
+];
+
 impl Visibility {
     fn default_of(kind: Kind, all_frames: bool) -> Visibility {
         match kind {
@@ -160,6 +171,10 @@ impl Visibility {
 pub(super) struct Verdict {
     pub(super) focus: bool,
     pub(super) ignore: bool,
+    /// Never of a frame that `hide` or `show` removes.
     pub(super) start: bool,
     pub(super) visibility: Visibility,
+    /// Visibility without `hide` and `show`: patterns apply to the frames of the least level of
+    /// their stack.
+    pub(super) level: Visibility,
 }

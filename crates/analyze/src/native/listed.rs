@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::filter::{Filter, Verdict, Visibility};
+use super::filter::{Filter, LEVELS, Verdict, Visibility};
 use super::groups::Groups;
 use heaptap_model::parallel;
 use heaptap_model::profile::packed::{self, PackedStacks};
@@ -17,13 +17,6 @@ pub(super) struct Listed<'a> {
     /// Whether stacks begin at their outermost frame.
     from_root: bool,
 }
-
-/// Limits of visibility, until one shows a frame.
-const LEVELS: [Visibility; 3] = [
-    Visibility::Plain,
-    Visibility::Runtime,
-    Visibility::Allocator,
-];
 
 /// Own and cumulative sums by group; the columns of a group are adjacent.
 pub(super) type Sums = [Vec<i64>; 2];
@@ -51,7 +44,7 @@ impl<'a> Listed<'a> {
     fn each_visible(&self, stack: u32, limit: Visibility, mut each: impl FnMut(FrameId)) {
         let mut started = self.from_root;
         for (frame, verdict) in self.frames(stack) {
-            started |= verdict.start && verdict.visibility != Visibility::Never;
+            started |= verdict.start && verdict.level <= limit;
             if started && verdict.visibility <= limit {
                 each(frame);
             }
@@ -78,14 +71,18 @@ impl<'a> Listed<'a> {
                 passing[node.0 as usize] = true;
                 continue;
             }
+            let level = self.frames(node.0).map(|(_, verdict)| verdict.level).min();
             let (mut focused, mut ignored) = (filter.focus.is_empty(), false);
+            let (mut started, mut is_visible) = (self.from_root, false);
             for (_, verdict) in self.frames(node.0) {
-                focused |= verdict.focus;
-                ignored |= verdict.ignore;
+                is_visible |= verdict.visibility != Visibility::Never;
+                if Some(verdict.level) == level {
+                    focused |= verdict.focus;
+                    ignored |= verdict.ignore;
+                    started |= verdict.start;
+                }
             }
-            let mut is_visible = false;
-            self.each_visible(node.0, Visibility::Allocator, |_| is_visible = true);
-            passing[node.0 as usize] = focused && !ignored && is_visible;
+            passing[node.0 as usize] = focused && !ignored && started && is_visible;
         }
         passing
     }

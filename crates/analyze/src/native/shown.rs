@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use super::filter::{Filter, Verdict, Visibility};
+use super::filter::{Filter, LEVELS, Verdict, Visibility};
 use super::listed::Listed;
 use heaptap_model::profile::index::FastHash;
 use heaptap_model::stacks::calls::{Call, Calls};
@@ -92,7 +92,7 @@ impl Growing<'_> {
         let mut pending = Vec::new();
         let mut at = node;
         let mut image = loop {
-            if at == NodeId::ROOT || !paths[at.0 as usize].has(STARTED) {
+            if at == NodeId::ROOT || !paths[at.0 as usize].has(STARTED.at(limit)) {
                 break 0;
             }
             if let Some(&image) = known.get(&at.0) {
@@ -115,30 +115,58 @@ impl Growing<'_> {
 
 /// Properties of a stack from the root to a callsite.
 #[derive(Debug, Clone, Copy, Default)]
-struct Path(u8);
+struct Path(u16);
 
+/// Property of a stack that counts only its frames up to a level: one bit for each level.
+#[derive(Debug, Clone, Copy)]
+struct Leveled(u16);
+
+/// Has a frame.
+const SEEN: Leveled = Leveled(1);
 /// Has a frame that matches the focus.
-const FOCUSED: u8 = 1;
+const FOCUSED: Leveled = Leveled(1 << 3);
 /// Has a frame that is ignored.
-const IGNORED: u8 = 2;
+const IGNORED: Leveled = Leveled(1 << 6);
 /// Has begun.
-const STARTED: u8 = 4;
+const STARTED: Leveled = Leveled(1 << 9);
+/// All of these: those of a caller are also those of its callees.
+const INHERITED: u16 = (1 << 12) - 1;
 /// Leads to values.
-const USED: u8 = 8;
+const USED: u16 = 1 << 12;
 /// Has values of its own.
-const HOLDS: u8 = 16;
+const HOLDS: u16 = 1 << 13;
 /// Its last frame is shown.
-const DIRECT: u8 = 32;
+const DIRECT: u16 = 1 << 14;
+
+impl Leveled {
+    /// Returns the property of a stack without the frames above a level.
+    fn at(self, level: Visibility) -> u16 {
+        self.0 << level as u16
+    }
+
+    /// Returns the properties that a frame of a level gives to its stack.
+    fn from(self, level: Visibility) -> u16 {
+        let level = level as u16;
+        self.0 * (0b111 >> level << level)
+    }
+}
 
 impl Path {
-    fn has(self, property: u8) -> bool {
+    fn has(self, property: u16) -> bool {
         self.0 & property != 0
     }
 
-    fn set(&mut self, property: u8, is_set: bool) {
+    fn set(&mut self, property: u16, is_set: bool) {
         if is_set {
             self.0 |= property;
         }
+    }
+
+    /// Returns the least level of its frames: patterns apply to those.
+    fn level(self) -> Visibility {
+        let mut levels = LEVELS.into_iter();
+        let seen = levels.find(|level| self.has(SEEN.at(*level)));
+        seen.unwrap_or(Visibility::Plain)
     }
 }
 
@@ -181,8 +209,9 @@ impl<'a> Shown<'a> {
             }
         }
         paths[0].set(DIRECT, true);
-        paths[0].set(FOCUSED, filter.focus.is_empty());
-        paths[0].set(STARTED, filter.show_from.is_empty());
+        let all = |property: Leveled| property.from(Visibility::Plain);
+        paths[0].set(all(FOCUSED), filter.focus.is_empty());
+        paths[0].set(all(STARTED), filter.show_from.is_empty());
         let mut growing = Growing {
             table,
             verdicts: filter.verdicts(table),
@@ -203,12 +232,13 @@ impl<'a> Shown<'a> {
                 continue;
             };
             let path = &mut paths[node];
-            path.set(FOCUSED, above.has(FOCUSED) || verdict.focus);
-            path.set(IGNORED, above.has(IGNORED) || verdict.ignore);
-            let hidden = verdict.visibility == Visibility::Never;
-            path.set(STARTED, above.has(STARTED) || (verdict.start && !hidden));
+            path.0 |= above.0 & INHERITED;
+            path.set(SEEN.from(verdict.level), true);
+            path.set(FOCUSED.from(verdict.level), verdict.focus);
+            path.set(IGNORED.from(verdict.level), verdict.ignore);
+            path.set(STARTED.from(verdict.level), verdict.start);
             images[node] = match verdict.visibility {
-                Visibility::Plain if path.has(STARTED) => {
+                Visibility::Plain if path.has(STARTED.at(Visibility::Plain)) => {
                     path.set(DIRECT, true);
                     growing.child(images[parent], frame, above.has(DIRECT))
                 }
@@ -221,12 +251,11 @@ impl<'a> Shown<'a> {
         for node in 0..count {
             let path = paths[node];
             let mut image = std::mem::replace(&mut targets[node], NOWHERE);
-            let passes = path.has(HOLDS) && path.has(FOCUSED) && path.has(STARTED);
-            if !passes || path.has(IGNORED) {
+            let has = |property: Leveled| path.has(property.at(path.level()));
+            if !path.has(HOLDS) || !has(FOCUSED) || !has(STARTED) || has(IGNORED) {
                 continue;
             }
-            let levels = [Visibility::Runtime, Visibility::Allocator];
-            for (limit, known) in levels.into_iter().zip(&mut known) {
+            for (&limit, known) in LEVELS[1..].iter().zip(&mut known) {
                 if image == 0 && taken_out {
                     image = growing.fallback(NodeId(node as u32), limit, &paths, known);
                 }

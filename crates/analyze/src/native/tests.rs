@@ -121,7 +121,20 @@ fn oracle(filter: &Filter, stack: &[usize]) -> Option<Vec<usize>> {
             .into_iter()
             .any(|text| patterns.iter().any(|p| p.is_match(text)))
     };
-    let any = |patterns: &[Regex]| stack.iter().any(|frame| matches(patterns, *frame));
+    let shows = |frame: usize| matches(&filter.show, frame);
+    let level = |frame: usize| match FRAMES[frame].1 {
+        _ if filter.all_frames || shows(frame) => 0,
+        Kind::Allocator => 2,
+        Kind::Runtime => 1,
+        _ => 0,
+    };
+    // Patterns apply to the frames that are not hidden by default.
+    let least = stack.iter().map(|frame| level(*frame)).min();
+    let counts = |frame: usize| Some(level(frame)) == least;
+    let any = |patterns: &[Regex]| {
+        let mut left = stack.iter().filter(|frame| counts(**frame));
+        left.any(|frame| matches(patterns, *frame))
+    };
     if any(&filter.ignore) || !filter.focus.is_empty() && !any(&filter.focus) {
         return None;
     }
@@ -134,7 +147,7 @@ fn oracle(filter: &Filter, stack: &[usize]) -> Option<Vec<usize>> {
     if !filter.show_from.is_empty() {
         let outermost = left
             .iter()
-            .rposition(|frame| matches(&filter.show_from, *frame))?;
+            .rposition(|frame| counts(*frame) && matches(&filter.show_from, *frame))?;
         left.truncate(outermost + 1);
     }
     if !filter.all_frames && filter.show.is_empty() {

@@ -13,7 +13,7 @@ use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::context::Context;
 use crate::flags::names::mapping;
-use crate::flags::pattern::NO_MATCH;
+use crate::flags::pattern::no_match;
 use crate::heap_graph::Follow;
 use crate::heaps::java::OpenedJava;
 use crate::heaps::java::diff::{
@@ -70,7 +70,9 @@ pub(super) async fn run(
             texts: true,
         },
     };
-    let is_filtered = !request.wanted.filter.takes_all();
+    let filter = &request.wanted.filter;
+    let is_filtered = !filter.takes_all();
+    let nothing = no_match(!filter.ignore.is_empty(), filter.selects(), "either dump");
     let (report, class) =
         blocking::stepwise(ctx, move |progress| diff(&request, opened, progress)).await?;
     let warnings = [&report.before, &report.after].into_iter();
@@ -103,7 +105,7 @@ pub(super) async fn run(
     } else if args.csv {
         print_csv(console, &report, args.by.unwrap_or(ByArg::Class));
     } else {
-        show(console, &report, args.by, args.rows.limit);
+        show(console, &report, &args, &nothing);
     }
     java_view::warn(console, &report.before);
     java_view::warn(console, &report.after);
@@ -128,7 +130,9 @@ pub(super) async fn run(
     Ok(Outcome::of(class.into_iter().chain(judged)))
 }
 
-fn show(console: &Console, report: &DiffReport, by: Option<ByArg>, limit: Option<usize>) {
+/// Shows a report as text; `nothing` is the message if the filter leaves nothing.
+fn show(console: &Console, report: &DiffReport, args: &Args, nothing: &str) {
+    let (by, limit) = (args.by, args.rows.limit);
     java_view::heading(console, &report.before);
     java_view::heading(console, &report.after);
     summary(console, report);
@@ -143,12 +147,12 @@ fn show(console: &Console, report: &DiffReport, by: Option<ByArg>, limit: Option
             console,
             report,
             &report.classes,
-            "class",
-            report.classes_changed,
+            ("class", report.classes_changed),
+            nothing,
         );
     }
     if let (Some(packages), Some(all)) = (&report.packages, report.packages_changed) {
-        groups(console, report, packages, "package", all);
+        groups(console, report, packages, ("package", all), nothing);
     }
     if wants(ByArg::Path) && !report.paths.is_empty() {
         console.data("");
@@ -219,10 +223,16 @@ fn summary(console: &Console, report: &DiffReport) {
 }
 
 /// Prints classes or packages, the largest changes among `all`.
-fn groups(console: &Console, report: &DiffReport, rows: &[NamedChange], what: &str, all: usize) {
+fn groups(
+    console: &Console,
+    report: &DiffReport,
+    rows: &[NamedChange],
+    (what, all): (&str, usize),
+    nothing: &str,
+) {
     console.data("");
     if !report.matches {
-        return console.data(NO_MATCH);
+        return console.data(nothing);
     }
     if rows.is_empty() {
         return console.data(format_args!("no {what} changed"));

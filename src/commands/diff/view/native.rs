@@ -5,7 +5,7 @@ use super::super::run::{Budget, ChangeRow, DiffReport, DiffRow, HeapDiff, Verdic
 use crate::console::table::Table;
 use crate::console::{Console, Style};
 use crate::error::ErrorClass;
-use crate::flags::pattern::NO_MATCH;
+use crate::flags::pattern::no_match;
 use crate::heaps::input::facts::{DumpFacts, Growth};
 use crate::profile::DumpKind;
 use crate::units::{ByteSize, counted, thousands};
@@ -171,10 +171,13 @@ fn show_rows(console: &Console, report: &DiffReport, heap: &HeapDiff) {
         .partition(|row| change(row).confirmed || !has_limits);
     console.data("");
     if certain.is_empty() {
+        let filter = &report.filter;
         console.data(match heap.rows_within_sampling_error {
-            0 if !heap.matches && !report.filter.is_empty() => NO_MATCH,
-            0 => "nothing changed",
-            _ => "no change beyond sampling error",
+            0 if !heap.matches && !filter.is_empty() => {
+                no_match(!filter.ignore.is_empty(), filter.selects(), "either dump")
+            }
+            0 => "nothing changed".to_owned(),
+            _ => "no change beyond sampling error".to_owned(),
         });
     } else {
         table(console, report, &certain, change).show(console);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::console::table::Table;
 use crate::console::{Console, Style};
-use crate::flags::pattern::NO_MATCH;
+use crate::flags::pattern::no_match;
 use crate::heaps::growth::{HeapRow, NativeLeaksDocument, Place, SeriesRow, SiteRow};
 use crate::units::{ByteSize, HumanDuration, counted, thousands};
 use crate::untrusted;
@@ -39,7 +39,7 @@ fn show_series(
     };
     console.data(console.styled(Style::Strong, untrusted::sanitize(&who)));
     for heap in &series.heaps {
-        show_heap(console, heap, document.is_filtered);
+        show_heap(console, heap, !document.filter.is_empty());
         let rows = series.sites.iter().filter(|site| site.heap == heap.heap);
         let rows = rows.filter(|site| site.verdict == "grows" || is_suspect(site));
         let grown: f64 = rows.map(|site| site.growth_per_iteration.value).sum();
@@ -52,9 +52,11 @@ fn show_series(
     for note in &series.notes {
         paragraph(console, "", &untrusted::sanitize(note), Style::Warn);
     }
-    if !series.matches && document.is_filtered {
+    let filter = &document.filter;
+    if !series.matches && !filter.is_empty() {
         console.data("");
-        console.data(console.styled(Style::Warn, NO_MATCH));
+        let message = no_match(!filter.ignore.is_empty(), filter.selects(), "any dump");
+        console.data(console.styled(Style::Warn, message));
         return;
     }
     let of = |verdict: &str| -> Vec<&SiteRow> {

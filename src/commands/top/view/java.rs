@@ -16,7 +16,7 @@ use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::conflicts::conflict;
 use crate::flags::context::Context;
-use crate::flags::pattern::NO_MATCH;
+use crate::flags::pattern::no_match;
 use crate::heap_graph::Follow;
 use crate::heaps::java::{self, JavaError, OpenedJava};
 use crate::parallel;
@@ -48,7 +48,7 @@ pub(super) async fn run(ctx: &Context, args: Args, opened: OpenedJava) -> Result
     let input = args.native.one_dump(&args.input)?;
     let options = args.java.options(Follow::default());
     let filter = filter(&args)?;
-    let takes_all = filter.takes_all();
+    let of_tables = filter.clone();
     let requests = requests(&args, &filter, console.is_json());
     let (as_tree, depth, min) = (args.tree, args.depth, args.min);
     let without_roots = match args.reachable {
@@ -112,7 +112,7 @@ pub(super) async fn run(ctx: &Context, args: Args, opened: OpenedJava) -> Result
     });
     match shown.await? {
         Shown::Tables(reports, class) => {
-            show_tables(console, &args, &reports, takes_all);
+            show_tables(console, &args, &reports, &of_tables);
             Ok(Outcome::from(class))
         }
         Shown::Tree(report, class) => {
@@ -188,7 +188,7 @@ fn requests(args: &Args, filter: &Filter, is_json: bool) -> Vec<TopRequest> {
     }
 }
 
-fn show_tables(console: &Console, args: &Args, reports: &[TopReport], takes_all: bool) {
+fn show_tables(console: &Console, args: &Args, reports: &[TopReport], filter: &Filter) {
     let Some(first) = reports.last() else {
         return;
     };
@@ -230,9 +230,12 @@ fn show_tables(console: &Console, args: &Args, reports: &[TopReport], takes_all:
             ));
         }
         let is_empty = |report: &TopReport| report.rows.is_empty();
-        if reports.iter().all(is_empty) && !takes_all {
+        if reports.iter().all(is_empty) && !filter.takes_all() {
             console.data("");
-            console.data(NO_MATCH);
+            let whole = first.reachable.as_ref().or(first.all.as_ref());
+            let whole = whole.map_or(0, |figures| figures.count);
+            let whole = counted(whole, "object", "objects");
+            console.data(no_match(!filter.ignore.is_empty(), filter.selects(), whole));
         }
         for report in reports.iter().filter(|report| !is_empty(report)) {
             console.data("");

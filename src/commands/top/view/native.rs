@@ -4,7 +4,7 @@ use super::super::run::{HeapReport, TopReport, TreeReport};
 use super::branches::{self, Line};
 use crate::console::table::Table;
 use crate::console::{Console, Style};
-use crate::flags::pattern::NO_MATCH;
+use crate::flags::pattern::no_match;
 use crate::heaps::input::facts::Figures;
 use crate::profile::DumpKind;
 use crate::stacks::{TRACKED_HEAP, View};
@@ -136,9 +136,11 @@ fn others(heap: &HeapReport, width: Option<usize>) -> Vec<&str> {
 fn rows(console: &Console, report: &TopReport, heap: &HeapReport) {
     let rows = heap.rows.as_deref().unwrap_or_default();
     if rows.is_empty() {
-        console.data(match report.filter.is_empty() {
-            true => "nothing was sampled",
-            false => NO_MATCH,
+        let filter = &report.filter;
+        let whole = value(heap.total_of_view(), &heap.unit);
+        console.data(match filter.is_empty() {
+            true => "nothing was sampled".to_owned(),
+            false => no_match(!filter.ignore.is_empty(), filter.selects(), whole),
         });
         return;
     }
