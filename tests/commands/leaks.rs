@@ -100,6 +100,7 @@ fn waste_that_was_planted_is_found() {
     let document = json(&[&dump, "--only", "waste"]);
     assert!(document["leaks"].is_null());
     let waste = &document["waste"];
+    assert!(waste.get("heap").is_none(), "the JVM has only one");
     let one_row = json(&[&dump, "--only", "waste", "-l", "1"])["waste"].clone();
     assert_eq!(one_row["wasted_bytes"], waste["wasted_bytes"]);
     assert_eq!(one_row["collections"], waste["collections"]);
@@ -183,6 +184,33 @@ fn android_dumps_tell_the_same_in_number_and_bytes() {
         (&largest["bytes"], &largest["native"]),
         (&10_108_800.into(), &true.into())
     );
+}
+
+#[test]
+fn waste_is_of_the_app_heap_and_no_other_can_be_selected() {
+    let dump = fixture("android-a.hprof.gz");
+    assert_eq!(json(&[&dump])["waste"]["heap"], "app");
+    let (text, _) = words(&[&dump]);
+    assert!(text.contains("Waste of the app heap: up to "), "{text}");
+    for heap in ["app", "zygote", "image"] {
+        let output = heaptap(&[&dump, "--heap", heap]);
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert!(message.contains("reads Java heaps whole"), "{message}");
+    }
+    // All commands say the same of a heap that Java does not have.
+    for command in [
+        &["leaks", &dump][..],
+        &["top", &dump],
+        &["diff", &dump, &dump],
+    ] {
+        let mut program = crate::program::heaptap();
+        let output = program.args(command).args(["--heap", "nonsense"]).output();
+        let output = output.unwrap();
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert!(message.contains("name app, zygote or image"), "{message}");
+    }
 }
 
 #[test]

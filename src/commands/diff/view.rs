@@ -191,6 +191,7 @@ async fn compare(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             native(ctx, &args, *before, *after).await
         }
         (OpenedInput::Java(before), OpenedInput::Java(after)) => {
+            args.native.heap.java_kinds()?;
             refuse_native(native_flag, "these are Java heaps")?;
             java::run(ctx, args, [before, after]).await
         }

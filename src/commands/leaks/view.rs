@@ -47,6 +47,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
 
 async fn either(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     args.native.moment.check(&args.inputs)?;
+    args.native.heap.refuse_java_parts("leaks")?;
     let java_flag = first_given([
         (args.native.heap.of_java().is_some(), "this --heap value"),
         (args.only.is_some(), "--only"),

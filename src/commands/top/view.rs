@@ -54,6 +54,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             native(ctx, &args, *file).await
         }
         OpenedInput::Java(opened) => {
+            args.native.heap.java_kinds()?;
             let contains = format!("{} contains Java heaps", input.path.display());
             refuse_native(native_flag, contains)?;
             java::run(ctx, args, opened).await

@@ -10,7 +10,7 @@ use crate::analyze::leaks::{Kept, LeakGroup, Leaks, Step, Unheld};
 use crate::analyze::waste::{
     Boxed, CollectionKind, Duplicates, RepeatedLoader, SparseGroup, Waste,
 };
-use crate::heap_graph::Dominators;
+use crate::heap_graph::{Dominators, HeapKind};
 use crate::heaps::java::facts::HeapFacts;
 
 #[derive(Debug, Clone, Serialize)]
@@ -214,6 +214,9 @@ fn dominated(group: &LeakGroup, dominators: Option<&Dominators>) -> Kept {
 /// Waste.
 #[derive(Debug, Clone, Serialize)]
 pub struct WasteDocument {
+    /// `app` if the dump has several heaps: the others are shared by all apps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub heap: Option<&'static str>,
     /// Maximum savings in bytes.
     pub wasted_bytes: u64,
     /// Equal strings.
@@ -331,6 +334,7 @@ pub(crate) fn waste(found: Waste, texts: bool) -> WasteDocument {
     let bitmaps = &found.bitmaps;
     let pixels = |width: u32, height: u32| u64::from(width) * u64::from(height);
     WasteDocument {
+        heap: found.is_of_app_heap.then_some(HeapKind::App.name()),
         wasted_bytes,
         bitmaps: Duplicated {
             count: bitmaps.count,

@@ -71,6 +71,8 @@ pub struct Waste {
     pub large_total: (u64, u64),
     /// Class loaders whose classes another one has loaded too.
     pub loaders: Vec<RepeatedLoader>,
+    /// Whether the dump has several heaps, of which only that of the app counts.
+    pub is_of_app_heap: bool,
     /// Limits of the analysis for this dump, as sentences.
     pub untold: Vec<String>,
 }
@@ -133,7 +135,10 @@ impl Waste {
 pub fn find(graph: &HeapGraph, reachable: &Reachable, limit: usize) -> Waste {
     let has_numbers = graph.contents().has_values() && !boxed::are_all_zero(graph);
     let scope = Scope::new(graph, reachable, has_numbers);
-    let mut waste = Waste::default();
+    let mut waste = Waste {
+        is_of_app_heap: !graph.heaps.is_empty(),
+        ..Waste::default()
+    };
     let found = collections::find(&scope, limit);
     waste.collections = found.kinds;
     waste.sparse = found.sparse;

@@ -11,10 +11,13 @@ use crate::untrusted;
 /// Shows waste; `limit` is the number of rows below each kind.
 pub(super) fn show(console: &Console, waste: &WasteDocument, limit: usize) {
     console.data("");
+    let of_heap = waste.heap.map(|heap| format!(" of the {heap} heap"));
+    let of_heap = of_heap.unwrap_or_default();
     let headline = match waste.wasted_bytes {
-        0 if waste.untold.is_empty() => "No waste found".to_owned(),
-        0 => "No waste found in what could be analyzed".to_owned(),
-        bytes => format!("Waste: up to {} could be saved", ByteSize(bytes)),
+        0 if waste.untold.is_empty() && waste.heap.is_none() => "No waste found".to_owned(),
+        0 if waste.untold.is_empty() => format!("No waste found in objects{of_heap}"),
+        0 => format!("No waste found in what could be analyzed{of_heap}"),
+        bytes => format!("Waste{of_heap}: up to {} could be saved", ByteSize(bytes)),
     };
     console.data(console.styled(Style::Strong, headline));
     equal(console, "equal strings", &waste.strings, "strings", limit);
