@@ -283,16 +283,35 @@ fn hprof_rows(name: &str, sql: &str) -> Vec<String> {
 #[test]
 fn fields_of_an_hprof_have_values() {
     let android = |sql: &str| hprof_rows("hprof/android-a.hprof.gz", sql);
-    // Inherited, with and without its class, and absent.
+    // Inherited, with and without its class, and of other classes.
     let destroyed = android(
         "SELECT heaptap_field(o.id, 'mDestroyed'),
                 heaptap_field(o.id, 'android.app.Activity.mDestroyed'),
-                heaptap_field(o.id, 'com.example.app.MainActivity.mDestroyed'),
-                heaptap_field(o.id, 'nothing')
+                heaptap_field(o.id, 'java.lang.String.value'),
+                heaptap_field(o.id, 'length')
          FROM heap_graph_object o JOIN heap_graph_class c ON c.id = o.type_id
          WHERE c.name = 'com.example.app.MainActivity' ORDER BY 1",
     );
     assert_eq!(destroyed, ["0,0,,", "1,1,,", "1,1,,", "1,1,,"]);
+    // No class has such a field: a check of it must not look clean.
+    for (name, nearest) in [
+        ("mDestroyd", "mDestroyed"),
+        ("Activity.mDestroyed", "android.app.Activity.mDestroyed"),
+        (
+            "com.example.app.MainActivity.mDestroyed",
+            "android.app.Activity.mDestroyed",
+        ),
+        (
+            "android.app.Activity.mDestroyd",
+            "android.app.Activity.mDestroyed",
+        ),
+    ] {
+        let sql = format!("SELECT count(heaptap_field(id, '{name}')) FROM heap_graph_object");
+        let asked = query(&fixture("hprof/android-a.hprof.gz"), &[&sql], "");
+        assert_eq!(asked.status.code(), Some(2), "{name}");
+        let message = format!("no class has the field `{name}`; did you mean `{nearest}`?");
+        assert!(stderr(&asked).contains(&message), "{}", stderr(&asked));
+    }
     // The same values as the table of primitives has, of all types.
     let differing = "SELECT p.field_name, p.field_type FROM heap_graph_primitive p
          WHERE heaptap_field(p.field_set_id, p.field_name) IS NOT coalesce(

@@ -11,6 +11,7 @@ use rusqlite::types::{Value as SqlValue, ValueRef};
 
 use super::super::functions;
 use super::super::table::{Catalog, Cell, Column, Rows, Scalar, Schema};
+use super::field_names::{self, FieldName, KnownNames};
 use super::heaps::{Heap, Heaps, LazyHeaps};
 use heaptap_model::heap_graph::{
     BasicType, Class, ClassKind, DumpSource, Field, HeapGraph, ObjectIndex, Value,
@@ -78,7 +79,7 @@ pub(super) fn add(catalog: &mut Catalog, heaps: &LazyHeaps) {
     catalog.table(&PRIMITIVES, move || {
         Ok(Arc::new(Primitives::of(lazy.get()?)))
     });
-    let lazy = heaps.clone();
+    let (lazy, known) = (heaps.clone(), KnownNames::default());
     catalog.scalar(Scalar {
         name: "heaptap_field",
         about: "Value of a field of an object in an HPROF, by name or `Class.name`; of an array its \
@@ -98,7 +99,13 @@ pub(super) fn add(catalog: &mut Catalog, heaps: &LazyHeaps) {
             if !heap.graph.contents().has_values() {
                 return Err(functions::failure(FIELD_WITHOUT_VALUES));
             }
-            Ok(field_value(heap, object, &name))
+            match field_value(heap, object, &name) {
+                Some(value) => Ok(value),
+                None => match known.check(&heaps, &name) {
+                    Ok(()) => Ok(SqlValue::Null),
+                    Err(message) => Err(functions::failure(&message)),
+                },
+            }
         }),
     });
 }
@@ -108,8 +115,8 @@ const FIELD_WITHOUT_VALUES: &str = "heaptap_field: a heap graph does not contain
                                     HPROF with `heaptap dump --hprof`";
 
 /// Returns the value of a field of an object by `name` or `Class.name`, the field of the most
-/// derived class first; of an array only its `length`.
-fn field_value(heap: &Heap, object: ObjectIndex, name: &str) -> SqlValue {
+/// derived class first; of an array only its `length`. `None` if it has no such field.
+fn field_value(heap: &Heap, object: ObjectIndex, name: &str) -> Option<SqlValue> {
     let graph = &heap.graph;
     let contents = graph.contents();
     if graph.class(graph.class_of(object)).is_array() {
@@ -117,41 +124,34 @@ fn field_value(heap: &Heap, object: ObjectIndex, name: &str) -> SqlValue {
             Some(array) => Some(array.length),
             None => contents.object_array_length(graph, object),
         };
-        let length = (name == "length").then(length).flatten();
-        return length.map_or(SqlValue::Null, |length| SqlValue::Integer(length.into()));
+        let length = (name == field_names::LENGTH).then(length).flatten();
+        return length.map(|length| SqlValue::Integer(length.into()));
     }
-    let qualified = name.rsplit_once('.');
+    let wanted = FieldName::parse(name);
     let mut found = None;
     contents.fields(graph, object, &mut |field| {
-        let is_found = match (qualified, field.declared_in) {
-            (None, _) => field.name == Some(name),
-            (Some((of, name)), Some(class)) => {
-                let class = graph.class(class);
-                field.name == Some(name) && (class.name == of || class.shown() == of)
-            }
-            (Some(_), None) => false,
-        };
-        if is_found {
+        let class = field.declared_in.map(|class| graph.class(class));
+        if field.name.is_some_and(|name| wanted.is(class, name)) {
             found = Some(field.value);
             return ControlFlow::Break(());
         }
         ControlFlow::Continue(())
     });
-    match found {
-        None | Some(Value::Null | Value::Dangling(_)) => SqlValue::Null,
-        Some(Value::Object(target)) => match contents.string(graph, target) {
+    Some(match found? {
+        Value::Null | Value::Dangling(_) => SqlValue::Null,
+        Value::Object(target) => match contents.string(graph, target) {
             Some(text) => SqlValue::Text(text),
             None => SqlValue::Integer(heap.row(target) as i64),
         },
-        Some(Value::Boolean(flag)) => SqlValue::Integer(flag.into()),
-        Some(Value::Char(number)) => SqlValue::Integer(number.into()),
-        Some(Value::Float(number)) => SqlValue::Real(number.into()),
-        Some(Value::Double(number)) => SqlValue::Real(number),
-        Some(Value::Byte(number)) => SqlValue::Integer(number.into()),
-        Some(Value::Short(number)) => SqlValue::Integer(number.into()),
-        Some(Value::Int(number)) => SqlValue::Integer(number.into()),
-        Some(Value::Long(number)) => SqlValue::Integer(number),
-    }
+        Value::Boolean(flag) => SqlValue::Integer(flag.into()),
+        Value::Char(number) => SqlValue::Integer(number.into()),
+        Value::Float(number) => SqlValue::Real(number.into()),
+        Value::Double(number) => SqlValue::Real(number),
+        Value::Byte(number) => SqlValue::Integer(number.into()),
+        Value::Short(number) => SqlValue::Integer(number.into()),
+        Value::Int(number) => SqlValue::Integer(number.into()),
+        Value::Long(number) => SqlValue::Integer(number),
+    })
 }
 
 /// Kind of data that an object has.

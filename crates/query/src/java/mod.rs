@@ -9,6 +9,7 @@
 //! | `objects` | `heap_graph_object` |
 //! | `references` | `heap_graph_reference` |
 //! | `fields` | `heap_graph_object_data`, `heap_graph_primitive`, `heaptap_field`: values |
+//! | `field_names` | names of fields: which there are, and which one can be meant |
 //! | `trees` | dominators and shortest paths, by object and merged by class |
 //! | `sums` | sums by class and by dump |
 //! | `bitmaps` | `heap_graph_bitmaps` |
@@ -17,6 +18,7 @@
 mod bitmaps;
 mod classes;
 mod dumps;
+mod field_names;
 mod fields;
 mod heaps;
 mod objects;
