@@ -5,8 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::error::ErrorClass;
 use crate::heap_graph::{
-    Dominators, DumpSource, Follow, HeapGraph, Losses, ObjectIndex, OutOfMemory, RootKind,
-    ShortestPaths,
+    Dominators, DumpSource, Follow, HeapGraph, Losses, ObjectIndex, OutOfMemory, ShortestPaths,
 };
 use crate::heaps::selector::DumpSelector;
 use crate::naming::r8_mappings::UsedMap;
@@ -135,6 +134,7 @@ impl JavaHeap {
 pub fn of_losses(graph: &HeapGraph) -> Vec<Finding> {
     let Losses {
         truncated,
+        rooted_unreachable: roots_missing,
         missing_packets,
         dangling_references,
         unknown_classes,
@@ -143,16 +143,14 @@ pub fn of_losses(graph: &HeapGraph) -> Vec<Finding> {
         ..
     } = &graph.facts.losses;
     let is_trace = graph.facts.source == DumpSource::HeapGraph;
-    // If the roots are missing, too, all objects are roots or reachable.
-    let mut roots = graph.roots().iter();
-    let roots_missing = roots.any(|root| root.kind == RootKind::Unreachable);
-    let consequence = match roots_missing {
+    // All objects are roots or reachable then.
+    let consequence = match *roots_missing {
         true => "objects are missing",
         false => "objects are missing, and objects that they referenced look unreachable",
     };
     let mut findings = Vec::new();
     let mut add = |finding: Finding| findings.push(finding.with_pid(graph.facts.pid));
-    if roots_missing {
+    if *roots_missing {
         let message = "the part with the GC roots is missing; all objects are shown as reachable, \
                        including unreachable ones";
         add(Finding::new("roots-missing", None, message));

@@ -132,6 +132,24 @@ fn the_only_dump_of_a_growing_trace_is_shown_as_lower_bounds() {
 }
 
 #[test]
+fn a_root_that_the_runtime_calls_unreachable_does_not_mean_that_roots_are_missing() {
+    let dump = fixture("hprof/android-a.hprof.gz");
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let objects = "SELECT count(*) FROM heap_graph_object";
+    for command in [
+        &["top", &dump][..],
+        &["query", &dump, objects],
+        &["convert", &dump, "-o", out.to_str().unwrap()],
+    ] {
+        let output = heaptap(command);
+        assert_eq!(output.status.code(), Some(0), "{command:?} {output:?}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(!stderr.contains("GC roots is missing"), "{stderr}");
+    }
+}
+
+#[test]
 fn a_dump_that_breaks_off_gives_what_it_has_and_6() {
     let whole = {
         let packed = std::fs::read(fixture("hprof/android-a.hprof.gz")).unwrap();

@@ -54,6 +54,8 @@ pub enum SizeModel {
 pub struct Losses {
     /// The dump breaks off, or packets of it are missing, so objects are missing.
     pub truncated: bool,
+    /// [`super::HeapGraph::root_unreachable`] made roots in place of missing ones.
+    pub rooted_unreachable: bool,
     /// Packets known to be missing.
     pub missing_packets: u64,
     /// References to objects that were never dumped.

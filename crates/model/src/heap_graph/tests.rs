@@ -316,7 +316,9 @@ fn garbage_is_rooted_at_its_tops_and_once_a_cycle() {
     }
     heap.roots = vec![0];
     let mut graph = heap.graph();
+    assert!(!graph.facts.losses.rooted_unreachable);
     assert_eq!(graph.root_unreachable(Follow::STRONG), 3);
+    assert!(graph.facts.losses.rooted_unreachable);
     assert_eq!(graph.root_unreachable(Follow::STRONG), 0);
     let added = graph
         .roots()
