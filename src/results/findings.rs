@@ -130,6 +130,16 @@ pub fn same_moment() -> Finding {
         .with_help("select two dumps: INPUT@LABEL, INPUT@N, INPUT@last")
 }
 
+/// Finding for two HPROFs whose shallow sizes are computed by different models; none for the same.
+pub fn sizes_differ(before: &str, after: &str) -> Option<Finding> {
+    (before != after).then(|| {
+        let message =
+            format!("the sizes of the dumps are not comparable: {before} and {after} (`--sizes`)");
+        Finding::new("sizes-differ", None, message)
+            .with_help("add `--sizes mat` to compute both in the same way")
+    })
+}
+
 /// Finding about two sides of different processes; none if a name is unknown.
 pub fn other_process(before: &str, after: &str) -> Option<Finding> {
     let differ = !before.is_empty() && !after.is_empty() && before != after;

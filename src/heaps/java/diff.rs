@@ -17,7 +17,7 @@ use crate::analyze::leaks::{self, Leaks};
 use crate::analyze::tree::{self, NodeKey, Tree};
 use crate::error::ErrorClass;
 use crate::heaps::selector::JavaInput;
-use crate::results::findings::{other_process, same_moment};
+use crate::results::findings::{other_process, same_moment, sizes_differ};
 
 /// Maximum depth of the dominator tree, if the user does not say.
 pub const DEPTH: usize = 8;
@@ -189,6 +189,11 @@ pub(crate) fn compare(before: Half, mut after: Half, wanted: &Wanted) -> DiffRep
     let [one, other] = [&before, &after].map(|half| half.facts.process.as_deref());
     let others = other_process(one.unwrap_or_default(), other.unwrap_or_default());
     after.facts.warnings.extend(others);
+    // Between a heap graph and an HPROF, more than the sizes differs.
+    if before.facts.source == after.facts.source {
+        let sizes = sizes_differ(before.facts.sizes, after.facts.sizes);
+        after.facts.warnings.extend(sizes);
+    }
     let total = Change {
         before: before.total,
         after: after.total,

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{after, before, fixture, heaptap, json, row};
+use super::{after, before, fixture, heaptap, json, row, words};
 
 #[test]
 fn a_diff_shows_eighty_listeners_and_nothing_else_of_size() {
@@ -163,6 +163,23 @@ fn a_heap_graph_and_an_hprof_compare_by_name() {
     let top = json(&["top", &graph]);
     assert_eq!(top["heap"]["process"], "com.example.synth");
     assert_eq!(top["heap"]["pid"], 5151);
+}
+
+#[test]
+fn sizes_of_different_models_are_said_not_to_be_comparable() {
+    let dump = fixture("hprof/android-a.hprof.gz");
+    let folder = tempfile::tempdir().unwrap();
+    let converted = folder.path().join("converted.hprof");
+    let converted = converted.to_str().unwrap();
+    words(&["hprof", "conv", &dump, converted]);
+    let warnings = |flags: &[&str]| {
+        let document = json(&[&["diff", &dump, converted][..], flags].concat());
+        let warnings = document["after"]["warnings"].as_array().unwrap().clone();
+        let kinds = warnings.iter().map(|warning| warning["kind"].to_string());
+        kinds.collect::<Vec<_>>()
+    };
+    assert_eq!(warnings(&[]), ["\"sizes-differ\""]);
+    assert!(warnings(&["--sizes", "mat"]).is_empty());
 }
 
 #[test]
