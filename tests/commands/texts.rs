@@ -172,6 +172,15 @@ fn meminfo_of_any_packing() {
     assert_eq!(refused["error"]["kind"], "not-a-meminfo");
     let message = refused["error"]["message"].as_str().expect("a message");
     assert!(message.ends_with("it is a Perfetto trace"), "{message}");
+    let xml = br#"<malloc version="scudo-1"><alloc size="16" count="3"/></malloc>"#;
+    let allocator = Input::new(xml);
+    let refused = allocator.run(&["meminfo", "input", "--json"]);
+    let refused: Value = serde_json::from_slice(&refused.stdout).expect("JSON");
+    assert_eq!(refused["error"]["kind"], "not-a-meminfo");
+    let help = refused["error"]["help"].as_str().expect("help");
+    assert!(help.contains("`--reconcile`"), "{help}");
+    let shown = allocator.run(&["meminfo", "input", "--reconcile"]);
+    assert_eq!(shown.status.code(), Some(0), "{shown:?}");
 }
 
 /// Mappings of a process; enough that compression leaves some bytes.

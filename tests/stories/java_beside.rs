@@ -122,6 +122,11 @@ fn a_java_heap_is_taken_at_each_label_and_found_by_who_looks_for_it() {
     let top = lab.expect(0, &["top", "out@after login", "--json"]).json();
     assert!(top.to_string().contains("com.example.app"), "{top:#}");
     lab.expect(0, &["diff", "out@before", "out@after login"]);
+    // The default of a recording is its native heaps, but the other input has none.
+    let mixed = ["diff", "out", "out/java"];
+    let refused = lab.expect(2, &mixed);
+    assert!(refused.stderr.contains("add `--heap java`"), "{refused}");
+    lab.expect(0, &[&mixed[..], &["--heap", "java"]].concat());
     // The default is the newest heap, with or without a label.
     let newest = &dumps.last().unwrap()["number"];
     let mut manifest = java.clone();

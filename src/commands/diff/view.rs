@@ -24,6 +24,7 @@ use crate::flags::names::mapping;
 use crate::heap_graph::Follow;
 use crate::heaps::input::rows::Order;
 use crate::heaps::input::{self, DumpScope, LookError, LookOptions, NativeFile, OpenedInput};
+use crate::heaps::java::has_java;
 use crate::heaps::selector::JavaInput;
 use crate::memory::smaps as mapped;
 use crate::naming::names::MappingOption;
@@ -201,12 +202,18 @@ async fn compare(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             if file.java_dumps > 0 && native_flag.is_none() {
                 return java::run(ctx, args, [before, after]).await;
             }
+            let mut inputs = [&args.before, &args.after].into_iter();
+            let has_java = inputs.any(|typed| has_java(&JavaInput::parse(typed).path));
+            let help = match has_java && native_flag.is_none() {
+                true => "add `--heap java` to compare the Java heaps",
+                false => "compare two heaps of the same kind",
+            };
             Err(Failure::new(
                 ErrorClass::Usage,
                 "nothing-in-common",
                 "cannot compare a native heap with a Java heap",
             )
-            .with_help("compare two heaps of the same kind"))
+            .with_help(help))
         }
     }
 }

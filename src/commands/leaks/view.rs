@@ -18,10 +18,9 @@ use crate::heap_graph::Follow;
 use crate::heaps::growth;
 use crate::heaps::growth::{GrowthLooked, NativeLeaksRequest, SeriesRow, TOLERANCE_BYTES};
 use crate::heaps::input::{DumpScope, LookOptions};
-use crate::heaps::java::{FOLDER, OpenedJava};
+use crate::heaps::java::{FOLDER, OpenedJava, has_java};
 use crate::heaps::leaks::{LeaksReport, LeaksRequest, leaks};
 use crate::heaps::selector::JavaInput;
-use crate::results::manifest;
 use crate::units::counted;
 use crate::views::java_summary::java_place;
 use crate::views::{blocking, java as java_view};
@@ -169,9 +168,8 @@ fn with_java_beside(failure: Failure, inputs: &[OsString]) -> Failure {
 
 /// Returns the directory of a recording's Java heaps, quoted as a command argument.
 fn java_beside(input: &OsString) -> Option<String> {
-    let folder = Path::new(input).join(FOLDER);
-    let is_recording = folder.join(manifest::FILE_NAME).is_file();
-    is_recording.then(|| java_place(&folder))
+    let recording = Path::new(input);
+    has_java(recording).then(|| java_place(&recording.join(FOLDER)))
 }
 
 /// Returns the default dumps: all dumps of a single input, or the last dump of each of several.

@@ -583,6 +583,11 @@ pub fn open(
 /// Directory of companion Java heaps in a recording directory.
 pub const FOLDER: &str = "java";
 
+/// Returns whether a recording has Java heaps in a directory of their own.
+pub fn has_java(recording: &Path) -> bool {
+    recording.join(FOLDER).join(manifest::FILE_NAME).is_file()
+}
+
 /// Returns the directory `java` with the Java heaps of a recording that has none of its own, as
 /// `demo` creates it.
 pub(crate) fn lying_in(path: &Path) -> Option<PathBuf> {

@@ -57,6 +57,9 @@ pub enum MeminfoError {
         /// Description of its content.
         why: String,
     },
+    /// A file contains XML of an allocator, which only `--reconcile` reads.
+    #[error("{name} is XML of malloc_info, not output of `dumpsys meminfo`")]
+    MallocInfo { name: String },
     /// None of the processes is in it.
     #[error("{name} does not have a process {process}")]
     NoSuchProcess {
@@ -142,6 +145,10 @@ impl Classified for MeminfoError {
                     "save one with `heaptap meminfo -n NAME --save FILE`, or `adb shell dumpsys \
                      meminfo PROCESS > FILE`",
                 )
+            }
+            MeminfoError::MallocInfo { .. } => {
+                ErrorFacts::new(ErrorClass::BadInput, "not-a-meminfo")
+                    .with_help("add `--reconcile` to show its figures")
             }
             MeminfoError::NoSuchProcess { there, .. } => {
                 ErrorFacts::new(ErrorClass::Usage, "no-such-process")

@@ -9,6 +9,7 @@ use super::error::MeminfoError;
 use crate::heaps::moments::{self, Capture, KeptFile, Moments};
 use crate::heaps::selector::{DumpSelector, JavaInput, ProcessFilter};
 use crate::import::{self, ImportError, TextInput, WholeText, is_folder};
+use crate::memory::malloc_info;
 use crate::memory::meminfo::Meminfo;
 use crate::results::lists::join_list;
 use crate::results::timeline;
@@ -123,6 +124,9 @@ fn document(bytes: &[u8], name: String) -> Result<Document, MeminfoError> {
         });
     }
     if document.processes.is_empty() && document.phone.is_none() {
+        if malloc_info::parse(bytes).is_ok() {
+            return Err(MeminfoError::MallocInfo { name });
+        }
         let line = text.lines().map(str::trim).find(|line| !line.is_empty());
         return Err(MeminfoError::NotMeminfo {
             name,
