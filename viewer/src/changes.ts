@@ -117,15 +117,20 @@ export class ChangesView {
     this.table = this.make(scene);
     fill(this.host, this.table.element);
     const total = this.stage.figure(scene, scene.measure, (column) => column.sum);
-    const times = this.profile.header.diff?.per?.times ?? 1;
-    const per = this.profile.header.diff?.per ? ` per ${this.profile.header.diff.per.word}` : "";
+    const { times, each } = this.divisor();
     const figure = total.range ? change(total.range, scene.unit, times) : signed((total.after - total.before) / times, scene.unit);
-    this.total.textContent = `In total: ${figure}${per}. Self values by function; 95% confidence intervals, sampling error only.`;
+    this.total.textContent = `In total: ${figure}${each}. Self values by function; 95% confidence intervals, sampling error only.`;
     this.list();
   }
 
+  /** Returns the divisor of the changes, and the words that follow a divided one. */
+  private divisor(): { times: number; each: string } {
+    const per = this.profile.header.diff?.per;
+    return per ? { times: per.times, each: ` per ${per.word}` } : { times: 1, each: "" };
+  }
+
   private make(scene: Scene): Table<ChangeRow> {
-    const times = this.profile.header.diff?.per?.times ?? 1;
+    const { times, each } = this.divisor();
     const unit = scene.unit;
     const table = new Table<ChangeRow>(
       [
@@ -139,11 +144,11 @@ export class ChangesView {
             return h("span", { class: `tag ${isWithinError ? "noise" : row.kind}` }, isWithinError ? "within sampling error" : row.kind);
           },
         },
-        { id: "change", title: "Change", numeric: true, sort: () => 0, cell: (row) => (row.range ? changed(row.range, unit, times) : signed((row.after - row.before) / times, unit)) },
+        { id: "change", title: `Change${each}`, numeric: true, sort: () => 0, cell: (row) => (row.range ? changed(row.range, unit, times) : signed((row.after - row.before) / times, unit)) },
         {
           id: "interval",
           title: "95% interval",
-          hint: "95% confidence interval, sampling error only",
+          hint: `95% confidence interval${each}, sampling error only`,
           numeric: true,
           cell: (row) =>
             row.range === null ? "unknown" : row.range.exact ? "exact" : interval(row.range, times),

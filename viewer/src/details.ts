@@ -79,7 +79,6 @@ export class Details {
     const location = locate(profile, scene, tree, cell);
     const root = tree.root;
     const dump = profile.dumps[scene.state.dump]!.facts;
-    const times = profile.header.diff?.per?.times ?? 1;
     const compared = scene.shown.before !== null;
     const rows = dump.measures.map((measure, i) => {
       if (measure.small_of) return null;
@@ -90,7 +89,7 @@ export class Details {
         { class: i === scene.measure ? "now" : null },
         h("th", { scope: "row" }, measureTitle(measure)),
         h("td", { class: "n", title: exact(figure.after, measure.unit) }, amount(figure.after, measure.unit)),
-        h("td", { class: "n" }, compared ? signed((figure.after - figure.before) / times, measure.unit) : percent(figure.after, whole)),
+        h("td", { class: "n" }, compared ? signed(figure.after - figure.before, measure.unit) : percent(figure.after, whole)),
       );
     });
     const figure = stage.figure(scene, scene.measure, (column) => tree.sum(cell, column));
@@ -98,7 +97,7 @@ export class Details {
       figure.range === null
         ? null
         : compared
-          ? h("p", { class: isWithinError(figure.range) ? "hint noise" : "hint" }, `Change: ${change(figure.range, scene.unit, times)}. 95% confidence interval, sampling error only.`)
+          ? h("p", { class: isWithinError(figure.range) ? "hint noise" : "hint" }, `Change: ${change(figure.range, scene.unit)}. 95% confidence interval, sampling error only.`)
           : figure.range.exact
             ? null
             : h("p", { class: "hint" }, `Estimated size: ${estimate(figure.range)}. 95% confidence interval, sampling error only.`);
@@ -154,7 +153,6 @@ export class Details {
     const { profile, stage } = this;
     const dump = profile.dumps[scene.state.dump]!.facts;
     const compared = scene.shown.before !== null;
-    const times = profile.header.diff?.per?.times ?? 1;
     const sum = (i: number) => stage.figure(scene, i, (column) => column.sum);
     const figure = sum(scene.measure);
     const counts = countsSamples(profile.dumps[scene.state.dump]!) ? " Counts are sampled allocations." : "";
@@ -176,13 +174,13 @@ export class Details {
               { class: i === scene.measure ? "now" : null },
               h("th", { scope: "row" }, measureTitle(measure)),
               h("td", { class: "n", title: exact(each.after, measure.unit) }, amount(each.after, measure.unit)),
-              h("td", { class: "n" }, compared ? signed((each.after - each.before) / times, measure.unit) : percent(each.after, measure.total)),
+              h("td", { class: "n" }, compared ? signed(each.after - each.before, measure.unit) : percent(each.after, measure.total)),
             );
           }),
         ),
       ),
       figure.range && !figure.range.exact
-        ? h("p", { class: "hint" }, compared ? `Change: ${change(figure.range, scene.unit, times)}.` : `Estimated size: ${estimate(figure.range)}.`, " 95% confidence interval, sampling error only.")
+        ? h("p", { class: "hint" }, compared ? `Change: ${change(figure.range, scene.unit)}.` : `Estimated size: ${estimate(figure.range)}.`, " 95% confidence interval, sampling error only.")
         : h("p", { class: "hint" }, ""),
       h("p", { class: "hint" }, tree.children(tree.root).length > 0 ? `Click a box to zoom in, Shift-click a box to select it, or point at a box for its values.${counts}` : ""),
     ];
@@ -207,9 +205,8 @@ export function tooltip(profile: Profile, scene: Scene, stage: Stage, box: Box):
   lines.push(h("p", null, h("b", null, amount(cell.after, scene.unit)), shares));
   if (scene.shown.before) {
     const figure = stage.figure(scene, scene.measure, (column) => tree.sum(cell, column));
-    const times = profile.header.diff?.per?.times ?? 1;
     lines.push(
-      h("p", null, `${amount(cell.before, scene.unit)} → ${amount(cell.after, scene.unit)}: `, h("b", null, figure.range ? change(figure.range, scene.unit, times) : signed(cell.after - cell.before, scene.unit))),
+      h("p", null, `${amount(cell.before, scene.unit)} → ${amount(cell.after, scene.unit)}: `, h("b", null, figure.range ? change(figure.range, scene.unit) : signed(cell.after - cell.before, scene.unit))),
     );
   }
   const dump = profile.dumps[scene.state.dump]!.facts;

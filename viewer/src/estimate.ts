@@ -52,7 +52,7 @@ export function estimate(range: Range): string {
 }
 
 /** Formats a change with its interval, both to the same digit; marks intervals that include 0. */
-export function change(range: Range, unit: Unit, times: number): string {
+export function change(range: Range, unit: Unit, times = 1): string {
   const figure = changed(range, unit, times);
   if (isExact(range)) return figure;
   const ends = interval(range, times);

@@ -170,3 +170,19 @@ test("19b: growth within sampling error is marked, and is gray", async () => {
   assert.ok(Math.abs(got.low - expected.low) < 1 && Math.abs(got.high - expected.high) < 1, JSON.stringify([got, expected]));
   await page.close();
 });
+
+test("changes are totals, and those per iteration say so", async () => {
+  const diff = { before: "before", after: "level 3", pairs: [{ before: 0, after: 2 }], same_recording: true, per: { times: 10, word: "iteration" } };
+  const page = await chromium.open(game({ diff }));
+  const texts = () => page.locator(".details").textContent();
+  assert.match(await texts(), /Change: \+1\.29 MiB/);
+  assert.match(await page.locator(".details tr.now").textContent(), /\+1\.3 MiB$/);
+  assert.match(await page.locator('.cards section[aria-label="Growth"] .headline').textContent(), /^\+1\.3 MiB/);
+  await look(page, { tab: "changes" });
+  assert.match(await page.locator(".pane").textContent(), /In total: \+13\d KiB.* per iteration\./);
+  const row = page.locator(".table-scroll tr", { hasText: "SkBitmap::allocPixels()" });
+  assert.match(await row.textContent(), /\+80 KiB/);
+  const titles = await page.locator(".table-scroll th").allTextContents();
+  assert.ok(titles.some((title) => /^Change per iteration/.test(title)), titles.join());
+  await page.close();
+});
