@@ -18,7 +18,7 @@ import { infoPage } from "./info";
 import { libraryName, rawLabel, type Keys } from "./keys";
 import { MemoryPanel } from "./memory";
 import { recordings } from "./readings";
-import { sanitize } from "./names";
+import { heapTitles, sanitize } from "./names";
 import type { Header } from "./format";
 import type { Profile } from "./profile";
 import { Stage, type Scene } from "./scene";
@@ -133,7 +133,7 @@ export class App {
     this.theme = new ThemeSwitch(() => this.show());
     this.graph = h("div", { class: "graph" }, h("div", { class: "canvas-side" }, this.flame.element, this.legend), this.details.element);
     this.javaPick = h("select", { onchange: () => this.change({ tab: "java", java: Number(this.javaPick.value) }) });
-    fill(this.javaPick, ...(header.java ?? []).map((heap, i) => h("option", { value: i }, `${sanitize(heap.name)}${heap.label ? ` @${sanitize(heap.label)}` : heap.number !== null ? ` #${heap.number}` : ""}`)));
+    fill(this.javaPick, ...heapTitles(header.java ?? []).map((title, i) => h("option", { value: i }, sanitize(title))));
     const pick = javas.length > 1 ? h("label", { class: "labelled" }, h("span", { class: "soft" }, "Heap dump"), this.javaPick) : null;
     this.explorer = new Explorer(h("div"), h("div", { class: "bar" }, pick));
     this.explorer.element.firstElementChild!.append(this.explorer.search);

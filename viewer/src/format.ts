@@ -118,6 +118,8 @@ export interface DiffFacts {
 export interface JavaFacts {
   section: string;
   name: string;
+  /** Name of the dump: its input, and its label or number. */
+  dump: string;
   number: number | null;
   label: string | null;
   pid: number | null;

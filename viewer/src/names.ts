@@ -1,6 +1,8 @@
 // Sanitizes names from devices, traces and archives. All foreign text on the page passes through here and
 // then through textContent or fillText; it is never markup.
 
+import type { JavaFacts } from "./format";
+
 /** Maximum length of a shown name; copied names are not cut. */
 const MAX_NAME_LENGTH = 400;
 
@@ -25,6 +27,16 @@ export function sanitize(name: string): string {
 /** Returns the name of a dump of a known heap: its label, or `@3` as in commands. */
 export function dumpName({ label, number }: { label: string | null; number: number }): string {
   return label ?? `@${number}`;
+}
+
+/** Returns one title per Java heap: its process and dump. If two are equal, all have the name of their input. */
+export function heapTitles(heaps: JavaFacts[]): string[] {
+  const forms = [
+    ({ name, label, number }: JavaFacts) => `${name}${label ? ` @${label}` : number !== null ? ` #${number}` : ""}`,
+    ({ name, dump }: JavaFacts) => `${name} · ${basename(dump)}`,
+    ({ name, dump }: JavaFacts) => `${name} · ${dump}`,
+  ].map((form) => heaps.map(form));
+  return forms.find((titles) => new Set(titles).size === titles.length) ?? forms[2]!;
 }
 
 /** Returns the last part of a path: `libc.so` of `/apex/com.android.runtime/lib64/bionic/libc.so`. */

@@ -9,7 +9,7 @@ import { select } from "./select";
 import { Columns, shownValues } from "./values";
 import type { Scene } from "./scene";
 import type { State, Tab } from "./state";
-import type { GrowthRow, GrowthTotal } from "./summary";
+import { describedHeap, type GrowthRow, type GrowthTotal } from "./summary";
 
 export const TAB_TITLES: Record<Tab, string> = {
   flame: "Flame graph",
@@ -73,8 +73,7 @@ export function firstState(header: Header, tabs: Tab[]): State {
     zoom: [],
     selected: [],
     search: "",
-    // If two heaps are compared, the page opens on the later one.
-    java: Math.max(0, (header.java ?? []).findIndex((heap) => heap.compared_with)),
+    java: Math.max(0, describedHeap(header.java ?? [])),
   };
 }
 

@@ -1,8 +1,8 @@
 // Cards of the first screen: memory by kind, growth, and where to look next.
 
 import { button, h, name } from "./dom";
-import type { Header } from "./format";
-import { dumpName, sanitize } from "./names";
+import type { Header, JavaFacts } from "./format";
+import { dumpName, heapTitles, sanitize } from "./names";
 import { whereAt } from "./readings";
 import { measureTitle } from "./details";
 import { amount, bytes, counted, percent, signed, thousands } from "./units";
@@ -28,6 +28,12 @@ export interface SummaryEvents {
   leaks(): void;
   grown(row: GrowthRow): void;
   compare(): void;
+}
+
+/** Returns the index of the Java heap that the cards describe: the compared one, otherwise the last one. */
+export function describedHeap(heaps: JavaFacts[]): number {
+  const compared = heaps.findIndex((heap) => heap.compared_with);
+  return compared < 0 ? heaps.length - 1 : compared;
 }
 
 /** Labels of the verdicts, as in `heaptap leaks`. */
@@ -112,9 +118,11 @@ function memoryCard(header: Header, place: number, shownDump: number): HTMLEleme
       const words = [measureTitle(measure).toLowerCase(), dump.heap ? sanitize(dump.heap) : ""].filter(Boolean).join(", ");
       card.append(h("p", { class: "headline" }, h("b", null, amount(measure.total, measure.unit)), h("span", { class: "soft" }, ` ${words}, at ${title}`)));
     } else if (heaps.length > 0) {
-      const heap = heaps[heaps.length - 1]!;
+      const at = describedHeap(heaps);
+      const heap = heaps[at]!;
+      const of = heaps.length > 1 ? ` of ${sanitize(heapTitles(heaps)[at]!)}` : "";
       const native = heap.native > 0 ? `, which own ${bytes(heap.native)} of native memory` : "";
-      card.append(h("p", { class: "headline" }, h("b", null, bytes(heap.shallow)), h("span", { class: "soft" }, ` in ${counted(heap.objects, "reachable Java object")}${native}`)));
+      card.append(h("p", { class: "headline" }, h("b", null, bytes(heap.shallow)), h("span", { class: "soft" }, ` in ${counted(heap.objects, "reachable Java object")}${of}${native}`)));
     }
   }
   if (header.unseen.length > 0) {

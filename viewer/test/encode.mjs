@@ -240,7 +240,7 @@ function encodeTables(model) {
     growth: [],
     diff: null,
     folded: null,
-    java: java.map((heap, i) => ({ section: `java.${i}`, name: heap.name, number: i + 1, label: null, pid: 4242, process: heap.name, time_ms: null, wall_ms: null, objects: 0, shallow: 0, native: 0, compared_with: heap.compared_with ?? null, leaks: heap.leaks })),
+    java: java.map((heap, i) => ({ section: `java.${i}`, name: heap.name, dump: heap.dump ?? `dump@${i + 1}`, number: heap.number ?? i + 1, label: null, pid: 4242, process: heap.name, time_ms: null, wall_ms: null, objects: 0, shallow: 0, native: 0, compared_with: heap.compared_with ?? null, leaks: heap.leaks })),
     ...more,
   };
   const json = Buffer.from(JSON.stringify(full), "utf8");

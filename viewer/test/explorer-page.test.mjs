@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { browser } from "./browser.mjs";
+import { encode } from "./encode.mjs";
 import { javaHeap } from "./samples.mjs";
 import { facts, focused, of, openIn, shown, URL_OF_PAGE } from "./stub.mjs";
 
@@ -237,4 +238,20 @@ test("copied rows are no formulas", async () => {
   assert.equal(await page.evaluate(() => globalThis.copied), "'=text,number\n'=SUM(A1),-5\na=1;' ＝1,0\n-9223372036854775808,1\n");
   assert.deepEqual(errors, []);
   await page.close();
+});
+
+test("heaps of one process have the names of their files, and the page opens on the described one", async () => {
+  const heap = javaHeap();
+  const titlesOf = async (...dumps) => {
+    const page = await chromium.open(encode({ java: dumps.map((dump) => ({ ...heap, dump, number: 1 })) }));
+    const titles = await page.locator("label", { hasText: "Heap dump" }).locator("option").allTextContents();
+    const chosen = await page.locator("label", { hasText: "Heap dump" }).locator("option:checked").textContent();
+    const card = await page.locator('section[aria-label="Where the memory is"]').textContent();
+    await page.close();
+    assert.equal(chosen, titles[1]);
+    assert.ok(card.includes(chosen), card);
+    return titles;
+  };
+  assert.deepEqual(await titlesOf("x/before.hprof", "x/after.hprof"), ["com.example.app · before.hprof", "com.example.app · after.hprof"]);
+  assert.deepEqual(await titlesOf("1/app.hprof", "2/app.hprof"), ["com.example.app · 1/app.hprof", "com.example.app · 2/app.hprof"]);
 });

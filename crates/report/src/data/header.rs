@@ -312,6 +312,9 @@ pub struct JavaHeap {
     /// Section name.
     pub section: String,
     pub name: String,
+    /// Name of the dump: its input, and its label or number.
+    #[serde(default)]
+    pub dump: String,
     /// Number among the dumps of its process and heap, from 1: `N` of `@N`.
     pub number: u32,
     /// Label of its snapshot.

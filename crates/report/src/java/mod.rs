@@ -86,6 +86,7 @@ pub fn part(page: &JavaPage<'_>, number: usize, data: Vec<u8>) -> JavaPart {
         entry: JavaHeap {
             section: String::new(),
             name: process(page).to_owned(),
+            dump: page.name.clone(),
             number: page.number,
             label: page.label.clone(),
             pid: facts.pid,
