@@ -499,7 +499,7 @@ fn comments(dump: &HeapDump, findings: &[Finding]) -> Vec<String> {
         _ => "bytes are estimates from sampling; objects are numbers of sampled allocations",
     };
     comments.push(match dump.kind {
-        DumpKind::Cumulative | DumpKind::JavaHeap => sampled.to_owned(),
+        DumpKind::Cumulative | DumpKind::JavaHeap | DumpKind::Difference => sampled.to_owned(),
         DumpKind::AtMaximum => format!("{AT_MAXIMUM}; frees are unknown; {sampled}"),
         DumpKind::AllocationsOnly => {
             format!("allocations only: frees are unknown; {sampled}")

@@ -129,7 +129,9 @@ impl Summarizer {
 fn weight(kind: DumpKind, figures: &Figures) -> i64 {
     match kind {
         DumpKind::AllocationsOnly => figures.alloc_space,
-        DumpKind::Cumulative | DumpKind::AtMaximum | DumpKind::JavaHeap => figures.space,
+        DumpKind::Cumulative | DumpKind::AtMaximum | DumpKind::JavaHeap | DumpKind::Difference => {
+            figures.space
+        }
     }
 }
 

@@ -76,6 +76,7 @@ pub(crate) fn heading(console: &Console, dump: &DumpFacts) {
     }
     about.push(match dump.sampling_interval_bytes {
         _ if dump.kind == DumpKind::JavaHeap => "Java heap".to_owned(),
+        _ if dump.kind == DumpKind::Difference => "difference of two dumps".to_owned(),
         0 => "unknown sampling interval".to_owned(),
         1 => "every allocation recorded".to_owned(),
         bytes => format!("sampled every {}", ByteSize(bytes)),
@@ -83,7 +84,7 @@ pub(crate) fn heading(console: &Console, dump: &DumpFacts) {
     match dump.kind {
         DumpKind::AtMaximum => about.push("when the heap was largest".to_owned()),
         DumpKind::AllocationsOnly => about.push("frees are unknown".to_owned()),
-        DumpKind::Cumulative | DumpKind::JavaHeap => {}
+        DumpKind::Cumulative | DumpKind::JavaHeap | DumpKind::Difference => {}
     }
     if dump.is_attached {
         about.push("attached after start".to_owned());

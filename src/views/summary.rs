@@ -294,7 +294,7 @@ impl Page<'_> {
             ));
         };
         match heap.kind {
-            DumpKind::Cumulative | DumpKind::JavaHeap => {
+            DumpKind::Cumulative | DumpKind::JavaHeap | DumpKind::Difference => {
                 line("unreleased", totals.space, totals.objects, "");
                 line("allocated", totals.alloc_space, totals.alloc_objects, "");
             }
@@ -537,7 +537,9 @@ impl NativeCommands {
             false => String::new(),
         };
         let what = match heap.kind {
-            DumpKind::Cumulative | DumpKind::JavaHeap => "where the memory went:",
+            DumpKind::Cumulative | DumpKind::JavaHeap | DumpKind::Difference => {
+                "where the memory went:"
+            }
             DumpKind::AtMaximum => "where the memory was at the maximum:",
             DumpKind::AllocationsOnly => "callsites that allocated most:",
         };
@@ -545,7 +547,7 @@ impl NativeCommands {
         let mine = if whole.len() > 1 { whole } else { mine };
         let last = mine.last().copied().unwrap_or(last);
         let growth = match heap.kind {
-            DumpKind::Cumulative | DumpKind::JavaHeap => {
+            DumpKind::Cumulative | DumpKind::JavaHeap | DumpKind::Difference => {
                 growth_commands(folder, &mine, last, place, &process)
             }
             DumpKind::AtMaximum | DumpKind::AllocationsOnly => Vec::new(),

@@ -487,6 +487,52 @@ fn a_difference_goes_into_a_page_and_a_profile() {
     assert!(first_row(&shown, "cumulative").contains(LEAK), "{shown}");
 }
 
+#[test]
+fn top_of_a_difference_shows_changes_and_their_shares_of_all_changes() {
+    let fixture = format!(
+        "{}/fixtures/conversions/c_cont.pftrace",
+        env!("CARGO_MANIFEST_DIR")
+    );
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("d.pb.gz");
+    let path = path.to_str().unwrap();
+    let sides = [format!("{fixture}@5"), format!("{fixture}@last")];
+    words(&["diff", &sides[0], &sides[1], "-o", path]);
+    let text = words(&["top", path]);
+    assert!(text.contains("difference of two dumps"), "{text}");
+    assert!(
+        text.contains("-13.9 MiB change in unreleased bytes\n"),
+        "{text}"
+    );
+    assert!(!text.contains("nearly all memory was freed"), "{text}");
+    // The largest change comes first.
+    assert!(
+        first_row(&text, "cumulative").contains("peak_build"),
+        "{text}"
+    );
+    for rows in [
+        &json(&["top", path])["heaps"][0]["rows"],
+        &json(&["top", path, "--tree"])["heaps"][0]["tree"]["nodes"],
+    ] {
+        for row in rows.as_array().unwrap() {
+            let value = row["cumulative"]["space"].as_i64().unwrap();
+            let share = row["cumulative_share"].as_f64().unwrap();
+            assert!(share.abs() <= 1.0 && share * value as f64 >= 0.0, "{row}");
+        }
+    }
+    // Growth alone has no negative values; the profile says what it is.
+    words(&[
+        "diff",
+        &format!("{fixture}@1"),
+        &sides[0],
+        "-o",
+        path,
+        "--force",
+    ]);
+    let text = words(&["top", path]);
+    assert!(text.contains("change in unreleased bytes"), "{text}");
+}
+
 /// Its stderr and exit code.
 pub(crate) fn ended(args: &[&str]) -> (String, Option<i32>) {
     let output = heaptap(args);

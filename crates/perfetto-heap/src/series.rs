@@ -310,7 +310,10 @@ fn figures(raw: Raw, kind: DumpKind) -> Figures {
             held.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64
         }
         // heapprofd's frees of Java objects are wrong, and a maximum does not have frees.
-        DumpKind::AtMaximum | DumpKind::AllocationsOnly | DumpKind::JavaHeap => signed(all),
+        DumpKind::AtMaximum
+        | DumpKind::AllocationsOnly
+        | DumpKind::JavaHeap
+        | DumpKind::Difference => signed(all),
     };
     Figures {
         alloc_space: signed(raw[ALLOCATED]),

@@ -471,6 +471,10 @@ fn nothing_held(dump: &Dump) -> Option<(&'static str, &'static str)> {
             "it contains Java objects, merged by class",
             "run `heaptap leaks` on the recording or HPROF itself",
         )),
+        DumpKind::Difference => Some((
+            "it is a difference of two dumps",
+            "run `heaptap leaks` on the recording or the profiles themselves",
+        )),
         DumpKind::Cumulative if dump.column(View::Space).is_none() => Some((
             "it has no unreleased bytes (space, inuse_space)",
             "use profiles of unreleased memory, such as Go's heap profile",

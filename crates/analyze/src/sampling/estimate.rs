@@ -32,11 +32,11 @@ impl Interval {
         })
     }
 
-    /// Returns the interval of a dump; `None` if it is unknown, and for the maximum of a heap,
-    /// which is not a sum of independent samples.
+    /// Returns the interval of a dump; `None` if it is unknown, and for what is not a sum of
+    /// independent samples: the maximum of a heap, and a difference.
     pub fn of(facts: &Facts) -> Option<Interval> {
         match facts.kind {
-            DumpKind::AtMaximum => None,
+            DumpKind::AtMaximum | DumpKind::Difference => None,
             DumpKind::Cumulative | DumpKind::AllocationsOnly | DumpKind::JavaHeap => {
                 Interval::adaptive(
                     facts.sampling_interval_bytes,

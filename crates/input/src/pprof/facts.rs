@@ -3,7 +3,9 @@
 
 use super::message::Message;
 use heaptap_model::profile::DumpKind;
-use heaptap_model::profile::comments::{AT_MAXIMUM, ATTACHED, FLAGS, OF_JAVA_HEAP, UNFINISHED};
+use heaptap_model::profile::comments::{
+    AT_MAXIMUM, ATTACHED, DIFFERENCE, FLAGS, OF_JAVA_HEAP, UNFINISHED,
+};
 use heaptap_model::stacks::{Dump, TRACKED_HEAP, View};
 
 /// Fills in the facts of the dump.
@@ -31,6 +33,12 @@ pub(super) fn fill(dump: &mut Dump, message: &Message<'_>, comments: &[String]) 
         facts.process = process.to_owned();
         facts.sampling_interval_bytes = 1;
         facts.flags.from_startup = true;
+    }
+    // Other tools write differences without a comment. A dump that heaptap wrote is none.
+    let is_negative = || dump.values.columns.iter().flatten().any(|value| *value < 0);
+    let is_whole = ours(comments).is_some() || java_heap(comments).is_some();
+    if comments.iter().any(|c| c.starts_with(DIFFERENCE)) || (!is_whole && is_negative()) {
+        facts.kind = DumpKind::Difference;
     }
     if let Some((pid, process, heap)) = ours(comments) {
         facts.pid = pid;

@@ -5,6 +5,8 @@ pub const AT_MAXIMUM: &str = "space and objects are from the time when the heap 
 /// Between version and process in the first comment of a Java heap: `heaptap 0.1.0: Java heap of
 /// pid 2050, com.example.app`.
 pub const OF_JAVA_HEAP: &str = ": Java heap of pid ";
+/// Beginning of the comment of a difference: `difference: REC@after minus REC@before`.
+pub const DIFFERENCE: &str = "difference: ";
 /// The process was not profiled from its start.
 pub const ATTACHED: &str = "attached after start; earlier allocations are missing";
 /// Prefix of the reasons for missing data: `flags: disconnected, unfinished`.

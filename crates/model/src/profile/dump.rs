@@ -61,6 +61,8 @@ pub enum DumpKind {
     /// Objects of a Java heap in a tree from its GC roots, in a pprof that heaptap
     /// wrote. They are not sampled.
     JavaHeap,
+    /// Difference of two dumps in a pprof; its values can be negative.
+    Difference,
 }
 
 impl DumpKind {
@@ -71,6 +73,7 @@ impl DumpKind {
             DumpKind::AtMaximum => "at-maximum",
             DumpKind::AllocationsOnly => "allocations-only",
             DumpKind::JavaHeap => "java-heap",
+            DumpKind::Difference => "difference",
         }
     }
 }

@@ -69,7 +69,10 @@ impl View {
     pub fn of_kind(kind: DumpKind) -> (&'static [View], usize) {
         match kind {
             DumpKind::AllocationsOnly => (&[View::AllocObjects, View::AllocSpace], 1),
-            DumpKind::Cumulative | DumpKind::AtMaximum | DumpKind::JavaHeap => (
+            DumpKind::Cumulative
+            | DumpKind::AtMaximum
+            | DumpKind::JavaHeap
+            | DumpKind::Difference => (
                 &[
                     View::Objects,
                     View::Space,

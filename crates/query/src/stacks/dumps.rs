@@ -28,7 +28,8 @@ static DUMPS: Schema = Schema {
         Column::int("is_last", "1 for the last one of its process and heap").indexed(),
         Column::text(
             "kind",
-            "cumulative, at-maximum (the largest heap), allocations-only (frees unknown)",
+            "cumulative, at-maximum (the largest heap), allocations-only (frees unknown), \
+             java-heap, difference",
         ),
         Column::int("sampling_interval", "bytes between samples; 0 if unknown"),
         Column::int("size", "unreleased bytes; NULL if frees are unknown"),

@@ -33,6 +33,7 @@ pub(super) fn write(html: &mut Html, header: &Header) {
             DumpKind::AtMaximum => notes.push("at the maximum".to_owned()),
             DumpKind::AllocationsOnly => notes.push("allocations only".to_owned()),
             DumpKind::JavaHeap => notes.push("Java heap".to_owned()),
+            DumpKind::Difference => notes.push("difference of two dumps".to_owned()),
             DumpKind::Cumulative => {}
         }
         let flags = dump.flags.iter().filter(|flag| *flag != "from_startup");

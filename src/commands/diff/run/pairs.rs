@@ -25,7 +25,7 @@ pub(super) struct Pairs<'a> {
 /// Returns why a dump does not have the figures that are compared; `None` if it has them.
 fn lacking(dump: &Dump, growing: Growing) -> Option<&'static str> {
     match dump.facts.kind {
-        DumpKind::Cumulative | DumpKind::JavaHeap => None,
+        DumpKind::Cumulative | DumpKind::JavaHeap | DumpKind::Difference => None,
         DumpKind::AllocationsOnly if growing == Growing::Allocated => None,
         DumpKind::AllocationsOnly => Some(
             "frees are not recorded, so the unreleased size is \

@@ -6,6 +6,7 @@ use std::path::Path;
 use super::{Compared, DiffError, HeapDiff};
 use crate::export::gzip::Gzip;
 use crate::export::pprof::stacks::{About, Part, encode};
+use crate::profile::comments::DIFFERENCE;
 use crate::results::overwrite::{self, Replace};
 use crate::results::whole_file::WholeFile;
 use crate::stacks::{Dump, Measure};
@@ -107,5 +108,9 @@ fn remark(heap: &HeapDiff) -> String {
             .map_or("nothing", |dump| &dump.name)
             .to_owned()
     };
-    format!("{} minus {}", name(&heap.after), name(&heap.before))
+    format!(
+        "{DIFFERENCE}{} minus {}",
+        name(&heap.after),
+        name(&heap.before)
+    )
 }

@@ -23,6 +23,7 @@ use crate::analyze::native::tree::{LeftOut, Pruning, Tree};
 use crate::error::{Classified, ErrorClass, ErrorFacts};
 pub(crate) use crate::heaps::input::rows::Order;
 use crate::heaps::input::{ListedDump, NativeFile};
+use crate::profile::DumpKind;
 use crate::stacks::{Dump, Facts, Measure, StackTable, TRACKED_HEAP, Unit, Values};
 
 /// Options of `top`.
@@ -119,6 +120,10 @@ pub struct HeapReport {
     pub unit: String,
     /// Totals of the dump, by view.
     pub total: Figures,
+    /// Denominator of the shares: the total of the view; of a difference, the sum of the absolute
+    /// values, so that growth and decrease do not cancel out.
+    #[serde(skip)]
+    pub whole: i64,
     /// 95% confidence interval of the view's total, if it is in bytes and the error is known.
     pub total_limits: Option<Limits>,
     /// Totals of the matching stacks.
@@ -393,12 +398,23 @@ impl<'a> Looker<'a> {
         let whole: Vec<i64> = whole
             .map(|column| column.iter().fold(0i64, |sum, v| sum.saturating_add(*v)))
             .collect();
-        let total = whole[self.at];
+        let is_difference = self.dump.facts.kind == DumpKind::Difference;
+        let total = match is_difference {
+            true => (self.values.columns[self.at].iter())
+                .fold(0i64, |sum, v| sum.saturating_add(v.saturating_abs())),
+            false => whole[self.at],
+        };
         let share = |value: i64| (total != 0).then(|| value as f64 / total as f64);
         let (rows, tree) = match self.request.tree {
             Some(tree) => (
                 None,
-                Some(self.tree(&shown, &groups, left[self.at], tree, share)),
+                Some(self.tree(
+                    &shown,
+                    &groups,
+                    if is_difference { total } else { left[self.at] },
+                    tree,
+                    share,
+                )),
             ),
             None if self.request.by == RowKey::Thread => (Some(self.threads(&shown, share)), None),
             None => {
@@ -417,6 +433,7 @@ impl<'a> Looker<'a> {
                 Unit::Other(unit) => unit.clone(),
             },
             total: self.figures(&whole),
+            whole: total,
             total_limits: self.limits(&whole),
             shown: self.figures(&left),
             before_leaving: before_leaving(&self.dump.facts, &self.file.listed),
@@ -512,6 +529,11 @@ impl<'a> Looker<'a> {
             Order::Own => row.own[at] != 0,
             Order::Cumulative | Order::Name => row.cumulative[at] != 0,
         };
+        // Of a difference, the largest changes come first, as in pprof.
+        let size = |figures: &[i64]| match self.dump.facts.kind {
+            DumpKind::Difference => figures[at].saturating_abs(),
+            _ => figures[at],
+        };
         let is_wanted = |row: usize| !self.request.owners_only || has_value(table.row(row));
         let counts = RowCounts {
             total: table.len(),
@@ -519,8 +541,8 @@ impl<'a> Looker<'a> {
             with_value: table.rows().filter(|row| has_value(*row)).count(),
         };
         let ranked = match self.request.order {
-            Order::Own => table.ranked(limit, |row| (row.own[at], row.cumulative[at])),
-            Order::Cumulative => table.ranked(limit, |row| (row.cumulative[at], row.own[at])),
+            Order::Own => table.ranked(limit, |row| (size(row.own), size(row.cumulative))),
+            Order::Cumulative => table.ranked(limit, |row| (size(row.cumulative), size(row.own))),
             Order::Name => {
                 let name = |row: usize| namer.name(table.row(row).key);
                 let mut all: Vec<usize> = (0..table.len()).filter(|row| is_wanted(*row)).collect();

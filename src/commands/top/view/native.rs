@@ -59,7 +59,12 @@ fn totals(console: &Console, report: &TopReport, heap: &HeapReport) -> String {
     };
     let sampled = heap.dump.kind_of_counts();
     let is_java = heap.dump.kind == DumpKind::JavaHeap;
+    let is_difference = heap.dump.kind == DumpKind::Difference;
     let word = match heap.view.as_str() {
+        "space" if is_difference => "change in unreleased bytes".to_owned(),
+        "alloc_space" if is_difference => "change in allocated bytes".to_owned(),
+        "objects" if is_difference => "change in unreleased allocations".to_owned(),
+        "alloc_objects" if is_difference => "change in allocations".to_owned(),
         "space" if is_java => "of Java objects".to_owned(),
         "objects" if is_java => "Java objects".to_owned(),
         "space" if heap.dump.kind == DumpKind::AtMaximum => "at the maximum".to_owned(),
@@ -73,11 +78,13 @@ fn totals(console: &Console, report: &TopReport, heap: &HeapReport) -> String {
     if heap.view == "space"
         && let Some(allocated) = figure(View::AllocSpace)
         && heap.dump.kind != DumpKind::AtMaximum
+        && !is_difference
     {
         let held = (total, heap.total_limits.as_ref());
         text += &format!(" of {} allocated", beside(allocated, None, held));
     }
     match (figure(View::Objects), figure(View::AllocObjects)) {
+        _ if is_difference => {}
         (Some(held), Some(all))
             if heap.unit == "bytes" && heap.dump.kind != DumpKind::AtMaximum =>
         {
@@ -94,7 +101,7 @@ fn totals(console: &Console, report: &TopReport, heap: &HeapReport) -> String {
     }
     let shown = column(&heap.shown, &heap.view);
     if shown != total {
-        let share = (total != 0).then(|| shown as f64 / total as f64);
+        let share = (heap.whole != 0).then(|| shown as f64 / heap.whole as f64);
         text += &format!(
             " · shown: {} ({}%)",
             value(shown, &heap.unit),
@@ -229,7 +236,7 @@ fn drawn(console: &Console, heap: &HeapReport, tree: &TreeReport) {
         console.data("no node matches the filters and `--min`");
         return;
     }
-    let total = heap.total_of_view();
+    let total = heap.whole;
     let share = |value: i64| percent((total != 0).then(|| value as f64 / total as f64));
     let shape: Vec<(Option<usize>, bool)> = tree
         .nodes
@@ -356,7 +363,9 @@ fn is_all_but_freed(heap: &HeapReport) -> bool {
         .total
         .of(View::Space)
         .zip(heap.total.of(View::AllocSpace));
-    heap.view == "space" && left.is_some_and(|(held, all)| held.saturating_mul(100) < all)
+    heap.view == "space"
+        && heap.dump.kind != DumpKind::Difference
+        && left.is_some_and(|(held, all)| held.saturating_mul(100) < all)
 }
 
 /// Prints the rows of all heaps as CSV, one heap after another.
