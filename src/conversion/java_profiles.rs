@@ -14,7 +14,7 @@ use crate::export::gzip::Gzip;
 use crate::export::java_pprof::{self, JavaProfile};
 use crate::export::pprof::SampleNames;
 use crate::heap_graph::{Dominators, Follow, HeapGraph, OutOfMemory};
-use crate::heaps::java::{of_losses, root_what_lost_its_roots};
+use crate::heaps::java::{of_losses, root_truncated};
 use crate::naming::r8_mappings::Renamed;
 use crate::parallel;
 use crate::profile::DumpFlags;
@@ -95,8 +95,8 @@ pub(super) fn takes(selection: &Selection, dump: &JavaDump) -> bool {
         )
 }
 
-/// Writes a heap with deobfuscated classes to a directory. Takes it, because a profile can be as large:
-/// both are in memory only if dominators are wanted.
+/// Writes a heap with deobfuscated classes to a directory. Takes it, because a profile can be as
+/// large: both are in memory only if dominators are wanted.
 pub(super) fn write(
     mut graph: HeapGraph,
     source: &Source,
@@ -104,7 +104,7 @@ pub(super) fn write(
     folder: &Path,
     options: JavaProfileOptions,
 ) -> Result<Written, ConvertError> {
-    root_what_lost_its_roots(&mut graph, Follow::default());
+    root_truncated(&mut graph, Follow::default());
     let mut findings = of_losses(&graph);
     let (tree, paths) =
         ClassTree::with_shortest_paths(&graph, Follow::default(), Merge::Flamegraph);

@@ -12,9 +12,9 @@ use crate::heap_graph::HeapKind;
 pub struct FilterArgs {
     /// Only matching stacks or Java classes; may be repeated
     ///
-    /// Of several patterns, one must match. A stack matches if one of its frames does, by its
-    /// function, source file or library. A pattern is case-sensitive only if it has a capital letter;
-    /// (?i) and (?-i) override that.
+    /// Of several patterns, one must match. A stack matches if one of its shown frames does, by its
+    /// function, source file or library. A pattern is case-sensitive only if it has a capital
+    /// letter; (?i) and (?-i) override that.
     #[arg(long, value_name = "REGEX", value_parser = pattern)]
     pub focus: Vec<Regex>,
     /// No matching stacks or Java classes; may be repeated

@@ -204,7 +204,7 @@ pub(super) fn symbolization(of: &manifest::Symbolization) -> Symbolization {
 
 /// Returns the memory by category, as far as known from this input: unreleased bytes at the last
 /// dump of each heap.
-pub(super) fn went(file: Option<&NativeFile>, java: Option<(u64, u64)>) -> Where {
+pub(super) fn went(file: Option<&NativeFile>, mut java: Option<(u64, u64)>) -> Where {
     let mut parts = Vec::new();
     let mut add = |name: &str, bytes: Option<u64>, how: String| {
         parts.push(Part {
@@ -224,12 +224,17 @@ pub(super) fn went(file: Option<&NativeFile>, java: Option<(u64, u64)>) -> Where
             let mut held = None;
             let mut heaps: Vec<&str> = Vec::new();
             for dump in last {
-                if dump.facts.kind == DumpKind::AllocationsOnly {
+                let kind = dump.facts.kind;
+                if [DumpKind::AllocationsOnly, DumpKind::Difference].contains(&kind) {
                     continue;
                 }
                 if let Some(column) = dump.column(View::Space) {
                     let sum = column.iter().fold(0i64, |sum, v| sum.saturating_add(*v));
                     let sum = u64::try_from(sum).unwrap_or(0);
+                    if kind == DumpKind::JavaHeap {
+                        java.get_or_insert((sum, 0));
+                        continue;
+                    }
                     held = Some(held.unwrap_or(0u64).saturating_add(sum));
                     heaps.push(&dump.facts.heap);
                 }

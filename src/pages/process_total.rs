@@ -237,7 +237,7 @@ fn size(bytes: i64) -> String {
 
 /// Returns the unreleased bytes of a dump; `None` if its heap does not report frees.
 fn held(dump: &Dump) -> Option<i64> {
-    if dump.facts.kind == DumpKind::AllocationsOnly {
+    if ![DumpKind::Cumulative, DumpKind::AtMaximum].contains(&dump.facts.kind) {
         return None;
     }
     let column = dump.column(View::Space)?;

@@ -125,7 +125,9 @@ pub(super) fn unseen(
                 .to_owned(),
         );
     }
-    match (native.is_some(), has_java) {
+    let of_java = |dump: &Dump| dump.facts.kind == DumpKind::JavaHeap;
+    let has_native = native.is_some() && !(has(&of_java) && dumps.iter().all(of_java));
+    match (has_native, has_java || has(&of_java)) {
         (true, false) => add(
             "Java objects",
             None,
@@ -145,5 +147,6 @@ pub(super) fn unseen(
 
 /// Returns whether heapprofd wrote it, rather than another tool.
 fn is_of_android(dump: &Dump) -> bool {
-    dump.measures.iter().any(|measure| measure.view.is_some()) && dump.facts.pid != 0
+    let has_views = dump.measures.iter().any(|measure| measure.view.is_some());
+    has_views && dump.facts.pid != 0 && dump.facts.kind != DumpKind::JavaHeap
 }

@@ -112,7 +112,9 @@ async fn finish_session(
                     return Err(lost.into());
                 }
                 error = no_error_came(&session, &plan, ended_by).unwrap_or(error);
-                labels = advice::of_lost_labels(session.reread()?);
+                // Without the newest labels, the known ones are told.
+                let _ = session.reread();
+                labels = advice::of_lost_labels(session.state());
             }
             // There is nothing to collect later.
             session.forget()?;
@@ -342,8 +344,8 @@ async fn tracked(
     Ok(Some(written))
 }
 
-/// Returns whether a trace of that size shows that nothing was dumped: not if it cannot be read, is damaged,
-/// or has packets of a dump that cannot be read.
+/// Returns whether a trace of that size shows that nothing was dumped: not if it cannot be read, is
+/// damaged, or has packets of a dump that cannot be read.
 fn has_no_java_dump(converted: &Converted, size: u64) -> bool {
     let is_read = size == 0 || !converted.health.is_empty();
     let has_trouble = |health: &Health| {
@@ -352,8 +354,8 @@ fn has_no_java_dump(converted: &Converted, size: u64) -> bool {
     converted.java.is_empty() && is_read && !converted.health.iter().any(has_trouble)
 }
 
-/// Returns the error for an OutOfMemoryError that did not occur. Returns `None` if none was waited for, or
-/// not until the end: then another cause has to be told.
+/// Returns the error for an OutOfMemoryError that did not occur. Returns `None` if none was waited
+/// for, or not until the end: then another cause has to be told.
 fn no_error_came(session: &Session, plan: &Plan, ended_by: EndedBy) -> Option<SessionError> {
     let waited_s = plan.java.as_ref()?.oom_wait_s?;
     if ended_by == EndedBy::Interrupted {

@@ -455,7 +455,7 @@ fn a_file_of_the_heap_is_whole_and_named_in_the_manifest() {
         lab.expect(0, &["convert", "out", "-o", "converted"]);
         let profile = format!("converted/java_heap_dump.1.{}.pb.gz", dump["pid"]);
         let top = lab.expect(0, &["top", &profile]).stdout;
-        assert!(top.contains("  Java heap\n"), "{top}");
+        assert!(top.contains("Java heap\n"), "{top}");
         assert!(top.contains(" of Java objects"), "{top}");
         let facts = &lab.expect(0, &["top", &profile, "--json"]).json()["heaps"][0]["dump"];
         assert_eq!(

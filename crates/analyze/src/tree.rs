@@ -5,11 +5,13 @@ use super::histogram::Sums;
 use super::label;
 use heaptap_model::heap_graph::{ClassIndex, Dominators, HeapGraph, ObjectIndex};
 use heaptap_model::profile::index::FastHash;
+use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
 /// What the objects of a node have in common.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum NodeKey {
     /// Their class.
     #[default]

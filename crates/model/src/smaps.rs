@@ -118,7 +118,7 @@ impl Sums {
 
     /// Returns a figure; 0 if no source has it.
     pub fn of(&self, field: Field) -> u64 {
-        self.bytes[field as usize]
+        self.get(field).unwrap_or(0)
     }
 
     /// Sets a figure.

@@ -109,8 +109,9 @@ fn unknown_ending(name: &str) -> Option<(String, Option<&'static str>)> {
         return is_misspelled.then(|| (format!("{part}.json"), Some("speedscope.json")));
     }
     let meant = meant(ending);
-    let is_other = OTHER_FILES.contains(&ending) || DATABASES.contains(&ending);
-    let is_file = is_other || meant.is_some() && !is_package(file);
+    let is_database = DATABASES.contains(&ending) && !is_package(file);
+    let is_file =
+        is_database || OTHER_FILES.contains(&ending) || meant.is_some() && !is_package(file);
     is_file.then(|| (ending.to_owned(), meant))
 }
 
@@ -161,6 +162,7 @@ mod tests {
             "rec-1.2",
             "com.example.app",
             "com.example.svc",
+            "com.example.db",
             "a.b/rec",
             "x.d",
             "rec.old",

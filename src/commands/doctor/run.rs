@@ -2,8 +2,8 @@
 //! `eligibility` decides what can be profiled on a device.
 //!
 //! Every check gives one finding, good or bad, so a missing line means that the check could not be
-//! made. Nothing is changed on either side, except that a local adb server is started if none is
-//! running, as in every command.
+//! made. Nothing is changed on either side, except that a local adb server can be
+//! started, as in every command.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};

@@ -14,8 +14,7 @@ use crate::heaps::input::{
     self, DumpScope, LookError, LookOptions, LookTrace, NativeSource, listed, source,
 };
 use crate::heaps::java::{
-    JavaError, JavaFile, JavaOptions, OpenedJava, ProgressReporter, of_losses,
-    root_what_lost_its_roots,
+    JavaError, JavaFile, JavaOptions, OpenedJava, ProgressReporter, of_losses, root_truncated,
 };
 use crate::heaps::selector::JavaInput;
 use crate::heaps::trace_findings;
@@ -590,7 +589,7 @@ impl JavaHeaps for TraceHeaps {
         let graph = opened.trace.read_java_dump(self.places[at]);
         let mut graph = graph.map_err(|error| TableError(error.to_string()))?;
         opened.heaps.name(&mut graph, opened.trace.recording());
-        root_what_lost_its_roots(&mut graph, Follow::default());
+        root_truncated(&mut graph, Follow::default());
         self.losses.add(&graph);
         Ok(Arc::new(graph))
     }

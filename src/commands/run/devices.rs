@@ -24,15 +24,20 @@ impl Chosen {
     }
 }
 
+/// Returns the selected device or devices, as typed.
+pub fn typed(ctx: &Context, all: bool) -> Option<String> {
+    let is_virtual = ctx.globals.virtual_phone.is_some();
+    // The variable selects a real device.
+    let named = || std::env::var("ANDROID_SERIAL").ok().filter(|_| !is_virtual);
+    ctx.globals.serial.clone().or_else(named).filter(|_| !all)
+}
+
 /// Returns the devices of the flags; with `all`, those that are ready, each once.
 ///
 /// # Errors
 /// Returns an error if there is none, or if one is missing or ambiguous.
 pub async fn choose(ctx: &Context, all: bool) -> Result<Vec<Chosen>, Failure> {
-    let is_virtual = ctx.globals.virtual_phone.is_some();
-    // The variable selects a real device.
-    let named = || std::env::var("ANDROID_SERIAL").ok().filter(|_| !is_virtual);
-    let typed = ctx.globals.serial.clone().or_else(named).filter(|_| !all);
+    let typed = typed(ctx, all);
     let servers = ctx.servers().await?;
     // Several devices, or one that is named with its server.
     let is_listed = |typed: &String| typed.contains([',', '/']);

@@ -319,15 +319,13 @@ async fn dry_run(
     all_devices: bool,
     scenarios: &[(PathBuf, Scenario)],
 ) -> Result<Outcome, Failure> {
-    let is_selected = ctx.globals.serial.is_some();
+    let is_selected = super::devices::typed(ctx, all_devices).is_some();
     let chosen = match super::devices::choose(ctx, all_devices).await {
         Ok(chosen) => chosen,
-        // A scenario is also written where no device is.
+        // Scenarios are also written without a device.
         Err(none) if !is_selected && WITHOUT_DEVICE.contains(&none.kind) => {
-            ctx.console.warn(format_args!(
-                "{}, so the commands of actions are left out",
-                none.message
-            ));
+            let message = format!("{}, so the commands of actions are left out", none.message);
+            ctx.console.warn_with_help(message, none.help.as_deref());
             Vec::new()
         }
         Err(other) => return Err(other),

@@ -268,6 +268,15 @@ pub(crate) struct Half {
     matches: bool,
 }
 
+/// Returns the filter with class objects, by the names of their classes: static fields are part of
+/// what grows.
+fn with_class_objects(filter: &Filter) -> Filter {
+    Filter {
+        by_represented: true,
+        ..filter.clone()
+    }
+}
+
 impl Half {
     pub(crate) fn of(heap: &JavaHeap, wanted: &Wanted, progress: &ProgressReporter) -> Half {
         let side = Side {
@@ -277,16 +286,13 @@ impl Half {
         progress.begin("looking for leaks");
         let found = leaks::find_with(&heap.graph, wanted.texts);
         progress.begin("adding up");
-        let packages = wanted.packages;
-        let filter = Filter {
-            by_represented: packages,
-            ..wanted.filter.clone()
-        };
+        let filter = &wanted.filter;
+        let packages = || diff::packages(side, &with_class_objects(filter));
         Half {
             file: heap.path.canonicalize().ok(),
             class: heap.class(),
-            packages: packages.then(|| diff::packages(side, &filter)),
-            ..Half::of_side(side, HeapFacts::of(heap), &found, &filter)
+            packages: wanted.packages.then(packages),
+            ..Half::of_side(side, HeapFacts::of(heap), &found, filter)
         }
     }
 
@@ -300,10 +306,17 @@ impl Half {
         let graph = side.graph;
         let classes = diff::classes(side, filter);
         let mut total = classes.total();
+        let all = with_class_objects(filter);
         if filter.takes_all() {
             total.retained = side.dominators.total();
         } else {
-            let taken = filter.of(graph);
+            let taken = all.of(graph);
+            total = Sums::default();
+            for &object in side.dominators.order() {
+                if taken.takes(object) {
+                    total.add(graph, object);
+                }
+            }
             let group = |o| taken.takes(o).then_some(0);
             total.retained = side.dominators.retained_by(1, group)[0];
         }
@@ -318,7 +331,7 @@ impl Half {
             total,
             tree,
             leaks,
-            matches: filter.matches(graph),
+            matches: all.matches(graph),
         }
     }
 
@@ -438,8 +451,8 @@ fn path_rows(before: &Tree, after: &Tree, wanted: &Wanted, least: u64) -> Vec<Pa
 }
 
 impl DiffReport {
-    /// Returns the growth in bytes of what the matching objects retain together, Java and native: of
-    /// all reachable objects if there is no filter; 0 if it shrank.
+    /// Returns the growth in bytes of what the matching objects retain together, Java and native:
+    /// of all reachable objects if there is no filter; 0 if it shrank.
     pub fn excess(&self) -> u64 {
         let growth = &self.total.growth;
         growth.retained_total_bytes().max(0).unsigned_abs()

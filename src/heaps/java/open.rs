@@ -514,7 +514,7 @@ impl JavaFile {
         };
         let mut graph = graph;
         findings.extend(minified(&graph));
-        root_what_lost_its_roots(&mut graph, self.options.follow);
+        root_truncated(&mut graph, self.options.follow);
         let mut heap = self.describe(at, graph);
         findings.append(&mut heap.findings);
         heap.findings = findings;
@@ -556,7 +556,7 @@ impl JavaFile {
 
 /// Makes all objects roots if a dump is truncated before its roots, because almost nothing is
 /// reachable then.
-pub fn root_what_lost_its_roots(graph: &mut HeapGraph, follow: Follow) {
+pub fn root_truncated(graph: &mut HeapGraph, follow: Follow) {
     if graph.facts.losses.truncated && !graph.is_empty() {
         let reached = Reachable::of(graph, follow).count();
         if reached.saturating_mul(100) < graph.len() as u64 {

@@ -343,10 +343,11 @@ fn of_classes(
         let near = nearest_class(graph, pattern.as_str());
         return Err(MissingTarget::Class { near });
     }
-    let mut names: Vec<_> = found
-        .iter()
-        .map(|&object| label::object_name(graph, object))
-        .collect();
+    let name = |&object: &ObjectIndex| match filter.by_represented {
+        true => label::object_name(graph, object),
+        false => label::class_name(graph, graph.class_of(object)).into(),
+    };
+    let mut names: Vec<_> = found.iter().map(name).collect();
     names.sort_unstable();
     names.dedup();
     let name = match names.as_slice() {

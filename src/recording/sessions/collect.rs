@@ -97,8 +97,8 @@ pub(super) async fn collect_alone(
     Ok(add_to_whole(store, device, finished, on_event).await)
 }
 
-/// Merges a Java heap that was collected alone into its recording. While that is not finished, or if
-/// it fails, the session stays: a later `stop` merges it.
+/// Merges a Java heap that was collected alone into its recording. While that is not finished, or
+/// if it fails, the session stays: a later `stop` merges it.
 async fn add_to_whole(
     store: &Store,
     device: Device,
@@ -307,7 +307,9 @@ pub(super) async fn collect_known(
     if let Some(output) = other {
         let is_claimed = is_own(&output, &id);
         if is_claimed {
-            // A process that was killed while it copied has claimed it, or it was moved by hand.
+            // A process that was killed while it copied has claimed it, or it was moved by hand,
+            // perhaps with results whose publication is to be continued.
+            own(&output, &id)?;
             session::remove_parts(&output, &id).map_err(|source| SessionError::Output {
                 path: output.clone(),
                 source,
@@ -350,8 +352,9 @@ pub(super) async fn collect_known(
     finish::finish(session, ended_by, how.names, controls, on_event).await
 }
 
-/// Moves the companion files from the previous output directory, if it still belongs to the session.
-/// If some cannot be moved, warns about the first. While the session exists, `stop` tries again.
+/// Moves the companion files from the previous output directory, if it still belongs to the
+/// session. If some cannot be moved, warns about the first. While the session exists, `stop` tries
+/// again.
 async fn finish_move(session: &Session, on_event: &EventHandler) {
     let (id, output) = (session.id().clone(), session.header().output.clone());
     let state = session.state().clone();
@@ -379,8 +382,8 @@ async fn finish_move(session: &Session, on_event: &EventHandler) {
     }
 }
 
-/// Collects unfinished companion data of a killed recorder. If its directory is gone, `moved` is the
-/// recording in another one. Failures are reported and ignored, because the recording does not
+/// Collects unfinished companion data of a killed recorder. If its directory is gone, `moved` is
+/// the recording in another one. Failures are reported and ignored, because the recording does not
 /// depend on them.
 async fn collect_parts(
     store: &Store,

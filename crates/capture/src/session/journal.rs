@@ -314,8 +314,8 @@ impl SessionState {
         self.pulled.as_ref().is_some_and(|trace| trace.fits(&goal))
     }
 
-    /// Returns what a heap file on this host contains: the newest copy, or the one before if the newest
-    /// never got its name.
+    /// Returns what a heap file on this host contains: the newest copy, or the one before if the
+    /// newest never got its name.
     pub fn copies(&self, name: &str) -> impl Iterator<Item = &Contents> {
         let newest = self.files.get(name).into_iter();
         newest.chain(self.replaced.get(name))
@@ -330,8 +330,11 @@ impl SessionState {
             folder::release(previous, &owner);
         }
         for claimed in self.claimed.iter().filter(|c| **c != self.header.output) {
-            // The process can have been killed before it wrote into the marker.
-            let _ = folder::take_over(claimed, &owner);
+            // The process can have been killed before it wrote into the marker. Another one that
+            // has just created it writes soon.
+            if folder::owner_of(claimed).is_ok_and(|found| found == Some(Owner::Other)) {
+                let _ = folder::take_over(claimed, &owner);
+            }
             if !folder::owner_of(claimed).is_ok_and(|found| found.as_ref() == Some(&owner)) {
                 continue;
             }

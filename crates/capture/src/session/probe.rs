@@ -175,8 +175,10 @@ pub(super) async fn find_own_writer(
     Ok(writer)
 }
 
-/// Environment variable of perfetto on Android 10, with the session.
-pub(super) const SESSION_VARIABLE: &str = "HEAPTAP_SESSION";
+/// Returns an environment variable of perfetto on Android 10, with its value: the session.
+pub(super) fn session_variable(id: &SessionId) -> String {
+    format!("HEAPTAP_SESSION={id}")
+}
 
 const ENVIRONMENT: &str = "cat /proc/$1/environ 2>/dev/null";
 
@@ -185,7 +187,7 @@ const ENVIRONMENT: &str = "cat /proc/$1/environ 2>/dev/null";
 async fn is_of_another(device: &Device, pid: u32, id: &SessionId) -> Result<bool, DeviceError> {
     let command = Command::script(ENVIRONMENT).called("reading an environment");
     let output = device.run(&command.arg(pid.to_string()), QUICK).await?;
-    let own = format!("{SESSION_VARIABLE}={id}");
+    let own = session_variable(id);
     let mut variables = output.stdout.split(|byte| *byte == 0);
     Ok(!output.stdout.is_empty() && !variables.any(|variable| variable == own.as_bytes()))
 }

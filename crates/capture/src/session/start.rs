@@ -39,13 +39,13 @@ const CONFIRM: &str = r#"n=0
 while [ $n -lt 60 ] && [ ! -s "$2" ] && [ -d /proc/$1 ]; do n=$((n+1)); sleep 0.1; done
 if [ ! -d /proc/$1 ] && [ ! -s "$2" ]; then echo gone; fi"#;
 
-/// Android 10 has one file for all recordings, of all hosts. `$1` trace file, `$2` flag, `$3` session.
-/// Each start is in the list of processes before it reads the list, so of two at the same time at
-/// least one sees the other. The session tells its own shells from others, and is
-/// [`probe::SESSION_VARIABLE`] of perfetto. A single line, so that it is one line in the output of
-/// `ps`, too.
+/// Android 10 has one file for all recordings, of all hosts. `$1` trace file, `$2` flag, `$3`
+/// session. Each start is in the list of processes before it reads the list, so of two at the same
+/// time at least one sees the other. The session tells its own shells from others. `$4` is the
+/// variable that tells perfetto's processes apart. A single line, so that it is one line in the
+/// output of `ps`, too.
 const START_ALONE: &str = "if ps -A -o ARGS | grep -F \" $1\" | grep -v -F \"$3\" | \
-    grep -q -F \"perfetto -\"; then echo busy; else export HEAPTAP_SESSION=\"$3\"; \
+    grep -q -F \"perfetto -\"; then echo busy; else export \"$4\"; \
     exec perfetto -c - -o \"$1\" \"$2\"; fi";
 
 impl Session {
@@ -94,7 +94,8 @@ impl Session {
             true => Command::program("perfetto").args(["-c", "-", "-o", &remote, flag]),
             false => Command::script(START_ALONE)
                 .called("starting perfetto")
-                .args([&remote, flag, self.id().as_str()]),
+                .args([&remote, flag, self.id().as_str()])
+                .arg(probe::session_variable(self.id())),
         };
         let result = {
             let starting = self.device.run_with_stdin(&command, config, START_LIMIT);

@@ -34,7 +34,7 @@ pub(super) fn fill(dump: &mut Dump, message: &Message<'_>, comments: &[String]) 
         facts.sampling_interval_bytes = 1;
         facts.flags.from_startup = true;
     }
-    // Other tools write differences without a comment. A dump that heaptap wrote is none.
+    // Other tools write differences without a comment. One of heaptap's dumps is not a difference.
     let is_negative = || dump.values.columns.iter().flatten().any(|value| *value < 0);
     let is_whole = ours(comments).is_some() || java_heap(comments).is_some();
     if comments.iter().any(|c| c.starts_with(DIFFERENCE)) || (!is_whole && is_negative()) {

@@ -90,8 +90,9 @@ impl KnownNames {
     /// Returns the message if no class of any heap declares a field of that name.
     pub(super) fn check(&self, heaps: &Heaps, name: &str) -> Result<(), String> {
         let mut known = lock(&self.0);
-        // Tables have such names for elements and for what refers to a class.
-        let is_other = name == LENGTH || name.ends_with([']', '>']);
+        // Tables have such names for elements, and for references that are not fields.
+        let is_within = |first, last| name.starts_with(first) && name.ends_with(last);
+        let is_other = name == LENGTH || is_within('[', ']') || is_within('<', '>');
         if is_other || known.contains(name) {
             return Ok(());
         }

@@ -34,11 +34,18 @@ pub(super) fn write(html: &mut Html, header: &Header, profile: &StackProfile) {
     if heaps.is_empty() {
         return;
     }
+    let is_sampled = |(_, dump, _): &(_, &Dump, _)| dump.facts.sampling_interval_bytes != 1;
+    let estimates = match heaps.iter().any(is_sampled) {
+        true => {
+            " Sizes are estimated from samples. Their 95% confidence intervals include the \
+             sampling error only."
+        }
+        false => "",
+    };
     html.add(format_args!(
         "<h2 id=\"callsites\">Callsites</h2>\n<p class=\"note\">Callstacks by unreleased bytes at \
          the last dump, without the frames of allocators and of the Java runtime. Callers are in \
-         small print. Sizes are estimated from samples. Their 95% confidence intervals include \
-         the sampling error only.</p>\n"
+         small print.{estimates}</p>\n"
     ));
     for (at, (series, dump, _)) in heaps.iter().take(HEAPS).enumerate() {
         let rows = if at == 0 { ROWS } else { FEWER_ROWS };

@@ -64,7 +64,8 @@ pub(super) fn write(html: &mut Html, header: &Header) {
         ]
     });
     // Profiles of other tools do not contain their process. Their counts can be estimates.
-    let (caption, counts) = match header.dumps.iter().all(|dump| dump.pid == 0) {
+    let counts_all = |dump: &Dump| dump.pid == 0 || dump.interval == 1;
+    let (caption, counts) = match header.dumps.iter().all(counts_all) {
         true => ("In chronological order.", "#count"),
         false => (
             "In chronological order. Counts are sampled allocations.",

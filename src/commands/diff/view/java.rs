@@ -21,6 +21,7 @@ use crate::heaps::java::diff::{
 };
 use crate::heaps::java::facts::Figures;
 use crate::naming::names::MappingOption;
+use crate::results::findings::{SAME_MOMENT, TRACE_CUT};
 use crate::units::{ByteSize, thousands};
 use crate::views::blocking;
 use crate::views::java as java_view;
@@ -75,28 +76,9 @@ pub(super) async fn run(
     let nothing = no_match(!filter.ignore.is_empty(), filter.selects(), "either dump");
     let (report, class) =
         blocking::stepwise(ctx, move |progress| diff(&request, opened, progress)).await?;
-    let warnings = [&report.before, &report.after].into_iter();
-    let is_open = fail_checks::is_open(warnings.flat_map(|heap| &heap.warnings).map(|w| w.kind));
-    let is_over = args
+    let verdict = args
         .fail_over
-        .is_some_and(|limit| report.excess() > limit.0);
-    let verdict = args.fail_over.map(|ByteSize(limit_bytes)| {
-        let why = match () {
-            () if !report.matches => Some("nothing matches the filters"),
-            () if class.is_some() || is_open && !is_over => Some("data is missing from one side"),
-            () => None,
-        };
-        let outcome = match why {
-            Some(_) => Budget::Open,
-            None if is_over => Budget::Exceeded,
-            None => Budget::Kept,
-        };
-        Verdict {
-            limit_bytes,
-            outcome,
-            why,
-        }
-    });
+        .map(|limit| verdict(&report, limit.0, class.is_some()));
     if console.is_json() {
         console.json(&Judged {
             report: &report,
@@ -116,10 +98,7 @@ pub(super) async fn run(
             Some(ErrorClass::Inconclusive)
         }
         Some(verdict) => {
-            let growth = match report.total.growth.retained_total_bytes() {
-                0 => "no change".to_owned(),
-                bytes => signed(bytes),
-            };
+            let growth = retained_growth(&report);
             let retained = match is_filtered {
                 true => format!("{growth} in what the matching objects retain"),
                 false => growth,
@@ -128,6 +107,43 @@ pub(super) async fn run(
         }
     };
     Ok(Outcome::of(class.into_iter().chain(judged)))
+}
+
+/// Judges the growth of what the matching objects retain.
+fn verdict(report: &DiffReport, limit_bytes: u64, is_incomplete: bool) -> Verdict {
+    let (before, after) = (&report.before, &report.after);
+    let warnings = || before.warnings.iter().chain(&after.warnings);
+    let warns = |kind: &str| warnings().any(|warning| warning.kind == kind);
+    let is_over = report.excess() > limit_bytes;
+    let why = if !report.matches {
+        Some("nothing matches the filters")
+    } else if warns(SAME_MOMENT) {
+        Some("both sides are the same dump")
+    } else if before.source != after.source || before.sizes != after.sizes {
+        Some("the dumps have different sizes for the same objects")
+    } else if is_incomplete || !is_over && warns(TRACE_CUT) {
+        // A growth that is seen is at least that large.
+        Some("data is missing from one side")
+    } else {
+        None
+    };
+    let outcome = match why {
+        Some(_) => Budget::Open,
+        None if is_over => Budget::Exceeded,
+        None => Budget::Kept,
+    };
+    Verdict {
+        limit_bytes,
+        outcome,
+        why,
+    }
+}
+
+fn retained_growth(report: &DiffReport) -> String {
+    match report.total.growth.retained_total_bytes() {
+        0 => "no change".to_owned(),
+        bytes => signed(bytes),
+    }
 }
 
 /// Shows a report as text; `nothing` is the message if the filter leaves nothing.
@@ -211,10 +227,7 @@ fn summary(console: &Console, report: &DiffReport) {
         .map(|side| side.shallow_bytes.saturating_add(side.native_bytes));
     if retained != own {
         let [before, after] = retained.map(ByteSize);
-        let growth = match total.growth.retained_total_bytes() {
-            0 => "no change".to_owned(),
-            bytes => signed(bytes),
-        };
+        let growth = retained_growth(report);
         console.data(format_args!(
             "retained: {before} → {after}: {}",
             console.styled(Style::Strong, growth)

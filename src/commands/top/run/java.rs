@@ -143,8 +143,8 @@ pub struct TopReport {
     pub unreachable: Option<Figures>,
     /// Figures of all objects, if reachability is unknown.
     pub all: Option<Figures>,
-    /// Figures of the reachable objects that match the filter, if there is one; the retained size is
-    /// that of all of them together.
+    /// Figures of the reachable objects that match the filter, if there is one; the retained size
+    /// is that of all of them together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub matching: Option<Figures>,
     /// Number of rows before the limit.
@@ -415,10 +415,12 @@ fn by_site(heap: &JavaHeap, request: &TopRequest) -> Vec<TopRow> {
     numbers.into_iter().map(row).collect()
 }
 
-/// Dominator tree merged by class, pruned for display.
+/// Dominator tree merged by class or package, pruned for display.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TreeReport {
     pub heap: HeapFacts,
+    /// What the objects of a node have in common.
+    pub by: NodeKey,
     /// Figures of all reachable objects.
     pub reachable: Figures,
     /// Figures of all unreachable objects.
@@ -440,7 +442,7 @@ pub struct TreeRow {
     pub above: Option<usize>,
     /// Depth; 0 at the top.
     pub depth: usize,
-    /// Class of the objects.
+    /// Class or package of the objects.
     pub name: String,
     #[serde(flatten)]
     pub figures: Figures,
@@ -486,6 +488,7 @@ pub fn tree(
     }
     TreeReport {
         heap: HeapFacts::of(heap),
+        by: key,
         reachable,
         unreachable,
         least_bytes: least,

@@ -69,6 +69,13 @@ pub(super) async fn run(ctx: &Context, args: Args, opened: OpenedJava) -> Result
         ));
     }
     let key = match args.by {
+        Some(ByArg::Package) if args.tree && !filter.takes_all() => {
+            let message = "`--tree --by package` shows whole packages, and filters select classes";
+            return Err(conflict(
+                message,
+                "use `--by class`, or leave out the filters",
+            ));
+        }
         Some(ByArg::Package) => NodeKey::Package,
         None | Some(ByArg::Class) => NodeKey::Class,
         Some(_) if args.tree => {
@@ -218,13 +225,13 @@ fn show_tables(console: &Console, args: &Args, reports: &[TopReport], filter: &F
         }
         if let Some(matching) = first.matching.filter(|matching| matching.count > 0) {
             console.data(format_args!(
-                "matching: {} in {}{}; without them, {} would be free",
+                "matching: {} in {}; without them, {} would be free",
                 size(matching.shallow_bytes.saturating_add(matching.native_bytes)),
-                counted(matching.count, "object", "objects"),
                 match args.by {
+                    // Classes hold static fields.
                     Some(ByArg::Package | ByArg::Loader | ByArg::Object) =>
-                        ", classes with statics included",
-                    _ => "",
+                        counted(matching.count, "object or class", "objects and classes"),
+                    _ => counted(matching.count, "object", "objects"),
                 },
                 console.styled(Style::Strong, size(matching.retained_total()))
             ));
