@@ -358,6 +358,7 @@ shows! {
     native_difference: "diff conversions/c_cont.pftrace@1 conversions/c_cont.pftrace@last",
     native_overrun: "top conversions/overrun.pftrace",
     java_classes: "top hprof/leaklab-after.hprof.zst",
+    java_threads: "top hprof/leaklab-after.hprof.zst --by thread",
     java_leaks: "leaks hprof/leaklab-after.hprof.zst",
     java_difference: "diff hprof/leaklab-before.hprof.zst hprof/leaklab-after.hprof.zst",
     java_no_such_object: "paths hprof/android-a.hprof.gz --focus NoSuchActivity",

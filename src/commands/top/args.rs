@@ -35,7 +35,8 @@ pub struct Args {
     pub input: OsString,
     /// Kind of rows
     ///
-    /// The default is function; for Java heaps objects, then classes.
+    /// The default is function; for Java heaps objects, then classes. `thread` shows the stack of each
+    /// thread of an HPROF and what its frames hold.
     #[arg(long, value_name = "WHAT", value_enum)]
     pub by: Option<ByArg>,
     /// Order of rows
@@ -135,7 +136,7 @@ pub enum ByArg {
     Class,
     /// A package; native: that of the class, or the scope around it
     Package,
-    /// Native: a thread, where they are told apart: tracked Java allocations
+    /// A thread of an HPROF: what its frames hold; native: of tracked Java allocations
     Thread,
     /// Java: a class with all that extend it
     Superclass,
@@ -159,12 +160,8 @@ impl ByArg {
             ByArg::Heap => Grouping::Heap,
             ByArg::Loader => Grouping::Loader,
             ByArg::Root => Grouping::Root,
-            ByArg::Callsite
-            | ByArg::Function
-            | ByArg::Library
-            | ByArg::File
-            | ByArg::Line
-            | ByArg::Thread => {
+            ByArg::Thread => Grouping::Thread,
+            ByArg::Callsite | ByArg::Function | ByArg::Library | ByArg::File | ByArg::Line => {
                 return None;
             }
         })

@@ -101,10 +101,57 @@ fn a_count_without_a_graph_is_that_of_all_objects() {
         &["--no-retained", "--by", "root"][..],
         &["--reachable", "no", "--by", "object"],
         &["--reachable", "any", "--by", "root"],
+        &["--no-retained", "--by", "thread"],
+        &["--by", "thread", "--focus", "Activity"],
     ] {
         let refused = heaptap(&[&["top", &after()][..], flags].concat());
         assert_eq!(refused.status.code(), Some(2), "{flags:?}");
     }
+}
+
+#[test]
+fn threads_have_their_stacks_and_what_their_frames_hold() {
+    let document = json(&["top", &after(), "--by", "thread"]);
+    let of = |name: &str| {
+        let found = row(&document["rows"], name);
+        let locals = found["thread"]["locals"].as_array().unwrap();
+        let sizes = locals.iter().map(|l| l["retained_bytes"].as_u64().unwrap());
+        (found, locals, sizes.collect::<Vec<u64>>())
+    };
+    let (main, locals, sizes) = of("main");
+    assert_eq!(
+        main["thread"]["stack"][1],
+        "lab.LeakLab.main (LeakLab.java:58)"
+    );
+    assert_eq!(
+        (&locals[0]["name"], &locals[0]["frame"]),
+        (&"lab.LeakLab$Shared".into(), &1.into())
+    );
+    assert!(sizes.is_sorted_by(|a, b| a >= b), "{sizes:?}");
+    // Its object retains 12,976 B more.
+    assert_eq!(main["retained_bytes"], sizes.iter().sum::<u64>() + 12_976);
+    // The object of this thread is a local of its `run`, and counts once.
+    let (holder, _, sizes) = of("holder-thread");
+    assert_eq!(holder["retained_bytes"], sizes.iter().sum::<u64>());
+    assert_eq!((&holder["count"], sizes.len()), (&3.into(), 3));
+    let refused = heaptap(&[
+        "top",
+        &fixture("heap_graphs/graph_10k.pftrace.zst"),
+        "--by",
+        "thread",
+    ]);
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert!(
+        said.contains("does not contain threads") && said.contains("--hprof"),
+        "{said}"
+    );
+    let csv = words(&["top", &after(), "--by", "thread", "--csv"]);
+    let id = main["thread"]["id"].as_str().unwrap();
+    assert!(
+        csv.contains(&format!("\nmain,10,952,0,34,665896,0,{id},")),
+        "{csv}"
+    );
 }
 
 #[test]

@@ -205,6 +205,11 @@ fn check_dominators(graph: &HeapGraph, follow: Follow) {
     for (class, sum) in sums.iter().enumerate() {
         let of_class = |o: ObjectIndex| graph.class_of(o).at() == class;
         let instances = graph.objects().filter(|&o| of_class(o));
+        let listed = graph
+            .objects()
+            .chain(graph.objects())
+            .filter(|&o| of_class(o));
+        assert_eq!(fast.retained_together(&listed.collect::<Vec<_>>()), *sum);
         let outermost = instances.filter(|&o| {
             let mut others = graph.objects().filter(|&d| d != o && of_class(d));
             all[o.at()] && !others.any(|d| dominates(d, o))

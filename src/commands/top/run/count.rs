@@ -110,6 +110,7 @@ fn report(heap: &JavaHeap, table: &Histogram, request: &TopRequest) -> TopReport
         name: row.name.clone(),
         figures: Figures::own(&row.sums),
         object: None,
+        thread: None,
         allocated_at: None,
     });
     let (rows, rows_total) = limited(rows.collect(), request);

@@ -3,6 +3,8 @@
 use serde::Serialize;
 use std::collections::HashMap;
 
+use super::threads::{ThreadRow, Threads};
+
 use crate::analyze::filter::Filter;
 use crate::analyze::histogram::{self, Histogram, HistogramKey, ObjectScope, Sums};
 use crate::analyze::paths::{Place, Ways};
@@ -32,6 +34,8 @@ pub enum Grouping {
     Root,
     /// A single object.
     Object,
+    /// A thread.
+    Thread,
 }
 
 /// Order of rows: largest first, names ascending.
@@ -89,6 +93,9 @@ pub struct TopRow {
     /// For a single object, its identity and path.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub object: Option<ObjectRow>,
+    /// For a thread, its stack and what it holds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thread: Option<ThreadRow>,
     /// Allocation site, if requested and known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allocated_at: Option<AllocationSite>,
@@ -156,6 +163,7 @@ pub struct TopReport {
 pub fn top(heap: &JavaHeap, request: &TopRequest) -> TopReport {
     let (rows, rows_total) = match request.by {
         Grouping::Object => objects(heap, request),
+        Grouping::Thread => threads(heap, request),
         Grouping::Class if request.allocation_sites => limited(by_site(heap, request), request),
         by => {
             let histogram = grouped(heap, by, request);
@@ -198,7 +206,9 @@ pub(super) fn limited(mut rows: Vec<TopRow>, request: &TopRequest) -> (Vec<TopRo
 /// Returns the histogram key for keys that depend on the objects alone.
 pub(super) fn grouping(by: Grouping) -> HistogramKey {
     match by {
-        Grouping::Class | Grouping::Object | Grouping::Root => HistogramKey::Class,
+        Grouping::Class | Grouping::Object | Grouping::Root | Grouping::Thread => {
+            HistogramKey::Class
+        }
         Grouping::Package => HistogramKey::Package,
         Grouping::Superclass => HistogramKey::Superclass,
         Grouping::Heap => HistogramKey::Heap,
@@ -235,6 +245,7 @@ fn of_histogram(histogram: &Histogram, counted: Counted) -> Vec<TopRow> {
             Counted::Reachable | Counted::All => Figures::with_retained(&row.sums),
         },
         object: None,
+        thread: None,
         allocated_at: None,
     };
     histogram.rows.iter().map(row).collect()
@@ -265,6 +276,23 @@ fn sort(rows: &mut [TopRow], order: Order) {
         };
         key(b).cmp(&key(a)).then_with(|| a.name.cmp(&b.name))
     });
+}
+
+/// Returns the threads, with their number before the limit.
+fn threads(heap: &JavaHeap, request: &TopRequest) -> (Vec<TopRow>, usize) {
+    let threads = Threads::of(heap);
+    let rows = threads.rows().map(|(name, figures, thread)| TopRow {
+        name,
+        figures,
+        object: None,
+        thread: Some(thread),
+        allocated_at: None,
+    });
+    let (mut rows, count) = limited(rows.collect(), request);
+    for thread in rows.iter_mut().filter_map(|row| row.thread.as_mut()) {
+        threads.complete(thread);
+    }
+    (rows, count)
 }
 
 /// Returns the largest objects, with the number of candidates.
@@ -317,6 +345,7 @@ fn objects(heap: &JavaHeap, request: &TopRequest) -> (Vec<TopRow>, usize) {
             retained_bytes: Some(large.retained.bytes),
             retained_native_bytes: Some(large.retained.native_bytes),
         },
+        thread: None,
         object: Some(object_row(heap, &mut ways, large, members.as_ref())),
         allocated_at: match request.allocation_sites {
             true => graph.contents().allocated_at(graph, large.object),
@@ -410,6 +439,7 @@ fn by_site(heap: &JavaHeap, request: &TopRequest) -> Vec<TopRow> {
             _ => Figures::with_retained(&sums[group as usize]),
         },
         object: None,
+        thread: None,
         allocated_at: site,
     };
     numbers.into_iter().map(row).collect()

@@ -75,6 +75,9 @@ pub enum TopError {
     /// No heap has allocations by thread.
     #[error("{name} does not contain allocations by thread")]
     NoThreads { name: String },
+    /// A Java heap has no GC roots of threads.
+    #[error("{name} does not contain threads")]
+    NoJavaThreads { name: String },
 }
 
 impl Classified for TopError {
@@ -89,6 +92,8 @@ impl Classified for TopError {
                  record Java allocations with `record --java-allocations=tracking`. heapprofd does \
                  not record threads.",
             ),
+            TopError::NoJavaThreads { .. } => ErrorFacts::new(ErrorClass::Usage, "no-threads")
+                .with_help("use an HPROF (`heaptap dump --hprof`); heap graphs do not have threads"),
         }
     }
 }
@@ -627,3 +632,4 @@ pub mod count;
 pub mod java;
 #[cfg(test)]
 mod tests;
+pub mod threads;

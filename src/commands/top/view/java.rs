@@ -2,10 +2,12 @@
 
 use clap::ValueEnum as _;
 
+use super::super::run::TopError;
 use super::super::run::count::count;
 use super::super::run::java::{
     Counted, Grouping, Order, TopReport, TopRequest, TopRow, TreeReport, matching, top, tree,
 };
+use super::super::run::threads::{LocalRow, ThreadRow};
 use super::{Args, ByArg, ReachableArg, SortArg};
 use crate::analyze::filter::Filter;
 use crate::analyze::paths::short;
@@ -18,7 +20,7 @@ use crate::flags::conflicts::conflict;
 use crate::flags::context::Context;
 use crate::flags::pattern::no_match;
 use crate::heap_graph::Follow;
-use crate::heaps::java::{self, JavaError, OpenedJava};
+use crate::heaps::java::{self, OpenedJava};
 use crate::parallel;
 use crate::units::{ByteSize, counted, thousands};
 use crate::views::blocking;
@@ -29,7 +31,11 @@ use crate::views::java::{Cell, csv_line, size};
 const PAGE: usize = 25;
 /// Number of objects above the classes, if both are shown.
 const FEW_OBJECTS: usize = 10;
-/// Default number of objects in JSON and CSV. A heap has millions.
+/// Number of threads, which have several lines each.
+const FEW_THREADS: usize = 10;
+/// Number of frames and of locals of a thread.
+const FEW_FRAMES: usize = 3;
+/// Default number of objects or threads in JSON and CSV. A heap has millions.
 const MOST_OBJECTS: usize = 1000;
 /// Levels of the tree.
 const DEPTH: usize = 6;
@@ -58,7 +64,7 @@ pub(super) async fn run(ctx: &Context, args: Args, opened: OpenedJava) -> Result
         Some(ReachableArg::Yes) | None => None,
     };
     if let Some(flag) = without_roots
-        && let Some(by @ (ByArg::Object | ByArg::Root)) = args.by
+        && let Some(by @ (ByArg::Object | ByArg::Root | ByArg::Thread)) = args.by
     {
         let by = by
             .to_possible_value()
@@ -66,6 +72,13 @@ pub(super) async fn run(ctx: &Context, args: Args, opened: OpenedJava) -> Result
         return Err(conflict(
             format!("`{flag}` does not support `--by {by}`, which needs GC roots"),
             "leave out one of the two",
+        ));
+    }
+    if args.by == Some(ByArg::Thread) && !takes_all {
+        let message = "`--by thread` of a Java heap does not support filters";
+        return Err(conflict(
+            message,
+            "leave out the filter, or use `--by object`",
         ));
     }
     let key = match args.by {
@@ -92,7 +105,7 @@ pub(super) async fn run(ctx: &Context, args: Args, opened: OpenedJava) -> Result
         return Err(conflict(message, "leave out `--sort`, or use `--by class`"));
     }
     let without_retained = args.no_retained;
-    let shown = blocking::stepwise(ctx, move |progress| -> Result<Shown, JavaError> {
+    let shown = blocking::stepwise(ctx, move |progress| -> Result<Shown, Failure> {
         if without_retained {
             let request = requests.into_iter().next_back().unwrap_or_default();
             let (report, class) = count(&input, opened, options, &request, progress)?;
@@ -114,6 +127,11 @@ pub(super) async fn run(ctx: &Context, args: Args, opened: OpenedJava) -> Result
         let mut reports = parallel::filter_map(requests.len(), 2, table);
         if let (Some(report), Some(request)) = (reports.last_mut(), requests.last()) {
             report.matching = matching(&heap, request);
+        }
+        let is_without_threads =
+            |report: &TopReport| report.by == Grouping::Thread && report.rows_total == 0;
+        if reports.iter().any(is_without_threads) {
+            return Err(TopError::NoJavaThreads { name: heap.name() }.into());
         }
         Ok(Shown::Tables(reports, heap.class()))
     });
@@ -145,7 +163,7 @@ fn requests(args: &Args, filter: &Filter, is_json: bool) -> Vec<TopRequest> {
     let request = |by: Grouping, page: usize| {
         let default = match (whole, by) {
             (false, _) => page,
-            (true, Grouping::Object) => MOST_OBJECTS,
+            (true, Grouping::Object | Grouping::Thread) => MOST_OBJECTS,
             (true, _) => usize::MAX,
         };
         let counted = match args.reachable {
@@ -180,6 +198,7 @@ fn requests(args: &Args, filter: &Filter, is_json: bool) -> Vec<TopRequest> {
     };
     let by = args.by.and_then(ByArg::of_java);
     match by {
+        Some(by @ Grouping::Thread) => vec![request(by, FEW_THREADS)],
         Some(by) => vec![request(by, PAGE)],
         None if args.csv
             || args.reachable.is_some()
@@ -276,6 +295,7 @@ fn heading_of(by: Grouping) -> &'static str {
         Grouping::Loader => "loader",
         Grouping::Root => "root",
         Grouping::Object => "object and path",
+        Grouping::Thread => "thread, its stack and largest locals",
     }
 }
 
@@ -344,12 +364,49 @@ fn table(report: &TopReport) -> Table {
                 None => held_by,
             });
         }
+        if let Some(thread) = &row.thread {
+            table.style(Style::Strong);
+            add_thread(&mut table, &headings, thread);
+        }
         if let Some(site) = &row.allocated_at {
             let top = site.frames.first().map_or("(no frames)", String::as_str);
             table.remark(format!("at {top}, thread {}", site.thread));
         }
     }
     table
+}
+
+/// Adds the innermost frames of a thread and its largest locals, below its row.
+fn add_thread(table: &mut Table, headings: &[&str], thread: &ThreadRow) {
+    let mut add = |local: Option<&LocalRow>, name: String, remark: String| {
+        let values = headings[..headings.len() - 1].iter();
+        let values = values.map(|heading| match (local, *heading) {
+            (Some(local), "retained") => size(local.figures.retained_total()),
+            (Some(local), java_view::NATIVE_PART) => {
+                size(local.figures.retained_native_bytes.unwrap_or(0))
+            }
+            _ => String::new(),
+        });
+        table.row(values.collect(), name);
+        table.lead("  ");
+        match local {
+            Some(_) => table.remark(remark),
+            None => table.style(Style::Dim),
+        }
+    };
+    for frame in thread.stack.iter().take(FEW_FRAMES) {
+        add(None, format!("at {frame}"), String::new());
+    }
+    let more = thread.stack.len().saturating_sub(FEW_FRAMES) as u64;
+    if more > 0 {
+        let more = counted(more, "more frame", "more frames");
+        add(None, format!("… {more}"), String::new());
+    }
+    for local in thread.locals.iter().take(FEW_FRAMES) {
+        let frame = local.frame.and_then(|at| thread.stack.get(at as usize));
+        let holder = frame.map_or_else(|| local.root.to_owned(), |frame| format!("in {frame}"));
+        add(Some(local), local.name.clone(), holder);
+    }
 }
 
 /// Returns the path of an object, up to the last static field or its root.
@@ -383,7 +440,8 @@ fn print_csv(console: &Console, report: &TopReport) {
         let frames = row.allocated_at.as_ref().map(|site| site.frames.join("; "));
         let text_or_nothing =
             |text: Option<&str>| -> String { text.unwrap_or_default().to_owned() };
-        let id = text_or_nothing(object.map(|object| object.id.as_str()));
+        let thread = row.thread.as_ref().and_then(|thread| thread.id.as_deref());
+        let id = text_or_nothing(object.map(|object| object.id.as_str()).or(thread));
         let heap = text_or_nothing(object.map(|object| object.heap));
         let root = text_or_nothing(object.and_then(|object| object.root.as_deref()));
         let thread = text_or_nothing(row.allocated_at.as_ref().map(|site| site.thread.as_str()));

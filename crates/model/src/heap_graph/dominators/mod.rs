@@ -235,6 +235,22 @@ impl Dominators {
         sums
     }
 
+    /// Returns the retained size of objects together, under the rule of [`Dominators::retained_by`].
+    /// Objects can be listed twice.
+    pub fn retained_together(&self, objects: &[ObjectIndex]) -> Retained {
+        let places = objects.iter().filter_map(|&object| self.place(object));
+        let mut places: Vec<usize> = places.collect();
+        places.sort_unstable();
+        let (mut sum, mut counted) = (Retained::default(), 0);
+        for place in places {
+            if counted <= place {
+                counted = self.end(place);
+                sum.add(self.at(place));
+            }
+        }
+        sum
+    }
+
     /// Returns the retained size of the instances of each class, by class, under the rule of
     /// [`Dominators::retained_by`].
     pub fn retained_by_class(&self, graph: &HeapGraph) -> Vec<Retained> {
