@@ -74,7 +74,7 @@ pub(super) async fn run(ctx: &Context, args: Args, opened: OpenedJava) -> Result
             "leave out one of the two",
         ));
     }
-    if args.by == Some(ByArg::Thread) && !takes_all {
+    if args.by == Some(ByArg::Thread) && !filter.takes_all() {
         let message = "`--by thread` of a Java heap does not support filters";
         return Err(conflict(
             message,
