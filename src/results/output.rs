@@ -353,8 +353,8 @@ fn continue_publication(folder: &Path, id: &SessionId) -> Result<(), Unpublished
     Ok(())
 }
 
-/// Returns the names of all files in `parts`, the manifest last, and what happens to files in `folder`
-/// that have them.
+/// Returns the names of all files in `parts`, the manifest last, and what happens to files in
+/// `folder` that have them.
 fn names_to_move(
     parts: &Path,
     folder: &Path,

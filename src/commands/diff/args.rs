@@ -61,7 +61,8 @@ pub struct Args {
     /// Iterations between the two dumps, or of each recording
     ///
     /// heaptap divides growth by them. Between two dumps of a recording it is their total, whereas
-    /// `leaks --rounds` takes the iterations from each dump to the next. N,M if two recordings differ.
+    /// `leaks --rounds` takes the iterations from each dump to the next. N,M if two recordings
+    /// differ.
     #[arg(long, value_name = "N[,M]", value_parser = iterations, conflicts_with = "per_second")]
     pub rounds: Option<[u64; 2]>,
     /// Divide growth by the seconds between two dumps
@@ -72,8 +73,8 @@ pub struct Args {
     pub noise: bool,
     /// Exit with code 9 if growth exceeds SIZE, 12 if inconclusive
     ///
-    /// With --rounds or --per-second the limit is per iteration or second. With a filter on Java heaps
-    /// it is for what the matching objects retain together. The result is inconclusive if the
+    /// With --rounds or --per-second the limit is per iteration or second. With a filter on Java
+    /// heaps it is for what the matching objects retain together. The result is inconclusive if the
     /// sampling error leaves it open, or if a named filter, process, heap or dump matches nothing.
     #[arg(long, value_name = "SIZE", value_parser = ByteSize::parse)]
     pub fail_over: Option<ByteSize>,

@@ -11,8 +11,8 @@
 //! | show | frames that do not match are removed |
 //! | show_from | callers of the outermost matching frame are removed; only stacks with one |
 //!
-//! Allocators (`malloc`) and the Java runtime's own frames are removed unless `all_frames` is set or
-//! `show` matches them, so that the first frame is the owner of the memory. A stack of only such
+//! Allocators (`malloc`) and the Java runtime's own frames are removed unless `all_frames` is set
+//! or `show` matches them, so that the first frame is the owner of the memory. A stack of only such
 //! frames keeps those of the runtime, or all if every frame is an allocator. Focus and ignore apply
 //! to the frames that are left, because nearly every stack has `malloc`. show_from applies to those
 //! that hide and show leave, too. A stack without any frame after hide and show does not count.

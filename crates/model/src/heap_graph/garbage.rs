@@ -13,8 +13,8 @@ use super::root::{Root, RootKind};
 impl HeapGraph {
     /// Makes roots of kind [`RootKind::Unreachable`] so that all objects are reachable, and returns
     /// their number. The new roots are garbage to which no garbage refers, and the first object of
-    /// each remaining cycle, so the top of a structure stays its top. The losses note that. A second
-    /// call changes nothing.
+    /// each remaining cycle, so the top of a structure stays its top. The losses note that. A
+    /// second call changes nothing.
     pub fn root_unreachable(&mut self, follow: Follow) -> usize {
         let reachable = Reachable::of(self, follow);
         let roots = {
