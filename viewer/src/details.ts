@@ -9,7 +9,7 @@ import { libraryName, sourceLine, type Keys } from "./keys";
 import type { Box } from "./layout";
 import { sanitize } from "./names";
 import { isWithinError } from "./noise";
-import { countsSamples, type Profile } from "./profile";
+import type { Profile } from "./profile";
 import type { Scene, Stage } from "./scene";
 import { amount, counted, exact, percent, signed } from "./units";
 
@@ -155,7 +155,7 @@ export class Details {
     const compared = scene.shown.before !== null;
     const sum = (i: number) => stage.figure(scene, i, (column) => column.sum);
     const figure = sum(scene.measure);
-    const counts = countsSamples(profile.dumps[scene.state.dump]!) ? " Counts are sampled allocations." : "";
+    const counts = profile.dumps[scene.state.dump]!.facts.counts_samples ? " Counts are sampled allocations." : "";
     return [
       h("h2", null, compared ? "All changes" : "All shown callstacks"),
       h("p", { class: "where" }, name(dump.process || "all processes"), dump.heap ? h("span", null, ", ", name(dump.heap)) : null),
@@ -211,7 +211,7 @@ export function tooltip(profile: Profile, scene: Scene, stage: Stage, box: Box):
   }
   const dump = profile.dumps[scene.state.dump]!.facts;
   const counts = dump.measures.findIndex(({ view }) => view === (dump.measures[scene.measure]!.view?.startsWith("alloc") ? "alloc_objects" : "objects"));
-  const count = counts >= 0 && counts !== scene.measure ? ` · ${amount(tree.sum(cell, scene.columns.get(scene.state.dump, counts)), "count")} ${countsSamples(profile.dumps[scene.state.dump]!) ? "sampled" : "allocations"}` : "";
+  const count = counts >= 0 && counts !== scene.measure ? ` · ${amount(tree.sum(cell, scene.columns.get(scene.state.dump, counts)), "count")} ${profile.dumps[scene.state.dump]!.facts.counts_samples ? "sampled" : "allocations"}` : "";
   const self = tree.direction === "top-down" || tree.direction === "callees" ? ` · self ${amount(cell.selfAfter, scene.unit)}` : "";
   lines.push(h("p", { class: "soft" }, `${exact(cell.after, scene.unit)}${self}${count}`));
   return lines;

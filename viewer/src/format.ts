@@ -71,6 +71,7 @@ export interface DumpFacts {
   wall_ms: number | null;
   interval: number;
   orig_interval: number;
+  counts_samples: boolean;
   kind: "cumulative" | "at-maximum" | "allocations-only" | string;
   flags: string[];
   unfinished: boolean;

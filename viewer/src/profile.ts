@@ -69,11 +69,6 @@ export function measureOf(dump: Dump, name: string): number {
   return dump.facts.measures.findIndex((measure) => measure.name === name);
 }
 
-/** Returns whether counts are of samples. Profiles of other tools, which lack the process, can have estimates. */
-export function countsSamples({ facts }: Dump): boolean {
-  return facts.pid !== 0 && facts.interval !== 1;
-}
-
 /** Returns the self values of a measure for every node. */
 export function dense(profile: Profile, dump: Dump, measure: number): Float64Array {
   const values = new Float64Array(profile.nodes.count);

@@ -200,6 +200,7 @@ function encodeTables(model) {
     wall_ms: 1795161590000 + 1000 * i,
     interval: 4096,
     orig_interval: 0,
+    counts_samples: true,
     kind: "cumulative",
     flags: [],
     unfinished: false,

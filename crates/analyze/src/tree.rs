@@ -3,7 +3,7 @@
 
 use super::histogram::Sums;
 use super::label;
-use heaptap_model::heap_graph::{ClassIndex, Dominators, HeapGraph, ObjectIndex};
+use heaptap_model::heap_graph::{Dominators, HeapGraph, ObjectIndex};
 use heaptap_model::profile::index::FastHash;
 use serde::Serialize;
 use std::cmp::Reverse;
@@ -57,14 +57,13 @@ struct Names<'a> {
 impl<'a> Names<'a> {
     fn of(graph: &'a HeapGraph, key: NodeKey) -> Names<'a> {
         let count = graph.classes().len();
-        let is_class = |class| label::class_name(graph, class) == label::CLASS;
         Names {
             graph,
             key,
             texts: Vec::new(),
             by_text: HashMap::new(),
             of_class: vec![None; count],
-            is_class: (0..count as u32).map(|c| is_class(ClassIndex(c))).collect(),
+            is_class: label::is_class(graph),
         }
     }
 

@@ -62,10 +62,6 @@ impl DumpFacts {
         // Profiles of other tools contain neither their start nor their process.
         let knows_start = file.symbolization.is_some() || !facts.process.is_empty();
         let is_refused = facts.flags.rejected_concurrent;
-        // Perfetto's converter drops the process, but keeps the counts.
-        let mut names = dump.measures.iter().map(|measure| measure.name.as_str());
-        let is_of_perfetto = names.any(|name| name.starts_with("Unreleased "));
-        let counts_samples = knows_start || facts.pid != 0 || is_of_perfetto;
         DumpFacts {
             name: file.name_of(dump),
             path: file.path.display().to_string(),
@@ -82,7 +78,7 @@ impl DumpFacts {
             requested_sampling_interval_bytes: (asked != 0).then_some(asked),
             flags: facts.flags,
             unfinished: facts.unfinished,
-            counts_samples: counts_samples && facts.sampling_interval_bytes != 1,
+            counts_samples: dump.counts_samples(),
             is_attached: knows_start && !facts.flags.from_startup && !is_refused,
         }
     }

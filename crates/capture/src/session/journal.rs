@@ -332,10 +332,12 @@ impl SessionState {
         for claimed in self.claimed.iter().filter(|c| **c != self.header.output) {
             // The process can have been killed before it wrote into the marker. Another one that
             // has just created it writes soon.
-            if folder::owner_of(claimed).is_ok_and(|found| found == Some(Owner::Other)) {
-                let _ = folder::take_over(claimed, &owner);
-            }
-            if !folder::owner_of(claimed).is_ok_and(|found| found.as_ref() == Some(&owner)) {
+            let is_own = match folder::owner_of(claimed) {
+                Ok(Some(Owner::Other)) => folder::take_over(claimed, &owner).unwrap_or(false),
+                Ok(found) => found.as_ref() == Some(&owner),
+                Err(_) => false,
+            };
+            if !is_own {
                 continue;
             }
             // What cannot be removed is superfluous.

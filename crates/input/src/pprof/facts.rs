@@ -27,7 +27,8 @@ pub(super) fn fill(dump: &mut Dump, message: &Message<'_>, comments: &[String]) 
     ) {
         facts.sampling_interval_bytes = u64::try_from(message.period).unwrap_or(0);
     }
-    if let Some((pid, process)) = java_heap(comments) {
+    let (java, ours) = (java_heap(comments), ours(comments));
+    if let Some((pid, process)) = java {
         facts.kind = DumpKind::JavaHeap;
         facts.pid = pid;
         facts.process = process.to_owned();
@@ -36,11 +37,11 @@ pub(super) fn fill(dump: &mut Dump, message: &Message<'_>, comments: &[String]) 
     }
     // Other tools write differences without a comment. One of heaptap's dumps is not a difference.
     let is_negative = || dump.values.columns.iter().flatten().any(|value| *value < 0);
-    let is_whole = ours(comments).is_some() || java_heap(comments).is_some();
+    let is_whole = ours.is_some() || java.is_some();
     if comments.iter().any(|c| c.starts_with(DIFFERENCE)) || (!is_whole && is_negative()) {
         facts.kind = DumpKind::Difference;
     }
-    if let Some((pid, process, heap)) = ours(comments) {
+    if let Some((pid, process, heap)) = ours {
         facts.pid = pid;
         facts.process = process.to_owned();
         facts.heap = heap.to_owned();

@@ -218,6 +218,17 @@ impl Dump {
         }
     }
 
+    /// Returns whether counts are of samples. Profiles of other tools contain neither the process
+    /// nor its name, and their counts can be estimates. Perfetto's converter drops the process, too,
+    /// but keeps the counts.
+    pub fn counts_samples(&self) -> bool {
+        let facts = &self.facts;
+        let is_of_process = facts.pid != 0 || !facts.process.is_empty();
+        let mut names = self.measures.iter().map(|measure| &measure.name);
+        let is_ours = is_of_process || names.any(|name| name.starts_with("Unreleased "));
+        is_ours && facts.sampling_interval_bytes != 1
+    }
+
     /// Returns the column of a view if the dump has it.
     pub fn column(&self, view: View) -> Option<&[i64]> {
         let at = self.measures.iter().position(|m| m.view == Some(view))?;

@@ -174,6 +174,9 @@ pub struct Dump {
     pub interval: u64,
     /// Requested interval if different, otherwise 0.
     pub orig_interval: u64,
+    /// Whether counts are of samples.
+    #[serde(default)]
+    pub counts_samples: bool,
     /// Meaning of the values.
     pub kind: DumpKind,
     /// Flags set by the daemon.

@@ -184,6 +184,7 @@ fn entry(dump: &Dump, series: usize) -> header::Dump {
         wall_ms: facts.wall_time_ns.map(milliseconds),
         interval: facts.sampling_interval_bytes,
         orig_interval: facts.orig_sampling_interval_bytes,
+        counts_samples: dump.counts_samples(),
         kind: facts.kind,
         flags: flag_names(facts.flags),
         unfinished: facts.unfinished,

@@ -63,14 +63,12 @@ pub(super) fn write(html: &mut Html, header: &Header) {
             notes.join(", "),
         ]
     });
-    // Profiles of other tools do not contain their process. Their counts can be estimates.
-    let counts_all = |dump: &Dump| dump.pid == 0 || dump.interval == 1;
-    let (caption, counts) = match header.dumps.iter().all(counts_all) {
-        true => ("In chronological order.", "#count"),
-        false => (
+    let (caption, counts) = match header.dumps.iter().any(|dump| dump.counts_samples) {
+        true => (
             "In chronological order. Counts are sampled allocations.",
             "#sampled",
         ),
+        false => ("In chronological order.", "#count"),
     };
     html.table(
         caption,

@@ -389,7 +389,7 @@ impl<'a> Looker<'a> {
         let small = values[self.names.len()];
         let mut estimate = error.estimate(values[self.at], values[error.counts], small);
         // Other tools scale up their counts, too. Each interval has about one sample.
-        if !estimate.exact && !DumpFacts::of(self.file, self.dump).counts_samples {
+        if !estimate.exact && !self.dump.counts_samples() {
             estimate.samples = estimate.hits.ceil() as u64;
         }
         Some(estimate.into())

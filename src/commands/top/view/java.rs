@@ -493,7 +493,7 @@ fn show_tree(console: &Console, args: &Args, report: &TreeReport) {
         java_view::heading(console, &report.heap);
         java_view::totals(console, Some(&report.reachable), Some(&report.unreachable));
         console.data("");
-        drawn(report, args).show(console);
+        drawn(report).show(console);
         let least = format!(
             "nodes that retain at least {} (`--min`), {} levels (`--depth`)",
             ByteSize(report.least_bytes),
@@ -512,15 +512,15 @@ fn tree_has_native(report: &TreeReport) -> bool {
     figures.any(|figures| figures.retained_native_bytes > Some(0))
 }
 
-fn drawn(report: &TreeReport, args: &Args) -> Table {
+fn drawn(report: &TreeReport) -> Table {
     let native = tree_has_native(report);
     let mut headings = vec!["retained"];
     if native {
         headings.push(java_view::NATIVE_PART);
     }
-    let key = match args.by {
-        Some(ByArg::Package) => "package",
-        _ => "class",
+    let key = match report.by {
+        NodeKey::Package => "package",
+        NodeKey::Class => "class",
     };
     headings.extend(["%", "count", key]);
     let whole = report.reachable.shallow_bytes + report.reachable.native_bytes;
