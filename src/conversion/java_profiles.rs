@@ -13,7 +13,7 @@ use crate::error::ErrorClass;
 use crate::export::gzip::Gzip;
 use crate::export::java_pprof::{self, JavaProfile};
 use crate::export::pprof::SampleNames;
-use crate::heap_graph::{Dominators, Follow, HeapGraph, OutOfMemory};
+use crate::heap_graph::{Dominators, Follow, HeapGraph, OutOfMemory, Walk};
 use crate::heaps::java::{of_losses, root_truncated};
 use crate::naming::r8_mappings::Renamed;
 use crate::parallel;
@@ -106,8 +106,7 @@ pub(super) fn write(
 ) -> Result<Written, ConvertError> {
     root_truncated(&mut graph, Follow::default());
     let mut findings = of_losses(&graph);
-    let (tree, paths) =
-        ClassTree::with_shortest_paths(&graph, Follow::default(), Merge::Flamegraph);
+    let (tree, paths) = ClassTree::with_shortest_paths(&graph, &Walk::default(), Merge::Flamegraph);
     if graph.is_empty() {
         findings.push(nothing_dumped(source));
     } else if paths.order().is_empty() {

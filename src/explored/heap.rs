@@ -5,8 +5,8 @@ use super::sql::{HeapSql, SqlProblem};
 use crate::analyze::diff::Side;
 use crate::analyze::filter::Filter;
 use crate::analyze::histogram::{HistogramKey, Row};
-use crate::analyze::leaks::Leaks;
-use crate::analyze::{leaks, waste};
+use crate::analyze::leaks::{self, Leaks};
+use crate::analyze::waste::{self, Waste};
 use crate::explore::{Explorer, HeldClass, Stage};
 use crate::heap_graph::OutOfMemory;
 use crate::heaps::java::diff::{self, DiffReport, Half};
@@ -87,8 +87,9 @@ impl ExploredHeap {
         let (explorer, _) = explored.begin(heap, shows_contents);
         let findings = || {
             explorer.build_tables();
-            explored.waste();
+            let waste = explored.measured_waste();
             explorer.build_flame();
+            waste
         };
         let links = || {
             explorer.build_paths();
@@ -98,8 +99,9 @@ impl ExploredHeap {
             }
             explorer.holders_of(kinded, &explored.held_classes())
         };
-        let ((), holders) = parallel::both(findings, links);
+        let (waste, holders) = parallel::both(findings, links);
         explored.holders.get_or_init(|| holders);
+        explored.waste.get_or_init(|| explored.told(waste));
         let built = [
             Stage::Dominators,
             Stage::Classes,
@@ -247,12 +249,23 @@ impl ExploredHeap {
     /// Returns what is wasted: what `leaks` finds, without texts and values if they are hidden.
     /// Computed on first use.
     pub(super) fn waste(&self) -> &WasteDocument {
+        self.waste.get_or_init(|| self.told(self.measured_waste()))
+    }
+
+    fn measured_waste(&self) -> Waste {
         let explorer = self.explorer();
-        self.waste.get_or_init(|| {
-            let reachable = explorer.dominators().reachable();
-            let found = waste::find(explorer.graph(), &reachable, MAX_WASTE);
-            document::waste(found, explorer.shows_contents())
-        })
+        let reachable = explorer.dominators().reachable();
+        waste::without_holders(explorer.graph(), &reachable, MAX_WASTE)
+    }
+
+    /// Adds the names of holders.
+    fn told(&self, mut waste: Waste) -> WasteDocument {
+        let explorer = self.explorer();
+        let dominators = explorer.dominators();
+        let is_reachable = |object| dominators.is_reachable(object);
+        let referrers = explorer.known_referrers();
+        waste.name_holders(explorer.graph(), &is_reachable, referrers);
+        document::waste(waste, explorer.shows_contents())
     }
 
     pub(super) fn progress(&self) -> Progress {

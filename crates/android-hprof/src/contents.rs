@@ -8,7 +8,7 @@ use super::outline::Outline;
 use super::records::{Cursor, IdSize};
 use super::stacks::Stacks;
 use super::strings::{StringFields, text};
-use super::sub_records::{ClassDump, SubRecord, SubRecords};
+use super::sub_records::{ClassDump, SubRecord};
 use heaptap_model::bytes::Bytes;
 use heaptap_model::heap_graph::{
     AllocationSite, BasicType, ClassIndex, ClassKind, Contents, Field, FieldRenamer, HeapGraph,
@@ -107,10 +107,11 @@ impl HprofContents {
         }
     }
 
+    // Most callers want one sort of record; inlined, the others are not read.
+    #[inline(always)]
     fn record(&self, object: ObjectIndex) -> Option<SubRecord<'_>> {
         let at = self.offsets.get(object.at());
-        let mut records = SubRecords::within(&self.file, at, self.file.len(), self.outline.id_size);
-        Some(records.next()?.ok()?.1)
+        SubRecord::at(&self.file, at, self.outline.id_size)
     }
 
     fn class_dump(&self, class: ClassIndex) -> Option<ClassDump<'_>> {

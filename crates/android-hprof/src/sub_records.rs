@@ -207,11 +207,18 @@ impl<'a> SubRecords<'a> {
             kind,
         }
     }
+}
 
+impl<'a> SubRecord<'a> {
+    /// Returns the sub-record at an offset of the file, if it can be read.
     #[inline]
-    fn read(&self, cursor: &mut Cursor<'a>) -> Result<SubRecord<'a>, DamageKind> {
+    pub fn at(file: &'a [u8], at: usize, id_size: IdSize) -> Option<SubRecord<'a>> {
+        SubRecord::read(&mut Cursor::new(file, at), id_size).ok()
+    }
+
+    #[inline(always)]
+    fn read(cursor: &mut Cursor<'a>, size: IdSize) -> Result<SubRecord<'a>, DamageKind> {
         const CUT: DamageKind = DamageKind::CutShort;
-        let size = self.id_size;
         let tag = cursor.u1().ok_or(CUT)?;
         Ok(match tag {
             sub_tag::INSTANCE => {
@@ -314,7 +321,7 @@ impl<'a> Iterator for SubRecords<'a> {
             return None;
         }
         let mut cursor = Cursor::new(self.file, at);
-        match self.read(&mut cursor) {
+        match SubRecord::read(&mut cursor, self.id_size) {
             Ok(record) => {
                 self.at = cursor.at();
                 if self.at > self.declared_end

@@ -5,13 +5,12 @@ use crate::chains::Chains;
 use crate::lists::SortedLists;
 use crate::merged_tree::{FlameTree, MergedTree};
 use crate::ranking::Ranking;
-use heaptap_analyze::class_tree::Over;
 use heaptap_analyze::filter::Filter;
 use heaptap_analyze::histogram::{Histogram, HistogramKey, ObjectScope, histogram, histograms};
 use heaptap_analyze::leaks::Judge;
 use heaptap_analyze::paths;
 use heaptap_model::heap_graph::{
-    Dominators, Follow, HeapGraph, ObjectIndex, Referrers, ShortestPaths,
+    Dominators, Follow, HeapGraph, ObjectIndex, Referrers, ShortestPaths, Walk,
 };
 use heaptap_model::parallel;
 use std::ops::ControlFlow;
@@ -181,6 +180,11 @@ impl Explorer {
         self.referrers_by(|| Referrers::of(&self.graph, Follow::ALL).into())
     }
 
+    /// Returns the same, if they were needed before.
+    pub fn known_referrers(&self) -> Option<&Referrers> {
+        self.referrers.get().map(Arc::as_ref)
+    }
+
     /// Returns the same; the first time as `reverse` makes them.
     pub(crate) fn referrers_by(&self, reverse: impl FnOnce() -> Arc<Referrers>) -> &Arc<Referrers> {
         self.referrers.get_or_init(reverse)
@@ -192,8 +196,8 @@ impl Explorer {
 
     fn merged_paths(&self) -> &(ShortestPaths, MergedTree) {
         self.paths.get_or_init(|| {
-            let paths = ShortestPaths::from_best_roots(&self.graph, self.follow);
-            let merged = MergedTree::new(&self.graph, Over::ShortestPaths(&paths));
+            let walk = Walk::from_best_roots(self.follow);
+            let (paths, merged) = MergedTree::with_paths(&self.graph, &walk);
             (paths.without_order(), merged)
         })
     }
@@ -213,7 +217,7 @@ impl Explorer {
     }
 
     pub(crate) fn merged_tree(&self, of: FlameTree) -> &MergedTree {
-        let merge = || MergedTree::new(&self.graph, Over::Dominators(self.dominators()));
+        let merge = || MergedTree::of_dominators(&self.graph, self.dominators());
         match of {
             FlameTree::Paths => &self.merged_paths().1,
             FlameTree::Dominators => self.merged_dominators.get_or_init(merge),

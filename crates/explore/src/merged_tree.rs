@@ -1,7 +1,7 @@
 //! Trees of objects merged by class, for flame graphs.
 
 use heaptap_analyze::class_tree::{ClassTree, Merge, Over};
-use heaptap_model::heap_graph::HeapGraph;
+use heaptap_model::heap_graph::{Dominators, HeapGraph, ShortestPaths, Walk};
 
 /// Tree of a flame graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,8 +23,18 @@ pub(crate) struct MergedTree {
 }
 
 impl MergedTree {
-    pub(crate) fn new(graph: &HeapGraph, over: Over<'_>) -> MergedTree {
-        let mut tree = ClassTree::of(graph, over, Merge::Flamegraph);
+    pub(crate) fn of_dominators(graph: &HeapGraph, dominators: &Dominators) -> MergedTree {
+        let over = Over::Dominators(dominators);
+        MergedTree::of(ClassTree::of(graph, over, Merge::Flamegraph))
+    }
+
+    /// Walks the shortest paths and merges them at the same time.
+    pub(crate) fn with_paths(graph: &HeapGraph, walk: &Walk<'_>) -> (ShortestPaths, MergedTree) {
+        let (tree, paths) = ClassTree::with_shortest_paths(graph, walk, Merge::Flamegraph);
+        (paths, MergedTree::of(tree))
+    }
+
+    fn of(mut tree: ClassTree) -> MergedTree {
         // Their objects are those of their parents.
         for node in tree.nodes.iter_mut().filter(|node| node.is_native) {
             node.count = 0;

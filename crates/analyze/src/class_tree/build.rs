@@ -2,24 +2,25 @@
 
 use super::super::label;
 use super::{ClassTree, Merge, Node, NodeIndex};
-use heaptap_model::error::for_thread;
 use heaptap_model::heap_graph::{Class, HeapGraph, HeapKind, ObjectIndex, ObjectSet, RootKind};
-use heaptap_model::parallel::Pool;
 use heaptap_model::profile::index::{FastHash, Index, Seed};
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::mpsc::sync_channel;
 
 /// Numbered class names.
 struct Names {
     names: Vec<String>,
+    /// By class, the number; [`OF_CLASSES`] if its instances are class objects.
     by_class: Vec<u32>,
     /// By class, the name number of `java.lang.Class<X>`. All class objects of an HPROF share one
     /// class; here each gets its own name, as in a heap graph.
     of_class_objects: Vec<u32>,
-    /// By class, whether its instances are class objects.
-    is_class: Vec<bool>,
+    /// Number of the name `java.lang.Class`.
+    class: u32,
 }
+
+/// Mark of classes whose instances are class objects.
+const OF_CLASSES: u32 = u32::MAX;
 
 impl Names {
     fn of(graph: &HeapGraph) -> Names {
@@ -32,12 +33,19 @@ impl Names {
             })
         };
         let classes = graph.classes();
-        let by_class = classes
-            .iter()
-            .map(|c| number(c.shown().to_owned()))
-            .collect();
-        let is_class: Vec<bool> = classes.iter().map(|c| c.name == label::CLASS).collect();
-        let of_class_objects = match is_class.contains(&true) {
+        let mut class = OF_CLASSES;
+        let by_class = |c: &Class| {
+            let number = number(c.shown().to_owned());
+            match c.name == label::CLASS {
+                true => {
+                    class = number;
+                    OF_CLASSES
+                }
+                false => number,
+            }
+        };
+        let by_class: Vec<u32> = classes.iter().map(by_class).collect();
+        let of_class_objects = match by_class.contains(&OF_CLASSES) {
             true => {
                 let name = |c: &Class| format!("{}<{}>", label::CLASS, c.shown());
                 classes.iter().map(|c| number(name(c))).collect()
@@ -48,148 +56,86 @@ impl Names {
             names,
             by_class,
             of_class_objects,
-            is_class,
+            class,
         }
     }
 
+    #[inline]
     fn number(&self, graph: &HeapGraph, object: ObjectIndex) -> u32 {
-        let class = graph.class_of(object).at();
-        if self.is_class[class]
-            && let Some(behind) = graph.class_behind(object)
-        {
-            return self.of_class_objects[behind.at()];
+        let number = self.by_class[graph.class_of(object).at()];
+        match number == OF_CLASSES {
+            true => self.of_class_object(graph, object),
+            false => number,
         }
-        self.by_class[class]
+    }
+
+    #[cold]
+    fn of_class_object(&self, graph: &HeapGraph, object: ObjectIndex) -> u32 {
+        let behind = graph.class_behind(object);
+        behind.map_or(self.class, |class| self.of_class_objects[class.at()])
     }
 }
 
 /// Parent of top nodes.
-const TOP: u32 = u32::MAX;
+pub(super) const TOP: u32 = u32::MAX;
 
-/// Objects that are handed over together.
-const BATCH: usize = 4096;
-/// Batches that wait for the builder.
-const WAITING: usize = 4;
-
-/// The facts about an object that decide its node and add to its sums. Their columns are in the
-/// order of IDs, so reading them waits for memory, and another thread does that.
-struct Facts {
-    object: ObjectIndex,
-    /// Place of its parent among the objects.
-    parent: Option<u32>,
-    name: u32,
-    root: Option<RootKind>,
-    shallow_bytes: u64,
-}
-
-/// Merges the objects that `walk` passes on, each with the place of its parent among them. Builds
-/// the tree on another thread while the walk continues. Returns the result of the walk as well.
-pub(super) fn tree<T>(
-    graph: &HeapGraph,
-    merge: Merge,
-    walk: impl FnOnce(&mut dyn FnMut(ObjectIndex, Option<u32>)) -> T,
-) -> (ClassTree, T) {
-    let names = Names::of(graph);
-    let mut is_root = ObjectSet::new(graph.len());
-    for root in graph.roots() {
-        is_root.insert(root.object);
-    }
-    let facts_of = |object: ObjectIndex, parent| Facts {
-        object,
-        parent,
-        name: names.number(graph, object),
-        root: match is_root.contains(object) {
-            true => graph.root_kind(object),
-            false => None,
-        },
-        shallow_bytes: graph.shallow_bytes(object),
-    };
-    let batches = Pool::default();
-    let (nodes, walked) = std::thread::scope(|scope| {
-        let (sender, receiver) = sync_channel::<Vec<Facts>>(WAITING);
-        let building = scope.spawn(for_thread(|| {
-            let mut building = Building::new(graph, merge);
-            for mut batch in receiver {
-                batch.drain(..).for_each(|facts| building.add(&facts));
-                batches.put(batch);
-            }
-            building.finish()
-        }));
-        let next = || {
-            let used = batches.take();
-            used.unwrap_or_else(|| Vec::with_capacity(BATCH))
-        };
-        let mut batch = next();
-        let walked = walk(&mut |object, parent| {
-            batch.push(facts_of(object, parent));
-            if batch.len() == BATCH {
-                // It has no receiver only if the builder panicked, which `join` reports.
-                let _ = sender.send(std::mem::replace(&mut batch, next()));
-            }
-        });
-        let _ = sender.send(batch);
-        drop(sender);
-        match building.join() {
-            Ok(nodes) => (nodes, walked),
-            Err(panic) => std::panic::resume_unwind(panic),
-        }
-    });
-    let names = names.names;
-    (ClassTree { names, nodes }, walked)
-}
-
-/// A tree under construction.
-struct Building<'a> {
+/// A tree under construction. Objects come after those above them.
+pub(super) struct Builder<'a> {
     graph: &'a HeapGraph,
     merge: Merge,
+    names: Names,
+    is_root: ObjectSet,
     nodes: Vec<Node>,
     index: Children,
-    /// Node by place among the objects.
-    node_of: Vec<u32>,
     /// First object in dump order of each node, for [`Merge::Collapsed`].
     first: Vec<ObjectIndex>,
     /// Nodes and native bytes of objects that have some.
     natives: Vec<(u32, u64)>,
 }
 
-impl<'a> Building<'a> {
-    fn new(graph: &'a HeapGraph, merge: Merge) -> Building<'a> {
-        Building {
+impl<'a> Builder<'a> {
+    pub(super) fn new(graph: &'a HeapGraph, merge: Merge) -> Builder<'a> {
+        let mut is_root = ObjectSet::new(graph.len());
+        for root in graph.roots() {
+            is_root.insert(root.object);
+        }
+        Builder {
             graph,
             merge,
+            names: Names::of(graph),
+            is_root,
             nodes: Vec::new(),
             index: Children::default(),
-            node_of: Vec::with_capacity(graph.len()),
             first: Vec::new(),
             natives: Vec::new(),
         }
     }
 
+    /// Adds an object below a node, or below [`TOP`]. Returns its node.
     #[inline]
-    fn add(&mut self, facts: &Facts) {
-        let object = facts.object;
-        let above = facts
-            .parent
-            .map_or(TOP, |place| self.node_of[place as usize]);
+    pub(super) fn add(&mut self, object: ObjectIndex, above: u32) -> u32 {
+        let graph = self.graph;
+        let name = self.names.number(graph, object);
         let is_collapsed = self.merge == Merge::Collapsed;
-        let joins = is_collapsed && above != TOP && self.nodes[above as usize].name == facts.name;
+        let joins = is_collapsed && above != TOP && self.nodes[above as usize].name == name;
         let node = if joins {
             above
         } else {
             let key = Key {
                 parent: above,
-                name: facts.name,
-                root: facts.root,
+                name,
+                root: match self.is_root.contains(object) {
+                    true => graph.root_kind(object),
+                    false => None,
+                },
                 heap: match is_collapsed {
-                    true => self.graph.heap_of(object),
+                    true => graph.heap_of(object),
                     false => HeapKind::Unknown,
                 },
             };
-            let heap = || self.graph.heap_of(object);
+            let heap = || graph.heap_of(object);
             self.index.node(key, &mut self.nodes, heap)
         };
-        self.node_of.push(node);
-        let graph = self.graph;
         if is_collapsed {
             match self.first.get_mut(node as usize) {
                 Some(first) if graph.place(*first) < graph.place(object) => {}
@@ -199,16 +145,17 @@ impl<'a> Building<'a> {
         }
         let own = &mut self.nodes[node as usize];
         own.count += 1;
-        own.bytes = own.bytes.saturating_add(facts.shallow_bytes);
+        own.bytes = own.bytes.saturating_add(graph.shallow_bytes(object));
         if !graph.natives().is_empty() {
             let bytes = graph.native_bytes(object);
             if bytes != 0 {
                 self.natives.push((node, bytes));
             }
         }
+        node
     }
 
-    fn finish(mut self) -> Vec<Node> {
+    pub(super) fn finish(mut self) -> ClassTree {
         for (node, &object) in self.nodes.iter_mut().zip(&self.first) {
             node.root = self
                 .graph
@@ -220,7 +167,10 @@ impl<'a> Building<'a> {
             &mut self.nodes,
             natives.map(|(node, bytes)| (node, 1, bytes)),
         );
-        self.nodes
+        ClassTree {
+            names: self.names.names,
+            nodes: self.nodes,
+        }
     }
 }
 
@@ -312,12 +262,35 @@ struct Key {
 /// that 0 is a free slot. The keys are in the nodes. The children of a node are near its own
 /// number in the table where there is room, and anywhere otherwise: trees are built and read in
 /// the order of numbers, and a table with millions of nodes exceeds the caches.
-#[derive(Default)]
 struct Children {
     hasher: Factor,
     slots: Vec<(u32, u32)>,
+    /// Nodes that were asked for lately, by their keys: most objects join few nodes.
+    recent: Vec<(Key, u32)>,
     /// Heap that is part of the key, by node.
     heaps: Vec<HeapKind>,
+}
+
+/// Number of bits that choose a place among the recent nodes, which fit into the fastest cache.
+const RECENT_BITS: u32 = 10;
+
+/// A key that no node has.
+const NO_KEY: Key = Key {
+    parent: TOP,
+    name: u32::MAX,
+    root: None,
+    heap: HeapKind::Unknown,
+};
+
+impl Default for Children {
+    fn default() -> Children {
+        Children {
+            hasher: Factor::default(),
+            slots: Vec::new(),
+            recent: vec![(NO_KEY, 0); 1 << RECENT_BITS],
+            heaps: Vec::new(),
+        }
+    }
 }
 
 /// Number of slots, a power of two, in which a node's children are near.
@@ -336,6 +309,18 @@ impl Children {
     /// Returns the node of a key; creates it if it does not exist.
     #[inline]
     fn node(&mut self, key: Key, nodes: &mut Vec<Node>, heap: impl Fn() -> HeapKind) -> u32 {
+        let spread = (key.parent ^ key.name << 16).wrapping_mul(0x9e37_79b1);
+        let place = (spread >> (u32::BITS - RECENT_BITS)) as usize;
+        let recent = self.recent[place];
+        if recent.0 == key {
+            return recent.1;
+        }
+        let node = self.find(key, nodes, heap);
+        self.recent[place] = (key, node);
+        node
+    }
+
+    fn find(&mut self, key: Key, nodes: &mut Vec<Node>, heap: impl Fn() -> HeapKind) -> u32 {
         if nodes.len() * 4 >= self.slots.len() * 3 {
             self.grow(nodes);
         }

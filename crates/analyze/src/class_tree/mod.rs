@@ -10,7 +10,10 @@
 
 mod build;
 
-use heaptap_model::heap_graph::{Dominators, Follow, HeapGraph, HeapKind, RootKind, ShortestPaths};
+use build::{Builder, TOP};
+use heaptap_model::heap_graph::{
+    Dominators, HeapGraph, HeapKind, ObjectIndex, RootKind, ShortestPaths, Walk,
+};
 use std::borrow::Cow;
 
 /// Rule for merging objects into nodes.
@@ -72,32 +75,59 @@ pub struct Cumulative {
     pub bytes: u64,
 }
 
+/// A tree of objects that come with the places of their parents among them.
+struct Walked<'a> {
+    tree: Builder<'a>,
+    /// Node by place.
+    nodes: Vec<u32>,
+}
+
+impl<'a> Walked<'a> {
+    fn new(graph: &'a HeapGraph, merge: Merge) -> Walked<'a> {
+        Walked {
+            tree: Builder::new(graph, merge),
+            nodes: Vec::with_capacity(graph.len()),
+        }
+    }
+
+    #[inline]
+    fn add(&mut self, object: ObjectIndex, parent: Option<u32>) {
+        let above = parent.map_or(TOP, |place| self.nodes[place as usize]);
+        self.nodes.push(self.tree.add(object, above));
+    }
+}
+
 impl ClassTree {
-    /// Merges a tree of objects. Time is linear in objects; memory is linear in nodes plus 4 bytes
-    /// per object.
+    /// Merges a tree of objects. Time is linear in objects; memory is linear in nodes, plus 4 bytes
+    /// per object for shortest paths.
     pub fn of(graph: &HeapGraph, over: Over<'_>, merge: Merge) -> ClassTree {
-        let (tree, ()) = build::tree(graph, merge, |each| match over {
+        match over {
             Over::ShortestPaths(paths) => {
+                let mut walked = Walked::new(graph, merge);
                 let objects = paths.order().iter().zip(paths.parent_places());
-                objects.for_each(|(&object, parent)| each(object, parent));
+                objects.for_each(|(&object, parent)| walked.add(object, parent));
+                walked.tree.finish()
             }
             Over::Dominators(dominators) => {
-                let objects = dominators.order().iter().zip(dominators.parent_places());
-                objects.for_each(|(&object, parent)| each(object, parent));
+                let mut tree = Builder::new(graph, merge);
+                let nested = |object, above: Option<u32>| tree.add(object, above.unwrap_or(TOP));
+                dominators.nested(nested);
+                tree.finish()
             }
-        });
-        tree
+        }
     }
 
     /// Walks the shortest paths and merges them at the same time.
     pub fn with_shortest_paths(
         graph: &HeapGraph,
-        follow: Follow,
+        walk: &Walk<'_>,
         merge: Merge,
     ) -> (ClassTree, ShortestPaths) {
-        build::tree(graph, merge, |each| {
-            ShortestPaths::walked(graph, follow, each)
-        })
+        let mut walked = Walked::new(graph, merge);
+        let paths = ShortestPaths::walked(graph, walk, |object, parent| {
+            walked.add(object, parent);
+        });
+        (walked.tree.finish(), paths)
     }
 
     /// Merges each node of a [`Merge::Flamegraph`] tree with the name of its parent into the
@@ -224,7 +254,7 @@ mod tests {
     fn tree(made: fn(ClassTree) -> ClassTree) -> (ClassTree, Vec<String>) {
         let heap = dsl::heap(HEAP);
         let (tree, paths) =
-            ClassTree::with_shortest_paths(&heap.graph, Follow::default(), Merge::Flamegraph);
+            ClassTree::with_shortest_paths(&heap.graph, &Walk::default(), Merge::Flamegraph);
         let over = Over::ShortestPaths(&paths);
         let later = ClassTree::of(&heap.graph, over, Merge::Flamegraph);
         assert_eq!(tree.nodes, later.nodes);

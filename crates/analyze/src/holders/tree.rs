@@ -35,7 +35,7 @@ pub(super) struct Node {
 #[derive(Default)]
 pub(super) struct Tree {
     pub(super) nodes: Vec<Node>,
-    by_key: HashMap<Key, u32>,
+    by_key: HashMap<Key, u32, FastHash>,
     /// Objects that are in one node and refer to objects of another: the other node above 32 bits
     /// of the object.
     referring: HashSet<u64, FastHash>,

@@ -1,13 +1,13 @@
 //! Holders of objects, by field name: the first referrer, climbed up through arrays and collection
-//! internals to code that a developer has written. Each step up is one pass over all references for
-//! all requested objects.
+//! internals to code that a developer has written. Without reversed references, each step up is one
+//! pass over all references for all requested objects.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use super::parts::WORTH_THREADS;
 use crate::{fields, label};
-use heaptap_model::heap_graph::{HeapGraph, ObjectIndex, ObjectSet, Reachable};
+use heaptap_model::heap_graph::{HeapGraph, ObjectIndex, ObjectSet, ReferenceKind, Referrers};
 use heaptap_model::parallel;
 
 /// Objects whose holders are requested.
@@ -29,7 +29,14 @@ impl Holders {
         self.wanted.push(object);
     }
 
-    pub fn find(mut self, graph: &HeapGraph, reachable: &Reachable) -> Held {
+    /// Finds the holders among the objects that `is_reachable` selects, by reversed references of all
+    /// kinds if they are known.
+    pub fn find(
+        mut self,
+        graph: &HeapGraph,
+        is_reachable: &(dyn Fn(ObjectIndex) -> bool + Sync),
+        referrers: Option<&Referrers>,
+    ) -> Held {
         let mut owners: HashMap<ObjectIndex, ObjectIndex> = HashMap::new();
         let asked = self.wanted.clone();
         for _ in 0..MOST_STEPS {
@@ -37,7 +44,15 @@ impl Holders {
             if self.wanted.is_empty() {
                 break;
             }
-            step(graph, reachable, &self.wanted, &mut owners);
+            match referrers {
+                Some(referrers) => {
+                    let best = |&object: &ObjectIndex| {
+                        Some((object, best(graph, is_reachable, referrers, object)?))
+                    };
+                    owners.extend(self.wanted.iter().filter_map(best));
+                }
+                None => step(graph, is_reachable, &self.wanted, &mut owners),
+            }
             let up = self.wanted.iter().filter_map(|object| owners.get(object));
             self.wanted = up
                 .copied()
@@ -52,11 +67,28 @@ impl Holders {
     }
 }
 
-/// Finds a referrer of each requested object: the most descriptive one, and the first of several
-/// equal ones.
+/// Returns the most descriptive referrer of an object, and the first of several equal ones.
+fn best(
+    graph: &HeapGraph,
+    is_reachable: &(dyn Fn(ObjectIndex) -> bool + Sync),
+    referrers: &Referrers,
+    object: ObjectIndex,
+) -> Option<ObjectIndex> {
+    // The referent of a weak reference is not held by it.
+    let holds = |owner: ObjectIndex| {
+        let class = graph.class(graph.class_of(owner));
+        ReferenceKind::of_class(class.kind).is_none() || graph.references(owner).contains(&object)
+    };
+    let owners = referrers.to(object);
+    owners
+        .filter(|&owner| is_reachable(owner) && holds(owner))
+        .min_by_key(|&owner| rank(graph, owner))
+}
+
+/// Finds such a referrer of each requested object.
 fn step(
     graph: &HeapGraph,
-    reachable: &Reachable,
+    is_reachable: &(dyn Fn(ObjectIndex) -> bool + Sync),
     wanted: &[ObjectIndex],
     owners: &mut HashMap<ObjectIndex, ObjectIndex>,
 ) {
@@ -70,7 +102,7 @@ fn step(
             for &target in graph.references(owner) {
                 if target == ObjectIndex::NONE
                     || !is_wanted.contains(target)
-                    || !reachable.contains(owner)
+                    || !is_reachable(owner)
                 {
                     continue;
                 }

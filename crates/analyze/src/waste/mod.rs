@@ -41,7 +41,7 @@ pub use duplicates::{DuplicateGroup, Duplicates, MOST_SHOWN};
 pub use loaders::RepeatedLoader;
 pub use sparse::SparseGroup;
 
-use heaptap_model::heap_graph::{HeapGraph, Reachable};
+use heaptap_model::heap_graph::{HeapGraph, ObjectIndex, Reachable, Referrers};
 use heaptap_model::units::counted;
 use holders::Holders;
 use parts::Scope;
@@ -114,6 +114,62 @@ impl Waste {
         self.loaders.retain(|row| wanted(&row.class));
     }
 
+    /// Names a holder of each listed object, one of those that `is_reachable` selects. Reversed references
+    /// of all kinds spare passes over the whole heap.
+    pub fn name_holders(
+        &mut self,
+        graph: &HeapGraph,
+        is_reachable: &(dyn Fn(ObjectIndex) -> bool + Sync),
+        referrers: Option<&Referrers>,
+    ) {
+        let mut holders = Holders::default();
+        let groups = self.strings.groups.iter().chain(&self.arrays.groups);
+        for group in groups {
+            holders.want(group.example);
+        }
+        for row in self
+            .bitmaps
+            .groups
+            .iter()
+            .map(|g| g.example)
+            .chain(self.bitmaps.largest.iter().map(|b| b.object))
+            .chain(self.sparse.iter().map(|g| g.example))
+            .chain(self.sparse_arrays.iter().map(|g| g.example))
+            .chain(self.crowded.iter().map(|c| c.object))
+            .chain(self.large.iter().map(|a| a.object))
+            .chain(self.loaders.iter().map(|l| l.object))
+        {
+            holders.want(row);
+        }
+        let holders = holders.find(graph, is_reachable, referrers);
+        let groups = self
+            .strings
+            .groups
+            .iter_mut()
+            .chain(&mut self.arrays.groups);
+        for group in groups {
+            group.held_by = holders.name(group.example);
+        }
+        for group in &mut self.bitmaps.groups {
+            group.held_by = holders.name(group.example);
+        }
+        for group in self.sparse.iter_mut().chain(&mut self.sparse_arrays) {
+            group.held_by = holders.name(group.example);
+        }
+        for row in &mut self.bitmaps.largest {
+            row.held_by = holders.name(row.object);
+        }
+        for row in &mut self.crowded {
+            row.held_by = holders.name(row.object);
+        }
+        for row in &mut self.large {
+            row.held_by = holders.name(row.object);
+        }
+        for row in &mut self.loaders {
+            row.held_by = holders.name(row.object);
+        }
+    }
+
     /// Cuts lists to `limit` entries, except those whose sums are shown.
     pub fn cut(&mut self, limit: usize) {
         self.strings.groups.truncate(limit);
@@ -128,11 +184,19 @@ impl Waste {
     }
 }
 
-/// Finds waste among the objects in `reachable`. Lists have at most `limit` entries.
+/// Finds waste among the objects in `reachable`, and names holders. Lists have at most `limit`
+/// entries.
+pub fn find(graph: &HeapGraph, reachable: &Reachable, limit: usize) -> Waste {
+    let mut waste = without_holders(graph, reachable, limit);
+    waste.name_holders(graph, &|object| reachable.contains(object), None);
+    waste
+}
+
+/// Finds waste, without the names of holders.
 ///
 /// Reads each string and array of the app's heap once, in as many threads as the host has
 /// processors. Memory grows with the number of distinct contents, not with the file size.
-pub fn find(graph: &HeapGraph, reachable: &Reachable, limit: usize) -> Waste {
+pub fn without_holders(graph: &HeapGraph, reachable: &Reachable, limit: usize) -> Waste {
     let has_numbers = graph.contents().has_values() && !boxed::are_all_zero(graph);
     let scope = Scope::new(graph, reachable, has_numbers);
     let mut waste = Waste {
@@ -182,55 +246,5 @@ pub fn find(graph: &HeapGraph, reachable: &Reachable, limit: usize) -> Waste {
                 .to_owned(),
         );
     }
-    name_holders(graph, reachable, &mut waste);
     waste
-}
-
-fn name_holders(graph: &HeapGraph, reachable: &Reachable, waste: &mut Waste) {
-    let mut holders = Holders::default();
-    let groups = waste.strings.groups.iter().chain(&waste.arrays.groups);
-    for group in groups {
-        holders.want(group.example);
-    }
-    for row in waste
-        .bitmaps
-        .groups
-        .iter()
-        .map(|g| g.example)
-        .chain(waste.bitmaps.largest.iter().map(|b| b.object))
-        .chain(waste.sparse.iter().map(|g| g.example))
-        .chain(waste.sparse_arrays.iter().map(|g| g.example))
-        .chain(waste.crowded.iter().map(|c| c.object))
-        .chain(waste.large.iter().map(|a| a.object))
-        .chain(waste.loaders.iter().map(|l| l.object))
-    {
-        holders.want(row);
-    }
-    let holders = holders.find(graph, reachable);
-    let groups = waste
-        .strings
-        .groups
-        .iter_mut()
-        .chain(&mut waste.arrays.groups);
-    for group in groups {
-        group.held_by = holders.name(group.example);
-    }
-    for group in &mut waste.bitmaps.groups {
-        group.held_by = holders.name(group.example);
-    }
-    for group in waste.sparse.iter_mut().chain(&mut waste.sparse_arrays) {
-        group.held_by = holders.name(group.example);
-    }
-    for row in &mut waste.bitmaps.largest {
-        row.held_by = holders.name(row.object);
-    }
-    for row in &mut waste.crowded {
-        row.held_by = holders.name(row.object);
-    }
-    for row in &mut waste.large {
-        row.held_by = holders.name(row.object);
-    }
-    for row in &mut waste.loaders {
-        row.held_by = holders.name(row.object);
-    }
 }

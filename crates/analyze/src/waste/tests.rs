@@ -7,7 +7,17 @@ use heaptap_model::heap_graph::{BasicType, Follow, HeapKind};
 fn waste(heap: Heap) -> Waste {
     let graph = heap.graph();
     let reachable = Reachable::of(&graph, Follow::default());
-    find(&graph, &reachable, 10)
+    let found = find(&graph, &reachable, 10);
+    // Reversed references name the same holders.
+    let referrers = Referrers::of(&graph, Follow::ALL);
+    let mut again = without_holders(&graph, &reachable, 10);
+    again.name_holders(
+        &graph,
+        &|object| reachable.contains(object),
+        Some(&referrers),
+    );
+    assert_eq!(format!("{again:?}"), format!("{found:?}"));
+    found
 }
 
 fn keep(heap: &mut Heap, field: &str, object: Obj) {

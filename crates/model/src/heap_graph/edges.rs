@@ -40,6 +40,7 @@ impl<'a> Edges<'a> {
     }
 
     /// Returns the targets of an object's followed referents.
+    #[inline]
     pub(super) fn referents(&self, object: ObjectIndex) -> impl Iterator<Item = ObjectIndex> + 'a {
         let all: &[Referent] = match self.has_referents(object) {
             true => self.graph.referents_of(object),

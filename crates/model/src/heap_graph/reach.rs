@@ -82,6 +82,25 @@ pub struct Walk<'a> {
     pub until: &'a [ObjectIndex],
 }
 
+impl<'a> Walk<'a> {
+    /// Starts at all roots at once.
+    pub fn from_all_roots(follow: Follow) -> Walk<'a> {
+        Walk {
+            follow,
+            ..Walk::default()
+        }
+    }
+
+    /// Starts at the most informative roots, by [`RootKind::rank`](super::RootKind::rank).
+    pub fn from_best_roots(follow: Follow) -> Walk<'a> {
+        Walk {
+            follow,
+            rank: Some(&|root| Some(root.kind.rank())),
+            until: &[],
+        }
+    }
+}
+
 /// The breadth-first tree from all roots: each object's parent is on a shortest path. Roots start
 /// in the order of (class name, place), neighbors follow in ascending order of places, and the
 /// first object to reach another is its parent. This is Perfetto's rule, so its flamegraph results.
@@ -99,48 +118,34 @@ pub struct ShortestPaths {
 impl ShortestPaths {
     /// Walks the graph from all roots. Needs 8 bytes per object.
     pub fn of(graph: &HeapGraph, follow: Follow) -> ShortestPaths {
-        let walk = Walk {
-            follow,
-            ..Walk::default()
-        };
-        ShortestPaths::by(graph, &walk)
+        ShortestPaths::by(graph, &Walk::from_all_roots(follow))
     }
 
     /// Walks the graph from the most informative roots first, by
     /// [`RootKind::rank`](super::RootKind::rank): for paths that users read, which are not always
     /// the shortest.
     pub fn from_best_roots(graph: &HeapGraph, follow: Follow) -> ShortestPaths {
-        let walk = Walk {
-            follow,
-            rank: Some(&|root| Some(root.kind.rank())),
-            ..Walk::default()
-        };
-        ShortestPaths::by(graph, &walk)
+        ShortestPaths::by(graph, &Walk::from_best_roots(follow))
     }
 
     /// Walks the graph like `from_best_roots`, but only until it has reached these objects: large
     /// ones are mostly near the roots.
     pub fn to(graph: &HeapGraph, follow: Follow, objects: &[ObjectIndex]) -> ShortestPaths {
         let walk = Walk {
-            follow,
-            rank: Some(&|root| Some(root.kind.rank())),
             until: objects,
+            ..Walk::from_best_roots(follow)
         };
         ShortestPaths::by(graph, &walk)
     }
 
-    /// Walks the graph from all roots and passes on each object of the order, with the place of its
-    /// parent in it; `None` for roots.
+    /// Walks the graph with the given options and passes on each object of the order, with the place of
+    /// its parent in it; `None` for roots.
     pub fn walked(
         graph: &HeapGraph,
-        follow: Follow,
-        each: &mut dyn FnMut(ObjectIndex, Option<u32>),
+        walk: &Walk<'_>,
+        each: impl FnMut(ObjectIndex, Option<u32>),
     ) -> ShortestPaths {
-        let walk = Walk {
-            follow,
-            ..Walk::default()
-        };
-        ShortestPaths::search(graph, &walk, each)
+        ShortestPaths::search(graph, walk, each)
     }
 
     /// Walks the graph with the given options.

@@ -124,22 +124,27 @@ impl Dominators {
         &self.order
     }
 
-    /// Returns the place in the order of each object's immediate dominator, for the objects in
-    /// order; `None` if that is the virtual root.
-    pub fn parent_places(&self) -> impl Iterator<Item = Option<u32>> + '_ {
+    /// Passes the objects in order, each with what `each` returned for its immediate dominator;
+    /// `None` if that is the virtual root.
+    #[inline]
+    pub fn nested<T: Copy>(&self, mut each: impl FnMut(ObjectIndex, Option<T>) -> T) {
         // Subtrees nest, so the last one that was opened and has not ended is the dominator's.
-        let mut open: Vec<u32> = Vec::new();
-        (0..self.order.len()).map(move |place| {
-            while open
-                .last()
-                .is_some_and(|&at| self.end(at as usize) <= place)
-            {
+        let mut open: Vec<(usize, T)> = Vec::new();
+        for (place, &object) in self.order.iter().enumerate() {
+            while open.last().is_some_and(|&(end, _)| end <= place) {
                 open.pop();
             }
-            let parent = open.last().copied();
-            open.push(place as u32);
-            parent
-        })
+            let value = each(object, open.last().map(|&(_, value)| value));
+            let end = self.end(place);
+            if end == place + 1 {
+                continue;
+            }
+            match open.last_mut() {
+                // The last child: nothing else asks for its dominator. So a list needs one entry.
+                Some(last) if last.0 == end => last.1 = value,
+                _ => open.push((end, value)),
+            }
+        }
     }
 
     /// Returns the reachable objects with their retained sizes: faster than single requests.
@@ -173,9 +178,11 @@ impl Dominators {
     /// directly below the virtual root.
     pub fn depths(&self) -> Vec<u32> {
         let mut depths: Vec<u32> = Vec::with_capacity(self.order.len());
-        for parent in self.parent_places() {
-            depths.push(parent.map_or(1, |parent| depths[parent as usize] + 1));
-        }
+        self.nested(|_, above: Option<u32>| {
+            let depth = above.unwrap_or(0) + 1;
+            depths.push(depth);
+            depth
+        });
         depths
     }
 
@@ -412,7 +419,11 @@ fn retained(graph: &HeapGraph, all: &Dominators, mut room: Vec<u32>) -> Bytes {
         }
         return Bytes::Wide(sums);
     }
-    let parents: Vec<Option<u32>> = all.parent_places().collect();
+    let mut parents = Vec::with_capacity(sums.len());
+    all.nested(|_, parent: Option<u32>| {
+        parents.push(parent);
+        parents.len() as u32 - 1
+    });
     for place in (0..sums.len()).rev() {
         if let Some(parent) = parents[place] {
             let own = sums[place];
