@@ -24,7 +24,7 @@ use std::borrow::Cow;
 use std::ffi::OsString;
 use std::fmt::{self, Display, Write as _};
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, BufWriter, IsTerminal as _, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
 
@@ -32,7 +32,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget};
 use serde::Serialize;
 
 use crate::console::wrap::{wrap, wrapped};
-use crate::export::text::escaped_json;
+use crate::export::text::EscapedJson;
 use crate::parallel::lock;
 use crate::results::findings::{Finding, is_note};
 use crate::untrusted::is_unsafe;
@@ -363,15 +363,17 @@ impl Console {
         if self.documented.swap(true, Ordering::Relaxed) && !self.is_json_lines() {
             return;
         }
-        let text = if self.is_json_lines() {
-            serde_json::to_string(value)
-        } else {
-            serde_json::to_string_pretty(value)
-        };
-        match text {
-            Ok(text) => self.write_stdout(&escaped_json(text)),
-            Err(error) => self.fail_stdout(io::Error::other(error)),
-        }
+        self.with_stdout(|out| {
+            // A document can be as large as the input. The buffer is written between two writes of
+            // serde_json, so each part has whole characters.
+            let mut out = BufWriter::new(EscapedJson(out));
+            match self.is_json_lines() {
+                true => serde_json::to_writer(&mut out, value)?,
+                false => serde_json::to_writer_pretty(&mut out, value)?,
+            }
+            out.write_all(b"\n")?;
+            out.flush()
+        });
     }
 
     /// Prints one event of `--json-lines`; nothing in other formats.

@@ -20,9 +20,9 @@ use crate::naming::r8_mappings::{MapsError, R8Mappings, Renamed, UsedMap, add_us
 use crate::profile::comments::{AT_MAXIMUM, ATTACHED, FLAGS, UNFINISHED};
 use crate::profile::{DumpKind, DumpNumbers, Health, HeapDump, LastDump, Package};
 use crate::results::deduped::Deduped;
+use crate::results::file_names::file_name;
 use crate::results::findings::{self, Finding};
 use crate::results::manifest;
-use crate::results::output::file_name;
 use crate::results::summary::{HeapSummary, Summarizer};
 use crate::results::whole_file::write_named;
 use crate::stacks::naming::FrameNamer;

@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use super::selector::DumpSelector;
 use crate::near::nearest;
 use crate::profile::DumpNumbers;
+use crate::results::file_names::is_below;
 use crate::results::lists::join_list;
 use crate::results::manifest::{DumpId, Manifest};
-use crate::results::output::is_below;
 use crate::timeline::{Observation, Timeline};
 
 /// Maximum number of dump numbers shown for a label: a process can have many heaps.

@@ -23,7 +23,7 @@ use crate::device::{Address, Device};
 use crate::error::{ErrorClass, Failure};
 use crate::parallel::lock;
 use crate::provoke;
-use crate::results::output::file_name;
+use crate::results::file_names::file_name;
 use crate::session::{self, Store};
 use crate::untrusted::sanitize;
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{ErrorClass, Failure, mend_write};
 use crate::folder;
-use crate::results::output::file_name;
+use crate::results::file_names::file_name;
 use crate::results::whole_file;
 use crate::session::Store;
 

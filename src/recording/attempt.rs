@@ -26,7 +26,8 @@ use crate::eligibility::{
 };
 use crate::error::{ErrorClass, Failure};
 use crate::export::pprof::SampleNames;
-use crate::results::output::{OutputFolder, default_name};
+use crate::results::file_names::default_name;
+use crate::results::output::OutputFolder;
 use crate::session::{
     self, Background, Controls, FollowEnd, JOURNAL_VERSION, Session, SessionError, SessionHeader,
     SessionId, Store,

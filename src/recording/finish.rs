@@ -36,7 +36,8 @@ use crate::profile::Health;
 use crate::results::findings::{self, Finding};
 use crate::results::labels::{self, DumpMoment};
 use crate::results::manifest::{self, DumpId, Manifest};
-use crate::results::output::{Staging, is_own, own};
+use crate::results::output::{is_own, own};
+use crate::results::publication::Staging;
 use crate::session::{
     self, Controls, Owner, RawTrace, Session, SessionError, SessionHeader, SessionState,
     SnapshotMethod, part_prefix, release, remove_parts,

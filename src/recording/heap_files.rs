@@ -17,7 +17,8 @@ use crate::device::Device;
 use crate::eligibility::{self, Answer, AssessOptions, Assessment, DeviceFacts, Scope, Startup};
 use crate::error::Failure;
 use crate::naming::names::NameOptions;
-use crate::results::output::{OutputFolder, default_name, file_name};
+use crate::results::file_names::{default_name, file_name};
+use crate::results::output::OutputFolder;
 use crate::session::{
     self, Controls, HEAP_FILES_VERSION, HeapFile, HeapFileKind, HeapFiles, Session, SessionError,
     SessionHeader, SessionId, SnapshotMethod, Store,

@@ -1,91 +1,14 @@
-//! The directory for the results of a recording: its default name, the checks before recording and
-//! before fetching, and atomic publication of results. Decides how names from a device become file
-//! names, and which names from a manifest stay within its directory.
+//! The directory for the results of a recording: the checks before recording and before fetching.
 
-use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, BufRead as _};
-use std::path::{Component, Path, PathBuf};
-
-use sha2::{Digest as _, Sha256};
-use time::OffsetDateTime;
-use time::macros::format_description;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use super::manifest::{self, Manifest};
+use super::publication::{Staging, continue_publication};
 use crate::folder::{self, UNFINISHED_PREFIX};
-use crate::patience;
-use crate::session::unfinished::{ExistingFile, place};
+use crate::session::unfinished::ExistingFile;
 use crate::session::{self, ForeignReason, Owner, SessionError, SessionId, Unclaimed};
-use crate::units;
-use crate::untrusted::windows;
-
-/// Longest part of a name that came from outside, bytes of UTF-8. File systems end at 255.
-const LONGEST: usize = 80;
-/// End of the name of a staging directory whose results are complete and synced.
-const READY: &str = ".ready";
-/// Bytes of the SHA-256 at the end of a name that was cut.
-const HASH_BYTES: usize = 4;
-
-/// Returns `heaptap-<target>-<time>-<id>`, with the time as `20261120T074300Z`. The ID
-/// distinguishes recordings that begin within the same second.
-pub fn default_name(target: &str, at: OffsetDateTime, id: &SessionId) -> String {
-    let format = format_description!("[year][month][day]T[hour][minute][second]Z");
-    let at = at
-        .to_offset(time::UtcOffset::UTC)
-        .format(format)
-        .expect("every date has these fields");
-    format!("heaptap-{}-{at}-{id}", file_name(target))
-}
-
-/// Returns whether a file name stays within its directory: manifests from elsewhere can contain any
-/// path.
-pub fn is_below(file: &str) -> bool {
-    let is_plain = |part: Component<'_>| match part {
-        Component::Normal(name) => !cfg!(windows) || name.to_str().is_some_and(windows::is_plain),
-        _ => false,
-    };
-    !file.is_empty() && Path::new(file).components().all(is_plain)
-}
-
-/// Makes `name` valid as part of a file name on every system: `: * / \ < > | ?`, quotes, control
-/// characters and Windows device names become `_`. A long name is cut, and ends with a hash of the
-/// whole name: names that begin alike stay different.
-pub fn file_name(name: &str) -> String {
-    let mut clean: String = name
-        .chars()
-        .map(|c| match c {
-            ':' | '*' | '/' | '\\' | '<' | '>' | '|' | '?' | '"' => '_',
-            c if c.is_control() || is_invisible(c) => '_',
-            c => c,
-        })
-        .collect();
-    if clean.len() > LONGEST {
-        let hash = units::hex(&Sha256::digest(name)[..HASH_BYTES]);
-        while clean.len() + 1 + hash.len() > LONGEST {
-            clean.pop();
-        }
-        clean.push('-');
-        clean.push_str(&hash);
-    }
-    // Windows drops blanks and dots at the end; leading dots hide a file elsewhere.
-    while clean.ends_with([' ', '.']) {
-        clean.pop();
-    }
-    if clean.starts_with('.') {
-        clean.replace_range(..1, "_");
-    }
-    if windows::is_device(&clean) {
-        clean.insert(0, '_');
-    }
-    if clean.is_empty() {
-        clean.push('_');
-    }
-    clean
-}
-
-fn is_invisible(c: char) -> bool {
-    matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
-}
 
 /// A directory that this run created or found empty.
 #[derive(Debug)]
@@ -263,216 +186,9 @@ fn recorded_by(folder: &Path) -> Option<SessionId> {
     manifest.session?.id.parse().ok()
 }
 
-/// Results in progress: written into an inner directory, and moved all at once when they are
-/// complete. Dropping it earlier leaves nothing.
-pub struct Staging {
-    folder: PathBuf,
-    parts: tempfile::TempDir,
-}
-
-impl Staging {
-    /// Creates the inner directory, with a name that begins with `prefix`.
-    ///
-    /// # Errors
-    /// Returns an error if the directory cannot be written.
-    pub fn new(folder: &Path, prefix: &str) -> io::Result<Staging> {
-        Ok(Staging {
-            folder: folder.to_owned(),
-            parts: tempfile::Builder::new().prefix(prefix).tempdir_in(folder)?,
-        })
-    }
-
-    /// Returns the inner directory.
-    pub fn path(&self) -> &Path {
-        self.parts.path()
-    }
-
-    /// Keeps the inner directory, and returns its path.
-    pub fn keep(self) -> PathBuf {
-        self.parts.keep()
-    }
-
-    /// Publishes the results so that they survive a power loss. Callers then remove the copy on the
-    /// device. If the process is killed meanwhile, [`own`] continues.
-    ///
-    /// # Errors
-    /// Returns the errors of [`Staging::publish`].
-    pub(crate) fn publish_synced(self, existing: ExistingFile) -> Result<(), Unpublished> {
-        let folder = self.folder.clone();
-        let failed = |error| Unpublished::Io(folder.clone(), error);
-        let names = names_to_move(self.path(), &folder, existing)?;
-        let ready = self.seal().map_err(failed)?;
-        move_all(&ready, &folder, names)?;
-        folder::sync(&folder).map_err(failed)
-    }
-
-    /// Syncs the results and marks them as complete. They stay if the process is killed.
-    fn seal(self) -> io::Result<PathBuf> {
-        for item in std::fs::read_dir(self.path())? {
-            // Windows syncs only what is open for writing.
-            let file = std::fs::OpenOptions::new().write(true).open(item?.path());
-            file?.sync_all()?;
-        }
-        let mut ready = self.path().as_os_str().to_owned();
-        ready.push(READY);
-        let ready = PathBuf::from(ready);
-        patience::rename(self.path(), &ready)?;
-        self.keep();
-        Ok(ready)
-    }
-
-    /// Moves the results into the directory, the manifest last. Existing files are replaced if they
-    /// are identical, or if `existing` says so: they belong to this session.
-    ///
-    /// # Errors
-    /// Returns an error if another file has a name, before anything is moved, or if the directory
-    /// cannot be written.
-    pub fn publish(self, existing: ExistingFile) -> Result<(), Unpublished> {
-        let names = names_to_move(self.path(), &self.folder, existing)?;
-        move_all(self.path(), &self.folder, names)
-    }
-}
-
-/// Continues a publication of the session that was killed. Results that are converted again could
-/// differ from the published ones, for example because symbols were found since, and would not
-/// replace them.
-fn continue_publication(folder: &Path, id: &SessionId) -> Result<(), Unpublished> {
-    let failed = |error| Unpublished::Io(folder.to_owned(), error);
-    let prefix = session::part_prefix(id);
-    for item in std::fs::read_dir(folder).map_err(failed)? {
-        let item = item.map_err(failed)?;
-        let name = item.file_name();
-        let is_ready = |name: &str| name.starts_with(&prefix) && name.ends_with(READY);
-        // A link in a directory from elsewhere is not followed.
-        let is_folder = item.file_type().map_err(failed)?.is_dir();
-        if is_folder && name.to_str().is_some_and(is_ready) {
-            let names = names_to_move(&item.path(), folder, ExistingFile::Stays)?;
-            move_all(&item.path(), folder, names)?;
-        }
-    }
-    Ok(())
-}
-
-/// Returns the names of all files in `parts`, the manifest last, and what happens to files in
-/// `folder` that have them.
-fn names_to_move(
-    parts: &Path,
-    folder: &Path,
-    existing: ExistingFile,
-) -> Result<Vec<(OsString, ExistingFile)>, Unpublished> {
-    let failed = |error| Unpublished::Io(parts.to_owned(), error);
-    let mut names = Vec::new();
-    for item in std::fs::read_dir(parts).map_err(failed)? {
-        let name = item.map_err(failed)?.file_name();
-        let goal = folder.join(&name);
-        match std::fs::symlink_metadata(&goal) {
-            Err(_) => names.push((name, ExistingFile::Stays)),
-            Ok(found)
-                if found.is_file()
-                    && (existing == ExistingFile::IsReplaced
-                        || is_same(&parts.join(&name), &goal)) =>
-            {
-                names.push((name, ExistingFile::IsReplaced));
-            }
-            Ok(_) => return Err(Unpublished::Taken(goal)),
-        }
-    }
-    names.sort_by_key(|(name, _)| name == manifest::FILE_NAME);
-    Ok(names)
-}
-
-/// Moves these files from `parts` to `folder`, then removes `parts`.
-fn move_all(
-    parts: &Path,
-    folder: &Path,
-    names: Vec<(OsString, ExistingFile)>,
-) -> Result<(), Unpublished> {
-    for (name, existing) in names {
-        let (from, goal) = (parts.join(&name), folder.join(&name));
-        let moved = match existing {
-            // On Windows, this replaces a file that a program has open, too.
-            ExistingFile::IsReplaced => patience::rename(&from, &goal),
-            ExistingFile::Stays => {
-                let from = tempfile::TempPath::try_from_path(from);
-                from.and_then(|from| {
-                    place(from, &goal).map_err(|(error, from)| {
-                        // Dropping it would remove the file.
-                        let _ = from.keep();
-                        error
-                    })
-                })
-            }
-        };
-        moved.map_err(|error| match error.kind() {
-            io::ErrorKind::AlreadyExists => Unpublished::Taken(goal.clone()),
-            _ => Unpublished::Io(goal.clone(), error),
-        })?;
-    }
-    // An empty directory of this session is removed later.
-    let _ = std::fs::remove_dir(parts);
-    Ok(())
-}
-
-/// Error of publishing results.
-#[derive(Debug)]
-pub enum Unpublished {
-    /// Another file has this name.
-    Taken(PathBuf),
-    /// The directory cannot be written.
-    Io(PathBuf, io::Error),
-}
-
-impl Unpublished {
-    /// Converts to the failure of finishing session `id`.
-    pub(crate) fn of_session(self, id: &SessionId) -> SessionError {
-        match self {
-            Unpublished::Taken(path) => SessionError::OutputForeign {
-                id: id.clone(),
-                path,
-                reason: ForeignReason::NameTaken,
-            },
-            Unpublished::Io(path, source) => SessionError::Keep {
-                id: id.clone(),
-                path,
-                source,
-            },
-        }
-    }
-
-    /// Converts to the failure of a command without a session.
-    pub fn of_command(self) -> SessionError {
-        match self {
-            Unpublished::Taken(path) => SessionError::OutputNotEmpty {
-                path: path.parent().unwrap_or(&path).to_owned(),
-            },
-            Unpublished::Io(path, source) => SessionError::Output { path, source },
-        }
-    }
-}
-
-/// Returns whether two files have the same content.
-fn is_same(one: &Path, other: &Path) -> bool {
-    let open = |path| std::fs::File::open(path).map(io::BufReader::new);
-    let same = || -> io::Result<bool> {
-        let (mut one, mut other) = (open(one)?, open(other)?);
-        loop {
-            let (left, right) = (one.fill_buf()?, other.fill_buf()?);
-            let both = left.len().min(right.len());
-            if left[..both] != right[..both] || (both == 0 && left.len() != right.len()) {
-                return Ok(false);
-            }
-            if both == 0 {
-                return Ok(true);
-            }
-            one.consume(both);
-            other.consume(both);
-        }
-    };
-    same().unwrap_or(false)
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::file_names::default_name;
     use super::*;
     use crate::error::Classified as _;
     use time::macros::datetime;
@@ -489,39 +205,6 @@ mod tests {
         assert!(matches!(own(dir.path(), &id), Ok(ExistingFile::Stays)));
         assert!(is_own(dir.path(), &id));
         assert!(own(dir.path(), &other).is_err());
-    }
-
-    #[test]
-    fn the_default_name_is_safe_everywhere() {
-        let at = datetime!(2026-11-20 08:43:00 +1);
-        let id = "k3v9xq2m".parse().unwrap();
-        assert_eq!(
-            default_name("com.example.app:service", at, &id),
-            "heaptap-com.example.app_service-20261120T074300Z-k3v9xq2m"
-        );
-        assert_eq!(file_name("../../etc/passwd"), "_._.._etc_passwd");
-        assert_eq!(file_name("a*b?c<d>e|f\\g\"h\ni"), "a_b_c_d_e_f_g_h_i");
-        assert_eq!(file_name("con.txt"), "_con.txt");
-        assert_eq!(file_name("COM7"), "_COM7");
-        assert_eq!(file_name("lpt².log"), "_lpt².log");
-        assert_eq!(file_name("nul .x"), "_nul .x");
-        assert_eq!(file_name("conin$"), "_conin$");
-        assert_eq!(file_name("COM71"), "COM71");
-        assert_eq!(file_name("com.example"), "com.example");
-        assert_eq!(file_name("..."), "_");
-        assert_eq!(file_name(""), "_");
-        assert_eq!(file_name(&"x".repeat(500)).len(), LONGEST);
-        assert!(file_name(&"\u{1f9e0}".repeat(500)).len() <= LONGEST);
-    }
-
-    #[test]
-    fn names_that_are_cut_stay_different() {
-        let long = "x".repeat(LONGEST);
-        assert_eq!(file_name(&long), long, "it fits");
-        let [one, other] = ["a", "b"].map(|end| file_name(&format!("{long}{end}")));
-        assert_ne!(one, other);
-        assert_eq!(one, file_name(&format!("{long}a")));
-        assert_eq!(one.len(), LONGEST);
     }
 
     #[test]
@@ -672,56 +355,6 @@ mod tests {
     }
 
     #[test]
-    fn results_appear_all_at_once_or_not_at_all() {
-        let dir = tempfile::tempdir().unwrap();
-        let listed = || {
-            let items = std::fs::read_dir(dir.path()).unwrap();
-            let names = items.map(|i| i.unwrap().file_name().into_string().unwrap());
-            let mut names: Vec<String> = names.collect();
-            names.sort();
-            names
-        };
-        let staged = |files: [(&str, &str); 2]| {
-            let staging = Staging::new(dir.path(), ".part-").unwrap();
-            for (name, text) in files {
-                std::fs::write(staging.path().join(name), text).unwrap();
-            }
-            staging
-        };
-        std::fs::write(dir.path().join("b"), "mine").unwrap();
-        let taken = staged([("a", "1"), ("b", "2")]).publish(ExistingFile::Stays);
-        assert!(matches!(taken, Err(Unpublished::Taken(path)) if path.ends_with("b")));
-        assert_eq!(listed(), ["b"]);
-        // If killed between two of them, publication continues.
-        std::fs::write(dir.path().join("b"), "2").unwrap();
-        staged([("a", "1"), ("b", "2")])
-            .publish(ExistingFile::Stays)
-            .unwrap();
-        assert_eq!(listed(), ["a", "b"]);
-        assert!(
-            staged([("a", "1"), ("b", "3")])
-                .publish(ExistingFile::Stays)
-                .is_err()
-        );
-        staged([("a", "1"), ("b", "3")])
-            .publish(ExistingFile::IsReplaced)
-            .unwrap();
-        assert_eq!(std::fs::read(dir.path().join("b")).unwrap(), b"3");
-        // A directory is never replaced.
-        std::fs::create_dir(dir.path().join("c")).unwrap();
-        assert!(
-            staged([("a", "1"), ("c", "4")])
-                .publish(ExistingFile::IsReplaced)
-                .is_err()
-        );
-        assert_eq!(listed(), ["a", "b", "c"]);
-        assert!(is_same(&dir.path().join("a"), &dir.path().join("a")));
-        std::fs::write(dir.path().join("d"), "12").unwrap();
-        assert!(!is_same(&dir.path().join("a"), &dir.path().join("d")));
-        assert!(!is_same(&dir.path().join("d"), &dir.path().join("a")));
-    }
-
-    #[test]
     fn a_publication_that_was_killed_is_continued_by_its_session() {
         let dir = tempfile::tempdir().unwrap();
         let (id, other) = (SessionId::random(), SessionId::random());
@@ -743,13 +376,5 @@ mod tests {
         assert_eq!(std::fs::read(folder.join("b")).unwrap(), b"2");
         assert_eq!(recorded_by(&folder).as_ref(), Some(&id));
         assert!(!ready.exists());
-    }
-
-    #[test]
-    fn files_of_a_folder_stay_in_it() {
-        assert!(is_below("smaps/01-a.smaps.gz"));
-        for outside in ["../a", "/etc/passwd", "a/../../b", "", "./a"] {
-            assert!(!is_below(outside), "{outside}");
-        }
     }
 }

@@ -12,8 +12,8 @@ use crate::pages::{
 };
 use crate::recording::outcome::Finished;
 use crate::results::manifest::{Manifest, Page, Warning};
-use crate::results::output::{Staging, Unpublished};
 use crate::results::overwrite::OverwriteError;
+use crate::results::publication::{Staging, Unpublished};
 use crate::session::part_prefix;
 use crate::session::unfinished::ExistingFile;
 use crate::units::ByteSize;

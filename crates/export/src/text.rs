@@ -59,18 +59,33 @@ pub(super) fn xml(text: &str) -> String {
 /// Writes a value as JSON. Characters that control a terminal or change the writing direction are
 /// escaped, which does not change the parsed value.
 pub(super) fn put_json(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
-    out.write_all(escaped_json(serde_json::to_string(value)?).as_bytes())
+    Ok(serde_json::to_writer(EscapedJson(out), value)?)
+}
+
+/// Escapes those characters in what serde_json writes, which is never a part of a character.
+pub struct EscapedJson<W>(pub W);
+
+impl<W: Write> Write for EscapedJson<W> {
+    fn write(&mut self, json: &[u8]) -> io::Result<usize> {
+        let text = std::str::from_utf8(json).map_err(io::Error::other)?;
+        self.0.write_all(escaped_json(text).as_bytes())?;
+        Ok(json.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
 }
 
 /// Returns JSON with those characters escaped. They occur in strings only, where an escape is
 /// equivalent. Line ends occur between values only.
-pub fn escaped_json(text: String) -> String {
+pub fn escaped_json(text: &str) -> Cow<'_, str> {
     let is_unsafe = |c: char| c != '\n' && is_unsafe(c);
     // Scanning bytes is many times as fast as scanning characters, and most documents contain only
     // such bytes.
     let is_plain = |byte: u8| byte == b'\n' || (b' '..=b'~').contains(&byte);
     if text.bytes().all(is_plain) || !text.contains(is_unsafe) {
-        return text;
+        return Cow::Borrowed(text);
     }
     let mut safe = String::with_capacity(text.len() + 16);
     for c in text.chars() {
@@ -84,7 +99,7 @@ pub fn escaped_json(text: String) -> String {
             safe.push(c);
         }
     }
-    safe
+    Cow::Owned(safe)
 }
 
 /// Writes items separated by commas.
@@ -126,9 +141,10 @@ mod tests {
         let text = String::from_utf8(out).unwrap();
         assert_eq!(text, r#""é\u009b\u202e\udb40\udc41\"\n""#);
         assert_eq!(serde_json::from_str::<String>(&text).unwrap(), name);
-        let pretty = serde_json::to_string_pretty(&[name, "\u{7f}"]).unwrap();
+        let mut pretty = Vec::new();
+        serde_json::to_writer_pretty(EscapedJson(&mut pretty), &[name, "\u{7f}"]).unwrap();
         assert_eq!(
-            escaped_json(pretty),
+            String::from_utf8(pretty).unwrap(),
             "[\n  \"é\\u009b\\u202e\\udb40\\udc41\\\"\\n\",\n  \"\\u007f\"\n]"
         );
     }
@@ -136,10 +152,10 @@ mod tests {
     #[test]
     fn json_of_plain_characters_stays_as_it_is() {
         let plain = serde_json::to_string_pretty(&["a\n b~\u{1b}", "c"]).unwrap();
-        assert_eq!(escaped_json(plain.clone()), plain);
+        assert!(matches!(escaped_json(&plain), Cow::Borrowed(same) if same == plain));
         for (c, escaped) in [("\u{7f}", r"\u007f"), ("\u{9b}", r"\u009b")] {
-            let text = escaped_json(plain.replace('c', c));
-            assert_eq!(text, plain.replace('c', escaped));
+            let text = plain.replace('c', c);
+            assert_eq!(escaped_json(&text), plain.replace('c', escaped));
         }
     }
 }

@@ -23,7 +23,7 @@ use crate::provoke::{Action, catalog};
 use crate::recording::capture_kind::CaptureKind;
 use crate::recording::companion_options::CompanionOptions;
 use crate::recording::options::RecordOptions;
-use crate::results::output::{default_name, file_name};
+use crate::results::file_names::{default_name, file_name};
 use crate::session::SessionId;
 use crate::units;
 

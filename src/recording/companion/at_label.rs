@@ -9,7 +9,7 @@ use tempfile::NamedTempFile;
 use super::file::TimelineFile;
 use crate::device::{Device, DeviceError};
 use crate::observe::OurWindows;
-use crate::results::output::file_name;
+use crate::results::file_names::file_name;
 use crate::results::whole_file::{folder_inside, temporary_in};
 use crate::session::SessionError;
 use crate::session::unfinished::place;

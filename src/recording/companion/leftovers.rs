@@ -16,8 +16,8 @@ use crate::observe::OurWindows;
 use crate::patience;
 use crate::recording::companion_options::Source;
 use crate::recording::outcome::Finished;
+use crate::results::file_names::is_below;
 use crate::results::manifest::{Companions, Manifest, Warning};
-use crate::results::output::is_below;
 use crate::session::{SessionId, SessionState, Store, part_prefix};
 use crate::timeline::{self, Observation};
 

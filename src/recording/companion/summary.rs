@@ -7,12 +7,12 @@ use std::path::Path;
 use super::watching::Shares;
 use crate::bytes::open_regular;
 use crate::recording::companion_options::{CompanionOptions, Source};
+use crate::results::file_names::is_below;
 use crate::results::lists::join_list;
 use crate::results::manifest::{
     CompanionCost, CompanionFile, CompanionGap, CompanionMissed, CompanionTimeline,
     CompanionUnread, Companions, Warning,
 };
-use crate::results::output::is_below;
 use crate::timeline::{self, Entry, MissedReason, Observation, Timeline};
 
 /// Maximum number of bytes read: weeks of a recording.

@@ -31,7 +31,8 @@ use crate::results::findings;
 use crate::results::manifest::{
     self, JAVA_HEAP, JavaDump, JavaFlags, JavaKind, Manifest, Original,
 };
-use crate::results::output::{Staging, own};
+use crate::results::output::own;
+use crate::results::publication::Staging;
 use crate::session::unfinished::ExistingFile;
 use crate::session::{
     self, Controls, HeapFile, HeapFileFate, HeapFileKind, RawTrace, Session, SessionError,

@@ -19,8 +19,9 @@ use crate::recording::events::{EventHandler, session_events, warn};
 use crate::recording::finish;
 use crate::recording::outcome::{EndedBy, Finished, LastJournal};
 use crate::recording::plan::{self, Plan};
+use crate::results::file_names::default_name;
 use crate::results::manifest::FILE_NAME;
-use crate::results::output::{OutputFolder, default_name, is_own, own};
+use crate::results::output::{OutputFolder, is_own, own};
 use crate::session::{
     self, Controls, Ending, FollowEnd, JOURNAL_VERSION, Owner, RemoteTrace, Session, SessionError,
     SessionHeader, SessionState, SnapshotMethod, Store,

@@ -24,7 +24,7 @@ use crate::memory::reconcile::{
 use crate::memory::smaps::{self, By, Field, Kind, Smaps};
 use crate::memory::status::{self, Status};
 use crate::profile::DumpKind;
-use crate::results::output::is_below;
+use crate::results::file_names::is_below;
 use crate::system::meminfo::{self, MeminfoError};
 use crate::system::smaps::fetch::{self, FetchError};
 use crate::untrusted::shell::quoted;

@@ -231,7 +231,7 @@ fn plain(value: &Value<'_>) -> String {
 }
 
 fn push_json_text(to: &mut String, text: &str) {
-    *to += &escaped_json(serde_json::Value::from(text).to_string());
+    *to += &escaped_json(&serde_json::Value::from(text).to_string());
 }
 
 fn push_csv(to: &mut String, text: &str) {

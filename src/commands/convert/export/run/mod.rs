@@ -336,9 +336,9 @@ fn file_name(dump: &ChosenDump<'_>, measure: &Measure, format: Format) -> String
         name += &format!(".{}", facts.pid);
     }
     if !facts.heap.is_empty() && facts.heap != crate::results::manifest::JAVA_HEAP {
-        name += &format!(".{}", crate::results::output::file_name(&facts.heap));
+        name += &format!(".{}", crate::results::file_names::file_name(&facts.heap));
     }
-    name += &format!(".{}", crate::results::output::file_name(&measure.name));
+    name += &format!(".{}", crate::results::file_names::file_name(&measure.name));
     format!("{name}.{}", format.ending())
 }
 
@@ -359,7 +359,7 @@ pub fn stem(path: &Path) -> String {
     let path = absolute.as_deref().unwrap_or(path);
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     if path.is_dir() {
-        return crate::results::output::file_name(&name);
+        return crate::results::file_names::file_name(&name);
     }
     let ending = |name: &str| {
         let lower = name.to_ascii_lowercase();
@@ -372,7 +372,7 @@ pub fn stem(path: &Path) -> String {
     }
     match stem.trim_matches('.') {
         "" => "trace".to_owned(),
-        _ => crate::results::output::file_name(stem),
+        _ => crate::results::file_names::file_name(stem),
     }
 }
 
