@@ -144,7 +144,7 @@ async fn dump_at_label(wanted: HeapsAtLabel) -> Result<Recorded, Failure> {
     };
     let options = options(spec, wanted.output, wanted.pprof, wanted.names);
     // This session has no control channel: when the recording ends, it waits for this dump or
-    // leaves it to `collect`.
+    // leaves it to `stop`.
     let (_ask, mut controls) = tokio::sync::mpsc::unbounded_channel();
     let quiet: EventHandler = Arc::new(|_| {});
     dump(

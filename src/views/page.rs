@@ -85,7 +85,7 @@ async fn leave_page(ctx: &Context, args: NoReportArgs, finished: &mut Finished) 
         if page.exists() && !pages::is_page(&page) {
             return Err(OverwriteError::Exists(page.clone()).into());
         }
-        // With the name of the session, `collect` finds it if this process is killed.
+        // With the name of the session, `stop` finds it if this process is killed.
         let staging = Staging::new(folder, &part_prefix(&finished.session));
         let staging = staging.map_err(|source| ReportError::Write {
             path: page.clone(),

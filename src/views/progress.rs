@@ -1,5 +1,5 @@
 //! A running recording on the console: status line, events as lines, keys and signals as requests.
-//! Shared by `record`, `stop` and `collect`.
+//! Shared by `record` and `stop`.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -2,6 +2,7 @@
 
 use crate::claims::{blocked_by_a_file, profile_name};
 use crate::lab::{APP, Lab, files};
+use std::io::Write as _;
 
 const FAST: &str = "android=14,build=userdebug,speed=10";
 
@@ -537,6 +538,25 @@ fn a_session_whose_trace_was_removed_leaves_nothing() {
     assert_eq!(ended.code(), Some(5), "{ended}");
     assert!(ended.stderr.contains("no trace of session"), "{ended}");
     assert!(!lab.is_left() && !lab.work().join("out").exists());
+}
+
+/// A phone with another boot can have had the address of this one for a while.
+#[test]
+fn a_restart_of_another_phone_does_not_keep_a_recording_from_being_stopped() {
+    let lab = Lab::new(FAST);
+    lab.expect(
+        0,
+        &["record", "-n", APP, "-c", "1s", "-o", "out", "--detach"],
+    );
+    let mut journal = std::fs::OpenOptions::new()
+        .append(true)
+        .open(lab.journal())
+        .unwrap();
+    writeln!(journal, "{{\"event\":\"rebooted\"}}").unwrap();
+    lab.expect(0, &["stop"]);
+    assert_eq!(lab.manifest("out")["outcome"]["ended_by"], "stopped");
+    lab.assert_truth("out");
+    lab.assert_tidy("out");
 }
 
 /// A trace survives a restart, so one that is missing can be on another device with the same serial.

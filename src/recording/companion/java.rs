@@ -3,7 +3,7 @@
 //! which `report`, `leaks`, `diff` and `query` read.
 //!
 //! Each session first records into its own directory, `java/02-after-login`; interrupted sessions
-//! leave it for `collect`. Then its trace is appended to that of the earlier labels (concatenated
+//! leave it for `stop`. Then its trace is appended to that of the earlier labels (concatenated
 //! traces are a trace), and its dumps follow theirs.
 
 use std::collections::BTreeMap;

@@ -5,16 +5,17 @@ use super::choice;
 use super::collect::{How, adopt, collect_known};
 use super::phone::PATIENCE;
 use crate::device::Device;
-use crate::error::{ErrorClass, Failure};
+use crate::error::Failure;
 use crate::recording::events::{EventHandler, RecordEvent, Step};
 use crate::session::{
     self, Controls, Events, RemoteTrace, Session, SessionError, SessionId, SessionState, Store,
+    TraceWriter,
 };
 
 /// Undoes a session that was interrupted during its start.
 ///
 /// # Errors
-/// Returns an error if the device cannot be cleaned up; the journal is then kept for `collect`.
+/// Returns an error if the device cannot be cleaned up; the journal is then kept for `stop`.
 pub(crate) async fn abandon(
     device: &Device,
     store: &Store,
@@ -67,10 +68,13 @@ pub(crate) async fn make_way(
     earlier.retain(|c| c.header.remote_path == path);
     session::retain_of(device, &mut earlier).await?;
     let writer = session::writer_of(device, path).await?;
-    let ours = |c: &&SessionState| c.process.is_some() && c.process == writer;
+    let is_ours = |c: &&SessionState| {
+        let own = c.process.clone().map(TraceWriter::Perfetto);
+        own.is_some() && own == writer
+    };
     let running = earlier
         .iter()
-        .find(ours)
+        .find(is_ours)
         .or_else(|| earlier.iter().find(|c| store.is_locked(&c.header.id)));
     if writer.is_some() || running.is_some() {
         return Err(SessionError::OneAtATime {
@@ -97,7 +101,7 @@ pub(crate) async fn make_way(
             output: session_state.header.output.clone(),
         }));
         match fetch(session_state).await {
-            // A lost session is already removed from the journal.
+            // Nothing on the device is lost.
             Err(failure) if !LEFT_NOTHING.contains(&failure.kind) => return Err(failure),
             Err(_) => {}
             Ok(mut finished) => finished.journal.forget()?,
@@ -125,9 +129,6 @@ pub(crate) async fn make_way(
     }));
     match fetch(session_state).await {
         Ok(mut finished) => Ok(finished.journal.forget()?),
-        // Whatever its content, it is on this host now; the new recording does not fail because of
-        // it.
-        Err(failure) if failure.class == ErrorClass::BadInput => Ok(()),
         Err(failure) => Err(failure),
     }
 }

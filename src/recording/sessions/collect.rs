@@ -425,10 +425,9 @@ async fn end(
     wait: bool,
     controls: &mut Controls,
 ) -> Result<EndedBy, Failure> {
-    if session.state().rebooted {
-        return Ok(EndedBy::Reboot);
-    }
+    let rebooted = session.state().rebooted;
     let seen = match session.state().over {
+        _ if rebooted => EndedBy::Reboot,
         Some(_) => EndedBy::Itself,
         None => EndedBy::Unknown,
     };
@@ -441,12 +440,15 @@ async fn end(
     }
     let now = session::moment(session.device()).await?;
     if now.boot_id != session.header().boot_id {
-        return Ok(if ended_before(session.header(), now.boot_ns)? {
-            EndedBy::Unknown
-        } else {
-            EndedBy::Reboot
-        });
+        return Ok(
+            if !rebooted && ended_before(session.header(), now.boot_ns)? {
+                EndedBy::Unknown
+            } else {
+                EndedBy::Reboot
+            },
+        );
     }
+    // If a restart was noted nevertheless, another device had the serial then.
     session.find_process().await?;
     let was_running = session.is_running().await?;
     if !was_running {

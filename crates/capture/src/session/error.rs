@@ -391,21 +391,22 @@ impl Classified for SessionError {
                     "choose another directory: `heaptap stop {id} -o DIR`{or_remove}"
                 ))
             }
-            SessionError::State { path, source } => ErrorFacts::new(
-                ErrorClass::HostWrite,
-                "journal-unwritable",
-            )
-            .with_help(match source.kind() {
-                io::ErrorKind::InvalidData => format!(
-                    "use the heaptap version that wrote it. Without it, move {} away and run \
+            SessionError::State { path, source } => {
+                ErrorFacts::new(ErrorClass::HostWrite, "journal-unwritable").with_help(match source
+                    .kind()
+                {
+                    io::ErrorKind::InvalidData => format!(
+                        "use the heaptap version that wrote it. Without it, move {} away and run \
                      `heaptap stop {}`, which fetches a trace but no heap files.",
-                    path.display(),
-                    path.file_stem().unwrap_or_default().to_string_lossy()
-                ),
-                _ => format!(
-                    "make its directory writable, or set `{STATE_DIR_VAR}` to a writable copy of it"
-                ),
-            }),
+                        path.display(),
+                        path.file_stem().unwrap_or_default().to_string_lossy()
+                    ),
+                    _ => format!(
+                        "{}, or set `{STATE_DIR_VAR}` to a writable copy of that directory",
+                        mend_write(source)
+                    ),
+                })
+            }
             SessionError::OutputOfRecorder { .. } => {
                 ErrorFacts::new(ErrorClass::Usage, "output-taken")
                     .with_help("leave out `-o`, and copy the directory when it is complete")

@@ -169,7 +169,7 @@ pub fn clear_abandoned(folder: &Path) -> io::Result<()> {
 /// Returns whether a path still names a file that was opened there: another process can have cleared
 /// and claimed the directory meanwhile.
 #[cfg(unix)]
-fn is_still(file: &File, path: &Path) -> bool {
+pub(super) fn is_still(file: &File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt as _;
     let identity = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
     let there = fs::symlink_metadata(path).map(identity);
@@ -178,7 +178,7 @@ fn is_still(file: &File, path: &Path) -> bool {
 
 /// Windows does not remove a file that another process has open.
 #[cfg(not(unix))]
-fn is_still(_file: &File, _path: &Path) -> bool {
+pub(super) fn is_still(_file: &File, _path: &Path) -> bool {
     true
 }
 

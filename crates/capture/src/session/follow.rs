@@ -122,8 +122,17 @@ impl Session {
         }
         let mut snapshots = Snapshots::new();
         let end = self.follow_to_end(controls, &mut snapshots).await;
+        while let Ok(taken) = snapshots.taken.try_recv() {
+            snapshots.early.insert(taken.number(), taken);
+        }
         let mut early = snapshots.early.into_values();
-        let reported = early.try_for_each(|taken| self.end_snapshot(taken).map(drop));
+        let reported = early.try_for_each(|taken| -> Result<(), SessionError> {
+            snapshots.asked.extend(self.end_snapshot(taken)?);
+            Ok(())
+        });
+        for asked in snapshots.asked {
+            self.miss_snapshot(asked);
+        }
         let end = end?;
         reported?;
         Ok(end)
@@ -342,7 +351,10 @@ impl Session {
                     return self.found_over();
                 }
             }
-            "size" => report.trace_bytes += rest.parse::<u64>().unwrap_or(0),
+            "size" => {
+                let bytes = rest.parse::<u64>().unwrap_or(0);
+                report.trace_bytes = report.trace_bytes.saturating_add(bytes);
+            }
             "free" => report.free_bytes = parse_free(rest),
             "pids" => report.pids.extend(
                 rest.split_whitespace()

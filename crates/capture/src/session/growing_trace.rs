@@ -13,6 +13,9 @@ pub(super) const LOOK: Duration = Duration::from_millis(150);
 /// `dd` skips whole blocks of this size without reading them.
 const BLOCK: u64 = 64 << 10;
 
+/// Maximum length of the lines before the bytes of the file, without which a program was missing.
+const MAX_HEAD: usize = 4 << 10;
+
 /// `$1` trace file, `$2` blocks to skip, `$3` perfetto's pid.
 const LOOK_AT: &str = r#"cat /proc/uptime
 if [ -d /proc/$3 ]; then echo alive; else echo gone; fi
@@ -66,6 +69,9 @@ pub(super) async fn look(
             let (Some(uptime), Some(state), Some(rest)) =
                 (lines.next(), lines.next(), lines.next())
             else {
+                if head.len() > MAX_HEAD {
+                    return Err(probe::no_answer(device, "reading the trace so far").into());
+                }
                 continue;
             };
             let uptime = String::from_utf8_lossy(uptime);

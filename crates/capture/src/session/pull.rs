@@ -26,13 +26,15 @@ use heaptap_model::units::hex;
 
 /// Maximum silence between two blocks of a pull.
 const STALL: Duration = Duration::from_secs(20);
-/// Maximum time without progress; after it, the pull is left to a later `collect`.
+/// Maximum time without progress; after it, the pull is left to a later `stop`.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Timeout for hashing the device's copy.
 const HASH_LIMIT: Duration = Duration::from_secs(300);
 /// Maximum number of failed attempts without progress; after it, the pull is left to a later
-/// `collect`.
+/// `stop`.
 const BROKEN: u32 = 6;
+/// Exit code of a shell that does not find a program.
+const NO_PROGRAM: u8 = 127;
 /// Maximum number of copies that differ from the device's.
 const MISMATCHES: u32 = 3;
 /// Setting of a config that the trace does not repeat.
@@ -363,14 +365,17 @@ impl Session {
     async fn remote_hash(&self, remote: &str) -> Result<Option<String>, DeviceError> {
         let command = Command::program("sha256sum").arg(remote);
         let output = self.device.run(&command, HASH_LIMIT).await?;
-        // A signal ended it, for example because memory was low: not a device without it.
-        if output.exit > 128 {
-            return Err(probe::no_answer(&self.device, "the checksum of its file"));
+        if output.exit == NO_PROGRAM {
+            return Ok(None);
         }
         let text = String::from_utf8_lossy(&output.stdout);
         let word = text.split_whitespace().next().unwrap_or("");
         let plain = word.len() == 64 && word.bytes().all(|b| b.is_ascii_hexdigit());
-        Ok((output.exit == 0 && plain).then(|| word.to_ascii_lowercase()))
+        // For example because memory was low: not a device without it.
+        if output.exit != 0 || !plain {
+            return Err(probe::no_answer(&self.device, "the checksum of its file"));
+        }
+        Ok(Some(word.to_ascii_lowercase()))
     }
 }
 

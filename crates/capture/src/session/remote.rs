@@ -14,8 +14,17 @@ pub struct RemoteTrace {
     pub path: String,
     /// Size and time; `None` if it has disappeared.
     pub stat: Option<RemoteStat>,
-    /// The perfetto process that is still writing it.
-    pub writer: Option<ProcessKey>,
+    /// What is still writing it.
+    pub writer: Option<TraceWriter>,
+}
+
+/// What writes a trace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TraceWriter {
+    /// A start of perfetto that has not moved to the background yet. It can take 30 s.
+    Starting,
+    /// A perfetto process.
+    Perfetto(ProcessKey),
 }
 
 /// Lists heaptap's traces on `device`. Empty if the shell cannot list the directory.
@@ -51,28 +60,29 @@ pub fn fixed_path(shell_is_root: bool) -> String {
     )
 }
 
-/// Finds the perfetto process that writes to `path` on `device`, if any.
+/// Finds what writes to `path` on `device`, if anything.
 ///
 /// # Errors
 /// Returns an error if the device cannot be reached.
-pub async fn writer_of(device: &Device, path: &str) -> Result<Option<ProcessKey>, SessionError> {
-    Ok(key_of(probe::find_writer(device, path).await?))
+pub async fn writer_of(device: &Device, path: &str) -> Result<Option<TraceWriter>, SessionError> {
+    Ok(trace_writer(probe::find_writer(device, path).await?))
 }
 
-/// Finds the perfetto process that writes the trace of a session on `device`, if any.
+/// Finds what writes the trace of a session on `device`, if any.
 ///
 /// # Errors
 /// Returns an error if the device cannot be reached.
 pub async fn writer_for(
     device: &Device,
     header: &SessionHeader,
-) -> Result<Option<ProcessKey>, SessionError> {
-    Ok(key_of(probe::find_own_writer(device, header).await?))
+) -> Result<Option<TraceWriter>, SessionError> {
+    Ok(trace_writer(probe::find_own_writer(device, header).await?))
 }
 
-fn key_of(writer: Writer) -> Option<ProcessKey> {
+fn trace_writer(writer: Writer) -> Option<TraceWriter> {
     match writer {
-        Writer::Perfetto(facts) => Some(facts.key),
-        Writer::None | Writer::Starting => None,
+        Writer::Perfetto(facts) => Some(TraceWriter::Perfetto(facts.key)),
+        Writer::Starting => Some(TraceWriter::Starting),
+        Writer::None => None,
     }
 }

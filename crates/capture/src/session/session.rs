@@ -13,6 +13,7 @@ use super::journal::{DurationBounds, Entry, Journal, ProcessKey, SessionHeader, 
 use super::probe::{self, QUICK};
 use super::store::{SessionLock, Store};
 use heaptap_adb::{Command, Device, DeviceError};
+use heaptap_model::untrusted::shell::quoted;
 
 /// Time for a device to return before its trace stays on it.
 const RETURN: Duration = Duration::from_secs(10);
@@ -311,8 +312,9 @@ impl Session {
             Ok(output) => {
                 let why = String::from_utf8_lossy(&output.stderr).trim().to_owned();
                 let paths = self.remote_paths().join(" ");
+                let quoted = quoted(serial);
                 self.warn(format!(
-                    "cannot remove {path} from {serial}: {why}. Remove it with `adb -s {serial} shell \
+                    "cannot remove {path} from {serial}: {why}. Remove it with `adb -s {quoted} shell \
                      rm -f {paths}`, if necessary as root."
                 ));
                 self.note_collected().await;

@@ -426,13 +426,23 @@ impl Session {
                     no_dump: snapshot.no_dump,
                 });
             }
-            Err(error) => self.tell(SessionEvent::SnapshotFailed {
-                label: asked.label,
-                why: error.to_string(),
-                kind: error.kind(),
-                class: error.class(),
-            }),
+            Err(error) => self.fail_snapshot(asked, &error),
         }
         Ok(None)
+    }
+
+    /// Reports a request that the end of the recording came before.
+    pub(super) fn miss_snapshot(&self, asked: Asked) {
+        let id = self.id().clone();
+        self.fail_snapshot(asked, &SessionError::NotRecording { id });
+    }
+
+    fn fail_snapshot(&self, asked: Asked, error: &SessionError) {
+        self.tell(SessionEvent::SnapshotFailed {
+            label: asked.label,
+            why: error.to_string(),
+            kind: error.kind(),
+            class: error.class(),
+        });
     }
 }

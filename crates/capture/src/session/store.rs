@@ -12,6 +12,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::error::SessionError;
+use super::folder::is_still;
 use super::id::SessionId;
 use super::journal::{self, Journal, SessionHeader, SessionState};
 use super::state_folder;
@@ -171,7 +172,7 @@ impl Store {
                 Err(fs4::TryLockError::Error(e)) => return Err(failed(e)),
             }
             // If the previous owner removed the name, this file does not lock anything.
-            if !path.exists() {
+            if !is_still(&file, &path) {
                 continue;
             }
             // Only for people who look into the directory; heaptap does not read it.

@@ -299,6 +299,43 @@ async fn snapshots_are_reported_in_the_order_of_their_requests() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_label_that_waits_for_the_phone_fails_when_the_recording_ends() {
+    let phone = FakePhone::new(|_| Answer::Lost);
+    let mut fixture = running_on(&phone);
+    let ask = fixture.ask.clone();
+    tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        let label = "late".to_owned();
+        ask.send(Control::Snapshot { label }).unwrap();
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        ask.send(Control::Stop).unwrap();
+    });
+    let end = fixture.session.follow(&mut fixture.controls).await.unwrap();
+    assert_eq!(end, FollowEnd::StopAsked);
+    let events = fixture.events.lock().unwrap();
+    let failed = events.iter().filter_map(|event| match event {
+        SessionEvent::SnapshotFailed { label, why, .. } => Some((label.as_str(), why.as_str())),
+        _ => None,
+    });
+    let failed: Vec<_> = failed.collect();
+    assert_eq!(failed.len(), 1, "{failed:?}");
+    assert_eq!(failed[0].0, "late");
+    assert!(failed[0].1.contains("not recording any more"), "{failed:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_perfetto_that_is_starting_writes_its_trace() {
+    let path = header().remote_path;
+    let list = format!("PID PPID ARGS\n1 0 init\n50 40 perfetto --background-wait -o {path}\n");
+    let phone = FakePhone::new(move |command| {
+        assert!(command.contains("ps"), "{command}");
+        Answer::Says(list.clone())
+    });
+    let writer = writer_of(&phone.device(), &path).await;
+    assert_eq!(writer.unwrap(), Some(TraceWriter::Starting));
+}
+
+#[tokio::test(start_paused = true)]
 async fn another_boot_and_another_process_are_not_ours() {
     let rebooted = FakePhone::new(|_| Answer::Begins("boot beef\n".to_owned()));
     let mut fixture = running_on(&rebooted);
