@@ -1,17 +1,20 @@
 //! The typed options: a command that does less for one kind of input refuses the options that would
 //! have no effect.
 
+use std::ffi::{OsStr, OsString};
+
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 
 use crate::error::Failure;
 use crate::flags::conflicts::conflict;
+use crate::untrusted::shell::quoted;
 
 /// Options of the command line, without those of every command.
 #[derive(Debug, Clone, Default)]
 pub struct TypedOptions {
-    /// Long names, without dashes.
-    names: Vec<String>,
+    /// Long names, without dashes, and their values.
+    options: Vec<(String, Vec<OsString>)>,
 }
 
 impl TypedOptions {
@@ -23,7 +26,12 @@ impl TypedOptions {
         {
             (command, matches) = (found, inner);
         }
-        let names = command
+        let values = |argument: &clap::Arg| -> Vec<OsString> {
+            let raw = matches.get_raw(argument.get_id().as_str());
+            let raw = raw.filter(|_| argument.get_action().takes_values());
+            raw.into_iter().flatten().map(OsStr::to_owned).collect()
+        };
+        let options = command
             .get_arguments()
             .filter(|argument| !argument.is_global_set())
             .filter(|argument| {
@@ -31,15 +39,35 @@ impl TypedOptions {
                 matches.try_contains_id(id).is_ok()
                     && matches.value_source(id) == Some(ValueSource::CommandLine)
             })
-            .filter_map(|argument| argument.get_long().map(str::to_owned))
+            .filter_map(|argument| Some((argument.get_long()?.to_owned(), values(argument))))
             .collect();
-        TypedOptions { names }
+        TypedOptions { options }
     }
 
     /// Returns the first of these options that was typed.
     pub fn first_of<'a>(&self, options: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-        let typed = |name: &&str| self.names.iter().any(|typed| typed == name);
+        let typed = |name: &&str| self.options.iter().any(|(typed, _)| typed == name);
         options.into_iter().find(typed)
+    }
+
+    /// Returns the options as typed, but `without` some, for a command to copy. Begins with a space.
+    pub fn again(&self, without: &[&str]) -> String {
+        let kept = self.options.iter();
+        let kept = kept.filter(|(name, _)| !without.contains(&name.as_str()));
+        let mut again = String::new();
+        for (name, values) in kept {
+            match values.as_slice() {
+                [] => again += &format!(" --{name}"),
+                values => {
+                    again.extend(
+                        values
+                            .iter()
+                            .map(|value| format!(" --{name} {}", quoted(value))),
+                    );
+                }
+            }
+        }
+        again
     }
 
     /// Refuses every option but `allowed`, as one that does not apply to `subject`.
@@ -47,8 +75,8 @@ impl TypedOptions {
     /// # Errors
     /// Returns an error if another option was typed.
     pub fn only(&self, subject: &str, allowed: &[&str]) -> Result<(), Failure> {
-        let other = |name: &&String| !allowed.contains(&name.as_str());
-        let Some(other) = self.names.iter().find(other) else {
+        let other = |(name, _): &&(String, _)| !allowed.contains(&name.as_str());
+        let Some((other, _)) = self.options.iter().find(other) else {
             return Ok(());
         };
         let message = format!("`--{other}` does not apply to {subject}");
@@ -64,6 +92,14 @@ mod tests {
         let tree = crate::cli::tree();
         let matches = tree.clone().try_get_matches_from(line.split(' '));
         TypedOptions::new(&tree, &matches.unwrap())
+    }
+
+    #[test]
+    fn a_command_repeats_options_with_their_values() {
+        let options = typed("heaptap top a --tree -p 7 -p 8 --focus x.* --json -l 3");
+        let again = options.again(&["tree", "limit"]);
+        assert_eq!(again, " --focus 'x.*' --pid 7 --pid 8");
+        assert_eq!(typed("heaptap top a --json").again(&[]), "");
     }
 
     #[test]

@@ -58,6 +58,26 @@ fn a_database_is_not_named_like_a_file_of_rows() {
 }
 
 #[test]
+fn a_process_has_one_upid_in_every_selection() {
+    const UPIDS: &str = "SELECT DISTINCT pid, upid FROM heap_profile_allocation \
+                         JOIN process USING (upid) ORDER BY pid";
+    let trace = fixture("symbolize/multi.pftrace");
+    let rows = |selection: &[&str]| -> Vec<String> {
+        let arguments = [&[UPIDS, "--csv"], selection].concat();
+        let output = query(&trace, &arguments, "");
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let rows = stdout(&output).lines().skip(1);
+        rows.map(str::to_owned).collect()
+    };
+    let all = rows(&[]);
+    assert_eq!(all.len(), 3, "{all:?}");
+    for row in &all {
+        let (pid, _) = row.split_once(',').expect("two columns");
+        assert_eq!(rows(&["-p", pid]), [row.clone()]);
+    }
+}
+
+#[test]
 fn rows_come_as_tables_json_lines_and_csv() {
     let table = query(&trace(), &[TOTALS], "");
     assert_eq!(table.status.code(), Some(0), "{}", stderr(&table));

@@ -133,7 +133,8 @@ impl ByteSize {
     }
 }
 
-/// Parses `500ms`, `10s`, `2m`, `1h`, `250us`; `bare` is the unit of a bare number.
+/// Parses `500ms`, `10s`, `2m`, `1h`, `250us`, and sums from large to small such as `1m30s`; `bare` is the
+/// unit of a bare number.
 ///
 /// # Errors
 /// Returns an error if the text has no number, an unknown unit, or a value beyond the range of a
@@ -145,19 +146,30 @@ pub fn parse_duration(text: &str, bare: Duration) -> Result<Duration, ParseUnitE
         what: "duration",
         why,
     };
-    let (number, unit) = split_number(text);
-    let nanos: u64 = match unit.to_ascii_lowercase().as_str() {
-        "" => bare.as_nanos() as u64,
-        "us" => 1_000,
-        "ms" => 1_000_000,
-        "s" => 1_000_000_000,
-        "m" | "min" => 60_000_000_000,
-        "h" => 3_600_000_000_000,
-        _ => return Err(err()),
-    };
-    scale(number, nanos as f64, nanos)
-        .map(Duration::from_nanos)
-        .ok_or_else(err)
+    let (mut sum, mut rest, mut larger) = (0u64, text, u64::MAX);
+    loop {
+        let (number, behind) = split_number(rest);
+        let end = behind.find(|c: char| !c.is_ascii_alphabetic());
+        let (unit, next) = behind.split_at(end.unwrap_or(behind.len()));
+        let nanos: u64 = match unit.to_ascii_lowercase().as_str() {
+            "" if larger == u64::MAX => bare.as_nanos() as u64,
+            "us" => 1_000,
+            "ms" => 1_000_000,
+            "s" => 1_000_000_000,
+            "m" | "min" => 60_000_000_000,
+            "h" => 3_600_000_000_000,
+            _ => return Err(err()),
+        };
+        if nanos >= larger {
+            return Err(err());
+        }
+        let part = scale(number, nanos as f64, nanos).ok_or_else(err)?;
+        sum = sum.checked_add(part).ok_or_else(err)?;
+        (rest, larger) = (next, nanos);
+        if rest.trim().is_empty() {
+            return Ok(Duration::from_nanos(sum));
+        }
+    }
 }
 
 /// Parses a time with a unit; 0 needs none.
@@ -174,7 +186,7 @@ pub fn parse_time(text: &str) -> Result<Duration, String> {
 
 /// Returns true if a number has no unit, whole or not.
 pub fn is_bare(text: &str) -> bool {
-    text.ends_with(|c: char| c.is_ascii_digit() || c == '.')
+    !text.is_empty() && text.chars().all(|c| c.is_ascii_digit() || c == '.')
 }
 
 /// Returns the error for a number without a unit.
@@ -338,6 +350,22 @@ mod tests {
             Ok(Duration::from_micros(250))
         );
         assert!(parse_duration("soon", ms).is_err());
+        for (text, seconds) in [
+            ("1m30s", 90),
+            ("1h 30m", 5400),
+            ("2m0.5s", 120),
+            ("1h1m1s", 3661),
+        ] {
+            let parsed = parse_duration(text, ms).map(|d| d.as_secs());
+            assert_eq!(parsed, Ok(seconds), "{text}");
+        }
+        for wrong in ["1m30", "30s1m", "1s1s", "1m-3s", "m30s", "1h 1"] {
+            assert!(parse_duration(wrong, ms).is_err(), "{wrong}");
+            assert!(
+                parse_time(wrong).unwrap_err().contains("not a duration"),
+                "{wrong}"
+            );
+        }
     }
 
     #[test]

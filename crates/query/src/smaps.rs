@@ -9,9 +9,6 @@ use heaptap_model::smaps::{Field, SmapsRow, SmapsRows};
 
 /// Source of the memory mappings of a trace.
 pub trait SmapsSource: Send + Sync {
-    /// Returns the processes with memory mappings.
-    fn pids(&self) -> Vec<u64>;
-
     /// Returns all mappings as process, time and rows, in order of time.
     ///
     /// # Errors

@@ -235,6 +235,8 @@ fn of_trace(
     let mut sampled = false;
     // Available values, for an error.
     let mut others = Others::default();
+    // Those that are not selected, too: a process has the same `upid` in every selection.
+    let mut known = Processes::of(&recording);
     let health = opened
         .trace
         .read_dumps(|mut dump: HeapDump| -> Result<(), LookError> {
@@ -246,6 +248,7 @@ fn of_trace(
             {
                 dump.process.clone_from(name);
             }
+            known.enter_named(dump.pid, &dump.process);
             sampled |= !dump.samples.is_empty();
             let number = numbers.next(dump.pid, &dump.heap);
             let is_heap = look.heaps.is_empty()
@@ -307,6 +310,24 @@ fn of_trace(
     }
     let mut beside = readings::beside(path);
     findings.append(&mut beside.findings);
+    for (&pid, name) in &names {
+        if known.upid(pid).is_some() {
+            known.enter_named(pid, name);
+        }
+    }
+    for dump in opened.trace.java_dumps() {
+        enter_java(&mut known, &facts_of(dump));
+    }
+    for smaps in opened.trace.smaps() {
+        known.enter(smaps.pid);
+    }
+    for (pid, name) in beside.timeline.entries.iter().filter_map(process_of) {
+        known.enter_named(pid, name);
+    }
+    let mut counted = opened.trace.counted_pids().map_err(LookError::from)?;
+    for &pid in &counted {
+        known.enter(pid.into());
+    }
     let mut pids = None;
     if !look.processes.is_empty() {
         let is_meant = |pid: u32, name: &str| takes(pid.into(), name);
@@ -316,7 +337,6 @@ fn of_trace(
         let entries = &mut beside.timeline.entries;
         entries.retain(|entry| entry.pid == 0 || pids.contains(&entry.pid));
     }
-    let mut counted = opened.trace.counted_pids().map_err(LookError::from)?;
     if let Some(pids) = &pids {
         counted.retain(|pid| pids.contains(pid));
     }
@@ -330,12 +350,9 @@ fn of_trace(
         losses: losses.clone(),
     };
     let contents = Contents {
-        recording,
+        known,
         health,
         natives,
-        names,
-        beside: beside.timeline,
-        counted,
     };
     Ok(QueryFile {
         database: contents.into_database(&Arc::new(heaps), options.limits)?,
@@ -387,14 +404,17 @@ fn of_hprofs(
         file: Mutex::new(file),
         losses: losses.clone(),
     };
-    let recording = Arc::new(Recording::default());
+    let mut known = Processes::default();
+    for heap in &heaps.facts {
+        enter_java(&mut known, heap);
+    }
+    for (pid, name) in beside.timeline.entries.iter().filter_map(process_of) {
+        known.enter_named(pid, name);
+    }
     let contents = Contents {
-        natives: NativeHeapsBuilder::default().finish(Arc::clone(&recording)),
-        recording,
+        known,
         health: Health::default(),
-        names: BTreeMap::new(),
-        beside: beside.timeline.clone(),
-        counted: BTreeSet::new(),
+        natives: NativeHeapsBuilder::default().finish(Arc::new(Recording::default())),
     };
     Ok(QueryFile {
         database: contents.into_database(&Arc::new(heaps), options.limits)?,
@@ -422,6 +442,13 @@ fn meant(
         .collect()
 }
 
+/// Enters the process of a Java heap.
+fn enter_java(known: &mut Processes, heap: &JavaHeapFacts) {
+    if let Some(pid) = heap.pid {
+        known.enter_named(pid, &heap.process);
+    }
+}
+
 /// Returns the process that an entry names.
 fn process_of(entry: &Entry) -> Option<(u64, &str)> {
     match &entry.seen {
@@ -432,13 +459,10 @@ fn process_of(entry: &Entry) -> Option<(u64, &str)> {
 
 /// Sources of the tables, except Java heaps.
 struct Contents {
-    recording: Arc<Recording>,
+    /// All processes of the input.
+    known: Processes,
     health: Health,
     natives: NativeHeaps,
-    names: BTreeMap<u64, String>,
-    beside: Timeline,
-    /// Processes with counters in the trace.
-    counted: BTreeSet<u32>,
 }
 
 impl Contents {
@@ -450,30 +474,7 @@ impl Contents {
         let mappings: Arc<dyn SmapsSource> = Arc::clone(heaps) as _;
         let readings: Arc<dyn MemorySource> = Arc::clone(heaps) as _;
         let heaps: Arc<dyn JavaHeaps> = Arc::clone(heaps) as _;
-        let mut known = Processes::of(&self.recording);
-        for dump in &self.natives.dumps {
-            known.enter_named(dump.pid, &dump.process);
-        }
-        for (&pid, name) in &self.names {
-            if known.upid(pid).is_some() {
-                known.enter_named(pid, name);
-            }
-        }
-        for heap in heaps.list() {
-            if let Some(pid) = heap.pid {
-                known.enter_named(pid, &heap.process);
-            }
-        }
-        for pid in mappings.pids() {
-            known.enter(pid);
-        }
-        for (pid, name) in self.beside.entries.iter().filter_map(process_of) {
-            known.enter_named(pid, name);
-        }
-        for pid in self.counted {
-            known.enter(pid.into());
-        }
-        let known = Arc::new(known);
+        let known = Arc::new(self.known);
         let natives = Arc::new(self.natives);
         let mut catalog = Catalog::default();
         processes::add(&mut catalog, &known);
@@ -516,12 +517,6 @@ struct TraceHeaps {
 }
 
 impl SmapsSource for TraceHeaps {
-    fn pids(&self) -> Vec<u64> {
-        let opened = lock(&self.trace);
-        let all = opened.trace.smaps();
-        self.mappings.iter().map(|&at| all[at].pid).collect()
-    }
-
     fn read(&self) -> Result<Vec<(u64, u64, SmapsRows)>, TableError> {
         let mut opened = lock(&self.trace);
         let read = |&at: &usize| {
@@ -616,10 +611,6 @@ impl MemorySource for HprofHeaps {
 
 /// HPROF files do not contain mappings.
 impl SmapsSource for HprofHeaps {
-    fn pids(&self) -> Vec<u64> {
-        Vec::new()
-    }
-
     fn read(&self) -> Result<Vec<(u64, u64, SmapsRows)>, TableError> {
         Ok(Vec::new())
     }

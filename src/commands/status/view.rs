@@ -145,10 +145,13 @@ fn next_step(ctx: &Context, session: &SessionStatus) -> String {
     };
     let first = match session.state {
         State::Away => "connect the device".to_owned(),
-        State::ServerDown => format!(
-            "start the adb server with `heaptap{} devices`",
-            server_flag(session)
-        ),
+        State::ServerDown => match other_server(session) {
+            Some(address) => format!(
+                "start the adb server at {address} with `adb -P {} start-server`",
+                address.port()
+            ),
+            None => "start the adb server with `heaptap devices`".to_owned(),
+        },
         _ => return command,
     };
     let id = &session.session;
@@ -171,10 +174,14 @@ fn command(ctx: &Context, session: &SessionStatus) -> Option<String> {
 }
 
 fn server_flag(session: &SessionStatus) -> String {
-    match Address::parse(&session.server, "the session journal") {
-        Ok(address) if !address.is_same(&Address::local()) => {
-            format!(" --adb-server {}", quoted(&session.server))
-        }
-        _ => String::new(),
+    match other_server(session) {
+        Some(_) => format!(" --adb-server {}", quoted(&session.server)),
+        None => String::new(),
     }
+}
+
+/// Returns the adb server of a session if it is not the usual one.
+fn other_server(session: &SessionStatus) -> Option<Address> {
+    let address = Address::parse(&session.server, "the session journal").ok()?;
+    (!address.is_same(&Address::local())).then_some(address)
 }

@@ -148,7 +148,7 @@ async fn native(ctx: &Context, args: &Args, file: NativeFile) -> Result<Outcome,
         (true, ..) => console.json(&report),
         (_, true, false) => native::print_csv(console, &report),
         (_, true, true) => native::print_tree_csv(console, &report),
-        _ => native::show(console, &report, &args.input),
+        _ => native::show(ctx, &report, &args.input),
     }
     let input = args.input.to_string_lossy();
     native_view::warn(console, &input, &paths, &report.warnings);

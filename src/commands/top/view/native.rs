@@ -4,6 +4,7 @@ use super::super::run::{HeapReport, TopReport, TreeReport};
 use super::branches::{self, Line};
 use crate::console::table::Table;
 use crate::console::{Console, Style};
+use crate::flags::context::Context;
 use crate::flags::pattern::no_match;
 use crate::heaps::input::facts::Figures;
 use crate::profile::DumpKind;
@@ -23,7 +24,8 @@ const ROOM_FOR_ALLOCATED: usize = 110;
 const ROOM_FOR_ALL: usize = 136;
 
 /// Shows a report as text.
-pub(super) fn show(console: &Console, report: &TopReport, input: &OsStr) {
+pub(super) fn show(ctx: &Context, report: &TopReport, input: &OsStr) {
+    let console = &ctx.console;
     for (at, heap) in report.heaps.iter().enumerate() {
         if at > 0 {
             console.data("");
@@ -45,7 +47,7 @@ pub(super) fn show(console: &Console, report: &TopReport, input: &OsStr) {
             (None, None) => {}
         }
     }
-    footer(console, report, input);
+    footer(ctx, report, input);
 }
 
 /// Returns a line such as `41.2 MiB ± 0.8 unreleased of 120 MiB allocated · 10,123 of 31,000
@@ -65,6 +67,9 @@ fn totals(console: &Console, report: &TopReport, heap: &HeapReport) -> String {
         "alloc_space" if is_difference => "change in allocated bytes".to_owned(),
         "objects" if is_difference => "change in unreleased allocations".to_owned(),
         "alloc_objects" if is_difference => "change in allocations".to_owned(),
+        "space" if is_java && has_native(heap) => {
+            "of Java objects with the native memory that they own".to_owned()
+        }
         "space" if is_java => "of Java objects".to_owned(),
         "objects" if is_java => "Java objects".to_owned(),
         "space" if heap.dump.kind == DumpKind::AtMaximum => "at the maximum".to_owned(),
@@ -303,8 +308,20 @@ fn functions(heap: &HeapReport) -> impl Iterator<Item = Cow<'_, str>> {
     rows.chain(nodes.map(|node| Cow::Borrowed(node.name.as_str())))
 }
 
+/// Returns whether sizes of a Java heap include native memory.
+fn has_native(heap: &HeapReport) -> bool {
+    let mut figures = heap.total.names.iter().zip(&heap.total.values);
+    figures.any(|(name, value)| name == "native_space" && *value > 0)
+}
+
+/// Options that another table or tree does not take over.
+const LAYOUT: [&str; 8] = [
+    "by", "tree", "invert", "depth", "min", "sort", "limit", "csv",
+];
+
 /// Shows notes about hidden frames and errors, and the next commands.
-fn footer(console: &Console, report: &TopReport, input: &OsStr) {
+fn footer(ctx: &Context, report: &TopReport, input: &OsStr) {
+    let console = &ctx.console;
     let mut notes = Vec::new();
     if report.heaps.iter().any(|heap| heap.hides_frames) {
         notes.push(
@@ -346,9 +363,14 @@ fn footer(console: &Console, report: &TopReport, input: &OsStr) {
         (false, "library") => ["--tree", "--by function"],
         (false, _) => ["--tree", "--by library"],
     };
+    // Standard input is read only once.
+    if input == "-" {
+        return;
+    }
+    let again = ctx.typed.again(&LAYOUT);
     let next: Vec<String> = next
         .iter()
-        .map(|flags| format!("heaptap top {} {flags}", quoted_path(input)))
+        .map(|flags| format!("heaptap top {}{again} {flags}", quoted_path(input)))
         .collect();
     console.say(format_args!(
         "next: {}",
