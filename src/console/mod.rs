@@ -367,12 +367,18 @@ impl Console {
             // A document can be as large as the input. The buffer is written between two writes of
             // serde_json, so each part has whole characters.
             let mut out = BufWriter::new(EscapedJson(out));
-            match self.is_json_lines() {
-                true => serde_json::to_writer(&mut out, value)?,
-                false => serde_json::to_writer_pretty(&mut out, value)?,
+            let written = match self.is_json_lines() {
+                true => serde_json::to_writer(&mut out, value),
+                false => serde_json::to_writer_pretty(&mut out, value),
+            };
+            let written = written.map_err(io::Error::from);
+            let written = written.and_then(|()| out.write_all(b"\n"));
+            let written = written.and_then(|()| out.flush());
+            if written.is_err() {
+                // Dropping it would write the rest once more.
+                let _rest = out.into_parts();
             }
-            out.write_all(b"\n")?;
-            out.flush()
+            written
         });
     }
 

@@ -1,5 +1,5 @@
 //! The typed options: a command that does less for one kind of input refuses the options that would
-//! have no effect.
+//! have no effect, and the next command repeats those that still apply.
 
 use std::ffi::{OsStr, OsString};
 
@@ -62,7 +62,7 @@ impl TypedOptions {
                     again.extend(
                         values
                             .iter()
-                            .map(|value| format!(" --{name} {}", quoted(value))),
+                            .map(|value| format!(" --{name}={}", quoted(value))),
                     );
                 }
             }
@@ -98,7 +98,7 @@ mod tests {
     fn a_command_repeats_options_with_their_values() {
         let options = typed("heaptap top a --tree -p 7 -p 8 --focus x.* --json -l 3");
         let again = options.again(&["tree", "limit"]);
-        assert_eq!(again, " --focus 'x.*' --pid 7 --pid 8");
+        assert_eq!(again, " --focus='x.*' --pid=7 --pid=8");
         assert_eq!(typed("heaptap top a --json").again(&[]), "");
     }
 

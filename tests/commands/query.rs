@@ -58,7 +58,7 @@ fn a_database_is_not_named_like_a_file_of_rows() {
 }
 
 #[test]
-fn a_process_has_one_upid_in_every_selection() {
+fn a_process_of_a_trace_has_one_upid_in_every_selection() {
     const UPIDS: &str = "SELECT DISTINCT pid, upid FROM heap_profile_allocation \
                          JOIN process USING (upid) ORDER BY pid";
     let trace = fixture("symbolize/multi.pftrace");
@@ -73,7 +73,7 @@ fn a_process_has_one_upid_in_every_selection() {
     assert_eq!(all.len(), 3, "{all:?}");
     for row in &all {
         let (pid, _) = row.split_once(',').expect("two columns");
-        assert_eq!(rows(&["-p", pid]), [row.clone()]);
+        assert_eq!(rows(&["-p", pid]), [row.as_str()]);
     }
 }
 

@@ -152,7 +152,7 @@ pub fn parse_duration(text: &str, bare: Duration) -> Result<Duration, ParseUnitE
         let end = behind.find(|c: char| !c.is_ascii_alphabetic());
         let (unit, next) = behind.split_at(end.unwrap_or(behind.len()));
         let nanos: u64 = match unit.to_ascii_lowercase().as_str() {
-            "" if larger == u64::MAX => bare.as_nanos() as u64,
+            "" if larger == u64::MAX && next.trim().is_empty() => bare.as_nanos() as u64,
             "us" => 1_000,
             "ms" => 1_000_000,
             "s" => 1_000_000_000,
@@ -359,6 +359,7 @@ mod tests {
             let parsed = parse_duration(text, ms).map(|d| d.as_secs());
             assert_eq!(parsed, Ok(seconds), "{text}");
         }
+        assert!(parse_duration("5 30us", ms).is_err());
         for wrong in ["1m30", "30s1m", "1s1s", "1m-3s", "m30s", "1h 1"] {
             assert!(parse_duration(wrong, ms).is_err(), "{wrong}");
             assert!(

@@ -235,7 +235,7 @@ fn of_trace(
     let mut sampled = false;
     // Available values, for an error.
     let mut others = Others::default();
-    // Those that are not selected, too: a process has the same `upid` in every selection.
+    // Those that are not selected, too: a process of a trace has one `upid`.
     let mut known = Processes::of(&recording);
     let health = opened
         .trace

@@ -147,7 +147,7 @@ fn next_step(ctx: &Context, session: &SessionStatus) -> String {
         State::Away => "connect the device".to_owned(),
         State::ServerDown => match other_server(session) {
             Some(address) => format!(
-                "start the adb server at {address} with `adb -P {} start-server`",
+                "start the adb server at {address} with `adb -P {} start-server` on its host",
                 address.port()
             ),
             None => "start the adb server with `heaptap devices`".to_owned(),

@@ -101,8 +101,8 @@ pub(crate) async fn make_way(
             output: session_state.header.output.clone(),
         }));
         match fetch(session_state).await {
-            // Nothing on the device is lost.
             Err(failure) if !LEFT_NOTHING.contains(&failure.kind) => return Err(failure),
+            // Nothing on the device is lost.
             Err(_) => {}
             Ok(mut finished) => finished.journal.forget()?,
         }
@@ -127,8 +127,6 @@ pub(crate) async fn make_way(
         session: None,
         output: session_state.header.output.clone(),
     }));
-    match fetch(session_state).await {
-        Ok(mut finished) => Ok(finished.journal.forget()?),
-        Err(failure) => Err(failure),
-    }
+    let mut finished = fetch(session_state).await?;
+    Ok(finished.journal.forget()?)
 }

@@ -176,10 +176,10 @@ pub(super) fn is_still(file: &File, path: &Path) -> bool {
     there.is_ok_and(|there| file.metadata().is_ok_and(|own| identity(own) == there))
 }
 
-/// Windows does not remove a file that another process has open.
+/// Only whether the name is there: files have no identity that the standard library shows.
 #[cfg(not(unix))]
-pub(super) fn is_still(_file: &File, _path: &Path) -> bool {
-    true
+pub(super) fn is_still(_file: &File, path: &Path) -> bool {
+    path.exists()
 }
 
 fn mark(folder: &Path, owner: &Owner) -> Result<File, Unclaimed> {

@@ -131,7 +131,7 @@ impl Session {
             Ok(())
         });
         for asked in snapshots.asked {
-            self.miss_snapshot(asked);
+            self.miss_snapshot(asked, end.as_ref().err());
         }
         let end = end?;
         reported?;

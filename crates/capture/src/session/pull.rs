@@ -33,8 +33,12 @@ const HASH_LIMIT: Duration = Duration::from_secs(300);
 /// Maximum number of failed attempts without progress; after it, the pull is left to a later
 /// `stop`.
 const BROKEN: u32 = 6;
-/// Exit code of a shell that does not find a program.
-const NO_PROGRAM: u8 = 127;
+/// Exit codes of a shell that cannot start a program, or does not find it.
+const NO_PROGRAM: [u8; 2] = [126, 127];
+/// Number of attempts to hash the device's copy: memory can be low.
+const HASHES: u32 = 3;
+/// Pause between them.
+const HASH_PAUSE: Duration = Duration::from_secs(1);
 /// Maximum number of copies that differ from the device's.
 const MISMATCHES: u32 = 3;
 /// Setting of a config that the trace does not repeat.
@@ -364,18 +368,32 @@ impl Session {
     /// Returns the device's own SHA-256 of its file; `None` if it does not have a program for that.
     async fn remote_hash(&self, remote: &str) -> Result<Option<String>, DeviceError> {
         let command = Command::program("sha256sum").arg(remote);
-        let output = self.device.run(&command, HASH_LIMIT).await?;
-        if output.exit == NO_PROGRAM {
+        let mut output = self.device.run(&command, HASH_LIMIT).await?;
+        for _ in 1..HASHES {
+            if output.exit == 0 || NO_PROGRAM.contains(&output.exit) {
+                break;
+            }
+            tokio::time::sleep(HASH_PAUSE).await;
+            output = self.device.run(&command, HASH_LIMIT).await?;
+        }
+        if NO_PROGRAM.contains(&output.exit) {
             return Ok(None);
         }
         let text = String::from_utf8_lossy(&output.stdout);
         let word = text.split_whitespace().next().unwrap_or("");
         let plain = word.len() == 64 && word.bytes().all(|b| b.is_ascii_hexdigit());
-        // For example because memory was low: not a device without it.
-        if output.exit != 0 || !plain {
+        if output.exit == 0 && plain {
+            return Ok(Some(word.to_ascii_lowercase()));
+        }
+        // A signal ended it: not a device without it.
+        if output.exit > 128 {
             return Err(probe::no_answer(&self.device, "the checksum of its file"));
         }
-        Ok(Some(word.to_ascii_lowercase()))
+        let why = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        self.warn(format!(
+            "the copy was compared with the device's only by size: sha256sum failed there: {why}"
+        ));
+        Ok(None)
     }
 }
 

@@ -431,10 +431,19 @@ impl Session {
         Ok(None)
     }
 
-    /// Reports a request that the end of the recording came before.
-    pub(super) fn miss_snapshot(&self, asked: Asked) {
+    /// Reports a request that waits when following ends, because of `error` or with the recording.
+    pub(super) fn miss_snapshot(&self, asked: Asked, error: Option<&SessionError>) {
+        let begun = asked.labels_before.unwrap_or(usize::MAX);
+        let mut since = self.state.labels.iter().skip(begun);
+        if since.any(|noted| noted.label == asked.label) {
+            return self.warn(format!(
+                "snapshot {}: the connection was lost before its dump was confirmed",
+                asked.label
+            ));
+        }
         let id = self.id().clone();
-        self.fail_snapshot(asked, &SessionError::NotRecording { id });
+        let ended = SessionError::NotRecording { id };
+        self.fail_snapshot(asked, error.unwrap_or(&ended));
     }
 
     fn fail_snapshot(&self, asked: Asked, error: &SessionError) {
