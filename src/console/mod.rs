@@ -24,7 +24,7 @@ use std::borrow::Cow;
 use std::ffi::OsString;
 use std::fmt::{self, Display, Write as _};
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
-use std::io::{self, BufWriter, IsTerminal as _, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
 
@@ -32,7 +32,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget};
 use serde::Serialize;
 
 use crate::console::wrap::{wrap, wrapped};
-use crate::export::text::EscapedJson;
+use crate::export::text::put_document;
 use crate::parallel::lock;
 use crate::results::findings::{Finding, is_note};
 use crate::untrusted::is_unsafe;
@@ -363,23 +363,7 @@ impl Console {
         if self.documented.swap(true, Ordering::Relaxed) && !self.is_json_lines() {
             return;
         }
-        self.with_stdout(|out| {
-            // A document can be as large as the input. The buffer is written between two writes of
-            // serde_json, so each part has whole characters.
-            let mut out = BufWriter::new(EscapedJson(out));
-            let written = match self.is_json_lines() {
-                true => serde_json::to_writer(&mut out, value),
-                false => serde_json::to_writer_pretty(&mut out, value),
-            };
-            let written = written.map_err(io::Error::from);
-            let written = written.and_then(|()| out.write_all(b"\n"));
-            let written = written.and_then(|()| out.flush());
-            if written.is_err() {
-                // Dropping it would write the rest once more.
-                let _rest = out.into_parts();
-            }
-            written
-        });
+        self.with_stdout(|out| put_document(out, value, !self.is_json_lines()));
     }
 
     /// Prints one event of `--json-lines`; nothing in other formats.

@@ -5,7 +5,7 @@ use heaptap_model::untrusted::{is_unsafe, sanitize};
 use serde::Serialize;
 use std::borrow::Cow;
 use std::fmt::Write as _;
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 
 /// Substitute for a missing name.
 pub(super) const UNNAMED: &str = "[unknown]";
@@ -62,8 +62,30 @@ pub(super) fn put_json(out: &mut impl Write, value: &impl Serialize) -> io::Resu
     Ok(serde_json::to_writer(EscapedJson(out), value)?)
 }
 
+/// Writes a document and a line end, as it is made: a document can be as large as the input.
+pub fn put_document(
+    out: &mut impl Write,
+    value: &impl Serialize,
+    is_pretty: bool,
+) -> io::Result<()> {
+    // Its parts end between two writes of serde_json, so they have whole characters.
+    let mut buffer = BufWriter::new(EscapedJson(out));
+    let written = match is_pretty {
+        true => serde_json::to_writer_pretty(&mut buffer, value),
+        false => serde_json::to_writer(&mut buffer, value),
+    };
+    let written = written.map_err(io::Error::from);
+    let written = written.and_then(|()| buffer.write_all(b"\n"));
+    let written = written.and_then(|()| buffer.flush());
+    if written.is_err() {
+        // Dropping it would write the rest once more.
+        let _rest = buffer.into_parts();
+    }
+    written
+}
+
 /// Escapes those characters in what serde_json writes, which is never a part of a character.
-pub struct EscapedJson<W>(pub W);
+struct EscapedJson<W>(W);
 
 impl<W: Write> Write for EscapedJson<W> {
     fn write(&mut self, json: &[u8]) -> io::Result<usize> {
@@ -142,10 +164,10 @@ mod tests {
         assert_eq!(text, r#""é\u009b\u202e\udb40\udc41\"\n""#);
         assert_eq!(serde_json::from_str::<String>(&text).unwrap(), name);
         let mut pretty = Vec::new();
-        serde_json::to_writer_pretty(EscapedJson(&mut pretty), &[name, "\u{7f}"]).unwrap();
+        put_document(&mut pretty, &[name, "\u{7f}"], true).unwrap();
         assert_eq!(
             String::from_utf8(pretty).unwrap(),
-            "[\n  \"é\\u009b\\u202e\\udb40\\udc41\\\"\\n\",\n  \"\\u007f\"\n]"
+            "[\n  \"é\\u009b\\u202e\\udb40\\udc41\\\"\\n\",\n  \"\\u007f\"\n]\n"
         );
     }
 

@@ -336,8 +336,6 @@ fn of_trace(
     if let Some(pids) = &pids {
         let entries = &mut beside.timeline.entries;
         entries.retain(|entry| entry.pid == 0 || pids.contains(&entry.pid));
-    }
-    if let Some(pids) = &pids {
         counted.retain(|pid| pids.contains(pid));
     }
     let heaps = TraceHeaps {
@@ -345,17 +343,12 @@ fn of_trace(
         places,
         mappings,
         pids,
-        beside: beside.timeline.clone(),
+        beside: beside.timeline,
         trace: Mutex::new(opened),
         losses: losses.clone(),
     };
-    let contents = Contents {
-        known,
-        health,
-        natives,
-    };
     Ok(QueryFile {
-        database: contents.into_database(&Arc::new(heaps), options.limits)?,
+        database: database(known, natives, &health, &Arc::new(heaps), options.limits)?,
         findings,
         losses,
     })
@@ -400,7 +393,7 @@ fn of_hprofs(
     let losses = Losses::default();
     let heaps = HprofHeaps {
         facts: facts.collect(),
-        beside: beside.timeline.clone(),
+        beside: beside.timeline,
         file: Mutex::new(file),
         losses: losses.clone(),
     };
@@ -408,16 +401,13 @@ fn of_hprofs(
     for heap in &heaps.facts {
         enter_java(&mut known, heap);
     }
-    for (pid, name) in beside.timeline.entries.iter().filter_map(process_of) {
+    for (pid, name) in heaps.beside.entries.iter().filter_map(process_of) {
         known.enter_named(pid, name);
     }
-    let contents = Contents {
-        known,
-        health: Health::default(),
-        natives: NativeHeapsBuilder::default().finish(Arc::new(Recording::default())),
-    };
+    let natives = NativeHeapsBuilder::default().finish(Arc::new(Recording::default()));
+    let (heaps, health) = (Arc::new(heaps), Health::default());
     Ok(QueryFile {
-        database: contents.into_database(&Arc::new(heaps), options.limits)?,
+        database: database(known, natives, &health, &heaps, options.limits)?,
         findings: beside.findings,
         losses,
     })
@@ -457,38 +447,31 @@ fn process_of(entry: &Entry) -> Option<(u64, &str)> {
     }
 }
 
-/// Sources of the tables, except Java heaps.
-struct Contents {
-    /// All processes of the input.
+/// Opens the tables of an input. `known` are all its processes.
+fn database(
     known: Processes,
-    health: Health,
     natives: NativeHeaps,
-}
-
-impl Contents {
-    fn into_database(
-        self,
-        heaps: &Arc<impl JavaHeaps + SmapsSource + MemorySource + 'static>,
-        limits: Limits,
-    ) -> Result<Database, QueryError> {
-        let mappings: Arc<dyn SmapsSource> = Arc::clone(heaps) as _;
-        let readings: Arc<dyn MemorySource> = Arc::clone(heaps) as _;
-        let heaps: Arc<dyn JavaHeaps> = Arc::clone(heaps) as _;
-        let known = Arc::new(self.known);
-        let natives = Arc::new(self.natives);
-        let mut catalog = Catalog::default();
-        processes::add(&mut catalog, &known);
-        native::add(&mut catalog, &natives, &known);
-        stacks::add(&mut catalog, &natives, &known);
-        let times: Vec<u64> = heaps.list().iter().map(|heap| heap.time_ns).collect();
-        system::add(&mut catalog, &natives, &self.health, &times);
-        let graphs = java::add(&mut catalog, &heaps, &known);
-        flamegraph::add(&mut catalog, Some(&natives), Some(&graphs), &known);
-        modules::add(&mut catalog, &natives);
-        smaps::add(&mut catalog, mappings, &known);
-        memory::add(&mut catalog, &readings, &known);
-        Database::open_with(catalog, limits)
-    }
+    health: &Health,
+    heaps: &Arc<impl JavaHeaps + SmapsSource + MemorySource + 'static>,
+    limits: Limits,
+) -> Result<Database, QueryError> {
+    let mappings: Arc<dyn SmapsSource> = Arc::clone(heaps) as _;
+    let readings: Arc<dyn MemorySource> = Arc::clone(heaps) as _;
+    let heaps: Arc<dyn JavaHeaps> = Arc::clone(heaps) as _;
+    let known = Arc::new(known);
+    let natives = Arc::new(natives);
+    let mut catalog = Catalog::default();
+    processes::add(&mut catalog, &known);
+    native::add(&mut catalog, &natives, &known);
+    stacks::add(&mut catalog, &natives, &known);
+    let times: Vec<u64> = heaps.list().iter().map(|heap| heap.time_ns).collect();
+    system::add(&mut catalog, &natives, health, &times);
+    let graphs = java::add(&mut catalog, &heaps, &known);
+    flamegraph::add(&mut catalog, Some(&natives), Some(&graphs), &known);
+    modules::add(&mut catalog, &natives);
+    smaps::add(&mut catalog, mappings, &known);
+    memory::add(&mut catalog, &readings, &known);
+    Database::open_with(catalog, limits)
 }
 
 fn facts_of(dump: &crate::trace::JavaDump) -> JavaHeapFacts {

@@ -320,6 +320,7 @@ impl Children {
         node
     }
 
+    /// Does the same by the table of all nodes.
     fn find(&mut self, key: Key, nodes: &mut Vec<Node>, heap: impl Fn() -> HeapKind) -> u32 {
         if nodes.len() * 4 >= self.slots.len() * 3 {
             self.grow(nodes);

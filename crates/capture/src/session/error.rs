@@ -392,12 +392,10 @@ impl Classified for SessionError {
                 ))
             }
             SessionError::State { path, source } => {
-                ErrorFacts::new(ErrorClass::HostWrite, "journal-unwritable").with_help(match source
-                    .kind()
-                {
+                let help = match source.kind() {
                     io::ErrorKind::InvalidData => format!(
                         "use the heaptap version that wrote it. Without it, move {} away and run \
-                     `heaptap stop {}`, which fetches a trace but no heap files.",
+                         `heaptap stop {}`, which fetches a trace but no heap files.",
                         path.display(),
                         path.file_stem().unwrap_or_default().to_string_lossy()
                     ),
@@ -405,7 +403,8 @@ impl Classified for SessionError {
                         "{}, or set `{STATE_DIR_VAR}` to a writable copy of that directory",
                         mend_write(source)
                     ),
-                })
+                };
+                ErrorFacts::new(ErrorClass::HostWrite, "journal-unwritable").with_help(help)
             }
             SessionError::OutputOfRecorder { .. } => {
                 ErrorFacts::new(ErrorClass::Usage, "output-taken")

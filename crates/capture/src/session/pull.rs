@@ -365,12 +365,14 @@ impl Session {
         })
     }
 
-    /// Returns the device's own SHA-256 of its file; `None` if it does not have a program for that.
+    /// Returns the device's own SHA-256 of its file; `None` if it does not have a program for that, or
+    /// with a warning if that fails.
     async fn remote_hash(&self, remote: &str) -> Result<Option<String>, DeviceError> {
         let command = Command::program("sha256sum").arg(remote);
         let mut output = self.device.run(&command, HASH_LIMIT).await?;
         for _ in 1..HASHES {
-            if output.exit == 0 || NO_PROGRAM.contains(&output.exit) {
+            // The caller tries again after a signal.
+            if !(1..NO_PROGRAM[0]).contains(&output.exit) {
                 break;
             }
             tokio::time::sleep(HASH_PAUSE).await;

@@ -138,22 +138,14 @@ impl ShortestPaths {
         ShortestPaths::by(graph, &walk)
     }
 
-    /// Walks the graph with the given options and passes on each object of the order, with the place of
-    /// its parent in it; `None` for roots.
-    pub fn walked(
-        graph: &HeapGraph,
-        walk: &Walk<'_>,
-        each: impl FnMut(ObjectIndex, Option<u32>),
-    ) -> ShortestPaths {
-        ShortestPaths::search(graph, walk, each)
-    }
-
     /// Walks the graph with the given options.
     pub fn by(graph: &HeapGraph, walk: &Walk<'_>) -> ShortestPaths {
-        ShortestPaths::search(graph, walk, |_, _| {})
+        ShortestPaths::walked(graph, walk, |_, _| {})
     }
 
-    fn search(
+    /// Does the same and passes on each object of the order, with the place of its parent in it; `None`
+    /// for roots.
+    pub fn walked(
         graph: &HeapGraph,
         walk: &Walk<'_>,
         mut each: impl FnMut(ObjectIndex, Option<u32>),

@@ -471,3 +471,20 @@ fn figures(figures: &Figures) -> Vec<Cell<'static>> {
     })
     .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_layout_consists_of_options_of_top() {
+        let tree = crate::cli::tree();
+        let top = tree.find_subcommand("top").expect("a command");
+        let mut options: Vec<&str> = top
+            .get_arguments()
+            .filter_map(|arg| arg.get_long())
+            .collect();
+        options.retain(|option| LAYOUT.contains(option));
+        assert_eq!(options.len(), LAYOUT.len(), "{options:?}");
+    }
+}
