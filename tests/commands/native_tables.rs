@@ -354,6 +354,30 @@ fn dumps_of_one_run_the_wrong_way_round_are_no_two_runs() {
 }
 
 #[test]
+fn profiles_of_one_recording_are_compared_as_its_dumps_are() {
+    let profile = |number: u32| {
+        let mut files = std::fs::read_dir(rec()).unwrap().flatten();
+        let start = format!("heap_dump.{number}.");
+        let is_it =
+            |file: &std::fs::DirEntry| file.file_name().to_string_lossy().starts_with(&start);
+        files
+            .find(is_it)
+            .unwrap()
+            .path()
+            .to_str()
+            .unwrap()
+            .to_owned()
+    };
+    let profiles = json(&["diff", &profile(1), &profile(2)]);
+    let dumps = json(&["diff", &dump("1"), &dump("2")]);
+    assert_eq!(profiles["heaps"][0]["same_run"], true);
+    assert_eq!(profiles["heaps"][0]["total"], dumps["heaps"][0]["total"]);
+    let backwards = words(&["diff", &profile(2), &profile(1)]);
+    let said = "the first dump is the later one";
+    assert!(backwards.contains(said), "{backwards}");
+}
+
+#[test]
 fn what_grew_comes_first_and_the_rest_is_said_to_be_noise() {
     // All of them: their order by size differs between recordings.
     let text = words(&["diff", "--noise", &dump("before"), &dump("after")]);

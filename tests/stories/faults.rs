@@ -539,6 +539,11 @@ fn selinux_is_relaxed_no_longer_than_the_recording() {
     let mut running = lab.record(&["--disable-selinux"]);
     running.until_recorded();
     assert_eq!(lab.shell("getenforce"), "Permissive\n");
+    // A guard of its own could not know when the other recording ends.
+    let second = lab.run(&["record", "-n", "vold", "--disable-selinux", "-o", "second"]);
+    assert_eq!(second.code(), Some(5), "{second}");
+    assert!(second.stderr.contains("another recording on"), "{second}");
+    assert_eq!(lab.shell("getenforce"), "Permissive\n");
     running.signal("INT");
     let ended = running.end();
     assert_eq!(ended.code(), Some(0));

@@ -230,6 +230,9 @@ pub enum SessionError {
         /// Its output.
         text: String,
     },
+    /// Another recording has made SELinux permissive, and will restore it at its own end.
+    #[error("another recording on {serial} makes SELinux permissive until it ends")]
+    SelinuxGuarded { serial: String },
     /// The app cannot be stopped or started.
     #[error("cannot launch {package} on {serial}: {why}")]
     NotLaunched {
@@ -488,6 +491,12 @@ impl Classified for SessionError {
             SessionError::SelinuxStays { .. } => {
                 ErrorFacts::new(ErrorClass::Device, "selinux-stays")
                     .with_help("use a userdebug build, where `su root setenforce 0` works")
+            }
+            SessionError::SelinuxGuarded { .. } => {
+                ErrorFacts::new(ErrorClass::Device, "selinux-guarded").with_help(
+                    "end it with `heaptap stop`; if `heaptap status` does not list it, try again \
+                     in two minutes",
+                )
             }
             SessionError::NotLaunched { .. } => ErrorFacts::new(ErrorClass::Device, "not-launched")
                 .with_help("start it manually during the recording"),

@@ -8,9 +8,12 @@ use super::session::Session;
 use heaptap_adb::{Command, Device};
 
 /// Runs as root. `$1` is the trace file that only our perfetto writes to, `$2` the guard: a
-/// separate program, so that it does not hold this connection open.
-const RELAX: &str = r#"if [ "$(getenforce)" != Enforcing ]; then echo unchanged; exit 0; fi
-sh -c "$2" heaptap-guard "$1" </dev/null >/dev/null 2>&1 &
+/// separate program, so that it does not hold this connection open. There is one guard at a time:
+/// the first of two would restore SELinux during the recording of the other. The name of the guard
+/// is quoted in its middle, so that the search does not match this script.
+const RELAX: &str = r#"if ps -A -o ARGS | grep -q "[h]eaptap-guard"; then echo guarded; exit 0; fi
+if [ "$(getenforce)" != Enforcing ]; then echo unchanged; exit 0; fi
+sh -c "$2" heaptap"-guard" "$1" </dev/null >/dev/null 2>&1 &
 if setenforce 0; then echo permissive; else echo refused; fi"#;
 
 /// Waits up to two minutes for our perfetto, then until it ends. Its own line in `ps` begins with
@@ -38,7 +41,7 @@ pub enum SelinuxChange {
 /// Makes SELinux permissive while a perfetto process writes to `remote_path`.
 ///
 /// # Errors
-/// Returns an error if the device does not allow it.
+/// Returns an error if the device does not allow it, or another recording has done it.
 pub async fn relax_selinux(
     device: &Device,
     as_root: bool,
@@ -53,6 +56,9 @@ pub async fn relax_selinux(
     match said.as_str() {
         "permissive" => Ok(SelinuxChange::UntilTheEnd),
         "unchanged" => Ok(SelinuxChange::AsItWas),
+        "guarded" => Err(SessionError::SelinuxGuarded {
+            serial: device.serial().to_owned(),
+        }),
         _ => Err(SessionError::SelinuxStays {
             serial: device.serial().to_owned(),
             text: String::from_utf8_lossy(&output.stderr).trim().to_owned(),

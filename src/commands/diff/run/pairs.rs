@@ -1,5 +1,7 @@
 //! Pairs of dumps to compare.
 
+use std::path::Path;
+
 use super::{DiffError, Per};
 use crate::analyze::native::diff::Growing;
 use crate::folder;
@@ -7,6 +9,7 @@ use crate::heaps::input::NativeFile;
 use crate::heaps::pairs::{PairedHeap, pairs};
 use crate::profile::DumpKind;
 use crate::results::findings::{Finding, other_process};
+use crate::results::manifest::Manifest;
 use crate::stacks::{Dump, Facts};
 
 /// Heap of a process on both sides, or on one.
@@ -45,7 +48,27 @@ pub(super) fn is_same_file(before: &NativeFile, after: &NativeFile) -> bool {
 
 /// Returns whether two files are of one recording.
 pub(super) fn is_same_recording(before: &NativeFile, after: &NativeFile) -> bool {
-    is_same_file(before, after) || trace(before).is_some_and(|sha256| Some(sha256) == trace(after))
+    is_same_file(before, after)
+        || trace(before).is_some_and(|sha256| Some(sha256) == trace(after))
+        || are_profiles_of_a_recording(&before.path, &after.path)
+}
+
+/// Returns whether two files are profiles in one recording directory, according to its manifest.
+fn are_profiles_of_a_recording(before: &Path, after: &Path) -> bool {
+    let directory = folder::of(before);
+    if !before.is_file() || !folder::is_same(directory, folder::of(after)) {
+        return false;
+    }
+    // Other directories can have a file of that name.
+    let Ok(manifest) = Manifest::read(directory) else {
+        return false;
+    };
+    let is_listed = |path: &Path| {
+        let name = path.file_name().and_then(|name| name.to_str());
+        let mut dumps = manifest.dumps.native.iter();
+        name.is_some() && dumps.any(|dump| dump.file.as_deref() == name)
+    };
+    is_listed(before) && is_listed(after)
 }
 
 /// Returns the hash of the trace in the recording's manifest.
@@ -161,9 +184,10 @@ impl Pair<'_> {
             return false;
         };
         let (before, after) = (&before.facts, &after.facts);
+        // A profile knows neither time, but its file name has the number of its dump.
         before.pid == after.pid
             && before.start_ns == after.start_ns
-            && before.time_ns <= after.time_ns
+            && (before.time_ns, before.number) <= (after.time_ns, after.number)
     }
 
     /// Returns the pair with its sides swapped.
