@@ -48,6 +48,9 @@ impl Cause {
     ) -> Cause {
         let had = |whole| move |ms| in_full(Duration::from_millis(ms), lasted, whole);
         let in_full = plan.duration_ms.is_some_and(had(whole));
+        // Android 10 does not write the end of a session to its trace.
+        let has_end = plan.device.sdk != Some(29);
+        let is_certain = plan.duration_ms.is_some_and(had(whole && has_end));
         // Without its trigger, a session ends without a byte: its empty file is whole, if its end
         // was seen.
         let ended = lasted.at_most.is_some();
@@ -65,7 +68,8 @@ impl Cause {
             EndedBy::Itself | EndedBy::Unknown if session_state.stopping() => Cause::Stopped,
             _ if full => Cause::SizeLimit,
             EndedBy::Itself if by_done => Cause::Done,
-            EndedBy::Itself if in_full => Cause::Duration,
+            EndedBy::Itself if is_certain => Cause::Duration,
+            EndedBy::Itself if in_full => Cause::Unknown,
             EndedBy::Itself if not_triggered => Cause::NotTriggered,
             EndedBy::Itself if whole && plan.trigger_timeout_ms.is_some() => Cause::Trigger,
             EndedBy::Itself => Cause::Lost,

@@ -1,6 +1,8 @@
 //! Android 10: one file for all recordings, which the shell user can neither name nor remove. Android
 //! 10 and 11: dumps have neither the name of their heap nor a sampling interval, types no superclass.
 
+use heaptap::phone::Fault;
+
 use crate::lab::{APP, LIMIT, Lab, files, recording};
 
 const TEN: &str = "android=10,build=userdebug,speed=10";
@@ -223,16 +225,31 @@ fn a_recording_of_android_11_is_judged_like_a_later_one() {
 #[test]
 fn a_trace_without_an_end_does_not_prove_that_it_is_complete() {
     // The service of Android 10 does not report its end.
-    for (fault, kind) in [
-        ("traced-dies@4000", "recording-lost"),
-        ("disk-full@4000", "disk-full"),
-    ] {
-        let lab = Lab::new(&format!("{TEN},fault={fault}"));
-        let ended = lab.run(&recording("out", &["-d", "20s", "-c", "500ms"]));
-        // Without a dump before the end it is 7.
-        assert!(matches!(ended.code(), Some(6 | 7)), "{ended}");
+    for kind in ["recording-lost", "disk-full"] {
+        let lab = Lab::new(TEN);
+        let mut running = lab.start_recording(&["-d", "3600s", "-c", "500ms"]);
+        running.until_that("progress", |progress| {
+            progress["trace_bytes"].as_u64() > Some(10_000)
+        });
+        match kind {
+            "disk-full" => lab.phone.faults().add(Fault::parse(kind).unwrap()),
+            _ => assert_eq!(lab.phone.kill("/system/bin/traced"), 1),
+        }
+        let ended = running.end();
+        assert_eq!(ended.code(), Some(6), "{ended}");
         let manifest = lab.manifest("out");
         assert_eq!(manifest["warnings"][0]["kind"], kind, "{ended}");
         assert_eq!(manifest["outcome"]["complete"], false, "{ended}");
+    }
+}
+
+#[test]
+fn a_recording_that_is_lost_at_once_did_not_reach_its_duration() {
+    for phone in ["android=14,build=userdebug", "android=10,build=userdebug"] {
+        let lab = Lab::new(&format!("{phone},fault=traced-dies@1"));
+        let ended = lab.run(&recording("out", &["-d", "20s"]));
+        assert!(matches!(ended.code(), Some(6 | 7)), "{ended}");
+        let outcome = lab.manifest("out")["outcome"].clone();
+        assert_eq!(outcome["ended_by"], "lost", "{ended}");
     }
 }

@@ -60,12 +60,19 @@ impl Session {
         config: &[u8],
         background: Background,
     ) -> Result<Session, SessionError> {
+        let before = probe::moment(&self.device).await;
         match self.launch(config, background).await {
             Ok(Some(facts)) => {
                 self.note_started(facts).await?;
                 Ok(self)
             }
             Ok(None) => {
+                // It ran for less than this: a short recording, or one that was lost at once.
+                if let (Ok(before), Ok(now)) = (before, probe::moment(&self.device).await) {
+                    let most_ns = now.boot_ns.saturating_sub(before.boot_ns);
+                    self.over_after = Some(Duration::from_nanos(most_ns));
+                    self.note_over()?;
+                }
                 self.append(Entry::Ended)?;
                 Ok(self)
             }

@@ -96,10 +96,20 @@ impl HeapSource {
     }
 
     /// Returns the time of the next action.
-    pub(super) fn next_deadline(&self) -> Option<BootNs> {
+    pub(super) fn next_deadline(&self, kernel: &Kernel) -> Option<BootNs> {
+        // Each request is an action of its own: two of them are two dumps.
+        let asked = kernel
+            .state()
+            .tracing
+            .dump_requests
+            .get(self.requests)
+            .copied();
         let attach = self.waiting.values().map(|(at, _)| *at).min();
         let broken = self.targets.iter().filter_map(Target::ends_at).min();
-        [attach, broken, self.next_dump].into_iter().flatten().min()
+        [attach, broken, self.next_dump, asked]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// Returns the number of dump requests already handled.

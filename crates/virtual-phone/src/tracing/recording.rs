@@ -251,7 +251,8 @@ impl<'a> Recording<'a> {
     }
 
     fn deadline(&self) -> Option<BootNs> {
-        let heaps = self.heaps.iter().filter_map(HeapSource::next_deadline);
+        let heaps = self.heaps.iter();
+        let heaps = heaps.filter_map(|heap| heap.next_deadline(self.kernel));
         let probes = self.probes.next_deadline();
         let own = [probes, self.next_write, self.next_flush, self.ends];
         let java = self.java.iter().filter_map(JavaSource::next_deadline);
@@ -292,20 +293,24 @@ impl<'a> Recording<'a> {
                 }
             }
             let now = kernel.clock.boot();
-            if let Some(i) = accidents.iter().position(|(at, _)| *at <= now) {
-                let (_, kind) = accidents.remove(i);
-                self.accident(kind);
-                continue;
-            }
+            let next = (0..accidents.len()).min_by_key(|i| accidents[*i].0);
+            let struck = next.filter(|i| accidents[*i].0 <= now);
             if let Some(outcome) = self.changed() {
                 return outcome;
             }
-            // Actions run with their own due time, however late the host's thread is.
-            while let Some(at) = self.deadline().filter(|at| *at <= now) {
+            // Actions run with their own due time, however late the host's thread is; those that
+            // are due before an accident still run.
+            let until = struck.map_or(now, |i| accidents[i].0);
+            while let Some(at) = self.deadline().filter(|at| *at <= until) {
                 self.step(at);
                 if self.full || self.ends.is_some_and(|end| end <= at) {
                     return self.stop(at);
                 }
+            }
+            if let Some(i) = struck {
+                let (_, kind) = accidents.remove(i);
+                self.accident(kind);
+                continue;
             }
             self.step(now);
             let stop_asked = {
