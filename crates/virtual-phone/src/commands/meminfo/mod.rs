@@ -1,7 +1,6 @@
 //! `dumpsys meminfo`: options, selection of processes, and the time that it takes: a walk of smaps
 //! in system_server, a collection in the app. [`table`] and [`system`] own the layouts.
 
-mod checkin;
 mod system;
 mod table;
 
@@ -23,13 +22,8 @@ struct Options {
     details: bool,
     full: bool,
     dalvik: bool,
-    summary_only: bool,
     swap: bool,
-    oom_only: bool,
     local: bool,
-    packages: bool,
-    checkin: bool,
-    compact: bool,
 }
 
 /// A process when its smaps were read, and the later counts of the app itself.
@@ -53,16 +47,8 @@ pub(super) fn meminfo(cmd: &mut Cmd, args: &[String]) -> Result<(), Halt> {
                 options.swap = true;
             }
             "-d" => options.dalvik = true,
-            "-c" => options.compact = true,
-            "-s" => {
-                options.details = true;
-                options.summary_only = true;
-            }
             "-S" => options.swap = true,
-            "--oom" => options.oom_only = true,
             "--local" => options.local = true,
-            "--package" => options.packages = true,
-            "--checkin" => options.checkin = true,
             unknown if unknown.starts_with('-') && unknown.len() > 1 => {
                 cmd.out(&format!("Unknown argument: {unknown}; use -h for help\n"))?;
             }
@@ -73,18 +59,18 @@ pub(super) fn meminfo(cmd: &mut Cmd, args: &[String]) -> Result<(), Halt> {
         }
     }
     let now = cmd.kernel.clock.boot();
-    let (found, native) = find(cmd, wanted.as_deref(), &options);
+    let (found, native) = find(cmd, wanted.as_deref());
     if let Some(name) = &wanted
         && found.is_empty()
     {
         return cmd.out(&format!("No process found for: {name}\n"));
     }
-    header(cmd, now, &options)?;
+    header(cmd, now)?;
     if native {
         return natives(cmd, &found, &options);
     }
-    let one = wanted.is_some() && (found.len() == 1 || options.packages);
-    let details = options.details || (!options.oom_only && (one || options.checkin));
+    let one = wanted.is_some() && found.len() == 1;
+    let details = options.details || one;
     let mut seen = Vec::new();
     for process in found {
         // Omit processes that ended after the list was made.
@@ -96,30 +82,24 @@ pub(super) fn meminfo(cmd: &mut Cmd, args: &[String]) -> Result<(), Halt> {
         }
         seen.push(this);
     }
-    if options.checkin || one {
+    if one {
         return Ok(());
     }
     let whole = wanted.is_none();
     system::print(cmd, &seen, &options, whole)
 }
 
-fn header(cmd: &Cmd, now: BootNs, options: &Options) -> Result<(), Halt> {
+fn header(cmd: &Cmd, now: BootNs) -> Result<(), Halt> {
     // Uptime excludes the time in sleep, Realtime does not.
     let clock = cmd.kernel.clock.at(now);
     let (uptime, realtime) = (clock.monotonic / MILLI, clock.boot / MILLI);
-    if options.checkin || options.compact {
-        if options.compact && !options.checkin {
-            cmd.out("version,1\n")?;
-        }
-        return cmd.out(&format!("time,{uptime},{realtime}\n"));
-    }
     cmd.out(&format!(
         "Applications Memory Usage (in Kilobytes):\nUptime: {uptime} Realtime: {realtime}\n"
     ))
 }
 
 /// Returns the selected processes, and whether they are native ones.
-fn find(cmd: &Cmd, wanted: Option<&str>, options: &Options) -> (Vec<Process>, bool) {
+fn find(cmd: &Cmd, wanted: Option<&str>) -> (Vec<Process>, bool) {
     let state = cmd.kernel.state();
     let java: Vec<Process> = state
         .processes
@@ -132,15 +112,12 @@ fn find(cmd: &Cmd, wanted: Option<&str>, options: &Options) -> (Vec<Process>, bo
     };
     let pid = wanted.parse::<Pid>().ok();
     let is = |p: &&Process| {
-        let package = matches!(&p.role, Role::App { package, .. } if package == wanted);
         // Within system_server, its process has another name.
         let system = p.role == Role::SystemServer && wanted == "system";
-        Some(p.pid) == pid
-            || (options.packages && package)
-            || (!options.packages && (p.name() == wanted || system))
+        Some(p.pid) == pid || p.name() == wanted || system
     };
     let found: Vec<Process> = java.iter().filter(is).cloned().collect();
-    if !found.is_empty() || options.packages {
+    if !found.is_empty() {
         return (found, false);
     }
     let native = |p: &&Process| {
@@ -241,9 +218,6 @@ pub(super) fn collect(kernel: &crate::kernel::Kernel, pid: Pid) -> Option<u64> {
 
 fn block(cmd: &Cmd, seen: &Seen, options: &Options) -> Result<(), Halt> {
     let android = cmd.kernel.spec.android;
-    if options.checkin {
-        return cmd.out(&checkin::line(cmd, seen, options.local));
-    }
     cmd.out(&format!(
         "\n** MEMINFO in pid {} [{}] **\n",
         seen.process.pid,
@@ -266,9 +240,6 @@ fn block(cmd: &Cmd, seen: &Seen, options: &Options) -> Result<(), Halt> {
         });
     };
     cmd.out(&table::table(&rows, heaps, android, options))?;
-    if options.summary_only {
-        return Ok(());
-    }
     let package = {
         let state = cmd.kernel.state();
         crate::packages::of_process(&state.packages, &seen.process)
@@ -302,10 +273,6 @@ fn natives(cmd: &Cmd, found: &[Process], options: &Options) -> Result<(), Halt> 
             ledger,
             inside: None,
         };
-        if options.checkin {
-            cmd.out(&checkin::line(cmd, &seen, true))?;
-            continue;
-        }
         if options.details {
             let name = name(process);
             cmd.out(&format!(

@@ -5,25 +5,24 @@ use super::{Cmd, Halt, Options, Seen, name};
 use crate::memory::{Ledger, Row};
 use crate::process::{Process, Role};
 
-/// Categories of processes, from the last to be killed to the first: minimum score, long and short
-/// label.
-const KINDS: [(i32, &str, &str); 16] = [
-    (-1_000, "Native", "native"),
-    (-900, "System", "sys"),
-    (-800, "Persistent", "pers"),
-    (-700, "Persistent Service", "persvc"),
-    (0, "Foreground", "fore"),
-    (100, "Visible", "vis"),
-    (200, "Perceptible", "percept"),
-    (225, "Perceptible Medium", "perceptm"),
-    (250, "Perceptible Low", "perceptl"),
-    (300, "Backup", "backup"),
-    (400, "Heavy Weight", "heavy"),
-    (500, "A Services", "servicea"),
-    (600, "Home", "home"),
-    (700, "Previous", "prev"),
-    (800, "B Services", "serviceb"),
-    (900, "Cached", "cached"),
+/// Categories of processes, from the last to be killed to the first: minimum score and label.
+const KINDS: [(i32, &str); 16] = [
+    (-1_000, "Native"),
+    (-900, "System"),
+    (-800, "Persistent"),
+    (-700, "Persistent Service"),
+    (0, "Foreground"),
+    (100, "Visible"),
+    (200, "Perceptible"),
+    (225, "Perceptible Medium"),
+    (250, "Perceptible Low"),
+    (300, "Backup"),
+    (400, "Heavy Weight"),
+    (500, "A Services"),
+    (600, "Home"),
+    (700, "Previous"),
+    (800, "B Services"),
+    (900, "Cached"),
 ];
 
 fn kind(process: &Process) -> usize {
@@ -34,7 +33,7 @@ fn kind(process: &Process) -> usize {
     };
     KINDS
         .iter()
-        .rposition(|(least, ..)| score >= *least)
+        .rposition(|(least, _)| score >= *least)
         .unwrap_or(0)
 }
 
@@ -55,9 +54,6 @@ pub(super) fn kilobytes(kb: u64) -> String {
 #[derive(Debug, Clone, Default)]
 struct Item {
     label: String,
-    short: String,
-    /// For a process: its PID, and whether it has activities.
-    process: Option<(u32, bool)>,
     pss: u64,
     swap: u64,
     rss: u64,
@@ -85,8 +81,6 @@ fn item(process: &Process, ledger: &Ledger, android: u32) -> Item {
     };
     Item {
         label: format!("{name} (pid {}{activities}){user}", process.pid),
-        short: name,
-        process: Some((process.pid, windows)),
         pss: rows.total_pss(),
         swap: sum.pages.swap_pss,
         rss: sum.rss(),
@@ -94,38 +88,20 @@ fn item(process: &Process, ledger: &Ledger, android: u32) -> Item {
     }
 }
 
-fn list(out: &mut String, tag: &str, items: &[Item], options: &Options, rss: bool, depth: usize) {
+fn list(out: &mut String, items: &[Item], options: &Options, rss: bool, depth: usize) {
     let mut sorted: Vec<&Item> = items.iter().filter(|i| i.size(rss) > 0).collect();
     sorted.sort_by_key(|i| std::cmp::Reverse(i.size(rss)));
     for item in sorted {
-        if options.compact {
-            let swap = match options.swap && !rss {
-                true => item.swap.to_string(),
-                false => "N/A".to_owned(),
-            };
-            let size = item.size(rss);
-            match item.process {
-                Some((pid, windows)) => {
-                    let ends = if windows { "a" } else { "e" };
-                    out.push_str(&format!(
-                        "proc,{tag},{},{pid},{size},{swap},{ends}\n",
-                        item.short
-                    ));
-                }
-                None => out.push_str(&format!("{tag},{},{size},{swap}\n", item.short)),
-            }
+        let prefix = " ".repeat(2 + 4 * depth);
+        let size = kilobytes(item.size(rss));
+        if options.swap && !rss {
+            let swap = kilobytes(item.swap);
+            let label = &item.label;
+            out.push_str(&format!("{prefix}{size}: {label:<60} ({swap} in swap)\n"));
         } else {
-            let prefix = " ".repeat(2 + 4 * depth);
-            let size = kilobytes(item.size(rss));
-            if options.swap && !rss {
-                let swap = kilobytes(item.swap);
-                let label = &item.label;
-                out.push_str(&format!("{prefix}{size}: {label:<60} ({swap} in swap)\n"));
-            } else {
-                out.push_str(&format!("{prefix}{size}: {}\n", item.label));
-            }
+            out.push_str(&format!("{prefix}{size}: {}\n", item.label));
         }
-        list(out, &item.short, &item.below, options, rss, depth + 1);
+        list(out, &item.below, options, rss, depth + 1);
     }
 }
 
@@ -152,9 +128,8 @@ pub(super) fn print(cmd: &Cmd, seen: &[Seen], options: &Options, whole: bool) ->
     }
     let mut kinds: Vec<Item> = KINDS
         .iter()
-        .map(|(_, label, short)| Item {
+        .map(|(_, label)| Item {
             label: (*label).to_owned(),
-            short: (*short).to_owned(),
             ..Item::default()
         })
         .collect();
@@ -175,25 +150,18 @@ pub(super) fn print(cmd: &Cmd, seen: &[Seen], options: &Options, whole: bool) ->
             continue;
         }
         let word = if rss { "RSS" } else { "PSS" };
-        let title = |out: &mut String, by: &str| {
-            if !options.compact {
-                out.push_str(&format!("\nTotal {word} by {by}:\n"));
-            }
-        };
-        if !options.compact && !options.oom_only {
-            title(&mut out, "process");
-            list(&mut out, "proc", &processes, options, rss, 0);
-        }
-        title(&mut out, "OOM adjustment");
-        list(&mut out, "oom", &kinds, options, rss, 0);
-        if !options.oom_only {
-            title(&mut out, "category");
-            list(&mut out, "cat", &categories, options, rss, 0);
+        for (by, items) in [
+            ("process", &processes),
+            ("OOM adjustment", &kinds),
+            ("category", &categories),
+        ] {
+            out.push_str(&format!("\nTotal {word} by {by}:\n"));
+            list(&mut out, items, options, rss, 0);
         }
     }
     cmd.out(&out)?;
     if whole {
-        cmd.out(&tail(cmd, &all, options))?;
+        cmd.out(&tail(cmd, &all))?;
     }
     Ok(())
 }
@@ -215,14 +183,13 @@ fn categories(all: &[(Process, Ledger)]) -> Vec<Item> {
             other => other.label(),
         };
         item.label = label.to_owned();
-        item.short = label.to_owned();
         item
     };
     Row::ALL.iter().map(|row| sum(*row)).collect()
 }
 
 /// Returns the lines below the lists: the phone's memory as a whole.
-fn tail(cmd: &Cmd, all: &[(Process, Ledger)], options: &Options) -> String {
+fn tail(cmd: &Cmd, all: &[(Process, Ledger)]) -> String {
     let kernel = &cmd.kernel;
     let (ram, limits) = {
         let state = kernel.state();
@@ -247,16 +214,6 @@ fn tail(cmd: &Cmd, all: &[(Process, Ledger)], options: &Options) -> String {
         - ram.zram() as i64;
     let large = (limits.growth * 2) >> 20;
     let growth = limits.growth >> 20;
-    if options.compact {
-        return format!(
-            "ram,{},{free},{used}\nlostram,{lost}\nzram,{},{},{}\nksm,0,0,0,0\n\
-             tuning,{growth},{large},322560,high-end-gfx\n",
-            ram.total,
-            ram.zram(),
-            ram.swap_total,
-            ram.swap_total - ram.swap_used
-        );
-    }
     let status = match ram.available() * 100 / ram.total {
         0..=4 => "critical",
         5..=8 => "low",

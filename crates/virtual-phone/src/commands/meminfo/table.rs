@@ -84,63 +84,61 @@ pub(super) fn table(rows: &Rows, heaps: Heaps, android: u32, options: &Options) 
     let sum = rows.sum();
     let swap_pss = sum.pages.swap_pss > 0;
     let mut out = String::new();
-    if !options.summary_only {
-        let rss = android >= 11;
-        let swap = if swap_pss { "SwapPss" } else { "Swap" };
-        let pick = |full: &[&str], plain: &[&str], rss_word: &str, heap: [&str; 3]| {
-            let mut words: Vec<String> = if options.full { full } else { plain }
-                .iter()
-                .map(|w| (*w).to_owned())
-                .collect();
-            if rss {
-                words.push(rss_word.to_owned());
-            }
-            words.extend(heap.map(str::to_owned));
-            row("", &words)
-        };
-        out.push_str(&pick(
-            &["Pss", "Pss", "Shared", "Private", "Shared", "Private", swap],
-            &["Pss", "Private", "Private", swap],
-            "Rss",
-            ["Heap"; 3],
-        ));
-        out.push_str(&pick(
-            &[
-                "Total", "Clean", "Dirty", "Dirty", "Clean", "Clean", "Dirty",
-            ],
-            &["Total", "Dirty", "Clean", "Dirty"],
-            "Total",
-            ["Size", "Alloc", "Free"],
-        ));
-        out.push_str(&pick(
-            &["------"; 7],
-            &["------"; 4],
-            "------",
-            ["------"; 3],
-        ));
-        for which in Row::ALL {
-            let sums = rows.row(which);
-            let heap = match which {
-                Row::Native => Some(heaps.native),
-                Row::Dalvik => Some(heaps.dalvik),
-                _ => None,
-            };
-            let always = matches!(which, Row::Native | Row::Dalvik | Row::Unknown);
-            if sums.is_empty() && !always {
-                continue;
-            }
-            let cells = cells(&sums, sums.pages.pss, android, swap_pss, options.full);
-            out.push_str(&row(which.label(), &with_heap(cells, heap)));
+    let rss = android >= 11;
+    let swap = if swap_pss { "SwapPss" } else { "Swap" };
+    let pick = |full: &[&str], plain: &[&str], rss_word: &str, heap: [&str; 3]| {
+        let mut words: Vec<String> = if options.full { full } else { plain }
+            .iter()
+            .map(|w| (*w).to_owned())
+            .collect();
+        if rss {
+            words.push(rss_word.to_owned());
         }
-        let total = cells(&sum, rows.total_pss(), android, swap_pss, options.full);
-        out.push_str(&row("TOTAL", &with_heap(total, Some(heaps.total()))));
-        if options.dalvik {
-            out.push_str(" \n Dalvik Details\n");
-            for (label, sums) in details(rows, android) {
-                if !sums.is_empty() {
-                    let cells = cells(&sums, sums.pages.pss, android, swap_pss, options.full);
-                    out.push_str(&row(label, &with_heap(cells, None)));
-                }
+        words.extend(heap.map(str::to_owned));
+        row("", &words)
+    };
+    out.push_str(&pick(
+        &["Pss", "Pss", "Shared", "Private", "Shared", "Private", swap],
+        &["Pss", "Private", "Private", swap],
+        "Rss",
+        ["Heap"; 3],
+    ));
+    out.push_str(&pick(
+        &[
+            "Total", "Clean", "Dirty", "Dirty", "Clean", "Clean", "Dirty",
+        ],
+        &["Total", "Dirty", "Clean", "Dirty"],
+        "Total",
+        ["Size", "Alloc", "Free"],
+    ));
+    out.push_str(&pick(
+        &["------"; 7],
+        &["------"; 4],
+        "------",
+        ["------"; 3],
+    ));
+    for which in Row::ALL {
+        let sums = rows.row(which);
+        let heap = match which {
+            Row::Native => Some(heaps.native),
+            Row::Dalvik => Some(heaps.dalvik),
+            _ => None,
+        };
+        let always = matches!(which, Row::Native | Row::Dalvik | Row::Unknown);
+        if sums.is_empty() && !always {
+            continue;
+        }
+        let cells = cells(&sums, sums.pages.pss, android, swap_pss, options.full);
+        out.push_str(&row(which.label(), &with_heap(cells, heap)));
+    }
+    let total = cells(&sum, rows.total_pss(), android, swap_pss, options.full);
+    out.push_str(&row("TOTAL", &with_heap(total, Some(heaps.total()))));
+    if options.dalvik {
+        out.push_str(" \n Dalvik Details\n");
+        for (label, sums) in details(rows, android) {
+            if !sums.is_empty() {
+                let cells = cells(&sums, sums.pages.pss, android, swap_pss, options.full);
+                out.push_str(&row(label, &with_heap(cells, None)));
             }
         }
     }
