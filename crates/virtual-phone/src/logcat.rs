@@ -1,9 +1,8 @@
 //! The phone's log: lines with time, process, level and tag, and the filters and formats of
 //! `logcat`.
 
-use super::clock::BootNs;
+use super::clock::{BootNs, MILLI, SECOND};
 use super::process::Pid;
-use super::process::user_name;
 
 /// Maximum number of lines in the log.
 const CAPACITY: usize = 20_000;
@@ -77,10 +76,6 @@ impl Log {
         });
     }
 
-    pub(crate) fn clear(&mut self) {
-        self.lines.clear();
-    }
-
     /// Returns the lines after the first `seen` ever added, by time, and the number added so far.
     pub(crate) fn after(&self, seen: u64) -> (Vec<LogLine>, u64) {
         let fresh = self.lines.iter().filter(|(number, _)| *number > seen);
@@ -133,101 +128,18 @@ impl LogFilter {
     }
 }
 
-/// Output format of lines: a format and its modifiers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Output format of lines: `threadtime`.
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Format {
-    shape: &'static str,
-    year: bool,
-    zone: bool,
-    epoch: bool,
-    monotonic: bool,
-    digits: usize,
-    uid: bool,
-    color: bool,
-}
-
-/// Formats that `-v` supports.
-const SHAPES: [&str; 8] = [
-    "brief",
-    "long",
-    "process",
-    "raw",
-    "tag",
-    "thread",
-    "threadtime",
-    "time",
-];
-
-impl Default for Format {
-    fn default() -> Format {
-        Format {
-            shape: "threadtime",
-            year: false,
-            zone: false,
-            epoch: false,
-            monotonic: false,
-            digits: 3,
-            uid: false,
-            color: false,
-        }
-    }
+    /// Times in seconds since 1970, not as dates.
+    pub(crate) epoch: bool,
 }
 
 impl Format {
-    /// Applies one word of `-v`; returns false if it is invalid.
-    pub(crate) fn set(&mut self, word: &str) -> bool {
-        if let Some(shape) = SHAPES.iter().find(|s| **s == word) {
-            self.shape = shape;
-            return true;
-        }
-        match word {
-            "year" => self.year = true,
-            "zone" | "UTC" => self.zone |= word == "zone",
-            "epoch" => self.epoch = true,
-            "monotonic" => self.monotonic = true,
-            "usec" => self.digits = 6,
-            "nsec" => self.digits = 9,
-            "uid" => self.uid = true,
-            "color" | "colour" => self.color = true,
-            "printable" | "descriptive" => {}
-            _ => return false,
-        }
-        true
-    }
-
-    fn time(&self, line: &LogLine) -> String {
-        let nanos = if self.monotonic { line.boot } else { line.time };
-        let (seconds, fraction) = (nanos / 1_000_000_000, nanos % 1_000_000_000);
-        let fraction = format!("{fraction:09}");
-        let fraction = &fraction[..self.digits];
-        if self.monotonic {
-            return format!("{seconds:>6}.{fraction}");
-        }
-        if self.epoch {
-            return format!("{seconds:>19}.{fraction}");
-        }
-        let time = time::OffsetDateTime::from_unix_timestamp(seconds as i64)
-            .unwrap_or(time::OffsetDateTime::UNIX_EPOCH);
-        let mut text = format!(
-            "{:02}-{:02} {:02}:{:02}:{:02}.{fraction}",
-            u8::from(time.month()),
-            time.day(),
-            time.hour(),
-            time.minute(),
-            time.second(),
-        );
-        if self.year {
-            text.insert_str(0, &format!("{:04}-", time.year()));
-        }
-        if self.zone {
-            text.push_str(" +0000");
-        }
-        text
-    }
-
     /// Formats the line, including its newline.
-    pub(crate) fn line(&self, line: &LogLine) -> String {
+    pub(crate) fn line(self, line: &LogLine) -> String {
         let LogLine {
+            time,
             pid,
             tid,
             level,
@@ -235,36 +147,11 @@ impl Format {
             text,
             ..
         } = line;
-        let time = self.time(line);
-        // Names of users are shown only if they fit.
-        let name = user_name(line.uid);
-        let user = match (self.uid, name.len() <= 5) {
-            (false, _) => String::new(),
-            (true, true) => format!("{name:>5}:"),
-            (true, false) => format!("{:>5}:", line.uid),
+        let time = match self.epoch {
+            true => format!("{:>19}.{:03}", time / SECOND, time % SECOND / MILLI),
+            false => timestamp(*time),
         };
-        let spaced = user.replace(':', " ");
-        let written = match self.shape {
-            "brief" => format!("{level}/{tag:<8}({user}{pid:>5}): {text}"),
-            "process" => format!("{level}({user}{pid:>5}) {text}  ({tag})"),
-            "thread" => format!("{level}({user}{pid:>5}:{tid:>5}) {text}"),
-            "tag" => format!("{level}/{tag:<8}: {text}"),
-            "raw" => text.clone(),
-            "time" => format!("{time} {level}/{tag:<8}({user}{pid:>5}): {text}"),
-            "long" => format!("[ {time} {user}{pid:>5}:{tid:>5} {level}/{tag:<8} ]\n{text}\n"),
-            _ => format!("{time} {spaced}{pid:>5} {tid:>5} {level} {tag:<8}: {text}"),
-        };
-        if !self.color {
-            return format!("{written}\n");
-        }
-        let color = match level {
-            'D' => 75,
-            'I' => 40,
-            'W' => 166,
-            'E' | 'F' => 196,
-            _ => 231,
-        };
-        format!("\x1b[38;5;{color}m{written}\x1b[0m\n")
+        format!("{time} {pid:>5} {tid:>5} {level} {tag:<8}: {text}\n")
     }
 }
 
@@ -313,37 +200,12 @@ mod tests {
 
     #[test]
     fn formats_are_logcats() {
-        for (words, expected) in [
-            (&["brief"][..], "I/tag     (    7): t\n"),
-            (&["thread"], "I(    7:    9) t\n"),
-            (
-                &["threadtime"],
-                "11-14 22:13:20.123     7     9 I tag     : t\n",
-            ),
-            (
-                &["threadtime", "epoch"],
-                "         1700000000.123     7     9 I tag     : t\n",
-            ),
-            (
-                &["time", "year", "zone", "usec"],
-                "2023-11-14 22:13:20.123456 +0000 I/tag     (    7): t\n",
-            ),
-            (&["monotonic"], "    77.001     7     9 I tag     : t\n"),
-            (
-                &["threadtime", "uid"],
-                "11-14 22:13:20.123 u0_a234     7     9 I tag     : t\n",
-            ),
-            (
-                &["long"],
-                "[ 11-14 22:13:20.123     7:    9 I/tag      ]\nt\n\n",
-            ),
+        for (epoch, expected) in [
+            (false, "11-14 22:13:20.123     7     9 I tag     : t\n"),
+            (true, "         1700000000.123     7     9 I tag     : t\n"),
         ] {
-            let mut format = Format::default();
-            assert!(words.iter().all(|w| format.set(w)), "{words:?}");
-            let text = format.line(&line("tag", 'I')).replace("10234 ", "u0_a234 ");
-            assert_eq!(text, expected);
+            assert_eq!(Format { epoch }.line(&line("tag", 'I')), expected);
         }
-        assert!(!Format::default().set("nonsense"));
     }
 
     #[test]

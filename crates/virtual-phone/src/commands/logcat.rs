@@ -26,56 +26,20 @@ struct Options {
     pid: Option<u32>,
     most: Option<usize>,
     dump: bool,
-    clear: bool,
 }
 
-/// Parses `MM-DD hh:mm:ss.mmm` of this year, `YYYY-MM-DD …`, or seconds since the epoch.
-fn moment(text: &str, now: u64) -> Option<u64> {
-    if let Some((seconds, fraction)) = text.split_once('.')
-        && let Ok(seconds) = seconds.trim().parse::<u64>()
-    {
-        let digits: String = fraction
-            .chars()
-            .chain("000000000".chars())
-            .take(9)
-            .collect();
-        return seconds
-            .checked_mul(SECOND)?
-            .checked_add(digits.parse().ok()?);
-    }
-    let (date, clock) = text.trim().split_once(' ')?;
-    let year = time::OffsetDateTime::from_unix_timestamp((now / SECOND) as i64)
-        .ok()?
-        .year();
-    let date: Vec<i32> = date
-        .split('-')
-        .map(|p| p.parse().ok())
-        .collect::<Option<_>>()?;
-    let (year, month, day) = match date[..] {
-        [month, day] => (year, month, day),
-        [year, month, day] => (year, month, day),
-        _ => return None,
-    };
-    let month = time::Month::try_from(u8::try_from(month).ok()?).ok()?;
-    let date = time::Date::from_calendar_date(year, month, u8::try_from(day).ok()?).ok()?;
-    let mut parts = clock.split(':');
-    let hour = parts.next()?.parse().ok()?;
-    let minute = parts.next()?.parse().ok()?;
-    let (second, fraction) = match parts.next() {
-        None => (0, "0"),
-        Some(rest) => {
-            let (whole, fraction) = rest.split_once('.').unwrap_or((rest, "0"));
-            (whole.parse().ok()?, fraction)
-        }
-    };
+/// Parses seconds since the epoch with a fraction.
+fn moment(text: &str) -> Option<u64> {
+    let (seconds, fraction) = text.split_once('.')?;
+    let seconds = seconds.trim().parse::<u64>().ok()?;
     let digits: String = fraction
         .chars()
         .chain("000000000".chars())
         .take(9)
         .collect();
-    let time = time::Time::from_hms_nano(hour, minute, second, digits.parse().ok()?).ok()?;
-    let at = time::PrimitiveDateTime::new(date, time).assume_utc();
-    u64::try_from(at.unix_timestamp_nanos()).ok()
+    seconds
+        .checked_mul(SECOND)?
+        .checked_add(digits.parse().ok()?)
 }
 
 fn options(cmd: &Cmd) -> Result<Options, String> {
@@ -87,53 +51,39 @@ fn options(cmd: &Cmd) -> Result<Options, String> {
         pid: None,
         most: None,
         dump: false,
-        clear: false,
     };
     let args = cmd.args();
     let mut args = args.iter();
-    let now = cmd.kernel.clock.real();
     while let Some(arg) = args.next() {
-        // `--name=value`, `--name value`, `-nvalue`, `-n value`.
-        let (flag, inline) = match arg.as_str() {
-            long if long.starts_with("--") => match long.split_once('=') {
-                Some((flag, value)) => (flag, Some(value.to_owned())),
-                None => (long, None),
-            },
-            short if short.starts_with('-') && short.len() > 2 && short.is_char_boundary(2) => {
-                let takes = ["-v", "-b", "-t", "-T", "-m"];
-                match takes.contains(&&short[..2]) {
-                    true => (&short[..2], Some(short[2..].to_owned())),
-                    false => (short, None),
-                }
-            }
-            other => (other, None),
+        let (flag, inline) = match arg.split_once('=') {
+            Some((flag, value)) if flag.starts_with("--") => (flag, Some(value.to_owned())),
+            _ => (arg.as_str(), None),
         };
         let mut value = || {
             let next = inline.clone().or_else(|| args.next().cloned());
             next.ok_or_else(|| format!("logcat: option requires an argument -- '{flag}'"))
         };
         match flag {
-            "-d" | "-D" | "--dividers" => options.dump |= flag == "-d",
-            "-c" | "--clear" => options.clear = true,
+            "-d" => options.dump = true,
             "-s" => options.filter.silence(),
-            "-S" | "--statistics" | "-L" | "--last" | "--wrap" => options.dump = true,
             "-t" | "-T" => {
                 let text = value()?;
                 options.dump |= flag == "-t";
-                options.from = match (text.parse::<usize>(), moment(&text, now)) {
+                options.from = match (text.parse::<usize>(), moment(&text)) {
                     (Ok(count), _) => From::Last(count),
                     (_, Some(at)) => From::Time(at),
                     _ => return Err(format!("logcat: {flag} \"{text}\" not in time format")),
                 };
             }
-            "-v" | "--format" => {
-                for word in value()?.split([',', ' ']).filter(|w| !w.is_empty()) {
-                    if !options.format.set(word) {
-                        return Err(format!("Invalid parameter \"{word}\" to -v"));
-                    }
+            "-v" => {
+                let word = value()?;
+                match word.as_str() {
+                    "threadtime" => {}
+                    "epoch" => options.format.epoch = true,
+                    _ => return Err(format!("Invalid parameter \"{word}\" to -v")),
                 }
             }
-            "-b" | "--buffer" => {
+            "-b" => {
                 let words = value()?;
                 options.buffers.extend(words.split(',').map(str::to_owned));
             }
@@ -142,7 +92,7 @@ fn options(cmd: &Cmd) -> Result<Options, String> {
                 let pid = text.parse::<u32>().ok().filter(|p| *p > 0);
                 options.pid = Some(pid.ok_or_else(|| format!("logcat: --pid {text}: bad pid"))?);
             }
-            "-m" | "--max-count" => options.most = value()?.parse().ok(),
+            "-m" => options.most = value()?.parse().ok(),
             a if a.starts_with('-') && a.len() > 1 => {
                 return Err(format!("logcat: unrecognized option '{a}'"));
             }
@@ -183,13 +133,6 @@ pub(super) fn logcat(cmd: &mut Cmd) -> Done {
         }
     };
     let kernel = cmd.kernel.clone();
-    if options.clear {
-        let mut state = kernel.state();
-        // Lines due by now would have been written before the clearing.
-        kernel.memory.log_collections(&mut state);
-        state.log.clear();
-        return Ok(0);
-    }
     let mut divided = false;
     let mut seen = 0;
     let mut left = options.most;
@@ -235,12 +178,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn moments_are_read_in_each_form() {
+    fn a_moment_is_in_seconds_with_a_fraction() {
         let at = 1_700_000_000 * SECOND + 123 * MILLI;
-        assert_eq!(moment("1700000000.123", 0), Some(at));
-        assert_eq!(moment("11-14 22:13:20.123", at), Some(at));
-        assert_eq!(moment("2023-11-14 22:13:20.123", 0), Some(at));
-        assert_eq!(moment("yesterday", 0), None);
-        assert_eq!(moment("13-40 00:00:00.000", 0), None);
+        assert_eq!(moment("1700000000.123"), Some(at));
+        assert_eq!(moment("1700000000"), None);
+        assert_eq!(moment("11-14 22:13:20.123"), None);
     }
 }
