@@ -432,24 +432,6 @@ fn the_client_refuses_as_real_ones_do() {
 }
 
 #[test]
-fn sessions_detach_and_are_attached_to() {
-    let phone = phone("android=14,speed=20");
-    let config = config(&["com.example.app"]).encode_to_vec();
-    let ran = feed(
-        &phone,
-        &format!("perfetto -c - -o {TRACE} --detach=mine"),
-        &config,
-    );
-    assert_eq!(ran.status, Some(0), "{ran:?}");
-    sleep(&phone, 1.0);
-    assert_eq!(run(&phone, "perfetto --is_detached=mine").status, Some(0));
-    assert_eq!(run(&phone, "perfetto --is_detached=other").status, Some(2));
-    text(&phone, "perfetto --attach=mine --stop");
-    assert_eq!(run(&phone, "perfetto --is_detached=mine").status, Some(2));
-    assert_eq!(dumps(&decode(&phone)).len(), 1);
-}
-
-#[test]
 fn a_file_has_its_limit_and_a_buffer_its_size() {
     let phone = phone("android=14,speed=50,app=heavy,sites=20000");
     let limited = pb::TraceConfig {

@@ -23,10 +23,6 @@ pub(crate) struct Session {
     pub(crate) client: Pid,
     pub(crate) name: Option<String>,
     pub(crate) started: bool,
-    /// `--detach=KEY`.
-    pub(crate) key: Option<String>,
-    /// Whether another client requested its end.
-    pub(crate) stop: bool,
     pub(crate) buffers_kb: Vec<u32>,
     pub(crate) duration_ms: u32,
     pub(crate) sources: u32,

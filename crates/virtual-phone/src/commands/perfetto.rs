@@ -30,10 +30,6 @@ struct Options {
     out: Option<String>,
     background: bool,
     wait: bool,
-    detach: Option<String>,
-    attach: Option<String>,
-    is_detached: Option<String>,
-    stop: bool,
     query: bool,
     raw: bool,
     version: bool,
@@ -61,16 +57,11 @@ fn options(args: &[String], version: u32) -> Result<Options, String> {
                 o.background = true;
                 o.wait = true;
             }
-            "--detach" => o.detach = Some(value()?),
-            "--attach" => o.attach = Some(value()?),
-            "--is_detached" => o.is_detached = Some(value()?),
-            "--stop" => o.stop = true,
             "--query" => o.query = true,
             "--query-raw" => {
                 o.query = true;
                 o.raw = true;
             }
-            "--long" | "--upload" | "--dropbox" => {}
             "--version" => o.version = true,
             "--no-guardrails" => {}
             "--no-clobber" if version >= 54 => o.no_clobber = true,
@@ -105,28 +96,12 @@ pub(super) fn perfetto(cmd: &mut Cmd) -> Done {
             .any(|p| p.name() == "/system/bin/traced")
     };
     let unreachable = "[000.001] perfetto_cmd.cc:1004      Could not connect to the traced socket /dev/socket/traced_consumer. Ensure traced is running or use tracebox --autodaemonize.\n";
-    if let Some(key) = &options.is_detached {
-        if !traced {
-            cmd.err(unreachable)?;
-            return Ok(1);
-        }
-        let state = cmd.kernel.state();
-        let found = state
-            .tracing
-            .sessions
-            .iter()
-            .any(|s| s.key.as_ref() == Some(key));
-        return Ok(if found { 0 } else { 2 });
-    }
     if options.query {
         if !traced {
             cmd.err(unreachable)?;
             return Ok(1);
         }
         return query(cmd, options.raw);
-    }
-    if let Some(key) = &options.attach {
-        return attach(cmd, key, options.stop);
     }
     let Some(source) = &options.config else {
         cmd.err("perfetto: --config/-c is required\n")?;
@@ -143,10 +118,6 @@ pub(super) fn perfetto(cmd: &mut Cmd) -> Done {
         cmd.err("[000.001] perfetto_cmd.cc:720       --out is required\n")?;
         return Ok(1);
     };
-    if options.detach.is_some() && !config.write_into_file() {
-        cmd.err("[000.001] perfetto_cmd.cc:751       TraceConfig's write_into_file must be true when using --detach\n")?;
-        return Ok(1);
-    }
     let file = match open_output(cmd, &out, options.no_clobber) {
         Ok(file) => file,
         Err(errno) => {
@@ -168,15 +139,7 @@ pub(super) fn perfetto(cmd: &mut Cmd) -> Done {
         }
         return Ok(1);
     }
-    let work = Work {
-        config,
-        file,
-        out,
-        key: options.detach.clone(),
-    };
-    if options.detach.is_some() {
-        return detach(cmd, work);
-    }
+    let work = Work { config, file, out };
     if options.background {
         return background(cmd, work, options.wait);
     }
@@ -234,7 +197,6 @@ struct Work {
     config: pb::TraceConfig,
     file: Arc<FileData>,
     out: String,
-    key: Option<String>,
 }
 
 fn read_config(
@@ -343,8 +305,6 @@ fn record(kernel: &Kernel, pid: Pid, work: Work) -> Ended {
         client: pid,
         name: config.unique_session_name.clone().filter(|n| !n.is_empty()),
         started: false,
-        key: work.key.clone(),
-        stop: false,
         buffers_kb: config.buffers.iter().map(|b| b.size_kb()).collect(),
         duration_ms: config.duration_ms(),
         sources: config.data_sources.len() as u32,
@@ -447,55 +407,6 @@ fn background(cmd: &mut Cmd, work: Work, wait: bool) -> Done {
         Fd::Null,
     );
     Ok(status)
-}
-
-/// `--detach`: the service keeps the session.
-fn detach(cmd: &mut Cmd, work: Work) -> Done {
-    let traced = {
-        let state = cmd.kernel.state();
-        let mut all = state.processes.iter();
-        all.find(|p| p.name() == "/system/bin/traced")
-            .map(|p| p.pid)
-    };
-    let Some(traced) = traced else { return Ok(1) };
-    let kernel = cmd.kernel.clone();
-    let started = on_thread(&cmd.kernel, move || {
-        record(&kernel, traced, work);
-    });
-    Ok(u8::from(!started))
-}
-
-/// `--attach=KEY [--stop]`: waits for a detached session's end.
-fn attach(cmd: &mut Cmd, key: &str, stop: bool) -> Done {
-    let id = {
-        let mut state = cmd.kernel.state();
-        let found = state
-            .tracing
-            .sessions
-            .iter_mut()
-            .find(|s| s.key.as_deref() == Some(key));
-        found.map(|s| {
-            s.stop |= stop;
-            s.id
-        })
-    };
-    let Some(id) = id else {
-        cmd.err(&format!("[000.002] perfetto_cmd.cc:1370      Session re-attach failed. Check service logs for details (key {key})\n"))?;
-        return Ok(1);
-    };
-    cmd.kernel.events.notify();
-    let kernel = cmd.kernel.clone();
-    let ended = || {
-        let state = kernel.state();
-        state
-            .tracing
-            .sessions
-            .iter()
-            .all(|s| s.id != id)
-            .then_some(())
-    };
-    cmd.kernel.block(cmd.pid, None, ended)?;
-    Ok(0)
 }
 
 /// Data sources of a phone with the Android release that added each one.

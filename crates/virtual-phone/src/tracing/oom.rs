@@ -278,7 +278,7 @@ pub(super) fn await_trigger(
             if tracing.traced_life != life {
                 return Some(Awaited::Ended(Outcome::Disconnected));
             }
-            if sessions.all(|s| s.id != session || s.stop) {
+            if sessions.all(|s| s.id != session) {
                 return Some(Awaited::Ended(Outcome::Finished));
             }
             let activated = tracing

@@ -313,14 +313,11 @@ impl<'a> Recording<'a> {
                 continue;
             }
             self.step(now);
-            let stop_asked = {
+            let closed = {
                 let mut state = kernel.state();
-                state
-                    .tracing
-                    .session_mut(self.session)
-                    .is_none_or(|s| s.stop)
+                state.tracing.session_mut(self.session).is_none()
             };
-            if stop_asked || self.full {
+            if closed || self.full {
                 return self.stop(now);
             }
         }
@@ -358,7 +355,7 @@ impl<'a> Recording<'a> {
                 state.processes.changes(),
                 t.dump_requests.len(),
                 (t.traced_life, t.heapprofd_life),
-                session.is_none_or(|s| s.stop),
+                session.is_none(),
             )
         };
         let before = look();
