@@ -61,7 +61,6 @@ const PROGRAMS: &[(&str, Program)] = &[
     ("sh", launch::sh),
     ("simpleperf_app_runner", packages::simpleperf_app_runner),
     ("sha256sum", text::sha256sum),
-    ("showmap", memory::showmap),
     ("sleep", system::sleep),
     ("stat", storage::stat),
     ("su", launch::su),
