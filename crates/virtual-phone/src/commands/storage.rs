@@ -181,11 +181,10 @@ pub(super) fn find(cmd: &mut Cmd) -> Done {
                 continue;
             }
         };
-        let base: Vec<char> = path.rsplit('/').next().unwrap_or(&path).chars().collect();
-        let named = name.as_ref().is_none_or(|n| {
-            let pattern = crate::shell::pattern::unquoted(n);
-            crate::shell::pattern::matches(&pattern, &base)
-        });
+        let base = path.rsplit('/').next().unwrap_or(&path);
+        let named = name
+            .as_ref()
+            .is_none_or(|n| crate::shell::pattern::matches_text(n, base));
         if named {
             cmd.out(&format!("{path}\n"))?;
         }

@@ -7,8 +7,7 @@ pub(crate) struct PatternChar {
     pub(crate) quoted: bool,
 }
 
-/// Creates a pattern from unquoted text, such as a name in a config.
-pub(crate) fn unquoted(text: &str) -> Vec<PatternChar> {
+fn unquoted(text: &str) -> Vec<PatternChar> {
     text.chars()
         .map(|c| PatternChar { c, quoted: false })
         .collect()
@@ -17,6 +16,11 @@ pub(crate) fn unquoted(text: &str) -> Vec<PatternChar> {
 /// Returns whether a pattern contains special characters.
 pub(crate) fn is_magic(pattern: &[PatternChar]) -> bool {
     pattern.iter().any(|p| !p.quoted && "*?[".contains(p.c))
+}
+
+/// Returns whether all of `text` matches a pattern without quotes.
+pub(crate) fn matches_text(pattern: &str, text: &str) -> bool {
+    matches(&unquoted(pattern), &text.chars().collect::<Vec<_>>())
 }
 
 /// Returns whether all of `text` matches. Takes time proportional to pattern times text at most.
@@ -117,7 +121,7 @@ mod tests {
 
     #[test]
     fn patterns_match_as_in_sh() {
-        let hit = |p: &str, t: &str| matches(&unquoted(p), &t.chars().collect::<Vec<_>>());
+        let hit = matches_text;
         for (p, t) in [
             ("*", ""),
             ("a*c", "abbc"),

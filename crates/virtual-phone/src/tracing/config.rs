@@ -3,7 +3,6 @@
 use prost::Message as _;
 use prost_reflect::{DescriptorPool, DynamicMessage};
 
-use crate::shell::pattern;
 use crate::spec::PhoneSpec;
 use heaptap_proto::{DESCRIPTORS, perfetto as pb};
 
@@ -122,13 +121,6 @@ pub(crate) fn rejection(spec: &PhoneSpec, config: &pb::TraceConfig) -> Option<St
         }
     }
     None
-}
-
-/// Matches like [`globbed`], but always against the whole name, as ART does for patterns on
-/// OutOfMemoryErrors.
-pub(super) fn globbed_whole(name: &str, argv0: &str) -> bool {
-    let text: Vec<char> = argv0.chars().collect();
-    pattern::matches(&pattern::unquoted(name), &text)
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::dump::DumpWriter;
+use super::select::{Conditions, globbed, next_dump, normalized, permitted};
 use super::target::{Ending, Target};
 use crate::clock::{BootNs, MILLI};
 use crate::faults::FaultKind;
@@ -11,7 +12,6 @@ use crate::foreground;
 use crate::kernel::Kernel;
 use crate::packages;
 use crate::process::{Pid, Process, Role, SIGSEGV};
-use crate::shell::pattern;
 use crate::spec::Abi;
 use crate::traced::DumpTruth;
 use heaptap_proto::perfetto as pb;
@@ -44,13 +44,6 @@ pub(super) struct HeapSource {
     /// Whether this phone's heapprofd supports `*` in names as a wildcard.
     globs: bool,
     pub(super) truth: Vec<DumpTruth>,
-}
-
-/// Returns the part of a command line that names are compared with: argv0, cut at `@`, without its
-/// directories.
-fn normalized(argv0: &str) -> &str {
-    let cut = argv0.split('@').next().unwrap_or(argv0);
-    cut.rsplit('/').next().unwrap_or(cut)
 }
 
 impl HeapSource {
@@ -158,10 +151,8 @@ impl HeapSource {
         }
         if due {
             let period = self.config.continuous_dump_config.as_ref();
-            let period = period.map_or(0, |c| u64::from(c.dump_interval_ms()) * MILLI);
-            // A phone that was stopped skips missed dumps.
-            let missed = now.saturating_sub(self.next_dump.unwrap_or(now)) / period.max(1);
-            self.next_dump = self.next_dump.map(|at| at + (missed + 1) * period);
+            let period = period.map_or(0, |c| c.dump_interval_ms());
+            self.next_dump = self.next_dump.map(|at| next_dump(at, now, period));
         }
     }
 
@@ -311,13 +302,7 @@ impl HeapSource {
         let argv0 = process.name();
         self.config.process_cmdline.iter().any(|name| {
             if self.globs && name.contains('*') {
-                let text = if name.starts_with('/') {
-                    argv0
-                } else {
-                    argv0.rsplit('/').next().unwrap_or(argv0)
-                };
-                let text: Vec<char> = text.chars().collect();
-                return pattern::matches(&pattern::unquoted(name), &text);
+                return globbed(name, argv0);
             }
             normalized(name) == normalized(argv0)
         })
@@ -332,11 +317,16 @@ impl HeapSource {
         if spec.android <= 11 && process.bits_32 && spec.abi.is_64_bit() {
             return false;
         }
-        if matches!(process.role, Role::Zygote) {
-            return false;
-        }
         let state = kernel.state();
-        if state.enforcing && packages::never_profile(spec.android, &process.domain) {
+        let conditions = Conditions {
+            installed_by: &self.config.target_installed_by,
+            orphan: None,
+            least_kb: match spec.android {
+                10 => 0,
+                _ => self.config.min_anonymous_memory_kb(),
+            },
+        };
+        if !permitted(kernel, &state, process, &conditions) {
             return false;
         }
         let malloc_debug = state.properties.get("libc.debug.malloc.options");
@@ -348,29 +338,6 @@ impl HeapSource {
                 "libc",
                 "malloc_debug enabled: heapprofd not enabled",
             );
-            return false;
-        }
-        if !self.config.target_installed_by.is_empty() && spec.android >= 12 {
-            let by = |p: &packages::Package| {
-                let installer = p.installer.unwrap_or("@null");
-                self.config
-                    .target_installed_by
-                    .iter()
-                    .any(|i| i == installer)
-            };
-            let user_build = spec.build == crate::spec::BuildType::User;
-            let appid = process.uid % 100_000;
-            if user_build && !state.packages.iter().any(|p| p.appid == appid && by(p)) {
-                return false;
-            }
-        }
-        if self.config.min_anonymous_memory_kb() > 0
-            && spec.android >= 11
-            && kernel
-                .memory
-                .ledger(&state, process, kernel.clock.boot())
-                .is_some_and(|l| l.resident().0 < u64::from(self.config.min_anonymous_memory_kb()))
-        {
             return false;
         }
         let may = packages::can_profile(spec, &state.packages, process.uid);

@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 
 use super::packets;
+use super::select::{Conditions, globbed, next_dump, normalized, permitted};
 use crate::clock::{BootNs, MILLI};
 use crate::faults::FaultKind;
 use crate::foreground;
@@ -11,7 +12,6 @@ use crate::java::{self, JavaDumpKind};
 use crate::kernel::Kernel;
 use crate::packages;
 use crate::process::{Pid, Process, Role, SIGSEGV};
-use crate::shell::pattern;
 use crate::traced::JavaDump;
 use crate::traced::Oom;
 use heaptap_proto::perfetto as pb;
@@ -53,23 +53,6 @@ struct Running {
     pid: Pid,
     /// Whether the app dies after writing everything.
     fatal: bool,
-}
-
-/// Returns the part of a command line that names are compared with before Android 13.
-fn normalized(argv0: &str) -> &str {
-    let cut = argv0.split('@').next().unwrap_or(argv0);
-    cut.rsplit('/').next().unwrap_or(cut)
-}
-
-/// Returns whether a pattern of a config matches a process, as on Android 13 and later.
-fn globbed(name: &str, argv0: &str) -> bool {
-    let text = if name.starts_with('/') {
-        argv0
-    } else {
-        argv0.rsplit('/').next().unwrap_or(argv0)
-    };
-    let text: Vec<char> = text.chars().collect();
-    pattern::matches(&pattern::unquoted(name), &text)
 }
 
 impl JavaSource {
@@ -154,10 +137,8 @@ impl JavaSource {
         if self.next_dump.is_some_and(|at| at <= now) {
             self.signal_all(kernel, now);
             let continuous = self.config.continuous_dump_config.unwrap_or_default();
-            let period = u64::from(continuous.dump_interval_ms()) * MILLI;
-            // A phone that was stopped skips missed dumps.
-            let missed = now.saturating_sub(self.next_dump.unwrap_or(now)) / period.max(1);
-            self.next_dump = self.next_dump.map(|at| at + (missed + 1) * period);
+            let period = continuous.dump_interval_ms();
+            self.next_dump = self.next_dump.map(|at| next_dump(at, now, period));
         }
         for running in &mut self.running {
             if let Some(dies) = running.dies.filter(|at| *at <= now) {
@@ -234,31 +215,13 @@ impl JavaSource {
     fn allowed(&self, kernel: &Kernel, process: &Process) -> bool {
         let spec = &kernel.spec;
         let state = kernel.state();
-        if matches!(process.role, Role::Zygote)
-            || (state.enforcing && packages::never_profile(spec.android, &process.domain))
-        {
+        let conditions = Conditions {
+            installed_by: &self.config.target_installed_by,
+            orphan: Some("@null"),
+            least_kb: self.config.min_anonymous_memory_kb(),
+        };
+        if !permitted(kernel, &state, process, &conditions) {
             return false;
-        }
-        let least = u64::from(self.config.min_anonymous_memory_kb());
-        let ledger = || kernel.memory.ledger(&state, process, kernel.clock.boot());
-        if least > 0 && ledger().is_some_and(|l| l.resident().0 < least) {
-            return false;
-        }
-        if !self.config.target_installed_by.is_empty()
-            && spec.android >= 12
-            && spec.build == crate::spec::BuildType::User
-        {
-            let appid = process.uid % 100_000;
-            let installed = state.packages.iter().find(|p| p.appid == appid);
-            let installer = installed.and_then(|p| p.installer).unwrap_or("@null");
-            if !self
-                .config
-                .target_installed_by
-                .iter()
-                .any(|i| i == installer)
-            {
-                return false;
-            }
         }
         let may = packages::can_profile(spec, &state.packages, process.uid);
         drop(state);

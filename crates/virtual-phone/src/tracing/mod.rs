@@ -12,6 +12,7 @@ mod packets;
 mod probes;
 pub(crate) mod recording;
 mod sampler;
+mod select;
 mod target;
 
 #[cfg(test)]

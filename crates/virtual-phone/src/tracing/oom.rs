@@ -1,6 +1,5 @@
 //! OutOfMemoryErrors: an app that runs out of memory, and sessions that wait for it.
 
-use super::config::globbed_whole;
 use crate::access::java_debuggable_build;
 use crate::clock::{BootNs, MILLI, SECOND};
 use crate::foreground;
@@ -14,6 +13,7 @@ use crate::memory::{Limits, limits};
 use crate::packages::{APP, Package};
 use crate::process::Stop;
 use crate::process::{Pid, Process, Role, SIGINT, SIGTERM};
+use crate::shell::pattern;
 use crate::state::State;
 use heaptap_proto::perfetto as pb;
 
@@ -118,7 +118,9 @@ pub(super) fn allowed(kernel: &Kernel, process: &Process) -> bool {
 /// whole argv0.
 pub(super) fn wanted(config: &pb::JavaHprofConfig, process: &Process) -> bool {
     let names = &config.process_cmdline;
-    names.iter().any(|name| globbed_whole(name, process.name()))
+    names
+        .iter()
+        .any(|name| pattern::matches_text(name, process.name()))
 }
 
 /// Returns ART's metadata of a process (since 2026), and of the error if there was one.
