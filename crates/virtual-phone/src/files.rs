@@ -256,7 +256,6 @@ impl Kernel {
 fn device(name: &str) -> Fd {
     match name {
         "zero" => Fd::Zero,
-        "full" => Fd::Full,
         _ => Fd::Null,
     }
 }

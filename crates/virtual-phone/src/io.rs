@@ -109,7 +109,6 @@ pub(crate) trait Sink: Send + Sync {
 pub(crate) enum Fd {
     Null,
     Zero,
-    Full,
     /// The reading end of a pipe.
     Read(PipeReader),
     /// The writing end of a pipe.
@@ -186,7 +185,7 @@ impl Fd {
                 *at += bytes.len() as u64;
                 Ok(bytes)
             }
-            Fd::Null | Fd::Full | Fd::Write(_) | Fd::Sink { .. } => Ok(Vec::new()),
+            Fd::Null | Fd::Write(_) | Fd::Sink { .. } => Ok(Vec::new()),
         }
     }
 
@@ -207,7 +206,6 @@ impl Fd {
     pub(crate) fn write(&self, kernel: &Kernel, pid: Pid, bytes: &[u8]) -> Result<(), WriteError> {
         match self {
             Fd::Null | Fd::Zero => Ok(()),
-            Fd::Full => Err(WriteError::Full),
             Fd::Read(_) => Err(WriteError::NotWritable),
             Fd::Write(pipe) => {
                 for part in bytes.chunks(PIPE_CAPACITY) {

@@ -162,7 +162,7 @@ fn tree(spec: &PhoneSpec, programs: &[&str]) -> Tree {
         // Its directory was created just above.
         let _ = tree.put(&parts, link);
     }
-    for name in ["null", "zero", "full", "tty"] {
+    for name in ["null", "zero", "tty"] {
         let mut device = Node::new(Kind::Device(name), 0o666, 0, 0);
         device.label = "null_device";
         let _ = tree.put(&normalize("/", &format!("/dev/{name}")), device);

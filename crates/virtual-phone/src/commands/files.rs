@@ -2,10 +2,8 @@
 
 use super::{Cmd, Done, flags};
 use crate::fs::Body;
-use crate::fs::{DEVICE, DIRECTORY, Errno, LINK, Stat};
+use crate::fs::Errno;
 use crate::io::Fd;
-use crate::logcat::timestamp;
-use crate::process::user_name;
 use crate::spec::bytes;
 
 pub(super) fn cat(cmd: &mut Cmd) -> Done {
@@ -32,70 +30,21 @@ pub(super) fn cat(cmd: &mut Cmd) -> Done {
     Ok(status)
 }
 
-fn type_letter(mode: u32) -> char {
-    match mode & 0o170_000 {
-        DIRECTORY => 'd',
-        LINK => 'l',
-        DEVICE => 'c',
-        _ => '-',
-    }
-}
-
-pub(super) fn mode_text(mode: u32) -> String {
-    let mut text = String::from(type_letter(mode));
-    for shift in [6, 3, 0] {
-        for (bit, c) in [(4, 'r'), (2, 'w'), (1, 'x')] {
-            text.push(if mode >> shift & bit != 0 { c } else { '-' });
-        }
-    }
-    text
-}
-
-fn long_line(name: &str, stat: &Stat, link: Option<&str>) -> String {
-    let year = 2024;
-    let time = timestamp(stat.mtime.max(0) as u64 * 1_000_000_000);
-    let to = link.map(|l| format!(" -> {l}")).unwrap_or_default();
-    format!(
-        "{} 1 {:<6} {:<6} {:>10} {year}-{} {name}{to}\n",
-        mode_text(stat.mode),
-        user_name(stat.uid),
-        user_name(stat.gid),
-        stat.size,
-        &time[..11],
-    )
-}
-
+/// `ls [-a] DIRECTORY` and `ls -d FILE…`.
 pub(super) fn ls(cmd: &mut Cmd) -> Done {
-    let (options, mut paths) = flags(&cmd.args(), "");
+    let (options, paths) = flags(&cmd.args(), "");
     let has = |c: char| options.iter().any(|o| o.0 == c);
-    if paths.is_empty() {
-        paths.push(".".to_owned());
-    }
     let mut status = 0;
-    let many = paths.len() > 1;
     for path in &paths {
-        let follow = !has('l') || path.ends_with('/');
-        let entry = match cmd.kernel.entry(&cmd.cred, &cmd.cwd, path, follow) {
-            Ok(entry) => entry,
-            Err(errno) => {
-                cmd.failed(path, errno)?;
-                status = 1;
+        let listed = match cmd.kernel.entry(&cmd.cred, &cmd.cwd, path, true) {
+            Ok(entry) if has('d') || !matches!(entry.body, Body::Directory(_)) => {
+                cmd.out(&format!("{path}\n"))?;
                 continue;
             }
+            Ok(_) => cmd.kernel.list(&cmd.cred, &cmd.cwd, path),
+            Err(errno) => Err(errno),
         };
-        if !matches!(entry.body, Body::Directory(_)) || has('d') {
-            let link = match &entry.body {
-                Body::Link(to) => Some(to.as_str()),
-                _ => None,
-            };
-            if has('l') {
-                cmd.out(&long_line(path, &entry.stat, link))?;
-            } else {
-                cmd.out(&format!("{path}\n"))?;
-            }
-            continue;
-        }
-        let mut names = match cmd.kernel.list(&cmd.cred, &cmd.cwd, path) {
+        let mut names = match listed {
             Ok(names) => names,
             Err(errno) => {
                 cmd.failed(path, errno)?;
@@ -103,28 +52,14 @@ pub(super) fn ls(cmd: &mut Cmd) -> Done {
                 continue;
             }
         };
-        names.retain(|n| has('a') || has('A') || !n.starts_with('.'));
-        names.sort();
-        if many {
-            cmd.out(&format!("{path}:\n"))?;
-        }
-        if has('l') {
-            cmd.out(&format!("total {}\n", names.len() * 4))?;
-        }
-        for name in names {
+        names.retain(|name| {
             let full = format!("{path}/{name}");
-            let Ok(entry) = cmd.kernel.entry(&cmd.cred, &cmd.cwd, &full, false) else {
-                continue;
-            };
-            if has('l') {
-                let link = match &entry.body {
-                    Body::Link(to) => Some(to.as_str()),
-                    _ => None,
-                };
-                cmd.out(&long_line(&name, &entry.stat, link))?;
-            } else {
-                cmd.out(&format!("{name}\n"))?;
-            }
+            (has('a') || !name.starts_with('.'))
+                && cmd.kernel.entry(&cmd.cred, &cmd.cwd, &full, false).is_ok()
+        });
+        names.sort();
+        for name in names {
+            cmd.out(&format!("{name}\n"))?;
         }
     }
     Ok(status)
@@ -160,57 +95,31 @@ pub(super) fn rm(cmd: &mut Cmd) -> Done {
 }
 
 pub(super) fn dd(cmd: &mut Cmd) -> Done {
-    let (mut input, mut output) = (None, None);
+    let mut input = None;
     let (mut size, mut count, mut skip) = (512u64, u64::MAX, 0u64);
     for arg in cmd.args() {
         let (key, value) = arg.split_once('=').unwrap_or((&arg, ""));
         match key {
             "if" => input = Some(value.to_owned()),
-            "of" => output = Some(value.to_owned()),
             "bs" => size = bytes(value).unwrap_or(512),
             "count" => count = value.parse().unwrap_or(0),
             "skip" => skip = value.parse().unwrap_or(0),
-            "status" | "conv" => {}
             _ => {
                 cmd.err(&format!("dd: bad {key}\n"))?;
                 return Ok(1);
             }
         }
     }
-    let from = match &input {
-        None => cmd.fds.get(0).cloned().unwrap_or(Fd::Null),
-        Some(path) => match cmd.kernel.open_read(&cmd.cred, &cmd.cwd, path) {
-            Ok(fd) => fd,
-            Err(errno) => {
-                cmd.failed(path, errno)?;
-                return Ok(1);
-            }
-        },
-    };
-    let to = match &output {
-        None => cmd.fds.get(1).cloned().unwrap_or(Fd::Null),
-        Some(path) => match cmd
-            .kernel
-            .open_write(&cmd.cred, &cmd.cwd, path, 0o666, false)
-        {
-            Ok(fd) => fd,
-            Err(errno) => {
-                cmd.failed(path, errno)?;
-                return Ok(1);
-            }
-        },
-    };
-    let mut ahead = size.saturating_mul(skip);
-    if let Fd::File { position, .. } = &from {
-        *crate::events::lock(position) += ahead;
-        ahead = 0;
-    }
-    while ahead > 0 {
-        let block = from.read(&cmd.kernel, cmd.pid, ahead.min(64 << 10) as usize)?;
-        if block.is_empty() {
-            break;
+    let path = input.unwrap_or_default();
+    let from = match cmd.kernel.open_read(&cmd.cred, &cmd.cwd, &path) {
+        Ok(fd) => fd,
+        Err(errno) => {
+            cmd.failed(&path, errno)?;
+            return Ok(1);
         }
-        ahead -= block.len() as u64;
+    };
+    if let Fd::File { position, .. } = &from {
+        *crate::events::lock(position) += size.saturating_mul(skip);
     }
     let mut left = size.saturating_mul(count);
     let mut copied = 0u64;
@@ -221,10 +130,7 @@ pub(super) fn dd(cmd: &mut Cmd) -> Done {
         }
         left -= block.len() as u64;
         copied += block.len() as u64;
-        if to.write(&cmd.kernel, cmd.pid, &block).is_err() {
-            cmd.err("dd: write error: No space left on device\n")?;
-            return Ok(1);
-        }
+        cmd.out_bytes(&block)?;
     }
     let blocks = copied / size.max(1);
     cmd.err(&format!(

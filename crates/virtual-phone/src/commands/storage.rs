@@ -1,16 +1,13 @@
 //! stat, df and find: properties and sizes of files.
 
-use super::files::mode_text;
 use super::{Cmd, Done, flags};
 use crate::faults::FaultKind;
 use crate::fs::Body;
 use crate::fs::Stat;
-use crate::process::user_name;
 
 /// `stat -c FORMAT`.
 pub(super) fn stat(cmd: &mut Cmd) -> Done {
     let (options, paths) = flags(&cmd.args(), "c");
-    let follow = options.iter().any(|o| o.0 == 'L');
     let format = options
         .iter()
         .find(|o| o.0 == 'c')
@@ -21,7 +18,7 @@ pub(super) fn stat(cmd: &mut Cmd) -> Done {
     };
     let mut status = 0;
     for path in &paths {
-        let stat = match cmd.kernel.entry(&cmd.cred, &cmd.cwd, path, follow) {
+        let stat = match cmd.kernel.entry(&cmd.cred, &cmd.cwd, path, false) {
             Ok(entry) => entry.stat,
             Err(errno) => {
                 cmd.err(&format!("stat: '{path}': {}\n", errno.text()))?;
@@ -36,12 +33,12 @@ pub(super) fn stat(cmd: &mut Cmd) -> Done {
             },
             None => stat,
         };
-        cmd.out(&format!("{}\n", stat_format(&format, path, &stat)))?;
+        cmd.out(&format!("{}\n", stat_format(&format, &stat)))?;
     }
     Ok(status)
 }
 
-fn stat_format(format: &str, path: &str, stat: &Stat) -> String {
+fn stat_format(format: &str, stat: &Stat) -> String {
     let mut out = String::new();
     let mut chars = format.chars();
     while let Some(c) = chars.next() {
@@ -51,15 +48,7 @@ fn stat_format(format: &str, path: &str, stat: &Stat) -> String {
         }
         out.push_str(&match chars.next() {
             Some('s') => stat.size.to_string(),
-            Some('Y' | 'X' | 'Z') => stat.mtime.to_string(),
-            Some('a') => format!("{:o}", stat.mode & 0o7777),
-            Some('A') => mode_text(stat.mode),
             Some('u') => stat.uid.to_string(),
-            Some('U') => user_name(stat.uid),
-            Some('g') => stat.gid.to_string(),
-            Some('G') => user_name(stat.gid),
-            Some('i') => stat.inode.to_string(),
-            Some('n') => path.to_owned(),
             other => format!("%{}", other.map_or(String::new(), String::from)),
         });
     }
@@ -83,8 +72,7 @@ fn usage(cmd: &Cmd, path: &str, depth: usize) -> u64 {
 
 /// Runs `df`. Free space below /data is that of the specification minus the bytes written since.
 pub(super) fn df(cmd: &mut Cmd) -> Done {
-    let (options, paths) = flags(&cmd.args(), "");
-    let human = options.iter().any(|o| o.0 == 'h');
+    let (_, paths) = flags(&cmd.args(), "");
     let written = usage(cmd, "/data/local/tmp", 0) + usage(cmd, "/data/misc/perfetto-traces", 0);
     let free = cmd.kernel.spec.space.saturating_sub(written);
     let free = match cmd.kernel.faults.value(FaultKind::DiskFull, 0) {
@@ -98,56 +86,35 @@ pub(super) fn df(cmd: &mut Cmd) -> Done {
         ("/dev/block/dm-47", total, free, "/data"),
         ("/dev/fuse", total, free, "/storage/emulated"),
     ];
-    let mut out = if human {
-        "Filesystem        Size Used Avail Use% Mounted on\n".to_owned()
-    } else {
-        "Filesystem       1K-blocks     Used Available Use% Mounted on\n".to_owned()
-    };
+    let mut out = "Filesystem       1K-blocks     Used Available Use% Mounted on\n".to_owned();
     let mut status = 0;
-    let mut row = |(name, size, avail, mount): (&str, u64, u64, &str)| {
-        let used = size.saturating_sub(avail);
-        let percent = used * 100 / size.max(1);
-        let line = if human {
-            let g = |b: u64| format!("{:.1}G", b as f64 / (1u64 << 30) as f64);
-            format!(
-                "{name:<17} {:>4} {:>4} {:>5} {percent:>3}% {mount}\n",
-                g(size),
-                g(used),
-                g(avail)
-            )
-        } else {
-            format!(
-                "{name:<16} {:>9} {:>8} {:>9} {percent:>3}% {mount}\n",
-                size / 1024,
-                used / 1024,
-                avail / 1024
-            )
-        };
-        out.push_str(&line);
-    };
-    if paths.is_empty() {
-        rows.into_iter().for_each(row);
-    } else {
-        for path in &paths {
-            if let Err(errno) = cmd.kernel.entry(&cmd.cred, &cmd.cwd, path, true) {
-                cmd.err(&format!("df: '{path}': {}\n", errno.text()))?;
-                status = 1;
-                continue;
-            }
-            let parts = crate::fs::normalize(&cmd.cwd, path);
-            let parts = cmd
-                .kernel
-                .state()
-                .tree
-                .resolve(&parts, true)
-                .unwrap_or(parts);
-            let absolute = format!("/{}", parts.join("/"));
-            let best = rows
-                .iter()
-                .filter(|r| absolute.starts_with(r.3))
-                .max_by_key(|r| r.3.len());
-            row(*best.unwrap_or(&rows[0]));
+    for path in &paths {
+        if let Err(errno) = cmd.kernel.entry(&cmd.cred, &cmd.cwd, path, true) {
+            cmd.err(&format!("df: '{path}': {}\n", errno.text()))?;
+            status = 1;
+            continue;
         }
+        let parts = crate::fs::normalize(&cmd.cwd, path);
+        let parts = cmd
+            .kernel
+            .state()
+            .tree
+            .resolve(&parts, true)
+            .unwrap_or(parts);
+        let absolute = format!("/{}", parts.join("/"));
+        let best = rows
+            .iter()
+            .filter(|r| absolute.starts_with(r.3))
+            .max_by_key(|r| r.3.len());
+        let (name, size, avail, mount) = best.unwrap_or(&rows[0]);
+        let used = size.saturating_sub(*avail);
+        let percent = used * 100 / size.max(&1);
+        out.push_str(&format!(
+            "{name:<16} {:>9} {:>8} {:>9} {percent:>3}% {mount}\n",
+            size / 1024,
+            used / 1024,
+            avail / 1024
+        ));
     }
     cmd.out(&out)?;
     Ok(status)

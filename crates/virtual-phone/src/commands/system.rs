@@ -86,17 +86,9 @@ pub(super) fn setenforce(cmd: &mut Cmd) -> Done {
 
 pub(super) fn id(cmd: &mut Cmd) -> Done {
     let (options, _) = flags(&cmd.args(), "");
-    let has = |c: char| options.iter().any(|o| o.0 == c);
     let uid = cmd.cred.uid;
-    let name = user_name(uid);
-    let text = if has('u') && has('n') {
-        name
-    } else if has('u') {
+    let text = if options.iter().any(|o| o.0 == 'u') {
         uid.to_string()
-    } else if has('g') {
-        cmd.cred.gid.to_string()
-    } else if has('Z') {
-        format!("u:r:{}:s0", cmd.cred.domain)
     } else {
         let groups: Vec<String> = cmd
             .cred
@@ -105,7 +97,8 @@ pub(super) fn id(cmd: &mut Cmd) -> Done {
             .map(|g| format!("{g}({})", user_name(*g)))
             .collect();
         format!(
-            "uid={uid}({name}) gid={}({}) groups={} context=u:r:{}:s0",
+            "uid={uid}({}) gid={}({}) groups={} context=u:r:{}:s0",
+            user_name(uid),
             cmd.cred.gid,
             user_name(cmd.cred.gid),
             groups.join(","),
@@ -154,7 +147,7 @@ fn time_of(real: u64) -> Option<time::OffsetDateTime> {
     time::OffsetDateTime::from_unix_timestamp_nanos(i128::from(real)).ok()
 }
 
-/// `date [+FORMAT]`; the shell cannot set the clock.
+/// `date +FORMAT`; the shell cannot set the clock.
 pub(super) fn date(cmd: &mut Cmd) -> Done {
     let real = cmd.kernel.clock.real();
     let Some(t) = time_of(real) else { return Ok(1) };
@@ -163,8 +156,10 @@ pub(super) fn date(cmd: &mut Cmd) -> Done {
         cmd.err("date: cannot set date: Operation not permitted\n")?;
         return Ok(1);
     }
-    let format = args.iter().find_map(|a| a.strip_prefix('+'));
-    let format = format.unwrap_or("%a %b %e %H:%M:%S %Z %Y");
+    let Some(format) = args.iter().find_map(|a| a.strip_prefix('+')) else {
+        cmd.err("date: only +FORMAT is there on this virtual phone\n")?;
+        return Ok(1);
+    };
     let mut out = String::new();
     let mut chars = format.chars();
     while let Some(c) = chars.next() {
@@ -172,21 +167,15 @@ pub(super) fn date(cmd: &mut Cmd) -> Done {
             out.push(c);
             continue;
         }
-        let month = t.month().to_string();
-        let weekday = t.weekday().to_string();
         out.push_str(&match chars.next() {
             Some('s') => (real / SECOND).to_string(),
             Some('N') => format!("{:09}", real % SECOND),
             Some('Y') => t.year().to_string(),
             Some('m') => format!("{:02}", u8::from(t.month())),
             Some('d') => format!("{:02}", t.day()),
-            Some('e') => format!("{:>2}", t.day()),
             Some('H') => format!("{:02}", t.hour()),
             Some('M') => format!("{:02}", t.minute()),
             Some('S') => format!("{:02}", t.second()),
-            Some('Z') => "UTC".to_owned(),
-            Some('a') => weekday[..3].to_owned(),
-            Some('b') => month[..3].to_owned(),
             Some('z') => "+0000".to_owned(),
             other => format!("%{}", other.map_or(String::new(), String::from)),
         });

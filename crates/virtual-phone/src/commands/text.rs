@@ -1,4 +1,4 @@
-//! Programs on text: echo, head, tail, wc, sha256sum.
+//! Programs on text: echo, head, tail, sha256sum.
 
 use super::{Cmd, Done, flags};
 use crate::io::Fd;
@@ -20,25 +20,10 @@ pub(super) fn lines(bytes: &[u8]) -> Vec<String> {
         .collect()
 }
 
-/// Parses the amount of `head` and `tail`.
-fn amount(args: &[String]) -> (Option<String>, Option<String>, Vec<String>) {
-    // `-5` is `-n 5`.
-    let args: Vec<String> = args
-        .iter()
-        .flat_map(|a| match a.strip_prefix('-') {
-            Some(n) if !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()) => {
-                vec!["-n".to_owned(), n.to_owned()]
-            }
-            _ => vec![a.clone()],
-        })
-        .collect();
-    let (options, paths) = flags(&args, "nc");
-    let value = |c: char| options.iter().find(|o| o.0 == c).and_then(|o| o.1.clone());
-    (value('n'), value('c'), paths)
-}
-
 pub(super) fn head(cmd: &mut Cmd) -> Done {
-    let (count, bytes, paths) = amount(&cmd.args());
+    let (options, paths) = flags(&cmd.args(), "nc");
+    let value = |c: char| options.iter().find(|o| o.0 == c).and_then(|o| o.1.clone());
+    let bytes = value('c');
     if let (Some(bytes), true) = (&bytes, paths.is_empty()) {
         // It ends after this many bytes, even if more could follow.
         let stdin = cmd.fds.get(0).cloned().unwrap_or(Fd::Null);
@@ -60,7 +45,7 @@ pub(super) fn head(cmd: &mut Cmd) -> Done {
             cmd.out_bytes(&input[..n])?;
             continue;
         }
-        let n: usize = count.as_deref().and_then(|c| c.parse().ok()).unwrap_or(10);
+        let n: usize = value('n').and_then(|n| n.parse().ok()).unwrap_or(10);
         for line in input.split_inclusive(|b| *b == b'\n').take(n) {
             cmd.out_bytes(line)?;
         }
@@ -69,31 +54,12 @@ pub(super) fn head(cmd: &mut Cmd) -> Done {
 }
 
 pub(super) fn tail(cmd: &mut Cmd) -> Done {
-    let (count, bytes, paths) = amount(&cmd.args());
+    let (options, paths) = flags(&cmd.args(), "n");
+    let count = options.iter().find_map(|o| o.1.as_ref()?.parse().ok());
     let (inputs, failed) = cmd.inputs(&paths)?;
     for input in inputs {
-        // `+N` counts from the start.
-        let (text, from_start) = match bytes.as_deref().or(count.as_deref()) {
-            Some(t) => (t.trim_start_matches(['+', '-']), t.starts_with('+')),
-            None => ("10", false),
-        };
-        let n = text.parse::<usize>().unwrap_or(10);
-        if bytes.is_some() {
-            let from = if from_start {
-                n.saturating_sub(1)
-            } else {
-                input.len().saturating_sub(n)
-            };
-            cmd.out_bytes(&input[from.min(input.len())..])?;
-            continue;
-        }
         let all: Vec<&[u8]> = input.split_inclusive(|b| *b == b'\n').collect();
-        let from = if from_start {
-            n.saturating_sub(1)
-        } else {
-            all.len().saturating_sub(n)
-        };
-        for line in all.into_iter().skip(from) {
+        for line in &all[all.len().saturating_sub(count.unwrap_or(10))..] {
             cmd.out_bytes(line)?;
         }
     }
