@@ -23,15 +23,15 @@ const SERVICES: [&str; 9] = [
 pub(super) fn dumpsys(cmd: &mut Cmd) -> Done {
     let mut args = cmd.args();
     let mut patience = PATIENCE;
-    // `-t SECONDS` or `-T MILLISECONDS` precedes the service.
-    while let Some(unit) = args.first().and_then(|flag| timeout_unit(flag)) {
+    // `-t SECONDS` precedes the service.
+    if args.first().is_some_and(|flag| flag == "-t") {
         let number = args.get(1).and_then(|n| n.parse::<u32>().ok());
         let Some(number) = number.filter(|n| *n > 0) else {
             let told = args.get(1).map_or("", String::as_str);
             cmd.err(&format!("Error: invalid timeout value: '{told}'\n"))?;
             return Ok(255);
         };
-        patience = u64::from(number) * unit;
+        patience = u64::from(number) * SECOND;
         args.drain(..2);
     }
     let Some((service, rest)) = args.split_first() else {
@@ -65,15 +65,6 @@ pub(super) fn dumpsys(cmd: &mut Cmd) -> Done {
         }
     }
     Ok(0)
-}
-
-/// Returns the unit of a timeout flag in nanoseconds.
-fn timeout_unit(flag: &str) -> Option<u64> {
-    match flag {
-        "-t" => Some(SECOND),
-        "-T" => Some(MILLI),
-        _ => None,
-    }
 }
 
 fn services() -> String {

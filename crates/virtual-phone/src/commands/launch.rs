@@ -1,12 +1,8 @@
-//! Programs that run other programs: sh, su, run-as, timeout.
+//! Programs that run other programs: sh, su, run-as.
 
-use super::{Cmd, Done, on_thread};
+use super::{Cmd, Done};
 use crate::access::Cred;
 use crate::access::has_su;
-use crate::clock::MILLI;
-use crate::process::SIGTERM;
-use crate::process::Stop;
-use crate::program::run;
 use crate::shell::Shell;
 
 pub(super) fn sh(cmd: &mut Cmd) -> Done {
@@ -143,65 +139,4 @@ pub(super) fn run_as(cmd: &mut Cmd) -> Done {
         args.push("sh".to_owned());
     }
     become_user(cmd, cred, args)
-}
-
-/// Runs a program as the process `pid` on a new thread. If the thread cannot be created, ends the
-/// process and returns false.
-fn start(cmd: &Cmd, pid: u32, argv: Vec<String>) -> bool {
-    let mut child = Cmd {
-        kernel: cmd.kernel.clone(),
-        programs: cmd.programs.clone(),
-        pid,
-        cred: cmd.cred.clone(),
-        argv,
-        env: cmd.env.clone(),
-        cwd: cmd.cwd.clone(),
-        fds: cmd.fds.clone(),
-        depth: cmd.depth,
-    };
-    let kernel = cmd.kernel.clone();
-    let started = on_thread(&cmd.kernel, move || {
-        let status = match run(&mut child) {
-            Ok(status) => status,
-            Err(Stop::Killed(signal)) => 128 + signal,
-            Err(Stop::Signal) => 1,
-        };
-        drop(child);
-        kernel.end_process(pid, status);
-    });
-    if !started {
-        cmd.kernel.end_process(pid, 1);
-    }
-    started
-}
-
-/// `timeout SECONDS COMMAND…` on the phone's clock.
-pub(super) fn timeout(cmd: &mut Cmd) -> Done {
-    let mut args = cmd.args();
-    let Some(seconds) = args.first().and_then(|a| super::system::seconds(a)) else {
-        cmd.err("timeout: Needs 2 arguments\n")?;
-        return Ok(1);
-    };
-    args.remove(0);
-    let deadline = cmd.kernel.clock.boot() + (seconds * 1_000.0) as u64 * MILLI;
-    let Some(pid) = cmd.kernel.spawn_process(cmd.pid, &cmd.cred, &args) else {
-        return Ok(125);
-    };
-    if !start(cmd, pid, args) {
-        return Ok(125);
-    }
-    let kernel = cmd.kernel.clone();
-    let ended = || {
-        let state = kernel.state();
-        match state.processes.get(pid) {
-            Some(_) => None,
-            None => Some(state.processes.status(pid).unwrap_or(125)),
-        }
-    };
-    if let Some(status) = cmd.kernel.block(cmd.pid, Some(deadline), ended)? {
-        return Ok(status);
-    }
-    cmd.kernel.signal(&cmd.cred, pid, SIGTERM);
-    cmd.kernel.block(cmd.pid, None, ended)?;
-    Ok(124)
 }

@@ -34,7 +34,6 @@ const PROGRAMS: &[(&str, Program)] = &[
     ("dmabuf_dump", memory::dmabuf_dump),
     ("dumpsys", dumpsys::dumpsys),
     ("echo", text::echo),
-    ("find", storage::find),
     ("getenforce", system::getenforce),
     ("getprop", system::getprop),
     ("grep", search::grep),
@@ -66,10 +65,7 @@ const PROGRAMS: &[(&str, Program)] = &[
     ("su", launch::su),
     ("svc", input::svc),
     ("tail", text::tail),
-    ("timeout", launch::timeout),
     ("trigger_perfetto", perfetto::trigger_perfetto),
-    ("uptime", system::uptime),
-    ("wc", text::wc),
     ("wm", input::wm),
 ];
 

@@ -1,4 +1,4 @@
-//! stat, df and find: properties and sizes of files.
+//! stat and df: properties and sizes of files.
 
 use super::{Cmd, Done, flags};
 use crate::faults::FaultKind;
@@ -117,53 +117,5 @@ pub(super) fn df(cmd: &mut Cmd) -> Done {
         ));
     }
     cmd.out(&out)?;
-    Ok(status)
-}
-
-pub(super) fn find(cmd: &mut Cmd) -> Done {
-    let args = cmd.args();
-    let paths: Vec<&String> = args.iter().take_while(|a| !a.starts_with('-')).collect();
-    let mut name = None;
-    let mut i = paths.len();
-    while i < args.len() {
-        match (args[i].as_str(), args.get(i + 1)) {
-            ("-name", Some(pattern)) => name = Some(pattern.clone()),
-            (other, _) => {
-                cmd.err(&format!("find: bad arg '{other}'\n"))?;
-                return Ok(1);
-            }
-        }
-        i += 2;
-    }
-    let dot = ".".to_owned();
-    let roots = if paths.is_empty() { vec![&dot] } else { paths };
-    let mut stack: Vec<String> = roots.into_iter().rev().cloned().collect();
-    let mut status = 0;
-    while let Some(path) = stack.pop() {
-        let entry = match cmd.kernel.entry(&cmd.cred, &cmd.cwd, &path, false) {
-            Ok(entry) => entry,
-            Err(errno) => {
-                cmd.err(&format!("find: '{path}': {}\n", errno.text()))?;
-                status = 1;
-                continue;
-            }
-        };
-        let base = path.rsplit('/').next().unwrap_or(&path);
-        let named = name
-            .as_ref()
-            .is_none_or(|n| crate::shell::pattern::matches_text(n, base));
-        if named {
-            cmd.out(&format!("{path}\n"))?;
-        }
-        if matches!(entry.body, Body::Directory(_)) && !path.starts_with("/proc") {
-            match cmd.kernel.list(&cmd.cred, &cmd.cwd, &path) {
-                Ok(names) => stack.extend(names.iter().rev().map(|n| format!("{path}/{n}"))),
-                Err(errno) => {
-                    cmd.err(&format!("find: '{path}': {}\n", errno.text()))?;
-                    status = 1;
-                }
-            }
-        }
-    }
     Ok(status)
 }

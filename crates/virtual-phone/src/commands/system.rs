@@ -110,7 +110,7 @@ pub(super) fn id(cmd: &mut Cmd) -> Done {
 }
 
 /// Parses `1`, `0.5` or `2s` to seconds.
-pub(super) fn seconds(text: &str) -> Option<f64> {
+fn seconds(text: &str) -> Option<f64> {
     let number = text.strip_suffix('s').unwrap_or(text);
     let value = number.parse::<f64>().ok()?;
     (value.is_finite() && value >= 0.0).then_some(value)
@@ -127,19 +127,6 @@ pub(super) fn sleep(cmd: &mut Cmd) -> Done {
     }
     let deadline = cmd.kernel.clock.boot() + (seconds * SECOND as f64) as u64;
     cmd.kernel.block(cmd.pid, Some(deadline), || None::<()>)?;
-    Ok(0)
-}
-
-pub(super) fn uptime(cmd: &mut Cmd) -> Done {
-    let up = cmd.kernel.clock.boot() / SECOND;
-    cmd.out(&format!(
-        " {} up {:02}:{:02},  0 users,  load average: 2.31, 2.14, 1.97\n",
-        time_of(cmd.kernel.clock.real()).map_or_else(String::new, |t| {
-            format!("{:02}:{:02}:{:02}", t.hour(), t.minute(), t.second())
-        }),
-        up / 3600,
-        up / 60 % 60
-    ))?;
     Ok(0)
 }
 

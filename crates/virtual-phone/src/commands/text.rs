@@ -66,30 +66,6 @@ pub(super) fn tail(cmd: &mut Cmd) -> Done {
     Ok(u8::from(failed))
 }
 
-pub(super) fn wc(cmd: &mut Cmd) -> Done {
-    let (options, paths) = flags(&cmd.args(), "");
-    let (inputs, failed) = cmd.inputs(&paths)?;
-    for (i, input) in inputs.iter().enumerate() {
-        let counts = [
-            ('l', input.iter().filter(|b| **b == b'\n').count()),
-            (
-                'w',
-                String::from_utf8_lossy(input).split_whitespace().count(),
-            ),
-            ('c', input.len()),
-        ];
-        let wanted = |c: char| options.is_empty() || options.iter().any(|o| o.0 == c);
-        let mut fields: Vec<String> = counts
-            .iter()
-            .filter(|(c, _)| wanted(*c))
-            .map(|(_, n)| n.to_string())
-            .collect();
-        fields.extend(paths.get(i).cloned());
-        cmd.out(&format!("{}\n", fields.join(" ")))?;
-    }
-    Ok(u8::from(failed))
-}
-
 pub(super) fn sha256sum(cmd: &mut Cmd) -> Done {
     use sha2::Digest as _;
     let (_, paths) = flags(&cmd.args(), "");
