@@ -43,7 +43,7 @@ impl Kernel {
                 Body::Directory(names)
             }
             Kind::File(data) => Body::File(data.clone()),
-            Kind::Link(to) => Body::Link(to.clone()),
+            Kind::Link(_) => Body::Link,
             Kind::Device(name) => Body::Device(name),
         };
         let entry = Entry {
@@ -98,7 +98,7 @@ impl Kernel {
             Body::File(data) => Ok(Fd::file(data, false)),
             Body::Device(name) => Ok(device(name)),
             Body::Directory(_) => Err(Errno::IsDirectory),
-            Body::Link(_) => Err(Errno::Loop),
+            Body::Link => Err(Errno::Loop),
         }
     }
 

@@ -317,7 +317,7 @@ pub(crate) struct Entry {
 pub(crate) enum Body {
     Directory(Vec<String>),
     File(Arc<FileData>),
-    Link(String),
+    Link,
     Device(&'static str),
 }
 

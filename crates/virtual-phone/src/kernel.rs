@@ -11,7 +11,7 @@ use super::faults::{FaultKind, Faults};
 use super::history::Event;
 use super::init;
 use super::memory::{self, Ledger, Memory};
-use super::process::{Delivered, Pid, Process, Role, Stop};
+use super::process::{Delivered, Pid, Process, Role, SIGTERM, Stop, signal_number};
 use super::spec::PhoneSpec;
 use super::state::State;
 
@@ -255,6 +255,27 @@ impl Kernel {
         drop(state);
         self.events.notify();
         delivered
+    }
+
+    /// Runs `kill [-SIGNAL] PID…`; returns the arguments that failed, each with the reason.
+    pub(crate) fn kill(&self, cred: &Cred, args: &[String]) -> Vec<(String, &'static str)> {
+        let (signal, targets) = match args.split_first() {
+            Some((flag, rest)) if flag.starts_with('-') => match signal_number(&flag[1..]) {
+                Some(signal) => (signal, rest),
+                None => return vec![(flag.clone(), "bad signal")],
+            },
+            _ => (SIGTERM, args),
+        };
+        let refused = |target: &&String| match target.parse() {
+            Err(_) => Some("arguments must be jobs or process IDs"),
+            Ok(pid) => match self.signal(cred, pid, signal) {
+                Delivered::NoProcess => Some("No such process"),
+                Delivered::Denied => Some("Operation not permitted"),
+                Delivered::Alive | Delivered::Ended => None,
+            },
+        };
+        let missed = targets.iter().filter_map(|t| Some((t.clone(), refused(&t)?)));
+        missed.collect()
     }
 
     /// Returns the memory of a process now; `None` for kernel threads and ended processes.

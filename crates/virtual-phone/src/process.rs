@@ -50,7 +50,7 @@ pub(crate) fn user_name(uid: u32) -> String {
 }
 
 /// Signals that `kill` supports.
-pub(crate) const SIGNALS: [(u8, &str); 17] = [
+const SIGNALS: [(u8, &str); 17] = [
     (1, "HUP"),
     (2, "INT"),
     (3, "QUIT"),

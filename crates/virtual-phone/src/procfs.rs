@@ -41,7 +41,7 @@ pub(crate) fn names(state: &State) -> Vec<String> {
 fn entry(kernel: &Kernel, uid: u32, mode: u32, body: Body) -> Entry {
     let kind = match body {
         Body::Directory(_) => DIRECTORY,
-        Body::Link(_) => LINK,
+        Body::Link => LINK,
         _ => REGULAR,
     };
     Entry {

@@ -3,8 +3,7 @@
 use super::format::{format_printf, unescape};
 use super::{Flow, Shell, condition};
 use crate::fs::normalize;
-use crate::process::Stop;
-use crate::process::{Delivered, signal_number};
+use crate::process::{Stop, signal_number};
 
 const BUILTINS: [&str; 23] = [
     ":", "[", "break", "cd", "continue", "echo", "exec", "exit", "export", "false", "kill",
@@ -285,57 +284,12 @@ impl Shell {
     }
 
     fn kill(&mut self, args: &[String]) -> Result<u8, Flow> {
-        let mut signal = 15;
-        let mut rest = args;
-        if let Some((first, after)) = args.split_first() {
-            match first.as_str() {
-                "--" => rest = after,
-                f if f.starts_with('-') && f.len() > 1 => {
-                    signal = match signal_number(&f[1..]) {
-                        Some(n) => n,
-                        None => return self.bad_signal(&f[1..]),
-                    };
-                    rest = after;
-                }
-                _ => {}
-            }
-        }
-        let mut status = 0;
-        for target in rest.iter().filter(|t| *t != "--") {
-            let Ok(pid) = target.parse::<i64>() else {
-                self.complain(&format!(
-                    "kill: {target}: arguments must be jobs or process IDs"
-                ));
-                status = 1;
-                continue;
-            };
-            let targets: Vec<u32> = if pid < 0 {
-                let group = pid.unsigned_abs() as u32;
-                let state = self.kernel.state();
-                let members = state.processes.iter().filter(|p| p.group == group);
-                members.map(|p| p.pid).collect()
-            } else {
-                vec![pid as u32]
-            };
-            let mut delivered = Delivered::NoProcess;
-            for pid in targets {
-                delivered = self.kernel.signal(&self.cred, pid, signal);
-            }
-            let why = match delivered {
-                Delivered::NoProcess => "No such process",
-                Delivered::Denied => "Operation not permitted",
-                Delivered::Alive | Delivered::Ended => continue,
-            };
+        let missed = self.kernel.kill(&self.cred, args);
+        for (target, why) in &missed {
             self.complain(&format!("kill: {target}: {why}"));
-            status = 1;
         }
         self.alive()?;
-        Ok(status)
-    }
-
-    fn bad_signal(&mut self, name: &str) -> Result<u8, Flow> {
-        self.complain(&format!("kill: bad signal '{name}'"));
-        Ok(1)
+        Ok(u8::from(!missed.is_empty()))
     }
 
     fn tell_types(&mut self, names: &[String]) -> Result<u8, Flow> {
