@@ -5,32 +5,27 @@ use super::access::may_inspect;
 use super::clock::{MILLI, SECOND};
 use super::fs::Body;
 use super::fs::Entry;
-use super::fs::{DIRECTORY, Errno, FileData, LINK, REGULAR, Stat};
+use super::fs::{DIRECTORY, Errno, FileData, REGULAR, Stat};
 use super::kernel::Kernel;
 use super::memory::{Backing, Ledger, Mapping, Pages};
 use super::process::{Process, Role};
 use super::state::State;
 
-const PID_FILES: [&str; 15] = [
+const PID_FILES: [&str; 10] = [
     "attr",
-    "cgroup",
     "cmdline",
-    "comm",
     "environ",
-    "exe",
     "maps",
-    "mem",
     "oom_score_adj",
     "smaps",
     "smaps_rollup",
     "stat",
     "statm",
     "status",
-    "task",
 ];
 
 /// Generated files and directories of /proc itself.
-const ROOT_FILES: [&str; 6] = ["loadavg", "meminfo", "self", "sys", "uptime", "version"];
+const ROOT_FILES: [&str; 3] = ["meminfo", "sys", "uptime"];
 
 /// Returns the generated names in `ls /proc`, in addition to those of stored nodes.
 pub(crate) fn names(state: &State) -> Vec<String> {
@@ -41,7 +36,6 @@ pub(crate) fn names(state: &State) -> Vec<String> {
 fn entry(kernel: &Kernel, uid: u32, mode: u32, body: Body) -> Entry {
     let kind = match body {
         Body::Directory(_) => DIRECTORY,
-        Body::Link => LINK,
         _ => REGULAR,
     };
     Entry {
@@ -81,27 +75,13 @@ pub(crate) fn lookup(
             let line = format!("{}.{:02} {}.31\n", up / 100, up % 100, up / 100 * 6);
             Ok(text(kernel, 0, 0o444, line))
         }
-        ["loadavg"] => Ok(text(kernel, 0, 0o440, "2.31 2.14 1.97 1/3121 9121\n")),
-        ["version"] => Ok(text(
-            kernel,
-            0,
-            0o440,
-            format!("Linux version {} (build@host)\n", kernel_release(kernel)),
-        )),
         ["meminfo"] => Ok(text(kernel, 0, 0o444, meminfo(kernel, state))),
         ["sys"] => dir(&["kernel"]),
-        ["sys", "kernel"] => dir(&["random", "ostype", "osrelease"]),
+        ["sys", "kernel"] => dir(&["random"]),
         ["sys", "kernel", "random"] => dir(&["boot_id"]),
         ["sys", "kernel", "random", "boot_id"] => {
             Ok(text(kernel, 0, 0o444, format!("{}\n", state.boot_id)))
         }
-        ["sys", "kernel", "ostype"] => Ok(text(kernel, 0, 0o444, "Linux\n")),
-        ["sys", "kernel", "osrelease"] => Ok(text(
-            kernel,
-            0,
-            0o444,
-            format!("{}\n", kernel_release(kernel)),
-        )),
         [pid, ref rest @ ..] => {
             let pid = pid.parse().map_err(|_| Errno::NoEntry)?;
             let process = state.processes.get(pid).ok_or(Errno::NoEntry)?;
@@ -173,18 +153,10 @@ fn process_entry(
             Ok(entry(kernel, p.uid, 0o555, Body::Directory(names)))
         }
         ["cmdline"] => file(0o444, p.cmdline()),
-        ["comm"] => file(0o644, format!("{}\n", p.comm()).into_bytes()),
         ["stat"] => file(0o444, stat_line(p, ledger().as_ref()).into_bytes()),
         ["statm"] => file(0o444, statm(ledger().as_ref()).into_bytes()),
         ["status"] => file(0o444, status(p, ledger().as_ref()).into_bytes()),
         ["oom_score_adj"] => file(0o644, format!("{}\n", p.oom_score_adj).into_bytes()),
-        ["cgroup"] => {
-            let freezer = if p.frozen { "/frozen" } else { "" };
-            file(
-                0o444,
-                format!("0::/uid_{}/pid_{}{freezer}\n", p.uid, p.pid).into_bytes(),
-            )
-        }
         ["attr"] => Ok(entry(
             kernel,
             p.uid,
@@ -192,36 +164,11 @@ fn process_entry(
             Body::Directory(vec!["current".to_owned()]),
         )),
         ["attr", "current"] => file(0o444, format!("u:r:{}:s0\0", p.domain).into_bytes()),
-        ["task"] => Ok(entry(
-            kernel,
-            p.uid,
-            0o555,
-            Body::Directory(vec![p.pid.to_string()]),
-        )),
-        ["task", tid, rest @ ..] if tid.parse() == Ok(p.pid) => {
-            process_entry(kernel, state, cred, p, rest)
-        }
-        ["exe"] => {
-            if may_inspect(cred, p) {
-                Ok(entry(kernel, p.uid, 0o777, Body::Link(executable(p))))
-            } else {
-                Err(Errno::Access)
-            }
-        }
         ["environ"] => inspected(&|| p.environ()),
         ["maps"] => inspected(&|| maps(ledger().as_ref()).into_bytes()),
         ["smaps"] => inspected(&|| smaps(ledger().as_ref()).into_bytes()),
         ["smaps_rollup"] => inspected(&|| rollup(ledger().as_ref()).into_bytes()),
-        ["mem"] => inspected(&Vec::new),
         _ => Err(Errno::NoEntry),
-    }
-}
-
-fn executable(p: &Process) -> String {
-    match p.role {
-        Role::Native | Role::Command => p.name().to_owned(),
-        _ if p.bits_32 => "/system/bin/app_process32".to_owned(),
-        _ => "/system/bin/app_process64".to_owned(),
     }
 }
 
@@ -368,7 +315,7 @@ fn maps(ledger: Option<&Ledger>) -> String {
 }
 
 /// Formats the fields of smaps and its rollup that describe pages.
-fn pages(pages: &Pages, anonymous: u64, with_swap: bool) -> String {
+fn pages(pages: &Pages, anonymous: u64) -> String {
     let mut text = String::new();
     let mut field = |name: &str, kb: u64| {
         text.push_str(&format!("{:<16}{kb:>8} kB\n", format!("{name}:")));
@@ -386,11 +333,9 @@ fn pages(pages: &Pages, anonymous: u64, with_swap: bool) -> String {
     field("ShmemPmdMapped", 0);
     field("Shared_Hugetlb", 0);
     field("Private_Hugetlb", 0);
-    if with_swap {
-        field("Swap", pages.swap);
-        field("SwapPss", pages.swap_pss);
-        field("Locked", 0);
-    }
+    field("Swap", pages.swap);
+    field("SwapPss", pages.swap_pss);
+    field("Locked", 0);
     text
 }
 
@@ -404,7 +349,7 @@ fn smaps(ledger: Option<&Ledger>) -> String {
             4,
             4
         ));
-        text.push_str(&pages(&m.pages, m.anonymous_kb(), true));
+        text.push_str(&pages(&m.pages, m.anonymous_kb()));
         let flags: String = [('r', " rd"), ('w', " wr"), ('x', " ex")]
             .iter()
             .filter(|(c, _)| m.permissions.contains(*c))
@@ -428,6 +373,6 @@ fn rollup(ledger: Option<&Ledger>) -> String {
     let (anonymous, ..) = ledger.resident();
     format!(
         "{line:<72} [rollup]\n{}",
-        pages(&ledger.pages(), anonymous, true)
+        pages(&ledger.pages(), anonymous)
     )
 }
