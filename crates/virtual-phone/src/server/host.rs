@@ -1,4 +1,4 @@
-//! Host services: versions, device lists, transports, forwards.
+//! Host services: versions, device lists, transports.
 
 use std::io;
 use std::sync::Arc;
@@ -6,8 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::wire::Wire;
-use super::{Forward, Link, Server, jdwp, shell, sync};
-use crate::events::lock;
+use super::{Link, Server, jdwp, shell, sync};
 use crate::faults::FaultKind;
 use crate::faults::gate::Answer;
 use crate::properties;
@@ -152,9 +151,6 @@ impl Server {
                     "get-product" => properties::listing(&kernel.spec).0,
                     _ => self.features(&self.missing_features()),
                 }))
-            }
-            "forward" | "killforward" | "killforward-all" | "list-forward" => {
-                done(self.forward(wire, &target, transported, name, argument))
             }
             _ if name.starts_with("wait-for-") => done(self.wait_for(wire, &target, name)),
             "reconnect-offline" | "reconnect" => done(wire.answer("reconnecting")),
@@ -348,64 +344,6 @@ impl Server {
         }
     }
 
-    /// Stores and lists forward rules; no ports are opened for them.
-    fn forward(
-        &self,
-        wire: &Wire,
-        target: &Target<'_>,
-        transported: Option<usize>,
-        name: &str,
-        argument: &str,
-    ) -> io::Result<()> {
-        let mut rules = lock(&self.forwards);
-        if name == "list-forward" {
-            let line = |f: &Forward| format!("{} {} {}\n", f.serial, f.local, f.remote);
-            return wire.answer(&rules.iter().map(line).collect::<String>());
-        }
-        if name == "killforward-all" {
-            rules.clear();
-            wire.okay()?;
-            return wire.okay();
-        }
-        if name == "killforward" {
-            let before = rules.len();
-            rules.retain(|f| f.local != argument);
-            if rules.len() == before {
-                return wire.fail(&format!("listener '{argument}' not found"));
-            }
-            wire.okay()?;
-            return wire.okay();
-        }
-        let port = match transported.map_or_else(|| self.find(target), Ok) {
-            Ok(port) => port,
-            Err(text) => return wire.fail(&text),
-        };
-        let rebind = !argument.starts_with("norebind:");
-        let rule = argument.strip_prefix("norebind:").unwrap_or(argument);
-        let Some((local, remote)) = rule.split_once(';') else {
-            return wire.fail("bad forward: no ';'");
-        };
-        let chosen = match local {
-            "tcp:0" => format!("tcp:{}", 40_000 + rules.len()),
-            local => local.to_owned(),
-        };
-        if !rebind && rules.iter().any(|f| f.local == chosen) {
-            return wire.fail(&format!("cannot rebind existing socket '{chosen}'"));
-        }
-        rules.retain(|f| f.local != chosen);
-        rules.push(Forward {
-            serial: self.ports[port].kernel.serial.clone(),
-            local: chosen.clone(),
-            remote: remote.to_owned(),
-        });
-        wire.okay()?;
-        wire.okay()?;
-        match chosen.strip_prefix("tcp:") {
-            Some(number) if local == "tcp:0" => wire.body(number),
-            _ => Ok(()),
-        }
-    }
-
     /// Opens a service of the device: the connection is now raw.
     fn device_service(
         self: &Arc<Self>,
@@ -487,9 +425,6 @@ fn split(service: &str) -> Option<(Target<'_>, &str)> {
     let verbs = [
         "get-",
         "features",
-        "forward:",
-        "killforward",
-        "list-forward",
         "wait-for-",
         "reconnect",
     ];

@@ -41,12 +41,6 @@ pub(crate) struct Port {
     link: Mutex<Link>,
 }
 
-struct Forward {
-    serial: String,
-    local: String,
-    remote: String,
-}
-
 pub(crate) struct Server {
     ports: Vec<Port>,
     faults: Arc<Faults>,
@@ -58,7 +52,6 @@ pub(crate) struct Server {
     ended: AtomicBool,
     connections: AtomicU32,
     next_transport: AtomicU64,
-    forwards: Mutex<Vec<Forward>>,
     /// Open connections with their devices, to cut them.
     open: Mutex<Vec<(u64, Option<usize>, TcpStream)>>,
     next_connection: AtomicU64,
@@ -103,7 +96,6 @@ impl Server {
             away: AtomicU32::new(0),
             ended: AtomicBool::new(false),
             connections: AtomicU32::new(0),
-            forwards: Mutex::default(),
             open: Mutex::default(),
             next_connection: AtomicU64::new(0),
             address: listener.local_addr()?,
