@@ -22,8 +22,6 @@ const UNAUTHORIZED: &str = "device unauthorized.\nThis adb server's $ADB_VENDOR_
 /// Target of a host service.
 enum Target<'a> {
     Any,
-    Usb,
-    Local,
     Serial(&'a str),
     Transport(u64),
 }
@@ -99,7 +97,6 @@ impl Server {
             "track-devices" => done(self.track(wire, false)),
             "track-devices-l" => done(self.track(wire, true)),
             "host-features" => done(wire.answer(&self.features(&[]))),
-            "server-status" => done(wire.fail("unknown host service")),
             "connect" => {
                 let at = format!("failed to connect to '{argument}': Connection refused");
                 done(wire.answer(&at))
@@ -111,13 +108,10 @@ impl Server {
                 }
                 serial => wire.fail(&format!("no such device '{serial}'")),
             }),
-            "transport" | "transport-any" | "transport-usb" | "transport-local"
-            | "transport-id" | "tport" => {
+            "transport" | "transport-any" | "transport-id" | "tport" => {
                 let wanted = match (name, argument.split_once(':').unwrap_or((argument, ""))) {
                     ("transport", _) => Target::Serial(argument),
                     ("transport-id", _) => Target::Transport(argument.parse().unwrap_or(0)),
-                    ("transport-usb", _) | ("tport", ("usb", _)) => Target::Usb,
-                    ("transport-local", _) | ("tport", ("local", _)) => Target::Local,
                     ("tport", ("serial", serial)) => Target::Serial(serial),
                     _ => Target::Any,
                 };
@@ -138,7 +132,7 @@ impl Server {
                 self.vanish(port);
                 Ok(Next::Transport(port))
             }
-            "get-state" | "get-serialno" | "get-devpath" | "features" | "get-product" => {
+            "get-state" | "get-serialno" | "features" => {
                 let port = match transported.map_or_else(|| self.find(&target), Ok) {
                     Ok(port) => port,
                     Err(text) => return done(wire.fail(&text)),
@@ -147,13 +141,9 @@ impl Server {
                 done(wire.answer(&match name {
                     "get-state" => "device".to_owned(),
                     "get-serialno" => kernel.serial.clone(),
-                    "get-devpath" => format!("usb:1-{}", port + 1),
-                    "get-product" => properties::listing(&kernel.spec).0,
                     _ => self.features(&self.missing_features()),
                 }))
             }
-            _ if name.starts_with("wait-for-") => done(self.wait_for(wire, &target, name)),
-            "reconnect-offline" | "reconnect" => done(wire.answer("reconnecting")),
             _ => done(wire.fail(&format!("unknown host service '{verb}'"))),
         }
     }
@@ -245,8 +235,7 @@ impl Server {
             .filter(|(i, _)| {
                 let port = &self.ports[*i];
                 match target {
-                    Target::Any | Target::Usb => true,
-                    Target::Local => false,
+                    Target::Any => true,
                     Target::Serial(serial) => {
                         let (product, model, device) = properties::listing(&port.kernel.spec);
                         port.kernel.serial == *serial
@@ -323,27 +312,6 @@ impl Server {
         Ok(())
     }
 
-    fn wait_for(&self, wire: &Wire, target: &Target<'_>, name: &str) -> io::Result<()> {
-        let state = name.rsplit('-').next().unwrap_or("device");
-        wire.okay()?;
-        loop {
-            let seen = self.changes.seen();
-            let found = self.find(target);
-            let reached = match state {
-                "disconnect" => found.is_err(),
-                "any" | "device" => found.is_ok(),
-                _ => false,
-            };
-            if reached {
-                return wire.okay();
-            }
-            if self.has_ended() {
-                return Ok(());
-            }
-            self.changes.wait(seen, None);
-        }
-    }
-
     /// Opens a service of the device: the connection is now raw.
     fn device_service(
         self: &Arc<Self>,
@@ -378,21 +346,12 @@ impl Server {
             "jdwp" if argument.is_empty() => jdwp::list(kernel, wire),
             "jdwp" => jdwp::serve(kernel, wire, argument, &|ms| self.blink(port, ms)),
             "track-jdwp" => jdwp::track(kernel, wire),
-            "root" | "unroot" | "remount" => {
+            "root" => {
                 wire.okay()?;
-                let text = match (base, crate::access::has_su(&kernel.spec)) {
-                    ("root", false) => "adbd cannot run as root in production builds\n",
-                    ("unroot", _) => "adbd not running as root\n",
-                    ("root", true) => "adbd cannot run as root on this virtual phone: use su\n",
-                    _ => "Not running as root. Try \"adb root\" first.\n",
-                };
-                wire.write(text.as_bytes())
-            }
-            "reboot" => {
-                wire.okay()?;
-                kernel.reboot();
-                self.cut_device(port);
-                Ok(())
+                wire.write(match crate::access::has_su(&kernel.spec) {
+                    false => b"adbd cannot run as root in production builds\n",
+                    true => b"adbd cannot run as root on this virtual phone: use su\n",
+                })
             }
             _ => wire.fail("closed"),
         }
@@ -410,24 +369,13 @@ fn split(service: &str) -> Option<(Target<'_>, &str)> {
     if let Some(verb) = service.strip_prefix("host:") {
         return Some((Target::Any, verb));
     }
-    if let Some(verb) = service.strip_prefix("host-usb:") {
-        return Some((Target::Usb, verb));
-    }
-    if let Some(verb) = service.strip_prefix("host-local:") {
-        return Some((Target::Local, verb));
-    }
     if let Some(rest) = service.strip_prefix("host-transport-id:") {
         let (id, verb) = rest.split_once(':')?;
         return Some((Target::Transport(id.parse().ok()?), verb));
     }
     let rest = service.strip_prefix("host-serial:")?;
     // A serial might contain a port: HOST:PORT:verb.
-    let verbs = [
-        "get-",
-        "features",
-        "wait-for-",
-        "reconnect",
-    ];
+    let verbs = ["get-", "features"];
     let (at, _) = rest.match_indices(':').find(|(i, _)| {
         let after = &rest[i + 1..];
         verbs.iter().any(|v| after.starts_with(v))
