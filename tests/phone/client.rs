@@ -59,7 +59,7 @@ fn ask(stream: &mut TcpStream, service: &str) -> Result<(), String> {
     }
 }
 
-fn body(stream: &mut TcpStream) -> String {
+pub fn body(stream: &mut TcpStream) -> String {
     let mut digits = [0; 4];
     if stream.read_exact(&mut digits).is_err() {
         return String::new();

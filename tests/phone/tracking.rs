@@ -12,7 +12,7 @@ use std::net::TcpStream;
 use heaptap::jdwp::{Allocations, ChunkType, HANDSHAKE, Packet};
 use heaptap::phone::VirtualPhone;
 
-use crate::client::{connect, phone, text};
+use crate::client::{body, connect, phone, text};
 
 fn pid(phone: &VirtualPhone, name: &str) -> u32 {
     text(phone, &format!("pidof {name}"))
@@ -62,9 +62,7 @@ fn ask(stream: &mut TcpStream, kind: ChunkType) -> Vec<u8> {
 fn who_takes_a_debugger_follows_from_build_and_app() {
     for build in ["user", "userdebug"] {
         let phone = phone(&format!("android=11,build={build}"));
-        let mut list = String::new();
-        let mut stream = connect(&phone, "jdwp").unwrap();
-        stream.read_to_string(&mut list).unwrap();
+        let list = body(&mut connect(&phone, "track-jdwp").unwrap());
         let listed: Vec<u32> = list.lines().map(|pid| pid.parse().unwrap()).collect();
         for (name, on_user) in [
             ("com.example.app", true),

@@ -343,7 +343,6 @@ impl Server {
             ),
             "exec" => shell::serve(kernel, wire, argument, &shell::Protocol::plain(false)),
             "sync" => sync::serve(kernel, wire),
-            "jdwp" if argument.is_empty() => jdwp::list(kernel, wire),
             "jdwp" => jdwp::serve(kernel, wire, argument, &|ms| self.blink(port, ms)),
             "track-jdwp" => jdwp::track(kernel, wire),
             "root" => {

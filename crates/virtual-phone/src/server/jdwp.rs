@@ -46,12 +46,6 @@ fn listening(kernel: &Kernel) -> String {
     all.map(|p| format!("{}\n", p.pid)).collect()
 }
 
-/// Serves `jdwp`: sends the list once.
-pub(super) fn list(kernel: &Kernel, wire: &Wire) -> io::Result<()> {
-    wire.okay()?;
-    wire.write(listening(kernel).as_bytes())
-}
-
 /// Serves `track-jdwp`: sends the list with its length, again after every change.
 pub(super) fn track(kernel: &Kernel, wire: &Wire) -> io::Result<()> {
     wire.okay()?;

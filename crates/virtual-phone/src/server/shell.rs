@@ -30,38 +30,21 @@ const MAX_PACKET: usize = 4 << 20;
 pub(super) struct Protocol {
     v2: bool,
     pty: bool,
-    terminal: Option<String>,
 }
 
 impl Protocol {
     /// Parses options such as `v2,TERM=xterm,raw`.
     pub(super) fn parse(options: &str) -> Self {
-        let mut protocol = Protocol {
-            v2: false,
-            pty: false,
-            terminal: None,
-        };
-        for option in options.split(',') {
-            match option {
-                "v2" => protocol.v2 = true,
-                "pty" => protocol.pty = true,
-                _ => {
-                    if let Some(term) = option.strip_prefix("TERM=") {
-                        protocol.terminal = Some(term.to_owned());
-                    }
-                }
-            }
+        let has = |wanted| options.split(',').any(|option| option == wanted);
+        Protocol {
+            v2: has("v2"),
+            pty: has("pty"),
         }
-        protocol
     }
 
     /// Returns the framing without packets: one stream, no status.
     pub(super) fn plain(pty: bool) -> Self {
-        Protocol {
-            v2: false,
-            pty,
-            terminal: None,
-        }
+        Protocol { v2: false, pty }
     }
 }
 
@@ -178,7 +161,7 @@ pub(super) fn serve(
     let Some(pid) = kernel.spawn_process(1, &cred, &argv) else {
         return Ok(());
     };
-    let mut env: std::collections::BTreeMap<String, String> = [
+    let env: std::collections::BTreeMap<String, String> = [
         ("ANDROID_DATA", "/data"),
         ("ANDROID_ROOT", "/system"),
         ("HOME", "/"),
@@ -195,9 +178,6 @@ pub(super) fn serve(
     .into_iter()
     .map(|(k, v)| (k.to_owned(), v.to_owned()))
     .collect();
-    if let Some(term) = &protocol.terminal {
-        env.insert("TERM".to_owned(), term.clone());
-    }
     let sink = |error| Fd::Sink {
         sink: output.clone(),
         error,
