@@ -146,7 +146,11 @@ fn heapprofd_names_what_the_files_name() {
 #[test]
 fn the_shell_sees_the_libraries() {
     let phone = phone("");
-    assert!(phone.list("/system/lib64").contains(&"libbinder.so".to_owned()));
+    assert!(
+        phone
+            .list("/system/lib64")
+            .contains(&"libbinder.so".to_owned())
+    );
     let code = text(&phone, "pm path com.example.app");
     let code = code
         .trim()

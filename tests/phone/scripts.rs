@@ -68,10 +68,7 @@ fn the_shell_speaks_posix() {
         ("sh -c 'echo $0 $1' name arg", "name arg\n"),
         ("exec echo replaced; echo never", "replaced\n"),
         ("x=$(exit 7); echo $?", "7\n"),
-        (
-            "dd if=/dev/zero bs=2 count=2 2>/dev/null",
-            "\0\0\0\0",
-        ),
+        ("dd if=/dev/zero bs=2 count=2 2>/dev/null", "\0\0\0\0"),
         (
             "echo abcdef >/data/local/tmp/d; dd if=/data/local/tmp/d bs=2 skip=2 2>/dev/null",
             "ef\n",
@@ -98,10 +95,7 @@ fn scripts_that_never_end_well_do_end() {
         "while true; do sh -c 'exit 1' || break; done",
         "sh -c 'sh -c \"sh -c true\"'",
     ] {
-        let script = format!(
-            "sh -c '{}' >/dev/null 2>&1",
-            script.replace('\'', "'\\''")
-        );
+        let script = format!("sh -c '{}' >/dev/null 2>&1", script.replace('\'', "'\\''"));
         assert!(run(&phone, &script).status.is_some(), "{script}");
     }
     assert_eq!(text(&phone, "echo alive"), "alive\n");

@@ -274,7 +274,9 @@ impl Kernel {
                 Delivered::Alive | Delivered::Ended => None,
             },
         };
-        let missed = targets.iter().filter_map(|t| Some((t.clone(), refused(&t)?)));
+        let missed = targets
+            .iter()
+            .filter_map(|t| Some((t.clone(), refused(&t)?)));
         missed.collect()
     }
 

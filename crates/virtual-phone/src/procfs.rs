@@ -371,8 +371,5 @@ fn rollup(ledger: Option<&Ledger>) -> String {
     };
     let line = format!("{start:08x}-{end:08x} ---p 00000000 00:00 0");
     let (anonymous, ..) = ledger.resident();
-    format!(
-        "{line:<72} [rollup]\n{}",
-        pages(&ledger.pages(), anonymous)
-    )
+    format!("{line:<72} [rollup]\n{}", pages(&ledger.pages(), anonymous))
 }

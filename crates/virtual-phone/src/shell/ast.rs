@@ -81,34 +81,28 @@ pub(crate) enum Node {
     },
     /// Commands one after another; `true` marks those that run in the background.
     List(Vec<(Arc<Node>, bool)>),
-    Group {
+    /// A compound command with redirections.
+    Redirected {
         body: Arc<Node>,
         redirects: Vec<Redirect>,
     },
-    Subshell {
-        body: Arc<Node>,
-        redirects: Vec<Redirect>,
-    },
+    Subshell(Arc<Node>),
     If {
         branches: Vec<(Arc<Node>, Arc<Node>)>,
         otherwise: Option<Arc<Node>>,
-        redirects: Vec<Redirect>,
     },
     Loop {
         condition: Arc<Node>,
         body: Arc<Node>,
-        redirects: Vec<Redirect>,
     },
     For {
         name: String,
         words: Option<Vec<Word>>,
         body: Arc<Node>,
-        redirects: Vec<Redirect>,
     },
     Case {
         subject: Word,
         arms: Vec<(Vec<Word>, Arc<Node>)>,
-        redirects: Vec<Redirect>,
     },
     Function {
         name: String,

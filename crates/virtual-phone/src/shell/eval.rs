@@ -159,87 +159,71 @@ impl Shell {
                     Ok(status)
                 }
             }
-            Node::Group { body, redirects } => self.redirected(redirects, |s| s.eval(body)),
-            Node::Subshell { body, redirects } => self.redirected(redirects, |s| {
-                let mut shell = s.clone();
+            Node::Redirected { body, redirects } => {
+                self.redirected(redirects, |s| s.eval_node(body))
+            }
+            Node::Subshell(body) => {
+                let mut shell = self.clone();
                 shell.traps.clear();
-                let pid = s.fork(shell, body)?;
-                s.wait_for(pid)
-            }),
+                let pid = self.fork(shell, body)?;
+                self.wait_for(pid)
+            }
             Node::If {
                 branches,
                 otherwise,
-                redirects,
-            } => self.redirected(redirects, |s| {
+            } => {
                 for (condition, body) in branches {
-                    if s.eval(condition)? == 0 {
-                        return s.eval(body);
+                    if self.eval(condition)? == 0 {
+                        return self.eval(body);
                     }
                 }
-                otherwise.as_ref().map_or(Ok(0), |body| s.eval(body))
-            }),
-            Node::Loop {
-                condition,
-                body,
-                redirects,
-            } => self.redirected(redirects, |s| {
+                otherwise.as_ref().map_or(Ok(0), |body| self.eval(body))
+            }
+            Node::Loop { condition, body } => {
                 let mut status = 0;
                 loop {
-                    s.alive()?;
-                    let condition = match s.in_loop(|s| s.eval(condition))? {
+                    self.alive()?;
+                    let condition = match self.in_loop(|s| s.eval(condition))? {
                         Some(status) => status,
                         None => break,
                     };
                     if condition != 0 {
                         break;
                     }
-                    match s.in_loop(|s| s.eval(body))? {
+                    match self.in_loop(|s| s.eval(body))? {
                         Some(new) => status = new,
                         None => break,
                     }
                 }
                 Ok(status)
-            }),
-            Node::For {
-                name,
-                words,
-                body,
-                redirects,
-            } => {
+            }
+            Node::For { name, words, body } => {
                 let fields = match words {
                     Some(words) => self.expand_words(words)?,
                     None => self.arguments.clone(),
                 };
-                self.redirected(redirects, |s| {
-                    let mut status = 0;
-                    for field in fields {
-                        s.alive()?;
-                        s.set_variable(name, field);
-                        match s.in_loop(|s| s.eval(body))? {
-                            Some(new) => status = new,
-                            None => break,
-                        }
+                let mut status = 0;
+                for field in fields {
+                    self.alive()?;
+                    self.set_variable(name, field);
+                    match self.in_loop(|s| s.eval(body))? {
+                        Some(new) => status = new,
+                        None => break,
                     }
-                    Ok(status)
-                })
+                }
+                Ok(status)
             }
-            Node::Case {
-                subject,
-                arms,
-                redirects,
-            } => {
+            Node::Case { subject, arms } => {
                 let subject: Vec<char> = self.expand_string(subject)?.chars().collect();
-                self.redirected(redirects, |s| {
-                    for (patterns, body) in arms {
-                        for word in patterns {
-                            let pattern = s.expand_pattern(word)?;
-                            if pattern::matches(&pattern, &subject) {
-                                return s.eval(body);
-                            }
+                for (patterns, body) in arms {
+                    for word in patterns {
+                        let pattern = self.expand_pattern(word)?;
+                        if pattern::matches(&pattern, &subject) {
+                            return self.eval(body);
                         }
                     }
-                    Ok(0)
-                })
+                }
+                Ok(0)
             }
             Node::Function { name, body } => {
                 self.functions.insert(name.clone(), body.clone());

@@ -7,7 +7,7 @@ mod words;
 
 use std::sync::Arc;
 
-use super::ast::{Node, Redirect, Word};
+use super::ast::{Node, Word};
 
 /// Syntax error in a script.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -254,27 +254,25 @@ impl<'a> Parser<'a> {
             p.blanks();
             let start = p.at;
             match p.peek_name().as_str() {
-                "if" => p.if_command(),
-                "while" => p.loop_command(),
-                "for" => p.for_command(),
-                "case" => p.case_command(),
-                "{" => {
+                "if" => p.compound(Self::if_command),
+                "while" => p.compound(Self::loop_command),
+                "for" => p.compound(Self::for_command),
+                "case" => p.compound(Self::case_command),
+                "{" => p.compound(|p| {
                     p.at += 1;
-                    let body = Arc::new(p.list(false)?);
+                    let body = p.list(false)?;
                     p.reserved("}")?;
-                    let redirects = p.redirects()?;
-                    Ok(Node::Group { body, redirects })
-                }
+                    Ok(body)
+                }),
                 word if RESERVED_ENDS.contains(&word) => Err(p.unexpected(word)),
-                _ if p.accept("(") => {
+                _ if p.accept("(") => p.compound(|p| {
                     let body = Arc::new(p.list(false)?);
                     p.newlines();
                     if !p.accept(")") {
                         return Err(p.unclosed(")"));
                     }
-                    let redirects = p.redirects()?;
-                    Ok(Node::Subshell { body, redirects })
-                }
+                    Ok(Node::Subshell(body))
+                }),
                 name => {
                     // `name ()` defines a function.
                     if !name.is_empty() {
@@ -295,6 +293,22 @@ impl<'a> Parser<'a> {
                     p.simple()
                 }
             }
+        })
+    }
+
+    /// Parses a compound command and the redirections after it.
+    fn compound(
+        &mut self,
+        parse: impl FnOnce(&mut Self) -> Result<Node, SyntaxError>,
+    ) -> Result<Node, SyntaxError> {
+        let body = parse(self)?;
+        let redirects = self.redirects()?;
+        Ok(match redirects.is_empty() {
+            true => body,
+            false => Node::Redirected {
+                body: Arc::new(body),
+                redirects,
+            },
         })
     }
 
@@ -330,30 +344,24 @@ impl<'a> Parser<'a> {
             }
         }
         self.reserved("fi")?;
-        let redirects = self.redirects()?;
         Ok(Node::If {
             branches,
             otherwise,
-            redirects,
         })
     }
 
     fn loop_command(&mut self) -> Result<Node, SyntaxError> {
         self.at += 5;
         let condition = Arc::new(self.list(false)?);
-        let (body, redirects) = self.do_group()?;
-        Ok(Node::Loop {
-            condition,
-            body,
-            redirects,
-        })
+        let body = self.do_group()?;
+        Ok(Node::Loop { condition, body })
     }
 
-    fn do_group(&mut self) -> Result<(Arc<Node>, Vec<Redirect>), SyntaxError> {
+    fn do_group(&mut self) -> Result<Arc<Node>, SyntaxError> {
         self.reserved("do")?;
         let body = Arc::new(self.list(false)?);
         self.reserved("done")?;
-        Ok((body, self.redirects()?))
+        Ok(body)
     }
 
     fn for_command(&mut self) -> Result<Node, SyntaxError> {
@@ -376,13 +384,8 @@ impl<'a> Parser<'a> {
         }
         self.blanks();
         self.accept(";");
-        let (body, redirects) = self.do_group()?;
-        Ok(Node::For {
-            name,
-            words,
-            body,
-            redirects,
-        })
+        let body = self.do_group()?;
+        Ok(Node::For { name, words, body })
     }
 
     fn case_command(&mut self) -> Result<Node, SyntaxError> {
@@ -421,12 +424,7 @@ impl<'a> Parser<'a> {
                 break;
             }
         }
-        let redirects = self.redirects()?;
-        Ok(Node::Case {
-            subject,
-            arms,
-            redirects,
-        })
+        Ok(Node::Case { subject, arms })
     }
 
     fn simple(&mut self) -> Result<Node, SyntaxError> {
