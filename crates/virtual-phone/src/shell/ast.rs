@@ -19,8 +19,6 @@ pub(crate) enum Part {
     Arithmetic { expr: Word, quoted: bool },
     /// Empty quotes, or quotes around an empty expansion: keeps the word.
     Empty,
-    /// A `~` at the start of a word.
-    Home,
 }
 
 /// A word before expansion.

@@ -128,17 +128,14 @@ impl Shell {
     }
 
     fn change_directory(&mut self, args: &[String]) -> Result<u8, Flow> {
-        let target = match args.first().map(String::as_str) {
-            None => self.parameter("HOME").unwrap_or_else(|| "/".to_owned()),
-            Some("-") => self.parameter("OLDPWD").unwrap_or_else(|| "/".to_owned()),
-            Some(path) => path.to_owned(),
+        let Some(target) = args.first() else {
+            self.complain("cd: no directory");
+            return Ok(1);
         };
-        let listed = self.kernel.entry(&self.cred, &self.cwd, &target, true);
+        let listed = self.kernel.entry(&self.cred, &self.cwd, target, true);
         match listed.map(|e| e.stat.mode & crate::fs::DIRECTORY != 0) {
             Ok(true) => {
-                let old = self.cwd.clone();
-                self.cwd = format!("/{}", normalize(&self.cwd, &target).join("/"));
-                self.set_variable("OLDPWD", old);
+                self.cwd = format!("/{}", normalize(&self.cwd, target).join("/"));
                 Ok(0)
             }
             Ok(false) => {

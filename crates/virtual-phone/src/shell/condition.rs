@@ -1,9 +1,8 @@
 //! `test` and `[`.
 
 use crate::access::Cred;
-use crate::access::{Want, mode_allows};
 use crate::fs::Body;
-use crate::fs::{DEVICE, DIRECTORY, LINK, REGULAR};
+use crate::fs::{DIRECTORY, REGULAR};
 use crate::kernel::Kernel;
 
 /// S_IFMT.
@@ -37,25 +36,19 @@ fn evaluate_words(kernel: &Kernel, cred: &Cred, cwd: &str, args: &[&str]) -> Res
 }
 
 fn is_binary(op: &str) -> bool {
-    ["=", "==", "!=", "-eq", "-ne", "-lt", "-le", "-gt", "-ge"].contains(&op)
+    ["=", "!=", "-lt", "-le", "-gt", "-ge"].contains(&op)
 }
 
 fn unary(kernel: &Kernel, cred: &Cred, cwd: &str, op: &str, operand: &str) -> Option<bool> {
-    let entry = |follow| kernel.entry(cred, cwd, operand, follow).ok();
-    let is = |bits| entry(true).is_some_and(|e| e.stat.mode & TYPE_BITS == bits);
-    let may = |want| entry(true).is_some_and(|e| mode_allows(cred, &e.stat, want));
+    let entry = || kernel.entry(cred, cwd, operand, true).ok();
+    let is = |bits| entry().is_some_and(|e| e.stat.mode & TYPE_BITS == bits);
     Some(match op {
         "-n" => !operand.is_empty(),
         "-z" => operand.is_empty(),
-        "-e" => entry(true).is_some(),
+        "-e" => entry().is_some(),
         "-d" => is(DIRECTORY),
         "-f" => is(REGULAR),
-        "-c" => is(DEVICE),
-        "-h" | "-L" => entry(false).is_some_and(|e| e.stat.mode & TYPE_BITS == LINK),
-        "-r" => may(Want::Read),
-        "-w" => may(Want::Write),
-        "-x" => may(Want::Search),
-        "-s" => entry(true).is_some_and(|e| match e.body {
+        "-s" => entry().is_some_and(|e| match e.body {
             Body::File(data) => data.len() > 0 && e.stat.size > 0,
             _ => true,
         }),
@@ -69,10 +62,8 @@ fn binary(left: &str, op: &str, right: &str) -> Result<bool, String> {
         number.map_err(|_| format!("{text}: unexpected '{text}'"))
     };
     Ok(match op {
-        "=" | "==" => left == right,
+        "=" => left == right,
         "!=" => left != right,
-        "-eq" => number(left)? == number(right)?,
-        "-ne" => number(left)? != number(right)?,
         "-lt" => number(left)? < number(right)?,
         "-le" => number(left)? <= number(right)?,
         "-gt" => number(left)? > number(right)?,

@@ -1,6 +1,6 @@
 //! Expansion of words to fields: parameters, command substitution, arithmetic, splitting, globbing.
 
-use super::arith::{self, Variables};
+use super::arith;
 use super::ast::{Node, ParamOp, Part, Word};
 use super::pattern::{self, PatternChar};
 use super::{Flow, Shell};
@@ -32,14 +32,6 @@ impl Fields {
             self.done.push(std::mem::take(&mut self.current));
             self.open = false;
         }
-    }
-}
-
-struct ShellVariables<'a>(&'a Shell);
-
-impl Variables for ShellVariables<'_> {
-    fn value(&self, name: &str) -> String {
-        self.0.parameter(name).unwrap_or_default()
     }
 }
 
@@ -124,10 +116,6 @@ impl Shell {
                         && matches!(&word.0[1], Part::Parameter { name, .. } if name == "@");
                     fields.open |= !at_only || !self.arguments.is_empty();
                 }
-                Part::Home => {
-                    let home = self.parameter("HOME").unwrap_or_else(|| "/".to_owned());
-                    home.chars().for_each(|c| fields.push(c, true));
-                }
                 Part::Parameter {
                     name,
                     op: ParamOp::Plain,
@@ -191,7 +179,8 @@ impl Shell {
     /// Evaluates an arithmetic expression.
     pub(super) fn arithmetic(&mut self, expr: &Word) -> Result<i64, Flow> {
         let text = self.expand_string(expr)?;
-        arith::evaluate(&text, &ShellVariables(self)).map_err(|error| {
+        let variable = |name: &str| self.parameter(name).unwrap_or_default();
+        arith::evaluate(&text, &variable).map_err(|error| {
             self.complain(&error);
             Flow::Exit(1)
         })

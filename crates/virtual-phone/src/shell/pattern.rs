@@ -84,25 +84,6 @@ fn bracket(pattern: &[PatternChar], p: usize, c: char) -> Option<(bool, usize)> 
         if x.c == ']' && !x.quoted && at > first {
             return Some((hit != negated, at + 1));
         }
-        if x.c == '['
-            && pattern.get(at + 1).is_some_and(|n| n.c == ':')
-            && let Some(len) = pattern[at + 2..].iter().position(|n| n.c == ':')
-        {
-            let class: String = pattern[at + 2..at + 2 + len].iter().map(|n| n.c).collect();
-            hit |= match class.as_str() {
-                "digit" => c.is_ascii_digit(),
-                "alpha" => c.is_ascii_alphabetic(),
-                "alnum" => c.is_ascii_alphanumeric(),
-                "space" => c.is_whitespace(),
-                "upper" => c.is_ascii_uppercase(),
-                "lower" => c.is_ascii_lowercase(),
-                "xdigit" => c.is_ascii_hexdigit(),
-                "punct" => c.is_ascii_punctuation(),
-                _ => false,
-            };
-            at += len + 4;
-            continue;
-        }
         let range = pattern.get(at + 1).is_some_and(|d| d.c == '-' && !d.quoted)
             && pattern.get(at + 2).is_some_and(|e| e.c != ']');
         if range {
@@ -128,7 +109,6 @@ mod tests {
             ("a?c", "abc"),
             ("[a-c]x", "bx"),
             ("[!a-c]x", "dx"),
-            ("[[:digit:]]*", "42"),
             ("[]x]", "]"),
             ("[", "["),
             ("*.so", "libc.so"),

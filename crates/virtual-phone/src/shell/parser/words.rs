@@ -26,15 +26,6 @@ impl Parser<'_> {
     pub(super) fn word(&mut self) -> Result<Word, SyntaxError> {
         let start = self.at;
         let mut parts = Vec::new();
-        if self.peek() == Some('~')
-            && self
-                .text
-                .get(self.at + 1)
-                .is_none_or(|c| *c == '/' || ends_word(*c))
-        {
-            self.at += 1;
-            parts.push(Part::Home);
-        }
         self.word_parts(&mut parts, &ends_word)?;
         if self.at == start {
             return Err(match self.peek() {
@@ -240,7 +231,7 @@ impl Parser<'_> {
                     | Part::Parameter { quoted, .. }
                     | Part::Command { quoted, .. }
                     | Part::Arithmetic { quoted, .. } => *quoted = true,
-                    Part::Empty | Part::Home => {}
+                    Part::Empty => {}
                 }
             }
         }
