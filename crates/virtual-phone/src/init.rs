@@ -14,28 +14,9 @@ pub(crate) fn boot_process(
     domain: &str,
     role: Role,
 ) -> Process {
-    Process {
-        pid,
-        ppid,
-        group: pid,
-        uid,
-        argv: argv0.split(' ').map(str::to_owned).collect(),
-        env: Default::default(),
-        domain: domain.to_owned(),
-        started: u64::from(pid) * 3_100_000,
-        role,
-        bits_32: false,
-        frozen: false,
-        idle: false,
-        oom_score_adj: -1000,
-        stopped: false,
-        caught: Default::default(),
-        one_shot: Default::default(),
-        ignored: Default::default(),
-        pending: Vec::new(),
-        writing: false,
-        fatal: None,
-    }
+    let argv = argv0.split(' ').map(str::to_owned).collect();
+    let started = u64::from(pid) * 3_100_000;
+    Process::new((pid, ppid), uid, argv, domain, role, started)
 }
 
 /// Starts traced and traced_probes; heapprofd starts when a session needs it.

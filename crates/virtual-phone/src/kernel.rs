@@ -181,27 +181,20 @@ impl Kernel {
             Some(parent) if parent.role == Role::Command => (parent.ignored.clone(), parent.group),
             _ => (Default::default(), pid),
         };
-        state.processes.insert(Process {
-            pid,
-            ppid,
-            group,
-            uid: cred.uid,
-            argv: argv.to_vec(),
-            env: Default::default(),
-            domain: cred.domain.to_owned(),
-            role: Role::Command,
+        let own = Process::new(
+            (pid, ppid),
+            cred.uid,
+            argv.to_vec(),
+            cred.domain,
+            Role::Command,
             started,
-            bits_32: false,
-            frozen: false,
+        );
+        state.processes.insert(Process {
+            group,
             idle: true,
             oom_score_adj: -950,
-            stopped: false,
-            caught: Default::default(),
-            one_shot: Default::default(),
             ignored,
-            pending: Vec::new(),
-            writing: false,
-            fatal: None,
+            ..own
         });
         Some(pid)
     }

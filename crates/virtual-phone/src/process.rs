@@ -145,23 +145,29 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Creates a running process.
-    #[cfg(test)]
-    pub(crate) fn for_tests(name: &str, role: Role, started: BootNs) -> Process {
+    /// Creates a running process that leads its own group.
+    pub(crate) fn new(
+        (pid, ppid): (Pid, Pid),
+        uid: u32,
+        argv: Vec<String>,
+        domain: &str,
+        role: Role,
+        started: BootNs,
+    ) -> Process {
         Process {
-            pid: 6_201,
-            ppid: 811,
-            group: 6_201,
-            uid: 10_234,
-            argv: vec![name.to_owned()],
+            pid,
+            ppid,
+            group: pid,
+            uid,
+            argv,
             env: BTreeMap::new(),
-            domain: "untrusted_app".to_owned(),
+            domain: domain.to_owned(),
             role,
             started,
             bits_32: false,
             frozen: false,
             idle: false,
-            oom_score_adj: 0,
+            oom_score_adj: -1000,
             stopped: false,
             caught: BTreeSet::new(),
             one_shot: BTreeSet::new(),
@@ -169,6 +175,16 @@ impl Process {
             pending: Vec::new(),
             writing: false,
             fatal: None,
+        }
+    }
+
+    /// Creates a running app in the foreground.
+    #[cfg(test)]
+    pub(crate) fn for_tests(name: &str, role: Role, started: BootNs) -> Process {
+        let argv = vec![name.to_owned()];
+        Process {
+            oom_score_adj: 0,
+            ..Process::new((6_201, 811), 10_234, argv, "untrusted_app", role, started)
         }
     }
 
