@@ -17,6 +17,24 @@ static ARCHIVE: &[u8] = include_bytes!("../image/libraries.tar.xz");
 /// The R8 mapping of `com.example.app` on a phone with `obfuscated=yes`.
 pub const MAPPING: &str = include_str!("../image/mapping.txt");
 
+/// Original and residual name.
+pub(super) type Renamed = (&'static str, &'static str);
+
+/// Returns the classes of [`MAPPING`], each once by itself and once with each of its members. The
+/// original name of a member is its whole declaration.
+pub(super) fn renamed() -> impl Iterator<Item = (Renamed, Option<Renamed>)> {
+    let mut class = ("", "");
+    let lines = MAPPING.lines().filter(|line| !line.starts_with('#'));
+    lines.filter_map(move |line| {
+        let (original, residual) = line.split_once(" -> ")?;
+        let Some(residual) = residual.strip_suffix(':') else {
+            return Some((class, Some((original.trim_start(), residual))));
+        };
+        class = (original, residual);
+        Some((class, None))
+    })
+}
+
 #[derive(Debug)]
 pub(super) struct Library {
     /// Bytes on a phone: stripped as by its builder.

@@ -295,30 +295,18 @@ fn put(
 /// it.
 pub(super) fn obfuscated(method: &str) -> String {
     static NAMES: OnceLock<BTreeMap<String, String>> = OnceLock::new();
-    let names = NAMES.get_or_init(|| residual_names(image::MAPPING));
-    names.get(method).map_or(method, String::as_str).to_owned()
-}
-
-/// Parses a mapping file to original and residual `Class.method`, for renamed methods.
-fn residual_names(mapping: &str) -> BTreeMap<String, String> {
-    let mut names = BTreeMap::new();
-    let mut class = ("", "");
-    for line in mapping.lines().filter(|l| !l.starts_with('#')) {
-        let Some((original, residual)) = line.split_once(" -> ") else {
-            continue;
-        };
-        if let Some(residual) = residual.strip_suffix(':') {
-            class = (original, residual);
-        } else if let Some((before, _)) = original.split_once('(') {
+    let names = NAMES.get_or_init(|| {
+        let methods = image::renamed().filter_map(|(class, member)| {
+            let (declaration, residual) = member?;
             // Inlined calls come first; their caller has the same residual name.
+            let (before, _) = declaration.split_once('(')?;
             let method = before.rsplit(' ').next().unwrap_or(before);
-            names.insert(
-                format!("{}.{method}", class.0),
-                format!("{}.{residual}", class.1),
-            );
-        }
-    }
-    names
+            let original = format!("{}.{method}", class.0);
+            Some((original, format!("{}.{residual}", class.1)))
+        });
+        methods.collect()
+    });
+    names.get(method).map_or(method, String::as_str).to_owned()
 }
 
 #[cfg(test)]

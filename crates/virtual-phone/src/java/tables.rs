@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-use crate::image::MAPPING;
+use crate::image::renamed;
 
 /// Classes of the runtime and the framework.
 const FRAMEWORK: &str = include_str!("framework.txt");
@@ -81,18 +81,15 @@ pub(super) fn renames() -> &'static Renames {
     static ALL: OnceLock<Renames> = OnceLock::new();
     ALL.get_or_init(|| {
         let (mut classes, mut fields) = (HashMap::new(), HashMap::new());
-        let mut class = "";
-        for line in MAPPING.lines().filter(|l| !l.starts_with('#')) {
-            let Some((original, residual)) = line.split_once(" -> ") else {
-                continue;
-            };
-            if let Some(residual) = residual.strip_suffix(':') {
-                class = original;
-                classes.insert(class, residual);
-            } else if !original.contains('(')
-                && let Some((_, name)) = original.trim_start().split_once(' ')
-            {
-                fields.insert((class, name), residual);
+        for (class, member) in renamed() {
+            match member {
+                None => _ = classes.insert(class.0, class.1),
+                Some((declaration, residual)) if !declaration.contains('(') => {
+                    if let Some((_, name)) = declaration.split_once(' ') {
+                        fields.insert((class.0, name), residual);
+                    }
+                }
+                Some(_) => {}
             }
         }
         Renames { classes, fields }

@@ -8,7 +8,7 @@ use super::live::LiveHeaps;
 use super::{Allocation, Site, TICK, hash};
 use crate::clock::BootNs;
 use crate::history::History;
-use crate::image::MAPPING;
+use crate::image::renamed;
 use crate::process::Pid;
 
 /// Maximum number of allocations that ART returns.
@@ -101,24 +101,19 @@ fn lines() -> &'static BTreeMap<String, (u32, u32)> {
     static LINES: OnceLock<BTreeMap<String, (u32, u32)>> = OnceLock::new();
     LINES.get_or_init(|| {
         let mut lines = BTreeMap::new();
-        let mut class = ("", "");
-        for line in MAPPING.lines().filter(|line| !line.starts_with('#')) {
-            let Some((left, residual)) = line.split_once(" -> ") else {
+        let range = |text: &str| {
+            let (from, to) = text.split_once(':')?;
+            Some((from.parse::<u32>().ok()?, to.parse::<u32>().ok()?))
+        };
+        for (class, member) in renamed() {
+            let Some((left, residual)) = member else {
                 continue;
-            };
-            if let Some(residual) = residual.strip_suffix(':') {
-                class = (left, residual);
-                continue;
-            }
-            let range = |text: &str| {
-                let (from, to) = text.split_once(':')?;
-                Some((from.parse::<u32>().ok()?, to.parse::<u32>().ok()?))
             };
             // `1:14:void onBind(int):31:44`, one frame of it.
             let Some((method, original)) = left.split_once("):") else {
                 continue;
             };
-            let mut parts = method.trim().splitn(3, ':');
+            let mut parts = method.splitn(3, ':');
             let (from, to) = (parts.next(), parts.next());
             let (Some(from), Some(to), Some(rest)) = (from, to, parts.next()) else {
                 continue;
