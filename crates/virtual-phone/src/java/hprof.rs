@@ -368,9 +368,7 @@ impl Writer<'_> {
         let widths: u32 = of.statics.iter().map(|(f, _)| f.kind.bytes()).sum();
         let overhead = heap.class_bytes(class) - heap.class(CLASS).instance_bytes - widths;
         // A nonexistent array represents the tables inside the class.
-        if overhead > 4 {
-            self.primitives(address | 1, Type::Byte, &vec![0; overhead as usize - 4]);
-        }
+        self.primitives(address | 1, Type::Byte, &vec![0; overhead as usize - 4]);
         self.body.u1(0x20);
         self.body.u4(address);
         self.body.u4(0);
@@ -385,47 +383,18 @@ impl Writer<'_> {
             _ => of.instance_bytes,
         });
         self.body.u2(0);
-        self.statics(class, overhead, address);
+        self.statics(class, address);
         self.fields(of, class);
     }
 
-    fn statics(&mut self, class: ClassRef, overhead: u32, address: u32) {
+    fn statics(&mut self, class: ClassRef, address: u32) {
         let heap = self.heap;
         let of = heap.class(class);
         let own = heap.class_values(class);
-        let made_up = match overhead {
-            0 => 0,
-            3 => 2,
-            _ => 1,
-        };
-        self.body
-            .u2((of.statics.len() + own.len() + 2 + made_up) as u16);
-        if overhead > 0 {
-            self.field("$classOverhead");
-            match overhead {
-                1 => {
-                    self.body.u1(code(Type::Byte));
-                    self.body.u1(0);
-                }
-                2 | 3 => {
-                    self.body.u1(code(Type::Short));
-                    self.body.u2(0);
-                }
-                4 => {
-                    self.body.u1(code(Type::Int));
-                    self.body.u4(0);
-                }
-                _ => {
-                    self.body.u1(code(Type::Object));
-                    self.body.u4(address | 1);
-                }
-            }
-            if overhead == 3 {
-                self.field("$classOverhead2");
-                self.body.u1(code(Type::Byte));
-                self.body.u1(0);
-            }
-        }
+        self.body.u2((of.statics.len() + own.len() + 3) as u16);
+        self.field("$classOverhead");
+        self.body.u1(code(Type::Object));
+        self.body.u4(address | 1);
         for (field, value) in own {
             self.field(&format!("$class${}", field.name));
             self.body.u1(code(field.kind));
