@@ -280,6 +280,16 @@ impl Tree {
         Ok(())
     }
 
+    /// Adds or replaces a node of the system image; creates the directories above it.
+    pub(crate) fn install(&mut self, path: &str, node: Node) {
+        let mut parts = normalize("/", path);
+        if let Some(name) = parts.pop()
+            && let Kind::Directory(entries) = &mut self.directory(&parts.join("/")).kind
+        {
+            entries.insert(name, node);
+        }
+    }
+
     pub(crate) fn remove(&mut self, parts: &[String]) -> Option<Node> {
         let (name, above) = parts.split_last()?;
         match &mut self.node_mut(above)?.kind {

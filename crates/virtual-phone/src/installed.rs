@@ -207,9 +207,7 @@ pub(super) fn install_system(tree: &mut Tree, spec: &PhoneSpec) {
         }
         let link = format!("/system/{}/libc.so", abi.lib());
         let to = format!("/apex/com.android.runtime/{}/bionic/libc.so", abi.lib());
-        let node = Node::new(Kind::Link(to), 0o777, 0, 0);
-        // The directory contains the libraries installed above.
-        let _ = tree.put(&normalize("/", &link), node);
+        tree.install(&link, Node::new(Kind::Link(to), 0o777, 0, 0));
     }
 }
 
@@ -281,14 +279,9 @@ fn put(
     bytes: impl Into<Cow<'static, [u8]>>,
     mtime: i64,
 ) {
-    let parts = normalize("/", path);
-    if let Some((_, above)) = parts.split_last() {
-        tree.directory(&format!("/{}", above.join("/")));
-    }
     let mut node = Node::new(Kind::File(FileData::new(bytes, mtime)), mode, uid, gid);
     (node.label, node.mtime) = (label, mtime);
-    // The directory was created just above.
-    let _ = tree.put(&parts, node);
+    tree.install(path, node);
 }
 
 /// Returns the name that R8 gave a method, by `image::MAPPING`; the method's own name if R8 kept

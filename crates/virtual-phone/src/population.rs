@@ -18,6 +18,55 @@ use super::spec::{AppState, PhoneSpec, ScreenState};
 use super::state::State;
 use super::traced::Tracing;
 
+/// Directories: path, mode, UID, GID and SELinux type.
+const DIRECTORIES: &str = "\
+/acct 755 0 0 rootfs
+/dev 755 0 0 device
+/dev/socket 755 0 0 socket_device
+/proc 555 0 0 proc
+/sys 755 0 0 sysfs
+/apex/com.android.runtime/lib64/bionic 755 0 0 system_file
+/system/bin 755 0 2000 system_file
+/system/framework 755 0 0 system_file
+/vendor/bin 755 0 2000 vendor_file
+/data 771 1000 1000 system_data_root_file
+/data/app 771 1000 1000 apk_data_file
+/data/anr 775 1000 1000 anr_data_file
+/data/local 751 0 0 system_data_root_file
+/data/local/tmp 771 2000 2000 shell_data_file
+/data/misc 1771 1000 9998 system_data_root_file
+/data/misc/perfetto-traces 773 0 2000 perfetto_traces_data_file
+/data/system 775 1000 1000 system_data_file
+/data/tombstones 771 1000 1000 tombstone_data_file
+/data/user 711 1000 1000 system_userdir_file
+/storage/emulated/0/Download 770 0 1015 fuse
+/tmp 1777 2000 2000 shell_data_file";
+
+/// Daemons: PID, UID, SELinux domain and command line.
+const DAEMONS: &str = "\
+1 0 init /system/bin/init second_stage
+238 0 ueventd /system/bin/ueventd
+301 1036 logd /system/bin/logd
+302 1000 servicemanager /system/bin/servicemanager
+303 1000 hwservicemanager /system/bin/hwservicemanager
+311 0 vold /system/bin/vold --blkid_context=u:r:blkid:s0
+402 0 apexd /system/bin/apexd
+431 1017 keystore /system/bin/keystore2 /data/misc/keystore
+455 0 hal_configstore_default /vendor/bin/hw/android.hardware.configstore@1.1-service
+502 1000 surfaceflinger /system/bin/surfaceflinger
+511 1041 audioserver /system/bin/audioserver
+523 1047 cameraserver /system/bin/cameraserver
+531 1013 mediaserver /system/bin/mediaserver
+540 1066 statsd /system/bin/statsd
+551 0 netd /system/bin/netd
+560 1069 lmkd /system/bin/lmkd
+572 0 installd /system/bin/installd
+590 1010 wificond /system/bin/wificond
+604 1040 mediaextractor media.extractor aextractor
+611 1046 mediacodec media.codec hw/android.hardware.media.omx@1.0-service
+640 1073 traced_perf /system/bin/traced_perf
+702 2000 adbd /apex/com.android.adbd/bin/adbd --root_seclabel=u:r:su:s0";
+
 /// Creates the state of a booted phone.
 pub(crate) fn boot(
     spec: &PhoneSpec,
@@ -86,57 +135,20 @@ fn boot_id(seed: u64, before: &str) -> String {
 }
 
 fn file(tree: &mut Tree, path: &str, mode: u32, uid: u32, bytes: &[u8]) {
-    let parts = normalize("/", path);
-    if let Some((_, above)) = parts.split_last() {
-        tree.directory(&format!("/{}", above.join("/")));
-    }
     let data = FileData::new(bytes.to_vec(), 1_707_120_000);
-    let node = Node::new(Kind::File(data), mode, uid, uid);
-    // The directory was created just above.
-    let _ = tree.put(&parts, node);
+    tree.install(path, Node::new(Kind::File(data), mode, uid, uid));
 }
 
 fn tree(spec: &PhoneSpec, programs: &[&str]) -> Tree {
     let mut tree = Tree::new();
-    // path, mode, uid, gid, label
-    let directories: [(&str, u32, u32, u32, &str); 21] = [
-        ("/acct", 0o755, 0, 0, "rootfs"),
-        ("/dev", 0o755, 0, 0, "device"),
-        ("/dev/socket", 0o755, 0, 0, "socket_device"),
-        ("/proc", 0o555, 0, 0, "proc"),
-        ("/sys", 0o755, 0, 0, "sysfs"),
-        (
-            "/apex/com.android.runtime/lib64/bionic",
-            0o755,
-            0,
-            0,
-            "system_file",
-        ),
-        ("/system/bin", 0o755, 0, 2000, "system_file"),
-        ("/system/framework", 0o755, 0, 0, "system_file"),
-        ("/vendor/bin", 0o755, 0, 2000, "vendor_file"),
-        ("/data", 0o771, 1000, 1000, "system_data_root_file"),
-        ("/data/app", 0o771, 1000, 1000, "apk_data_file"),
-        ("/data/anr", 0o775, 1000, 1000, "anr_data_file"),
-        ("/data/local", 0o751, 0, 0, "system_data_root_file"),
-        ("/data/local/tmp", 0o771, 2000, 2000, "shell_data_file"),
-        ("/data/misc", 0o1771, 1000, 9998, "system_data_root_file"),
-        (
-            "/data/misc/perfetto-traces",
-            0o773,
-            0,
-            2000,
-            "perfetto_traces_data_file",
-        ),
-        ("/data/system", 0o775, 1000, 1000, "system_data_file"),
-        ("/data/tombstones", 0o771, 1000, 1000, "tombstone_data_file"),
-        ("/data/user", 0o711, 1000, 1000, "system_userdir_file"),
-        ("/storage/emulated/0/Download", 0o770, 0, 1015, "fuse"),
-        ("/tmp", 0o1777, 2000, 2000, "shell_data_file"),
-    ];
-    for (path, mode, uid, gid, label) in directories {
+    for row in DIRECTORIES.lines() {
+        let [path, mode, uid, gid, label] = row.split(' ').collect::<Vec<_>>()[..] else {
+            continue;
+        };
+        let number = |text: &str, radix| u32::from_str_radix(text, radix).unwrap_or(0);
         let node = tree.directory(path);
-        (node.mode, node.uid, node.gid, node.label) = (mode, uid, gid, label);
+        node.mode = number(mode, 8);
+        (node.uid, node.gid, node.label) = (number(uid, 10), number(gid, 10), label);
     }
     if spec.android >= 12 {
         let node = tree.directory("/data/misc/perfetto-configs");
@@ -154,18 +166,12 @@ fn tree(spec: &PhoneSpec, programs: &[&str]) -> Tree {
         ("/storage/self/primary", "/storage/emulated/0"),
         ("/data/data", "/data/user/0"),
     ] {
-        let parts = normalize("/", path);
-        if let Some((_, above)) = parts.split_last() {
-            tree.directory(&format!("/{}", above.join("/")));
-        }
-        let link = Node::new(Kind::Link(to.to_owned()), 0o777, 0, 0);
-        // Its directory was created just above.
-        let _ = tree.put(&parts, link);
+        tree.install(path, Node::new(Kind::Link(to.to_owned()), 0o777, 0, 0));
     }
     for name in ["null", "zero", "tty"] {
         let mut device = Node::new(Kind::Device(name), 0o666, 0, 0);
         device.label = "null_device";
-        let _ = tree.put(&normalize("/", &format!("/dev/{name}")), device);
+        tree.install(&format!("/dev/{name}"), device);
     }
     for name in programs {
         let path = format!("/system/bin/{name}");
@@ -196,66 +202,6 @@ fn tree(spec: &PhoneSpec, programs: &[&str]) -> Tree {
 
 fn start_all(state: &mut State, spec: &PhoneSpec, clock: &Clock) {
     state.boot_id = boot_id(spec.seed, &state.boot_id);
-    let daemons: [(Pid, Pid, u32, &str, &str); 22] = [
-        (1, 0, ROOT, "/system/bin/init second_stage", "init"),
-        (238, 1, ROOT, "/system/bin/ueventd", "ueventd"),
-        (301, 1, 1036, "/system/bin/logd", "logd"),
-        (302, 1, 1000, "/system/bin/servicemanager", "servicemanager"),
-        (
-            303,
-            1,
-            1000,
-            "/system/bin/hwservicemanager",
-            "hwservicemanager",
-        ),
-        (
-            311,
-            1,
-            ROOT,
-            "/system/bin/vold --blkid_context=u:r:blkid:s0",
-            "vold",
-        ),
-        (402, 1, ROOT, "/system/bin/apexd", "apexd"),
-        (
-            431,
-            1,
-            1017,
-            "/system/bin/keystore2 /data/misc/keystore",
-            "keystore",
-        ),
-        (
-            455,
-            1,
-            ROOT,
-            "/vendor/bin/hw/android.hardware.configstore@1.1-service",
-            "hal_configstore_default",
-        ),
-        (502, 1, 1000, "/system/bin/surfaceflinger", "surfaceflinger"),
-        (511, 1, 1041, "/system/bin/audioserver", "audioserver"),
-        (523, 1, 1047, "/system/bin/cameraserver", "cameraserver"),
-        (531, 1, 1013, "/system/bin/mediaserver", "mediaserver"),
-        (540, 1, 1066, "/system/bin/statsd", "statsd"),
-        (551, 1, ROOT, "/system/bin/netd", "netd"),
-        (560, 1, 1069, "/system/bin/lmkd", "lmkd"),
-        (572, 1, ROOT, "/system/bin/installd", "installd"),
-        (590, 1, 1010, "/system/bin/wificond", "wificond"),
-        (604, 1, 1040, "media.extractor aextractor", "mediaextractor"),
-        (
-            611,
-            1,
-            1046,
-            "media.codec hw/android.hardware.media.omx@1.0-service",
-            "mediacodec",
-        ),
-        (640, 1, 1073, "/system/bin/traced_perf", "traced_perf"),
-        (
-            702,
-            1,
-            2000,
-            "/apex/com.android.adbd/bin/adbd --root_seclabel=u:r:su:s0",
-            "adbd",
-        ),
-    ];
     for (pid, name) in [
         (2, "kthreadd"),
         (3, "rcu_gp"),
@@ -267,8 +213,12 @@ fn start_all(state: &mut State, spec: &PhoneSpec, clock: &Clock) {
         let p = boot_process(pid, parent, ROOT, name, "kernel", Role::Kernel);
         state.processes.insert(p);
     }
-    for (pid, ppid, uid, argv0, domain) in daemons {
-        let mut p = boot_process(pid, ppid, uid, argv0, domain, Role::Native);
+    for row in DAEMONS.lines() {
+        let [pid, uid, domain, argv] = row.splitn(4, ' ').collect::<Vec<_>>()[..] else {
+            continue;
+        };
+        let (pid, uid) = (pid.parse().unwrap_or(0), uid.parse().unwrap_or(0));
+        let mut p = boot_process(pid, u32::from(pid != 1), uid, argv, domain, Role::Native);
         p.idle = !["surfaceflinger", "mediaserver", "audioserver", "statsd"].contains(&domain);
         state.processes.insert(p);
     }
