@@ -8,7 +8,7 @@ use std::io::Write as _;
 use std::sync::OnceLock;
 
 use super::fs::{FileData, Kind, Node, Tree, normalize};
-use super::image::{self, Code, Library, image};
+use super::image::{self, Library, image};
 use super::packages::Package;
 use super::spec::{Abi, PhoneSpec};
 
@@ -55,13 +55,7 @@ fn system_path(library: &str, abi: Abi, android: u32) -> Option<String> {
         "app_process" if abi.is_64_bit() => "/system/bin/app_process64".to_owned(),
         "app_process" => "/system/bin/app_process32".to_owned(),
         "surfaceflinger" => "/system/bin/surfaceflinger".to_owned(),
-        "libandroid_runtime.so"
-        | "libandroidfw.so"
-        | "libbinder.so"
-        | "libc++.so"
-        | "libhwui.so"
-        | "libsqlite.so"
-        | "libutils.so" => format!("/system/{lib}/{library}"),
+        other if SYSTEM.contains(&other) => format!("/system/{lib}/{other}"),
         _ => return None,
     })
 }
@@ -92,7 +86,6 @@ pub(super) struct Mapped {
     /// Offset of the ELF file in the file at `path`.
     pub(super) start_offset: u64,
     pub(super) library: &'static Library,
-    pub(super) code: Code,
     /// Whether heapprofd finds names of functions that are not exported.
     pub(super) has_symbols: bool,
 }
@@ -122,22 +115,22 @@ pub(super) fn mapped(
         }
         (None, None) => return None,
     };
-    let (_, code, has_symbols) = shipped(library, spec.stripped);
+    let (_, has_symbols) = shipped(library, spec.stripped);
     Some(Mapped {
         path,
         start_offset,
         library,
-        code,
         has_symbols,
     })
 }
 
 /// Returns a library as its package ships it: the app's own libraries stripped or not.
-fn shipped(library: &'static Library, stripped: bool) -> (&'static [u8], Code, bool) {
+///
+/// Their code has the same offset in the file. The second value is whether heapprofd finds names.
+fn shipped(library: &'static Library, stripped: bool) -> (&'static [u8], bool) {
     match &library.unstripped {
-        // The code of both has the same offset in the file.
-        Some(whole) if !stripped => (whole, library.code, true),
-        _ => (&library.bytes, library.code, library.has_symbols),
+        Some(whole) if !stripped => (whole, true),
+        _ => (&library.bytes, library.has_symbols),
     }
 }
 
@@ -354,8 +347,8 @@ mod tests {
             else {
                 panic!("no file {}", mapped.path);
             };
-            let code = &mapped.library.bytes[mapped.code.offset as usize..][..32];
-            assert_eq!(data.read_at(mapped.code.offset, 32), code, "{name}");
+            let code = &mapped.library.bytes[mapped.library.code.offset as usize..][..32];
+            assert_eq!(data.read_at(mapped.library.code.offset, 32), code, "{name}");
         }
     }
 }

@@ -117,7 +117,7 @@ impl Builder {
     /// Returns the mapping of a library's code, as made by the dynamic linker.
     fn map_library(&self, mapped: &Mapped) -> MappingDef {
         const PAGE: u64 = 4096;
-        let code = mapped.code;
+        let code = mapped.library.code;
         let inside = code.offset % PAGE;
         let size = (inside + code.size).next_multiple_of(PAGE);
         let (start, end) = self.place(&mapped.path, size);
