@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::{Fault, FaultKind};
 use crate::events::lock;
+use crate::workload::hash;
 
 /// Chance in a million occasions of each kind, and the smallest and largest VALUE. A run of a
 /// scenario has about a hundred transports and shells, and one to five sessions and pulls.
@@ -112,13 +113,6 @@ impl Draws {
     pub(crate) fn end(&self) {
         self.over.store(true, Ordering::SeqCst);
     }
-}
-
-/// FNV-1a; the generator mixes it further.
-fn hash(text: &str) -> u64 {
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
 }
 
 #[cfg(test)]

@@ -674,23 +674,17 @@ fn compress(bytes: &[u8]) -> Vec<u8> {
 
 /// Returns the length of the whole packets at the front of `bytes` that fit into `limit`.
 fn whole_packets(bytes: &[u8], limit: usize) -> usize {
+    let limit = limit.min(bytes.len());
     let mut at = 0;
-    while at < bytes.len() {
-        let mut length = 0usize;
-        let mut i = at + 1;
-        let mut shift = 0;
-        while let Some(b) = bytes.get(i) {
-            length |= usize::from(b & 0x7f) << shift;
-            shift += 7;
-            i += 1;
-            if b & 0x80 == 0 {
-                break;
-            }
-        }
-        if i + length > limit.min(bytes.len()) {
+    // A packet follows a tag of one byte and its length.
+    while let Some(rest) = bytes.get(at + 1..)
+        && let Ok(length) = prost::decode_length_delimiter(rest)
+    {
+        let end = at + 1 + prost::length_delimiter_len(length) + length;
+        if end > limit {
             break;
         }
-        at = i + length;
+        at = end;
     }
     at
 }
