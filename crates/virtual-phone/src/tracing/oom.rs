@@ -149,61 +149,35 @@ pub(super) fn metadata(
     metadata
 }
 
-/// Returns the stack of the error, leaf first.
+/// Stack of the error, leaf first: file, line and method.
+const STACK: &str = "\
+Arrays.java 3578 byte[] java.util.Arrays.copyOf(byte[], int)
+ByteArrayOutputStream.java 120 void java.io.ByteArrayOutputStream.grow(int)
+Http.kt 38 byte[] com.example.app.net.Http.read(java.io.InputStream)
+FeedPresenter.kt 29 void com.example.app.feed.FeedPresenter.refresh()
+FeedActivity.kt 35 void com.example.app.ui.FeedActivity.onResume()
+Activity.java 8604 void android.app.Activity.performResume(boolean, java.lang.String)
+ActivityThread.java 8177 void android.app.ActivityThread.main(java.lang.String[])";
+
+/// Returns the stack of the error.
 fn stack(renamed: bool) -> pb::art_process_metadata::Stack {
-    let frames = [
-        (
-            "byte[] java.util.Arrays.copyOf(byte[], int)",
-            "Arrays.java",
-            3_578,
-        ),
-        (
-            "void java.io.ByteArrayOutputStream.grow(int)",
-            "ByteArrayOutputStream.java",
-            120,
-        ),
-        (
-            "byte[] com.example.app.net.Http.read(java.io.InputStream)",
-            "Http.kt",
-            38,
-        ),
-        (
-            "void com.example.app.feed.FeedPresenter.refresh()",
-            "FeedPresenter.kt",
-            29,
-        ),
-        (
-            "void com.example.app.ui.FeedActivity.onResume()",
-            "FeedActivity.kt",
-            35,
-        ),
-        (
-            "void android.app.Activity.performResume(boolean, java.lang.String)",
-            "Activity.java",
-            8_604,
-        ),
-        (
-            "void android.app.ActivityThread.main(java.lang.String[])",
-            "ActivityThread.java",
-            8_177,
-        ),
-    ];
-    let frame = |(method, file, line): (&str, &str, i32)| {
-        let own = method.contains("com.example.app.");
-        let method = if renamed && own {
-            renamed_method(method)
-        } else {
-            method.to_owned()
+    let frame = |row: &str| {
+        let mut words = row.splitn(3, ' ');
+        let (file, line, method) = (words.next()?, words.next()?, words.next()?);
+        let line = line.parse().ok();
+        let renamed = renamed && method.contains("com.example.app.");
+        let (method, file, line) = match renamed {
+            true => (renamed_method(method), "r8-map-id", Some(1)),
+            false => (method.to_owned(), file, line),
         };
-        let file = if renamed && own { "r8-map-id" } else { file };
-        pb::art_process_metadata::stack::Frame {
+        Some(pb::art_process_metadata::stack::Frame {
             method: Some(method),
             file: Some(file.to_owned()),
-            line: Some(if renamed && own { 1 } else { line }),
-        }
+            line,
+        })
     };
     pb::art_process_metadata::Stack {
-        frames: frames.into_iter().map(frame).collect(),
+        frames: STACK.lines().filter_map(frame).collect(),
     }
 }
 
