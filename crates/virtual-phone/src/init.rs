@@ -5,6 +5,10 @@ use super::packages::Package;
 use super::process::{NOBODY, Pid, Process, Role};
 use super::state::State;
 
+pub(crate) const TRACED: &str = "/system/bin/traced";
+const TRACED_PROBES: &str = "/system/bin/traced_probes";
+const HEAPPROFD: &str = "/system/bin/heapprofd";
+
 /// Creates a process that exists at boot.
 pub(crate) fn boot_process(
     pid: Pid,
@@ -21,13 +25,12 @@ pub(crate) fn boot_process(
 
 /// Starts traced and traced_probes; heapprofd starts when a session needs it.
 pub(crate) fn start_traced(state: &mut State) {
-    for (name, domain) in [("traced", "traced"), ("traced_probes", "traced_probes")] {
-        let path = format!("/system/bin/{name}");
-        if state.processes.iter().any(|p| p.name() == path) {
+    for (path, domain) in [(TRACED, "traced"), (TRACED_PROBES, "traced_probes")] {
+        if state.processes.pid_of(path).is_some() {
             continue;
         }
         let pid = state.processes.allocate();
-        let mut p = boot_process(pid, 1, NOBODY, &path, domain, Role::Native);
+        let mut p = boot_process(pid, 1, NOBODY, path, domain, Role::Native);
         p.idle = true;
         state.processes.insert(p);
     }
@@ -35,36 +38,21 @@ pub(crate) fn start_traced(state: &mut State) {
 
 /// Stops the daemons, as `persist.traced.enable=0` does.
 pub(crate) fn stop_traced(state: &mut State) {
-    let daemons: Vec<Pid> = state
-        .processes
-        .iter()
-        .filter(|p| ["/system/bin/traced", "/system/bin/traced_probes"].contains(&p.name()))
-        .map(|p| p.pid)
-        .collect();
-    for pid in daemons {
-        state.processes.end(pid, 143);
+    for path in [TRACED, TRACED_PROBES] {
+        if let Some(pid) = state.processes.pid_of(path) {
+            state.processes.end(pid, 143);
+        }
     }
     state.tracing.traced_died();
 }
 
 /// Starts heapprofd as init does when traced requests it; returns its PID.
 pub(crate) fn start_heapprofd(state: &mut State, now: BootNs) -> Pid {
-    if let Some(p) = state
-        .processes
-        .iter()
-        .find(|p| p.name() == "/system/bin/heapprofd")
-    {
-        return p.pid;
+    if let Some(pid) = state.processes.pid_of(HEAPPROFD) {
+        return pid;
     }
     let pid = state.processes.allocate();
-    let mut p = boot_process(
-        pid,
-        1,
-        NOBODY,
-        "/system/bin/heapprofd",
-        "heapprofd",
-        Role::Native,
-    );
+    let mut p = boot_process(pid, 1, NOBODY, HEAPPROFD, "heapprofd", Role::Native);
     p.started = now;
     p.idle = true;
     state.processes.insert(p);
@@ -76,12 +64,7 @@ pub(crate) fn start_heapprofd(state: &mut State, now: BootNs) -> Pid {
 
 /// Stops heapprofd, as init does when no session needs it.
 pub(crate) fn stop_heapprofd(state: &mut State) {
-    let pid = state
-        .processes
-        .iter()
-        .find(|p| p.name() == "/system/bin/heapprofd")
-        .map(|p| p.pid);
-    if let Some(pid) = pid {
+    if let Some(pid) = state.processes.pid_of(HEAPPROFD) {
         state.processes.end(pid, 143);
         let key = "init.svc.heapprofd".to_owned();
         state.properties.insert(key, "stopped".to_owned());
@@ -91,12 +74,12 @@ pub(crate) fn stop_heapprofd(state: &mut State) {
 /// Applies the consequences of a killed process.
 pub(crate) fn after_death(state: &mut State, dead: &Process) {
     match dead.name() {
-        "/system/bin/traced" => {
+        TRACED => {
             state.tracing.traced_died();
             start_traced(state);
         }
-        "/system/bin/traced_probes" => start_traced(state),
-        "/system/bin/heapprofd" => {
+        TRACED_PROBES => start_traced(state),
+        HEAPPROFD => {
             state.tracing.heapprofd_died();
             state
                 .properties

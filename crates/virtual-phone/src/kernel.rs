@@ -136,6 +136,11 @@ impl Kernel {
         }
     }
 
+    /// Blocks the process `pid` until the boot clock reaches `until`.
+    pub(crate) fn sleep(&self, pid: Pid, until: BootNs) -> Result<(), Stop> {
+        self.block(pid, Some(until), || None::<()>).map(|_| ())
+    }
+
     /// Checks that `pid` can continue: it is alive and has no pending caught signal.
     pub(crate) fn check(&self, pid: Pid) -> Result<(), Stop> {
         loop {

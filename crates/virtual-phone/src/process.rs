@@ -22,6 +22,16 @@ pub(crate) enum Stop {
     Signal,
 }
 
+impl Stop {
+    /// Returns the exit status of a process that stopped so.
+    pub(crate) fn status(self) -> u8 {
+        match self {
+            Stop::Killed(signal) => 128 + signal,
+            Stop::Signal => 1,
+        }
+    }
+}
+
 /// Returns the name of a UID as Android's libc returns it.
 pub(crate) fn user_name(uid: u32) -> String {
     let (user, appid) = (uid / 100_000, uid % 100_000);
@@ -293,6 +303,12 @@ impl Processes {
     pub(crate) fn get_mut(&mut self, pid: Pid) -> Option<&mut Process> {
         self.changes += 1;
         self.table.get_mut(&pid)
+    }
+
+    /// Returns the first process with this name.
+    pub(crate) fn pid_of(&self, name: &str) -> Option<Pid> {
+        let mut all = self.table.values();
+        all.find(|p| p.name() == name).map(|p| p.pid)
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Process> {

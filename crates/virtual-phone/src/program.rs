@@ -86,6 +86,24 @@ pub(crate) fn on_thread(kernel: &Arc<Kernel>, run: impl FnOnce() + Send + 'stati
         .is_ok()
 }
 
+/// Runs commands as the process `pid` on a new thread, and ends it with their status. Returns false
+/// if the host cannot create the thread; then the process ends with 1.
+pub(crate) fn run_as(
+    kernel: &Arc<Kernel>,
+    pid: Pid,
+    run: impl FnOnce() -> u8 + Send + 'static,
+) -> bool {
+    let running = kernel.clone();
+    let started = on_thread(kernel, move || {
+        let status = run();
+        running.end_process(pid, status);
+    });
+    if !started {
+        kernel.end_process(pid, 1);
+    }
+    started
+}
+
 /// Runs a program to its end.
 pub(crate) fn run(cmd: &mut Cmd) -> Result<u8, Stop> {
     cmd.kernel.check(cmd.pid)?;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::{Cmd, Done, on_thread};
+use super::{Cmd, Done};
 use crate::clock::{BootNs, MILLI};
 use crate::faults::FaultKind;
 use crate::foreground;
@@ -14,6 +14,7 @@ use crate::java::{self, JavaDumpKind, PictureFormat};
 use crate::kernel::Kernel;
 use crate::packages::Package;
 use crate::process::{Pid, Process, Role, SIGSEGV};
+use crate::program;
 use crate::spec::BuildType;
 use crate::traced::JavaDump;
 use crate::tracing::{self};
@@ -141,7 +142,7 @@ pub(super) fn dumpheap(cmd: &mut Cmd, args: &[String]) -> Done {
         done: done.clone(),
     };
     // The app continues to write even if `am` ends.
-    if !on_thread(&kernel, move || job.run()) {
+    if !program::on_thread(&kernel, move || job.run()) {
         cmd.err("HEAP DUMP FAILED\n")?;
         return Ok(255);
     }
@@ -277,9 +278,7 @@ impl Job {
 
     /// Waits on the app's clock; `None` if it died or the phone was switched off.
     fn wait(&self, until: BootNs) -> Option<()> {
-        self.kernel
-            .block(self.pid, Some(until), || None::<()>)
-            .ok()?;
+        self.kernel.sleep(self.pid, until).ok()?;
         // While it is frozen, none of its threads run.
         let thawed = || {
             let state = self.kernel.state();

@@ -83,7 +83,7 @@ fn hangs(cmd: &Cmd, fault: FaultKind) -> bool {
 /// 0.
 fn expire(cmd: &Cmd, service: &str, patience: u64) -> Result<(), super::Halt> {
     let until = cmd.kernel.clock.boot() + patience;
-    cmd.kernel.block(cmd.pid, Some(until), || None::<()>)?;
+    cmd.kernel.sleep(cmd.pid, until)?;
     cmd.out(&format!(
         "\n*** SERVICE '{service}' DUMP TIMEOUT ({}ms) EXPIRED ***\n\n",
         patience / MILLI

@@ -20,7 +20,7 @@ mod storage;
 mod system;
 mod text;
 
-use super::program::{Cmd, Done, Halt, Program, Programs, flags, on_thread};
+use super::program::{Cmd, Done, Halt, Program, Programs, flags};
 use super::spec::PhoneSpec;
 
 /// Programs by name.
@@ -88,6 +88,5 @@ pub(crate) fn programs(spec: &PhoneSpec) -> Programs {
 /// Waits some milliseconds on the phone's clock.
 fn wait(cmd: &Cmd, ms: u64) -> Result<(), Halt> {
     let until = cmd.kernel.clock.boot() + ms * crate::clock::MILLI;
-    cmd.kernel.block(cmd.pid, Some(until), || None::<()>)?;
-    Ok(())
+    Ok(cmd.kernel.sleep(cmd.pid, until)?)
 }

@@ -4,14 +4,16 @@ use std::sync::Arc;
 
 use prost::Message as _;
 
-use super::{Cmd, Done, on_thread};
+use super::{Cmd, Done};
 use crate::clock::MILLI;
 use crate::faults::FaultKind;
 use crate::fs::{Errno, FileData, Kind, Node, normalize};
+use crate::init::TRACED;
 use crate::io::{Fd, Fds};
 use crate::kernel::Kernel;
 use crate::process::Stop;
 use crate::process::{Pid, SIGINT, SIGTERM};
+use crate::program::run_as;
 use crate::traced::Outcome;
 use crate::traced::Session;
 use crate::tracing::config;
@@ -88,13 +90,7 @@ pub(super) fn perfetto(cmd: &mut Cmd) -> Done {
         cmd.err("perfetto: error while loading shared libraries: libperfetto.so: cannot open shared object file\n")?;
         return Ok(1);
     }
-    let traced = {
-        let state = cmd.kernel.state();
-        state
-            .processes
-            .iter()
-            .any(|p| p.name() == "/system/bin/traced")
-    };
+    let traced = cmd.kernel.state().processes.pid_of(TRACED).is_some();
     let unreachable = "[000.001] perfetto_cmd.cc:1004      Could not connect to the traced socket /dev/socket/traced_consumer. Ensure traced is running or use tracebox --autodaemonize.\n";
     if options.query {
         if !traced {
@@ -363,16 +359,12 @@ fn background(cmd: &mut Cmd, work: Work, wait: bool) -> Done {
     catch_signals(&cmd.kernel, pid);
     let triggers = work.config.trigger_config.is_some();
     let kernel = cmd.kernel.clone();
-    let started = on_thread(&cmd.kernel, move || {
-        let status = match record(&kernel, pid, work) {
-            Ended::Ran(Outcome::Killed(signal)) => 128 + signal,
-            Ended::Ran(Outcome::Disconnected) => 1,
-            Ended::Ran(Outcome::Finished) | Ended::Rejected(_) => 0,
-        };
-        kernel.end_process(pid, status);
+    let started = run_as(&cmd.kernel, pid, move || match record(&kernel, pid, work) {
+        Ended::Ran(Outcome::Killed(signal)) => Stop::Killed(signal).status(),
+        Ended::Ran(Outcome::Disconnected) => 1,
+        Ended::Ran(Outcome::Finished) | Ended::Rejected(_) => 0,
     });
     if !started {
-        cmd.kernel.end_process(pid, 1);
         return Ok(1);
     }
     let noise = cmd

@@ -126,7 +126,7 @@ pub(super) fn sleep(cmd: &mut Cmd) -> Done {
         return Ok(1);
     }
     let deadline = cmd.kernel.clock.boot() + (seconds * SECOND as f64) as u64;
-    cmd.kernel.block(cmd.pid, Some(deadline), || None::<()>)?;
+    cmd.kernel.sleep(cmd.pid, deadline)?;
     Ok(0)
 }
 

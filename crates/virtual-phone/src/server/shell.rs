@@ -198,11 +198,7 @@ pub(super) fn serve(
     let status = Arc::new(Mutex::new(None));
     let (running, ended) = (kernel.clone(), status.clone());
     let started = program::on_thread(kernel, move || {
-        let status = match program::run(&mut cmd) {
-            Ok(status) => status,
-            Err(Stop::Killed(signal)) => 128 + signal,
-            Err(Stop::Signal) => 1,
-        };
+        let status = program::run(&mut cmd).unwrap_or_else(Stop::status);
         drop(cmd);
         // The status is known before the process is gone.
         *lock(&ended) = Some(status);

@@ -214,10 +214,7 @@ impl Shell {
             }
             line.pop();
         }
-        let ifs = match self.variables.get("IFS") {
-            Some(v) => v.value.clone(),
-            None => " \t\n".to_owned(),
-        };
+        let ifs = self.ifs();
         let blank = |c: char| c.is_whitespace() && ifs.contains(c);
         let mut rest = line.trim_matches(blank);
         for (i, name) in names.iter().enumerate() {

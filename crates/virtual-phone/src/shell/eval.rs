@@ -370,11 +370,8 @@ impl Shell {
             return Ok(1);
         };
         let mut cmd = self.command(argv, pid);
-        let status = match program::run(&mut cmd) {
-            Ok(status) => self.kernel.end_process(pid, status),
-            Err(Stop::Killed(signal)) => self.kernel.end_process(pid, 128 + signal),
-            Err(Stop::Signal) => self.kernel.end_process(pid, 1),
-        };
+        let status = program::run(&mut cmd).unwrap_or_else(Stop::status);
+        let status = self.kernel.end_process(pid, status);
         drop(cmd);
         self.alive()?;
         Ok(status)
@@ -417,19 +414,11 @@ impl Shell {
             return Err(Flow::Exit(1));
         };
         shell.pid = pid;
-        let kernel = self.kernel.clone();
-        let started = program::on_thread(&kernel.clone(), move || {
+        let started = program::run_as(&self.kernel, pid, move || {
             let flow = run(&mut shell);
-            let status = match shell.finish(flow) {
-                Ok(status) => status,
-                Err(Stop::Killed(signal)) => 128 + signal,
-                Err(Stop::Signal) => 1,
-            };
-            drop(shell);
-            kernel.end_process(pid, status);
+            shell.finish(flow).unwrap_or_else(Stop::status)
         });
         if !started {
-            self.kernel.end_process(pid, 1);
             self.complain("can't fork: Resource temporarily unavailable");
             return Err(Flow::Exit(1));
         }

@@ -162,10 +162,7 @@ impl Shell {
             value.chars().for_each(|c| fields.push(c, quoted));
             return;
         }
-        let ifs = match self.variables.get("IFS") {
-            Some(v) => v.value.clone(),
-            None => " \t\n".to_owned(),
-        };
+        let ifs = self.ifs();
         for c in value.chars() {
             if ifs.contains(c) {
                 fields.open |= !c.is_whitespace();
@@ -174,6 +171,11 @@ impl Shell {
                 fields.push(c, false);
             }
         }
+    }
+
+    /// Returns the characters that separate fields.
+    pub(super) fn ifs(&self) -> String {
+        self.parameter("IFS").unwrap_or_else(|| " \t\n".to_owned())
     }
 
     /// Evaluates an arithmetic expression.

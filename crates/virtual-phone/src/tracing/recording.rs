@@ -1,5 +1,5 @@
 //! A recording from its start to its file: it steps, flushes and drains the sources, and ends. Runs
-//! on the thread of the perfetto client (or of the service, once detached).
+//! on the thread of the perfetto client.
 
 use std::io::Write as _;
 use std::sync::Arc;
@@ -15,6 +15,7 @@ use super::probes::{Probes, Written};
 use crate::clock::{BootNs, MILLI, SECOND};
 use crate::faults::FaultKind;
 use crate::fs::FileData;
+use crate::init::TRACED;
 use crate::kernel::Kernel;
 use crate::process::Stop;
 use crate::process::{Pid, SIGINT, SIGKILL, SIGTERM};
@@ -331,12 +332,7 @@ impl<'a> Recording<'a> {
                 kernel.signal(&root, self.pid, 9);
             }
             FaultKind::TracedDies => {
-                let pid = {
-                    let state = kernel.state();
-                    let mut all = state.processes.iter();
-                    all.find(|p| p.name() == "/system/bin/traced")
-                        .map(|p| p.pid)
-                };
+                let pid = kernel.state().processes.pid_of(TRACED);
                 if let Some(pid) = pid {
                     kernel.signal(&root, pid, 9);
                 }
@@ -475,8 +471,8 @@ impl<'a> Recording<'a> {
         self.flush(from);
         // A signal caught now has no effect.
         loop {
-            match kernel.block(self.pid, Some(until), || None::<()>) {
-                Ok(_) => break,
+            match kernel.sleep(self.pid, until) {
+                Ok(()) => break,
                 Err(Stop::Signal) => {
                     kernel.take_signals(self.pid);
                 }

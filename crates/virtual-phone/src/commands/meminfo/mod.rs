@@ -147,7 +147,7 @@ fn look(
     let Some(ledger) = kernel.memory_of(process.pid) else {
         return Ok(None);
     };
-    kernel.block(cmd.pid, Some(began + walk(&ledger)), || None::<()>)?;
+    kernel.sleep(cmd.pid, began + walk(&ledger))?;
     let mut seen = Seen {
         process,
         ledger,
@@ -175,7 +175,7 @@ fn look(
     };
     if stopped {
         let until = kernel.clock.boot() + PATIENCE;
-        kernel.block(cmd.pid, Some(until), || None::<()>)?;
+        kernel.sleep(cmd.pid, until)?;
         return Ok(Some(seen));
     }
     seen.inside = count(cmd, seen.process.pid)?;
@@ -195,7 +195,7 @@ fn count(cmd: &Cmd, pid: Pid) -> Result<Option<Ledger>, Halt> {
         .and_then(|l| l.java)
         .map_or(0, |j| j.live.small_objects() + j.passing.small_objects);
     let until = kernel.clock.boot() + took + 40 * MILLI + objects * 1_100;
-    kernel.block(cmd.pid, Some(until), || None::<()>)?;
+    kernel.sleep(cmd.pid, until)?;
     Ok(inside)
 }
 
@@ -267,7 +267,7 @@ fn natives(cmd: &Cmd, found: &[Process], options: &Options) -> Result<(), Halt> 
             continue;
         };
         let until = cmd.kernel.clock.boot() + walk(&ledger);
-        cmd.kernel.block(cmd.pid, Some(until), || None::<()>)?;
+        cmd.kernel.sleep(cmd.pid, until)?;
         let seen = Seen {
             process: process.clone(),
             ledger,

@@ -122,7 +122,7 @@ pub(super) fn print(cmd: &Cmd, seen: &[Seen], options: &Options, whole: bool) ->
                 continue;
             };
             let until = cmd.kernel.clock.boot() + super::walk(&ledger);
-            cmd.kernel.block(cmd.pid, Some(until), || None::<()>)?;
+            cmd.kernel.sleep(cmd.pid, until)?;
             all.push((process, ledger));
         }
     }
