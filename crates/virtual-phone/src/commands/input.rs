@@ -41,15 +41,7 @@ fn key(name: &str) -> Option<&'static str> {
 }
 
 pub(super) fn input(cmd: &mut Cmd) -> Done {
-    let mut args = cmd.args();
-    // `input [SOURCE] [-d DISPLAY] COMMAND …`
-    let sources = ["touchscreen", "keyboard", "touchpad", "dpad", "mouse"];
-    if args.first().is_some_and(|a| sources.contains(&a.as_str())) {
-        args.remove(0);
-    }
-    if args.first().is_some_and(|a| a == "-d") && args.len() > 1 {
-        args.drain(..2);
-    }
+    let args = cmd.args();
     let Some((verb, rest)) = args.split_first() else {
         cmd.err("Usage: input [<source>] [-d DISPLAY_ID] <command> [<arg>...]\n")?;
         return Ok(255);
@@ -66,7 +58,7 @@ pub(super) fn input(cmd: &mut Cmd) -> Done {
             }
         }
         ("tap", Some(at)) if at.len() == 2 => {}
-        ("swipe" | "draganddrop", Some(at)) if at.len() == 4 || at.len() == 5 => {
+        ("swipe", Some(at)) if at.len() == 4 || at.len() == 5 => {
             let ms = at.get(4).copied().unwrap_or(300.0);
             wait(cmd, ms.clamp(0.0, 60_000.0) as u64)?;
             // A swipe over a lock screen without a PIN unlocks it.
@@ -130,28 +122,9 @@ pub(super) fn wm(cmd: &mut Cmd) -> Done {
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     let android = cmd.kernel.spec.android;
     match words[..] {
-        ["size"] => cmd.out("Physical size: 1080x2400\n")?,
-        ["density"] => cmd.out("Physical density: 420\n")?,
         ["dismiss-keyguard"] => unlock(cmd),
         ["set-user-rotation", ref rest @ ..] if android < 12 => return rotation(cmd, rest),
-        ["user-rotation", ref rest @ ..] if android >= 12 => {
-            let rest = match rest {
-                ["-d", _, rest @ ..] => rest,
-                rest => rest,
-            };
-            if rest.is_empty() {
-                let state = cmd.kernel.state();
-                let get = |key| state.screen.setting("system", key).map(str::to_owned);
-                let text = match get("accelerometer_rotation").as_deref() {
-                    Some("1") => "free\n".to_owned(),
-                    _ => format!("lock {}\n", get("user_rotation").unwrap_or("0".to_owned())),
-                };
-                drop(state);
-                cmd.out(&text)?;
-                return Ok(0);
-            }
-            return rotation(cmd, rest);
-        }
+        ["user-rotation", ref rest @ ..] if android >= 12 => return rotation(cmd, rest),
         [other, ..] => {
             cmd.out(&format!("Unknown command: {other}\n"))?;
             return Ok(255);
@@ -242,62 +215,36 @@ pub(super) fn settings(cmd: &mut Cmd) -> Done {
     Ok(0)
 }
 
-/// `svc power stayon …`.
+/// `svc power stayon usb`.
 pub(super) fn svc(cmd: &mut Cmd) -> Done {
     let args = cmd.args();
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
-    let value = match words[..] {
-        ["power", "stayon", "true"] if cmd.kernel.spec.android >= 13 => "15",
-        ["power", "stayon", "true"] => "7",
-        ["power", "stayon", "false"] => "0",
-        ["power", "stayon", "ac"] => "1",
-        ["power", "stayon", "usb"] => "2",
-        ["power", "stayon", "wireless"] => "4",
-        _ => {
-            cmd.err("Control the power manager\n\nusage: svc power stayon [true|false|usb|ac|wireless|dock]\n")?;
-            return Ok(255);
-        }
-    };
+    if words[..] != ["power", "stayon", "usb"] {
+        cmd.err("Control the power manager\n\nusage: svc power stayon [true|false|usb|ac|wireless|dock]\n")?;
+        return Ok(255);
+    }
     let now = cmd.kernel.clock.now();
     let key = "stay_on_while_plugged_in";
-    foreground::set(&mut cmd.kernel.state(), "global", key, Some(value), now);
+    foreground::set(&mut cmd.kernel.state(), "global", key, Some("2"), now);
     cmd.kernel.events.notify();
     Ok(0)
 }
 
-/// Kinds of events and the percentage of each one that monkey sends.
-const EVENTS: [(&str, u32); 5] = [
-    ("Touch", 40),
-    ("Trackball", 25),
-    ("Key", 20),
-    ("AppSwitch", 10),
-    ("Flip", 5),
-];
+/// Percentages of the kinds of events that monkey sends.
+const EVENTS: [u32; 5] = [40, 25, 20, 10, 5];
 
 /// Options of `monkey` without a value, and those with a value.
-const ALONE: [&str; 9] = [
+const ALONE: [&str; 4] = [
     "-v",
     "--ignore-crashes",
     "--ignore-timeouts",
     "--ignore-security-exceptions",
-    "--monitor-native-crashes",
-    "--ignore-native-crashes",
-    "--kill-process-after-error",
-    "--dbg-no-events",
-    "--randomize-throttle",
 ];
-const WITH_VALUE: [&str; 12] = [
+const WITH_VALUE: [&str; 5] = [
     "-p",
-    "-c",
     "-s",
     "--throttle",
-    "--pct-touch",
-    "--pct-motion",
-    "--pct-trackball",
-    "--pct-nav",
-    "--pct-majornav",
     "--pct-syskeys",
-    "--pct-appswitch",
     "--pct-rotation",
 ];
 
@@ -345,7 +292,7 @@ pub(super) fn monkey(cmd: &mut Cmd) -> Done {
     if verbose {
         let shares = EVENTS.iter().enumerate();
         let shares: String = shares
-            .map(|(n, (_, share))| format!("//   {n}: {share}.0%\n"))
+            .map(|(n, share)| format!("//   {n}: {share}.0%\n"))
             .collect();
         cmd.out(&format!(
             ":Monkey: seed={seed} count={count}\n:AllowPackage: {name}\n// Event percentages:\n{shares}:Switch: #Intent;action=android.intent.action.MAIN;category=android.intent.category.LAUNCHER;launchFlags=0x10200000;component={name}/{name}{main};end\n"
