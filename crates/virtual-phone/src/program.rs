@@ -112,7 +112,7 @@ pub(crate) fn run(cmd: &mut Cmd) -> Result<u8, Stop> {
     };
     let name = match argv0.rsplit_once('/') {
         Some((dir, name)) if dir == "/system/bin" || dir == "/bin" || dir == "/vendor/bin" => name,
-        // Only `sh FILE` runs a script.
+        // No other file is a program.
         Some(_) => "",
         None => &argv0,
     };

@@ -55,7 +55,7 @@ pub(super) fn am(cmd: &mut Cmd) -> Done {
             cmd.out("0\n")?;
             Ok(0)
         }
-        "start" | "start-activity" => start(cmd, rest, user.unwrap_or(0)),
+        "start" => start(cmd, rest, user.unwrap_or(0)),
         "force-stop" => {
             let Some(name) = rest.last() else {
                 cmd.err("Error: Argument expected after \"force-stop\"\n")?;
@@ -268,7 +268,6 @@ struct Intent {
     package: Option<String>,
     component: Option<String>,
     wait: bool,
-    stop: bool,
     clear_task: bool,
 }
 
@@ -283,7 +282,6 @@ impl Intent {
             };
             match arg.as_str() {
                 "-W" => intent.wait = true,
-                "-S" => intent.stop = true,
                 "-a" => intent.action = Some(value()?),
                 "-d" => intent.data = Some(value()?),
                 "-c" => intent.categories.push(value()?),
@@ -297,12 +295,7 @@ impl Intent {
                     intent.clear_task |= flags & 0x8000 != 0;
                     intent.flags = Some(format!("0x{flags:x}"));
                 }
-                "--activity-clear-task" => intent.clear_task = true,
-                a if a.starts_with("--activity-") => {}
-                a if a.starts_with('-') => return Err(format!("Unknown option: {a}")),
-                a if a.contains("://") => intent.data = Some(a.to_owned()),
-                a if a.contains('/') => intent.component = Some(a.to_owned()),
-                a => intent.package = Some(a.to_owned()),
+                other => return Err(format!("Unknown option: {other}")),
             }
         }
         Ok(intent)
@@ -391,9 +384,6 @@ fn start(cmd: &mut Cmd, rest: &[String], user: u32) -> Done {
     };
     let now = cmd.kernel.clock.now();
     let mut state = cmd.kernel.state();
-    if intent.stop {
-        foreground::stop(&mut state, package.name, Some(user), FORCE_STOP, None, now);
-    }
     let launch = foreground::start(&mut state, &package, user, &class, intent.clear_task, now);
     drop(state);
     cmd.kernel.events.notify();

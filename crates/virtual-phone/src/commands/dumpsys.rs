@@ -8,18 +8,6 @@ use crate::process::{Process, Role};
 
 /// Default timeout for a service in nanoseconds.
 const PATIENCE: u64 = 10 * SECOND;
-const SERVICES: [&str; 9] = [
-    "activity",
-    "battery",
-    "deviceidle",
-    "gfxinfo",
-    "meminfo",
-    "package",
-    "power",
-    "thermalservice",
-    "window",
-];
-
 pub(super) fn dumpsys(cmd: &mut Cmd) -> Done {
     let mut args = cmd.args();
     let mut patience = PATIENCE;
@@ -35,11 +23,10 @@ pub(super) fn dumpsys(cmd: &mut Cmd) -> Done {
         args.drain(..2);
     }
     let Some((service, rest)) = args.split_first() else {
-        cmd.out(&services())?;
-        return Ok(0);
+        cmd.err("dumpsys: only single services are there on this virtual phone\n")?;
+        return Ok(1);
     };
     match service.as_str() {
-        "-l" => cmd.out(&services())?,
         "package" => package(cmd, rest)?,
         "power" => {
             let on = cmd.kernel.state().screen_on;
@@ -65,14 +52,6 @@ pub(super) fn dumpsys(cmd: &mut Cmd) -> Done {
         }
     }
     Ok(0)
-}
-
-fn services() -> String {
-    let mut text = "Currently running services:\n".to_owned();
-    for service in SERVICES {
-        text.push_str(&format!("  {service}\n"));
-    }
-    text
 }
 
 fn hangs(cmd: &Cmd, fault: FaultKind) -> bool {
@@ -194,12 +173,15 @@ fn activity(cmd: &Cmd, rest: &[String]) -> Result<(), super::Halt> {
         .collect();
     drop(state);
     match rest.first().map(String::as_str) {
-        Some("activities" | "a") => cmd.out(&super::dumpsys_screen::activities(cmd)),
+        Some("activities") => cmd.out(&super::dumpsys_screen::activities(cmd)),
         Some("top") => cmd.out(&super::dumpsys_screen::top(cmd)),
-        Some("processes" | "p" | "lru") => {
+        Some("processes") => {
             let wanted = rest.get(1);
             let mut out = "ACTIVITY MANAGER RUNNING PROCESSES (dumpsys activity processes)\n  All known processes:\n".to_owned();
-            for p in apps.iter().filter(|p| wanted.is_none_or(|w| p.name().starts_with(w.as_str()))) {
+            for p in apps
+                .iter()
+                .filter(|p| wanted.is_none_or(|w| p.name().starts_with(w.as_str())))
+            {
                 let proc_state = match p.oom_score_adj {
                     i32::MIN..=-700 => 0,
                     -699..=0 => 2,
@@ -222,7 +204,8 @@ fn activity(cmd: &Cmd, rest: &[String]) -> Result<(), super::Halt> {
         Some("exit-info") if cmd.kernel.spec.android >= 11 => {
             cmd.out(&super::dumpsys_screen::exits(cmd, rest.get(1)))
         }
-        Some("settings") => cmd.out("ACTIVITY MANAGER SETTINGS (dumpsys activity settings) activity_manager_constants:\n  use_freezer=true\n"),
-        _ => cmd.out(&format!("ACTIVITY MANAGER (dumpsys activity)\n  mFocusedApp={top}\n")),
+        _ => cmd.out(&format!(
+            "ACTIVITY MANAGER (dumpsys activity)\n  mFocusedApp={top}\n"
+        )),
     }
 }

@@ -240,13 +240,7 @@ const ALONE: [&str; 4] = [
     "--ignore-timeouts",
     "--ignore-security-exceptions",
 ];
-const WITH_VALUE: [&str; 5] = [
-    "-p",
-    "-s",
-    "--throttle",
-    "--pct-syskeys",
-    "--pct-rotation",
-];
+const WITH_VALUE: [&str; 5] = ["-p", "-s", "--throttle", "--pct-syskeys", "--pct-rotation"];
 
 /// Returns the error in the options of `monkey`, which precede the count.
 fn wrong_option(args: &[String]) -> Option<String> {

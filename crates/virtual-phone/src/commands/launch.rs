@@ -2,49 +2,26 @@
 
 use super::{Cmd, Done};
 use crate::access::Cred;
-use crate::access::has_su;
 use crate::shell::Shell;
 
 pub(super) fn sh(cmd: &mut Cmd) -> Done {
     let args = cmd.args();
-    let mut i = 0;
     match args.first().map(String::as_str) {
-        Some("-") => i = 1,
-        Some(option) if option.starts_with('-') && option != "-c" => {
-            cmd.err(&format!("sh: {option}: unknown option\n"))?;
-            return Ok(1);
-        }
-        _ => {}
-    }
-    if args.get(i).is_some_and(|a| a == "-c") {
-        i += 1;
-        let Some(script) = args.get(i) else {
-            cmd.err("sh: -c requires an argument\n")?;
-            return Ok(2);
-        };
-        let name = args.get(i + 1).cloned().unwrap_or_else(|| "sh".to_owned());
-        let rest = args
-            .get(i + 2..)
-            .map(<[String]>::to_vec)
-            .unwrap_or_default();
-        let shell = Shell::new(cmd, name, rest);
-        return Ok(shell.run_script(script)?);
-    }
-    match args.get(i) {
-        Some(path) => {
-            let script = match cmd.kernel.read_all(&cmd.cred, &cmd.cwd, path) {
-                Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
-                Err(errno) => {
-                    cmd.err(&format!("sh: {path}: {}\n", errno.text()))?;
-                    return Ok(127);
-                }
-            };
-            let shell = Shell::new(cmd, path.clone(), args[i + 1..].to_vec());
-            Ok(shell.run_script(&script)?)
-        }
-        None => {
+        None | Some("-") => {
             let shell = Shell::new(cmd, "sh".to_owned(), Vec::new());
             Ok(shell.run_stdin()?)
+        }
+        Some("-c") if args.len() > 1 => {
+            let name = args.get(2).map_or("sh", String::as_str).to_owned();
+            let rest = args.iter().skip(3).cloned().collect();
+            let shell = Shell::new(cmd, name, rest);
+            Ok(shell.run_script(&args[1])?)
+        }
+        Some(other) => {
+            cmd.err(&format!(
+                "sh: {other}: only -c is there on this virtual phone\n"
+            ))?;
+            Ok(1)
         }
     }
 }
@@ -59,43 +36,17 @@ fn become_user(cmd: &mut Cmd, cred: Cred, argv: Vec<String>) -> Done {
     cmd.exec(argv)
 }
 
-/// `su [USER] [-c] COMMAND…`, as on userdebug builds.
+/// `su root COMMAND…`, as on userdebug builds.
 pub(super) fn su(cmd: &mut Cmd) -> Done {
-    if !has_su(&cmd.kernel.spec) {
-        cmd.err("sh: su: inaccessible or not found\n")?;
-        return Ok(127);
-    }
-    let mut args = cmd.args();
-    let mut cred = Cred::root();
-    if let Some(user) = args.first() {
-        let uid = match user.as_str() {
-            "root" => Some(0),
-            "shell" => Some(2000),
-            "system" => Some(1000),
-            "-" | "-c" => None,
-            other => other.parse().ok(),
-        };
-        match uid {
-            Some(uid) => {
-                cred.uid = uid;
-                cred.gid = uid;
-                args.remove(0);
-            }
-            None if user.starts_with('-') => {}
-            None => {
-                cmd.err(&format!("su: invalid uid/gid '{user}'\n"))?;
-                return Ok(1);
-            }
+    match cmd.args().split_first() {
+        Some((user, command)) if user == "root" && !command.is_empty() => {
+            become_user(cmd, Cred::root(), command.to_vec())
+        }
+        _ => {
+            cmd.err("su: only `su root COMMAND` is there on this virtual phone\n")?;
+            Ok(1)
         }
     }
-    if args.first().is_some_and(|a| a == "-c") {
-        args[0] = "-c".to_owned();
-        args.insert(0, "sh".to_owned());
-    }
-    if args.is_empty() {
-        args.push("sh".to_owned());
-    }
-    become_user(cmd, cred, args)
 }
 
 /// `run-as PACKAGE COMMAND…`: only for debuggable apps.

@@ -240,29 +240,12 @@ fn compile(cmd: &Cmd, args: &[String]) -> Done {
 fn list(cmd: &mut Cmd, rest: &[String], user: Option<u32>) -> Done {
     let (options, filter) = flags(rest, "");
     let has = |c: char| options.iter().any(|o| o.0 == c);
-    let options: Vec<&String> = rest.iter().filter(|a| a.starts_with("--")).collect();
-    if let Some(bad) = options
-        .iter()
-        .find(|o| !["--show-versioncode", "--apex-only"].contains(&o.as_str()))
-    {
-        cmd.err(&format!("\nException occurred while executing 'list':\njava.lang.IllegalArgumentException: Unknown option {bad}\n"))?;
-        return Ok(255);
-    }
-    let filter: Vec<&String> = filter.iter().filter(|f| !f.starts_with("--")).collect();
-    let versions = options.iter().any(|o| *o == "--show-versioncode");
     for p in installed(cmd, Some(user.unwrap_or(0))) {
         let hit = filter.first().is_none_or(|f| p.name.contains(f.as_str()));
-        if !hit || (has('3') && p.system) || (has('s') && !p.system) || (has('d')) {
+        if !hit || (has('3') && p.system) {
             continue;
         }
-        let mut line = "package:".to_owned();
-        if has('f') {
-            line.push_str(&format!("{}=", p.apk()));
-        }
-        line.push_str(p.name);
-        if versions {
-            line.push_str(&format!(" versionCode:{}", p.version));
-        }
+        let mut line = format!("package:{}", p.name);
         if has('i') {
             line.push_str(&format!("  installer={}", p.installer.unwrap_or("null")));
         }
@@ -274,31 +257,24 @@ fn list(cmd: &mut Cmd, rest: &[String], user: Option<u32>) -> Done {
     Ok(0)
 }
 
-/// `cmd SERVICE …`: the services that have their own programs.
+/// `cmd SERVICE …`.
 pub(super) fn cmd(cmd: &mut Cmd) -> Done {
     let args = cmd.args();
     let Some((service, rest)) = args.split_first() else {
-        cmd.err("cmd: No service specified; use -l to list all running services\n")?;
+        cmd.err("cmd: No service specified\n")?;
         return Ok(20);
     };
-    let program = match service.as_str() {
-        "package" => "pm",
-        "activity" => "am",
-        "settings" => "settings",
-        "input" => "input",
-        "deviceidle" => return super::conditions::deviceidle(cmd, rest),
-        "-l" => {
-            cmd.out("Currently running services:\n  activity\n  package\n  settings\n")?;
-            return Ok(0);
+    match service.as_str() {
+        "package" => {
+            let pm = std::iter::once("pm".to_owned());
+            cmd.exec(pm.chain(rest.iter().cloned()).collect())
         }
+        "deviceidle" => super::conditions::deviceidle(cmd, rest),
         other => {
             cmd.err(&format!("cmd: Can't find service: {other}\n"))?;
-            return Ok(20);
+            Ok(20)
         }
-    };
-    let mut argv = vec![program.to_owned()];
-    argv.extend(rest.iter().cloned());
-    cmd.exec(argv)
+    }
 }
 
 /// `simpleperf_app_runner PACKAGE --show-app-type` of Android 12 and later.
