@@ -121,35 +121,28 @@ pub(crate) enum Errno {
 }
 
 impl Errno {
-    pub(crate) fn number(self) -> u32 {
+    /// Returns the number, and the text of strerror.
+    fn facts(self) -> (u32, &'static str) {
         match self {
-            Errno::Perm => 1,
-            Errno::NoEntry => 2,
-            Errno::Access => 13,
-            Errno::Exists => 17,
-            Errno::NotDirectory => 20,
-            Errno::IsDirectory => 21,
-            Errno::NoSpace => 28,
-            Errno::ReadOnly => 30,
-            Errno::NotEmpty => 39,
-            Errno::Loop => 40,
+            Errno::Perm => (1, "Operation not permitted"),
+            Errno::NoEntry => (2, "No such file or directory"),
+            Errno::Access => (13, "Permission denied"),
+            Errno::Exists => (17, "File exists"),
+            Errno::NotDirectory => (20, "Not a directory"),
+            Errno::IsDirectory => (21, "Is a directory"),
+            Errno::NoSpace => (28, "No space left on device"),
+            Errno::ReadOnly => (30, "Read-only file system"),
+            Errno::NotEmpty => (39, "Directory not empty"),
+            Errno::Loop => (40, "Too many symbolic links encountered"),
         }
     }
 
-    /// Returns the text of strerror.
+    pub(crate) fn number(self) -> u32 {
+        self.facts().0
+    }
+
     pub(crate) fn text(self) -> &'static str {
-        match self {
-            Errno::Perm => "Operation not permitted",
-            Errno::NoEntry => "No such file or directory",
-            Errno::Access => "Permission denied",
-            Errno::Exists => "File exists",
-            Errno::NotDirectory => "Not a directory",
-            Errno::IsDirectory => "Is a directory",
-            Errno::NoSpace => "No space left on device",
-            Errno::ReadOnly => "Read-only file system",
-            Errno::NotEmpty => "Directory not empty",
-            Errno::Loop => "Too many symbolic links encountered",
-        }
+        self.facts().1
     }
 }
 

@@ -495,7 +495,6 @@ fn graphics(
     Graphics {
         egl: if shown { windows * 3 * SCREEN_KB } else { 0 },
         gl: pictures + other,
-        other: 0,
     }
 }
 

@@ -24,59 +24,41 @@ pub(crate) enum Row {
     OtherMap,
     EglMtrack,
     GlMtrack,
-    OtherMtrack,
     Unknown,
 }
 
+/// Rows in their order, with their labels.
+const ROWS: [(Row, &str); 19] = [
+    (Row::Native, "Native Heap"),
+    (Row::Dalvik, "Dalvik Heap"),
+    (Row::DalvikOther, "Dalvik Other"),
+    (Row::Stack, "Stack"),
+    (Row::Cursor, "Cursor"),
+    (Row::Ashmem, "Ashmem"),
+    (Row::GfxDev, "Gfx dev"),
+    (Row::OtherDev, "Other dev"),
+    (Row::So, ".so mmap"),
+    (Row::Jar, ".jar mmap"),
+    (Row::Apk, ".apk mmap"),
+    (Row::Ttf, ".ttf mmap"),
+    (Row::Dex, ".dex mmap"),
+    (Row::Oat, ".oat mmap"),
+    (Row::Art, ".art mmap"),
+    (Row::OtherMap, "Other mmap"),
+    (Row::EglMtrack, "EGL mtrack"),
+    (Row::GlMtrack, "GL mtrack"),
+    (Row::Unknown, "Unknown"),
+];
+
 impl Row {
-    /// All rows.
-    pub(crate) const ALL: [Row; 20] = [
-        Row::Native,
-        Row::Dalvik,
-        Row::DalvikOther,
-        Row::Stack,
-        Row::Cursor,
-        Row::Ashmem,
-        Row::GfxDev,
-        Row::OtherDev,
-        Row::So,
-        Row::Jar,
-        Row::Apk,
-        Row::Ttf,
-        Row::Dex,
-        Row::Oat,
-        Row::Art,
-        Row::OtherMap,
-        Row::EglMtrack,
-        Row::GlMtrack,
-        Row::OtherMtrack,
-        Row::Unknown,
-    ];
+    /// Returns all rows.
+    pub(crate) fn all() -> impl Iterator<Item = Row> {
+        ROWS.iter().map(|(row, _)| *row)
+    }
 
     /// Returns the label in the table.
     pub(crate) fn label(self) -> &'static str {
-        match self {
-            Row::Native => "Native Heap",
-            Row::Dalvik => "Dalvik Heap",
-            Row::DalvikOther => "Dalvik Other",
-            Row::Stack => "Stack",
-            Row::Cursor => "Cursor",
-            Row::Ashmem => "Ashmem",
-            Row::GfxDev => "Gfx dev",
-            Row::OtherDev => "Other dev",
-            Row::So => ".so mmap",
-            Row::Jar => ".jar mmap",
-            Row::Apk => ".apk mmap",
-            Row::Ttf => ".ttf mmap",
-            Row::Dex => ".dex mmap",
-            Row::Oat => ".oat mmap",
-            Row::Art => ".art mmap",
-            Row::OtherMap => "Other mmap",
-            Row::EglMtrack => "EGL mtrack",
-            Row::GlMtrack => "GL mtrack",
-            Row::OtherMtrack => "Other mtrack",
-            Row::Unknown => "Unknown",
-        }
+        ROWS[self as usize].1
     }
 
     /// Returns whether its clean pages can be read again from a file.
@@ -105,45 +87,29 @@ pub(crate) enum Detail {
     BootArt,
 }
 
-impl Detail {
-    /// All details, in the order of Android 11 and later.
-    pub(crate) const ALL: [Detail; 15] = [
-        Detail::Heap,
-        Detail::Los,
-        Detail::Zygote,
-        Detail::NonMoving,
-        Detail::LinearAlloc,
-        Detail::Gc,
-        Detail::ZygoteJit,
-        Detail::AppJit,
-        Detail::CompilerMetadata,
-        Detail::IndirectRef,
-        Detail::BootVdex,
-        Detail::AppDex,
-        Detail::AppVdex,
-        Detail::AppArt,
-        Detail::BootArt,
-    ];
+/// Details in the order of Android 11 and later, with their labels.
+const DETAILS: [(Detail, &str); 15] = [
+    (Detail::Heap, ".Heap"),
+    (Detail::Los, ".LOS"),
+    (Detail::Zygote, ".Zygote"),
+    (Detail::NonMoving, ".NonMoving"),
+    (Detail::LinearAlloc, ".LinearAlloc"),
+    (Detail::Gc, ".GC"),
+    (Detail::ZygoteJit, ".ZygoteJIT"),
+    (Detail::AppJit, ".AppJIT"),
+    (Detail::CompilerMetadata, ".CompilerMetadata"),
+    (Detail::IndirectRef, ".IndirectRef"),
+    (Detail::BootVdex, ".Boot vdex"),
+    (Detail::AppDex, ".App dex"),
+    (Detail::AppVdex, ".App vdex"),
+    (Detail::AppArt, ".App art"),
+    (Detail::BootArt, ".Boot art"),
+];
 
-    /// Its label.
-    pub(crate) fn label(self) -> &'static str {
-        match self {
-            Detail::Heap => ".Heap",
-            Detail::Los => ".LOS",
-            Detail::Zygote => ".Zygote",
-            Detail::NonMoving => ".NonMoving",
-            Detail::LinearAlloc => ".LinearAlloc",
-            Detail::Gc => ".GC",
-            Detail::ZygoteJit => ".ZygoteJIT",
-            Detail::AppJit => ".AppJIT",
-            Detail::CompilerMetadata => ".CompilerMetadata",
-            Detail::IndirectRef => ".IndirectRef",
-            Detail::BootVdex => ".Boot vdex",
-            Detail::AppDex => ".App dex",
-            Detail::AppVdex => ".App vdex",
-            Detail::AppArt => ".App art",
-            Detail::BootArt => ".Boot art",
-        }
+impl Detail {
+    /// Returns all details with their labels.
+    pub(crate) fn all() -> impl Iterator<Item = (Detail, &'static str)> {
+        DETAILS.into_iter()
     }
 }
 
@@ -190,7 +156,6 @@ pub(crate) struct Graphics {
     pub(crate) egl: u64,
     /// Textures and similar memory.
     pub(crate) gl: u64,
-    pub(crate) other: u64,
 }
 
 /// The whole table.
@@ -204,8 +169,8 @@ impl Rows {
     /// Sums the mappings of a process, which are in the order of their addresses.
     pub(crate) fn of(mappings: &[Mapping], graphics: Graphics) -> Rows {
         let mut table = Rows {
-            rows: vec![Sums::default(); Row::ALL.len()],
-            details: vec![Sums::default(); Detail::ALL.len()],
+            rows: vec![Sums::default(); ROWS.len()],
+            details: vec![Sums::default(); DETAILS.len()],
         };
         let mut before: Option<(u64, Row)> = None;
         for mapping in mappings {
@@ -217,11 +182,7 @@ impl Rows {
             }
             before = Some((mapping.end, row));
         }
-        for (row, kb) in [
-            (Row::EglMtrack, graphics.egl),
-            (Row::GlMtrack, graphics.gl),
-            (Row::OtherMtrack, graphics.other),
-        ] {
+        for (row, kb) in [(Row::EglMtrack, graphics.egl), (Row::GlMtrack, graphics.gl)] {
             let pages = Pages {
                 pss: kb,
                 private_dirty: kb,

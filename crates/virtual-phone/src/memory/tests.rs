@@ -43,7 +43,7 @@ fn rows_mappings_and_totals_agree_in_every_process() {
             let ledger = at(&kernel, process, moment);
             let (rows, pages) = (ledger.rows(), ledger.pages());
             let sum = rows.sum();
-            let graphics = ledger.graphics.egl + ledger.graphics.gl + ledger.graphics.other;
+            let graphics = ledger.graphics.egl + ledger.graphics.gl;
             let name = process.name();
             assert_eq!(sum.rss(), pages.rss() + graphics, "{name}");
             assert_eq!(sum.pages.pss, pages.pss + graphics, "{name}");

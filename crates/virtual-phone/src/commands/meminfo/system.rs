@@ -185,7 +185,7 @@ fn categories(all: &[(Process, Ledger)]) -> Vec<Item> {
         item.label = label.to_owned();
         item
     };
-    Row::ALL.iter().map(|row| sum(*row)).collect()
+    Row::all().map(sum).collect()
 }
 
 /// Returns the lines below the lists: the phone's memory as a whole.

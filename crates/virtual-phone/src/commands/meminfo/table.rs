@@ -117,7 +117,7 @@ pub(super) fn table(rows: &Rows, heaps: Heaps, android: u32, options: &Options) 
         "------",
         ["------"; 3],
     ));
-    for which in Row::ALL {
+    for which in Row::all() {
         let sums = rows.row(which);
         let heap = match which {
             Row::Native => Some(heaps.native),
@@ -149,8 +149,8 @@ pub(super) fn table(rows: &Rows, heaps: Heaps, android: u32, options: &Options) 
 /// Returns the details in the order of the release.
 fn details(rows: &Rows, android: u32) -> Vec<(&'static str, Sums)> {
     if android >= 11 {
-        let all = Detail::ALL.iter();
-        return all.map(|d| (d.label(), rows.detail(*d))).collect();
+        let all = Detail::all();
+        return all.map(|(d, label)| (label, rows.detail(d))).collect();
     }
     let jit = [Detail::ZygoteJit, Detail::AppJit].map(|d| rows.detail(d));
     let mut both = jit[0];
