@@ -98,14 +98,13 @@ pub(crate) fn main_process(state: &State, name: &str, user: u32) -> Option<Pid> 
         .map(|p| p.pid)
 }
 
-/// Starts every process of a package that is not running; returns how many it started.
-pub(crate) fn start_package(state: &mut State, package: &Package, user: u32, now: BootNs) -> usize {
+/// Starts every process of a package that is not running.
+pub(crate) fn start_package(state: &mut State, package: &Package, user: u32, now: BootNs) {
     let parent = if package.bits_32 && state.processes.get(812).is_some() {
         812
     } else {
         811
     };
-    let mut started = 0;
     for suffix in package.processes {
         let name = format!("{}{suffix}", package.name);
         let isolated = suffix.starts_with(":sandboxed");
@@ -138,7 +137,6 @@ pub(crate) fn start_package(state: &mut State, package: &Package, user: u32, now
             Role::App {
                 package: package.name.to_owned(),
                 user,
-                isolated,
             },
         );
         p.argv = vec![name];
@@ -146,7 +144,5 @@ pub(crate) fn start_package(state: &mut State, package: &Package, user: u32, now
         p.bits_32 = package.bits_32;
         p.oom_score_adj = if package.system { -800 } else { 200 };
         state.processes.insert(p);
-        started += 1;
     }
-    started
 }

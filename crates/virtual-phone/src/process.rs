@@ -115,7 +115,6 @@ pub(crate) enum Role {
     App {
         package: String,
         user: u32,
-        isolated: bool,
     },
     /// A program started over adb; a thread of the host runs it.
     Command,

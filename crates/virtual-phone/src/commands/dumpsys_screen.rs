@@ -12,12 +12,8 @@ fn record(android: u32, task: &Task, activity: &Activity) -> String {
     let (hash, user, package) = (activity.record, task.user, &task.package);
     let (class, id) = (&activity.class, task.id);
     match android {
-        ..=12 => format!("ActivityRecord{{{hash:x} u{user} {package}/{class} t{id}}}"),
-        _ => format!("ActivityRecord{{{hash:x} u{user} {package}/{class} t{id}}}").replacen(
-            &format!(" t{id}}}"),
-            &format!("}} t{id}}}"),
-            usize::from(android >= 15),
-        ),
+        15.. => format!("ActivityRecord{{{hash:x} u{user} {package}/{class}}} t{id}}}"),
+        _ => format!("ActivityRecord{{{hash:x} u{user} {package}/{class} t{id}}}"),
     }
 }
 

@@ -56,13 +56,12 @@ impl Type {
         match self {
             Type::Object => Value::Null,
             Type::Boolean => Value::Boolean(false),
-            Type::Char => Value::Char(0),
             Type::Float => Value::Float(0.0),
             Type::Double => Value::Double(0.0),
-            Type::Byte => Value::Byte(0),
             Type::Short => Value::Short(0),
             Type::Int => Value::Int(0),
             Type::Long => Value::Long(0),
+            Type::Char | Type::Byte => unreachable!("no class declares such a field"),
         }
     }
 }
@@ -73,10 +72,8 @@ pub(crate) enum Value {
     Null,
     Ref(Obj),
     Boolean(bool),
-    Char(u16),
     Float(f32),
     Double(f64),
-    Byte(i8),
     Short(i16),
     Int(i32),
     Long(i64),
@@ -87,10 +84,8 @@ impl Value {
         match self {
             Value::Null | Value::Ref(_) => Type::Object,
             Value::Boolean(_) => Type::Boolean,
-            Value::Char(_) => Type::Char,
             Value::Float(_) => Type::Float,
             Value::Double(_) => Type::Double,
-            Value::Byte(_) => Type::Byte,
             Value::Short(_) => Type::Short,
             Value::Int(_) => Type::Int,
             Value::Long(_) => Type::Long,
@@ -133,12 +128,6 @@ impl From<i32> for Value {
 impl From<i64> for Value {
     fn from(value: i64) -> Value {
         Value::Long(value)
-    }
-}
-
-impl From<f32> for Value {
-    fn from(value: f32) -> Value {
-        Value::Float(value)
     }
 }
 

@@ -39,7 +39,6 @@ pub(crate) struct Ram {
     pub(crate) tables: u64,
     /// Pss of all processes without swapped-out memory; and of cached processes.
     pub(crate) used: u64,
-    pub(crate) cached_pss: u64,
     /// Memory of the GPU and the screen.
     pub(crate) graphics: u64,
     pub(crate) swap_total: u64,
@@ -97,9 +96,6 @@ impl Memory {
             let rows = ledger.rows();
             let pss = rows.sum().pages.pss;
             ram.used += pss;
-            if process.oom_score_adj >= 900 {
-                ram.cached_pss += pss;
-            }
             let (_, file, shmem) = ledger.resident();
             // Count shared pages only once.
             let pages = ledger.pages();

@@ -30,15 +30,15 @@ const ASKED: u64 = (512 << 20) + 16;
 /// Property with the number of waiting sessions, as the apps see it.
 const SESSIONS: &str = "traced.oome_heap_session.count";
 
-/// Makes `com.example.app` run out of memory; returns false if it is not running.
-pub(crate) fn run_out(kernel: &Kernel) -> bool {
+/// Makes `com.example.app` run out of memory, if it is running.
+pub(crate) fn run_out(kernel: &Kernel) {
     let now = kernel.clock.boot();
     let process = {
         let state = kernel.state();
         init::main_process(&state, APP, 0).and_then(|pid| state.processes.get(pid).cloned())
     };
     let Some(process) = process else {
-        return false;
+        return;
     };
     // ART collects once more before it throws.
     {
@@ -71,7 +71,6 @@ pub(crate) fn run_out(kernel: &Kernel) -> bool {
     if !waited_for || !allowed(kernel, &process) {
         die(kernel, &process);
     }
-    true
 }
 
 /// Ends the process with the uncaught error.

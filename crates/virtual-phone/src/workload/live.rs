@@ -287,7 +287,6 @@ pub(crate) mod tests {
         let role = Role::App {
             package: packages::APP.to_owned(),
             user: 0,
-            isolated: false,
         };
         let process = Process::for_tests(packages::APP, role, started);
         (spec, package, process)
