@@ -56,9 +56,6 @@ pub(crate) fn start_heapprofd(state: &mut State, now: BootNs) -> Pid {
     p.started = now;
     p.idle = true;
     state.processes.insert(p);
-    state
-        .properties
-        .insert("init.svc.heapprofd".to_owned(), "running".to_owned());
     pid
 }
 
@@ -66,8 +63,6 @@ pub(crate) fn start_heapprofd(state: &mut State, now: BootNs) -> Pid {
 pub(crate) fn stop_heapprofd(state: &mut State) {
     if let Some(pid) = state.processes.pid_of(HEAPPROFD) {
         state.processes.end(pid, 143);
-        let key = "init.svc.heapprofd".to_owned();
-        state.properties.insert(key, "stopped".to_owned());
     }
 }
 
@@ -79,12 +74,7 @@ pub(crate) fn after_death(state: &mut State, dead: &Process) {
             start_traced(state);
         }
         TRACED_PROBES => start_traced(state),
-        HEAPPROFD => {
-            state.tracing.heapprofd_died();
-            state
-                .properties
-                .insert("init.svc.heapprofd".to_owned(), "stopped".to_owned());
-        }
+        HEAPPROFD => state.tracing.heapprofd_died(),
         _ => {}
     }
 }

@@ -59,12 +59,7 @@ pub(crate) fn at_boot(spec: &PhoneSpec, serial: &str, faults: &Faults) -> BTreeM
     let mut all: BTreeMap<String, String> = [
         ("dalvik.vm.heapgrowthlimit", "256m"),
         ("dalvik.vm.heapsize", "512m"),
-        ("dalvik.vm.usejit", "true"),
         ("dev.bootcomplete", "1"),
-        ("init.svc.adbd", "running"),
-        ("init.svc.heapprofd", "stopped"),
-        ("init.svc.logd", "running"),
-        ("init.svc.surfaceflinger", "running"),
         (
             "init.svc.traced",
             if traced == "1" { "running" } else { "stopped" },
@@ -73,36 +68,16 @@ pub(crate) fn at_boot(spec: &PhoneSpec, serial: &str, faults: &Faults) -> BTreeM
             "init.svc.traced_probes",
             if traced == "1" { "running" } else { "stopped" },
         ),
-        ("init.svc.zygote", "running"),
         ("persist.sys.timezone", "UTC"),
-        ("persist.sys.usb.config", "adb"),
         ("persist.traced.enable", traced),
-        (
-            "ro.adb.secure",
-            if spec.build == BuildType::User {
-                "1"
-            } else {
-                "0"
-            },
-        ),
-        ("ro.boot.hardware", device),
-        ("ro.boot.serialno", serial),
-        ("ro.boot.verifiedbootstate", "green"),
-        ("ro.build.characteristics", "nosdcard"),
         ("ro.build.fingerprint", &fingerprint),
         ("ro.build.id", id),
-        ("ro.build.display.id", id),
-        ("ro.build.tags", tags),
         ("ro.build.type", build),
         ("ro.build.version.codename", "REL"),
-        ("ro.build.version.incremental", &incremental.to_string()),
         ("ro.build.version.release", &release.to_string()),
         ("ro.build.version.sdk", &sdk.to_string()),
-        ("ro.build.version.security_patch", "2024-02-05"),
-        ("ro.crypto.state", "encrypted"),
         ("ro.dalvik.vm.native.bridge", "0"),
         ("ro.debuggable", &debuggable),
-        ("ro.hardware", device),
         ("ro.product.brand", "google"),
         ("ro.product.cpu.abi", spec.abi.name()),
         ("ro.product.cpu.abilist", list),
@@ -111,21 +86,10 @@ pub(crate) fn at_boot(spec: &PhoneSpec, serial: &str, faults: &Faults) -> BTreeM
         ("ro.product.device", device),
         ("ro.product.manufacturer", "Google"),
         ("ro.product.model", model),
-        ("ro.product.name", device),
-        ("ro.secure", "1"),
         ("ro.serialno", serial),
         ("ro.system.build.version.release", &release.to_string()),
         ("ro.system.build.version.sdk", &sdk.to_string()),
-        (
-            "ro.zygote",
-            if spec.abi.is_64_bit() {
-                "zygote64_32"
-            } else {
-                "zygote32"
-            },
-        ),
         ("sys.boot_completed", "1"),
-        ("sys.usb.state", "adb"),
     ]
     .into_iter()
     .map(|(k, v)| (k.to_owned(), v.to_owned()))
