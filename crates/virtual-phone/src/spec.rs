@@ -1,6 +1,7 @@
 //! Specification of a virtual phone: parses `key=value,…` into a [`PhoneSpec`]. Owns the keys,
 //! their defaults and their error messages.
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use super::faults::Fault;
@@ -295,11 +296,7 @@ impl PhoneSpec {
         let bad = || wrong(format!("expected {expected}"));
         match key {
             "android" => {
-                self.android = value
-                    .parse()
-                    .ok()
-                    .filter(|v| (10..=16).contains(v))
-                    .ok_or_else(bad)?;
+                self.android = within(value, 10..=16).ok_or_else(bad)?;
             }
             "build" => {
                 self.build = match value {
@@ -326,14 +323,10 @@ impl PhoneSpec {
                 self.serial = value.to_owned();
             }
             "devices" => {
-                self.devices = value.parse().ok().filter(|v| *v <= 256).ok_or_else(bad)?;
+                self.devices = within(value, 0..=256).ok_or_else(bad)?;
             }
             "speed" => {
-                self.speed = value
-                    .parse()
-                    .ok()
-                    .filter(|v: &f64| (0.01..=100_000.0).contains(v))
-                    .ok_or_else(bad)?;
+                self.speed = within(value, 0.01..=100_000.0).ok_or_else(bad)?;
             }
             "seed" => self.seed = value.parse().map_err(|_| bad())?,
             "app" => {
@@ -356,18 +349,10 @@ impl PhoneSpec {
                 };
             }
             "sites" => {
-                self.sites = value
-                    .parse()
-                    .ok()
-                    .filter(|v| (1..=2_000_000).contains(v))
-                    .ok_or_else(bad)?;
+                self.sites = within(value, 1..=2_000_000).ok_or_else(bad)?;
             }
             "java" => {
-                self.java = value
-                    .parse()
-                    .ok()
-                    .filter(|v| (0..=10_000_000).contains(v))
-                    .ok_or_else(bad)?;
+                self.java = within(value, 0..=10_000_000).ok_or_else(bad)?;
             }
             "oom" => {
                 self.oom = Some(value.parse().map_err(|_| bad())?);
@@ -385,13 +370,7 @@ impl PhoneSpec {
                 self.space = bytes(value).ok_or_else(bad)?;
             }
             "perfetto" => {
-                self.perfetto = Some(
-                    value
-                        .parse()
-                        .ok()
-                        .filter(|v| (1..=99).contains(v))
-                        .ok_or_else(bad)?,
-                );
+                self.perfetto = Some(within(value, 1..=99).ok_or_else(bad)?);
             }
             "trace" => self.trace = Some(PathBuf::from(value)),
             "selinux" => {
@@ -438,6 +417,11 @@ impl PhoneSpec {
             _ => 49,
         })
     }
+}
+
+/// Parses a number of a range.
+fn within<T: std::str::FromStr + PartialOrd>(value: &str, range: RangeInclusive<T>) -> Option<T> {
+    value.parse().ok().filter(|v| range.contains(v))
 }
 
 fn yes_or_no(value: &str) -> Option<bool> {
