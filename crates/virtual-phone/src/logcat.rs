@@ -1,6 +1,10 @@
 //! The phone's log: lines with time, process, level and tag, and the filters and formats of
 //! `logcat`.
 
+use time::OffsetDateTime;
+use time::formatting::Formattable;
+use time::macros::format_description;
+
 use super::clock::{BootNs, MILLI, SECOND};
 use super::process::Pid;
 
@@ -155,19 +159,17 @@ impl Format {
     }
 }
 
+/// Formats a time in nanoseconds since 1970.
+pub(crate) fn date(real_ns: u64, format: &(impl Formattable + ?Sized)) -> String {
+    let time = OffsetDateTime::from_unix_timestamp_nanos(i128::from(real_ns));
+    let time = time.unwrap_or(OffsetDateTime::UNIX_EPOCH);
+    time.format(format).unwrap_or_default()
+}
+
 /// Formats `MM-DD HH:MM:SS.mmm`.
 pub(crate) fn timestamp(real_ns: u64) -> String {
-    let time = time::OffsetDateTime::from_unix_timestamp_nanos(i128::from(real_ns))
-        .unwrap_or(time::OffsetDateTime::UNIX_EPOCH);
-    format!(
-        "{:02}-{:02} {:02}:{:02}:{:02}.{:03}",
-        u8::from(time.month()),
-        time.day(),
-        time.hour(),
-        time.minute(),
-        time.second(),
-        time.millisecond()
-    )
+    let format = format_description!("[month]-[day] [hour]:[minute]:[second].[subsecond digits:3]");
+    date(real_ns, format)
 }
 
 #[cfg(test)]

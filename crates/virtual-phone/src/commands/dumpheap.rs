@@ -4,6 +4,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use time::macros::format_description;
+
 use super::{Cmd, Done};
 use crate::clock::{BootNs, MILLI};
 use crate::faults::FaultKind;
@@ -118,7 +120,11 @@ pub(super) fn dumpheap(cmd: &mut Cmd, args: &[String]) -> Done {
     };
     let file = match &options.file {
         Some(file) => file.clone(),
-        None => format!("{SHELL_DATA}heapdump-{}.prof", stamp(kernel.clock.real())),
+        None => {
+            let format = format_description!("[year][month][day]-[hour][minute][second]");
+            let date = crate::logcat::date(kernel.clock.real(), format);
+            format!("{SHELL_DATA}heapdump-{date}.prof")
+        }
     };
     let Some(data) = open(cmd, &file) else {
         cmd.err(&format!("Error: Unable to open file: {file}\n"))?;
@@ -189,22 +195,6 @@ fn open(cmd: &Cmd, file: &str) -> Option<Arc<FileData>> {
         Ok(Fd::File { data, .. }) => Some(data),
         _ => None,
     }
-}
-
-/// Formats `yyyyMMdd-HHmmss`, as in the default file name.
-fn stamp(real: u64) -> String {
-    let at = i64::try_from(real / 1_000_000_000).ok();
-    let at = at.and_then(|s| time::OffsetDateTime::from_unix_timestamp(s).ok());
-    let at = at.unwrap_or(time::OffsetDateTime::UNIX_EPOCH);
-    format!(
-        "{:04}{:02}{:02}-{:02}{:02}{:02}",
-        at.year(),
-        u8::from(at.month()),
-        at.day(),
-        at.hour(),
-        at.minute(),
-        at.second()
-    )
 }
 
 /// Returns the selected process, if it can be dumped.
