@@ -8,7 +8,6 @@ use super::screens::Screen;
 use super::structures::{array_map, hash_map, list, list_capacity, string_hash};
 use super::truth::Plant;
 
-const APP: Space = Space::App;
 /// Size in bytes of the history that each listener of the growing list holds.
 pub(super) const LISTENER_HISTORY_BYTES: usize = 10_000;
 /// Side of a thumbnail in pixels.
@@ -53,7 +52,7 @@ pub(super) fn example(s: &mut Skeleton<'_>) -> Vec<Plant> {
     plants.push(garbage(s));
     plants.push(dead_service(s, application));
     // Finalizers or phantom references clean up bitmaps and connections.
-    let stream = s.b.object(APP, "java.io.FileInputStream", &[]);
+    let stream = s.b.object("java.io.FileInputStream", &[]);
     s.b.root(stream, RootKind::JniLocal, 1);
     s.finalizable(stream);
     if !destroyed.is_empty() {
@@ -74,7 +73,7 @@ pub(super) fn service(s: &mut Skeleton<'_>) {
     let catalog = catalog(s);
     s.b.set(application, "catalog", catalog);
     let service = location_service(s, application);
-    let token = s.b.object(APP, "android.os.BinderProxy", &[]);
+    let token = s.b.object("android.os.BinderProxy", &[]);
     s.services.push((token, service));
 }
 
@@ -84,7 +83,7 @@ pub(super) fn other(s: &mut Skeleton<'_>) {
     if s.inputs.has_activity {
         let screen = s.activity("android.app.Activity", application, true);
         let text = s.inputs.process.clone();
-        let text = s.b.string(APP, &text);
+        let text = s.b.string(&text);
         let label = s.view(
             "android.widget.TextView",
             screen.activity,
@@ -100,7 +99,6 @@ pub(super) fn other(s: &mut Skeleton<'_>) {
 pub(super) fn system_server(s: &mut Skeleton<'_>) {
     let context = s.context(s.activity_thread);
     let server = s.b.object(
-        APP,
         "com.android.server.SystemServer",
         &[("mSystemContext", context.into())],
     );
@@ -111,9 +109,8 @@ pub(super) fn system_server(s: &mut Skeleton<'_>) {
         .clone()
         .iter()
         .map(|(pid, uid, name)| {
-            let text = s.b.string(APP, name);
+            let text = s.b.string(name);
             let record = s.b.object(
-                APP,
                 "com.android.server.am.ProcessRecord",
                 &[
                     ("processName", text.into()),
@@ -126,7 +123,6 @@ pub(super) fn system_server(s: &mut Skeleton<'_>) {
         .collect();
     let map = hash_map(&mut s.b, "java.util.HashMap", &entries, 64);
     let manager = s.b.object(
-        APP,
         "com.android.server.am.ActivityManagerService",
         &[("mContext", context.into()), ("mProcessNames", map.into())],
     );
@@ -137,35 +133,43 @@ pub(super) fn system_server(s: &mut Skeleton<'_>) {
 pub(super) fn background(s: &mut Skeleton<'_>) {
     let count = s.inputs.background;
     let tags: Vec<Option<Obj>> = (0..count / 10)
-        .map(|n| Some(s.b.string(Space::Image, &format!("boot_resource_{n}"))))
+        .map(|n| Some(s.b.within(Space::Image, |b| b.string(&format!("boot_resource_{n}")))))
         .collect();
-    let tags = s.b.array(Space::Image, "java.lang.String[]", tags);
+    let tags =
+        s.b.within(Space::Image, |b| b.array("java.lang.String[]", tags));
     s.b.set_static("sun.util.locale.BaseLocale", "tags", tags);
     let strings: Vec<Option<Obj>> = (0..count / 5)
-        .map(|n| Some(s.b.string(Space::Zygote, &format!("Preloaded text number {n}"))))
+        .map(|n| {
+            Some(s.b.within(Space::Zygote, |b| {
+                b.string(&format!("Preloaded text number {n}"))
+            }))
+        })
         .collect();
-    let strings = s.b.array(Space::Zygote, "java.lang.String[]", strings);
+    let strings =
+        s.b.within(Space::Zygote, |b| b.array("java.lang.String[]", strings));
     s.b.set_static("android.app.PreloadedText", "strings", strings);
     let colours: Vec<Option<Obj>> = (0..count / 20)
         .map(|n| {
             let colour = Value::Int(n as i32 * 0x1234);
             let class = "android.graphics.drawable.ColorDrawable";
-            Some(s.b.object(Space::Zygote, class, &[("mColor", colour)]))
+            Some(s.b.within(Space::Zygote, |b| b.object(class, &[("mColor", colour)])))
         })
         .collect();
     let keys: Vec<i32> = (0..colours.len() as i32).collect();
     let size = keys.len() as i32;
-    let values = s.b.array(Space::Zygote, "java.lang.Object[]", colours);
-    let keys = s.b.ints(Space::Zygote, &keys);
-    let preloaded = s.b.object(
-        Space::Zygote,
-        "android.util.SparseArray",
-        &[
-            ("mKeys", keys.into()),
-            ("mValues", values.into()),
-            ("mSize", size.into()),
-        ],
-    );
+    let values =
+        s.b.within(Space::Zygote, |b| b.array("java.lang.Object[]", colours));
+    let keys = s.b.within(Space::Zygote, |b| b.ints(&keys));
+    let preloaded = s.b.within(Space::Zygote, |b| {
+        b.object(
+            "android.util.SparseArray",
+            &[
+                ("mKeys", keys.into()),
+                ("mValues", values.into()),
+                ("mSize", size.into()),
+            ],
+        )
+    });
     s.b.set_static(
         "android.content.res.ResourcesImpl",
         "sPreloadedDrawables",
@@ -180,10 +184,9 @@ fn catalog(s: &mut Skeleton<'_>) -> Obj {
         .map(|n| {
             let key = format!("product-{n:06}");
             let hash = string_hash(&key);
-            let key = s.b.string(APP, &key);
-            let name = s.b.string(APP, &format!("Product {n} of the catalogue"));
+            let key = s.b.string(&key);
+            let name = s.b.string(&format!("Product {n} of the catalogue"));
             let product = s.b.object(
-                APP,
                 "com.example.app.feed.Product",
                 &[
                     ("id", Value::Long(i64::from(n))),
@@ -196,33 +199,24 @@ fn catalog(s: &mut Skeleton<'_>) -> Obj {
         .collect();
     let capacity = (entries.len() * 4 / 3 + 1).next_power_of_two();
     let map = hash_map(&mut s.b, "java.util.HashMap", &entries, capacity);
-    s.b.object(
-        APP,
-        "com.example.app.feed.Catalog",
-        &[("products", map.into())],
-    )
+    s.b.object("com.example.app.feed.Catalog", &[("products", map.into())])
 }
 
 fn http(s: &mut Skeleton<'_>) -> Obj {
-    let local = s.b.object(APP, "java.lang.ThreadLocal", &[]);
-    let buffer = s.b.bytes(APP, vec![0x5a; THREAD_LOCAL_BYTES]);
+    let local = s.b.object("java.lang.ThreadLocal", &[]);
+    let buffer = s.b.bytes(vec![0x5a; THREAD_LOCAL_BYTES]);
     let worker = s.thread("OkHttp Dispatcher", false);
     let number = s.newest_thread();
     s.thread_locals(worker, &[(local, buffer)]);
-    let headers = list(&mut s.b, APP, &[], 0);
+    let headers = list(&mut s.b, &[], 0);
     let http = s.b.object(
-        APP,
         "com.example.app.net.Http",
         &[("buffers", local.into()), ("headers", headers.into())],
     );
     // The worker holds its connection in a local variable.
-    let watcher = s.b.object(
-        APP,
-        "java.lang.ref.WeakReference",
-        &[("referent", http.into())],
-    );
+    let watcher =
+        s.b.object("java.lang.ref.WeakReference", &[("referent", http.into())]);
     let connection = s.b.object(
-        APP,
         "com.example.app.net.Connection",
         &[("owner", http.into()), ("watcher", watcher.into())],
     );
@@ -233,25 +227,19 @@ fn http(s: &mut Skeleton<'_>) -> Obj {
 /// Adds the feed: rows on the screen and the articles of these rows. Returns the presenter.
 fn feed_screen(s: &mut Skeleton<'_>, feed: Screen, http: Obj, plants: &mut Vec<Plant>) -> Obj {
     let presenter = s.b.object(
-        APP,
         "com.example.app.feed.FeedPresenter",
         &[("http", http.into())],
     );
     let mut images = Vec::new();
     let articles: Vec<Obj> = (0..ARTICLES)
         .map(|n| {
-            let title =
-                s.b.string(APP, &format!("Article {n}: what happened today"));
+            let title = s.b.string(&format!("Article {n}: what happened today"));
             // Each string is parsed from the network: equal, but not identical.
-            let image = s.b.string(APP, PLACEHOLDER_URL);
+            let image = s.b.string(PLACEHOLDER_URL);
             images.push(image);
-            let score = s.b.object(
-                APP,
-                "java.lang.Integer",
-                &[("value", (1_000 + n as i32).into())],
-            );
+            let score =
+                s.b.object("java.lang.Integer", &[("value", (1_000 + n as i32).into())]);
             s.b.object(
-                APP,
                 "com.example.app.feed.Article",
                 &[
                     ("id", Value::Long(i64::from(n) + 70_000)),
@@ -267,9 +255,8 @@ fn feed_screen(s: &mut Skeleton<'_>, feed: Screen, http: Obj, plants: &mut Vec<P
         "com.example.app.feed.FeedAdapter.articles",
         images,
     ));
-    let articles = list(&mut s.b, APP, &articles, 254);
+    let articles = list(&mut s.b, &articles, 254);
     let adapter = s.b.object(
-        APP,
         "com.example.app.feed.FeedAdapter",
         &[
             ("articles", articles.into()),
@@ -288,15 +275,11 @@ fn feed_screen(s: &mut Skeleton<'_>, feed: Screen, http: Obj, plants: &mut Vec<P
     let rows: Vec<Obj> = (0..8)
         .map(|n| {
             let row = s.view("android.widget.TextView", feed.activity, Some(view));
-            let text =
-                s.b.string(APP, &format!("Article {n}: what happened today"));
+            let text = s.b.string(&format!("Article {n}: what happened today"));
             s.b.set(row, "mText", text);
             s.b.set(row, "mAttachInfo", feed.attach_info);
-            let holder = s.b.object(
-                APP,
-                "com.example.app.feed.RowHolder",
-                &[("row", row.into())],
-            );
+            let holder =
+                s.b.object("com.example.app.feed.RowHolder", &[("row", row.into())]);
             s.b.set(row, "mTag", holder);
             row
         })
@@ -315,12 +298,10 @@ fn header(
 ) -> Obj {
     let picture = s.bitmap(width, height, picture);
     let state = s.b.object(
-        APP,
         "android.graphics.drawable.BitmapDrawable$BitmapState",
         &[("mBitmap", picture.object.into())],
     );
     let drawable = s.b.object(
-        APP,
         "android.graphics.drawable.BitmapDrawable",
         &[("mBitmapState", state.into())],
     );
@@ -341,13 +322,12 @@ fn leaked_activity(s: &mut Skeleton<'_>, application: Obj) -> Plant {
     s.children(screen.content, &[header]);
     s.b.set(screen.activity, "header", header);
     let navigator =
-        s.b.object(APP, "com.example.app.ui.Navigator", &[("depth", 1.into())]);
+        s.b.object("com.example.app.ui.Navigator", &[("depth", 1.into())]);
     s.b.set_static("com.example.app.ui.Navigator", "INSTANCE", navigator);
     s.b.set_static("com.example.app.ui.Navigator", "previous", screen.activity);
     s.b.set(screen.activity, "navigator", navigator);
     // A correct observer holds it weakly.
     let weak = s.b.object(
-        APP,
         "java.lang.ref.WeakReference",
         &[("referent", screen.activity.into())],
     );
@@ -361,9 +341,8 @@ fn leaked_activity(s: &mut Skeleton<'_>, application: Obj) -> Plant {
 
 /// Adds a removed fragment that a message on the main queue still holds.
 fn detached_fragment(s: &mut Skeleton<'_>, presenter: Obj, http: Obj) -> Plant {
-    let tag = s.b.string(APP, "settings");
+    let tag = s.b.string("settings");
     let fragment = s.b.object(
-        APP,
         "com.example.app.ui.SettingsFragment",
         &[
             ("http", http.into()),
@@ -372,7 +351,6 @@ fn detached_fragment(s: &mut Skeleton<'_>, presenter: Obj, http: Obj) -> Plant {
         ],
     );
     let refresh = s.b.object(
-        APP,
         "com.example.app.feed.FeedPresenter$Refresh",
         &[("fragment", fragment.into()), ("this$0", presenter.into())],
     );
@@ -408,7 +386,7 @@ fn destroyed_screens(s: &mut Skeleton<'_>, application: Obj) -> Vec<Obj> {
             let rows: Vec<Obj> = (0..ROWS)
                 .map(|row| {
                     let label = s.view("android.widget.TextView", screen.activity, Some(view));
-                    let text = s.b.string(APP, &row_text(row, n));
+                    let text = s.b.string(&row_text(row, n));
                     s.b.set(label, "mText", text);
                     label
                 })
@@ -436,10 +414,9 @@ fn listeners(s: &mut Skeleton<'_>, screens: &[Obj]) -> Plant {
     let count = s.inputs.life.listeners;
     let all: Vec<Obj> = (0..count)
         .map(|n| {
-            let history = s.b.bytes(APP, vec![n as u8; LISTENER_HISTORY_BYTES]);
-            let screen = s.b.string(APP, &listener_name(n));
+            let history = s.b.bytes(vec![n as u8; LISTENER_HISTORY_BYTES]);
+            let screen = s.b.string(&listener_name(n));
             s.b.object(
-                APP,
                 "com.example.app.telemetry.ScreenListener",
                 &[
                     ("history", history.into()),
@@ -450,9 +427,8 @@ fn listeners(s: &mut Skeleton<'_>, screens: &[Obj]) -> Plant {
         })
         .collect();
     let entries: Vec<Obj> = all.iter().chain(screens).copied().collect();
-    let list = list(&mut s.b, APP, &entries, list_capacity(entries.len()));
+    let list = list(&mut s.b, &entries, list_capacity(entries.len()));
     let telemetry = s.b.object(
-        APP,
         "com.example.app.telemetry.Telemetry",
         &[
             ("listeners", list.into()),
@@ -479,7 +455,6 @@ fn detached_view(s: &mut Skeleton<'_>, feed: Screen) -> Plant {
     s.b.set(label, "mWindowAttachCount", 1);
     s.children(window.content, &[label]);
     let sheet = s.b.object(
-        APP,
         "com.example.app.ui.ShareSheet",
         &[
             ("mContext", feed.activity.into()),
@@ -492,7 +467,7 @@ fn detached_view(s: &mut Skeleton<'_>, feed: Screen) -> Plant {
     let row = s.view("com.example.app.ui.FeedView", feed.activity, None);
     s.b.set(row, "mWindowAttachCount", 1);
     let holder = [("row", row.into())];
-    let holder = s.b.object(APP, "com.example.app.feed.RowHolder", &holder);
+    let holder = s.b.object("com.example.app.feed.RowHolder", &holder);
     s.b.set_static("com.example.app.feed.RowHolder", "recycled", holder);
     Plant::new(
         "detached-view",
@@ -509,7 +484,7 @@ fn thumbnails(s: &mut Skeleton<'_>, application: Obj) -> Plant {
         .map(|n| {
             let key = format!("thumbnail-{n}");
             let hash = string_hash(&key);
-            let key = s.b.string(APP, &key);
+            let key = s.b.string(&key);
             let picture = if n < PLACEHOLDERS { 2 } else { n + 10 };
             let bitmap = s.bitmap(THUMBNAIL, THUMBNAIL, Picture(picture)).object;
             all.push(bitmap);
@@ -519,7 +494,6 @@ fn thumbnails(s: &mut Skeleton<'_>, application: Obj) -> Plant {
     let map = hash_map(&mut s.b, "java.util.LinkedHashMap", &entries, 128);
     s.b.set(map, "accessOrder", true);
     let lru = s.b.object(
-        APP,
         "android.util.LruCache",
         &[
             ("map", map.into()),
@@ -528,9 +502,8 @@ fn thumbnails(s: &mut Skeleton<'_>, application: Obj) -> Plant {
             ("putCount", (count as i32).into()),
         ],
     );
-    let spare = s.b.bytes(APP, vec![7; SPARE_BYTES]);
+    let spare = s.b.bytes(vec![7; SPARE_BYTES]);
     let soft = s.b.object(
-        APP,
         "java.lang.ref.SoftReference",
         &[
             ("referent", spare.into()),
@@ -538,7 +511,6 @@ fn thumbnails(s: &mut Skeleton<'_>, application: Obj) -> Plant {
         ],
     );
     let cache = s.b.object(
-        APP,
         "com.example.app.image.ThumbnailCache",
         &[("bitmaps", lru.into()), ("spare", soft.into())],
     );
@@ -557,9 +529,8 @@ fn sparse(s: &mut Skeleton<'_>) -> Plant {
         .map(|n| {
             let key = format!("counter-{n}");
             let hash = string_hash(&key);
-            let key = s.b.string(APP, &key);
+            let key = s.b.string(&key);
             let value = s.b.object(
-                APP,
                 "java.lang.Long",
                 &[("value", Value::Long(i64::from(n) * 1_000))],
             );
@@ -567,11 +538,8 @@ fn sparse(s: &mut Skeleton<'_>) -> Plant {
         })
         .collect();
     let map = hash_map(&mut s.b, "java.util.HashMap", &entries, SPARSE_SLOTS);
-    let counter = s.b.object(
-        APP,
-        "com.example.app.stats.Counter",
-        &[("counts", map.into())],
-    );
+    let counter =
+        s.b.object("com.example.app.stats.Counter", &[("counts", map.into())]);
     s.b.set_static("com.example.app.stats.Counter", "INSTANCE", counter);
     Plant::new(
         "sparse-map",
@@ -584,14 +552,14 @@ fn sparse(s: &mut Skeleton<'_>) -> Plant {
 fn garbage(s: &mut Skeleton<'_>) -> Plant {
     let mut all = Vec::new();
     for n in 0..s.inputs.life.garbage {
-        let text = s.b.chars(APP, &garbage_line(n));
+        let text = s.b.chars(&garbage_line(n));
         let builder =
-            s.b.object(APP, "java.lang.StringBuilder", &[("value", text.into())]);
+            s.b.object("java.lang.StringBuilder", &[("value", text.into())]);
         all.extend([text, builder]);
         if n % 5 == 0 {
-            let a = s.b.object(APP, "com.example.app.feed.FeedPresenter", &[]);
+            let a = s.b.object("com.example.app.feed.FeedPresenter", &[]);
             let class = "com.example.app.feed.FeedPresenter$Refresh";
-            let b = s.b.object(APP, class, &[("this$0", a.into())]);
+            let b = s.b.object(class, &[("this$0", a.into())]);
             s.b.set(a, "pending", b);
             all.extend([a, b]);
         }
@@ -600,11 +568,11 @@ fn garbage(s: &mut Skeleton<'_>) -> Plant {
     // reference refers to; and a stream that waits for its finalizer.
     if s.inputs.life.garbage > 0 {
         let dropped = s.bitmap(THUMBNAIL, THUMBNAIL, Picture(3)).object;
-        let row = s.b.object(APP, "com.example.app.feed.RowHolder", &[]);
+        let row = s.b.object("com.example.app.feed.RowHolder", &[]);
         let weak = [("referent", row.into())];
-        let weak = s.b.object(APP, "java.lang.ref.WeakReference", &weak);
+        let weak = s.b.object("java.lang.ref.WeakReference", &weak);
         s.b.root(weak, RootKind::JniGlobal, 0);
-        let stream = s.b.object(APP, "java.io.FileInputStream", &[]);
+        let stream = s.b.object("java.io.FileInputStream", &[]);
         s.finalizable(stream);
         all.extend([dropped, row, stream]);
     }
@@ -614,7 +582,6 @@ fn garbage(s: &mut Skeleton<'_>) -> Plant {
 fn location_service(s: &mut Skeleton<'_>, application: Obj) -> Obj {
     let name = s.b.constant("com.example.app.location.LocationService");
     let service = s.b.object(
-        APP,
         "com.example.app.location.LocationService",
         &[
             ("mApplication", application.into()),
@@ -631,14 +598,13 @@ fn location_service(s: &mut Skeleton<'_>, application: Obj) -> Obj {
 /// Adds a stopped service that is still registered for locations.
 fn dead_service(s: &mut Skeleton<'_>, application: Obj) -> Plant {
     let service = location_service(s, application);
-    let listeners = list(&mut s.b, APP, &[service], 10);
+    let listeners = list(&mut s.b, &[service], 10);
     let manager = s.b.object(
-        APP,
         "android.location.LocationManager",
         &[("mListeners", listeners.into())],
     );
     s.b.root(manager, RootKind::JniGlobal, 0);
-    let empty = array_map(&mut s.b, APP, &[]);
+    let empty = array_map(&mut s.b, &[]);
     s.b.set(s.loaded_apk, "mServices", empty);
     Plant::new(
         "stopped-service",

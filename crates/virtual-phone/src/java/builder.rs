@@ -35,6 +35,8 @@ pub(super) struct Builder {
     apk: Rc<str>,
     /// Class loader of the app's classes.
     loader: Option<Obj>,
+    /// Space of the next objects.
+    space: Space,
 }
 
 impl Builder {
@@ -50,6 +52,7 @@ impl Builder {
             obfuscated,
             apk: apk.into(),
             loader: None,
+            space: Space::App,
         };
         for (name, at) in [
             ("java.lang.Object", OBJECT),
@@ -279,8 +282,10 @@ impl Builder {
         } else {
             location.to_owned()
         };
-        let path = self.string(space, &path);
-        let cache = self.object(space, "java.lang.DexCache", &[("location", path.into())]);
+        let cache = self.within(space, |b| {
+            let path = b.string(&path);
+            b.object("java.lang.DexCache", &[("location", path.into())])
+        });
         self.dex_caches.insert(location, cache);
         if !app {
             self.root(cache, RootKind::VmInternal, 0);
@@ -288,8 +293,17 @@ impl Builder {
         Some(cache)
     }
 
-    fn add(&mut self, space: Space, class: ClassRef, body: Body) -> Obj {
+    /// Adds objects to a space other than the app's.
+    pub(super) fn within<T>(&mut self, space: Space, make: impl FnOnce(&mut Self) -> T) -> T {
+        let before = std::mem::replace(&mut self.space, space);
+        let made = make(self);
+        self.space = before;
+        made
+    }
+
+    fn add(&mut self, class: ClassRef, body: Body) -> Obj {
         let object = Obj(self.heap.objects.len() as u32);
+        let space = self.space;
         self.heap.objects.push(Object {
             class,
             space,
@@ -300,19 +314,14 @@ impl Builder {
     }
 
     /// Adds an instance; omitted fields are null or 0.
-    pub(super) fn object(
-        &mut self,
-        space: Space,
-        class: &'static str,
-        values: &[(&'static str, Value)],
-    ) -> Obj {
+    pub(super) fn object(&mut self, class: &'static str, values: &[(&'static str, Value)]) -> Obj {
         let class = self.class(class);
         let chain: Vec<ClassRef> = self.heap.ancestry(class).collect();
         let mut all = Vec::new();
         for class in chain.iter().rev() {
             all.extend(self.heap.class(*class).fields.iter().map(|f| f.kind.zero()));
         }
-        let object = self.add(space, class, Body::Instance(all.into()));
+        let object = self.add(class, Body::Instance(all.into()));
         for (field, value) in values {
             self.set(object, field, *value);
         }
@@ -366,8 +375,8 @@ impl Builder {
         *slot = value;
     }
 
-    pub(super) fn string(&mut self, space: Space, text: &str) -> Obj {
-        self.add(space, STRING, Body::String(text.into()))
+    pub(super) fn string(&mut self, text: &str) -> Obj {
+        self.add(STRING, Body::String(text.into()))
     }
 
     /// Returns the unique string with this text, as for string literals in source.
@@ -375,48 +384,43 @@ impl Builder {
         if let Some(known) = self.interned.get(text) {
             return *known;
         }
-        let object = self.string(Space::App, text);
+        let object = self.within(Space::App, |b| b.string(text));
         self.interned.insert(text.into(), object);
         self.root(object, RootKind::InternedString, 0);
         object
     }
 
     /// Adds an array of objects; `class` is the array's class, such as `java.lang.Object[]`.
-    pub(super) fn array(
-        &mut self,
-        space: Space,
-        class: &'static str,
-        items: Vec<Option<Obj>>,
-    ) -> Obj {
+    pub(super) fn array(&mut self, class: &'static str, items: Vec<Option<Obj>>) -> Obj {
         let class = self.class(class);
-        self.add(space, class, Body::References(items))
+        self.add(class, Body::References(items))
     }
 
     /// Adds an array of bytes.
-    pub(super) fn bytes(&mut self, space: Space, data: Vec<u8>) -> Obj {
+    pub(super) fn bytes(&mut self, data: Vec<u8>) -> Obj {
         let class = self.class("byte[]");
-        self.add(space, class, Body::Primitives(Type::Byte, data))
+        self.add(class, Body::Primitives(Type::Byte, data))
     }
 
     /// Adds a `char[]` with a text.
-    pub(super) fn chars(&mut self, space: Space, text: &str) -> Obj {
+    pub(super) fn chars(&mut self, text: &str) -> Obj {
         let class = self.class("char[]");
         let bytes = text.encode_utf16().flat_map(u16::to_be_bytes).collect();
-        self.add(space, class, Body::Primitives(Type::Char, bytes))
+        self.add(class, Body::Primitives(Type::Char, bytes))
     }
 
     /// Adds an array of ints.
-    pub(super) fn ints(&mut self, space: Space, data: &[i32]) -> Obj {
+    pub(super) fn ints(&mut self, data: &[i32]) -> Obj {
         let class = self.class("int[]");
         let bytes = data.iter().flat_map(|n| n.to_be_bytes()).collect();
-        self.add(space, class, Body::Primitives(Type::Int, bytes))
+        self.add(class, Body::Primitives(Type::Int, bytes))
     }
 
     /// Adds an array of longs.
-    pub(super) fn longs(&mut self, space: Space, data: &[i64]) -> Obj {
+    pub(super) fn longs(&mut self, data: &[i64]) -> Obj {
         let class = self.class("long[]");
         let bytes = data.iter().flat_map(|n| n.to_be_bytes()).collect();
-        self.add(space, class, Body::Primitives(Type::Long, bytes))
+        self.add(class, Body::Primitives(Type::Long, bytes))
     }
 
     pub(super) fn root(&mut self, object: Obj, kind: RootKind, thread: u32) {

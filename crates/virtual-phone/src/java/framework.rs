@@ -6,8 +6,6 @@ use super::heap::{Obj, RootKind, Space, Value};
 use super::structures::{Bitmap, array_map, list};
 use super::{Inputs, Role};
 
-const APP: Space = Space::App;
-
 /// Heap of a process under construction.
 pub(super) struct Skeleton<'a> {
     pub(super) b: Builder,
@@ -37,17 +35,13 @@ impl<'a> Skeleton<'a> {
     /// Creates everything except the application's own objects.
     pub(super) fn new(inputs: &'a Inputs) -> Skeleton<'a> {
         let mut b = Builder::new(inputs.obfuscated, &inputs.apk);
-        let group = b.object(Space::Zygote, "java.lang.ThreadGroup", &[]);
+        let group = b.within(Space::Zygote, |b| b.object("java.lang.ThreadGroup", &[]));
         b.set_static("java.lang.ThreadGroup", "mainThreadGroup", group);
-        let boot = b.object(Space::Image, "java.lang.BootClassLoader", &[]);
+        let boot = b.within(Space::Image, |b| b.object("java.lang.BootClassLoader", &[]));
         b.set_static("java.lang.BootClassLoader", "instance", boot);
-        let loader = b.object(
-            APP,
-            "dalvik.system.PathClassLoader",
-            &[("parent", boot.into())],
-        );
+        let loader = b.object("dalvik.system.PathClassLoader", &[("parent", boot.into())]);
         b.root(loader, RootKind::JniGlobal, 0);
-        let activity_thread = b.object(APP, "android.app.ActivityThread", &[]);
+        let activity_thread = b.object("android.app.ActivityThread", &[]);
         let nothing = group;
         let mut s = Skeleton {
             b,
@@ -82,19 +76,13 @@ impl<'a> Skeleton<'a> {
 
     fn class_path(&mut self) {
         let b = &mut self.b;
-        let path = b.string(APP, &self.inputs.apk);
+        let path = b.string(&self.inputs.apk);
         let element = b.object(
-            APP,
             "dalvik.system.DexPathList$Element",
             &[("path", path.into())],
         );
-        let elements = b.array(
-            APP,
-            "dalvik.system.DexPathList$Element[]",
-            vec![Some(element)],
-        );
+        let elements = b.array("dalvik.system.DexPathList$Element[]", vec![Some(element)]);
         let list = b.object(
-            APP,
             "dalvik.system.DexPathList",
             &[
                 ("definingContext", self.loader.into()),
@@ -108,10 +96,9 @@ impl<'a> Skeleton<'a> {
     /// Adds a running thread.
     pub(super) fn thread(&mut self, name: &str, daemon: bool) -> Obj {
         self.threads += 1;
-        let name = self.b.string(APP, name);
-        let lock = self.b.object(APP, "java.lang.Object", &[]);
+        let name = self.b.string(name);
+        let lock = self.b.object("java.lang.Object", &[]);
         let thread = self.b.object(
-            APP,
             "java.lang.Thread",
             &[
                 ("name", name.into()),
@@ -140,9 +127,8 @@ impl<'a> Skeleton<'a> {
     /// Adds a looper with an empty queue to a thread.
     fn looper(&mut self) {
         let b = &mut self.b;
-        let idle = b.object(APP, "java.util.ArrayList", &[]);
+        let idle = b.object("java.util.ArrayList", &[]);
         let queue = b.object(
-            APP,
             "android.os.MessageQueue",
             &[
                 ("mIdleHandlers", idle.into()),
@@ -151,7 +137,6 @@ impl<'a> Skeleton<'a> {
             ],
         );
         let looper = b.object(
-            APP,
             "android.os.Looper",
             &[
                 ("mQueue", queue.into()),
@@ -161,7 +146,6 @@ impl<'a> Skeleton<'a> {
         );
         b.set_static("android.os.Looper", "sMainLooper", looper);
         let local = b.object(
-            APP,
             "java.lang.ThreadLocal",
             &[("threadLocalHashCode", 0x61c8_8647.into())],
         );
@@ -185,25 +169,25 @@ impl<'a> Skeleton<'a> {
             ),
         ] {
             let thread = self.thread(name, true);
-            let text = self.b.string(APP, name);
-            let daemon = self.b.object(
-                APP,
-                class,
-                &[("thread", thread.into()), ("name", text.into())],
-            );
+            let text = self.b.string(name);
+            let daemon = self
+                .b
+                .object(class, &[("thread", thread.into()), ("name", text.into())]);
             self.b.set(thread, "target", daemon);
             self.b.set_static(class, "INSTANCE", daemon);
         }
-        let queue = self
-            .b
-            .object(Space::Zygote, "java.lang.ref.ReferenceQueue", &[]);
+        let queue = self.b.within(Space::Zygote, |b| {
+            b.object("java.lang.ref.ReferenceQueue", &[])
+        });
         self.b
             .set_static("java.lang.ref.FinalizerReference", "queue", queue);
-        let queue = self
-            .b
-            .object(Space::Zygote, "java.lang.ref.ReferenceQueue", &[]);
+        let queue = self.b.within(Space::Zygote, |b| {
+            b.object("java.lang.ref.ReferenceQueue", &[])
+        });
         self.b.set_static("sun.misc.Cleaner", "dummyQueue", queue);
-        let lock = self.b.object(Space::Zygote, "java.lang.Object", &[]);
+        let lock = self
+            .b
+            .within(Space::Zygote, |b| b.object("java.lang.Object", &[]));
         self.b.set(queue, "lock", lock);
         // The daemon waits on it.
         self.b.root(lock, RootKind::MonitorUsed, 0);
@@ -220,7 +204,7 @@ impl<'a> Skeleton<'a> {
     fn package(&mut self) {
         let inputs = self.inputs;
         let b = &mut self.b;
-        let text = |b: &mut Builder, t: &str| Value::Ref(b.string(APP, t));
+        let text = |b: &mut Builder, t: &str| Value::Ref(b.string(t));
         let values = [
             ("packageName", text(b, &inputs.package)),
             ("processName", text(b, &inputs.process)),
@@ -234,12 +218,11 @@ impl<'a> Skeleton<'a> {
             ("longVersionCode", Value::Long(inputs.version as i64)),
             ("flags", 0x3800_be46.into()),
         ];
-        let info = b.object(APP, "android.content.pm.ApplicationInfo", &values);
-        let name = b.string(APP, &inputs.package);
-        let receivers = array_map(b, APP, &[]);
-        let services = array_map(b, APP, &[]);
+        let info = b.object("android.content.pm.ApplicationInfo", &values);
+        let name = b.string(&inputs.package);
+        let receivers = array_map(b, &[]);
+        let services = array_map(b, &[]);
         self.loaded_apk = b.object(
-            APP,
             "android.app.LoadedApk",
             &[
                 ("mActivityThread", self.activity_thread.into()),
@@ -250,10 +233,11 @@ impl<'a> Skeleton<'a> {
                 ("mServices", services.into()),
             ],
         );
-        let assets = b.object(Space::Zygote, "android.content.res.AssetManager", &[]);
+        let assets = b.within(Space::Zygote, |b| {
+            b.object("android.content.res.AssetManager", &[])
+        });
         b.set_static("android.content.res.AssetManager", "sSystem", assets);
         let configuration = b.object(
-            APP,
             "android.content.res.Configuration",
             &[
                 ("densityDpi", 420.into()),
@@ -262,9 +246,8 @@ impl<'a> Skeleton<'a> {
                 ("screenWidthDp", 411.into()),
             ],
         );
-        let drawables = b.object(APP, "android.util.SparseArray", &[]);
+        let drawables = b.object("android.util.SparseArray", &[]);
         let implementation = b.object(
-            APP,
             "android.content.res.ResourcesImpl",
             &[
                 ("mAssets", assets.into()),
@@ -273,7 +256,6 @@ impl<'a> Skeleton<'a> {
             ],
         );
         self.resources = b.object(
-            APP,
             "android.content.res.Resources",
             &[
                 ("mResourcesImpl", implementation.into()),
@@ -284,9 +266,8 @@ impl<'a> Skeleton<'a> {
 
     /// Adds a ContextImpl whose outer context is `outer`.
     pub(super) fn context(&mut self, outer: Obj) -> Obj {
-        let name = self.b.string(APP, &self.inputs.package);
+        let name = self.b.string(&self.inputs.package);
         self.b.object(
-            APP,
             "android.app.ContextImpl",
             &[
                 ("mMainThread", self.activity_thread.into()),
@@ -303,13 +284,13 @@ impl<'a> Skeleton<'a> {
     pub(super) fn application(&mut self, class: &'static str) -> Obj {
         let application = self
             .b
-            .object(APP, class, &[("mLoadedApk", self.loaded_apk.into())]);
+            .object(class, &[("mLoadedApk", self.loaded_apk.into())]);
         let context = self.context(application);
         self.b.set(application, "mBase", context);
         self.b.set(self.loaded_apk, "mApplication", application);
         self.b
             .set(self.activity_thread, "mInitialApplication", application);
-        let all = list(&mut self.b, APP, &[application], 10);
+        let all = list(&mut self.b, &[application], 10);
         self.b.set(self.activity_thread, "mAllApplications", all);
         application
     }
@@ -318,7 +299,6 @@ impl<'a> Skeleton<'a> {
     pub(super) fn post(&mut self, handler: Obj, callback: Obj, when: i64) {
         let next = self.b.peek(self.main_queue, "mMessages");
         let message = self.b.object(
-            APP,
             "android.os.Message",
             &[
                 ("callback", callback.into()),
@@ -333,7 +313,6 @@ impl<'a> Skeleton<'a> {
     /// Adds a handler on the main thread.
     pub(super) fn handler(&mut self, class: &'static str) -> Obj {
         self.b.object(
-            APP,
             class,
             &[
                 ("mLooper", self.main_looper.into()),
@@ -350,11 +329,11 @@ impl<'a> Skeleton<'a> {
             ("MANUFACTURER", manufacturer),
             ("MODEL", self.inputs.model),
         ] {
-            let text = self.b.string(Space::Zygote, text);
+            let text = self.b.within(Space::Zygote, |b| b.string(text));
             self.b.set_static("android.os.Build", field, text);
         }
         let release = self.inputs.android.to_string();
-        let release = self.b.string(Space::Zygote, &release);
+        let release = self.b.within(Space::Zygote, |b| b.string(&release));
         self.b
             .set_static("android.os.Build$VERSION", "RELEASE", release);
         let sdk = self.inputs.sdk as i32;
@@ -370,7 +349,6 @@ impl<'a> Skeleton<'a> {
         self.b
             .set_static("android.app.ActivityThread", "sMainThreadHandler", handler);
         let instrumentation = self.b.object(
-            APP,
             "android.app.Instrumentation",
             &[("mThread", self.activity_thread.into())],
         );
@@ -382,11 +360,10 @@ impl<'a> Skeleton<'a> {
             ("mActivities", self.activities.clone()),
             ("mServices", self.services.clone()),
         ] {
-            let map = array_map(&mut self.b, APP, &entries);
+            let map = array_map(&mut self.b, &entries);
             self.b.set(self.activity_thread, field, map);
         }
         let binder = self.b.object(
-            APP,
             "android.app.ActivityThread$ApplicationThread",
             &[("this$0", self.activity_thread.into())],
         );
@@ -398,10 +375,10 @@ impl<'a> Skeleton<'a> {
             "sCurrentActivityThread",
             self.activity_thread,
         );
-        let windows = self.b.object(APP, "android.view.WindowManagerGlobal", &[]);
+        let windows = self.b.object("android.view.WindowManagerGlobal", &[]);
         for (i, field) in ["mViews", "mRoots", "mParams"].into_iter().enumerate() {
             let items: Vec<Obj> = self.windows.iter().map(|w| w[i]).collect();
-            let items = list(&mut self.b, APP, &items, 10);
+            let items = list(&mut self.b, &items, 10);
             self.b.set(windows, field, items);
         }
         self.b.set_static(

@@ -2,11 +2,10 @@
 //! cleaners, finalizers, thread-local variables.
 
 use super::framework::Skeleton;
-use super::heap::{Obj, Space, Value};
+use super::heap::{Obj, Value};
 use super::pictures::{Picture, PictureFormat, draw};
 use super::structures::Bitmap;
 
-const APP: Space = Space::App;
 /// Size in bytes that `NativeAllocationRegistry` adds to a bitmap's pixels.
 const BITMAP_EXTRA_BYTES: i64 = 32;
 /// Bit 0 of a registry's size since Android 12: the memory is from malloc.
@@ -19,7 +18,6 @@ impl Skeleton<'_> {
         let count = self.bitmaps.len() as i64;
         let native_pointer = -0x4bff_ff86_0000_0000 + count * 0x480;
         let object = self.b.object(
-            APP,
             "android.graphics.Bitmap",
             &[
                 ("mNativePtr", native_pointer.into()),
@@ -55,12 +53,11 @@ impl Skeleton<'_> {
         let mut buffers: Vec<Option<Obj>> = Vec::new();
         for bitmap in &all {
             let picture = draw(bitmap.picture, bitmap.width, bitmap.height, format);
-            buffers.push(Some(self.b.bytes(APP, picture)));
+            buffers.push(Some(self.b.bytes(picture)));
         }
-        let natives = self.b.longs(APP, &pointers);
-        let buffers = self.b.array(APP, "byte[][]", buffers);
+        let natives = self.b.longs(&pointers);
+        let buffers = self.b.array("byte[][]", buffers);
         let data = self.b.object(
-            APP,
             "android.graphics.Bitmap$DumpData",
             &[
                 ("buffers", buffers.into()),
@@ -83,7 +80,6 @@ impl Skeleton<'_> {
         };
         let b = &mut self.b;
         let registry = b.object(
-            APP,
             "libcore.util.NativeAllocationRegistry",
             &[
                 ("size", Value::Long(bytes & !MALLOCED | malloced)),
@@ -91,12 +87,10 @@ impl Skeleton<'_> {
             ],
         );
         let thunk = b.object(
-            APP,
             "libcore.util.NativeAllocationRegistry$CleanerThunk",
             &[("this$0", registry.into()), ("nativePtr", pointer.into())],
         );
         let cleaner = b.object(
-            APP,
             "sun.misc.Cleaner",
             &[
                 ("referent", referent.into()),
@@ -114,7 +108,6 @@ impl Skeleton<'_> {
     pub(super) fn finalizable(&mut self, referent: Obj) {
         let b = &mut self.b;
         let reference = b.object(
-            APP,
             "java.lang.ref.FinalizerReference",
             &[
                 ("referent", referent.into()),
@@ -133,7 +126,6 @@ impl Skeleton<'_> {
             .iter()
             .map(|(local, value)| {
                 Some(b.object(
-                    APP,
                     "java.lang.ThreadLocal$ThreadLocalMap$Entry",
                     &[("referent", (*local).into()), ("value", (*value).into())],
                 ))
@@ -141,9 +133,8 @@ impl Skeleton<'_> {
             .chain(std::iter::repeat(None))
             .take(16)
             .collect();
-        let table = b.array(APP, "java.lang.ThreadLocal$ThreadLocalMap$Entry[]", entries);
+        let table = b.array("java.lang.ThreadLocal$ThreadLocalMap$Entry[]", entries);
         let map = b.object(
-            APP,
             "java.lang.ThreadLocal$ThreadLocalMap",
             &[
                 ("table", table.into()),

@@ -1,9 +1,7 @@
 //! Activities, windows and views: on the screen, destroyed or leaked.
 
 use super::framework::Skeleton;
-use super::heap::{Obj, Space, Value};
-
-const APP: Space = Space::App;
+use super::heap::{Obj, Value};
 
 /// A window with its initial views.
 pub(super) struct Window {
@@ -31,7 +29,6 @@ impl Skeleton<'_> {
         alive: bool,
     ) -> Screen {
         let activity = self.b.object(
-            APP,
             class,
             &[
                 ("mApplication", application.into()),
@@ -48,7 +45,6 @@ impl Skeleton<'_> {
         self.b.set(activity, "mBase", context);
         self.b.set(activity, "mResources", self.resources);
         let token = self.b.object(
-            APP,
             "android.os.BinderProxy",
             &[(
                 "mNativeData",
@@ -70,7 +66,6 @@ impl Skeleton<'_> {
         }
         if alive {
             let record = self.b.object(
-                APP,
                 "android.app.ActivityThread$ActivityClientRecord",
                 &[
                     ("activity", activity.into()),
@@ -91,15 +86,13 @@ impl Skeleton<'_> {
 
     fn intent(&mut self, class: &'static str) -> Obj {
         let b = &mut self.b;
-        let action = b.string(APP, "android.intent.action.VIEW");
-        let (package, class) = (b.string(APP, &self.inputs.package), b.string(APP, class));
+        let action = b.string("android.intent.action.VIEW");
+        let (package, class) = (b.string(&self.inputs.package), b.string(class));
         let component = b.object(
-            APP,
             "android.content.ComponentName",
             &[("mPackage", package.into()), ("mClass", class.into())],
         );
         b.object(
-            APP,
             "android.content.Intent",
             &[("mAction", action.into()), ("mComponent", component.into())],
         )
@@ -109,7 +102,6 @@ impl Skeleton<'_> {
     pub(super) fn window(&mut self, activity: Obj) -> Window {
         let b = &mut self.b;
         let window = b.object(
-            APP,
             "com.android.internal.policy.PhoneWindow",
             &[
                 ("mContext", activity.into()),
@@ -117,7 +109,6 @@ impl Skeleton<'_> {
             ],
         );
         let decor_context = b.object(
-            APP,
             "com.android.internal.policy.DecorContext",
             &[
                 ("mPhoneWindow", window.into()),
@@ -141,7 +132,6 @@ impl Skeleton<'_> {
     fn attach(&mut self, window: &Window, activity: Obj) -> Obj {
         let b = &mut self.b;
         let root = b.object(
-            APP,
             "android.view.ViewRootImpl",
             &[
                 ("mContext", activity.into()),
@@ -150,7 +140,6 @@ impl Skeleton<'_> {
             ],
         );
         let info = b.object(
-            APP,
             "android.view.View$AttachInfo",
             &[
                 ("mRootView", window.decor.into()),
@@ -159,7 +148,6 @@ impl Skeleton<'_> {
         );
         b.set(root, "mAttachInfo", info);
         let params = b.object(
-            APP,
             "android.view.WindowManager$LayoutParams",
             &[
                 ("type", 1.into()),
@@ -180,17 +168,14 @@ impl Skeleton<'_> {
     pub(super) fn view(&mut self, class: &'static str, context: Obj, parent: Option<Obj>) -> Obj {
         let b = &mut self.b;
         let node = b.object(
-            APP,
             "android.graphics.RenderNode",
             &[("mNativeRenderNode", Value::Long(0x7a00_4000_0000))],
         );
         let params = b.object(
-            APP,
             "android.view.ViewGroup$LayoutParams",
             &[("width", Value::Int(-1)), ("height", Value::Int(-2))],
         );
         b.object(
-            APP,
             class,
             &[
                 ("mContext", context.into()),
@@ -208,7 +193,7 @@ impl Skeleton<'_> {
     pub(super) fn children(&mut self, group: Obj, children: &[Obj]) {
         let mut slots: Vec<Option<Obj>> = children.iter().copied().map(Some).collect();
         slots.resize(children.len().next_multiple_of(12), None);
-        let array = self.b.array(APP, "android.view.View[]", slots);
+        let array = self.b.array("android.view.View[]", slots);
         self.b.set(group, "mChildren", array);
         self.b.set(group, "mChildrenCount", children.len() as i32);
     }

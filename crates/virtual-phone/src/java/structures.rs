@@ -1,10 +1,9 @@
 //! Data structures of libraries: collections and bitmaps.
 
 use super::builder::Builder;
-use super::heap::{Obj, Space, Value};
+use super::heap::{Obj, Value};
 use super::pictures::Picture;
 
-const APP: Space = Space::App;
 /// A bitmap with its pixels in native memory.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bitmap {
@@ -22,12 +21,11 @@ pub(super) fn string_hash(text: &str) -> i32 {
 }
 
 /// Adds an ArrayList.
-pub(super) fn list(b: &mut Builder, space: Space, items: &[Obj], capacity: usize) -> Obj {
+pub(super) fn list(b: &mut Builder, items: &[Obj], capacity: usize) -> Obj {
     let mut slots: Vec<Option<Obj>> = items.iter().copied().map(Some).collect();
     slots.resize(capacity.max(items.len()), None);
-    let data = b.array(space, "java.lang.Object[]", slots);
+    let data = b.array("java.lang.Object[]", slots);
     b.object(
-        space,
         "java.util.ArrayList",
         &[
             ("elementData", data.into()),
@@ -47,16 +45,15 @@ pub(super) fn list_capacity(count: usize) -> usize {
 }
 
 /// Adds an android.util.ArrayMap.
-pub(super) fn array_map(b: &mut Builder, space: Space, entries: &[(Obj, Obj)]) -> Obj {
+pub(super) fn array_map(b: &mut Builder, entries: &[(Obj, Obj)]) -> Obj {
     let items = entries
         .iter()
         .flat_map(|(k, v)| [Some(*k), Some(*v)])
         .collect();
-    let array = b.array(space, "java.lang.Object[]", items);
+    let array = b.array("java.lang.Object[]", items);
     let hashes: Vec<i32> = (0..entries.len() as i32).collect();
-    let hashes = b.ints(space, &hashes);
+    let hashes = b.ints(&hashes);
     b.object(
-        space,
         "android.util.ArrayMap",
         &[
             ("mArray", array.into()),
@@ -86,7 +83,6 @@ pub(super) fn hash_map(
         let hash = hash ^ (*hash as u32 >> 16) as i32;
         let slot = hash as u32 as usize & (capacity - 1);
         let node = b.object(
-            APP,
             node_class,
             &[
                 ("key", (*key).into()),
@@ -102,9 +98,8 @@ pub(super) fn hash_map(
         }
         nodes.push(node);
     }
-    let table = b.array(APP, "java.util.HashMap$Node[]", table);
+    let table = b.array("java.util.HashMap$Node[]", table);
     let map = b.object(
-        APP,
         class,
         &[
             ("table", table.into()),
