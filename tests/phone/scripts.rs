@@ -171,6 +171,9 @@ fn the_programs_answer_as_on_phones() {
         text(&phone, "am get-current-user; id -u; getenforce"),
         "0\n2000\nEnforcing\n"
     );
+    let of_user = "run-as com.example.work --user 10 id -u";
+    assert_eq!(text(&phone, of_user), "1010240\n");
+    assert_eq!(run(&phone, "run-as com.example.work id -u").status, Some(1));
     assert!(text(&phone, "dumpsys package com.example.app").contains("DEBUGGABLE"));
     assert!(text(&phone, "dumpsys package com.example.none").contains("Unable to find"));
     assert!(text(&phone, "df /data/misc/perfetto-traces").contains("/data\n"));

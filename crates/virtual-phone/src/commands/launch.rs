@@ -49,19 +49,19 @@ pub(super) fn su(cmd: &mut Cmd) -> Done {
     }
 }
 
-/// `run-as PACKAGE COMMAND…`: only for debuggable apps.
+/// `run-as PACKAGE [--user N] COMMAND…`: only for debuggable apps.
 pub(super) fn run_as(cmd: &mut Cmd) -> Done {
     let mut args = cmd.args();
-    let mut user = 0;
-    if args.first().is_some_and(|a| a == "--user") && args.len() > 1 {
-        user = args[1].parse().unwrap_or(0);
-        args.drain(..2);
-    }
     if args.is_empty() {
         cmd.err("run-as: usage: run-as <package-name> [--user <uid>] <command> [<args>]\n")?;
         return Ok(1);
     }
     let name = args.remove(0);
+    let mut user = 0;
+    if args.len() > 1 && args[0] == "--user" {
+        user = args[1].parse().unwrap_or(0);
+        args.drain(..2);
+    }
     let package = {
         let state = cmd.kernel.state();
         state.packages.iter().find(|p| p.name == name).cloned()
