@@ -99,10 +99,6 @@ pub(crate) fn rejection(spec: &PhoneSpec, config: &pb::TraceConfig) -> Option<St
             return Some("Configuration violates the extra guardrails".to_owned());
         }
     }
-    if config.write_into_file() && (1..100).contains(&config.file_write_period_ms()) {
-        // The service raises it instead of refusing it.
-        return None;
-    }
     use pb::trace_config::trigger_config::TriggerMode;
     if let Some(triggers) = &config.trigger_config {
         let mode = triggers.trigger_mode();
@@ -148,5 +144,15 @@ mod tests {
         assert!(parse_text(&old, &comment).is_ok());
         assert!(parse_text(&new, "nonsense: 1").is_err());
         assert!(rejection(&new, &pb::TraceConfig::default()).is_some());
+        // A period that the service raises does not hide what it refuses.
+        let triggered = parse_text(
+            &new,
+            &format!(
+                "{text}\nwrite_into_file: true file_write_period_ms: 50 \
+                 trigger_config {{ trigger_mode: STOP_TRACING trigger_timeout_ms: 1000 }}"
+            ),
+        );
+        let why = rejection(&new, &triggered.expect("valid"));
+        assert!(why.is_some_and(|why| why.contains("write_into_file")));
     }
 }
