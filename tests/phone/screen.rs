@@ -103,6 +103,12 @@ fn every_death_of_an_app_is_remembered_with_its_reason() {
     );
     text(&phone, start);
     let pid = text(&phone, "pidof com.example.app");
+    text(&phone, &format!("run-as {APP} kill -9 {pid}"));
+    let exit = exit_of(&phone, &pid);
+    assert!(exit.contains("reason=2 (SIGNALED)"), "{exit}");
+    assert!(exit.contains("status=9"), "{exit}");
+    text(&phone, start);
+    let pid = text(&phone, "pidof com.example.app");
     text(
         &phone,
         "am dumpheap com.example.app /data/local/tmp/x.hprof & sleep 20; kill $!",

@@ -282,9 +282,13 @@ pub(crate) fn crash(state: &mut State, pid: Pid, what: &str, now: Now) {
 /// Ends a process by a signal that did not come from the system. The end of an app's process is
 /// stored with the signal; others only end.
 pub(crate) fn killed(state: &mut State, pid: Pid, signal: u8, now: Now) {
-    let Some(process) = state.processes.get(pid).cloned() else {
-        return;
-    };
+    if let Some(process) = state.processes.get(pid).cloned() {
+        died(state, &process, signal, now);
+    }
+}
+
+/// Stores the end of a process that a signal ended just now, or ends it by that signal.
+pub(crate) fn died(state: &mut State, process: &Process, signal: u8, now: Now) {
     let why = Why {
         reason: match signal {
             SIGSEGV => (5, "APP CRASH(NATIVE)"),
@@ -297,8 +301,8 @@ pub(crate) fn killed(state: &mut State, pid: Pid, signal: u8, now: Now) {
         },
     };
     match process.role {
-        Role::App { .. } => end_by(state, &process, why, signal, now),
-        _ => state.processes.end(pid, 128 + signal),
+        Role::App { .. } => end_by(state, process, why, signal, now),
+        _ => state.processes.end(process.pid, 128 + signal),
     }
 }
 

@@ -8,6 +8,7 @@ use super::access::Cred;
 use super::clock::{BootNs, Clock, MILLI};
 use super::events::{Events, lock};
 use super::faults::{FaultKind, Faults};
+use super::foreground;
 use super::history::Event;
 use super::init;
 use super::memory::{self, Ledger, Memory};
@@ -248,6 +249,7 @@ impl Kernel {
             state.processes.signal(cred.uid, pid, signal)
         };
         if delivered == Delivered::Ended {
+            foreground::died(&mut state, &target, signal, self.clock.now());
             init::after_death(&mut state, &target);
         }
         drop(state);
