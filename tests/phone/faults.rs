@@ -159,6 +159,14 @@ fn a_reboot_ends_all_and_changes_the_boot_id() {
     assert!(phone.has_file(TRACE), "files stay");
     assert!(phone.boot_ns() < 3_600_000_000_000);
     assert!(run(&phone, "pidof com.example.app").status == Some(0));
+    let stat = text(&phone, "cat /proc/$(pidof com.android.systemui)/stat");
+    let started: u64 = stat
+        .split(' ')
+        .nth(21)
+        .expect("ticks")
+        .parse()
+        .expect("a number");
+    assert!(started * 10_000_000 <= phone.boot_ns(), "{stat}");
 }
 
 #[test]

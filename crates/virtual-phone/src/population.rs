@@ -261,11 +261,12 @@ fn start_all(state: &mut State, spec: &PhoneSpec, clock: &Clock) {
     state.processes.insert(server);
     state.processes.skip_to(1_400);
     let all = state.packages.clone();
+    let now = clock.boot();
     for package in all.iter().filter(|p| p.system && !p.processes.is_empty()) {
-        start_package(state, package, 0, 40 * SECOND);
+        // After a reboot, the clock is not there yet.
+        start_package(state, package, 0, now.min(40 * SECOND));
     }
     state.processes.skip_to(6_200);
-    let now = clock.boot();
     for package in all.iter().filter(|p| !p.system) {
         if package.name == "com.example.stopped"
             || (package.name == APP && spec.app == AppState::Stopped)

@@ -124,6 +124,8 @@ impl Tracing {
     pub(crate) fn reboot(&mut self) {
         self.traced_died();
         self.heapprofd_died();
+        self.trackers.clear();
+        self.debugged.clear();
     }
 }
 
