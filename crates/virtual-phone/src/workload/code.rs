@@ -197,14 +197,13 @@ impl Builder {
     pub(crate) fn site(
         &mut self,
         name: &'static str,
-        frames: &[&[&'static str]],
+        all: &[&'static str],
         per_second: f64,
         size: (u64, u64),
         life: Life,
         phase: Phase,
     ) -> Site {
         let variant = hash(name);
-        let all: Vec<&'static str> = frames.concat();
         let ids: Vec<u32> = all
             .iter()
             .enumerate()

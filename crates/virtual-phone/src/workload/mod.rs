@@ -131,9 +131,9 @@ impl Workload {
         let mut builder = code::Builder::new(spec, package, process);
         let heaps = match &process.role {
             Role::App { .. } if heavy => builder.heavy(spec.sites as usize),
-            Role::App { .. } if name.contains(':') => builder.service(),
-            Role::App { .. } => builder.app(),
-            _ => builder.daemon(),
+            Role::App { .. } if name.contains(':') => builder.heaps("service"),
+            Role::App { .. } => builder.heaps("app"),
+            _ => builder.heaps("daemon"),
         };
         let mut heaps = heaps;
         // The only app that keeps its activities.
