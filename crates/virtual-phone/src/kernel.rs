@@ -183,9 +183,9 @@ impl Kernel {
         let started = self.clock.boot();
         let mut state = self.state();
         let pid = state.processes.allocate();
-        let (ignored, group) = match state.processes.get(ppid) {
-            Some(parent) if parent.role == Role::Command => (parent.ignored.clone(), parent.group),
-            _ => (Default::default(), pid),
+        let ignored = match state.processes.get(ppid) {
+            Some(parent) if parent.role == Role::Command => parent.ignored.clone(),
+            _ => Default::default(),
         };
         let own = Process::new(
             (pid, ppid),
@@ -196,7 +196,6 @@ impl Kernel {
             started,
         );
         state.processes.insert(Process {
-            group,
             idle: true,
             oom_score_adj: -950,
             ignored,

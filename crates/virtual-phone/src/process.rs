@@ -124,8 +124,6 @@ pub(crate) enum Role {
 pub(crate) struct Process {
     pub(crate) pid: Pid,
     pub(crate) ppid: Pid,
-    /// Process group: signals to `-group` reach all its members.
-    pub(crate) group: Pid,
     pub(crate) uid: u32,
     pub(crate) argv: Vec<String>,
     /// Environment of its program.
@@ -154,7 +152,7 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Creates a running process that leads its own group.
+    /// Creates a running process.
     pub(crate) fn new(
         (pid, ppid): (Pid, Pid),
         uid: u32,
@@ -166,7 +164,6 @@ impl Process {
         Process {
             pid,
             ppid,
-            group: pid,
             uid,
             argv,
             env: BTreeMap::new(),

@@ -350,8 +350,6 @@ fn background(cmd: &mut Cmd, work: Work, wait: bool) -> Done {
     {
         let mut state = cmd.kernel.state();
         if let Some(p) = state.processes.get_mut(pid) {
-            // daemonize() creates a new session.
-            p.group = pid;
             p.domain = "perfetto".to_owned();
             p.env.clone_from(&cmd.env);
         }

@@ -1,5 +1,5 @@
 //! Memory accounting of the phone: one state for a process at a time. All memory reports are
-//! derived from it (`dumpsys meminfo`, /proc, `showmap`, the log of collections, `malloc_info`). It
+//! derived from it (`dumpsys meminfo`, /proc, the log of collections, `malloc_info`). It
 //! is computed from the specification's seed, the time, and the process's events; sums are cached.
 //! The commands and procfs own the texts.
 
