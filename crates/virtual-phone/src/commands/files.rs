@@ -30,10 +30,13 @@ pub(super) fn cat(cmd: &mut Cmd) -> Done {
     Ok(status)
 }
 
-/// `ls [-a] DIRECTORY` and `ls -d FILE…`.
+/// `ls [-a] [DIRECTORY]` and `ls -d FILE…`.
 pub(super) fn ls(cmd: &mut Cmd) -> Done {
-    let (options, paths) = flags(&cmd.args(), "");
+    let (options, mut paths) = flags(&cmd.args(), "");
     let has = |c: char| options.iter().any(|o| o.0 == c);
+    if paths.is_empty() {
+        paths.push(".".to_owned());
+    }
     let mut status = 0;
     for path in &paths {
         let listed = match cmd.kernel.entry(&cmd.cred, &cmd.cwd, path, true) {
