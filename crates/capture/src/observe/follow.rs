@@ -13,7 +13,7 @@ use super::log::{self, Position, Said, SharedPosition};
 use super::ours::OurWindows;
 use super::rounds::{Rounds, Step};
 use super::{Event, Options, script};
-use android_memory::gc::{self, Stamp};
+use android_memory::gc::Stamp;
 use heaptap_adb::{Device, DeviceError, Lines, Shell, ShellEvent};
 use heaptap_model::timeline::Source;
 
@@ -252,25 +252,13 @@ impl Observer {
                 let why = format!("cannot follow the log: {why}");
                 self.rounds.unread(pid, Source::Log, why, tell);
             }
-            Said::Line {
-                pid,
-                text,
-                is_local,
-            } => {
+            Said::Line { pid, text } => {
                 let rounds = &self.rounds;
-                let at = |stamp: Stamp| match (is_local, stamp) {
-                    (false, Stamp::Epoch(ns)) => {
-                        rounds.clock.boot_ns(i64::try_from(ns).unwrap_or(i64::MAX))
-                    }
-                    _ => rounds.local_ns(stamp),
-                };
-                // Old versions of logcat print the whole ring buffer.
                 let first = rounds.first_ns();
-                let stamp = || gc::parse_line(&text)?.time;
-                let is_old = is_local && stamp().and_then(at).is_some_and(|ns| ns < first);
-                if is_old {
-                    return;
-                }
+                let at = |stamp: Stamp| match stamp {
+                    Stamp::Epoch(ns) => rounds.clock.boot_ns(i64::try_from(ns).unwrap_or(i64::MAX)),
+                    _ => None,
+                };
                 let entry = self.collections.line(pid, &text, at);
                 tell(Event::Line(text));
                 if let Some(entry) = entry.filter(|entry| entry.boot_ns >= first) {

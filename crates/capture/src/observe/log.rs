@@ -27,19 +27,12 @@ const RETURN_STEP: Duration = Duration::from_secs(30);
 const OVERLAP_NS: u64 = 1_000_000_000;
 /// Maximum number of lines remembered to detect repetitions.
 const REMEMBERED: usize = 8192;
-/// Tags of the runtimes before Android 8, where logcat cannot select processes.
-const OLD_TAGS: [&str; 4] = ["art:V", "dalvikvm:V", "dalvikvm-heap:V", "*:S"];
 
 /// Message of a follower.
 #[derive(Debug)]
 pub(super) enum Said {
     /// A new line.
-    Line {
-        pid: u32,
-        text: String,
-        /// Its time does not have a zone or a year.
-        is_local: bool,
-    },
+    Line { pid: u32, text: String },
     /// Number of received bytes.
     Bytes(u64),
     /// A command was sent.
@@ -100,7 +93,7 @@ impl Position {
     }
 
     /// Returns whether a line is new.
-    fn is_new(&mut self, time: Option<u64>, line: &str) -> bool {
+    fn is_new(&mut self, time: u64, line: &str) -> bool {
         let hash = self.hasher.hash_one(line);
         if let Some(times) = self.repeated.get_mut(&hash) {
             *times -= 1;
@@ -109,7 +102,6 @@ impl Position {
             }
             return false;
         }
-        let time = time.unwrap_or(self.latest);
         self.latest = self.latest.max(time);
         self.recent.push_back((time, hash));
         let old = self.latest.saturating_sub(2 * OVERLAP_NS);
@@ -122,33 +114,18 @@ impl Position {
     }
 }
 
-/// Features of a device's logcat.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
-    /// Times since 1970, filter by process (Android 7).
-    Epoch,
-    /// Local times, all processes.
-    Old,
-}
-
-fn command(form: Form, pid: u32, from_ns: Option<u64>, follow: bool) -> Command {
-    let mut command = Command::program("logcat").args(["-v", "threadtime"]);
-    if !follow {
-        command = command.arg("-d");
-    }
-    match form {
-        Form::Epoch => {
-            command = command
-                .args(["-v", "epoch", "-b", "main"])
-                .arg(format!("--pid={pid}"));
-            if let Some(ns) = from_ns {
-                let (seconds, millis) = (ns / 1_000_000_000, ns / 1_000_000 % 1000);
-                command = command.args(["-T".to_owned(), format!("{seconds}.{millis:03}")]);
-            }
-        }
-        Form::Old => command = command.args(OLD_TAGS),
-    }
-    command.called("following the log")
+fn command(pid: u32, from_ns: u64, follow: bool) -> Command {
+    let (seconds, millis) = (from_ns / 1_000_000_000, from_ns / 1_000_000 % 1000);
+    let command = Command::program("logcat").args(["-v", "threadtime", "-v", "epoch"]);
+    let command = match follow {
+        true => command,
+        false => command.arg("-d"),
+    };
+    command
+        .args(["-b", "main"])
+        .arg(format!("--pid={pid}"))
+        .args(["-T".to_owned(), format!("{seconds}.{millis:03}")])
+        .called("following the log")
 }
 
 /// Follows the log of `pid` until it is aborted.
@@ -158,33 +135,21 @@ pub(super) async fn follow(
     position: SharedPosition,
     said: mpsc::Sender<Said>,
 ) {
-    let mut form = Form::Epoch;
     let mut restarts = Restarts::default();
     loop {
         let from = lock(&position).resume();
         let _ = said.send(Said::Sent).await;
         let begun = Instant::now();
-        let outcome = read(&device, form, (pid, Some(from)), true, &position, &said).await;
-        let mut ended = false;
-        match outcome {
-            // logd was restarted, or the connection was lost.
-            Ok(Ended { lines: true, .. } | Ended { exit: Some(0), .. }) => ended = true,
-            Err(error) if error.is_connection() => {}
-            // It printed its usage.
-            Ok(_) if form == Form::Epoch => {
-                form = Form::Old;
-                continue;
-            }
-            Ok(Ended { why, .. }) => {
-                let _ = said.send(Said::Refused { pid, why }).await;
-                return;
-            }
+        let ended = match read(&device, (pid, from), true, &position, &said).await {
+            // logcat ends with logd, which restarts, and when it is killed.
+            Ok(()) => true,
+            Err(error) if error.is_connection() => false,
             Err(error) => {
                 let why = error.to_string();
                 let _ = said.send(Said::Refused { pid, why }).await;
                 return;
             }
-        }
+        };
         let (pause, restless) = restarts.after(begun.elapsed(), ended);
         if restless {
             let _ = said.send(Said::Restless { pid }).await;
@@ -249,19 +214,10 @@ pub(super) async fn read_rest(
 ) -> Result<(), DeviceError> {
     let from = lock(position).resume();
     let _ = said.send(Said::Sent).await;
-    let reading = read(
-        device,
-        Form::Epoch,
-        (pid, Some(from)),
-        false,
-        position,
-        said,
-    );
-    match tokio::time::timeout(PATIENCE, reading).await {
-        Ok(read) => read.map(|_| ()),
-        // The lines received so far count.
-        Err(_) => Ok(()),
-    }
+    let reading = read(device, (pid, from), false, position, said);
+    // After a timeout, the lines received so far count.
+    let timed = tokio::time::timeout(PATIENCE, reading).await;
+    timed.unwrap_or(Ok(()))
 }
 
 /// Follows the logs of several processes from a time on, ns since 1970, each line once, across
@@ -292,80 +248,37 @@ pub async fn follow_lines(
     last
 }
 
-struct Ended {
-    /// Lines of a log were received.
-    lines: bool,
-    exit: Option<u8>,
-    why: String,
-}
-
 async fn read(
     device: &Device,
-    form: Form,
-    (pid, from): (u32, Option<u64>),
+    (pid, from_ns): (u32, u64),
     follow: bool,
     position: &SharedPosition,
     said: &mpsc::Sender<Said>,
-) -> Result<Ended, DeviceError> {
-    let command = command(form, pid, from, follow);
+) -> Result<(), DeviceError> {
+    let command = command(pid, from_ns, follow);
     let mut shell = device.spawn(&command, PATIENCE).await?;
     let mut lines = Lines::default();
-    let mut ended = Ended {
-        lines: false,
-        exit: None,
-        why: String::new(),
-    };
     loop {
         let bytes = match shell.next().await? {
             ShellEvent::Stdout(bytes) => bytes,
-            ShellEvent::Stderr(bytes) => {
-                if ended.why.is_empty() {
-                    ended.why = first_line(&bytes);
-                }
-                continue;
-            }
-            ShellEvent::Exit(code) => {
-                ended.exit = Some(code);
-                return Ok(ended);
-            }
+            ShellEvent::Stderr(_) => continue,
+            ShellEvent::Exit(_) => return Ok(()),
         };
         let _ = said.send(Said::Bytes(bytes.len() as u64)).await;
         for text in lines.push(&bytes) {
-            let Some(line) = gc::parse_line(&text) else {
+            let Some(line) = gc::parse_line(&text).filter(|line| line.pid == Some(pid)) else {
                 continue;
             };
-            let Some(stamp) = line.time else {
-                if ended.why.is_empty() {
-                    ended.why = first_line(text.as_bytes());
-                }
+            let Some(gc::Stamp::Epoch(time)) = line.time else {
                 continue;
             };
-            ended.lines = true;
-            if line.pid != Some(pid) {
-                continue;
-            }
-            let (time, is_local) = match stamp {
-                gc::Stamp::Epoch(ns) => (Some(ns), false),
-                _ => (None, true),
-            };
-            if lock(position).is_new(time, &text) {
-                let line = Said::Line {
-                    pid,
-                    text,
-                    is_local,
-                };
-                if said.send(line).await.is_err() {
-                    return Ok(ended);
-                }
+            if lock(position).is_new(time, &text)
+                && said.send(Said::Line { pid, text }).await.is_err()
+            {
+                return Ok(());
             }
         }
     }
-}
-
-fn first_line(bytes: &[u8]) -> String {
-    let text = String::from_utf8_lossy(bytes);
-    let line = text.lines().map(str::trim).find(|line| !line.is_empty());
-    line.unwrap_or("").chars().take(200).collect()
 }
 
 /// Contents of the log's ring buffer about some processes.
@@ -458,6 +371,7 @@ fn epoch_of(line: &str) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use heaptap_adb::scripted::*;
 
     const S: u64 = 1_000_000_000;
 
@@ -468,16 +382,16 @@ mod tests {
         assert_eq!(position.resume(), 100 * S);
         // Two equal lines at the same time are two lines.
         for line in ["a", "b", "b"] {
-            assert!(position.is_new(Some(101 * S), line));
+            assert!(position.is_new(101 * S, line));
         }
-        assert!(position.is_new(Some(105 * S), "c"));
-        assert!(position.is_new(Some(105 * S), "d"));
+        assert!(position.is_new(105 * S, "c"));
+        assert!(position.is_new(105 * S, "d"));
         assert_eq!(position.resume(), 104 * S);
         for line in ["c", "d"] {
-            assert!(!position.is_new(Some(105 * S), line));
+            assert!(!position.is_new(105 * S, line));
         }
-        assert!(position.is_new(Some(105 * S), "d"), "another equal one");
-        assert!(position.is_new(Some(106 * S), "e"));
+        assert!(position.is_new(105 * S, "d"), "another equal one");
+        assert!(position.is_new(106 * S, "e"));
     }
 
     #[test]
@@ -506,22 +420,57 @@ mod tests {
         let shared = Position::from(0);
         let mut position = lock(&shared);
         for line in 0..3 * REMEMBERED {
-            position.is_new(Some(S), &line.to_string());
+            position.is_new(S, &line.to_string());
         }
         assert!(position.recent.len() <= REMEMBERED);
-        position.is_new(Some(10 * S), "later");
+        position.is_new(10 * S, "later");
         assert_eq!(position.recent.len(), 1);
     }
 
     #[test]
     fn logcat_is_asked_for_one_process_from_a_moment_on() {
-        let text = command(Form::Epoch, 7, Some(1_700_000_000_123_456_789), true);
+        let text = command(7, 1_700_000_000_123_456_789, true);
         assert_eq!(
             text.text(),
             "logcat -v threadtime -v epoch -b main '--pid=7' -T 1700000000.123"
                 .replace("'--pid=7'", "--pid=7")
         );
-        let old = command(Form::Old, 7, Some(1), false);
-        assert!(old.text().starts_with("logcat -v threadtime -d art:V"));
+    }
+
+    fn run(command: &str, lines: &str, end: Step) -> Vec<Step> {
+        let mut script = service(&format!("shell,v2,raw:{command}"));
+        script.extend([say(packet(1, lines.as_bytes())), end]);
+        script
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_logcat_that_is_killed_before_its_first_line_is_started_again() {
+        let line = "1700000000.500  7  9 I e.myapplicatio: Explicit concurrent copying GC freed \
+            1000(48KB) AllocSpace objects, 0(0B) LOS objects, 49% free, 5MB/11MB, paused \
+            52us,30us total 20.1ms";
+        let logcat = "logcat -v threadtime -v epoch -b main --pid=7 -T 1700000000.000";
+        let list = "S\tdevice\n";
+        let tracker = vec![
+            expect("host:track-devices-l"),
+            say("OKAY"),
+            say(format!("{:04x}{list}", list.len())),
+            Step::Hang,
+        ];
+        let exit = |code| say(packet(3, &[code]));
+        let scripted = Scripted::new([
+            features("shell_v2"),
+            run(logcat, "", exit(137)),
+            tracker,
+            run("true", "", exit(0)),
+            run(logcat, &format!("{line}\n"), Step::Hang),
+        ]);
+        let mut seen = Vec::new();
+        let phone = scripted.phone();
+        let following = follow_lines(&phone, &[7], 1_700_000_000 * S, |event| {
+            seen.push(format!("{event:?}"));
+        });
+        let _ = tokio::time::timeout(Duration::from_secs(1), following).await;
+        assert_eq!(scripted.complaints(), Vec::<String>::new());
+        assert_eq!(seen, [format!("{:?}", LogEvent::Line(line))]);
     }
 }

@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::clock::Clock;
 use super::ours::{OpenWindow, OurWindows};
 use super::{Event, Options};
-use android_memory::gc::Stamp;
 use android_memory::graphics;
 use android_memory::meminfo::Meminfo;
 use android_memory::status::{self, Status};
@@ -36,8 +35,6 @@ pub(super) struct Rounds {
     no_dmabuf: Option<&'static str>,
     boot: Option<String>,
     pub(super) clock: Clock,
-    /// Minutes by which the device's local time is ahead of UTC.
-    pub(super) zone_minutes: i32,
     windows: OurWindows,
     /// Names by PID, as reported by the device.
     found: BTreeMap<u32, String>,
@@ -115,7 +112,6 @@ impl Rounds {
             no_dmabuf: None,
             boot,
             clock: Clock::default(),
-            zone_minutes: 0,
             windows,
             found: BTreeMap::new(),
             followed: BTreeMap::new(),
@@ -142,21 +138,6 @@ impl Rounds {
     /// Returns the first time that the device reported, BOOTTIME.
     pub(super) fn first_ns(&self) -> u64 {
         self.spent.since_ns
-    }
-
-    /// Converts a local time without its year, as in logs of old devices, to BOOTTIME.
-    pub(super) fn local_ns(&self, stamp: Stamp) -> Option<u64> {
-        let now = self.clock.epoch_ns(self.round.boot_ns)?;
-        let zone = i64::from(self.zone_minutes) * 60_000_000_000;
-        let local = now.saturating_add(zone);
-        let days = local.div_euclid(86_400_000_000_000);
-        // Accurate enough for the year: the neighboring years are tried too.
-        let year = i32::try_from(1970 + days.saturating_mul(400) / 146_097).ok()?;
-        let best = [year - 1, year, year + 1]
-            .into_iter()
-            .map(|year| stamp.ns(year).saturating_sub(zone))
-            .min_by_key(|epoch| epoch.abs_diff(now))?;
-        self.clock.boot_ns(best)
     }
 
     /// Counts a command sent for the observation.
@@ -208,7 +189,7 @@ impl Rounds {
         Step::On
     }
 
-    /// `BOOT UID DMABUF ZONE`
+    /// `BOOT UID DMABUF`
     fn begin(&mut self, rest: &str) -> Step {
         let mut words = rest.split(' ');
         let boot = words.next().unwrap_or("");
@@ -220,7 +201,6 @@ impl Rounds {
         }
         let uid = words.next().unwrap_or("");
         let has_dmabuf = words.next() == Some("yes");
-        self.zone_minutes = zone_minutes(words.next().unwrap_or("")).unwrap_or(0);
         self.no_dmabuf = (self.wants_dmabuf && !has_dmabuf).then_some(match uid {
             "0" => "the device does not have dmabuf_dump",
             _ => "dmabuf_dump is missing or not available to the shell",
@@ -627,22 +607,6 @@ fn said(text: &str) -> String {
         Some(line) => line.chars().take(200).collect(),
         None => "no output".to_owned(),
     }
-}
-
-/// Parses `+0530` as minutes.
-fn zone_minutes(text: &str) -> Option<i32> {
-    let (sign, digits) = match text.split_at_checked(1)? {
-        ("+", digits) => (1, digits),
-        ("-", digits) => (-1, digits),
-        _ => return None,
-    };
-    if digits.len() != 4 || !digits.bytes().all(|digit| digit.is_ascii_digit()) {
-        return None;
-    }
-    let (hours, minutes) = digits.split_at_checked(2)?;
-    let hours: i32 = hours.parse().ok()?;
-    let minutes: i32 = minutes.parse().ok()?;
-    Some(sign * (hours * 60 + minutes))
 }
 
 #[cfg(test)]

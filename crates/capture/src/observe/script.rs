@@ -6,7 +6,7 @@
 //!
 //! | line | meaning |
 //! |---|---|
-//! | `b BOOT UID DMABUF ZONE` | the boot, the shell's user, if `dmabuf_dump` exists, `date +%z` |
+//! | `b BOOT UID DMABUF` | the boot, the shell's user, if `dmabuf_dump` exists |
 //! | `t UPTIME EPOCH` | a round begins; both clocks |
 //! | `n INDEX PID…` | processes of the name with this number, if they were searched |
 //! | `s PID START ADJ\|FIELD…` | a process: start in ticks, oom_score_adj, lines of its status |
@@ -30,7 +30,7 @@ use heaptap_adb::Command;
 const LOOP: &str = r#"every=$1; parts=$2; graphics=$3; flags=$4; pids=$5; shift 5
 { read -r boot < /proc/sys/kernel/random/boot_id; } 2>/dev/null
 dmabuf=no; if type dmabuf_dump >/dev/null 2>&1; then dmabuf=yes; fi
-print -r -- "b $boot $(id -u 2>/dev/null) $dmabuf $(date +%z 2>/dev/null)"
+print -r -- "b $boot $(id -u 2>/dev/null) $dmabuf"
 clock() { { read -r up idle < /proc/uptime; } 2>/dev/null; }
 ask() {
   kind=$1; pid=$2; shift 2
