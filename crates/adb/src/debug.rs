@@ -2,13 +2,11 @@
 //! services; independent of the protocol on the stream.
 
 use std::collections::BTreeSet;
-use std::io;
-use std::pin::Pin;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{BufReader, Join, ReadHalf, WriteHalf};
 
+use super::connect::Stream;
 use super::error::DeviceError;
 use super::handle::Device;
 use super::operation::Operation;
@@ -53,43 +51,7 @@ impl Debuggable {
 }
 
 /// A debugger's stream to a process.
-pub struct DebugStream {
-    wire: Wire,
-}
-
-impl DebugStream {
-    pub(super) fn new(wire: Wire) -> DebugStream {
-        DebugStream { wire }
-    }
-}
-
-impl AsyncRead for DebugStream {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.wire.reader).poll_read(cx, buf)
-    }
-}
-
-impl AsyncWrite for DebugStream {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.wire.writer).poll_write(cx, buf)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.wire.writer).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.wire.writer).poll_shutdown(cx)
-    }
-}
+pub type DebugStream = Join<BufReader<ReadHalf<Box<dyn Stream>>>, WriteHalf<Box<dyn Stream>>>;
 
 impl Device {
     /// Follows the processes that accept a debugger: those of debuggable apps, or of all apps on
@@ -110,6 +72,6 @@ impl Device {
     /// another reason), otherwise the errors of [`Device::run`].
     pub async fn debugger(&self, pid: u32, deadline: Duration) -> Result<DebugStream, DeviceError> {
         let wire = self.open_service(&format!("jdwp:{pid}"), deadline).await?;
-        Ok(DebugStream::new(wire))
+        Ok(tokio::io::join(wire.reader, wire.writer))
     }
 }
