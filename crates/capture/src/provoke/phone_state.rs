@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::commands::{Phone, with_user};
 use super::error::ProvokeError;
 use super::event::Death;
-use super::read::{self, Pulse, Record, Shown};
+use super::read::{self, Pulse, Shown};
 use super::{Plan, Target};
 use crate::eligibility::missing_package;
 use android_memory::status::uptime_ns;
@@ -72,9 +72,8 @@ esac"#;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Front {
     pub(super) boot_ns: u64,
-    /// `package/.Activity`, and the record's identity if the activity manager reported it.
+    /// `package/.Activity`.
     pub(super) component: Option<String>,
-    pub(super) record: Option<Record>,
 }
 
 impl Front {
@@ -91,12 +90,9 @@ pub(super) async fn front(device: &Device) -> Result<Front, ProvokeError> {
     let Some(boot_ns) = uptime_ns(&text) else {
         return Err(unexpected_output(device, "the foreground activity", &text));
     };
-    let record = read::front(&text);
-    let component = record.as_ref().map(|r| r.component.clone());
     Ok(Front {
         boot_ns,
-        component: component.or_else(|| read::focus(&text)),
-        record,
+        component: read::front(&text).or_else(|| read::focus(&text)),
     })
 }
 

@@ -4,41 +4,13 @@
 use android_memory::gc::parse_line;
 use android_memory::status::{Ticks, uptime_ns};
 
-/// An activity in the list of a device's activity manager.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Record {
-    /// ID of the system's record.
-    pub hash: String,
-    /// `com.example.app/.MainActivity`.
-    pub component: String,
-    /// Its task, if the record contains it.
-    pub task: Option<u32>,
-}
-
-/// Parses `ActivityRecord{5d1f6a7 u0 com.example.app/.Main t12}`, also with the brace before `t12`
-/// and without the user, as in old releases.
-pub fn record(line: &str) -> Option<Record> {
+/// Returns the component of `ActivityRecord{5d1f6a7 u0 com.example.app/.Main t12}`, also with the
+/// brace before `t12` and without the user, as in old releases.
+pub fn record(line: &str) -> Option<String> {
     let (_, rest) = line.split_once("ActivityRecord{")?;
-    let mut words = rest.split_whitespace();
-    let hash = words.next()?.trim_end_matches('}').to_owned();
-    let mut component = None;
-    let mut task = None;
-    for word in words.take(8) {
-        let plain = word.trim_end_matches('}');
-        if component.is_none() {
-            if plain.contains('/') {
-                component = Some(plain.to_owned());
-            }
-        } else {
-            task = plain.strip_prefix('t').and_then(|t| t.parse().ok());
-            break;
-        }
-    }
-    Some(Record {
-        hash,
-        component: component?,
-        task,
-    })
+    let mut words = rest.split_whitespace().skip(1).take(8);
+    let component = words.find(|word| word.trim_end_matches('}').contains('/'))?;
+    Some(component.trim_end_matches('}').to_owned())
 }
 
 /// Returns lines about the device's own display and lines without a display: other displays might
@@ -63,7 +35,7 @@ fn own_display(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Finds the foreground activity in `dumpsys activity activities` of any release.
-pub fn front(text: &str) -> Option<Record> {
+pub fn front(text: &str) -> Option<String> {
     // Newest keys first: if a dump has several, the first in this list counts.
     const KEYS: [&str; 5] = [
         "topResumedActivity=",
@@ -90,8 +62,6 @@ pub fn focus(text: &str) -> Option<String> {
 pub struct Shown {
     /// `com.example.app/.MainActivity`.
     pub component: String,
-    /// Its process; `None` if that is gone.
-    pub pid: Option<u32>,
     /// ID of the app's object; it changes when the activity is recreated.
     pub object: Option<String>,
     /// It is resumed.
@@ -112,10 +82,8 @@ pub fn shown(text: &str) -> Vec<Shown> {
             let Some(component) = words.next().filter(|w| w.contains('/')) else {
                 continue;
             };
-            let pid = words.find_map(|w| w.strip_prefix("pid="));
             all.push(Shown {
                 component: component.to_owned(),
-                pid: pid.and_then(|p| p.parse().ok()),
                 object: None,
                 resumed: false,
             });
@@ -134,8 +102,6 @@ pub fn shown(text: &str) -> Vec<Shown> {
 /// Output of `am start -W`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Started {
-    /// `ok`, `timeout`.
-    pub status: Option<String>,
     /// `COLD`, `WARM`, `HOT`, `UNKNOWN (0)`; since Android 10.
     pub launch: Option<String>,
     pub activity: Option<String>,
@@ -159,7 +125,6 @@ pub fn started(stdout: &str, stderr: &str) -> Started {
         };
         let value: String = value.trim().chars().take(300).collect();
         match key {
-            "Status" => started.status = Some(value),
             "LaunchState" => started.launch = Some(value),
             "Activity" => started.activity = Some(value),
             "TotalTime" => started.total_ms = value.parse().ok(),
@@ -382,8 +347,6 @@ pub struct MonkeyEnd {
     pub injected: Option<u32>,
     /// `** …`: reason of an early end.
     pub aborted: Option<String>,
-    /// Crashes and ANRs that it observed.
-    pub crashes: u32,
 }
 
 /// Parses the output of monkey.
@@ -392,8 +355,6 @@ pub fn monkey(text: &str) -> MonkeyEnd {
     for line in text.lines().map(str::trim) {
         if let Some(count) = line.strip_prefix("Events injected:") {
             end.injected = count.trim().parse().ok();
-        } else if line.starts_with("// CRASH:") || line.starts_with("// NOT RESPONDING:") {
-            end.crashes = end.crashes.saturating_add(1);
         } else if let Some(why) = line.strip_prefix("** ") {
             let mut why: String = why.chars().take(200).collect();
             if end.aborted.is_none() {
@@ -460,24 +421,14 @@ mod tests {
 
     #[test]
     fn records_of_all_releases_are_read() {
-        let hash = |line: &str| record(line).map(|r| (r.hash, r.component, r.task));
-        let wanted = Some(("5d1f6a7".to_owned(), "a.b/.C".to_owned(), Some(12)));
-        assert_eq!(
-            hash("  mResumedActivity: ActivityRecord{5d1f6a7 u0 a.b/.C t12}"),
-            wanted
-        );
-        assert_eq!(
-            hash("topResumedActivity=ActivityRecord{5d1f6a7 u0 a.b/.C} t12}"),
-            wanted
-        );
-        assert_eq!(
-            hash("mFocusedActivity: ActivityRecord{5d1f6a7 a.b/.C t12}"),
-            wanted
-        );
-        assert_eq!(
-            record("ActivityRecord{5d1f6a7 u0 a.b/.C}").unwrap().task,
-            None
-        );
+        for line in [
+            "  mResumedActivity: ActivityRecord{5d1f6a7 u0 a.b/.C t12}",
+            "topResumedActivity=ActivityRecord{5d1f6a7 u0 a.b/.C} t12}",
+            "mFocusedActivity: ActivityRecord{5d1f6a7 a.b/.C t12}",
+            "ActivityRecord{5d1f6a7 u0 a.b/.C}",
+        ] {
+            assert_eq!(record(line).as_deref(), Some("a.b/.C"), "{line}");
+        }
         assert_eq!(record("ResumedActivity: null"), None);
         assert_eq!(record("ActivityRecord{"), None);
     }
@@ -485,9 +436,9 @@ mod tests {
     #[test]
     fn the_newest_word_for_the_front_wins() {
         let text = "  ResumedActivity: ActivityRecord{1 u0 a/.A t1}\n    topResumedActivity=ActivityRecord{2 u0 b/.B t2}\n";
-        assert_eq!(front(text).unwrap().component, "b/.B");
+        assert_eq!(front(text).as_deref(), Some("b/.B"));
         let old = "  mFocusedActivity: ActivityRecord{3 u0 c/.C t3}\n";
-        assert_eq!(front(old).unwrap().component, "c/.C");
+        assert_eq!(front(old).as_deref(), Some("c/.C"));
         assert_eq!(front("  ResumedActivity: null\n"), None);
         let window = "  mCurrentFocus=Window{4c0de u0 a.b/a.b.Main}\n";
         assert_eq!(focus(window).as_deref(), Some("a.b/a.b.Main"));
@@ -501,7 +452,7 @@ mod tests {
     fn another_display_is_not_the_phones_own() {
         let other = "Display #2 (activities from top to bottom):\n    topResumedActivity=ActivityRecord{1 u0 tv/.Show t1}\n  ResumedActivity: ActivityRecord{1 u0 tv/.Show t1}\n";
         let own = "Display #0 (activities from top to bottom):\n    topResumedActivity=ActivityRecord{2 u0 a.b/.C t2}\n  ResumedActivity: ActivityRecord{2 u0 a.b/.C t2}\n";
-        let of = |text: String| front(&text).map(|r| r.component);
+        let of = |text: String| front(&text);
         for text in [format!("{other}{own}"), format!("{own}{other}")] {
             assert_eq!(of(text).as_deref(), Some("a.b/.C"));
         }
@@ -535,8 +486,8 @@ mod tests {
         let all = shown(text);
         assert_eq!(all.len(), 2);
         assert_eq!(all[0].object.as_deref(), Some("3f2a1b"));
-        assert_eq!((all[0].pid, all[0].resumed), (Some(6201), true));
-        assert_eq!((all[1].pid, all[1].resumed), (None, false));
+        assert!(all[0].resumed);
+        assert!(!all[1].resumed);
     }
 
     #[test]
