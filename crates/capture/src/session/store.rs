@@ -15,7 +15,7 @@ use super::error::SessionError;
 use super::folder::is_still;
 use super::id::SessionId;
 use super::journal::{self, Journal, SessionHeader, SessionState};
-use super::state_folder;
+use super::{state_folder, unfinished};
 use heaptap_adb::RemoteStat;
 use heaptap_model::parallel;
 
@@ -203,18 +203,31 @@ impl Store {
         stat: RemoteStat,
     ) -> Result<(), SessionError> {
         let file = self.collected_path();
-        let mut all = self.collected();
-        all.retain(|c| c.serial != serial || c.path != path);
-        all.push(Collected {
-            serial: serial.to_owned(),
-            path: path.to_owned(),
-            size: stat.size,
-            mtime: stat.mtime,
-        });
-        let written = serde_json::to_vec(&all)
-            .map_err(io::Error::from)
-            .and_then(|bytes| std::fs::write(&file, bytes));
-        written.map_err(|source| SessionError::State { path: file, source })
+        let write = || {
+            let lock = OpenOptions::new()
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .open(file.with_extension("lock"))?;
+            // Another process only holds it while it writes.
+            fs4::FileExt::lock(&lock)?;
+            let mut all = self.collected();
+            all.retain(|c| c.serial != serial || c.path != path);
+            all.push(Collected {
+                serial: serial.to_owned(),
+                path: path.to_owned(),
+                size: stat.size,
+                mtime: stat.mtime,
+            });
+            let mut whole = tempfile::NamedTempFile::new_in(heaptap_model::folder::of(&file))?;
+            whole.write_all(&serde_json::to_vec(&all)?)?;
+            whole.as_file().sync_all()?;
+            unfinished::replace(whole.into_temp_path(), &file)
+        };
+        write().map_err(|source| SessionError::State {
+            path: file.clone(),
+            source,
+        })
     }
 
     /// Returns whether the current file at `path` of `serial` has been fetched.
@@ -399,6 +412,36 @@ mod tests {
         assert!(matches!(refused, SessionError::Busy { .. }), "{refused}");
         assert_eq!(store.while_locked(&id, || 7).unwrap(), 7);
         assert_eq!(std::fs::read_dir(&store.folder).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn processes_that_note_collected_files_at_once_lose_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let stat = RemoteStat {
+            mode: 0o100_644,
+            size: 5,
+            mtime: 7,
+        };
+        std::thread::scope(|scope| {
+            for serial in ["a", "b"] {
+                let store = Store::in_folder(dir.path()).unwrap();
+                scope.spawn(move || {
+                    for path in 0..20 {
+                        let path = path.to_string();
+                        store.note_collected(serial, &path, stat).unwrap();
+                    }
+                });
+            }
+        });
+        let store = Store::in_folder(dir.path()).unwrap();
+        assert_eq!(store.collected().len(), 40);
+        assert!(store.is_collected("a", "19", stat));
+        let later = RemoteStat { mtime: 8, ..stat };
+        assert!(!store.is_collected("a", "19", later));
+        store.note_collected("a", "19", later).unwrap();
+        assert_eq!(store.collected().len(), 40);
+        let names = std::fs::read_dir(dir.path()).unwrap();
+        assert_eq!(names.count(), 3, "sessions, the records and their lock");
     }
 
     #[test]
