@@ -146,7 +146,7 @@ impl CaptureArgs {
         let file = self.config.as_deref().map(ConfigFile::load).transpose()?;
         let resolved = config::resolve(file.as_ref(), &self.options(target)?)?;
         for notice in &resolved.notices {
-            console.warn(&notice.message);
+            console.warn(notice);
         }
         Ok(resolved)
     }
@@ -163,7 +163,7 @@ impl CaptureArgs {
         };
         let resolved = config::resolve(file.as_ref(), &options)?;
         for notice in &resolved.notices {
-            console.warn(&notice.message);
+            console.warn(notice);
         }
         Ok(resolved)
     }

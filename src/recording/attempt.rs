@@ -219,11 +219,12 @@ async fn prepare(
     )
     .await?;
     let impossible = || companion::java_impossible(&facts, &assessment);
-    let notices = fitted.notices.into_iter().map(|notice| notice.message);
     on_event(RecordEvent::Checked(Checked {
         device: describe(&facts),
         findings: worth_saying(&assessment, kind.scope(), options.launch),
-        notices: notices
+        notices: fitted
+            .notices
+            .into_iter()
             .chain(options.companions.java.then(impossible).flatten())
             .collect(),
         snapshots: header.snapshots.clone(),

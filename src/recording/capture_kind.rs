@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::companion_options::CompanionOptions;
 use super::plan::JavaPlan;
 use crate::config::{
-    CaptureSpec, ConfigError, DeviceLimits, EncodedConfig, JavaSpec, Notice, Snapshots, Targets,
+    CaptureSpec, ConfigError, DeviceLimits, EncodedConfig, JavaSpec, Snapshots, Targets,
 };
 use crate::eligibility::{AssessOptions, Assessment, DeviceFacts, Root, Scope, Startup};
 use crate::error::Failure;
@@ -32,7 +32,7 @@ pub struct JavaResults {
 #[derive(Debug)]
 pub(super) struct Fitted {
     pub(super) encoded: EncodedConfig,
-    pub(super) notices: Vec<Notice>,
+    pub(super) notices: Vec<String>,
     pub(super) snapshots: SnapshotMethod,
     /// Names and pids in the config.
     pub(super) targets: Targets,

@@ -12,7 +12,7 @@ use super::dump;
 use super::events::{Checked, EventHandler, RecordEvent, session_events};
 use super::outcome::Recorded;
 use super::plan::{self, JavaPlan, Plan};
-use crate::config::{HeapFileSpec, Notice, Targets};
+use crate::config::{HeapFileSpec, Targets};
 use crate::device::Device;
 use crate::eligibility::{self, Answer, AssessOptions, Assessment, DeviceFacts, Scope, Startup};
 use crate::error::Failure;
@@ -134,11 +134,10 @@ async fn prepare(
     {
         return Err(refusal.into());
     }
-    let (spec, notices) = match facts.api() {
-        Some(api) => spec.for_sdk(api)?,
-        None => (spec.clone(), Vec::new()),
-    };
-    let files = files_of(&assessment, &spec, &id, options.force);
+    if let Some(api) = facts.api() {
+        spec.check_sdk(api)?;
+    }
+    let files = files_of(&assessment, spec, &id, options.force);
     if files.is_empty() {
         // Only reached with --force, which cannot start a process.
         let nothing = assessment.nothing_runs().map(Failure::from);
@@ -148,7 +147,7 @@ async fn prepare(
     on_event(RecordEvent::Checked(Checked {
         device: describe(&facts),
         findings: worth_saying(&assessment, Scope::Java, false),
-        notices: notices.into_iter().map(|n: Notice| n.message).collect(),
+        notices: Vec::new(),
         snapshots: SnapshotMethod::Impossible,
         with: Vec::new(),
         output: folder.path().to_owned(),

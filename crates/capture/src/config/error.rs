@@ -108,6 +108,15 @@ impl ConfigError {
         }
     }
 
+    pub(super) fn too_old(option: &'static str, needs: u32, sdk: u32, why: &'static str) -> Self {
+        ConfigError::TooOld {
+            option,
+            needs,
+            sdk,
+            why,
+        }
+    }
+
     pub(super) fn bad_file(origin: &str, why: String) -> Self {
         ConfigError::BadFile {
             origin: origin.to_owned(),

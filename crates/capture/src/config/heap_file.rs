@@ -1,6 +1,6 @@
 //! Spec of heap files from `am dumpheap`, adapted to each Android release.
 
-use super::rules::{self, Notice};
+use super::rules;
 use super::{ConfigError, Targets};
 
 /// Format for the contents of bitmaps in a dump.
@@ -41,9 +41,7 @@ pub struct HeapFileSpec {
     pub user: Option<u32>,
 }
 
-/// First API levels with `-g`, `-m`, `-b`, and with an `am` that waits for the file.
-const GC_SDK: u32 = 27;
-const MALLOC_SDK: u32 = 28;
+/// First API levels with `-b`, and with an `am` that waits for the file.
 const BITMAPS_SDK: u32 = 35;
 const WAITS_SDK: u32 = 29;
 
@@ -71,39 +69,20 @@ impl HeapFileSpec {
         rules::check_target_names(&self.targets)
     }
 
-    /// Adapts this spec to a device of API level `sdk`.
+    /// Rejects specs that a device of API level `sdk` does not support.
     ///
     /// # Errors
     /// Returns an error if the device does not support the request.
-    pub fn for_sdk(&self, sdk: u32) -> Result<(HeapFileSpec, Vec<Notice>), ConfigError> {
-        let too_old = |option, needs, why| {
-            Err(ConfigError::TooOld {
-                option,
-                needs,
-                sdk,
-                why,
-            })
-        };
+    pub fn check_sdk(&self, sdk: u32) -> Result<(), ConfigError> {
         if self.bitmaps.is_some() && sdk < BITMAPS_SDK {
-            return too_old(
+            return Err(ConfigError::too_old(
                 "--bitmaps",
                 15,
+                sdk,
                 "its bitmaps store their pixels outside the Java heap, so a dump lacks them",
-            );
-        }
-        if self.malloc_info && sdk < MALLOC_SDK {
-            return too_old("--malloc-info", 9, "am dumpheap does not have this option");
-        }
-        let mut spec = self.clone();
-        let mut notices = Vec::new();
-        if self.hprof && self.gc && sdk < GC_SDK {
-            spec.gc = false;
-            notices.push(Notice::new(
-                "no-gc-first",
-                "before Android 8.1 garbage is not collected first, so the file contains it",
             ));
         }
-        Ok((spec, notices))
+        Ok(())
     }
 
     /// Returns whether `am` of API level `sdk` returns only after the file is written.
@@ -152,26 +131,18 @@ mod tests {
 
     #[test]
     fn each_release_gets_the_flags_it_knows() {
-        let flags = |spec: &HeapFileSpec, sdk| spec.for_sdk(sdk).unwrap().0.hprof_flags();
-        assert_eq!(flags(&spec(), 26), "");
-        assert_eq!(spec().for_sdk(26).unwrap().1[0].kind, "no-gc-first");
-        assert_eq!(flags(&spec(), 27), "-g");
+        assert!(spec().check_sdk(29).is_ok());
+        assert_eq!(spec().hprof_flags(), "-g");
         let all = HeapFileSpec {
             bitmaps: Some(BitmapFormat::Png),
             malloc_info: true,
             user: Some(10),
             ..spec()
         };
-        assert_eq!(flags(&all, 35), "--user 10 -g -b png");
+        assert!(all.check_sdk(35).is_ok());
+        assert_eq!(all.hprof_flags(), "--user 10 -g -b png");
         assert_eq!(all.malloc_flags(), "--user 10 -m");
-        let error = all.for_sdk(34).unwrap_err().to_string();
+        let error = all.check_sdk(34).unwrap_err().to_string();
         assert!(error.contains("--bitmaps needs Android 15"), "{error}");
-        let malloc = HeapFileSpec {
-            malloc_info: true,
-            ..spec()
-        };
-        assert!(malloc.for_sdk(28).is_ok());
-        let error = malloc.for_sdk(27).unwrap_err().to_string();
-        assert!(error.contains("--malloc-info needs Android 9"), "{error}");
     }
 }

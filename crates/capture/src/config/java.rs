@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::rules::{self, Notice};
+use super::rules;
 use super::sources;
 use super::trace_config::{self, DeviceLimits, EncodedConfig, Lists};
 use super::{ConfigError, Targets, trigger};
@@ -173,15 +173,8 @@ impl JavaSpec {
     ///
     /// # Errors
     /// Returns an error if the device would record something else than requested.
-    pub fn for_sdk(&self, sdk: u32) -> Result<(JavaSpec, Vec<Notice>), ConfigError> {
-        let too_old = |option, needs, why| {
-            Err(ConfigError::TooOld {
-                option,
-                needs,
-                sdk,
-                why,
-            })
-        };
+    pub fn for_sdk(&self, sdk: u32) -> Result<(JavaSpec, Vec<String>), ConfigError> {
+        let too_old = |option, needs, why| Err(ConfigError::too_old(option, needs, sdk, why));
         if sdk < JAVA_SDK {
             return too_old("a Java heap dump", 11, "it does not have this data source");
         }
@@ -195,11 +188,11 @@ impl JavaSpec {
         let mut spec = self.clone();
         let mut notices = Vec::new();
         if sdk < WAITS_SDK && self.stop_when_done == Some(true) {
-            notices.push(Notice::new(
-                "option-ignored",
+            notices.push(
                 "`--stop-when-done` has no effect before Android 12, which does not report when a \
-                 dump is done",
-            ));
+                 dump is done"
+                    .to_owned(),
+            );
         }
         spec.stop_when_done = Some(self.stop_when_done.unwrap_or(true) && sdk >= WAITS_SDK);
         Ok((spec, notices))
@@ -373,7 +366,7 @@ mod tests {
             stop_when_done: Some(true),
             ..spec()
         };
-        assert_eq!(asked.for_sdk(30).unwrap().1[0].kind, "option-ignored");
+        assert!(asked.for_sdk(30).unwrap().1[0].contains("--stop-when-done"));
         let (new, _) = spec().for_sdk(31).unwrap();
         let new = config(&new);
         assert_eq!(

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::file::ConfigFile;
 use super::options::{Options, Snapshots};
-use super::rules::{JAVA_HEAP, Notice};
+use super::rules::JAVA_HEAP;
 use super::sources::{heapprofd_in, heapprofd_of};
 use super::{CaptureSpec, ConfigError, fields};
 
@@ -22,7 +22,7 @@ pub struct Resolved {
     /// Dumps for labels.
     pub snapshots: Snapshots,
     /// Notices about values that are allowed but probably unintended.
-    pub notices: Vec<Notice>,
+    pub notices: Vec<String>,
 }
 
 /// Merges a config file with flags, which override it. Targets are combined.

@@ -8,23 +8,6 @@ use super::{CaptureSpec, ConfigError, JavaAllocations, Targets};
 use heaptap_model::profile::MALLOC_HEAP;
 use heaptap_model::units::ByteSize;
 
-/// A remark about the request that does not prevent the recording.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Notice {
-    /// Stable identifier.
-    pub kind: &'static str,
-    pub message: String,
-}
-
-impl Notice {
-    pub(super) fn new(kind: &'static str, message: impl Into<String>) -> Self {
-        Notice {
-            kind,
-            message: message.into(),
-        }
-    }
-}
-
 /// Maximum session duration of the tracing service.
 const MAX_DURATION: Duration = Duration::from_secs(7 * 24 * 3600);
 const MAX_HEAPS: usize = 64;
@@ -37,6 +20,12 @@ const MAX_SHMEM: u64 = 256 << 20;
 
 /// Name of the heap of Java allocations, which ART reports to heapprofd since Android 12.
 pub const JAVA_HEAP: &str = "com.android.art";
+
+/// Properties and limits of that heap, printed before the recording.
+const HEAP: &str = "\
+     heapprofd reports Java allocations (heap com.android.art) with stacks and sizes, without \
+     classes and threads. What is freed is not known, so this finds churn, not leaks; use \
+     `heaptap dump` for leaks.";
 
 /// Properties and limits of tracking, printed before the recording.
 const TRACKING: &str = "\
@@ -214,35 +203,25 @@ impl CaptureSpec {
     ///
     /// # Errors
     /// Returns an error if the device would record something else than requested.
-    pub fn for_sdk(&self, sdk: u32) -> Result<(CaptureSpec, Vec<Notice>), ConfigError> {
+    pub fn for_sdk(&self, sdk: u32) -> Result<(CaptureSpec, Vec<String>), ConfigError> {
         let mut spec = self.clone();
         let mut notices = Vec::new();
+        let too_old = |option, needs, why| Err(ConfigError::too_old(option, needs, sdk, why));
         if sdk < 29 {
-            return Err(ConfigError::TooOld {
-                option: "a native heap profile",
-                needs: 10,
-                sdk,
-                why: "it does not have heapprofd",
-            });
+            return too_old("a native heap profile", 10, "it does not have heapprofd");
         }
         if spec.tracks(Some(sdk)) {
             notices.extend(spec.leave_to_runtime());
         } else if spec.java_allocations.is_some() {
             if sdk < 31 {
-                return Err(ConfigError::TooOld {
-                    option: "--java-allocations=heap",
-                    needs: 12,
-                    sdk,
-                    why: "its runtime does not report allocations to heapprofd; for a debuggable \
+                return too_old(
+                    "--java-allocations=heap",
+                    12,
+                    "its runtime does not report allocations to heapprofd; for a debuggable \
                           app, use --java-allocations=tracking",
-                });
+                );
             }
-            notices.push(Notice::new(
-                "java-allocations",
-                "heapprofd reports Java allocations (heap com.android.art) with stacks and sizes, \
-                 without classes and threads. What is freed is not known, so this finds churn, \
-                 not leaks; use `heaptap dump` for leaks.",
-            ));
+            notices.push(HEAP.to_owned());
         }
         if sdk < 31 {
             if spec.heaps == [MALLOC_HEAP] {
@@ -256,28 +235,22 @@ impl CaptureSpec {
                 ""
             };
             if !option.is_empty() {
-                return Err(ConfigError::TooOld {
-                    option,
-                    needs: 12,
-                    sdk,
-                    why: "only libc.malloc would be recorded",
-                });
+                return too_old(option, 12, "only libc.malloc would be recorded");
             }
         }
         if sdk == 30 && spec.dump_at_max {
-            notices.push(Notice::new(
-                "dump-at-max-inexact",
-                "Android 11 counts incorrectly with `--dump-at-max`; the figures are approximate",
-            ));
+            notices.push(
+                "Android 11 counts incorrectly with `--dump-at-max`; the figures are approximate"
+                    .to_owned(),
+            );
         }
         if sdk < 30 {
             if spec.dump_at_max {
-                return Err(ConfigError::TooOld {
-                    option: "--dump-at-max",
-                    needs: 11,
-                    sdk,
-                    why: "the dump would show the end of the recording, not the maximum",
-                });
+                return too_old(
+                    "--dump-at-max",
+                    11,
+                    "the dump would show the end of the recording, not the maximum",
+                );
             }
             for (flag, name) in [
                 (&mut spec.no_startup, "--no-startup"),
@@ -296,19 +269,18 @@ impl CaptureSpec {
     }
 
     /// Removes heapprofd's part, because the runtime tracks Java allocations.
-    fn leave_to_runtime(&mut self) -> Vec<Notice> {
+    fn leave_to_runtime(&mut self) -> Vec<String> {
         self.java_allocations = Some(JavaAllocations::Tracking);
         self.heaps.clear();
-        let mut notices = vec![Notice::new("java-allocations", TRACKING)];
+        let mut notices = vec![TRACKING.to_owned()];
         let continuous = self.continuous.take().is_some();
         for (given, option) in [
             (continuous, "--continuous-dump"),
             (std::mem::take(&mut self.dump_at_max), "--dump-at-max"),
         ] {
             if given {
-                notices.push(Notice::new(
-                    "option-ignored",
-                    format!("{option} has no effect if the runtime tracks allocations"),
+                notices.push(format!(
+                    "{option} has no effect if the runtime tracks allocations"
                 ));
             }
         }
@@ -316,38 +288,31 @@ impl CaptureSpec {
     }
 
     /// Returns notices about values that are allowed but probably unintended.
-    pub fn notices(&self) -> Vec<Notice> {
+    pub fn notices(&self) -> Vec<String> {
         let mut notices = Vec::new();
         if self.interval_bytes < 512 {
-            notices.push(Notice::new(
-                "interval-small",
-                format!(
-                    "an interval of {} bytes slows down the target and might overflow its buffer; \
+            notices.push(format!(
+                "an interval of {} bytes slows down the target and might overflow its buffer; \
                      the default is 4096",
-                    self.interval_bytes
-                ),
+                self.interval_bytes
             ));
         }
         if !self.block_client && self.block_client_timeout.is_some() {
-            notices.push(Notice::new(
-                "timeout-without-block",
-                "`--block-client-timeout` has no effect with `--no-block-client`",
-            ));
+            notices
+                .push("`--block-client-timeout` has no effect with `--no-block-client`".to_owned());
         }
         if self
             .continuous
             .is_some_and(|c| c < Duration::from_millis(500))
         {
-            notices.push(Notice::new(
-                "dumps-frequent",
-                "dumps at a period below 500 ms might take longer than the period",
-            ));
+            notices.push(
+                "dumps at a period below 500 ms might take longer than the period".to_owned(),
+            );
         }
         for name in &self.targets.names {
             if name.contains('@') {
-                notices.push(Notice::new(
-                    "name-cut",
-                    format!("heapprofd compares process names only up to the first @: {name}"),
+                notices.push(format!(
+                    "heapprofd compares process names only up to the first @: {name}"
                 ));
             }
         }
@@ -355,11 +320,11 @@ impl CaptureSpec {
             && heapprofd.adaptive_sampling_shmem_threshold() > 0
             && heapprofd.adaptive_sampling_max_sampling_interval_bytes() == 0
         {
-            notices.push(Notice::new(
-                "adaptive-unbounded",
+            notices.push(
                 "adaptive sampling without adaptive_sampling_max_sampling_interval_bytes might \
-                 double the interval until nothing is sampled",
-            ));
+                 double the interval until nothing is sampled"
+                    .to_owned(),
+            );
         }
         notices
     }
@@ -413,9 +378,6 @@ fn check_whole(option: &str, value: Duration, unit: Duration) -> Result<(), Conf
     ))
 }
 
-fn ignored(option: &'static str) -> Notice {
-    Notice::new(
-        "option-ignored",
-        format!("{option} has no effect before Android 11"),
-    )
+fn ignored(option: &'static str) -> String {
+    format!("{option} has no effect before Android 11")
 }
