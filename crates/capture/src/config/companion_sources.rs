@@ -88,7 +88,7 @@ impl CompanionSources {
         {
             let source = add(config, PROCESS_STATS, PROCESS_STATS_BUFFER_KB);
             let mut stats = ProcessStatsConfig {
-                proc_stats_poll_ms: Some(millis(period)),
+                proc_stats_poll_ms: Some(sources::millis(period)),
                 ..ProcessStatsConfig::default()
             };
             // The name list has its own source; names of processes that start later come with
@@ -102,7 +102,7 @@ impl CompanionSources {
         {
             let source = add(config, SYS_STATS, SYS_STATS_BUFFER_KB);
             let mut stats = SysStatsConfig {
-                meminfo_period_ms: Some(millis(period)),
+                meminfo_period_ms: Some(sources::millis(period)),
                 ..SysStatsConfig::default()
             };
             for counter in COUNTERS {
@@ -128,10 +128,6 @@ fn add<'a>(config: &'a mut TraceConfig, name: &str, buffer_kb: u32) -> &'a mut D
     let at = config.data_sources.len();
     config.data_sources.push(sources::source(name, buffer));
     &mut config.data_sources[at]
-}
-
-fn millis(period: Duration) -> u32 {
-    u32::try_from(period.as_millis()).unwrap_or(u32::MAX)
 }
 
 fn polls_processes(source: &DataSource) -> bool {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::rules;
 use super::sources;
-use super::trace_config::{self, DeviceLimits, EncodedConfig, Lists};
+use super::trace_config::{self, DeviceLimits, EncodedConfig};
 use super::{ConfigError, Targets, trigger};
 use heaptap_model::units::ByteSize;
 use heaptap_proto::perfetto::trace_config::WriteFlushMode;
@@ -63,8 +63,6 @@ pub struct JavaSpec {
     pub timeout_factor: TimeoutFactor,
     /// Record the package list.
     pub packages_list: bool,
-    /// Record process names.
-    pub process_names: bool,
     /// Waiting time for an OutOfMemoryError that triggers the dump, instead of a dump now.
     pub wait_for_oom: Option<Duration>,
 }
@@ -84,7 +82,6 @@ impl Default for JavaSpec {
             stop_when_done: None,
             timeout_factor: TimeoutFactor(1),
             packages_list: true,
-            process_names: true,
             wait_for_oom: None,
         }
     }
@@ -249,11 +246,7 @@ impl JavaSpec {
         let mut source = sources::source(name, 0);
         source.config.get_or_insert_default().java_hprof_config = Some(self.java_hprof());
         config.data_sources.push(source);
-        let lists = Lists {
-            packages: self.packages_list,
-            processes: self.process_names,
-        };
-        trace_config::put_lists(&mut config, lists);
+        trace_config::put_lists(&mut config, self.packages_list, true);
         config.duration_ms = self.duration_ms();
         config.write_into_file = Some(true);
         config.file_write_period_ms = Some(FILE_WRITE_PERIOD_MS);
@@ -286,7 +279,7 @@ impl JavaSpec {
             continuous_dump_config: self.continuous.map(|period| {
                 java_hprof_config::ContinuousDumpConfig {
                     dump_phase_ms: Some(0),
-                    dump_interval_ms: Some(u32::try_from(period.as_millis()).unwrap_or(u32::MAX)),
+                    dump_interval_ms: Some(sources::millis(period)),
                     ..Default::default()
                 }
             }),

@@ -1,5 +1,7 @@
 //! Data sources and buffers of a TraceConfig: names, lookup, construction.
 
+use std::time::Duration;
+
 use heaptap_proto::perfetto::trace_config::buffer_config::FillPolicy;
 use heaptap_proto::perfetto::trace_config::{BufferConfig, DataSource};
 use heaptap_proto::perfetto::{DataSourceConfig, HeapprofdConfig, TraceConfig};
@@ -50,6 +52,11 @@ pub(super) fn source(name: &str, buffer: u32) -> DataSource {
         }),
         ..DataSource::default()
     }
+}
+
+/// Returns a time for a field of whole milliseconds.
+pub(super) fn millis(time: Duration) -> u32 {
+    u32::try_from(time.as_millis()).unwrap_or(u32::MAX)
 }
 
 /// Creates a ring buffer. The service keeps draining it; a discarding buffer would stop for good

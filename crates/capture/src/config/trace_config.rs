@@ -3,7 +3,9 @@
 
 use prost::Message as _;
 
-use super::sources::{HEAPPROFD, PACKAGES_LIST, PROCESS_STATS, heapprofd_in, is, ring, source};
+use super::sources::{
+    HEAPPROFD, PACKAGES_LIST, PROCESS_STATS, heapprofd_in, is, millis, ring, source,
+};
 use super::{CaptureSpec, ConfigError, JavaAllocations, Targets, text, trigger};
 use heaptap_proto::perfetto::heapprofd_config::ContinuousDumpConfig;
 use heaptap_proto::perfetto::process_stats_config::Quirks;
@@ -119,15 +121,9 @@ impl CaptureSpec {
                 }
             }
         }
-        let lists = Lists {
-            packages: self.packages_list,
-            processes: self.process_names,
-        };
-        put_lists(&mut config, lists);
+        put_lists(&mut config, self.packages_list, self.process_names);
         self.companions.put(&mut config);
-        config.duration_ms = self
-            .duration
-            .map(|d| u32::try_from(d.as_millis()).unwrap_or(u32::MAX));
+        config.duration_ms = self.duration.map(millis);
         // Without it the trace stays in memory until the end, and a crash loses it.
         config.write_into_file = Some(true);
         config
@@ -169,7 +165,6 @@ impl CaptureSpec {
         heapprofd.sampling_interval_bytes = Some(self.interval_bytes);
         heapprofd.process_cmdline.clone_from(&self.targets.names);
         heapprofd.pid = self.targets.pids.iter().map(|p| u64::from(*p)).collect();
-        let millis = |d: std::time::Duration| u32::try_from(d.as_millis()).unwrap_or(u32::MAX);
         match self.continuous {
             None => heapprofd.continuous_dump_config = None,
             Some(period) => {
@@ -232,17 +227,11 @@ impl CaptureSpec {
     }
 }
 
-/// Lists that identify the processes of a trace.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Lists {
-    pub(super) packages: bool,
-    pub(super) processes: bool,
-}
-
-/// Adds the requested lists that are missing, with a buffer of their own.
-pub(super) fn put_lists(config: &mut TraceConfig, lists: Lists) {
-    let packages = lists.packages && !config.data_sources.iter().any(is(PACKAGES_LIST));
-    let processes = lists.processes && !config.data_sources.iter().any(is(PROCESS_STATS));
+/// Adds the requested lists that are missing, with a buffer of their own: they identify the
+/// processes of a trace.
+pub(super) fn put_lists(config: &mut TraceConfig, packages: bool, processes: bool) {
+    let packages = packages && !config.data_sources.iter().any(is(PACKAGES_LIST));
+    let processes = processes && !config.data_sources.iter().any(is(PROCESS_STATS));
     if !packages && !processes {
         return;
     }

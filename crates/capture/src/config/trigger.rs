@@ -18,7 +18,7 @@ pub(super) fn start_at(name: &str, stop_delay_ms: u32, wait: Duration) -> Trigge
             stop_delay_ms: Some(stop_delay_ms),
             ..Trigger::default()
         }],
-        trigger_timeout_ms: Some(u32::try_from(wait.as_millis()).unwrap_or(u32::MAX)),
+        trigger_timeout_ms: Some(sources::millis(wait)),
         ..TriggerConfig::default()
     };
     config.set_trigger_mode(TriggerMode::StartTracing);
