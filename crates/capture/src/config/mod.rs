@@ -20,7 +20,7 @@ mod options;
 mod preset;
 mod resolve;
 mod rules;
-mod sources;
+pub(crate) mod sources;
 mod text;
 mod trace_config;
 mod trigger;

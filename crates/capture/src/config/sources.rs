@@ -8,7 +8,7 @@ use heaptap_proto::perfetto::{DataSourceConfig, HeapprofdConfig, TraceConfig};
 
 /// The data source that samples native heaps.
 pub const HEAPPROFD: &str = "android.heapprofd";
-pub(super) const PACKAGES_LIST: &str = "android.packages_list";
+pub(crate) const PACKAGES_LIST: &str = "android.packages_list";
 pub(super) const PROCESS_STATS: &str = "linux.process_stats";
 
 /// Returns the heapprofd part of a config, if there is one.
@@ -43,7 +43,7 @@ pub(super) fn is(name: &'static str) -> impl Fn(&DataSource) -> bool {
     move |source| source.config.as_ref().is_some_and(|c| c.name() == name)
 }
 
-pub(super) fn source(name: &str, buffer: u32) -> DataSource {
+pub(crate) fn source(name: &str, buffer: u32) -> DataSource {
     DataSource {
         config: Some(DataSourceConfig {
             name: Some(name.to_owned()),
@@ -61,7 +61,7 @@ pub(super) fn millis(time: Duration) -> u32 {
 
 /// Creates a ring buffer. The service keeps draining it; a discarding buffer would stop for good
 /// when first full.
-pub(super) fn ring(size_kb: u32) -> BufferConfig {
+pub(crate) fn ring(size_kb: u32) -> BufferConfig {
     let mut buffer = BufferConfig {
         size_kb: Some(size_kb),
         ..BufferConfig::default()

@@ -15,11 +15,9 @@ use super::packages::{
 use super::processes::{
     Pid, ProcDetails, Process, build_processes, read_activity, read_details, read_ps,
 };
+use crate::config::sources;
 use heaptap_adb::{Command, Device, DeviceError, Output};
-use heaptap_proto::perfetto::{
-    DataSourceConfig, PackagesListConfig, TraceConfig,
-    trace_config::{BufferConfig, DataSource},
-};
+use heaptap_proto::perfetto::{PackagesListConfig, TraceConfig};
 
 /// Timeout for answers of the shell and the kernel.
 const QUICK: Duration = Duration::from_secs(10);
@@ -292,22 +290,14 @@ async fn packages_trace(
 }
 
 fn packages_trace_config(names: Vec<String>) -> TraceConfig {
+    let mut list = sources::source(sources::PACKAGES_LIST, 0);
+    list.config.get_or_insert_default().packages_list_config = Some(PackagesListConfig {
+        package_name_filter: names,
+        ..PackagesListConfig::default()
+    });
     TraceConfig {
-        buffers: vec![BufferConfig {
-            size_kb: Some(2048),
-            ..BufferConfig::default()
-        }],
-        data_sources: vec![DataSource {
-            config: Some(DataSourceConfig {
-                name: Some("android.packages_list".to_owned()),
-                packages_list_config: Some(PackagesListConfig {
-                    package_name_filter: names,
-                    ..PackagesListConfig::default()
-                }),
-                ..DataSourceConfig::default()
-            }),
-            ..DataSource::default()
-        }],
+        buffers: vec![sources::ring(2048)],
+        data_sources: vec![list],
         // The list is written at the start; the service flushes at the end.
         duration_ms: Some(200),
         ..TraceConfig::default()
