@@ -12,9 +12,7 @@ use super::packages::{
     AppType, AppTypeSource, PER_USER, Package, PackageRow, read_app_types, read_dumpsys, read_list,
     read_packages_list, read_packages_trace, read_run_as,
 };
-use super::processes::{
-    Pid, ProcDetails, Process, build_processes, read_activity, read_details, read_ps,
-};
+use super::processes::{Pid, ProcDetails, Process, read_activity, read_details, read_ps};
 use crate::config::sources;
 use heaptap_adb::{Command, Device, DeviceError, Output};
 use heaptap_proto::perfetto::{PackagesListConfig, TraceConfig};
@@ -112,20 +110,9 @@ pub(super) async fn processes(
     device: &Device,
     facts: &DeviceFacts,
 ) -> Result<Vec<Process>, DeviceError> {
-    let exact = Command::program("ps").args(["-A", "-o", "PID,PPID,UID,S,NAME"]);
-    for command in [
-        exact,
-        Command::program("ps").arg("-A"),
-        Command::program("ps"),
-    ] {
-        let out = device.run(&command, QUICK).await?;
-        let rows = read_ps(&out.stdout);
-        // Old shells parse any option as a filter and list nothing.
-        if rows.len() > 1 {
-            return Ok(build_processes(&rows, facts.is_64_bit()));
-        }
-    }
-    Ok(Vec::new())
+    let command = Command::program("ps").args(["-A", "-o", "PID,PPID,UID,S,NAME"]);
+    let out = device.run(&command, QUICK).await?;
+    Ok(read_ps(&out.stdout, facts.is_64_bit()))
 }
 
 /// Reads the kernel's facts about these processes.

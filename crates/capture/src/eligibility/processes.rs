@@ -1,4 +1,4 @@
-//! Running processes, and parsers for their sources: all forms of `ps`, and a few files
+//! Running processes, and parsers for their sources: `ps`, and a few files
 //! below `/proc/PID`. Pure functions from bytes to [`Process`]es.
 
 use std::collections::BTreeMap;
@@ -11,19 +11,6 @@ use heaptap_model::untrusted::sanitize_bytes;
 
 /// A process ID on the device.
 pub type Pid = u32;
-
-/// One row of `ps`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PsRow {
-    pub pid: Pid,
-    /// Parent process.
-    pub ppid: Option<Pid>,
-    pub uid: Option<u32>,
-    /// One letter: R, S, D, T, Z, …
-    pub state: Option<char>,
-    /// argv0 without its directories; `[name]` for kernel threads.
-    pub name: String,
-}
 
 /// Kind of process, as far as it affects eligibility.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -86,30 +73,28 @@ impl Process {
     }
 }
 
-/// Parses `ps` in any of its forms, by its header: toybox (`PID PPID UID S NAME`,
-/// `USER PID PPID VSZ RSS WCHAN ADDR S NAME`) and the older toolbox, whose columns can be
-/// empty and whose state has no header. Invalid rows are skipped.
-pub fn read_ps(stdout: &[u8]) -> Vec<PsRow> {
+/// Parses `ps -A -o PID,PPID,UID,S,NAME`, by its header. Invalid rows are skipped. `is_64_bit` is
+/// about the device's preferred ABI.
+pub fn read_ps(stdout: &[u8], is_64_bit: Option<bool>) -> Vec<Process> {
     let text = String::from_utf8_lossy(stdout);
     let mut lines = text.lines().map(|l| l.trim_end_matches('\r'));
     let Some(header) = lines.find(|l| l.split_whitespace().any(|w| w == "PID")) else {
         return Vec::new();
     };
     let columns: Vec<&str> = header.split_whitespace().collect();
-    let toolbox = columns.contains(&"PC") && !columns.contains(&"S");
-    lines
-        .filter_map(|line| {
-            if toolbox {
-                toolbox_row(line)
-            } else {
-                row(line, &columns)
-            }
-        })
-        .collect()
+    let mut processes: Vec<Process> = lines.filter_map(|line| row(line, &columns)).collect();
+    let names: BTreeMap<Pid, String> = processes.iter().map(|p| (p.pid, p.name.clone())).collect();
+    for process in &mut processes {
+        let parent = process.ppid.and_then(|p| names.get(&p)).map(String::as_str);
+        process.kind = kind(process, parent);
+        process.bits = bits(&process.name, parent, is_64_bit);
+    }
+    processes
 }
 
-/// Parses a row. The last column extends to the end of the line: names can contain blanks.
-fn row(line: &str, columns: &[&str]) -> Option<PsRow> {
+/// Parses a row, without what follows from its parent. The last column extends to the end of the
+/// line: names can contain blanks.
+fn row(line: &str, columns: &[&str]) -> Option<Process> {
     let mut rest = line;
     let mut cells = BTreeMap::new();
     for (n, column) in columns.iter().enumerate() {
@@ -124,74 +109,20 @@ fn row(line: &str, columns: &[&str]) -> Option<PsRow> {
         };
         cells.insert(*column, cell);
     }
-    let get = |names: &[&str]| names.iter().find_map(|n| cells.get(n).copied());
-    Some(PsRow {
-        pid: get(&["PID"])?.parse().ok()?,
-        ppid: get(&["PPID"]).and_then(|v| v.parse().ok()),
-        uid: get(&["UID"])
-            .and_then(|v| v.parse().ok())
-            .or_else(|| uid_of_user(get(&["USER"])?)),
-        state: get(&["S", "STAT"])
+    let get = |name| cells.get(name).copied();
+    Some(Process {
+        pid: get("PID")?.parse().ok()?,
+        ppid: get("PPID").and_then(|v| v.parse().ok()),
+        uid: get("UID").and_then(|v| v.parse().ok()),
+        name: sanitize_bytes(get("NAME")?.as_bytes()),
+        kind: ProcessKind::Native,
+        bits: None,
+        state: get("S")
             .and_then(|v| v.chars().next())
             .filter(char::is_ascii_alphabetic),
-        name: sanitize_bytes(get(&["NAME", "CMD", "COMMAND"])?.as_bytes()),
-    })
-}
-
-/// Parses `USER PID PPID VSIZE RSS [PCY] [WCHAN] PC S NAME`: the state is the first cell after
-/// the fifth that is a single capital letter, the name the rest of the line.
-fn toolbox_row(line: &str) -> Option<PsRow> {
-    let mut at = 0;
-    let mut cells = Vec::new();
-    let mut tail = None;
-    while let Some(skip) = line[at..].find(|c: char| !c.is_whitespace()) {
-        let start = at + skip;
-        let end = line[start..]
-            .find(char::is_whitespace)
-            .map_or(line.len(), |n| start + n);
-        let cell = &line[start..end];
-        if cells.len() > 5 && cell.len() == 1 && cell.as_bytes()[0].is_ascii_uppercase() {
-            tail = Some((cell.chars().next(), line[end..].trim()));
-            break;
-        }
-        cells.push(cell);
-        at = end;
-    }
-    let (state, name) = tail?;
-    Some(PsRow {
-        pid: cells.get(1)?.parse().ok()?,
-        ppid: cells.get(2).and_then(|v| v.parse().ok()),
-        uid: cells.first().and_then(|u| uid_of_user(u)),
-        state,
-        name: sanitize_bytes(name.as_bytes()),
-    })
-}
-
-/// Parses a user name: `u0_a123` is user 0, appid 10123; `u10_i5` is isolated. Of the other
-/// system users it knows only the few that matter.
-fn uid_of_user(user: &str) -> Option<u32> {
-    if let Some((id, app)) = user.strip_prefix('u').and_then(|r| r.split_once('_')) {
-        let id: u32 = id.parse().ok()?;
-        let digits = app.trim_start_matches(|c: char| c.is_ascii_alphabetic());
-        let number: u32 = digits.parse().ok()?;
-        let first = match &app[..app.len() - digits.len()] {
-            "a" => 10_000,
-            "i" => 99_000,
-            "ai" => 90_000,
-            _ => return None,
-        };
-        return id
-            .checked_mul(PER_USER)?
-            .checked_add(first)?
-            .checked_add(number);
-    }
-    Some(match user {
-        "root" => 0,
-        "system" => 1000,
-        "radio" => 1001,
-        "shell" => 2000,
-        "nobody" => 9999,
-        _ => return user.parse().ok(),
+        oom_score_adj: None,
+        frozen: None,
+        domain: None,
     })
 }
 
@@ -271,28 +202,6 @@ pub fn read_activity(stdout: &[u8]) -> BTreeMap<Pid, bool> {
     frozen
 }
 
-/// Builds the processes of a device from rows of `ps`. `is_64_bit` is about its preferred ABI.
-pub fn build_processes(rows: &[PsRow], is_64_bit: Option<bool>) -> Vec<Process> {
-    let names: BTreeMap<Pid, &str> = rows.iter().map(|r| (r.pid, r.name.as_str())).collect();
-    rows.iter()
-        .map(|row| {
-            let parent = row.ppid.and_then(|p| names.get(&p).copied());
-            Process {
-                pid: row.pid,
-                ppid: row.ppid,
-                uid: row.uid,
-                name: row.name.clone(),
-                kind: kind(row, parent),
-                bits: bits(&row.name, parent, is_64_bit),
-                state: row.state,
-                oom_score_adj: None,
-                frozen: None,
-                domain: None,
-            }
-        })
-        .collect()
-}
-
 /// Returns whether processes with this name fork apps. App zygotes are called
 /// `PACKAGE_zygote`.
 pub fn is_zygote_name(name: &str) -> bool {
@@ -302,16 +211,16 @@ pub fn is_zygote_name(name: &str) -> bool {
     ) || name.ends_with("_zygote")
 }
 
-fn kind(row: &PsRow, parent: Option<&str>) -> ProcessKind {
-    if row.name.starts_with('[') && row.uid == Some(0) || row.ppid == Some(2) {
+fn kind(process: &Process, parent: Option<&str>) -> ProcessKind {
+    if process.name.starts_with('[') && process.uid == Some(0) || process.ppid == Some(2) {
         return ProcessKind::KernelThread;
     }
-    if is_zygote_name(&row.name) {
+    if is_zygote_name(&process.name) {
         return ProcessKind::Zygote;
     }
     let of_zygote = parent.is_some_and(is_zygote_name);
-    match row.uid.map(|uid| uid % PER_USER) {
-        Some(1000) if of_zygote && row.name == "system_server" => ProcessKind::SystemServer,
+    match process.appid() {
+        Some(1000) if of_zygote && process.name == "system_server" => ProcessKind::SystemServer,
         Some(90_000..=99_999) => ProcessKind::Isolated,
         Some(20_000..=29_999) if of_zygote => ProcessKind::SdkSandbox,
         _ if of_zygote => ProcessKind::App,
@@ -356,7 +265,7 @@ mod tests {
         x y z\n";
 
     fn list() -> Vec<Process> {
-        build_processes(&read_ps(TOYBOX), Some(true))
+        read_ps(TOYBOX, Some(true))
     }
 
     #[test]
@@ -387,44 +296,15 @@ mod tests {
 
     #[test]
     fn users_and_appids_come_from_uids() {
-        let rows =
-            read_ps(b"USER PID PPID VSZ RSS WCHAN ADDR S NAME\nu10_a234 7 1 0 0 x 0 S com.a\n");
-        let p = &build_processes(&rows, Some(false))[0];
-        assert_eq!(
-            (p.uid, p.user(), p.appid()),
-            (Some(1_010_234), Some(10), Some(10_234))
-        );
+        let p = &read_ps(b"PID PPID UID S NAME\n7 1 1010234 S com.a\n", Some(false))[0];
+        assert_eq!((p.user(), p.appid()), (Some(10), Some(10_234)));
         assert_eq!(p.bits, Some(32));
-        for (user, uid) in [
-            ("root", Some(0)),
-            ("u0_i12", Some(99_012)),
-            ("u0_ai3", Some(90_003)),
-            ("10061", Some(10_061)),
-            ("media", None),
-            ("u0_x1", None),
-            ("u99999999_a1", None),
-        ] {
-            assert_eq!(uid_of_user(user), uid, "{user}");
-        }
     }
 
     #[test]
-    fn older_forms_of_ps_are_read_too() {
-        let one = |text: &str| read_ps(text.as_bytes()).pop();
-        let row = one(
-            "USER     PID   PPID  VSIZE  RSS   WCHAN            PC  NAME\n\
-             radio     1998  1308  889828 50184 SyS_epoll_ b7363fa5 S com.android.phone\n",
-        );
-        let row = row.expect("a row");
-        assert_eq!((row.pid, row.ppid, row.uid), (1998, Some(1308), Some(1001)));
-        assert_eq!(
-            (row.state, row.name.as_str()),
-            (Some('S'), "com.android.phone")
-        );
-        let none = one("USER PID PPID VSIZE RSS WCHAN PC NAME\nroot 626 2 0 0 fg ffff 00 S \n");
-        assert_eq!(none.expect("a row").name, "");
-        assert!(read_ps(b"sh: ps: not found\n").is_empty());
-        assert!(read_ps(b"PID\nnot a number\n").is_empty());
+    fn what_is_no_list_has_no_processes() {
+        assert!(read_ps(b"sh: ps: not found\n", None).is_empty());
+        assert!(read_ps(b"PID\nnot a number\n", None).is_empty());
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::eligibility::packages::{
     read_app_types, read_dumpsys, read_list, read_packages_list, read_packages_trace, read_run_as,
 };
 use crate::eligibility::parse_log;
-use crate::eligibility::processes::{build_processes, read_activity, read_details, read_ps};
+use crate::eligibility::processes::{read_activity, read_details, read_ps};
 
 /// Bytes made of strings that the parsers look for and of anything else.
 fn texts() -> impl Strategy<Value = Vec<u8>> {
@@ -34,9 +34,7 @@ fn texts() -> impl Strategy<Value = Vec<u8>> {
         "\u{1b}[31m",
         "\u{202e}",
         "PID PPID UID S NAME\n",
-        "USER PID PC NAME\n",
         "7 1 10234 S ",
-        "u0_a1",
         "package:",
         "uid:10234,",
         "installer=",
@@ -84,7 +82,7 @@ proptest! {
         facts.read_query(&bytes);
         let json = serde_json::to_string(&facts).expect("plain data");
         prop_assert!(is_clean(&json), "{json}");
-        let processes = build_processes(&read_ps(&bytes), facts.is_64_bit());
+        let processes = read_ps(&bytes, facts.is_64_bit());
         prop_assert!(is_clean(&serde_json::to_string(&processes).expect("plain data")));
         let list = read_list(&bytes);
         prop_assert!(is_clean(&serde_json::to_string(&list).expect("plain data")));

@@ -9,7 +9,7 @@ use crate::eligibility::facts::{BuildType, DeviceFacts, Selinux};
 use crate::eligibility::finding::{FindingId as F, Scope};
 use crate::eligibility::matching::{Snapshot, list_targets};
 use crate::eligibility::packages::{AppType, read_list};
-use crate::eligibility::processes::{build_processes, read_ps};
+use crate::eligibility::processes::read_ps;
 use heaptap_model::error::{Classified as _, ErrorClass};
 
 const PS: &[u8] = b"PID PPID UID S NAME\n\
@@ -57,7 +57,7 @@ fn snapshot() -> Snapshot {
         });
     }
     Snapshot {
-        processes: build_processes(&read_ps(PS), Some(true)),
+        processes: read_ps(PS, Some(true)),
         packages: Some(packages),
     }
 }
@@ -88,7 +88,7 @@ fn ids(a: &Assessment) -> Vec<F> {
 #[test]
 fn a_pattern_leaves_out_the_commands_that_list_processes() {
     let with = |rows: &[u8], name: &str| {
-        let processes = build_processes(&read_ps(&[PS, rows].concat()), Some(true));
+        let processes = read_ps(&[PS, rows].concat(), Some(true));
         let packages = snapshot().packages;
         let snapshot = Snapshot {
             processes,
