@@ -137,16 +137,34 @@ pub fn no_running_process(targets: impl Display) -> String {
 }
 
 impl Finding {
-    fn new(id: FindingId, severity: Severity, scope: Scope, what: impl Into<String>) -> Finding {
+    /// Of native and Java recordings, unless [`Finding::scope`] limits it.
+    fn new(id: FindingId, severity: Severity, what: impl Into<String>) -> Finding {
         Finding {
             id,
             severity,
-            scope,
+            scope: Scope::Both,
             what: what.into(),
             why: String::new(),
             fix: None,
             asks: false,
         }
+    }
+
+    fn blocks(id: FindingId, what: impl Into<String>) -> Finding {
+        Finding::new(id, Severity::Blocks, what)
+    }
+
+    fn warns(id: FindingId, what: impl Into<String>) -> Finding {
+        Finding::new(id, Severity::Warning, what)
+    }
+
+    fn notes(id: FindingId, what: impl Into<String>) -> Finding {
+        Finding::new(id, Severity::Note, what)
+    }
+
+    fn scope(mut self, scope: Scope) -> Finding {
+        self.scope = scope;
+        self
     }
 
     fn why(mut self, why: impl Into<String>) -> Finding {
@@ -164,12 +182,11 @@ impl Finding {
             Scope::Java => ("Java heap graphs", "Android 11"),
             _ => ("native heap profiles", "Android 10"),
         };
-        Finding::new(
+        Finding::blocks(
             FindingId::SdkLow,
-            Severity::Blocks,
-            scope,
             format!("{kind} need {needs}; the device runs {system}"),
         )
+        .scope(scope)
         .why("its system does not have this data source")
         .fix(match scope {
             Scope::Java => format!(
@@ -185,10 +202,8 @@ impl Finding {
     }
 
     pub(super) fn not_installed(name: &str, user: u32, similar: &[&str]) -> Finding {
-        let f = Finding::new(
+        let f = Finding::blocks(
             FindingId::NotInstalled,
-            Severity::Blocks,
-            Scope::Both,
             format!("user {user} does not have a package {name}, and no process has that name"),
         )
         .why("there is nothing to profile");
@@ -200,12 +215,7 @@ impl Finding {
     }
 
     pub(super) fn not_running(name: &str, severity: Severity) -> Finding {
-        let f = Finding::new(
-            FindingId::NotRunning,
-            severity,
-            Scope::Both,
-            no_running_process(name),
-        );
+        let f = Finding::new(FindingId::NotRunning, severity, no_running_process(name));
         match severity {
             Severity::Blocks => f.why("`--no-startup` records only running processes").fix(
                 match could_be_app(name) {
@@ -223,14 +233,9 @@ impl Finding {
 
     /// After the recording: it waited for the process to start.
     pub(super) fn never_started(name: &str) -> Finding {
-        Finding::new(
-            FindingId::NotRunning,
-            Severity::Warning,
-            Scope::Both,
-            format!("{name} was not running"),
-        )
-        .why("it did not start while the recording ran")
-        .fix(start_it(name))
+        Finding::warns(FindingId::NotRunning, format!("{name} was not running"))
+            .why("it did not start while the recording ran")
+            .fix(start_it(name))
     }
 
     /// Asks for what a name probably means: a process ID, or a similar name.
@@ -245,23 +250,16 @@ impl Finding {
     }
 
     pub(super) fn no_process(name: &str, similar: &[&str]) -> Finding {
-        Finding::new(
-            FindingId::NotRunning,
-            Severity::Blocks,
-            Scope::Both,
-            no_running_process(name),
-        )
-        .why("no running program and no installed app has that name")
-        .fix("start it first, or list the apps with `heaptap apps`")
-        .or_meant(name, similar)
+        Finding::blocks(FindingId::NotRunning, no_running_process(name))
+            .why("no running program and no installed app has that name")
+            .fix("start it first, or list the apps with `heaptap apps`")
+            .or_meant(name, similar)
     }
 
     pub(super) fn no_user(user: u32, users: &[u32]) -> Finding {
         let users: Vec<String> = users.iter().map(u32::to_string).collect();
-        Finding::new(
+        Finding::blocks(
             FindingId::OtherUser,
-            Severity::Blocks,
-            Scope::Both,
             format!("the device does not have user {user}"),
         )
         .why(match users.as_slice() {
@@ -273,32 +271,20 @@ impl Finding {
     }
 
     pub(super) fn no_match(pattern: &str) -> Finding {
-        Finding::new(
-            FindingId::NotRunning,
-            Severity::Blocks,
-            Scope::Both,
-            no_running_process(pattern),
-        )
-        .why("patterns match only running processes")
-        .fix("start it first, or give its full name to record it from its start")
+        Finding::blocks(FindingId::NotRunning, no_running_process(pattern))
+            .why("patterns match only running processes")
+            .fix("start it first, or give its full name to record it from its start")
     }
 
     pub(super) fn pid_gone(pid: u32) -> Finding {
-        Finding::new(
-            FindingId::NotRunning,
-            Severity::Blocks,
-            Scope::Both,
-            format!("no process has PID {pid}"),
-        )
-        .why("the process has ended, or the number is wrong")
-        .fix("use the process name, which also matches after a restart")
+        Finding::blocks(FindingId::NotRunning, format!("no process has PID {pid}"))
+            .why("the process has ended, or the number is wrong")
+            .fix("use the process name, which also matches after a restart")
     }
 
     pub(super) fn subprocesses(name: &str, others: &[&str], package: &str) -> Finding {
-        Finding::new(
+        Finding::notes(
             FindingId::Subproc,
-            Severity::Note,
-            Scope::Both,
             format!("{package} also runs {}", others.join(", ")),
         )
         .why(match others.len() {
@@ -314,10 +300,8 @@ impl Finding {
 
     pub(super) fn other_users(name: &str, users: &[u32], pids: &[u32]) -> Finding {
         let list = |v: &[u32]| v.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
-        Finding::new(
+        Finding::notes(
             FindingId::OtherUser,
-            Severity::Note,
-            Scope::Both,
             format!("{name} runs for users {}", list(users)),
         )
         .why("a name matches processes of all users")
@@ -330,19 +314,15 @@ impl Finding {
     pub(super) fn user_release(package: &Package) -> Finding {
         let name = &package.name;
         if package.app_type == Some(AppType::PlatformOnly) {
-            return Finding::new(
+            return Finding::blocks(
                 FindingId::PlatformOnly,
-                Severity::Blocks,
-                Scope::Both,
                 format!("{name} can be profiled only by the system"),
             )
             .why("the device runs a user build, which then refuses profiling from adb")
             .fix(manifest_fix());
         }
-        Finding::new(
+        Finding::blocks(
             FindingId::UserRelease,
-            Severity::Blocks,
-            Scope::Both,
             format!("{name} is neither debuggable nor profileable from adb"),
         )
         .why("user builds profile only apps whose manifest allows it; the profile would be empty")
@@ -350,10 +330,8 @@ impl Finding {
     }
 
     pub(super) fn system_uid(name: &str, uid: u32) -> Finding {
-        Finding::new(
+        Finding::blocks(
             FindingId::SystemUid,
-            Severity::Blocks,
-            Scope::Both,
             format!("{name} runs with a system UID ({uid})"),
         )
         .why("user builds never let adb profile system processes, regardless of the manifest")
@@ -361,10 +339,8 @@ impl Finding {
     }
 
     pub(super) fn uid_range(name: &str, uid: u32) -> Finding {
-        Finding::new(
+        Finding::blocks(
             FindingId::UidRange,
-            Severity::Blocks,
-            Scope::Both,
             format!("{name} runs with UID {uid}, which does not belong to a profileable package"),
         )
         .why("user builds profile only apps and, from Android 13, their SDK sandboxes")
@@ -372,10 +348,8 @@ impl Finding {
     }
 
     pub(super) fn isolated(name: &str) -> Finding {
-        Finding::new(
+        Finding::blocks(
             FindingId::Isolated,
-            Severity::Blocks,
-            Scope::Both,
             format!("{name} is an isolated process"),
         )
         .why("its UID does not belong to a package, so user builds refuse profiling from adb")
@@ -383,12 +357,7 @@ impl Finding {
     }
 
     pub(super) fn critical(name: &str) -> Finding {
-        Finding::new(
-            FindingId::Critical,
-            Severity::Blocks,
-            Scope::Both,
-            format!("{name} cannot be profiled"),
-        )
+        Finding::blocks(FindingId::Critical, format!("{name} cannot be profiled"))
         .why("SELinux forbids it on every build")
         .fix(
             "on a userdebug build, use `record --disable-selinux` (runs `su root setenforce 0`, which \
@@ -404,7 +373,6 @@ impl Finding {
             } else {
                 Severity::Blocks
             },
-            Scope::Both,
             format!("{name} is a zygote, which forks app processes"),
         )
         .why(if permissive {
@@ -416,65 +384,55 @@ impl Finding {
     }
 
     pub(super) fn kernel_thread(name: &str) -> Finding {
-        Finding::new(
-            FindingId::Critical,
-            Severity::Blocks,
-            Scope::Both,
-            format!("{name} is a kernel thread"),
-        )
-        .why("it does not have a heap of its own")
+        Finding::blocks(FindingId::Critical, format!("{name} is a kernel thread"))
+            .why("it does not have a heap of its own")
     }
 
     pub(super) fn native_no_java(name: &str) -> Finding {
-        Finding::new(
+        Finding::notes(
             FindingId::NativeNoJava,
-            Severity::Note,
-            Scope::Java,
             format!("{name} does not have a Java runtime"),
         )
+        .scope(Scope::Java)
         .why("a native program does not have a Java heap")
     }
 
     pub(super) fn arch_x86() -> Finding {
-        Finding::new(
+        Finding::blocks(
             FindingId::Arch,
-            Severity::Blocks,
-            Scope::Native,
             "Android 10 cannot profile native heaps on x86",
         )
+        .scope(Scope::Native)
         .why("heapprofd of Android 10 does not unwind x86 stacks")
         .fix("use an x86 image with Android 11 or newer, or an ARM device")
     }
 
     pub(super) fn arch_32(name: &str) -> Finding {
-        Finding::new(
+        Finding::blocks(
             FindingId::Arch,
-            Severity::Blocks,
-            Scope::Native,
             format!("{name} is a 32-bit process on a 64-bit device"),
         )
+        .scope(Scope::Native)
         .why("Android 10 and 11 do not profile 32-bit native heaps on 64-bit devices")
         .fix("install the 64-bit build (`adb install --abi arm64-v8a`) or use Android 12")
     }
 
     pub(super) fn native_bridge(bridge: &str) -> Finding {
-        Finding::new(
+        Finding::notes(
             FindingId::NativeBridge,
-            Severity::Note,
-            Scope::Native,
             format!("the device translates apps built for another processor ({bridge})"),
         )
+        .scope(Scope::Native)
         .why("callstacks of translated code show the translator instead of the app")
         .fix("install a build for the device's own ABI")
     }
 
     pub(super) fn malloc_debug(name: &str, property: &str) -> Finding {
-        Finding::new(
+        Finding::blocks(
             FindingId::MallocDebug,
-            Severity::Blocks,
-            Scope::Native,
             format!("{name} has malloc debugging enabled ({property})"),
         )
+        .scope(Scope::Native)
         .why("heapprofd cannot attach because malloc_debug hooks the same functions")
         .fix(format!(
             "run `adb shell setprop {property} '\"\"'`, then restart the process"
@@ -482,12 +440,11 @@ impl Finding {
     }
 
     pub(super) fn wrapped(name: &str) -> Finding {
-        Finding::new(
+        Finding::notes(
             FindingId::Wrapped,
-            Severity::Note,
-            Scope::Native,
             format!("{name} starts through a wrapper (wrap.{name})"),
         )
+        .scope(Scope::Native)
         .why("a sanitizer or another allocator in the wrapper would hide the heap from heapprofd")
         .fix(format!(
             "run `adb shell setprop {} '\"\"'`, then restart the app",
@@ -497,10 +454,8 @@ impl Finding {
     }
 
     pub(super) fn shared_uid(package: &str, others: &[&str]) -> Finding {
-        Finding::new(
+        Finding::warns(
             FindingId::SharedUid,
-            Severity::Warning,
-            Scope::Both,
             format!("{package} shares its UID with {}", others.join(", ")),
         )
         .why("their manifests differ, and the first package in the device's list decides for all")
@@ -508,21 +463,14 @@ impl Finding {
     }
 
     pub(super) fn frozen(name: &str) -> Finding {
-        Finding::new(
-            FindingId::Frozen,
-            Severity::Warning,
-            Scope::Both,
-            format!("{name} is frozen"),
-        )
-        .why("the profiler attaches only when the process runs and allocates")
-        .fix("bring the app to the foreground")
+        Finding::warns(FindingId::Frozen, format!("{name} is frozen"))
+            .why("the profiler attaches only when the process runs and allocates")
+            .fix("bring the app to the foreground")
     }
 
     pub(super) fn cached(name: &str, can_freeze: bool) -> Finding {
-        Finding::new(
+        Finding::warns(
             FindingId::Cached,
-            Severity::Warning,
-            Scope::Both,
             format!("{name} is cached in the background"),
         )
         .why(if can_freeze {
@@ -534,10 +482,8 @@ impl Finding {
     }
 
     pub(super) fn stopped(process: &Process) -> Finding {
-        Finding::new(
+        Finding::warns(
             FindingId::Stopped,
-            Severity::Warning,
-            Scope::Both,
             format!("{} ({}) is stopped", process.name, process.pid),
         )
         .why("a debugger or SIGSTOP suspended it; the profiler attaches when it continues")
@@ -545,21 +491,14 @@ impl Finding {
     }
 
     pub(super) fn screen_off() -> Finding {
-        Finding::new(
-            FindingId::ScreenOff,
-            Severity::Note,
-            Scope::Both,
-            "the screen is off",
-        )
-        .why("apps do little then, and the profiler attaches only when they allocate")
-        .fix("run `adb shell input keyevent KEYCODE_WAKEUP`")
+        Finding::notes(FindingId::ScreenOff, "the screen is off")
+            .why("apps do little then, and the profiler attaches only when they allocate")
+            .fix("run `adb shell input keyevent KEYCODE_WAKEUP`")
     }
 
     pub(super) fn traced_off() -> Finding {
-        Finding::new(
+        Finding::blocks(
             FindingId::TracedOff,
-            Severity::Blocks,
-            Scope::Both,
             "the tracing daemon of the device is off",
         )
         .why("a recording needs it")
@@ -567,26 +506,24 @@ impl Finding {
     }
 
     pub(super) fn busy(what: String) -> Finding {
-        Finding::new(FindingId::Busy, Severity::Warning, Scope::Native, what)
+        Finding::warns(FindingId::Busy, what)
+            .scope(Scope::Native)
             .why("a process can be in only one heap profile at a time; the second gets no samples")
             .fix("stop the other session or wait for its end; `heaptap status` lists heaptap's own")
     }
 
     pub(super) fn other_sessions(list: &str) -> Finding {
-        Finding::new(
+        Finding::notes(
             FindingId::Busy,
-            Severity::Note,
-            Scope::Native,
             format!("other tracing sessions are running: {list}"),
         )
+        .scope(Scope::Native)
         .why("if one of them profiles the same process, only that session gets samples")
     }
 
     pub(super) fn session_limit(count: usize) -> Finding {
-        Finding::new(
+        Finding::blocks(
             FindingId::SessionLimit,
-            Severity::Blocks,
-            Scope::Both,
             format!("the adb shell already has {count} running tracing sessions"),
         )
         .why("the device allows five sessions per user")
@@ -594,10 +531,8 @@ impl Finding {
     }
 
     pub(super) fn space(free: u64) -> Finding {
-        Finding::new(
+        Finding::warns(
             FindingId::Space,
-            Severity::Warning,
-            Scope::Both,
             format!("the device has only {} of free space", ByteSize(free)),
         )
         .why("the recording ends if its file cannot grow")
@@ -605,10 +540,8 @@ impl Finding {
     }
 
     pub(super) fn unknown(name: &str) -> Finding {
-        Finding::new(
+        Finding::warns(
             FindingId::Unknown,
-            Severity::Warning,
-            Scope::Both,
             format!("{name} cannot be checked for eligibility"),
         )
         .why("the device did not answer; an empty profile would mean that profiling is not allowed")
@@ -616,12 +549,11 @@ impl Finding {
     }
 
     pub(super) fn no_dump(name: &str) -> Finding {
-        Finding::new(
+        Finding::warns(
             FindingId::NoDump,
-            Severity::Warning,
-            Scope::Java,
             format!("{name} did not produce a heap dump"),
         )
+        .scope(Scope::Java)
         .why("it was busy, frozen or ended before it began to write, or does not have a Java heap")
         .fix("bring the app to the foreground and dump again, or try `heaptap dump --hprof`")
     }
@@ -636,12 +568,11 @@ impl Finding {
                 heaps.join(", ")
             )
         };
-        Finding::new(
+        Finding::warns(
             FindingId::NoAllocation,
-            Severity::Warning,
-            Scope::Native,
             format!("{name} had no sampled allocations"),
         )
+        .scope(Scope::Native)
         .why(why)
         .fix(match could_be_app(name) {
             true => {
@@ -653,10 +584,8 @@ impl Finding {
     }
 
     pub(super) fn refused(line: &str) -> Finding {
-        Finding::new(
+        Finding::blocks(
             FindingId::Refused,
-            Severity::Blocks,
-            Scope::Both,
             format!("the device log reports: {line}"),
         )
         .why("this explains the missing samples")
