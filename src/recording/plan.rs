@@ -8,7 +8,7 @@ use time::OffsetDateTime;
 
 use super::companion_options::CompanionOptions;
 use crate::device::Device;
-use crate::eligibility::{Answer, Assessment, BuildType, DeviceFacts, PreflightFacts, Root, Scope};
+use crate::eligibility::{Answer, Assessment, DeviceFacts, PreflightFacts, Root, Scope};
 use crate::export::pprof::{PprofOptions, SampleNames};
 use crate::naming::names::NameOptions;
 use crate::results::manifest;
@@ -166,12 +166,7 @@ pub fn manifest_device(facts: &DeviceFacts) -> manifest::Device {
         build_fingerprint: facts.fingerprint.clone(),
         android: facts.release.clone(),
         sdk: facts.sdk,
-        build_type: facts.build_type.as_ref().map(|t| match t {
-            BuildType::User => "user".to_owned(),
-            BuildType::Userdebug => "userdebug".to_owned(),
-            BuildType::Eng => "eng".to_owned(),
-            BuildType::Other(other) => other.clone(),
-        }),
+        build_type: facts.build_type.as_ref().map(ToString::to_string),
         abi: facts.abis.first().cloned(),
     }
 }

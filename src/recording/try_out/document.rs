@@ -6,7 +6,7 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::eligibility::{Answer, DeviceFacts, Root, Selinux};
+use crate::eligibility::{Answer, DeviceFacts};
 use crate::error::{ErrorClass, Failure};
 use crate::recording::plan;
 
@@ -89,15 +89,6 @@ pub struct TriedDevice {
 
 impl TriedDevice {
     pub(super) fn of(facts: &DeviceFacts) -> TriedDevice {
-        let selinux = facts.selinux.map(|selinux| match selinux {
-            Selinux::Enforcing => "enforcing",
-            Selinux::Permissive => "permissive",
-            Selinux::Disabled => "disabled",
-        });
-        let root = facts.root.map(|root| match root {
-            Root::Shell => "shell",
-            Root::Su => "su",
-        });
         TriedDevice {
             serial: facts.serial.clone(),
             model: facts.model.clone(),
@@ -106,8 +97,8 @@ impl TriedDevice {
             sdk: facts.sdk,
             build_type: plan::manifest_device(facts).build_type,
             abis: facts.abis.clone(),
-            selinux: selinux.map(str::to_owned),
-            root: root.map(str::to_owned),
+            selinux: facts.selinux.map(|selinux| selinux.to_string()),
+            root: facts.root.map(|root| root.to_string()),
             perfetto: facts.perfetto_version.clone(),
             free_bytes: facts.free_bytes,
             description: crate::recording::attempt::describe(facts),
@@ -132,7 +123,7 @@ pub struct TriedApp {
 
 impl TriedApp {
     pub(super) fn answers([native, java, hprof]: [Answer; 3]) -> [String; 3] {
-        [native, java, hprof].map(|answer| answer.as_str().to_owned())
+        [native, java, hprof].map(|answer| answer.to_string())
     }
 }
 

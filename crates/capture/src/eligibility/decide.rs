@@ -28,18 +28,7 @@ pub enum Answer {
     No,
 }
 
-impl Answer {
-    /// Returns the answer as scripts see it, such as `only-from-startup`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Answer::Yes => "yes",
-            Answer::OnlyFromStartup => "only-from-startup",
-            Answer::OnceRunning => "once-running",
-            Answer::Unknown => "unknown",
-            Answer::No => "no",
-        }
-    }
-}
+display_as_serialized!(Answer);
 
 /// Decision about one process, existing or not.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -49,6 +49,8 @@ pub enum Root {
     Su,
 }
 
+display_as_serialized!(BuildType, Selinux, Root);
+
 /// A user or profile of the device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct AndroidUser {
@@ -301,11 +303,8 @@ impl DeviceFacts {
             or_unknown(self.release.clone()),
             or_unknown(self.sdk.map(|s| s.to_string())),
             match &self.build_type {
-                Some(BuildType::User) => "user",
-                Some(BuildType::Userdebug) => "userdebug",
-                Some(BuildType::Eng) => "eng",
-                Some(BuildType::Other(other)) => other,
-                None => "build type unknown",
+                Some(build_type) => build_type.to_string(),
+                None => "build type unknown".to_owned(),
             }
         )
     }

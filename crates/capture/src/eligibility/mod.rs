@@ -12,6 +12,17 @@
 //!
 //! The rules are documented in `docs/guide/troubleshooting.md`.
 
+/// Shows a type as the word that documents have for it.
+macro_rules! display_as_serialized {
+    ($($of:ty),+) => {
+        $(impl std::fmt::Display for $of {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                serde::Serialize::serialize(self, f)
+            }
+        })+
+    };
+}
+
 mod assess;
 mod assessment;
 mod decide;

@@ -62,11 +62,6 @@ impl Phone {
         asked.iter().filter(|c| c.contains(what)).count()
     }
 
-    fn asked_exactly(&self, what: &str) -> usize {
-        let asked = self.asked.lock().expect("no test panics with it");
-        asked.iter().filter(|c| *c == what).count()
-    }
-
     async fn serve(self, mut stream: DuplexStream) -> io::Result<()> {
         loop {
             let mut length = [0; 4];
