@@ -79,7 +79,7 @@ pub const STEPS: &[Step] = &[
         Begin,
         &[
             &["shell", "perfetto -c - -o"],
-            &["boot_id /proc/uptime; id -u"],
+            &["boot_id /proc/uptime"],
         ],
     ),
     step("follow", "begin to follow", Begin, &[&["VmRSS"]]),

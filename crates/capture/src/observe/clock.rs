@@ -36,20 +36,19 @@ impl Era {
 }
 
 impl Clock {
-    /// Adds both clocks of a round. Returns whether the wall clock was set since the last one.
-    pub(super) fn round(&mut self, boot_ns: u64, epoch_ns: u64) -> bool {
+    /// Adds both clocks of a round.
+    pub(super) fn round(&mut self, boot_ns: u64, epoch_ns: u64) {
         let (boot, epoch) = (i128::from(boot_ns), i128::from(epoch_ns));
         let offset = epoch - boot;
-        let set = match self.eras.back_mut() {
-            Some(era) if (offset - era.offset()).abs() <= JUMP_NS => {
-                era.offsets.push_back(offset);
-                if era.offsets.len() > ROUNDS {
-                    era.offsets.pop_front();
-                }
-                return false;
+        if let Some(era) = self.eras.back_mut()
+            && (offset - era.offset()).abs() <= JUMP_NS
+        {
+            era.offsets.push_back(offset);
+            if era.offsets.len() > ROUNDS {
+                era.offsets.pop_front();
             }
-            last => last.is_some(),
-        };
+            return;
+        }
         self.eras.push_back(Era {
             from_ns: boot,
             offsets: VecDeque::from([offset]),
@@ -57,7 +56,6 @@ impl Clock {
         if self.eras.len() > ERAS {
             self.eras.pop_front();
         }
-        set
     }
 
     /// Converts a wall clock time to BOOTTIME; `None` before the first round.
@@ -101,7 +99,7 @@ mod tests {
         for (round, late) in [7, 3, 9, 1, 8].into_iter().enumerate() {
             // The uptime is truncated to 10 ms: the true one is later by `late`.
             let boot = (100 + round as u64) * S;
-            assert!(!clock.round(boot, boot + late * MS + offset));
+            clock.round(boot, boot + late * MS + offset);
         }
         let line = i64::try_from(offset + 102 * S + MS).unwrap();
         assert_eq!(clock.boot_ns(line), Some(102 * S));
@@ -113,13 +111,13 @@ mod tests {
         let mut clock = Clock::default();
         let (old, new) = (1_700_000_000 * S, 1_700_003_600 * S);
         clock.round(100 * S, 100 * S + old);
-        assert!(clock.round(200 * S, 200 * S + new));
+        clock.round(200 * S, 200 * S + new);
         let at = |boot: u64, offset: u64| i64::try_from(boot * S + offset).unwrap();
         assert_eq!(clock.boot_ns(at(150, old)), Some(150 * S));
         assert_eq!(clock.boot_ns(at(250, new)), Some(250 * S));
         assert_eq!(clock.boot_ns(at(50, old)), Some(50 * S));
         // The clock is set back.
-        assert!(clock.round(300 * S, 300 * S + old));
+        clock.round(300 * S, 300 * S + old);
         assert_eq!(clock.boot_ns(at(310, old)), Some(310 * S));
     }
 

@@ -20,8 +20,6 @@ pub struct Moment {
     pub boot_id: BootId,
     /// BOOTTIME, ns; `/proc/uptime` has a resolution of 10 ms.
     pub boot_ns: u64,
-    /// User ID of the shell: 2000, or 0 after `adb root`.
-    pub uid: u32,
 }
 
 /// State of a process at one time.
@@ -54,9 +52,9 @@ impl ProcessFacts {
     }
 }
 
-const MOMENT: &str = "cat /proc/sys/kernel/random/boot_id /proc/uptime; id -u";
+const MOMENT: &str = "cat /proc/sys/kernel/random/boot_id /proc/uptime";
 
-/// Reads the boot ID, the uptime and the user ID.
+/// Reads the boot ID and the uptime.
 pub async fn moment(device: &Device) -> Result<Moment, SessionError> {
     let output = device
         .run(&Command::script(MOMENT).called("reading its clock"), QUICK)
@@ -67,10 +65,9 @@ pub async fn moment(device: &Device) -> Result<Moment, SessionError> {
         Some(Moment {
             boot_id: parse_boot_id(lines.next()?)?,
             boot_ns: uptime_ns(lines.next()?)?,
-            uid: lines.next()?.parse().ok()?,
         })
     })();
-    parsed.ok_or_else(|| unexpected_output(device, "the boot ID, uptime and user", &text))
+    parsed.ok_or_else(|| unexpected_output(device, "the boot ID and uptime", &text))
 }
 
 pub(super) const PROCESS: &str = "cat /proc/$1/stat 2>/dev/null && cat /proc/$1/cmdline 2>/dev/null || \
