@@ -77,10 +77,7 @@ pub const STEPS: &[Step] = &[
         "started",
         "note the start in the journal",
         Begin,
-        &[
-            &["shell", "perfetto -c - -o"],
-            &["boot_id /proc/uptime"],
-        ],
+        &[&["shell", "perfetto -c - -o"], &["boot_id /proc/uptime"]],
     ),
     step("follow", "begin to follow", Begin, &[&["VmRSS"]]),
     step(

@@ -16,8 +16,8 @@ use tokio::time::Instant;
 use super::error::SessionError;
 use super::event::Controls;
 use super::heap_files::{FOLDER, HeapFile, HeapFiles};
-use super::journal::{Contents, Entry};
-use super::probe::{self, ProcessFacts, QUICK};
+use super::journal::{Contents, Entry, ProcessKey};
+use super::probe::{self, QUICK};
 use super::pull::RawTrace;
 use super::session::Session;
 use super::start::Unseen;
@@ -94,8 +94,8 @@ impl Session {
     pub async fn start_heap_files(mut self) -> Result<Session, SessionError> {
         match self.launch_heap_files().await {
             // The script is running: if the journal cannot be written, the files stay.
-            Ok(Some(facts)) => {
-                self.note_started(facts).await?;
+            Ok(Some(process)) => {
+                self.note_started(process).await?;
                 Ok(self)
             }
             Ok(None) => {
@@ -113,7 +113,7 @@ impl Session {
     }
 
     /// Returns `None` if the script has already ended.
-    async fn launch_heap_files(&mut self) -> Result<Option<ProcessFacts>, SessionError> {
+    async fn launch_heap_files(&mut self) -> Result<Option<ProcessKey>, SessionError> {
         let log = self.header().remote_path.clone();
         let wanted = self.heap_files()?.clone();
         let looks = (wanted.silence_ms * LOOKS).div_ceil(1000).max(1);
@@ -144,7 +144,7 @@ impl Session {
     }
 
     /// Finds the script by the PID that the start printed; `None` if it has already ended.
-    async fn find_started(&self, printed: &[u8]) -> Result<Option<ProcessFacts>, SessionError> {
+    async fn find_started(&self, printed: &[u8]) -> Result<Option<ProcessKey>, SessionError> {
         let text = String::from_utf8_lossy(printed);
         let pid = text.lines().find_map(|line| line.trim().parse().ok());
         let Some(pid) = pid else {
@@ -161,7 +161,10 @@ impl Session {
                 Some(facts) if facts.will_write_to(log) && Instant::now() < until => {
                     tokio::time::sleep(LOOK).await;
                 }
-                facts => return Ok(facts.filter(|facts| facts.writes_to(log))),
+                facts => {
+                    let facts = facts.filter(|facts| facts.writes_to(log));
+                    return Ok(facts.map(|facts| facts.key));
+                }
             }
         }
     }

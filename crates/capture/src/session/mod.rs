@@ -60,9 +60,9 @@ pub use journal::{
     SessionHeader, SessionState,
 };
 pub use labels::LabelWatch;
-pub use probe::{Moment, moment};
+pub use probe::{Moment, TraceWriter, moment};
 pub use pull::RawTrace;
-pub use remote::{RemoteTrace, TraceWriter, fixed_path, remote_traces, writer_for, writer_of};
+pub use remote::{RemoteTrace, fixed_path, remote_traces, writer_for, writer_of};
 pub use selinux::{SelinuxChange, relax_selinux, restore_selinux};
 pub use session::{Session, claim_for};
 pub use snapshot::{Snapshot, take_snapshot};

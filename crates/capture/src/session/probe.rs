@@ -101,15 +101,13 @@ pub(super) async fn process(
     }
 }
 
-/// Process with a given path among its arguments.
+/// What writes a trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Writer {
-    /// Nothing.
-    None,
-    /// A perfetto in the background.
-    Perfetto(ProcessFacts),
-    /// A process that might be about to start perfetto.
+pub enum TraceWriter {
+    /// A start of perfetto that has not moved to the background yet. It can take 30 s.
     Starting,
+    /// A perfetto process.
+    Perfetto(ProcessKey),
 }
 
 /// Returns the error of a command without a usable answer.
@@ -120,8 +118,11 @@ pub(super) fn no_answer(device: &Device, what: &str) -> DeviceError {
     }
 }
 
-/// Finds the perfetto process that writes to `path`.
-pub(super) async fn find_writer(device: &Device, path: &str) -> Result<Writer, DeviceError> {
+/// Finds what writes to `path`, if anything.
+pub(super) async fn find_writer(
+    device: &Device,
+    path: &str,
+) -> Result<Option<TraceWriter>, DeviceError> {
     let list = Command::program("ps").args(["-A", "-o", "PID,PPID,ARGS"]);
     let output = device.run(&list, QUICK).await?;
     let text = String::from_utf8_lossy(&output.stdout);
@@ -146,28 +147,24 @@ pub(super) async fn find_writer(device: &Device, path: &str) -> Result<Writer, D
         if let Some(facts) = process(device, pid).await?
             && facts.writes_to(path)
         {
-            return Ok(Writer::Perfetto(facts));
+            return Ok(Some(TraceWriter::Perfetto(facts.key)));
         }
     }
-    Ok(if starting {
-        Writer::Starting
-    } else {
-        Writer::None
-    })
+    Ok(starting.then_some(TraceWriter::Starting))
 }
 
-/// Finds the perfetto process that writes the trace of this session.
+/// Finds what writes the trace of this session, if anything.
 pub(super) async fn find_own_writer(
     device: &Device,
     header: &SessionHeader,
-) -> Result<Writer, DeviceError> {
+) -> Result<Option<TraceWriter>, DeviceError> {
     let writer = find_writer(device, &header.remote_path).await?;
     // The single file of Android 10 can be that of another host's recording.
-    if let Writer::Perfetto(facts) = &writer
+    if let Some(TraceWriter::Perfetto(process)) = &writer
         && !header.removable
-        && is_of_another(device, facts.key.pid, &header.id).await?
+        && is_of_another(device, process.pid, &header.id).await?
     {
-        return Ok(Writer::None);
+        return Ok(None);
     }
     Ok(writer)
 }
@@ -194,13 +191,13 @@ async fn is_of_another(device: &Device, pid: u32, id: &SessionId) -> Result<bool
 pub(super) async fn await_own_writer(
     device: &Device,
     header: &SessionHeader,
-) -> Result<Option<ProcessFacts>, DeviceError> {
+) -> Result<Option<ProcessKey>, DeviceError> {
     // A start waits at most 30 s for the data sources.
     for _ in 0..80 {
         match find_own_writer(device, header).await? {
-            Writer::None => return Ok(None),
-            Writer::Perfetto(facts) => return Ok(Some(facts)),
-            Writer::Starting => tokio::time::sleep(Duration::from_millis(500)).await,
+            None => return Ok(None),
+            Some(TraceWriter::Perfetto(process)) => return Ok(Some(process)),
+            Some(TraceWriter::Starting) => tokio::time::sleep(Duration::from_millis(500)).await,
         }
     }
     Ok(None)

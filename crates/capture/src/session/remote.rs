@@ -2,8 +2,8 @@
 
 use super::error::SessionError;
 use super::id::{SessionId, TRACE_DIR};
-use super::journal::{ProcessKey, SessionHeader};
-use super::probe::{self, QUICK, Writer};
+use super::journal::SessionHeader;
+use super::probe::{self, QUICK, TraceWriter};
 use heaptap_adb::{Command, Device, RemoteStat};
 
 /// A trace on a device.
@@ -16,15 +16,6 @@ pub struct RemoteTrace {
     pub stat: Option<RemoteStat>,
     /// What is still writing it.
     pub writer: Option<TraceWriter>,
-}
-
-/// What writes a trace.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TraceWriter {
-    /// A start of perfetto that has not moved to the background yet. It can take 30 s.
-    Starting,
-    /// A perfetto process.
-    Perfetto(ProcessKey),
 }
 
 /// Lists heaptap's traces on `device`. Empty if the shell cannot list the directory.
@@ -65,7 +56,7 @@ pub fn fixed_path(shell_is_root: bool) -> String {
 /// # Errors
 /// Returns an error if the device cannot be reached.
 pub async fn writer_of(device: &Device, path: &str) -> Result<Option<TraceWriter>, SessionError> {
-    Ok(trace_writer(probe::find_writer(device, path).await?))
+    Ok(probe::find_writer(device, path).await?)
 }
 
 /// Finds what writes the trace of a session on `device`, if any.
@@ -76,13 +67,5 @@ pub async fn writer_for(
     device: &Device,
     header: &SessionHeader,
 ) -> Result<Option<TraceWriter>, SessionError> {
-    Ok(trace_writer(probe::find_own_writer(device, header).await?))
-}
-
-fn trace_writer(writer: Writer) -> Option<TraceWriter> {
-    match writer {
-        Writer::Perfetto(facts) => Some(TraceWriter::Perfetto(facts.key)),
-        Writer::Starting => Some(TraceWriter::Starting),
-        Writer::None => None,
-    }
+    Ok(probe::find_own_writer(device, header).await?)
 }

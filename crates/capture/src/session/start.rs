@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::error::SessionError;
 use super::event::SessionEvent;
-use super::journal::Entry;
-use super::probe::{self, ProcessFacts, QUICK};
+use super::journal::{Entry, ProcessKey};
+use super::probe::{self, QUICK};
 use super::session::Session;
 use heaptap_adb::{Command, DeviceError, Output};
 
@@ -62,8 +62,8 @@ impl Session {
     ) -> Result<Session, SessionError> {
         let before = probe::moment(&self.device).await;
         match self.launch(config, background).await {
-            Ok(Some(facts)) => {
-                self.note_started(facts).await?;
+            Ok(Some(process)) => {
+                self.note_started(process).await?;
                 Ok(self)
             }
             Ok(None) => {
@@ -91,7 +91,7 @@ impl Session {
         &mut self,
         config: &[u8],
         background: Background,
-    ) -> Result<Option<ProcessFacts>, SessionError> {
+    ) -> Result<Option<ProcessKey>, SessionError> {
         let remote = self.header().remote_path.clone();
         let flag = match background {
             Background::Wait => "-D",
@@ -141,13 +141,13 @@ impl Session {
             if let Some(facts) = probe::process(&self.device, pid).await?
                 && facts.writes_to(&remote)
             {
-                return Ok((Some(facts), true));
+                return Ok((Some(facts.key), true));
             }
             let stat = self.device.stat(&remote, QUICK).await?;
             Ok::<_, DeviceError>((None, stat.is_some()))
         };
         match seen.await {
-            Ok((facts, true)) => Ok(facts),
+            Ok((process, true)) => Ok(process),
             // A rejected session does not leave a file; a short recording does.
             Ok((_, false)) => Err(self.rejection().await),
             Err(_) => self.started_unseen(Unseen::Pid).await,
@@ -159,18 +159,19 @@ impl Session {
     pub(super) async fn started_unseen(
         &mut self,
         unseen: Unseen,
-    ) -> Result<Option<ProcessFacts>, SessionError> {
+    ) -> Result<Option<ProcessKey>, SessionError> {
         let remote = &self.header().remote_path;
         let looking = async {
             self.device.wait_ready(RETURN_LIMIT).await?;
-            if let Some(facts) = probe::await_own_writer(&self.device, self.header()).await? {
-                return Ok((Some(facts), true));
+            let process = probe::await_own_writer(&self.device, self.header()).await?;
+            if process.is_some() {
+                return Ok((process, true));
             }
             let stat = self.device.stat(remote, QUICK).await?;
             Ok::<_, DeviceError>((None, stat.is_some()))
         };
         match (looking.await, unseen) {
-            (Ok((facts, true)), _) => Ok(facts),
+            (Ok((process, true)), _) => Ok(process),
             (Ok((_, false)), Unseen::Perhaps(error)) => Err(error.into()),
             (Ok((_, false)), Unseen::Pid) => Err(self.rejection().await),
             (Err(error), _) => Err(self.not_fetched(&format!(
@@ -179,13 +180,12 @@ impl Session {
         }
     }
 
-    pub(super) async fn note_started(&mut self, facts: ProcessFacts) -> Result<(), SessionError> {
+    pub(super) async fn note_started(&mut self, process: ProcessKey) -> Result<(), SessionError> {
         let moment = probe::moment(&self.device).await;
         let boot_ns = match moment {
             Ok(moment) => moment.boot_ns,
-            Err(_) => facts.key.started_ns(),
+            Err(_) => process.started_ns(),
         };
-        let process = facts.key;
         let pid = process.pid;
         self.append(Entry::Started { process, boot_ns })?;
         self.note_step("started");

@@ -160,12 +160,9 @@ impl Session {
         if moment.boot_id != self.header().boot_id {
             return Ok(());
         }
-        if let Some(facts) = probe::await_own_writer(&self.device, self.header()).await? {
-            let boot_ns = facts.key.started_ns();
-            self.append(Entry::Started {
-                process: facts.key,
-                boot_ns,
-            })?;
+        if let Some(process) = probe::await_own_writer(&self.device, self.header()).await? {
+            let boot_ns = process.started_ns();
+            self.append(Entry::Started { process, boot_ns })?;
         }
         Ok(())
     }
