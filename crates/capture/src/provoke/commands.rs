@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::action::{Action, Monkey, Trim, TrimLevel};
 use super::error::ProvokeError;
 use super::{Plan, Target};
+use crate::session::with_user;
 use heaptap_adb::Command;
 
 /// Facts about a device that affect its commands.
@@ -342,13 +343,6 @@ fn monkey(target: &Target, monkey: &Monkey, seed: u32) -> CheckedCommand {
 
 pub(super) fn press(key: &str) -> Command {
     Command::program("input").args(["keyevent", key])
-}
-
-pub(super) fn with_user(command: Command, user: Option<u32>) -> Command {
-    match user {
-        Some(user) => command.arg("--user").arg(user.to_string()),
-        None => command,
-    }
 }
 
 /// Adds the user; without one these commands would affect all users.

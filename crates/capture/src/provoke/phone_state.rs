@@ -3,12 +3,13 @@
 
 use std::time::Duration;
 
-use super::commands::{Phone, with_user};
+use super::commands::Phone;
 use super::error::ProvokeError;
 use super::event::Death;
 use super::read::{self, Pulse, Shown};
 use super::{Plan, Target};
 use crate::eligibility::missing_package;
+use crate::session::resolve_launcher;
 use android_memory::status::uptime_ns;
 use heaptap_adb::{Command, Device, Output};
 
@@ -219,7 +220,7 @@ pub(super) async fn facts(device: &Device, target: &Target) -> Result<Facts, Pro
         "" => Err(said.trim().to_owned()),
         _ => Err(text),
     };
-    let launcher = launcher(device, &target).await?;
+    let launcher = resolve_launcher(device, &target.package, target.user, SLOW).await?;
     if launcher.is_none()
         && let Some(absent) = missing_package(device, &target.package, target.user).await
     {
@@ -243,22 +244,6 @@ pub(super) async fn facts(device: &Device, target: &Target) -> Result<Facts, Pro
         target,
         boot: boot(device).await?,
     })
-}
-
-/// Finds the activity that the app's icon starts.
-async fn launcher(device: &Device, target: &Target) -> Result<Option<String>, ProvokeError> {
-    let resolve = Command::program("cmd").args(["package", "resolve-activity", "--brief"]);
-    let resolve = with_user(resolve, target.user).args([
-        "-a",
-        "android.intent.action.MAIN",
-        "-c",
-        "android.intent.category.LAUNCHER",
-    ]);
-    let output = device.run(&resolve.arg(&target.package), SLOW).await?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    let own = format!("{}/", target.package);
-    let found = text.lines().map(str::trim).rfind(|l| l.starts_with(&own));
-    Ok(found.map(str::to_owned))
 }
 
 /// Determines why a process ended, from the system's reason and the log.

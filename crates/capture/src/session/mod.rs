@@ -71,6 +71,7 @@ pub use state_folder::STATE_DIR_VAR;
 pub use stop::{Ending, stop_for_another};
 pub use store::{SessionLock, Store, Unreadable};
 pub use target_app::{Activity, force_stop, launch, launcher_activity};
+pub(crate) use target_app::{resolve_launcher, with_user};
 pub use targets::matching_processes;
 
 /// Runs every parser of this module over an output of the device, for fuzzing.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::error::SessionError;
-use heaptap_adb::{Command, Device};
+use heaptap_adb::{Command, Device, DeviceError};
 
 /// Timeout of `am`, which is slow because it starts Android's runtime.
 const AM_LIMIT: Duration = Duration::from_secs(30);
@@ -42,22 +42,10 @@ pub async fn launcher_activity(
     package: &str,
     user: Option<u32>,
 ) -> Result<Activity, SessionError> {
-    let resolve = Command::program("cmd").args(["package", "resolve-activity", "--brief"]);
-    let resolve = with_user(resolve, user)
-        .args([
-            "-a",
-            "android.intent.action.MAIN",
-            "-c",
-            "android.intent.category.LAUNCHER",
-        ])
-        .arg(package);
-    let output = device.run(&resolve, AM_LIMIT).await?;
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let component = text.lines().map(str::trim).rfind(|l| l.contains('/'));
-    match component {
+    match resolve_launcher(device, package, user, AM_LIMIT).await? {
         Some(component) => Ok(Activity {
             package: package.to_owned(),
-            component: component.to_owned(),
+            component,
         }),
         None => Err(not_launched(
             device,
@@ -65,6 +53,28 @@ pub async fn launcher_activity(
             b"it does not have an activity to launch",
         )),
     }
+}
+
+/// Finds the component that the icon of `package` starts: the system offers one of its own if
+/// there is no single one.
+pub(crate) async fn resolve_launcher(
+    device: &Device,
+    package: &str,
+    user: Option<u32>,
+    limit: Duration,
+) -> Result<Option<String>, DeviceError> {
+    let resolve = Command::program("cmd").args(["package", "resolve-activity", "--brief"]);
+    let resolve = with_user(resolve, user).args([
+        "-a",
+        "android.intent.action.MAIN",
+        "-c",
+        "android.intent.category.LAUNCHER",
+    ]);
+    let output = device.run(&resolve.arg(package), limit).await?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let own = format!("{package}/");
+    let found = text.lines().map(str::trim).rfind(|l| l.starts_with(&own));
+    Ok(found.map(str::to_owned))
 }
 
 /// Starts `activity`.
@@ -87,7 +97,8 @@ pub async fn launch(
     Ok(())
 }
 
-fn with_user(command: Command, user: Option<u32>) -> Command {
+/// Adds the user, if one is given.
+pub(crate) fn with_user(command: Command, user: Option<u32>) -> Command {
     match user {
         Some(user) => command.arg("--user").arg(user.to_string()),
         None => command,
