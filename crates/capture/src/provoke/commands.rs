@@ -69,8 +69,7 @@ const AS_ICON: &str = "0x10200000";
 /// FLAG_ACTIVITY_NEW_TASK and FLAG_ACTIVITY_CLEAR_TASK.
 const EMPTY_TASK: &str = "0x10008000";
 
-/// SDK levels of Android 10, 12 and 14.
-const Q: u32 = 29;
+/// SDK levels of Android 12 and 14.
 const S: u32 = 31;
 const U: u32 = 34;
 
@@ -94,33 +93,16 @@ impl CheckedCommand {
     }
 }
 
-/// Returns the commands that rotate the screen and lock the rotation.
-pub(super) fn turn(phone: &Phone, to: u32) -> Vec<CheckedCommand> {
-    let to = to.to_string();
-    let checked = |command| CheckedCommand::new(command, Check::Accepted);
-    let mut commands = match phone.sdk {
-        S.. => vec![checked(
-            Command::program("wm")
-                .args(["user-rotation", "lock"])
-                .arg(to),
-        )],
-        Q..S => vec![checked(
-            Command::program("wm")
-                .args(["set-user-rotation", "lock"])
-                .arg(to),
-        )],
-        _ => {
-            let put = |key, value| Command::program("settings").args(["put", "system", key, value]);
-            vec![
-                checked(put("accelerometer_rotation", "0")),
-                checked(put("user_rotation", &to)),
-            ]
-        }
+/// Returns the command that rotates the screen and locks the rotation.
+pub(super) fn turn(phone: &Phone, to: u32) -> CheckedCommand {
+    let word = match phone.sdk {
+        S.. => "user-rotation",
+        _ => "set-user-rotation",
     };
-    if let Some(last) = commands.last_mut() {
-        last.check = Check::Recreated;
-    }
-    commands
+    let command = Command::program("wm")
+        .args([word, "lock"])
+        .arg(to.to_string());
+    CheckedCommand::new(command, Check::Recreated)
 }
 
 /// Returns whether the screen is upright when the action at `place` begins: it was at the start,
@@ -164,7 +146,7 @@ pub(super) fn of(
     match action {
         Action::Rotate(times) => {
             let first = u32::from(is_upright(plan, place, phone, round));
-            let turns = (0..*times).map(|n| turn(phone, (first + n) % 2));
+            let turns = (0..*times).map(|n| vec![turn(phone, (first + n) % 2)]);
             Ok(turns.collect())
         }
         Action::HomeAndBack(times) => repeated(*times, vec![home(), start()?]),
@@ -374,9 +356,7 @@ mod tests {
 
     #[test]
     fn the_screen_turns_in_the_words_of_each_release() {
-        let settings = "settings put system accelerometer_rotation 0";
         let first = |sdk| lines(sdk, "rotate:2")[0].clone();
-        assert_eq!(first(28), [settings, "settings put system user_rotation 1"]);
         assert_eq!(first(29), ["wm set-user-rotation lock 1"]);
         assert_eq!(first(30), ["wm set-user-rotation lock 1"]);
         assert_eq!(first(31), ["wm user-rotation lock 1"]);
