@@ -36,25 +36,15 @@ pub struct Answer {
     pub text: Vec<u8>,
 }
 
-/// API level from which dumpsys accepts a timeout (Android 8); earlier versions wait for 10 s.
-const WAITS_SINCE: u32 = 26;
-/// API level from which device-wide lists include swapped memory on request (Android 7).
-const SWAP_SINCE: u32 = 24;
 const ASK: &str = "cat /proc/uptime; dumpsys -t 60 meminfo \"$@\"; echo; cat /proc/uptime";
-const ASK_OLD: &str = "cat /proc/uptime; dumpsys meminfo \"$@\"; echo; cat /proc/uptime";
 /// dumpsys waits for a frozen or hanging app until its timeout; the whole device takes seconds.
-const LIMIT: Duration = Duration::from_secs(75);
+pub(crate) const LIMIT: Duration = Duration::from_secs(75);
 
 /// Requests meminfo.
 ///
 /// # Errors
 /// Returns an error if no target is running, or the device or the app does not answer.
 pub async fn ask(device: &Device, question: &Question) -> Result<Answer, MeminfoError> {
-    let facts = eligibility::facts(device).await?;
-    let script = match facts.api() {
-        Some(api) if api < WAITS_SINCE => ASK_OLD,
-        _ => ASK,
-    };
     let mut answer = Answer {
         document: Document::of(
             &Meminfo::default(),
@@ -66,8 +56,7 @@ pub async fn ask(device: &Device, question: &Question) -> Result<Answer, Meminfo
     let whole = question.targets.is_empty();
     answer.document.collected_garbage = Some(false);
     if whole {
-        let swap = facts.api().is_none_or(|api| api >= SWAP_SINCE);
-        let said = once(device, script, question, None, swap).await?;
+        let said = once(device, question, None).await?;
         let document = said.read(device, Source::Meminfo);
         if document.phone.is_none() {
             return Err(strange(&said));
@@ -75,6 +64,7 @@ pub async fn ask(device: &Device, question: &Question) -> Result<Answer, Meminfo
         answer.add(said, document);
         return Ok(answer);
     }
+    let facts = eligibility::facts(device).await?;
     let resolved =
         eligibility::resolve_each(device, &facts, &question.targets, question.user).await?;
     if resolved.found.is_empty() {
@@ -87,7 +77,7 @@ pub async fn ask(device: &Device, question: &Question) -> Result<Answer, Meminfo
     let mut troubles: Vec<String> = missing.map(eligibility::no_running_process).collect();
     for (pid, name) in resolved.found {
         let called = format!("{name} ({pid})");
-        let said = match once(device, script, question, Some(pid), false).await {
+        let said = match once(device, question, Some(pid)).await {
             Ok(said) => said,
             // Other processes would time out as well; keep the earlier output.
             Err(MeminfoError::Device(error @ DeviceError::Deadline { .. })) => {
@@ -192,39 +182,41 @@ struct Said {
     bytes: u64,
 }
 
+/// Returns the command that prints meminfo between two lines of `/proc/uptime`.
+pub(crate) fn command(args: impl IntoIterator<Item = impl Into<String>>) -> Command {
+    let args = args.into_iter().map(Into::into);
+    Command::script(ASK).called("reading meminfo").args(args)
+}
+
 async fn once(
     device: &Device,
-    script: &'static str,
     question: &Question,
     pid: Option<u32>,
-    swap: bool,
 ) -> Result<Said, MeminfoError> {
     let flags = [
         (question.all, "-a"),
         (question.details && !question.all, "-d"),
         (question.local, "--local"),
-        (swap, "-S"),
+        // Swapped memory in the lists of the whole device.
+        (pid.is_none(), "-S"),
     ];
     let flags = flags
         .iter()
         .filter(|(given, _)| *given)
-        .map(|(_, flag)| *flag);
-    let command = Command::script(script)
-        .called("reading meminfo")
-        .args(flags)
-        .args(pid.map(|pid| pid.to_string()));
-    let output = device.run(&command, LIMIT).await?;
-    let bytes = (output.stdout.len() + output.stderr.len()) as u64;
-    let (text, took_ns) = between_clocks(output.stdout);
-    // dumpsys reports a missing service on stderr.
-    let text = match text.is_empty() {
-        true => output.stderr,
-        false => text,
-    };
+        .map(|(_, flag)| (*flag).to_owned())
+        .chain(pid.map(|pid| pid.to_string()));
+    let output = device.run(&command(flags), LIMIT).await?;
+    let (from, text, until) = between_clocks(&output.stdout);
     Ok(Said {
-        text,
-        took_ns,
-        bytes,
+        // dumpsys reports a missing service on stderr.
+        text: match text.is_empty() {
+            true => output.stderr.clone(),
+            false => text.to_vec(),
+        },
+        took_ns: from
+            .zip(until)
+            .and_then(|(from, until)| until.checked_sub(from)),
+        bytes: (output.stdout.len() + output.stderr.len()) as u64,
     })
 }
 
@@ -244,9 +236,9 @@ impl Said {
     }
 }
 
-/// Removes the lines of `/proc/uptime` at both ends; a device whose shell cannot read it returns
-/// only the text.
-fn between_clocks(mut bytes: Vec<u8>) -> (Vec<u8>, Option<u64>) {
+/// Returns the text between two lines of `/proc/uptime`, and their times; a device whose shell
+/// cannot read it returns only the text.
+pub(crate) fn between_clocks(mut bytes: &[u8]) -> (Option<u64>, &[u8], Option<u64>) {
     let clock = |line: &[u8]| status::uptime_ns(&String::from_utf8_lossy(line));
     let last = bytes.trim_ascii_end();
     let begin = last
@@ -256,17 +248,14 @@ fn between_clocks(mut bytes: Vec<u8>) -> (Vec<u8>, Option<u64>) {
     let until = clock(&last[begin..]);
     if until.is_some() {
         // The script printed the preceding newline.
-        bytes.truncate(begin.saturating_sub(1));
+        bytes = &bytes[..begin.saturating_sub(1)];
     }
     let first = bytes.iter().position(|byte| *byte == b'\n');
     let from = first.and_then(|end| clock(&bytes[..end]));
     if let (Some(_), Some(end)) = (from, first) {
-        bytes.drain(..=end);
+        bytes = &bytes[end + 1..];
     }
-    let took = from
-        .zip(until)
-        .and_then(|(from, until)| until.checked_sub(from));
-    (bytes, took)
+    (from, bytes, until)
 }
 
 #[cfg(test)]
@@ -275,17 +264,20 @@ mod tests {
 
     #[test]
     fn clocks_are_taken_off_where_they_are() {
-        let (text, took) = between_clocks(b"12.50 3.1\nApplications\n \n\n14.00 4.0\n".to_vec());
-        assert_eq!(text, b"Applications\n \n");
-        assert_eq!(took, Some(1_500_000_000));
+        let bytes = b"12.50 3.1\nApplications\n \xff\n\n14.00 4.0\n";
+        let (from, text, until) = between_clocks(bytes);
+        assert_eq!(text, b"Applications\n \xff\n");
+        assert_eq!((from, until), (Some(12_500_000_000), Some(14_000_000_000)));
         for (bytes, rest) in [
             (&b""[..], &b""[..]),
             (b"No process found for: 3\n", b"No process found for: 3\n"),
             (b"1.0 2.0\ntext\n", b"text\n"),
+            (b"text\n1.0 2.0\n", b"text"),
             (b"1.0 2.0\n", b""),
         ] {
-            let (text, took) = between_clocks(bytes.to_vec());
-            assert_eq!((&text[..], took), (rest, None));
+            let (from, text, until) = between_clocks(bytes);
+            assert_eq!(text, rest);
+            assert!(from.is_none() || until.is_none());
         }
     }
 }

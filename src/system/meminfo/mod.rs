@@ -9,7 +9,7 @@
 //! | `whole_phone` | its part about the whole device |
 //! | `diff` | comparison of two documents |
 
-mod ask;
+pub(crate) mod ask;
 mod diff;
 mod document;
 mod error;

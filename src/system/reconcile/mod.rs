@@ -17,7 +17,7 @@ use crate::error::Classified;
 use crate::heaps::input::ListedDump;
 use crate::import::{ImportError, TextInput, is_folder};
 use crate::memory::malloc_info;
-use crate::memory::meminfo::{Column, Meminfo, NATIVE_HEAP, Process};
+use crate::memory::meminfo::{Column, Meminfo, NATIVE_HEAP};
 use crate::memory::reconcile::{
     Area, At, Estimated, Figure, Missing, NativeResident, Profiled, ReconcileInput, Table,
 };
@@ -321,8 +321,7 @@ fn take_malloc_info(known: &mut ReconcileInput, text: &[u8], boot_ns: Option<u64
 /// Adds the values of meminfo; returns whether they include the heap.
 fn take_meminfo(known: &mut ReconcileInput, text: &str, boot_ns: Option<u64>) -> bool {
     let meminfo = Meminfo::parse(text);
-    let is_it = |process: &&Process| process.pid.is_none_or(|pid| pid == known.pid);
-    let Some(process) = meminfo.processes().find(is_it) else {
+    let Some(process) = meminfo.process_of(known.pid) else {
         return false;
     };
     if known.process.is_empty() {

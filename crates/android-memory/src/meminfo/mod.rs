@@ -285,6 +285,12 @@ impl Meminfo {
         })
     }
 
+    /// Returns the process with this ID, or the first one without an ID.
+    pub fn process_of(&self, pid: u32) -> Option<&Process> {
+        let mut processes = self.processes();
+        processes.find(|process| process.pid.is_none_or(|of| of == pid))
+    }
+
     /// Returns the lists of the whole device.
     pub fn lists(&self) -> impl Iterator<Item = &List> {
         self.pieces.iter().flat_map(|piece| match piece {

@@ -491,10 +491,7 @@ impl Rounds {
                     false => Source::MeminfoLocal,
                 };
                 let meminfo = Meminfo::parse(text);
-                let process = meminfo
-                    .processes()
-                    .find(|process| process.pid.is_none_or(|of| of == pid));
-                let Some(process) = process else {
+                let Some(process) = meminfo.process_of(pid) else {
                     return match meminfo.no_process() {
                         Some(_) => Ok(None),
                         None => Err((source, said(text))),
