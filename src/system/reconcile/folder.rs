@@ -9,9 +9,7 @@ use crate::config::JAVA_HEAP;
 use crate::heaps::input::ListedDump;
 use crate::heaps::moments::{Capture, MomentNotFound, Moments};
 use crate::heaps::selector::DumpSelector;
-use crate::memory::reconcile::{
-    At, FAR_NS, Figure, Missing, NativeResident, ReconcileInput, Table,
-};
+use crate::memory::reconcile::{At, FAR_NS, Figure, NativeResident, ReconcileInput, Table};
 use crate::memory::smaps;
 use crate::results::manifest::{JavaDump, Manifest};
 use crate::timeline::{Kept, Missed, Observation, Parts, Resident, Timeline};
@@ -346,11 +344,7 @@ impl<'a> Gathered<'a> {
                 "meminfo" => Figure::HeapAlloc,
                 _ => continue,
             };
-            known.missing.push(Missing {
-                figure,
-                why: missed.why.clone(),
-                help: None,
-            });
+            known.miss(figure, missed.why.clone(), None);
         }
         // The rows of meminfo replace mappings.
         if known.native_resident.is_some() {
@@ -398,36 +392,28 @@ impl<'a> Gathered<'a> {
             && at.abs_diff(moment) <= within
         {
             known.resident_by_meminfo = false;
-            known.resident = Some(At {
-                value: resident.rss,
-                source: "/proc/PID/status".to_owned(),
-                boot_ns: Some(at),
-            });
+            known.resident = Some(At::new(resident.rss, "/proc/PID/status", Some(at)));
         }
         if known.native_heap.is_none()
             && let Some((at, parts)) = nearest(&samples.with_heap, moment)
             && let Some(cells) = parts.native_heap
         {
-            known.native_heap = Some(At {
-                value: cells,
-                source: "dumpsys meminfo".to_owned(),
-                boot_ns: Some(at),
-            });
+            known.native_heap = Some(At::new(cells, "dumpsys meminfo", Some(at)));
         }
         if known.native_resident.is_none()
             && let Some((at, parts)) = nearest(&samples.parts, moment)
         {
             let private = u64::try_from(parts.native).unwrap_or(0);
-            known.native_resident = Some(At {
-                value: NativeResident {
+            known.native_resident = Some(At::new(
+                NativeResident {
                     resident: private,
                     by_shares: true,
                     private_dirty: private,
                     swapped: None,
                 },
-                source: "App Summary of dumpsys meminfo: private dirty".to_owned(),
-                boot_ns: Some(at),
-            });
+                "App Summary of dumpsys meminfo: private dirty",
+                Some(at),
+            ));
         }
     }
 }

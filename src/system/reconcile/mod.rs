@@ -19,7 +19,7 @@ use crate::import::{ImportError, TextInput, is_folder};
 use crate::memory::malloc_info;
 use crate::memory::meminfo::{Column, Meminfo, NATIVE_HEAP};
 use crate::memory::reconcile::{
-    Area, At, Estimated, Figure, Missing, NativeResident, Profiled, ReconcileInput, Table,
+    Area, At, Estimated, Figure, NativeResident, Profiled, ReconcileInput, Table,
 };
 use crate::memory::smaps::{self, By, Field, Kind, Smaps};
 use crate::memory::status::{self, Status};
@@ -54,14 +54,14 @@ pub async fn of_phone(
         pid,
         ..ReconcileInput::default()
     };
-    known.missing.push(Missing {
-        figure: Figure::Profiled,
-        why: "heapprofd only profiles during a recording, and this is not a recording".to_owned(),
-        help: Some(format!(
+    known.miss(
+        Figure::Profiled,
+        "heapprofd only profiles during a recording, and this is not a recording",
+        Some(format!(
             "heaptap record -n {} --with meminfo,smaps, then heaptap meminfo DIR --reconcile",
             quoted(&process)
         )),
-    });
+    );
     let number = pid.to_string();
     let status = Command::script(STATUS)
         .called("reading the memory of a process")
@@ -85,11 +85,11 @@ pub async fn of_phone(
     };
     match told {
         Ok(fetched) => take_malloc_info(&mut known, &fetched.text, fetched.boot_ns),
-        Err(why) => known.missing.push(Missing {
-            figure: Figure::MallocInfo,
+        Err(why) => known.miss(
+            Figure::MallocInfo,
             why,
-            help: Some("use a debug build of the app or a userdebug device".to_owned()),
-        }),
+            Some("use a debug build of the app or a userdebug device".to_owned()),
+        ),
     }
     ask_meminfo(device, &mut known).await?;
     known.boot_ns = known.resident.as_ref().and_then(|at| at.boot_ns);
@@ -114,11 +114,11 @@ async fn ask_meminfo(device: &Device, known: &mut ReconcileInput) -> Result<(), 
                 let boot_ns = boot_ms.and_then(|ms| ms.checked_mul(1_000_000));
                 let has_heap = take_meminfo(known, &String::from_utf8_lossy(&answer.text), boot_ns);
                 if !has_heap && !local {
-                    known.missing.push(Missing {
-                        figure: Figure::HeapAlloc,
-                        why: "`dumpsys meminfo` returned no heap values".to_owned(),
-                        help: None,
-                    });
+                    known.miss(
+                        Figure::HeapAlloc,
+                        "`dumpsys meminfo` returned no heap values",
+                        None,
+                    );
                 }
                 return Ok(());
             }
@@ -126,11 +126,7 @@ async fn ask_meminfo(device: &Device, known: &mut ReconcileInput) -> Result<(), 
             Err(error) => error,
         };
         if !local {
-            known.missing.push(Missing {
-                figure: Figure::HeapAlloc,
-                why: error.to_string(),
-                help: error.help(),
-            });
+            known.miss(Figure::HeapAlloc, error.to_string(), error.help());
         }
         let silent = matches!(error, MeminfoError::Device(_));
         if silent || known.native_resident.is_some() {
@@ -173,11 +169,7 @@ pub fn of_malloc_info(path: &Path) -> Result<Option<Table>, ImportError> {
         };
     };
     let mut known = ReconcileInput {
-        malloc_info: Some(At {
-            value,
-            source: path.display().to_string(),
-            boot_ns: None,
-        }),
+        malloc_info: Some(At::new(value, path.display().to_string(), None)),
         ..ReconcileInput::default()
     };
     for (figure, why) in [
@@ -198,7 +190,7 @@ fn note_missing(known: &mut ReconcileInput, figure: Figure, why: String, help: O
         _ => false,
     };
     if !is_there && !known.missing.iter().any(|missing| missing.figure == figure) {
-        known.missing.push(Missing { figure, why, help });
+        known.miss(figure, why, help);
     }
 }
 
@@ -226,8 +218,8 @@ fn take_heap(known: &mut ReconcileInput, heap: &str, dump: &ListedDump) {
         return;
     };
     let words = facts.flags.words();
-    known.heaps.push(At {
-        value: Profiled {
+    known.heaps.push(At::new(
+        Profiled {
             heap: heap.to_owned(),
             unreleased: space,
             range: dump.held.map(|held| (held.low, held.high)),
@@ -244,20 +236,16 @@ fn take_heap(known: &mut ReconcileInput, heap: &str, dump: &ListedDump) {
             }),
             at_maximum: facts.kind == DumpKind::AtMaximum,
         },
-        source: "heapprofd".to_owned(),
-        boot_ns: facts.time_ns,
-    });
+        "heapprofd",
+        facts.time_ns,
+    ));
 }
 
 fn take_status(known: &mut ReconcileInput, text: &str) {
     let boot_ns = text.lines().next().and_then(status::uptime_ns);
     let resident = Status::parse(text).and_then(|status| status.resident(None));
     if let Some(resident) = resident {
-        known.resident = Some(At {
-            value: resident.rss,
-            source: "/proc/PID/status".to_owned(),
-            boot_ns,
-        });
+        known.resident = Some(At::new(resident.rss, "/proc/PID/status", boot_ns));
         known.resident_by_meminfo = false;
     }
 }
@@ -269,16 +257,16 @@ fn take_smaps(known: &mut ReconcileInput, smaps: &Smaps, boot_ns: Option<u64>) {
     };
     let source = "/proc/PID/smaps".to_owned();
     if let Some(rss) = native.sums.get(Field::Rss) {
-        known.native_resident = Some(At {
-            value: NativeResident {
+        known.native_resident = Some(At::new(
+            NativeResident {
                 resident: rss,
                 by_shares: false,
                 private_dirty: native.sums.of(Field::PrivateDirty),
                 swapped: native.sums.get(Field::Swap),
             },
-            source: source.clone(),
+            source.clone(),
             boot_ns,
-        });
+        ));
         let rest = groups
             .rows
             .iter()
@@ -292,11 +280,7 @@ fn take_smaps(known: &mut ReconcileInput, smaps: &Smaps, boot_ns: Option<u64>) {
     }
     // The kernel's own sum of the same time has priority over a sample near it.
     if let Some(value) = groups.total.get(Field::Rss) {
-        known.resident = Some(At {
-            value,
-            source,
-            boot_ns,
-        });
+        known.resident = Some(At::new(value, source, boot_ns));
         known.resident_by_meminfo = false;
     }
 }
@@ -304,17 +288,13 @@ fn take_smaps(known: &mut ReconcileInput, smaps: &Smaps, boot_ns: Option<u64>) {
 fn take_malloc_info(known: &mut ReconcileInput, text: &[u8], boot_ns: Option<u64>) {
     match malloc_info::parse(text) {
         Ok(value) => {
-            known.malloc_info = Some(At {
-                value,
-                source: "am dumpheap -m".to_owned(),
-                boot_ns,
-            });
+            known.malloc_info = Some(At::new(value, "am dumpheap -m", boot_ns));
         }
-        Err(error) => known.missing.push(Missing {
-            figure: Figure::MallocInfo,
-            why: format!("cannot read its output: {error}"),
-            help: None,
-        }),
+        Err(error) => known.miss(
+            Figure::MallocInfo,
+            format!("cannot read its output: {error}"),
+            None,
+        ),
     }
 }
 
@@ -333,11 +313,7 @@ fn take_meminfo(known: &mut ReconcileInput, text: &str, boot_ns: Option<u64>) ->
     let source = "dumpsys meminfo".to_owned();
     let cells = table.heap(&NATIVE_HEAP);
     if let Some(value) = cells {
-        known.native_heap = Some(At {
-            value,
-            source: source.clone(),
-            boot_ns,
-        });
+        known.native_heap = Some(At::new(value, source.clone(), boot_ns));
     }
     let cell = |label: &str, column: &Column| u64::try_from(table.cell(label, column)?).ok();
     let column = match table.headings.position(&Column::Rss) {
@@ -348,16 +324,16 @@ fn take_meminfo(known: &mut ReconcileInput, text: &str, boot_ns: Option<u64>) ->
     if let (None, Some(label)) = (&known.native_resident, native)
         && let Some(resident) = cell(label, &column)
     {
-        known.native_resident = Some(At {
-            value: NativeResident {
+        known.native_resident = Some(At::new(
+            NativeResident {
                 resident,
                 by_shares: column == Column::Pss,
                 private_dirty: cell(label, &Column::PrivateDirty).unwrap_or(0),
                 swapped: cell(label, &Column::SwapPss).or_else(|| cell(label, &Column::Swap)),
             },
-            source: source.clone(),
+            source.clone(),
             boot_ns,
-        });
+        ));
         let rest = table
             .parts()
             .filter(|row| !NATIVE_HEAP.contains(&row.label.as_str()))
@@ -380,11 +356,7 @@ fn take_meminfo(known: &mut ReconcileInput, text: &str, boot_ns: Option<u64>) ->
         let of_drivers = of_drivers
             .filter_map(|row| u64::try_from(table.value(row, &Column::Rss)?).ok())
             .fold(0, u64::saturating_add);
-        known.resident = Some(At {
-            value: total.saturating_sub(of_drivers),
-            source,
-            boot_ns,
-        });
+        known.resident = Some(At::new(total.saturating_sub(of_drivers), source, boot_ns));
         known.resident_by_meminfo = true;
     }
     cells.is_some()

@@ -1,6 +1,6 @@
 //! Known figures of a process at one time, provided by the caller.
 
-use super::{Area, Missing};
+use super::{Area, Figure, Missing};
 use crate::malloc_info::MallocInfo;
 use heaptap_model::profile::{MALLOC_HEAP, UNNAMED_HEAP};
 use heaptap_model::timeline::HeapCells;
@@ -13,6 +13,16 @@ pub struct At<T> {
     pub source: String,
     /// Time, BOOTTIME ns.
     pub boot_ns: Option<u64>,
+}
+
+impl<T> At<T> {
+    pub fn new(value: T, source: impl Into<String>, boot_ns: Option<u64>) -> At<T> {
+        At {
+            value,
+            source: source.into(),
+            boot_ns,
+        }
+    }
 }
 
 /// A heap recorded by heapprofd.
@@ -93,4 +103,15 @@ pub struct ReconcileInput {
     pub elsewhere: Vec<Area>,
     /// Figures that could not be read, with reasons.
     pub missing: Vec<Missing>,
+}
+
+impl ReconcileInput {
+    /// Adds a figure that could not be read.
+    pub fn miss(&mut self, figure: Figure, why: impl Into<String>, help: Option<String>) {
+        self.missing.push(Missing {
+            figure,
+            why: why.into(),
+            help,
+        });
+    }
 }
