@@ -17,9 +17,12 @@ use crate::timeline::{self, Entry, Observation};
 /// Maximum size of unwritten data, in bytes; further lines are lost, and counted.
 const WAITING: usize = 4 << 20;
 
+/// The timeline of a recording while it is written, shared by all observers.
+pub type TimelineFile = LinesFile;
+
 /// A line file in a recording directory, shared by all its writers.
 #[derive(Debug, Clone)]
-pub(super) struct LinesFile {
+pub struct LinesFile {
     path: PathBuf,
     inner: Arc<Mutex<Inner>>,
 }
@@ -47,6 +50,14 @@ enum Unlocked {
 }
 
 impl LinesFile {
+    /// Opens the timeline in `folder`, as [`LinesFile::inside`] does.
+    ///
+    /// # Errors
+    /// Returns an error if the host cannot write there.
+    pub fn open(folder: &Path) -> io::Result<TimelineFile> {
+        LinesFile::inside(folder, timeline::FILE)
+    }
+
     /// Opens the file `name` in `folder`, creating it if necessary, and removes an incomplete line
     /// left by another process.
     pub(super) fn inside(folder: &Path, name: &str) -> io::Result<LinesFile> {
@@ -57,8 +68,12 @@ impl LinesFile {
         Ok(file)
     }
 
-    /// Opens a file for appending, creating it if necessary.
-    fn append(path: &Path) -> io::Result<LinesFile> {
+    /// Opens a file for appending, creating it if necessary. Removes nothing, because the file can
+    /// contain anything.
+    ///
+    /// # Errors
+    /// Returns an error if the host cannot write there.
+    pub fn append(path: &Path) -> io::Result<LinesFile> {
         let file = opened(path)?;
         Ok(LinesFile {
             path: path.to_owned(),
@@ -66,7 +81,7 @@ impl LinesFile {
         })
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.path
     }
 
@@ -93,69 +108,13 @@ impl LinesFile {
     }
 
     /// Adds a line with its line ending.
-    pub(super) fn add(&self, line: &str) {
+    pub(super) fn add_line(&self, line: &str) {
         self.lock().add(line.as_bytes());
-    }
-
-    /// Returns why the last line could not be written, once per failure.
-    fn failure(&self) -> Option<io::Error> {
-        self.lock().failed.take()
-    }
-
-    /// Returns whether locks are not supported, once.
-    fn is_unlocked(&self) -> bool {
-        let mut inner = self.lock();
-        let untold = inner.unlocked == Unlocked::Untold;
-        if untold {
-            inner.unlocked = Unlocked::Told;
-        }
-        untold
-    }
-
-    /// Writes buffered lines and syncs the file. Returns the number of lost lines.
-    pub(super) fn finish(&self) -> io::Result<u64> {
-        let mut inner = self.lock();
-        inner.write()?;
-        inner.file.sync_data()?;
-        Ok(inner.lost)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        // A writer that panicked has left complete lines in the buffer.
-        lock(&self.inner)
-    }
-}
-
-/// The timeline of a recording while it is written, shared by all observers.
-#[derive(Debug, Clone)]
-pub struct TimelineFile(LinesFile);
-
-impl TimelineFile {
-    /// Opens the file in `folder`, creating it if necessary, and removes an incomplete line left by
-    /// another process.
-    ///
-    /// # Errors
-    /// Returns an error if the host cannot write there.
-    pub fn open(folder: &Path) -> io::Result<TimelineFile> {
-        LinesFile::inside(folder, timeline::FILE).map(TimelineFile)
-    }
-
-    /// Opens a file for appending, creating it if necessary. Removes nothing, because the file can
-    /// contain anything.
-    ///
-    /// # Errors
-    /// Returns an error if the host cannot write there.
-    pub fn append(path: &Path) -> io::Result<TimelineFile> {
-        LinesFile::append(path).map(TimelineFile)
-    }
-
-    pub fn path(&self) -> &Path {
-        self.0.path()
     }
 
     /// Adds observations.
     pub fn add(&self, entry: &Entry) {
-        self.0.add(&entry.line());
+        self.add_line(&entry.line());
     }
 
     /// Adds an observation of `pid` (0: the whole device) at `boot_ns`, with unknown cost.
@@ -170,20 +129,33 @@ impl TimelineFile {
 
     /// Returns why the last line could not be written, once per failure.
     pub fn failure(&self) -> Option<io::Error> {
-        self.0.failure()
+        self.lock().failed.take()
     }
 
     /// Returns whether locks are not supported, so that other writers are not prevented; once.
     pub fn is_unlocked(&self) -> bool {
-        self.0.is_unlocked()
+        let mut inner = self.lock();
+        let untold = inner.unlocked == Unlocked::Untold;
+        if untold {
+            inner.unlocked = Unlocked::Told;
+        }
+        untold
     }
 
-    /// Writes the buffered lines and syncs the file. Returns the number of lost entries.
+    /// Writes buffered lines and syncs the file. Returns the number of lost lines.
     ///
     /// # Errors
     /// Returns an error if the buffered lines could not be written.
     pub fn finish(&self) -> io::Result<u64> {
-        self.0.finish()
+        let mut inner = self.lock();
+        inner.write()?;
+        inner.file.sync_data()?;
+        Ok(inner.lost)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        // A writer that panicked has left complete lines in the buffer.
+        lock(&self.inner)
     }
 }
 
@@ -401,8 +373,8 @@ mod tests {
             let file = TimelineFile::open(dir.path()).unwrap();
             assert!(!file.is_unlocked(), "this folder has locks");
             std::fs::write(file.path(), "torn").unwrap();
-            file.0.lock().lock = lock;
-            file.0.lock().cut_torn().unwrap();
+            file.lock().lock = lock;
+            file.lock().cut_torn().unwrap();
             file.see(1, 7, Observation::Gone);
             assert!(file.failure().is_none());
             assert!(file.is_unlocked());
@@ -415,7 +387,7 @@ mod tests {
         }
         let dir = tempfile::tempdir().unwrap();
         let file = TimelineFile::open(dir.path()).unwrap();
-        file.0.lock().lock = |_| Err(rustix::io::Errno::IO.into());
+        file.lock().lock = |_| Err(rustix::io::Errno::IO.into());
         file.see(1, 7, Observation::Gone);
         assert!(file.failure().is_some() && !file.is_unlocked());
     }
@@ -424,10 +396,10 @@ mod tests {
     #[test]
     fn a_full_disk_is_told_once_and_what_waits_is_bounded() {
         let file = opened(Path::new("/dev/full")).unwrap();
-        let full = TimelineFile(LinesFile {
+        let full = TimelineFile {
             path: PathBuf::from("/dev/full"),
             inner: Arc::new(Mutex::new(Inner::of(file))),
-        });
+        };
         full.see(1, 1, Observation::Gone);
         assert!(full.failure().is_some());
         full.see(2, 1, Observation::Gone);
@@ -435,7 +407,7 @@ mod tests {
         // There is space again, and nothing is missing.
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("memory.jsonl");
-        full.0.lock().file = opened(&path).unwrap();
+        full.lock().file = opened(&path).unwrap();
         assert_eq!(full.finish().unwrap(), 0);
         let (timeline, _) = Timeline::parse(&std::fs::read_to_string(&path).unwrap());
         assert_eq!(timeline.entries.len(), 2);

@@ -44,7 +44,7 @@ impl LogcatFile {
             self.written.fetch_sub(length, Ordering::Relaxed);
             return false;
         }
-        self.file.add(&format!("{line}\n"));
+        self.file.add_line(&format!("{line}\n"));
         true
     }
 

@@ -38,7 +38,7 @@ use tokio::task::JoinSet;
 use self::allocations::Tracking;
 use self::at_label::{At, NotTaken};
 pub(super) use self::collections::write as write_collections;
-pub use self::file::TimelineFile;
+pub use self::file::{LinesFile, TimelineFile};
 pub(super) use self::java::{
     DumpHeaps, HeapsAtLabel, impossible as java_impossible, put_names as put_java_names,
 };
