@@ -28,11 +28,11 @@ mod unobserved;
 mod watching;
 
 use std::collections::VecDeque;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use self::allocations::Tracking;
@@ -57,6 +57,7 @@ use super::plan::Plan;
 use crate::device::Device;
 use crate::heaps::java::FOLDER;
 use crate::observe::OurWindows;
+use crate::provoke::{Cancel, Canceller};
 use crate::session::{self, Controls, FollowEnd, LabelWatch, Session, SessionState};
 use crate::timeline::{self, Label, Missed, MissedReason, Observation, Unread};
 use crate::units::counted;
@@ -78,7 +79,7 @@ pub(super) struct Companion {
 
 struct Running {
     ask: mpsc::UnboundedSender<()>,
-    give_up: watch::Sender<bool>,
+    give_up: Canceller,
     tasks: JoinSet<()>,
 }
 
@@ -113,19 +114,21 @@ impl Companion {
             timeline.see(at, 0, Observation::Unreadable(unread));
         }
         let (ask, asked) = mpsc::unbounded_channel();
-        let (give_up, given_up) = watch::channel(false);
+        let (give_up, given_up) = Cancel::new();
         let spine = Spine {
-            device: session.device().clone(),
-            session_state: session.state().clone(),
-            companions: plan.companions,
+            shared: Capturing {
+                device: session.device().clone(),
+                session_state: session.state().clone(),
+                companions: plan.companions,
+                timeline,
+                windows: OurWindows::default(),
+                given_up,
+                heaps: Arc::new(Heaps::of(session, plan, dump_heaps)),
+                on_event: EventHandler::clone(on_event),
+                tracking: None,
+            },
             labels: session.watch_labels(),
-            timeline,
-            windows: OurWindows::default(),
-            given_up: GivenUp(given_up),
-            heaps: Arc::new(Heaps::of(session, plan, dump_heaps)),
-            on_event: EventHandler::clone(on_event),
             waiting: VecDeque::new(),
-            tracking: None,
         };
         let mut tasks = JoinSet::new();
         tasks.spawn(spine.run(asked));
@@ -159,32 +162,17 @@ impl Companion {
             _ = running.tasks.join_next() => return,
             () = session::stop_asked(controls) => {}
         }
-        // It might have ended meanwhile.
-        let _ = running.give_up.send(true);
+        running.give_up.cancel();
         running.tasks.join_next().await;
     }
 }
 
-/// The second stop request, which all captures wait for.
-#[derive(Clone)]
-struct GivenUp(watch::Receiver<bool>);
-
-impl GivenUp {
-    /// Returns once captures have to end; never if the recording ends in another way.
-    async fn wait(&mut self) {
-        if self.0.wait_for(|is_given_up| *is_given_up).await.is_err() {
-            std::future::pending().await
-        }
-    }
-
-    /// Works until it is done or given up; `None` in the latter case.
-    async fn until<T>(&self, work: impl Future<Output = T>) -> Option<T> {
-        let mut given_up = self.clone();
-        tokio::select! {
-            biased;
-            () = given_up.wait() => None,
-            done = work => Some(done),
-        }
+/// Works until it is done, or until a second stop request; `None` in the latter case.
+async fn until<T>(given_up: &Cancel, work: impl Future<Output = T>) -> Option<T> {
+    tokio::select! {
+        biased;
+        () = given_up.wait() => None,
+        done = work => Some(done),
     }
 }
 
@@ -195,50 +183,64 @@ struct CaptureRequest {
     label: Option<session::Label>,
 }
 
-struct Spine {
+/// What all captures of a recording use.
+#[derive(Clone)]
+struct Capturing {
     device: Device,
     session_state: SessionState,
     companions: CompanionOptions,
-    labels: LabelWatch,
     timeline: TimelineFile,
     windows: OurWindows,
-    given_up: GivenUp,
+    /// The second stop request.
+    given_up: Cancel,
     heaps: Arc<Heaps>,
     on_event: EventHandler,
-    waiting: VecDeque<CaptureRequest>,
     tracking: Option<Tracking>,
+}
+
+impl Capturing {
+    fn folder(&self) -> &Path {
+        &self.session_state.header.output
+    }
+}
+
+struct Spine {
+    shared: Capturing,
+    labels: LabelWatch,
+    waiting: VecDeque<CaptureRequest>,
 }
 
 impl Spine {
     async fn run(mut self, mut asked: mpsc::UnboundedReceiver<()>) {
         let mut taking: JoinSet<()> = JoinSet::new();
-        let given_up = self.given_up.clone();
-        if self.companions.smaps {
+        let given_up = self.shared.given_up.clone();
+        if self.shared.companions.smaps {
             // Before the first label, so that users know early that nothing will be captured.
             let warning = smaps::warn_of_obstacle(
-                self.device.clone(),
-                self.session_state.clone(),
-                EventHandler::clone(&self.on_event),
+                self.shared.device.clone(),
+                self.shared.session_state.clone(),
+                EventHandler::clone(&self.shared.on_event),
             );
             let given_up = given_up.clone();
             taking.spawn(async move {
-                given_up.until(warning).await;
+                until(&given_up, warning).await;
             });
         }
         let mut attaching = JoinSet::new();
-        if self.companions.allocations {
-            let (device, session_state) = (&self.device, &self.session_state);
-            let tracking = Tracking::begin(device, session_state, &self.on_event, &mut attaching);
-            self.tracking = Some(tracking);
+        if self.shared.companions.allocations {
+            let (device, session_state) = (&self.shared.device, &self.shared.session_state);
+            let tracking =
+                Tracking::begin(device, session_state, &self.shared.on_event, &mut attaching);
+            self.shared.tracking = Some(tracking);
         }
-        let watching = self.companions.observes().then(|| {
+        let watching = self.shared.companions.observes().then(|| {
             Watching::begin(
-                &self.device,
-                &self.session_state,
-                self.companions,
-                &self.timeline,
-                &self.windows,
-                &self.on_event,
+                &self.shared.device,
+                &self.shared.session_state,
+                self.shared.companions,
+                &self.shared.timeline,
+                &self.shared.windows,
+                &self.shared.on_event,
             )
         });
         let mut look = tokio::time::interval(LOOK);
@@ -267,7 +269,7 @@ impl Spine {
         }
         attaching.shutdown().await;
         let observers = async {
-            if let Some(tracking) = &self.tracking {
+            if let Some(tracking) = &self.shared.tracking {
                 tracking.end().await;
             }
             if let Some(watching) = watching {
@@ -275,16 +277,16 @@ impl Spine {
             }
         };
         // Without them, the rest of the log is missing.
-        given_up.until(observers).await;
+        until(&given_up, observers).await;
         self.look();
-        match self.timeline.finish() {
+        match self.shared.timeline.finish() {
             Ok(0) => {}
             Ok(lost) => warn(
-                &self.on_event,
+                &self.shared.on_event,
                 format!(
                     "{} did not fit in {}",
                     counted(lost, "entry", "entries"),
-                    self.timeline.path().display()
+                    self.shared.timeline.path().display()
                 ),
             ),
             Err(error) => self.not_written(&error),
@@ -297,19 +299,19 @@ impl Spine {
             let seen = Observation::Label(Label {
                 label: label.label.clone(),
             });
-            self.timeline.see(label.boot_ns, 0, seen);
+            self.shared.timeline.see(label.boot_ns, 0, seen);
             self.waiting.push_back(CaptureRequest {
                 number,
                 label: Some(label),
             });
         }
-        if let Some(error) = self.timeline.failure() {
+        if let Some(error) = self.shared.timeline.failure() {
             self.not_written(&error);
         }
-        if self.timeline.is_unlocked() {
-            let path = self.timeline.path().display();
+        if self.shared.timeline.is_unlocked() {
+            let path = self.shared.timeline.path().display();
             warn(
-                &self.on_event,
+                &self.shared.on_event,
                 format!(
                     "{path} is not locked, because its file system does not support locks; do not \
                      let another heaptap write to it meanwhile"
@@ -319,45 +321,26 @@ impl Spine {
     }
 
     fn not_written(&self, error: &std::io::Error) {
-        let path = self.timeline.path().display();
-        warn(&self.on_event, format!("cannot write {path}: {error}"));
+        let path = self.shared.timeline.path().display();
+        warn(
+            &self.shared.on_event,
+            format!("cannot write {path}: {error}"),
+        );
     }
 
     fn begin(&self, wish: CaptureRequest, taking: &mut JoinSet<()>) {
         let taker = Taker {
-            device: self.device.clone(),
-            session_state: self.session_state.clone(),
-            companions: self.companions,
-            folder: self.folder(),
-            timeline: self.timeline.clone(),
-            windows: self.windows.clone(),
-            given_up: self.given_up.clone(),
-            heaps: Arc::clone(&self.heaps),
-            on_event: EventHandler::clone(&self.on_event),
-            tracking: self.tracking.clone(),
+            shared: self.shared.clone(),
             asked_ns: wish.label.as_ref().map_or(0, |label| label.boot_ns),
             wish,
         };
         taking.spawn(taker.run());
     }
-
-    fn folder(&self) -> PathBuf {
-        self.session_state.header.output.clone()
-    }
 }
 
 /// Performs all captures of one label.
 struct Taker {
-    device: Device,
-    session_state: SessionState,
-    companions: CompanionOptions,
-    folder: PathBuf,
-    timeline: TimelineFile,
-    windows: OurWindows,
-    given_up: GivenUp,
-    heaps: Arc<Heaps>,
-    on_event: EventHandler,
-    tracking: Option<Tracking>,
+    shared: Capturing,
     wish: CaptureRequest,
     /// Time of the label, BOOTTIME in ns.
     asked_ns: u64,
@@ -367,12 +350,12 @@ impl Taker {
     async fn run(mut self) {
         if self.asked_ns == 0 {
             // If this fails, the captures ask the device again.
-            let now = self.given_up.until(session::moment(&self.device)).await;
+            let now = until(&self.shared.given_up, session::moment(&self.shared.device)).await;
             if let Some(Ok(now)) = now {
                 self.asked_ns = now.boot_ns;
             }
         }
-        let companions = self.companions;
+        let companions = self.shared.companions;
         let mut taken = Vec::new();
         let mut missed = Vec::new();
         let label = self.wish.label.as_ref().map_or("", |label| &label.label);
@@ -388,7 +371,7 @@ impl Taker {
             if !companions.has(source) {
                 continue;
             }
-            let captured = match self.given_up.until(self.take(source)).await {
+            let captured = match until(&self.shared.given_up, self.take(source)).await {
                 Some(Ok(Some(separate))) => separate.merge().await.map_err(|why| (None, why)),
                 Some(captured) => captured.map(|_| ()),
                 None => Err((None, self.stopped(source, label))),
@@ -396,7 +379,7 @@ impl Taker {
             match captured {
                 Ok(()) => taken.push(source),
                 Err((reason, why)) => {
-                    self.timeline.see(
+                    self.shared.timeline.see(
                         self.asked_ns,
                         0,
                         Observation::Missed(Missed {
@@ -414,7 +397,7 @@ impl Taker {
         if taken.is_empty() && missed.is_empty() {
             return;
         }
-        (self.on_event)(RecordEvent::Companion(CompanionEvent::Captured {
+        (self.shared.on_event)(RecordEvent::Companion(CompanionEvent::Captured {
             label: label.to_owned(),
             taken,
             missed,
@@ -424,9 +407,9 @@ impl Taker {
     /// Returns why `source` is missing after a second stop request.
     fn stopped(&self, source: Source, label: &str) -> String {
         let why = "you stopped heaptap";
-        let own = self.folder.join(FOLDER);
+        let own = self.shared.folder().join(FOLDER);
         let own = own.join(at_label::name_of(self.wish.number, label));
-        let advice = (source == Source::Java).then(|| self.heaps.left_advice(&own));
+        let advice = (source == Source::Java).then(|| self.shared.heaps.left_advice(&own));
         match advice.flatten() {
             Some(advice) => format!("{why}; {advice}"),
             None => why.to_owned(),
@@ -448,11 +431,11 @@ impl Taker {
                     return Err((Some(reason), reason.why().to_owned()));
                 }
                 Err(NotTaken::Away(error)) => {
-                    if self.device.wait_ready(RETURN_STEP).await.is_err() {
+                    if self.shared.device.wait_ready(RETURN_STEP).await.is_err() {
                         continue;
                     }
-                    match session::moment(&self.device).await {
-                        Ok(now) if now.boot_id != self.session_state.header.boot_id => {
+                    match session::moment(&self.shared.device).await {
+                        Ok(now) if now.boot_id != self.shared.session_state.header.boot_id => {
                             return Err((None, format!("the device restarted ({error})")));
                         }
                         _ => {}
@@ -463,17 +446,18 @@ impl Taker {
     }
 
     async fn try_to_take(&self, source: Source) -> Result<Option<SeparateHeaps>, NotTaken> {
-        if !self.heaps.is_in(&self.folder) {
-            let folder = self.folder.display();
+        if !self.shared.heaps.is_in(self.shared.folder()) {
+            let folder = self.shared.folder().display();
             return Err(NotTaken::Because(format!("{folder} was moved or removed")));
         }
-        let processes = session::matching_processes(&self.device, &self.session_state).await?;
+        let processes =
+            session::matching_processes(&self.shared.device, &self.shared.session_state).await?;
         if processes.is_empty() {
             return Err(NotTaken::NoTarget);
         }
         let at = At {
-            device: self.device.clone(),
-            folder: self.folder.clone(),
+            device: self.shared.device.clone(),
+            folder: self.shared.folder().to_owned(),
             number: self.wish.number,
             label: self
                 .wish
@@ -482,15 +466,15 @@ impl Taker {
                 .map_or_else(String::new, |label| label.label.clone()),
             boot_ns: self.asked_ns,
             processes,
-            timeline: self.timeline.clone(),
-            windows: self.windows.clone(),
+            timeline: self.shared.timeline.clone(),
+            windows: self.shared.windows.clone(),
         };
         match source {
-            Source::Java => return java::capture(&at, &self.heaps).await.map(Some),
+            Source::Java => return java::capture(&at, &self.shared.heaps).await.map(Some),
             Source::Smaps => smaps::capture(&at).await?,
             Source::Meminfo => meminfo::capture(&at).await?,
             Source::Allocations => {
-                if let Some(tracking) = &self.tracking {
+                if let Some(tracking) = &self.shared.tracking {
                     tracking.capture(&at).await?;
                 }
             }
