@@ -1,6 +1,7 @@
 //! Row-wise comparison of two meminfos.
 
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::hash::Hash;
 
 use serde::Serialize;
 
@@ -112,27 +113,11 @@ pub fn diff(before: &Document, after: &Document) -> Result<Changes, MeminfoError
 /// process of the same name.
 fn phone(before: &PhoneFacts, after: &PhoneFacts) -> Vec<Change> {
     let (old, new) = (before.figures(), after.figures());
-    let mut paired = vec![None; old.len()];
-    let mut taken = vec![false; new.len()];
-    for with_pid in [true, false] {
-        let key = |(pid, figure): &(Option<u32>, Figure<'_>)| {
-            let pid = pid.filter(|_| with_pid);
-            let words = (figure.section, figure.row, figure.column);
-            (words.0, words.1.to_owned(), words.2.to_owned(), pid)
-        };
-        let mut likes: HashMap<_, VecDeque<usize>> = HashMap::new();
-        for (at, figure) in new.iter().enumerate().filter(|(at, _)| !taken[*at]) {
-            likes.entry(key(figure)).or_default().push_back(at);
-        }
-        for (at, figure) in old.iter().enumerate() {
-            if paired[at].is_none()
-                && let Some(like) = likes.get_mut(&key(figure)).and_then(VecDeque::pop_front)
-            {
-                paired[at] = Some(like);
-                taken[like] = true;
-            }
-        }
-    }
+    let paired = pair(&old, &new, |(pid, figure), with_pid| {
+        let pid = pid.filter(|_| with_pid);
+        (figure.section, figure.row, figure.column, pid)
+    });
+    let taken: HashSet<usize> = paired.iter().flatten().copied().collect();
     let mut rows: Vec<Change> = old
         .iter()
         .zip(paired)
@@ -141,8 +126,8 @@ fn phone(before: &PhoneFacts, after: &PhoneFacts) -> Vec<Change> {
             change(figure, Some(figure.value), after)
         })
         .collect();
-    let came = new.iter().zip(taken).filter(|(_, taken)| !taken);
-    rows.extend(came.map(|((_, figure), _)| change(figure, None, Some(figure.value))));
+    let came = new.iter().enumerate().filter(|(at, _)| !taken.contains(at));
+    rows.extend(came.map(|(_, (_, figure))| change(figure, None, Some(figure.value))));
     rows
 }
 
@@ -160,35 +145,39 @@ fn words(document: &Document) -> String {
 
 /// Pairs the processes: by pid and name, then by name in order.
 fn pairs(before: &Document, after: &Document) -> Vec<[usize; 2]> {
-    let mut pairs: Vec<[usize; 2]> = Vec::new();
-    let mut paired = [
-        vec![false; before.processes.len()],
-        vec![false; after.processes.len()],
-    ];
+    let key = |process: &ProcessFacts, with_pid| {
+        let pid = process.pid.filter(|_| with_pid);
+        (process.name.clone(), pid)
+    };
+    let paired = pair(&before.processes, &after.processes, key);
+    let pairs = paired.into_iter().enumerate();
+    pairs.filter_map(|(old, new)| Some([old, new?])).collect()
+}
+
+/// Pairs what has the same key, in order: first with the pid in it, then the rest without. Returns
+/// the place in `new` for each of `old`.
+fn pair<T, K: Eq + Hash>(old: &[T], new: &[T], key: impl Fn(&T, bool) -> K) -> Vec<Option<usize>> {
+    let mut paired = vec![None; old.len()];
+    let mut taken = vec![false; new.len()];
     for with_pid in [true, false] {
-        let key = |process: &ProcessFacts| {
-            let pid = process.pid.filter(|_| with_pid);
-            (process.name.clone(), pid)
-        };
-        let mut others: HashMap<_, VecDeque<usize>> = HashMap::new();
-        for (at, process) in after.processes.iter().enumerate() {
-            if !paired[1][at] {
-                others.entry(key(process)).or_default().push_back(at);
-            }
+        let mut likes: HashMap<K, VecDeque<usize>> = HashMap::new();
+        for (at, one) in new.iter().enumerate().filter(|(at, _)| !taken[*at]) {
+            likes.entry(key(one, with_pid)).or_default().push_back(at);
         }
-        for (at, process) in before.processes.iter().enumerate() {
-            if paired[0][at] {
-                continue;
-            }
-            if let Some(other) = others.get_mut(&key(process)).and_then(VecDeque::pop_front) {
-                pairs.push([at, other]);
-                paired[0][at] = true;
-                paired[1][other] = true;
+        for (one, like) in old
+            .iter()
+            .zip(&mut paired)
+            .filter(|(_, like)| like.is_none())
+        {
+            *like = likes
+                .get_mut(&key(one, with_pid))
+                .and_then(VecDeque::pop_front);
+            if let Some(at) = *like {
+                taken[at] = true;
             }
         }
     }
-    pairs.sort_unstable();
-    pairs
+    paired
 }
 
 fn changes(before: &ProcessFacts, after: &ProcessFacts) -> ProcessChanges {

@@ -1,6 +1,7 @@
 use std::path::Path;
 
 use super::*;
+use crate::memory::reconcile::Missing;
 use crate::results::manifest::{Companions, JavaAllocations, Manifest, Session};
 use crate::timeline::{Entry, Kept, Observation, Resident, Source, Timeline};
 
