@@ -205,17 +205,7 @@ fn of_text(input: TextInput<'_>) -> Result<Mapped, InputError> {
     let text = text.bytes;
     let smaps = smaps::parse(&text).map_err(|source| InputError::NotSmaps { path, source })?;
     Ok(Mapped {
-        moment: Moment {
-            origin: Origin::File,
-            process: String::new(),
-            pid: 0,
-            time_ns: None,
-            label: None,
-            number: 1,
-            dump: None,
-            method: None,
-            remark: None,
-        },
+        moment: Moment::new(Origin::File, String::new(), 0),
         smaps,
         text: Some(text),
         others: Vec::new(),
@@ -235,20 +225,12 @@ fn kept(folder: &Path) -> Vec<(Moment, PathBuf)> {
     }));
     let moment = |file: KeptFile| {
         let capture = file.capture;
+        let process = names.get(&capture.pid).copied().unwrap_or_default();
         let moment = Moment {
-            origin: Origin::Recording,
-            process: names
-                .get(&capture.pid)
-                .copied()
-                .unwrap_or_default()
-                .to_owned(),
-            pid: capture.pid,
             time_ns: Some(file.boot_ns),
             label: capture.label,
             number: capture.number,
-            dump: None,
-            method: None,
-            remark: None,
+            ..Moment::new(Origin::Recording, process.to_owned(), capture.pid)
         };
         (moment, file.path)
     };
@@ -282,15 +264,10 @@ fn of_traces(
             };
             places.push((trace, at));
             moments.push(Moment {
-                origin: Origin::Trace,
-                process: facts.process.clone(),
-                pid: facts.pid,
                 time_ns: Some(facts.time_ns),
-                label: None,
                 number,
-                dump: None,
-                method: None,
                 remark: facts.writer.remark().map(str::to_owned),
+                ..Moment::new(Origin::Trace, facts.process.clone(), facts.pid)
             });
         }
     }

@@ -68,6 +68,21 @@ pub struct Moment {
 }
 
 impl Moment {
+    /// The first capture of its input, without a time.
+    fn new(origin: Origin, process: String, pid: u64) -> Moment {
+        Moment {
+            origin,
+            process,
+            pid,
+            time_ns: None,
+            label: None,
+            number: 1,
+            dump: None,
+            method: None,
+            remark: None,
+        }
+    }
+
     /// Returns a description for lists: `@after-login (@2) of com.example.app (2050)`.
     pub fn describe(&self) -> String {
         let who = match (self.process.as_str(), self.pid) {
@@ -124,15 +139,9 @@ pub async fn of_phone(
     })?;
     Ok(Mapped {
         moment: Moment {
-            origin: Origin::Device,
-            process,
-            pid: pid.into(),
             time_ns: fetched.boot_ns,
-            label: None,
-            number: 1,
-            dump: None,
             method: Some(fetched.method),
-            remark: None,
+            ..Moment::new(Origin::Device, process, pid.into())
         },
         smaps,
         text: Some(fetched.text.into()),
