@@ -198,14 +198,9 @@ async fn finish_session(
         None => class,
     };
 
-    let mut manifest = Manifest::default();
-    describe(&mut manifest, &session_state, &plan, &trace);
+    let mut manifest = describe(&session_state.header, &plan, Some(&trace));
     manifest.steps = steps;
-    manifest.outcome = manifest::Outcome {
-        exit_code: class.map_or(0, ErrorClass::exit_code),
-        complete: class.is_none(),
-        ended_by: cause.word().map(str::to_owned),
-    };
+    manifest.outcome = manifest::Outcome::of(class, cause.word());
     manifest
         .warnings
         .extend(cause.warning(sampled, plan.java.is_some()));
@@ -579,30 +574,30 @@ async fn fetch(session: &mut Session, controls: &mut Controls) -> Result<RawTrac
     session.pull(&goal, controls).await
 }
 
-fn describe(manifest: &mut Manifest, session_state: &SessionState, plan: &Plan, trace: &RawTrace) {
-    let header = &session_state.header;
-    manifest.session = Some(manifest::Session {
-        id: header.id.to_string(),
-        remote_path: header.remote_path.clone(),
-        boot_id: Some(header.boot_id.0.clone()),
-        snapshots_by: match header.snapshots {
-            SnapshotMethod::Signal { .. } => Some("signal".to_owned()),
-            SnapshotMethod::Continuous { .. } => Some("continuous".to_owned()),
-            SnapshotMethod::Impossible => None,
-        },
-    });
-    manifest.device = Some(plan.device.clone());
-    manifest.targets.clone_from(&plan.targets);
-    // A session of another host is known without its config; the trace contains it.
-    manifest.config = (!header.config.is_empty()).then(|| manifest::Config {
-        text: header.config.clone(),
-        sha256: plan.config_sha256.clone(),
-    });
-    manifest.trace = Some(manifest::TraceFile {
-        file: RAW_TRACE.to_owned(),
-        size: trace.contents.size,
-        sha256: trace.contents.sha256.clone(),
-    });
+fn describe(header: &SessionHeader, plan: &Plan, trace: Option<&RawTrace>) -> Manifest {
+    Manifest {
+        session: Some(manifest::Session {
+            id: header.id.to_string(),
+            remote_path: header.remote_path.clone(),
+            boot_id: Some(header.boot_id.0.clone()),
+            snapshots_by: match header.snapshots {
+                SnapshotMethod::Signal { .. } => Some("signal".to_owned()),
+                SnapshotMethod::Continuous { .. } => Some("continuous".to_owned()),
+                SnapshotMethod::Impossible => None,
+            },
+        }),
+        device: Some(plan.device.clone()),
+        targets: plan.targets.clone(),
+        // A session of another host is known without its config; the trace contains it.
+        config: (!header.config.is_empty()).then(|| manifest::Config {
+            text: header.config.clone(),
+            sha256: plan.config_sha256.clone(),
+        }),
+        trace: trace.map(|trace| {
+            manifest::TraceFile::raw(trace.contents.size, trace.contents.sha256.clone())
+        }),
+        ..Manifest::default()
+    }
 }
 
 #[cfg(test)]

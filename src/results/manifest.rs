@@ -33,6 +33,8 @@ use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 
+use crate::error::ErrorClass;
+
 /// Schema version. A new field keeps it; a changed meaning increments it.
 pub const SCHEMA_VERSION: u32 = 4;
 
@@ -103,6 +105,15 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// Returns the result of a command that ends with an error class, or without one.
+    pub(crate) fn of(class: Option<ErrorClass>, ended_by: Option<&str>) -> Outcome {
+        Outcome {
+            exit_code: class.map_or(0, ErrorClass::exit_code),
+            complete: class.is_none(),
+            ended_by: ended_by.map(str::to_owned),
+        }
+    }
+
     /// Returns whether the recording ran as long as requested: neither a user nor the device ended it,
     /// so another try can be better.
     pub fn ended_as_planned(&self) -> bool {

@@ -292,11 +292,7 @@ fn join(
     let size = sum.size;
     let sha256 = hex(&sum.hash.clone().finalize());
     *summed = sum;
-    all.trace = Some(manifest::TraceFile {
-        file: RAW_TRACE.to_owned(),
-        size,
-        sha256,
-    });
+    all.trace = Some(manifest::TraceFile::raw(size, sha256));
     // Numbers continue after those of the same process.
     let mut before: BTreeMap<u64, u32> = BTreeMap::new();
     for dump in &all.dumps.java {

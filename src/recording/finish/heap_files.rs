@@ -16,6 +16,7 @@ use std::time::Duration;
 use time::OffsetDateTime;
 
 use self::look::{Looked, look, of_cut, unreadable};
+use super::describe;
 use crate::bytes::Bytes;
 use crate::error::{ErrorClass, Failure};
 use crate::hprof::info;
@@ -118,7 +119,7 @@ pub(super) async fn finish(
     }
     on_event(RecordEvent::Step(Step::Converting));
     let silence = Duration::from_millis(wanted.silence_ms);
-    let mut manifest = describe_session(&session, &plan);
+    let mut manifest = describe(session.header(), &plan, None);
     manifest.dumps.java = dumps(&came, &output);
     let looked = look(&manifest.dumps.java, &output, &plan.names, controls).await;
     let unread = looked.iter().any(|l| matches!(l, Looked::Unread(_)));
@@ -168,11 +169,7 @@ pub(super) async fn finish(
         true => ErrorClass::first_of(classes),
         false => ErrorClass::first_of(classes.into_iter().map(ErrorClass::with_result)),
     };
-    manifest.outcome = manifest::Outcome {
-        exit_code: class.map_or(0, ErrorClass::exit_code),
-        complete: class.is_none(),
-        ended_by: ended(ended_by).map(str::to_owned),
-    };
+    manifest.outcome = manifest::Outcome::of(class, ended(ended_by));
     manifest.write(staging.path())?;
     // As for a trace: the directory could belong to another process by now.
     own(&output, &id)?;
@@ -227,21 +224,6 @@ fn ended(by: EndedBy) -> Option<&'static str> {
         EndedBy::Stopped => Some("stopped"),
         EndedBy::Reboot => Some("lost"),
         EndedBy::Unknown => None,
-    }
-}
-
-fn describe_session(session: &Session, plan: &Plan) -> Manifest {
-    let header = session.header();
-    Manifest {
-        session: Some(manifest::Session {
-            id: header.id.to_string(),
-            remote_path: header.remote_path.clone(),
-            boot_id: Some(header.boot_id.0.clone()),
-            snapshots_by: None,
-        }),
-        device: Some(plan.device.clone()),
-        targets: plan.targets.clone(),
-        ..Manifest::default()
     }
 }
 

@@ -9,7 +9,6 @@ use crate::config::EncodedConfig;
 use crate::conversion::convert::{self, Converted, Input, Plain, Request};
 use crate::conversion::error::ConvertError;
 use crate::error::{ErrorClass, Failure};
-use crate::folder::RAW_TRACE;
 use crate::heaps::trace_findings::{GUESSES, NOT_ASKED_FOR, NOT_PROFILEABLE};
 use crate::import::ImportError;
 use crate::naming::frames::LookupControl;
@@ -87,11 +86,7 @@ pub(super) async fn write(
             sha256: crate::units::hex(&Sha256::digest(&encoded.bytes)),
         }),
         trace: file,
-        outcome: manifest::Outcome {
-            exit_code: class.map_or(0, ErrorClass::exit_code),
-            complete: class.is_none(),
-            ended_by: Some(ended_by(&run).to_owned()),
-        },
+        outcome: manifest::Outcome::of(class, Some(ended_by(&run))),
         profiles: Some(options.pprof.into()),
         ..Manifest::default()
     };
@@ -227,11 +222,8 @@ fn targets(converted: &Converted, checked: &Checked, run: &Run) -> Vec<manifest:
 
 /// Returns the trace for the manifest; `None` if there is none.
 fn trace_file(path: &Path) -> Option<manifest::TraceFile> {
-    Some(manifest::TraceFile {
-        file: RAW_TRACE.to_owned(),
-        size: path.metadata().ok()?.len(),
-        sha256: sha256_of(path).ok()?,
-    })
+    let size = path.metadata().ok()?.len();
+    Some(manifest::TraceFile::raw(size, sha256_of(path).ok()?))
 }
 
 fn ended_by(run: &Run) -> &'static str {

@@ -13,7 +13,6 @@ use prost::Message as _;
 use sha2::{Digest as _, Sha256};
 
 use crate::capture::host::Processes;
-use crate::folder::RAW_TRACE;
 use crate::results::manifest::TraceFile;
 use crate::trace::DumpScanner;
 use crate::units::hex;
@@ -54,11 +53,7 @@ pub(super) fn append_names(trace: &Path, processes: &Processes) -> io::Result<Tr
         size += bytes.len() as u64;
         hash.update(&bytes);
     }
-    Ok(TraceFile {
-        file: RAW_TRACE.to_owned(),
-        size,
-        sha256: hex(&hash.finalize()),
-    })
+    Ok(TraceFile::raw(size, hex(&hash.finalize())))
 }
 
 /// Returns the processes with a complete dump, the size of the file, and its hash so far.

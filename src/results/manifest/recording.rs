@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 
 use crate::export::pprof::{PprofOptions, SampleNames};
+use crate::folder::RAW_TRACE;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Session {
@@ -87,6 +88,17 @@ pub struct TraceFile {
     pub size: u64,
     /// SHA-256, hex.
     pub sha256: String,
+}
+
+impl TraceFile {
+    /// Returns the trace of a recording.
+    pub(crate) fn raw(size: u64, sha256: String) -> TraceFile {
+        TraceFile {
+            file: RAW_TRACE.to_owned(),
+            size,
+            sha256,
+        }
+    }
 }
 
 /// A page in the directory, written by `report`.
