@@ -29,8 +29,7 @@ use crate::export::pprof::SampleNames;
 use crate::results::file_names::default_name;
 use crate::results::output::OutputFolder;
 use crate::session::{
-    self, Background, Controls, FollowEnd, JOURNAL_VERSION, Session, SessionError, SessionHeader,
-    SessionId, Store,
+    self, Background, Controls, FollowEnd, Session, SessionError, SessionHeader, SessionId, Store,
 };
 
 /// Returns the directory for the results of a later attempt: `out-2`, next to `out`.
@@ -296,20 +295,13 @@ async fn header(
         plan.without_pids(&pids_of(package, assessment));
     }
     let millis = |value: Option<u32>, default: u64| value.map_or(default, u64::from);
+    let remote_path = match removable {
+        true => id.remote_path(),
+        false => session::fixed_path(shell_is_root),
+    };
+    let hardware_serial = facts.hardware_serial.clone();
     Ok(SessionHeader {
-        version: JOURNAL_VERSION,
-        serial: device.serial().to_owned(),
-        hardware_serial: facts.hardware_serial.clone(),
-        server: device.server().address(),
-        boot_id,
-        remote_path: if removable {
-            id.remote_path()
-        } else {
-            session::fixed_path(shell_is_root)
-        },
-        id,
         removable,
-        time: OffsetDateTime::now_utc(),
         names: fitted.targets.names.clone(),
         pids: fitted.targets.pids.clone(),
         // perfetto's own defaults are 5 s each; a write period of 5 s.
@@ -320,9 +312,15 @@ async fn header(
         snapshots: fitted.snapshots.clone(),
         labels_without_dumps: !options.companions.is_empty(),
         config: encoded.text.clone(),
-        output: folder.path().to_owned(),
-        heap_files: None,
-        plan: plan.to_value(),
+        ..SessionHeader::on(
+            device,
+            id,
+            hardware_serial,
+            boot_id,
+            remote_path,
+            folder.path(),
+            plan.to_value(),
+        )
     })
 }
 

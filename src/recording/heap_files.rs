@@ -225,33 +225,29 @@ async fn header(
     };
     let silence_ms = u64::try_from(options.silence.as_millis()).unwrap_or(u64::MAX);
     let dumps = u64::try_from(files.len()).unwrap_or(u64::MAX);
+    let remote_path = session::log_path(&id);
     Ok(SessionHeader {
         version: HEAP_FILES_VERSION,
-        serial: device.serial().to_owned(),
-        hardware_serial: facts.hardware_serial.clone(),
-        server: device.server().address(),
-        boot_id,
-        remote_path: session::log_path(&id),
-        id,
-        removable: true,
-        time: OffsetDateTime::now_utc(),
-        names: Vec::new(),
         pids,
         // The current file is finished first.
         stop_limit_ms: silence_ms
             .saturating_mul(dumps.min(2))
             .saturating_add(WRITING_MS),
         write_period_ms: 0,
-        snapshots: SnapshotMethod::Impossible,
-        labels_without_dumps: false,
-        config: String::new(),
-        output: folder.path().to_owned(),
         heap_files: Some(HeapFiles {
             files,
             silence_ms,
             am_waits: facts.api().is_none_or(HeapFileSpec::am_waits),
         }),
-        plan: plan.to_value(),
+        ..SessionHeader::on(
+            device,
+            id,
+            facts.hardware_serial.clone(),
+            boot_id,
+            remote_path,
+            folder.path(),
+            plan.to_value(),
+        )
     })
 }
 

@@ -23,8 +23,8 @@ use crate::results::file_names::default_name;
 use crate::results::manifest::FILE_NAME;
 use crate::results::output::{OutputFolder, is_own, own};
 use crate::session::{
-    self, Controls, Ending, FollowEnd, JOURNAL_VERSION, Owner, RemoteTrace, Session, SessionError,
-    SessionHeader, SessionState, SnapshotMethod, Store,
+    self, Controls, Ending, FollowEnd, Owner, RemoteTrace, Session, SessionError, SessionHeader,
+    SessionState, Store,
 };
 
 /// Collects a session: ends it if it is still running, fetches and converts it, and cleans up. Asks
@@ -220,26 +220,17 @@ pub(super) async fn adopt(
     let adopted = async {
         let facts = eligibility::facts(device).await?;
         let header = SessionHeader {
-            version: JOURNAL_VERSION,
-            id: trace.id,
-            serial: device.serial().to_owned(),
-            hardware_serial: facts.hardware_serial.clone(),
-            server: device.server().address(),
-            boot_id: plan::boot_id(device, &facts).await?,
-            remote_path: trace.path,
             removable,
             time: now,
-            names: Vec::new(),
-            pids: Vec::new(),
-            // As in heaptap's own configs.
-            stop_limit_ms: 90_000,
-            write_period_ms: 5000,
-            snapshots: SnapshotMethod::Impossible,
-            labels_without_dumps: false,
-            config: String::new(),
-            output: folder.path().to_owned(),
-            heap_files: None,
-            plan: Plan::on(&facts).to_value(),
+            ..SessionHeader::on(
+                device,
+                trace.id,
+                facts.hardware_serial.clone(),
+                plan::boot_id(device, &facts).await?,
+                trace.path,
+                folder.path(),
+                Plan::on(&facts).to_value(),
+            )
         };
         let (id, output) = (header.id.clone(), header.output.clone());
         let (journal, lock) = store.create(header)?;

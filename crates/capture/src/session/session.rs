@@ -1,15 +1,20 @@
 //! A recording session in this process: device, journal, lock.
 
+use std::path::Path;
 use std::time::Duration;
 
 use time::OffsetDateTime;
 
 use super::completion::Completion;
+use super::dumps::SnapshotMethod;
 use super::error::SessionError;
 use super::event::{Events, Progress, SessionEvent};
 use super::folder::{self, Owner};
 use super::id::SessionId;
-use super::journal::{DurationBounds, Entry, Journal, ProcessKey, SessionHeader, SessionState};
+use super::journal::{
+    BootId, DurationBounds, Entry, JOURNAL_VERSION, Journal, ProcessKey, SessionHeader,
+    SessionState,
+};
 use super::probe::{self, QUICK};
 use super::store::{SessionLock, Store};
 use heaptap_adb::{Command, Device, DeviceError};
@@ -39,6 +44,43 @@ pub struct Session {
     /// Another process started it.
     resumed: bool,
     pub(super) completion: Completion,
+}
+
+impl SessionHeader {
+    /// Returns the header of a session on `device` that writes a trace with the usual limits, to be
+    /// completed by what is recorded.
+    pub fn on(
+        device: &Device,
+        id: SessionId,
+        hardware_serial: Option<String>,
+        boot_id: BootId,
+        remote_path: String,
+        output: &Path,
+        plan: serde_json::Value,
+    ) -> SessionHeader {
+        SessionHeader {
+            version: JOURNAL_VERSION,
+            id,
+            serial: device.serial().to_owned(),
+            hardware_serial,
+            server: device.server().address(),
+            boot_id,
+            remote_path,
+            removable: true,
+            time: OffsetDateTime::now_utc(),
+            names: Vec::new(),
+            pids: Vec::new(),
+            // As in heaptap's own configs.
+            stop_limit_ms: 90_000,
+            write_period_ms: 5000,
+            snapshots: SnapshotMethod::Impossible,
+            labels_without_dumps: false,
+            config: String::new(),
+            output: output.to_owned(),
+            heap_files: None,
+            plan,
+        }
+    }
 }
 
 impl Session {
