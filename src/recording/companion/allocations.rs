@@ -8,25 +8,23 @@
 //! over a new connection if necessary.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Write as _;
-use std::sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex as StdMutex, MutexGuard};
 use std::time::Duration;
 
 use flate2::Compression;
-use flate2::write::GzEncoder;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::task::JoinSet;
 
-use super::at_label::{At, NotTaken};
+use super::at_label::{At, NotTaken, gzip};
 use crate::conversion::allocations::{ATTACH, AttachError, attach};
 use crate::conversion::tracked::WHAT;
 use crate::device::{DebugStream, Device, DeviceError};
 use crate::jdwp::{Allocations, ChunkType, Connection, JdwpError};
+use crate::parallel::lock;
 use crate::recording::blocking::blocking;
 use crate::recording::events::{EventHandler, warn};
 use crate::session::{self, SessionState};
-use crate::timeline::{Missed, Observation};
 
 /// Time limit for a runtime to assemble and send its list.
 const FETCH: Duration = Duration::from_secs(120);
@@ -106,8 +104,7 @@ impl Tracking {
 
     fn state(&self) -> MutexGuard<'_, State> {
         // The state is never left inconsistent.
-        let state = self.shared.state.lock();
-        state.unwrap_or_else(PoisonError::into_inner)
+        lock(&self.shared.state)
     }
 
     fn slot(&self, pid: u32) -> Arc<Mutex<Slot>> {
@@ -231,14 +228,7 @@ impl Tracking {
             (0, missed) => Err(NotTaken::Because(missed.join("; "))),
             (_, missed) => {
                 for why in missed {
-                    let missed = Missed {
-                        what: WHAT.to_owned(),
-                        label: at.label.clone(),
-                        number: at.number,
-                        reason: None,
-                        why: why.clone(),
-                    };
-                    at.timeline.see(at.boot_ns, 0, Observation::Missed(missed));
+                    at.missed(WHAT, 0, why.clone());
                 }
                 Ok(())
             }
@@ -383,8 +373,14 @@ async fn keep(
         if let Err(error) = Allocations::read(&list) {
             return Ok(Err(error.to_string()));
         }
-        at.keep(WHAT, (pid, "real.gz"), fetched_ns, &gzip(&list)?)
-            .map(Ok)
+        // Lists repeat themselves: a tenth is left of them.
+        at.keep(
+            WHAT,
+            (pid, "real.gz"),
+            fetched_ns,
+            &gzip(&list, Compression::fast())?,
+        )
+        .map(Ok)
     });
     Ok(keeping.await?)
 }
@@ -452,13 +448,6 @@ async fn switch_off<S: AsyncRead + AsyncWrite + Unpin>(
 ) -> Result<(), AttachError> {
     let switched = tokio::time::timeout(OFF, connection.track(false)).await;
     Ok(switched.map_err(|_| AttachError::Silent)??)
-}
-
-/// Lists repeat themselves: a tenth is left of them.
-fn gzip(list: &[u8]) -> std::io::Result<Vec<u8>> {
-    let mut packer = GzEncoder::new(Vec::new(), Compression::fast());
-    packer.write_all(list)?;
-    packer.finish()
 }
 
 #[cfg(test)]

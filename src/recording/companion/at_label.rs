@@ -4,6 +4,8 @@
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use tempfile::NamedTempFile;
 
 use super::file::TimelineFile;
@@ -13,7 +15,7 @@ use crate::results::file_names::file_name;
 use crate::results::whole_file::{folder_inside, temporary_in};
 use crate::session::SessionError;
 use crate::session::unfinished::place;
-use crate::timeline::{HeaptapAction, Kept, Observation};
+use crate::timeline::{HeaptapAction, Kept, Missed, Observation};
 
 /// Name of the end of a recording in file names.
 const END: &str = "end";
@@ -80,6 +82,12 @@ pub(super) fn name_of(number: u32, label: &str) -> String {
     format!("{number:02}-{label}")
 }
 
+pub(super) fn gzip(bytes: &[u8], level: Compression) -> io::Result<Vec<u8>> {
+    let mut packer = GzEncoder::new(Vec::new(), level);
+    packer.write_all(bytes)?;
+    packer.finish()
+}
+
 impl At {
     /// Returns the name of the label in file names.
     pub(super) fn name(&self) -> String {
@@ -133,6 +141,19 @@ impl At {
         };
         let boot_ns = boot_ns.unwrap_or(self.boot_ns);
         self.timeline.see(boot_ns, pid, Observation::Captured(kept));
+    }
+
+    /// Records a capture that is missing at this label.
+    pub(super) fn missed(&self, what: &str, pid: u32, why: String) {
+        let missed = Missed {
+            what: what.to_owned(),
+            label: self.label.clone(),
+            number: self.number,
+            reason: None,
+            why,
+        };
+        self.timeline
+            .see(self.boot_ns, pid, Observation::Missed(missed));
     }
 
     /// Records an action on `pid` from `from_ns` to `until_ns` that its log shows.

@@ -1,18 +1,15 @@
 //! `--with smaps`: the memory mappings of each process at each label, and the output of its
 //! allocator, as written by the device.
 
-use std::io::{self, Write as _};
-
 use flate2::Compression;
-use flate2::write::GzEncoder;
 
-use super::at_label::{At, NotTaken};
+use super::at_label::{At, NotTaken, gzip};
 use crate::device::Device;
 use crate::memory::smaps;
 use crate::recording::events::{EventHandler, warn};
 use crate::session::{self, SessionState};
 use crate::system::smaps::fetch::{self, FetchError};
-use crate::timeline::{Entry, Missed, Observation};
+use crate::timeline::{Entry, Observation};
 
 /// Warns once at the start of the recording if the device does not allow reading memory mappings.
 pub(super) async fn warn_of_obstacle(
@@ -52,7 +49,8 @@ pub(super) async fn capture(at: &At) -> Result<(), NotTaken> {
             }
             Err(refused) => return Err(NotTaken::Because(refused.to_string())),
         };
-        let packed = gzip(&fetched.text)?;
+        // A process with a few hundred mappings has 500 KiB of text, compressed to a twentieth.
+        let packed = gzip(&fetched.text, Compression::default())?;
         at.keep("smaps", (*pid, "smaps.gz"), fetched.boot_ns, &packed)?;
         if let Ok(smaps) = smaps::parse(&fetched.text)
             && let Some(parts) = smaps.parts()
@@ -71,28 +69,11 @@ pub(super) async fn capture(at: &At) -> Result<(), NotTaken> {
         };
         match told {
             Ok(info) => at.keep("malloc-info", (*pid, "xml"), info.boot_ns, &info.text)?,
-            Err(why) => at.timeline.see(
-                at.boot_ns,
-                *pid,
-                Observation::Missed(Missed {
-                    what: "malloc-info".to_owned(),
-                    label: at.label.clone(),
-                    number: at.number,
-                    reason: None,
-                    why,
-                }),
-            ),
+            Err(why) => at.missed("malloc-info", *pid, why),
         }
     }
     match gone.as_slice() {
         [] => Ok(()),
         gone => Err(NotTaken::Because(format!("{} had ended", gone.join(", ")))),
     }
-}
-
-/// A process with a few hundred mappings has 500 KiB of text, compressed to a twentieth.
-fn gzip(text: &[u8]) -> io::Result<Vec<u8>> {
-    let mut packer = GzEncoder::new(Vec::new(), Compression::default());
-    packer.write_all(text)?;
-    packer.finish()
 }
