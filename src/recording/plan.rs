@@ -232,8 +232,5 @@ pub fn step_at((name, at): (&str, OffsetDateTime)) -> manifest::Step {
 
 /// Returns a step at the current time.
 pub fn step(name: &str) -> manifest::Step {
-    manifest::Step {
-        step: name.to_owned(),
-        at: OffsetDateTime::now_utc(),
-    }
+    step_at((name, OffsetDateTime::now_utc()))
 }

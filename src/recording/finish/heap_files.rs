@@ -29,9 +29,7 @@ use crate::recording::events::{EventHandler, RecordEvent, Step, warn};
 use crate::recording::outcome::{EndedBy, Finished, LastJournal};
 use crate::recording::plan::{self, Plan};
 use crate::results::findings;
-use crate::results::manifest::{
-    self, JAVA_HEAP, JavaDump, JavaFlags, JavaKind, Manifest, Original,
-};
+use crate::results::manifest::{self, JAVA_HEAP, JavaDump, JavaFlags, JavaKind, Original};
 use crate::results::output::own;
 use crate::results::publication::Staging;
 use crate::session::unfinished::ExistingFile;

@@ -9,17 +9,14 @@ use super::document::TriedApp;
 use crate::config::Targets;
 use crate::device::Device;
 use crate::eligibility::{
-    self, Answer, AppType, AssessOptions, Assessment, DeviceFacts, EligibilityError, Finding,
-    FindingId, ListOptions, ProcessReport, Scope, Severity, Startup,
+    self, Answer, AppType, AssessOptions, Assessment, CACHED_ADJ, DeviceFacts, EligibilityError,
+    Finding, FindingId, ListOptions, ProcessReport, Scope, Severity, Startup,
 };
 use crate::error::{ErrorClass, Failure};
 use crate::provoke;
 
 /// Candidates that are assessed; a device has few apps that can be profiled.
 const MAX_CANDIDATES: usize = 24;
-
-/// Lowest `oom_score_adj` of processes that Android keeps only to start them faster; they do little.
-const CACHED: i32 = 900;
 
 /// The app to try.
 pub(super) struct App {
@@ -277,7 +274,8 @@ fn best<'a>(assessment: &'a Assessment, front: Option<&str>) -> Option<&'a Proce
             process.frozen == Some(true),
             !is_of(report, front),
             report.native,
-            process.oom_score_adj.is_some_and(|adj| adj >= CACHED),
+            // They do little.
+            process.oom_score_adj.is_some_and(|adj| adj >= CACHED_ADJ),
             report.hprof,
             report.package.as_deref() != Some(&process.name),
             process.oom_score_adj.unwrap_or(i32::MAX),

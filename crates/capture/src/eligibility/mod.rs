@@ -56,7 +56,7 @@ pub use post_mortem::{
     EmptyTarget, Evidence, KnownProcess, KnownTarget, LogLine, PreflightFacts, Recorded,
     empty_targets, explain, parse_log, read_log,
 };
-pub use processes::{Pid, Process, ProcessKind};
+pub use processes::{CACHED_ADJ, Pid, Process, ProcessKind};
 
 use heaptap_adb::{Device, DeviceError};
 

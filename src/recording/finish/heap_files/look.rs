@@ -8,6 +8,7 @@ use crate::error::ErrorClass;
 use crate::heaps::java::{JavaError, JavaFile, JavaOptions, OpenedJava, ProgressReporter};
 use crate::naming::names::NameOptions;
 use crate::naming::r8_mappings::UsedMap;
+use crate::recording::blocking::blocking;
 use crate::results::findings::Finding;
 use crate::results::manifest::JavaDump;
 use crate::session::{self, Controls};
@@ -44,12 +45,11 @@ pub(super) async fn look(
             continue;
         };
         let (dump, path, names) = (dump.clone(), folder.join(file), names.clone());
-        let reading = tokio::task::spawn_blocking(move || look_into(dump, &path, names));
+        let reading = blocking(move || look_into(dump, &path, names));
         tokio::select! {
             read = reading => looked.push(match read {
-                Ok(Ok(read)) => Looked::Read(Box::new(read)),
-                Ok(Err(error)) => Looked::Unread(error),
-                Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+                Ok(read) => Looked::Read(Box::new(read)),
+                Err(error) => Looked::Unread(error),
             }),
             () = session::stop_asked(controls) => {
                 waits = false;

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 pub use self::parse::ActionError;
 pub use self::trim::{Trim, TrimLevel};
+use self::yaml::MonkeyForm;
 
 /// Default duration of a swipe.
 const SWIPE: Duration = Duration::from_millis(300);
@@ -145,16 +146,7 @@ impl Action {
             | Action::RestartActivity(n) => Some(n.to_string()),
             Action::Trim(Trim::All) => Some("all".to_owned()),
             Action::Trim(Trim::Level(level)) => Some(level.name().to_owned()),
-            Action::Monkey(m) => {
-                let mut text = m.events.to_string();
-                if let Some(seed) = m.seed {
-                    text.push_str(&format!(",seed={seed}"));
-                }
-                if m.throttle != THROTTLE {
-                    text.push_str(&format!(",throttle={}ms", m.throttle.as_millis()));
-                }
-                Some(text)
-            }
+            Action::Monkey(m) => Some(MonkeyForm::from(m).text()),
             Action::DeepLink(uri) => Some(uri.clone()),
             Action::Tap(at) => Some(format!("{},{}", at.x, at.y)),
             Action::Swipe(s) => {

@@ -31,7 +31,7 @@ impl Serialize for Action {
 /// Parameters of `monkey: {events: 500, seed: 7, throttle: 50ms}`.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct MonkeyForm {
+pub(super) struct MonkeyForm {
     events: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     seed: Option<u32>,
@@ -51,7 +51,7 @@ impl From<&Monkey> for MonkeyForm {
 }
 
 impl MonkeyForm {
-    fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         let mut text = self.events.to_string();
         if let Some(seed) = self.seed {
             text.push_str(&format!(",seed={seed}"));
