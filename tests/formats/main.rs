@@ -15,5 +15,6 @@ mod hprof_tools;
 mod judges_symbols;
 mod query_java;
 mod query_native;
+mod recordings;
 mod retrace;
 mod symbol_files;

@@ -1,14 +1,19 @@
 //! The model contains each flag that heapprofd reports, with a message.
 
-use super::{judge, recordings};
+use super::{Recording, judge, recordings};
 use heaptap::results::findings;
 use std::collections::BTreeMap;
 
 #[test]
 fn every_flag_of_a_recording_is_told() {
     let mut told: BTreeMap<&str, usize> = BTreeMap::new();
-    for (name, trace, folder) in recordings() {
-        let Ok(text) = std::fs::read_to_string(folder.join("flags.csv")) else {
+    for recording in recordings() {
+        let Recording {
+            name,
+            trace,
+            expected,
+        } = recording;
+        let Ok(text) = std::fs::read_to_string(expected.join("flags.csv")) else {
             continue;
         };
         let mut lines = text.lines();

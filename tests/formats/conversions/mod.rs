@@ -10,6 +10,7 @@ mod outcomes;
 mod pprof;
 mod symbolized;
 
+use crate::recordings::Recording;
 use std::path::{Path, PathBuf};
 
 /// The committed recordings.
@@ -17,24 +18,8 @@ fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/conversions")
 }
 
-/// Recordings to compare: name, trace, directory of the expected files.
-fn recordings() -> Vec<(String, PathBuf, PathBuf)> {
-    let mut folders = vec![fixtures()];
-    if let Some(more) = std::env::var_os("HEAPTAP_RECORDINGS") {
-        let more = PathBuf::from(more);
-        folders.extend(["native", "edge", "damaged"].map(|name| more.join(name)));
-    }
-    let mut found = Vec::new();
-    for folder in folders {
-        for entry in std::fs::read_dir(&folder).into_iter().flatten() {
-            let path = entry.expect("the folder can be read").path();
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            if let Some((stem, _)) = name.split_once(".pftrace") {
-                found.push((stem.to_owned(), path.clone(), folder.join(stem)));
-            }
-        }
-    }
-    found.sort();
+fn recordings() -> Vec<Recording> {
+    let found = crate::recordings::recordings("conversions", &["native", "edge", "damaged"]);
     assert!(found.len() > 30, "recordings are there");
     found
 }
@@ -47,7 +32,12 @@ fn profiles_are_those_of_the_converter_or_a_difference_on_purpose() {
     let rows = differences::read();
     let all = recordings();
     let mut faults = Vec::new();
-    for (name, trace, folder) in &all {
+    for recording in &all {
+        let Recording {
+            name,
+            trace,
+            expected,
+        } = recording;
         // A gigabyte of memory in a debug build; the benchmark covers it.
         if NO_TRACES.contains(&name.as_str()) || name == "many_one" {
             continue;
@@ -59,11 +49,11 @@ fn profiles_are_those_of_the_converter_or_a_difference_on_purpose() {
                 continue;
             }
         };
-        let references = judge::references(folder);
+        let references = judge::references(expected);
         let row = rows.iter().find(|row| row.0 == *name).map(|row| &row.1);
         let whole = |of: &str| {
-            let original = all.iter().find(|recording| recording.0 == of);
-            judge::references(&original.expect("the undamaged recording").2)
+            let original = all.iter().find(|recording| recording.name == of);
+            judge::references(&original.expect("the undamaged recording").expected)
         };
         for fault in judge::judge(&ours, &references, row, whole) {
             faults.push(format!("{name}: {fault}"));

@@ -81,11 +81,11 @@ fn exit_codes_and_causes_are_as_documented() {
     let mut faults = Vec::new();
     let mut seen = 0;
     for &(name, code, kind) in EXPECTED {
-        let Some((_, trace, _)) = all.iter().find(|recording| recording.0 == name) else {
+        let Some(recording) = all.iter().find(|recording| recording.name == name) else {
             continue;
         };
         seen += 1;
-        let (found, kinds) = outcome(trace);
+        let (found, kinds) = outcome(&recording.trace);
         if found != code || !(kind.is_empty() || kinds.contains(&kind)) {
             faults.push(format!("{name}: {found} {kinds:?}, not {code} {kind}"));
         }

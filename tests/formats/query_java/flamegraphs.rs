@@ -1,14 +1,14 @@
 //! `experimental_flamegraph` in all its forms, compared with Perfetto's results.
 
 use super::sides::{self, Sides};
-use super::{Recording, each};
+use super::{Recording, each, tables_of};
 use rusqlite::Connection;
 use rusqlite::types::Value;
 use std::cell::RefCell;
 
 /// The queries for Perfetto, from `queries.sql`: file and statement.
 fn calls(recording: &Recording) -> Vec<(String, String)> {
-    let queries = std::fs::read_to_string(recording.tables.join("queries.sql"));
+    let queries = std::fs::read_to_string(tables_of(recording).join("queries.sql"));
     let mut found = Vec::new();
     let Ok(queries) = queries else { return found };
     for part in queries.split("\n-- ").skip(1) {
@@ -71,7 +71,7 @@ fn with_our_upid(sides: &Sides, sql: &str) -> String {
 fn judge(recording: &Recording, sides: &Sides) -> Vec<String> {
     let mut faults = Vec::new();
     for (file, sql) in calls(recording) {
-        let Some(text) = sides::text(&recording.tables, &file) else {
+        let Some(text) = sides::text(&tables_of(recording), &file) else {
             continue;
         };
         sides::load(&sides.theirs, &file, &text);

@@ -1,6 +1,6 @@
 //! Two databases of one trace: heaptap's, and one with the tables written by Perfetto.
 
-use super::Recording;
+use super::{Recording, tables_of};
 use heaptap::heap_graph::HeapGraph;
 use heaptap::naming::names::NameOptions;
 use heaptap::naming::r8_mappings::{HeapMaps, R8Mappings};
@@ -120,8 +120,9 @@ const TABLES: [(&str, &str); 14] = [
 impl Sides {
     pub fn open(recording: &Recording) -> Sides {
         let theirs = Connection::open_in_memory().expect("a database");
+        let tables = tables_of(recording);
         for (file, table) in TABLES {
-            if let Some(text) = text(&recording.tables, file) {
+            if let Some(text) = text(&tables, file) {
                 load(&theirs, table, &text);
             }
         }
