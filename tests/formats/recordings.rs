@@ -41,7 +41,9 @@ fn of_folders(folders: impl Iterator<Item = PathBuf>) -> Vec<Recording> {
 /// folders below it.
 pub fn recordings(own: &str, more: &[&str]) -> Vec<Recording> {
     let given = std::env::var_os("HEAPTAP_RECORDINGS").map(PathBuf::from);
-    let given = given.iter().flat_map(|given| more.iter().map(|name| given.join(name)));
+    let given = given
+        .iter()
+        .flat_map(|given| more.iter().map(|name| given.join(name)));
     of_folders([fixtures(own)].into_iter().chain(given))
 }
 

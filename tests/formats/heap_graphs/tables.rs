@@ -9,12 +9,17 @@ use heaptap::heap_graph::{
     Class, ClassIndex, ClassKind, Follow, HeapGraph, HeapKind, ObjectId, ObjectIndex, Reachable,
     Value,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::path::Path;
 
-/// The differences.
-pub fn judge(heaps: &[Heap], trace: &Path, folder: &Path) -> Vec<String> {
+/// The differences. Enters the names of the tables that are there into `compared`.
+pub fn judge(
+    heaps: &[Heap],
+    trace: &Path,
+    folder: &Path,
+    compared: &mut BTreeSet<&'static str>,
+) -> Vec<String> {
     let mut faults = Vec::new();
     let tables = folder.is_dir();
     let [heap] = heaps else {
@@ -30,7 +35,7 @@ pub fn judge(heaps: &[Heap], trace: &Path, folder: &Path) -> Vec<String> {
         classes: Table::read(folder, "hg_class").map(|t| class_rows(&t, &heap.graph, &mut faults)),
     };
     type Check<'a> = fn(&Judge<'a>, &Table) -> Vec<String>;
-    let checks: [(&str, Check<'_>); 9] = [
+    let checks: [(&'static str, Check<'_>); 9] = [
         ("hg_class", Judge::classes),
         ("hg_object", Judge::objects),
         ("hg_reference", Judge::references),
@@ -43,6 +48,7 @@ pub fn judge(heaps: &[Heap], trace: &Path, folder: &Path) -> Vec<String> {
     ];
     for (name, check) in checks {
         if let Some(table) = Table::read(folder, name) {
+            compared.insert(name);
             let found = check(&judge, &table);
             faults.extend(
                 found

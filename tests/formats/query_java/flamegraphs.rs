@@ -1,7 +1,7 @@
 //! `experimental_flamegraph` in all its forms, compared with Perfetto's results.
 
 use super::sides::{self, Sides};
-use super::{Recording, each, tables_of};
+use super::{Recording, each, recordings, tables_of};
 use rusqlite::Connection;
 use rusqlite::types::Value;
 use std::cell::RefCell;
@@ -123,12 +123,12 @@ fn other_forms(sides: &Sides, sql: &str) -> Vec<String> {
 
 #[test]
 fn flamegraphs_are_perfettos_however_they_are_asked_for() {
-    each(judge);
+    each(recordings(), judge);
 }
 
 #[test]
 fn what_is_not_there_is_said() {
-    let recordings = super::recordings();
+    let recordings = recordings();
     let graph = recordings.iter().find(|r| r.name == "graph_10k");
     let graph = graph.expect("it is a fixture");
     let database = RefCell::new(sides::open(&graph.trace));

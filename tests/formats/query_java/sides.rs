@@ -13,7 +13,7 @@ use heaptap::query::{
 use heaptap::trace::{Surveyed, Trace, TraceError};
 use rusqlite::Connection;
 use rusqlite::types::Value;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io::Read as _;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -25,6 +25,8 @@ pub type Row = Vec<Value>;
 pub struct Sides {
     pub ours: RefCell<Database>,
     pub theirs: Connection,
+    /// The number of results that were compared.
+    pub compared: Cell<usize>,
 }
 
 struct Heaps {
@@ -132,6 +134,7 @@ impl Sides {
         Sides {
             ours: RefCell::new(open(&recording.trace)),
             theirs,
+            compared: Cell::new(0),
         }
     }
 
@@ -156,7 +159,22 @@ impl Sides {
 
     /// The same, if the sides need different queries.
     pub fn compare_with(&self, ours: &str, theirs: &str) -> Vec<String> {
-        differences(self.ours(ours), rows(&self.theirs, theirs))
+        self.differences(self.ours(ours), rows(&self.theirs, theirs))
+    }
+
+    /// Returns the first differences between rows of both sides.
+    pub fn differences(
+        &self,
+        ours: Result<Vec<Row>, String>,
+        theirs: Result<Vec<Row>, String>,
+    ) -> Vec<String> {
+        self.count();
+        differences(ours, theirs)
+    }
+
+    /// Counts a comparison.
+    pub fn count(&self) {
+        self.compared.set(self.compared.get() + 1);
     }
 }
 
