@@ -218,9 +218,12 @@ test)
     trap down_all EXIT
     trap 'exit 130' INT TERM HUP
     cd "$repo"
+    skipped=()
+    [ -n "${HEAPTAP_PERFETTO_PYTHON:-}" ] || skipped=(--skip perfetto_protos_)
     # Stories mostly wait, each for a phone of its own.
     RUST_TEST_THREADS=${RUST_TEST_THREADS:-6} HEAPTAP_BENCH="$here/bench.sh" \
-        HEAPTAP_BENCH_DIR=$bench cargo test --workspace "$@" --test bench -- --ignored
+        HEAPTAP_BENCH_DIR=$bench cargo test --workspace "$@" --test bench -- --ignored \
+        "${skipped[@]}"
     ;;
 *)
     sed -n '2,/^set -e/s/^#\( \|$\)//p' "$here/bench.sh"

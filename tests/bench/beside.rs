@@ -9,6 +9,7 @@ use heaptap::timeline::{Entry, Observation, Source, Timeline};
 use heaptap::trace::{MemoryWanted, Trace};
 use serde_json::Value;
 
+use crate::judge;
 use crate::phone::{Ended, Phone, SOON, until};
 use crate::{PATIENCE, TARGET, assert_collected, exit, json};
 
@@ -163,11 +164,7 @@ fn figures_of_the_real_service_and_of_the_loop_are_the_kernels() {
     until("the loop's end", SOON, || loops(&phone).is_empty());
 
     let beside = timeline(&phone);
-    let trace = File::open(phone.work().join("out/raw-trace")).expect("collected");
-    let mut trace = Trace::open(Box::new(trace)).expect("readable");
-    let traced = trace.memory(&MemoryWanted::default()).expect("readable");
-    assert_eq!(traced.loss, Default::default());
-    let traced = traced.timeline.entries;
+    let traced = traced(&phone);
     for (entries, source, own) in [
         (&beside, Source::Status, "the loop"),
         (&traced, Source::ProcessStats, "the service"),
@@ -219,7 +216,6 @@ fn figures_of_the_real_service_and_of_the_loop_are_the_kernels() {
         }
         assert!(some, "{source:?}");
     }
-    judge(&phone, &traced);
 
     // This phone has no meminfo. heaptap reports it during the recording, at its end, and in the
     // manifest.
@@ -243,11 +239,31 @@ fn manifest(phone: &Phone) -> Value {
     serde_json::from_str(&text).expect("of JSON")
 }
 
-/// Compares the decoded data with Perfetto's own protos, if they are installed.
-fn judge(phone: &Phone, traced: &[Entry]) {
-    let Some(python) = std::env::var_os("HEAPTAP_PERFETTO_PYTHON") else {
-        return;
-    };
+/// The memory that the trace tells of.
+fn traced(phone: &Phone) -> Vec<Entry> {
+    let trace = File::open(phone.work().join("out/raw-trace")).expect("collected");
+    let mut trace = Trace::open(Box::new(trace)).expect("readable");
+    let traced = trace.memory(&MemoryWanted::default()).expect("readable");
+    assert_eq!(traced.loss, Default::default());
+    traced.timeline.entries
+}
+
+/// `tests/run.sh` runs tests by the names of their judges, but without the bench; so this one has
+/// another name.
+#[test]
+#[ignore = "needs the bench and HEAPTAP_PERFETTO_PYTHON: tests/bench/bench.sh test"]
+fn perfetto_protos_tell_the_figures_of_a_trace() {
+    let python = judge::perfetto_protos();
+    let phone = Phone::boot("protos");
+    let hog = Hog::start(&phone);
+    let mut run = phone.heaptap(&["record", "-n", HOG, "--with", "meminfo", "-o", "out"]);
+    until("the first samples", PATIENCE, || {
+        assert!(!run.ended(), "{}", run.said());
+        run.said().contains("Ctrl-C: end") && samples(&phone, hog.pid) >= 4
+    });
+    run.signal("INT");
+    let ended = run.end(PATIENCE);
+    assert_eq!(ended.code(), Some(exit::NO_SAMPLES), "{ended:?}");
     let script = "
 import sys
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace
@@ -267,7 +283,7 @@ for packet in trace.packet:
     assert!(judged.status.success(), "{judged:?}");
     let text = String::from_utf8_lossy(&judged.stdout).into_owned();
     let theirs: BTreeSet<&str> = text.lines().collect();
-    let ours: BTreeSet<String> = traced
+    let ours: BTreeSet<String> = traced(&phone)
         .iter()
         .filter_map(|entry| match &entry.seen {
             Observation::Resident(r) if r.source == Source::ProcessStats => {

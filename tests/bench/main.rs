@@ -4,6 +4,9 @@
 //!
 //! Run by `tests/bench/bench.sh test`; `cargo test` ignores them.
 
+#[path = "../common/judge.rs"]
+mod judge;
+
 mod beside;
 mod faults;
 mod host;
