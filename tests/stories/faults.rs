@@ -44,7 +44,7 @@ fn a_copy_that_always_differs_is_not_taken() {
 }
 
 #[test]
-fn a_pull_that_gets_no_further_is_left_to_collect() {
+fn a_pull_that_gets_no_further_is_left_to_stop() {
     for (fault, kind) in [
         ("pull-cut", heaptap::phone::FaultKind::PullCut),
         ("stat-lies@-100", heaptap::phone::FaultKind::StatLies),
@@ -163,7 +163,7 @@ fn a_cable_pulled_while_it_ends_costs_nothing() {
 }
 
 #[test]
-fn a_cable_that_stays_out_leaves_it_for_collect() {
+fn a_cable_that_stays_out_leaves_it_for_stop() {
     let lab = Lab::new(PHONE);
     let mut running = lab.record(&[]);
     running.until_recorded();
@@ -309,7 +309,7 @@ fn a_phone_that_blinks_while_it_starts_is_no_loss() {
 }
 
 #[test]
-fn a_detached_start_names_its_collect_once_it_runs() {
+fn a_detached_start_names_its_stop_once_it_runs() {
     let mut unseen = 0;
     for occasion in 5..=14 {
         let lab = Lab::new(&format!("{PHONE},fault=no-exit#{occasion}"));

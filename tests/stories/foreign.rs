@@ -83,9 +83,7 @@ fn text(bytes: &[u8]) -> String {
 
 /// Symbolizes `rec` with symbols from `syms` only.
 #[cfg(unix)]
-fn names(command: &str) -> [&str; 5] {
-    [command, "rec", "--no-discover", "--symbols", "syms"]
-}
+const NAMES: [&str; 5] = ["symbolize", "rec", "--no-discover", "--symbols", "syms"];
 
 #[cfg(unix)]
 use std::os::unix::fs::symlink;
@@ -93,30 +91,26 @@ use std::os::unix::fs::symlink;
 #[cfg(unix)]
 #[test]
 fn names_for_a_folder_replace_its_links_and_keep_what_they_lead_to() {
-    for command in ["symbolize", "symbolize"] {
-        let desk = Desk::with_recording();
-        let profiles = files(&desk.path("rec")).into_iter();
-        let profiles: Vec<String> = profiles.filter(|name| name.ends_with(".pb.gz")).collect();
-        assert!(!profiles.is_empty());
-        std::fs::write(desk.path("precious"), "precious").unwrap();
-        let written = profiles.iter().map(String::as_str);
-        let written: Vec<&str> = written.chain(["symbols", "symbolized-trace"]).collect();
-        for name in &written {
-            let path = desk.path("rec").join(name);
-            let _ = std::fs::remove_file(&path);
-            symlink("../precious", &path).unwrap();
-        }
-        // Without a mapping file no Java name changes, as the exit code shows.
-        let code = if command == "symbolize" { 0 } else { 6 };
-        desk.expect(code, &names(command));
-        assert_eq!(desk.read("precious"), b"precious", "{command}");
-        for name in written {
-            let path = desk.path("rec").join(name);
-            assert!(path.is_file() && !path.is_symlink(), "{command}: {name}");
-        }
-        let parts = [desk.read("rec/raw-trace"), desk.read("rec/symbols")].concat();
-        assert!(desk.read("rec/symbolized-trace") == parts, "{command}");
+    let desk = Desk::with_recording();
+    let profiles = files(&desk.path("rec")).into_iter();
+    let profiles: Vec<String> = profiles.filter(|name| name.ends_with(".pb.gz")).collect();
+    assert!(!profiles.is_empty());
+    std::fs::write(desk.path("precious"), "precious").unwrap();
+    let written = profiles.iter().map(String::as_str);
+    let written: Vec<&str> = written.chain(["symbols", "symbolized-trace"]).collect();
+    for name in &written {
+        let path = desk.path("rec").join(name);
+        let _ = std::fs::remove_file(&path);
+        symlink("../precious", &path).unwrap();
     }
+    desk.expect(0, &NAMES);
+    assert_eq!(desk.read("precious"), b"precious");
+    for name in written {
+        let path = desk.path("rec").join(name);
+        assert!(path.is_file() && !path.is_symlink(), "{name}");
+    }
+    let parts = [desk.read("rec/raw-trace"), desk.read("rec/symbols")].concat();
+    assert!(desk.read("rec/symbolized-trace") == parts);
 }
 
 #[cfg(unix)]
@@ -128,7 +122,7 @@ fn a_folder_without_a_manifest_is_written_to_in_the_same_way() {
     for name in ["symbols", "symbolized-trace"] {
         symlink("../precious", desk.path("rec").join(name)).unwrap();
     }
-    desk.expect(0, &names("symbolize"));
+    desk.expect(0, &NAMES);
     assert_eq!(desk.read("precious"), b"precious");
     let parts = [desk.read("rec/raw-trace"), desk.read("rec/symbols")].concat();
     assert!(desk.read("rec/symbolized-trace") == parts);
@@ -140,7 +134,7 @@ fn nothing_comes_into_a_folder_through_its_links() {
     let desk = Desk::with_recording();
     std::fs::write(desk.path("secret"), "a private key").unwrap();
     symlink("../secret", desk.path("rec/deobfuscation-packets")).unwrap();
-    desk.expect(0, &names("symbolize"));
+    desk.expect(0, &NAMES);
     let parts = [desk.read("rec/raw-trace"), desk.read("rec/symbols")].concat();
     assert!(
         desk.read("rec/symbolized-trace") == parts,
@@ -155,7 +149,7 @@ fn nothing_comes_into_a_folder_through_its_links() {
         symlink(&moved, &path).unwrap();
         let before: Vec<String> = files(&desk.path("rec"));
         let whole = desk.read("rec/symbolized-trace");
-        let failure = desk.failure(8, &names("symbolize"));
+        let failure = desk.failure(8, &NAMES);
         assert_eq!(failure["kind"], "linked-file", "{failure}");
         assert!(
             failure["message"].as_str().unwrap().contains(name),
@@ -176,7 +170,7 @@ fn a_folder_of_java_heaps_that_is_a_link_is_not_written_to() {
     symlink(other.path("rec"), desk.path("rec/java")).unwrap();
     let before = files(&other.path("rec"));
     let manifest = other.read("rec/manifest.json");
-    let failure = desk.failure(8, &names("symbolize"));
+    let failure = desk.failure(8, &NAMES);
     assert_eq!(failure["kind"], "linked-file", "{failure}");
     assert_eq!(files(&other.path("rec")), before);
     assert_eq!(other.read("rec/manifest.json"), manifest);

@@ -1,4 +1,4 @@
-//! heaptap is killed at any time of a recording: `collect` loses nothing, and nothing remains.
+//! heaptap is killed at any time of a recording: `stop` loses nothing, and nothing remains.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;

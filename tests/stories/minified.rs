@@ -146,7 +146,7 @@ fn a_minified_heap_without_a_mapping_says_so_in_one_line() {
 }
 
 #[test]
-fn deobfuscate_names_a_folder_of_hprofs_and_what_lies_beside_a_recording() {
+fn symbolize_names_a_folder_of_hprofs_and_what_lies_beside_a_recording() {
     let lab = Lab::new(PHONE);
     lab.expect(0, &["dump", "--hprof", "-n", APP, "-o", "out"]);
     lab.expect(
@@ -172,7 +172,7 @@ fn deobfuscate_names_a_folder_of_hprofs_and_what_lies_beside_a_recording() {
 }
 
 #[test]
-fn deobfuscate_that_changes_nothing_exits_6_and_keeps_the_names_there_are() {
+fn symbolize_that_changes_nothing_exits_6_and_keeps_the_names_there_are() {
     let lab = Lab::new(PHONE);
     let (map, foreign) = (mapping(&lab), foreign(&lab));
     lab.expect(
@@ -217,7 +217,7 @@ fn deobfuscate_that_changes_nothing_exits_6_and_keeps_the_names_there_are() {
 }
 
 #[test]
-fn deobfuscate_by_the_map_of_one_app_keeps_the_names_of_another() {
+fn symbolize_by_the_map_of_one_app_keeps_the_names_of_another() {
     let lab = Lab::new(PHONE);
     let map = mapping(&lab);
     lab.expect(0, &["dump", "-n", APP, "-o", "out"]);

@@ -72,7 +72,7 @@ fn stop_ends_a_live_recorder_which_writes_the_results() {
 }
 
 #[test]
-fn a_second_interrupt_leaves_it_on_the_phone_for_collect() {
+fn a_second_interrupt_leaves_it_on_the_phone_for_stop() {
     let lab = Lab::new("android=14,build=userdebug,speed=1,fault=stop-timeout");
     let ended = lab.record(&[]).interrupt_twice();
     assert_eq!(ended.code(), Some(10), "{ended}");
@@ -207,7 +207,7 @@ fn of_two_sessions_one_must_be_named() {
 #[test]
 fn the_journal_knows_nothing_more_once_all_is_done() {
     let lab = Lab::new(FAST);
-    for command in ["stop", "stop", "snapshot"] {
+    for command in ["stop", "snapshot"] {
         let none = lab.expect(2, &[command, "--json"]);
         assert_eq!(none.json()["error"]["kind"], "no-session", "{command}");
     }
@@ -270,10 +270,10 @@ fn a_lost_phone_stands_in_nobodys_way_and_is_forgotten_by_name() {
 fn flags_narrow_the_choice_among_sessions() {
     let lab = Lab::new(FAST);
     lab.expect(0, &["record", "-n", APP, "-o", "out", "--detach"]);
-    for command in ["stop", "snapshot", "stop"] {
+    for command in ["stop", "snapshot"] {
         let other = lab.run(&[command, "-s", "another", "--json"]).json();
         let kind = &other["error"]["kind"];
-        // `collect` also queries that device.
+        // `stop` also queries that device.
         let wanted = match command {
             "stop" => "device-not-found",
             _ => "no-session",
@@ -298,7 +298,7 @@ fn flags_narrow_the_choice_among_sessions() {
 }
 
 #[test]
-fn collect_with_another_phone_names_the_session_and_its_phone() {
+fn stop_with_another_phone_names_the_session_and_its_phone() {
     let lab = Lab::new(FAST);
     let old = lab.expect(0, &["record", "-n", APP, "-o", "old", "--detach"]);
     let old = old.stdout.trim();

@@ -225,7 +225,6 @@ fn words_that_were_typed_begin_no_line_and_set_no_colour() {
         &["query", &gone, "SELECT 1"],
         &["hprof", "info", &gone],
         &["symbolize", &gone],
-        &["symbolize", &gone],
         &[name],
         &["top", name, name],
         &["devices", "--virtual", name],
