@@ -105,31 +105,6 @@ async fn everything_works_however_the_phone_answers() {
 }
 
 #[tokio::test]
-async fn a_phone_that_is_not_ready_is_told_apart() {
-    for (spec, expected) in [
-        ("fault=offline", "device-offline"),
-        ("fault=unauthorized", "device-unauthorized"),
-        ("fault=no-permissions", "device-no-permissions"),
-        ("fault=no-device", "no-device"),
-        ("devices=2", "several-devices"),
-    ] {
-        let (_phone, server) = start(spec);
-        assert_eq!(
-            kind(server.select(&Selector::Only).await.map(|_| ())),
-            expected
-        );
-    }
-    let (phone, server) = start("devices=2");
-    let second = Selector::parse(&phone.serials()[1]);
-    let device = server.select(&second).await.unwrap();
-    let output = device
-        .run(&Command::program("getprop").arg("ro.serialno"), PATIENCE)
-        .await
-        .unwrap();
-    assert_eq!(output.exit, 0);
-}
-
-#[tokio::test]
 async fn a_shell_that_is_cut_anywhere_is_lost() {
     for cut in 0..12 {
         let (_phone, server) = start(&format!("fault=shell-cut@{cut}"));

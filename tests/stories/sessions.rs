@@ -62,16 +62,6 @@ fn stop_from_elsewhere_lets_the_recorder_finish() {
 }
 
 #[test]
-fn stop_ends_a_live_recorder_which_writes_the_results() {
-    let lab = Lab::new(FAST);
-    let mut running = lab.record(&[]);
-    running.until_recorded();
-    lab.expect(0, &["stop", "--json"]);
-    assert_eq!(running.end().code(), Some(0));
-    lab.assert_truth("out");
-}
-
-#[test]
 fn a_second_interrupt_leaves_it_on_the_phone_for_stop() {
     let lab = Lab::new("android=14,build=userdebug,speed=1,fault=stop-timeout");
     let ended = lab.record(&[]).interrupt_twice();
@@ -213,15 +203,6 @@ fn the_journal_knows_nothing_more_once_all_is_done() {
     }
     let unknown = lab.expect(2, &["stop", "zzzz", "--json"]);
     assert_eq!(unknown.json()["error"]["kind"], "no-such-session");
-}
-
-#[test]
-fn collect_can_write_elsewhere() {
-    let lab = Lab::new(FAST);
-    lab.expect(0, &["record", "-n", APP, "-o", "out", "--detach"]);
-    lab.expect(0, &["stop", "-o", "elsewhere"]);
-    lab.assert_truth("elsewhere");
-    lab.assert_tidy("elsewhere");
 }
 
 /// Another phone, with the state directory and the work directory of `lab`, whose phone no longer
