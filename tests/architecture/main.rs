@@ -2,6 +2,7 @@
 //! which, print, open sockets, or use serde_yaml.
 
 mod circles;
+mod fixtures;
 mod sources;
 mod words;
 

@@ -512,26 +512,6 @@ fn what_says_nothing_of_held_memory_is_refused_with_the_reason() {
 }
 
 #[test]
-fn dumps_lie_in_the_repository_as_the_manifest_says() {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures");
-    let manifest = std::fs::read_to_string(folder.join("MANIFEST.toml")).unwrap();
-    for entry in std::fs::read_dir(folder.join("hprof")).unwrap() {
-        let path = entry.unwrap().path();
-        let name = format!(
-            "path = \"hprof/{}\"",
-            path.file_name().unwrap().to_str().unwrap()
-        );
-        let at = manifest
-            .find(&name)
-            .unwrap_or_else(|| panic!("{name} is not listed"));
-        let hash = <sha2::Sha256 as sha2::Digest>::digest(std::fs::read(&path).unwrap());
-        let hex: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
-        let block = manifest[at..].split("[[fixture]]").next().unwrap();
-        assert!(block.contains(&hex), "{name}: {hex}");
-    }
-}
-
-#[test]
 fn a_heap_graph_tells_what_references_prove_and_how_sure_that_is() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("dump");
