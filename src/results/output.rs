@@ -188,10 +188,8 @@ fn recorded_by(folder: &Path) -> Option<SessionId> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::file_names::default_name;
     use super::*;
     use crate::error::Classified as _;
-    use time::macros::datetime;
 
     #[test]
     fn an_empty_marker_that_a_kill_left_is_taken_over() {
@@ -239,60 +237,6 @@ mod tests {
                 snapshots_by: None,
             }),
             ..Manifest::default()
-        }
-    }
-
-    /// Performs all steps that a session does with its directory.
-    fn record(path: &Path, id: &SessionId) -> Result<(), SessionError> {
-        let folder = OutputFolder::prepare(path)?;
-        if let Err(error) = session::claim_for(id, folder.path()) {
-            folder.discard();
-            return Err(error);
-        }
-        let existing = own(folder.path(), id)?;
-        assert_eq!(existing, ExistingFile::Stays);
-        let staging = Staging::new(folder.path(), &session::part_prefix(id)).unwrap();
-        std::fs::write(staging.path().join("profile"), id.as_str()).unwrap();
-        manifest_of(id).write(staging.path()).unwrap();
-        staging
-            .publish(ExistingFile::Stays)
-            .map_err(|e| e.of_session(id))?;
-        session::release(folder.path(), &Owner::Session(id.clone()));
-        Ok(())
-    }
-
-    #[test]
-    fn of_two_sessions_that_record_at_one_moment_no_result_is_lost_in_200_rounds() {
-        let at = datetime!(2026-11-20 07:43 UTC);
-        let dir = tempfile::tempdir().unwrap();
-        for round in 0..200 {
-            let named = round % 2 == 0;
-            let ids = [SessionId::random(), SessionId::random()];
-            let paths = ids.each_ref().map(|id| match named {
-                true => dir.path().join(round.to_string()),
-                false => dir.path().join(default_name("com.example.app", at, id)),
-            });
-            let start = std::sync::Barrier::new(2);
-            let outcomes = std::thread::scope(|scope| {
-                let runs = [0, 1].map(|n| {
-                    let (path, id, start) = (&paths[n], &ids[n], &start);
-                    scope.spawn(move || {
-                        start.wait();
-                        record(path, id)
-                    })
-                });
-                runs.map(|run| run.join().unwrap())
-            });
-            let won = outcomes.iter().filter(|outcome| outcome.is_ok()).count();
-            assert_eq!(won, if named { 1 } else { 2 }, "{round}: {outcomes:?}");
-            for (n, outcome) in outcomes.iter().enumerate() {
-                if outcome.is_ok() {
-                    let profile = std::fs::read_to_string(paths[n].join("profile"));
-                    assert_eq!(profile.unwrap(), ids[n].as_str());
-                    assert_eq!(recorded_by(&paths[n]).as_ref(), Some(&ids[n]));
-                    assert_eq!(std::fs::read_dir(&paths[n]).unwrap().count(), 2);
-                }
-            }
         }
     }
 
