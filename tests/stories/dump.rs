@@ -386,9 +386,8 @@ fn several_processes_are_dumped_in_one_session() {
 fn status_has_the_app_and_the_size_of_a_heap_dump() {
     let lab = Lab::new(FAST);
     lab.expect(0, &["dump", "-n", APP, "--hprof", "--detach", "-o", "out"]);
-    let session = |lab: &Lab| lab.expect(0, &["status", "--json"]).json()["sessions"][0].clone();
-    lab.until("a whole file", |lab| session(lab)["state"] == "uncollected");
-    let found = session(&lab);
+    lab.until_ended();
+    let found = &lab.status()["sessions"][0];
     assert_eq!(found["targets"], serde_json::json!([APP]), "{found}");
     let shown = lab.expect(0, &["status"]).stdout;
     let row = format!("ended, not fetched  {APP}  on virtual-1  heap dump ");

@@ -97,6 +97,11 @@ impl Lab {
         ended
     }
 
+    /// What `status` lists.
+    pub fn status(&self) -> Value {
+        self.expect(0, &["status", "--json"]).json()
+    }
+
     /// Starts to record `APP` into `out` with `more` flags, and waits until perfetto runs.
     pub fn record(&self, more: &[&str]) -> Running {
         let mut running = self.start_recording(more);
@@ -164,6 +169,13 @@ impl Lab {
         }
     }
 
+    /// Waits until the only session has ended and waits to be fetched.
+    pub fn until_ended(&self) {
+        self.until("the end", |lab| {
+            lab.status()["sessions"][0]["state"] == "uncollected"
+        });
+    }
+
     /// Names in the trace directory of the phone.
     pub fn traces(&self) -> Vec<String> {
         self.phone.list("/data/misc/perfetto-traces")
@@ -185,9 +197,8 @@ impl Lab {
     /// Whether a session is left to collect. A process to be killed near its end can end before
     /// that, above all on a busy host; then there is none.
     pub fn is_left(&self) -> bool {
-        let status = self.expect(0, &["status", "--json"]).json();
-        let sessions = status["sessions"].as_array().expect("sessions");
-        !sessions.is_empty()
+        let status = self.status();
+        !status["sessions"].as_array().expect("sessions").is_empty()
     }
 
     /// The phone's record for the trace of this directory. A Java heap taken at a label is a

@@ -15,12 +15,7 @@ fn what_was_left_on_the_phone_is_fetched_before_it_is_written_over() {
         &["record", "-n", APP, "-d", "3s", "-o", "first", "--detach"],
     );
     // It must have ended: two at a time do not fit.
-    loop {
-        let status = lab.expect(0, &["status", "--json"]).json();
-        if status["sessions"][0]["state"] == "uncollected" {
-            break;
-        }
-    }
+    lab.until_ended();
     let second = recording("second", &["-d", "3s", "--json-lines"]);
     let ended = lab.expect(0, &second);
     assert!(ended.stdout.contains("collecting-first"), "{ended}");
@@ -115,10 +110,7 @@ fn what_another_host_recorded_since_is_not_taken_for_mine() {
         0,
         &["record", "-n", APP, "-d", "3s", "-o", "mine", "--detach"],
     );
-    lab.until("its end", |lab| {
-        let status = lab.expect(0, &["status", "--json"]).json();
-        status["sessions"][0]["state"] == "uncollected"
-    });
+    lab.until_ended();
     let theirs = recording("theirs", &["-d", "3s", "--json-lines"]);
     let theirs = lab.start_as("other-host", &theirs).end();
     assert_eq!(theirs.code(), Some(0), "{theirs}");
@@ -141,10 +133,7 @@ fn a_journal_of_which_nothing_is_left_stops_no_recording() {
     let lab = Lab::new(TEN);
     let detached = ["record", "-n", APP, "-d", "3s", "-o", "first", "--detach"];
     lab.expect(0, &detached);
-    lab.until("its end", |lab| {
-        let status = lab.expect(0, &["status", "--json"]).json();
-        status["sessions"][0]["state"] == "uncollected"
-    });
+    lab.until_ended();
     // A heaptap killed between cleaning up and forgetting the session leaves such a journal.
     let journal = lab.journal();
     let words = std::fs::read(&journal).unwrap();

@@ -134,10 +134,7 @@ fn a_launched_app_has_its_name_even_if_nobody_looks_before_the_end() {
             "record", "-n", APP, "--launch", "-d", "8s", "-o", "out", "--detach",
         ],
     );
-    lab.until("the recording is over", |lab| {
-        let status = lab.expect(0, &["status", "--json"]).json();
-        status["sessions"][0]["state"] == "uncollected"
-    });
+    lab.until_ended();
     lab.expect(0, &["stop"]);
     assert_eq!(lab.manifest("out")["dumps"][0]["process"], APP);
     lab.assert_tidy("out");

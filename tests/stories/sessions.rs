@@ -507,10 +507,7 @@ fn a_session_whose_trace_was_removed_leaves_nothing() {
         0,
         &["record", "-n", APP, "-d", "1s", "-o", "out", "--detach"],
     );
-    lab.until("the end", |lab| {
-        let status = lab.expect(0, &["status", "--json"]).json();
-        status["sessions"][0]["state"] == "uncollected"
-    });
+    lab.until_ended();
     for trace in lab.traces() {
         let remove = heaptap::device::Command::program("rm");
         lab.on_phone(&remove.arg(format!("/data/misc/perfetto-traces/{trace}")));
@@ -690,10 +687,7 @@ fn a_trace_that_was_noted_and_got_no_name_is_fetched_again() {
         0,
         &["record", "-n", APP, "-d", "3s", "-o", "out", "--detach"],
     );
-    lab.until("its end", |lab| {
-        let status = lab.expect(0, &["status", "--json"]).json();
-        status["sessions"][0]["state"] == "uncollected"
-    });
+    lab.until_ended();
     // heaptap was killed between the two.
     let journal = lab.journal();
     let mut text = std::fs::read_to_string(&journal).unwrap();

@@ -246,12 +246,7 @@ fn nothing_is_asked_of_a_recording_that_has_ended() {
         &["record", "-n", APP, "-d", "1s", "-o", "out", "--detach"],
     );
     // A second of the phone is over before another program has started; it can take longer.
-    loop {
-        let status = lab.expect(0, &["status", "--json"]).json();
-        if status["sessions"][0]["state"] == "uncollected" {
-            break;
-        }
-    }
+    lab.until_ended();
     let over = lab
         .expect(2, &["snapshot", "--label", "x", "--json"])
         .json();
