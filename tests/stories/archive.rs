@@ -7,7 +7,7 @@ use heaptap_archive::Table;
 use heaptap_tables::{Cell, Columns};
 use serde_json::Value;
 
-use crate::lab::{Ended, Lab};
+use crate::lab::Lab;
 
 const SCENARIO: &str = "\
 version: 1
@@ -40,11 +40,6 @@ fn rows(store: &Path, table: Table) -> (Columns, impl Fn(&str) -> usize) {
     let names: Vec<String> = columns.into_iter().map(|column| column.name).collect();
     let at = move |name: &str| names.iter().position(|n| n == name).expect("a column");
     (rows, at)
-}
-
-fn kind(ended: &Ended) -> String {
-    let kind = ended.json()["error"]["kind"].clone();
-    kind.as_str().unwrap_or_default().to_owned()
 }
 
 /// Partitions of the recordings, as paths below the table.
@@ -264,8 +259,7 @@ fn the_last_java_heap_is_one_that_is_complete() {
     let mut running = lab.start(&[&args[..], &["--json-lines"]].concat());
     // Two dumps or more, also on a busy host.
     running.until_that("progress", |p| p["trace_bytes"].as_u64() >= Some(4_000_000));
-    running.signal("INT");
-    assert_eq!(running.end().code(), Some(0));
+    running.interrupted(0);
     let trace = File::options()
         .write(true)
         .open(lab.work().join("rec/raw-trace"))
@@ -298,14 +292,14 @@ fn what_is_not_a_recording_or_not_an_archive_is_refused() {
     let work = lab.work();
     fs::create_dir(work.join("mine")).expect("a directory");
     fs::write(work.join("mine/notes.txt"), "mine").expect("a file");
-    let ended = lab.expect(8, &["archive", "mine", "--to", "fleet", "--json"]);
-    assert_eq!(kind(&ended), "not-a-recording", "{ended}");
-    let ended = lab.expect(2, &["archive", "--to", "mine", "--compact", "--json"]);
-    assert_eq!(kind(&ended), "not-an-archive", "{ended}");
+    let ended = lab.fails(8, &["archive", "mine", "--to", "fleet"]);
+    assert_eq!(ended["kind"], "not-a-recording", "{ended}");
+    let ended = lab.fails(2, &["archive", "--to", "mine", "--compact"]);
+    assert_eq!(ended["kind"], "not-an-archive", "{ended}");
     lab.expect(0, &["archive", "--to", "fleet", "--compact"]);
     let partition = work.join("fleet/v1/recording/app=a/day=b/build=c");
     fs::create_dir_all(&partition).expect("a partition");
     fs::write(partition.join("c-0.parquet"), "damaged").expect("a file");
-    let ended = lab.expect(8, &["archive", "--to", "fleet", "--compact", "--json"]);
-    assert_eq!(kind(&ended), "archive-unreadable", "{ended}");
+    let ended = lab.fails(8, &["archive", "--to", "fleet", "--compact"]);
+    assert_eq!(ended["kind"], "archive-unreadable", "{ended}");
 }

@@ -67,9 +67,7 @@ fn samples_and_labels_are_in_one_folder_on_one_clock() {
     assert_eq!(taken["label"], "after: login", "{taken}");
     assert_eq!(taken["captured"][0], "meminfo", "{taken}");
     until_samples(&lab, 25);
-    running.signal("INT");
-    let ended = running.end();
-    assert_eq!(ended.code(), Some(0), "{ended}");
+    let ended = running.interrupted(0);
     let observed = ended.last_with("bytes_per_s");
     assert_eq!(observed["event"], "observed");
     assert_eq!(
@@ -164,9 +162,7 @@ fn a_directory_that_was_moved_away_gets_no_capture_and_the_recording_goes_on() {
     lab.expect(0, &["snapshot", "--label", "late"]);
     running.until("captured");
     assert!(!lab.work().join("out").exists());
-    running.signal("INT");
-    let ended = running.end();
-    assert_eq!(ended.code(), Some(0), "{ended}");
+    let ended = running.interrupted(0);
     assert!(ended.stderr.contains("out was moved or removed"), "{ended}");
     assert_eq!(lab.manifest("out")["labels"][0]["name"], "late");
     lab.assert_truth("out");
@@ -185,9 +181,7 @@ fn a_cable_that_was_out_is_a_gap_and_no_restart() {
     lab.phone.plug_in(0);
     running.until("reconnected");
     until_samples(&lab, 3);
-    running.signal("INT");
-    let ended = running.end();
-    assert_eq!(ended.code(), Some(0), "{ended}");
+    running.interrupted(0);
     let seen = timeline(&lab, "out");
     let processes = seen
         .iter()
@@ -385,9 +379,7 @@ fn a_label_takes_what_is_beside_where_nothing_can_be_dumped() {
     let words = lab.expect(0, &["snapshot", "--label", "there"]);
     assert!(words.stdout.contains("--snapshots=PERIOD"), "{words}");
     running.until_that("captured", |of| of["label"] == "there");
-    running.signal("INT");
-    let ended = running.end();
-    assert_eq!(ended.code(), Some(0), "{ended}");
+    running.interrupted(0);
     let manifest = lab.manifest("out");
     // The final dump does not have a label.
     let native = manifest["dumps"].as_array().unwrap();
@@ -425,10 +417,8 @@ fn without_somebody_who_follows_a_label_that_dumps_nothing_is_refused() {
         "--no-snapshots",
     ];
     lab.expect(0, &args);
-    let refused = lab
-        .expect(5, &["snapshot", "--label", "x", "--json"])
-        .json();
-    assert_eq!(refused["error"]["kind"], "snapshot-impossible");
+    let refused = lab.fails(5, &["snapshot", "--label", "x"]);
+    assert_eq!(refused["kind"], "snapshot-impossible");
     lab.expect(0, &["stop"]);
 }
 
@@ -443,9 +433,7 @@ fn a_file_that_cannot_be_written_is_missed_and_nothing_else() {
     let taken = running.until("captured");
     assert_eq!(taken["missed"][0][0], "meminfo", "{taken}");
     std::fs::remove_file(lab.work().join("out/meminfo")).unwrap();
-    running.signal("INT");
-    let ended = running.end();
-    assert_eq!(ended.code(), Some(0), "{ended}");
+    running.interrupted(0);
     let manifest = lab.manifest("out");
     assert!(
         kinds(&manifest).contains(&"companion-missed"),

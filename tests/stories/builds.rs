@@ -203,7 +203,7 @@ fn after_a_kill_the_builds_go_on_alternating() {
     running.end();
     // Another APK of the same name and version is another build.
     build(&lab, "old.apk", 41, 110);
-    let kind = |ended: Ended| ended.json()["error"]["kind"].clone();
+    let kind = |ended: Ended| ended.error()["kind"].clone();
     let resume = [&RUN[..], &["--resume"]].concat();
     let other = lab.expect(8, &[&resume[..], &["--against", "old.apk"]].concat());
     assert_eq!(kind(other), "cannot-resume");
@@ -337,5 +337,5 @@ fn an_old_build_needs_a_new_one() {
     )
     .unwrap();
     let ended = lab.expect(2, &two);
-    assert_eq!(ended.json()["error"]["kind"], "option-conflict", "{ended}");
+    assert_eq!(ended.error()["kind"], "option-conflict", "{ended}");
 }

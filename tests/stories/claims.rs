@@ -19,13 +19,6 @@ fn rounds() -> usize {
     }
 }
 
-fn error(ended: &Ended) -> Value {
-    match serde_json::from_str::<Value>(&ended.stdout) {
-        Ok(document) => document["error"].clone(),
-        Err(_) => ended.last_with("error")["error"].clone(),
-    }
-}
-
 /// Starts to record without a page and without the slow search for symbols.
 fn quickly<'a>(more: &[&'a str]) -> Vec<&'a str> {
     let quick = [
@@ -41,7 +34,7 @@ fn quickly<'a>(more: &[&'a str]) -> Vec<&'a str> {
 
 /// Returns the only session that `status` lists.
 fn only_session(lab: &Lab) -> String {
-    let status = lab.expect(0, &["status", "--json"]).json();
+    let status = lab.status();
     let id = status["sessions"][0]["session"].as_str();
     id.expect("a session").to_owned()
 }
@@ -87,7 +80,7 @@ fn two_phones_at_one_moment_share_no_folder_by_name() {
         let manifest = lab.manifest(&out);
         let winner = manifest["session"]["id"].as_str().unwrap();
         assert_eq!(won.json()["session"], winner);
-        let refusal = error(&lost);
+        let refusal = lost.error();
         // A process that starts late finds everything there.
         if refusal["kind"] != "output-not-empty" {
             assert_eq!(refusal["kind"], "output-claimed", "{lost}");
@@ -172,8 +165,8 @@ fn a_second_detached_start_into_a_folder_names_the_session_that_has_it() {
         let first = lab.expect(0, &args);
         let id = first.json()["session"].as_str().unwrap().to_owned();
         let second = lab.expect(2, &args);
-        assert_eq!(error(&second)["kind"], "output-claimed", "{second}");
-        let message = error(&second)["message"].to_string();
+        assert_eq!(second.error()["kind"], "output-claimed", "{second}");
+        let message = second.error()["message"].to_string();
         assert!(message.contains(&id), "{second}");
         assert_eq!(only_session(&lab), id);
         lab.expect(0, &["stop"]);
@@ -200,13 +193,12 @@ fn a_folder_that_another_session_has_by_now_is_refused_before_anything_is_fetche
     std::fs::remove_dir_all(lab.work().join("out")).unwrap();
     let second = lab.expect(0, &recording("out", &["--detach", "--no-check", "--json"]));
     let second = second.json()["session"].as_str().unwrap().to_owned();
-    let refused = lab.expect(10, &["stop", &first, "--json"]);
-    let refusal = error(&refused);
-    assert_eq!(refusal["kind"], "output-foreign", "{refused}");
-    let message = refusal["message"].to_string();
+    let refused = lab.fails(10, &["stop", &first]);
+    assert_eq!(refused["kind"], "output-foreign", "{refused}");
+    let message = refused["message"].to_string();
     assert!(message.contains(&second), "{refused}");
     let help = format!("heaptap stop {first} -o DIR");
-    assert!(refusal["help"].to_string().contains(&help), "{refused}");
+    assert!(refused["help"].to_string().contains(&help), "{refused}");
     assert_eq!(lab.traces().len(), 2, "nothing is removed");
     assert_eq!(files(&lab.work().join("out")), [".heaptap-session"]);
     lab.expect(0, &["stop", &first, "-o", "elsewhere"]);
@@ -224,8 +216,8 @@ fn a_manifest_of_somebody_else_is_refused_before_anything_is_fetched() {
     lab.expect(0, &recording("out", &["--detach"]));
     let manifest = lab.work().join("out/manifest.json");
     std::fs::write(&manifest, "mine").unwrap();
-    let refused = lab.expect(10, &["stop", "--json"]);
-    assert_eq!(error(&refused)["kind"], "output-foreign", "{refused}");
+    let refused = lab.fails(10, &["stop"]);
+    assert_eq!(refused["kind"], "output-foreign", "{refused}");
     assert_eq!(lab.traces().len(), 1);
     assert!(!lab.work().join("out/raw-trace").exists(), "not fetched");
     lab.expect(0, &["stop", "-o", "elsewhere"]);
@@ -240,8 +232,8 @@ fn a_file_with_the_name_of_a_result_stays_and_stop_writes_elsewhere() {
     let name = profile_name(&lab);
     let refused = blocked_by_a_file(&lab, &name);
     assert_eq!(refused.code(), Some(10), "{refused}");
-    assert_eq!(error(&refused)["kind"], "output-foreign");
-    assert!(error(&refused)["help"].to_string().contains("heaptap stop"));
+    assert_eq!(refused.error()["kind"], "output-foreign");
+    assert!(refused.error()["help"].to_string().contains("heaptap stop"));
     assert_eq!(lab.traces().len(), 1, "the phone keeps it");
     let mine = lab.work().join("out").join(&name);
     assert_eq!(std::fs::read(&mine).unwrap(), b"mine");
@@ -285,8 +277,8 @@ fn a_raw_trace_of_somebody_else_stays() {
     lab.expect(0, &recording("out", &["--detach"]));
     let mine = lab.work().join("out/raw-trace");
     std::fs::write(&mine, "mine").unwrap();
-    let refused = lab.expect(10, &["stop", "--json"]);
-    assert_eq!(error(&refused)["kind"], "output-foreign", "{refused}");
+    let refused = lab.fails(10, &["stop"]);
+    assert_eq!(refused["kind"], "output-foreign", "{refused}");
     assert_eq!(std::fs::read(&mine).unwrap(), b"mine");
     lab.expect(0, &["stop", "-o", "elsewhere"]);
     lab.assert_truth("elsewhere");
@@ -352,9 +344,7 @@ fn a_java_folder_of_somebody_else_stays() {
     let java = lab.work().join("out/java");
     std::fs::create_dir(&java).unwrap();
     std::fs::write(java.join("raw-trace"), "mine").unwrap();
-    running.signal("INT");
-    let ended = running.end();
-    assert_eq!(ended.code(), Some(0), "{ended}");
+    running.interrupted(0);
     assert_eq!(files(&java), ["raw-trace"]);
     assert_eq!(std::fs::read(java.join("raw-trace")).unwrap(), b"mine");
     let missed = lab.manifest("out")["companion"]["missed"].to_string();
@@ -422,9 +412,7 @@ fn after_a_stop_request_there_is_no_retry() {
     let lab = Lab::new(&format!("{FAST},fault=overrun@500#1"));
     let mut running = lab.record(&["-d", "600s", "-c", "1s", "--retry-overrun"]);
     running.until_recorded();
-    running.signal("INT");
-    let ended = running.end();
-    assert_eq!(ended.code(), Some(6), "{ended}");
+    running.interrupted(6);
     assert_eq!(lab.manifest("out")["outcome"]["ended_by"], "interrupted");
     assert_eq!(files(&lab.work()), ["out"]);
 }
@@ -436,9 +424,7 @@ fn a_page_that_was_not_written_is_neither_listed_nor_offered() {
     running.until_recorded();
     let page = lab.work().join("out/report.html");
     std::fs::write(&page, "mine").unwrap();
-    running.signal("INT");
-    let ended = running.end();
-    assert_eq!(ended.code(), Some(0), "{ended}");
+    let ended = running.interrupted(0);
     let wrote = |ended: &Ended| {
         let mut lines = ended.stderr.lines();
         let line = lines.find(|line| line.starts_with("wrote "));

@@ -156,7 +156,7 @@ fn who_may_not_be_dumped_is_told_before() {
     let lab = Lab::new("android=14,build=user,speed=10");
     let refused = |args: &[&str], kind: &str| {
         let ended = lab.expect(4, args);
-        assert_eq!(ended.json()["error"]["kind"], kind, "{ended}");
+        assert_eq!(ended.error()["kind"], kind, "{ended}");
         assert_no_files(&lab);
     };
     let closed = "com.example.closed";
@@ -188,7 +188,7 @@ fn who_may_not_be_dumped_is_told_before() {
     old.expect(4, &["dump", "-n", APP, "--hprof", "--bitmaps"]);
     let thirteen = Lab::new("android=13,build=userdebug,speed=10");
     let ended = thirteen.expect(4, &["dump", "-n", APP, "--wait-for-oom", "--json"]);
-    assert_eq!(ended.json()["error"]["kind"], "android-too-old", "{ended}");
+    assert_eq!(ended.error()["kind"], "android-too-old", "{ended}");
 }
 
 #[test]
@@ -206,7 +206,7 @@ fn an_app_that_does_not_run_out_of_memory_leaves_an_empty_hand() {
     let lab = Lab::new(FAST);
     let wait = ["--wait-for-oom", "--oom-wait-seconds", "3"];
     let ended = dump(&lab, 7, &wait);
-    assert_eq!(ended.json()["error"]["kind"], "no-out-of-memory");
+    assert_eq!(ended.error()["kind"], "no-out-of-memory");
     assert!(files(&lab.work()).is_empty());
     assert_eq!(lab.traces(), Vec::<String>::new());
 }
@@ -228,9 +228,7 @@ fn waiting_for_an_out_of_memory_error_ends_with_ctrl_c() {
     let lab = Lab::new(FAST);
     let mut running = begin(&lab, &["--wait-for-oom", "--oom-wait-seconds", "1h"]);
     running.until("progress");
-    running.signal("INT");
-    let ended = running.end();
-    assert_eq!(ended.code(), Some(130), "{ended}");
+    running.interrupted(130);
     assert_eq!(lab.traces(), Vec::<String>::new());
     assert!(files(&lab.work()).is_empty(), "{:?}", files(&lab.work()));
 }
@@ -240,9 +238,7 @@ fn ctrl_c_waits_for_the_dump_that_is_being_written() {
     let lab = Lab::new(&format!("{FAST},fault=java-dump-slow@8000"));
     let mut running = begin(&lab, &[]);
     running.until("progress");
-    running.signal("INT");
-    let ended = running.end();
-    assert_eq!(ended.code(), Some(0), "{ended}");
+    running.interrupted(0);
     assert_whole(&lab);
 }
 
@@ -263,9 +259,7 @@ fn continuous_dumps_go_on_until_ctrl_c_and_take_labels() {
     running.until_that("progress", |p| p["elapsed_s"].as_f64() >= Some(5.0));
     let taken = lab.expect(0, &["snapshot", "--label", "after", "--json"]);
     assert_eq!(taken.json()["snapshot"]["label"], "after");
-    running.signal("INT");
-    let ended = running.end();
-    assert_eq!(ended.code(), Some(0), "{ended}");
+    running.interrupted(0);
     let manifest = lab.manifest("out");
     assert!(java(&manifest).len() >= 3, "{manifest:#}");
     let labelled = java(&manifest)
@@ -280,7 +274,7 @@ fn a_snapshot_of_a_single_dump_is_refused_with_the_way_to_have_one() {
     let lab = Lab::new(&format!("{FAST},fault=java-dump-slow@20000"));
     let running = begin(&lab, &[]);
     let ended = lab.expect(5, &["snapshot", "--json"]);
-    assert_eq!(ended.json()["error"]["kind"], "snapshot-impossible");
+    assert_eq!(ended.error()["kind"], "snapshot-impossible");
     assert!(ended.stdout.contains("dump -c"), "{ended}");
     assert_eq!(running.end().code(), Some(0));
 }
@@ -353,7 +347,7 @@ fn detached_dumps_are_collected_later() {
         args.extend(more);
         let begun = lab.expect(0, &args);
         let session = begun.json()["session"].as_str().unwrap().to_owned();
-        let status = lab.expect(0, &["status", "--json"]).json();
+        let status = lab.status();
         assert_eq!(status["sessions"][0]["session"], session.as_str());
         let ended = lab.expect(0, &["stop", &session]);
         assert_eq!(java(&lab.manifest("out"))[0]["complete"], true, "{ended}");
@@ -488,7 +482,7 @@ fn a_file_of_the_heap_is_whole_and_named_in_the_manifest() {
 fn an_app_that_hangs_is_given_up() {
     let lab = Lab::new(&format!("{FAST},fault=dumpheap-hang"));
     let ended = dump(&lab, 5, &["--hprof", "--timeout", "5s"]);
-    assert_eq!(ended.json()["error"]["kind"], "dumpheap-silent", "{ended}");
+    assert_eq!(ended.error()["kind"], "dumpheap-silent", "{ended}");
     assert_no_files(&lab);
     assert!(!lab.work().join("out").exists());
 }
@@ -530,12 +524,12 @@ fn an_app_without_a_heap_file_has_a_reason() {
     ] {
         let lab = Lab::new(&format!("{FAST},fault={fault}"));
         let ended = dump(&lab, 5, &["--hprof"]);
-        assert_eq!(ended.json()["error"]["kind"], kind, "{ended}");
+        assert_eq!(ended.error()["kind"], kind, "{ended}");
     }
     let lab = Lab::new(FAST);
     let init = ["dump", "-p", "1", "--hprof", "--no-check", "-o", "out"];
     let ended = lab.expect(5, &[&init[..], &["--json"]].concat());
-    assert_eq!(ended.json()["error"]["kind"], "dumpheap-refused", "{ended}");
+    assert_eq!(ended.error()["kind"], "dumpheap-refused", "{ended}");
 }
 
 #[test]
@@ -573,10 +567,7 @@ fn a_file_that_an_app_goes_on_writing_later_is_fetched_again() {
     const MORE: &str = "for file in /data/local/tmp/heaptap-*.hprof; do echo more >> $file; done";
     lab.on_phone(&heaptap::device::Command::script(MORE));
     stop(100_005);
-    assert_eq!(
-        lab.expect(0, &["status", "--json"]).json()["sessions"][0]["session"],
-        id
-    );
+    assert_eq!(lab.status()["sessions"][0]["session"], id);
     // It has not grown since.
     stop(100_005);
     assert_no_files(&lab);

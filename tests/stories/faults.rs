@@ -4,14 +4,6 @@ use crate::lab::{APP, Ended, Lab, Running, files, recording};
 
 const PHONE: &str = "android=14,build=userdebug,speed=10";
 
-fn kind(ended: &Ended) -> String {
-    let error = ended.last_with("error");
-    error["error"]["kind"]
-        .as_str()
-        .unwrap_or_default()
-        .to_owned()
-}
-
 /// Records for three of the phone's seconds with a fault from the start.
 fn with_fault(fault: &str) -> (Lab, Ended) {
     let lab = Lab::new(&format!("{PHONE},fault={fault}"));
@@ -66,10 +58,10 @@ fn a_trace_that_cannot_be_removed_fails_nothing() {
     lab.assert_truth("out");
     // Its copy is there, but this host has fetched it.
     assert_eq!(lab.traces().len(), 1);
-    let left = lab.expect(0, &["status", "--json"]).json();
+    let left = lab.status();
     assert_eq!(left["sessions"], serde_json::json!([]), "{left}");
-    let stop = lab.expect(2, &["stop", "--json"]).json();
-    assert_eq!(stop["error"]["kind"], "no-session", "{stop}");
+    let stop = lab.fails(2, &["stop"]);
+    assert_eq!(stop["kind"], "no-session", "{stop}");
     let of_another = lab.start_as("other", &["status", "--json"]).end().json();
     assert_eq!(
         of_another["sessions"][0]["state"], "uncollected",
@@ -85,7 +77,7 @@ fn starts_that_fail_are_named() {
     ] {
         let (lab, ended) = with_fault(fault);
         assert_eq!(ended.code(), Some(5), "{fault}: {ended}");
-        assert_eq!(kind(&ended), expected, "{fault}: {ended}");
+        assert_eq!(ended.error()["kind"], expected, "{fault}: {ended}");
         assert!(!lab.work().join("out").exists(), "{fault}");
         lab.assert_tidy("out");
     }
@@ -97,7 +89,7 @@ fn a_detached_start_that_is_rejected_leaves_nothing() {
     let lab = Lab::new("android=14,build=userdebug,speed=2,fault=disk-full");
     let record = ["record", "-n", APP, "-o", "out", "--detach", "--json-lines"];
     let ended = lab.expect(5, &record);
-    assert_eq!(kind(&ended), "session-rejected", "{ended}");
+    assert_eq!(ended.error()["kind"], "session-rejected", "{ended}");
     assert!(ended.stdout.contains("free storage"), "{ended}");
     assert!(!lab.is_left(), "{ended}");
     lab.assert_tidy("out");
@@ -121,9 +113,7 @@ fn a_cable_pulled_while_it_records_costs_nothing() {
     lab.phone.plug_in(0);
     running.until("reconnected");
     running.until_recorded();
-    running.signal("INT");
-    let ended = running.end();
-    assert_eq!(ended.code(), Some(0), "{ended}");
+    running.interrupted(0);
     lab.assert_truth("out");
     lab.assert_tidy("out");
 }
@@ -171,10 +161,8 @@ fn a_cable_that_stays_out_leaves_it_for_stop() {
     running.until("connection-lost");
     running.signal("INT");
     running.until("stopping");
-    running.signal("INT");
-    let ended = running.end();
-    assert_eq!(ended.code(), Some(10), "{ended}");
-    let away = lab.expect(0, &["status", "--json"]).json();
+    running.interrupted(10);
+    let away = lab.status();
     assert_eq!(away["sessions"][0]["state"], "away", "{away:#}");
     lab.phone.plug_in(0);
     lab.expect(0, &["stop"]);
@@ -195,7 +183,11 @@ fn a_connection_cut_while_it_starts_is_no_loss() {
             }
             // A query failed before anything was recorded.
             Some(5) => {
-                assert_eq!(kind(&ended), "connection-lost", "#{occasion}: {ended}");
+                assert_eq!(
+                    ended.error()["kind"],
+                    "connection-lost",
+                    "#{occasion}: {ended}"
+                );
                 lab.assert_tidy("out");
             }
             // It might be running: the journal has it.
@@ -390,7 +382,7 @@ fn a_perfetto_that_does_not_stop_is_given_up_in_time() {
     let lab = Lab::new("android=14,build=userdebug,speed=1,fault=perfetto-stuck");
     let ended = lab.record(&[]).interrupt_twice();
     assert_eq!(ended.code(), Some(10), "{ended}");
-    assert_eq!(kind(&ended), "not-fetched");
+    assert_eq!(ended.error()["kind"], "not-fetched");
 }
 
 #[test]
@@ -416,11 +408,9 @@ fn a_host_that_cannot_write_keeps_the_phone_s_copy() {
     // The directory is replaced by a file during the recording.
     std::fs::remove_dir_all(lab.work().join("out")).unwrap();
     std::fs::write(lab.work().join("out"), b"in the way").unwrap();
-    running.signal("INT");
-    let ended = running.end();
-    assert_eq!(ended.code(), Some(11), "{ended}");
+    let ended = running.interrupted(11);
     assert_eq!(lab.traces().len(), 1);
-    let help = ended.last_with("error")["error"]["help"].to_string();
+    let help = ended.error()["help"].to_string();
     assert!(help.contains("heaptap stop"), "{help}");
     lab.expect(0, &["stop", "-o", "elsewhere"]);
     lab.assert_truth("elsewhere");
@@ -435,9 +425,7 @@ fn an_end_before_the_beginning_leaves_nothing() {
     while !lab.work().join("out").exists() {
         std::thread::yield_now();
     }
-    running.signal("INT");
-    let ended = running.end();
-    assert_eq!(ended.code(), Some(130), "{ended}");
+    running.interrupted(130);
     assert!(!lab.work().join("out").exists());
     assert!(lab.phone.truth().is_empty());
     lab.assert_tidy("out");
@@ -544,9 +532,7 @@ fn selinux_is_relaxed_no_longer_than_the_recording() {
     assert_eq!(second.code(), Some(5), "{second}");
     assert!(second.stderr.contains("another recording on"), "{second}");
     assert_eq!(lab.shell("getenforce"), "Permissive\n");
-    running.signal("INT");
-    let ended = running.end();
-    assert_eq!(ended.code(), Some(0));
+    let ended = running.interrupted(0);
     for enforcing in [false, true] {
         let event = format!("\"event\":\"selinux\",\"enforcing\":{enforcing}");
         assert!(ended.stdout.contains(&event), "{ended}");
@@ -637,8 +623,6 @@ fn a_server_that_heaptap_did_not_start_is_waited_for() {
         std::fs::read_to_string(&ran).unwrap()
     );
     running.signal("INT");
-    running.signal("INT");
-    let ended = running.end();
-    assert_eq!(ended.code(), Some(10), "{ended}");
+    let ended = running.interrupted(10);
     assert!(!ran.exists(), "{ended}");
 }

@@ -77,19 +77,14 @@ fn who_cannot_collect_is_told_why_and_gets_no_signal() {
         ("com.example.frozen", "gc-frozen", "is frozen"),
         ("com.example.nobody", "gc-not-running", "com.example.nobody"),
     ] {
-        let refused = lab
-            .expect(4, &["gc", "-n", target, "--now", "--json"])
-            .json();
-        let error = &refused["error"];
-        assert_eq!(error["kind"], kind, "{refused:#}");
+        let error = lab.fails(4, &["gc", "-n", target, "--now"]);
+        assert_eq!(error["kind"], kind, "{error:#}");
         let text = error["message"].as_str().unwrap();
-        assert!(text.contains(message), "{refused:#}");
+        assert!(text.contains(message), "{error:#}");
     }
     // It continues to run.
-    let refused = lab
-        .expect(4, &["gc", "-n", "logd", "--now", "--json"])
-        .json();
-    assert_eq!(refused["error"]["kind"], "gc-no-java", "{refused:#}");
+    let refused = lab.fails(4, &["gc", "-n", "logd", "--now"]);
+    assert_eq!(refused["kind"], "gc-no-java", "{refused:#}");
 }
 
 #[test]
@@ -126,8 +121,7 @@ fn a_log_is_followed_and_summed_up_when_it_is_interrupted() {
     let mut following = lab.start(&["gc", "-n", APP, "--follow", "--since", "1h", "--json-lines"]);
     let earlier = following.until("collection");
     assert_eq!(earlier["earlier"], true, "{earlier:#}");
-    following.signal("INT");
-    assert_eq!(following.end().code(), Some(0));
+    following.interrupted(0);
 }
 
 #[test]
@@ -235,10 +229,10 @@ fn a_saved_log_tells_of_a_leak() {
     let nothing = lab.expect(7, &["gc", "other.txt", "--json"]).json();
     assert_eq!(nothing["lines"], 1);
     std::fs::write(lab.work().join("shown.txt"), &shown.stdout).unwrap();
-    let refused = lab.expect(8, &["gc", "shown.txt", "--json"]).json();
-    assert_eq!(refused["error"]["kind"], "not-a-log");
-    let refused = lab.expect(8, &["gc", "missing.log", "--json"]).json();
-    assert_eq!(refused["error"]["kind"], "input-unreadable");
+    let refused = lab.fails(8, &["gc", "shown.txt"]);
+    assert_eq!(refused["kind"], "not-a-log");
+    let refused = lab.fails(8, &["gc", "missing.log"]);
+    assert_eq!(refused["kind"], "input-unreadable");
     lab.expect(2, &["gc", "logcat.txt", "--now"]);
     lab.expect(8, &["gc", "logcat.txt", "missing.txt"]);
 }
@@ -263,14 +257,14 @@ fn a_slip_in_the_name_of_a_file_is_told_without_asking_for_a_phone() {
         (["meminfo", "logcta.txt"], "logcat.txt"),
     ] {
         let ended = lab.expect(8, &[args[0], args[1], "--json"]);
-        let error = &ended.json()["error"];
+        let error = &ended.error();
         assert_eq!(error["kind"], "input-unreadable", "{ended}");
         assert_eq!(error["help"], format!("did you mean {meant}?"), "{ended}");
     }
     // A bare word is never a process; if it looks like one, the help is the option.
     for command in ["gc", "meminfo", "smaps"] {
-        let ended = lab.expect(8, &[command, "com.example.log", "--json"]);
-        let help = ended.json()["error"]["help"].to_string();
+        let ended = lab.fails(8, &[command, "com.example.log"]);
+        let help = ended["help"].to_string();
         let meant = format!("heaptap {command} -n com.example.log");
         assert!(help.contains(&meant), "{ended}");
         lab.expect(3, &[command, "-n", "com.example.log"]);
@@ -293,8 +287,7 @@ fn a_recording_is_told_between_two_labels() {
     lab.expect(0, &["gc", "-n", APP, "--now"]);
     lab.expect(0, &["snapshot", "--label", "after"]);
     lab.expect(0, &["gc", "-n", APP, "--now"]);
-    running.signal("INT");
-    assert_eq!(running.end().code(), Some(0));
+    running.interrupted(0);
     let explicit = |input: &str| {
         let ended = lab.run(&["gc", input, "-n", APP, "--csv"]);
         assert!(matches!(ended.code(), Some(0 | 6)), "{ended}");
@@ -312,9 +305,9 @@ fn a_recording_is_told_between_two_labels() {
     }
     let one = lab.expect(2, &["gc", "out@before"]);
     assert!(one.stderr.contains("use `out@before..` for"), "{one}");
-    let slip = lab.expect(2, &["gc", "out@befor..after", "--json"]).json();
-    assert_eq!(slip["error"]["kind"], "no-such-capture");
-    assert_eq!(slip["error"]["help"], "did you mean before?");
+    let slip = lab.fails(2, &["gc", "out@befor..after"]);
+    assert_eq!(slip["kind"], "no-such-capture");
+    assert_eq!(slip["help"], "did you mean before?");
     lab.expect(2, &["gc", "out@before..", "out/logcat.txt"]);
 }
 
@@ -349,8 +342,7 @@ fn a_pipe_gives_a_log_or_a_trace_once() {
     let mut running = lab.record(&["--with", "gc"]);
     running.until_recorded();
     lab.expect(0, &["gc", "-n", APP, "--now"]);
-    running.signal("INT");
-    assert_eq!(running.end().code(), Some(0));
+    running.interrupted(0);
     // Without the companion files.
     let trace = std::fs::read(lab.work().join("out/raw-trace")).expect("a trace");
     std::fs::write(lab.work().join("alone.pftrace"), &trace).expect("a copy");

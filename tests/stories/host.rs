@@ -83,7 +83,7 @@ impl Host {
     fn error(&self, code: i32, args: &[&str]) -> Value {
         let ended = self.start(args).end();
         assert_eq!(ended.code(), Some(code), "{ended}");
-        ended.json()["error"].clone()
+        ended.error()
     }
 
     fn manifest(&self, ended: &Ended) -> Value {

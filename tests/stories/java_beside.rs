@@ -91,9 +91,7 @@ fn a_java_heap_is_taken_at_each_label_and_found_by_who_looks_for_it() {
         assert_eq!(captured["label"], label, "{captured}");
         assert_eq!(captured["captured"][0], "java", "{captured}");
     }
-    running.signal("INT");
-    let ended = running.end();
-    assert_eq!(ended.code(), Some(0), "{ended}");
+    running.interrupted(0);
     lab.assert_truth("out");
     lab.assert_tidy("out");
     let java = lab.manifest("out/java");
@@ -211,9 +209,9 @@ fn java_allocations_say_what_they_are_and_what_they_lack() {
 fn one_native_dump_points_to_the_java_heaps_beside_it() {
     let lab = Lab::new(FAST);
     lab.expect(0, &recording("out", &["-d", "2s", "--with", "java"]));
-    let few = lab.expect(2, &["leaks", "out", "--json"]).json();
-    assert_eq!(few["error"]["kind"], "too-few-dumps", "{few:#}");
-    let help = few["error"]["help"].as_str().unwrap();
+    let few = lab.fails(2, &["leaks", "out"]);
+    assert_eq!(few["kind"], "too-few-dumps", "{few:#}");
+    let help = few["help"].as_str().unwrap();
     let java = std::path::Path::new("out").join("java");
     let command = format!("`heaptap leaks {}`", java.display());
     assert!(help.contains(&command), "{help}");
@@ -237,7 +235,7 @@ fn a_java_heap_that_a_second_interruption_leaves_on_the_device_is_reported_with_
     let ended = running.end();
     gate.answer(Answer::Close);
     assert_eq!(ended.code(), Some(0), "{ended}");
-    let status = lab.expect(0, &["status", "--json"]).json();
+    let status = lab.status();
     let id = status["sessions"][0]["session"].as_str().expect("an ID");
     let command = format!("`heaptap stop {id}`");
     assert!(ended.stderr.contains(&command), "{ended}");
@@ -286,7 +284,7 @@ fn a_java_heap_that_cannot_be_merged_stays_and_stop_merges_it() {
     let (_, id) = why.split_once("`heaptap stop ").expect("a command");
     let (id, _) = id.split_once('`').expect("its end");
     // It belongs to the recording, which is still listed alone.
-    let status = lab.expect(0, &["status", "--json"]).json();
+    let status = lab.status();
     let sessions = status["sessions"].as_array().unwrap();
     assert_eq!(sessions.len(), 1, "{status:#}");
     assert_ne!(sessions[0]["session"], id, "{status:#}");
@@ -295,8 +293,7 @@ fn a_java_heap_that_cannot_be_merged_stays_and_stop_merges_it() {
     let early = lab.expect(0, &["stop", id]);
     assert!(early.stderr.contains("is not finished"), "{}", early.stderr);
     std::fs::remove_dir(&obstacle).unwrap();
-    running.signal("INT");
-    assert_eq!(running.end().code(), Some(0));
+    running.interrupted(0);
     lab.expect(0, &["stop", id]);
     assert_merged(&lab, "here".into());
 }

@@ -104,9 +104,7 @@ fn what_is_tracked_at_labels_and_the_end_is_what_the_phone_planted() {
     lab.expect(0, &["snapshot", "--label", "after login"]);
     let captured = running.until("captured");
     assert_eq!(captured["captured"][0], "java-allocations", "{captured}");
-    running.signal("INT");
-    let ended = running.end();
-    assert_eq!(ended.code(), Some(0), "{ended}");
+    running.interrupted(0);
     lab.assert_tidy("out");
     let (dumps, truths) = (dumps(&lab), lab.phone.tracked_truth());
     assert_eq!((dumps.len(), truths.len()), (2, 2), "{dumps:#?}");
@@ -144,9 +142,7 @@ fn a_runtime_keeps_the_last_allocations_alone_and_that_is_said() {
     // On this build every app accepts a debugger.
     let running = lab.start(&recording("out", &[FLAG, "--with", "meminfo"]));
     until_tracked_for(&lab, 40);
-    running.signal("INT");
-    let ended = running.end();
-    assert_eq!(ended.code(), Some(0), "{ended}");
+    let ended = running.interrupted(0);
     assert!(
         ended.stderr.contains("the app's own runtime tracks"),
         "{ended}"
@@ -171,9 +167,7 @@ fn obfuscated_names_become_those_of_the_source() {
     std::fs::write(lab.work().join("mapping.txt"), heaptap::phone::MAPPING).unwrap();
     let running = lab.start(&recording("out", &[FLAG, "--mapping", "mapping.txt"]));
     until_tracking(&lab);
-    running.signal("INT");
-    let ended = running.end();
-    assert_eq!(ended.code(), Some(0), "{ended}");
+    let ended = running.interrupted(0);
     assert!(!ended.stderr.contains("named no frame"), "{ended}");
     let (dumps, truths) = (dumps(&lab), lab.phone.tracked_truth());
     assert_told(&lab, &dumps[0], &truths[0]);
@@ -224,7 +218,7 @@ fn a_debugger_in_the_way_is_named() {
     let lab = Lab::new("android=11,build=user,speed=10,fault=debugger");
     let args = ["record", "-n", APP, "-d", "4s", "-o", "out", FLAG, "--json"];
     let ended = lab.expect(5, &args);
-    let error = &ended.json()["error"];
+    let error = &ended.error();
     assert_eq!(error["kind"], "debugger-in-the-way", "{ended}");
     assert!(
         error["help"].to_string().contains("Android Studio"),
@@ -247,9 +241,7 @@ fn a_lost_cable_and_an_app_that_ends_lose_nothing_that_was_fetched() {
     let tracked = lab.phone.tracked_truth().pop().unwrap();
     assert!(tracked.entries > 3000, "from before the cable was lost");
     crate::beside::on_phone(&lab, "am", &["force-stop", APP]);
-    running.signal("INT");
-    let ended = running.end();
-    assert_eq!(ended.code(), Some(0), "{ended}");
+    running.interrupted(0);
     let dumps = dumps(&lab);
     assert_eq!(dumps.len(), 1, "{dumps:#?}");
     assert_told(&lab, &dumps[0], &tracked);
@@ -289,9 +281,7 @@ fn a_cable_lost_within_a_list_has_it_fetched_again() {
         lab.expect(0, &["snapshot", "--label", "cut"]);
         let captured = running.until("captured");
         assert_eq!(captured["captured"][0], "java-allocations", "{captured}");
-        running.signal("INT");
-        let ended = running.end();
-        assert_eq!(ended.code(), Some(0), "{ended}");
+        running.interrupted(0);
         let (dumps, truths) = (dumps(&lab), lab.phone.tracked_truth());
         // The first of them was never completed.
         assert_eq!((dumps.len(), truths.len()), (2, 3), "{dumps:#?}");
@@ -309,9 +299,7 @@ fn tracking_is_switched_off_also_where_the_last_list_was_lost() {
     let mut running = lab.record(&[FLAG]);
     running.until_recorded();
     until_tracking(&lab);
-    running.signal("INT");
-    let ended = running.end();
-    assert_eq!(ended.code(), Some(7), "{ended}");
+    let ended = running.interrupted(7);
     assert!(
         ended.to_string().contains("the connection was closed"),
         "{ended}"
@@ -350,8 +338,7 @@ fn what_was_tracked_is_told_by_class_and_thread_and_named_later() {
     until_tracking(&lab);
     lab.expect(0, &["snapshot", "--label", "one"]);
     running.until("captured");
-    running.signal("INT");
-    assert_eq!(running.end().code(), Some(0));
+    running.interrupted(0);
     let (before, truth) = (dumps(&lab), lab.phone.tracked_truth().remove(0));
 
     let rows = |by: &str| {

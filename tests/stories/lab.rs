@@ -97,6 +97,12 @@ impl Lab {
         ended
     }
 
+    /// Runs heaptap with `--json` to its end, expects `code`, and returns the error.
+    pub fn fails(&self, code: i32, args: &[&str]) -> Value {
+        let args = [args, &["--json"]].concat();
+        self.expect(code, &args).error()
+    }
+
     /// What `status` lists.
     pub fn status(&self) -> Value {
         self.expect(0, &["status", "--json"]).json()
@@ -314,6 +320,14 @@ impl Ended {
         serde_json::from_str(&self.stdout).unwrap_or_else(|e| panic!("{e}: {self}"))
     }
 
+    /// The error of its one JSON document or of its last line that has one.
+    pub fn error(&self) -> Value {
+        match serde_json::from_str::<Value>(&self.stdout) {
+            Ok(document) => document["error"].clone(),
+            Err(_) => self.last_with("error")["error"].clone(),
+        }
+    }
+
     /// The last line of JSON that has `key`.
     pub fn last_with(&self, key: &str) -> Value {
         self.stdout
@@ -442,6 +456,14 @@ impl Running {
     /// Sends a signal.
     pub fn signal_at_once(&self, signal: &str) {
         crate::signals::send(self.id(), signal);
+    }
+
+    /// Interrupts it, waits for its end and expects `code`.
+    pub fn interrupted(self, code: i32) -> Ended {
+        self.signal("INT");
+        let ended = self.end();
+        assert_eq!(ended.code(), Some(code), "{ended}");
+        ended
     }
 
     /// Interrupts it, and again while it is ending, so that it leaves the recording on the phone.

@@ -41,9 +41,7 @@ fn in_a_pipe_a_line_has_all_that_is_known_in_eighty_columns() {
         let numbers = |cell: &&str| cell.parse::<f64>().is_ok();
         (cells.len() == 13 && age > 0 && cells.iter().skip(2).all(numbers)).then_some(())
     });
-    running.signal("INT");
-    let ended = running.end();
-    assert_eq!(ended.code(), Some(0), "{ended}");
+    let ended = running.interrupted(0);
     let wide = |line: &str| line.chars().count() > 80;
     assert!(!ended.stdout.lines().any(wide), "{ended}");
     assert!(ended.stdout.contains("VmRSS  swap age"), "{ended}");
@@ -147,9 +145,7 @@ fn ended_by_ctrl_c_it_tells_what_each_figure_did() {
     let lab = Lab::new(PHONE);
     let mut running = watch(&lab, &[]);
     until(&mut running, "parts");
-    running.signal("INT");
-    let ended = running.end();
-    assert_eq!(ended.code(), Some(0), "{ended}");
+    let ended = running.interrupted(0);
     let (_, last) = told(&ended);
     assert_eq!(last["processes"][0]["gone"], false, "{last}");
     let figures = last["processes"][0]["figures"].as_array().unwrap();
@@ -196,9 +192,7 @@ fn over_a_pulled_cable_it_goes_on_and_the_gap_is_told() {
     let gap = until(&mut running, "gap");
     assert!(gap["until_ns"].as_u64() > gap["boot_ns"].as_u64(), "{gap}");
     until(&mut running, "resident");
-    running.signal("INT");
-    let ended = running.end();
-    assert_eq!(ended.code(), Some(0), "{ended}");
+    let ended = running.interrupted(0);
     let (seen, last) = told(&ended);
     assert!(last["away"].is_null(), "{last}");
     assert_eq!(last["cost"]["round_trips"], 2, "{last}");
@@ -219,8 +213,7 @@ fn what_the_app_collects_for_us_is_marked() {
         parts["java_heap"].is_object() || parts["java_heap"].is_number(),
         "{parts}"
     );
-    running.signal("INT");
-    assert_eq!(running.end().code(), Some(0));
+    running.interrupted(0);
 }
 
 #[test]

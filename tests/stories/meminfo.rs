@@ -65,10 +65,8 @@ fn one_process_is_found_by_its_name_and_by_its_pid() {
     let pid = process["pid"].to_string();
     let by_pid = lab.expect(0, &["meminfo", "-p", &pid, "--json"]).json();
     assert_eq!(processes(&by_pid)[0]["name"], name.as_str());
-    let missing = lab
-        .expect(4, &["meminfo", "-n", "com.example.missing", "--json"])
-        .json();
-    assert_eq!(missing["error"]["kind"], "target-not-found");
+    let missing = lab.fails(4, &["meminfo", "-n", "com.example.missing"]);
+    assert_eq!(missing["kind"], "target-not-found");
 }
 
 #[test]
@@ -219,7 +217,7 @@ fn a_row_is_explained_however_it_is_typed_and_a_slip_is_told() {
         (&["--explain=Activites"], "Activities"),
     ] {
         let args = [&["meminfo"], args, &["--json"]].concat();
-        let error = &lab.expect(2, &args).json()["error"];
+        let error = &lab.expect(2, &args).error();
         let help = error["help"].as_str().unwrap();
         assert!(
             help.contains(&format!("did you mean `--explain=\"{row}\"`")),
@@ -286,20 +284,18 @@ fn texts_of_other_phones_are_shown_and_compared() {
         csv.contains("com.example.app,objects,Views,count,131,141,10,count"),
         "{csv}"
     );
-    let none = lab.expect(8, &["meminfo", &sample("synthetic_no_process"), "--json"]);
-    assert_eq!(none.json()["error"]["kind"], "not-a-meminfo");
-    let missing = lab.expect(8, &["meminfo", "nowhere", "--json"]);
-    assert_eq!(missing.json()["error"]["kind"], "input-unreadable");
+    let none = lab.fails(8, &["meminfo", &sample("synthetic_no_process")]);
+    assert_eq!(none["kind"], "not-a-meminfo");
+    let missing = lab.fails(8, &["meminfo", "nowhere"]);
+    assert_eq!(missing["kind"], "input-unreadable");
 }
 
 #[test]
 fn what_is_saved_is_never_written_over() {
     let lab = Lab::new(FAST);
     std::fs::write(lab.work().join("mine"), "kept").unwrap();
-    let refused = lab
-        .expect(2, &["meminfo", "-n", APP, "--save", "mine", "--json"])
-        .json();
-    assert_eq!(refused["error"]["kind"], "output-taken");
+    let refused = lab.fails(2, &["meminfo", "-n", APP, "--save", "mine"]);
+    assert_eq!(refused["kind"], "output-taken");
     let text = || std::fs::read_to_string(lab.work().join("mine")).unwrap();
     assert_eq!(text(), "kept");
     lab.expect(0, &["meminfo", "-n", APP, "--save", "mine", "--force"]);
@@ -309,9 +305,9 @@ fn what_is_saved_is_never_written_over() {
 #[test]
 fn an_app_that_dies_while_it_is_asked_is_told_by_its_name() {
     let lab = Lab::new("android=14,build=user,speed=10,fault=meminfo-dies");
-    let died = lab.expect(5, &["meminfo", "-n", APP, "--json"]).json();
-    assert_eq!(died["error"]["kind"], "target-gone");
-    let message = died["error"]["message"].as_str().unwrap();
+    let died = lab.fails(5, &["meminfo", "-n", APP]);
+    assert_eq!(died["kind"], "target-gone");
+    let message = died["message"].as_str().unwrap();
     assert!(message.starts_with("com.example.app ("), "{message}");
     let lab = Lab::new("android=14,build=user,speed=10,fault=meminfo-dies");
     let tables = lab

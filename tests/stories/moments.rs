@@ -24,8 +24,7 @@ fn a_name_means_one_moment_whoever_is_asked() {
         lab.expect(0, &["snapshot", "--label", label]);
         running.until("captured");
     }
-    running.signal("INT");
-    assert_eq!(running.end().code(), Some(0));
+    running.interrupted(0);
     let manifest = lab.manifest("out");
     let dumps = manifest["dumps"].as_array().unwrap();
     let after = manifest["labels"][1]["dumps"][0]["number"]

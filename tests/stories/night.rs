@@ -117,7 +117,7 @@ fn a_job_does_not_wait_for_a_device_for_ever() {
     first.until("step");
     let second = ["run", "short.yaml", "-o", "second", "--json"];
     let ended = lab.expect(5, &second);
-    assert_eq!(ended.json()["error"]["kind"], "device-busy", "{ended}");
+    assert_eq!(ended.error()["kind"], "device-busy", "{ended}");
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn devices_of_several_adb_servers_run_side_by_side() {
     assert_eq!(other.truth().len(), 6);
     // Both devices have this serial, and other commands take one server.
     let ended = run(&["run", "one.yaml", "-s", "virtual-1", "-o", "none"]);
-    assert_eq!(ended.json()["error"]["kind"], "several-devices", "{ended}");
+    assert_eq!(ended.error()["kind"], "several-devices", "{ended}");
     let ended = run(&["apps"]);
     assert_eq!(ended.code(), Some(2), "{ended}");
     assert!(ended.stdout.contains("`run` and `devices`"), "{ended}");
@@ -187,9 +187,7 @@ fn emulators_of_two_adb_servers_leave_each_other_alone() {
     running.until_line("sleep", |e| e["what"] == "shell sleep 4000");
     let ended = lab.expect(0, &["run", "one.yaml", "-o", "out", "--json"]);
     assert!(!ended.stderr.contains("killed run"), "{ended}");
-    running.signal("INT");
-    let ended = running.end();
-    assert_eq!(ended.code(), Some(130), "{ended}");
+    running.interrupted(130);
     let result = fs::read_to_string(lab.work().join("long/result.json")).expect("a result");
     let result: Value = result.parse().expect("JSON");
     assert_eq!(
@@ -212,7 +210,7 @@ fn a_missing_device_ends_the_command_before_anything_runs() {
         "--json",
     ];
     let ended = lab.expect(3, &args);
-    assert_eq!(ended.json()["error"]["kind"], "device-not-found", "{ended}");
+    assert_eq!(ended.error()["kind"], "device-not-found", "{ended}");
     assert!(!lab.work().join("out/one-virtual-1").exists());
 }
 
@@ -221,7 +219,7 @@ fn what_is_resumed_is_of_this_device_and_of_this_directory() {
     let lab = Lab::new("devices=2,speed=8");
     write(&lab, "one");
     let resume = ["run", "one.yaml", "-o", "out", "--resume", "--json", "-s"];
-    let kind = |ended: Ended| ended.json()["error"]["kind"].clone();
+    let kind = |ended: Ended| ended.error()["kind"].clone();
     fs::create_dir(lab.work().join("out")).expect("a directory");
     fs::write(lab.work().join("out/notes"), "mine").expect("a file");
     let foreign = lab.expect(8, &[&resume[..], &["virtual-1"]].concat());

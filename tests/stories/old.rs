@@ -33,10 +33,8 @@ fn what_was_left_on_the_phone_is_fetched_before_it_is_written_over() {
 fn a_running_recording_is_not_written_over() {
     let lab = Lab::new(TEN);
     lab.expect(0, &["record", "-n", APP, "-o", "first", "--detach"]);
-    let refused = lab
-        .expect(5, &["record", "-n", APP, "-o", "second", "--json"])
-        .json();
-    assert_eq!(refused["error"]["kind"], "one-at-a-time", "{refused}");
+    let refused = lab.fails(5, &["record", "-n", APP, "-o", "second"]);
+    assert_eq!(refused["kind"], "one-at-a-time", "{refused}");
     assert!(!lab.work().join("second").exists());
     lab.expect(0, &["stop"]);
     lab.assert_truth("first");
@@ -72,22 +70,20 @@ fn stop_of_a_session_that_never_started_does_not_end_another_hosts() {
     let theirs = recording("theirs", &["-d", "600s", "--json-lines"]);
     let mut theirs = lab.start_as("other-host", &theirs);
     theirs.until_recorded();
-    let status = lab.expect(0, &["status", "--json"]).json();
+    let status = lab.status();
     let state = &status["sessions"][0]["state"];
     assert_eq!(state, "uncollected", "not running: {status}");
-    let refused = lab.expect(5, &["stop", "--json"]).json();
-    assert_eq!(refused["error"]["kind"], "one-at-a-time", "{refused}");
+    let refused = lab.fails(5, &["stop"]);
+    assert_eq!(refused["kind"], "one-at-a-time", "{refused}");
     let before = theirs.until("progress")["elapsed_s"].as_f64();
     theirs.until_that("progress", |p| p["elapsed_s"].as_f64() > before);
-    theirs.signal("INT");
-    let theirs = theirs.end();
-    assert_eq!(theirs.code(), Some(0), "{theirs}");
+    let theirs = theirs.interrupted(0);
     let ended_by = lab.manifest("theirs")["outcome"]["ended_by"].clone();
     assert_eq!(ended_by, "interrupted", "{theirs}");
     lab.assert_truth("theirs");
     // Nothing of the first is left, and nothing else is taken for it.
-    let gone = lab.expect(5, &["stop", "--json"]).json();
-    assert_eq!(gone["error"]["kind"], "trace-gone", "{gone}");
+    let gone = lab.fails(5, &["stop"]);
+    assert_eq!(gone["kind"], "trace-gone", "{gone}");
     assert!(!lab.is_left());
 }
 
@@ -114,9 +110,9 @@ fn what_another_host_recorded_since_is_not_taken_for_mine() {
     let theirs = recording("theirs", &["-d", "3s", "--json-lines"]);
     let theirs = lab.start_as("other-host", &theirs).end();
     assert_eq!(theirs.code(), Some(0), "{theirs}");
-    let refused = lab.expect(5, &["stop", "--json"]).json();
-    assert_eq!(refused["error"]["kind"], "trace-gone", "{refused}");
-    let help = refused["error"]["help"].to_string();
+    let refused = lab.fails(5, &["stop"]);
+    assert_eq!(refused["kind"], "trace-gone", "{refused}");
+    let help = refused["help"].to_string();
     assert!(help.contains("heaptap-recording-"), "{refused}");
     assert!(!lab.work().join("mine").exists());
     lab.assert_truth("theirs");
@@ -157,14 +153,14 @@ fn a_journal_that_cannot_be_read_is_told() {
     assert!(!status.stdout.contains("no recordings"), "{status}");
     assert!(status.stderr.contains("version is 99"), "{status}");
     assert!(status.stderr.contains("the heaptap version that wrote it"));
-    let json = lab.expect(0, &["status", "--json"]).json();
+    let json = lab.status();
     assert_eq!(json["unreadable"].as_array().unwrap().len(), 1, "{json}");
     let id = journal.file_stem().unwrap().to_str().unwrap();
     let status = lab.expect(0, &["status", id]);
     assert!(status.stderr.contains("version is 99"), "{status}");
     let before = files(&lab.work());
-    let stop = lab.expect(11, &["stop", id, "--json"]);
-    let message = stop.json()["error"]["message"].to_string();
+    let stop = lab.fails(11, &["stop", id]);
+    let message = stop["message"].to_string();
     assert!(message.contains("version is 99"), "{stop}");
     assert_eq!(files(&lab.work()), before);
     std::fs::write(&journal, words).unwrap();

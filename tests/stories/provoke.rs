@@ -184,9 +184,7 @@ fn ctrl_c_ends_monkey_on_the_phone_too() {
             .is_ok_and(|t| t.contains("\"monkey\": ") && !t.contains("\"monkey\": null"))
     };
     lab.until("its pid in the notes", noted);
-    running.signal("INT");
-    let ended = running.end();
-    assert_eq!(ended.code(), Some(130), "{ended}");
+    running.interrupted(130);
     assert_eq!(lab.shell("pgrep -f android.commands.monkey"), "");
     let left = lab.shell("ps -A -o ARGS");
     assert!(!left.contains("monkey -p"), "{left}");
@@ -242,9 +240,7 @@ fn a_lost_cable_is_waited_for_and_the_plan_goes_on() {
         next["repetition"].as_u64(),
         again["repetition"].as_u64().map(|n| n + 1)
     );
-    running.signal("INT");
-    let ended = running.end();
-    assert_eq!(ended.code(), Some(130), "{ended}");
+    let ended = running.interrupted(130);
     let report = &ended.last_with("report")["report"];
     assert_eq!(report["disconnections"], 2, "{ended}");
     assert_eq!(report["without_effect"], 0, "{ended}");
@@ -316,7 +312,7 @@ fn a_phone_that_is_there_and_answers_nothing_is_given_up_with_what_is_to_be_type
     lab.phone.faults().add(cut);
     let ended = running.end();
     assert_eq!(ended.code(), Some(5), "{ended}");
-    let error = &ended.last_with("error")["error"];
+    let error = &ended.error();
     assert_eq!(error["kind"], "not-restored", "{ended}");
     let (message, help) = (error["message"].to_string(), error["help"].to_string());
     assert!(
@@ -364,9 +360,7 @@ fn who_does_not_wait_for_a_lost_phone_is_told_how_to_go_on() {
     running.until_that("step", |s| s["repetition"] == 2);
     lab.phone.unplug(0);
     running.until("connection-lost");
-    running.signal("INT");
-    let ended = running.end();
-    assert_eq!(ended.code(), Some(5), "{ended}");
+    let ended = running.interrupted(5);
     let all = format!("{}{}", ended.stdout, ended.stderr);
     assert!(
         all.contains("heaptap provoke --restore -s virtual-1"),
@@ -534,9 +528,7 @@ fn what_a_turned_activity_leaves_is_in_the_native_heap_too() {
     lab.expect(0, &["snapshot", "--label", "before", "--json"]);
     let turns = format!("rotate:{TURNS}");
     provoke(&lab, 0, &[&turns]);
-    recording.signal("INT");
-    let ended = recording.end();
-    assert_eq!(ended.code(), Some(0), "{ended}");
+    recording.interrupted(0);
     let truths = lab.phone.truth();
     let dumps = &truths.last().expect("a recording").dumps;
     let held = |of: &heaptap::phone::DumpTruth| -> u64 {
@@ -579,9 +571,7 @@ fn steps_beside_a_recording_that_runs_are_all_in_its_timeline() {
         "--json",
     ];
     let provoked = lab.expect(0, &args).json();
-    recording.signal("INT");
-    let ended = recording.end();
-    assert_eq!(ended.code(), Some(0), "{ended}");
+    recording.interrupted(0);
     let text = fs::read_to_string(lab.work().join("out/memory.jsonl")).expect("a timeline");
     let (timeline, strange) = heaptap::timeline::Timeline::parse(&text);
     assert_eq!(strange, 0, "{text}");

@@ -45,9 +45,7 @@ fn under_nohup_it_goes_on_after_the_terminal_is_closed() {
     kill_process(pid.unwrap(), Signal::HUP).unwrap();
     let last = running.until_that("progress", |_| true)["elapsed_s"].as_f64();
     running.until_that("progress", |p| p["elapsed_s"].as_f64() > last);
-    running.signal("INT");
-    let ended = running.end();
-    assert_eq!(ended.code(), Some(0), "{ended}");
+    running.interrupted(0);
     lab.assert_truth("out");
 }
 
@@ -70,9 +68,7 @@ fn an_app_is_recorded_from_its_launch() {
     running.until("launched");
     running.until_that("progress", |p| p["pids"][0].is_u64());
     running.until_recorded();
-    running.signal("INT");
-    let ended = running.end();
-    assert_eq!(ended.code(), Some(0), "{ended}");
+    running.interrupted(0);
     let manifest = lab.manifest("out");
     assert_eq!(
         manifest["dumps"][0]["flags"]["from_startup"], true,
@@ -149,7 +145,7 @@ fn a_process_that_is_being_recorded_is_not_recorded_again() {
     for how in [["-n", APP], ["--package", APP]] {
         let mut args = vec!["record", "-d", "1s", "-o", "two", "--json"];
         args.extend(how);
-        let error = lab.expect(5, &args).json()["error"].clone();
+        let error = lab.expect(5, &args).error();
         assert_eq!(error["kind"], "already-recorded", "{error}");
         let help = error["help"].as_str().unwrap();
         assert!(help.contains(&format!("heaptap stop {id}")), "{help}");
@@ -250,8 +246,7 @@ fn a_folder_with_something_in_it_is_refused_before_anything_is_recorded() {
     let lab = Lab::new(FAST);
     std::fs::create_dir(lab.work().join("out")).unwrap();
     std::fs::write(lab.work().join("out/notes.txt"), b"mine").unwrap();
-    let ended = lab.expect(2, &["record", "-n", APP, "-d", "1s", "-o", "out", "--json"]);
-    let error = &ended.json()["error"];
+    let error = lab.fails(2, &["record", "-n", APP, "-d", "1s", "-o", "out"]);
     assert_eq!(error["kind"], "output-not-empty");
     assert_eq!(error["message"], "the directory out is not empty");
     assert_eq!(files(&lab.work().join("out")), ["notes.txt"]);
@@ -315,7 +310,7 @@ fn why_an_app_that_no_check_stopped_has_no_samples_is_told_once() {
 #[test]
 fn only_apps_are_launched() {
     let lab = Lab::new(FAST);
-    let ended = lab.expect(
+    let ended = lab.fails(
         2,
         &[
             "record",
@@ -325,10 +320,9 @@ fn only_apps_are_launched() {
             "--no-check",
             "-o",
             "out",
-            "--json",
         ],
     );
-    assert_eq!(ended.json()["error"]["kind"], "nothing-to-launch");
+    assert_eq!(ended["kind"], "nothing-to-launch");
     assert!(lab.phone.truth().is_empty(), "nothing was recorded");
     assert!(!lab.work().join("out").exists());
     // Its process ends with the restart.

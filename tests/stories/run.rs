@@ -550,7 +550,7 @@ fn an_app_that_cannot_be_installed_fails_before_the_first_run() {
     let kind = |code: i32| {
         let _ = fs::remove_dir_all(lab.work().join("out"));
         let ended = lab.expect(code, &["run", "s.yaml", "-o", "out", "--json"]);
-        ended.json()["error"]["kind"].clone()
+        ended.error()["kind"].clone()
     };
     let before = lab.phone.requests().len();
     assert_eq!(kind(8), "app-unreadable");
@@ -584,8 +584,8 @@ fn a_scenario_that_cannot_begin_has_result_files() {
     lab.phone
         .faults()
         .add(Fault::parse("transport-fail").unwrap());
-    let ended = lab.expect(3, &["run", "s.yaml", "-o", "out", "--json"]);
-    let kind = ended.json()["error"]["kind"].clone();
+    let ended = lab.fails(3, &["run", "s.yaml", "-o", "out"]);
+    let kind = ended["kind"].clone();
     assert!(text(&lab, "junit.xml").contains("<error "), "{ended}");
     let result: Value = text(&lab, "result.json").parse().expect("JSON");
     assert_eq!(result["exit_code"], 3, "{result:#}");
@@ -689,9 +689,7 @@ fn an_interrupted_run_is_fetched_and_can_be_resumed() {
         e["event"] == "step" && e["what"] == "rotate:40"
     });
     lab.wait_on_phone(1.0);
-    running.signal("INT");
-    let ended = running.end();
-    assert_eq!(ended.code(), Some(130), "{ended}");
+    let ended = running.interrupted(130);
     assert_restored(&lab);
     let result: Value = text(&lab, "result.json").parse().expect("JSON");
     assert_eq!(runs(&result), ["1 void interrupted"]);
@@ -898,8 +896,8 @@ fn the_scenarios_of_the_pages_are_valid() {
         let text = block.and_then(|rest| rest.split("\n```").next());
         let text = text.expect("a scenario").replace("${APK}", "app.apk");
         fs::write(lab.work().join("s.yaml"), text).unwrap();
-        let ended = lab.expect(8, &["run", "s.yaml", "--plan", "nope", "--json"]);
-        assert_eq!(ended.json()["error"]["kind"], "input-unreadable", "{ended}");
+        let ended = lab.fails(8, &["run", "s.yaml", "--plan", "nope"]);
+        assert_eq!(ended["kind"], "input-unreadable", "{ended}");
     }
 }
 

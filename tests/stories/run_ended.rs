@@ -67,9 +67,7 @@ fn the_first_interruption_ends_all_devices_cleanly() {
     let lab = lab("");
     let mut running = lab.start(&RUN);
     until_both_rotate(&mut running);
-    running.signal("INT");
-    let ended = running.end();
-    assert_eq!(ended.code(), Some(130), "{ended}");
+    let ended = running.interrupted(130);
     assert_eq!(runs(&lab), ["1 void interrupted"; 2], "{ended}");
     for device in ["virtual-1", "virtual-1-2"] {
         let folder = format!("out/story-{device}/run-1");
@@ -118,7 +116,7 @@ fn the_second_interruption_leaves_the_recordings_on_the_devices() {
     let ended = running.end();
     lab.phone.faults().remove(FaultKind::Slow);
     assert_eq!(ended.code(), Some(10), "{ended}");
-    let status = lab.expect(0, &["status", "--json"]).json();
+    let status = lab.status();
     let sessions = status["sessions"].as_array().expect("sessions");
     assert!(!sessions.is_empty(), "{ended}");
     for session in sessions {
@@ -142,9 +140,7 @@ fn an_interruption_of_the_setup_is_no_failure() {
     running.until_line("setup", |e| {
         e["event"] == "step" && e["what"] == "shell sleep 4000"
     });
-    running.signal("INT");
-    let ended = running.end();
-    assert_eq!(ended.code(), Some(130), "{ended}");
+    let ended = running.interrupted(130);
     assert_eq!(runs(&lab), ["1 void interrupted"; 2], "{ended}");
     lab.assert_tidy("out");
     // It goes on with the setup.
@@ -170,9 +166,7 @@ fn an_interrupted_installation_leaves_nothing_and_can_be_resumed() {
     let running = lab.start(&run);
     lab.until("a session of the installer", sessions);
     assert_eq!(lab.phone.list("/data/local/tmp").len(), 2);
-    running.signal("INT");
-    let ended = running.end();
-    assert_eq!(ended.code(), Some(130), "{ended}");
+    let ended = running.interrupted(130);
     assert_eq!(lab.phone.list("/data/local/tmp"), Vec::<String>::new());
     assert!(!sessions(&lab), "{ended}");
     lab.expect(0, &[&run[..], &["--resume"]].concat());

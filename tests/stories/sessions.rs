@@ -13,7 +13,7 @@ fn a_detached_recording_is_looked_at_labelled_stopped_and_collected() {
     let id = started.stdout.trim().to_owned();
     assert_eq!(id.len(), 8, "{started}");
 
-    let status = lab.expect(0, &["status", "--json"]).json();
+    let status = lab.status();
     let session = &status["sessions"][0];
     assert_eq!(session["session"], id.as_str(), "{status:#}");
     assert_eq!(session["state"], "detached");
@@ -33,7 +33,7 @@ fn a_detached_recording_is_looked_at_labelled_stopped_and_collected() {
     );
     lab.assert_truth("out");
     lab.assert_tidy("out");
-    let empty = lab.expect(0, &["status", "--json"]).json();
+    let empty = lab.status();
     assert_eq!(empty["sessions"].as_array().unwrap().len(), 0);
 }
 
@@ -42,7 +42,7 @@ fn sessions_are_listed_without_an_adb_server() {
     let lab = Lab::new(FAST);
     lab.expect(0, &["record", "-n", APP, "-o", "out", "--detach"]);
     lab.phone.shutdown();
-    let status = lab.expect(0, &["status", "--json"]).json();
+    let status = lab.status();
     assert_eq!(status["sessions"][0]["state"], "server-down", "{status:#}");
     let status = lab.expect(0, &["status"]);
     assert!(status.stdout.contains("adb server not running"), "{status}");
@@ -66,7 +66,7 @@ fn a_second_interrupt_leaves_it_on_the_phone_for_stop() {
     let lab = Lab::new("android=14,build=userdebug,speed=1,fault=stop-timeout");
     let ended = lab.record(&[]).interrupt_twice();
     assert_eq!(ended.code(), Some(10), "{ended}");
-    let help = ended.last_with("error")["error"]["help"].to_string();
+    let help = ended.error()["help"].to_string();
     assert!(help.contains("heaptap stop"), "{ended}");
     assert_eq!(lab.traces().len(), 1);
 }
@@ -131,8 +131,8 @@ fn another_host_finds_a_recording_by_its_name() {
     lab.assert_truth("there");
     assert!(lab.traces().is_empty());
     // The host that started it detects that nothing remains, and forgets it.
-    let gone = lab.expect(5, &["stop", "--json"]);
-    assert_eq!(gone.json()["error"]["kind"], "trace-gone");
+    let gone = lab.fails(5, &["stop"]);
+    assert_eq!(gone["kind"], "trace-gone");
     lab.assert_tidy("out");
 }
 
@@ -155,7 +155,7 @@ fn a_recorder_whose_recording_another_host_fetched_prints_its_labels() {
     running.signal_at_once("CONT");
     let gone = running.end();
     assert_eq!(gone.code(), Some(5), "{gone}");
-    let error = &gone.last_with("error")["error"];
+    let error = &gone.error();
     assert_eq!(error["kind"], "trace-gone", "{gone}");
     let help = error["help"].as_str().unwrap();
     let after = help.split("`here` from ").nth(1).expect("the label");
@@ -177,9 +177,9 @@ fn of_two_sessions_one_must_be_named() {
         0,
         &["record", "-n", APP, "-o", "two", "--detach", "--no-check"],
     );
-    let torn = lab.expect(2, &["stop", "--json"]).json();
-    assert_eq!(torn["error"]["kind"], "several-sessions", "{torn}");
-    let status = lab.expect(0, &["status", "--json"]).json();
+    let torn = lab.fails(2, &["stop"]);
+    assert_eq!(torn["kind"], "several-sessions", "{torn}");
+    let status = lab.status();
     let id = |n: usize| {
         status["sessions"][n]["session"]
             .as_str()
@@ -198,11 +198,11 @@ fn of_two_sessions_one_must_be_named() {
 fn the_journal_knows_nothing_more_once_all_is_done() {
     let lab = Lab::new(FAST);
     for command in ["stop", "snapshot"] {
-        let none = lab.expect(2, &[command, "--json"]);
-        assert_eq!(none.json()["error"]["kind"], "no-session", "{command}");
+        let none = lab.fails(2, &[command]);
+        assert_eq!(none["kind"], "no-session", "{command}");
     }
-    let unknown = lab.expect(2, &["stop", "zzzz", "--json"]);
-    assert_eq!(unknown.json()["error"]["kind"], "no-such-session");
+    let unknown = lab.fails(2, &["stop", "zzzz"]);
+    assert_eq!(unknown["kind"], "no-such-session");
 }
 
 /// Another phone, with the state directory and the work directory of `lab`, whose phone no longer
@@ -232,15 +232,15 @@ fn a_lost_phone_stands_in_nobodys_way_and_is_forgotten_by_name() {
         let help = waits["error"]["help"].as_str().unwrap();
         assert!(help.contains(&format!("{command} {old}")), "{waits}");
     }
-    let kept = lab.expect(10, &["stop", old, "--json"]).json();
-    assert_eq!(kept["error"]["kind"], "not-fetched", "{kept}");
+    let kept = lab.fails(10, &["stop", old]);
+    assert_eq!(kept["kind"], "not-fetched", "{kept}");
 
     lab.expect(0, &["record", "-n", APP, "-o", "new", "--detach"]);
     lab.expect(0, &["snapshot", "--label", "here"]);
     lab.expect(0, &["stop"]);
     lab.assert_truth("new");
 
-    let left = lab.expect(0, &["status", "--json"]).json();
+    let left = lab.status();
     assert_eq!(left["sessions"][0]["session"], old, "{left:#}");
     let gone = lab.expect(0, &["stop", old, "--forget", "--json"]).json();
     assert_eq!(gone["forgotten"], old);
@@ -287,8 +287,8 @@ fn stop_with_another_phone_names_the_session_and_its_phone() {
         lab,
         "android=14,build=userdebug,speed=10,serial=other-1,seed=2",
     );
-    let none = lab.expect(2, &["stop", "--json"]).json();
-    let message = none["error"]["message"].as_str().unwrap();
+    let none = lab.fails(2, &["stop"]);
+    let message = none["message"].as_str().unwrap();
     assert!(
         message.contains(&format!("session {old} is on device virtual-1")),
         "{none}"
@@ -314,12 +314,9 @@ fn session_whose_trace_is_lost_is_lost_for_every_command() {
     assert!(status.stdout.contains("lost"), "{status}");
     let forget = format!("heaptap stop --forget {id}");
     assert!(status.stderr.contains(&forget), "{status}");
-    let none = lab.expect(5, &["snapshot", "--json"]).json();
-    assert_eq!(none["error"]["kind"], "trace-gone", "{none}");
-    assert!(
-        none["error"]["help"].as_str().unwrap().contains(&forget),
-        "{none}"
-    );
+    let none = lab.fails(5, &["snapshot"]);
+    assert_eq!(none["kind"], "trace-gone", "{none}");
+    assert!(none["help"].as_str().unwrap().contains(&forget), "{none}");
     lab.expect(0, &["stop", id, "--forget"]);
     lab.assert_tidy("out");
 }
@@ -366,7 +363,7 @@ fn status_tells_a_killed_heaptap_from_a_detached_one() {
             .contains("recording; its heaptap process is gone"),
         "{status}"
     );
-    let status = lab.expect(0, &["status", "--json"]).json();
+    let status = lab.status();
     assert_eq!(status["sessions"][0]["state"], "unattended", "{status:#}");
     lab.expect(0, &["stop"]);
     lab.assert_tidy("out");
@@ -380,8 +377,8 @@ fn the_list_of_devices_is_narrowed_by_the_serial() {
     let one = lab.expect(0, &["devices", "-s", serial, "--json"]).json();
     assert_eq!(one["devices"].as_array().unwrap().len(), 1, "{one:#}");
     assert_eq!(one["devices"][0]["serial"], serial);
-    let none = lab.expect(3, &["devices", "-s", "foo", "--json"]).json();
-    assert_eq!(none["error"]["kind"], "device-not-found");
+    let none = lab.fails(3, &["devices", "-s", "foo"]);
+    assert_eq!(none["kind"], "device-not-found");
 }
 
 #[test]
@@ -426,14 +423,14 @@ fn a_reboot_is_named_by_whoever_collects() {
         &["record", "-n", APP, "-c", "1s", "-o", "out", "--detach"],
     );
     lab.until("a dump", |lab| {
-        let status = lab.expect(0, &["status", "--json"]).json();
+        let status = lab.status();
         status["sessions"][0]["trace_bytes"].as_u64() > Some(100_000)
     });
     lab.phone.reboot(0);
     lab.until("the phone is back", |lab| {
         lab.run(&["devices", "--json"]).stdout.contains("virtual-1")
     });
-    let status = lab.expect(0, &["status", "--json"]).json();
+    let status = lab.status();
     assert_eq!(status["sessions"][0]["restarted"], true, "{status:#}");
     let status = lab.expect(0, &["status"]);
     assert!(
@@ -453,7 +450,7 @@ fn status_finds_what_others_record_on_any_device_and_says_how_to_stop_it() {
     let args = ["-s", "fleet-2", "record", "-n", APP, "-o", "a", "--detach"];
     let begun = lab.start_as("elsewhere", &args).end();
     assert_eq!(begun.code(), Some(0), "{begun}");
-    let status = lab.expect(0, &["status", "--json"]).json();
+    let status = lab.status();
     let session = &status["sessions"][0];
     assert_eq!(session["serial"], "fleet-2", "{status:#}");
     assert_eq!(session["in_journal"], false);
@@ -463,9 +460,9 @@ fn status_finds_what_others_record_on_any_device_and_says_how_to_stop_it() {
     let next = format!("heaptap --adb-server {server} -s fleet-2 stop {id}");
     assert!(told.stderr.contains(&format!("next: {next}")), "{told}");
     assert_eq!(session["next"], next, "{status:#}");
-    let refused = lab.expect(2, &["-s", "fleet-2", "stop", "--json"]).json();
-    assert_eq!(refused["error"]["kind"], "no-session", "{refused:#}");
-    let message = refused["error"]["message"].as_str().unwrap();
+    let refused = lab.fails(2, &["-s", "fleet-2", "stop"]);
+    assert_eq!(refused["kind"], "no-session", "{refused:#}");
+    let message = refused["message"].as_str().unwrap();
     assert!(message.contains(id), "{message}");
     let other = lab.expect(0, &["-s", "fleet-1", "status"]);
     assert!(other.stderr.contains("no recordings"), "{other}");
@@ -483,7 +480,7 @@ fn a_device_that_does_not_answer_hides_no_session() {
     assert!(told.stdout.contains(APP), "{told}");
     let silent = "cannot look for recordings on virtual-1";
     assert!(told.stderr.contains(silent), "{told}");
-    let told = lab.expect(0, &["status", "--json"]).json();
+    let told = lab.status();
     assert_eq!(told["sessions"].as_array().unwrap().len(), 1, "{told:#}");
     assert!(told["unreadable"].to_string().contains(silent), "{told:#}");
 }
@@ -542,7 +539,7 @@ fn a_restart_of_another_phone_does_not_keep_a_recording_from_being_stopped() {
 fn a_session_without_a_trace_after_a_reboot_stays_until_it_is_forgotten() {
     let lab = Lab::new(FAST);
     lab.expect(0, &["record", "-n", APP, "-o", "out", "--detach"]);
-    let status = lab.expect(0, &["status", "--json"]).json();
+    let status = lab.status();
     let id = status["sessions"][0]["session"]
         .as_str()
         .unwrap()
@@ -618,7 +615,7 @@ fn finish_move(step: &str) {
     let marker = ".heaptap-session";
     std::fs::copy(old.join(marker), new.join(marker)).unwrap();
     if step == "claimed" {
-        let id = lab.expect(0, &["status", "--json"]).json()["sessions"][0]["session"].clone();
+        let id = lab.status()["sessions"][0]["session"].clone();
         let part = format!(".heaptap-{}-part", id.as_str().unwrap());
         std::fs::write(new.join(part), "half").unwrap();
         lab.expect(0, &["stop", "-o", "elsewhere"]);
@@ -694,7 +691,7 @@ fn a_trace_that_was_noted_and_got_no_name_is_fetched_again() {
     let pulled = serde_json::json!({"event": "pulled", "size": 9, "sha256": "0".repeat(64)});
     text.push_str(&format!("{pulled}\n"));
     std::fs::write(&journal, text).unwrap();
-    let status = lab.expect(0, &["status", "--json"]).json();
+    let status = lab.status();
     assert_eq!(status["sessions"][0]["state"], "uncollected", "{status}");
     lab.expect(0, &["stop"]);
     lab.assert_truth("out");

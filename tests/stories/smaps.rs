@@ -59,17 +59,13 @@ fn a_running_process_is_shown_by_the_rows_of_meminfo() {
 #[test]
 fn where_nobody_may_look_it_is_said_what_would_be_needed_and_what_there_is() {
     let lab = Lab::new(DEBUGGABLE);
-    let none = lab
-        .expect(4, &["smaps", "-n", "com.example.none", "--json"])
-        .json();
-    assert_eq!(none["error"]["kind"], "target-not-running");
-    let refused = lab
-        .expect(4, &["smaps", "-n", "surfaceflinger", "--json"])
-        .json();
-    assert_eq!(refused["error"]["kind"], "mappings-refused");
-    let message = refused["error"]["message"].as_str().unwrap();
+    let none = lab.fails(4, &["smaps", "-n", "com.example.none"]);
+    assert_eq!(none["kind"], "target-not-running");
+    let refused = lab.fails(4, &["smaps", "-n", "surfaceflinger"]);
+    assert_eq!(refused["kind"], "mappings-refused");
+    let message = refused["message"].as_str().unwrap();
     assert!(message.contains("Permission denied"), "{message}");
-    let help = refused["error"]["help"].as_str().unwrap();
+    let help = refused["help"].as_str().unwrap();
     for said in ["debuggable", "root", "--local"] {
         assert!(help.contains(said), "{help}");
     }
@@ -119,10 +115,8 @@ fn what_was_saved_is_read_again_and_compared() {
 fn a_folder_without_figures_gives_no_empty_table() {
     let lab = Lab::new(ROOTED);
     lab.expect(0, &["dump", "-n", APP, "-o", "out", "--json"]);
-    let nothing = lab
-        .expect(7, &["meminfo", "out", "--reconcile", "--json"])
-        .json();
-    assert_eq!(nothing["error"]["kind"], "nothing-to-reconcile");
+    let nothing = lab.fails(7, &["meminfo", "out", "--reconcile"]);
+    assert_eq!(nothing["kind"], "nothing-to-reconcile");
     // The captured file no longer exists.
     let kept = "{\"boot_ns\":1,\"pid\":7,\"kind\":\"captured\",\"what\":\"smaps\",\
                 \"file\":\"smaps/01-first.smaps.gz\",\"label\":\"first\",\"number\":1}\n";
@@ -130,7 +124,7 @@ fn a_folder_without_figures_gives_no_empty_table() {
     for more in [&[][..], &["--at", "all"]] {
         let args = [&["meminfo", "out", "--reconcile", "--json"], more].concat();
         let ended = lab.expect(7, &args);
-        let error = &ended.json()["error"];
+        let error = &ended.error();
         assert_eq!(error["kind"], "nothing-to-reconcile", "{ended}");
         let help = error["help"].as_str().unwrap();
         assert!(help.contains("--with meminfo,smaps"), "{ended}");
@@ -148,8 +142,7 @@ fn mappings_and_the_allocators_words_are_kept_at_each_label_and_reconciled() {
     let mut running = lab.record(&["--with", "meminfo,smaps"]);
     running.until_recorded();
     lab.expect(0, &["snapshot", "--label", "first"]);
-    running.signal("INT");
-    assert_eq!(running.end().code(), Some(0));
+    running.interrupted(0);
     let out = lab.work().join("out");
     assert!(out.join("smaps/01-first.smaps.gz").is_file());
     assert!(out.join("malloc-info/01-first.xml").is_file());
@@ -282,12 +275,8 @@ fn mappings_of_a_java_dump_are_read_from_its_trace() {
     );
     let total = document["total"]["size"].as_u64().unwrap();
     assert!(total > 0);
-    let unsaved = lab.expect(2, &["smaps", "out", "--save", "a.smaps", "--json"]);
-    assert_eq!(
-        unsaved.json()["error"]["kind"],
-        "nothing-to-save",
-        "{unsaved}"
-    );
+    let unsaved = lab.fails(2, &["smaps", "out", "--save", "a.smaps"]);
+    assert_eq!(unsaved["kind"], "nothing-to-save", "{unsaved}");
     // The mappings are those of the phone's own file: only shares differ.
     let now = lab
         .expect(0, &["smaps", "-n", APP, "--by", "library", "--json"])

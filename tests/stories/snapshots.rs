@@ -16,8 +16,7 @@ fn labels_are_bound_to_the_dumps_they_caused() {
         // nothing of it is lost.
         assert!(taken["snapshot"]["dumps"].as_u64() >= Some(1), "{taken}");
     }
-    running.signal("INT");
-    assert_eq!(running.end().code(), Some(0));
+    running.interrupted(0);
     let manifest = lab.manifest("out");
     let labels: Vec<_> = manifest["dumps"]
         .as_array()
@@ -68,8 +67,7 @@ fn a_user_build_arms_dumps_by_itself_and_a_label_gets_one() {
         .expect(0, &["snapshot", "--label", "x", "--json"])
         .json();
     assert_eq!(taken["snapshot"]["dumps"], 1, "{taken}");
-    running.signal("INT");
-    assert_eq!(running.end().code(), Some(0));
+    running.interrupted(0);
     let manifest = lab.manifest("out");
     assert_eq!(manifest["session"]["snapshots_by"], "continuous");
     assert_eq!(manifest["labels"][0]["name"], "x", "{manifest:#}");
@@ -109,14 +107,11 @@ fn no_snapshots_arms_none_and_says_that_labels_are_not_taken() {
     let checked = running.until("checked");
     assert_eq!(checked["snapshots"], "impossible", "{checked}");
     running.until_recorded();
-    let refused = lab
-        .expect(5, &["snapshot", "--label", "x", "--json"])
-        .json();
-    assert_eq!(refused["error"]["kind"], "snapshot-impossible");
-    let help = refused["error"]["help"].as_str().unwrap();
+    let refused = lab.fails(5, &["snapshot", "--label", "x"]);
+    assert_eq!(refused["kind"], "snapshot-impossible");
+    let help = refused["help"].as_str().unwrap();
     assert!(help.contains("--no-snapshots"), "{help}");
-    running.signal("INT");
-    assert_eq!(running.end().code(), Some(0));
+    running.interrupted(0);
     let manifest = lab.manifest("out");
     assert!(manifest["labels"].as_array().unwrap().is_empty());
     assert_eq!(
@@ -188,8 +183,7 @@ fn an_armed_label_waits_for_the_next_dump() {
         .json();
     let lag = taken["snapshot"]["lag_ms"].as_u64().unwrap();
     assert!(lag <= 3000, "{taken}");
-    running.signal("INT");
-    assert_eq!(running.end().code(), Some(0));
+    running.interrupted(0);
     let manifest = lab.manifest("out");
     let labelled: Vec<_> = manifest["dumps"]
         .as_array()
@@ -208,14 +202,11 @@ fn a_dump_that_never_comes_is_said() {
     let lab = Lab::new("android=14,build=userdebug,speed=200,fault=heapprofd-dead");
     let mut running = lab.record(&[]);
     running.until_recorded();
-    let late = lab
-        .expect(5, &["snapshot", "--label", "x", "--json"])
-        .json();
-    assert_eq!(late["error"]["kind"], "snapshot-late", "{late}");
-    let message = late["error"]["message"].as_str().unwrap();
+    let late = lab.fails(5, &["snapshot", "--label", "x"]);
+    assert_eq!(late["kind"], "snapshot-late", "{late}");
+    let message = late["message"].as_str().unwrap();
     assert!(message.contains("has not attached"), "{late}");
-    running.signal("INT");
-    assert_eq!(running.end().code(), Some(7));
+    running.interrupted(7);
 }
 
 #[test]
@@ -224,18 +215,16 @@ fn a_snapshot_of_an_app_that_ended_fails_at_once() {
     lab.expect(0, &["record", "-n", APP, "-o", "out", "--detach"]);
     lab.expect(0, &["snapshot", "--label", "start"]);
     crate::beside::on_phone(&lab, "am", &["force-stop", APP]);
-    let gone = lab
-        .expect(4, &["snapshot", "--label", "end", "--json"])
-        .json();
-    assert_eq!(gone["error"]["kind"], "not-running", "{gone}");
+    let gone = lab.fails(4, &["snapshot", "--label", "end"]);
+    assert_eq!(gone["kind"], "not-running", "{gone}");
     lab.expect(0, &["stop"]);
     // The label exists, so another dump does not stand for it.
-    let none = lab.expect(2, &["top", "out@end", "--json"]).json();
-    assert_eq!(none["error"]["kind"], "no-such-dump", "{none}");
-    let help = none["error"]["help"].as_str().unwrap();
+    let none = lab.fails(2, &["top", "out@end"]);
+    assert_eq!(none["kind"], "no-such-dump", "{none}");
+    let help = none["help"].as_str().unwrap();
     assert!(help.starts_with("no dump came for this label"), "{help}");
-    let check = lab.expect(12, &["leaks", "out@end", "--fail", "--json"]);
-    assert_eq!(check.json()["error"]["kind"], "nothing-judged", "{check}");
+    let check = lab.fails(12, &["leaks", "out@end", "--fail"]);
+    assert_eq!(check["kind"], "nothing-judged", "{check}");
 }
 
 #[test]
@@ -247,10 +236,8 @@ fn nothing_is_asked_of_a_recording_that_has_ended() {
     );
     // A second of the phone is over before another program has started; it can take longer.
     lab.until_ended();
-    let over = lab
-        .expect(2, &["snapshot", "--label", "x", "--json"])
-        .json();
-    assert_eq!(over["error"]["kind"], "not-recording");
+    let over = lab.fails(2, &["snapshot", "--label", "x"]);
+    assert_eq!(over["kind"], "not-recording");
     lab.expect(0, &["stop"]);
     lab.assert_truth("out");
     lab.assert_tidy("out");
@@ -277,8 +264,7 @@ fn a_label_given_twice_means_the_last_and_what_there_is_is_listed() {
         second.stderr.contains("@login selects the last"),
         "{second}"
     );
-    running.signal("INT");
-    assert_eq!(running.end().code(), Some(0));
+    running.interrupted(0);
     let manifest = lab.manifest("out");
     let warnings = manifest["warnings"].as_array().unwrap();
     let repeated = warnings.iter().find(|w| w["kind"] == "label-repeated");
@@ -291,8 +277,8 @@ fn a_label_given_twice_means_the_last_and_what_there_is_is_listed() {
     assert_eq!(heaps.len(), 1, "{meant:#}");
     assert_eq!(heaps[0]["dump"]["number"], 2, "{meant:#}");
     // Available moments, instead of the missing one.
-    let wrong = lab.expect(2, &["top", "out@logn", "--json"]).json();
-    let help = wrong["error"]["help"].as_str().unwrap();
+    let wrong = lab.fails(2, &["top", "out@logn"]);
+    let help = wrong["help"].as_str().unwrap();
     assert_eq!(
         help,
         "did you mean @login? Available: @login (@1, @2), @3, @last, @end"

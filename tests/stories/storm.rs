@@ -123,7 +123,7 @@ impl Night {
                 );
             }
         }
-        let status = lab.expect(0, &["status", "--json"]).json();
+        let status = lab.status();
         if status["sessions"] != serde_json::json!([]) {
             found.wrong.push(format!("sessions are left: {status:#}"));
         }

@@ -87,9 +87,7 @@ fn an_interrupted_dump_leaves_nothing_on_the_phone() {
         e["event"] == "step" && e["what"] == "dump java java"
     });
     lab.until("a session of the dump", |lab| lab.traces().len() == 2);
-    running.signal("INT");
-    let ended = running.end();
-    assert_eq!(ended.code(), Some(130), "{ended}");
+    running.interrupted(130);
     assert_restored(&lab);
 }
 

@@ -173,9 +173,7 @@ fn planted_growth_shows_in_all_sources_at_the_same_times() {
         passed = f64::max(passed, now) + BETWEEN;
         running.until_that("progress", |p| p["elapsed_s"].as_f64() >= Some(passed));
     }
-    running.signal("INT");
-    let ended = running.end();
-    assert_eq!(ended.code(), Some(0), "{ended}");
+    running.interrupted(0);
     lab.assert_truth("out");
 
     let folder = lab.work().join("out");
