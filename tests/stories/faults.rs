@@ -594,29 +594,24 @@ fn the_guard_restores_selinux_by_itself() {
 #[test]
 fn a_server_that_heaptap_did_not_start_is_waited_for() {
     use std::os::unix::fs::PermissionsExt as _;
-    let Lab { phone, dir } = Lab::new(PHONE);
-    let adb = dir.path().join("adb");
+    let lab = Lab::new(PHONE);
+    let bin = lab.dir.path();
+    let adb = bin.join("adb");
     std::fs::write(&adb, "#!/bin/sh\necho \"$@\" >>\"${0%/*}/ran\"\n").unwrap();
     std::fs::set_permissions(&adb, std::fs::Permissions::from_mode(0o755)).unwrap();
     let path = std::env::var("PATH").unwrap();
     let args = recording("out", &["--json-lines"]);
-    let mut heaptap = crate::program::heaptap();
+    let mut heaptap = lab.command(&args);
     heaptap
-        .args(&args)
-        .arg("--adb-server")
-        .arg(phone.addr().to_string())
-        .current_dir(dir.path())
-        .env("PATH", format!("{}:{path}", dir.path().display()))
-        .env("HEAPTAP_STATE_DIR", dir.path().join("state"))
-        .stdout(std::process::Stdio::piped())
-        .stderr(std::process::Stdio::piped());
+        .args(["--adb-server", &lab.phone.addr().to_string()])
+        .env("PATH", format!("{}:{path}", bin.display()));
     let mut running = Running::new(heaptap.spawn().unwrap(), &args);
     running.until_recorded();
-    drop(phone);
+    lab.phone.shutdown();
     running.until("connection-lost");
     // Several attempts.
     std::thread::sleep(std::time::Duration::from_secs(1));
-    let ran = dir.path().join("ran");
+    let ran = bin.join("ran");
     assert!(
         !ran.exists(),
         "adb {}",

@@ -5,7 +5,7 @@
 use std::cell::Cell;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
@@ -53,36 +53,40 @@ impl Lab {
 
     /// heaptap with another phone, in the same directory.
     pub fn start_on(&self, phone: &VirtualPhone, state: &str, args: &[&str]) -> Running {
-        self.start_by(crate::program::heaptap(), phone, state, args)
+        let command = self.prepared(crate::program::heaptap(), state, args);
+        start_at(command, &phone.addr().to_string(), args)
+    }
+
+    /// heaptap with several adb servers, or with another.
+    pub fn start_at(&self, servers: &str, args: &[&str]) -> Running {
+        start_at(self.command(args), servers, args)
+    }
+
+    /// heaptap with the directories of this story and no adb server, to be started with pipes.
+    pub fn command(&self, args: &[&str]) -> Command {
+        self.prepared(crate::program::heaptap(), "state", args)
     }
 
     /// heaptap as `nohup` starts it: SIGHUP is ignored.
     #[cfg(unix)]
     pub fn start_under_nohup(&self, args: &[&str]) -> Running {
         let heaptap = crate::program::heaptap();
-        let mut shell = std::process::Command::new("sh");
+        let mut shell = Command::new("sh");
         shell.args(["-c", "trap '' HUP; exec \"$0\" \"$@\""]);
         shell.arg(heaptap.get_program());
-        self.start_by(shell, &self.phone, "state", args)
+        let shell = self.prepared(shell, "state", args);
+        start_at(shell, &self.phone.addr().to_string(), args)
     }
 
-    fn start_by(
-        &self,
-        mut command: std::process::Command,
-        phone: &VirtualPhone,
-        state: &str,
-        args: &[&str],
-    ) -> Running {
+    fn prepared(&self, mut command: Command, state: &str, args: &[&str]) -> Command {
         command
             .args(args)
-            .arg("--adb-server")
-            .arg(phone.addr().to_string())
             .current_dir(self.work())
             .env("HEAPTAP_STATE_DIR", self.dir.path().join(state))
             .env("HEAPTAP_CACHE_DIR", self.dir.path().join("cache"))
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        Running::new(command.spawn().expect("heaptap starts"), args)
+        command
     }
 
     /// Runs heaptap to its end.
@@ -262,6 +266,11 @@ impl Lab {
         assert!(!expected.is_empty(), "the phone dumped nothing");
         assert_eq!(found, expected, "{manifest:#}");
     }
+}
+
+fn start_at(mut command: Command, servers: &str, args: &[&str]) -> Running {
+    command.args(["--adb-server", servers]);
+    Running::new(command.spawn().expect("heaptap starts"), args)
 }
 
 /// `record` of `APP` into `folder` with `more` flags.

@@ -130,16 +130,7 @@ fn devices_of_several_adb_servers_run_side_by_side() {
     let (here, there) = (lab.phone.addr().to_string(), other.addr().to_string());
     let both = format!("{here},{there}");
     let run = |args: &[&str]| {
-        let mut command = crate::program::heaptap();
-        command
-            .args(args)
-            .args(["--adb-server", &both, "--json"])
-            .current_dir(lab.work())
-            .env("HEAPTAP_STATE_DIR", lab.dir.path().join("state"))
-            .env("HEAPTAP_CACHE_DIR", lab.dir.path().join("cache"));
-        command.stdout(std::process::Stdio::piped());
-        command.stderr(std::process::Stdio::piped());
-        let running = crate::lab::Running::new(command.spawn().expect("heaptap starts"), args);
+        let running = lab.start_at(&both, &[args, &["--json"]].concat());
         // Equal serial numbers are one device to others, so that the two take turns.
         running.end_within(3 * crate::lab::LIMIT)
     };
@@ -366,17 +357,8 @@ fn a_device_at_two_servers_is_used_once() {
     let other = heaptap::phone::VirtualPhone::start(spec).expect("a virtual phone");
     write(&lab, "one");
     let servers = format!("{},{}", lab.phone.addr(), other.addr());
-    let mut command = crate::program::heaptap();
-    command
-        .args(["run", "one.yaml", "--all-devices", "-o", "out", "--json"])
-        .args(["--adb-server", &servers])
-        .current_dir(lab.work())
-        .env("HEAPTAP_STATE_DIR", lab.dir.path().join("state"))
-        .env("HEAPTAP_CACHE_DIR", lab.dir.path().join("cache"));
-    command.stdout(std::process::Stdio::piped());
-    command.stderr(std::process::Stdio::piped());
-    let running = crate::lab::Running::new(command.spawn().expect("heaptap starts"), &["run"]);
-    let ended = running.end();
+    let args = ["run", "one.yaml", "--all-devices", "-o", "out", "--json"];
+    let ended = lab.start_at(&servers, &args).end();
     assert_eq!(outcomes(&ended).len(), 1, "{ended}");
     assert!(ended.stderr.contains("on another connection"), "{ended}");
     assert_eq!((lab.phone.truth().len(), other.truth().len()), (3, 0));

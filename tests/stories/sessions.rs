@@ -262,18 +262,8 @@ fn flags_narrow_the_choice_among_sessions() {
         assert_eq!(kind, wanted, "{other:#}");
     }
     let elsewhere = Lab::new(FAST);
-    let other = crate::program::heaptap()
-        .args(["stop", "--json"])
-        .env("HEAPTAP_STATE_DIR", lab.dir.path().join("state"))
-        .env("HEAPTAP_CACHE_DIR", lab.dir.path().join("cache"))
-        .env(
-            "ADB_SERVER_SOCKET",
-            format!("tcp:{}", elsewhere.phone.addr()),
-        )
-        .output()
-        .unwrap();
-    let said = String::from_utf8(other.stdout).unwrap();
-    assert!(said.contains("\"no-session\""), "{said}");
+    let other = lab.start_on(&elsewhere.phone, "state", &["stop", "--json"]);
+    assert_eq!(other.end().error()["kind"], "no-session");
     lab.expect(0, &["stop", "-s", "virtual-1"]);
     lab.assert_truth("out");
 }
@@ -333,15 +323,7 @@ fn dead_sessions_do_not_block_the_default() {
     }
     let lab = phone_lost(lab, "android=14,build=userdebug,speed=10,serial=other-1");
     lab.expect(0, &["record", "-n", APP, "-o", "new", "--detach"]);
-    let run = |command: &str| {
-        crate::program::heaptap()
-            .args([command, "--json"])
-            .current_dir(lab.work())
-            .env("HEAPTAP_STATE_DIR", lab.dir.path().join("state"))
-            .env("HEAPTAP_CACHE_DIR", lab.dir.path().join("cache"))
-            .output()
-            .unwrap()
-    };
+    let run = |command: &str| lab.command(&[command, "--json"]).output().unwrap();
     assert_eq!(run("snapshot").status.code(), Some(0));
     assert_eq!(run("stop").status.code(), Some(0));
     lab.assert_truth("new");

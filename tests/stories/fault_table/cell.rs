@@ -112,16 +112,8 @@ fn record(lab: &Lab, step: &Step, fault: Fault) -> Result<Over, String> {
         "--no-report",
         "--json-lines",
     ];
-    let mut command = crate::program::heaptap();
-    command
-        .args(args)
-        .arg("--adb-server")
-        .arg(lab.phone.addr().to_string())
-        .current_dir(lab.work())
-        .env("HEAPTAP_STATE_DIR", lab.dir.path().join("state"))
-        .env("HEAPTAP_CACHE_DIR", lab.dir.path().join("cache"))
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
+    let mut command = lab.command(&args);
+    command.args(["--adb-server", &lab.phone.addr().to_string()]);
     let (sender, events) = channel();
     let gate = (step.after == After::Begin).then(|| close(lab, step, 0, "", &sender));
     let mut child = command.spawn().expect("heaptap starts");
@@ -348,12 +340,9 @@ impl Cell<'_> {
     fn ask_snapshot(&mut self) {
         self.is_asked = true;
         self.arm(After::Label);
-        let mut command = crate::program::heaptap();
+        let mut command = self.lab.command(&["snapshot", "--label", "up", "--json"]);
         command
-            .args(["snapshot", "--label", "up", "--json", "--adb-server"])
-            .arg(self.lab.phone.addr().to_string())
-            .current_dir(self.lab.work())
-            .env("HEAPTAP_STATE_DIR", self.lab.dir.path().join("state"))
+            .args(["--adb-server", &self.lab.phone.addr().to_string()])
             .stdout(Stdio::null())
             .stderr(Stdio::null());
         let mut child = command.spawn().expect("heaptap starts");
