@@ -1,11 +1,10 @@
 //! Companion data of the native heap: one timeline, even if the cable, the app, heaptap or the
 //! phone fails.
 
-use heaptap::device::{Address, Command, Selector, Server};
 use heaptap::timeline::{Entry, Observation, Source, Timeline};
 use serde_json::Value;
 
-use crate::lab::{APP, LIMIT, Lab, files, recording};
+use crate::lab::{APP, Lab, files, recording};
 
 /// Slow enough that a busy host answers within the phone's time limits.
 const PHONE: &str = "android=14,build=userdebug,speed=5";
@@ -39,22 +38,6 @@ fn kinds(manifest: &Value) -> Vec<&str> {
         .filter_map(|warning| warning["kind"].as_str())
         .filter(|kind| kind.starts_with("companion"))
         .collect()
-}
-
-/// Runs a command on the phone.
-pub fn on_phone(lab: &Lab, program: &'static str, args: &[&str]) {
-    let command = Command::program(program).args(args);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    runtime.block_on(async {
-        let address = lab.phone.addr();
-        let address = Address::new(address.ip().to_string(), address.port());
-        let device = Server::at(address).select(&Selector::Only).await.unwrap();
-        let output = device.run(&command, LIMIT).await.unwrap();
-        assert_eq!(output.exit, 0, "{command}");
-    });
 }
 
 #[test]
@@ -209,14 +192,14 @@ fn an_app_that_is_started_again_is_followed() {
     let mut running = lab.record(&["--with", "meminfo"]);
     running.until_recorded();
     until_samples(&lab, 2);
-    on_phone(&lab, "am", &["force-stop", APP]);
+    lab.on_phone_ok("am", &["force-stop", APP]);
     lab.until("it is gone", |lab| {
         timeline(lab, "out")
             .iter()
             .any(|e| matches!(e.seen, Observation::Gone))
     });
     let activity = format!("{APP}/.ui.FeedActivity");
-    on_phone(&lab, "am", &["start", "-n", &activity]);
+    lab.on_phone_ok("am", &["start", "-n", &activity]);
     let again = running.until("restarted");
     assert_eq!(again["name"], APP);
     until_samples(&lab, 2);
@@ -242,11 +225,7 @@ fn killed_it_leaves_every_line_and_who_collects_says_what_is_missing() {
     let left = timeline(&lab, "out");
     let last = left.iter().map(|e| e.boot_ns).max().unwrap();
     // Long enough that samples must be missing.
-    lab.until("time passes", |lab| {
-        let uptime = lab.shell("cat /proc/uptime");
-        assert!(!uptime.is_empty());
-        boot_ns(lab) > last + 40 * S
-    });
+    lab.until("time passes", |lab| lab.phone.boot_ns() > last + 40 * S);
     let ended = lab.run(&["stop", "--json-lines"]);
     assert_eq!(ended.code(), Some(0), "{ended}");
     let seen = timeline(&lab, "out");
@@ -266,20 +245,6 @@ fn killed_it_leaves_every_line_and_who_collects_says_what_is_missing() {
     );
     lab.assert_truth("out");
     lab.assert_tidy("out");
-}
-
-/// BOOTTIME of the phone.
-fn boot_ns(lab: &Lab) -> u64 {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    runtime.block_on(async {
-        let address = lab.phone.addr();
-        let address = Address::new(address.ip().to_string(), address.port());
-        let device = Server::at(address).select(&Selector::Only).await.unwrap();
-        heaptap::session::moment(&device).await.unwrap().boot_ns
-    })
 }
 
 #[test]

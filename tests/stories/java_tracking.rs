@@ -240,7 +240,7 @@ fn a_lost_cable_and_an_app_that_ends_lose_nothing_that_was_fetched() {
     assert_eq!(lab.phone.tracking().len(), 1, "the runtime tracked on");
     let tracked = lab.phone.tracked_truth().pop().unwrap();
     assert!(tracked.entries > 3000, "from before the cable was lost");
-    crate::beside::on_phone(&lab, "am", &["force-stop", APP]);
+    lab.on_phone_ok("am", &["force-stop", APP]);
     running.interrupted(0);
     let dumps = dumps(&lab);
     assert_eq!(dumps.len(), 1, "{dumps:#?}");

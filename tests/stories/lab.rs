@@ -153,6 +153,17 @@ impl Lab {
 
     /// Returns the output of a command in the phone's shell.
     pub fn on_phone(&self, command: &heaptap::device::Command) -> String {
+        let output = self.output_on_phone(command);
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// Runs a command in the phone's shell, which must succeed.
+    pub fn on_phone_ok(&self, program: &'static str, args: &[&str]) {
+        let command = heaptap::device::Command::program(program).args(args);
+        assert_eq!(self.output_on_phone(&command).exit, 0, "{command}");
+    }
+
+    fn output_on_phone(&self, command: &heaptap::device::Command) -> heaptap::device::Output {
         use heaptap::device::{Address, Selector, Server};
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -165,8 +176,7 @@ impl Lab {
                 .select(&Selector::Only)
                 .await
                 .expect("the phone");
-            let output = device.run(command, LIMIT).await;
-            String::from_utf8_lossy(&output.expect("an answer").stdout).into_owned()
+            device.run(command, LIMIT).await.expect("an answer")
         })
     }
 

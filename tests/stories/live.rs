@@ -4,7 +4,6 @@
 use heaptap::timeline::{Entry, Observation, Source};
 use serde_json::Value;
 
-use crate::beside::on_phone;
 use crate::lab::{APP, Ended, Lab, Running};
 
 const PHONE: &str = "android=14,build=user,speed=10";
@@ -157,13 +156,9 @@ fn an_app_that_is_started_again_is_a_process_of_its_own() {
     let lab = Lab::new(PHONE);
     let mut running = watch(&lab, &[]);
     until(&mut running, "resident");
-    on_phone(&lab, "am", &["force-stop", APP]);
+    lab.on_phone_ok("am", &["force-stop", APP]);
     until(&mut running, "gone");
-    on_phone(
-        &lab,
-        "am",
-        &["start", "-n", &format!("{APP}/.ui.FeedActivity")],
-    );
+    lab.on_phone_ok("am", &["start", "-n", &format!("{APP}/.ui.FeedActivity")]);
     let again = running.until_line("a restart", |line| line["restarted"] == true);
     let pid = &again["pid"];
     running.until_line("a sample of it", |line| {

@@ -214,7 +214,7 @@ fn a_snapshot_of_an_app_that_ended_fails_at_once() {
     let lab = Lab::new("android=14,build=userdebug,speed=10");
     lab.expect(0, &["record", "-n", APP, "-o", "out", "--detach"]);
     lab.expect(0, &["snapshot", "--label", "start"]);
-    crate::beside::on_phone(&lab, "am", &["force-stop", APP]);
+    lab.on_phone_ok("am", &["force-stop", APP]);
     let gone = lab.fails(4, &["snapshot", "--label", "end"]);
     assert_eq!(gone["kind"], "not-running", "{gone}");
     lab.expect(0, &["stop"]);
