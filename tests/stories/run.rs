@@ -714,7 +714,7 @@ fn a_device_that_vanishes_makes_a_run_void() {
     running.until_line("sleep", |e| e["event"] == "step" && e["step"] == "steps[1]");
     lab.wait_on_phone(1.0);
     lab.phone.unplug(0);
-    std::thread::sleep(std::time::Duration::from_millis(300));
+    running.until("connection-lost");
     lab.phone.plug_in(0);
     let ended = running.end();
     assert_eq!(ended.code(), Some(0), "{ended}");
