@@ -52,6 +52,8 @@
 pub mod conditions;
 pub mod config;
 pub mod eligibility;
+#[cfg(test)]
+mod fake_phone;
 pub mod host;
 pub mod jdwp;
 pub mod observe;

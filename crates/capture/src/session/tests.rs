@@ -5,113 +5,11 @@ use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
 use tokio::sync::mpsc;
 
 use super::journal::tests::header;
 use super::*;
-use heaptap_adb::{Connect, Connecting, Device, Server, Stream, parse_list};
-
-/// Response of the device to a command.
-enum Answer {
-    /// Prints this and exits.
-    Says(String),
-    /// Prints this and never exits.
-    Begins(String),
-    /// The connection is lost.
-    Lost,
-}
-
-type Script = dyn Fn(&str) -> Answer + Send + Sync;
-
-/// An adb server with one device `S`.
-#[derive(Clone)]
-struct FakePhone {
-    script: Arc<Script>,
-    commands: Arc<Mutex<Vec<String>>>,
-}
-
-impl FakePhone {
-    fn new(script: impl Fn(&str) -> Answer + Send + Sync + 'static) -> Self {
-        FakePhone {
-            script: Arc::new(script),
-            commands: Arc::default(),
-        }
-    }
-
-    fn device(&self) -> Device {
-        let listed = parse_list("S\tdevice");
-        Server::over(self.clone()).device(&listed[0], &listed)
-    }
-
-    /// Commands that contain `part`.
-    fn asked(&self, part: &str) -> Vec<String> {
-        let commands = self.commands.lock().unwrap();
-        commands
-            .iter()
-            .filter(|c| c.contains(part))
-            .cloned()
-            .collect()
-    }
-
-    async fn serve(&self, mut stream: DuplexStream) -> io::Result<()> {
-        loop {
-            let mut length = [0; 4];
-            stream.read_exact(&mut length).await?;
-            let length = usize::from_str_radix(&String::from_utf8_lossy(&length), 16)
-                .map_err(io::Error::other)?;
-            let mut request = vec![0; length];
-            stream.read_exact(&mut request).await?;
-            let request = String::from_utf8_lossy(&request).into_owned();
-            let text = match request.as_str() {
-                "host-serial:S:features" => "shell_v2,stat_v2",
-                "host:track-devices-l" => "S\tdevice\n",
-                "host:version" => "0029",
-                _ => "",
-            };
-            if !text.is_empty() {
-                let answer = format!("OKAY{:04x}{text}", text.len());
-                stream.write_all(answer.as_bytes()).await?;
-                continue;
-            }
-            stream.write_all(b"OKAY").await?;
-            let Some(command) = request.strip_prefix("shell,v2,raw:") else {
-                continue;
-            };
-            self.commands.lock().unwrap().push(command.to_owned());
-            let (text, exits) = match (self.script)(command) {
-                Answer::Lost => return Ok(()),
-                Answer::Says(text) => (text, true),
-                Answer::Begins(text) => (text, false),
-            };
-            let mut packets = vec![1];
-            packets.extend((text.len() as u32).to_le_bytes());
-            packets.extend(text.as_bytes());
-            if exits {
-                packets.extend([3, 1, 0, 0, 0, 0]);
-            }
-            stream.write_all(&packets).await?;
-        }
-    }
-}
-
-impl Connect for FakePhone {
-    fn connect(&self) -> Connecting<'_> {
-        Box::pin(async move {
-            let (ours, theirs) = tokio::io::duplex(1 << 16);
-            let phone = self.clone();
-            tokio::spawn(async move {
-                // A client that disconnects is not a failure.
-                let _ = phone.serve(theirs).await;
-            });
-            Ok(Box::new(ours) as Box<dyn Stream>)
-        })
-    }
-
-    fn address(&self) -> String {
-        "fake".to_owned()
-    }
-}
+use crate::fake_phone::{FakePhone, Reply, says};
 
 /// A session that runs on `phone` as pid 7, and its events so far.
 struct Fixture {
@@ -165,7 +63,7 @@ const REPORT: &str = "up 5.00 9.00\nstat 7 (perfetto) S 1 2 3 4 5 6 7 8 9 10 11 
 
 #[tokio::test(start_paused = true)]
 async fn a_perfetto_that_never_ends_is_left_for_collect() {
-    let phone = FakePhone::new(|_| Answer::Begins("sent\n".to_owned()));
+    let phone = FakePhone::new(|_| Reply::Begins("sent\n".to_owned()));
     let mut fixture = running_on(&phone);
     let begun = tokio::time::Instant::now();
     let error = fixture
@@ -185,13 +83,13 @@ async fn only_the_first_request_to_stop_may_signal_without_looking() {
     let times = Mutex::new(0);
     let phone = FakePhone::new(move |command| {
         if !command.contains("kill -TERM") {
-            return Answer::Says(String::new());
+            return says("");
         }
         let mut times = times.lock().unwrap();
         *times += 1;
         match *times {
-            1 | 2 => Answer::Lost,
-            _ => Answer::Begins("over\n".to_owned()),
+            1 | 2 => Reply::Lost,
+            _ => Reply::Begins("over\n".to_owned()),
         }
     });
     let mut fixture = running_on(&phone);
@@ -213,7 +111,7 @@ async fn only_the_first_request_to_stop_may_signal_without_looking() {
 
 #[tokio::test(start_paused = true)]
 async fn a_second_request_to_stop_gives_up_at_once() {
-    let phone = FakePhone::new(|_| Answer::Begins(String::new()));
+    let phone = FakePhone::new(|_| Reply::Begins(String::new()));
     let mut fixture = running_on(&phone);
     fixture.ask.send(Control::Stop).unwrap();
     let begun = tokio::time::Instant::now();
@@ -231,16 +129,16 @@ async fn following_survives_lost_and_silent_connections() {
     let times = Mutex::new(0);
     let phone = FakePhone::new(move |command| {
         if !command.contains("echo report") {
-            return Answer::Says(String::new());
+            return says("");
         }
         let mut times = times.lock().unwrap();
         *times += 1;
         match *times {
-            1 => Answer::Lost,
+            1 => Reply::Lost,
             // The loop ended without its final line: it was killed.
-            2 => Answer::Says(format!("{BOOT}{REPORT}")),
-            3 => Answer::Begins(BOOT.to_owned()),
-            _ => Answer::Begins(format!("{BOOT}{REPORT}{GONE}")),
+            2 => says(format!("{BOOT}{REPORT}")),
+            3 => Reply::Begins(BOOT.to_owned()),
+            _ => Reply::Begins(format!("{BOOT}{REPORT}{GONE}")),
         }
     });
     let mut fixture = running_on(&phone);
@@ -268,7 +166,7 @@ async fn snapshots_are_reported_in_the_order_of_their_requests() {
         if command.contains("echo report") {
             let mut loops = loops.lock().unwrap();
             *loops += 1;
-            return Answer::Begins(match *loops {
+            return Reply::Begins(match *loops {
                 1 | 2 => format!("{BOOT}{REPORT}"),
                 _ => format!("{BOOT}{GONE}"),
             });
@@ -278,9 +176,9 @@ async fn snapshots_are_reported_in_the_order_of_their_requests() {
         *looks += 1;
         match *looks {
             // The first request is repeated after the next report.
-            1 => Answer::Lost,
+            1 => Reply::Lost,
             // perfetto is gone.
-            _ => Answer::Says(String::new()),
+            _ => says(""),
         }
     });
     let mut fixture = running_on(&phone);
@@ -300,7 +198,7 @@ async fn snapshots_are_reported_in_the_order_of_their_requests() {
 
 #[tokio::test(start_paused = true)]
 async fn a_label_that_waits_for_the_phone_fails_when_the_recording_ends() {
-    let phone = FakePhone::new(|_| Answer::Lost);
+    let phone = FakePhone::new(|_| Reply::Lost);
     let mut fixture = running_on(&phone);
     let ask = fixture.ask.clone();
     tokio::spawn(async move {
@@ -329,7 +227,7 @@ async fn a_perfetto_that_is_starting_writes_its_trace() {
     let list = format!("PID PPID ARGS\n1 0 init\n50 40 perfetto --background-wait -o {path}\n");
     let phone = FakePhone::new(move |command| {
         assert!(command.contains("ps"), "{command}");
-        Answer::Says(list.clone())
+        says(list.clone())
     });
     let writer = writer_of(&phone.device(), &path).await;
     assert_eq!(writer.unwrap(), Some(TraceWriter::Starting));
@@ -337,13 +235,13 @@ async fn a_perfetto_that_is_starting_writes_its_trace() {
 
 #[tokio::test(start_paused = true)]
 async fn another_boot_and_another_process_are_not_ours() {
-    let rebooted = FakePhone::new(|_| Answer::Begins("boot beef\n".to_owned()));
+    let rebooted = FakePhone::new(|_| Reply::Begins("boot beef\n".to_owned()));
     let mut fixture = running_on(&rebooted);
     let end = fixture.session.follow(&mut fixture.controls).await.unwrap();
     assert_eq!(end, FollowEnd::Rebooted);
 
     let reused =
-        FakePhone::new(|_| Answer::Begins(format!("{BOOT}{}", REPORT.replace("4711", "9999"))));
+        FakePhone::new(|_| Reply::Begins(format!("{BOOT}{}", REPORT.replace("4711", "9999"))));
     let mut fixture = running_on(&reused);
     let end = fixture.session.follow(&mut fixture.controls).await.unwrap();
     assert_eq!(end, FollowEnd::Over);
@@ -352,7 +250,7 @@ async fn another_boot_and_another_process_are_not_ours() {
 
 #[tokio::test(start_paused = true)]
 async fn a_phone_that_stays_away_is_waited_for_until_the_user_has_enough() {
-    let phone = FakePhone::new(|_| Answer::Lost);
+    let phone = FakePhone::new(|_| Reply::Lost);
     let mut fixture = running_on(&phone);
     let ask = fixture.ask.clone();
     tokio::spawn(async move {
@@ -369,7 +267,7 @@ async fn a_phone_that_stays_away_is_waited_for_until_the_user_has_enough() {
 
 #[tokio::test(start_paused = true)]
 async fn a_boot_id_that_is_missing_is_no_restart() {
-    let phone = FakePhone::new(|_| Answer::Begins(format!("boot \n{REPORT}{GONE}")));
+    let phone = FakePhone::new(|_| Reply::Begins(format!("boot \n{REPORT}{GONE}")));
     let mut fixture = running_on(&phone);
     let end = fixture.session.follow(&mut fixture.controls).await.unwrap();
     assert_eq!(end, FollowEnd::Over);
@@ -382,10 +280,10 @@ async fn a_trace_that_perfetto_still_writes_is_not_fetched() {
     let phone = FakePhone::new(move |command| {
         if command.contains("cmdline") {
             let stat = REPORT.lines().nth(1).unwrap().replace("stat ", "");
-            return Answer::Says(format!("{stat}\nperfetto\0-o\0{}\0", path.lock().unwrap()));
+            return says(format!("{stat}\nperfetto\0-o\0{}\0", path.lock().unwrap()));
         }
         assert!(command.contains("boot_id"), "{command}");
-        Answer::Says("f00d\n60.00 99.00\n2000\n".to_owned())
+        says("f00d\n60.00 99.00\n2000\n".to_owned())
     });
     let mut fixture = running_on(&phone);
     remote
@@ -426,7 +324,7 @@ fn fetched(fixture: &mut Fixture) -> (std::path::PathBuf, [Contents; 2]) {
 
 #[test]
 fn a_move_that_fails_removes_only_its_own_copies() {
-    let mut fixture = running_on(&FakePhone::new(|_| Answer::Lost));
+    let mut fixture = running_on(&FakePhone::new(|_| Reply::Lost));
     let (before, _) = fetched(&mut fixture);
     let after = fixture.folder.path().join("after");
     // Moved by hand.
@@ -445,7 +343,7 @@ fn a_move_that_fails_removes_only_its_own_copies() {
 
 #[tokio::test]
 async fn an_older_copy_of_a_heap_file_is_known_as_such() {
-    let mut fixture = running_on(&FakePhone::new(|_| Answer::Lost));
+    let mut fixture = running_on(&FakePhone::new(|_| Reply::Lost));
     let (before, [_, heap]) = fetched(&mut fixture);
     // A process was killed before the newer copy got its name.
     let newer = journal::Entry::PulledFile {
@@ -466,7 +364,7 @@ async fn an_older_copy_of_a_heap_file_is_known_as_such() {
 
 #[tokio::test(start_paused = true)]
 async fn an_end_that_was_seen_is_known_to_later_processes() {
-    let phone = FakePhone::new(|_| Answer::Begins(format!("{BOOT}{REPORT}{GONE}")));
+    let phone = FakePhone::new(|_| Reply::Begins(format!("{BOOT}{REPORT}{GONE}")));
     let mut fixture = running_on(&phone);
     fixture.session.follow(&mut fixture.controls).await.unwrap();
     fixture.session.note_over().unwrap();

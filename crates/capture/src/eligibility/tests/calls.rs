@@ -1,135 +1,22 @@
 //! Tests of the shell calls, against an adb server in memory whose device answers by a function:
 //! missing tools, silent services, and the order of the queried sources.
 
-use std::io;
-use std::sync::{Arc, Mutex};
-
 use prost::Message as _;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
 
+use super::targets::names;
 use crate::config::Targets;
 use crate::eligibility::{
     Answer, AppTypeSource, AssessOptions, EligibilityError, FindingId, ListOptions, Root, assess,
     facts, list_apps, resolve_each, resolve_pids,
 };
-use heaptap_adb::{Connect, Connecting, Device, DeviceError, Server, Stream, parse_list};
+use crate::fake_phone::{FakePhone, Reply, says};
+use heaptap_adb::DeviceError;
 use heaptap_proto::perfetto::{
     PackagesList, Trace, TraceConfig, TracePacket, packages_list::PackageInfo,
 };
 
-/// Response of the device to a command.
-enum Reply {
-    /// Standard output and exit code.
-    Says(Vec<u8>, u8),
-    /// No answer.
-    Hangs,
-    /// The connection ends without an exit code.
-    Breaks,
-}
-
-fn says(text: &str) -> Reply {
-    Reply::Says(text.as_bytes().to_vec(), 0)
-}
-
 fn missing() -> Reply {
     Reply::Says(Vec::new(), 127)
-}
-
-type Answers = dyn Fn(&str, &[u8]) -> Reply + Send + Sync;
-
-/// The adb server, and the commands that reached the device.
-#[derive(Clone)]
-struct Phone {
-    answers: Arc<Answers>,
-    asked: Arc<Mutex<Vec<String>>>,
-}
-
-impl Phone {
-    fn new(answers: impl Fn(&str, &[u8]) -> Reply + Send + Sync + 'static) -> Phone {
-        Phone {
-            answers: Arc::new(answers),
-            asked: Arc::default(),
-        }
-    }
-
-    fn device(&self) -> Device {
-        let listed = parse_list("S\tdevice");
-        Server::over(self.clone()).device(&listed[0], &listed)
-    }
-
-    fn asked(&self, what: &str) -> usize {
-        let asked = self.asked.lock().expect("no test panics with it");
-        asked.iter().filter(|c| c.contains(what)).count()
-    }
-
-    async fn serve(self, mut stream: DuplexStream) -> io::Result<()> {
-        loop {
-            let mut length = [0; 4];
-            stream.read_exact(&mut length).await?;
-            let length = String::from_utf8_lossy(&length).into_owned();
-            let length = usize::from_str_radix(&length, 16).map_err(io::Error::other)?;
-            let mut request = vec![0; length];
-            stream.read_exact(&mut request).await?;
-            let request = String::from_utf8_lossy(&request).into_owned();
-            if request.ends_with(":features") {
-                return stream.write_all(b"OKAY0010shell_v2,stat_v2").await;
-            }
-            stream.write_all(b"OKAY").await?;
-            if let Some(command) = request
-                .strip_prefix("shell,v2,raw:")
-                .or_else(|| request.strip_prefix("shell,v2:"))
-            {
-                return self.run(command, stream).await;
-            }
-        }
-    }
-
-    async fn run(self, command: &str, mut stream: DuplexStream) -> io::Result<()> {
-        let mut stdin = Vec::new();
-        loop {
-            let mut head = [0; 5];
-            stream.read_exact(&mut head).await?;
-            let length = u32::from_le_bytes([head[1], head[2], head[3], head[4]]);
-            let mut payload = vec![0; length as usize];
-            stream.read_exact(&mut payload).await?;
-            match head[0] {
-                0 => stdin.extend(payload),
-                4 => break,
-                _ => {}
-            }
-        }
-        self.asked
-            .lock()
-            .expect("no test panics with it")
-            .push(command.to_owned());
-        match (self.answers)(command, &stdin) {
-            Reply::Says(stdout, exit) => {
-                for (id, bytes) in [(1, stdout.as_slice()), (3, &[exit])] {
-                    stream.write_all(&[id]).await?;
-                    let length = u32::try_from(bytes.len()).map_err(io::Error::other)?;
-                    stream.write_all(&length.to_le_bytes()).await?;
-                    stream.write_all(bytes).await?;
-                }
-                Ok(())
-            }
-            Reply::Hangs => std::future::pending().await,
-            Reply::Breaks => Ok(()),
-        }
-    }
-}
-
-impl Connect for Phone {
-    fn connect(&self) -> Connecting<'_> {
-        Box::pin(async move {
-            let (ours, theirs) = tokio::io::duplex(1 << 16);
-            tokio::spawn(self.clone().serve(theirs));
-            Ok(Box::new(ours) as Box<dyn Stream>)
-        })
-    }
-
-    fn address(&self) -> String {
-        "memory".to_owned()
-    }
 }
 
 fn properties(sdk: u32, build: &str) -> String {
@@ -151,13 +38,13 @@ fn usual(
     sdk: u32,
     build: &'static str,
     more: impl Fn(&str, &[u8]) -> Option<Reply> + Send + Sync + 'static,
-) -> Phone {
-    Phone::new(move |command, stdin| {
+) -> FakePhone {
+    FakePhone::with_input(move |command, stdin| {
         if let Some(reply) = more(command, stdin) {
             return reply;
         }
         if command.contains("getprop;") {
-            says(&properties(sdk, build))
+            says(properties(sdk, build))
         } else if command.starts_with("ps ") {
             says(PS)
         } else if command.starts_with("pm list packages") && command.contains("--user 10") {
@@ -175,14 +62,7 @@ fn usual(
     })
 }
 
-fn names(names: &[&str]) -> Targets {
-    Targets {
-        names: names.iter().map(|n| (*n).to_owned()).collect(),
-        ..Targets::default()
-    }
-}
-
-async fn answer_of(phone: &Phone, name: &str) -> (Answer, Option<AppTypeSource>) {
+async fn answer_of(phone: &FakePhone, name: &str) -> (Answer, Option<AppTypeSource>) {
     let device = phone.device();
     let f = facts(&device).await.expect("a phone that answers");
     let a = assess(&device, &f, &names(&[name]), &AssessOptions::default())
@@ -204,9 +84,9 @@ async fn android_12_and_later_are_asked_for_the_type_of_the_app() {
         answer_of(&phone, "com.example.closed").await,
         (Answer::No, runner)
     );
-    assert_eq!(phone.asked("perfetto -c"), 0);
+    assert_eq!(phone.asked("perfetto -c").len(), 0);
     assert_eq!(
-        phone.asked("su root"),
+        phone.asked("su root").len(),
         0,
         "user builds are not asked for root"
     );
@@ -220,7 +100,7 @@ async fn another_users_packages_are_asked_for_when_they_match() {
         (native, source),
         (Answer::Yes, Some(AppTypeSource::AppRunner))
     );
-    assert_eq!(phone.asked("--user 10"), 1);
+    assert_eq!(phone.asked("--user 10").len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -264,7 +144,7 @@ async fn android_10_is_asked_by_a_short_trace() {
         answer_of(&phone, "com.example.closed").await,
         (Answer::No, trace)
     );
-    assert_eq!(phone.asked("simpleperf_app_runner"), 0);
+    assert_eq!(phone.asked("simpleperf_app_runner").len(), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -304,7 +184,7 @@ async fn root_reads_the_list_itself() {
 
 #[tokio::test(start_paused = true)]
 async fn a_phone_without_any_tool_is_unknown_and_no_error() {
-    let phone = Phone::new(|_, _| missing());
+    let phone = FakePhone::with_input(|_, _| missing());
     let device = phone.device();
     let f = facts(&device).await.expect("it answers, if badly");
     assert_eq!((f.api(), f.is_user_build()), (None, None));
@@ -333,7 +213,7 @@ async fn silent_services_leave_facts_unknown() {
         service
             .iter()
             .any(|s| command.contains(s))
-            .then_some(Reply::Hangs)
+            .then_some(Reply::Begins(String::new()))
     });
     let device = phone.device();
     let f = facts(&device).await.expect("the shell answers");
@@ -346,11 +226,11 @@ async fn silent_services_leave_facts_unknown() {
 
 #[tokio::test(start_paused = true)]
 async fn a_lost_phone_is_an_error_and_never_an_answer() {
-    let phone = Phone::new(|_, _| Reply::Breaks);
+    let phone = FakePhone::with_input(|_, _| Reply::Lost);
     let lost = facts(&phone.device()).await;
     assert!(matches!(lost, Err(DeviceError::Lost { .. })), "{lost:?}");
     let phone = usual(34, "user", |command, _| {
-        command.contains("simpleperf").then_some(Reply::Breaks)
+        command.contains("simpleperf").then_some(Reply::Lost)
     });
     let device = phone.device();
     let f = facts(&device).await.expect("the shell answers");
@@ -401,13 +281,13 @@ async fn hundreds_of_packages_are_asked_about_at_once() {
     let phone = usual(34, "user", |command, _| {
         if command.starts_with("pm list packages") {
             let lines = (0..400).map(|n| format!("package:com.app{n} uid:{}\n", 10_300 + n));
-            return Some(says(&lines.collect::<String>()));
+            return Some(says(lines.collect::<String>()));
         }
         None
     });
     let device = phone.device();
     let f = facts(&device).await.expect("the shell answers");
-    let before = phone.asked("");
+    let before = phone.asked("").len();
     let apps = list_apps(
         &device,
         &f,
@@ -420,7 +300,7 @@ async fn hundreds_of_packages_are_asked_about_at_once() {
     .expect("a list");
     assert_eq!(apps.len(), 400);
     // Two lists, ps, the trace, then two calls of 200; of the rest eight are tried by hand.
-    let calls = phone.asked("") - before;
-    assert_eq!(phone.asked("simpleperf_app_runner"), 2);
+    let calls = phone.asked("").len() - before;
+    assert_eq!(phone.asked("simpleperf_app_runner").len(), 2);
     assert!(calls <= 6 + 3 * 8, "{calls} calls");
 }

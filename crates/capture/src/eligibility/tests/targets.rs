@@ -62,7 +62,7 @@ fn snapshot() -> Snapshot {
     }
 }
 
-fn names(names: &[&str]) -> Targets {
+pub(super) fn names(names: &[&str]) -> Targets {
     Targets {
         names: names.iter().map(|n| (*n).to_owned()).collect(),
         ..Targets::default()
