@@ -84,7 +84,8 @@ fn sources_below(package: &str, src: &Path) -> Vec<Source> {
 /// Files that are compiled for tests only.
 fn is_test_file(path: &str) -> bool {
     let path = format!("/{path}");
-    path.ends_with("/tests.rs") || path.contains("/tests/") || path.ends_with("/scripted.rs")
+    let names = ["/tests.rs", "/scripted.rs", "/fake_phone.rs", "/made.rs"];
+    path.contains("/tests/") || names.iter().any(|name| path.ends_with(name))
 }
 
 /// Lines up to the test module at the end, without comments.

@@ -140,10 +140,7 @@ fn read_member(message: &[u8], is_method: bool, sink: &mut impl Sink) -> Result<
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
-        [&[number << 3 | 2, bytes.len() as u8], bytes].concat()
-    }
+    use crate::made::bytes as field;
 
     fn packet(method: &[u8]) -> Vec<u8> {
         let class = [

@@ -632,12 +632,7 @@ fn read_frame(message: &[u8]) -> Result<RawFrame, WireError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
-        let mut out = vec![number << 3 | 2, bytes.len() as u8];
-        out.extend_from_slice(bytes);
-        out
-    }
+    use crate::made::bytes as field;
 
     #[test]
     fn what_came_late_is_found_in_its_run_and_first_in_its_scope() {

@@ -116,6 +116,8 @@ mod framing;
 mod iids;
 mod interning;
 mod java;
+#[cfg(test)]
+mod made;
 mod memory;
 mod metadata;
 mod order;

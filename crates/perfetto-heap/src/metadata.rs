@@ -409,12 +409,7 @@ impl Ending {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
-        let mut out = vec![number << 3 | 2, bytes.len() as u8];
-        out.extend(bytes);
-        out
-    }
+    use crate::made::bytes as field;
 
     /// Returns the start in s of the stop that timed out, after events at times in s; the limit is
     /// 20 s.

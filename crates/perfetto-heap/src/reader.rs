@@ -91,19 +91,8 @@ impl PlaceReader {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::made::bytes as field;
     use crate::survey::Survey;
-
-    fn field(number: u32, bytes: &[u8]) -> Vec<u8> {
-        let tag = number << 3 | 2;
-        let mut out = match u8::try_from(tag) {
-            Ok(tag) if tag < 128 => vec![tag],
-            _ => vec![tag as u8 | 0x80, (tag >> 7) as u8],
-        };
-        assert!(bytes.len() < 128);
-        out.push(bytes.len() as u8);
-        out.extend_from_slice(bytes);
-        out
-    }
 
     /// Builds a profile packet with an index, of sequence 1.
     fn profile(index: u8) -> Vec<u8> {

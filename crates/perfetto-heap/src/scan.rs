@@ -185,11 +185,7 @@ impl DumpScanner {
 #[cfg(test)]
 mod tests {
     use super::*;
-    fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
-        let mut out = vec![number << 3 | 2, bytes.len() as u8];
-        out.extend_from_slice(bytes);
-        out
-    }
+    use crate::made::bytes as field;
 
     /// Builds a trace of one profile packet; all numbers are below 128.
     fn packet(sequence: u8, time: u8, pids: &[u8], continued: bool) -> Vec<u8> {

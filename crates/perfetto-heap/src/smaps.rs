@@ -296,36 +296,11 @@ fn columns_of(message: &[u8]) -> SmapsRows {
 mod tests {
     use super::*;
     use crate::Trace;
+    use crate::made::{bytes, number, varint};
     use android_memory::smaps::{Form, Smaps};
 
-    fn varint(mut number: u64, out: &mut Vec<u8>) {
-        while number >= 0x80 {
-            out.push(number as u8 | 0x80);
-            number >>= 7;
-        }
-        out.push(number as u8);
-    }
-
-    fn number(field: u32, value: u64) -> Vec<u8> {
-        let mut out = Vec::new();
-        varint(u64::from(field) << 3, &mut out);
-        varint(value, &mut out);
-        out
-    }
-
-    fn bytes(field: u32, value: &[u8]) -> Vec<u8> {
-        let mut out = Vec::new();
-        varint(u64::from(field) << 3 | 2, &mut out);
-        varint(value.len() as u64, &mut out);
-        out.extend_from_slice(value);
-        out
-    }
-
     fn column(field: u32, numbers: &[u64]) -> Vec<u8> {
-        let mut packed = Vec::new();
-        for value in numbers {
-            varint(*value, &mut packed);
-        }
+        let packed: Vec<u8> = numbers.iter().flat_map(|value| varint(*value)).collect();
         bytes(field, &packed)
     }
 

@@ -141,19 +141,8 @@ fn known(name: &[u8], tables: &mut Tables) -> StringId {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::made::bytes as field;
     use heaptap_model::profile::{Frame, Mapping};
-
-    fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
-        let mut out = vec![number << 3 | 2];
-        let mut length = bytes.len();
-        while length > 127 {
-            out.push(length as u8 | 0x80);
-            length >>= 7;
-        }
-        out.push(length as u8);
-        out.extend_from_slice(bytes);
-        out
-    }
 
     #[test]
     fn frames_at_one_address_share_its_lines() {

@@ -232,15 +232,8 @@ fn fixed<const N: usize>(bytes: &[u8], pos: &mut usize) -> Result<[u8; N], WireE
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::made;
     use proptest::prelude::*;
-
-    fn put_varint(out: &mut Vec<u8>, mut n: u64) {
-        while n >= 0x80 {
-            out.push(n as u8 | 0x80);
-            n >>= 7;
-        }
-        out.push(n as u8);
-    }
 
     #[test]
     fn reads_every_type_in_order() {
@@ -305,7 +298,7 @@ mod tests {
         ) {
             let number = number >> bits;
             let mut bytes = vec![0xff];
-            put_varint(&mut bytes, number);
+            bytes.extend(made::varint(number));
             let end = bytes.len();
             bytes.extend(behind);
             let mut pos = 1;
@@ -344,8 +337,7 @@ mod tests {
         fn what_was_written_is_read(numbers in proptest::collection::vec((1u32..0x1fff_ffff, any::<u64>()), 0..20)) {
             let mut bytes = Vec::new();
             for &(field, number) in &numbers {
-                put_varint(&mut bytes, u64::from(field) << 3);
-                put_varint(&mut bytes, number);
+                bytes.extend(made::number(field, number));
             }
             let mut fields = Fields::new(&bytes);
             for &(field, number) in &numbers {

@@ -1,6 +1,7 @@
 //! Heap graphs of each version, built packet by packet, and the effects of damage on them.
 
 use super::super::Trace;
+use crate::made;
 use heaptap_model::heap_graph::{
     Follow, HeapGraph, HeapKind, MAX_NAME_BYTES, ObjectId, ObjectIndex, Reachable, ReferenceKind,
     RootKind, Value,
@@ -13,25 +14,14 @@ use std::ops::ControlFlow;
 struct Message(Vec<u8>);
 
 impl Message {
-    fn varint(mut self, mut number: u64) -> Self {
-        while number >= 0x80 {
-            self.0.push(number as u8 | 0x80);
-            number >>= 7;
-        }
-        self.0.push(number as u8);
+    fn number(mut self, field: u32, number: u64) -> Self {
+        self.0.extend(made::number(field, number));
         self
     }
 
-    fn number(self, field: u32, number: u64) -> Self {
-        self.varint(u64::from(field) << 3).varint(number)
-    }
-
-    fn bytes(self, field: u32, bytes: &[u8]) -> Self {
-        let mut next = self
-            .varint(u64::from(field) << 3 | 2)
-            .varint(bytes.len() as u64);
-        next.0.extend_from_slice(bytes);
-        next
+    fn bytes(mut self, field: u32, bytes: &[u8]) -> Self {
+        self.0.extend(made::bytes(field, bytes));
+        self
     }
 
     fn message(self, field: u32, inner: Message) -> Self {
@@ -39,10 +29,8 @@ impl Message {
     }
 
     fn packed(self, field: u32, numbers: &[u64]) -> Self {
-        let inner = numbers
-            .iter()
-            .fold(Message::default(), |inner, &n| inner.varint(n));
-        self.message(field, inner)
+        let inner: Vec<u8> = numbers.iter().flat_map(|n| made::varint(*n)).collect();
+        self.bytes(field, &inner)
     }
 }
 
@@ -464,7 +452,7 @@ fn packets_of_another_dump_inside_a_chain_are_left_out_and_told() {
 fn a_dump_whose_end_is_damaged_leaves_the_next_one_whole() {
     let mut cut = small(1, false, &[2]);
     // A field that is longer than the rest.
-    cut = cut.varint(2 << 3 | 2).varint(1000);
+    cut.0.extend([2 << 3 | 2, 0xe8, 7]);
     let mut trace = open(&[
         packet(small(0, true, &[1])),
         packet(cut),

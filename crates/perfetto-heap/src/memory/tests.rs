@@ -7,28 +7,10 @@ use proptest::prelude::*;
 
 use super::{MemoryLoss, MemoryWanted, TraceMemory};
 use crate::Trace;
+use crate::made::{bytes, number};
 use android_memory::gc::of_timeline;
 use heaptap_model::counter::Counters;
 use heaptap_model::timeline::{Collection, Observation, Resident, System};
-
-fn varint(mut n: u64) -> Vec<u8> {
-    let mut out = Vec::new();
-    while n >= 0x80 {
-        out.push(n as u8 | 0x80);
-        n >>= 7;
-    }
-    out.push(n as u8);
-    out
-}
-
-fn number(field: u32, value: u64) -> Vec<u8> {
-    [varint(u64::from(field) << 3), varint(value)].concat()
-}
-
-fn bytes(field: u32, value: &[u8]) -> Vec<u8> {
-    let tag = varint(u64::from(field) << 3 | 2);
-    [tag, varint(value.len() as u64), value.to_vec()].concat()
-}
 
 /// Builds a packet of sequence 2.
 fn packet(parts: &[Vec<u8>]) -> Vec<u8> {
