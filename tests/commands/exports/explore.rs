@@ -340,13 +340,10 @@ fn another_dump_of_the_process_can_be_shown() {
     }
     zip.finish().expect("it is whole");
     let explorer = Explorer::start(&dumps, &[]);
-    let objects = |number: u64| loop {
-        let meta = explorer.ask("meta");
-        if meta["heap"]["number"] == number && meta["step"] == "" {
-            assert_eq!(meta["heap"]["dumps"], 2);
-            return meta["reachable"]["count"].clone();
-        }
-        std::thread::sleep(Duration::from_millis(20));
+    let objects = |number: u64| {
+        let meta = explorer.wait(|meta| meta["heap"]["number"] == number && meta["step"] == "");
+        assert_eq!(meta["heap"]["dumps"], 2);
+        meta["reachable"]["count"].clone()
     };
     let input = dumps.to_string_lossy();
     let of = |number: u64| {
@@ -359,14 +356,8 @@ fn another_dump_of_the_process_can_be_shown() {
     explorer.ask("show?number=1");
     assert_eq!(objects(1), first);
     explorer.ask("show?number=7");
-    let error = loop {
-        let error = explorer.ask("meta")["error"].clone();
-        if error.is_string() {
-            break error.to_string();
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    };
-    assert!(error.contains('7'), "{error}");
+    let meta = explorer.wait(|meta| meta["error"].is_string());
+    assert!(meta["error"].to_string().contains('7'), "{meta}");
 }
 
 #[test]
@@ -377,9 +368,7 @@ fn changes_are_those_of_diff() {
     );
     let after = after.to_string_lossy();
     let explorer = Explorer::start(&before, &[&after]);
-    while explorer.ask("meta")["before"].is_null() {
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    explorer.wait(|meta| !meta["before"].is_null());
     let told = explorer.of(&[
         "diff",
         &before.to_string_lossy(),
