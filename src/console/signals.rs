@@ -14,6 +14,22 @@ use crate::error::{ErrorClass, Failure};
 #[cfg(unix)]
 const ECHO: Duration = Duration::from_millis(100);
 
+/// Tells signals from their echoes.
+#[cfg(unix)]
+#[derive(Default)]
+struct Echo {
+    last: Option<Instant>,
+}
+
+#[cfg(unix)]
+impl Echo {
+    /// Whether a signal that is received now belongs to the one before.
+    fn is_echo(&mut self, now: Instant) -> bool {
+        let last = self.last.replace(now);
+        last.is_some_and(|last| now.duration_since(last) < ECHO)
+    }
+}
+
 /// A received signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Signal {
@@ -57,7 +73,7 @@ fn watch() -> io::Result<mpsc::UnboundedReceiver<Signal>> {
     ))?);
     let (sender, receiver) = mpsc::unbounded_channel();
     tokio::spawn(async move {
-        let mut last: Option<Instant> = None;
+        let mut echo = Echo::default();
         loop {
             let received = tokio::select! {
                 Some(()) = interrupt.recv() => Signal::Interrupt,
@@ -65,9 +81,7 @@ fn watch() -> io::Result<mpsc::UnboundedReceiver<Signal>> {
                 Some(()) = received_by(&mut hangup) => Signal::Terminate,
                 else => return,
             };
-            let is_echo = last.is_some_and(|last| last.elapsed() < ECHO);
-            last = Some(Instant::now());
-            if !is_echo && sender.send(received).is_err() {
+            if !echo.is_echo(Instant::now()) && sender.send(received).is_err() {
                 return;
             }
         }
@@ -129,4 +143,20 @@ fn watch() -> io::Result<mpsc::UnboundedReceiver<Signal>> {
         }
     });
     Ok(receiver)
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signals_of_a_supervisor_to_a_process_and_its_group_are_one() {
+        let mut echo = Echo::default();
+        let begun = Instant::now();
+        let received = [0, 20, 110, 300, 399, 499].map(|ms| {
+            let now = begun + Duration::from_millis(ms);
+            !echo.is_echo(now)
+        });
+        assert_eq!(received, [true, false, false, true, false, true]);
+    }
 }

@@ -86,23 +86,6 @@ fn the_first_interruption_ends_all_devices_cleanly() {
     );
 }
 
-/// A console of Windows has no signals to a process and its group.
-#[cfg(unix)]
-#[test]
-fn signals_of_a_supervisor_to_a_process_and_its_group_are_one() {
-    let lab = lab("");
-    let mut running = lab.start(&RUN);
-    until_both_rotate(&mut running);
-    running.signal_at_once("TERM");
-    // The first one is received before the second one.
-    std::thread::sleep(std::time::Duration::from_millis(20));
-    running.signal_at_once("TERM");
-    let ended = running.end();
-    assert_eq!(ended.code(), Some(130), "{ended}");
-    assert_eq!(runs(&lab), ["1 void interrupted"; 2], "{ended}");
-    lab.assert_tidy("out");
-}
-
 #[test]
 fn the_second_interruption_leaves_the_recordings_on_the_devices() {
     let lab = lab("");
