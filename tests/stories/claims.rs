@@ -211,19 +211,22 @@ fn a_folder_that_another_session_has_by_now_is_refused_before_anything_is_fetche
 }
 
 #[test]
-fn a_manifest_of_somebody_else_is_refused_before_anything_is_fetched() {
-    let lab = Lab::new(FAST);
-    lab.expect(0, &recording("out", &["--detach"]));
-    let manifest = lab.work().join("out/manifest.json");
-    std::fs::write(&manifest, "mine").unwrap();
-    let refused = lab.fails(10, &["stop"]);
-    assert_eq!(refused["kind"], "output-foreign", "{refused}");
-    assert_eq!(lab.traces().len(), 1);
-    assert!(!lab.work().join("out/raw-trace").exists(), "not fetched");
-    lab.expect(0, &["stop", "-o", "elsewhere"]);
-    lab.assert_truth("elsewhere");
-    assert_eq!(std::fs::read(&manifest).unwrap(), b"mine");
-    lab.assert_tidy("elsewhere");
+fn a_result_of_somebody_else_is_refused_before_anything_is_fetched() {
+    for name in ["manifest.json", "raw-trace"] {
+        let lab = Lab::new(FAST);
+        lab.expect(0, &recording("out", &["--detach"]));
+        let mine = lab.work().join("out").join(name);
+        std::fs::write(&mine, "mine").unwrap();
+        let before = files(&lab.work().join("out"));
+        let refused = lab.fails(10, &["stop"]);
+        assert_eq!(refused["kind"], "output-foreign", "{name}: {refused}");
+        assert_eq!(lab.traces().len(), 1, "{name}");
+        assert_eq!(files(&lab.work().join("out")), before, "not fetched");
+        lab.expect(0, &["stop", "-o", "elsewhere"]);
+        lab.assert_truth("elsewhere");
+        assert_eq!(std::fs::read(&mine).unwrap(), b"mine", "{name}");
+        lab.assert_tidy("elsewhere");
+    }
 }
 
 #[test]
@@ -269,20 +272,6 @@ fn results_that_were_published_in_part_are_replaced_by_other_ones() {
     );
     lab.assert_truth("out");
     lab.assert_tidy("out");
-}
-
-#[test]
-fn a_raw_trace_of_somebody_else_stays() {
-    let lab = Lab::new(FAST);
-    lab.expect(0, &recording("out", &["--detach"]));
-    let mine = lab.work().join("out/raw-trace");
-    std::fs::write(&mine, "mine").unwrap();
-    let refused = lab.fails(10, &["stop"]);
-    assert_eq!(refused["kind"], "output-foreign", "{refused}");
-    assert_eq!(std::fs::read(&mine).unwrap(), b"mine");
-    lab.expect(0, &["stop", "-o", "elsewhere"]);
-    lab.assert_truth("elsewhere");
-    lab.assert_tidy("elsewhere");
 }
 
 #[test]

@@ -23,26 +23,15 @@ fn broken_pulls_are_tried_again() {
 }
 
 #[test]
-fn a_copy_that_always_differs_is_not_taken() {
-    let (lab, ended) = with_fault("pull-flip");
-    assert_eq!(ended.code(), Some(10), "{ended}");
-    assert!(!lab.work().join("out/raw-trace").exists());
-    lab.phone
-        .faults()
-        .remove(heaptap::phone::FaultKind::PullFlip);
-    lab.expect(0, &["stop"]);
-    lab.assert_truth("out");
-    lab.assert_tidy("out");
-}
-
-#[test]
-fn a_pull_that_gets_no_further_is_left_to_stop() {
+fn a_pull_that_gets_no_further_or_always_differs_is_left_to_stop() {
     for (fault, kind) in [
+        ("pull-flip", heaptap::phone::FaultKind::PullFlip),
         ("pull-cut", heaptap::phone::FaultKind::PullCut),
         ("stat-lies@-100", heaptap::phone::FaultKind::StatLies),
     ] {
         let (lab, ended) = with_fault(fault);
         assert_eq!(ended.code(), Some(10), "{fault}: {ended}");
+        assert!(!lab.work().join("out/raw-trace").exists(), "{fault}");
         lab.phone.faults().remove(kind);
         lab.expect(0, &["stop"]);
         lab.assert_truth("out");
@@ -375,14 +364,6 @@ fn an_empty_trace_is_a_recording_without_samples() {
     let warnings = lab.manifest("out")["warnings"].to_string();
     assert!(warnings.contains("trace-empty"), "{warnings}");
     lab.assert_tidy("out");
-}
-
-#[test]
-fn a_perfetto_that_does_not_stop_is_given_up_in_time() {
-    let lab = Lab::new("android=14,build=userdebug,speed=1,fault=perfetto-stuck");
-    let ended = lab.record(&[]).interrupt_twice();
-    assert_eq!(ended.code(), Some(10), "{ended}");
-    assert_eq!(ended.error()["kind"], "not-fetched");
 }
 
 #[test]

@@ -63,12 +63,18 @@ fn stop_from_elsewhere_lets_the_recorder_finish() {
 
 #[test]
 fn a_second_interrupt_leaves_it_on_the_phone_for_stop() {
-    let lab = Lab::new("android=14,build=userdebug,speed=1,fault=stop-timeout");
-    let ended = lab.record(&[]).interrupt_twice();
-    assert_eq!(ended.code(), Some(10), "{ended}");
-    let help = ended.error()["help"].to_string();
-    assert!(help.contains("heaptap stop"), "{ended}");
-    assert_eq!(lab.traces().len(), 1);
+    for fault in ["stop-timeout", "perfetto-stuck"] {
+        let lab = Lab::new(&format!("android=14,build=userdebug,speed=1,fault={fault}"));
+        let ended = lab.record(&[]).interrupt_twice();
+        assert_eq!(ended.code(), Some(10), "{ended}");
+        let error = ended.error();
+        assert_eq!(error["kind"], "not-fetched", "{ended}");
+        assert!(
+            error["help"].to_string().contains("heaptap stop"),
+            "{ended}"
+        );
+        assert_eq!(lab.traces().len(), 1, "{fault}");
+    }
 }
 
 /// heapprofd does not write its data in time, as for a process that keeps it too busy.
