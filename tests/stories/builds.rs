@@ -8,6 +8,7 @@ use heaptap::phone::Fault;
 use serde_json::Value;
 
 use crate::lab::{APP, Ended, Lab};
+use crate::run::{result_of, text};
 
 /// Time runs faster on the phone; its libraries have names.
 const PHONE: &str = "build=userdebug,stripped=no,speed=8";
@@ -47,13 +48,7 @@ const RUN: [&str; 5] = ["run", "s.yaml", "-o", "out", "--json"];
 
 fn against(lab: &Lab, code: i32, more: &[&str]) -> Value {
     let args = [&RUN[..], &["--against", "old.apk"], more].concat();
-    result(&lab.expect(code, &args))
-}
-
-fn result(ended: &Ended) -> Value {
-    let result = ended.json()["results"][0].clone();
-    assert!(result.is_object(), "{ended}");
-    result
+    result_of(&lab.expect(code, &args))
 }
 
 /// Build and state of each run.
@@ -88,10 +83,6 @@ fn installed(lab: &Lab) -> String {
     let mut words = text.split_whitespace();
     let code = words.find_map(|word| word.strip_prefix("versionCode="));
     code.unwrap_or("none").to_owned()
-}
-
-fn text(lab: &Lab, file: &str) -> String {
-    fs::read_to_string(lab.work().join("out").join(file)).expect(file)
 }
 
 #[test]
@@ -152,7 +143,7 @@ fn a_build_like_the_old_one_is_never_over() {
     build(&lab, "new.apk", 42, 100);
     scenario(&lab, "{apk: new.apk}", "3");
     let ended = lab.run(&[&RUN[..], &["--against", "old.apk"]].concat());
-    let result = result(&ended);
+    let result = result_of(&ended);
     assert_paired(&result);
     assert_eq!(result["runs"].as_array().map(Vec::len), Some(6));
     let (verdict, change) = startup(&result);
@@ -242,7 +233,7 @@ fn a_resumed_scenario_measures_the_build_of_its_first_runs() {
     kill("o.yaml", "other");
     let ended = lab.expect(0, &resume("s.yaml", "out"));
     assert!(ended.stderr.contains("was installed again"), "{ended}");
-    let done = result(&ended);
+    let done = result_of(&ended);
     assert_eq!(
         builds(&done)
             .iter()
@@ -308,7 +299,7 @@ fn an_installed_app_keeps_its_data_or_loses_them() {
         );
         fs::write(lab.work().join("s.yaml"), text).expect("a scenario");
         let _ = fs::remove_dir_all(lab.work().join("out"));
-        result(&lab.expect(0, &RUN))
+        result_of(&lab.expect(0, &RUN))
     };
     let setup = format!("setup:\n- shell: [run-as, {APP}, sh, -c, \"echo x > login\"]\n");
     let result = run("{apk: new.apk}", &setup);

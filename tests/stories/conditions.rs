@@ -7,6 +7,7 @@ use heaptap::phone::{Fault, FaultKind};
 use serde_json::Value;
 
 use crate::lab::{APP, Lab, Running, files};
+use crate::run::{run, runs};
 
 /// Writes a scenario of one run with `keys` and steps after `start`.
 fn write(lab: &Lab, keys: &str, steps: &str) {
@@ -16,19 +17,11 @@ fn write(lab: &Lab, keys: &str, steps: &str) {
     fs::write(lab.work().join("s.yaml"), text).expect("a scenario");
 }
 
-fn run(lab: &Lab, code: i32, more: &[&str]) -> Value {
-    let args = [&["run", "s.yaml", "-o", "out", "--json"], more].concat();
-    lab.expect(code, &args).json()["results"][0].clone()
-}
-
 /// State of each run, and the kind of its error.
 fn states(result: &Value) -> Vec<String> {
-    let runs = result["runs"].as_array().expect("runs");
-    let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let line = |run: &Value| format!("{} {}", word(&run["state"]), word(&run["error"]["kind"]));
-    runs.iter()
-        .map(|run| line(run).trim_end().to_owned())
-        .collect()
+    let runs = runs(result);
+    let states = runs.iter().filter_map(|run| run.split_once(' '));
+    states.map(|(_, state)| state.to_owned()).collect()
 }
 
 #[test]

@@ -67,7 +67,8 @@ pub fn run(lab: &Lab, code: i32, more: &[&str]) -> Value {
     result_of(&ended)
 }
 
-fn result_of(ended: &Ended) -> Value {
+/// The only result of a run.
+pub fn result_of(ended: &Ended) -> Value {
     let result = ended.json()["results"][0].clone();
     assert!(result.is_object(), "{ended}");
     result
@@ -77,7 +78,8 @@ pub fn begin(lab: &Lab, more: &[&str]) -> Running {
     lab.start(&[&["run", "s.yaml", "-o", "out", "--json-lines"], more].concat())
 }
 
-fn text(lab: &Lab, file: &str) -> String {
+/// A file of the results.
+pub fn text(lab: &Lab, file: &str) -> String {
     let path = lab.work().join("out").join(file);
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }

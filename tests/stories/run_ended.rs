@@ -7,6 +7,7 @@ use heaptap::phone::{Fault, FaultKind};
 use serde_json::Value;
 
 use crate::lab::{APP, Lab, Running, files};
+use crate::run::text;
 
 const RUN: [&str; 6] = [
     "run",
@@ -41,25 +42,10 @@ fn until_both_rotate(running: &mut Running) {
 
 /// Number, state and kind of error of the only run of each device.
 fn runs(lab: &Lab) -> Vec<String> {
-    let text = fs::read(lab.work().join("out/result.json")).expect("results");
-    let results: Value = serde_json::from_slice(&text).expect("JSON");
-    let of = |result: &Value| {
-        let runs = result["runs"].as_array().expect("runs").iter();
-        let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let run = |run: &Value| {
-            let error = word(&run["error"]["kind"]);
-            format!("{} {} {error}", run["number"], word(&run["state"]))
-                .trim_end()
-                .to_owned()
-        };
-        runs.map(run).collect::<Vec<_>>().join(", ")
-    };
-    results
-        .as_array()
-        .expect("results")
-        .iter()
-        .map(of)
-        .collect()
+    let results: Value = text(lab, "result.json").parse().expect("JSON");
+    let results = results.as_array().expect("results").iter();
+    let runs = results.map(|result| crate::run::runs(result).join(", "));
+    runs.collect()
 }
 
 #[test]
