@@ -1,5 +1,5 @@
 //! Files for other tools: the same numbers in every format, stack by stack; each format opened by
-//! its own reader. Missing readers are skipped with a message; `tests/run.sh` installs them.
+//! its own reader. Tests of readers that may be missing are ignored; `tests/run.sh` installs those.
 
 mod agreement;
 mod consumers;
