@@ -2,25 +2,17 @@
 //! that CI has all of these programs.
 
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Command;
+
+use crate::recorded::demo;
 
 /// The call in the demo's app that leaks.
 const LEAK: &str = "example::telemetry::EventHistory::Append";
 
-fn demo(folder: &Path) -> Output {
-    let state = folder.join("state");
-    crate::program::heaptap()
-        .args(["demo", "-o"])
-        .arg(folder.join("out"))
-        .env("HEAPTAP_STATE_DIR", &state)
-        .env("HEAPTAP_CACHE_DIR", folder.join("cache"))
-        .output()
-        .expect("the binary runs")
-}
-
+/// The profiles in a folder, in the order of their names.
 fn profiles(folder: &Path) -> Vec<std::path::PathBuf> {
-    let mut found: Vec<_> = std::fs::read_dir(folder.join("out"))
-        .expect("the demo left a folder")
+    let mut found: Vec<_> = std::fs::read_dir(folder)
+        .expect("a folder")
         .map(|entry| entry.expect("an entry").path())
         .filter(|path| path.to_string_lossy().ends_with(".pb.gz"))
         .collect();
@@ -59,14 +51,7 @@ const AFTER: usize = 5;
 #[ignore = "needs Go: tests/run.sh runs it"]
 fn judged_by_go_pprof_names_the_demos_leak_first() {
     crate::judge::go();
-    let folder = tempfile::tempdir().expect("a folder");
-    let output = demo(folder.path());
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    let profiles = profiles(folder.path());
+    let profiles = profiles(&demo());
     assert_eq!(profiles.len(), 7, "six snapshots and the end: {profiles:?}");
     for profile in &profiles {
         // The default view is unreleased memory.
@@ -174,23 +159,17 @@ fn told(flags: &[&str], profile: &Path) -> Rows {
 fn judged_by_go_filters_leave_what_pprofs_leave() {
     crate::judge::go();
     let folder = tempfile::tempdir().expect("a folder");
-    assert!(demo(folder.path()).status.success());
     // Perfetto's column names do not make viewers drop allocators.
     let converted = crate::program::heaptap()
         .arg("convert")
-        .arg(folder.path().join("out/symbolized-trace"))
+        .arg(demo().join("symbolized-trace"))
         .args(["--sample-names", "perfetto", "-o"])
         .arg(folder.path().join("perfetto"))
         .env("HEAPTAP_CACHE_DIR", folder.path().join("cache"))
         .output()
         .expect("the binary runs");
     assert!(converted.status.success(), "{converted:?}");
-    let entries = std::fs::read_dir(folder.path().join("perfetto")).expect("a folder");
-    let mut profiles: Vec<_> = entries
-        .map(|entry| entry.expect("an entry").path())
-        .filter(|path| path.to_string_lossy().ends_with(".pb.gz"))
-        .collect();
-    profiles.sort();
+    let profiles = profiles(&folder.path().join("perfetto"));
     let profile = profiles.last().expect("a profile");
     let filters: [&[&str]; 14] = [
         &[],
@@ -235,10 +214,9 @@ fn judged_by_go_filters_leave_what_pprofs_leave() {
 fn judged_by_go_differences_are_those_that_pprof_computes() {
     crate::judge::go();
     let folder = tempfile::tempdir().expect("a folder");
-    assert!(demo(folder.path()).status.success());
-    let profiles = profiles(folder.path());
+    let profiles = profiles(&demo());
     let grown = folder.path().join("grown.pb.gz");
-    let recording = folder.path().join("out").display().to_string();
+    let recording = demo().display().to_string();
     let output = crate::program::heaptap()
         .args([
             "diff",

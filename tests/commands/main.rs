@@ -24,4 +24,5 @@ mod native_tables;
 mod packaging;
 mod printed;
 mod query;
+mod recorded;
 mod texts;

@@ -3,23 +3,19 @@
 
 use std::path::PathBuf;
 use std::process::Output;
-use std::sync::OnceLock;
 
 use serde_json::Value;
 use tempfile::TempDir;
+
+use crate::recorded::{demo, home};
 
 /// The call in the demo's app that leaks.
 const LEAK: &str = "example::telemetry::EventHistory::Append";
 /// One of its caches, which is full at the first snapshot.
 const CACHE: &str = "example::feed::FeedCache::Copy";
 
-struct Folder {
-    _kept: TempDir,
-    path: PathBuf,
-}
-
 fn heaptap(args: &[&str]) -> Output {
-    let home = &demo().path;
+    let home = home();
     crate::program::heaptap()
         .args(args)
         .env("HEAPTAP_STATE_DIR", home.join("state"))
@@ -28,26 +24,8 @@ fn heaptap(args: &[&str]) -> Output {
         .unwrap()
 }
 
-/// A recording with snapshots `before`, four iterations and `after`, and a final dump.
-fn demo() -> &'static Folder {
-    static DEMO: OnceLock<Folder> = OnceLock::new();
-    DEMO.get_or_init(|| {
-        let kept = tempfile::tempdir().unwrap();
-        let path = kept.path().to_owned();
-        let output = crate::program::heaptap()
-            .args(["demo", "-o"])
-            .arg(path.join("rec"))
-            .env("HEAPTAP_STATE_DIR", path.join("state"))
-            .env("HEAPTAP_CACHE_DIR", path.join("cache"))
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "{output:?}");
-        Folder { _kept: kept, path }
-    })
-}
-
 fn rec() -> String {
-    demo().path.join("rec").to_str().unwrap().to_owned()
+    demo().to_str().unwrap().to_owned()
 }
 
 fn dump(which: &str) -> String {
@@ -113,7 +91,7 @@ fn the_first_line_is_whose_memory_it_is() {
 
 #[test]
 fn every_grouping_holds_what_the_manifest_says() {
-    let manifest = std::fs::read_to_string(demo().path.join("rec/manifest.json")).unwrap();
+    let manifest = std::fs::read_to_string(demo().join("manifest.json")).unwrap();
     let manifest: Value = serde_json::from_str(&manifest).unwrap();
     let dumps = manifest["dumps"].as_array().unwrap();
     for which in ["before", "after", "last"] {
@@ -187,7 +165,7 @@ fn trees_hold_all_bytes_whatever_is_pruned() {
 
 #[test]
 fn a_dump_a_folder_a_trace_and_a_pprof_are_one() {
-    let folder = demo().path.join("rec");
+    let folder = demo();
     let profile = std::fs::read_dir(&folder)
         .unwrap()
         .map(|entry| entry.unwrap().path());
@@ -317,7 +295,7 @@ fn a_profile_that_lost_the_names_of_its_columns_has_figures_and_shares_of_one_co
         name.contains("heap_dump") && name.ends_with(".pb.gz")
     });
     let bytes = std::fs::read(profile.unwrap()).unwrap();
-    let cut = demo().path.join("cut.pb.gz");
+    let cut = home().join("cut.pb.gz");
     // The names are at the end.
     std::fs::write(&cut, &bytes[..bytes.len() / 3]).unwrap();
     let name = cut.to_string_lossy();
@@ -436,7 +414,7 @@ fn limits_on_growth_are_kept_exceeded_or_open() {
 
 #[test]
 fn heaps_that_do_not_tell_what_is_held_are_refused() {
-    let folder = demo().path.join("maximum");
+    let folder = home().join("maximum");
     let name = folder.to_str().unwrap();
     let recorded = heaptap(&[
         "record",
@@ -459,7 +437,7 @@ fn heaps_that_do_not_tell_what_is_held_are_refused() {
 
 #[test]
 fn two_recordings_are_joined_by_name() {
-    let folder = demo().path.join("again");
+    let folder = home().join("again");
     let name = folder.to_str().unwrap();
     let recorded = heaptap(&["demo", "-o", name]);
     assert!(recorded.status.success(), "{recorded:?}");
@@ -490,8 +468,8 @@ fn two_recordings_are_joined_by_name() {
 
 #[test]
 fn a_difference_goes_into_a_page_and_a_profile() {
-    let page = demo().path.join("grown.html");
-    let profile = demo().path.join("grown.pb.gz");
+    let page = home().join("grown.html");
+    let profile = home().join("grown.pb.gz");
     let (page_name, profile_name) = (page.to_str().unwrap(), profile.to_str().unwrap());
     let (a, b) = (dump("before"), dump("after"));
     let text = words(&["diff", &a, &b, "-o", page_name]);
@@ -741,7 +719,7 @@ fn counts_are_called_samples_where_heaps_are_sampled() {
     assert!(total["objects"].as_i64() < total["alloc_objects"].as_i64());
     let csv = words(&["top", &rec(), "--csv"]);
     assert!(csv.contains("self_alloc_objects"), "{csv}");
-    let exact = demo().path.join("exact");
+    let exact = home().join("exact");
     let exact = exact.to_str().unwrap();
     let recorded = heaptap(&[
         "record",
@@ -789,7 +767,7 @@ fn figures_of_a_process_that_ran_before_are_said_to_lack_that() {
         assert!(heading.contains("attached after start"), "{text}");
         assert!(text.contains("earlier allocations are missing"), "{text}");
     }
-    let launched = demo().path.join("launched");
+    let launched = home().join("launched");
     let launched = launched.to_str().unwrap();
     let recorded = heaptap(&[
         "record",
@@ -810,7 +788,7 @@ fn figures_of_a_process_that_ran_before_are_said_to_lack_that() {
 
 #[test]
 fn one_total_has_one_error_wherever_it_is_shown() {
-    let folder = demo().path.join("totals");
+    let folder = home().join("totals");
     std::fs::create_dir_all(&folder).unwrap();
     let fixtures = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures/conversions");
     for trace in [

@@ -172,13 +172,8 @@ fn at_sixty_columns_no_word_is_broken() {
 
 #[test]
 fn at_a_hundred_columns_leaks_shows_the_callers_without_template_arguments() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let recording = folder.path().join("rec");
+    let recording = crate::recorded::demo();
     let recording = recording.to_str().expect("UTF-8");
-    let made = command(&["demo", "-o", recording])
-        .output()
-        .expect("the binary runs");
-    assert!(made.status.success(), "{made:?}");
     let text = printed(100, &["leaks", recording]);
     let mut lines = text.lines().skip_while(|line| !line.contains("called by "));
     let first = lines.next().unwrap_or_else(|| panic!("no callers: {text}"));

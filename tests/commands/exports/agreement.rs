@@ -215,16 +215,7 @@ fn top_report_and_query_have_the_numbers_of_the_pprofs() {
 #[test]
 fn a_recording_of_the_demo_has_the_numbers_of_the_pprofs_beside_it() {
     let folder = tempfile::tempdir().expect("a folder");
-    let output = crate::exports::command(folder.path())
-        .args(["demo", "-o", "rec"])
-        .env_remove("ANDROID_SERIAL")
-        .env("ADB_SERVER_SOCKET", "tcp:127.0.0.1:1")
-        .stdin(std::process::Stdio::null())
-        .output()
-        .expect("the binary runs");
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{told}");
-    let recording = folder.path().join("rec");
+    let recording = crate::recorded::demo();
     let mut expected = of_pprofs(&recording);
     expected.retain(|(dump, ..), _| dump.1 != "java");
     let native: BTreeSet<DumpId> = expected.keys().map(|(dump, ..)| dump.clone()).collect();

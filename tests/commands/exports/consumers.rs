@@ -1,6 +1,6 @@
 //! Readers of other projects: Go's pprof, DuckDB, and the strict parsers of Python.
 
-use crate::exports::{convert, fixture, heaptap, read};
+use crate::exports::{convert, fixture, read};
 use crate::judge;
 use std::path::Path;
 use std::process::Command;
@@ -50,13 +50,7 @@ fn judged_by_duckdb_and_strict_parsers_the_numbers_are_the_same() {
         &fixture("heap_graphs/graph_10k.pftrace.zst"),
         "java",
     );
-    let demo = heaptap(folder, &["demo", "-o", "rec"]);
-    assert!(
-        demo.status.success(),
-        "{}",
-        String::from_utf8_lossy(&demo.stderr)
-    );
-    check(&python, folder, &folder.join("rec"), "demo");
+    check(&python, folder, &crate::recorded::demo(), "demo");
 }
 
 /// Output of `go tool pprof -raw` for a pprof: sample types and the sums of their columns.
