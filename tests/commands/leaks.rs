@@ -2,14 +2,17 @@
 //! text and exit codes.
 #![allow(missing_docs, clippy::unwrap_used)]
 
-use std::path::PathBuf;
 use std::process::Output;
 
 use serde_json::Value;
 
+fn path_of(fixture: &str) -> String {
+    let path = crate::program::fixture(fixture);
+    path.to_str().unwrap().to_owned()
+}
+
 fn fixture(name: &str) -> String {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures/hprof");
-    path.join(name).to_str().unwrap().to_owned()
+    path_of(&format!("hprof/{name}"))
 }
 
 fn heaptap(args: &[&str]) -> Output {
@@ -262,9 +265,7 @@ fn marks_are_explained_where_they_occur() {
 
 #[test]
 fn native_callsites_without_growth_are_counted_and_not_listed() {
-    let fixtures = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures");
-    let trace = fixtures.join("conversions/c_cont.pftrace");
-    let (text, code) = words(&[trace.to_str().unwrap()]);
+    let (text, code) = words(&[&recording("c_cont.pftrace")]);
     assert_eq!(code, 0);
     assert!(text.contains("17 callsites have too little data"), "{text}");
     let flat = |line: &&str| line.trim_start().starts_with("+0 B");
@@ -349,8 +350,7 @@ fn lists_are_cut_where_asked() {
 }
 
 fn recording(name: &str) -> String {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures/conversions");
-    path.join(name).to_str().unwrap().to_owned()
+    path_of(&format!("conversions/{name}"))
 }
 
 #[test]

@@ -2,7 +2,6 @@
 //! the same result.
 
 use std::io::{Cursor, Write as _};
-use std::path::Path;
 use std::process::Output;
 
 use serde_json::Value;
@@ -10,10 +9,7 @@ use serde_json::Value;
 use crate::program::heaptap;
 
 fn fixture(name: &str) -> Vec<u8> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("fixtures")
-        .join(name);
-    std::fs::read(path).expect("the fixture is there")
+    std::fs::read(crate::program::fixture(name)).expect("the fixture is there")
 }
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {

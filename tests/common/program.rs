@@ -1,10 +1,15 @@
 //! The program, started without the variables that it reads: the test environment's settings for
 //! phones, symbols or colors do not reach it. `HOME` and `PATH` do.
 
+#![allow(dead_code, reason = "each suite uses a part")]
+
 use std::ffi::OsStr;
 use std::io::ErrorKind;
-use std::process::{Command, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
 use std::sync::Once;
+
+use serde_json::Value;
 
 /// Prefixes of the variables that heaptap, adb and the symbolizers read.
 const READ: [&str; 6] = [
@@ -35,6 +40,34 @@ pub fn heaptap() -> Command {
         _ => {}
     });
     cleaned(env!("CARGO_BIN_EXE_heaptap"))
+}
+
+/// Runs heaptap to its end.
+pub fn run(args: &[&str]) -> Output {
+    let output = heaptap().args(args).output();
+    output.expect("the binary runs")
+}
+
+/// Its output; it must exit with 0.
+pub fn words(args: &[&str]) -> String {
+    let output = run(args);
+    assert_eq!(output.status.code(), Some(0), "{args:?} {output:?}");
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
+/// Its document; it must exit with 0.
+pub fn json(args: &[&str]) -> Value {
+    let words = words(&[args, &["--json"]].concat());
+    serde_json::from_str(&words).expect("one document")
+}
+
+/// A file below `fixtures/`.
+pub fn fixture(name: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("fixtures")
+        .join(name);
+    assert!(path.is_file(), "{} is there", path.display());
+    path
 }
 
 /// A program with an empty stdin, without the variables that heaptap reads, and with the tests'

@@ -2,10 +2,11 @@
 //! its end. Commands agree on the referrers of an object.
 
 use std::path::{Path, PathBuf};
-use std::process::Output;
 
 use heaptap::report::data::{Data, from_page};
 use serde_json::Value;
+
+use crate::program::{json, words};
 
 /// An Android HPROF under construction.
 struct Dump {
@@ -148,20 +149,6 @@ fn folder(name: &str) -> PathBuf {
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder).unwrap();
     folder
-}
-
-fn heaptap(args: &[&str]) -> Output {
-    crate::program::heaptap().args(args).output().unwrap()
-}
-
-fn words(args: &[&str]) -> String {
-    let output = heaptap(args);
-    assert_eq!(output.status.code(), Some(0), "{args:?} {output:?}");
-    String::from_utf8(output.stdout).unwrap()
-}
-
-fn json(args: &[&str]) -> Value {
-    serde_json::from_str(&words(&[args, &["--json"]].concat())).unwrap()
 }
 
 /// A list of 5,000 and one of 300,000.

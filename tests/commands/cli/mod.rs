@@ -7,13 +7,11 @@ mod narrow;
 mod widths;
 
 use std::io::Read as _;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-fn heaptap(args: &[&str]) -> Output {
-    command(args).output().expect("the binary runs")
-}
+use crate::program::run as heaptap;
 
 fn command(args: &[&str]) -> Command {
     let mut command = crate::program::heaptap();

@@ -9,9 +9,10 @@ mod pprof;
 mod read;
 mod walk;
 
+use crate::program::fixture;
 use read::{Numbers, by_view};
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
 
 /// Runs heaptap, with its state in `folder`.
@@ -43,14 +44,6 @@ fn convert(folder: &Path, input: &Path, more: &[&str]) -> Output {
         "{arguments:?}: {code:?} {told}"
     );
     output
-}
-
-fn fixture(name: &str) -> PathBuf {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("fixtures")
-        .join(name);
-    assert!(path.is_file(), "{} is there", path.display());
-    path
 }
 
 /// The numbers of a directory of gzipped pprofs.
