@@ -2,6 +2,9 @@
 //! dumps of real runtimes, mapping files, symbol files. One test program for all: each that links
 //! heaptap takes time to build.
 
+#[path = "../common/elf.rs"]
+mod elf;
+
 #[path = "../common/judge.rs"]
 mod judge;
 

@@ -2,6 +2,9 @@
 //! the bytes read, for any shape. All allocations of this program are counted, so the tests run one
 //! after the other.
 
+#[path = "../common/elf.rs"]
+mod elf;
+
 mod archives;
 mod counting;
 mod heap_dumps;

@@ -1,43 +1,9 @@
 //! Symbol files that are small, but expensive to read, although each part is valid.
 
 use super::{Line, lookup};
+use crate::elf::{PROGBITS, elf, entry, extent, leb, unit};
 use heaptap::symbolize::file::{Alone, Bytes, Note, SymbolFile};
 use std::sync::Arc;
-
-/// An ELF file of these sections (name, type, data).
-fn elf(sections: &[(&str, u32, Vec<u8>)]) -> Vec<u8> {
-    let mut names = vec![0];
-    let mut bytes = vec![0; 64];
-    let mut headers = vec![0; 64];
-    let mut add = |bytes: &mut Vec<u8>, name: usize, kind: u32, data: &[u8]| {
-        let mut header = [0; 64];
-        header[..4].copy_from_slice(&(name as u32).to_le_bytes());
-        header[4..8].copy_from_slice(&kind.to_le_bytes());
-        header[24..32].copy_from_slice(&(bytes.len() as u64).to_le_bytes());
-        header[32..40].copy_from_slice(&(data.len() as u64).to_le_bytes());
-        bytes.extend_from_slice(data);
-        headers.extend_from_slice(&header);
-    };
-    for (name, kind, data) in sections {
-        add(&mut bytes, names.len(), *kind, data);
-        names.extend_from_slice(name.as_bytes());
-        names.push(0);
-    }
-    add(&mut bytes, 0, 3, &names.clone());
-    let offset = bytes.len() as u64;
-    bytes.extend_from_slice(&headers);
-    bytes[..16].copy_from_slice(b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0");
-    bytes[16..20].copy_from_slice(&[3, 0, 62, 0]);
-    bytes[20] = 1;
-    bytes[40..48].copy_from_slice(&offset.to_le_bytes());
-    bytes[52] = 64;
-    bytes[58] = 64;
-    bytes[60..62].copy_from_slice(&(sections.len() as u16 + 2).to_le_bytes());
-    bytes[62..64].copy_from_slice(&(sections.len() as u16 + 1).to_le_bytes());
-    bytes
-}
-
-const PROGBITS: u32 = 1;
 
 fn debug(sections: &[(&str, Vec<u8>)]) -> SymbolFile {
     let sections: Vec<_> = sections
@@ -48,46 +14,10 @@ fn debug(sections: &[(&str, Vec<u8>)]) -> SymbolFile {
     SymbolFile::open(bytes, Arc::new(Alone)).expect("its headers are sound")
 }
 
-fn leb(mut number: u64) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    loop {
-        let low = (number & 0x7f) as u8;
-        number >>= 7;
-        if number == 0 {
-            bytes.push(low);
-            return bytes;
-        }
-        bytes.push(low | 0x80);
-    }
-}
-
-/// A unit of DWARF 4 with these entries.
-fn unit(abbrevs: u32, entries: &[u8]) -> Vec<u8> {
-    let mut unit = (entries.len() as u32 + 7).to_le_bytes().to_vec();
-    unit.extend_from_slice(&[4, 0]);
-    unit.extend_from_slice(&abbrevs.to_le_bytes());
-    unit.push(8);
-    unit.extend_from_slice(entries);
-    unit
-}
-
 // Abbreviations, with DWARF's numbers for tags, attributes and forms.
 const UNIT: [u8; 9] = [1, 0x11, 1, 0x11, 0x01, 0x12, 0x06, 0, 0];
 const FUNCTION: [u8; 9] = [2, 0x2e, 1, 0x11, 0x01, 0x12, 0x06, 0, 0];
 const INLINED: [u8; 11] = [3, 0x1d, 1, 0x11, 0x01, 0x12, 0x06, 0x31, 0x13, 0, 0];
-
-/// low_pc, and high_pc as a size.
-fn extent(low: u64, size: u32) -> Vec<u8> {
-    let mut bytes = low.to_le_bytes().to_vec();
-    bytes.extend_from_slice(&size.to_le_bytes());
-    bytes
-}
-
-fn entry(code: u8, low: u64, size: u32) -> Vec<u8> {
-    let mut bytes = vec![code];
-    bytes.extend(extent(low, size));
-    bytes
-}
 
 #[test]
 fn a_hundred_thousand_units_that_read_one_long_table_from_everywhere() {
