@@ -317,15 +317,8 @@ pub(super) fn log_ratios(pairs: &[(f64, f64)]) -> Option<Vec<f64>> {
 #[cfg(test)]
 mod tests {
     use super::super::Verdict;
+    use super::super::tests::exact;
     use super::*;
-
-    fn exact(values: &[f64]) -> Vec<Measured> {
-        let run = |&value| Measured {
-            value,
-            samples: None,
-        };
-        values.iter().map(run).collect()
-    }
 
     fn own<'a>(nights: &[&'a [Measured]]) -> Past<&'a [Measured]> {
         Past {

@@ -159,15 +159,8 @@ fn needed_runs(ratio: f64) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::exact;
     use super::*;
-
-    fn exact(values: &[f64]) -> Vec<Measured> {
-        let run = |&value| Measured {
-            value,
-            samples: None,
-        };
-        values.iter().map(run).collect()
-    }
 
     #[test]
     fn needed_runs_are_those_of_the_noncentral_distribution() {

@@ -1,6 +1,7 @@
 use super::*;
 
-fn exact(values: &[f64]) -> Vec<Measured> {
+/// Runs that were measured in full.
+pub(super) fn exact(values: &[f64]) -> Vec<Measured> {
     let run = |&value| Measured {
         value,
         samples: None,
