@@ -65,12 +65,7 @@ pub fn unit(abbrevs: u32, entries: &[u8]) -> Vec<u8> {
     unit
 }
 
-/// low_pc, and high_pc as a size.
-pub fn extent(low: u64, size: u32) -> Vec<u8> {
-    [&low.to_le_bytes()[..], &size.to_le_bytes()].concat()
-}
-
-/// An entry with a code and an extent.
+/// An entry with a code, low_pc, and high_pc as a size.
 pub fn entry(code: u8, low: u64, size: u32) -> Vec<u8> {
-    [&[code][..], &extent(low, size)].concat()
+    [&[code][..], &low.to_le_bytes(), &size.to_le_bytes()].concat()
 }

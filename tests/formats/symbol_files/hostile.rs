@@ -1,7 +1,7 @@
 //! Symbol files that are small, but expensive to read, although each part is valid.
 
 use super::{Line, lookup};
-use crate::elf::{PROGBITS, elf, entry, extent, leb, unit};
+use crate::elf::{PROGBITS, elf, entry, leb, unit};
 use heaptap::symbolize::file::{Alone, Bytes, Note, SymbolFile};
 use std::sync::Arc;
 
