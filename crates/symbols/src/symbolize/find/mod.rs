@@ -105,8 +105,6 @@ pub struct Looked {
     pub files: Option<usize>,
     /// Number of files opened: new or changed since they were seen before.
     pub opened: Option<usize>,
-    /// True if the walk ended early because of too many files.
-    pub is_cut: bool,
 }
 
 impl Finder {
@@ -223,7 +221,6 @@ impl Finder {
                 is_there: search.is_there(),
                 files: index.map(|index| index.files),
                 opened: index.map(|index| index.opened),
-                is_cut: index.is_some_and(|index| index.is_cut),
             }
         });
         looked.collect()

@@ -28,6 +28,8 @@ pub enum WhyNot {
     Damaged(String),
     /// It is larger than the limit for decompression or fetching.
     TooLarge(ByteSize),
+    /// The tree has more than this number of files, and the rest of it was not searched.
+    TooManyFiles(usize),
     /// It changed since it was found.
     Changed,
     /// The server did not respond, or returned an error.
@@ -54,6 +56,7 @@ impl WhyNot {
             WhyNot::Unreadable(_) => "unreadable",
             WhyNot::Damaged(_) => "damaged",
             WhyNot::TooLarge(_) => "too-large",
+            WhyNot::TooManyFiles(_) => "too-many-files",
             WhyNot::Changed => "changed",
             WhyNot::Server(_) => "server",
             WhyNot::OverBudget(_) => "over-budget",
@@ -78,6 +81,9 @@ impl fmt::Display for WhyNot {
             WhyNot::Unreadable(kind) => write!(f, "cannot be read: {kind}"),
             WhyNot::Damaged(what) => write!(f, "is damaged: {what}"),
             WhyNot::TooLarge(size) => write!(f, "is too large ({size})"),
+            WhyNot::TooManyFiles(most) => {
+                write!(f, "has more than {most} files; the rest was not searched")
+            }
             WhyNot::Changed => f.write_str("changed since it was found"),
             WhyNot::Server(what) | WhyNot::OverBudget(what) | WhyNot::Device(what) => {
                 f.write_str(what)

@@ -61,9 +61,7 @@ pub(super) struct Index {
     pub files: usize,
     /// Number of files opened.
     pub opened: usize,
-    /// True if the tree exceeds the limits of the walk.
-    pub is_cut: bool,
-    /// Unreadable roots.
+    /// Roots that could not be read, or not as a whole.
     lost: Vec<(PathBuf, WhyNot)>,
 }
 
@@ -91,7 +89,7 @@ impl Tree {
             let cached = self.cache.as_ref().and_then(|cache| cache.get(&key));
             let earlier = cached.and_then(|bytes| record::read(&bytes));
             let earlier = earlier.unwrap_or_default();
-            let walked = match &self.root {
+            let mut walked = match &self.root {
                 SearchRoot::Folder(root) => walk::walk(std::slice::from_ref(root), earlier),
                 SearchRoot::Project(root) => walk::walk(&gradle::outputs(root), earlier),
                 SearchRoot::File(path) => walk::one(path, earlier),
@@ -102,6 +100,10 @@ impl Tree {
             {
                 // If this fails, the next walk only takes longer.
                 let _ = cache.put(&key, &bytes);
+            }
+            if walked.is_cut {
+                let why_not = WhyNot::TooManyFiles(walk::MOST_FILES);
+                walked.lost.push((self.root.path().to_owned(), why_not));
             }
             Index::new(walked)
         })
@@ -257,7 +259,6 @@ impl Index {
             by_name: HashMap::new(),
             files: walked.files,
             opened: walked.opened,
-            is_cut: walked.is_cut,
             lost: walked.lost,
         };
         for (folder, (_, contents)) in (0..).zip(&folders) {

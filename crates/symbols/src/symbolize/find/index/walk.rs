@@ -26,7 +26,7 @@ use std::time::SystemTime;
 /// Maximum depth of directories below a root.
 const DEEPEST: usize = 64;
 /// Maximum number of files of a tree; the walk ends there.
-const MOST_FILES: usize = 1_000_000;
+pub(super) const MOST_FILES: usize = if cfg!(test) { 2_000 } else { 1_000_000 };
 /// Age below which another change might not be visible.
 const YOUNG_NS: i64 = 2_000_000_000;
 /// Minimum size of a file: smaller ones are neither ELF nor ZIP nor Breakpad.

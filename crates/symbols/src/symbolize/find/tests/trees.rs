@@ -169,6 +169,23 @@ fn many_files_of_one_folder_are_shared_by_threads() {
 }
 
 #[test]
+fn a_tree_with_too_many_files_is_told_as_not_searched_to_its_end() {
+    let root = tempfile::tempdir().unwrap();
+    for at in 0..=2000 {
+        put(root.path(), &format!("{at}"), b"");
+    }
+    let found = find(symbols(&[root.path()]), PATH, &ID);
+    let [attempt] = &found.attempts[..] else {
+        panic!("{:?}", found.attempts);
+    };
+    assert_eq!(attempt.path, root.path().to_string_lossy());
+    assert_eq!(
+        format!("{} {}", attempt.why_not.word(), attempt.why_not),
+        "too-many-files has more than 2000 files; the rest was not searched"
+    );
+}
+
+#[test]
 fn version_control_and_node_modules_are_passed_over() {
     let root = tempfile::tempdir().unwrap();
     for below in [".git/x.so", "a/node_modules/y/x.so", ".repo/x.so"] {
