@@ -1,6 +1,7 @@
 //! Native bytes that objects own: the size that a `libcore.util.NativeAllocationRegistry` got when
 //! it created a cleaner. `sun.misc.Cleaner` (a phantom reference) has a `thunk`, the outer object
-//! of the thunk is the registry, and the registry's `size` counts for the cleaner's referent.
+//! of the thunk is the registry, and the registry's `size` counts for the cleaner's referent. A
+//! cleaner whose `next` is itself has run.
 
 use super::contents::field;
 use heaptap_model::heap_graph::{HeapGraph, ObjectIndex, Value};
@@ -29,7 +30,11 @@ pub(super) fn sizes(graph: &HeapGraph) -> Vec<(ObjectIndex, u64)> {
         let Some(referent) = graph.referents_of(cleaner).first() else {
             continue;
         };
-        let thunk = field(contents, graph, cleaner, "thunk").and_then(Value::object);
+        let object = |name| field(contents, graph, cleaner, name).and_then(Value::object);
+        if object("next") == Some(cleaner) {
+            continue;
+        }
+        let thunk = object("thunk");
         let thunk = thunk.filter(|&thunk| thunks[graph.class_of(thunk).at()]);
         let registry = thunk.and_then(|thunk| field(contents, graph, thunk, "this$0")?.object());
         let size =

@@ -238,7 +238,7 @@ fn what_art_writes_for_a_class_is_its_object_and_not_objects_of_the_program() {
 }
 
 #[test]
-fn native_bytes_belong_to_the_referent_of_the_cleaner() {
+fn native_bytes_belong_to_the_referent_of_a_cleaner_that_has_not_run() {
     let mut dump = Dump::art();
     with_classes(&mut dump);
     let mut class = |id, name: &str, superclass, fields: &[_]| {
@@ -257,17 +257,19 @@ fn native_bytes_belong_to_the_referent_of_the_cleaner() {
         &[("referent", Object)],
     );
     class(0x210, "java.lang.ref.PhantomReference", 0x200, &[]);
-    class(0x220, "sun.misc.Cleaner", 0x210, &[("thunk", Object)]);
+    let fields = [("next", Object), ("thunk", Object)];
+    class(0x220, "sun.misc.Cleaner", 0x210, &fields);
     let registry = "libcore.util.NativeAllocationRegistry";
     class(0x230, registry, OBJECT, &[("size", Long)]);
     let thunk = format!("{registry}$CleanerThunk");
     class(0x240, &thunk, OBJECT, &[("this$0", Object)]);
     node(&mut dump, 0x1000, 0);
-    for (at, size) in [(0, 4097), (1, 1000)] {
+    for (at, size, has_run) in [(0, 4097, false), (1, 1000, false), (2, 70_000, true)] {
         let (cleaner, thunk, registry) = (0x2000 + at * 8, 0x2100 + at * 8, 0x2200 + at * 8);
         dump.instance(registry, 0x230, &[Val::Long(size)]);
         dump.instance(thunk, 0x240, &[Val::Ref(registry)]);
-        dump.instance(cleaner, 0x220, &[Val::Ref(thunk), Val::Ref(0x1000)]);
+        let next = Val::Ref(if has_run { cleaner } else { 0 });
+        dump.instance(cleaner, 0x220, &[next, Val::Ref(thunk), Val::Ref(0x1000)]);
     }
     let graph = graph_of(dump.finish());
     let owner = object(&graph, 0x1000);
