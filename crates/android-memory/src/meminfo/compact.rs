@@ -4,20 +4,11 @@
 
 use super::databases::{Database, Databases};
 use super::line::Lines;
-use super::number::{self, Digits};
-use super::pairs::{Entry, Group, Pairs};
+use super::number;
+use super::pairs::{Entry, Pairs};
 use super::process::{self, Body, Process, Section};
 use super::system::{Item, List, Measure};
 use super::table::{Column, Heading, Headings, Row, Table};
-
-/// A line of `--checkin`: its fields and the parsed process.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Checkin {
-    /// Fields, separated by commas in the text.
-    pub fields: Vec<String>,
-    /// Process with table, objects, SQL and databases.
-    pub process: Process,
-}
 
 /// Lines of `-c` and the lists in them.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -32,13 +23,13 @@ const MOST_FIELDS: usize = 16_384;
 
 /// A cursor over fields.
 struct Fields<'a> {
-    all: &'a [String],
+    all: &'a [&'a str],
     at: usize,
 }
 
 impl<'a> Fields<'a> {
     fn peek(&self, ahead: usize) -> Option<&'a str> {
-        self.all.get(self.at + ahead).map(String::as_str)
+        self.all.get(self.at + ahead).copied()
     }
 
     fn next(&mut self) -> Option<&'a str> {
@@ -70,20 +61,16 @@ impl<'a> Fields<'a> {
     }
 }
 
-impl Checkin {
-    /// Parses a line.
-    pub(super) fn read(line: &str) -> Option<Checkin> {
-        if !line.starts_with(|c: char| c.is_ascii_digit()) {
-            return None;
-        }
-        let fields: Vec<String> = line
-            .split(',')
-            .take(MOST_FIELDS)
-            .map(str::to_owned)
-            .collect();
-        let process = process_of(&fields)?;
-        (fields.join(",") == line).then_some(Checkin { fields, process })
+/// Parses a line of `--checkin` as a process with table, objects, SQL and databases.
+pub(super) fn checkin(line: &str) -> Option<Process> {
+    if !line.starts_with(|c: char| c.is_ascii_digit()) {
+        return None;
     }
+    let fields: Vec<&str> = line.split(',').take(MOST_FIELDS + 1).collect();
+    if fields.len() > MOST_FIELDS {
+        return None;
+    }
+    process_of(&fields)
 }
 
 /// Returns the columns after those of the heap, in the order of the line.
@@ -106,7 +93,7 @@ fn columns(version: i64) -> &'static [Column] {
     }
 }
 
-fn process_of(fields: &[String]) -> Option<Process> {
+fn process_of(fields: &[&str]) -> Option<Process> {
     let mut fields = Fields { all: fields, at: 0 };
     let version = number::integer(fields.next()?)?.0;
     let pid = fields.next()?.parse().ok()?;
@@ -151,7 +138,7 @@ fn process_of(fields: &[String]) -> Option<Process> {
         ..Process::default()
     };
     let mut table = Table::new(headings(columns));
-    rows.into_iter().for_each(|row| table.rows.add(row));
+    rows.into_iter().for_each(|row| table.rows.push(row));
     process
         .sections
         .push(Section::new(None, Body::Table(table)));
@@ -163,8 +150,6 @@ fn plain_row(label: &str, cells: Vec<Option<i64>>) -> Row {
     Row {
         label: label.to_owned(),
         cells,
-        padded: false,
-        digits: Digits::default(),
     }
 }
 
@@ -181,13 +166,9 @@ fn row(
 fn headings(columns: &[Column]) -> Headings {
     let heaps = [Column::HeapSize, Column::HeapAlloc, Column::HeapFree];
     let all = columns.iter().cloned().chain(heaps);
-    let columns = all.map(|column| Heading {
-        words: vec![column.key().to_owned()],
-        column,
-        width: 8,
-    });
+    let columns = all.map(|column| Heading { column, width: 0 });
     Headings {
-        label_width: 13,
+        label_width: 0,
         columns: columns.collect(),
     }
 }
@@ -233,7 +214,7 @@ fn tail(fields: &mut Fields<'_>, process: &mut Process) {
         .push(Section::new(Some(process::SQL), Body::Counts(sql)));
     let mut databases = Databases::default();
     while let Some(database) = database(fields) {
-        databases.lines.add(database);
+        databases.lines.push(database);
     }
     if !databases.lines.is_empty() {
         let body = Body::Databases(databases);
@@ -246,12 +227,9 @@ fn tail(fields: &mut Fields<'_>, process: &mut Process) {
 fn add(pairs: &mut Pairs, name: &str, fields: &mut Fields<'_>) {
     let value = fields.number(0);
     fields.at += 1;
-    pairs.groups.add(Group {
-        entries: vec![Entry {
-            name: name.to_owned(),
-            values: vec![value],
-        }],
-        digits: Digits::default(),
+    pairs.lines.push(Entry {
+        name: name.to_owned(),
+        values: vec![value],
     });
 }
 
@@ -311,7 +289,7 @@ impl Compact {
             }
             was_category = category;
             if let (Some(round), Some(item)) = (rounds.last_mut(), item(&fields)) {
-                round[usize::from(category)].items.add(item);
+                round[usize::from(category)].items.push(item);
             }
         }
         let twice = rounds.len() == 2;
@@ -373,6 +351,5 @@ fn item(fields: &[&str]) -> Option<Item> {
         depth,
         bytes,
         label,
-        plain: false,
     })
 }

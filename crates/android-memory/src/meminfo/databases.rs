@@ -25,7 +25,7 @@ pub struct Database {
 /// Databases of a process.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Databases {
-    /// One line per database; headers and headings are kept as text.
+    /// One value per database; headers and headings are unknown lines.
     pub lines: Lines<Database>,
 }
 
@@ -41,17 +41,12 @@ impl Databases {
             match database(raw) {
                 Some(mut found) => {
                     found.pool = pool;
-                    let printed = print(&found);
-                    databases.lines.push(found, &printed, raw);
+                    databases.lines.push(found);
                 }
                 None => databases.lines.text(raw),
             }
         }
         databases
-    }
-
-    pub(super) fn write(&self, out: &mut Vec<String>) {
-        self.lines.write(out, print);
     }
 
     /// Returns lines that are neither a database nor a header.
@@ -60,10 +55,6 @@ impl Databases {
             line.ends_with("Dbname") || matches!(line.trim(), "PER CONNECTION STATS" | "POOL STATS")
         };
         self.lines.unknown().filter(|line| !header(line)).collect()
-    }
-
-    pub(super) fn odd(&self) -> usize {
-        self.lines.odd()
     }
 }
 
@@ -127,25 +118,4 @@ fn bytes(kb: Option<i64>) -> Option<Option<i64>> {
         Some(kb) => number::bytes(kb).map(Some),
         None => Some(None),
     }
-}
-
-fn print(database: &Database) -> String {
-    let blank = |value: Option<i64>| value.map_or(" ".to_owned(), |value| value.to_string());
-    let kb = |bytes: Option<i64>| blank(bytes.map(|bytes| bytes / 1024));
-    let first = [
-        kb(database.page),
-        kb(database.size),
-        blank(database.lookaside),
-    ];
-    let mut fields: Vec<(usize, &str)> = Vec::new();
-    if !database.pool {
-        fields.extend([8, 8, 14].into_iter().zip(first.iter().map(String::as_str)));
-    }
-    let width = match (database.cache.len(), database.pool) {
-        (1, _) => 14,
-        (_, true) => 13,
-        (_, false) => 5,
-    };
-    fields.extend(database.cache.iter().map(|cache| (width, cache.as_str())));
-    format!("  {}  {}", line::fields(fields), database.name)
 }

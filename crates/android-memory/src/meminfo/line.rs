@@ -1,96 +1,49 @@
-//! Parsed and unparsed lines: no part of a text is dropped. If the layout would print a line
-//! differently than the device did (a vendor's spacing), the original text is kept with the values.
-//! Therefore, any text can be rendered exactly as it was.
-
-/// One line of a section, or several that were not parsed.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Line<T> {
-    /// Parsed, and the section's layout prints it identically.
-    Read(T),
-    /// Parsed, but with different spacing; contains the original text.
-    Odd(T, String),
-    /// Unparsed or blank: lines without the last newline.
-    Text(String),
-}
+//! Parsed values of a section, its unknown lines, and the words of a line.
 
 /// Lines of a section, in order.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Lines<T>(Vec<Line<T>>);
+pub struct Lines<T> {
+    values: Vec<T>,
+    /// Unparsed lines, each with a line end.
+    unknown: String,
+}
 
 impl<T> Default for Lines<T> {
     fn default() -> Self {
-        Lines(Vec::new())
+        Lines {
+            values: Vec::new(),
+            unknown: String::new(),
+        }
     }
 }
 
 impl<T> Lines<T> {
     /// Returns the parsed values.
     pub fn values(&self) -> impl DoubleEndedIterator<Item = &T> {
-        self.0.iter().filter_map(|line| match line {
-            Line::Read(value) | Line::Odd(value, _) => Some(value),
-            Line::Text(_) => None,
-        })
+        self.values.iter()
     }
 
     /// Returns the unparsed lines without blank ones.
     pub fn unknown(&self) -> impl Iterator<Item = &str> {
-        self.0
-            .iter()
-            .filter_map(|line| match line {
-                Line::Text(text) => Some(text.split('\n')),
-                _ => None,
-            })
-            .flatten()
+        self.unknown
+            .split('\n')
             .filter(|line| !line.trim().is_empty())
     }
 
-    /// Returns the number of lines with different spacing.
-    pub fn odd(&self) -> usize {
-        self.0
-            .iter()
-            .filter(|line| matches!(line, Line::Odd(..)))
-            .count()
-    }
-
-    /// Adds a value parsed from `raw`, which the layout prints as `printed`.
-    pub fn push(&mut self, value: T, printed: &str, raw: &str) {
-        self.0.push(match printed == raw {
-            true => Line::Read(value),
-            false => Line::Odd(value, raw.to_owned()),
-        });
-    }
-
-    /// Adds a value that does not have a text yet.
-    pub fn add(&mut self, value: T) {
-        self.0.push(Line::Read(value));
+    /// Adds a value.
+    pub fn push(&mut self, value: T) {
+        self.values.push(value);
     }
 
     /// Adds an unparsed line.
     pub fn text(&mut self, raw: &str) {
-        match self.0.last_mut() {
-            Some(Line::Text(text)) => {
-                text.push('\n');
-                text.push_str(raw);
-            }
-            _ => self.0.push(Line::Text(raw.to_owned())),
-        }
+        self.unknown.push_str(raw);
+        self.unknown.push('\n');
     }
 
-    /// Returns whether there are no lines.
+    /// Returns whether there are no values.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// Appends all lines to `out`.
-    pub(super) fn write(&self, out: &mut Vec<String>, print: impl Fn(&T) -> String) {
-        for line in &self.0 {
-            match line {
-                Line::Read(value) => out.push(print(value)),
-                Line::Odd(_, text) | Line::Text(text) => {
-                    out.extend(text.split('\n').map(str::to_owned));
-                }
-            }
-        }
+        self.values.is_empty()
     }
 }
 
@@ -131,19 +84,4 @@ fn word(line: &str, from: usize, to: usize, end: usize) -> Word<'_> {
         from,
         end,
     }
-}
-
-/// Prints right-aligned fields separated by a space. A field that is too wide shifts the others, as
-/// with `%8s`.
-pub(super) fn fields<'a>(fields: impl IntoIterator<Item = (usize, &'a str)>) -> String {
-    let mut text = String::new();
-    for (at, (width, field)) in fields.into_iter().enumerate() {
-        if at > 0 {
-            text.push(' ');
-        }
-        let blank = width.saturating_sub(field.chars().count());
-        text.extend(std::iter::repeat_n(' ', blank));
-        text.push_str(field);
-    }
-    text
 }

@@ -1,12 +1,11 @@
 //! Every form of `dumpsys meminfo` since Android 4 in one model. It covers processes with their
 //! table, App Summary, objects and databases; the whole device; and the forms for scripts. Columns
-//! and rows are identified by name, unknown ones are kept, and every text can be rendered exactly
-//! as it was.
+//! and rows are identified by name, and unknown ones are kept.
 //!
 //! | module | owns |
 //! |---|---|
 //! | `number` | integers in the digits of any locale |
-//! | `line` | parsed and unparsed lines |
+//! | `line` | parsed values and unknown lines |
 //! | `table` | columns and rows of the table and of Dalvik Details |
 //! | `pairs` | `name: number` lines: App Summary, Objects, SQL, Native Allocations |
 //! | `databases` | databases and pools |
@@ -27,11 +26,10 @@ mod process;
 mod system;
 mod table;
 
-pub use compact::{Checkin, Compact};
+pub use compact::Compact;
 pub use databases::{Database, Databases};
-pub use line::{Line, Lines};
-pub use number::Digits;
-pub use pairs::{Entry, Group, Pairs};
+pub use line::Lines;
+pub use pairs::{Entry, Pairs};
 pub use parts::{NATIVE_HEAP, Rule, Sum};
 pub use process::{Body, Process, Section};
 pub use system::{Fact, Item, List, Measure};
@@ -42,10 +40,6 @@ pub use table::{Column, Heading, Headings, Row, Table};
 pub struct Meminfo {
     /// Pieces in the order of the text.
     pub pieces: Vec<Piece>,
-    /// True if lines end in CRLF, as from some adb versions and pseudo-terminals.
-    pub(crate) crlf: bool,
-    /// True if the last line does not have a line end.
-    pub(crate) torn: bool,
 }
 
 /// A piece of the output.
@@ -53,15 +47,11 @@ pub struct Meminfo {
 pub enum Piece {
     /// Clocks of the device.
     Clocks(Clocks),
-    /// Clocks in the forms for scripts.
-    Time(Clocks),
     Process(Process),
-    /// A process in the form for scripts.
-    Checkin(Checkin),
     /// A list of the whole device.
     List(List),
     /// Lines about the device's RAM.
-    Facts(Lines<Fact>),
+    Facts(Vec<Fact>),
     /// The whole device in the form for scripts.
     Compact(Compact),
     /// There is no process with this name or process ID.
@@ -73,8 +63,6 @@ pub enum Piece {
 /// Clocks of the device at the time of the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Clocks {
-    /// Time since boot without deep sleep, ms.
-    pub uptime_ms: u64,
     /// Time since boot, ms: BOOTTIME.
     pub realtime_ms: u64,
 }
@@ -94,54 +82,33 @@ pub(crate) fn is_trouble(line: &str) -> bool {
         || line.starts_with("Can't find service: meminfo")
 }
 
+/// Parses `Uptime: UPTIME Realtime: REALTIME`, or `time,UPTIME,REALTIME` of the forms for scripts.
 fn clocks(line: &str) -> Option<Clocks> {
-    let rest = line.strip_prefix("Uptime: ")?;
-    let (uptime, realtime) = rest.split_once(" Realtime: ")?;
-    let clocks = Clocks {
-        uptime_ms: uptime.parse().ok()?,
-        realtime_ms: realtime.parse().ok()?,
+    let (uptime, realtime) = match line.strip_prefix("Uptime: ") {
+        Some(rest) => rest.split_once(" Realtime: ")?,
+        None => line.strip_prefix("time,")?.split_once(',')?,
     };
-    (print_clocks(&clocks) == line).then_some(clocks)
-}
-
-/// Parses `time,UPTIME,REALTIME` of the forms for scripts.
-fn time(line: &str) -> Option<Clocks> {
-    let (uptime, realtime) = line.strip_prefix("time,")?.split_once(',')?;
-    let clocks = Clocks {
-        uptime_ms: uptime.parse().ok()?,
-        realtime_ms: realtime.parse().ok()?,
-    };
-    (print_time(&clocks) == line).then_some(clocks)
-}
-
-fn print_time(clocks: &Clocks) -> String {
-    format!("time,{},{}", clocks.uptime_ms, clocks.realtime_ms)
-}
-
-fn print_clocks(clocks: &Clocks) -> String {
-    format!(
-        "Uptime: {} Realtime: {}",
-        clocks.uptime_ms, clocks.realtime_ms
-    )
+    let number = |text: &str| text.parse().ok().filter(|n: &u64| n.to_string() == text);
+    number(uptime)?;
+    Some(Clocks {
+        realtime_ms: number(realtime)?,
+    })
 }
 
 impl Meminfo {
     /// Parses a text. Never fails: unknown parts are kept as text.
     pub fn parse(text: &str) -> Meminfo {
-        let mut meminfo = Meminfo {
-            torn: !text.is_empty() && !text.ends_with('\n'),
-            ..Meminfo::default()
-        };
+        let mut meminfo = Meminfo::default();
         let body = text.strip_suffix('\n').unwrap_or(text);
         if text.is_empty() {
             return meminfo;
         }
         let mut lines: Vec<&str> = body.splitn(MOST_LINES + 1, '\n').collect();
         let rest = (lines.len() > MOST_LINES).then(|| lines.pop()).flatten();
-        let ended = lines.len() - usize::from(meminfo.torn && rest.is_none());
-        meminfo.crlf =
-            rest.is_none() && ended > 0 && lines[..ended].iter().all(|line| line.ends_with('\r'));
-        if meminfo.crlf {
+        let is_torn = !text.ends_with('\n');
+        let ended = lines.len() - usize::from(is_torn && rest.is_none());
+        // Some adb versions and pseudo-terminals end every line in CRLF.
+        if rest.is_none() && lines[..ended].iter().all(|line| line.ends_with('\r')) {
             for line in &mut lines[..ended] {
                 *line = line.strip_suffix('\r').unwrap_or(line);
             }
@@ -165,11 +132,9 @@ impl Meminfo {
         while at < lines.len() {
             let line = lines[at];
             if let Some((pid, name)) = process::heading(line) {
-                let usual = format!("** MEMINFO in pid {pid} [{name}] **") == line;
                 let process = Process {
                     pid: Some(pid),
                     name: Some(name.to_owned()),
-                    heading: (!usual).then(|| line.to_owned()),
                     ..Process::default()
                 };
                 at = self.process(process, lines, at + 1);
@@ -204,8 +169,6 @@ impl Meminfo {
         }
         let piece = if let Some(clocks) = clocks(line) {
             Piece::Clocks(clocks)
-        } else if let Some(clocks) = time(line) {
-            Piece::Time(clocks)
         } else if let Some(target) = line.strip_prefix(NO_PROCESS) {
             Piece::NoProcess(target.to_owned())
         } else if let Some(list) = List::headed(line) {
@@ -214,13 +177,10 @@ impl Meminfo {
             let mut compact = Compact::default();
             compact.push(line);
             Piece::Compact(compact)
-        } else if let Some(checkin) = Checkin::read(line) {
-            Piece::Checkin(checkin)
+        } else if let Some(process) = compact::checkin(line) {
+            Piece::Process(process)
         } else if let Some(fact) = Fact::read(line, true) {
-            let mut facts = Lines::default();
-            let printed = fact.print();
-            facts.push(fact, &printed, line);
-            Piece::Facts(facts)
+            Piece::Facts(vec![fact])
         } else if let Some(Piece::Text(text)) = self.pieces.last_mut() {
             text.text(line);
             return;
@@ -238,8 +198,7 @@ impl Meminfo {
             Some(Piece::List(list)) => list.read(line),
             Some(Piece::Facts(facts)) => match Fact::read(line, false) {
                 Some(fact) => {
-                    let printed = fact.print();
-                    facts.push(fact, &printed, line);
+                    facts.push(fact);
                     true
                 }
                 None => false,
@@ -252,35 +211,10 @@ impl Meminfo {
         }
     }
 
-    /// Renders the text, byte for byte.
-    pub fn render(&self) -> String {
-        let mut lines = Vec::new();
-        for piece in &self.pieces {
-            match piece {
-                Piece::Clocks(clocks) => lines.push(print_clocks(clocks)),
-                Piece::Time(clocks) => lines.push(print_time(clocks)),
-                Piece::Process(process) => process.write(&mut lines),
-                Piece::Checkin(checkin) => lines.push(checkin.fields.join(",")),
-                Piece::List(list) => list.write(&mut lines),
-                Piece::Facts(facts) => facts.write(&mut lines, Fact::print),
-                Piece::Compact(compact) => lines.extend(compact.records.iter().cloned()),
-                Piece::NoProcess(target) => lines.push(format!("{NO_PROCESS}{target}")),
-                Piece::Text(text) => text.write(&mut lines, |()| String::new()),
-            }
-        }
-        let end = if self.crlf { "\r\n" } else { "\n" };
-        let mut text = lines.join(end);
-        if !self.torn && !self.pieces.is_empty() {
-            text.push_str(end);
-        }
-        text
-    }
-
     /// Returns the processes.
     pub fn processes(&self) -> impl Iterator<Item = &Process> {
         self.pieces.iter().filter_map(|piece| match piece {
             Piece::Process(process) => Some(process),
-            Piece::Checkin(checkin) => Some(&checkin.process),
             _ => None,
         })
     }
@@ -302,13 +236,10 @@ impl Meminfo {
 
     /// Returns the lines about the device's RAM.
     pub fn facts(&self) -> impl Iterator<Item = &Fact> {
-        self.pieces
-            .iter()
-            .filter_map(|piece| match piece {
-                Piece::Facts(facts) => Some(facts.values()),
-                _ => None,
-            })
-            .flatten()
+        self.pieces.iter().flat_map(|piece| match piece {
+            Piece::Facts(facts) => facts.as_slice(),
+            _ => &[],
+        })
     }
 
     /// Returns the numbers of a line of `-c` such as `ram,TOTAL,FREE,USED`, bytes.
@@ -334,7 +265,7 @@ impl Meminfo {
     /// Returns the device's clocks at the start of the output.
     pub fn clocks(&self) -> Option<Clocks> {
         self.pieces.iter().find_map(|piece| match piece {
-            Piece::Clocks(clocks) | Piece::Time(clocks) => Some(*clocks),
+            Piece::Clocks(clocks) => Some(*clocks),
             _ => None,
         })
     }

@@ -2,7 +2,7 @@
 //! has one to three pairs. If there are headings above, the numbers belong to them.
 
 use super::line::{self, Lines};
-use super::number::{self, Digits};
+use super::number;
 use super::table::WIDEST;
 
 /// Maximum number of headings above numbers; every Android version has two. Every name has a number
@@ -19,30 +19,13 @@ pub struct Entry {
     pub values: Vec<Option<i64>>,
 }
 
-/// A line of entries.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Group {
-    pub entries: Vec<Entry>,
-    /// Digits in which the line is printed.
-    pub digits: Digits,
-}
-
 /// A block of lines with pairs.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Pairs {
     /// Headings of the numbers, with the columns where they end; empty if each name has one number.
     pub headings: Vec<(String, usize)>,
-    /// Field widths on lines with one name: the name and each number.
-    pub single: Vec<usize>,
-    /// Field widths on lines with several names: name, number, name, number …
-    pub several: Vec<usize>,
-    pub groups: Lines<Group>,
-}
-
-/// Parts of a line of pairs, with their end columns.
-struct Pieces {
-    group: Group,
-    ends: Vec<usize>,
+    /// Names in the order of the text, with one to three on a line.
+    pub lines: Lines<Entry>,
 }
 
 impl Pairs {
@@ -53,34 +36,23 @@ impl Pairs {
             headings: headings.unwrap_or_default(),
             ..Pairs::default()
         };
-        let read: Vec<Option<Pieces>> = lines.iter().map(|line| pairs.pieces(line)).collect();
-        let all = || read.iter().flatten();
-        let single = all().filter(|pieces| pieces.group.entries.len() == 1);
-        let several = all().filter(|pieces| pieces.group.entries.len() > 1);
-        pairs.single = widths(longest(single.map(|pieces| &pieces.ends[..])));
-        pairs.several = widths(longest(several.map(|pieces| &pieces.ends[..])));
-        if pairs.single.len() < 3 && !pairs.several.is_empty() {
-            // One format prints both kinds of lines if a name has one number.
-            pairs.single = pairs.several.iter().copied().take(2).collect();
-        }
-        for (raw, pieces) in lines.iter().zip(read) {
-            match pieces {
-                Some(pieces) => {
-                    let printed = pairs.print(&pieces.group);
-                    pairs.groups.push(pieces.group, &printed, raw);
-                }
-                None => pairs.groups.text(raw),
+        for raw in lines {
+            match pairs.line(raw) {
+                Some(entries) => entries
+                    .into_iter()
+                    .for_each(|entry| pairs.lines.push(entry)),
+                None => pairs.lines.text(raw),
             }
         }
         pairs
     }
 
-    fn pieces(&self, text: &str) -> Option<Pieces> {
+    /// Parses the entries of a line.
+    fn line(&self, text: &str) -> Option<Vec<Entry>> {
         let words = line::words(text);
         if words.last()?.end > WIDEST {
             return None;
         }
-        let mut ends = Vec::new();
         let mut entries: Vec<Entry> = Vec::new();
         let mut script = None;
         let mut name: Option<(usize, usize)> = None;
@@ -94,7 +66,6 @@ impl Pairs {
                 }
                 let at = self.place(entry, word.end)?;
                 *entry.values.get_mut(at)? = Some(value);
-                ends.push(word.end);
                 continue;
             }
             let from = name.map_or(word.from, |(from, _)| from);
@@ -106,7 +77,6 @@ impl Pairs {
                         name: found.to_owned(),
                         values: vec![None; count],
                     });
-                    ends.push(word.end);
                     name = None;
                 }
                 None => name = Some((from, to)),
@@ -123,13 +93,7 @@ impl Pairs {
             }
         }
         let whole = whole && (entries.len() == 1 || entries.iter().all(|e| e.values.len() == 1));
-        whole.then(|| Pieces {
-            group: Group {
-                entries,
-                digits: script.unwrap_or_default(),
-            },
-            ends,
-        })
+        whole.then_some(entries)
     }
 
     /// Returns the heading to which a number belongs: the nearest one that is still free.
@@ -144,30 +108,9 @@ impl Pairs {
         nearest.map(|(at, _)| at)
     }
 
-    fn print(&self, group: &Group) -> String {
-        let mut texts: Vec<String> = Vec::new();
-        for entry in &group.entries {
-            texts.push(format!("{}:", entry.name));
-            let last = entry.values.iter().rposition(Option::is_some);
-            for value in entry.values.iter().take(last.map_or(0, |at| at + 1)) {
-                texts.push(value.map_or(String::new(), |value| group.digits.write(value)));
-            }
-        }
-        let widths = match group.entries.len() {
-            1 => &self.single,
-            _ => &self.several,
-        };
-        let widths = widths.iter().copied().chain(std::iter::repeat(8));
-        line::fields(widths.zip(texts.iter().map(String::as_str)))
-    }
-
-    pub(super) fn write(&self, out: &mut Vec<String>) {
-        self.groups.write(out, |group| self.print(group));
-    }
-
     /// Returns all entries.
     pub fn entries(&self) -> impl Iterator<Item = &Entry> {
-        self.groups.values().flat_map(|group| &group.entries)
+        self.lines.values()
     }
 
     /// Returns the number of a name, from the first column that has one.
@@ -192,26 +135,4 @@ fn headings(text: &str) -> Option<Vec<(String, usize)>> {
             .map(|word| (word.text.to_owned(), word.end))
             .collect()
     })
-}
-
-/// Returns the longest slice. Of equally long ones returns the first, because wide values can shift
-/// a later one.
-fn longest<'a>(all: impl Iterator<Item = &'a [usize]>) -> &'a [usize] {
-    let longest = all.reduce(|best, ends| match ends.len() > best.len() {
-        true => ends,
-        false => best,
-    });
-    longest.unwrap_or_default()
-}
-
-/// Returns the widths of fields that end in these columns.
-fn widths(ends: &[usize]) -> Vec<usize> {
-    let mut before = None;
-    ends.iter()
-        .map(|end| {
-            let from = before.map_or(0, |before: usize| before + 1);
-            before = Some(*end);
-            end.saturating_sub(from)
-        })
-        .collect()
 }

@@ -11,8 +11,6 @@ pub struct Process {
     /// Process name; `None` if the text does not have one.
     pub name: Option<String>,
     pub sections: Vec<Section>,
-    /// Line that names the process, if it is in an unusual form.
-    pub(super) heading: Option<String>,
 }
 
 /// A section of a process: its heading, if any, and its lines.
@@ -21,8 +19,6 @@ pub struct Section {
     /// Heading without the leading space; `None` for the table and the text before it.
     pub title: Option<String>,
     pub body: Body,
-    /// Heading lines, if they are in an unusual form.
-    pub(super) heading: Option<Vec<String>>,
 }
 
 /// Content of a section.
@@ -104,19 +100,6 @@ impl Process {
         }
     }
 
-    pub(super) fn write(&self, out: &mut Vec<String>) {
-        match (&self.heading, self.pid, &self.name) {
-            (Some(heading), ..) => out.push(heading.clone()),
-            (None, Some(pid), Some(name)) => {
-                out.push(format!("** MEMINFO in pid {pid} [{name}] **"))
-            }
-            _ => {}
-        }
-        for section in &self.sections {
-            section.write(out);
-        }
-    }
-
     /// Returns the table of memory mappings by kind.
     pub fn table(&self) -> Option<&Table> {
         self.sections
@@ -191,13 +174,9 @@ impl Process {
 
 /// Parses one section.
 fn section(title: Option<&str>, head: &[&str], lines: &[&str], shared: &mut Headings) -> Section {
-    let mut heading = None;
     let body = match title {
         None if !head.is_empty() => match Headings::read(head) {
             Some(headings) => {
-                if headings.print() != head {
-                    heading = Some(head.iter().map(|line| (*line).to_owned()).collect());
-                }
                 shared.clone_from(&headings);
                 Body::Table(table_of(headings, lines))
             }
@@ -212,11 +191,7 @@ fn section(title: Option<&str>, head: &[&str], lines: &[&str], shared: &mut Head
         Some(DATABASES) => Body::Databases(super::databases::Databases::read(lines)),
         _ => Body::Text(text_of(lines.iter())),
     };
-    Section {
-        title: title.map(str::to_owned),
-        body,
-        heading,
-    }
+    Section::new(title, body)
 }
 
 fn table_of(headings: Headings, lines: &[&str]) -> Table {
@@ -238,22 +213,6 @@ impl Section {
         Section {
             title: title.map(str::to_owned),
             body,
-            heading: None,
-        }
-    }
-
-    fn write(&self, out: &mut Vec<String>) {
-        match (&self.heading, &self.title, &self.body) {
-            (Some(lines), ..) => out.extend(lines.iter().cloned()),
-            (None, Some(title), _) => out.push(format!(" {title}")),
-            (None, None, Body::Table(table)) => out.extend(table.headings.print()),
-            _ => {}
-        }
-        match &self.body {
-            Body::Table(table) | Body::Details(table) => table.write_rows(out),
-            Body::Summary(pairs) | Body::Counts(pairs) => pairs.write(out),
-            Body::Databases(databases) => databases.write(out),
-            Body::Text(lines) => lines.write(out, |()| String::new()),
         }
     }
 
@@ -262,24 +221,13 @@ impl Section {
         match &self.body {
             Body::Table(table) | Body::Details(table) => table.rows.unknown().collect(),
             Body::Summary(pairs) | Body::Counts(pairs) => pairs
-                .groups
+                .lines
                 .unknown()
                 .filter(|line| !is_ornament(line))
                 .collect(),
             Body::Databases(databases) => databases.unknown(),
             Body::Text(lines) => lines.unknown().collect(),
         }
-    }
-
-    /// Returns the number of lines with different spacing than the layout prints.
-    pub fn odd(&self) -> usize {
-        usize::from(self.heading.is_some())
-            + match &self.body {
-                Body::Table(table) | Body::Details(table) => table.rows.odd(),
-                Body::Summary(pairs) | Body::Counts(pairs) => pairs.groups.odd(),
-                Body::Databases(databases) => databases.odd(),
-                Body::Text(_) => 0,
-            }
     }
 }
 

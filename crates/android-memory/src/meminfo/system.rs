@@ -30,8 +30,6 @@ pub struct Item {
     pub bytes: i64,
     /// Text after the size.
     pub label: String,
-    /// True if the size does not have separators (Android 6 and older).
-    pub plain: bool,
 }
 
 /// A line about the device's memory, such as `Free RAM`.
@@ -45,32 +43,18 @@ pub struct Fact {
 impl Item {
     pub(super) fn read(line: &str) -> Option<Item> {
         let (size, label) = line.split_once(": ")?;
-        let (number, plain) = match size.strip_suffix(" kB") {
-            Some(number) => (number, true),
-            None => (size.strip_suffix('K')?, false),
+        // Android 6 and older print sizes without separators.
+        let (number, width) = match size.strip_suffix(" kB") {
+            Some(number) => (number, 7),
+            None => (size.strip_suffix('K')?, 9),
         };
-        let width = if plain { 7 } else { 9 };
         let digits = number.trim_start();
         let indent = number.len().checked_sub(digits.len().max(width))?;
         Some(Item {
             depth: indent.saturating_sub(2) / 4,
             bytes: number::bytes(number::grouped(digits)?)?,
             label: label.to_owned(),
-            plain,
         })
-    }
-
-    pub(super) fn print(&self) -> String {
-        let kb = self.bytes / 1024;
-        let indent = " ".repeat(2 + 4 * self.depth.min(64));
-        match self.plain {
-            true => format!("{indent}{kb:>7} kB: {}", self.label),
-            false => format!(
-                "{indent}{:>9}K: {}",
-                heaptap_model::units::thousands(kb),
-                self.label
-            ),
-        }
     }
 
     /// Returns the name of the process or category.
@@ -117,21 +101,11 @@ impl List {
     pub(super) fn read(&mut self, line: &str) -> bool {
         match Item::read(line) {
             Some(item) => {
-                let printed = item.print();
-                self.items.push(item, &printed, line);
+                self.items.push(item);
                 true
             }
             None => false,
         }
-    }
-
-    pub(super) fn write(&self, out: &mut Vec<String>) {
-        let measure = match self.measure {
-            Measure::Pss => "PSS",
-            Measure::Rss => "RSS",
-        };
-        out.push(format!("Total {measure} by {}:", self.by));
-        self.items.write(out, Item::print);
     }
 
     /// Returns the sum of the items, without members of other items.
@@ -157,10 +131,6 @@ impl Fact {
             name: name.to_owned(),
             text: text.to_owned(),
         })
-    }
-
-    pub(super) fn print(&self) -> String {
-        format!("{:>9}: {}", self.name, self.text)
     }
 
     /// Returns the first number of the line, bytes.

@@ -3,7 +3,7 @@
 //! add and remove columns.
 
 use super::line::{self, Lines, Word};
-use super::number::{self, Digits};
+use super::number;
 
 /// Quantity in a column.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -104,12 +104,10 @@ impl Column {
     }
 }
 
-/// A column with its header and width.
+/// A column with its width.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Heading {
     pub column: Column,
-    /// Header lines from top to bottom.
-    pub words: Vec<String>,
     /// Width in characters.
     pub width: usize,
 }
@@ -129,10 +127,6 @@ pub struct Row {
     pub label: String,
     /// One cell for each column.
     pub cells: Vec<Option<i64>>,
-    /// True if blank cells at the end are printed as spaces.
-    pub padded: bool,
-    /// Digits in which the row is printed.
-    pub digits: Digits,
 }
 
 /// A table, or the Dalvik Details under the same columns.
@@ -145,7 +139,7 @@ pub struct Table {
 
 /// Maximum number of columns: Android has 12, and vendors add a few. Every row has a cell for each.
 const MOST_COLUMNS: usize = 24;
-/// Maximum length of a line of headers or pairs, because rows are printed with the same width.
+/// Maximum length of a line of headers or pairs; the lines of a device have about 120 characters.
 pub(super) const WIDEST: usize = 1024;
 
 /// Returns whether this is the line of dashes below headers.
@@ -172,21 +166,13 @@ impl Headings {
         let mut before = label_width;
         let mut columns = Vec::with_capacity(ends.len());
         for end in ends {
-            let words: Vec<String> = above
+            let header: Vec<&str> = above
                 .iter()
-                .map(|words| {
-                    let found = words.iter().find(|word| word.end == end);
-                    found.map_or(String::new(), |word| word.text.to_owned())
-                })
-                .collect();
-            let header: Vec<&str> = words
-                .iter()
-                .map(String::as_str)
-                .filter(|word| !word.is_empty())
+                .filter_map(|words| words.iter().find(|word| word.end == end))
+                .map(|word| word.text)
                 .collect();
             columns.push(Heading {
                 column: Column::named(&header.join(" ")),
-                words,
                 width: end.checked_sub(before + 1)?,
             });
             before = end;
@@ -195,22 +181,6 @@ impl Headings {
             label_width,
             columns,
         })
-    }
-
-    /// Prints the header lines.
-    pub(super) fn print(&self) -> Vec<String> {
-        let levels = self.columns.first().map_or(0, |column| column.words.len());
-        let print = |word: &dyn Fn(&Heading) -> String| {
-            let words: Vec<String> = self.columns.iter().map(word).collect();
-            let cells = self.columns.iter().map(|column| column.width);
-            let cells = cells.zip(words.iter().map(String::as_str));
-            line::fields(std::iter::once((self.label_width, "")).chain(cells))
-        };
-        let mut lines: Vec<String> = (0..levels)
-            .map(|level| print(&|column| column.words.get(level).cloned().unwrap_or_default()))
-            .collect();
-        lines.push(print(&|_| "------".to_owned()));
-        lines
     }
 
     /// Returns the position of a column.
@@ -248,8 +218,6 @@ impl Headings {
         Some(Row {
             label: label.to_owned(),
             cells,
-            padded: text.ends_with(' '),
-            digits: script?,
         })
     }
 
@@ -268,26 +236,6 @@ impl Headings {
             .map(|(_, word)| ends.binary_search(&word.end.checked_sub(pushed)?).ok())
             .collect()
     }
-
-    /// Prints a row.
-    pub(super) fn print_row(&self, row: &Row) -> String {
-        let cells: Vec<String> = row
-            .cells
-            .iter()
-            .map(|cell| cell.map_or(String::new(), |bytes| row.digits.write(bytes / 1024)))
-            .collect();
-        let shown = match row.padded {
-            true => cells.len(),
-            false => row
-                .cells
-                .iter()
-                .rposition(Option::is_some)
-                .map_or(0, |at| at + 1),
-        };
-        let widths = self.columns.iter().map(|column| column.width);
-        let cells = widths.zip(cells.iter().map(String::as_str)).take(shown);
-        line::fields(std::iter::once((self.label_width, row.label.as_str())).chain(cells))
-    }
 }
 
 impl Table {
@@ -302,16 +250,9 @@ impl Table {
     /// Parses the next line.
     pub(super) fn line(&mut self, text: &str) {
         match self.headings.row(text) {
-            Some(row) => {
-                let printed = self.headings.print_row(&row);
-                self.rows.push(row, &printed, text);
-            }
+            Some(row) => self.rows.push(row),
             None => self.rows.text(text),
         }
-    }
-
-    pub(super) fn write_rows(&self, out: &mut Vec<String>) {
-        self.rows.write(out, |row| self.headings.print_row(row));
     }
 
     /// Returns the row with this name.

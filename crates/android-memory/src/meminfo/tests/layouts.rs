@@ -138,13 +138,13 @@ fn write(made: &Made) -> String {
 
 proptest! {
     #[test]
-    fn any_layout_gives_its_values_and_comes_back(made in made()) {
+    fn any_layout_gives_its_values(made in made()) {
         let text = write(&made);
         let meminfo = Meminfo::parse(&text);
-        prop_assert_eq!(meminfo.render(), &text[..]);
+        prop_assert_eq!(meminfo.unknown().count(), 0);
         let process = meminfo.processes().next().unwrap();
         let table = process.table().unwrap();
-        prop_assert_eq!(table.rows.odd(), 0, "{}", text);
+        prop_assert_eq!(process.texts().count(), 0, "{}", text);
         let found: Vec<&Row> = table.rows.values().collect();
         prop_assert_eq!(found.len(), made.rows.len());
         for (found, (label, values, count)) in found.iter().zip(&made.rows) {
@@ -168,7 +168,7 @@ proptest! {
     }
 
     #[test]
-    fn a_text_with_anything_in_it_comes_back(
+    fn a_text_with_anything_in_it_is_read(
         made in made(),
         changes in proptest::collection::vec((any::<prop::sample::Index>(), "[ -~\n\r٣,:()*-]{0,12}"), 0..8),
     ) {
@@ -180,17 +180,17 @@ proptest! {
             }
             text.insert_str(at, &change);
         }
-        prop_assert_eq!(Meminfo::parse(&text).render(), text);
+        look_through(&text);
     }
 
     #[test]
-    fn any_text_comes_back(text in "\\PC*") {
-        prop_assert_eq!(Meminfo::parse(&text).render(), text);
+    fn any_text_is_read(text in "\\PC*") {
+        look_through(&text);
     }
 
     #[test]
-    fn lines_of_scripts_come_back(lines in proptest::collection::vec("(4,7,a|oom|proc|cat|ram|time|1),[0-9,N/Aa.]{0,60}", 0..6)) {
+    fn lines_of_scripts_are_read(lines in proptest::collection::vec("(4,7,a|oom|proc|cat|ram|time|1),[0-9,N/Aa.]{0,60}", 0..6)) {
         let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
-        prop_assert_eq!(Meminfo::parse(&text).render(), text);
+        look_through(&text);
     }
 }
