@@ -3,7 +3,7 @@
 //! the names of frames.
 
 use super::allowance::pay;
-use super::wire::{Fields, WireError};
+use super::wire::{Fields, WireError, each, each_message};
 use heaptap_model::profile::{NameMaps, PacketLines};
 use heaptap_model::units::Allowance;
 
@@ -23,99 +23,73 @@ pub(super) fn add(
     allowance: &mut Allowance,
 ) -> Result<(), WireError> {
     let mut package = String::new();
-    let mut cost = Cost(MAP);
+    let mut cost = MAP;
     let mut fields = Fields::new(message);
     while let Some((number, value)) = fields.next()? {
         match number {
             1 => package = value.text(),
-            3 => read_class(value.bytes(), &mut cost)?,
+            3 => read_class(value.bytes(), &mut |item| {
+                let (row, obfuscated, original) = match item {
+                    Item::Class(obfuscated, original) => (CLASS, obfuscated, original),
+                    Item::Field(obfuscated, original) | Item::Method(obfuscated, original, _) => {
+                        (MEMBER, obfuscated, original)
+                    }
+                };
+                let text = obfuscated.len() + original.len();
+                cost = cost.saturating_add(row + text + text / 2);
+            })?,
             _ => {}
         }
     }
-    pay(allowance, cost.0)?;
+    // The packet is read completely before any of it is kept.
+    pay(allowance, cost)?;
     let map = maps.entry(&package);
-    let mut fields = Fields::new(message);
-    while let Some((number, value)) = fields.next()? {
-        if number == 3 {
-            read_class(value.bytes(), map)?;
-        }
-    }
-    Ok(())
+    each_message(message, 3, |class| {
+        read_class(class, &mut |item| match item {
+            Item::Class(obfuscated, original) => map.add_class(obfuscated, original),
+            Item::Field(obfuscated, original) => map.add_field(obfuscated, original),
+            Item::Method(obfuscated, original, lines) => {
+                map.add_method(obfuscated, original, lines);
+            }
+        })
+    })
 }
 
-/// Receiver of classes and members.
-trait Sink {
-    fn class(&mut self, obfuscated: &str, original: &str);
-    fn field(&mut self, obfuscated: &str, original: &str);
-    fn method(&mut self, obfuscated: &str, original: &str, lines: PacketLines);
+/// A class or one of its members: the obfuscated and the original name.
+enum Item<'a> {
+    Class(&'a str, &'a str),
+    Field(&'a str, &'a str),
+    Method(&'a str, &'a str, PacketLines),
 }
 
-/// Memory of a packet: it is read completely before any of it is kept.
-struct Cost(usize);
-
-impl Cost {
-    fn add(&mut self, row: usize, obfuscated: &str, original: &str) {
-        let text = obfuscated.len() + original.len();
-        self.0 = self.0.saturating_add(row + text + text / 2);
-    }
-}
-
-impl Sink for Cost {
-    fn class(&mut self, obfuscated: &str, original: &str) {
-        self.add(CLASS, obfuscated, original);
-    }
-
-    fn field(&mut self, obfuscated: &str, original: &str) {
-        self.add(MEMBER, obfuscated, original);
-    }
-
-    fn method(&mut self, obfuscated: &str, original: &str, _: PacketLines) {
-        self.add(MEMBER, obfuscated, original);
-    }
-}
-
-impl Sink for heaptap_model::profile::NameMap {
-    fn class(&mut self, obfuscated: &str, original: &str) {
-        self.add_class(obfuscated, original);
-    }
-
-    fn field(&mut self, obfuscated: &str, original: &str) {
-        self.add_field(obfuscated, original);
-    }
-
-    fn method(&mut self, obfuscated: &str, original: &str, lines: PacketLines) {
-        self.add_method(obfuscated, original, lines);
-    }
-}
-
-fn read_class(message: &[u8], sink: &mut impl Sink) -> Result<(), WireError> {
+fn read_class(message: &[u8], take: &mut impl FnMut(Item<'_>)) -> Result<(), WireError> {
     let (mut obfuscated, mut original) = (&[][..], &[][..]);
-    let mut fields = Fields::new(message);
-    while let Some((number, value)) = fields.next()? {
-        match number {
-            1 => obfuscated = value.bytes(),
-            2 => original = value.bytes(),
-            _ => {}
-        }
-    }
-    sink.class(
+    each(message, |number, value| match number {
+        1 => obfuscated = value.bytes(),
+        2 => original = value.bytes(),
+        _ => {}
+    })?;
+    take(Item::Class(
         &String::from_utf8_lossy(obfuscated),
         &String::from_utf8_lossy(original),
-    );
+    ));
     let mut fields = Fields::new(message);
     while let Some((number, value)) = fields.next()? {
         if number == 3 || number == 4 {
-            read_member(value.bytes(), number == 4, sink)?;
+            read_member(value.bytes(), number == 4, take)?;
         }
     }
     Ok(())
 }
 
-fn read_member(message: &[u8], is_method: bool, sink: &mut impl Sink) -> Result<(), WireError> {
+fn read_member(
+    message: &[u8],
+    is_method: bool,
+    take: &mut impl FnMut(Item<'_>),
+) -> Result<(), WireError> {
     let (mut obfuscated, mut original) = (&[][..], &[][..]);
     let mut lines = PacketLines::default();
-    let mut fields = Fields::new(message);
-    while let Some((number, value)) = fields.next()? {
+    each(message, |number, value| {
         let line = || Some(u32::try_from(value.number()).unwrap_or(u32::MAX));
         match number {
             1 => obfuscated = value.bytes(),
@@ -126,14 +100,13 @@ fn read_member(message: &[u8], is_method: bool, sink: &mut impl Sink) -> Result<
             6 => lines.source_end = line(),
             _ => {}
         }
-    }
+    })?;
     let obfuscated = String::from_utf8_lossy(obfuscated);
     let original = String::from_utf8_lossy(original);
-    if is_method {
-        sink.method(&obfuscated, &original, lines);
-    } else {
-        sink.field(&obfuscated, &original);
-    }
+    take(match is_method {
+        true => Item::Method(&obfuscated, &original, lines),
+        false => Item::Field(&obfuscated, &original),
+    });
     Ok(())
 }
 
