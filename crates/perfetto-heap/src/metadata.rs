@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use super::allowance::pay;
-use super::wire::{Fields, WireError};
+use super::wire::{Fields, WireError, each, each_message};
 use heaptap_model::profile::{HeapRequest, Package, Process, Recording, ServiceStats, SystemInfo};
 use heaptap_model::units::Allowance;
 
@@ -12,21 +12,6 @@ use heaptap_model::units::Allowance;
 const PROCESS: usize = 250;
 const PACKAGE: usize = 100;
 const WORD: usize = 48;
-
-/// Calls `each` for the messages of a repeated field.
-fn each_message<'a>(
-    message: &'a [u8],
-    field: u32,
-    mut each: impl FnMut(&'a [u8]) -> Result<(), WireError>,
-) -> Result<(), WireError> {
-    let mut fields = Fields::new(message);
-    while let Some((number, value)) = fields.next()? {
-        if number == field {
-            each(value.bytes())?;
-        }
-    }
-    Ok(())
-}
 
 /// Reads `PackagesList` (47): the first entry of a name is used.
 pub(super) fn read_packages(
@@ -164,7 +149,11 @@ fn read_heapprofd_config(
             2 => request.process_cmdline.push(value.text()),
             4 => value.numbers(|pid| request.pids.push(pid))?,
             5 => request.all = value.flag(),
-            6 => each_dump_interval(value.bytes(), &mut request)?,
+            6 => each(value.bytes(), |number, value| {
+                if number == 6 {
+                    request.dump_interval_ms = value.number();
+                }
+            })?,
             8 => request.shmem_size_bytes = value.number(),
             10 => request.no_startup = value.flag(),
             11 => request.no_running = value.flag(),
@@ -177,16 +166,6 @@ fn read_heapprofd_config(
         }
     }
     Ok(request)
-}
-
-fn each_dump_interval(message: &[u8], request: &mut HeapRequest) -> Result<(), WireError> {
-    let mut fields = Fields::new(message);
-    while let Some((number, value)) = fields.next()? {
-        if number == 6 {
-            request.dump_interval_ms = value.number();
-        }
-    }
-    Ok(())
 }
 
 /// Reads `SystemInfo` (45).

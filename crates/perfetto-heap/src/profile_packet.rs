@@ -2,7 +2,7 @@
 //! belongs to, the header of each process's part, the samples. Only the wire format; `series` sums
 //! the figures.
 
-use super::wire::{Fields, WireError};
+use super::wire::{self, Fields, WireError, each_message};
 use heaptap_model::profile::DumpFlags;
 
 /// Fields of a profile packet for the first reading.
@@ -22,20 +22,14 @@ impl Outline {
     /// Reads the outline. Fields before damage are kept.
     pub(super) fn read(message: &[u8]) -> (Outline, Result<(), WireError>) {
         let mut outline = Outline::default();
-        let mut fields = Fields::new(message);
-        loop {
-            match fields.next() {
-                Ok(Some((number, value))) => match number {
-                    1..=4 => outline.has_tables = true,
-                    5 => outline.has_dumps = true,
-                    6 => outline.continued = value.flag(),
-                    7 => outline.index = Some(value.number()),
-                    _ => {}
-                },
-                Ok(None) => return (outline, Ok(())),
-                Err(error) => return (outline, Err(error)),
-            }
-        }
+        let outcome = wire::each(message, |number, value| match number {
+            1..=4 => outline.has_tables = true,
+            5 => outline.has_dumps = true,
+            6 => outline.continued = value.flag(),
+            7 => outline.index = Some(value.number()),
+            _ => {}
+        });
+        (outline, outcome)
     }
 }
 
@@ -170,13 +164,10 @@ pub(super) fn each_part<'a>(
     message: &'a [u8],
     mut each: impl FnMut(&'a [u8]),
 ) -> Result<(), WireError> {
-    let mut fields = Fields::new(message);
-    while let Some((number, value)) = fields.next()? {
-        if number == 5 {
-            each(value.bytes());
-        }
-    }
-    Ok(())
+    each_message(message, 5, |part| {
+        each(part);
+        Ok(())
+    })
 }
 
 #[cfg(test)]

@@ -5,9 +5,10 @@
 use std::collections::HashMap;
 
 use super::bundle;
+use super::java;
 use super::packet::{Packet, payload};
 use super::profile_packet::{Header, Outline, each_part, each_sample};
-use super::wire::{Fields, varint};
+use super::wire::varint;
 
 /// Maximum length of a valid packet: the service splits at half a megabyte.
 const LONGEST_PACKET: u64 = 64 << 20;
@@ -158,22 +159,11 @@ impl DumpScanner {
 
     /// A Java heap is complete with its first packet that is not continued.
     fn heap_graph(&mut self, message: &[u8], time_ns: Option<u64>) {
-        let (mut pid, mut continued) = (0, false);
-        let mut fields = Fields::new(message);
-        loop {
-            match fields.next() {
-                // An i32.
-                Ok(Some((1, value))) => pid = u64::from(value.number() as u32),
-                Ok(Some((5, value))) => continued = value.flag(),
-                Ok(Some(_)) => {}
-                Ok(None) => break,
-                // The conversion of the trace reports damage.
-                Err(_) => return,
-            }
-        }
-        if !continued {
+        let (outline, outcome) = java::Outline::read(message);
+        // The conversion of the trace reports damage.
+        if outcome.is_ok() && !outline.continued {
             self.dumps.push(CompleteDump {
-                pid,
+                pid: outline.pid,
                 heap: JAVA.to_owned(),
                 written_ns: time_ns.unwrap_or(self.last_time),
                 unreleased_bytes: 0,

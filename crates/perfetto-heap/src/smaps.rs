@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::TraceError;
 use super::packet::{Packet, payload};
 use super::reader::{Place, PlaceReader};
-use super::wire::{Fields, Value, WireError};
+use super::wire::{Value, WireError, each};
 use heaptap_model::profile::Recording;
 use heaptap_model::smaps::{Field, Module, SmapsRow, SmapsRows, SmapsWriter, Sums};
 
@@ -63,16 +63,11 @@ impl SmapsPlans {
         time_ns: u64,
     ) -> Result<(), WireError> {
         let (mut pid, mut writer) = (0, SmapsWriter::Unknown);
-        let mut fields = Fields::new(message);
-        let outcome = loop {
-            match fields.next() {
-                Ok(Some((1, value))) => pid = value.number(),
-                Ok(Some((4, value))) => writer = SmapsWriter::of_number(value.number()),
-                Ok(Some(_)) => {}
-                Ok(None) => break Ok(()),
-                Err(error) => break Err(error),
-            }
-        };
+        let outcome = each(message, |number, value| match number {
+            1 => pid = value.number(),
+            4 => writer = SmapsWriter::of_number(value.number()),
+            _ => {}
+        });
         self.errors += u64::from(read(message).damaged);
         self.all.push(SmapsPlan {
             place,
@@ -125,24 +120,17 @@ impl SmapsPlan {
 fn read(message: &[u8]) -> SmapsRows {
     let mut made = SmapsRows::default();
     let mut packed = None;
-    let mut fields = Fields::new(message);
-    loop {
-        match fields.next() {
-            Ok(Some((2, value))) if made.rows.len() < MOST_ROWS => {
-                let (row, outcome) = entry(value.bytes());
-                made.rows.push(row);
-                made.damaged |= outcome.is_err();
-            }
-            Ok(Some((2, _))) => made.damaged = true,
-            Ok(Some((3, value))) => packed = Some(value.bytes()),
-            Ok(Some(_)) => {}
-            Ok(None) => break,
-            Err(_) => {
-                made.damaged = true;
-                break;
-            }
+    let outcome = each(message, |number, value| match number {
+        2 if made.rows.len() < MOST_ROWS => {
+            let (row, outcome) = entry(value.bytes());
+            made.rows.push(row);
+            made.damaged |= outcome.is_err();
         }
-    }
+        2 => made.damaged = true,
+        3 => packed = Some(value.bytes()),
+        _ => {}
+    });
+    made.damaged |= outcome.is_err();
     match packed {
         Some(columns) => {
             let damaged = made.damaged;
@@ -164,13 +152,7 @@ fn entry(message: &[u8]) -> (SmapsRow, Result<(), WireError>) {
         ..SmapsRow::default()
     };
     let mut module = Module::default();
-    let mut fields = Fields::new(message);
-    let outcome = loop {
-        let (number, value) = match fields.next() {
-            Ok(Some(field)) => field,
-            Ok(None) => break Ok(()),
-            Err(error) => break Err(error),
-        };
+    let outcome = each(message, |number, value| {
         let field = match number {
             2 => Field::Size,
             3 => Field::PrivateDirty,
@@ -191,11 +173,11 @@ fn entry(message: &[u8]) -> (SmapsRow, Result<(), WireError>) {
                     10 => module.protection_flags = value.number() as u32,
                     _ => {}
                 }
-                continue;
+                return;
             }
         };
         row.sums.set(field, bytes_of(value.number()));
-    };
+    });
     if module != Module::default() {
         row.module = Some(Box::new(module));
     }
@@ -233,16 +215,7 @@ fn columns_of(message: &[u8]) -> SmapsRows {
     let (mut names, mut counts) = (Vec::new(), None);
     let mut columns: [Vec<u64>; COLUMNS.len()] = Default::default();
     let mut made = SmapsRows::default();
-    let mut fields = Fields::new(message);
-    loop {
-        let (number, value) = match fields.next() {
-            Ok(Some(field)) => field,
-            Ok(None) => break,
-            Err(_) => {
-                made.damaged = true;
-                break;
-            }
-        };
+    let outcome = each(message, |number, value| {
         made.damaged |= !match number {
             1 if strings.len() < MOST_ROWS => {
                 strings.push(value.text().into());
@@ -256,7 +229,8 @@ fn columns_of(message: &[u8]) -> SmapsRows {
                 None => true,
             },
         };
-    }
+    });
+    made.damaged |= outcome.is_err();
     made.aggregated = counts.is_some();
     // The column that every row has: names, or counts with one string per row.
     let key = counts.as_ref().unwrap_or(&names);

@@ -3,7 +3,7 @@
 //! valid for every mapping with that path and build ID; a later packet overrides an earlier one.
 
 use super::allowance::pay;
-use super::wire::{Fields, WireError};
+use super::wire::{Fields, WireError, each};
 use heaptap_model::profile::{FrameId, Line, Lines, MappingId, Recording, StringId, Tables};
 use heaptap_model::units::{Allowance, BuildId};
 use std::collections::HashMap;
@@ -41,19 +41,14 @@ impl ModuleSymbols {
     ) -> Result<(), WireError> {
         pay(allowance, MODULE)?;
         let (mut path, mut build_id) = (StringId::default(), BuildId::default());
-        let mut fields = Fields::new(message);
         let mut addresses = Vec::new();
-        let outcome = loop {
-            match fields.next() {
-                Ok(Some((1, value))) => path = tables.intern_bytes(value.bytes()),
-                Ok(Some((2, value))) => build_id = BuildId(value.bytes().to_vec()),
-                Ok(Some((3, value))) if value.bytes().is_empty() => {}
-                Ok(Some((3, value))) => addresses.push(value.bytes()),
-                Ok(Some(_)) => {}
-                Ok(None) => break Ok(()),
-                Err(error) => break Err(error),
-            }
-        };
+        let outcome = each(message, |number, value| match number {
+            1 => path = tables.intern_bytes(value.bytes()),
+            2 => build_id = BuildId(value.bytes().to_vec()),
+            3 if value.bytes().is_empty() => {}
+            3 => addresses.push(value.bytes()),
+            _ => {}
+        });
         let module = self.modules.entry((path, build_id)).or_default();
         for message in addresses {
             let start = self.lines.len();

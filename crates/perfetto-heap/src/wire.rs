@@ -215,6 +215,35 @@ impl<'a> Fields<'a> {
     }
 }
 
+/// Calls `take` for each field of a message.
+///
+/// # Errors
+/// Returns an error if the message is damaged, after passing all fields before the damage.
+#[inline]
+pub fn each<'a>(message: &'a [u8], mut take: impl FnMut(u32, Value<'a>)) -> Result<(), WireError> {
+    let mut fields = Fields::new(message);
+    while let Some((number, value)) = fields.next()? {
+        take(number, value);
+    }
+    Ok(())
+}
+
+/// Calls `take` for the messages of a repeated field, up to the first error.
+#[inline]
+pub(crate) fn each_message<'a>(
+    message: &'a [u8],
+    field: u32,
+    mut take: impl FnMut(&'a [u8]) -> Result<(), WireError>,
+) -> Result<(), WireError> {
+    let mut fields = Fields::new(message);
+    while let Some((number, value)) = fields.next()? {
+        if number == field {
+            take(value.bytes())?;
+        }
+    }
+    Ok(())
+}
+
 fn fixed<const N: usize>(bytes: &[u8], pos: &mut usize) -> Result<[u8; N], WireError> {
     let end = *pos + N;
     let Some(slice) = bytes.get(*pos..end) else {

@@ -2,7 +2,7 @@
 //! module owns the wire format. IDs and string indices are unchecked.
 
 use heaptap_model::units::Allowance;
-use perfetto_heap::wire::{Fields, Value, WireError};
+use perfetto_heap::wire::{Fields, Value, WireError, each};
 
 /// Maximum number of columns; tools write up to a dozen.
 const COLUMNS: usize = 64;
@@ -221,16 +221,4 @@ fn value_type(bytes: &[u8]) -> Result<ValueType, WireError> {
         _ => {}
     })?;
     Ok(read)
-}
-
-/// Calls `take` for each field of a message, up to the first that cannot be read.
-pub(super) fn each<'a>(
-    bytes: &'a [u8],
-    mut take: impl FnMut(u32, Value<'a>),
-) -> Result<(), WireError> {
-    let mut fields = Fields::new(bytes);
-    while let Some((number, value)) = fields.next()? {
-        take(number, value);
-    }
-    Ok(())
 }

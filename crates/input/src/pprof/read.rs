@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::PprofDamage;
 use super::measures::Column;
-use super::message::{Line, Location, Message, each};
+use super::message::{Line, Location, Message};
 use heaptap_model::names::{demangle, module, nameless, nowhere};
 use heaptap_model::profile::index::FastHash;
 use heaptap_model::stacks::{
@@ -17,7 +17,7 @@ use heaptap_model::stacks::{
     StackTable, TextId, ThreadValues, Values,
 };
 use heaptap_model::units::Allowance;
-use perfetto_heap::wire::WireError;
+use perfetto_heap::wire::{WireError, each};
 
 /// Maximum number of frames to walk: per byte of the input, plus a constant. Real profiles need one
 /// to three per byte.

@@ -4,7 +4,7 @@
 
 use crate::allowance::pay;
 use crate::reader::Place;
-use crate::wire::{Fields, WireError};
+use crate::wire::{WireError, each};
 use heaptap_model::heap_graph::OutOfMemory;
 use heaptap_model::units::Allowance;
 use std::collections::BTreeMap;
@@ -16,8 +16,8 @@ const PART: usize = size_of::<Part>() * 3 / 2;
 /// Fields of a `HeapGraph` for the first reading.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Outline {
-    pid: u64,
-    continued: bool,
+    pub(crate) pid: u64,
+    pub(crate) continued: bool,
     index: u64,
     /// Process and number were read, regardless of later damage.
     is_placed: bool,
@@ -27,38 +27,27 @@ pub(crate) struct Outline {
 
 impl Outline {
     /// Reads the outline and skips objects and tables. Fields before damage are kept.
-    fn read(message: &[u8]) -> (Outline, Result<(), WireError>) {
+    pub(crate) fn read(message: &[u8]) -> (Outline, Result<(), WireError>) {
         let mut outline = Outline::default();
         let (mut has_pid, mut has_index) = (false, false);
-        let mut fields = Fields::new(message);
-        loop {
-            match fields.next() {
-                Ok(Some((number, value))) => match number {
-                    // An i32: negative ones have ten bytes.
-                    1 => {
-                        outline.pid = u64::from(value.number() as u32);
-                        has_pid = true;
-                    }
-                    2 => outline.has_objects = true,
-                    5 => outline.continued = value.flag(),
-                    6 => {
-                        outline.index = value.number();
-                        has_index = true;
-                    }
-                    7 => outline.has_roots = true,
-                    _ => {}
-                },
-                Ok(None) => {
-                    // Both can be absent if they are 0.
-                    outline.is_placed = true;
-                    return (outline, Ok(()));
-                }
-                Err(error) => {
-                    outline.is_placed = has_pid && has_index;
-                    return (outline, Err(error));
-                }
+        let outcome = each(message, |number, value| match number {
+            // An i32: negative ones have ten bytes.
+            1 => {
+                outline.pid = u64::from(value.number() as u32);
+                has_pid = true;
             }
-        }
+            2 => outline.has_objects = true,
+            5 => outline.continued = value.flag(),
+            6 => {
+                outline.index = value.number();
+                has_index = true;
+            }
+            7 => outline.has_roots = true,
+            _ => {}
+        });
+        // Both can be absent from a whole message if they are 0.
+        outline.is_placed = outcome.is_ok() || (has_pid && has_index);
+        (outline, outcome)
     }
 }
 

@@ -42,7 +42,7 @@ mod tables;
 #[cfg(test)]
 mod tests;
 
-pub(super) use chains::{Chains, JavaPlan};
+pub(super) use chains::{Chains, JavaPlan, Outline};
 pub(super) use out_of_memory::{KnownPackages, read_art_metadata};
 
 use super::TraceError;

@@ -7,7 +7,7 @@ use std::io;
 use super::super::clocks::Clocks;
 use super::super::packet::{Packet, payload};
 use super::super::reader::PlaceReader;
-use super::super::wire::{Fields, WireError};
+use super::super::wire::{Fields, WireError, each, each_message};
 use super::time::Times;
 use super::{MemoryWanted, Places};
 use heaptap_model::counter::{Counters, Kind, Track, Value};
@@ -211,7 +211,7 @@ impl Places {
                     continue;
                 };
                 let _ = match kind {
-                    payload::PROCESS_STATS => each(message, |of| {
+                    payload::PROCESS_STATS => each_message(message, 1, |of| {
                         let (pid, values, outcome) = process(of);
                         let pids = wanted.pids.as_ref();
                         if pids.is_none_or(|pids| pids.contains(&pid)) {
@@ -223,7 +223,7 @@ impl Places {
                         }
                         outcome
                     }),
-                    _ => each(message, |line| {
+                    _ => each_message(message, 1, |line| {
                         let (key, kb) = phone(line)?;
                         gathered.phone(now, key, kb as f64 * 1024.0);
                         Ok(())
@@ -272,7 +272,7 @@ impl Places {
             };
             let (packet, _) = Packet::read(body);
             for message in packet.all(payload::PROCESS_STATS) {
-                let _ = each(message, |of| {
+                let _ = each_message(message, 1, |of| {
                     let mut fields = Fields::new(of);
                     while let Some((number, value)) = fields.next()? {
                         if number == 1 {
@@ -288,45 +288,26 @@ impl Places {
     }
 }
 
-/// Calls `each` for every occurrence of field 1.
-fn each(
-    message: &[u8],
-    mut read: impl FnMut(&[u8]) -> Result<(), WireError>,
-) -> Result<(), WireError> {
-    let mut fields = Fields::new(message);
-    while let Some((number, value)) = fields.next()? {
-        if number == 1 {
-            read(value.bytes())?;
-        }
-    }
-    Ok(())
-}
-
 /// Process ID and its figures by field number: bytes, except for figures other than memory.
 type Told = (u32, [Option<f64>; OF_PROCESS.len()], Result<(), WireError>);
 
 fn process(message: &[u8]) -> Told {
     let mut pid = 0;
     let mut values = [None; OF_PROCESS.len()];
-    let mut fields = Fields::new(message);
-    let outcome = loop {
-        match fields.next() {
-            Ok(Some((1, value))) => pid = value.number() as u32,
-            Ok(Some((number, value))) => {
-                let figure = OF_PROCESS.get(number as usize).copied().flatten();
-                if let (Some(slot), Some((_, kind, _))) = (values.get_mut(number as usize), figure)
-                {
-                    let scale = match kind {
-                        Kind::OomScoreAdj | Kind::Runtime => 1.0,
-                        _ => 1024.0,
-                    };
-                    *slot = Some(value.number() as i64 as f64 * scale);
-                }
-            }
-            Ok(None) => break Ok(()),
-            Err(error) => break Err(error),
+    let outcome = each(message, |number, value| {
+        if number == 1 {
+            pid = value.number() as u32;
+            return;
         }
-    };
+        let figure = OF_PROCESS.get(number as usize).copied().flatten();
+        if let (Some(slot), Some((_, kind, _))) = (values.get_mut(number as usize), figure) {
+            let scale = match kind {
+                Kind::OomScoreAdj | Kind::Runtime => 1.0,
+                _ => 1024.0,
+            };
+            *slot = Some(value.number() as i64 as f64 * scale);
+        }
+    });
     (pid, values, outcome)
 }
 

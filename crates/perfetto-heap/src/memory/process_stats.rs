@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use super::Sink;
-use crate::wire::{Fields, WireError};
+use crate::wire::{Fields, WireError, each_message};
 use heaptap_model::timeline::{Observation, Resident, Source};
 
 /// Memory of a process's state.
@@ -35,13 +35,7 @@ impl ProcessStats {
         now: u64,
         sink: &mut Sink,
     ) -> Result<(), WireError> {
-        let mut fields = Fields::new(message);
-        while let Some((number, value)) = fields.next()? {
-            if number == 1 {
-                self.process(value.bytes(), now, sink)?;
-            }
-        }
-        Ok(())
+        each_message(message, 1, |process| self.process(process, now, sink))
     }
 
     fn process(&mut self, message: &[u8], now: u64, sink: &mut Sink) -> Result<(), WireError> {

@@ -1,7 +1,7 @@
 //! `SysStats` (7), limited to memory: lines of /proc/meminfo by number.
 
 use super::Sink;
-use crate::wire::{Fields, WireError};
+use crate::wire::{WireError, each, each_message};
 use heaptap_model::timeline::{Observation, Source, System};
 
 const MEM_TOTAL: u64 = 1;
@@ -19,30 +19,24 @@ pub(super) fn read(message: &[u8], now: u64, sink: &mut Sink) -> Result<(), Wire
         swap_free: None,
     };
     let mut says = false;
-    let mut fields = Fields::new(message);
-    while let Some((number, value)) = fields.next()? {
-        if number != 1 {
-            continue;
-        }
+    each_message(message, 1, |line| {
         let (mut key, mut kb) = (0, None);
-        let mut line = Fields::new(value.bytes());
-        while let Some((number, value)) = line.next()? {
-            match number {
-                1 => key = value.number(),
-                2 => kb = Some(value.number()),
-                _ => {}
-            }
-        }
+        each(line, |number, value| match number {
+            1 => key = value.number(),
+            2 => kb = Some(value.number()),
+            _ => {}
+        })?;
         let figure = match key {
             MEM_TOTAL => &mut system.total,
             MEM_FREE => &mut system.free,
             MEM_AVAILABLE => &mut system.available,
             SWAP_FREE => &mut system.swap_free,
-            _ => continue,
+            _ => return Ok(()),
         };
         *figure = kb.map(|kb| kb.saturating_mul(1024));
         says |= figure.is_some();
-    }
+        Ok(())
+    })?;
     if says {
         sink.see(now, 0, Observation::System(system));
     }
