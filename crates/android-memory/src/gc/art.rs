@@ -1,43 +1,23 @@
 //! ART's log lines: collections in the two forms used by its versions, and waits for a collection.
 //! Any cause and collector is accepted, because each release adds new ones.
 
-use super::event::{Blocked, Logged, Runtime, Steps};
+use super::event::{Blocked, Logged, Runtime};
 use super::size::{duration, plain, size};
-use heaptap_model::timeline::{Collection, Source};
 
 /// Parses `CAUSE COLLECTOR[ (sampled)] GC freed …`.
 pub(super) fn collection(message: &str) -> Option<Logged> {
     let (head, body) = message.split_once(" GC freed ")?;
     let head = head.trim();
-    let (head, sampled) = match head.strip_suffix("(sampled)") {
-        Some(head) => (head.trim_end(), true),
-        None => (head, false),
-    };
+    let head = head.strip_suffix("(sampled)").map_or(head, str::trim_end);
     let (reason, collector) = head.split_once(' ').unwrap_or((head, ""));
     if reason.is_empty() {
         return None;
     }
-    let mut logged = Logged {
-        runtime: Runtime::Art,
-        collection: Collection {
-            source: Some(Source::Log),
-            reason: reason.to_owned(),
-            collector: collector.trim().to_owned(),
-            ..Collection::default()
-        },
-        free_percent: None,
-        external: None,
-        sampled,
-        steps: Steps::default(),
-        unread: Vec::new(),
-    };
-    for (at, part) in body.split(", ").enumerate() {
-        let part = part.trim();
-        if at == 0 {
-            freed(part, &mut logged)?;
-        } else if !segment(part, &mut logged) && logged.unread.len() < 8 {
-            logged.unread.push(part.to_owned());
-        }
+    let mut logged = Logged::begun(Runtime::Art, reason, collector.trim());
+    let mut parts = body.split(", ").map(str::trim);
+    freed(parts.next()?, &mut logged)?;
+    for part in parts {
+        segment(part, &mut logged);
     }
     Some(logged)
 }
@@ -63,31 +43,23 @@ fn counted(text: &str) -> Option<(&str, &str)> {
 }
 
 /// Parses one of the parts after the first.
-fn segment(part: &str, logged: &mut Logged) -> bool {
-    let found = if let Some(text) = part.strip_suffix(" LOS objects") {
-        counted(text)
-            .and_then(|(count, bytes)| Some((plain(count)?, size(bytes)?)))
-            .map(|(count, bytes)| {
-                logged.collection.freed_large = Some((count, bytes.bytes));
-                logged.steps.large = bytes.step;
-            })
-    } else if let Some(text) = part.strip_suffix("% free") {
-        text.parse()
-            .ok()
-            .map(|percent| logged.free_percent = Some(percent))
+fn segment(part: &str, logged: &mut Logged) -> Option<()> {
+    if let Some(text) = part.strip_suffix(" LOS objects") {
+        let (count, bytes) = counted(text)?;
+        let (count, bytes) = (plain(count)?, size(bytes)?);
+        logged.collection.freed_large = Some((count, bytes.bytes));
+        logged.steps.large = bytes.step;
     } else if let Some(text) = part.strip_prefix("paused ") {
-        times(text, logged)
+        times(text, logged)?;
     } else {
-        part.split_once('/')
-            .and_then(|(live, total)| Some((size(live)?, size(total)?)))
-            .and_then(|(live, total)| Some((live, total, live.unsigned()?, total.unsigned()?)))
-            .map(|(live, total, live_bytes, total_bytes)| {
-                logged.collection.live = Some(live_bytes);
-                logged.collection.total = Some(total_bytes);
-                (logged.steps.live, logged.steps.total) = (live.step, total.step);
-            })
-    };
-    found.is_some()
+        let (live, total) = part.split_once('/')?;
+        let (live, total) = (size(live)?, size(total)?);
+        let (live_bytes, total_bytes) = (live.unsigned()?, total.unsigned()?);
+        logged.collection.live = Some(live_bytes);
+        logged.collection.total = Some(total_bytes);
+        (logged.steps.live, logged.steps.total) = (live.step, total.step);
+    }
+    Some(())
 }
 
 /// Parses `D[,D] total D`. Without a pause, nothing precedes ` total`.
@@ -96,7 +68,7 @@ fn times(text: &str, logged: &mut Logged) -> Option<()> {
         Some(total) => ("", total),
         None => text.split_once(" total ")?,
     };
-    let (total, more) = total.split_once(' ').unwrap_or((total, ""));
+    let total = total.split(' ').next()?;
     let pauses: Vec<u64> = pauses
         .split(',')
         .map(str::trim)
@@ -105,9 +77,6 @@ fn times(text: &str, logged: &mut Logged) -> Option<()> {
         .collect::<Option<_>>()?;
     logged.collection.duration = Some(duration(total)?);
     logged.collection.pauses = pauses;
-    if !more.trim().is_empty() {
-        logged.unread.push(more.trim().to_owned());
-    }
     Some(())
 }
 

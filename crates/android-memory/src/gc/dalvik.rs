@@ -1,8 +1,7 @@
 //! Dalvik's log lines: collections of Android 1.5 to 4.4, and waits for the concurrent collection.
 
-use super::event::{Blocked, Logged, Runtime, Steps};
+use super::event::{Blocked, Logged, Runtime};
 use super::size::{Printed, duration, kilobytes, plain};
-use heaptap_model::timeline::{Collection, Source};
 
 /// Parses `REASON freed …`, with a reason `GC` or `GC_…`.
 pub(super) fn collection(message: &str) -> Option<Logged> {
@@ -11,26 +10,11 @@ pub(super) fn collection(message: &str) -> Option<Logged> {
     if !known || reason.contains(char::is_whitespace) {
         return None;
     }
-    let mut logged = Logged {
-        runtime: Runtime::Dalvik,
-        collection: Collection {
-            source: Some(Source::Log),
-            reason: reason.to_owned(),
-            ..Collection::default()
-        },
-        free_percent: None,
-        external: None,
-        sampled: false,
-        steps: Steps::default(),
-        unread: Vec::new(),
-    };
-    for (at, part) in body.split(", ").enumerate() {
-        let part = part.trim();
-        if at == 0 {
-            freed(part, &mut logged)?;
-        } else if segment(part, &mut logged).is_none() && logged.unread.len() < 8 {
-            logged.unread.push(part.to_owned());
-        }
+    let mut logged = Logged::begun(Runtime::Dalvik, reason, "");
+    let mut parts = body.split(", ").map(str::trim);
+    freed(parts.next()?, &mut logged)?;
+    for part in parts {
+        segment(part, &mut logged);
     }
     Some(logged)
 }
@@ -64,15 +48,12 @@ fn segment(part: &str, logged: &mut Logged) -> Option<()> {
         logged.collection.pauses = text.split('+').map(duration).collect::<Option<_>>()?;
     } else if let Some(text) = part.strip_prefix("total ") {
         logged.collection.duration = Some(duration(text)?);
-    } else if let Some(text) = part.strip_prefix("external ") {
-        let (used, limit) = pair(text)?;
-        logged.external = Some((used.unsigned()?, limit.unsigned()?));
-    } else {
-        let (percent, text) = part.split_once("% free ")?;
+    } else if !part.starts_with("external ") {
+        // Up to Android 2.3, pictures are external memory.
+        let (_, text) = part.split_once("% free ")?;
         let (live, total) = pair(text)?;
         (logged.collection.live, logged.collection.total) =
             (Some(live.unsigned()?), Some(total.unsigned()?));
-        logged.free_percent = percent.parse().ok();
         (logged.steps.live, logged.steps.total) = (live.step, total.step);
     }
     Some(())

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::oom::OutOfMemory;
-use heaptap_model::timeline::Collection;
+use heaptap_model::timeline::{Collection, Source};
 
 /// Virtual machine that wrote a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
@@ -20,17 +20,24 @@ pub enum Runtime {
 pub struct Logged {
     pub runtime: Runtime,
     pub collection: Collection,
-    /// Free part of the heap afterwards, percent.
-    pub free_percent: Option<u32>,
-    /// External memory that counts against the heap limit and its maximum, bytes: pictures, up to
-    /// Android 2.3.
-    pub external: Option<(u64, u64)>,
-    /// True if the figures come from a sample of collections: `(sampled)`.
-    pub sampled: bool,
     /// Rounding units of the sizes.
     pub steps: Steps,
-    /// Parts of the line in an unknown form.
-    pub unread: Vec<String>,
+}
+
+impl Logged {
+    /// Creates a collection without figures.
+    pub(super) fn begun(runtime: Runtime, reason: &str, collector: &str) -> Logged {
+        Logged {
+            runtime,
+            collection: Collection {
+                source: Some(Source::Log),
+                reason: reason.to_owned(),
+                collector: collector.to_owned(),
+                ..Collection::default()
+            },
+            steps: Steps::default(),
+        }
+    }
 }
 
 /// Rounding units. Each size is rounded down, so the real value is less than one unit larger.

@@ -36,12 +36,8 @@ pub enum Format {
 pub struct LogLine<'a> {
     pub format: Format,
     pub time: Option<Stamp>,
-    /// User: a number, or a short name (`-v uid`).
-    pub uid: Option<&'a str>,
     /// Process ID.
     pub pid: Option<u32>,
-    /// Thread ID.
-    pub tid: Option<u32>,
     /// `V`, `D`, `I`, `W`, `E`, `F`; `A` in Android Studio.
     pub level: Option<char>,
     /// Tag, trimmed.
@@ -130,9 +126,7 @@ impl<'a> LogLine<'a> {
         LogLine {
             format,
             time: None,
-            uid: None,
             pid: None,
-            tid: None,
             level: None,
             tag: None,
             package: None,
@@ -208,6 +202,11 @@ fn pid(text: &str) -> Option<u32> {
     text.trim().parse().ok()
 }
 
+/// Parses a process ID, if the ID of a thread follows.
+fn process(id: &str, thread: &str) -> Option<u32> {
+    pid(thread).and_then(|_| pid(id))
+}
+
 /// Parses `[UID] PID TID L tag: message`.
 fn threadtime(text: &str, time: Stamp) -> Option<LogLine<'_>> {
     let mut rest = text;
@@ -218,10 +217,10 @@ fn threadtime(text: &str, time: Stamp) -> Option<LogLine<'_>> {
     };
     let (first, second, third) = (word()?, word()?, word()?);
     let is_level = |word: &str| word.len() == 1 && level(word).is_some();
-    let (uid, ids, letter) = if is_level(third) {
-        (None, (first, second), third)
+    let (ids, letter) = if is_level(third) {
+        ((first, second), third)
     } else {
-        (Some(first), (second, third), word()?)
+        ((second, third), word()?)
     };
     if !is_level(letter) {
         return None;
@@ -229,9 +228,7 @@ fn threadtime(text: &str, time: Stamp) -> Option<LogLine<'_>> {
     let (tag, message) = tagged(rest)?;
     Some(LogLine {
         time: Some(time),
-        uid,
-        pid: Some(pid(ids.0)?),
-        tid: Some(pid(ids.1)?),
+        pid: Some(process(ids.0, ids.1)?),
         level: level(letter),
         tag: Some(tag),
         message,
@@ -269,8 +266,7 @@ fn leveled(text: &str, time: Option<Stamp>) -> Option<LogLine<'_>> {
         .and_then(|m| m.rsplit_once("  ("))
         .zip(owner(inside));
     Some(match (named, owner(inside)) {
-        (Some(((message, tag), (uid, pid))), _) => LogLine {
-            uid,
+        (Some(((message, tag), (_, pid))), _) => LogLine {
             pid: Some(pid),
             level: Some(letter),
             tag: Some(tag.trim()),
@@ -283,17 +279,12 @@ fn leveled(text: &str, time: Option<Stamp>) -> Option<LogLine<'_>> {
             message,
             ..LogLine::empty(Format::Process)
         },
-        _ => {
-            let (uid, pid, tid) = thread_of(inside)?;
-            LogLine {
-                uid,
-                pid: Some(pid),
-                tid: Some(tid),
-                level: Some(letter),
-                message,
-                ..LogLine::empty(Format::Thread)
-            }
-        }
+        _ => LogLine {
+            pid: Some(process_of(inside)?),
+            level: Some(letter),
+            message,
+            ..LogLine::empty(Format::Thread)
+        },
     })
 }
 
@@ -311,12 +302,11 @@ fn slashed(rest: &str, letter: char, time: Option<Stamp>) -> Option<LogLine<'_>>
             break;
         };
         let behind = &rest[close + 1..];
-        if let (Some((uid, pid)), Some(message)) =
+        if let (Some((_, pid)), Some(message)) =
             (owner(&rest[open + 1..close]), behind.strip_prefix(':'))
         {
             return Some(LogLine {
                 time,
-                uid,
                 pid: Some(pid),
                 level: Some(letter),
                 tag: Some(rest[..open].trim()),
@@ -363,11 +353,11 @@ fn is_user(uid: &str) -> bool {
     !uid.is_empty() && uid.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
 }
 
-/// Parses `[UID:]PID:TID`.
-fn thread_of(inside: &str) -> Option<(Option<&str>, u32, u32)> {
+/// Parses the process ID of `[UID:]PID:TID`.
+fn process_of(inside: &str) -> Option<u32> {
     match colons(inside)? {
-        [Some(id), Some(tid), None] => Some((None, pid(id)?, pid(tid)?)),
-        [Some(uid), Some(id), Some(tid)] if is_user(uid) => Some((Some(uid), pid(id)?, pid(tid)?)),
+        [Some(id), Some(tid), None] => process(id, tid),
+        [Some(uid), Some(id), Some(tid)] if is_user(uid) => process(id, tid),
         _ => None,
     }
 }
@@ -380,12 +370,10 @@ fn long_head(text: &str) -> Option<LogLine<'_>> {
     let (time, rest) = Stamp::parse(inside)?;
     let slash = rest.find('/')?;
     let letter = level(rest.get(slash.checked_sub(1)?..)?)?;
-    let (uid, id, tid) = thread_of(&rest[..slash - 1])?;
+    let id = process_of(&rest[..slash - 1])?;
     Some(LogLine {
         time: Some(time),
-        uid,
         pid: Some(id),
-        tid: Some(tid),
         level: Some(letter),
         tag: Some(rest[slash + 1..].trim()),
         ..LogLine::empty(Format::Long)
@@ -395,12 +383,10 @@ fn long_head(text: &str) -> Option<LogLine<'_>> {
 /// Parses `PID-TID tag package I message`, and the older `PID-TID/package I/tag: message`.
 fn studio(text: &str, time: Stamp) -> Option<LogLine<'_>> {
     let end = text.find([' ', '\t', '/'])?;
-    let (process, thread) = text[..end].split_once('-')?;
-    let ids = (pid(process)?, pid(thread)?);
+    let (id, thread) = text[..end].split_once('-')?;
     let line = LogLine {
         time: Some(time),
-        pid: Some(ids.0),
-        tid: Some(ids.1),
+        pid: Some(process(id, thread)?),
         ..LogLine::empty(Format::Studio)
     };
     if let Some(rest) = text[end..].strip_prefix('/') {

@@ -90,16 +90,12 @@ fn logged(collection: Collection) -> Logged {
     let signed = |bytes: Option<i64>| step(bytes.map(i64::unsigned_abs));
     Logged {
         runtime,
-        free_percent: None,
-        external: None,
-        sampled: false,
         steps: Steps {
             freed: signed(collection.freed_bytes),
             large: signed(collection.freed_large.map(|large| large.1)),
             live: step(collection.live),
             total: step(collection.total),
         },
-        unread: Vec::new(),
         collection,
     }
 }

@@ -8,140 +8,117 @@ fn parsed(text: &str) -> LogLine<'_> {
 
 #[test]
 fn each_format_gives_what_it_prints() {
-    for (text, format, pid, tid, tag) in [
+    for (text, format, pid, tag) in [
         (
             "I/art     ( 2345): hello",
             Format::Brief,
             Some(2345),
-            None,
             Some("art"),
         ),
         (
             "I/a(b) c(10123: 2345): hello",
             Format::Brief,
             Some(2345),
-            None,
             Some("a(b) c"),
         ),
         (
             "01-02 03:04:05.678 I/art     ( 2345): hello",
             Format::Time,
             Some(2345),
-            None,
             Some("art"),
         ),
         (
             "01-02 03:04:05.678: I/art(2345): hello",
             Format::Time,
             Some(2345),
-            None,
             Some("art"),
         ),
         (
             "01-02 03:04:05.678  2345  2350 I art     : hello",
             Format::Threadtime,
             Some(2345),
-            Some(2350),
             Some("art"),
         ),
         (
             "01-02 03:04:05.678 10123  2345  2350 I art     : hello",
             Format::Threadtime,
             Some(2345),
-            Some(2350),
             Some("art"),
         ),
         (
             "2026-01-02 03:04:05.678901 +0100 u0_a1  2345  2350 I art     : hello",
             Format::Threadtime,
             Some(2345),
-            Some(2350),
             Some("art"),
         ),
         (
             "         1773748800.123  2345  2350 I art     : hello",
             Format::Threadtime,
             Some(2345),
-            Some(2350),
             Some("art"),
         ),
         (
             "   123.456  2345  2350 I art     : hello",
             Format::Threadtime,
             Some(2345),
-            Some(2350),
             Some("art"),
         ),
         (
             "I( 2345) hello  (art)",
             Format::Process,
             Some(2345),
-            None,
             Some("art"),
         ),
-        (
-            "I( 2345: 2350) hello",
-            Format::Thread,
-            Some(2345),
-            Some(2350),
-            None,
-        ),
+        ("I( 2345: 2350) hello", Format::Thread, Some(2345), None),
         (
             "I(10123: 2345: 2350) hello",
             Format::Thread,
             Some(2345),
-            Some(2350),
             None,
         ),
-        ("I/art     : hello", Format::Tag, None, None, Some("art")),
-        ("hello", Format::Raw, None, None, None),
+        ("I/art     : hello", Format::Tag, None, Some("art")),
+        ("hello", Format::Raw, None, None),
         (
             "01-02 03:04:05.678 2345-2350/com.example.app I/art: hello",
             Format::Studio,
             Some(2345),
-            Some(2350),
             Some("art"),
         ),
         (
             "01-02 03:04:05.678 2345-2350/? I/art: hello",
             Format::Studio,
             Some(2345),
-            Some(2350),
             Some("art"),
         ),
         (
             "2026-01-02 03:04:05.678  2345-2350  art                     com.example.app          I  hello",
             Format::Studio,
             Some(2345),
-            Some(2350),
             Some("art"),
         ),
         (
             "\x1b[38;5;75m01-02 03:04:05.678  2345  2350 I art     : hello\x1b[0m\r\n",
             Format::Threadtime,
             Some(2345),
-            Some(2350),
             Some("art"),
         ),
         (
             ",I/art     ( 2345): hello\r\r\n",
             Format::Brief,
             Some(2345),
-            None,
             Some("art"),
         ),
         (
             "[+1,733 ms] I/art     ( 2345): hello",
             Format::Brief,
             Some(2345),
-            None,
             Some("art"),
         ),
     ] {
         let line = parsed(text);
         assert_eq!(
-            (line.format, line.pid, line.tid, line.tag, line.message),
-            (format, pid, tid, tag, "hello"),
+            (line.format, line.pid, line.tag, line.message),
+            (format, pid, tag, "hello"),
             "{text}"
         );
         let timed = !matches!(
@@ -151,12 +128,13 @@ fn each_format_gives_what_it_prints() {
         assert_eq!(line.time.is_some(), timed, "{text}");
         assert_eq!(line.level, (format != Format::Raw).then_some('I'), "{text}");
     }
-    assert_eq!(
-        parsed("01-02 03:04:05.678 10123  2345  2350 I art: x").uid,
-        Some("10123")
-    );
-    assert_eq!(parsed("I/art(10123: 2345): x").uid, Some("10123"));
-    assert_eq!(parsed("I/art( root: 2345): x").uid, Some("root"));
+    assert_eq!(parsed("I/art( root: 2345): x").pid, Some(2345));
+    for text in [
+        "I(2345: x) hello",
+        "01-02 03:04:05.678  2345  x I art: hello",
+    ] {
+        assert_eq!(parsed(text).format, Format::Raw, "{text}");
+    }
     assert_eq!(
         parsed("01-02 03:04:05.678 5-6/com.example I/art: x").package,
         Some("com.example")
@@ -190,23 +168,21 @@ fn the_message_of_a_long_line_stands_below_its_head() {
         if let Row::Line(line) = splitter.line(text) {
             found.push((
                 line.pid,
-                line.tid,
                 line.tag.map(str::to_owned),
                 line.message.to_owned(),
             ));
         }
     }
-    let row = |pid, tid, tag: Option<&str>, message: &str| {
-        (pid, tid, tag.map(str::to_owned), message.to_owned())
-    };
+    let row =
+        |pid, tag: Option<&str>, message: &str| (pid, tag.map(str::to_owned), message.to_owned());
     assert_eq!(
         found,
         [
-            row(Some(188), Some(189), Some("art"), "one"),
-            row(Some(188), Some(189), Some("art"), "I/two: still the body"),
-            row(Some(190), Some(191), Some("a b"), "three"),
-            row(Some(7), Some(8), Some("x"), "four"),
-            row(None, None, None, "five"),
+            row(Some(188), Some("art"), "one"),
+            row(Some(188), Some("art"), "I/two: still the body"),
+            row(Some(190), Some("a b"), "three"),
+            row(Some(7), Some("x"), "four"),
+            row(None, None, "five"),
         ]
     );
 }
