@@ -7,16 +7,8 @@ use heaptap_model::timeline::{Resident, Source};
 /// Contents of `/proc/PID/status`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Status {
-    /// Name of the thread: at most 15 bytes of the process name.
-    pub name: String,
     /// `R`, `S`, `D`, `Z` …
     pub state: Option<char>,
-    /// Process ID (Tgid).
-    pub pid: Option<u32>,
-    /// Process ID of the parent.
-    pub parent: Option<u32>,
-    /// Real user ID.
-    pub uid: Option<u32>,
     /// VmRSS, bytes; absent if the process does not have memory.
     pub rss: Option<u64>,
     /// RssAnon, bytes.
@@ -29,10 +21,6 @@ pub struct Status {
     pub swap: Option<u64>,
     /// VmHWM, bytes.
     pub peak: Option<u64>,
-    /// VmSize, bytes.
-    pub virtual_size: Option<u64>,
-    /// Number of threads.
-    pub threads: Option<u32>,
 }
 
 impl Status {
@@ -46,22 +34,16 @@ impl Status {
                 continue;
             };
             let value = value.trim();
-            let first = value.split_whitespace().next().unwrap_or("");
             let mut known = true;
             match field {
-                "Name" => value.clone_into(&mut status.name),
                 "State" => status.state = value.chars().next(),
-                "Tgid" => status.pid = first.parse().ok(),
-                "PPid" => status.parent = first.parse().ok(),
-                "Uid" => status.uid = first.parse().ok(),
                 "VmRSS" => status.rss = kilobytes(value),
                 "RssAnon" => status.anon = kilobytes(value),
                 "RssFile" => status.file = kilobytes(value),
                 "RssShmem" => status.shmem = kilobytes(value),
                 "VmSwap" => status.swap = kilobytes(value),
                 "VmHWM" => status.peak = kilobytes(value),
-                "VmSize" => status.virtual_size = kilobytes(value),
-                "Threads" => status.threads = first.parse().ok(),
+                "Name" | "Tgid" | "PPid" | "Uid" | "VmSize" | "Threads" => {}
                 _ => known = false,
             }
             found |= known;
@@ -156,10 +138,6 @@ mod tests {
     #[test]
     fn the_fields_are_read_in_bytes() {
         let status = Status::parse(TEXT).unwrap();
-        assert_eq!(status.pid, Some(4321));
-        assert_eq!(status.parent, Some(612));
-        assert_eq!(status.uid, Some(10123));
-        assert_eq!(status.threads, Some(42));
         let resident = status.resident(Some(-900)).unwrap();
         assert_eq!(resident.rss, 180_000 * 1024);
         assert_eq!(resident.anon, Some(90_000 * 1024));
