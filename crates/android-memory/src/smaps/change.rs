@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{By, Field, Form, Group, Smaps, Sums};
+use super::{By, Field, Form, Group, Grouped, Smaps, Sums};
 
 /// A group in both states.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,26 +78,25 @@ pub fn changes(before: &Smaps, after: &Smaps, by: By) -> Changes {
     if before.form == Form::Rollup || after.form == Form::Rollup {
         return changes;
     }
-    let new = |group: &Group| Change {
-        group: group.clone(),
-        count: (0, 0),
-        before: None,
-        after: None,
+    let mut add = |rows: &[Grouped], set: fn(&mut Change, &Grouped)| {
+        for row in rows {
+            let change = all.entry(row.group.clone()).or_insert_with(|| Change {
+                group: row.group.clone(),
+                count: (0, 0),
+                before: None,
+                after: None,
+            });
+            set(change, row);
+        }
     };
-    for row in &was.rows {
-        let change = all
-            .entry(row.group.clone())
-            .or_insert_with(|| new(&row.group));
+    add(&was.rows, |change, row| {
         change.count.0 = row.count;
         change.before = Some(row.sums);
-    }
-    for row in &is.rows {
-        let change = all
-            .entry(row.group.clone())
-            .or_insert_with(|| new(&row.group));
+    });
+    add(&is.rows, |change, row| {
         change.count.1 = row.count;
         change.after = Some(row.sums);
-    }
+    });
     let groups = all.len();
     changes.rows = all
         .into_values()

@@ -57,12 +57,8 @@ pub struct Mapping {
     pub offset: u64,
     /// File, or name from the kernel or the program; can be empty. Without ` (deleted)`.
     pub name: String,
-    /// True if the file has been deleted.
-    pub deleted: bool,
     /// Number of mappings in this entry.
     pub count: u64,
-    /// Kernel flags (`rd wr mr mw me ac`), if reported.
-    pub flags: String,
     pub sums: Sums,
 }
 
@@ -110,7 +106,6 @@ impl Smaps {
                     start => start.saturating_add(size),
                 },
                 name: row.trimmed().unwrap_or_default().to_owned(),
-                deleted: row.is_deleted(),
                 count: row.count.max(1),
                 sums: row.sums,
                 ..Mapping::default()

@@ -150,10 +150,7 @@ impl Reader {
             self.last_key.extend(key.chars().take(64));
         }
         match key {
-            "VmFlags" => {
-                mapping.flags = value.chars().take(256).collect();
-                return true;
-            }
+            "VmFlags" => return true,
             // Kernels of Android 5 to 8 print the name of anonymous memory on a separate line.
             "Name" => {
                 if mapping.name.is_empty() {
@@ -229,9 +226,7 @@ fn heading(line: &str) -> Option<Mapping> {
 
 /// Sets the name without the kernel's suffix for a deleted file.
 pub(super) fn set_name(mapping: &mut Mapping, name: &str) {
-    let kept = name.strip_suffix(" (deleted)");
-    mapping.deleted = kept.is_some();
-    let name = kept.unwrap_or(name);
+    let name = name.strip_suffix(" (deleted)").unwrap_or(name);
     let mut end = name.len().min(LONGEST_NAME);
     while !name.is_char_boundary(end) {
         end -= 1;

@@ -15,6 +15,7 @@ enum Column {
     Start,
     End,
     Count,
+    /// Not read.
     Flags,
     Name,
 }
@@ -94,7 +95,7 @@ impl Row {
             Column::Start => mapping.start = address(cell)?,
             Column::End => mapping.end = address(cell)?,
             Column::Count => mapping.count = number()?,
-            Column::Flags => mapping.flags = cell.chars().take(256).collect(),
+            Column::Flags => {}
             Column::Name => set_name(mapping, cell),
         }
         Some(())
