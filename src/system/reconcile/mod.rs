@@ -229,7 +229,6 @@ fn take_heap(known: &mut ReconcileInput, heap: &str, dump: &ListedDump) {
             }),
             interval: facts.sampling_interval_bytes,
             from_startup: facts.flags.from_startup,
-            begun_ns: facts.start_ns,
             incomplete: (!words.is_empty() || facts.unfinished).then(|| match words.is_empty() {
                 true => "its end is missing".to_owned(),
                 false => words.join(", "),

@@ -19,14 +19,14 @@ impl Table {
     fn moments(&self, from: Figure, to: Figure) -> Option<Cause> {
         let at = |figure| self.figure(figure).and_then(|row| row.boot_ns);
         let apart = at(from)?.abs_diff(at(to)?);
-        (apart > FAR_NS).then(|| Cause {
-            kind: CauseKind::Moments,
-            about: format!(
-                "the figures were read {:.1} s apart while the program continued",
-                apart as f64 / 1e9
-            ),
-            bytes: None,
-            remedy: None,
+        (apart > FAR_NS).then(|| {
+            Cause::new(
+                CauseKind::Moments,
+                format!(
+                    "the figures were read {:.1} s apart while the program continued",
+                    apart as f64 / 1e9
+                ),
+            )
         })
     }
 
@@ -67,15 +67,12 @@ impl Table {
         if let (Some(info), Some(cells)) = (&input.malloc_info, &input.native_heap) {
             let mut causes = Vec::new();
             if info.value.is_of_small_only() {
-                causes.push(Cause {
-                    kind: CauseKind::LargeNotListed,
-                    about: "Scudo lists only allocations of its primary allocator, up to 64 KiB; \
+                causes.push(Cause::new(
+                    CauseKind::LargeNotListed,
+                    "Scudo lists only allocations of its primary allocator, up to 64 KiB; \
                             larger ones have their own mappings (`[anon:scudo:secondary]`) and \
-                            count only in Heap Alloc"
-                        .to_owned(),
-                    bytes: None,
-                    remedy: None,
-                });
+                            count only in Heap Alloc",
+                ));
             }
             let is_less = signed(cells.value.alloc) < signed(info.value.live);
             if is_less
@@ -83,14 +80,11 @@ impl Table {
                     .moments(Figure::MallocInfo, Figure::HeapAlloc)
                     .is_none()
             {
-                causes.push(Cause {
-                    kind: CauseKind::Moments,
-                    about: "Heap Alloc includes everything in malloc_info; a smaller value means \
-                            that the program freed or allocated memory between the two readings"
-                        .to_owned(),
-                    bytes: None,
-                    remedy: None,
-                });
+                causes.push(Cause::new(
+                    CauseKind::Moments,
+                    "Heap Alloc includes everything in malloc_info; a smaller value means \
+                            that the program freed or allocated memory between the two readings",
+                ));
             }
             if signed(cells.value.alloc) >= signed(info.value.live) {
                 causes.push(rounding());
@@ -126,12 +120,10 @@ impl Table {
                         .to_owned()
                 }),
             },
-            Cause {
-                kind: CauseKind::ThreadCaches,
-                about: "each thread caches freed blocks; more threads cache more".to_owned(),
-                bytes: None,
-                remedy: None,
-            },
+            Cause::new(
+                CauseKind::ThreadCaches,
+                "each thread caches freed blocks; more threads cache more",
+            ),
         ];
         self.between(
             Figure::HeapAlloc,
@@ -185,12 +177,10 @@ impl Table {
             });
         }
         if value.by_shares {
-            causes.push(Cause {
-                kind: CauseKind::Shares,
-                about: "pages shared with the zygote count proportionally here".to_owned(),
-                bytes: None,
-                remedy: None,
-            });
+            causes.push(Cause::new(
+                CauseKind::Shares,
+                "pages shared with the zygote count proportionally here",
+            ));
         }
         self.between(
             Figure::HeapAlloc,
@@ -232,13 +222,10 @@ impl Table {
 }
 
 fn rounding() -> Cause {
-    Cause {
-        kind: CauseKind::Rounding,
-        about: "allocators round requests up to fixed block sizes, and each block has a header"
-            .to_owned(),
-        bytes: None,
-        remedy: None,
-    }
+    Cause::new(
+        CauseKind::Rounding,
+        "allocators round requests up to fixed block sizes, and each block has a header",
+    )
 }
 
 /// Returns the reasons why the profile contains less or more than the allocator.
@@ -264,12 +251,10 @@ fn causes_of_unprofiled(profiled: &Profiled, allocated: i64) -> Vec<Cause> {
     let sampling = |reach: i64| sampling(reach, words.unwrap_or_else(|| size(reach)));
     if short < 0 {
         if profiled.at_maximum {
-            causes.push(Cause {
-                kind: CauseKind::Moments,
-                about: "the profile shows the heap at its peak, not its current state".to_owned(),
-                bytes: None,
-                remedy: None,
-            });
+            causes.push(Cause::new(
+                CauseKind::Moments,
+                "the profile shows the heap at its peak, not its current state",
+            ));
         }
         causes.extend(reach.filter(|reach| *reach > 0).map(sampling));
         return causes;
@@ -286,25 +271,19 @@ fn causes_of_unprofiled(profiled: &Profiled, allocated: i64) -> Vec<Cause> {
                     .to_owned(),
             ),
         },
-        true => Cause {
-            kind: CauseKind::BeforeZygoteInit,
-            about: "allocations by the zygote, and by the app before heapprofd was set up in it, \
-                    are not in the profile"
-                .to_owned(),
-            bytes: None,
-            remedy: None,
-        },
+        true => Cause::new(
+            CauseKind::BeforeZygoteInit,
+            "allocations by the zygote, and by the app before heapprofd was set up in it, \
+                    are not in the profile",
+        ),
     });
     causes.extend(reach.filter(|reach| *reach > 0).map(sampling));
     causes.push(rounding());
-    causes.push(Cause {
-        kind: CauseKind::ThreadCaches,
-        about: "some allocators count freed blocks in thread caches and in quarantine as \
-                allocated (jemalloc's caches)"
-            .to_owned(),
-        bytes: None,
-        remedy: None,
-    });
+    causes.push(Cause::new(
+        CauseKind::ThreadCaches,
+        "some allocators count freed blocks in thread caches and in quarantine as \
+                allocated (jemalloc's caches)",
+    ));
     causes
 }
 

@@ -40,8 +40,6 @@ pub struct Profiled {
     pub interval: u64,
     /// True if it was recorded from the start of the process.
     pub from_startup: bool,
-    /// Start of the profiling, BOOTTIME ns, if known.
-    pub begun_ns: Option<u64>,
     /// Reason why the profile is incomplete.
     pub incomplete: Option<String>,
     /// True if the figure is the peak of the heap, not its current size.

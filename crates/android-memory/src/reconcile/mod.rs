@@ -126,6 +126,18 @@ pub struct Cause {
     pub remedy: Option<String>,
 }
 
+impl Cause {
+    /// Creates a cause without figures and remedies.
+    fn new(kind: CauseKind, about: impl Into<String>) -> Cause {
+        Cause {
+            kind,
+            about: about.into(),
+            bytes: None,
+            remedy: None,
+        }
+    }
+}
+
 /// A difference between two figures.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Difference {
