@@ -100,44 +100,41 @@ impl Process {
         }
     }
 
+    /// Returns the first section of a kind.
+    fn first<'a, T>(&'a self, of: impl FnMut(&'a Section) -> Option<&'a T>) -> Option<&'a T> {
+        self.sections.iter().find_map(of)
+    }
+
     /// Returns the table of memory mappings by kind.
     pub fn table(&self) -> Option<&Table> {
-        self.sections
-            .iter()
-            .find_map(|section| match &section.body {
-                Body::Table(table) => Some(table),
-                _ => None,
-            })
+        self.first(|section| match &section.body {
+            Body::Table(table) => Some(table),
+            _ => None,
+        })
     }
 
     /// Returns the parts of the Dalvik rows.
     pub fn details(&self) -> Option<&Table> {
-        self.sections
-            .iter()
-            .find_map(|section| match &section.body {
-                Body::Details(table) => Some(table),
-                _ => None,
-            })
+        self.first(|section| match &section.body {
+            Body::Details(table) => Some(table),
+            _ => None,
+        })
     }
 
     /// Returns App Summary.
     pub fn summary(&self) -> Option<&Pairs> {
-        self.sections
-            .iter()
-            .find_map(|section| match &section.body {
-                Body::Summary(pairs) => Some(pairs),
-                _ => None,
-            })
+        self.first(|section| match &section.body {
+            Body::Summary(pairs) => Some(pairs),
+            _ => None,
+        })
     }
 
     /// Returns the counts under a heading: `Objects`, `SQL`, `Native Allocations`.
     pub fn counts(&self, title: &str) -> Option<&Pairs> {
-        self.sections
-            .iter()
-            .find_map(|section| match &section.body {
-                Body::Counts(pairs) if section.title.as_deref() == Some(title) => Some(pairs),
-                _ => None,
-            })
+        self.first(|section| match &section.body {
+            Body::Counts(pairs) if section.title.as_deref() == Some(title) => Some(pairs),
+            _ => None,
+        })
     }
 
     /// Returns the number of instances that the app counted.
@@ -147,12 +144,10 @@ impl Process {
 
     /// Returns the databases.
     pub fn databases(&self) -> Option<&super::databases::Databases> {
-        self.sections
-            .iter()
-            .find_map(|section| match &section.body {
-                Body::Databases(databases) => Some(databases),
-                _ => None,
-            })
+        self.first(|section| match &section.body {
+            Body::Databases(databases) => Some(databases),
+            _ => None,
+        })
     }
 
     /// Returns the free text and all unknown lines, each with its heading.
