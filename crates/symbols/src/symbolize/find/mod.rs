@@ -93,20 +93,6 @@ enum How {
     Debuginfod(Client),
 }
 
-/// Place of a finder with the progress of its search.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Looked {
-    pub place: Place,
-    /// Root; empty if it does not have one. Without control characters.
-    pub path: String,
-    /// True if the root exists.
-    pub is_there: bool,
-    /// Number of files seen below it, if the tree is walked.
-    pub files: Option<usize>,
-    /// Number of files opened: new or changed since they were seen before.
-    pub opened: Option<usize>,
-}
-
 impl Finder {
     /// Makes a finder for `places`. Only checks which of the paths are files.
     pub fn new(places: Places) -> Self {
@@ -208,22 +194,6 @@ impl Finder {
             });
         }
         found.searched > before
-    }
-
-    /// Returns the places in order, with the progress so far: data that all libraries share.
-    pub fn looked(&self) -> Vec<Looked> {
-        let searches = self.0.searches.iter();
-        let looked = searches.map(|search| {
-            let index = search.how.tree().and_then(Tree::made);
-            Looked {
-                place: search.place,
-                path: sanitize(&search.root.to_string_lossy()).into_owned(),
-                is_there: search.is_there(),
-                files: index.map(|index| index.files),
-                opened: index.map(|index| index.opened),
-            }
-        });
-        looked.collect()
     }
 }
 

@@ -57,10 +57,6 @@ pub(super) struct Index {
     folders: Vec<(String, Folder)>,
     by_id: HashMap<Vec<u8>, Vec<At>>,
     by_name: HashMap<String, Vec<At>>,
-    /// Number of files seen.
-    pub files: usize,
-    /// Number of files opened.
-    pub opened: usize,
     /// Roots that could not be read, or not as a whole.
     lost: Vec<(PathBuf, WhyNot)>,
 }
@@ -107,11 +103,6 @@ impl Tree {
             }
             Index::new(walked)
         })
-    }
-
-    /// Returns the index, if it was needed before.
-    pub(super) fn made(&self) -> Option<&Index> {
-        self.index.get()
     }
 
     fn key(&self) -> [u8; 32] {
@@ -257,8 +248,6 @@ impl Index {
             folders: Vec::new(),
             by_id: HashMap::new(),
             by_name: HashMap::new(),
-            files: walked.files,
-            opened: walked.opened,
             lost: walked.lost,
         };
         for (folder, (_, contents)) in (0..).zip(&folders) {

@@ -254,32 +254,6 @@ fn what_was_fetched_before_is_found() {
 }
 
 #[test]
-fn the_places_are_told_with_how_much_was_looked_at() {
-    let root = tempfile::tempdir().unwrap();
-    put(root.path(), "a/x.so", &elf(&OTHER, FULL));
-    put(root.path(), "a/readme", b"text");
-    let mut places = symbols(&[root.path().to_owned(), root.path().join("none")]);
-    places.build_id_trees = vec![root.path().join("debug")];
-    let finder = Finder::new(places);
-    let before = finder.looked();
-    assert_eq!(before[0].files, None);
-    finder.find(&library(PATH, &ID));
-    let after = finder.looked();
-    let all: Vec<_> = after
-        .iter()
-        .map(|l| (l.place, l.is_there, l.files))
-        .collect();
-    assert_eq!(
-        all,
-        [
-            (Place::Symbols, true, Some(2)),
-            (Place::Symbols, false, Some(0)),
-            (Place::BuildIdTree, false, None),
-        ]
-    );
-}
-
-#[test]
 fn many_libraries_that_are_nowhere_leave_a_line_a_place() {
     let root = tempfile::tempdir().unwrap();
     let roots: Vec<_> = (0..10).map(|at| root.path().join(at.to_string())).collect();
