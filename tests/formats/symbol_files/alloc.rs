@@ -2,7 +2,7 @@
 //! llvm-symbolizer 14's answers for sampled addresses.
 
 use super::{Line, lookup, open, samples};
-use heaptap::symbolize::file::{Alone, Bytes, Knowledge, Machine, SymbolFile, identify};
+use heaptap::symbolize::file::{Alone, Bytes, Knowledge, SymbolFile, identify};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -134,18 +134,15 @@ fn a_file_says_how_much_it_knows() {
         assert_eq!(knowledge(object), known, "{object}");
     }
     let facts = identify(&bytes("liballoc-aarch64-debuglink.so")).expect("a sound file");
-    assert_eq!(facts.machine, Machine::Arm64);
     assert_eq!(
         facts.build_id.to_string(),
         "2ba08ce277fc6f04602e776a7562c8badae71993"
     );
     let link = facts.debug_link.expect("it names a file");
     assert_eq!(link.name, "liballoc-aarch64.debug");
-    assert!(facts.is_executable && facts.has_unwind && facts.is_64);
+    assert!(facts.has_unwind);
     let plain = identify(&bytes("libplain-nobuildid.so")).expect("a sound file");
     assert!(plain.build_id.is_empty());
-    let arm = identify(&bytes("libplain-armv7-arm.so")).expect("a sound file");
-    assert_eq!((arm.machine, arm.is_64), (Machine::Arm, false));
 }
 
 #[test]

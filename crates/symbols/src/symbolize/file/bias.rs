@@ -62,7 +62,7 @@ fn first_page(segment: &Segment, at: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::symbolize::file::Machine;
+    use crate::symbolize::file::facts::Machine;
     use object::elf::PT_LOAD;
 
     /// Loaded segments: executable, offset, address, size in the file and in memory.

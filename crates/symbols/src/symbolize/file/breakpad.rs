@@ -16,7 +16,7 @@
 //! FUNC; its lines are read when an address falls into it.
 
 use super::answers::{Answers, SourceLine};
-use super::facts::{Facts, Format, Knowledge, Machine};
+use super::facts::{Facts, Knowledge};
 use heaptap_model::units::BuildId;
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -24,8 +24,6 @@ use std::collections::{BTreeMap, HashMap};
 
 /// `MODULE` line with the `INFO` lines after it.
 pub(super) struct Module<'data> {
-    machine: Machine,
-    is_64: bool,
     debug_id: &'data str,
     code_id: BuildId,
     has_functions: bool,
@@ -40,22 +38,12 @@ impl<'data> Module<'data> {
         // MODULE, operating system, architecture, debug ID, name.
         let mut lines = Lines::new(bytes);
         let (_, first) = lines.next()?;
-        let mut fields = str::from_utf8(first).ok()?.split(' ').skip(2);
-        let architecture = fields.next()?;
+        let mut fields = str::from_utf8(first).ok()?.split(' ').skip(3);
         let debug_id = fields.next()?;
         let is_id = debug_id.len() >= 33 && debug_id.bytes().all(|b| b.is_ascii_hexdigit());
         if !is_id || debug_id.len() > 40 {
             return None;
         }
-        let (machine, is_64) = match architecture {
-            "arm64" | "arm64e" => (Machine::Arm64, true),
-            "arm" => (Machine::Arm, false),
-            "x86_64" => (Machine::X86_64, true),
-            "x86" => (Machine::X86, false),
-            "riscv64" => (Machine::Riscv, true),
-            "riscv" => (Machine::Riscv, false),
-            _ => (Machine::Other(0), true),
-        };
         let mut code_id = BuildId::default();
         let mut has_functions = false;
         // FILE records come before FUNC records, so a few kilobytes are enough to classify the
@@ -69,8 +57,6 @@ impl<'data> Module<'data> {
             }
         }
         Some(Module {
-            machine,
-            is_64,
             debug_id,
             code_id,
             has_functions,
@@ -79,22 +65,17 @@ impl<'data> Module<'data> {
 
     pub fn facts(&self) -> Facts {
         Facts {
-            format: Format::Breakpad,
             build_id: self.code_id.clone(),
             debug_id: Some(self.debug_id.to_owned()),
-            machine: self.machine,
-            is_64: self.is_64,
             knowledge: if self.has_functions {
                 Knowledge::Lines
             } else {
                 Knowledge::Dynsym
             },
-            has_mini_debuginfo: false,
             debug_link: None,
             supplement: None,
             // STACK records at the end of the file would show this, but nothing is unwound here.
             has_unwind: true,
-            is_executable: true,
         }
     }
 }
@@ -449,9 +430,8 @@ mod tests {
     }
 
     #[test]
-    fn the_head_tells_build_and_machine() {
+    fn the_head_tells_the_build() {
         let facts = Module::read(FILE).unwrap().facts();
-        assert_eq!(facts.machine, Machine::Arm64);
         assert_eq!(facts.knowledge, Knowledge::Lines);
         let build_id = BuildId(hex(b"0123456789abcdef0123456789abcdefcafef00d"));
         assert_eq!(facts.build_id, build_id);

@@ -22,7 +22,7 @@ pub enum Knowledge {
 
 /// Machine of an ELF file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Machine {
+pub(super) enum Machine {
     /// 64-bit ARM.
     Arm64,
     /// 32-bit ARM, with Thumb.
@@ -50,15 +50,6 @@ impl From<elf::Machine> for Machine {
     }
 }
 
-/// Format of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Format {
-    /// A library, a program, or debug information split from one.
-    Elf,
-    /// Text of Breakpad's `dump_syms`.
-    Breakpad,
-}
-
 /// Debug file that an ELF file refers to in `.gnu_debuglink`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DebugLink {
@@ -80,19 +71,12 @@ pub struct Supplement {
 /// Facts about a symbol file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Facts {
-    pub format: Format,
     /// GNU build ID; empty if the file does not have one.
     pub build_id: BuildId,
     /// Debug ID of a Breakpad file: 33 or more hex characters.
     pub debug_id: Option<String>,
-    /// Machine that it was built for.
-    pub machine: Machine,
-    /// True if addresses have 64 bits.
-    pub is_64: bool,
     /// Amount of information.
     pub knowledge: Knowledge,
-    /// True if it contains `.gnu_debugdata`: a symbol table compressed with xz.
-    pub has_mini_debuginfo: bool,
     /// Debug file that it refers to.
     pub debug_link: Option<DebugLink>,
     /// dwz file that it refers to.
@@ -100,8 +84,6 @@ pub struct Facts {
     /// True if it has unwind data: `.eh_frame`, `.debug_frame` or `.ARM.exidx`. Without it
     /// callstacks end here.
     pub has_unwind: bool,
-    /// True if it has a loaded segment with code.
-    pub is_executable: bool,
 }
 
 impl Facts {

@@ -8,7 +8,7 @@
 use super::breakpad;
 use super::elf::{Elf, Section};
 use super::error::FileError;
-use super::facts::{DebugLink, Facts, Format, Knowledge, Supplement};
+use super::facts::{DebugLink, Facts, Knowledge, Supplement};
 use heaptap_model::units::BuildId;
 use object::elf;
 
@@ -28,15 +28,10 @@ impl Elf {
     pub(super) fn facts(&self, bytes: &[u8]) -> Facts {
         let has = |name: &str| self.section(bytes, name).is_some();
         let has_segment = |kind| self.segments.iter().any(|segment| segment.kind == kind);
-        let has_mini_debuginfo = has(".gnu_debugdata");
         Facts {
-            format: Format::Elf,
             build_id: self.build_id(bytes),
             debug_id: None,
-            machine: self.machine,
-            is_64: self.is_64,
             knowledge: self.knowledge(bytes),
-            has_mini_debuginfo,
             debug_link: self
                 .section(bytes, ".gnu_debuglink")
                 .and_then(|section| read_debug_link(&bytes[section.file.clone()])),
@@ -48,7 +43,6 @@ impl Elf {
                 || [".eh_frame", ".debug_frame", ".zdebug_frame", ".ARM.exidx"]
                     .into_iter()
                     .any(has),
-            is_executable: self.executable().next().is_some(),
         }
     }
 
