@@ -2,6 +2,7 @@
 //! profile.
 
 use heaptap_model::profile::index::{Index, Seed};
+use heaptap_model::profile::interned::span;
 use heaptap_model::profile::{StringId, Tables};
 
 /// Name of a string that no frame has used.
@@ -65,10 +66,4 @@ impl RawStrings {
         }
         self.names[id as usize]
     }
-}
-
-fn span(ends: &[usize], id: u32) -> std::ops::Range<usize> {
-    let id = id as usize;
-    let start = if id == 0 { 0 } else { ends[id - 1] };
-    start..ends[id]
 }

@@ -1,6 +1,7 @@
 //! Lines found for each address, collected until the lookup ends. Names and files are stored once.
 
 use heaptap_model::names::demangle;
+use heaptap_model::profile::interned::Texts;
 use std::collections::HashMap;
 
 /// One line found for an address: a function, inlined or not, and its location.
@@ -23,8 +24,7 @@ pub struct SourceLine<'text> {
 /// Lines of some addresses.
 #[derive(Debug, Default)]
 pub(super) struct Answers {
-    texts: Vec<Box<str>>,
-    index: HashMap<Box<str>, u32>,
+    texts: Texts,
     /// Demangled text of each linkage name.
     demangled: HashMap<u32, u32>,
     lines: Vec<Line>,
@@ -67,9 +67,9 @@ impl Answers {
     /// Adds a line to the current address, innermost first, without demangling.
     pub fn add(&mut self, line: SourceLine<'_>) {
         let line = Line {
-            function: self.intern(line.function),
-            linkage: self.intern(line.linkage),
-            file: self.intern(line.file),
+            function: self.texts.id(line.function),
+            linkage: self.texts.id(line.linkage),
+            file: self.texts.id(line.file),
             line: line.line,
             column: line.column,
         };
@@ -78,17 +78,17 @@ impl Answers {
 
     /// Adds a line for a function with a linkage name, which is demangled.
     pub fn add_mangled(&mut self, linkage: &str, file: &str, line: u32, column: u32) {
-        let linkage = self.intern(linkage);
+        let linkage = self.texts.id(linkage);
         let function = match self.demangled.get(&linkage) {
             Some(function) => *function,
             None => {
-                let name = demangle(&self.texts[linkage as usize]).into_owned();
-                let function = self.intern(&name);
+                let name = demangle(self.texts.get(linkage)).into_owned();
+                let function = self.texts.id(&name);
                 self.demangled.insert(linkage, function);
                 function
             }
         };
-        let file = self.intern(file);
+        let file = self.texts.id(file);
         self.lines.push(Line {
             function,
             linkage,
@@ -117,16 +117,6 @@ impl Answers {
     pub fn abandon(&mut self) {
         self.lines.truncate(self.start);
     }
-
-    fn intern(&mut self, text: &str) -> u32 {
-        if let Some(id) = self.index.get(text) {
-            return *id;
-        }
-        let id = u32::try_from(self.texts.len()).expect("fewer texts than bytes in memory");
-        self.texts.push(text.into());
-        self.index.insert(text.into(), id);
-        id
-    }
 }
 
 /// Calls `sink` with the lines of each address that has any, in the order of addresses.
@@ -143,7 +133,7 @@ pub(super) fn for_each(answers: &[Answers], sink: &mut dyn FnMut(usize, &[Source
     for (at, by, number) in order {
         let answers = &answers[by];
         let found = &answers.found[number];
-        let text = |id: u32| &*answers.texts[id as usize];
+        let text = |id: u32| answers.texts.get(id);
         lines.clear();
         lines.extend(
             answers.lines[found.start..found.end]

@@ -3,9 +3,11 @@
 use super::debug_id::is_debug_id_of;
 use heaptap_model::units::BuildId;
 use object::elf;
+use serde::{Deserialize, Serialize};
 
-/// Amount of information in a file, ascending.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// Amount of information in a file, ascending. It is stored with an index of directories: if the
+/// variants change, the version there must change, too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Knowledge {
     /// No symbols.
     Nothing,
@@ -90,17 +92,22 @@ impl Facts {
     /// Returns whether the file is the build with this ID: it has the same build ID, or it is a
     /// Breakpad file without one and its debug ID is derived from it.
     pub fn is_build(&self, build_id: &BuildId) -> bool {
-        if build_id.is_empty() {
-            return false;
-        }
-        if !self.build_id.is_empty() && self.build_id == *build_id {
-            return true;
-        }
-        let Some(debug_id) = &self.debug_id else {
-            return false;
-        };
-        // Recordings can contain the debug ID itself, as text.
-        debug_id.as_bytes().eq_ignore_ascii_case(&build_id.0)
-            || (self.build_id.is_empty() && is_debug_id_of(debug_id, build_id))
+        is_build(&self.build_id.0, self.debug_id.as_deref(), build_id)
     }
+}
+
+/// Applies the rule of [`Facts::is_build`] to the IDs of a file.
+pub fn is_build(own: &[u8], debug_id: Option<&str>, build_id: &BuildId) -> bool {
+    if build_id.is_empty() {
+        return false;
+    }
+    if own == build_id.0 {
+        return true;
+    }
+    let Some(debug_id) = debug_id else {
+        return false;
+    };
+    // Recordings can contain the debug ID itself, as text.
+    debug_id.as_bytes().eq_ignore_ascii_case(&build_id.0)
+        || (own.is_empty() && is_debug_id_of(debug_id, build_id))
 }

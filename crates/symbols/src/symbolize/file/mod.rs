@@ -31,6 +31,7 @@ pub use answers::SourceLine;
 pub use companions::{Alone, Companion, SiblingFiles, SupplementaryFiles, SupplementaryRef};
 pub use debug_id::debug_id;
 pub use error::FileError;
+pub(super) use facts::is_build;
 pub use facts::{DebugLink, Facts, Knowledge, Supplement};
 pub use heaptap_model::bytes::Bytes;
 pub use identify::identify;

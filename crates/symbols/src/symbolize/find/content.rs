@@ -57,41 +57,7 @@ pub(super) struct Symbols {
     /// Debug ID of a Breakpad file.
     pub debug_id: Option<String>,
     /// `None` if the file must be decompressed to find out.
-    pub knowledge: Option<Known>,
-}
-
-/// [`Knowledge`] in its stored form.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Known {
-    Nothing,
-    Dynsym,
-    Symtab,
-    Lines,
-    Dwarf,
-}
-
-impl From<Knowledge> for Known {
-    fn from(knowledge: Knowledge) -> Known {
-        match knowledge {
-            Knowledge::Nothing => Known::Nothing,
-            Knowledge::Dynsym => Known::Dynsym,
-            Knowledge::Symtab => Known::Symtab,
-            Knowledge::Lines => Known::Lines,
-            Knowledge::Dwarf => Known::Dwarf,
-        }
-    }
-}
-
-impl From<Known> for Knowledge {
-    fn from(known: Known) -> Knowledge {
-        match known {
-            Known::Nothing => Knowledge::Nothing,
-            Known::Dynsym => Knowledge::Dynsym,
-            Known::Symtab => Knowledge::Symtab,
-            Known::Lines => Knowledge::Lines,
-            Known::Dwarf => Knowledge::Dwarf,
-        }
-    }
+    pub knowledge: Option<Knowledge>,
 }
 
 impl Symbols {
@@ -99,7 +65,7 @@ impl Symbols {
         Symbols {
             build_id: facts.build_id.0.clone(),
             debug_id: facts.debug_id.clone(),
-            knowledge: Some(facts.knowledge.into()),
+            knowledge: Some(facts.knowledge),
         }
     }
 

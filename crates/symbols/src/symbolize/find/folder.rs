@@ -1,13 +1,13 @@
 //! Files at given paths: whether one is the requested library, and its amount of information.
 //! Covers the five places below a root, and the path of the memory mapping.
 
+use super::content::Symbols;
 use super::found::{Candidate, Found, Nearest, Place};
 use super::index::{SearchRoot, Tree};
 use super::names::LibraryQuery;
 use super::source::{self, Source};
 use super::why_not::WhyNot;
 use crate::symbolize::file::{self, Facts};
-use heaptap_model::units::BuildId;
 use heaptap_model::untrusted::sanitize;
 use std::path::{Component, Path};
 
@@ -72,10 +72,7 @@ pub(super) fn judge(
     let near = Nearest {
         place,
         path,
-        build_id: match facts.debug_id {
-            Some(debug_id) if facts.build_id.is_empty() => BuildId(debug_id.into_bytes()),
-            _ => facts.build_id,
-        },
+        build_id: Symbols::new(&facts).shown_id(),
         likeness,
     };
     found.refuse_build(query, near);

@@ -5,7 +5,7 @@
 pub(super) mod record;
 mod walk;
 
-use super::content::{Content, Entry, Known, Symbols};
+use super::content::{Content, Entry, Symbols};
 use super::found::{Candidate, Found, Nearest, Place};
 use super::gradle;
 use super::names::{LibraryQuery, key_of};
@@ -185,7 +185,7 @@ impl Tree {
         };
         let (source, path) = (index.source(at), index.path(at));
         let known = match symbols.knowledge {
-            Some(known) => Ok(known.into()),
+            Some(known) => Ok(known),
             None => self.knowledge_of(&source),
         };
         match known {
@@ -214,8 +214,8 @@ impl Tree {
             .finalize()
             .into();
         let cached = self.cache.as_ref().and_then(|cache| cache.get(&key));
-        if let Some(known) = cached.and_then(|bytes| postcard::from_bytes::<Known>(&bytes).ok()) {
-            return Ok(known.into());
+        if let Some(known) = cached.and_then(|bytes| postcard::from_bytes(&bytes).ok()) {
+            return Ok(known);
         }
         let bytes = source.open(None)?;
         let knowledge = file::identify(&bytes)?.knowledge;
@@ -224,7 +224,7 @@ impl Tree {
             source.keep(bytes);
         }
         if let Some(cache) = &self.cache
-            && let Ok(bytes) = postcard::to_stdvec(&Known::from(knowledge))
+            && let Ok(bytes) = postcard::to_stdvec(&knowledge)
         {
             let _ = cache.put(&key, &bytes);
         }
@@ -375,16 +375,10 @@ impl Index {
     }
 }
 
-/// Applies the rule of [`crate::symbolize::file::Facts::is_build`] to the data in the index.
+/// Returns whether a file in the index is the library's build.
 fn is_build(symbols: &Symbols, query: &LibraryQuery) -> bool {
-    let id = &query.library.build_id;
-    if !id.is_empty() && symbols.build_id == id.0 {
-        return true;
-    }
-    symbols.debug_id.as_ref().is_some_and(|own| {
-        own.as_bytes().eq_ignore_ascii_case(&id.0)
-            || (symbols.build_id.is_empty() && own.eq_ignore_ascii_case(&debug_id(id)))
-    })
+    let debug_id = symbols.debug_id.as_deref();
+    file::is_build(&symbols.build_id, debug_id, &query.library.build_id)
 }
 
 fn last_of(name: &str) -> &str {

@@ -58,7 +58,8 @@ pub(super) fn read(bytes: &[u8]) -> Option<Folders> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::symbolize::find::content::{Known, Symbols};
+    use crate::symbolize::file::Knowledge;
+    use crate::symbolize::find::content::Symbols;
     use std::io;
 
     #[test]
@@ -75,7 +76,7 @@ mod tests {
         let symbols = Symbols {
             build_id: vec![1, 2],
             debug_id: None,
-            knowledge: Some(Known::Lines),
+            knowledge: Some(Knowledge::Lines),
         };
         let folder = Folder {
             mtime_ns: Some(5),
