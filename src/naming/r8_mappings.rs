@@ -8,6 +8,7 @@ use crate::deobfuscate::{
 };
 use crate::error::{Classified, ErrorClass, ErrorFacts};
 use crate::host::Host;
+use crate::parallel;
 use crate::profile::{NameMaps, Recording};
 use crate::results::findings::Finding;
 use crate::results::manifest;
@@ -179,6 +180,15 @@ pub struct UsedMap {
 }
 
 impl UsedMap {
+    fn new((map, packages): &ForApps) -> UsedMap {
+        UsedMap {
+            map: map.clone(),
+            packages: packages.clone(),
+            frames_named: 0,
+            classes_named: 0,
+        }
+    }
+
     /// Returns whether it named anything.
     pub fn named_any(&self) -> bool {
         self.frames_named > 0 || self.classes_named > 0
@@ -403,10 +413,7 @@ impl R8Mappings {
     }
 
     fn open_discovered(&self, path: &Path) -> Option<Arc<MapFile>> {
-        let mut opened = match self.opened.lock() {
-            Ok(opened) => opened,
-            Err(poisoned) => poisoned.into_inner(),
-        };
+        let mut opened = parallel::lock(&self.opened);
         // Unusable files are ignored, because the user did not name them.
         let open = || MapFile::open_copied(path).ok().map(Arc::new);
         opened.entry(path.to_owned()).or_insert_with(open).clone()
@@ -435,24 +442,15 @@ impl R8Mappings {
             self.for_trace(surveyed.recording(), &own, &seen, &dumped);
         let (given, discovered) = given_first(maps);
         let of_trace = own.iter().filter(|(package, _)| !package.is_empty());
-        let of_trace = of_trace.map(|(package, map)| AppMap {
-            scope: Scope::Package(package.to_owned()),
-            source: MapSource::Packets(map),
-        });
-        let mut all: Vec<AppMap> = given.iter().map(|(map, _)| map.as_map()).collect();
-        all.extend(of_trace);
-        let before = all.len();
-        all.extend(discovered.iter().map(|(map, _)| map.as_map()));
-        let applied = deobfuscate::apply(surveyed.recording_mut(), &seen, &all);
-        let counts = |from: usize| applied.frames_named[from..].iter().copied();
-        let used = given.iter().zip(counts(0));
-        let used = used.chain(discovered.iter().zip(counts(before)));
-        let maps: Vec<UsedMap> = used
-            .map(|((map, packages), frames_named)| UsedMap {
-                map: map.clone(),
-                packages: packages.clone(),
+        let all = heaps::in_order(&given, of_trace, &discovered);
+        let named = deobfuscate::apply(surveyed.recording_mut(), &seen, &all);
+        let files = given.iter().chain(&discovered);
+        let counts = heaps::of_files(&named, given.len(), discovered.len());
+        let maps: Vec<UsedMap> = files
+            .zip(counts)
+            .map(|(file, frames_named)| UsedMap {
                 frames_named,
-                classes_named: 0,
+                ..UsedMap::new(file)
             })
             .collect();
         // The use for Java heaps is known after reading them.
@@ -461,7 +459,7 @@ impl R8Mappings {
         }
         Ok(Renamed {
             java_frames,
-            frames_named: applied.frames_named.iter().sum(),
+            frames_named: named.iter().sum(),
             maps,
             heaps: HeapMaps::new(given, own, discovered),
             findings,

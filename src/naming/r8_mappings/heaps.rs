@@ -3,7 +3,7 @@
 use super::{GivenMap, R8Mappings, UsedMap};
 use crate::deobfuscate::{self, AppMap, MapSource, Scope, SeenIn};
 use crate::heap_graph::HeapGraph;
-use crate::profile::{NameMaps, Process, Recording};
+use crate::profile::{NameMap, NameMaps, Process, Recording};
 use crate::results::findings::Finding;
 use crate::units::counted;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,6 +11,31 @@ use std::sync::Arc;
 
 /// An R8 mapping with its apps.
 pub(super) type ForApps = (GivenMap, BTreeSet<String>);
+
+/// Returns all R8 mappings in the order of their priority: `own` are those of a trace.
+pub(super) fn in_order<'m>(
+    given: &'m [ForApps],
+    own: impl Iterator<Item = (&'m str, &'m NameMap)>,
+    discovered: &'m [ForApps],
+) -> Vec<AppMap<'m>> {
+    let own = own.map(|(package, map)| AppMap {
+        scope: Scope::Package(package.to_owned()),
+        source: MapSource::Packets(map),
+    });
+    let given = given.iter().map(|(map, _)| map.as_map());
+    let discovered = discovered.iter().map(|(map, _)| map.as_map());
+    given.chain(own).chain(discovered).collect()
+}
+
+/// Returns the counts of the files among those of [`in_order`].
+pub(super) fn of_files(
+    counts: &[u64],
+    given: usize,
+    discovered: usize,
+) -> impl Iterator<Item = u64> {
+    let last = &counts[counts.len() - discovered..];
+    counts[..given].iter().chain(last).copied()
+}
 
 /// Mappings for the Java heaps of one input.
 #[derive(Debug, Default)]
@@ -40,17 +65,10 @@ impl HeapMaps {
     /// Deobfuscates the classes and fields of a heap. `recording` identifies its process.
     pub fn name(&mut self, graph: &mut HeapGraph, recording: &Recording) {
         self.heaps += 1;
-        let own = self.own.iter().map(|(package, map)| AppMap {
-            scope: Scope::Package(package.to_owned()),
-            source: MapSource::Packets(map),
-        });
-        let mut all: Vec<AppMap> = self.given.iter().map(|(map, _)| map.as_map()).collect();
-        all.extend(own);
-        let before = all.len();
-        all.extend(self.discovered.iter().map(|(map, _)| map.as_map()));
+        let all = in_order(&self.given, self.own.iter(), &self.discovered);
         let counts = deobfuscate::name_heap(graph, recording, &all);
-        let of_files = counts[..self.given.len()].iter().chain(&counts[before..]);
-        for (named, count) in self.named.iter_mut().zip(of_files) {
+        let counts = of_files(&counts, self.given.len(), self.discovered.len());
+        for (named, count) in self.named.iter_mut().zip(counts) {
             *named += count;
         }
     }
@@ -78,11 +96,9 @@ impl HeapMaps {
         let files = self.given.iter().chain(&self.discovered);
         let files = files.zip(&self.named);
         files
-            .map(|((map, packages), &classes_named)| UsedMap {
-                map: map.clone(),
-                packages: packages.clone(),
-                frames_named: 0,
+            .map(|(file, &classes_named)| UsedMap {
                 classes_named,
+                ..UsedMap::new(file)
             })
             .collect()
     }

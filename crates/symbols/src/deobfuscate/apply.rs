@@ -17,23 +17,15 @@ use std::collections::HashMap;
 /// Maximum number of calls for one frame.
 const MOST: usize = 256;
 
-/// Result of [`apply`].
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Applied {
-    /// Number of frames that each R8 mapping named, in the order of `maps`.
-    pub frames_named: Vec<u64>,
-}
-
 /// Names all frames that an R8 mapping has an entry for. The first R8 mapping with the method wins,
-/// otherwise the first with the class.
-pub fn apply(recording: &mut Recording, seen: &SeenIn, maps: &[AppMap]) -> Applied {
+/// otherwise the first with the class. Returns the number of frames that each R8 mapping named, in
+/// the order of `maps`.
+pub fn apply(recording: &mut Recording, seen: &SeenIn, maps: &[AppMap]) -> Vec<u64> {
     let lookups: Vec<Lookup> = maps.iter().map(|map| Lookup::of(map.source)).collect();
     let mut resolver = Resolver::new(&lookups);
-    let mut applied = Applied {
-        frames_named: vec![0; maps.len()],
-    };
+    let mut frames_named = vec![0; maps.len()];
     if maps.is_empty() {
-        return applied;
+        return frames_named;
     }
     let falls = fall(recording, seen, maps);
     let names = falls.names(recording);
@@ -43,7 +35,7 @@ pub fn apply(recording: &mut Recording, seen: &SeenIn, maps: &[AppMap]) -> Appli
         let Some(found) = resolver.name(maps, raw, query.native) else {
             continue;
         };
-        applied.frames_named[found.by] += frames.len() as u64;
+        frames_named[found.by] += frames.len() as u64;
         if found.name != raw {
             let name = recording.tables.intern_str(&found.name);
             for frame in frames {
@@ -53,7 +45,7 @@ pub fn apply(recording: &mut Recording, seen: &SeenIn, maps: &[AppMap]) -> Appli
     }
     let rows = falls.rows(recording);
     if rows.is_empty() {
-        return applied;
+        return frames_named;
     }
     let mut queries: HashMap<LineQuery, ()> = HashMap::new();
     for (choice, native, lines) in rows.keys() {
@@ -82,7 +74,7 @@ pub fn apply(recording: &mut Recording, seen: &SeenIn, maps: &[AppMap]) -> Appli
             }
         }
     }
-    applied
+    frames_named
 }
 
 /// Returns the lines of a row with new names, if at least one line has one.

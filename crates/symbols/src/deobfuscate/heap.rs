@@ -4,7 +4,7 @@
 
 use super::app_map::{AppMap, MapSource, Scope};
 use super::lookup::OR;
-use super::owner::{Owner, Packages, is_platform};
+use super::owner::{Owner, Packages, is_platform, package_in};
 use super::packets::PacketMap;
 use super::retracer::{FieldType, Retracer};
 use super::types::Type;
@@ -292,12 +292,8 @@ fn packages_of(graph: &HeapGraph, recording: &Recording) -> Vec<String> {
     if !known.is_empty() {
         return known.into_iter().map(str::to_owned).collect();
     }
-    // `com.example.app:service`
-    let name = graph.facts.process.split(':').next().unwrap_or_default();
-    match name.contains('.') && !name.contains('/') {
-        true => vec![name.to_owned()],
-        false => Vec::new(),
-    }
+    let named = package_in(&graph.facts.process);
+    named.map(str::to_owned).into_iter().collect()
 }
 
 #[cfg(test)]

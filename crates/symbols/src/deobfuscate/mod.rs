@@ -45,7 +45,7 @@ mod types;
 mod unpack;
 
 pub use app_map::{AppMap, MapSource, Scope};
-pub use apply::{Applied, apply};
+pub use apply::apply;
 pub use choice::packages_for;
 pub use discover::{Discovered, discover};
 pub use error::MapError;

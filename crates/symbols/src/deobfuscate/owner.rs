@@ -107,12 +107,7 @@ impl<'a> Packages<'a> {
         if let Some(known) = app.and_then(|app| self.by_app.get(&app)) {
             return known.clone();
         }
-        let name = process.name.split(':').next().unwrap_or_default();
-        if name.contains('.') && !name.contains('/') {
-            vec![name]
-        } else {
-            Vec::new()
-        }
+        package_in(&process.name).into_iter().collect()
     }
 
     /// Returns whether a process belongs to an app, as far as known from the trace.
@@ -121,6 +116,12 @@ impl<'a> Packages<'a> {
         let uid = process.and_then(|process| process.uid);
         uid.is_none_or(|uid| uid % USERS >= FIRST_APP)
     }
+}
+
+/// Returns the package in the name of a process, such as `com.example.app:service`.
+pub(super) fn package_in(process: &str) -> Option<&str> {
+    let name = process.split(':').next().unwrap_or_default();
+    (name.contains('.') && !name.contains('/')).then_some(name)
 }
 
 /// Returns the packages that an R8 mapping without a package can apply to: those of the profiled
