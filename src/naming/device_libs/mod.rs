@@ -29,7 +29,6 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
-use self::request::Where;
 use self::transfer::{Failed, fetch_from_apk, fetch_whole};
 use crate::device::{Device, DeviceError, RemoteStat};
 use crate::symbolize::cache::{Cache, NotKept, Origin};
@@ -303,33 +302,29 @@ impl<'a> Round<'a> {
         let Some(place) = request.place() else {
             return Err(WhyNot::NotThere);
         };
-        let stat = self.stat(place.file()).await?;
-        let other = other_build(&request.build_id, place.file(), &stat);
+        let stat = self.stat(&place.file).await?;
+        let other = other_build(&request.build_id, &place.file, &stat);
         if self.is_noted(&other) {
             let text = "the device now has another build of it";
             return Err(WhyNot::Device(text.to_owned()));
         }
         // From an APK, only the library is transferred, but its size is not known yet.
-        let least = match place {
-            Where::File(_) => stat.size,
-            Where::InApk { .. } => 0,
-        };
+        let least = if place.is_inside { 0 } else { stat.size };
         self.afford(least)?;
         let mut incoming = self.cache.libraries().receive().map_err(host)?;
         let began = Instant::now();
         let most = self.bytes_left().min(stat.size);
         let device = &self.of.device;
         let transfer = async {
-            match &place {
-                Where::File(path) => fetch_whole(device, path, most, incoming.file()).await,
-                Where::InApk { apk, .. } => {
-                    fetch_from_apk(device, apk, request.start_offset, most, incoming.file()).await
-                }
+            let (path, file) = (&place.file, incoming.file());
+            match place.is_inside {
+                false => fetch_whole(device, path, most, file).await,
+                true => fetch_from_apk(device, path, request.start_offset, most, file).await,
             }
         };
         let bytes = match self.in_time(transfer).await {
             Some(Ok(bytes)) => bytes,
-            Some(Err(failed)) => return Err(self.failed(failed, place.file())),
+            Some(Err(failed)) => return Err(self.failed(failed, &place.file)),
             None => {
                 self.note(&too_slow(&request.build_id));
                 let text = format!(

@@ -48,20 +48,11 @@ pub struct LibraryRequest {
 
 /// Location of a library's bytes on the device.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Where {
-    /// A separate file.
-    File(String),
-    /// Stored in an APK.
-    InApk { apk: String },
-}
-
-impl Where {
-    /// Returns the file on the device.
-    pub(super) fn file(&self) -> &str {
-        match self {
-            Where::File(path) | Where::InApk { apk: path } => path,
-        }
-    }
+pub(super) struct Where {
+    /// File on the device.
+    pub(super) file: String,
+    /// True if the file is an APK that contains the library.
+    pub(super) is_inside: bool,
 }
 
 impl LibraryRequest {
@@ -103,10 +94,7 @@ impl LibraryRequest {
             return None;
         }
         let file = file.to_owned();
-        Some(match is_inside {
-            true => Where::InApk { apk: file },
-            false => Where::File(file),
-        })
+        Some(Where { file, is_inside })
     }
 }
 
@@ -193,11 +181,14 @@ mod tests {
 
     #[test]
     fn only_absolute_normalised_paths_of_files_are_asked_for() {
-        let file = |path: &str| Some(Where::File(path.to_owned()));
+        let in_file = |file: &str, is_inside| {
+            let file = file.to_owned();
+            Some(Where { file, is_inside })
+        };
         let place = |path: &str, offset| request(path, offset).place();
         assert_eq!(
             place("/system/lib64/libc.so", 0),
-            file("/system/lib64/libc.so")
+            in_file("/system/lib64/libc.so", false)
         );
         for (path, at_home, own) in [
             ("/apex/com.android.art/lib64/libart.so", true, false),
@@ -206,7 +197,7 @@ mod tests {
             ("/usr/lib/libc.so.6", false, false),
             ("/systemd/libc.so", false, false),
         ] {
-            assert_eq!(place(path, 0), file(path), "{path}");
+            assert_eq!(place(path, 0), in_file(path, false), "{path}");
             let request = request(path, 0);
             assert_eq!(
                 (request.is_at_home(), request.is_own()),
@@ -215,9 +206,7 @@ mod tests {
             );
         }
         let app = "/data/app/~~a==/x-b==/base.apk";
-        let apk = Some(Where::InApk {
-            apk: app.to_owned(),
-        });
+        let apk = in_file(app, true);
         assert_eq!(place(&format!("{app}!libx.so"), 4096), apk);
         assert_eq!(place(app, 4096), apk);
         for path in [
