@@ -13,7 +13,8 @@ use crate::console::Console;
 
 use crate::error::Failure;
 use crate::naming::device_libs::PullLibs;
-use crate::naming::names::{LookupMode, MappingOption, NameOptions, VARIABLES, absolute};
+use crate::naming::names::{MappingOption, NameOptions, VARIABLES, absolute};
+use crate::symbolize::find::Mode;
 
 /// The variable that lists mapping files, if set.
 pub(super) fn proguard_variable() -> BTreeMap<String, String> {
@@ -169,11 +170,11 @@ impl NamesArgs {
 }
 
 /// Returns the mode of the variable; `None` if it is empty.
-fn mode_of(word: &str) -> Result<Option<LookupMode>, Failure> {
+fn mode_of(word: &str) -> Result<Option<Mode>, Failure> {
     match word {
         "" => Ok(None),
-        "find" => Ok(Some(LookupMode::Find)),
-        "index" => Ok(Some(LookupMode::Index)),
+        "find" => Ok(Some(Mode::Find)),
+        "index" => Ok(Some(Mode::Index)),
         other => Err(Failure::usage(format!(
             "PERFETTO_SYMBOLIZER_MODE is {other:?}: it is find or index"
         ))),
@@ -228,8 +229,8 @@ mod tests {
     #[test]
     fn a_mode_that_is_none_is_refused() {
         assert_eq!(mode_of("").unwrap(), None);
-        assert_eq!(mode_of("find").unwrap(), Some(LookupMode::Find));
-        assert_eq!(mode_of("index").unwrap(), Some(LookupMode::Index));
+        assert_eq!(mode_of("find").unwrap(), Some(Mode::Find));
+        assert_eq!(mode_of("index").unwrap(), Some(Mode::Index));
         assert!(mode_of("fast").is_err());
     }
 }

@@ -4,12 +4,12 @@
 //! names of the unwinder.
 
 use super::device_libs::{self, DeviceLibs, Fetched, Outcome, PullEvent};
-use super::names::{LookupMode, NameOptions};
+use super::names::NameOptions;
 use crate::names::basename;
 use crate::profile::{FrameId, Recording};
 use crate::results::findings::Finding;
 use crate::symbolize::cache::Cache;
-use crate::symbolize::find::{Attempt, Finder, Mode, Place, Places};
+use crate::symbolize::find::{Attempt, Finder, Place, Places};
 use crate::symbolize::library::{Library, improvable, wanted};
 use crate::symbolize::resolve::{Applied, Progress, Resolver, Symbolized};
 use std::ffi::OsString;
@@ -277,11 +277,7 @@ fn places(options: &NameOptions, cache: Option<Cache>) -> Places {
     let places = Places {
         symbols: options.symbols.clone(),
         binary_path: found.binary_path.into_iter().map(here).collect(),
-        mode: match options.mode {
-            Some(LookupMode::Find) => Mode::Find,
-            Some(LookupMode::Index) => Mode::Index,
-            None => found.mode,
-        },
+        mode: options.mode.unwrap_or(found.mode),
         breakpad: found.breakpad.map(here),
         cache,
         allow_no_build_id: options.allow_no_build_id,
@@ -308,6 +304,7 @@ fn places(options: &NameOptions, cache: Option<Cache>) -> Places {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::symbolize::find::Mode;
     use std::collections::BTreeMap;
     use std::path::Path;
 
@@ -337,7 +334,7 @@ mod tests {
         let options = NameOptions {
             discover: false,
             project: Some("/project".into()),
-            mode: Some(LookupMode::Find),
+            mode: Some(Mode::Find),
             ..options()
         };
         let places = places(&options, None);

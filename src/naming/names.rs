@@ -5,20 +5,11 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use super::device_libs::PullLibs;
 use crate::symbolize::debuginfod::without_password;
-
-/// Lookup mode of a directory list of Perfetto's tools.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum LookupMode {
-    /// By path and name, in Perfetto's five places.
-    Find,
-    /// By build ID, regardless of file names.
-    Index,
-}
+use crate::symbolize::find::Mode;
 
 /// Environment variables with symbol sources. Others are not stored.
 pub const VARIABLES: [&str; 8] = [
@@ -38,7 +29,7 @@ pub struct MappingOption {
     /// Its app; `None` applies it to the profiled apps without a file of their own.
     pub package: Option<String>,
     /// Absolute path.
-    #[serde(with = "paths::one")]
+    #[serde(serialize_with = "path")]
     pub path: PathBuf,
 }
 
@@ -48,16 +39,16 @@ pub struct NameOptions {
     /// If false, skip symbolization.
     pub symbolize: bool,
     /// Files and directories with symbols, in search order; absolute.
-    #[serde(with = "paths")]
+    #[serde(serialize_with = "paths")]
     pub symbols: Vec<PathBuf>,
     /// R8 mappings; the first one that contains a name is used.
     #[serde(default)]
     pub mappings: Vec<MappingOption>,
     /// Project of the app; absolute. By default, searched from `folder` upwards.
-    #[serde(with = "paths::optional")]
+    #[serde(serialize_with = "optional_path")]
     pub project: Option<PathBuf>,
     /// Lookup mode of `PERFETTO_BINARY_PATH`, if given.
-    pub mode: Option<LookupMode>,
+    pub mode: Option<Mode>,
     /// If true, search default places.
     pub discover: bool,
     /// If true, match files without a build ID by name, marked as unverified.
@@ -69,7 +60,7 @@ pub struct NameOptions {
     #[serde(skip)]
     pub cache: Option<PathBuf>,
     /// Working directory of the command, for relative paths in `variables`.
-    #[serde(with = "paths::one")]
+    #[serde(serialize_with = "path")]
     pub folder: PathBuf,
     /// Variables of [`VARIABLES`] that are set and not empty.
     #[serde(serialize_with = "without_passwords")]
@@ -135,7 +126,7 @@ impl NameOptions {
 
 /// Passwords of debuginfod servers are not stored on disk; the collecting process has them in its
 /// environment.
-fn without_passwords<S: serde::Serializer>(
+fn without_passwords<S: Serializer>(
     variables: &BTreeMap<String, String>,
     to: S,
 ) -> Result<S::Ok, S::Error> {
@@ -154,61 +145,21 @@ pub fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// Paths as text. Non-Unicode parts are lost, which is acceptable because a journal is only read
-/// after a crash.
-mod paths {
-    use std::path::PathBuf;
+// Paths as text. Non-Unicode parts are lost, which is acceptable because a journal is only read
+// after a crash.
 
-    use serde::{Deserialize as _, Deserializer, Serializer};
+fn paths<S: Serializer>(paths: &[PathBuf], to: S) -> Result<S::Ok, S::Error> {
+    to.collect_seq(paths.iter().map(|path| path.to_string_lossy()))
+}
 
-    fn text(path: &std::path::Path) -> String {
-        path.to_string_lossy().into_owned()
-    }
+fn path<S: Serializer>(path: &Path, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(&path.to_string_lossy())
+}
 
-    pub(super) fn serialize<S: Serializer>(paths: &[PathBuf], to: S) -> Result<S::Ok, S::Error> {
-        to.collect_seq(paths.iter().map(|path| text(path)))
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
-        from: D,
-    ) -> Result<Vec<PathBuf>, D::Error> {
-        Vec::deserialize(from)
-    }
-
-    pub(super) mod one {
-        use super::*;
-
-        pub(crate) fn serialize<S: Serializer>(
-            path: &std::path::Path,
-            to: S,
-        ) -> Result<S::Ok, S::Error> {
-            to.serialize_str(&text(path))
-        }
-
-        pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<PathBuf, D::Error> {
-            PathBuf::deserialize(from)
-        }
-    }
-
-    pub(super) mod optional {
-        use super::*;
-
-        pub(crate) fn serialize<S: Serializer>(
-            path: &Option<PathBuf>,
-            to: S,
-        ) -> Result<S::Ok, S::Error> {
-            match path {
-                Some(path) => to.serialize_some(&text(path)),
-                None => to.serialize_none(),
-            }
-        }
-
-        pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
-            from: D,
-        ) -> Result<Option<PathBuf>, D::Error> {
-            Option::deserialize(from)
-        }
-    }
+fn optional_path<S: Serializer>(path: &Option<PathBuf>, to: S) -> Result<S::Ok, S::Error> {
+    path.as_ref()
+        .map(|path| path.to_string_lossy())
+        .serialize(to)
 }
 
 #[cfg(test)]
@@ -220,7 +171,7 @@ mod tests {
         let options = NameOptions {
             symbols: vec!["/a/symbols".into(), "/b.so".into()],
             project: Some("/project".into()),
-            mode: Some(LookupMode::Find),
+            mode: Some(Mode::Find),
             allow_no_build_id: true,
             folder: "/here".into(),
             variables: BTreeMap::from([("PERFETTO_BINARY_PATH".into(), "x".into())]),
@@ -262,7 +213,7 @@ mod tests {
     fn who_collects_adds_to_what_was_meant() {
         let began = NameOptions {
             symbols: vec!["/old".into()],
-            mode: Some(LookupMode::Index),
+            mode: Some(Mode::Index),
             folder: "/there".into(),
             ..NameOptions::default()
         };
@@ -274,7 +225,7 @@ mod tests {
         };
         let both = began.with(&collects);
         assert_eq!(both.symbols, [PathBuf::from("/new"), "/old".into()]);
-        assert_eq!(both.mode, Some(LookupMode::Index));
+        assert_eq!(both.mode, Some(Mode::Index));
         assert_eq!((both.discover, both.symbolize), (false, true));
         assert_eq!(both.folder, PathBuf::from("/there"));
     }

@@ -4,11 +4,13 @@
 
 use crate::symbolize::cache::Cache;
 use crate::symbolize::debuginfod::Servers;
+use serde::{Deserialize, Serialize};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 /// Search mode of `PERFETTO_BINARY_PATH`, set by `PERFETTO_SYMBOLIZER_MODE`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Mode {
     /// Every file below the roots, by build ID; names do not matter. Perfetto's default.
     #[default]
