@@ -234,10 +234,7 @@ fn rounds(steps: &[Step], label: &str) -> Option<usize> {
         let What::Repeat { times, steps } = &step.what else {
             return None;
         };
-        let has = |step: &Step| match &step.what {
-            What::Snapshot(own) | What::Dump { label: own, .. } => own == label,
-            _ => false,
-        };
+        let has = |step: &Step| step.what.label() == Some(label);
         match steps.iter().any(has) {
             true => Some(*times as usize),
             false => rounds(steps, label),

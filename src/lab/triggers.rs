@@ -278,7 +278,7 @@ impl Hands<'_> {
             error: None,
         };
         for step in &trigger.steps {
-            let label = label_of(step).map(|label| format!("{label}{suffix}"));
+            let label = step.what.label().map(|label| format!("{label}{suffix}"));
             if label.is_some() && label == met.label {
                 record.labels.extend(label.clone());
                 self.note(|taken| taken.labels.extend(label));
@@ -295,13 +295,6 @@ impl Hands<'_> {
             record.labels.extend(label);
         }
         self.note(|taken| taken.triggers.push(record));
-    }
-}
-
-fn label_of(step: &Step) -> Option<&str> {
-    match &step.what {
-        What::Snapshot(label) | What::Dump { label, .. } => Some(label),
-        _ => None,
     }
 }
 

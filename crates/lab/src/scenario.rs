@@ -182,6 +182,16 @@ pub enum What {
     Repeat { times: u32, steps: Vec<Step> },
 }
 
+impl What {
+    /// Returns the label of a snapshot or dump.
+    pub fn label(&self) -> Option<&str> {
+        match self {
+            What::Snapshot(label) | What::Dump { label, .. } => Some(label),
+            _ => None,
+        }
+    }
+}
+
 /// Kind of a dump of the Java heap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DumpKind {
@@ -239,10 +249,7 @@ impl Trigger {
 
     /// Returns the labels of its steps, without suffixes.
     pub fn labels(&self) -> impl Iterator<Item = &str> {
-        self.steps.iter().filter_map(|step| match &step.what {
-            What::Snapshot(label) | What::Dump { label, .. } => Some(label.as_str()),
-            _ => None,
-        })
+        self.steps.iter().filter_map(|step| step.what.label())
     }
 }
 

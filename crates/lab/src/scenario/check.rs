@@ -240,14 +240,7 @@ impl Check<'_> {
 
     /// Checks the options that depend on the action.
     fn repeat_options(&mut self, node: &Node, action: Option<&str>, path: &Path<'_>) {
-        let steps = node
-            .entries()
-            .iter()
-            .find(|(key, _)| key.text() == Some(SUB_STEPS));
-        let retry = node
-            .entries()
-            .iter()
-            .find(|(key, _)| key.text() == Some(RETRY));
+        let (steps, retry) = (node.entry(SUB_STEPS), node.entry(RETRY));
         match (action, steps, retry) {
             (Some(REPEAT), None, _) => {
                 let message = "`repeat` must have `steps` in the same step";

@@ -118,7 +118,7 @@ fn convert(root: &Node, report: &mut Report) -> Option<Scenario> {
         steps,
         triggers,
         budgets,
-        keep: match root.get("keep").and_then(Node::text) {
+        keep: match root.text_of("keep") {
             Some("on-failure") => Keep::OnFailure,
             _ => Keep::Always,
         },
@@ -138,7 +138,7 @@ fn target(node: &Node) -> Option<Target> {
 fn install(node: &Node) -> Option<Install> {
     Some(Install {
         apk: texts(node.get("apk")?),
-        keep_data: node.get("data").and_then(Node::text) != Some("remove"),
+        keep_data: node.text_of("data") != Some("remove"),
     })
 }
 
@@ -162,7 +162,7 @@ fn record(node: Option<&Node>) -> Option<Record> {
         interval: size("interval")?,
         heaps: node.get("heaps").map(texts).unwrap_or_default(),
         shmem_size: size("shmem-size")?,
-        no_check: node.get("no-check").and_then(Node::text).and_then(flag) == Some(true),
+        no_check: node.text_of("no-check").and_then(flag) == Some(true),
         max_file: size("max-file")?,
     })
 }

@@ -108,6 +108,27 @@ const fn required(name: &'static str, doc: &'static str, shape: Shape) -> Key {
     }
 }
 
+const fn list(of: &'static Shape, min: usize, max: usize) -> Shape {
+    Shape::List { of, min, max }
+}
+
+/// Keys of which exactly one is needed.
+const fn one_of(keys: &'static [&'static str]) -> Choice {
+    Choice {
+        keys,
+        required: true,
+        help: "",
+    }
+}
+
+const fn at_most_one(keys: &'static [&'static str], help: &'static str) -> Choice {
+    Choice {
+        keys,
+        required: false,
+        help,
+    }
+}
+
 /// A map without keys.
 static NOTHING: Group = Group {
     choices: &[],
@@ -118,8 +139,4 @@ const MAX_STEPS: usize = 500;
 
 const TIME: Shape = Shape::Scalar(&forms::TIME);
 const TEXT: Shape = Shape::Scalar(&forms::TEXT);
-const STEPS: Shape = Shape::List {
-    of: &Shape::Step,
-    min: 1,
-    max: MAX_STEPS,
-};
+const STEPS: Shape = list(&Shape::Step, 1, MAX_STEPS);

@@ -53,10 +53,20 @@ impl Node {
         }
     }
 
+    /// Returns the entry of a key.
+    pub(super) fn entry(&self, name: &str) -> Option<&(Node, Node)> {
+        let mut entries = self.entries().iter();
+        entries.find(|(key, _)| key.text() == Some(name))
+    }
+
     /// Returns the value of a key.
     pub(super) fn get(&self, name: &str) -> Option<&Node> {
-        let found = |(key, _): &&(Node, Node)| key.text() == Some(name);
-        self.entries().iter().find(found).map(|(_, value)| value)
+        self.entry(name).map(|(_, value)| value)
+    }
+
+    /// Returns the text of a key's value.
+    pub(super) fn text_of(&self, name: &str) -> Option<&str> {
+        self.get(name).and_then(Node::text)
     }
 
     /// Returns the entries of a map; none of other nodes.

@@ -28,7 +28,7 @@ pub(super) fn devices(root: &Node, report: &mut Report) -> Vec<DeviceClass> {
                 "a device class must have `model`, `sdk` or `ram`",
             );
         }
-        let text = |key| node.get(key).and_then(Node::text);
+        let text = |key| node.text_of(key);
         Some(DeviceClass {
             name: name.to_owned(),
             model: owned(node, "model"),
@@ -239,7 +239,7 @@ fn figure(node: &Node) -> Option<(Figure, &Node)> {
             },
             "java" => Figure::Java {
                 class: owned(value, "class").unwrap_or_default(),
-                measure: match value.get("measure").and_then(Node::text) {
+                measure: match value.text_of("measure") {
                     Some("shallow") => JavaMeasure::Shallow,
                     Some("retained") => JavaMeasure::Retained,
                     _ => JavaMeasure::Instances,

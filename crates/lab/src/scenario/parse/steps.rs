@@ -124,7 +124,7 @@ impl<'a> Converter<'a> {
             Some(times) => times.text()?.parse().ok()?,
             None => 1,
         };
-        let text = |key| node.get(key).and_then(Node::text).map(str::to_owned);
+        let text = |key| node.text_of(key).map(str::to_owned);
         let condition = if let Some(pattern) = text("log") {
             Condition::Log(pattern)
         } else if let Some(name) = text("perfetto") {
@@ -162,7 +162,7 @@ impl<'a> Converter<'a> {
     }
 
     fn step(&mut self, node: &Node, path: &Path<'_>, repeats: &[u32]) -> Option<Step> {
-        let option = |name| node.get(name).and_then(Node::text);
+        let option = |name| node.text_of(name);
         let step = Step {
             what: match &node.kind {
                 Kind::Map(entries) => {
@@ -202,7 +202,7 @@ impl<'a> Converter<'a> {
     ) -> Option<What> {
         Some(match name {
             "wait-for" => {
-                let text = |key| value.get(key).and_then(Node::text);
+                let text = |key| value.text_of(key);
                 if let Some(activity) = text("activity") {
                     What::WaitForActivity(activity.to_owned())
                 } else if let Some(log) = text("log") {

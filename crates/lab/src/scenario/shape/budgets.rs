@@ -1,30 +1,14 @@
 //! Keys of a budget.
 
-use super::{Choice, Group, NOTHING, Shape, TEXT, forms, key, required};
+use super::{Group, NOTHING, Shape, TEXT, at_most_one, forms, key, one_of, required};
 
 pub(super) static BUDGET: Group = Group {
     choices: &[
-        Choice {
-            keys: &["native", "java", "leaks", "meminfo", "live-set"],
-            required: true,
-            help: "",
-        },
-        Choice {
-            keys: &["limit", "change"],
-            required: true,
-            help: "",
-        },
-        Choice {
-            keys: &["at", "per"],
-            required: false,
-            help: "",
-        },
+        one_of(&["native", "java", "leaks", "meminfo", "live-set"]),
+        one_of(&["limit", "change"]),
+        at_most_one(&["at", "per"], ""),
         // A slope is often around 0: it does not have a share by which it can grow.
-        Choice {
-            keys: &["per", "change"],
-            required: false,
-            help: "use `limit`",
-        },
+        at_most_one(&["per", "change"], "use `limit`"),
     ],
     keys: &[
         required(

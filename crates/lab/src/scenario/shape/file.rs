@@ -2,7 +2,7 @@
 
 use super::budgets::BUDGET;
 use super::steps::TRIGGER;
-use super::{Choice, Group, STEPS, Shape, TEXT, TIME, forms, key, required};
+use super::{Group, STEPS, Shape, TEXT, TIME, forms, key, list, one_of, required};
 
 /// Maximum number of runs.
 const MAX_RUNS: u64 = 100;
@@ -45,17 +45,17 @@ pub(in crate::scenario) static SCENARIO: Group = Group {
         key(
             "measure",
             "Data to capture at each snapshot [default: native]",
-            Shape::List {
-                of: &Shape::Word(&[
+            list(
+                &Shape::Word(&[
                     ("native", "native heap profile"),
                     ("java", "Java heap dump"),
                     ("meminfo", "memory by category: dumpsys meminfo"),
                     ("smaps", "memory by mapping: /proc/PID/smaps"),
                     ("gc", "log of garbage collections"),
                 ]),
-                min: 1,
-                max: 5,
-            },
+                1,
+                5,
+            ),
         ),
         key(
             "repeats",
@@ -68,20 +68,12 @@ pub(in crate::scenario) static SCENARIO: Group = Group {
         key(
             "triggers",
             "Steps that run when something happens during a run",
-            Shape::List {
-                of: &Shape::Map(&TRIGGER),
-                min: 1,
-                max: 20,
-            },
+            list(&Shape::Map(&TRIGGER), 1, 20),
         ),
         key(
             "budgets",
             "Limits of figures; a scenario without budgets only measures",
-            Shape::List {
-                of: &Shape::Map(&BUDGET),
-                min: 0,
-                max: 200,
-            },
+            list(&Shape::Map(&BUDGET), 0, 200),
         ),
         key(
             "keep",
@@ -99,11 +91,7 @@ pub(in crate::scenario) static SCENARIO: Group = Group {
             "Values of variables; each combination is a scenario, and ${NAME} its value",
             Shape::Named {
                 name: &forms::VARIABLE,
-                of: &Shape::List {
-                    of: &Shape::Scalar(&forms::CELL_VALUE),
-                    min: 1,
-                    max: MAX_CELLS,
-                },
+                of: &list(&Shape::Scalar(&forms::CELL_VALUE), 1, MAX_CELLS),
             },
         ),
         key(
@@ -118,11 +106,7 @@ pub(in crate::scenario) static SCENARIO: Group = Group {
 };
 
 static TARGET: Group = Group {
-    choices: &[Choice {
-        keys: &["name", "package"],
-        required: true,
-        help: "",
-    }],
+    choices: &[one_of(&["name", "package"])],
     keys: &[
         key(
             "name",
@@ -143,14 +127,7 @@ static INSTALL: Group = Group {
         required(
             "apk",
             "APK, universal .apks, or the files of a split app; relative to the scenario",
-            Shape::Either(
-                &TEXT,
-                &Shape::List {
-                    of: &TEXT,
-                    min: 1,
-                    max: 100,
-                },
-            ),
+            Shape::Either(&TEXT, &list(&TEXT, 1, 100)),
         ),
         key(
             "data",
@@ -172,14 +149,7 @@ static RECORD: Group = Group {
         key(
             "heaps",
             "Heaps by name, as --heaps",
-            Shape::Either(
-                &TEXT,
-                &Shape::List {
-                    of: &TEXT,
-                    min: 1,
-                    max: 64,
-                },
-            ),
+            Shape::Either(&TEXT, &list(&TEXT, 1, 64)),
         ),
         key(
             "shmem-size",

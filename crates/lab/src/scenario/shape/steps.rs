@@ -1,6 +1,6 @@
 //! Keys of a step.
 
-use super::{Choice, Group, Key, STEPS, Shape, TIME, forms, key, required};
+use super::{Group, Key, STEPS, Shape, TIME, forms, key, list, one_of, required};
 
 /// Maximum number of iterations of a `repeat`.
 const MAX_ITERATIONS: u64 = 10_000;
@@ -20,11 +20,7 @@ pub(in crate::scenario) static STEP_ACTIONS: [Key; 6] = [
                 "must be a list of words such as [input, tap], because each word is quoted by \
                  itself",
             ),
-            &Shape::List {
-                of: &Shape::Scalar(&forms::ARGUMENT),
-                min: 1,
-                max: 200,
-            },
+            &list(&Shape::Scalar(&forms::ARGUMENT), 1, 200),
         ),
     ),
     key("sleep", "Does nothing for a time", TIME),
@@ -71,11 +67,7 @@ pub(in crate::scenario) static STEP_OPTIONS: [Key; 3] = [
 ];
 
 static DUMP: Group = Group {
-    choices: &[Choice {
-        keys: &["java", "hprof"],
-        required: true,
-        help: "",
-    }],
+    choices: &[one_of(&["java", "hprof"])],
     keys: &[
         key(
             "java",
@@ -88,11 +80,7 @@ static DUMP: Group = Group {
 
 /// Keys of a trigger.
 pub(super) static TRIGGER: Group = Group {
-    choices: &[Choice {
-        keys: &["log", "oom", "meminfo", "perfetto"],
-        required: true,
-        help: "",
-    }],
+    choices: &[one_of(&["log", "oom", "meminfo", "perfetto"])],
     keys: &[
         key(
             "log",
@@ -136,11 +124,7 @@ static EXCESS: Group = Group {
 };
 
 static WAIT_FOR: Group = Group {
-    choices: &[Choice {
-        keys: &["activity", "log", "quiet"],
-        required: true,
-        help: "",
-    }],
+    choices: &[one_of(&["activity", "log", "quiet"])],
     keys: &[
         key(
             "activity",
