@@ -11,43 +11,37 @@ use heaptap_lab::results::Excess;
 use heaptap_lab::scenario::{Budget, END, Figure, Scenario, Trigger};
 use heaptap_lab::verdict::{MIN_ROUNDS, Measured, rounds_before_half, slope_of_second_half};
 
+use super::state;
 use crate::heaps::selector::DumpSelector;
 use crate::results::timeline;
 use crate::timeline::Timeline;
 
-/// Figure of a budget in one run.
-#[derive(Debug, Clone, PartialEq)]
-pub struct RunFigure {
-    /// The figure, or the reason why there is none.
-    pub measured: Result<Measured, String>,
-    /// The largest parts of the figure, largest first.
-    pub parts: Vec<Excess>,
-    /// Rounding step of the value; absent if the kind of the figure determines it.
-    pub step: Option<f64>,
-}
-
-impl RunFigure {
+impl state::Figure {
     /// Creates a figure from its parts, which are disjoint and not sampled.
-    fn sum_of(parts: Vec<Excess>) -> RunFigure {
+    fn sum_of(parts: Vec<Excess>) -> state::Figure {
         let value = parts.iter().map(|part| part.value).sum();
-        RunFigure::new(value, None, parts)
+        state::Figure::new(value, None, parts)
     }
 
-    fn new(value: f64, samples: Option<f64>, mut parts: Vec<Excess>) -> RunFigure {
+    fn new(value: f64, samples: Option<f64>, mut parts: Vec<Excess>) -> state::Figure {
         parts.sort_by(|a, b| b.value.total_cmp(&a.value));
         parts.truncate(PARTS);
-        RunFigure {
-            measured: Ok(Measured { value, samples }),
-            parts,
+        state::Figure {
+            run: 0,
+            measured: Some(Measured { value, samples }),
             step: None,
+            missing: None,
+            parts,
         }
     }
 
-    pub(super) fn missing(why: impl Into<String>) -> RunFigure {
-        RunFigure {
-            measured: Err(why.into()),
-            parts: Vec::new(),
+    pub(super) fn missing(why: impl Into<String>) -> state::Figure {
+        state::Figure {
+            run: 0,
+            measured: None,
             step: None,
+            missing: Some(why.into()),
+            parts: Vec::new(),
         }
     }
 }
@@ -58,8 +52,9 @@ const PARTS: usize = 100;
 /// from run to run.
 const KEPT: usize = 20;
 
-/// Reads the figures of all budgets. `labels` are the snapshots of the run in order.
-pub fn of_run(folder: &Path, scenario: &Scenario, labels: &[String]) -> Vec<RunFigure> {
+/// Reads the figures of all budgets, without the number of the run. `labels` are its snapshots in
+/// order.
+pub fn of_run(folder: &Path, scenario: &Scenario, labels: &[String]) -> Vec<state::Figure> {
     let mut sources = Sources {
         folder,
         labels,
@@ -90,9 +85,9 @@ struct Sources<'a> {
 }
 
 impl Sources<'_> {
-    fn figure(&mut self, budget: &Budget) -> RunFigure {
+    fn figure(&mut self, budget: &Budget) -> state::Figure {
         if let Some(why) = self.not_triggered(budget) {
-            return RunFigure::missing(why);
+            return state::Figure::missing(why);
         }
         let Some(per) = &budget.per else {
             // Of a snapshot in a `repeat`, the last iteration.
@@ -109,18 +104,21 @@ impl Sources<'_> {
             let figure = self.at(&budget.figure, label);
             step = largest(step, figure.step);
             match figure.measured {
-                Ok(measured) => values.push(measured.value),
-                Err(why) => return RunFigure::missing(format!("at {label}: {why}")),
+                Some(measured) => values.push(measured.value),
+                None => {
+                    let why = figure.missing.unwrap_or_default();
+                    return state::Figure::missing(format!("at {label}: {why}"));
+                }
             }
             parts.push(figure.parts);
         }
         match slope_of_second_half(&values) {
             // A growth can be negative; its error is the spread of the runs.
-            Some(value) => RunFigure {
+            Some(value) => state::Figure {
                 step,
-                ..RunFigure::new(value, None, grown(&parts))
+                ..state::Figure::new(value, None, grown(&parts))
             },
-            None => RunFigure::missing(format!(
+            None => state::Figure::missing(format!(
                 "growth needs at least {MIN_ROUNDS} snapshots {per}-N, and the run has {}",
                 values.len()
             )),
@@ -142,7 +140,7 @@ impl Sources<'_> {
         (!is_taken).then(|| format!("the trigger in line {} did not take {label}", trigger.line))
     }
 
-    fn at(&mut self, figure: &Figure, label: &str) -> RunFigure {
+    fn at(&mut self, figure: &Figure, label: &str) -> state::Figure {
         match figure {
             Figure::Native {
                 library,
@@ -157,7 +155,7 @@ impl Sources<'_> {
                         function.as_deref(),
                         heap.as_deref(),
                     ),
-                    Err(why) => RunFigure::missing(why.clone()),
+                    Err(why) => state::Figure::missing(why.clone()),
                 }
             }
             Figure::Java { class, measure } => self.java.classes(label, class, *measure),

@@ -339,9 +339,13 @@ impl Over {
             true => RunState::Void,
             false => RunState::Failed,
         };
+        Over::new(state, Some(error), finished)
+    }
+
+    fn new(state: RunState, error: Option<RunError>, finished: Option<Box<Finished>>) -> Over {
         Over {
             state,
-            error: Some(error),
+            error,
             finished,
             labels: Vec::new(),
             triggers: Vec::new(),
@@ -351,10 +355,7 @@ impl Over {
     }
 
     fn void(error: RunError, finished: Option<Box<Finished>>) -> Over {
-        Over {
-            state: RunState::Void,
-            ..Over::failed(error, finished)
-        }
+        Over::new(RunState::Void, Some(error), finished)
     }
 
     pub(super) fn of_failure(failure: &Failure) -> Over {
@@ -408,15 +409,7 @@ impl Over {
         if is_missing {
             return Over::incomplete(finished);
         }
-        Over {
-            state: RunState::Done,
-            error: None,
-            finished: Some(finished),
-            labels: Vec::new(),
-            triggers: Vec::new(),
-            seconds: 0.0,
-            interrupted: false,
-        }
+        Over::new(RunState::Done, None, Some(finished))
     }
 }
 

@@ -3,7 +3,7 @@
 use heaptap_lab::results::{Run, RunError, RunState};
 
 use super::events::{LabEvent, LabEvents};
-use super::figures::{self, RunFigure};
+use super::figures;
 use super::request::LabRequest;
 use super::state::{Figure, Progress};
 use super::{files, page};
@@ -17,7 +17,7 @@ pub(super) async fn read(
     number: usize,
     labels: Option<Vec<String>>,
     tell: &LabEvents,
-) -> Vec<RunFigure> {
+) -> Vec<Figure> {
     let (scenario, tell) = (request.scenario.clone(), LabEvents::clone(tell));
     let output = request.folder.join(files::run_name(number));
     let page = files::page_name(&scenario.name, &progress.device, number);
@@ -36,7 +36,7 @@ pub(super) async fn read(
         let figures = catch_panic(|| figures::of_run(&output, &scenario, &labels));
         Some(figures.unwrap_or_else(|bug| {
             let why = format!("a bug in heaptap: {bug}");
-            let missing = |_| RunFigure::missing(why.as_str());
+            let missing = |_| Figure::missing(why.as_str());
             scenario.budgets.iter().map(missing).collect()
         }))
     });
@@ -45,23 +45,11 @@ pub(super) async fn read(
 }
 
 /// Adds a run and its figures; no run is going on then.
-pub(super) fn take(progress: &mut Progress, run: Run, figures: Vec<RunFigure>, tell: &LabEvents) {
+pub(super) fn take(progress: &mut Progress, run: Run, figures: Vec<Figure>, tell: &LabEvents) {
     for (of, figure) in progress.figures.iter_mut().zip(figures) {
-        let RunFigure {
-            measured,
-            parts,
-            step,
-        } = figure;
-        let (measured, missing) = match measured {
-            Ok(measured) => (Some(measured), None),
-            Err(why) => (None, Some(why)),
-        };
         of.push(Figure {
             run: run.number,
-            measured,
-            step,
-            missing,
-            parts,
+            ..figure
         });
     }
     tell(LabEvent::RunEnded {

@@ -7,7 +7,7 @@ use heaptap_lab::scenario::JavaMeasure;
 use regex::Regex;
 
 use super::super::steps::folder_of;
-use super::{RunFigure, selector};
+use super::selector;
 use crate::analyze::filter::Filter;
 use crate::analyze::histogram::{self, HistogramKey, ObjectScope, Row};
 use crate::analyze::label;
@@ -15,6 +15,7 @@ use crate::analyze::leaks::{self, Certainty};
 use crate::heap_graph::ClassIndex;
 use crate::heaps::java::{JavaFile, JavaHeap, JavaOptions, OpenedJava, ProgressReporter};
 use crate::heaps::selector::DumpSelector;
+use crate::lab::state::Figure;
 
 /// The Java heaps of a run.
 pub(super) struct Heaps<'a> {
@@ -57,20 +58,15 @@ impl<'a> Heaps<'a> {
     }
 
     /// Sums over the reachable objects of the classes that `pattern`, a name with `*`, matches.
-    pub(super) fn classes(
-        &mut self,
-        label: &str,
-        pattern: &str,
-        measure: JavaMeasure,
-    ) -> RunFigure {
+    pub(super) fn classes(&mut self, label: &str, pattern: &str, measure: JavaMeasure) -> Figure {
         let heap = match self.at(label) {
             Ok(heap) => heap,
-            Err(why) => return RunFigure::missing(why),
+            Err(why) => return Figure::missing(why),
         };
         let words: Vec<String> = pattern.split('*').map(regex::escape).collect();
         let focus = match Regex::new(&format!("^{}$", words.join(".*"))) {
             Ok(regex) => vec![regex],
-            Err(error) => return RunFigure::missing(error.to_string()),
+            Err(error) => return Figure::missing(error.to_string()),
         };
         let filter = Filter {
             focus,
@@ -80,7 +76,7 @@ impl<'a> Heaps<'a> {
         let mut classes = (0..).map(ClassIndex).take(graph.classes.len());
         let is_named = |class| filter.focus[0].is_match(label::class_name(graph, class));
         if !classes.any(is_named) {
-            return RunFigure::missing(format!("no class of the heap matches {pattern}"));
+            return Figure::missing(format!("no class of the heap matches {pattern}"));
         }
         let scope = ObjectScope::Reachable(heap.dominators());
         let found = histogram::histogram(&heap.graph, scope, HistogramKey::Class, &filter);
@@ -93,20 +89,20 @@ impl<'a> Heaps<'a> {
             .map(|row| Excess::new(&row.name, value(row)))
             .collect();
         if measure == JavaMeasure::Retained && parts.len() > 1 {
-            return RunFigure::missing(format!(
+            return Figure::missing(format!(
                 "{} classes match {pattern}, and what one retains can contain what another \
                  retains; name one class",
                 parts.len()
             ));
         }
-        RunFigure::sum_of(parts)
+        Figure::sum_of(parts)
     }
 
     /// Counts the confirmed and likely leaks of the app; those of the platform do not count.
-    pub(super) fn leaks(&mut self, label: &str) -> RunFigure {
+    pub(super) fn leaks(&mut self, label: &str) -> Figure {
         let heap = match self.at(label) {
             Ok(heap) => heap,
-            Err(why) => return RunFigure::missing(why),
+            Err(why) => return Figure::missing(why),
         };
         let found = leaks::find(&heap.graph);
         let counted = found
@@ -116,7 +112,7 @@ impl<'a> Heaps<'a> {
         let parts: Vec<Excess> = counted
             .map(|group| Excess::new(&group.class, group.leaks.len() as f64))
             .collect();
-        RunFigure::sum_of(parts)
+        Figure::sum_of(parts)
     }
 }
 

@@ -7,7 +7,7 @@ use heaptap_lab::scenario::END;
 use heaptap_lab::verdict::Measured;
 use regex::Regex;
 
-use super::{PARTS, RunFigure};
+use super::PARTS;
 use crate::analyze::native::filter::Filter;
 use crate::analyze::native::groups::{Groups, RowKey};
 use crate::analyze::native::sampled::SampledColumn;
@@ -16,6 +16,7 @@ use crate::analyze::native::table::{Key, Table};
 use crate::error::Classified as _;
 use crate::heaps::input::{self, DumpScope, ListedDump, LookOptions, NativeFile, OpenedInput};
 use crate::heaps::java::ProgressReporter;
+use crate::lab::state::Figure;
 use crate::profile::is_heap;
 use crate::stacks::{Dump, View};
 
@@ -48,7 +49,7 @@ impl Opened {
         library: Option<&str>,
         function: Option<&str>,
         heap: Option<&str>,
-    ) -> RunFigure {
+    ) -> Figure {
         let pattern = match (library, function) {
             (Some(library), _) => format!("(^|/){}$", regex::escape(library)),
             (None, Some(function)) => function.to_owned(),
@@ -58,7 +59,7 @@ impl Opened {
             "" => Vec::new(),
             pattern => match Regex::new(pattern) {
                 Ok(regex) => vec![regex],
-                Err(error) => return RunFigure::missing(error.to_string()),
+                Err(error) => return Figure::missing(error.to_string()),
             },
         };
         let filter = Filter {
@@ -71,18 +72,18 @@ impl Opened {
             })
             .collect();
         if dumps.is_empty() {
-            return RunFigure::missing(format!("there is no native dump at {label}"));
+            return Figure::missing(format!("there is no native dump at {label}"));
         }
         // The dump of a process that exits is of what is left of it.
         let dumps: Vec<&Dump> = (dumps.into_iter())
             .filter(|dump| !dump.facts.flags.disconnected)
             .collect();
         if dumps.is_empty() {
-            return RunFigure::missing(format!("the process exited before the dump at {label}"));
+            return Figure::missing(format!("the process exited before the dump at {label}"));
         }
         let frees = |dump: &&Dump| dump.measures.iter().any(|m| m.view == Some(View::Space));
         if !dumps.iter().any(frees) {
-            return RunFigure::missing("the heap does not record frees");
+            return Figure::missing("the heap does not record frees");
         }
         let mut total = Measured {
             value: 0.0,
@@ -91,14 +92,14 @@ impl Opened {
         let mut parts = Vec::new();
         for dump in dumps {
             if let Err(why) = self.add(dump, &filter, &mut total, &mut parts) {
-                return RunFigure::missing(why);
+                return Figure::missing(why);
             }
         }
         if total.value == 0.0 && !filter.focus.is_empty() && !self.is_sampled(&filter) {
             let of = library.or(function).unwrap_or_default();
-            return RunFigure::missing(format!("no sampled stack of the run goes through {of}"));
+            return Figure::missing(format!("no sampled stack of the run goes through {of}"));
         }
-        RunFigure::new(total.value, total.samples, parts)
+        Figure::new(total.value, total.samples, parts)
     }
 
     /// Returns whether any dump has an allocation that the filter keeps, freed or not: a pattern that

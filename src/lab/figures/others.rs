@@ -6,9 +6,10 @@ use std::path::Path;
 use heaptap_lab::results::Excess;
 use heaptap_lab::scenario::END;
 
-use super::{RunFigure, selector};
+use super::selector;
 use crate::heaps::java::ProgressReporter;
 use crate::heaps::selector::{JavaInput, ProcessFilter};
+use crate::lab::state::Figure;
 use crate::memory::gc::printed_step;
 use crate::memory::smaps::{By, Field, Grouped};
 use crate::memory::summary_row;
@@ -20,18 +21,18 @@ use crate::timeline::{Entry, Observation, Timeline};
 const PSS: &str = "pss";
 
 /// Returns the PSS of a row of the table or of the App Summary, summed over the processes.
-pub(super) fn pss(folder: &Path, label: &str, row: &str) -> RunFigure {
+pub(super) fn pss(folder: &Path, label: &str, row: &str) -> Figure {
     let input = JavaInput {
         path: folder.to_owned(),
         which: Some(selector(label)),
     };
     let document = match meminfo::read(&input, &ProcessFilter::default()) {
         Ok(document) => document,
-        Err(error) => return RunFigure::missing(error.to_string()),
+        Err(error) => return Figure::missing(error.to_string()),
     };
     match row_of(&document, row, |process| mappings(folder, label, process)) {
-        Ok((value, parts)) => RunFigure::new(value, None, parts),
-        Err(why) => RunFigure::missing(format!("at {label}: {why}")),
+        Ok((value, parts)) => Figure::new(value, None, parts),
+        Err(why) => Figure::missing(format!("at {label}: {why}")),
     }
 }
 
@@ -113,7 +114,7 @@ fn parts_of(process: &ProcessFacts, row: &str, mappings: &[Grouped]) -> Vec<Exce
 
 /// Returns the live set after the last collection before the label, summed over the processes. The
 /// runtime rounds it down, from 10 MB on to whole ones.
-pub(super) fn live_set(timeline: &Timeline, label: &str) -> RunFigure {
+pub(super) fn live_set(timeline: &Timeline, label: &str) -> Figure {
     let entries = &timeline.entries;
     let is_label = |entry: &&Entry| match &entry.seen {
         Observation::Label(it) => it.label == label,
@@ -123,7 +124,7 @@ pub(super) fn live_set(timeline: &Timeline, label: &str) -> RunFigure {
     let until = match entries.iter().rfind(is_label) {
         Some(entry) => entry.boot_ns,
         None if label == END => u64::MAX,
-        None => return RunFigure::missing(format!("there is no label {label} in the log")),
+        None => return Figure::missing(format!("there is no label {label} in the log")),
     };
     let mut last = std::collections::BTreeMap::new();
     for entry in entries.iter().filter(|entry| entry.boot_ns <= until) {
@@ -137,12 +138,12 @@ pub(super) fn live_set(timeline: &Timeline, label: &str) -> RunFigure {
         }
     }
     match last.is_empty() {
-        true => RunFigure::missing(format!("no garbage collection was logged before {label}")),
+        true => Figure::missing(format!("no garbage collection was logged before {label}")),
         false => {
             let sum = |of: fn(&(u64, u64)) -> u64| last.values().map(of).sum::<u64>() as f64;
-            RunFigure {
+            Figure {
                 step: Some(sum(|(_, step)| *step)),
-                ..RunFigure::new(sum(|(live, _)| *live), None, Vec::new())
+                ..Figure::new(sum(|(live, _)| *live), None, Vec::new())
             }
         }
     }
@@ -170,6 +171,6 @@ mod tests {
         assert_eq!(figure.measured.unwrap().value, 26_219_520.0);
         assert_eq!(figure.step, Some(1_048_577.0));
         assert_eq!(live_set(&timeline, END).step, Some(1025.0));
-        assert!(live_set(&timeline, "down").measured.is_err());
+        assert!(live_set(&timeline, "down").measured.is_none());
     }
 }
