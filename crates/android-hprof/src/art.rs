@@ -2,7 +2,7 @@
 //! string's text, which is part of the string itself since Android 6, and the array of objects that
 //! a loader keeps in native memory.
 
-use super::sizes::aligned;
+use super::evidence::aligned;
 use heaptap_model::heap_graph::{ClassKind, HeapGraph, ObjectIndex, Value};
 use std::ops::ControlFlow;
 

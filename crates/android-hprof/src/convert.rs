@@ -14,9 +14,9 @@
 //! their values. [`ConvertOptions::compat`] reproduces that result.
 
 use super::records::{Header, HeaderError, Record};
-use super::rewrite::{Body, Edit, Other, Rewritten, rewrite};
+use super::rewrite::{Body, Edit, Other, Rewritten, no_header, rewrite, unwritable};
 use super::sub_records::{SubRecord, sub_tag};
-use heaptap_model::error::{Classified, ErrorClass, ErrorFacts, mend_write};
+use heaptap_model::error::{Classified, ErrorClass, ErrorFacts};
 use std::io::{self, Write};
 use std::ops::Range;
 
@@ -62,20 +62,12 @@ pub enum ConvertError {
 impl Classified for ConvertError {
     fn facts(&self) -> ErrorFacts {
         match self {
-            ConvertError::Header(_) => ErrorFacts::new(ErrorClass::BadInput, "hprof-header")
-                .with_help(
-                    "fetch the dump again or take one with `heaptap dump --hprof`, \
-                     which checks it",
-                ),
+            ConvertError::Header(_) => no_header(),
             ConvertError::NotAndroid { .. } => {
                 ErrorFacts::new(ErrorClass::BadInput, "hprof-not-android")
                     .with_help("open the dump in the other tool without converting it")
             }
-            ConvertError::Write(error) => {
-                let mend = mend_write(error);
-                ErrorFacts::new(ErrorClass::HostWrite, "output-unwritable")
-                    .with_help(format!("{mend}, or choose another file"))
-            }
+            ConvertError::Write(error) => unwritable(error),
         }
     }
 }

@@ -11,8 +11,6 @@ pub(super) struct Evidence {
     pub(super) id_bits: u64,
     /// Object arrays whose successor begins within the range that 8-byte elements would take.
     pub(super) compressed_references: u64,
-    /// Object arrays whose successor leaves room for 8-byte elements and directly follows them.
-    pub(super) wide_references: u64,
     /// Arrays of primitives whose successor is so close that a header of 20 bytes does not fit.
     pub(super) compressed_class: u64,
     /// The same for 24 bytes: of wide class pointers, elements begin directly behind the length since
@@ -38,8 +36,9 @@ enum Payload {
     Bytes(u64),
 }
 
-fn aligned(bytes: u64) -> u64 {
-    bytes.saturating_add(7) & !7
+/// Rounds bytes up to a multiple of a power of two.
+pub(super) fn aligned(bytes: u64, to: u64) -> u64 {
+    bytes.saturating_add(to - 1) & !(to - 1)
 }
 
 impl Evidence {
@@ -91,12 +90,9 @@ impl Evidence {
             Payload::References(count) if distance < 12 + 8 * count => {
                 self.compressed_references += 1;
             }
-            Payload::References(count) if distance <= 24 + 8 * count => {
-                self.wide_references += 1;
-            }
             Payload::References(_) => {}
             Payload::Bytes(bytes) => {
-                let of = |header: u64| aligned(header + bytes);
+                let of = |header: u64| aligned(header + bytes, 8);
                 let is_wide = distance == of(24) || distance == of(20) && distance != of(16);
                 self.compressed_class += u64::from(distance < of(20));
                 self.packed_arrays += u64::from(distance < of(24));
@@ -109,7 +105,6 @@ impl Evidence {
     pub(super) fn merge(&mut self, other: &Evidence) {
         self.id_bits |= other.id_bits;
         self.compressed_references += other.compressed_references;
-        self.wide_references += other.wide_references;
         self.compressed_class += other.compressed_class;
         self.packed_arrays += other.packed_arrays;
         self.wide_class += other.wide_class;

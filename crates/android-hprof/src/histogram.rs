@@ -74,12 +74,22 @@ pub fn histogram(file: &Bytes, options: &Options) -> Result<Histogram, HprofErro
     }
 }
 
-fn sort(rows: &mut [HistogramRow]) {
+/// Returns the rows of classes with their objects and bytes, the largest first.
+fn rows_of(counts: impl Iterator<Item = (String, (u64, u64))>) -> Vec<HistogramRow> {
+    let rows = counts.filter(|(_, (objects, _))| *objects > 0);
+    let mut rows: Vec<HistogramRow> = rows
+        .map(|(class, (objects, shallow_bytes))| HistogramRow {
+            class,
+            objects,
+            shallow_bytes,
+        })
+        .collect();
     rows.sort_by(|a, b| {
         let bytes = b.shallow_bytes.cmp(&a.shallow_bytes);
         let objects = b.objects.cmp(&a.objects);
         bytes.then(objects).then_with(|| a.class.cmp(&b.class))
     });
+    rows
 }
 
 /// Counts the objects of a graph.
@@ -90,17 +100,9 @@ fn of_graph(graph: &HeapGraph) -> Histogram {
         row.0 += 1;
         row.1 = row.1.saturating_add(graph.shallow_bytes(object));
     }
-    let rows = graph.classes().iter().zip(counts);
-    let rows = rows.filter(|(_, (objects, _))| *objects > 0);
-    let rows = rows.map(|(class, (objects, shallow_bytes))| HistogramRow {
-        class: class.name.clone(),
-        objects,
-        shallow_bytes,
-    });
-    let mut rows: Vec<HistogramRow> = rows.collect();
-    sort(&mut rows);
+    let names = graph.classes().iter().map(|class| class.name.clone());
     Histogram {
-        rows,
+        rows: rows_of(names.zip(counts)),
         sizes: graph.facts.sizes,
         losses: graph.facts.losses.clone(),
     }
@@ -226,18 +228,9 @@ impl Counted {
                 add(classes.class_class, 1, sizes.class_object(&dump));
             }
         }
-        let rows = classes.rows.into_iter().zip(rows);
-        let mut rows: Vec<HistogramRow> = rows
-            .filter(|(_, (objects, _))| *objects > 0)
-            .map(|(class, (objects, shallow_bytes))| HistogramRow {
-                class: class.name,
-                objects,
-                shallow_bytes,
-            })
-            .collect();
-        sort(&mut rows);
+        let names = classes.rows.into_iter().map(|class| class.name);
         Histogram {
-            rows,
+            rows: rows_of(names.zip(rows)),
             sizes: sizes.layouts.model,
             losses,
         }

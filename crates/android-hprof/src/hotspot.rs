@@ -8,6 +8,7 @@
 //! filled.
 
 use super::classes::Classes;
+use super::evidence::aligned;
 use super::sub_records::ClassDump;
 use heaptap_model::heap_graph::{BasicType, Class, ClassIndex};
 
@@ -113,10 +114,6 @@ struct Placed {
     end: u64,
     /// Offset and size in bytes of each gap before the end.
     gaps: Vec<(u64, u64)>,
-}
-
-fn aligned(at: u64, to: u64) -> u64 {
-    at.div_ceil(to) * to
 }
 
 impl Placed {

@@ -82,7 +82,7 @@ pub(super) fn index(parts: &Parts<'_>, outline: &Outline) -> (Index, Trouble) {
     });
     let mut all = Index::default();
     for worker in workers {
-        all.merge(worker.finish());
+        all.merge(worker.found);
     }
     all.classes.sort_unstable_by_key(|class| class.0);
     all.roots.sort_unstable_by_key(|root| root.at);
@@ -130,10 +130,6 @@ impl Worker {
         let most = self.found.used.entry(class).or_default();
         *most = bytes.max(*most);
         self.last_class = Some((class, *most));
-    }
-
-    fn finish(self) -> Index {
-        self.found
     }
 }
 

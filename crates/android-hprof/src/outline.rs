@@ -142,7 +142,6 @@ impl Outline {
                     serial,
                     class,
                     name,
-                    ..
                 } => outline.loaded.push(LoadedClass {
                     serial,
                     class,
@@ -160,7 +159,7 @@ impl Outline {
                         .traces
                         .push((serial, thread, at, frames.len()));
                 }
-                Content::StartThread { serial, name, .. } => {
+                Content::StartThread { serial, name } => {
                     outline.stacks.started.push((serial, name));
                 }
                 Content::Dump | Content::End | Content::Other => {}

@@ -240,9 +240,8 @@ pub struct Record<'a> {
     pub tag: u8,
     /// Microseconds since the header's time; ART and HotSpot write 0.
     pub time_us: u32,
-    /// Length as written; the body can be longer (see the module) or cut short.
-    pub declared_bytes: u32,
-    /// Bytes after the record's header.
+    /// Bytes after the record's header; the length as written can be shorter (see the module) or
+    /// longer.
     pub body: &'a [u8],
     /// The file ends within the body, or the writer ended before it knew the length.
     pub cut_short: bool,
@@ -271,8 +270,7 @@ impl<'a> Record<'a> {
             tag::LOAD_CLASS => Content::LoadClass {
                 serial: body.u4()?,
                 class: body.id(id_size)?,
-                stack: body.u4()?,
-                name: body.id(id_size)?,
+                name: body.u4().and_then(|_stack| body.id(id_size))?,
             },
             tag::FRAME => Content::Frame(Frame {
                 id: body.id(id_size)?,
@@ -293,14 +291,13 @@ impl<'a> Record<'a> {
                     frames: body.take(bytes)?,
                 }
             }
-            tag::START_THREAD => Content::StartThread {
-                serial: body.u4()?,
-                thread: body.id(id_size)?,
-                stack: body.u4()?,
-                name: body.id(id_size)?,
-                group: body.id(id_size)?,
-                parent: body.id(id_size)?,
-            },
+            tag::START_THREAD => {
+                let serial = body.u4()?;
+                let (_thread, _stack) = (body.id(id_size)?, body.u4()?);
+                let name = body.id(id_size)?;
+                let (_group, _parent) = (body.id(id_size)?, body.id(id_size)?);
+                Content::StartThread { serial, name }
+            }
             tag::HEAP_DUMP | tag::HEAP_DUMP_SEGMENT => Content::Dump,
             tag::HEAP_DUMP_END => Content::End,
             _ => Content::Other,
@@ -325,8 +322,6 @@ pub enum Content<'a> {
         serial: u32,
         /// ID of the class object.
         class: u64,
-        /// Number of the stack that loaded the class.
-        stack: u32,
         /// ID of the name in the string table.
         name: u64,
     },
@@ -345,16 +340,8 @@ pub enum Content<'a> {
     StartThread {
         /// Serial number of the thread.
         serial: u32,
-        /// ID of the thread object.
-        thread: u64,
-        /// Number of the thread's stack.
-        stack: u32,
         /// ID of the name in the string table.
         name: u64,
-        /// ID of the name of the thread group.
-        group: u64,
-        /// ID of the name of the parent group.
-        parent: u64,
     },
     /// Sub-records.
     Dump,
@@ -488,7 +475,6 @@ impl<'a> Iterator for Records<'a> {
             at,
             tag,
             time_us,
-            declared_bytes,
             body: &self.file[body_at..self.at],
             cut_short,
         }))

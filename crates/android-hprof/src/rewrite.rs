@@ -4,6 +4,7 @@
 
 use super::records::{Damage, DamageKind, Header, RECORD_HEADER_BYTES, Record, Records, tag};
 use super::sub_records::{SubRecord, SubRecords};
+use heaptap_model::error::{ErrorClass, ErrorFacts, mend_write};
 use std::io::{self, Write};
 use std::ops::Range;
 
@@ -358,6 +359,19 @@ impl<'a> Body<'a> {
             None => Ok(self.bytes),
         }
     }
+}
+
+/// Returns the facts of a file without a header.
+pub(super) fn no_header() -> ErrorFacts {
+    ErrorFacts::new(ErrorClass::BadInput, "hprof-header")
+        .with_help("fetch the dump again or take one with `heaptap dump --hprof`, which checks it")
+}
+
+/// Returns the facts of a result that cannot be written.
+pub(super) fn unwritable(error: &io::Error) -> ErrorFacts {
+    let mend = mend_write(error);
+    ErrorFacts::new(ErrorClass::HostWrite, "output-unwritable")
+        .with_help(format!("{mend}, or choose another file"))
 }
 
 trait Sink {

@@ -2,7 +2,7 @@
 //! but not the memory that an object takes. `docs/internals/analysis.md` compares the models.
 
 use super::classes::Classes;
-use super::evidence::Evidence;
+use super::evidence::{Evidence, aligned};
 use super::hotspot::{self, Vm};
 use super::id_map::IdMap;
 use super::index::Index;
@@ -113,11 +113,6 @@ pub(super) struct Layouts {
     array_header: u64,
     /// Alignment of sizes; 1 if they are not rounded.
     alignment: u64,
-}
-
-/// Rounds bytes up to a multiple of a power of two.
-pub(super) fn aligned(bytes: u64, to: u64) -> u64 {
-    bytes.saturating_add(to - 1) & !(to - 1)
 }
 
 impl Layouts {

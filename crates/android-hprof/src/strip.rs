@@ -13,9 +13,9 @@
 
 use super::id_map::{IdMap, IdSet};
 use super::records::{Content, Header, HeaderError, IdSize, Record, Records, tag};
-use super::rewrite::{Body, Edit, Other, Rewritten, rewrite};
+use super::rewrite::{Body, Edit, Other, Rewritten, no_header, rewrite, unwritable};
 use super::sub_records::{ClassDump, SubRecord, SubRecords};
-use heaptap_model::error::{Classified, ErrorClass, ErrorFacts, mend_write};
+use heaptap_model::error::{Classified, ErrorFacts};
 use heaptap_model::heap_graph::BasicType;
 use heaptap_model::heap_graph::DEEPEST;
 use std::io::{self, Write};
@@ -63,16 +63,8 @@ pub enum StripError {
 impl Classified for StripError {
     fn facts(&self) -> ErrorFacts {
         match self {
-            StripError::Header(_) => ErrorFacts::new(ErrorClass::BadInput, "hprof-header")
-                .with_help(
-                    "fetch the dump again or take one with `heaptap dump --hprof`, \
-                     which checks it",
-                ),
-            StripError::Write(error) => {
-                let mend = mend_write(error);
-                ErrorFacts::new(ErrorClass::HostWrite, "output-unwritable")
-                    .with_help(format!("{mend}, or choose another file"))
-            }
+            StripError::Header(_) => no_header(),
+            StripError::Write(error) => unwritable(error),
         }
     }
 }

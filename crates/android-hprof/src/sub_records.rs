@@ -447,24 +447,24 @@ impl<'a> ClassDump<'a> {
 
     /// Returns the constants of the pool; neither ART nor HotSpot writes any.
     pub fn constants(&self) -> impl Iterator<Item = Static<'a>> + use<'a> {
-        let size = self.id_size;
-        let mut cursor = Cursor::new(self.body, self.constants_at);
-        let count = cursor.u2().unwrap_or(0);
-        (0..count).map_while(move |_| {
-            let name = cursor.u2()?.into();
-            let basic = basic_type(&mut cursor).ok()?;
-            let value = cursor.take(basic.bytes(size.bytes()))?;
-            Some(Static { name, basic, value })
-        })
+        self.values(self.constants_at, |cursor, _| cursor.u2().map(u64::from))
     }
 
     /// Returns the statics in the dump's order.
     pub fn statics(&self) -> impl Iterator<Item = Static<'a>> + use<'a> {
+        self.values(self.statics_at, |cursor, size| cursor.id(size))
+    }
+
+    fn values(
+        &self,
+        at: usize,
+        name: fn(&mut Cursor<'a>, IdSize) -> Option<u64>,
+    ) -> impl Iterator<Item = Static<'a>> + use<'a> {
         let size = self.id_size;
-        let mut cursor = Cursor::new(self.body, self.statics_at);
+        let mut cursor = Cursor::new(self.body, at);
         let count = cursor.u2().unwrap_or(0);
         (0..count).map_while(move |_| {
-            let name = cursor.id(size)?;
+            let name = name(&mut cursor, size)?;
             let basic = basic_type(&mut cursor).ok()?;
             let value = cursor.take(basic.bytes(size.bytes()))?;
             Some(Static { name, basic, value })
