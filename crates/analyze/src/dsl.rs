@@ -11,7 +11,7 @@
 
 use heaptap_model::heap_graph::{
     Class, ClassIndex, ClassKind, Contents, DumpFacts, Field, GraphBuilder, HeapGraph, HeapKind,
-    NewObject, ObjectId, ObjectIndex, PrimitiveArray, ReferenceKind, RootKind, Value,
+    NewObject, ObjectId, ObjectIndex, ReferenceKind, RootKind, Value,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
@@ -210,14 +210,11 @@ impl Contents for Written {
             let field = Field {
                 name: name.as_deref(),
                 element: is_array.then_some(at as u32),
-                type_name: None,
-                declared_in: None,
                 is_static: graph.class_behind(object).is_some(),
-                recorded: None,
-                value: match target.and_then(|id| graph.find(id)) {
+                ..Field::of(match target.and_then(|id| graph.find(id)) {
                     Some(target) => Value::Object(target),
                     None => Value::Null,
-                },
+                })
             };
             if visit(field).is_break() {
                 return;
@@ -227,10 +224,6 @@ impl Contents for Written {
 
     fn has_values(&self) -> bool {
         true
-    }
-
-    fn primitive_array(&self, _: &HeapGraph, _: ObjectIndex) -> Option<PrimitiveArray<'_>> {
-        None
     }
 
     fn string(&self, graph: &HeapGraph, object: ObjectIndex) -> Option<String> {

@@ -195,12 +195,7 @@ impl HprofContents {
             if id != 0 && !told {
                 visit(Field {
                     name: Some(name),
-                    element: None,
-                    type_name: None,
-                    declared_in: None,
-                    is_static: false,
-                    recorded: None,
-                    value: reference(id, graph),
+                    ..Field::of(reference(id, graph))
                 })?;
             }
         }
@@ -255,13 +250,8 @@ impl Contents for HprofContents {
                 let mut elements = id_size.each(array.elements).zip(0..);
                 elements.try_for_each(|(id, element)| {
                     visit(Field {
-                        name: None,
                         element: Some(element),
-                        type_name: None,
-                        declared_in: None,
-                        is_static: false,
-                        recorded: None,
-                        value: reference(id, graph),
+                        ..Field::of(reference(id, graph))
                     })
                 })
             }
@@ -274,13 +264,9 @@ impl Contents for HprofContents {
                         return ControlFlow::Break(());
                     };
                     visit(Field {
-                        name: None,
                         element: Some(element),
                         type_name: Some(array.element.name()),
-                        declared_in: None,
-                        is_static: false,
-                        recorded: None,
-                        value,
+                        ..Field::of(value)
                     })
                 })
             }
@@ -295,12 +281,7 @@ impl Contents for HprofContents {
             // This is the last field, so the visitor's answer makes no difference.
             let _last = visit(Field {
                 name: Some("<class>"),
-                element: None,
-                type_name: None,
-                declared_in: None,
-                is_static: false,
-                recorded: None,
-                value: Value::Object(class),
+                ..Field::of(Value::Object(class))
             });
         }
     }

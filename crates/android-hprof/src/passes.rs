@@ -80,15 +80,6 @@ impl Columns {
     }
 }
 
-pub(super) fn kind_of_heap(number: u8) -> HeapKind {
-    match number {
-        1 => HeapKind::App,
-        2 => HeapKind::Zygote,
-        3 => HeapKind::BootImage,
-        _ => HeapKind::Unknown,
-    }
-}
-
 impl<'a> Dump<'a> {
     pub(super) fn measure(&self, parts: &Parts<'_>, columns: &mut Columns) -> u64 {
         let rows = Rows {

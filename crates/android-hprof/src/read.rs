@@ -6,15 +6,15 @@ use super::classes::{Classes, classes};
 use super::contents::HprofContents;
 use super::index::{Index, index};
 use super::outline::{MOST_DAMAGE, Outline};
-use super::passes::{Columns, Dump, kind_of_heap};
+use super::passes::{Columns, Dump};
 use super::scan::{Parts, Trouble};
 use super::sizes::Sizes;
 use super::sub_records::root_kind;
 use super::{HprofError, Options, art, held_classes, native};
 use heaptap_model::bytes::Bytes;
 use heaptap_model::heap_graph::{
-    ClassIndex, ClassKind, DumpFacts, DumpSource, HeapGraph, Ids, Losses, ObjectId, ObjectIndex,
-    Positions, Root, RootKind, ShallowSizes, SizeModel,
+    ClassIndex, ClassKind, DumpFacts, DumpSource, HeapGraph, HeapKind, Ids, Losses, ObjectId,
+    ObjectIndex, Positions, Root, RootKind, ShallowSizes, SizeModel,
 };
 use heaptap_model::parallel;
 use std::num::NonZero;
@@ -161,7 +161,10 @@ impl Found {
             threads,
             Arc::clone(&held),
         );
-        let heaps = columns.heaps.into_iter().map(kind_of_heap).collect();
+        let heaps = columns.heaps.into_iter();
+        let heaps = heaps
+            .map(|number| HeapKind::of_number(number.into()))
+            .collect();
         let mut graph = HeapGraph {
             ids: self.ids,
             class_of,

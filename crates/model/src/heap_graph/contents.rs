@@ -117,6 +117,22 @@ pub struct Field<'a> {
     pub value: Value,
 }
 
+impl Field<'_> {
+    /// Creates a field without a name.
+    #[inline]
+    pub fn of(value: Value) -> Self {
+        Field {
+            name: None,
+            element: None,
+            type_name: None,
+            declared_in: None,
+            is_static: false,
+            recorded: None,
+            value,
+        }
+    }
+}
+
 /// An array of primitives.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PrimitiveArray<'a> {

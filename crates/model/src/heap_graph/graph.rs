@@ -71,6 +71,17 @@ pub enum HeapKind {
 }
 
 impl HeapKind {
+    /// Returns the kind of a number, which HPROFs and heap graphs share.
+    #[inline]
+    pub fn of_number(number: u64) -> HeapKind {
+        match number {
+            1 => HeapKind::App,
+            2 => HeapKind::Zygote,
+            3 => HeapKind::BootImage,
+            _ => HeapKind::Unknown,
+        }
+    }
+
     /// Returns the name shown and accepted by `--heap`: `app`, `zygote`, `image`; empty if unknown.
     pub fn name(self) -> &'static str {
         match self {
@@ -337,11 +348,19 @@ pub trait Contents: Send + Sync {
 
     /// Returns whether [`Contents::fields`] includes primitive values: if not, a missing field has
     /// no meaning.
-    fn has_values(&self) -> bool;
+    fn has_values(&self) -> bool {
+        false
+    }
 
     /// Returns an array of primitives.
-    fn primitive_array(&self, graph: &HeapGraph, object: ObjectIndex)
-    -> Option<PrimitiveArray<'_>>;
+    fn primitive_array(
+        &self,
+        graph: &HeapGraph,
+        object: ObjectIndex,
+    ) -> Option<PrimitiveArray<'_>> {
+        let _ = (graph, object);
+        None
+    }
 
     /// Returns the number of elements of an array of objects, including nulls; `None` for any other
     /// object.
@@ -379,7 +398,10 @@ pub trait Contents: Send + Sync {
     }
 
     /// Returns the text of a `java.lang.String`.
-    fn string(&self, graph: &HeapGraph, object: ObjectIndex) -> Option<String>;
+    fn string(&self, graph: &HeapGraph, object: ObjectIndex) -> Option<String> {
+        let _ = (graph, object);
+        None
+    }
 
     /// Releases memory that can be read again, such as mapped parts of the file, of the objects with
     /// these indexes; they mostly follow one another there as they do here. For walks over many
@@ -437,30 +459,9 @@ impl Contents for NoContents {
                 ObjectIndex::NONE => Value::Null,
                 target => Value::Object(target),
             };
-            let field = Field {
-                name: None,
-                element: None,
-                type_name: None,
-                declared_in: None,
-                is_static: false,
-                recorded: None,
-                value,
-            };
-            if visit(field).is_break() {
+            if visit(Field::of(value)).is_break() {
                 return;
             }
         }
-    }
-
-    fn has_values(&self) -> bool {
-        false
-    }
-
-    fn primitive_array(&self, _: &HeapGraph, _: ObjectIndex) -> Option<PrimitiveArray<'_>> {
-        None
-    }
-
-    fn string(&self, _: &HeapGraph, _: ObjectIndex) -> Option<String> {
-        None
     }
 }

@@ -105,7 +105,7 @@ impl Entry {
             self_size: object.self_size,
             references,
             internal,
-            heap: object.heap_type.map(heap_of),
+            heap: object.heap_type.map(HeapKind::of_number),
             is_delta,
             has_more,
         }))
@@ -325,14 +325,4 @@ fn repeated(ids: &[u8]) -> Option<&[u8]> {
     let (one, rest) = ids.split_at(length);
     let is_long = rest.len() >= LONG * length;
     (is_long && rest.chunks(length).all(|other| other == one)).then_some(one)
-}
-
-/// Returns a heap by its number in `HeapGraphObject.HeapType`.
-fn heap_of(number: u64) -> HeapKind {
-    match number {
-        1 => HeapKind::App,
-        2 => HeapKind::Zygote,
-        3 => HeapKind::BootImage,
-        _ => HeapKind::Unknown,
-    }
 }

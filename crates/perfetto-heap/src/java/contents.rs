@@ -2,14 +2,13 @@
 //! from the fields of its class and superclasses. Heap graphs have no primitive values except those
 //! of a few fields that are recorded explicitly.
 
-use super::classes::{Name, Names, REFERENT, position_of_referent};
+use super::classes::{Names, REFERENT, position_of_referent};
 use super::columns::{Shape, ShapeId};
 use super::object::{Packed, Rare};
 use super::tables::NONE;
 use crate::wire::Value as WireValue;
 use heaptap_model::heap_graph::{
-    ClassIndex, Contents, Field, FieldRenamer, HeapGraph, ObjectIndex, PrimitiveArray,
-    ReferenceName, Value,
+    ClassIndex, Contents, Field, FieldRenamer, HeapGraph, ObjectIndex, ReferenceName, Value,
 };
 use std::ops::ControlFlow;
 
@@ -118,18 +117,10 @@ impl Contents for TraceContents {
         let referents = graph.referents_of(object);
         let mut stopped = false;
         self.each_named(graph, object, &mut |at, number| {
-            let mut field = Field {
-                name: None,
-                element: None,
-                type_name: None,
-                declared_in: None,
-                is_static: false,
-                recorded: None,
-                value: match references[at] {
-                    ObjectIndex::NONE => Value::Null,
-                    target => Value::Object(target),
-                },
-            };
+            let mut field = Field::of(match references[at] {
+                ObjectIndex::NONE => Value::Null,
+                target => Value::Object(target),
+            });
             if at >= own {
                 field.name = Some(INTERNAL);
             } else if let Some(name) = self.names.names.get(number as usize) {
@@ -198,44 +189,14 @@ impl Contents for TraceContents {
         })
     }
 
-    fn has_values(&self) -> bool {
-        false
-    }
-
-    fn primitive_array(&self, _: &HeapGraph, _: ObjectIndex) -> Option<PrimitiveArray<'_>> {
-        None
-    }
-
-    fn string(&self, _: &HeapGraph, _: ObjectIndex) -> Option<String> {
-        None
-    }
-
     fn rename_fields(&mut self, renamer: &dyn FieldRenamer) {
         for name in &mut self.names.names {
-            let parts = FieldParts::of(name);
+            let parts = name.parts();
             let Some(class) = parts.class else { continue };
-            let original = renamer.field(&class, &parts.field, parts.type_name.as_deref());
-            let original_type = parts.type_name.and_then(|t| renamer.type_name(&t));
+            let original = renamer.field(class, parts.field, parts.type_name);
+            let original_type = parts.type_name.and_then(|t| renamer.type_name(t));
             name.original = original.map(|field| (field.class.into(), field.name.into()));
             name.original_type = original_type.map(Into::into);
-        }
-    }
-}
-
-/// The parts of a name without the name itself.
-struct FieldParts {
-    class: Option<String>,
-    field: String,
-    type_name: Option<String>,
-}
-
-impl FieldParts {
-    fn of(name: &Name) -> FieldParts {
-        let parts = name.parts();
-        FieldParts {
-            class: parts.class.map(str::to_owned),
-            field: parts.field.to_owned(),
-            type_name: parts.type_name.map(str::to_owned),
         }
     }
 }
