@@ -285,7 +285,7 @@ impl Assembly<'_> {
         let weight = series.weight();
         series.allow(self.allowance.left());
         if same.is_none() {
-            series.begin(false);
+            series.begin();
         }
         let counts = header.orig_sampling_interval_bytes > 0;
         let scopes = &self.runs.scopes[run.0 as usize];

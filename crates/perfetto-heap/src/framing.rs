@@ -437,7 +437,7 @@ fn looks_stamped(body: &[u8], by_sequence: bool) -> (bool, u64) {
 
 /// Returns whether a file that begins with `head` contains packets: the first is real (or cut off
 /// by the end of `head`), or a real one follows later.
-pub(super) fn holds_packet(head: &[u8]) -> bool {
+pub fn holds_packet(head: &[u8]) -> bool {
     let mut at = 0;
     while let Some(ahead) = head[at..].iter().position(|&byte| byte == PACKET_TAG) {
         let start = at + ahead;

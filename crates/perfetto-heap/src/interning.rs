@@ -18,9 +18,10 @@ use heaptap_model::units::BuildId;
 use std::collections::HashMap;
 
 /// Format of the tables in their message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Layout {
     /// `InternedData`: a table for each kind of string.
+    #[default]
     InternedData,
     /// `ProfilePacket` of Android 10: one string table for all kinds.
     ProfilePacket,
@@ -79,12 +80,22 @@ impl Layout {
 
 #[derive(Debug, Default)]
 struct Scope {
-    one_string_table: bool,
+    layout: Layout,
     strings: [IidMap; 4],
     mappings: IidMap,
     frames: IidMap,
     callstacks: CallstackIds,
     late: Late,
+}
+
+impl Scope {
+    /// Returns the table of a kind of strings.
+    fn table_of(&self, kind: usize) -> usize {
+        match self.layout {
+            Layout::InternedData => kind,
+            Layout::ProfilePacket => 0,
+        }
+    }
 }
 
 /// Definitions by ID whose parts are not all known yet.
@@ -99,10 +110,6 @@ struct Late {
 impl Late {
     fn count(&self) -> usize {
         self.mappings.len() + self.frames.len() + self.callstacks.len()
-    }
-
-    fn is_any(&self) -> bool {
-        !(self.mappings.is_empty() && self.frames.is_empty() && self.callstacks.is_empty())
     }
 }
 
@@ -154,7 +161,7 @@ impl Interning {
     /// Opens a scope.
     pub(super) fn open(&mut self, layout: Layout) -> ScopeId {
         self.scopes.push(Scope {
-            one_string_table: layout == Layout::ProfilePacket,
+            layout,
             ..Scope::default()
         });
         ScopeId(u32::try_from(self.scopes.len() - 1).expect("fewer scopes than bytes in memory"))
@@ -174,11 +181,11 @@ impl Interning {
     pub(super) fn add(
         &mut self,
         scope: ScopeId,
-        layout: Layout,
         message: &[u8],
         tables: &mut Tables,
     ) -> Result<(), WireError> {
         let at = scope.0 as usize;
+        let layout = self.scopes[at].layout;
         let mut early = Late::default();
         // Memory paid for those.
         let mut early_cost = 0;
@@ -366,7 +373,7 @@ impl Interning {
     /// Looks up a string in a scope, then in its run; iid 0 is the empty string.
     fn string(&self, at: usize, run: Option<&Shared>, kind: usize, iid: u64) -> Option<u32> {
         let scope = &self.scopes[at];
-        let own = if scope.one_string_table { 0 } else { kind };
+        let own = scope.table_of(kind);
         scope.strings[own]
             .get(iid)
             .or_else(|| run?.strings[kind].get(iid))
@@ -463,7 +470,7 @@ impl Interning {
     /// Resolves late definitions with all scopes of a run, starting with their own.
     pub(super) fn settle(&mut self, run: &[ScopeId], tables: &mut Tables, health: &mut Health) {
         let scopes: Vec<usize> = run.iter().map(|scope| scope.0 as usize).collect();
-        if !scopes.iter().any(|&at| self.scopes[at].late.is_any()) {
+        if !scopes.iter().any(|&at| self.scopes[at].late.count() != 0) {
             return;
         }
         let mut shared = Shared::default();
@@ -472,7 +479,7 @@ impl Interning {
         for &at in sharing {
             let scope = &self.scopes[at];
             for (kind, strings) in shared.strings.iter_mut().enumerate() {
-                strings.define_all(&scope.strings[if scope.one_string_table { 0 } else { kind }]);
+                strings.define_all(&scope.strings[scope.table_of(kind)]);
             }
         }
         for &at in &scopes {
@@ -638,21 +645,20 @@ mod tests {
     fn what_came_late_is_found_in_its_run_and_first_in_its_scope() {
         let mut interning = Interning::default();
         let (mut tables, mut health) = (Tables::default(), Health::default());
-        let layout = Layout::InternedData;
         // In a large number of scopes, the middle one defines the frame and all others only refer
         // to it.
         let count = 20_000;
-        let run: Vec<ScopeId> = (0..count).map(|_| interning.open(layout)).collect();
+        let run: Vec<ScopeId> = (0..count)
+            .map(|_| interning.open(Layout::InternedData))
+            .collect();
         let callstack = field(7, &[8, 1, 16, 9]);
         let function = [vec![8, 5], field(2, b"f")].concat();
         let frame = [field(5, &function), field(6, &[8, 9, 16, 5])].concat();
         for (n, &scope) in run.iter().enumerate() {
             if n == count / 2 {
-                interning.add(scope, layout, &frame, &mut tables).unwrap();
+                interning.add(scope, &frame, &mut tables).unwrap();
             }
-            interning
-                .add(scope, layout, &callstack, &mut tables)
-                .unwrap();
+            interning.add(scope, &callstack, &mut tables).unwrap();
         }
         interning.settle(&run, &mut tables, &mut health);
         assert_eq!(health.lost_frames, 0);

@@ -135,7 +135,7 @@ mod symbols;
 mod trace;
 pub mod wire;
 
-pub use framing::Source;
+pub use framing::{Source, holds_packet as looks_like_trace};
 pub use java::JavaDump;
 pub use memory::{MemoryLoss, MemoryWanted, TraceMemory};
 pub use scan::{CompleteDump, DumpScanner};
@@ -159,11 +159,6 @@ impl Classified for TraceError {
     fn facts(&self) -> ErrorFacts {
         ErrorFacts::new(ErrorClass::BadInput, "trace-unreadable")
     }
-}
-
-/// Returns whether bytes are the beginning of a trace, or contain a whole packet after garbage.
-pub fn looks_like_trace(head: &[u8]) -> bool {
-    framing::holds_packet(head)
 }
 
 /// Returns whether bytes contain a whole packet.

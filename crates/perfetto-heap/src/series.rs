@@ -133,9 +133,9 @@ pub(super) enum Taken {
 
 impl Series {
     /// Begins a dump.
-    pub(super) fn begin(&mut self, at_maximum: bool) {
+    pub(super) fn begin(&mut self) {
         self.dump += 1;
-        self.at_maximum = at_maximum;
+        self.at_maximum = false;
     }
 
     /// Returns the timestamp at which profiling began; 0 if unknown. heapprofd's `start` of a dump
@@ -353,7 +353,7 @@ mod tests {
     }
 
     fn dump_after(series: &mut Series, samples: &[Sample], loss: bool) -> Vec<(u32, i64, i64)> {
-        series.begin(false);
+        series.begin();
         for sample in samples {
             take(series, sample);
         }
@@ -400,7 +400,7 @@ mod tests {
     fn a_figure_that_falls_between_two_dumps_is_malformed() {
         let mut series = Series::default();
         dump(&mut series, &[sample(1, 100, 0)]);
-        series.begin(false);
+        series.begin();
         assert_eq!(take(&mut series, &sample(1, 90, 0)), Taken::Malformed);
         let figures = series.finish(DumpKind::Cumulative, true);
         assert_eq!(figures[0].1.space, 100);
@@ -442,7 +442,7 @@ mod tests {
     fn without_lasting_ids_the_callsite_tells() {
         let mut series = Series::default();
         let mut dump = |id, allocated| {
-            series.begin(false);
+            series.begin();
             let key = Key::Callsite(id as u32);
             series.take(&sample(id, allocated, 0), true, key, site(id));
             let samples = series.finish(DumpKind::Cumulative, false);
@@ -456,7 +456,7 @@ mod tests {
     #[test]
     fn undefined_callstacks_are_told_apart() {
         let mut series = Series::default();
-        series.begin(false);
+        series.begin();
         for iid in [u64::MAX, 1, u64::MAX] {
             let key = Key::Undefined(iid);
             series.take(&sample(iid, 10, 0), true, key, CallsiteId(7));

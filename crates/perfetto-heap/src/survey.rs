@@ -191,12 +191,8 @@ impl Survey {
                 continue;
             }
             let scope = self.sequence(id).scope;
-            let outcome = self.interning.add(
-                scope,
-                Layout::InternedData,
-                message,
-                &mut self.recording.tables,
-            );
+            let tables = &mut self.recording.tables;
+            let outcome = self.interning.add(scope, message, tables);
             if !damaged {
                 self.note(outcome, place, "interned data");
             }
@@ -346,12 +342,8 @@ impl Survey {
                 self.interning.open(Layout::ProfilePacket)
             });
             own_tables = Some(scope);
-            let outcome = self.interning.add(
-                scope,
-                Layout::ProfilePacket,
-                message,
-                &mut self.recording.tables,
-            );
+            let tables = &mut self.recording.tables;
+            let outcome = self.interning.add(scope, message, tables);
             self.note(outcome, place, "the tables of a profile packet");
         }
         self.sequence(id).chain_tables = own_tables.filter(|_| outline.continued);

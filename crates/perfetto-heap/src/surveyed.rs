@@ -112,7 +112,7 @@ impl Surveyed {
 
     /// Returns the processes with Java heap dumps in the trace.
     pub fn java_pids(&self) -> BTreeSet<u64> {
-        self.java.iter().map(JavaPlan::pid).collect()
+        self.java.iter().map(|plan| plan.pid).collect()
     }
 
     /// Returns the bytes of the source up to the packet within which it breaks off, or all of them.

@@ -178,18 +178,13 @@ impl Chains {
 /// The packets of one dump.
 #[derive(Debug, Clone)]
 pub(crate) struct JavaPlan {
-    pub(super) pid: u64,
+    pub(crate) pid: u64,
     pub(super) time_ns: u64,
     pub(super) chains: Vec<Chain>,
     pub(super) out_of_memory: Option<OutOfMemory>,
 }
 
 impl JavaPlan {
-    /// Returns the process ID.
-    pub(crate) fn pid(&self) -> u64 {
-        self.pid
-    }
-
     /// Returns the number of missing packets, counted by gaps in their numbers.
     pub(super) fn missing(&self) -> u64 {
         let all = self.chains.iter().map(|chain| chain.missing);
