@@ -126,11 +126,8 @@ pub fn open(
         NativeSource::Traces(opened, manifest) => (opened, manifest),
         NativeSource::Pprofs(found, manifest) => {
             progress.begin("reading profiles");
-            let mut file = pprofs::open(&name, &found, manifest.as_deref(), wanted, options)?;
-            file.path = path.to_owned();
-            file.java_dumps = hprofs_beside(path);
-            file.manifest = manifest.map(|manifest| *manifest);
-            return Ok(OpenedInput::Native(Box::new(file), OpenedJava::Unread));
+            let file = pprofs::open(&name, &found, manifest.as_deref(), wanted, options)?;
+            return Ok(native_of(path, file, manifest, Vec::new(), hprofs_beside(path)));
         }
         NativeSource::Hprofs(found) => return Ok(OpenedInput::Java(OpenedJava::Hprofs(found))),
     };
@@ -156,22 +153,14 @@ pub fn open(
                 .push_str("; these values are from the *.pb.gz files");
             file.findings.push(finding);
         }
-        file.path = path.to_owned();
-        file.java_dumps = java_dumps;
-        file.manifest = manifest.map(|manifest| *manifest);
-        return Ok(OpenedInput::Native(
-            Box::new(file),
-            java_of(opened, java_dumps),
-        ));
+        return Ok(native_of(path, file, manifest, opened, java_dumps));
     }
     if reading.listed.is_empty() {
         let tracked = tracked(path, manifest.as_deref())?;
         if !tracked.is_empty() {
             progress.begin("reading profiles");
-            let mut file = pprofs::open(&name, &tracked, manifest.as_deref(), wanted, options)?;
-            file.path = path.to_owned();
-            file.manifest = manifest.map(|manifest| *manifest);
-            return Ok(OpenedInput::Native(Box::new(file), OpenedJava::Unread));
+            let file = pprofs::open(&name, &tracked, manifest.as_deref(), wanted, options)?;
+            return Ok(native_of(path, file, manifest, opened, java_dumps));
         }
         if java_dumps > 0 {
             return Ok(OpenedInput::Java(java_of(opened, java_dumps)));
@@ -229,13 +218,22 @@ pub fn open(
             file.memory.merge(told.timeline);
         }
     }
+    Ok(native_of(path, file, manifest, opened, java_dumps))
+}
+
+/// Returns the native heaps of the input at `path`, with its Java heaps: those in its traces and the
+/// HPROFs beside them.
+fn native_of(
+    path: &Path,
+    mut file: NativeFile,
+    manifest: Option<Box<Manifest>>,
+    traces: Vec<LookTrace>,
+    java_dumps: usize,
+) -> OpenedInput {
     file.path = path.to_owned();
     file.java_dumps = java_dumps;
     file.manifest = manifest.map(|manifest| *manifest);
-    Ok(OpenedInput::Native(
-        Box::new(file),
-        java_of(opened, java_dumps),
-    ))
+    OpenedInput::Native(Box::new(file), java_of(traces, java_dumps))
 }
 
 /// Returns the reason why a recording ended before its first dump. Its file is as the device wrote
@@ -267,6 +265,7 @@ fn java_of(traces: Vec<LookTrace>, dumps: usize) -> OpenedJava {
     match dumps {
         // Unused data need no memory.
         0 => OpenedJava::Unread,
+        _ if traces.is_empty() => OpenedJava::Unread,
         _ => OpenedJava::Traces(traces.into_iter().map(ReadTrace::from).collect()),
     }
 }
