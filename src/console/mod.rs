@@ -175,13 +175,11 @@ impl Console {
                 .filter_map(|a| a.to_str())
         };
         let has = |flag: &str| words().any(|a| a == flag);
-        let short = |letter: char| {
-            words().any(|a| {
-                let flags = a.strip_prefix('-').unwrap_or_default();
-                !flags.is_empty()
-                    && flags.chars().all(|c| "qvh".contains(c))
-                    && flags.contains(letter)
-            })
+        // Short flags can share a word.
+        let short = |letter: char| -> usize {
+            let flags = words().filter_map(|a| a.strip_prefix('-'));
+            let flags = flags.filter(|flags| flags.chars().all(|c| "qvh".contains(c)));
+            flags.map(|flags| flags.matches(letter).count()).sum()
         };
         let mut color = None;
         let mut previous = "";
@@ -203,7 +201,7 @@ impl Console {
             }
         };
         let stderr_terminal = io::stderr().is_terminal();
-        let quiet = has("--quiet") || short('q');
+        let quiet = has("--quiet") || short('q') > 0;
         let progress = stderr_terminal && !quiet && !has("--no-progress") && redraw::is_possible();
         let target = if progress {
             ProgressDrawTarget::stderr()
@@ -220,15 +218,10 @@ impl Console {
                     Form::Text
                 },
                 quiet,
-                verbose: words()
-                    .map(|a| match a {
-                        "--verbose" => 1,
-                        a if a.starts_with('-') && a[1..].chars().all(|c| c == 'v') => {
-                            u8::try_from(a.len() - 1).unwrap_or(u8::MAX)
-                        }
-                        _ => 0,
-                    })
-                    .fold(0, u8::saturating_add),
+                verbose: {
+                    let long = words().filter(|a| *a == "--verbose").count();
+                    u8::try_from(short('v') + long).unwrap_or(u8::MAX)
+                },
                 // Asking also switches a Windows console to understand the sequences of stdout.
                 stdout_color: wants_color(
                     io::stdout().is_terminal(),
@@ -680,6 +673,8 @@ mod tests {
         assert!(!of(&["heaptap", "record", "--", "--json"]).is_json());
         assert!(of(&["heaptap", "devices", "--json-lines"]).is_json_lines());
         assert_eq!(of(&["heaptap", "-vv", "--verbose"]).verbosity(), 3);
+        let both = of(&["heaptap", "-qv"]);
+        assert_eq!((both.verbosity(), both.is_quiet()), (1, true));
         assert!(of(&["heaptap", "--color", "always"]).settings.stdout_color);
         assert!(!of(&["heaptap", "--color=never"]).settings.stderr_color);
     }
