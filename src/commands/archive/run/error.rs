@@ -38,13 +38,13 @@ impl Classified for ArchiveError {
             ArchiveError::Look(error) => error.facts(),
             ArchiveError::Java(error) => error.facts(),
             ArchiveError::Manifest(error) => error.facts(),
-            ArchiveError::Results(failure) => {
-                let facts = ErrorFacts::new(failure.class, failure.kind);
-                match &failure.help {
-                    Some(help) => facts.with_help(help.clone()),
-                    None => facts,
-                }
-            }
+            ArchiveError::Results(failure) => ErrorFacts {
+                class: failure.class,
+                kind: failure.kind,
+                excerpt: failure.excerpt.clone(),
+                help: failure.help.clone(),
+                hints: failure.hints.clone(),
+            },
             ArchiveError::Store(StoreError::NotAStore(_)) => {
                 ErrorFacts::new(ErrorClass::Usage, "not-an-archive")
                     .with_help("name a new directory, or one that `heaptap archive` created")
@@ -63,5 +63,23 @@ impl Classified for ArchiveError {
                     .with_help("name the directory of `heaptap record`, `dump` or `run`")
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_that_cannot_be_read_keep_all_lines_of_their_failure() {
+        let mut failure = Failure::new(ErrorClass::BadInput, "results-damaged", "damaged")
+            .with_excerpt(vec!["line 3".to_owned()])
+            .with_help("run it again");
+        failure.hints = vec!["heaptap run".to_owned()];
+        let shown = Failure::from(ArchiveError::Results(failure));
+        assert_eq!((shown.kind, shown.message.as_str()), ("results-damaged", "damaged"));
+        assert_eq!(shown.excerpt, ["line 3"]);
+        assert_eq!(shown.help.as_deref(), Some("run it again"));
+        assert_eq!(shown.hints, ["heaptap run"]);
     }
 }
