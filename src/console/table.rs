@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use super::wrap::wrapped;
 use crate::analyze::native::scope;
 use crate::console::{Console, Style, visible};
+use crate::units::thousands;
 
 /// A table under construction.
 pub(crate) struct Table {
@@ -381,6 +382,18 @@ pub(crate) fn cut_end(text: &str, room: usize) -> String {
     format!("{}…", &text[..to])
 }
 
+/// Prints below a table how many rows its limit hides; `what` ends their name. Nothing if none.
+pub(crate) fn show_hidden(console: &Console, hidden: usize, what: &str) {
+    if hidden > 0 {
+        console.data(console.styled(Style::Dim, hidden_rows(hidden, what)));
+    }
+}
+
+fn hidden_rows(hidden: usize, what: &str) -> String {
+    let hidden = thousands(hidden as u64);
+    format!("… and {hidden} more{what} (`-l 0` shows all)")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -514,6 +527,15 @@ mod tests {
             vec!["x\ny".into(), "z".into()],
         ];
         assert_eq!(columns(&rows, &[]), ["NAME     B", "x\\u{a}y  z"]);
+    }
+
+    #[test]
+    fn numbers_of_hidden_rows_have_separators() {
+        let text = hidden_rows(12_345, " with smaller changes");
+        assert_eq!(
+            text,
+            "… and 12,345 more with smaller changes (`-l 0` shows all)"
+        );
     }
 
     #[test]

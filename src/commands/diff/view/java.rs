@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::super::run::{Budget, Verdict};
 use super::native::judge;
 use super::{Args, ByArg};
-use crate::console::table::Table;
+use crate::console::table::{Table, show_hidden};
 use crate::console::{Console, Style, fail_checks};
 use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
@@ -177,11 +177,7 @@ fn show(console: &Console, report: &DiffReport, args: &Args, nothing: &str) {
         // Without a limit, `--min` alone decides.
         let shown = report.paths.len().min(limit.unwrap_or(usize::MAX));
         paths(console, &report.paths[..shown]);
-        if report.paths.len() > shown {
-            let more = report.paths.len() - shown;
-            let more = format!("… and {more} more (`-l 0` shows all)");
-            console.data(console.styled(Style::Dim, more));
-        }
+        show_hidden(console, report.paths.len() - shown, "");
         let least = format!(
             "nodes that changed by at least {} (`--min`)",
             ByteSize(report.paths_least_bytes)
@@ -272,13 +268,7 @@ fn groups(
         }
     }
     table.show(console);
-    let more = all - rows.len();
-    if more > 0 {
-        console.data(console.styled(
-            Style::Dim,
-            format!("… and {more} more with smaller changes (`-l 0` shows all)"),
-        ));
-    }
+    show_hidden(console, all - rows.len(), " with smaller changes");
 }
 
 fn paths(console: &Console, rows: &[PathChangeRow]) {

@@ -1,6 +1,6 @@
 //! Output of `diff` for two meminfos.
 
-use crate::console::table::Table;
+use crate::console::table::{Table, show_hidden};
 use crate::console::{Console, Style};
 use crate::export::csv::cell;
 use crate::heaps::selector::{JavaInput, ProcessFilter};
@@ -242,10 +242,7 @@ fn finish(console: &Console, title: &str, table: &Table, total: usize, limit: us
     console.data("");
     console.data(console.styled(Style::Dim, title));
     table.show(console);
-    if total > limit {
-        let more = format!("… and {} more (`-l 0` shows all)", total - limit);
-        console.data(console.styled(Style::Dim, more));
-    }
+    show_hidden(console, total.saturating_sub(limit), "");
 }
 
 /// Compares two saved meminfos.

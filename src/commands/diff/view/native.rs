@@ -2,7 +2,7 @@
 //! growth limit.
 
 use super::super::run::{Budget, ChangeRow, DiffReport, DiffRow, HeapDiff, Verdict};
-use crate::console::table::Table;
+use crate::console::table::{Table, show_hidden};
 use crate::console::{Console, Style};
 use crate::error::ErrorClass;
 use crate::flags::pattern::no_match;
@@ -181,11 +181,7 @@ fn show_rows(console: &Console, report: &DiffReport, heap: &HeapDiff) {
         });
     } else {
         table(console, report, &certain, change).show(console);
-        if heap.rows_left_out > 0 {
-            let more = thousands(heap.rows_left_out as u64);
-            let more = format!("… and {more} more (`-l 0` shows all)");
-            console.data(console.styled(Style::Dim, more));
-        }
+        show_hidden(console, heap.rows_left_out, "");
     }
     if !has_limits {
         let note = "the sampling interval is unknown, so growth cannot be distinguished from \

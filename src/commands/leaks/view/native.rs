@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::console::table::Table;
+use crate::console::table::{Table, show_hidden};
 use crate::console::{Console, Style};
 use crate::flags::pattern::no_match;
 use crate::heaps::growth::{HeapRow, NativeLeaksDocument, Place, SeriesRow, SiteRow};
@@ -425,11 +425,7 @@ fn difference(site: &SiteRow, other: &SiteRow) -> Option<String> {
 }
 
 fn more(console: &Console, all: usize, shown: usize) {
-    if all > shown && shown > 0 {
-        let text = format!(
-            "… and {} more (`-l 0` shows all)",
-            thousands((all - shown) as u64)
-        );
-        console.data(console.styled(Style::Dim, text));
+    if shown > 0 {
+        show_hidden(console, all.saturating_sub(shown), "");
     }
 }

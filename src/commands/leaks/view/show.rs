@@ -3,7 +3,7 @@
 use super::waste;
 use crate::analyze::growth::{Grown, Growth};
 use crate::analyze::leaks::{Reference, Shape, Status, Step};
-use crate::console::table::Table;
+use crate::console::table::{Table, show_hidden};
 use crate::console::wrap::wrapped;
 use crate::console::{Console, Style};
 use crate::heaps::leaks::{GroupRow, LeaksDocument, LeaksRows, WasteDocument};
@@ -161,9 +161,7 @@ fn show_leaks(console: &Console, leaks: &LeaksRows, limit: usize) {
         show_group(console, at + 1, group);
     }
     let hidden = leaks.groups_total as usize - leaks.groups.len().min(limit);
-    if hidden > 0 {
-        more(console, hidden, "leaks");
-    }
+    show_hidden(console, hidden, " leaks");
     if !leaks.unheld.is_empty() {
         console.data("");
         for unheld in &leaks.unheld {
@@ -364,14 +362,6 @@ fn show_step(console: &Console, group: &GroupRow, step: &Step, last: bool) {
     }
 }
 
-fn more(console: &Console, hidden: usize, what: &str) {
-    let text = format!(
-        "… and {} more {what} (`-l 0` shows all)",
-        thousands(hidden as u64)
-    );
-    console.data(console.styled(Style::Dim, text));
-}
-
 // Growth
 
 fn show_growth(console: &Console, growth: &Growth, limit: usize) {
@@ -403,18 +393,14 @@ fn show_growth(console: &Console, growth: &Growth, limit: usize) {
     if !growth.paths.is_empty() {
         table.show(console);
     }
-    if growth.paths.len() > limit {
-        more(console, growth.paths.len() - limit, "paths");
-    }
+    show_hidden(console, growth.paths.len().saturating_sub(limit), " paths");
     let mut table = Table::new(&["more", "objects", "bytes", "class"]);
     for row in growth.classes.iter().take(limit) {
         table.row(figures(row), untrusted::sanitize(&row.class));
     }
     console.data("");
     table.show(console);
-    if growth.classes.len() > limit {
-        more(console, growth.classes.len() - limit, "classes");
-    }
+    show_hidden(console, growth.classes.len().saturating_sub(limit), " classes");
 }
 
 fn figures(row: &Grown) -> Vec<String> {

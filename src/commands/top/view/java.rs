@@ -12,7 +12,7 @@ use super::{Args, ByArg, ReachableArg, SortArg};
 use crate::analyze::filter::Filter;
 use crate::analyze::paths::short;
 use crate::analyze::tree::NodeKey;
-use crate::console::table::{Table, cut_end};
+use crate::console::table::{Table, cut_end, show_hidden};
 use crate::console::{Console, Style};
 use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
@@ -267,9 +267,8 @@ fn show_tables(console: &Console, args: &Args, reports: &[TopReport], filter: &F
             console.data("");
             table(report).show(console);
             let hidden = report.rows_total.saturating_sub(report.rows.len());
-            if hidden > 0 && reports.len() == 1 && report.by != Grouping::Object {
-                let more = format!("… and {} more (`-l 0` shows all)", thousands(hidden as u64));
-                console.data(console.styled(Style::Dim, more));
+            if reports.len() == 1 && report.by != Grouping::Object {
+                show_hidden(console, hidden, "");
             }
         }
         if reports.iter().any(has_native) {
