@@ -5,7 +5,8 @@ use crate::analyze::native::scope;
 use crate::console::table::shorten;
 use crate::console::wrap::filled;
 use crate::console::{Console, Style};
-use crate::heaps::growth::{HeapRow, MAX_ALLOCATORS, Place, SiteRow};
+use crate::heaps::growth::{HeapRow, MAX_ALLOCATORS, SiteRow};
+use crate::heaps::input::facts::StackFrame;
 use crate::units::{ByteSize, counted};
 use crate::untrusted;
 use std::borrow::Cow;
@@ -78,7 +79,7 @@ pub(crate) fn show_site(
 
 /// Returns the callers that are shown of a location, nearest first: those outside of the libraries
 /// of C++ and Rust.
-pub(crate) fn callers(site: &SiteRow) -> impl Iterator<Item = &Place> {
+pub(crate) fn callers(site: &SiteRow) -> impl Iterator<Item = &StackFrame> {
     let own = site.stack.iter().position(|frame| *frame == site.own);
     let callers = site.stack.iter().skip(own.map_or(1, |at| at + 1));
     let callers = callers.filter(|frame| !is_library_function(&frame.function));
@@ -139,7 +140,7 @@ pub(crate) fn called_by(callers: &[&str], room: usize) -> Vec<String> {
 }
 
 /// `history.cc:42 libexample.so`.
-pub(crate) fn place(place: &Place) -> String {
+pub(crate) fn place(place: &StackFrame) -> String {
     let file = place.file.rsplit(['/', '\\']).next().unwrap_or_default();
     let file = match (file, place.line) {
         ("", _) => String::new(),

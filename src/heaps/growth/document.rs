@@ -5,11 +5,11 @@ use std::collections::HashMap;
 
 use super::series::{Heap, Series};
 use super::{NativeLeaksRequest, words};
-use crate::analyze::native::groups::{GroupId, file_of, function_of, library_name};
+use crate::analyze::native::groups::GroupId;
 use crate::analyze::native::growth::{Growth, HeapSeries, Judgement, Rule, Site, Unit};
 use crate::analyze::sampling::verdict::{InconclusiveReason, Verdict};
 use crate::analyze::sampling::{Estimate, Rate};
-use crate::heaps::input::facts::FilterFacts;
+use crate::heaps::input::facts::{FilterFacts, StackFrame};
 use crate::results::findings::Finding;
 use crate::stacks::{FrameId, StackTable};
 
@@ -176,17 +176,17 @@ pub struct SiteRow {
     /// The named app frame nearest to the allocation, otherwise the nearest address in a library of
     /// the app, otherwise the nearest frame with a name.
     #[serde(rename = "app_frame")]
-    pub own: Place,
+    pub own: StackFrame,
     /// The allocating frame.
     #[serde(rename = "allocating_frame")]
-    pub allocates: Place,
+    pub allocates: StackFrame,
     /// Functions that allocate at its callsites, or their addresses, each once: at most
     /// [`MAX_ALLOCATORS`].
     #[serde(rename = "allocating_functions")]
     pub allocators: Vec<String>,
     /// Frames of the stack, allocating frame first, without allocators; for a line, only its own
     /// frame.
-    pub stack: Vec<Place>,
+    pub stack: Vec<StackFrame>,
     /// `grows`, `within-sampling-error`, `inconclusive`.
     pub verdict: &'static str,
     /// Reason for an inconclusive result: `too-few-samples`, `one-step`, `slowing`, `unsteady`,
@@ -235,42 +235,8 @@ pub struct Decides {
     pub interval_bytes: Option<u64>,
 }
 
-/// A location in the code.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Place {
-    pub function: String,
-    /// File name of its library; empty if unknown.
-    pub library: String,
-    /// Source file; empty if unknown.
-    pub file: String,
-    /// Source line; 0 if unknown.
-    pub line: u32,
-}
-
 /// Maximum number of functions that allocate for one row.
 pub const MAX_ALLOCATORS: usize = 8;
-
-impl Place {
-    fn of(table: &StackTable, frame: FrameId) -> Place {
-        let function = function_of(table, frame);
-        Place {
-            function: table.text_of(function.name).to_owned(),
-            library: library_name(table, function.library).into_owned(),
-            file: file_of(table, frame).to_owned(),
-            line: table.frames()[frame.0 as usize].line,
-        }
-    }
-
-    /// Returns the location for a stack without frames.
-    fn nowhere() -> Place {
-        Place {
-            function: "[no frames]".to_owned(),
-            library: String::new(),
-            file: String::new(),
-            line: 0,
-        }
-    }
-}
 
 pub(super) fn document(
     table: &StackTable,
@@ -378,7 +344,7 @@ impl Rows<'_> {
     }
 
     fn site(&self, site: &Site) -> SiteRow {
-        let place = |frame: FrameId| Place::of(self.table, frame);
+        let place = |frame: FrameId| StackFrame::of(self.table, frame);
         let (unit, own, stack): (_, _, Vec<FrameId>) = match site.unit {
             Unit::Callsite(id) => (
                 "callsite",
@@ -394,7 +360,7 @@ impl Rows<'_> {
             Unit::Callsite(_) => stack.get(..1).unwrap_or_default(),
             Unit::Line(id) => self.allocators.get(&id).map_or(&[][..], Vec::as_slice),
         };
-        let own = own.map_or_else(Place::nowhere, place);
+        let own = own.map_or_else(StackFrame::nowhere, place);
         let decider = self.growth.decider(site);
         let iterations = self.growth.iterations(site.heap) as u64;
         let heap = &self.heaps[site.heap];
@@ -411,7 +377,7 @@ impl Rows<'_> {
             heap: heap.name.clone(),
             sentence: words::sentence(site, heap, decider, iterations, self.tolerance),
             own,
-            allocates: stack.first().copied().map_or_else(Place::nowhere, place),
+            allocates: stack.first().copied().map_or_else(StackFrame::nowhere, place),
             allocators: unique(allocators.iter().map(|frame| place(*frame).function))
                 .into_iter()
                 .take(MAX_ALLOCATORS)

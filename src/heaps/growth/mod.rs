@@ -7,8 +7,7 @@ mod series;
 mod words;
 
 pub use document::{
-    Decides, DumpRow, HeapRow, Limits, MAX_ALLOCATORS, NativeLeaksDocument, Place, SeriesRow,
-    SiteRow,
+    Decides, DumpRow, HeapRow, Limits, MAX_ALLOCATORS, NativeLeaksDocument, SeriesRow, SiteRow,
 };
 pub use error::NativeLeaksError;
 

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use serde::{Serialize, Serializer};
 
 use crate::analyze::native::filter::Filter;
+use crate::analyze::native::groups::{file_of, function_of, library_name};
 use crate::analyze::sampling::{Estimate, Rate};
 use crate::heaps::input::NativeFile;
 use crate::profile::DumpKind;
 use crate::results::manifest::Flags;
-use crate::stacks::{Dump, View};
+use crate::stacks::{Dump, FrameId, StackTable, View};
 
 /// Identity of a dump.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -219,6 +220,9 @@ impl From<&Filter> for FilterFacts {
     }
 }
 
+/// Name of a stack without frames.
+pub(super) const NO_FRAMES: &str = "[no frames]";
+
 /// A frame of a stack.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StackFrame {
@@ -229,4 +233,27 @@ pub struct StackFrame {
     pub file: String,
     /// Source line; 0 if unknown.
     pub line: u32,
+}
+
+impl StackFrame {
+    /// Returns a frame of a table.
+    pub(crate) fn of(table: &StackTable, frame: FrameId) -> StackFrame {
+        let function = function_of(table, frame);
+        StackFrame {
+            function: table.text_of(function.name).to_owned(),
+            library: library_name(table, function.library).into_owned(),
+            file: file_of(table, frame).to_owned(),
+            line: table.frames()[frame.0 as usize].line,
+        }
+    }
+
+    /// Returns the frame that stands for a stack without frames.
+    pub(crate) fn nowhere() -> StackFrame {
+        StackFrame {
+            function: NO_FRAMES.to_owned(),
+            library: String::new(),
+            file: String::new(),
+            line: 0,
+        }
+    }
 }

@@ -1,10 +1,10 @@
 //! Names of rows in documents: functions, libraries, locations, stacks.
 
-use crate::analyze::native::groups::{Groups, RowKey, file_of, function_of, library_name};
+use crate::analyze::native::groups::{Groups, RowKey};
 use crate::analyze::native::shown::Shown;
 use crate::analyze::native::table::Key;
-use crate::heaps::input::facts::StackFrame;
-use crate::stacks::{FrameId, StackTable};
+use crate::heaps::input::facts::{NO_FRAMES, StackFrame};
+use crate::stacks::StackTable;
 
 /// Creates the names of rows.
 pub(crate) struct Namer<'a> {
@@ -23,9 +23,6 @@ pub(crate) struct Named {
     pub(crate) line: Option<u32>,
     pub(crate) stack: Option<Vec<StackFrame>>,
 }
-
-/// Name of a stack without frames.
-const NO_FRAMES: &str = "[no frames]";
 
 impl<'a> Namer<'a> {
     pub(crate) fn new(
@@ -47,7 +44,7 @@ impl<'a> Namer<'a> {
         match key {
             Key::Group(group) => self.groups.name(group).into_owned(),
             Key::Callsite(id) => match self.shown.frame(id) {
-                Some(frame) => self.frame(frame).function,
+                Some(frame) => StackFrame::of(self.table, frame).function,
                 None => NO_FRAMES.to_owned(),
             },
         }
@@ -66,11 +63,11 @@ impl<'a> Namer<'a> {
                 let stack = self.shown.stack(id).take(most);
                 (
                     self.shown.frame(id),
-                    Some(stack.map(|frame| self.frame(frame)).collect()),
+                    Some(stack.map(|frame| StackFrame::of(self.table, frame)).collect()),
                 )
             }
         };
-        let frame = sample.map(|sample| self.frame(sample));
+        let frame = sample.map(|sample| StackFrame::of(self.table, sample));
         let by = self.groups.by();
         let wanted = |wanted: bool| frame.as_ref().filter(|_| wanted);
         let of_code = matches!(by, RowKey::Callsite | RowKey::Function | RowKey::Line);
@@ -84,16 +81,6 @@ impl<'a> Namer<'a> {
             file: placed.map(|frame| frame.file.clone()),
             line: placed.map(|frame| frame.line).filter(|line| *line > 0),
             stack,
-        }
-    }
-
-    fn frame(&self, frame: FrameId) -> StackFrame {
-        let function = function_of(self.table, frame);
-        StackFrame {
-            function: self.table.text_of(function.name).to_owned(),
-            library: library_name(self.table, function.library).into_owned(),
-            file: file_of(self.table, frame).to_owned(),
-            line: self.table.frames()[frame.0 as usize].line,
         }
     }
 }

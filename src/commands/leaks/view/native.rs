@@ -5,7 +5,8 @@ use std::time::Duration;
 use crate::console::table::{Table, show_hidden};
 use crate::console::{Console, Style};
 use crate::flags::pattern::no_match;
-use crate::heaps::growth::{HeapRow, NativeLeaksDocument, Place, SeriesRow, SiteRow};
+use crate::heaps::growth::{HeapRow, NativeLeaksDocument, SeriesRow, SiteRow};
+use crate::heaps::input::facts::StackFrame;
 use crate::units::{ByteSize, HumanDuration, counted, thousands};
 use crate::untrusted;
 use crate::views::native::{shortened, unwinder_notes};
@@ -396,7 +397,7 @@ fn apart(sites: &[&SiteRow], elsewhere: impl Fn(&SiteRow) -> Option<String>) -> 
 /// Returns how a site differs from another: by the allocation function or by a caller. Includes the
 /// line if the functions are the same.
 fn difference(site: &SiteRow, other: &SiteRow) -> Option<String> {
-    let told = |way: &str, frame: &Place, than: Option<&Place>| {
+    let told = |way: &str, frame: &StackFrame, than: Option<&StackFrame>| {
         let name = shortened(&frame.function);
         match than.is_some_and(|than| than.function == frame.function) {
             true => format!("{way} {name} {}", place(frame)),
@@ -409,7 +410,7 @@ fn difference(site: &SiteRow, other: &SiteRow) -> Option<String> {
     let halves = |row: &SiteRow| {
         let own = row.stack.iter().position(|frame| *frame == row.own);
         let own = own.unwrap_or(0);
-        let inner: Vec<Place> = row.stack[..own].iter().rev().cloned().collect();
+        let inner: Vec<StackFrame> = row.stack[..own].iter().rev().cloned().collect();
         (row.stack[own..].to_vec(), inner)
     };
     let ((callers, inner), (other_callers, other_inner)) = (halves(site), halves(other));
