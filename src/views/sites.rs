@@ -9,6 +9,7 @@ use crate::heaps::growth::{HeapRow, MAX_ALLOCATORS, SiteRow};
 use crate::heaps::input::facts::StackFrame;
 use crate::units::{ByteSize, counted};
 use crate::untrusted;
+use crate::views::native;
 use std::borrow::Cow;
 
 /// Callers shown of a stack.
@@ -140,18 +141,10 @@ pub(crate) fn called_by(callers: &[&str], room: usize) -> Vec<String> {
 }
 
 /// `history.cc:42 libexample.so`.
-pub(crate) fn place(place: &StackFrame) -> String {
-    let file = place.file.rsplit(['/', '\\']).next().unwrap_or_default();
-    let file = match (file, place.line) {
-        ("", _) => String::new(),
-        (file, 0) => file.to_owned(),
-        (file, line) => format!("{file}:{line}"),
-    };
-    let parts: Vec<&str> = [file.as_str(), place.library.as_str()]
-        .into_iter()
-        .filter(|part| !part.is_empty())
-        .collect();
-    parts.join(" ")
+pub(crate) fn place(frame: &StackFrame) -> String {
+    let known = |text| Some(text).filter(|text: &&str| !text.is_empty());
+    let line = Some(frame.line).filter(|line| *line > 0);
+    native::place(known(&frame.library), known(&frame.file), line)
 }
 
 /// Prints styled text after a plain prefix.
