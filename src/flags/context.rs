@@ -3,13 +3,14 @@
 #[cfg(feature = "virtual-phone")]
 use std::sync::OnceLock;
 
-use tokio::sync::OnceCell;
+use tokio::sync::{OnceCell, mpsc};
 
 use super::globals::Globals;
 use super::typed::TypedOptions;
 #[cfg(feature = "virtual-phone")]
 use super::virtual_phone;
 use crate::console::Console;
+use crate::console::signals::Signal;
 use crate::device::{Address, Device, DeviceError, DeviceState, Selector, Server};
 use crate::error::{ErrorClass, Failure};
 use crate::flags::conflicts::conflict;
@@ -17,6 +18,7 @@ use crate::flags::conflicts::conflict;
 use crate::phone::VirtualPhone;
 use crate::recording::advice::{advises_collect, remove_collect};
 use crate::recording::sessions::Scope;
+use crate::session::SessionError;
 
 /// Advice for a virtual phone that outlives a command.
 const LASTING_PHONE: &str = "run `heaptap virtual-phone --port 5038` in another terminal, and \
@@ -211,6 +213,20 @@ impl Context {
                 chosen.map_err(with_doctor)
             })
             .await
+    }
+
+    /// As [`Context::device`], but an interrupt while waiting for it is an error.
+    ///
+    /// # Errors
+    /// As [`Context::device`]; also if the user interrupts.
+    pub(crate) async fn device_or_interrupt(
+        &self,
+        signals: &mut mpsc::UnboundedReceiver<Signal>,
+    ) -> Result<&Device, Failure> {
+        tokio::select! {
+            device = self.device() => device,
+            _ = signals.recv() => Err(SessionError::Interrupted.into()),
+        }
     }
 
     /// Returns the selected device if there is one, for commands that also work without it. They do

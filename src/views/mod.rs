@@ -14,5 +14,6 @@ pub mod page;
 pub(crate) mod paths;
 pub mod progress;
 pub mod sites;
+pub(crate) mod start;
 pub mod summary;
 pub mod symbolized;

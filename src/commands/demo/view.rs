@@ -129,10 +129,7 @@ async fn show(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     // The recording ends at an interrupt, but the demo must not go on.
     let mut interrupts = watch_signals()?;
     let store = Store::in_folder(&own.path().join("journal"))?;
-    let device = tokio::select! {
-        device = ctx.device() => device?,
-        _ = signals.recv() => return Err(crate::session::SessionError::Interrupted.into()),
-    };
+    let device = ctx.device_or_interrupt(&mut signals).await?;
     let mut show = Show::of_demo(ctx);
     let recorded = show
         .during(signals, async |controls, on_event| {

@@ -54,10 +54,7 @@ pub(super) async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     // From here on, a signal ends the current step and puts everything back.
     let mut signals = watch_signals()?;
     let store = Store::of_user()?;
-    let device = tokio::select! {
-        device = ctx.device() => device?,
-        _ = signals.recv() => return Err(SessionError::Interrupted.into()),
-    };
+    let device = ctx.device_or_interrupt(&mut signals).await?;
     let output = args.output.as_deref().map_or(Path::new("."), folder::of);
     let selector = ctx.selector();
     let diagnosis = tokio::select! {

@@ -1,12 +1,9 @@
 //! `heaptap dump`: options and progress of a dump of Java heaps.
 
 use std::ffi::OsString;
-use std::path::Path;
-
-use serde_json::json;
 
 use super::args::Args;
-use crate::config::{BitmapFormat, DeviceLimits, HeapFileSpec, JavaSpec};
+use crate::config::{BitmapFormat, DeviceLimits, HeapFileSpec};
 use crate::console::signals::watch_signals;
 use crate::error::Failure;
 use crate::exit::Outcome;
@@ -20,9 +17,10 @@ use crate::recording::dump;
 use crate::recording::heap_files::{self, HeapFileOptions};
 use crate::recording::options::RecordOptions;
 use crate::recording::outcome::Recorded;
-use crate::session::{SessionError, SessionId, Store};
+use crate::session::Store;
 use crate::views::page;
 use crate::views::progress::{self, Show};
+use crate::views::start;
 
 /// Runs the command.
 ///
@@ -41,7 +39,8 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let spec = args.capture.spec(&args.target);
     spec.validate()?;
     if args.print_config {
-        return print_config(ctx, &spec);
+        let config = spec.encode(&DeviceLimits::default())?;
+        return Ok(start::print_config(&ctx.console, &config.text));
     }
     let names = java_names(ctx, args.mappings)?;
     // From here on, a signal ends the dump gracefully.
@@ -61,10 +60,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         },
         ..RecordOptions::new(CaptureKind::Java(spec, results), names)
     };
-    let device = tokio::select! {
-        device = ctx.device() => device?,
-        _ = signals.recv() => return Err(SessionError::Interrupted.into()),
-    };
+    let device = ctx.device_or_interrupt(&mut signals).await?;
     let waits = args.capture.wait_for_oom;
     let mut show = Show::of_dump(ctx, !options.detach, waits);
     let recorded = show
@@ -98,10 +94,7 @@ async fn run_files(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         silence: args.file.timeout.unwrap_or(heap_files::SILENCE),
         names,
     };
-    let device = tokio::select! {
-        device = ctx.device() => device?,
-        _ = signals.recv() => return Err(SessionError::Interrupted.into()),
-    };
+    let device = ctx.device_or_interrupt(&mut signals).await?;
     let mut show = Show::of_dump(ctx, !options.detach, false);
     let recorded = show
         .during(signals, async |controls, on_event| {
@@ -130,7 +123,12 @@ fn show_recorded(ctx: &Context, recorded: Recorded) -> Result<Outcome, Failure> 
         Recorded::Detached {
             session, output, ..
         } => {
-            detached(ctx, &session, &output);
+            let output = output.to_string_lossy();
+            let commands = [
+                format!("status {session}"),
+                format!("stop {session}   writes {output}"),
+            ];
+            start::detached(&ctx.console, "dumping", &session, &output, &commands);
             Ok(Outcome::Done)
         }
         Recorded::Finished(mut finished) => {
@@ -139,32 +137,4 @@ fn show_recorded(ctx: &Context, recorded: Recorded) -> Result<Outcome, Failure> 
             Ok(progress::finished(ctx, &finished, None, asked))
         }
     }
-}
-
-/// Prints the config that would be sent (`--print-config`), without a device.
-fn print_config(ctx: &Context, spec: &JavaSpec) -> Result<Outcome, Failure> {
-    let encoded = spec.encode(&DeviceLimits::default())?;
-    if ctx.console.is_json() {
-        ctx.console.json(&json!({ "config": encoded.text }));
-    } else {
-        ctx.console.raw(encoded.text.as_bytes());
-    }
-    Ok(Outcome::Done)
-}
-
-fn detached(ctx: &Context, session: &SessionId, output: &Path) {
-    let console = &ctx.console;
-    if console.is_json() {
-        console.json(
-            &json!({ "session": session, "output": output.to_string_lossy(), "detached": true }),
-        );
-        return;
-    }
-    console.data(session);
-    console.say("dumping in the background; continue with:");
-    console.say(format_args!("  heaptap status {session}"));
-    console.say(format_args!(
-        "  heaptap stop {session}   writes {}",
-        output.display()
-    ));
 }

@@ -15,7 +15,7 @@ use crate::untrusted::sanitize;
 use crate::views::page;
 use crate::views::paths::near;
 use crate::views::progress;
-use serde_json::json;
+use crate::views::start;
 use std::path::Path;
 
 const ALL: &str = "the program and all its children are recorded";
@@ -66,11 +66,7 @@ pub(super) async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     }
     if args.capture.print_config {
         let encoded = resolved.spec.encode_for_host()?;
-        match ctx.console.is_json() {
-            true => ctx.console.json(&json!({ "config": encoded.text })),
-            false => ctx.console.raw(encoded.text.as_bytes()),
-        }
-        return Ok(Outcome::Done);
+        return Ok(start::print_config(&ctx.console, &encoded.text));
     }
     if args.program.is_empty() {
         return Err(

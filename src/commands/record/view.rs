@@ -1,11 +1,7 @@
 //! `heaptap record`: shows the progress of a recording: status line, keys, events, summary.
 
-use std::path::Path;
-
-use serde_json::json;
-
 use super::args::Args;
-use crate::config::{CaptureSpec, DeviceLimits, Snapshots};
+use crate::config::{DeviceLimits, Snapshots};
 use crate::console::signals::watch_signals;
 use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
@@ -17,9 +13,10 @@ use crate::recording::companion_options::CompanionOptions;
 use crate::recording::options::RecordOptions;
 use crate::recording::outcome::Recorded;
 use crate::recording::record;
-use crate::session::{SessionError, SessionId, SnapshotMethod, Store};
+use crate::session::{SnapshotMethod, Store};
 use crate::views::page;
 use crate::views::progress::{self, Show};
+use crate::views::start;
 
 /// Runs the command.
 ///
@@ -34,7 +31,8 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let mut resolved = args.capture.resolve(&args.target, &ctx.console)?;
     resolved.spec.companions = companions.in_trace();
     if args.capture.print_config {
-        return print_config(ctx, &resolved.spec);
+        let config = resolved.spec.encode(&DeviceLimits::default())?;
+        return Ok(start::print_config(&ctx.console, &config.text));
     }
     let launch = args.launch || resolved.launch;
     let targets = &resolved.spec.targets;
@@ -76,10 +74,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         },
         ..RecordOptions::new(CaptureKind::Native(Box::new(resolved.spec)), names)
     };
-    let device = tokio::select! {
-        device = ctx.device() => device?,
-        _ = signals.recv() => return Err(SessionError::Interrupted.into()),
-    };
+    let device = ctx.device_or_interrupt(&mut signals).await?;
     if options.detach && !options.companions.is_empty() {
         ctx.console.warn_with_help(
             "heaptap does not observe a detached recording. Of `--with`, it keeps only trace data \
@@ -99,7 +94,13 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             output,
             snapshots,
         } => {
-            detached(ctx, &session, &output, &snapshots);
+            let mut commands = vec![format!("status {session}")];
+            if snapshots != SnapshotMethod::Impossible {
+                commands.push(format!("snapshot {session} --label NAME"));
+            }
+            let output = output.to_string_lossy();
+            commands.push(format!("stop {session}      ends it and writes {output}"));
+            start::detached(&ctx.console, "recording", &session, &output, &commands);
             Ok(Outcome::Done)
         }
         Recorded::Finished(mut finished) => {
@@ -107,35 +108,4 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             Ok(progress::finished(ctx, &finished, page.as_deref(), asked))
         }
     }
-}
-
-/// Prints the config that would be sent (`--print-config`), without a device.
-fn print_config(ctx: &Context, spec: &CaptureSpec) -> Result<Outcome, Failure> {
-    let encoded = spec.encode(&DeviceLimits::default())?;
-    if ctx.console.is_json() {
-        ctx.console.json(&json!({ "config": encoded.text }));
-    } else {
-        ctx.console.raw(encoded.text.as_bytes());
-    }
-    Ok(Outcome::Done)
-}
-
-fn detached(ctx: &Context, session: &SessionId, output: &Path, snapshots: &SnapshotMethod) {
-    let console = &ctx.console;
-    if console.is_json() {
-        console.json(
-            &json!({ "session": session, "output": output.to_string_lossy(), "detached": true }),
-        );
-        return;
-    }
-    console.data(session);
-    console.say("recording in the background; continue with:");
-    console.say(format_args!("  heaptap status {session}"));
-    if *snapshots != SnapshotMethod::Impossible {
-        console.say(format_args!("  heaptap snapshot {session} --label NAME"));
-    }
-    console.say(format_args!(
-        "  heaptap stop {session}      ends it and writes {}",
-        output.display()
-    ));
 }

@@ -377,7 +377,10 @@ impl Rows<'_> {
             heap: heap.name.clone(),
             sentence: words::sentence(site, heap, decider, iterations, self.tolerance),
             own,
-            allocates: stack.first().copied().map_or_else(StackFrame::nowhere, place),
+            allocates: stack
+                .first()
+                .copied()
+                .map_or_else(StackFrame::nowhere, place),
             allocators: unique(allocators.iter().map(|frame| place(*frame).function))
                 .into_iter()
                 .take(MAX_ALLOCATORS)

@@ -127,7 +127,13 @@ pub fn open(
         NativeSource::Pprofs(found, manifest) => {
             progress.begin("reading profiles");
             let file = pprofs::open(&name, &found, manifest.as_deref(), wanted, options)?;
-            return Ok(native_of(path, file, manifest, Vec::new(), hprofs_beside(path)));
+            return Ok(native_of(
+                path,
+                file,
+                manifest,
+                Vec::new(),
+                hprofs_beside(path),
+            ));
         }
         NativeSource::Hprofs(found) => return Ok(OpenedInput::Java(OpenedJava::Hprofs(found))),
     };

@@ -63,7 +63,11 @@ impl<'a> Namer<'a> {
                 let stack = self.shown.stack(id).take(most);
                 (
                     self.shown.frame(id),
-                    Some(stack.map(|frame| StackFrame::of(self.table, frame)).collect()),
+                    Some(
+                        stack
+                            .map(|frame| StackFrame::of(self.table, frame))
+                            .collect(),
+                    ),
                 )
             }
         };

@@ -77,7 +77,10 @@ mod tests {
             .with_help("run it again");
         failure.hints = vec!["heaptap run".to_owned()];
         let shown = Failure::from(ArchiveError::Results(failure));
-        assert_eq!((shown.kind, shown.message.as_str()), ("results-damaged", "damaged"));
+        assert_eq!(
+            (shown.kind, shown.message.as_str()),
+            ("results-damaged", "damaged")
+        );
         assert_eq!(shown.excerpt, ["line 3"]);
         assert_eq!(shown.help.as_deref(), Some("run it again"));
         assert_eq!(shown.hints, ["heaptap run"]);

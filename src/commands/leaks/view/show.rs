@@ -400,7 +400,11 @@ fn show_growth(console: &Console, growth: &Growth, limit: usize) {
     }
     console.data("");
     table.show(console);
-    show_hidden(console, growth.classes.len().saturating_sub(limit), " classes");
+    show_hidden(
+        console,
+        growth.classes.len().saturating_sub(limit),
+        " classes",
+    );
 }
 
 fn figures(row: &Grown) -> Vec<String> {

@@ -25,7 +25,6 @@ use crate::console::signals::watch_signals;
 use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::context::Context;
-use crate::session::SessionError;
 use crate::units::SignedSize;
 use crate::untrusted::sanitize;
 
@@ -48,10 +47,7 @@ pub(crate) async fn run(
         duration: args.duration,
     };
     let mut signals = watch_signals()?;
-    let device = tokio::select! {
-        device = ctx.device() => device?,
-        _ = signals.recv() => return Err(SessionError::Interrupted.into()),
-    };
+    let device = ctx.device_or_interrupt(&mut signals).await?;
     let console = &ctx.console;
     let mut view = View::new(console, csv, &options);
     let unheard = Notify::new();
