@@ -43,7 +43,14 @@ fn java_heaps_beside_tracked_allocations_are_mentioned_and_read() {
     let folded = folder.path().join("folded");
     let folded = folded.to_str().unwrap();
     let output = heaptap(&[
-        "convert", out.to_str().unwrap(), "--format", "folded", "--dump", "1", "-o", folded,
+        "convert",
+        out.to_str().unwrap(),
+        "--format",
+        "folded",
+        "--dump",
+        "1",
+        "-o",
+        folded,
     ]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
 }
