@@ -133,10 +133,15 @@ pub(crate) enum Cell<'a> {
     Nothing,
 }
 
-impl Cell<'_> {
+impl<'a> Cell<'a> {
     /// Returns the cell of an optional number.
-    pub(crate) fn maybe(number: Option<u64>) -> Cell<'static> {
+    pub(crate) fn maybe(number: Option<impl Into<i128>>) -> Cell<'a> {
         number.map_or(Cell::Nothing, |number| Cell::Number(number.into()))
+    }
+
+    /// Returns the cell of an optional text.
+    pub(crate) fn text(text: Option<&'a str>) -> Cell<'a> {
+        text.map_or(Cell::Nothing, Cell::Text)
     }
 }
 

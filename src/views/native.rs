@@ -235,6 +235,13 @@ pub(crate) fn place(library: Option<&str>, file: Option<&str>, line: Option<u32>
     parts.join(" ")
 }
 
+/// Returns the functions of a stack as a cell of CSV, leaf first.
+pub(crate) fn stack_cell(stack: Option<&[StackFrame]>) -> String {
+    let functions = stack.unwrap_or_default().iter();
+    let functions: Vec<&str> = functions.map(|frame| frame.function.as_str()).collect();
+    functions.join(";")
+}
+
 #[cfg(test)]
 mod tests {
     use super::{StackFrame, callers, unwinder_notes};

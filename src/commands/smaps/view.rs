@@ -247,18 +247,15 @@ fn csv(console: &Console, document: &Document) {
     }
     text.push('\n');
     for row in &document.rows {
-        let maybe = |text: Option<&str>| text.map_or("", |text| text).to_owned();
-        let words = [
-            row.of.kind.to_owned(),
-            maybe(row.of.part),
-            maybe(row.of.name.as_deref()),
-            maybe(row.of.permissions.as_deref()),
+        let mut cells = vec![
+            Cell::Text(row.of.kind),
+            Cell::text(row.of.part),
+            Cell::text(row.of.name.as_deref()),
+            Cell::text(row.of.permissions.as_deref()),
+            Cell::maybe(row.offset),
+            Cell::text(row.start.as_deref()),
+            Cell::Number(row.count.into()),
         ];
-        let start = maybe(row.start.as_deref());
-        let mut cells: Vec<Cell<'_>> = words.iter().map(|word| Cell::Text(word)).collect();
-        cells.push(Cell::maybe(row.offset));
-        cells.push(Cell::Text(&start));
-        cells.push(Cell::Number(row.count.into()));
         cells.extend(Field::ALL.map(|field| Cell::maybe(row.sums.get(field))));
         text += &csv_line(&cells);
     }

@@ -136,9 +136,9 @@ pub(super) fn diff_csv(console: &Console, document: &ChangesDocument) {
     for row in &document.rows {
         let mut cells = vec![
             Cell::Text(row.of.kind),
-            Cell::Text(row.of.part.unwrap_or_default()),
-            Cell::Text(row.of.name.as_deref().unwrap_or_default()),
-            Cell::Text(row.of.permissions.as_deref().unwrap_or_default()),
+            Cell::text(row.of.part),
+            Cell::text(row.of.name.as_deref()),
+            Cell::text(row.of.permissions.as_deref()),
             Cell::Text(row.status),
             Cell::Number(row.count_before.into()),
             Cell::Number(row.count_after.into()),
@@ -146,8 +146,7 @@ pub(super) fn diff_csv(console: &Console, document: &ChangesDocument) {
         for field in Field::ALL {
             cells.push(Cell::maybe(row.before.get(field.name()).copied()));
             cells.push(Cell::maybe(row.after.get(field.name()).copied()));
-            let delta = row.delta.get(field.name());
-            cells.push(delta.map_or(Cell::Nothing, |delta| Cell::Number((*delta).into())));
+            cells.push(Cell::maybe(row.delta.get(field.name()).copied()));
         }
         text += &csv_line(&cells);
     }

@@ -10,7 +10,9 @@ use crate::heaps::input::facts::{DumpFacts, Growth};
 use crate::profile::DumpKind;
 use crate::units::{ByteSize, counted, thousands};
 use crate::views::java::{Cell, csv_line, signed};
-use crate::views::native::{attached_note, callers, heading, parts, place, value, what_of};
+use crate::views::native::{
+    attached_note, callers, heading, parts, place, stack_cell, value, what_of,
+};
 use crate::views::sites::shrank_elsewhere;
 
 /// Minimum number of columns to show both self and cumulative growth.
@@ -332,15 +334,13 @@ pub(super) fn print_csv(console: &Console, report: &DiffReport) {
                 Cell::Text(dump.map_or("", |dump| &dump.process)),
                 Cell::Text(dump.map_or("", |dump| &dump.heap)),
                 Cell::Text(&row.name),
-                Cell::Text(row.library.as_deref().unwrap_or_default()),
-                Cell::Text(row.file.as_deref().unwrap_or_default()),
-                Cell::maybe(row.line.map(u64::from)),
+                Cell::text(row.library.as_deref()),
+                Cell::text(row.file.as_deref()),
+                Cell::maybe(row.line),
             ];
             cells.extend(figures(&row.own));
             cells.extend(figures(&row.cumulative));
-            let stack = row.stack.iter().flatten();
-            let stack: Vec<&str> = stack.map(|frame| frame.function.as_str()).collect();
-            let stack = stack.join(";");
+            let stack = stack_cell(row.stack.as_deref());
             cells.push(Cell::Text(&stack));
             text += &csv_line(&cells);
         }

@@ -667,22 +667,21 @@ pub(super) fn csv(console: &Console, report: &GcReport) {
         for timed in collections {
             let collection = &timed.logged.collection;
             let pauses: Vec<String> = collection.pauses.iter().map(u64::to_string).collect();
-            let number = |value: Option<i128>| value.map_or(Cell::Nothing, Cell::Number);
             let pauses = pauses.join(" ");
             text += &csv_line(&[
-                number(timed.at.map(i128::from)),
-                number(process.pid.map(i128::from)),
-                Cell::Text(process.name.as_deref().unwrap_or("")),
+                Cell::maybe(timed.at),
+                Cell::maybe(process.pid),
+                Cell::text(process.name.as_deref()),
                 Cell::Text(&collection.reason),
                 Cell::Text(&collection.collector),
-                number(collection.freed_objects.map(i128::from)),
-                number(collection.freed_bytes.map(i128::from)),
-                number(collection.freed_large.map(|large| i128::from(large.0))),
-                number(collection.freed_large.map(|large| i128::from(large.1))),
-                number(collection.live.map(i128::from)),
-                number(collection.total.map(i128::from)),
+                Cell::maybe(collection.freed_objects),
+                Cell::maybe(collection.freed_bytes),
+                Cell::maybe(collection.freed_large.map(|large| large.0)),
+                Cell::maybe(collection.freed_large.map(|large| large.1)),
+                Cell::maybe(collection.live),
+                Cell::maybe(collection.total),
                 Cell::Text(&pauses),
-                number(collection.duration.map(i128::from)),
+                Cell::maybe(collection.duration),
                 Cell::Text(if collection.ours { "true" } else { "false" }),
             ]);
         }

@@ -437,13 +437,7 @@ fn print_csv(console: &Console, report: &TopReport) {
         let object = row.object.as_ref();
         let held_by = object.map(|object| object.held_by.join(" → "));
         let frames = row.allocated_at.as_ref().map(|site| site.frames.join("; "));
-        let text_or_nothing =
-            |text: Option<&str>| -> String { text.unwrap_or_default().to_owned() };
         let thread = row.thread.as_ref().and_then(|thread| thread.id.as_deref());
-        let id = text_or_nothing(object.map(|object| object.id.as_str()).or(thread));
-        let heap = text_or_nothing(object.map(|object| object.heap));
-        let root = text_or_nothing(object.and_then(|object| object.root.as_deref()));
-        let thread = text_or_nothing(row.allocated_at.as_ref().map(|site| site.thread.as_str()));
         text += &csv_line(&[
             Cell::Text(&row.name),
             Cell::Number(figures.count.into()),
@@ -452,12 +446,12 @@ fn print_csv(console: &Console, report: &TopReport) {
             Cell::maybe(figures.retained_count),
             Cell::maybe(figures.retained_bytes),
             Cell::maybe(figures.retained_native_bytes),
-            Cell::Text(&id),
-            Cell::Text(&heap),
-            Cell::Text(&root),
-            Cell::Text(held_by.as_deref().unwrap_or_default()),
-            Cell::Text(&thread),
-            Cell::Text(frames.as_deref().unwrap_or_default()),
+            Cell::text(object.map(|object| object.id.as_str()).or(thread)),
+            Cell::text(object.map(|object| object.heap)),
+            Cell::text(object.and_then(|object| object.root.as_deref())),
+            Cell::text(held_by.as_deref()),
+            Cell::text(row.allocated_at.as_ref().map(|site| site.thread.as_str())),
+            Cell::text(frames.as_deref()),
         ]);
     }
     console.raw(text.as_bytes());
@@ -475,8 +469,7 @@ fn show_tree(console: &Console, args: &Args, report: &TreeReport) {
             let figures = &node.figures;
             text += &csv_line(&[
                 Cell::Number(node.id as i128),
-                node.above
-                    .map_or(Cell::Nothing, |above| Cell::Number(above as i128)),
+                Cell::maybe(node.above.map(|above| above as u64)),
                 Cell::Number(node.depth as i128),
                 Cell::Text(&node.name),
                 Cell::Number(figures.count.into()),

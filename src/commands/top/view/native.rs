@@ -6,14 +6,14 @@ use crate::console::table::Table;
 use crate::console::{Console, Style};
 use crate::flags::context::Context;
 use crate::flags::pattern::no_match;
-use crate::heaps::input::facts::Figures;
+use crate::heaps::input::facts::{DumpFacts, Figures};
 use crate::profile::DumpKind;
 use crate::stacks::{TRACKED_HEAP, View};
 use crate::units::{ByteSize, thousands};
 use crate::untrusted::{self, shell::quoted_path};
 use crate::views::java::{Cell, csv_line};
 use crate::views::native::{
-    attached_note, beside, caller_names, callers, estimated, heading, percent, place,
+    attached_note, beside, caller_names, callers, estimated, heading, percent, place, stack_cell,
     unwinder_notes, value, view_heading, what_of,
 };
 use std::borrow::Cow;
@@ -392,38 +392,21 @@ fn is_all_but_freed(heap: &HeapReport) -> bool {
 
 /// Prints the rows of all heaps as CSV, one heap after another.
 pub(super) fn print_csv(console: &Console, report: &TopReport) {
-    let mut text = "dump,process,pid,heap,name,library,file,line".to_owned();
-    for prefix in ["self", "cumulative"] {
-        for view in View::ALL {
-            text += &format!(",{prefix}_{}", view.name());
-        }
-    }
-    text += ",self_low,self_high,stack\n";
+    let mut text = csv_heading("name,library,file,line") + ",self_low,self_high,stack\n";
     for heap in &report.heaps {
         for row in heap.rows.iter().flatten() {
-            let mut cells = vec![
-                Cell::Number(heap.dump.number.into()),
-                Cell::Text(&heap.dump.process),
-                Cell::Number(heap.dump.pid.into()),
-                Cell::Text(&heap.dump.heap),
+            let mut cells = cells_of(&heap.dump);
+            cells.extend([
                 Cell::Text(&row.name),
-                Cell::Text(row.library.as_deref().unwrap_or_default()),
-                Cell::Text(row.file.as_deref().unwrap_or_default()),
-                Cell::maybe(row.line.map(u64::from)),
-            ];
+                Cell::text(row.library.as_deref()),
+                Cell::text(row.file.as_deref()),
+                Cell::maybe(row.line),
+            ]);
             cells.extend(figures(&row.own));
             cells.extend(figures(&row.cumulative));
-            let limit = |limit: Option<i64>| {
-                limit.map_or(Cell::Nothing, |limit| Cell::Number(limit.into()))
-            };
-            cells.push(limit(row.self_limits.map(|limits| limits.low)));
-            cells.push(limit(row.self_limits.map(|limits| limits.high)));
-            let stack = row
-                .stack
-                .iter()
-                .flatten()
-                .map(|frame| frame.function.as_str());
-            let stack = stack.collect::<Vec<_>>().join(";");
+            cells.push(Cell::maybe(row.self_limits.map(|limits| limits.low)));
+            cells.push(Cell::maybe(row.self_limits.map(|limits| limits.high)));
+            let stack = stack_cell(row.stack.as_deref());
             cells.push(Cell::Text(&stack));
             text += &csv_line(&cells);
         }
@@ -433,26 +416,17 @@ pub(super) fn print_csv(console: &Console, report: &TopReport) {
 
 /// Prints the nodes of all heaps as CSV, one heap after another.
 pub(super) fn print_tree_csv(console: &Console, report: &TopReport) {
-    let mut text = "dump,process,pid,heap,id,above,depth,name,library".to_owned();
-    for prefix in ["self", "cumulative"] {
-        for view in View::ALL {
-            text += &format!(",{prefix}_{}", view.name());
-        }
-    }
-    text.push('\n');
+    let mut text = csv_heading("id,above,depth,name,library") + "\n";
     for heap in &report.heaps {
         for node in heap.tree.iter().flat_map(|tree| &tree.nodes) {
-            let mut cells = vec![
-                Cell::Number(heap.dump.number.into()),
-                Cell::Text(&heap.dump.process),
-                Cell::Number(heap.dump.pid.into()),
-                Cell::Text(&heap.dump.heap),
+            let mut cells = cells_of(&heap.dump);
+            cells.extend([
                 Cell::Number(node.id as i128),
                 Cell::maybe(node.above.map(|above| above as u64)),
                 Cell::Number(node.depth as i128),
                 Cell::Text(&node.name),
-                Cell::Text(node.library.as_deref().unwrap_or_default()),
-            ];
+                Cell::text(node.library.as_deref()),
+            ]);
             cells.extend(figures(&node.own));
             cells.extend(figures(&node.cumulative));
             text += &csv_line(&cells);
@@ -461,15 +435,29 @@ pub(super) fn print_tree_csv(console: &Console, report: &TopReport) {
     console.raw(text.as_bytes());
 }
 
+/// Returns the names of the columns of a dump, those of `names`, and the views.
+fn csv_heading(names: &str) -> String {
+    let mut text = format!("dump,process,pid,heap,{names}");
+    for prefix in ["self", "cumulative"] {
+        for view in View::ALL {
+            text += &format!(",{prefix}_{}", view.name());
+        }
+    }
+    text
+}
+
+fn cells_of(dump: &DumpFacts) -> Vec<Cell<'_>> {
+    vec![
+        Cell::Number(dump.number.into()),
+        Cell::Text(&dump.process),
+        Cell::Number(dump.pid.into()),
+        Cell::Text(&dump.heap),
+    ]
+}
+
 /// Returns the four views as cells; empty if a heap does not have one.
-fn figures(figures: &Figures) -> Vec<Cell<'static>> {
-    let all = View::ALL.iter();
-    all.map(|view| {
-        figures
-            .of(*view)
-            .map_or(Cell::Nothing, |value| Cell::Number(value.into()))
-    })
-    .collect()
+fn figures(figures: &Figures) -> impl Iterator<Item = Cell<'static>> {
+    View::ALL.iter().map(|view| Cell::maybe(figures.of(*view)))
 }
 
 #[cfg(test)]
