@@ -9,11 +9,13 @@ use crate::analyze::native::scope;
 use crate::analyze::sampling::{Estimate, Form, Shown};
 use crate::console::{Console, Style};
 use crate::heaps::input::facts::{DumpFacts, Limits, StackFrame};
+use crate::heaps::input::rows::Located;
 use crate::names::could_be_app;
 use crate::profile::DumpKind;
 use crate::results::findings::Finding;
 use crate::results::unwinding;
 use crate::units::{ByteSize, thousands};
+use crate::views::java::Cell;
 
 /// Default number of callsites in JSON and CSV: a heap has hundreds of thousands.
 pub(crate) const MOST_CALLSITES: usize = 1000;
@@ -233,6 +235,16 @@ pub(crate) fn place(library: Option<&str>, file: Option<&str>, line: Option<u32>
     }
     parts.extend(library.map(str::to_owned));
     parts.join(" ")
+}
+
+/// Returns name and location of a row as cells of CSV.
+pub(crate) fn located_cells(at: &Located) -> [Cell<'_>; 4] {
+    [
+        Cell::Text(&at.name),
+        Cell::text(at.library.as_deref()),
+        Cell::text(at.file.as_deref()),
+        Cell::maybe(at.line),
+    ]
 }
 
 /// Returns the functions of a stack as a cell of CSV, leaf first.

@@ -1,5 +1,7 @@
 //! Names of rows in documents: functions, libraries, locations, stacks.
 
+use serde::Serialize;
+
 use crate::analyze::native::groups::{Groups, RowKey};
 use crate::analyze::native::shown::Shown;
 use crate::analyze::native::table::Key;
@@ -15,13 +17,19 @@ pub(crate) struct Namer<'a> {
     frames: usize,
 }
 
-/// Name of a row.
-pub(crate) struct Named {
-    pub(crate) name: String,
-    pub(crate) library: Option<String>,
-    pub(crate) file: Option<String>,
-    pub(crate) line: Option<u32>,
-    pub(crate) stack: Option<Vec<StackFrame>>,
+/// Name and location of a row.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Located {
+    pub name: String,
+    /// File name of the library, for a function, line or callsite.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub library: Option<String>,
+    /// Source file, if known, for a line or callsite.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// Line in the source file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
 }
 
 impl<'a> Namer<'a> {
@@ -50,8 +58,8 @@ impl<'a> Namer<'a> {
         }
     }
 
-    /// Returns name, location and stack of a row.
-    pub(crate) fn row(&self, key: Key) -> Named {
+    /// Returns name and location of a row and, for a callsite, its stack.
+    pub(crate) fn row(&self, key: Key) -> (Located, Option<Vec<StackFrame>>) {
         let (sample, stack) = match key {
             Key::Group(group) => (Some(self.groups.sample(group)), None),
             Key::Callsite(id) => {
@@ -77,15 +85,15 @@ impl<'a> Namer<'a> {
         let of_code = matches!(by, RowKey::Callsite | RowKey::Function | RowKey::Line);
         let placed =
             wanted(matches!(by, RowKey::Callsite | RowKey::Line)).filter(|f| !f.file.is_empty());
-        Named {
+        let located = Located {
             name: self.name(key),
             library: wanted(of_code)
                 .map(|frame| frame.library.clone())
                 .filter(|library| !library.is_empty()),
             file: placed.map(|frame| frame.file.clone()),
             line: placed.map(|frame| frame.line).filter(|line| *line > 0),
-            stack,
-        }
+        };
+        (located, stack)
     }
 }
 

@@ -15,7 +15,7 @@ use crate::analyze::native::filter::Filter;
 use crate::analyze::native::groups::RowKey;
 use crate::analyze::sampling::Rate;
 use crate::heaps::input::facts::{DumpFacts, FilterFacts, Growth, StackFrame};
-use crate::heaps::input::rows::{Namer, Order};
+use crate::heaps::input::rows::{Located, Namer, Order};
 use crate::heaps::input::{MANY_UNNAMED, NativeFile};
 use crate::results::findings::{self, Finding, SAME_MOMENT, TRACE_CUT};
 use crate::results::manifest::MissingLibrary;
@@ -116,16 +116,8 @@ pub struct HeapDiff {
 /// Row of a comparison.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DiffRow {
-    pub name: String,
-    /// File name of the library, for a function, line or callsite.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub library: Option<String>,
-    /// Source file, if known, for a line or callsite.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub file: Option<String>,
-    /// Line in the source file.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub line: Option<u32>,
+    #[serde(flatten)]
+    pub at: Located,
     /// Change of the stacks that end in this row.
     #[serde(rename = "self")]
     pub own: ChangeRow,
@@ -480,15 +472,12 @@ fn heap(
     let has_limits = diff.has_limits;
     let rows = ranked.into_iter().map(|at| {
         let row = &diff.rows[at];
-        let named = namer.row(row.key);
+        let (at, stack) = namer.row(row.key);
         DiffRow {
-            name: named.name,
-            library: named.library,
-            file: named.file,
-            line: named.line,
+            at,
             own: ChangeRow::of(&row.own, has_limits),
             cumulative: ChangeRow::of(&row.cumulative, has_limits),
-            stack: named.stack,
+            stack,
         }
     });
     Ok(HeapDiff {

@@ -11,7 +11,7 @@ use crate::profile::DumpKind;
 use crate::units::{ByteSize, counted, thousands};
 use crate::views::java::{Cell, csv_line, signed};
 use crate::views::native::{
-    attached_note, callers, heading, parts, place, stack_cell, value, what_of,
+    attached_note, callers, heading, located_cells, parts, place, stack_cell, value, what_of,
 };
 use crate::views::sites::shrank_elsewhere;
 
@@ -255,13 +255,14 @@ fn table(
         if shows_both {
             figures.push(cells(&other.growth, report.per.is_none()).0);
         }
-        table.row(figures, row.name.clone());
+        table.row(figures, row.at.name.clone());
         let status = match main.status {
             "new" | "gone" => main.status,
             _ => "",
         };
         let callers = row.stack.as_deref().map(callers).unwrap_or_default();
-        let place = place(row.library.as_deref(), row.file.as_deref(), row.line);
+        let at = &row.at;
+        let place = place(at.library.as_deref(), at.file.as_deref(), at.line);
         let parts = [status, &callers, &place];
         let parts = parts.into_iter().filter(|part| !part.is_empty());
         table.remark(parts.collect::<Vec<_>>().join("  "));
@@ -333,11 +334,8 @@ pub(super) fn print_csv(console: &Console, report: &DiffReport) {
             let mut cells = vec![
                 Cell::Text(dump.map_or("", |dump| &dump.process)),
                 Cell::Text(dump.map_or("", |dump| &dump.heap)),
-                Cell::Text(&row.name),
-                Cell::text(row.library.as_deref()),
-                Cell::text(row.file.as_deref()),
-                Cell::maybe(row.line),
             ];
+            cells.extend(located_cells(&row.at));
             cells.extend(figures(&row.own));
             cells.extend(figures(&row.cumulative));
             let stack = stack_cell(row.stack.as_deref());

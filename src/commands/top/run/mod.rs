@@ -7,7 +7,7 @@ use crate::heaps::input::facts::Figures;
 use crate::heaps::input::facts::FilterFacts;
 use crate::heaps::input::facts::Limits;
 use crate::heaps::input::facts::StackFrame;
-use crate::heaps::input::rows::Namer;
+use crate::heaps::input::rows::{Located, Namer};
 use crate::results::findings::Finding;
 
 use std::sync::Arc;
@@ -159,16 +159,8 @@ pub struct HeapReport {
 /// Row of a table.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TopRow {
-    pub name: String,
-    /// File name of the library, for a function, line or callsite.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub library: Option<String>,
-    /// Source file, if known, for a line or callsite.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub file: Option<String>,
-    /// Line in the source file.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub line: Option<u32>,
+    #[serde(flatten)]
+    pub at: Located,
     /// Values of stacks that end in this row, by view.
     #[serde(rename = "self")]
     pub own: Figures,
@@ -493,10 +485,12 @@ impl<'a> Looker<'a> {
             let figures = self.figures(&sums);
             let share = share(figure(&sums));
             TopRow {
-                name,
-                library: None,
-                file: None,
-                line: None,
+                at: Located {
+                    name,
+                    library: None,
+                    file: None,
+                    line: None,
+                },
                 own: figures.clone(),
                 self_limits: None,
                 cumulative: figures,
@@ -559,19 +553,16 @@ impl<'a> Looker<'a> {
         let wanted = ranked.into_iter().filter(|row| is_wanted(*row));
         let rows = wanted.map(|row| {
             let row = table.row(row);
-            let named = namer.row(row.key);
+            let (at, stack) = namer.row(row.key);
             TopRow {
-                name: named.name,
-                library: named.library,
-                file: named.file,
-                line: named.line,
+                at,
                 self_limits: self.limits(row.own),
                 cumulative_limits: self.limits(row.cumulative),
-                self_share: share(row.own[at]),
-                cumulative_share: share(row.cumulative[at]),
+                self_share: share(row.own[self.at]),
+                cumulative_share: share(row.cumulative[self.at]),
                 own: self.figures(row.own),
                 cumulative: self.figures(row.cumulative),
-                stack: named.stack,
+                stack,
             }
         });
         (rows.collect(), counts)
@@ -604,7 +595,7 @@ impl<'a> Looker<'a> {
         };
         let namer = Namer::new(self.table(), shown, groups, 0);
         let nodes = tree.nodes.iter().enumerate().map(|(id, node)| {
-            let named = namer.row(Key::Group(node.group));
+            let (named, _) = namer.row(Key::Group(node.group));
             TreeNode {
                 id,
                 above: node.above,

@@ -13,8 +13,8 @@ use crate::units::{ByteSize, thousands};
 use crate::untrusted::{self, shell::quoted_path};
 use crate::views::java::{Cell, csv_line};
 use crate::views::native::{
-    attached_note, beside, caller_names, callers, estimated, heading, percent, place, stack_cell,
-    unwinder_notes, value, view_heading, what_of,
+    attached_note, beside, caller_names, callers, estimated, heading, located_cells, percent,
+    place, stack_cell, unwinder_notes, value, view_heading, what_of,
 };
 use std::borrow::Cow;
 use std::ffi::OsStr;
@@ -205,8 +205,9 @@ fn rows(console: &Console, report: &TopReport, heap: &HeapReport) {
                 (_, unit) => value(other, unit),
             }
         }));
-        table.row(cells, row.name.clone());
-        let place = place(row.library.as_deref(), row.file.as_deref(), row.line);
+        table.row(cells, row.at.name.clone());
+        let at = &row.at;
+        let place = place(at.library.as_deref(), at.file.as_deref(), at.line);
         let callers = row.stack.as_deref().map(callers).unwrap_or_default();
         table.remark(match callers.is_empty() {
             true => place,
@@ -302,7 +303,7 @@ fn functions(heap: &HeapReport) -> impl Iterator<Item = Cow<'_, str>> {
     let rows = rows.flat_map(|row| {
         let stack = row.stack.as_deref().unwrap_or_default();
         let callers = caller_names(stack).map(Cow::Owned);
-        std::iter::once(Cow::Borrowed(row.name.as_str())).chain(callers)
+        std::iter::once(Cow::Borrowed(row.at.name.as_str())).chain(callers)
     });
     let nodes = heap.tree.iter().flat_map(|tree| &tree.nodes);
     rows.chain(nodes.map(|node| Cow::Borrowed(node.name.as_str())))
@@ -396,12 +397,7 @@ pub(super) fn print_csv(console: &Console, report: &TopReport) {
     for heap in &report.heaps {
         for row in heap.rows.iter().flatten() {
             let mut cells = cells_of(&heap.dump);
-            cells.extend([
-                Cell::Text(&row.name),
-                Cell::text(row.library.as_deref()),
-                Cell::text(row.file.as_deref()),
-                Cell::maybe(row.line),
-            ]);
+            cells.extend(located_cells(&row.at));
             cells.extend(figures(&row.own));
             cells.extend(figures(&row.cumulative));
             cells.push(Cell::maybe(row.self_limits.map(|limits| limits.low)));
@@ -456,7 +452,7 @@ fn cells_of(dump: &DumpFacts) -> Vec<Cell<'_>> {
 }
 
 /// Returns the four views as cells; empty if a heap does not have one.
-fn figures(figures: &Figures) -> impl Iterator<Item = Cell<'static>> {
+fn figures(figures: &Figures) -> impl Iterator<Item = Cell<'_>> {
     View::ALL.iter().map(|view| Cell::maybe(figures.of(*view)))
 }
 
