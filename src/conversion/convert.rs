@@ -357,7 +357,7 @@ impl Run<'_> {
                 dump.process = request.process_of(dump.pid, &dump.process).to_owned();
                 let number = numbers.next(dump.pid, &dump.heap);
                 if !request.selection.takes(&dump) {
-                    choices.add(&dump);
+                    choices.add_native(&dump);
                     return Ok(());
                 }
                 let file = (!dump.samples.is_empty()).then(|| {

@@ -7,7 +7,6 @@ use time::OffsetDateTime;
 
 use super::error::ConvertError;
 use super::java_summary::{self, JavaSummary};
-use super::selection::Selection;
 use crate::analyze::class_tree::{ClassTree, Merge, Over};
 use crate::error::ErrorClass;
 use crate::export::gzip::Gzip;
@@ -17,7 +16,6 @@ use crate::heap_graph::{Dominators, Follow, HeapGraph, OutOfMemory, Walk};
 use crate::heaps::java::{of_losses, root_truncated};
 use crate::naming::r8_mappings::Renamed;
 use crate::parallel;
-use crate::profile::DumpFlags;
 use crate::profile::comments::OF_JAVA_HEAP;
 use crate::results::findings::Finding;
 use crate::results::manifest::{self, JAVA_HEAP, JavaFlags, JavaKind, JavaTotals};
@@ -82,17 +80,6 @@ pub(super) struct Written {
     pub(super) dump: manifest::JavaDump,
     pub(super) summary: Option<JavaSummary>,
     pub(super) findings: Vec<Finding>,
-}
-
-/// Returns whether a selection includes a Java heap.
-pub(super) fn takes(selection: &Selection, dump: &JavaDump) -> bool {
-    selection.names(dump.pid, JAVA_HEAP, Some(dump.time_ns))
-        && selection.chooses(
-            dump.pid,
-            &dump.process,
-            (JAVA_HEAP, DumpFlags::default()),
-            Some(dump.time_ns),
-        )
 }
 
 /// Writes a heap with deobfuscated classes to a directory. Takes it, because a profile can be as

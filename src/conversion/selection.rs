@@ -4,7 +4,6 @@ use crate::heaps::selector::ProcessFilter;
 use crate::profile::{DumpFlags, HeapDump, is_heap};
 use crate::results::lists::join_list;
 use crate::results::manifest::JAVA_HEAP;
-use crate::trace::JavaDump;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The word for every heap but Java's.
@@ -63,6 +62,12 @@ impl Selection {
             && self.chooses(dump.pid, &dump.process, (heap, flags), Some(time))
     }
 
+    /// As `takes`, for a Java heap or the allocations that a runtime tracked.
+    pub(super) fn takes_java(&self, pid: u64, process: &str, heap: &str, time_ns: u64) -> bool {
+        let (of_heap, time) = ((heap, DumpFlags::default()), Some(time_ns));
+        self.names(pid, heap, time) && self.chooses(pid, process, of_heap, time)
+    }
+
     /// Returns true if options choose a dump: by its process, its heap with the flags, and its time.
     pub fn chooses(
         &self,
@@ -99,24 +104,18 @@ pub struct Choices {
 }
 
 impl Choices {
-    pub(super) fn add(&mut self, dump: &HeapDump) {
-        self.dumps += 1;
-        self.processes
-            .entry(dump.pid)
-            .or_insert_with(|| dump.process.clone());
-        if !self.heaps.contains(&dump.heap) {
-            self.heaps.insert(dump.heap.clone());
-        }
-        self.times.insert(time_of(dump));
+    pub(super) fn add_native(&mut self, dump: &HeapDump) {
+        self.add(dump.pid, &dump.process, &dump.heap, time_of(dump));
     }
 
-    pub(super) fn add_java(&mut self, dump: &JavaDump) {
+    pub(super) fn add(&mut self, pid: u64, process: &str, heap: &str, time_ns: u64) {
         self.dumps += 1;
-        self.processes
-            .entry(dump.pid)
-            .or_insert_with(|| dump.process.clone());
-        self.heaps.insert(JAVA_HEAP.to_owned());
-        self.times.insert(dump.time_ns);
+        let named = self.processes.entry(pid);
+        named.or_insert_with(|| process.to_owned());
+        if !self.heaps.contains(heap) {
+            self.heaps.insert(heap.to_owned());
+        }
+        self.times.insert(time_ns);
     }
 
     pub(super) fn is_empty(&self) -> bool {

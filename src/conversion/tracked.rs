@@ -19,7 +19,7 @@ use crate::export::allocations::{Place, TrackedFrame, TrackedProfile};
 use crate::export::gzip::Gzip;
 use crate::jdwp::{Allocations, Frame, LONGEST, LONGEST_NAME, MethodFrame};
 use crate::naming::r8_mappings::R8Mappings;
-use crate::profile::{DumpFlags, DumpNumbers};
+use crate::profile::DumpNumbers;
 use crate::results::file_names::is_below;
 use crate::results::manifest::{self, CompanionFile, JavaAllocations, Manifest, TrackedDump};
 use crate::results::recorded::Recorded;
@@ -111,17 +111,12 @@ impl Again {
         selection: &Selection,
         maps: &R8Mappings,
     ) -> Result<Written, ConvertError> {
-        let choices = Choices {
-            dumps: self.lists.len() as u64,
-            processes: self
-                .lists
-                .iter()
-                .map(|list| (list.pid.into(), list.process.clone()))
-                .collect(),
-            heaps: BTreeSet::from([TRACKED_HEAP.to_owned()]),
-            times: self.lists.iter().map(|list| list.time_ns).collect(),
-        };
-        self.lists.retain(|list| takes(selection, list));
+        let mut choices = Choices::default();
+        self.lists.retain(|list| {
+            let (pid, process) = (list.pid.into(), &list.process);
+            choices.add(pid, process, TRACKED_HEAP, list.time_ns);
+            selection.takes_java(pid, process, TRACKED_HEAP, list.time_ns)
+        });
         if is_all && self.lists.is_empty() {
             return Err(ConvertError::NoneSelected(choices));
         }
@@ -136,18 +131,6 @@ impl Again {
         }
         Ok(written)
     }
-}
-
-/// Returns whether a selection includes a list.
-fn takes(selection: &Selection, list: &List) -> bool {
-    let (pid, heap) = (u64::from(list.pid), TRACKED_HEAP);
-    selection.names(pid, heap, Some(list.time_ns))
-        && selection.chooses(
-            pid,
-            &list.process,
-            (heap, DumpFlags::default()),
-            Some(list.time_ns),
-        )
 }
 
 /// Writes a profile to `output` for each list in `folder`. Blocks.

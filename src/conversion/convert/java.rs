@@ -41,8 +41,9 @@ impl Run<'_> {
             let dump = before[at].clone();
             let is_last = later.iter().all(|other| other.pid != dump.pid);
             let number = self.numbers.next(dump.pid, JAVA_HEAP);
-            if !java_profiles::takes(&self.request.selection, &dump) {
-                self.choices.add_java(&dump);
+            let (pid, process, time) = (dump.pid, &dump.process, dump.time_ns);
+            if !(self.request.selection).takes_java(pid, process, JAVA_HEAP, time) {
+                self.choices.add(pid, process, JAVA_HEAP, time);
                 continue;
             }
             let mut graph = pending.trace.read_java_dump(at)?;
