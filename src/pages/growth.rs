@@ -48,9 +48,9 @@ pub(super) fn growth(file: &NativeFile) -> Vec<Growth> {
                             .cloned()
                             .collect(),
                         per_round: Interval {
-                            value: site.growth_per_iteration.value,
-                            low: site.growth_per_iteration.low,
-                            high: site.growth_per_iteration.high,
+                            value: site.growth_per_iteration.rate.value,
+                            low: site.growth_per_iteration.rate.low,
+                            high: site.growth_per_iteration.rate.high,
                         },
                         verdict: page_verdict(site.verdict).to_owned(),
                         says: site.sentence.clone(),

@@ -60,7 +60,7 @@ pub(crate) fn show_site(
     let heap = heaps.iter().find(|heap| heap.heap == site.heap);
     console.data(format_args!(
         "{indent}{:+} per iteration · {} unreleased at {}{freed}",
-        site.rate.shown(),
+        site.growth_per_iteration.rate.shown(),
         site.held_estimate.shown(),
         untrusted::sanitize(heap.map_or("", last_dump)),
     ));

@@ -7,9 +7,9 @@ use super::series::{Heap, Series};
 use super::{NativeLeaksRequest, words};
 use crate::analyze::native::groups::GroupId;
 use crate::analyze::native::growth::{Growth, HeapSeries, Judgement, Rule, Site, Unit};
+use crate::analyze::sampling::Estimate;
 use crate::analyze::sampling::verdict::{InconclusiveReason, Verdict};
-use crate::analyze::sampling::{Estimate, Rate};
-use crate::heaps::input::facts::{FilterFacts, StackFrame};
+use crate::heaps::input::facts::{self, FilterFacts, StackFrame};
 use crate::results::findings::Finding;
 use crate::stacks::{FrameId, StackTable};
 
@@ -106,12 +106,10 @@ pub struct HeapRow {
     /// Growth of the matching unreleased bytes from the first dump to the last.
     pub growth: Limits,
     /// The same per iteration.
-    pub growth_per_iteration: Limits,
+    pub growth_per_iteration: facts::Growth,
     /// Smallest leak, in bytes per iteration, that is detected with a probability of 4 in 5 at a
     /// callsite with no other allocations.
     pub detectable_bytes_per_iteration: f64,
-    #[serde(skip)]
-    pub(crate) rate: Rate,
 }
 
 /// A dump of a series.
@@ -155,16 +153,6 @@ impl From<&Estimate> for Limits {
     }
 }
 
-impl From<&Rate> for Limits {
-    fn from(of: &Rate) -> Limits {
-        Limits {
-            value: of.value,
-            low: of.low,
-            high: of.high,
-        }
-    }
-}
-
 /// A callsite, or a function.
 #[derive(Debug, Clone, Serialize)]
 pub struct SiteRow {
@@ -199,7 +187,7 @@ pub struct SiteRow {
     /// Growth of unreleased bytes from the first dump to the last.
     pub growth: Limits,
     /// The same per iteration.
-    pub growth_per_iteration: Limits,
+    pub growth_per_iteration: facts::Growth,
     /// Sampled allocations behind the growth.
     pub samples: u64,
     /// True if growth is confirmed in each iteration.
@@ -217,8 +205,6 @@ pub struct SiteRow {
     /// Data needed for a conclusive result.
     #[serde(rename = "required")]
     pub decides: Decides,
-    #[serde(skip)]
-    pub(crate) rate: Rate,
     #[serde(skip)]
     pub(crate) held_estimate: Estimate,
     #[serde(skip)]
@@ -337,9 +323,8 @@ impl Rows<'_> {
             paired: heap.paired,
             unreleased_bytes: total.held,
             growth: (&total.grown).into(),
-            growth_per_iteration: (&total.rate).into(),
+            growth_per_iteration: facts::Growth::of(total.rate, true),
             detectable_bytes_per_iteration: total.detectable,
-            rate: total.rate,
         }
     }
 
@@ -393,7 +378,7 @@ impl Rows<'_> {
                     below_tolerance: true,
                 },
             growth: (&site.grown).into(),
-            growth_per_iteration: (&site.rate).into(),
+            growth_per_iteration: facts::Growth::of(site.rate, true),
             samples: site.grown.samples,
             in_every_iteration: site.in_every_iteration,
             held: (&held).into(),
@@ -404,7 +389,6 @@ impl Rows<'_> {
                 rounds: decider.iterations,
                 interval_bytes: decider.interval_bytes,
             },
-            rate: site.rate,
             held_estimate: held,
             allocated_estimate: allocated,
         }

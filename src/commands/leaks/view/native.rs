@@ -44,7 +44,7 @@ fn show_series(
         let rows = series.sites.iter().filter(|site| site.heap == heap.heap);
         let rows = rows.filter(|site| site.verdict == "grows" || is_suspect(site));
         let grown: f64 = rows.map(|site| site.growth_per_iteration.value).sum();
-        let total = heap.growth_per_iteration;
+        let total = heap.growth_per_iteration.rate;
         if let Some(size) = shrank_elsewhere(grown, total.value, total.high) {
             let text = format!("the other callsites shrank by {size} per iteration in total");
             console.data(console.styled(Style::Dim, text));
@@ -177,7 +177,7 @@ fn show_heap(console: &Console, heap: &HeapRow, is_filtered: bool) {
     let size = |bytes: i64| ByteSize(bytes.max(0).unsigned_abs());
     let all = heap.dumps.last().map_or(0, |dump| dump.space);
     let last = last_dump(heap);
-    let growth = heap.rate.shown();
+    let growth = heap.growth_per_iteration.rate.shown();
     let text = match is_filtered {
         // With a filter, growth and size of the matching part are shown together.
         true => format!(
@@ -232,7 +232,7 @@ fn show_untold<'a>(
         show_site(console, "?  ", site, &series.heaps, elsewhere);
     }
     more(console, series.suspects as usize, suspects.len());
-    others.retain(|site| site.rate.value > 0.0);
+    others.retain(|site| site.growth_per_iteration.value > 0.0);
     others.truncate(limit);
     show_lacking(console, &others, |site| elsewhere(site, grows, suspects));
     let flat = series.inconclusive_without_growth;
@@ -294,14 +294,18 @@ fn show_lacking(
         }
         let function = untrusted::sanitize(&site.own.function).into_owned();
         table.row(
-            vec![format!("{:+}", site.rate.shown()), decides.join(" or ")],
+            vec![
+                format!("{:+}", site.growth_per_iteration.rate.shown()),
+                decides.join(" or "),
+            ],
             function,
         );
         table.remark(untrusted::sanitize(&apart).into_owned());
     }
     table.show(console);
     let is_clear = |site: &&SiteRow| {
-        site.rate.low > 0.0 && site.inconclusive_reason == Some("too-few-samples")
+        site.growth_per_iteration.rate.low > 0.0
+            && site.inconclusive_reason == Some("too-few-samples")
     };
     if others.iter().any(is_clear) {
         let note = "growth above 0 can still be chance, because many callsites are tested \
