@@ -143,12 +143,7 @@ impl CaptureArgs {
         for option in self.retired.given() {
             console.warn(format_args!("{option} has no effect any more"));
         }
-        let file = self.config.as_deref().map(ConfigFile::load).transpose()?;
-        let resolved = config::resolve(file.as_ref(), &self.options(target)?)?;
-        for notice in &resolved.notices {
-            console.warn(notice);
-        }
-        Ok(resolved)
+        self.resolved(target, false, console)
     }
 
     /// As [`CaptureArgs::resolve`], for all processes of a program of this host.
@@ -156,23 +151,28 @@ impl CaptureArgs {
     /// # Errors
     /// As [`CaptureArgs::resolve`].
     pub fn resolve_for_host(&self, console: &Console) -> Result<Resolved, Failure> {
+        self.resolved(&TargetArgs::default(), true, console)
+    }
+
+    fn resolved(
+        &self,
+        target: &TargetArgs,
+        all: bool,
+        console: &Console,
+    ) -> Result<Resolved, Failure> {
         let file = self.config.as_deref().map(ConfigFile::load).transpose()?;
-        let options = Options {
-            all: true,
-            ..self.options(&TargetArgs::default())?
-        };
-        let resolved = config::resolve(file.as_ref(), &options)?;
+        let resolved = config::resolve(file.as_ref(), &self.options(target, all)?)?;
         for notice in &resolved.notices {
             console.warn(notice);
         }
         Ok(resolved)
     }
 
-    fn options(&self, target: &TargetArgs) -> Result<Options, Failure> {
+    fn options(&self, target: &TargetArgs, all: bool) -> Result<Options, Failure> {
         let on = |flag: bool| flag.then_some(true);
         let settings: Result<Vec<_>, _> = self.set.iter().map(|s| FieldSetting::parse(s)).collect();
         Ok(Options {
-            all: false,
+            all,
             targets: target.targets(),
             interval_bytes: self.interval.map(|s| s.0),
             duration: self.duration,
