@@ -17,6 +17,7 @@ use crate::naming::frames::{LookupControl, LookupScope, Named, Namer};
 use crate::naming::names::NameOptions;
 use crate::naming::packet_files::PacketFiles;
 use crate::naming::r8_mappings::{MapsError, R8Mappings, Renamed, UsedMap, add_used};
+use crate::parallel::lock;
 use crate::profile::comments::{AT_MAXIMUM, ATTACHED, FLAGS, UNFINISHED};
 use crate::profile::{DumpKind, DumpNumbers, Health, HeapDump, LastDump, Package};
 use crate::results::deduped::Deduped;
@@ -393,7 +394,7 @@ impl Run<'_> {
             }
             outcome
         });
-        let health = match take(&failure) {
+        let health = match lock(&failure).take() {
             Some(error) => return Err(error),
             None => outcome?,
         };
@@ -442,16 +443,9 @@ struct Job {
 
 type Failure = Mutex<Option<ConvertError>>;
 
-fn take(failure: &Failure) -> Option<ConvertError> {
-    match failure.lock() {
-        Ok(mut failure) => failure.take(),
-        Err(poisoned) => poisoned.into_inner().take(),
-    }
-}
-
 /// Passes a dump to a free writer. Fails after a write error, because continuing is useless.
 fn hand_over(send: &SyncSender<Job>, job: Job, failure: &Failure) -> Result<(), ConvertError> {
-    if let Some(error) = take(failure) {
+    if let Some(error) = lock(failure).take() {
         return Err(error);
     }
     let path = job.path.clone();

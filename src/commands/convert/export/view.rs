@@ -80,7 +80,7 @@ pub(crate) async fn run(
         input: input.path,
         name: stem,
         format,
-        chosen: run::DumpSelection { dumps },
+        chosen: dumps,
         selection: Selection {
             processes: args.target.filter(),
             heaps: args.heap.heaps,
@@ -210,12 +210,11 @@ pub(crate) async fn named(
     dumps: Vec<DumpSelector>,
 ) -> Result<Vec<DumpName>, Failure> {
     let input = input.to_owned();
-    let selection = run::DumpSelection { dumps };
     // Names of frames do not matter here.
     let java = JavaOptions::default();
     blocking::stepwise(ctx, move |progress| {
         progress.begin("finding the dump");
-        run::names(&input, &selection, &LookOptions::default(), &java)
+        run::names(&input, dumps, &LookOptions::default(), &java)
     })
     .await
 }

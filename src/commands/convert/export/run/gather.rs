@@ -11,18 +11,11 @@ use crate::heaps::input::{self, DumpScope, LookError, LookOptions, OpenedInput};
 use crate::heaps::java::{
     JavaError, JavaFile, JavaHeap, JavaOptions, OpenedJava, ProgressReporter,
 };
-use crate::heaps::selector::ProcessFilter;
+use crate::heaps::selector::{DumpSelector, ProcessFilter};
 use crate::results::findings::Finding;
 use crate::results::manifest::JAVA_HEAP;
 use crate::stacks::{Facts, StackProfile};
 use std::path::Path;
-
-/// Dumps selected by name.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct DumpSelection {
-    /// Dump numbers or labels; empty selects all dumps.
-    pub dumps: Vec<crate::heaps::selector::DumpSelector>,
-}
 
 /// Returns the identifying names of the dumps that are selected by number or label.
 ///
@@ -30,12 +23,12 @@ pub struct DumpSelection {
 /// Returns an error if there is no such dump or the input cannot be read.
 pub fn names(
     input: &Path,
-    selection: &DumpSelection,
+    dumps: Vec<DumpSelector>,
     look: &LookOptions,
     java: &JavaOptions,
 ) -> Result<Vec<DumpName>, ExportError> {
     let progress = ProgressReporter::default();
-    let wanted = DumpScope::These(selection.dumps.clone());
+    let wanted = DumpScope::These(dumps);
     let mut names = Vec::new();
     let mut java_heaps = OpenedJava::Unread;
     let native = match input::open(input, &wanted, look, &progress) {
@@ -104,7 +97,7 @@ pub(super) fn gather(
     mut tables: Option<&mut Folder>,
     progress: &ProgressReporter,
 ) -> Result<Gathered, ExportError> {
-    let named = &request.chosen.dumps;
+    let named = &request.chosen;
     let wanted = match named.is_empty() {
         true => DumpScope::All,
         false => DumpScope::These(named.clone()),
@@ -193,7 +186,7 @@ fn add_java(
         return Ok(());
     }
     let mut file = JavaFile::open(&request.input, java, request.java.clone(), progress)?;
-    let named = &request.chosen.dumps;
+    let named = &request.chosen;
     let chosen: Vec<usize> = match named.is_empty() {
         true => (0..file.dumps().len()).collect(),
         false => {

@@ -9,7 +9,7 @@ mod goal;
 mod tables;
 
 pub use error::ExportError;
-pub use gather::{DumpSelection, names};
+pub use gather::names;
 pub use goal::OutputDestination;
 
 use crate::conversion::selection::Selection;
@@ -18,6 +18,7 @@ use crate::export::chosen::{Chosen, ChosenDump};
 use crate::export::{csv, folded, json, speedscope, svg};
 use crate::heaps::input::LookOptions;
 use crate::heaps::java::{JavaOptions, ProgressReporter};
+use crate::heaps::selector::DumpSelector;
 use crate::profile::MALLOC_HEAP;
 use crate::results::findings::Finding;
 use crate::stacks::{Measure, StackProfile};
@@ -79,8 +80,8 @@ pub struct ExportRequest {
     /// Name of the input in the output.
     pub name: String,
     pub format: Format,
-    /// Dumps selected by name.
-    pub chosen: DumpSelection,
+    /// Numbers or labels of the selected dumps; empty selects all dumps.
+    pub chosen: Vec<DumpSelector>,
     /// Further selection among those dumps.
     pub selection: Selection,
     /// View names to write; empty writes all.
@@ -297,22 +298,13 @@ fn choose_columns<'a>(
 fn one_dump(chosen: &Chosen<'_>, gathered: &Gathered) -> Result<usize, ExportError> {
     let facts = |at: usize| &chosen.dumps[at].dump.facts;
     let mut left: Vec<usize> = (0..chosen.dumps.len()).collect();
-    let described = |left: &[usize]| {
+    let several = |left: &[usize]| {
         let titles = left.iter().map(|&at| chosen.dumps[at].title());
-        titles.collect::<Vec<_>>().join(", ")
+        let there = titles.collect::<Vec<_>>().join(", ");
+        ExportError::SeveralDumps { there }
     };
-    let several = |left: &[usize]| ExportError::SeveralDumps {
-        there: described(left),
-    };
-    if gathered.was_named && left.len() > 1 {
-        return Err(several(&left));
-    }
-    let Some(&last) = left.last() else {
-        return Err(ExportError::NoneSelected {
-            there: gathered.there.clone(),
-        });
-    };
-    if left.iter().any(|&at| facts(at).pid != facts(last).pid) {
+    let differ = |two: &[usize]| facts(two[0]).pid != facts(two[1]).pid;
+    if gathered.was_named && left.len() > 1 || left.windows(2).any(differ) {
         return Err(several(&left));
     }
     if left.iter().any(|&at| facts(at).heap == MALLOC_HEAP) {
