@@ -214,7 +214,7 @@ pub(crate) async fn named(
     let java = JavaOptions::default();
     blocking::stepwise(ctx, move |progress| {
         progress.begin("finding the dump");
-        run::names(&input, dumps, &LookOptions::default(), &java)
+        run::names(&input, &dumps, &LookOptions::default(), &java)
     })
     .await
 }

@@ -23,12 +23,12 @@ use std::path::Path;
 /// Returns an error if there is no such dump or the input cannot be read.
 pub fn names(
     input: &Path,
-    dumps: Vec<DumpSelector>,
+    dumps: &[DumpSelector],
     look: &LookOptions,
     java: &JavaOptions,
 ) -> Result<Vec<DumpName>, ExportError> {
     let progress = ProgressReporter::default();
-    let wanted = DumpScope::These(dumps);
+    let wanted = DumpScope::These(dumps.to_vec());
     let mut names = Vec::new();
     let mut java_heaps = OpenedJava::Unread;
     let native = match input::open(input, &wanted, look, &progress) {
@@ -56,7 +56,7 @@ pub fn names(
         Ok(file) => file,
         Err(error) => return Err(native.err().map_or(error.into(), ExportError::from)),
     };
-    for which in &selection.dumps {
+    for which in dumps {
         let name = |at: usize| match file.hprof(at) {
             Some(hprof) => DumpName::Hprof(hprof.name.clone()),
             None => DumpName::InTrace {
