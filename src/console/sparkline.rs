@@ -6,14 +6,7 @@ const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█
 /// that peaks are visible. The lowest value is at the bottom, unless all are similar, which gives a
 /// flat line.
 pub(crate) fn sparkline(values: &[f64], width: usize) -> String {
-    let count = values.len().min(width);
-    let highest = |part: &[f64]| part.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let groups: Vec<f64> = (0..count)
-        .map(|group| {
-            let at = |group: usize| group * values.len() / count;
-            highest(&values[at(group)..at(group + 1)])
-        })
-        .collect();
+    let groups = groups(values, width);
     let top = highest(&groups);
     let bottom = groups.iter().copied().fold(f64::INFINITY, f64::min);
     // Insignificant differences would look large.
@@ -30,6 +23,19 @@ pub(crate) fn sparkline(values: &[f64], width: usize) -> String {
             BLOCKS[((height * 7.0 + 1e-9).round().clamp(0.0, 7.0)) as usize]
         })
         .collect()
+}
+
+/// Returns the highest values of `count` groups of a series, fewer if it is shorter.
+pub(crate) fn groups(values: &[f64], count: usize) -> Vec<f64> {
+    let count = count.min(values.len());
+    let at = |group: usize| group * values.len() / count;
+    (0..count)
+        .map(|group| highest(&values[at(group)..at(group + 1)]))
+        .collect()
+}
+
+fn highest(part: &[f64]) -> f64 {
+    part.iter().copied().fold(f64::NEG_INFINITY, f64::max)
 }
 
 #[cfg(test)]

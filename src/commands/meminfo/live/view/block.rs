@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::super::run::{Figure, Live, Series, Watched};
 use super::{change, size};
-use crate::console::sparkline::sparkline;
+use crate::console::sparkline::{groups, sparkline};
 use crate::console::wrap::wrap;
 use crate::console::{Console, Style};
 use crate::units::HumanDuration;
@@ -248,19 +248,9 @@ fn picture(before: Option<&Series>, now: &Series, width: usize) -> String {
         .clamp(1, room - 1);
     let share = usize::try_from(share).unwrap_or(1).min(before_points.len());
     let rest = usize::try_from(room).unwrap_or(2) - share;
-    let reduced = |points: &[f64], count: usize| -> Vec<f64> {
-        let count = count.min(points.len()).max(1);
-        (0..count)
-            .map(|at| (at * points.len() / count, (at + 1) * points.len() / count))
-            .map(|(from, to)| {
-                let part = points.get(from..to).unwrap_or_default();
-                part.iter().copied().fold(f64::NEG_INFINITY, f64::max)
-            })
-            .collect()
-    };
-    let mut all = reduced(&before_points, share);
+    let mut all = groups(&before_points, share.max(1));
     let seam = all.len();
-    all.extend(reduced(&now_points, rest));
+    all.extend(groups(&now_points, rest.max(1)));
     let mut picture: Vec<char> = sparkline(&all, all.len()).chars().collect();
     picture.insert(seam.min(picture.len()), SEAM);
     picture.into_iter().collect()
