@@ -59,22 +59,18 @@ pub(super) fn check(before: &OsStr, after: &OsStr, of_mappings: bool) -> Result<
     let [left, right] = [before, after].map(JavaInput::parse);
     let kinds = (Kind::of(&left.path), Kind::of(&right.path));
     let (what, help) = match kinds {
-        (Kind::Meminfo, Kind::Mappings) => (
-            format!(
-                "cannot compare {} (meminfo) with {} (memory mappings)",
-                name(before),
-                name(after)
-            ),
-            OF_A_KIND.to_owned(),
-        ),
-        (Kind::Mappings, Kind::Meminfo) => (
-            format!(
-                "cannot compare {} (memory mappings) with {} (meminfo)",
-                name(before),
-                name(after)
-            ),
-            OF_A_KIND.to_owned(),
-        ),
+        (Kind::Meminfo, Kind::Mappings) | (Kind::Mappings, Kind::Meminfo) => {
+            let word = |kind| match kind {
+                Kind::Meminfo => "meminfo",
+                _ => "memory mappings",
+            };
+            let [before, after] = [(before, kinds.0), (after, kinds.1)]
+                .map(|(typed, kind)| format!("{} ({})", name(typed), word(kind)));
+            (
+                format!("cannot compare {before} with {after}"),
+                "compare two inputs of the same kind".to_owned(),
+            )
+        }
         (Kind::Mappings, Kind::Other) if !of_mappings => of_one(before, after, "memory mappings"),
         (Kind::Other, Kind::Mappings) if !of_mappings => of_one(after, before, "memory mappings"),
         (Kind::Meminfo, Kind::Other) => of_one(before, after, "meminfo"),
@@ -84,8 +80,6 @@ pub(super) fn check(before: &OsStr, after: &OsStr, of_mappings: bool) -> Result<
     };
     Err(Failure::new(ErrorClass::Usage, "nothing-in-common", what).with_help(help))
 }
-
-const OF_A_KIND: &str = "compare two inputs of the same kind";
 
 fn name(typed: &OsStr) -> String {
     sanitize(&typed.to_string_lossy()).into_owned()
