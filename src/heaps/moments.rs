@@ -369,12 +369,7 @@ fn mark_last(mut dumps: Vec<Dumped>) -> Vec<Dumped> {
 impl Capture {
     /// Returns the names of a label: `@before (@1, @2)`.
     pub fn named(&self, numbers: &[u32]) -> String {
-        let shown = numbers.iter().take(MOST_NUMBERS);
-        let mut shown: Vec<String> = shown.map(|number| format!("@{number}")).collect();
-        if numbers.len() > MOST_NUMBERS {
-            shown.push("…".to_owned());
-        }
-        let shown = shown.join(", ");
+        let shown = first_of(numbers);
         let name = match (&self.label, self.dump) {
             (Some(label), _) => format!("@{label}"),
             (None, Some(_)) => return shown,
@@ -470,15 +465,18 @@ fn numbered(numbers: &[u32]) -> String {
         .all(|two| two[0].checked_add(1) == Some(two[1]));
     match numbers {
         [first, _, .., last] if is_run => format!("@{first} to @{last}"),
-        _ => {
-            let shown = numbers.iter().take(MOST_NUMBERS);
-            let mut shown: Vec<String> = shown.map(|number| format!("@{number}")).collect();
-            if numbers.len() > MOST_NUMBERS {
-                shown.push("…".to_owned());
-            }
-            shown.join(", ")
-        }
+        _ => first_of(numbers),
     }
+}
+
+/// `@3, @4`, the first ones only.
+fn first_of(numbers: &[u32]) -> String {
+    let shown = numbers.iter().take(MOST_NUMBERS);
+    let mut shown: Vec<String> = shown.map(|number| format!("@{number}")).collect();
+    if numbers.len() > MOST_NUMBERS {
+        shown.push("…".to_owned());
+    }
+    shown.join(", ")
 }
 
 /// Returns a suggestion for a label that does not exist.

@@ -167,16 +167,11 @@ pub fn diff(
     // One heap at a time: only the tables of each are kept, not the graph.
     let wanted = &request.wanted;
     let [first, second] = opened;
-    let before = Half::of(
-        &open_side(&request.before, first, progress)?,
-        wanted,
-        progress,
-    );
-    let after = Half::of(
-        &open_side(&request.after, second, progress)?,
-        wanted,
-        progress,
-    );
+    let half = |(input, options): &(JavaInput, JavaOptions), opened| {
+        let heap = open(input, opened, options.clone(), progress)?;
+        Ok::<_, JavaError>(Half::of(&heap, wanted, progress))
+    };
+    let (before, after) = (half(&request.before, first)?, half(&request.after, second)?);
     let class = ErrorClass::first_of(before.class.into_iter().chain(after.class));
     Ok((compare(before, after, wanted), class))
 }
@@ -244,14 +239,6 @@ fn changed(
         name: row.name,
     };
     (rows.into_iter().map(named).collect(), all)
-}
-
-fn open_side(
-    (input, options): &(JavaInput, JavaOptions),
-    opened: OpenedJava,
-    progress: &ProgressReporter,
-) -> Result<JavaHeap, JavaError> {
-    open(input, opened, options.clone(), progress)
 }
 
 /// Tables of a dump for the comparison.
