@@ -594,9 +594,7 @@ pub(crate) fn listed(dump: &HeapDump, number: u32, manifest: Option<&Manifest>) 
         if facts.process.is_empty() {
             facts.process.clone_from(&entry.process);
         }
-        let id = entry.id();
-        let bound = manifest.labels.iter().filter(|label| label.is_of(&id));
-        labels.extend(bound.map(|label| label.name.clone()));
+        labels = manifest.labels_of(&entry.id());
         facts.label = entry.label.as_ref().map(|label| label.name.clone());
         if facts.label.is_none() {
             facts.label = labels.first().cloned();

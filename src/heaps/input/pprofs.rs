@@ -61,7 +61,11 @@ pub(super) fn open(
                     findings.push(changed(&input.name));
                 }
             }
-            let mut labels = labels(manifest, entry);
+            let mut labels = manifest
+                .zip(entry)
+                .map_or_else(Vec::new, |(manifest, entry)| {
+                    manifest.labels_of(&entry.id())
+                });
             let tracked = manifest.and_then(|manifest| tracked_of(manifest, &input.name));
             if let Some(tracked) = tracked {
                 dump.facts.number = tracked.number;
@@ -207,15 +211,6 @@ fn from_manifest(facts: &mut Facts, entry: &manifest::Dump) {
     facts.sampling_interval_bytes = entry.sampling_interval_bytes;
     facts.unfinished = !entry.complete;
     facts.flags = entry.flags;
-}
-
-fn labels(manifest: Option<&Manifest>, entry: Option<&manifest::Dump>) -> Vec<String> {
-    let (Some(manifest), Some(entry)) = (manifest, entry) else {
-        return Vec::new();
-    };
-    let id = entry.id();
-    let bound = manifest.labels.iter().filter(|label| label.is_of(&id));
-    bound.map(|label| label.name.clone()).collect()
 }
 
 /// Returns the sums of a dump; `None` if it does not have allocations.

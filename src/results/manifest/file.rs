@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
-use super::{Manifest, Page, SCHEMA_VERSION};
+use super::{DumpId, Manifest, Page, SCHEMA_VERSION};
 use crate::bytes::open_regular;
 use crate::error::{Classified, ErrorClass, ErrorFacts, mend_write};
 use crate::folder::RAW_TRACE;
@@ -20,6 +20,12 @@ impl Manifest {
     pub fn has_overrun(&self) -> bool {
         let mut dumps = self.dumps.native.iter();
         dumps.any(|dump| dump.flags.buffer_overran)
+    }
+
+    /// Returns the names of the labels that are bound to a dump.
+    pub fn labels_of(&self, dump: &DumpId) -> Vec<String> {
+        let bound = self.labels.iter().filter(|label| label.is_of(dump));
+        bound.map(|label| label.name.clone()).collect()
     }
 
     /// Writes the manifest into `folder` atomically: a temporary file in the same directory is
