@@ -26,8 +26,9 @@ use crate::profile::DumpKind;
 use crate::results::findings::is_note;
 use crate::results::manifest::{self, Manifest};
 use crate::results::summary::{HeapSummary, NamedFrame, TopCallsite};
-use crate::units::{ByteSize, SignedSize, counted, thousands};
+use crate::units::{ByteSize, counted, thousands};
 use crate::untrusted::shell::{quoted_dump, quoted_path};
+use crate::views::meminfo::size;
 
 /// Callers shown, as far as there is room.
 const CALLERS: usize = 3;
@@ -625,10 +626,6 @@ fn growth_commands(
         format!("heaptap diff {} {}{process}", side(from), side(to)),
     ));
     next
-}
-
-fn size(bytes: i64) -> String {
-    SignedSize(bytes).to_string()
 }
 
 fn share(part: i64, total: i64) -> String {

@@ -112,7 +112,12 @@ pub struct Figures {
 impl Figures {
     /// Returns the value of a view, if it exists.
     pub fn of(&self, view: View) -> Option<i64> {
-        let at = self.names.iter().position(|name| name == view.name())?;
+        self.named(view.name())
+    }
+
+    /// Returns the value of a column, if it exists.
+    pub fn named(&self, name: &str) -> Option<i64> {
+        let at = self.names.iter().position(|column| column == name)?;
         self.values.get(at).copied()
     }
 }

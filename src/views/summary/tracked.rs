@@ -3,12 +3,12 @@
 
 use std::path::Path;
 
-use super::size;
 use crate::console::{Console, Style};
 use crate::results::manifest::{JavaAllocations, Manifest, TrackedDump};
 use crate::units::counted;
 use crate::untrusted::sanitize;
 use crate::untrusted::shell::quoted_path;
+use crate::views::meminfo::size;
 use crate::views::paths::near;
 
 /// Lists shown.

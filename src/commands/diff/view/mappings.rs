@@ -8,9 +8,9 @@ use crate::flags::context::Context;
 use crate::heaps::selector::{JavaInput, ProcessFilter};
 use crate::memory::smaps::{By, Field};
 use crate::system::smaps::{self, ChangeRow, ChangesDocument};
-use crate::units::{SignedSize, counted, thousands};
+use crate::units::{counted, thousands};
 use crate::untrusted::sanitize;
-use crate::views::java::{Cell, csv_line};
+use crate::views::java::{Cell, csv_line, signed};
 use crate::views::mappings::{CUT, PAGE, load};
 
 /// Options of a comparison of mappings.
@@ -52,16 +52,11 @@ pub(crate) async fn diff(ctx: &Context, asked: DiffAsked) -> Result<Outcome, Fai
     Ok(Outcome::Done)
 }
 
-pub(super) fn signed(bytes: Option<i64>) -> String {
-    match bytes {
-        None => String::new(),
-        Some(0) => "-".to_owned(),
-        Some(bytes) => format!("{:+}", SignedSize(bytes)),
-    }
-}
-
 pub(super) fn delta_cells(delta: &std::collections::BTreeMap<&'static str, i64>) -> Vec<String> {
-    let of = |field: Field| signed(delta.get(field.name()).copied());
+    let of = |field: Field| {
+        let bytes = delta.get(field.name());
+        bytes.map_or_else(String::new, |bytes| signed(*bytes))
+    };
     vec![
         of(Field::PrivateDirty),
         of(Field::Swap),

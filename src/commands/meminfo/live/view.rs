@@ -27,6 +27,7 @@ use crate::exit::Outcome;
 use crate::flags::context::Context;
 use crate::units::SignedSize;
 use crate::untrusted::sanitize;
+use crate::views::meminfo::size;
 
 /// Shows `targets` until the view ends.
 ///
@@ -159,10 +160,6 @@ impl<'a> View<'a> {
             block.clear(self.console);
         }
     }
-}
-
-fn size(bytes: i64) -> String {
-    SignedSize(bytes).to_string()
 }
 
 fn change(bytes: i64) -> String {

@@ -285,8 +285,7 @@ pub fn top(file: &NativeFile, request: &TopRequest) -> Result<TopReport, TopErro
 impl HeapReport {
     /// Returns the total of the view.
     pub fn total_of_view(&self) -> i64 {
-        let at = self.total.names.iter().position(|name| *name == self.view);
-        at.map_or(0, |at| self.total.values[at])
+        self.total.named(&self.view).unwrap_or(0)
     }
 }
 

@@ -120,8 +120,7 @@ fn totals(console: &Console, report: &TopReport, heap: &HeapReport) -> String {
 
 /// Returns a figure by the name of its view.
 fn column(figures: &Figures, view: &str) -> i64 {
-    let at = figures.names.iter().position(|name| name == view);
-    at.map_or(0, |at| figures.values[at])
+    figures.named(view).unwrap_or(0)
 }
 
 fn unit_of(view: &str) -> &'static str {
