@@ -1,11 +1,21 @@
 //! Destination of the one result of a command: a file that the user named, or a stream.
 
+use std::fmt::Display;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use super::overwrite::{self, OverwriteError, Replace};
 use super::whole_file::WholeFile;
+use crate::error::{ErrorClass, Failure};
 use crate::session::unfinished::ExistingFile;
+
+/// Returns the failure to write a result.
+pub(crate) fn unwritable(name: impl Display, source: &io::Error) -> Failure {
+    let message = format!("cannot write {name}");
+    Failure::new(ErrorClass::HostWrite, "output-unwritable", message)
+        .with_help("name a file in a writable directory with free space")
+        .caused_by(source)
+}
 
 /// Destination of a result.
 pub enum Destination {

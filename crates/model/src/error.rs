@@ -1,9 +1,11 @@
 //! Common facts of all errors of heaptap: class (the exit code), stable kind, message and help.
-//! Each stage has its own typed error and implements [`Classified`]; the command line turns it into
-//! a [`Failure`] at the edge.
+//! A stage whose errors are told apart by callers has its own typed error, which implements
+//! [`Classified`]; the command line turns it into a [`Failure`] at the edge. Other stages return a
+//! [`Failure`].
 
 use std::any::Any;
 use std::cell::Cell;
+use std::error::Error;
 use std::fmt;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -138,9 +140,9 @@ impl ErrorFacts {
     }
 }
 
-/// Implemented by the typed error of every stage. A variant that wraps another error returns the
-/// facts of that error, so that its excerpt and its hints pass through.
-pub trait Classified: std::error::Error + Send + Sync + 'static {
+/// Implemented by typed errors. A variant that wraps another error returns the facts of that error,
+/// so that its excerpt and its hints pass through.
+pub trait Classified: Error + Send + Sync + 'static {
     /// Returns the class, the kind and the help. Help on a missing file reads its directory.
     fn facts(&self) -> ErrorFacts;
 
@@ -201,7 +203,7 @@ fn without_os_code(message: String) -> String {
 }
 
 impl Failure {
-    /// Creates a failure without a typed error (usage errors of the command line).
+    /// Creates a failure without a typed error.
     pub fn new(class: ErrorClass, kind: &'static str, message: impl Into<String>) -> Self {
         Failure {
             class,
@@ -229,29 +231,38 @@ impl Failure {
         self.help = Some(help.into());
         self
     }
+
+    /// Returns the same failure with a cause and the causes of it at the end of its message, except
+    /// for those that the message already includes.
+    pub fn caused_by(mut self, cause: &(dyn Error + 'static)) -> Self {
+        let mut causes = Some(cause);
+        while let Some(cause) = causes {
+            let text = without_os_code(cause.to_string());
+            // thiserror's `#[error(transparent)]` and `{source}` already include the cause.
+            if !self.message.contains(&text) {
+                self.message.push_str(": ");
+                self.message.push_str(&text);
+            }
+            causes = cause.source();
+        }
+        self
+    }
 }
 
 impl<E: Classified> From<E> for Failure {
     fn from(error: E) -> Self {
-        let mut message = error.to_string();
-        let mut source = std::error::Error::source(&error);
-        while let Some(cause) = source {
-            let text = cause.to_string();
-            // thiserror's `#[error(transparent)]` and `{source}` already include the cause.
-            if !message.contains(&text) {
-                message.push_str(": ");
-                message.push_str(&text);
-            }
-            source = cause.source();
-        }
         let facts = error.facts();
-        Failure {
+        let failure = Failure {
             class: facts.class,
             kind: facts.kind,
-            message: without_os_code(message),
+            message: without_os_code(error.to_string()),
             excerpt: facts.excerpt,
             help: facts.help,
             hints: facts.hints,
+        };
+        match error.source() {
+            Some(cause) => failure.caused_by(cause),
+            None => failure,
         }
     }
 }
@@ -351,6 +362,15 @@ mod tests {
         let message = r#"cannot write x: Gone (os error 2) at path "/tmp/.a1": see y (os error 3)"#;
         let left = without_os_code(message.to_owned());
         assert_eq!(left, "cannot write x: Gone: see y");
+    }
+
+    #[test]
+    fn a_failure_names_each_cause_once() {
+        let failure = Failure::new(ErrorClass::HostWrite, "host-write", "cannot write x");
+        let failure = failure.caused_by(&io::Error::other("full (os error 28)"));
+        assert_eq!(failure.message, "cannot write x: full");
+        let failure = failure.caused_by(&io::Error::other("full (os error 28)"));
+        assert_eq!(failure.message, "cannot write x: full");
     }
 
     #[test]
