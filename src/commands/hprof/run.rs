@@ -5,65 +5,15 @@
 use std::io::{self, Write};
 
 use crate::conversion::convert::Input;
-use crate::error::{Classified, ErrorClass, ErrorFacts};
-use crate::hprof::convert::{ConvertError, ConvertOptions, Converted};
+use crate::error::{Classified, ErrorClass, Failure};
+use crate::hprof::convert::{ConvertOptions, Converted};
 use crate::hprof::info::Info;
-use crate::hprof::records::HeaderError;
-use crate::hprof::strip::{StripError, StripOptions, Stripped};
+use crate::hprof::strip::{StripOptions, Stripped};
 use crate::hprof::{DamageList, Ending, Rewritten};
 use crate::import::{self, HprofInput, ImportError};
 use crate::naming::frames::LookupControl;
-use crate::results::destination::{Destination, OpenDestination};
+use crate::results::destination::{Destination, OpenDestination, unwritable};
 use crate::results::findings::{self, Finding};
-use crate::results::overwrite::OverwriteError;
-
-/// Reason why there is no result.
-#[derive(Debug, thiserror::Error)]
-pub enum HprofToolError {
-    /// The input does not contain an HPROF or cannot be opened.
-    #[error(transparent)]
-    Import(#[from] ImportError),
-    /// The dump does not have a header.
-    #[error("cannot read {name}: {source}")]
-    Header { name: String, source: HeaderError },
-    /// The dump cannot be converted.
-    #[error("cannot convert {name}: {source}")]
-    Convert { name: String, source: ConvertError },
-    /// The dump cannot be stripped.
-    #[error("cannot strip {name}: {source}")]
-    Strip { name: String, source: StripError },
-    /// The output would overwrite a file.
-    #[error(transparent)]
-    Output(#[from] OverwriteError),
-    /// The result cannot be written.
-    #[error("cannot write {name}")]
-    Write {
-        name: String,
-        /// Error of the operating system.
-        source: io::Error,
-    },
-    /// The user interrupted the command.
-    #[error("interrupted; nothing was written")]
-    Interrupted,
-}
-
-impl Classified for HprofToolError {
-    fn facts(&self) -> ErrorFacts {
-        match self {
-            HprofToolError::Import(error) => error.facts(),
-            HprofToolError::Header { .. } => ErrorFacts::new(ErrorClass::BadInput, "hprof-header")
-                .with_help("fetch the file again; it might be truncated or overwritten"),
-            HprofToolError::Convert { source, .. } => source.facts(),
-            HprofToolError::Strip { source, .. } => source.facts(),
-            HprofToolError::Output(error) => error.facts(),
-            HprofToolError::Write { .. } => {
-                ErrorFacts::new(ErrorClass::HostWrite, "output-unwritable")
-                    .with_help("name a file in a writable directory with free space")
-            }
-            HprofToolError::Interrupted => ErrorFacts::new(ErrorClass::Interrupted, "interrupted"),
-        }
-    }
-}
 
 /// Result for a dump.
 #[derive(Debug)]
@@ -101,13 +51,13 @@ pub fn convert(
     output: Destination,
     options: ConvertOptions,
     control: &LookupControl,
-) -> Result<Made<Converted>, HprofToolError> {
+) -> Result<Made<Converted>, Failure> {
     rewrite(
         input,
         output,
         control,
+        "convert",
         |dump, out| crate::hprof::convert::convert(&dump.bytes, options, out),
-        |name, source| HprofToolError::Convert { name, source },
         |done| &done.file,
     )
 }
@@ -122,41 +72,50 @@ pub fn strip(
     output: Destination,
     options: StripOptions,
     control: &LookupControl,
-) -> Result<Made<Stripped>, HprofToolError> {
+) -> Result<Made<Stripped>, Failure> {
     rewrite(
         input,
         output,
         control,
+        "strip",
         |dump, out| crate::hprof::strip::strip(&dump.bytes, options, out),
-        |name, source| HprofToolError::Strip { name, source },
         |done| &done.file,
     )
 }
 
 /// Opens the output, then the input, and runs `make`. `file` returns the written file of its result,
-/// which gets its name on success; `failed` returns the error for an input.
-fn rewrite<T, E>(
+/// which gets its name on success; `verb` is what `make` does, for messages.
+fn rewrite<T, E: Classified>(
     input: &Input,
     output: Destination,
     control: &LookupControl,
+    verb: &str,
     make: impl FnOnce(&HprofInput, &mut dyn Write) -> Result<T, E>,
-    failed: impl FnOnce(String, E) -> HprofToolError,
     file: impl FnOnce(&T) -> &Rewritten,
-) -> Result<Made<T>, HprofToolError> {
+) -> Result<Made<T>, Failure> {
     let existing = output.check(input.path(), |_| false)?;
     let name = output.name();
     let mut out = match output.open(existing) {
         Ok(to) => Out { to, control },
-        Err(source) => return Err(HprofToolError::Write { name, source }),
+        Err(source) => return Err(unwritable(name, &source)),
     };
     let dump = open(input)?;
     let made = make(&dump, &mut out);
     if control.is_cancelled() {
-        return Err(HprofToolError::Interrupted);
+        let message = "interrupted; nothing was written";
+        return Err(Failure::new(
+            ErrorClass::Interrupted,
+            "interrupted",
+            message,
+        ));
     }
-    let made = made.map_err(|error| failed(dump.name.clone(), error))?;
+    let made = made.map_err(|error| {
+        let failure = Failure::from(error);
+        let message = format!("cannot {verb} {}: {}", dump.name, failure.message);
+        Failure { message, ..failure }
+    })?;
     if let Err(source) = out.to.finish() {
-        return Err(HprofToolError::Write { name, source });
+        return Err(unwritable(name, &source));
     }
     let file = file(&made);
     let findings = findings(&dump, &file.damage, file.ending);
@@ -167,11 +126,13 @@ fn rewrite<T, E>(
 ///
 /// # Errors
 /// Returns an error if the input is not a dump. A damaged dump is not an error.
-pub fn info(input: &Input) -> Result<Made<Info>, HprofToolError> {
+pub fn info(input: &Input) -> Result<Made<Info>, Failure> {
     let dump = open(input)?;
-    let info = crate::hprof::info::info(&dump.bytes).map_err(|source| HprofToolError::Header {
-        name: dump.name.clone(),
-        source,
+    let info = crate::hprof::info::info(&dump.bytes).map_err(|error| {
+        let message = format!("cannot read {}: {error}", dump.name);
+        Failure::new(ErrorClass::BadInput, "hprof-header", message)
+            .with_help("fetch the file again; it might be truncated or overwritten")
+            .caused_by(&error)
     })?;
     let findings = findings(&dump, &info.damage, info.ending);
     Ok(Made::new(&dump, info, findings))

@@ -7,7 +7,7 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use super::args::{Args, Command, ConvArgs, InfoArgs, StripArgs};
-use super::run::{self, HprofToolError, Made};
+use super::run::{self, Made};
 use crate::console::table::show_columns;
 use crate::console::{Console, ConsoleWriter};
 use crate::conversion::convert::Input;
@@ -104,9 +104,7 @@ async fn rewrite<T>(
     ctx: &Context,
     (from, to, force): (PathBuf, PathBuf, bool),
     doing: &str,
-    work: impl FnOnce(Input, Destination, LookupControl) -> Result<Made<T>, HprofToolError>
-    + Send
-    + 'static,
+    work: impl FnOnce(Input, Destination, LookupControl) -> Result<Made<T>, Failure> + Send + 'static,
     tell: impl FnOnce(&T) -> (&Rewritten, Value, String),
 ) -> Result<Outcome, Failure>
 where
