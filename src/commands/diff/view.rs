@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 use self::kinds::Kind;
 use super::args::{Args, ByArg, DiffOutput, SortArg, ViewArg};
-use super::run::{Compared, DiffError, DiffRequest, Per, ProfileFile, diff};
+use super::run::{Compared, DiffRequest, Per, ProfileFile, diff};
 use crate::analyze::native::diff::Growing;
 use crate::analyze::native::groups::RowKey;
 use crate::console::fail_checks;
@@ -327,7 +327,7 @@ async fn native(
     let both = before.java_dumps > 0 && after.java_dumps > 0;
     let (goal, force) = (args.profile().cloned(), args.force);
     let paths = [before.path.clone(), after.path.clone()];
-    let work = blocking::stepwise(ctx, move |progress| -> Result<Compared, DiffError> {
+    let work = blocking::stepwise(ctx, move |progress| -> Result<Compared, Failure> {
         let file = match &goal {
             Some(goal) => Some(ProfileFile::create(
                 goal,

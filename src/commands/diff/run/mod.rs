@@ -1,11 +1,9 @@
 //! `diff` of native heaps: growth between two dumps of one or two recordings. Each heap of each
 //! process is compared with its counterpart.
 
-mod error;
 mod pairs;
 mod profile;
 
-pub use error::DiffError;
 pub use profile::ProfileFile;
 
 use serde::Serialize;
@@ -14,6 +12,7 @@ use crate::analyze::native::diff::{Change, Diff, DumpRelation, Growing, Row, Ter
 use crate::analyze::native::filter::Filter;
 use crate::analyze::native::groups::RowKey;
 use crate::analyze::sampling::Rate;
+use crate::error::Failure;
 use crate::heaps::input::facts::{DumpFacts, FilterFacts, Growth, StackFrame};
 use crate::heaps::input::rows::{Located, Namer, Order};
 use crate::heaps::input::{MANY_UNNAMED, NativeFile};
@@ -298,7 +297,7 @@ pub fn diff(
     before: &NativeFile,
     after: &NativeFile,
     request: &DiffRequest,
-) -> Result<Compared, DiffError> {
+) -> Result<Compared, Failure> {
     let found = pairs::of(before, after, request.growing)?;
     let same_recording = pairs::is_same_recording(before, after);
     let by = match same_recording {
@@ -421,7 +420,7 @@ fn heap(
     profile: &StackProfile,
     same_recording: bool,
     request: &DiffRequest,
-) -> Result<HeapDiff, DiffError> {
+) -> Result<HeapDiff, Failure> {
     let same_run = same_recording && pair.is_one_run();
     let backwards = same_recording && !same_run && pair.swapped().is_one_run();
     let divisors = pair.divisors(request.per, same_run)?;

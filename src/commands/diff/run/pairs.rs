@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use super::{DiffError, Per};
+use super::Per;
 use crate::analyze::native::diff::Growing;
+use crate::error::{ErrorClass, Failure};
 use crate::folder;
 use crate::heaps::input::NativeFile;
 use crate::heaps::pairs::{PairedHeap, pairs};
@@ -82,7 +83,7 @@ pub(super) fn of<'a>(
     before: &'a NativeFile,
     after: &'a NativeFile,
     growing: Growing,
-) -> Result<Pairs<'a>, DiffError> {
+) -> Result<Pairs<'a>, Failure> {
     let mut notes = Vec::new();
     let mut refused = None;
     let mut held = |file: &'a NativeFile| -> Vec<&'a Dump> {
@@ -96,7 +97,7 @@ pub(super) fn of<'a>(
                     let name = format!("{} ({})", file.name_of(dump), dump.facts.heap);
                     let message = format!("{name} is not compared: {why}");
                     notes.push(Finding::new("unreleased-unknown", None, message));
-                    refused.get_or_insert(DiffError::NotHeld { name, why });
+                    refused.get_or_insert_with(|| not_held(&name, why));
                     false
                 }
             });
@@ -154,16 +155,30 @@ pub(super) fn of<'a>(
     }
 }
 
-fn nothing(before: &NativeFile, after: &NativeFile) -> DiffError {
+/// Returns the failure for a dump whose figures are not its unreleased memory.
+fn not_held(name: &str, why: &str) -> Failure {
+    let message = format!("cannot compare {name}: {why}");
+    Failure::new(ErrorClass::Usage, "unreleased-unknown", message).with_help(
+        "view it with `heaptap top`, or compare a heap that records frees, such as libc.malloc, \
+         recorded without `--dump-at-max`",
+    )
+}
+
+fn nothing(before: &NativeFile, after: &NativeFile) -> Failure {
     let there = |file: &NativeFile| {
         let all = file.profile.dumps.iter().map(|dump| file.describe(dump));
         all.take(8).collect::<Vec<_>>().join(", ")
     };
-    DiffError::NothingInCommon {
-        before: before.path.display().to_string(),
-        after: after.path.display().to_string(),
-        there: format!("{} versus {}", there(before), there(after)),
-    }
+    let message = format!(
+        "{} and {} do not share a heap of the same process",
+        before.path.display(),
+        after.path.display()
+    );
+    Failure::new(ErrorClass::Usage, "nothing-in-common", message).with_help(format!(
+        "select one dump of each with `-n` or `-p`, and `--heap`: {} versus {}",
+        there(before),
+        there(after)
+    ))
 }
 
 impl Pairs<'_> {
@@ -199,7 +214,7 @@ impl Pair<'_> {
     }
 
     /// Returns the divisor of each side.
-    pub(super) fn divisors(&self, per: Per, same_run: bool) -> Result<[f64; 2], DiffError> {
+    pub(super) fn divisors(&self, per: Per, same_run: bool) -> Result<[f64; 2], Failure> {
         match per {
             Per::Whole => Ok([1.0, 1.0]),
             Per::Iterations(iterations) => Ok(iterations),
@@ -225,7 +240,7 @@ impl Pair<'_> {
         }
     }
 
-    fn seconds(&self, ns: Option<u64>) -> Result<f64, DiffError> {
+    fn seconds(&self, ns: Option<u64>) -> Result<f64, Failure> {
         match ns {
             Some(ns) if ns > 0 => Ok(ns as f64 / 1e9),
             _ => {
@@ -234,9 +249,10 @@ impl Pair<'_> {
                     "" => format!("dump {}", dump.facts.number),
                     process => format!("dump {} of {process}", dump.facts.number),
                 };
-                Err(DiffError::NoTimes {
-                    name: dump.map_or_else(String::new, name),
-                })
+                let name = dump.map_or_else(String::new, name);
+                let message = format!("the recording time of {name} is unknown");
+                Err(Failure::new(ErrorClass::Usage, "no-times", message)
+                    .with_help("leave out `--per-second`, or divide by iterations with `--rounds`"))
             }
         }
     }

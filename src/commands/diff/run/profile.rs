@@ -3,10 +3,12 @@
 use std::io::Write as _;
 use std::path::Path;
 
-use super::{Compared, DiffError, HeapDiff};
+use super::{Compared, HeapDiff};
+use crate::error::{ErrorClass, Failure};
 use crate::export::gzip::Gzip;
 use crate::export::pprof::stacks::{About, Part, encode};
 use crate::profile::comments::DIFFERENCE;
+use crate::results::destination::unwritable;
 use crate::results::overwrite::{self, Replace};
 use crate::results::whole_file::WholeFile;
 use crate::stacks::{Dump, Measure};
@@ -23,17 +25,14 @@ impl ProfileFile {
     /// # Errors
     /// Returns an error if it is an input, if it is not empty and `force` is not set, or if it
     /// cannot be written.
-    pub fn create(path: &Path, inputs: [&Path; 2], force: bool) -> Result<ProfileFile, DiffError> {
+    pub fn create(path: &Path, inputs: [&Path; 2], force: bool) -> Result<ProfileFile, Failure> {
         let existing = overwrite::check(path, inputs, Replace::of_force(force))?;
         match WholeFile::typed(path, existing) {
             Ok(file) => Ok(ProfileFile {
                 file,
                 path: path.to_owned(),
             }),
-            Err(source) => Err(DiffError::Unwritable {
-                path: path.to_owned(),
-                source,
-            }),
+            Err(source) => Err(unwritable(path.display(), &source)),
         }
     }
 
@@ -42,11 +41,12 @@ impl ProfileFile {
     ///
     /// # Errors
     /// Returns an error if several heaps were compared, or the file cannot be written.
-    pub fn finish(mut self, compared: &Compared) -> Result<(), DiffError> {
+    pub fn finish(mut self, compared: &Compared) -> Result<(), Failure> {
         let ([(before, after)], [heap]) = (&compared.pairs[..], &compared.report.heaps[..]) else {
-            return Err(DiffError::SeveralHeaps {
-                heaps: compared.pairs.len(),
-            });
+            let heaps = compared.pairs.len();
+            let message = format!("`-o` with a pprof writes one heap, but {heaps} are selected");
+            return Err(Failure::new(ErrorClass::Usage, "several-heaps", message)
+                .with_help("narrow the comparison with `-n` or `-p`, and `--heap`"));
         };
         let dump = |place: &Option<usize>| place.map(|place| &compared.profile.dumps[place]);
         let (before, after) = (dump(before), dump(after));
@@ -85,10 +85,7 @@ impl ProfileFile {
         let written = self.file.write_all(&packed);
         written
             .and_then(|()| self.file.finish())
-            .map_err(|source| DiffError::Unwritable {
-                path: self.path,
-                source,
-            })
+            .map_err(|source| unwritable(self.path.display(), &source))
     }
 }
 
