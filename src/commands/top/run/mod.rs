@@ -20,7 +20,7 @@ use crate::analyze::native::sampled::SampledColumn;
 use crate::analyze::native::shown::Shown;
 use crate::analyze::native::table::{Key, Row, Table};
 use crate::analyze::native::tree::{LeftOut, Pruning, Tree};
-use crate::error::{Classified, ErrorClass, ErrorFacts};
+use crate::error::{ErrorClass, Failure};
 pub(crate) use crate::heaps::input::rows::Order;
 use crate::heaps::input::{ListedDump, NativeFile};
 use crate::profile::DumpKind;
@@ -59,43 +59,6 @@ pub struct TreeRequest {
     pub least: Option<u64>,
     /// Maximum number of nodes.
     pub most: usize,
-}
-
-/// Reason why there is nothing to show.
-#[derive(Debug, thiserror::Error)]
-pub enum TopError {
-    /// No heap has the named view.
-    #[error("{name} does not have a view {view}")]
-    NoSuchView {
-        name: String,
-        view: String,
-        /// Available views, as text.
-        there: String,
-    },
-    /// No heap has allocations by thread.
-    #[error("{name} does not contain allocations by thread")]
-    NoThreads { name: String },
-    /// A Java heap has no GC roots of threads.
-    #[error("{name} does not contain threads")]
-    NoJavaThreads { name: String },
-}
-
-impl Classified for TopError {
-    fn facts(&self) -> ErrorFacts {
-        match self {
-            TopError::NoSuchView { there, .. } => {
-                ErrorFacts::new(ErrorClass::Usage, "no-such-view")
-                    .with_help(format!("choose from: {there}"))
-            }
-            TopError::NoThreads { .. } => ErrorFacts::new(ErrorClass::Usage, "no-threads").with_help(
-                "use `--by callsite`, whose stacks begin with the entry point of the thread, or \
-                 record Java allocations with `record --java-allocations=tracking`. heapprofd does \
-                 not record threads.",
-            ),
-            TopError::NoJavaThreads { .. } => ErrorFacts::new(ErrorClass::Usage, "no-threads")
-                .with_help("use an HPROF (`heaptap dump --hprof`); heap graphs do not have threads"),
-        }
-    }
 }
 
 /// Memory of an input.
@@ -236,7 +199,7 @@ pub struct LeftOutRow {
 ///
 /// # Errors
 /// Returns an error if no dump has the named view or, by thread, threads are unknown.
-pub fn top(file: &NativeFile, request: &TopRequest) -> Result<TopReport, TopError> {
+pub fn top(file: &NativeFile, request: &TopRequest) -> Result<TopReport, Failure> {
     let dumps = &file.profile.dumps;
     let viewed: Vec<(&Dump, Option<usize>)> = dumps
         .iter()
@@ -251,16 +214,20 @@ pub fn top(file: &NativeFile, request: &TopRequest) -> Result<TopReport, TopErro
                 there.push(&measure.name);
             }
         }
-        return Err(TopError::NoSuchView {
-            name: file.path.display().to_string(),
-            view: view.clone(),
-            there: there.join(", "),
-        });
+        let message = format!("{} does not have a view {view}", file.path.display());
+        return Err(Failure::new(ErrorClass::Usage, "no-such-view", message)
+            .with_help(format!("choose from: {}", there.join(", "))));
     }
     if request.by == RowKey::Thread && dumps.iter().all(|dump| dump.threads.is_empty()) {
-        return Err(TopError::NoThreads {
-            name: file.path.display().to_string(),
-        });
+        let name = file.path.display();
+        let message = format!("{name} does not contain allocations by thread");
+        return Err(
+            Failure::new(ErrorClass::Usage, "no-threads", message).with_help(
+                "use `--by callsite`, whose stacks begin with the entry point of the thread, or \
+                 record Java allocations with `record --java-allocations=tracking`. heapprofd does \
+                 not record threads.",
+            ),
+        );
     }
     let mut heaps: Vec<HeapReport> = viewed
         .into_iter()

@@ -2,7 +2,6 @@
 
 use clap::ValueEnum as _;
 
-use super::super::run::TopError;
 use super::super::run::count::count;
 use super::super::run::java::{
     Counted, Grouping, Order, TopReport, TopRequest, TopRow, TreeReport, matching, top, tree,
@@ -131,7 +130,12 @@ pub(super) async fn run(ctx: &Context, args: Args, opened: OpenedJava) -> Result
         let is_without_threads =
             |report: &TopReport| report.by == Grouping::Thread && report.rows_total == 0;
         if reports.iter().any(is_without_threads) {
-            return Err(TopError::NoJavaThreads { name: heap.name() }.into());
+            let message = format!("{} does not contain threads", heap.name());
+            return Err(
+                Failure::new(ErrorClass::Usage, "no-threads", message).with_help(
+                    "use an HPROF (`heaptap dump --hprof`); heap graphs do not have threads",
+                ),
+            );
         }
         Ok(Shown::Tables(reports, heap.class()))
     });
