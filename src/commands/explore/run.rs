@@ -1,32 +1,15 @@
 //! `explore`: the site of a Java heap, which answers while the heap is read.
 
 use super::shown::ShownHeap;
-use crate::error::{Classified, ErrorClass, ErrorFacts};
+use crate::error::{ErrorClass, Failure};
 use crate::net::{Api, ApiHandler, Site, SitePage};
-use std::io;
 use std::sync::Arc;
-
-/// The port cannot be opened.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot listen on 127.0.0.1:{port}")]
-pub struct NoSite {
-    port: u16,
-    /// Error of the operating system.
-    source: io::Error,
-}
-
-impl Classified for NoSite {
-    fn facts(&self) -> ErrorFacts {
-        ErrorFacts::new(ErrorClass::HostWrite, "no-listener")
-            .with_help("omit `--port`, to use any free port")
-    }
-}
 
 /// Opens the site of a heap.
 ///
 /// # Errors
 /// Returns an error if the port cannot be opened.
-pub async fn site(explored: &Arc<ShownHeap>, port: u16) -> Result<Site, NoSite> {
+pub async fn site(explored: &Arc<ShownHeap>, port: u16) -> Result<Site, Failure> {
     let (text, policy) = crate::explore::page();
     let answering = Arc::clone(explored);
     let handler: ApiHandler = Arc::new(move |request| answering.answer(request));
@@ -35,5 +18,10 @@ pub async fn site(explored: &Arc<ShownHeap>, port: u16) -> Result<Site, NoSite> 
         quick: &["meta", "show"],
     };
     let site = Site::bind(port, SitePage { text, policy }, api).await;
-    site.map_err(|source| NoSite { port, source })
+    site.map_err(|error| {
+        let message = format!("cannot listen on 127.0.0.1:{port}");
+        Failure::new(ErrorClass::HostWrite, "no-listener", message)
+            .with_help("omit `--port`, to use any free port")
+            .caused_by(&error)
+    })
 }

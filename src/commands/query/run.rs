@@ -7,14 +7,14 @@ use std::sync::{Arc, Mutex};
 
 use crate::abandoned;
 use crate::counter::Counters;
-use crate::error::{Classified, ErrorClass, ErrorFacts};
+use crate::error::{ErrorClass, Failure};
 use crate::folder::{self, UNFINISHED_PREFIX};
 use crate::heap_graph::{Follow, HeapGraph};
 use crate::heaps::input::{
     self, DumpScope, LookError, LookOptions, LookTrace, NativeSource, listed, source,
 };
 use crate::heaps::java::{
-    JavaError, JavaFile, JavaOptions, OpenedJava, ProgressReporter, of_losses, root_truncated,
+    JavaFile, JavaOptions, OpenedJava, ProgressReporter, of_losses, root_truncated,
 };
 use crate::heaps::selector::JavaInput;
 use crate::heaps::trace_findings;
@@ -103,53 +103,6 @@ impl QueryFile {
     }
 }
 
-/// Reason why an input cannot be queried.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    /// The input cannot be read.
-    #[error(transparent)]
-    Look(#[from] LookError),
-    /// The Java heaps cannot be read.
-    #[error(transparent)]
-    Java(#[from] JavaError),
-    /// The tables cannot be created.
-    #[error(transparent)]
-    Query(#[from] QueryError),
-    /// A single dump is selected.
-    #[error("cannot select one dump of {path}: `query` reads all dumps")]
-    OneDump { path: String },
-    /// A bundle contains several traces, each with its own IDs and times.
-    #[error("{path} contains {count} traces; only one is supported")]
-    SeveralTraces {
-        path: String,
-        /// Number of traces.
-        count: usize,
-    },
-    /// The file of the copy already exists or cannot be written.
-    #[error("cannot write {path}: {why}")]
-    Unwritable { path: String, why: String },
-}
-
-impl Classified for OpenError {
-    fn facts(&self) -> ErrorFacts {
-        match self {
-            OpenError::Look(error) => error.facts(),
-            OpenError::Java(error) => error.facts(),
-            OpenError::Query(error) => error.facts(),
-            OpenError::OneDump { path } => ErrorFacts::new(ErrorClass::Usage, "one-dump")
-                .with_help(format!(
-                    "leave out the `@` and filter with `WHERE ts = …`; list the dumps with \
-                     `heaptap query {} \"SELECT * FROM heaptap_dump\"`",
-                    quoted_path(path)
-                )),
-            OpenError::SeveralTraces { .. } => ErrorFacts::new(ErrorClass::Usage, "several-traces")
-                .with_help("unpack it and pass one trace file"),
-            OpenError::Unwritable { .. } => ErrorFacts::new(ErrorClass::HostWrite, "query-copy")
-                .with_help("use a new file name in a writable directory"),
-        }
-    }
-}
-
 /// Opens an input: a recording directory, a trace, a pprof or an HPROF. Native heaps are read
 /// immediately, Java heaps when a table needs them.
 ///
@@ -159,18 +112,27 @@ pub fn open(
     input: &JavaInput,
     options: QueryOptions,
     progress: &ProgressReporter,
-) -> Result<QueryFile, OpenError> {
-    let path = || input.path.display().to_string();
+) -> Result<QueryFile, Failure> {
+    let path = input.path.display();
     if input.which.is_some() {
-        return Err(OpenError::OneDump { path: path() });
+        let message = format!("cannot select one dump of {path}: `query` reads all dumps");
+        return Err(
+            Failure::new(ErrorClass::Usage, "one-dump", message).with_help(format!(
+                "leave out the `@` and filter with `WHERE ts = …`; list the dumps with `heaptap \
+                 query {} \"SELECT * FROM heaptap_dump\"`",
+                quoted_path(&path.to_string())
+            )),
+        );
     }
     match source(&input.path, &options.look, progress)? {
         NativeSource::Traces(mut traces, manifest) => match (traces.pop(), traces.len()) {
             (Some(only), 0) => of_trace(&input.path, only, manifest.as_deref(), options, progress),
-            (_, others) => Err(OpenError::SeveralTraces {
-                path: path(),
-                count: others + 1,
-            }),
+            (_, others) => {
+                let count = others + 1;
+                let message = format!("{path} contains {count} traces; only one is supported");
+                Err(Failure::new(ErrorClass::Usage, "several-traces", message)
+                    .with_help("unpack it and pass one trace file"))
+            }
         },
         NativeSource::Pprofs(..) => of_pprofs(&input.path, options, progress),
         NativeSource::Hprofs(found) => {
@@ -219,7 +181,7 @@ fn of_trace(
     manifest: Option<&Manifest>,
     options: QueryOptions,
     progress: &ProgressReporter,
-) -> Result<QueryFile, OpenError> {
+) -> Result<QueryFile, Failure> {
     progress.begin("reading dumps");
     let losses = Losses::default();
     let mut findings = std::mem::take(&mut opened.findings);
@@ -360,7 +322,7 @@ fn of_pprofs(
     path: &Path,
     options: QueryOptions,
     progress: &ProgressReporter,
-) -> Result<QueryFile, OpenError> {
+) -> Result<QueryFile, Failure> {
     let file = input::native(path, &DumpScope::All, &options.look, progress)?;
     let mut known = Processes::default();
     for dump in &file.profile.dumps {
@@ -382,7 +344,7 @@ fn of_hprofs(
     found: OpenedJava,
     options: QueryOptions,
     progress: &ProgressReporter,
-) -> Result<QueryFile, OpenError> {
+) -> Result<QueryFile, Failure> {
     let file = JavaFile::open(path, found, options.java, progress)?;
     let facts = file.dumps().iter().map(|dump| JavaHeapFacts {
         pid: dump.pid,
@@ -623,10 +585,11 @@ pub fn copy(
     file: &Path,
     existing: ExistingFile,
     told: &mut dyn FnMut(&str),
-) -> Result<Vec<CopiedTable>, OpenError> {
-    let unwritable = |why: String| OpenError::Unwritable {
-        path: file.display().to_string(),
-        why,
+) -> Result<Vec<CopiedTable>, Failure> {
+    let unwritable = |why: String| {
+        let message = format!("cannot write {}: {why}", file.display());
+        Failure::new(ErrorClass::HostWrite, "query-copy", message)
+            .with_help("use a new file name in a writable directory")
     };
     // A database cannot be written to a pipe or a device.
     let is_special = |found: std::fs::Metadata| !found.is_file();

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use super::args::Args;
-use super::run::{Losses, OpenError, QueryFile, copy, open};
+use super::run::{Losses, QueryFile, copy, open};
 use crate::console::Console;
 use crate::console::signals::watch_signals;
 use crate::error::{ErrorClass, Failure};
@@ -212,7 +212,7 @@ async fn write_copy(
     }
     let interrupter = database.interrupter();
     let name = file.display().to_string();
-    let task = tokio::task::spawn_blocking(move || -> Result<Vec<CopiedTable>, OpenError> {
+    let task = tokio::task::spawn_blocking(move || -> Result<Vec<CopiedTable>, Failure> {
         copy(&database, &file, existing, &mut |_| {})
     });
     let none = Arc::default();
