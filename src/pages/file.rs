@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
 
-use super::ReportError;
+use super::unwritable;
+use crate::error::Failure;
 use crate::report::{self, Report};
 use crate::results::overwrite::{self, Replace, holds_something};
 use crate::results::whole_file::WholeFile;
@@ -54,11 +55,7 @@ impl ReportFile {
     /// # Errors
     /// Returns an error if it is an input, is another kind of file and `force` is not set, or
     /// cannot be written.
-    pub fn create(
-        place: &PagePlace,
-        inputs: &[&Path],
-        force: bool,
-    ) -> Result<ReportFile, ReportError> {
+    pub fn create(place: &PagePlace, inputs: &[&Path], force: bool) -> Result<ReportFile, Failure> {
         let path = place.path();
         let is_named = matches!(place, PagePlace::Named(_));
         // A page that heaptap named is its own; one that the user named can be of anything.
@@ -83,10 +80,7 @@ impl ReportFile {
                 file,
                 path: path.to_owned(),
             }),
-            Err(source) => Err(ReportError::Write {
-                path: path.to_owned(),
-                source,
-            }),
+            Err(source) => Err(unwritable(path, &source)),
         }
     }
 
@@ -94,7 +88,7 @@ impl ReportFile {
     ///
     /// # Errors
     /// Returns an error if it cannot be written.
-    pub(super) fn finish(mut self, report: Report) -> Result<WrittenPage, ReportError> {
+    pub(super) fn finish(mut self, report: Report) -> Result<WrittenPage, Failure> {
         let mut counted = Counted {
             out: &mut self.file,
             bytes: 0,
@@ -109,10 +103,7 @@ impl ReportFile {
                 bytes,
                 sha256: hex(&hash.finalize()),
             }),
-            Err(source) => Err(ReportError::Write {
-                path: self.path,
-                source,
-            }),
+            Err(source) => Err(unwritable(&self.path, &source)),
         }
     }
 }

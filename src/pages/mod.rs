@@ -11,7 +11,7 @@ mod open;
 mod process_total;
 mod unseen;
 
-pub use error::ReportError;
+pub use error::unwritable;
 pub use file::{PAGE, PagePlace, ReportFile, is_page};
 
 use std::fmt;
@@ -22,7 +22,7 @@ use time::OffsetDateTime;
 use self::compare::{diff, joined};
 use self::open::{Opened, Opening, open, to_open};
 use self::process_total::Measured;
-use crate::error::ErrorClass;
+use crate::error::{ErrorClass, Failure};
 use crate::heaps::input::{DumpScope, LookOptions, NativeFile};
 use crate::heaps::java::{JavaOptions, ProgressReporter};
 use crate::heaps::selector::DumpSelector;
@@ -145,7 +145,7 @@ pub fn write(
     request: &ReportRequest,
     progress: &ProgressReporter,
     target: Target,
-) -> Result<ReportOutcome, ReportError> {
+) -> Result<ReportOutcome, Failure> {
     let mut opened = Vec::new();
     let inputs = to_open(request);
     let mut opening = Opening {
@@ -227,10 +227,7 @@ pub fn write(
             let mut page = Vec::new();
             report
                 .write(&mut page)
-                .map_err(|source| ReportError::Write {
-                    path: PathBuf::from("-"),
-                    source,
-                })?;
+                .map_err(|source| unwritable(Path::new("-"), &source))?;
             told.bytes = page.len() as u64;
             told.page = Some(page);
         }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::java::{self, HeapPlace};
-use super::{ReportError, ReportInput, ReportRequest, milliseconds};
-use crate::error::ErrorClass;
+use super::{ReportInput, ReportRequest, milliseconds};
+use crate::error::{ErrorClass, Failure};
 use crate::explored::ExploredHeap;
 use crate::folder;
 use crate::heaps::input::{self, DumpScope, LookError, NativeFile, OpenedInput};
@@ -88,7 +88,7 @@ pub(super) fn open(
     request: &ReportRequest,
     opening: &mut Opening,
     progress: &ProgressReporter,
-) -> Result<Opened, ReportError> {
+) -> Result<Opened, Failure> {
     let mut opened = Opened {
         name: input.to_string(),
         native: None,

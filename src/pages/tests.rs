@@ -4,7 +4,6 @@ use sha2::{Digest as _, Sha256};
 
 use super::java::{self, HeapPlace};
 use super::*;
-use crate::error::Classified as _;
 use crate::explored::ExploredHeap;
 use crate::heap_graph::{
     Class, ClassIndex, DumpFacts, Follow, GraphBuilder, HeapKind, NewObject, NoContents, ObjectId,
@@ -148,7 +147,7 @@ fn only_reports_are_replaced_and_inputs_never() {
     std::fs::write(path("notes.html"), "<p>mine").expect("it can be written");
     let typed = |name: &str| PagePlace::Typed(path(name));
     let create = |name: &str, force| ReportFile::create(&typed(name), &[&path("dump")], force);
-    let refused = |made: Result<ReportFile, ReportError>| made.err().map(|e| e.facts().kind);
+    let refused = |made: Result<ReportFile, Failure>| made.err().map(|e| e.kind);
     assert_eq!(refused(create("notes.html", false)), Some("output-taken"));
     assert_eq!(refused(create("dump", true)), Some("output-is-input"));
     std::fs::write(path("raw-trace"), "trace").expect("it can be written");
@@ -177,7 +176,7 @@ fn a_folder_that_is_not_there_is_told_so() {
     let Err(error) = ReportFile::create(&PagePlace::Typed(goal), &[], false) else {
         panic!("it cannot be written");
     };
-    let help = error.help().expect("it says what to do");
+    let help = error.help.expect("it says what to do");
     assert!(help.contains("does not exist"), "{help}");
 }
 

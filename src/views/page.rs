@@ -7,9 +7,7 @@ use crate::flags::native::NativeArgs;
 use crate::flags::no_report::NoReportArgs;
 use crate::heap_graph::Follow;
 use crate::pages::PAGE;
-use crate::pages::{
-    self, PagePlace, ReportError, ReportFile, ReportOutcome, ReportRequest, Target,
-};
+use crate::pages::{self, PagePlace, ReportFile, ReportOutcome, ReportRequest, Target};
 use crate::recording::outcome::Finished;
 use crate::results::manifest::{Manifest, Page, Warning};
 use crate::results::overwrite::OverwriteError;
@@ -87,10 +85,7 @@ async fn leave_page(ctx: &Context, args: NoReportArgs, finished: &mut Finished) 
         }
         // With the name of the session, `stop` finds it if this process is killed.
         let staging = Staging::new(folder, &part_prefix(&finished.session));
-        let staging = staging.map_err(|source| ReportError::Write {
-            path: page.clone(),
-            source,
-        })?;
+        let staging = staging.map_err(|source| pages::unwritable(&page, &source))?;
         let place = PagePlace::Named(staging.path().join(PAGE));
         let outcome = write(ctx, request, place, false).await?;
         let manifest = Manifest {
@@ -135,7 +130,7 @@ pub(crate) async fn write(
     goal: PagePlace,
     force: bool,
 ) -> Result<ReportOutcome, Failure> {
-    blocking::stepwise(ctx, move |progress| -> Result<ReportOutcome, ReportError> {
+    blocking::stepwise(ctx, move |progress| -> Result<ReportOutcome, Failure> {
         let target = match is_stdout(&goal) {
             true => Target::Memory,
             false => {
