@@ -75,13 +75,10 @@ impl ReportFile {
                 WholeFile::named(path)
             }
         };
-        match file {
-            Ok(file) => Ok(ReportFile {
-                file,
-                path: path.to_owned(),
-            }),
-            Err(source) => Err(unwritable(path, &source)),
-        }
+        Ok(ReportFile {
+            file: file.map_err(|source| unwritable(path, &source))?,
+            path: path.to_owned(),
+        })
     }
 
     /// Writes the page.

@@ -27,13 +27,11 @@ impl ProfileFile {
     /// cannot be written.
     pub fn create(path: &Path, inputs: [&Path; 2], force: bool) -> Result<ProfileFile, Failure> {
         let existing = overwrite::check(path, inputs, Replace::of_force(force))?;
-        match WholeFile::typed(path, existing) {
-            Ok(file) => Ok(ProfileFile {
-                file,
-                path: path.to_owned(),
-            }),
-            Err(source) => Err(unwritable(path.display(), &source)),
-        }
+        let file = WholeFile::typed(path, existing);
+        Ok(ProfileFile {
+            file: file.map_err(|source| unwritable(path.display(), &source))?,
+            path: path.to_owned(),
+        })
     }
 
     /// Writes the difference, gzipped. Values of the first dump are negative. Values are not
