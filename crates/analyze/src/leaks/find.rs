@@ -12,7 +12,7 @@ use super::rules::{Rules, short};
 use super::signature::{of_pattern, of_references, settle, suspects};
 use super::steps::{RawStep, Reference, References};
 use super::verdict::{Certainty, Status, Verdict};
-use super::walk::{Marks, Start, Walk};
+use super::walk::{Start, Walk};
 use super::{Kept, Leak, LeakGroup, Leaks, Shape, Step, Unheld};
 use crate::label::without_address;
 use crate::paths;
@@ -88,9 +88,9 @@ pub fn find_with(graph: &HeapGraph, texts: bool) -> Leaks {
     if leaking.is_empty() {
         return leaks;
     }
-    let mut marks = Marks::new(graph.len());
+    let mut marks = ObjectSet::new(graph.len());
     for &(object, _, _) in &leaking {
-        marks.add(object);
+        marks.insert(object);
     }
     let patterns: Vec<Pattern> = PATTERNS
         .iter()
@@ -242,10 +242,15 @@ fn untold(
 }
 
 /// Returns the objects that no path reaches, by class, except those kept by other leaks.
-fn unheld(graph: &HeapGraph, reachable: &Reachable, apart: &[Found], kept: &Marks) -> Vec<Unheld> {
+fn unheld(
+    graph: &HeapGraph,
+    reachable: &Reachable,
+    apart: &[Found],
+    kept: &ObjectSet,
+) -> Vec<Unheld> {
     let mut counts: BTreeMap<(&str, Kind, bool), u64> = BTreeMap::new();
     for &(object, kind, _) in apart {
-        if !kept.has(object) {
+        if !kept.contains(object) {
             let class = graph.class(graph.class_of(object)).shown();
             let in_passing = reachable.contains(object);
             *counts.entry((class, kind, in_passing)).or_default() += 1;
@@ -269,7 +274,7 @@ struct Finder<'a> {
     references: References<'a>,
     patterns: &'a [Pattern],
     /// Leaking objects.
-    ends: &'a Marks,
+    ends: &'a ObjectSet,
     /// Paths to the classes at which paths begin; `None` without such classes.
     classes: Option<ShortestPaths>,
 }
@@ -403,7 +408,7 @@ impl Finder<'_> {
         let objects = classes.path(class);
         let is_way = self.graph.root_kind(objects[0]).is_some();
         // A leaking object might also be what keeps the class.
-        if !is_way || objects.iter().any(|&object| self.ends.has(object)) {
+        if !is_way || objects.iter().any(|&object| self.ends.contains(object)) {
             return raw;
         }
         let mut whole = self.references.along(&objects);

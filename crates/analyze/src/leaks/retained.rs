@@ -3,8 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::walk::Marks;
-use heaptap_model::heap_graph::{ClassIndex, Follow, HeapGraph, ObjectIndex, RootKind};
+use heaptap_model::heap_graph::{ClassIndex, Follow, HeapGraph, ObjectIndex, ObjectSet, RootKind};
 
 /// Size kept by a leak.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
@@ -36,27 +35,29 @@ pub(super) type KeptByLeak = (Kept, BTreeMap<ClassIndex, u64>);
 pub(super) fn of(
     graph: &HeapGraph,
     leaks: &[ObjectIndex],
-    leaking: &Marks,
-) -> (Vec<KeptByLeak>, Marks) {
+    leaking: &ObjectSet,
+) -> (Vec<KeptByLeak>, ObjectSet) {
     // Objects that roots reach without passing a leak are not kept by leaks.
-    let mut seen = Marks::new(graph.len());
+    let mut seen = ObjectSet::new(graph.len());
     let mut stack = Vec::new();
     for root in graph.roots() {
-        if root.kind != RootKind::Unreachable && !leaking.has(root.object) && seen.add(root.object)
+        if root.kind != RootKind::Unreachable
+            && !leaking.contains(root.object)
+            && seen.insert(root.object)
         {
             stack.push(root.object);
         }
     }
     while let Some(object) = stack.pop() {
         for target in graph.kept_by(object, Follow::STRONG) {
-            if !leaking.has(target) && seen.add(target) {
+            if !leaking.contains(target) && seen.insert(target) {
                 stack.push(target);
             }
         }
     }
-    let mut claimed = Marks::new(graph.len());
+    let mut claimed = ObjectSet::new(graph.len());
     for &leak in leaks {
-        seen.add(leak);
+        seen.insert(leak);
     }
     let mut all = Vec::with_capacity(leaks.len());
     for &leak in leaks {
@@ -64,17 +65,17 @@ pub(super) fn of(
         let mut nested = BTreeMap::new();
         stack.push(leak);
         while let Some(object) = stack.pop() {
-            claimed.add(object);
+            claimed.insert(object);
             kept.add(Kept {
                 bytes: graph.shallow_bytes(object),
                 native_bytes: graph.native_bytes(object),
                 count: 1,
             });
-            if object != leak && leaking.has(object) {
+            if object != leak && leaking.contains(object) {
                 *nested.entry(graph.class_of(object)).or_default() += 1;
             }
             for target in graph.kept_by(object, Follow::STRONG) {
-                if seen.add(target) {
+                if seen.insert(target) {
                     stack.push(target);
                 }
             }

@@ -8,35 +8,8 @@ use super::live::{Live, thread_name};
 use super::platform_leaks::Pattern;
 use crate::fields;
 use heaptap_model::heap_graph::{
-    ClassIndex, ClassKind, HeapGraph, ObjectIndex, Reachable, RootKind, Value,
+    ClassIndex, ClassKind, HeapGraph, ObjectIndex, ObjectSet, Reachable, RootKind, Value,
 };
-
-/// Bit set over objects.
-#[derive(Debug, Clone)]
-pub(super) struct Marks {
-    words: Vec<u64>,
-}
-
-impl Marks {
-    pub fn new(len: usize) -> Marks {
-        Marks {
-            words: vec![0; len.div_ceil(64)],
-        }
-    }
-
-    pub fn has(&self, object: ObjectIndex) -> bool {
-        self.words[object.at() / 64] >> (object.at() % 64) & 1 == 1
-    }
-
-    /// Marks an object. Returns whether it was unmarked before.
-    pub fn add(&mut self, object: ObjectIndex) -> bool {
-        let word = &mut self.words[object.at() / 64];
-        let bit = 1 << (object.at() % 64);
-        let new = *word & bit == 0;
-        *word |= bit;
-        new
-    }
-}
 
 /// Evidence levels of references and roots. A level is walked after everything at better levels.
 const GOOD: usize = 0;
@@ -57,7 +30,7 @@ pub(super) enum Start {
 /// Referrers on the best paths.
 pub(super) struct Walk {
     parent: Vec<ObjectIndex>,
-    seen: Marks,
+    seen: ObjectSet,
     /// Threads by the objects that their local variables hold.
     locals: HashMap<ObjectIndex, ObjectIndex>,
     /// Pattern numbers of objects reached by a reference through which the platform leaks.
@@ -89,13 +62,13 @@ impl Walk {
         reachable: &Reachable,
         live: &Live,
         patterns: &[Pattern],
-        ends: &Marks,
+        ends: &ObjectSet,
         count: usize,
     ) -> Walk {
         let special = special(graph, patterns);
         let mut walk = Walk {
             parent: vec![ObjectIndex::NONE; graph.len()],
-            seen: Marks::new(graph.len()),
+            seen: ObjectSet::new(graph.len()),
             locals: HashMap::new(),
             library: HashMap::new(),
         };
@@ -112,7 +85,7 @@ impl Walk {
                 }
             }
             while let Some(object) = queue.pop_front() {
-                if ends.has(object) {
+                if ends.contains(object) {
                     left -= 1;
                     if left == 0 {
                         return walk;
@@ -148,7 +121,7 @@ impl Walk {
 
     /// Records the first referrer of an object. Returns whether there was none before.
     fn reach(&mut self, object: ObjectIndex, parent: ObjectIndex) -> bool {
-        let new = self.seen.add(object);
+        let new = self.seen.insert(object);
         if new {
             self.parent[object.at()] = parent;
         }
@@ -213,7 +186,7 @@ impl Walk {
 
     /// Returns whether a strong path reaches the object.
     pub fn reaches(&self, object: ObjectIndex) -> bool {
-        self.seen.has(object)
+        self.seen.contains(object)
     }
 
     /// Returns the referrer of the object on its path.
