@@ -17,33 +17,6 @@ pub struct Change {
     pub after: Sums,
 }
 
-/// Kind of change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Status {
-    /// Missing in the first dump.
-    New,
-    /// Missing in the second dump.
-    Gone,
-    /// More bytes, or as many bytes in more objects.
-    Grown,
-    /// Fewer bytes, or as many bytes in fewer objects.
-    Shrunk,
-    Same,
-}
-
-impl Status {
-    /// Returns a stable name for JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Status::New => "new",
-            Status::Gone => "gone",
-            Status::Grown => "grown",
-            Status::Shrunk => "shrunk",
-            Status::Same => "same",
-        }
-    }
-}
-
 /// Signed difference, second dump minus first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 pub struct Growth {
@@ -106,12 +79,14 @@ impl Change {
         }
     }
 
-    pub fn status(&self) -> Status {
+    /// Returns `new`, `gone`, `grown`, `shrunk` or `same`: by the bytes, among equal ones by the
+    /// count of objects, then by the retained bytes.
+    pub fn status(&self) -> &'static str {
         let growth = self.growth();
         match (self.before.count, self.after.count) {
-            (0, 0) => Status::Same,
-            (0, _) => Status::New,
-            (_, 0) => Status::Gone,
+            (0, 0) => "same",
+            (0, _) => "new",
+            (_, 0) => "gone",
             _ => {
                 let by = [
                     growth.own_bytes(),
@@ -119,16 +94,17 @@ impl Change {
                     growth.retained_total_bytes(),
                 ];
                 match by.into_iter().find(|&by| by != 0) {
-                    None => Status::Same,
-                    Some(by) if by > 0 => Status::Grown,
-                    Some(_) => Status::Shrunk,
+                    None => "same",
+                    Some(by) if by > 0 => "grown",
+                    Some(_) => "shrunk",
                 }
             }
         }
     }
 }
 
-fn difference(before: u64, after: u64) -> i64 {
+/// Returns `after - before`, at the limit if it is too large.
+pub fn difference(before: u64, after: u64) -> i64 {
     let wide = i128::from(after) - i128::from(before);
     wide.clamp(i64::MIN.into(), i64::MAX.into()) as i64
 }
@@ -146,15 +122,6 @@ pub struct ClassChange {
     /// Name without parts that differ from run to run.
     pub name: String,
     pub change: Change,
-}
-
-/// Changes by class.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct ByClass {
-    /// Every class with reachable objects in one of the dumps, largest growth first.
-    pub rows: Vec<ClassChange>,
-    /// Total over the rows. Retained sizes are 0 because they overlap.
-    pub total: Change,
 }
 
 /// Reachable objects of one dump by class or package: everything that a comparison needs.
@@ -187,12 +154,9 @@ impl Classes {
     }
 }
 
-/// Compares two dumps by class or package.
-pub fn merge(before: Classes, after: Classes) -> ByClass {
-    let total = Change {
-        before: before.total(),
-        after: after.total(),
-    };
+/// Compares two dumps by class or package. Every one with reachable objects in one of the dumps is
+/// returned, largest growth first.
+pub fn merge(before: Classes, after: Classes) -> Vec<ClassChange> {
     let mut all: BTreeMap<String, Change> = BTreeMap::new();
     for row in before.0.rows {
         all.entry(row.name).or_default().before = row.sums;
@@ -213,7 +177,7 @@ pub fn merge(before: Classes, after: Classes) -> ByClass {
             row.name.clone(),
         )
     });
-    ByClass { rows, total }
+    rows
 }
 
 /// Node of both merged dominator trees.

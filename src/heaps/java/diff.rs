@@ -99,7 +99,7 @@ pub struct ChangeRow {
 impl ChangeRow {
     fn of(change: &Change) -> ChangeRow {
         ChangeRow {
-            status: change.status().name(),
+            status: change.status(),
             before: Figures::with_retained(&change.before),
             after: Figures::with_retained(&change.after),
             growth: change.growth(),
@@ -225,7 +225,7 @@ fn changed(
     after: diff::Classes,
     wanted: &Wanted,
 ) -> (Vec<NamedChange>, usize) {
-    let mut rows = diff::merge(before, after).rows;
+    let mut rows = diff::merge(before, after);
     if !wanted.unchanged {
         rows.retain(|row| !row.change.growth().is_none());
     }
@@ -390,7 +390,7 @@ fn leak_changes(
             before: sums(leak.before_count, leak.before_bytes),
             after: sums(leak.after_count, leak.after_bytes),
         };
-        leak.status = change.status().name();
+        leak.status = change.status();
     }
     all.sort_by_key(|leak| {
         let bytes = i128::from(leak.after_bytes) - i128::from(leak.before_bytes);

@@ -1,7 +1,7 @@
 //! Changes of a heap since another dump: the largest ones, as in `diff`.
 
 use super::super::html::{Foreign, Html};
-use heaptap_analyze::diff::keep_largest;
+use heaptap_analyze::diff::{difference, keep_largest};
 use heaptap_model::units::{ByteSize, SignedSize, thousands};
 
 /// Maximum rows of each table; the viewer has all.
@@ -69,21 +69,15 @@ pub struct Change {
     pub leaks: Vec<ChangedLeak>,
 }
 
-/// Returns the difference `after - before`.
-fn more(before: u64, after: u64) -> i64 {
-    let more = i128::from(after) - i128::from(before);
-    more.clamp(i64::MIN.into(), i64::MAX.into()) as i64
-}
-
 fn more_bytes(before: u64, after: u64) -> String {
-    match more(before, after) {
+    match difference(before, after) {
         0 => "-".to_owned(),
         bytes => format!("{:+}", SignedSize(bytes)),
     }
 }
 
 fn more_objects(before: u64, after: u64) -> String {
-    match more(before, after) {
+    match difference(before, after) {
         0 => "-".to_owned(),
         n if n > 0 => format!("+{}", thousands(n)),
         n => thousands(n),
@@ -129,7 +123,7 @@ pub(super) fn write(html: &mut Html, change: &Change, number: usize) {
     headings.extend(["#retained", "#objects now"]);
     let mut largest: Vec<&Changed> = change.classes.iter().collect();
     keep_largest(&mut largest, ROWS, |row| {
-        [more(row.before.own(), row.after.own()), 0]
+        [difference(row.before.own(), row.after.own()), 0]
     });
     let rows = largest.into_iter().map(|row| {
         let name = Foreign(&row.name);
@@ -172,7 +166,7 @@ fn leaks(html: &mut Html, change: &Change) {
     }
     let mut largest: Vec<&ChangedLeak> = change.leaks.iter().collect();
     keep_largest(&mut largest, ROWS, |leak| {
-        [more(leak.bytes.0, leak.bytes.1), 0]
+        [difference(leak.bytes.0, leak.bytes.1), 0]
     });
     let rows = largest.into_iter().map(|leak| {
         vec![
