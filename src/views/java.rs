@@ -1,8 +1,8 @@
 //! Shared parts of the views of Java heaps: heading, sizes in columns, warnings, CSV.
 
-use crate::analyze::leaks::Kept;
 use crate::console::{Console, Style};
 use crate::export::csv;
+use crate::heap_graph::Retained;
 use crate::heaps::java::facts::{Figures, HeapFacts};
 use crate::units::{ByteSize, SignedSize, counted, thousands};
 
@@ -145,7 +145,7 @@ impl<'a> Cell<'a> {
     }
 }
 
-pub(crate) fn kept(kept: Kept) -> String {
+pub(crate) fn kept(kept: Retained) -> String {
     retained(kept.bytes, kept.native_bytes)
 }
 

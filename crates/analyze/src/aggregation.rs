@@ -1,74 +1,53 @@
-//! Sums by class with the meaning of Perfetto's `android_heap_graph_class_aggregation`: over all
+//! Retained by class with the meaning of Perfetto's `android_heap_graph_class_aggregation`: over all
 //! objects, over the reachable ones, and over everything that those dominate.
 
-use heaptap_model::heap_graph::{ClassIndex, Dominators, HeapGraph};
+use heaptap_model::heap_graph::{ClassIndex, Dominators, HeapGraph, Retained};
 
-/// Counts and sizes of a set of objects.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Sums {
-    pub count: u64,
-    /// Shallow bytes.
-    pub bytes: u64,
-    /// Native bytes that the objects own.
-    pub native_bytes: u64,
-}
-
-/// Sums of a class.
+/// Retained of a class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClassSums {
     pub class: ClassIndex,
     /// All instances.
-    pub all: Sums,
+    pub all: Retained,
     /// Reachable instances.
-    pub reachable: Sums,
+    pub reachable: Retained,
     /// Objects dominated by reachable instances, including those instances. Objects below another
     /// instance of the class count once.
-    pub dominated: Sums,
+    pub dominated: Retained,
     /// Whether the class is part of the core libraries or an array of primitives, and therefore
     /// does not describe the app by itself.
     pub is_libcore_or_array: bool,
-}
-
-impl Sums {
-    fn add(&mut self, bytes: u64, native_bytes: u64) {
-        self.count += 1;
-        self.bytes = self.bytes.saturating_add(bytes);
-        self.native_bytes = self.native_bytes.saturating_add(native_bytes);
-    }
 }
 
 /// Returns the sums of every class that has instances, in class order.
 pub fn class_aggregation(graph: &HeapGraph, dominators: &Dominators) -> Vec<ClassSums> {
     let classes = graph.classes().len();
     let (mut all, mut reachable) = (
-        vec![Sums::default(); classes],
-        vec![Sums::default(); classes],
+        vec![Retained::default(); classes],
+        vec![Retained::default(); classes],
     );
     for object in graph.objects() {
         let class = graph.class_of(object).at();
-        let (bytes, native) = (graph.shallow_bytes(object), graph.native_bytes(object));
-        all[class].add(bytes, native);
+        let own = Retained {
+            count: 1,
+            bytes: graph.shallow_bytes(object),
+            native_bytes: graph.native_bytes(object),
+        };
+        all[class].add(own);
         if dominators.is_reachable(object) {
-            reachable[class].add(bytes, native);
+            reachable[class].add(own);
         }
     }
     let dominated = dominators.retained_by_class(graph);
     let classes = (0..classes as u32).map(ClassIndex);
     classes
         .filter(|class| all[class.at()].count > 0)
-        .map(|class| {
-            let dominated = dominated[class.at()];
-            ClassSums {
-                class,
-                all: all[class.at()],
-                reachable: reachable[class.at()],
-                dominated: Sums {
-                    count: dominated.count,
-                    bytes: dominated.bytes,
-                    native_bytes: dominated.native_bytes,
-                },
-                is_libcore_or_array: is_libcore_or_array(graph.class(class).shown()),
-            }
+        .map(|class| ClassSums {
+            class,
+            all: all[class.at()],
+            reachable: reachable[class.at()],
+            dominated: dominated[class.at()],
+            is_libcore_or_array: is_libcore_or_array(graph.class(class).shown()),
         })
         .collect()
 }

@@ -361,7 +361,8 @@ fn by_signature(found: &Leaks, filter: &Filter) -> BTreeMap<(String, String), Le
                 after_bytes: 0,
             });
         entry.after_count += group.leaks.len() as u64;
-        entry.after_bytes += group.kept.total();
+        let bytes = group.kept.total_bytes();
+        entry.after_bytes = entry.after_bytes.saturating_add(bytes);
     }
     all
 }

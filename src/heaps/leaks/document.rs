@@ -6,11 +6,11 @@ use serde::Serialize;
 
 use crate::analyze::bitmaps::BITMAP;
 use crate::analyze::growth::Growth;
-use crate::analyze::leaks::{Kept, LeakGroup, Leaks, Step, Unheld};
+use crate::analyze::leaks::{LeakGroup, Leaks, Step, Unheld};
 use crate::analyze::waste::{
     Boxed, CollectionKind, Duplicates, RepeatedLoader, SparseGroup, Waste,
 };
-use crate::heap_graph::{Dominators, HeapKind};
+use crate::heap_graph::{Dominators, HeapKind, Retained};
 use crate::heaps::java::facts::HeapFacts;
 
 #[derive(Debug, Clone, Serialize)]
@@ -34,7 +34,7 @@ pub struct LeaksRows {
     pub objects: u64,
     /// Their retained bytes.
     #[serde(rename = "retained")]
-    pub kept: Kept,
+    pub kept: Retained,
     /// Number of groups; `groups` can be truncated.
     pub groups_total: u64,
     /// Number of groups that the filter hides.
@@ -74,10 +74,10 @@ pub struct GroupRow {
     pub count_before: Option<u64>,
     /// Bytes that only leaks reach.
     #[serde(rename = "retained")]
-    pub kept: Kept,
+    pub kept: Retained,
     /// Dominated bytes; differ from `kept` if other objects also retain a part, or if references
     /// are followed that `kept` ignores.
-    pub dominated: Kept,
+    pub dominated: Retained,
     /// Start of the path.
     pub root: String,
     /// Path to the first of `leaks`.
@@ -113,7 +113,7 @@ pub struct LeakRow {
     pub reason: String,
     /// Its retained bytes.
     #[serde(rename = "retained")]
-    pub kept: Kept,
+    pub kept: Retained,
     /// Other leaking objects that it retains.
     pub nested: Vec<NestedRow>,
 }
@@ -135,11 +135,9 @@ pub(crate) fn leaks(
     earlier: Option<&BTreeMap<(String, String), u64>>,
     limit: usize,
 ) -> LeaksRows {
-    let mut kept = Kept::default();
+    let mut kept = Retained::default();
     for group in &found.groups {
-        kept.bytes += group.kept.bytes;
-        kept.native_bytes += group.kept.native_bytes;
-        kept.count += group.kept.count;
+        kept.add(group.kept);
     }
     let group = |group: &LeakGroup| {
         let key = (group.signature.clone(), group.class.clone());
@@ -197,16 +195,13 @@ pub(crate) fn leaks(
     }
 }
 
-fn dominated(group: &LeakGroup, dominators: Option<&Dominators>) -> Kept {
-    let mut sum = Kept::default();
+fn dominated(group: &LeakGroup, dominators: Option<&Dominators>) -> Retained {
+    let mut sum = Retained::default();
     let Some(dominators) = dominators else {
         return sum;
     };
     for leak in &group.leaks {
-        let retained = dominators.retained(leak.object);
-        sum.bytes += retained.bytes;
-        sum.native_bytes += retained.native_bytes;
-        sum.count += retained.count;
+        sum.add(dominators.retained(leak.object));
     }
     sum
 }

@@ -3,11 +3,11 @@
 use super::csv::{Row, Table};
 use super::judge::Heap;
 use super::rows::Rows;
-use heaptap::analyze::aggregation::{Sums, class_aggregation};
+use heaptap::analyze::aggregation::class_aggregation;
 use heaptap::analyze::class_tree::{ClassTree, Merge, Node, NodeIndex, Over};
 use heaptap::heap_graph::{
     Class, ClassIndex, ClassKind, Follow, HeapGraph, HeapKind, ObjectId, ObjectIndex, Reachable,
-    Value,
+    Retained, Value,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -311,8 +311,9 @@ impl<'a> Judge<'a> {
     }
 
     fn aggregation(&self, table: &Table) -> Vec<String> {
-        let numbers =
-            |sums: Sums| [sums.count, sums.bytes, sums.native_bytes].map(|number| number as i64);
+        let numbers = |sums: Retained| {
+            [sums.count, sums.bytes, sums.native_bytes].map(|number| number as i64)
+        };
         let ours = class_aggregation(self.graph, &self.heap.dominators);
         let ours = ours.into_iter().map(|sums| {
             let class = self.graph.class(sums.class);

@@ -13,12 +13,12 @@ use super::signature::{of_pattern, of_references, settle, suspects};
 use super::steps::{RawStep, Reference, References};
 use super::verdict::{Certainty, Status, Verdict};
 use super::walk::{Start, Walk};
-use super::{Kept, Leak, LeakGroup, Leaks, Shape, Step, Unheld};
+use super::{Leak, LeakGroup, Leaks, Shape, Step, Unheld};
 use crate::label::without_address;
 use crate::paths;
 use crate::repetition::{self, Hop, Repeated};
 use heaptap_model::heap_graph::{
-    Follow, HeapGraph, ObjectIndex, ObjectSet, Reachable, ShortestPaths,
+    Follow, HeapGraph, ObjectIndex, ObjectSet, Reachable, Retained, ShortestPaths,
 };
 use heaptap_model::units::thousands;
 
@@ -281,7 +281,7 @@ struct Finder<'a> {
 
 impl Finder<'_> {
     fn groups(&self, held: Vec<Found>, kept: Vec<KeptByLeak>) -> (Vec<LeakGroup>, u64) {
-        let mut all: Vec<(Found, Kept, BTreeMap<String, u64>)> = held
+        let mut all: Vec<(Found, Retained, BTreeMap<String, u64>)> = held
             .into_iter()
             .zip(kept)
             .map(|(found, (kept, nested))| {
@@ -292,7 +292,7 @@ impl Finder<'_> {
             .collect();
         // The first leak of a group is shown.
         all.sort_by(|(a, a_kept, _), (b, b_kept, _)| {
-            let by_size = b_kept.total().cmp(&a_kept.total());
+            let by_size = b_kept.total_bytes().cmp(&a_kept.total_bytes());
             a.2.certainty
                 .cmp(&b.2.certainty)
                 .then(by_size)
@@ -356,7 +356,7 @@ impl Finder<'_> {
             let key = |g: &LeakGroup| (g.library.is_some(), possible(g));
             key(a)
                 .cmp(&key(b))
-                .then(b.kept.total().cmp(&a.kept.total()))
+                .then(b.kept.total_bytes().cmp(&a.kept.total_bytes()))
                 .then_with(|| a.class.cmp(&b.class))
                 .then_with(|| a.signature.cmp(&b.signature))
         });

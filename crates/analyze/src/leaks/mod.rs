@@ -34,7 +34,6 @@ pub(super) mod tests;
 pub use find::{Judge, find, find_with};
 pub use kinds::Kind;
 pub use platform_leaks::Pattern;
-pub use retained::Kept;
 pub use steps::Reference;
 pub use verdict::{Certainty, Status, Verdict};
 
@@ -43,7 +42,7 @@ use rules::short;
 use std::collections::BTreeMap;
 
 use super::repetition::Repeated;
-use heaptap_model::heap_graph::{ObjectId, ObjectIndex};
+use heaptap_model::heap_graph::{ObjectId, ObjectIndex, Retained};
 
 /// Leaks of one heap.
 #[derive(Debug, Clone, Default)]
@@ -77,7 +76,7 @@ pub struct LeakGroup {
     /// All leaks, largest kept size first.
     pub leaks: Vec<Leak>,
     /// Total size kept by the leaks.
-    pub kept: Kept,
+    pub kept: Retained,
     /// Root of the first leak's path, for output.
     pub root: String,
     /// Path of the first leak, from its root to the leaking object, with repetitions folded.
@@ -105,7 +104,7 @@ pub struct Leak {
     /// Reason why its lifecycle has ended.
     pub reason: String,
     /// Size that only leaks reach, counted for the first leak on the way.
-    pub kept: Kept,
+    pub kept: Retained,
     /// Number of other leaking objects that it keeps, by class.
     pub nested: BTreeMap<String, u64>,
 }

@@ -3,33 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use heaptap_model::heap_graph::{ClassIndex, Follow, HeapGraph, ObjectIndex, ObjectSet, RootKind};
-
-/// Size kept by a leak.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
-pub struct Kept {
-    /// Shallow bytes.
-    pub bytes: u64,
-    /// Native bytes owned by the objects.
-    pub native_bytes: u64,
-    pub count: u64,
-}
-
-impl Kept {
-    /// Returns Java and native bytes.
-    pub fn total(&self) -> u64 {
-        self.bytes.saturating_add(self.native_bytes)
-    }
-
-    pub(super) fn add(&mut self, other: Kept) {
-        self.bytes = self.bytes.saturating_add(other.bytes);
-        self.native_bytes = self.native_bytes.saturating_add(other.native_bytes);
-        self.count += other.count;
-    }
-}
+use heaptap_model::heap_graph::{
+    ClassIndex, Follow, HeapGraph, ObjectIndex, ObjectSet, Retained, RootKind,
+};
 
 /// Size kept by a leak, and the number of leaking objects among them by class.
-pub(super) type KeptByLeak = (Kept, BTreeMap<ClassIndex, u64>);
+pub(super) type KeptByLeak = (Retained, BTreeMap<ClassIndex, u64>);
 
 /// Returns the size that each of `leaks` keeps, in their order, and the marks of all kept objects.
 pub(super) fn of(
@@ -61,12 +40,12 @@ pub(super) fn of(
     }
     let mut all = Vec::with_capacity(leaks.len());
     for &leak in leaks {
-        let mut kept = Kept::default();
+        let mut kept = Retained::default();
         let mut nested = BTreeMap::new();
         stack.push(leak);
         while let Some(object) = stack.pop() {
             claimed.insert(object);
-            kept.add(Kept {
+            kept.add(Retained {
                 bytes: graph.shallow_bytes(object),
                 native_bytes: graph.native_bytes(object),
                 count: 1,

@@ -75,7 +75,7 @@ pub(super) fn find(scope: &Scope<'_>) -> Vec<Boxed> {
         |all: &mut Vec<Of>, object, of| {
             let of = &mut all[of];
             of.count += 1;
-            of.bytes += graph.shallow_bytes(object);
+            of.bytes = of.bytes.saturating_add(graph.shallow_bytes(object));
             match value(graph, object).filter(|_| scope.has_numbers) {
                 Some(value) => {
                     of.values.insert(value);
@@ -88,7 +88,7 @@ pub(super) fn find(scope: &Scope<'_>) -> Vec<Boxed> {
     for part in parts {
         for (all, of) in whole.iter_mut().zip(part) {
             all.count += of.count;
-            all.bytes += of.bytes;
+            all.bytes = all.bytes.saturating_add(of.bytes);
             all.unknown += of.unknown;
             all.values.extend(of.values);
         }

@@ -142,18 +142,18 @@ pub(super) fn find(scope: &Scope<'_>, limit: usize) -> Found {
 }
 
 impl CollectionKind {
-    fn add(&mut self, other: &CollectionKind) {
+    pub(super) fn add(&mut self, other: &CollectionKind) {
         self.elements = match (self.count, self.elements) {
             (0, _) => other.elements,
-            (_, Some(elements)) => other.elements.map(|more| elements + more),
+            (_, Some(elements)) => other.elements.map(|more| elements.saturating_add(more)),
             (_, None) => None,
         };
         self.count += other.count;
         self.empty += other.empty;
         self.empty_with_slots += other.empty_with_slots;
         self.sparse += other.sparse;
-        self.slots += other.slots;
-        self.wasted_bytes += other.wasted_bytes;
+        self.slots = self.slots.saturating_add(other.slots);
+        self.wasted_bytes = self.wasted_bytes.saturating_add(other.wasted_bytes);
     }
 }
 
@@ -311,5 +311,6 @@ fn sum_of_cells(graph: &HeapGraph, cells: Option<ObjectIndex>) -> u64 {
     let cells = cells.map_or_else(Vec::new, |cells| lookup::elements(graph, cells));
     let value = |cell| lookup::any(graph, cell, "value").and_then(Value::integer);
     let counts = cells.into_iter().filter_map(|(_, cell)| value(cell));
-    counts.filter_map(|n| u64::try_from(n).ok()).sum()
+    let counts = counts.filter_map(|n| u64::try_from(n).ok());
+    counts.fold(0, u64::saturating_add)
 }

@@ -326,6 +326,31 @@ fn boxes_waste_all_but_one_of_each_value() {
 }
 
 #[test]
+fn sums_of_sizes_from_the_file_stay_at_the_limit() {
+    let heap = crate::dsl::heap(
+        r"
+        one  java.lang.Integer 18446744073709551615 +18446744073709551615 root=jni_global
+        two  java.lang.Integer 18446744073709551615 +18446744073709551615 root=jni_global
+        ",
+    );
+    let reachable = Reachable::of(&heap.graph, Follow::default());
+    let waste = find(&heap.graph, &reachable, 10);
+    assert_eq!((waste.boxed[0].count, waste.boxed[0].bytes), (2, u64::MAX));
+    let mut kind = CollectionKind::default();
+    for _ in 0..3 {
+        kind.add(&CollectionKind {
+            count: 1,
+            elements: Some(u64::MAX / 2),
+            slots: u64::MAX,
+            wasted_bytes: u64::MAX,
+            ..CollectionKind::default()
+        });
+    }
+    assert_eq!(kind.elements, Some(u64::MAX));
+    assert_eq!((kind.slots, kind.wasted_bytes), (u64::MAX, u64::MAX));
+}
+
+#[test]
 fn arrays_are_told_for_their_size_and_for_their_nulls() {
     let mut heap = Heap::new();
     let one = heap.string("one");

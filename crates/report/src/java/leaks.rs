@@ -27,7 +27,7 @@ pub(super) fn write(html: &mut Html, leaks: &Leaks, number: usize) {
         html.add(format_args!(
             "<details open><summary><span class=\"size\">{}</span>{} × {} \
              <span class=\"note\">{}, {}{whose}</span></summary>\n<p>{}</p>\n<pre>root: {}\n",
-            ByteSize(group.kept.total()),
+            ByteSize(group.kept.total_bytes()),
             thousands(group.leaks.len() as u64),
             Foreign(&group.class),
             group.what(),

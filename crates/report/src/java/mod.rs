@@ -78,7 +78,7 @@ pub fn part(page: &JavaPage<'_>, number: usize, data: Vec<u8>) -> JavaPart {
     let leaks = page.leaks.groups.iter().take(MAX_LEAKS);
     let leak = |group: &LeakGroup| JavaLeak {
         class: group.class.clone(),
-        retained: group.kept.total(),
+        retained: group.kept.total_bytes(),
     };
     JavaPart {
         body: html.into_body(),

@@ -201,7 +201,7 @@ fn dump_of(heap: &JavaHeap, names: &mut Names) -> Dump {
             leak,
             certainty: group.certainty.name(),
             objects: group.leaks.len() as u64,
-            retained_bytes: group.kept.total(),
+            retained_bytes: group.kept.total_bytes(),
         });
     }
     let facts = &graph.facts;

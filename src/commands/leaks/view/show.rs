@@ -216,7 +216,7 @@ fn show_group(console: &Console, number: usize, group: &GroupRow) {
         objects(group.kept.count)
     );
     let dominated = group.dominated;
-    if dominated.total() != group.kept.total() {
+    if dominated.total_bytes() != group.kept.total_bytes() {
         sizes += &format!(" · dominates {}", kept(dominated));
     }
     if let Some(first) = group.leaks.first().filter(|_| group.count > 1) {

@@ -17,6 +17,7 @@ use super::ids::{ClassIndex, ObjectIndex};
 use super::object_set::ObjectSet;
 use super::reach::Reachable;
 use enclosing::Enclosing;
+use serde::ser::SerializeStruct;
 use spanning::Spanning;
 use std::sync::OnceLock;
 
@@ -60,6 +61,17 @@ pub struct Retained {
     pub bytes: u64,
     /// Native bytes that they own.
     pub native_bytes: u64,
+}
+
+/// The names are a contract of `leaks --json`.
+impl serde::Serialize for Retained {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut row = serializer.serialize_struct("Retained", 3)?;
+        row.serialize_field("bytes", &self.bytes)?;
+        row.serialize_field("native_bytes", &self.native_bytes)?;
+        row.serialize_field("count", &self.count)?;
+        row.end()
+    }
 }
 
 impl Retained {
