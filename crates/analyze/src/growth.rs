@@ -10,12 +10,13 @@ use std::ops::ControlFlow;
 
 use super::{fields, label};
 use heaptap_model::heap_graph::{Follow, HeapGraph, ObjectIndex, Reachable, RootKind, Value};
+use heaptap_model::profile::interned::Texts;
 
 /// Summary of a dump, whose size is bounded by the number of paths in it.
 #[derive(Debug, Clone, Default)]
 pub struct Snapshot {
     /// Names of classes and statics.
-    names: Vec<String>,
+    names: Texts,
     nodes: Vec<Node>,
     /// Objects and their own bytes, including native ones, by class.
     classes: BTreeMap<String, (u64, u64)>,
@@ -126,9 +127,9 @@ impl Snapshot {
                 NONE => 0.hash(&mut hash),
                 parent => keys[parent as usize].hash(&mut hash),
             }
-            self.names[node.class as usize].hash(&mut hash);
+            self.names.get(node.class).hash(&mut hash);
             if node.field != NONE {
-                self.names[node.field as usize].hash(&mut hash);
+                self.names.get(node.field).hash(&mut hash);
             }
             keys.push(hash.finish());
         }
@@ -143,7 +144,6 @@ struct Walk<'g> {
     of_class: Vec<u32>,
     /// By class, whether references are examined by name.
     by_name: Vec<bool>,
-    ids: HashMap<String, u32>,
     children: HashMap<(u32, u32, u32), u32>,
     /// Node of each object.
     node_of: Vec<u32>,
@@ -168,7 +168,6 @@ impl<'g> Walk<'g> {
             snapshot: Snapshot::default(),
             of_class: Vec::new(),
             by_name: Vec::new(),
-            ids: HashMap::new(),
             children: HashMap::new(),
             node_of: vec![NONE; graph.len()],
         };
@@ -178,21 +177,11 @@ impl<'g> Walk<'g> {
                 &*name,
                 "android.content.res.Resources" | "android.view.ViewRootImpl$W"
             );
-            let id = walk.intern(&name);
+            let id = walk.snapshot.names.id(&name);
             walk.of_class.push(id);
             walk.by_name.push(by_name);
         }
         walk
-    }
-
-    fn intern(&mut self, name: &str) -> u32 {
-        if let Some(&id) = self.ids.get(name) {
-            return id;
-        }
-        let id = self.snapshot.names.len() as u32;
-        self.snapshot.names.push(name.to_owned());
-        self.ids.insert(name.to_owned(), id);
-        id
     }
 
     fn run(mut self) -> Snapshot {
@@ -227,7 +216,7 @@ impl<'g> Walk<'g> {
             for (target, name) in targets.drain(..) {
                 if self.node_of[target.at()] == NONE && !is_noise(owner, &name) {
                     let field = match is_class {
-                        Some(_) => self.intern(&name),
+                        Some(_) => self.snapshot.names.id(&name),
                         None => NONE,
                     };
                     self.reach(target, object, node, field);
@@ -244,7 +233,10 @@ impl<'g> Walk<'g> {
         for &object in &order {
             let name = match graph.class_behind(object) {
                 Some(_) => label::CLASS,
-                None => &self.snapshot.names[self.of_class[graph.class_of(object).at()] as usize],
+                None => {
+                    let of_class = self.of_class[graph.class_of(object).at()];
+                    self.snapshot.names.get(of_class)
+                }
             };
             let native = match has_native {
                 true => graph.native_bytes(object),
@@ -261,6 +253,7 @@ impl<'g> Walk<'g> {
                 }
             }
         }
+        self.snapshot.names.seal();
         self.snapshot
     }
 
@@ -289,9 +282,8 @@ impl<'g> Walk<'g> {
         }
         let names = &self.snapshot.names;
         starts.sort_by(|a, b| {
-            let name = |id: u32| names[id as usize].as_str();
             a.0.cmp(&b.0)
-                .then_with(|| name(a.1).cmp(name(b.1)))
+                .then_with(|| names.get(a.1).cmp(names.get(b.1)))
                 .then(a.2.cmp(&b.2))
         });
         let mut order = Vec::new();
@@ -309,7 +301,7 @@ impl<'g> Walk<'g> {
             Some(class) => {
                 let name = label::without_address(self.graph.class(class).shown());
                 let name = format!("class {name}");
-                self.intern(&name)
+                self.snapshot.names.id(&name)
             }
             None => self.of_class[self.graph.class_of(object).at()],
         }
@@ -460,7 +452,7 @@ fn paths(
     let grown = found.into_iter().map(|(at, mut counts, bytes)| {
         // Collection internals grow with the elements, so the elements are reported.
         let mut shown = at;
-        while is_inside(&last.names[last.nodes[shown].class as usize])
+        while is_inside(last.names.get(last.nodes[shown].class))
             && let Some(&child) = children.get(&shown)
         {
             shown = child;
@@ -472,7 +464,7 @@ fn paths(
             shown = at;
         }
         Grown {
-            class: last.names[last.nodes[shown].class as usize].clone(),
+            class: last.names.get(last.nodes[shown].class).to_owned(),
             path: path(last, graph, at),
             counts,
             bytes,
@@ -511,7 +503,7 @@ fn path(snapshot: &Snapshot, graph: &HeapGraph, at: usize) -> Vec<String> {
         let node = &snapshot.nodes[at];
         let parent = node.parent as usize;
         let owner = &snapshot.nodes[parent];
-        let class = &snapshot.names[owner.class as usize];
+        let class = snapshot.names.get(owner.class);
         let class = class.strip_prefix("class ").unwrap_or(class);
         let inside = owner.parent != NONE && is_inside(class);
         if inside {

@@ -5,6 +5,7 @@ use super::histogram::Sums;
 use super::label;
 use heaptap_model::heap_graph::{Dominators, HeapGraph, ObjectIndex};
 use heaptap_model::profile::index::FastHash;
+use heaptap_model::profile::interned::Texts;
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -48,8 +49,7 @@ pub struct Tree {
 struct Names<'a> {
     graph: &'a HeapGraph,
     key: NodeKey,
-    texts: Vec<String>,
-    by_text: HashMap<String, u32>,
+    texts: Texts,
     of_class: Vec<Option<u32>>,
     is_class: Vec<bool>,
 }
@@ -60,8 +60,7 @@ impl<'a> Names<'a> {
         Names {
             graph,
             key,
-            texts: Vec::new(),
-            by_text: HashMap::new(),
+            texts: Texts::default(),
             of_class: vec![None; count],
             is_class: label::is_class(graph),
         }
@@ -72,22 +71,17 @@ impl<'a> Names<'a> {
         if let Some(number) = self.of_class[class] {
             return number;
         }
-        let text = match self.key {
+        let number = match self.key {
             NodeKey::Class => {
                 let name = label::object_name(self.graph, object);
-                label::without_address(&name).into_owned()
+                self.texts.id(&label::without_address(&name))
             }
             NodeKey::Package => {
                 let behind = label::class_behind(self.graph, object);
                 let own = || label::class_name(self.graph, self.graph.class_of(object));
-                label::package(behind.unwrap_or_else(own)).to_owned()
+                self.texts.id(label::package(behind.unwrap_or_else(own)))
             }
         };
-        let next = self.texts.len() as u32;
-        let number = *self.by_text.entry(text.clone()).or_insert(next);
-        if number == next {
-            self.texts.push(text);
-        }
         if !self.is_class[class] {
             self.of_class[class] = Some(number);
         }
@@ -143,7 +137,7 @@ pub fn merged(graph: &HeapGraph, dominators: &Dominators, key: NodeKey, least: u
         line.push((node, at + retained.count as usize));
     }
     for (node, number) in tree.nodes.iter_mut().zip(numbers) {
-        node.name.clone_from(&names.texts[number as usize]);
+        names.texts.get(number).clone_into(&mut node.name);
     }
     tree.without_small(least)
 }

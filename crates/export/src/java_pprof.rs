@@ -14,7 +14,7 @@ use super::pprof::field;
 use super::wire::{put_bytes, put_number, put_varint, varint_len};
 use heaptap_analyze::class_tree::{self, ClassTree, Merge, Node, Over};
 use heaptap_model::heap_graph::{HeapGraph, RootKind};
-use heaptap_model::profile::index::FastHash;
+use heaptap_model::profile::interned::Texts;
 use std::collections::HashMap;
 
 /// Metadata of a profile.
@@ -56,7 +56,7 @@ pub fn fitted(tree: ClassTree) -> (ClassTree, Option<String>) {
 
 /// Encodes a class tree as an uncompressed profile.
 pub fn encode(tree: &ClassTree, about: &JavaProfile) -> Vec<u8> {
-    let mut strings = Strings::default();
+    let mut strings = Texts::default();
     let mut out = Vec::with_capacity(tree.nodes.len() * 48 + 4096);
     let columns: &[(&str, &str)] = match about.sample_names {
         SampleNames::Pprof => &[
@@ -72,14 +72,14 @@ pub fn encode(tree: &ClassTree, about: &JavaProfile) -> Vec<u8> {
     let mut message = Vec::new();
     for (name, unit) in columns {
         message.clear();
-        put_number(&mut message, 1, strings.number(name));
-        put_number(&mut message, 2, strings.number(unit));
+        put_number(&mut message, 1, strings.id(name).into());
+        put_number(&mut message, 2, strings.id(unit).into());
         put_bytes(&mut out, field::SAMPLE_TYPE, &message);
     }
     let frames = samples(tree, columns.len(), &mut out);
     message.clear();
     put_number(&mut message, 1, MAPPING);
-    put_number(&mut message, 5, strings.number("JAVA"));
+    put_number(&mut message, 5, strings.id("JAVA").into());
     put_number(&mut message, 7, 1);
     put_bytes(&mut out, field::MAPPING, &message);
     let mut line = Vec::new();
@@ -93,7 +93,7 @@ pub fn encode(tree: &ClassTree, about: &JavaProfile) -> Vec<u8> {
         put_bytes(&mut out, field::LOCATION, &message);
         message.clear();
         put_number(&mut message, 1, id);
-        put_number(&mut message, 2, strings.number(&tree.name(node)));
+        put_number(&mut message, 2, strings.id(&tree.name(node)).into());
         put_bytes(&mut out, field::FUNCTION, &message);
     }
     if let Some(time) = about.wall_time_ns {
@@ -102,7 +102,7 @@ pub fn encode(tree: &ClassTree, about: &JavaProfile) -> Vec<u8> {
     if !about.comments.is_empty() {
         message.clear();
         for comment in &about.comments {
-            put_varint(&mut message, strings.number(comment));
+            put_varint(&mut message, strings.id(comment).into());
         }
         put_bytes(&mut out, field::COMMENT, &message);
     }
@@ -110,9 +110,11 @@ pub fn encode(tree: &ClassTree, about: &JavaProfile) -> Vec<u8> {
     put_number(
         &mut out,
         field::DEFAULT_SAMPLE_TYPE,
-        strings.number(columns[1].0),
+        strings.id(columns[1].0).into(),
     );
-    strings.write(&mut out);
+    for id in 0..strings.len() as u32 {
+        put_bytes(&mut out, field::STRING, strings.get(id).as_bytes());
+    }
     out
 }
 
@@ -163,33 +165,4 @@ fn samples(tree: &ClassTree, columns: usize, out: &mut Vec<u8>) -> Vec<Node> {
         }
     }
     frames
-}
-
-/// String table.
-#[derive(Default)]
-struct Strings {
-    table: Vec<String>,
-    numbers: HashMap<String, u64, FastHash>,
-}
-
-impl Strings {
-    fn number(&mut self, text: &str) -> u64 {
-        if text.is_empty() {
-            return 0;
-        }
-        if let Some(&known) = self.numbers.get(text) {
-            return known;
-        }
-        self.table.push(text.to_owned());
-        let number = self.table.len() as u64;
-        self.numbers.insert(text.to_owned(), number);
-        number
-    }
-
-    fn write(&self, out: &mut Vec<u8>) {
-        put_bytes(out, field::STRING, b"");
-        for text in &self.table {
-            put_bytes(out, field::STRING, text.as_bytes());
-        }
-    }
 }

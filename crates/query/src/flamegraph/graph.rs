@@ -1,6 +1,5 @@
 //! Java heaps: the tree of shortest paths, merged by class.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::Asked;
@@ -31,22 +30,13 @@ pub(super) fn flamegraph(
         Over::ShortestPaths(heap.paths()),
         Merge::Flamegraph,
     );
-    let mut layout = Layout {
-        texts: vec!["JAVA".to_owned()],
-        ..Layout::default()
-    };
-    let mut numbers: HashMap<String, u32> = HashMap::new();
+    let mut layout = Layout::default();
+    let map_name = layout.texts.id("JAVA");
     let mut own = Vec::with_capacity(tree.nodes.len());
     for node in &tree.nodes {
-        let texts = &mut layout.texts;
-        let name = tree.name(node).into_owned();
-        let name = *numbers.entry(name).or_insert_with_key(|name| {
-            texts.push(name.clone());
-            texts.len() as u32 - 1
-        });
         layout.labels.push(Label {
-            name,
-            map_name: 0,
+            name: layout.texts.id(&tree.name(node)),
+            map_name,
             source_file: None,
             line: None,
         });
@@ -58,6 +48,7 @@ pub(super) fn flamegraph(
             ..Figures::default()
         });
     }
+    layout.texts.seal();
     let focus = asked.focus.as_deref();
     Flamegraph::of(Arc::new(layout), own, focus, Order::Widest, stop)
 }

@@ -2,7 +2,6 @@
 //! of a process and all its dumps up to a time are added up. As in Perfetto, every frame of the
 //! trace is present, even if nothing was allocated in it by then.
 
-use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use super::Asked;
@@ -12,6 +11,7 @@ use crate::processes::Processes;
 use crate::stop::Stop;
 use crate::table::TableError;
 use heaptap_model::profile::index::{Index, Seed};
+use heaptap_model::profile::interned::Texts;
 use heaptap_model::profile::{FrameId, Recording, StringId};
 
 /// Callstacks of a trace.
@@ -84,12 +84,11 @@ impl Stacks {
 impl Tree {
     fn of(heaps: &NativeHeaps, stop: &Stop) -> Result<Tree, TableError> {
         let recording = &heaps.recording;
-        let mut texts = Texts::default();
+        let mut layout = Layout::default();
         let frames = 0..heaps.frames().len() as u32;
         let expanded: Vec<Vec<Label>> = frames
-            .map(|frame| expand(recording, FrameId(frame), &mut texts))
+            .map(|frame| expand(recording, FrameId(frame), &mut layout.texts))
             .collect();
-        let mut layout = Layout::default();
         let seed = Seed::default();
         let mut index = Index::default();
         let callsites = heaps.callsites(stop)?.rows();
@@ -116,27 +115,10 @@ impl Tree {
             }
             innermost.push(node.unwrap_or_default());
         }
-        layout.texts = texts.texts;
+        layout.texts.seal();
         Ok(Tree {
             layout: Arc::new(layout),
             innermost,
-        })
-    }
-}
-
-/// Texts with numbers.
-#[derive(Default)]
-struct Texts {
-    texts: Vec<String>,
-    numbers: HashMap<StringId, u32>,
-}
-
-impl Texts {
-    fn number(&mut self, recording: &Recording, text: StringId) -> u32 {
-        let texts = &mut self.texts;
-        *self.numbers.entry(text).or_insert_with(|| {
-            texts.push(recording.tables.string(text).to_owned());
-            texts.len() as u32 - 1
         })
     }
 }
@@ -148,12 +130,13 @@ fn expand(recording: &Recording, frame: FrameId, texts: &mut Texts) -> Vec<Label
         .mapping
         .map(|mapping| recording.tables.mapping(mapping));
     let path = mapping.map_or(StringId::default(), |mapping| mapping.path);
-    let map_name = texts.number(recording, path);
+    let mut number = |text| texts.id(recording.tables.string(text));
+    let map_name = number(path);
     let lines = recording.symbols.lines(frame);
     if lines.is_empty() {
         let name = recording.symbols.name(frame).unwrap_or(of_frame.name);
         return vec![Label {
-            name: texts.number(recording, name),
+            name: number(name),
             map_name,
             source_file: None,
             line: None,
@@ -161,9 +144,9 @@ fn expand(recording: &Recording, frame: FrameId, texts: &mut Texts) -> Vec<Label
     }
     let lines = lines.iter().rev();
     let labels = lines.map(|line| Label {
-        name: texts.number(recording, line.function),
+        name: number(line.function),
         map_name,
-        source_file: (line.file != StringId::default()).then(|| texts.number(recording, line.file)),
+        source_file: (line.file != StringId::default()).then(|| number(line.file)),
         line: (line.line > 0).then_some(line.line),
     });
     labels.collect()

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::stop::Stop;
 use crate::table::TableError;
+use heaptap_model::profile::interned::Texts;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Figures {
@@ -22,7 +23,7 @@ impl Figures {
     }
 }
 
-/// Name and location of a frame, as indexes into the texts of a [`Layout`].
+/// Name and location of a frame, as numbers of texts of a [`Layout`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Label {
     pub(super) name: u32,
@@ -36,12 +37,12 @@ pub(super) struct Label {
 pub(super) struct Layout {
     pub(super) parents: Vec<Option<u32>>,
     pub(super) labels: Vec<Label>,
-    pub(super) texts: Vec<String>,
+    pub(super) texts: Texts,
 }
 
 impl Layout {
     fn name(&self, node: u32) -> &str {
-        &self.texts[self.labels[node as usize].name as usize]
+        self.texts.get(self.labels[node as usize].name)
     }
 }
 
@@ -133,16 +134,16 @@ impl Flamegraph {
     }
 
     pub(super) fn name(&self, row: usize) -> &str {
-        &self.layout.texts[self.label(row).name as usize]
+        self.layout.texts.get(self.label(row).name)
     }
 
     pub(super) fn map_name(&self, row: usize) -> &str {
-        &self.layout.texts[self.label(row).map_name as usize]
+        self.layout.texts.get(self.label(row).map_name)
     }
 
     pub(super) fn source_file(&self, row: usize) -> Option<&str> {
         let file = self.label(row).source_file?;
-        Some(&self.layout.texts[file as usize])
+        Some(self.layout.texts.get(file))
     }
 }
 
