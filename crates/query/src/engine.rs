@@ -16,7 +16,7 @@ use super::error::QueryError;
 use super::functions;
 use super::prepass::{self, Action, Macro, Macros, Prepared, Replacing, WorkedCall};
 use super::stop::Stop;
-use super::table::{Access, Catalog, MacroCall, Schema, Source, Work, WorkedMacro};
+use super::table::{Access, Catalog, LibraryMacro, MacroBody, MacroCall, Schema, Source, Work};
 use super::vtab;
 
 /// Limits of a statement.
@@ -252,30 +252,7 @@ impl Database {
         }
         vtab::register(&self.connection, catalog.tables, &self.stop)?;
         for added in catalog.macros {
-            self.modules.extend(added.module);
-            let arguments = added.arguments.iter();
-            self.macros.insert(
-                added.name.to_lowercase(),
-                Macro {
-                    arguments: arguments.map(|name| name.to_lowercase()).collect(),
-                    body: added.body.to_owned(),
-                    is_function: added.is_function,
-                    is_worked: false,
-                },
-            );
-            self.known.push(TableInfo {
-                name: added.name.to_owned(),
-                sort: match added.is_function {
-                    true => Sort::Function,
-                    false => Sort::Macro,
-                },
-                module: added.module,
-                about: added.about,
-                columns: added.arguments.iter().map(ColumnInfo::argument).collect(),
-            });
-        }
-        for added in catalog.worked {
-            self.add_worked(added);
+            self.add_macro(added);
         }
         for view in catalog.views {
             self.modules.extend(view.module);
@@ -295,20 +272,26 @@ impl Database {
         Ok(())
     }
 
-    fn add_worked(&mut self, added: WorkedMacro) {
+    fn add_macro(&mut self, added: LibraryMacro) {
         self.modules.extend(added.module);
         let name = added.name.to_lowercase();
         let arguments = added.arguments.iter();
+        let body = match added.body {
+            MacroBody::Text(text) => text.to_owned(),
+            MacroBody::Work(work) => {
+                self.works.insert(name.clone(), work);
+                String::new()
+            }
+        };
         self.macros.insert(
-            name.clone(),
+            name,
             Macro {
                 arguments: arguments.clone().map(|name| name.to_lowercase()).collect(),
-                body: String::new(),
+                body,
                 is_function: false,
-                is_worked: true,
+                is_worked: matches!(added.body, MacroBody::Work(_)),
             },
         );
-        self.works.insert(name, added.work);
         self.known.push(TableInfo {
             name: added.name.to_owned(),
             sort: Sort::Macro,

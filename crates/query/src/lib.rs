@@ -91,6 +91,6 @@ pub use error::{Place, QueryError};
 pub use processes::{ProcessRow, Processes};
 pub use stop::{Stop, Stopped};
 pub use table::{
-    Access, Argument, Build, Call, Catalog, Cell, Column, Kind, LibraryMacro, MacroCall, Rows,
-    Schema, TableError, View, Work, WorkedMacro,
+    Access, Argument, Build, Call, Catalog, Cell, Column, Kind, LibraryMacro, MacroBody, MacroCall,
+    Rows, Schema, TableError, View, Work,
 };

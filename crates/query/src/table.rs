@@ -294,13 +294,12 @@ pub struct Catalog {
     pub(super) tables: Vec<(&'static Schema, Source)>,
     pub(super) views: Vec<View>,
     pub(super) macros: Vec<LibraryMacro>,
-    pub(super) worked: Vec<WorkedMacro>,
     pub(super) modules: Vec<&'static str>,
     pub(super) scalars: Vec<Scalar>,
     pub(super) stop: Stop,
 }
 
-/// Macro of Perfetto's library, or a function of it in SQL.
+/// Macro of Perfetto's library, called as `name!(…)`.
 #[derive(Debug, Clone, Copy)]
 pub struct LibraryMacro {
     pub name: &'static str,
@@ -309,11 +308,7 @@ pub struct LibraryMacro {
     /// Result, in one sentence.
     pub about: &'static str,
     pub arguments: &'static [&'static str],
-    /// Text, with `$name` in the place of an argument.
-    pub body: &'static str,
-    /// A function is called as `name(…)` and expands to a `SELECT` in brackets; a macro is called
-    /// as `name!(…)`.
-    pub is_function: bool,
+    pub body: MacroBody,
 }
 
 /// Call of a computed macro, with its arguments from the statement and the table for its result.
@@ -346,18 +341,13 @@ impl<'a> MacroCall<'a> {
 /// Computes the result of a macro and creates its table.
 pub type Work = fn(&MacroCall<'_>) -> Result<(), rusqlite::Error>;
 
-/// Macro of Perfetto's library that cannot be written in SQL: its result is computed when a
-/// statement calls it.
+/// Source of a macro's result.
 #[derive(Debug, Clone, Copy)]
-pub struct WorkedMacro {
-    pub name: &'static str,
-    /// Module of the library.
-    pub module: Option<&'static str>,
-    /// Result, in one sentence.
-    pub about: &'static str,
-    pub arguments: &'static [&'static str],
-    /// Implementation.
-    pub work: Work,
+pub enum MacroBody {
+    /// Text, with `$name` in the place of an argument.
+    Text(&'static str),
+    /// Computation at each call, for what cannot be written in SQL.
+    Work(Work),
 }
 
 impl Catalog {
@@ -392,11 +382,6 @@ impl Catalog {
     /// Adds a macro.
     pub fn library_macro(&mut self, added: LibraryMacro) {
         self.macros.push(added);
-    }
-
-    /// Adds a computed macro.
-    pub fn worked_macro(&mut self, added: WorkedMacro) {
-        self.worked.push(added);
     }
 
     /// Adds a module that can be included but does not define anything: its tables are always

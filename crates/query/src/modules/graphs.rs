@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use rusqlite::types::Value;
 use rusqlite::{Error, Statement, params_from_iter};
 
-use crate::table::{Catalog, MacroCall, WorkedMacro};
+use crate::table::{Catalog, LibraryMacro, MacroBody, MacroCall};
 use heaptap_model::heap_graph::{
     ClassIndex, Dominators, DumpFacts, Follow, GraphBuilder, HeapKind, NewObject, NoContents,
     ObjectId, ObjectIndex, RootKind,
@@ -15,55 +15,55 @@ use heaptap_model::heap_graph::{
 const SEARCH: Option<&str> = Some("graphs.search");
 const SCAN: Option<&str> = Some("graphs.scan");
 
-const MACROS: [WorkedMacro; 6] = [
-    WorkedMacro {
+const MACROS: [LibraryMacro; 6] = [
+    LibraryMacro {
         name: "graph_reachable_bfs",
         module: SEARCH,
         about: "Nodes reachable from the start nodes, breadth first, each with its predecessor.",
         arguments: &["graph_table", "start_nodes"],
-        work: |call| reachable(call, Search::BreadthFirst),
+        body: MacroBody::Work(|call| reachable(call, Search::BreadthFirst)),
     },
-    WorkedMacro {
+    LibraryMacro {
         name: "graph_reachable_dfs",
         module: SEARCH,
         about: "Nodes reachable from the start nodes, depth first, each with its predecessor.",
         arguments: &["graph_table", "start_nodes"],
-        work: |call| reachable(call, Search::DepthFirst),
+        body: MacroBody::Work(|call| reachable(call, Search::DepthFirst)),
     },
-    WorkedMacro {
+    LibraryMacro {
         name: "graph_dominator_tree",
         module: Some("graphs.dominator_tree"),
         about: "Nodes reachable from a root, each with its immediate dominator.",
         arguments: &["graph_table", "root_node_id"],
-        work: dominator_tree,
+        body: MacroBody::Work(dominator_tree),
     },
-    WorkedMacro {
+    LibraryMacro {
         name: "tree_structural_partition_by_group",
         module: Some("graphs.partition"),
         about: "A tree split by group: the parent of a node is its nearest ancestor of the same \
                 group.",
         arguments: &["tree_table"],
-        work: partition,
+        body: MacroBody::Work(partition),
     },
-    WorkedMacro {
+    LibraryMacro {
         name: "_graph_scan",
         module: SCAN,
         about: "Values passed along edges, step by step.",
         arguments: &["graph_table", "init_table", "scan_columns", "step_query"],
-        work: scan,
+        body: MacroBody::Work(scan),
     },
-    WorkedMacro {
+    LibraryMacro {
         name: "_graph_aggregating_scan",
         module: SCAN,
         about: "Values passed along edges and aggregated at each node.",
         arguments: &["graph_table", "init_table", "agg_columns", "agg_query"],
-        work: aggregating_scan,
+        body: MacroBody::Work(aggregating_scan),
     },
 ];
 
 pub(super) fn add(catalog: &mut Catalog) {
     for one in MACROS {
-        catalog.worked_macro(one);
+        catalog.library_macro(one);
     }
 }
 

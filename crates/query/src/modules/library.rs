@@ -1,6 +1,6 @@
 //! Macros and views of the library, written in SQL for heaptap.
 
-use crate::table::{Catalog, LibraryMacro, View};
+use crate::table::{Catalog, LibraryMacro, MacroBody, View};
 
 /// References that do not keep their target alive: referents of weak, finalizer and phantom
 /// references.
@@ -43,7 +43,8 @@ pub(super) const MACROS: [LibraryMacro; 8] = [
         module: Some("graphs.hierarchy"),
         about: "The given nodes of a tree and all their ancestors, without duplicates.",
         arguments: &["tree", "start_nodes"],
-        body: "(
+        body: MacroBody::Text(
+            "(
           WITH RECURSIVE
             tree_above AS MATERIALIZED (SELECT id, parent_id FROM $tree),
             reached (id) AS (
@@ -52,25 +53,27 @@ pub(super) const MACROS: [LibraryMacro; 8] = [
               SELECT t.parent_id FROM reached r JOIN tree_above t ON t.id = r.id
               WHERE t.parent_id IS NOT NULL)
           SELECT id FROM reached)",
-        is_function: false,
+        ),
     },
     LibraryMacro {
         name: "graph_next_sibling",
         module: Some("graphs.search"),
         about: "Nodes, each with its next sibling.",
         arguments: &["graph_table"],
-        body: "(
+        body: MacroBody::Text(
+            "(
           SELECT node_id,
                  lead(node_id) OVER (PARTITION BY node_parent_id ORDER BY sort_key) AS next_node_id
           FROM $graph_table)",
-        is_function: false,
+        ),
     },
     LibraryMacro {
         name: "android_heap_graph_class_find_descendants",
         module: Some("android.memory.heap_graph.class_relationship"),
         about: "The given classes with all their descendants.",
         arguments: &["ancestor_class_ids"],
-        body: "(
+        body: MacroBody::Text(
+            "(
           WITH RECURSIVE descends (id, ancestor_class_id) AS (
             SELECT id, id FROM $ancestor_class_ids
             UNION
@@ -78,14 +81,15 @@ pub(super) const MACROS: [LibraryMacro; 8] = [
             FROM descends d JOIN heap_graph_class c ON c.superclass_id = d.id)
           SELECT d.id, d.ancestor_class_id, c.name AS ancestor_class_name
           FROM descends d JOIN heap_graph_class c ON c.id = d.ancestor_class_id)",
-        is_function: false,
+        ),
     },
     LibraryMacro {
         name: "_callstacks_for_stack_profile_samples",
         module: Some("callstacks.stack_profile"),
         about: "Callstacks of the sampled callsites, including all callers.",
         arguments: &["spc_samples"],
-        body: "(
+        body: MacroBody::Text(
+            "(
           SELECT f.id, f.parent_id, f.callsite_id, f.name, m.name AS mapping_name,
                  f.source_file, f.line_number, f.inlined, f.is_leaf_function_in_callsite_frame
           FROM _tree_reachable_ancestors_or_self!(
@@ -96,14 +100,15 @@ pub(super) const MACROS: [LibraryMacro; 8] = [
              WHERE leaf.is_leaf_function_in_callsite_frame)) reached
           JOIN _callstack_spc_forest f ON f.id = reached.id
           JOIN stack_profile_mapping m ON m.id = f.mapping_id)",
-        is_function: false,
+        ),
     },
     LibraryMacro {
         name: "_callstacks_for_callsites",
         module: Some("callstacks.stack_profile"),
         about: "Callstacks, each with the number of samples that end in it.",
         arguments: &["samples"],
-        body: "(
+        body: MacroBody::Text(
+            "(
           WITH sampled AS MATERIALIZED (
             SELECT callsite_id, count() AS self_count FROM $samples GROUP BY callsite_id)
           SELECT c.id, c.parent_id, c.name, c.mapping_name, c.source_file, c.line_number,
@@ -111,14 +116,15 @@ pub(super) const MACROS: [LibraryMacro; 8] = [
                    AS self_count
           FROM _callstacks_for_stack_profile_samples!(sampled) c
           LEFT JOIN sampled s ON s.callsite_id = c.callsite_id)",
-        is_function: false,
+        ),
     },
     LibraryMacro {
         name: "_callstacks_for_callsites_weighted",
         module: Some("callstacks.stack_profile"),
         about: "Callstacks, each with the sum of the values of samples that end in it.",
         arguments: &["samples"],
-        body: "(
+        body: MacroBody::Text(
+            "(
           WITH sampled AS MATERIALIZED (
             SELECT callsite_id, sum(value) AS self_value FROM $samples GROUP BY callsite_id)
           SELECT c.id, c.parent_id, c.name, c.mapping_name, c.source_file, c.line_number,
@@ -126,14 +132,15 @@ pub(super) const MACROS: [LibraryMacro; 8] = [
                    AS self_value
           FROM _callstacks_for_stack_profile_samples!(sampled) c
           LEFT JOIN sampled s ON s.callsite_id = c.callsite_id)",
-        is_function: false,
+        ),
     },
     LibraryMacro {
         name: "_callstacks_self_to_cumulative",
         module: Some("callstacks.stack_profile"),
         about: "Callstacks, each with the sum of `self_count` over it and all callstacks below.",
         arguments: &["callstacks"],
-        body: "(
+        body: MacroBody::Text(
+            "(
           WITH RECURSIVE
             given AS MATERIALIZED (SELECT id, parent_id, self_count FROM $callstacks),
             handed (id, self_count) AS (
@@ -143,7 +150,7 @@ pub(super) const MACROS: [LibraryMacro; 8] = [
               WHERE g.parent_id IS NOT NULL)
           SELECT g.id, coalesce(sum(h.self_count), 0) AS cumulative_count
           FROM given g LEFT JOIN handed h ON h.id = g.id GROUP BY g.id)",
-        is_function: false,
+        ),
     },
     LibraryMacro {
         name: "_android_heap_profile_callstacks_for_allocations",
@@ -151,7 +158,8 @@ pub(super) const MACROS: [LibraryMacro; 8] = [
         about: "Callstacks, each with the unreleased and allocated memory of the given \
                 allocations.",
         arguments: &["allocations"],
-        body: "(
+        body: MacroBody::Text(
+            "(
           WITH sampled AS MATERIALIZED (
             SELECT callsite_id, sum(size) AS self_size, sum(count) AS self_count,
                    sum(alloc_size) AS self_alloc_size, sum(alloc_count) AS self_alloc_count
@@ -162,7 +170,7 @@ pub(super) const MACROS: [LibraryMacro; 8] = [
                  coalesce(s.self_alloc_count, 0) AS self_alloc_count
           FROM _callstacks_for_stack_profile_samples!(sampled) c
           LEFT JOIN sampled s ON s.callsite_id = c.callsite_id)",
-        is_function: false,
+        ),
     },
 ];
 
