@@ -6,6 +6,7 @@ use std::collections::HashMap;
 
 use prost::Message as _;
 
+use super::wire::signed;
 use heaptap_proto::pprof::{Function, Label, Line, Location, Profile, Sample, ValueType};
 
 /// Maximum bytes of all written names. Input can name a million places with long names.
@@ -52,10 +53,6 @@ pub struct TrackedProfile {
     /// Limits of `named` and of the length of `locations`.
     most: (usize, usize),
     left_out: u64,
-}
-
-fn signed(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
 }
 
 impl Default for TrackedProfile {

@@ -19,7 +19,7 @@
 //! can be split anywhere except inside a method. Packets written here do not exceed `LARGEST` by
 //! much. A split class is in each of its packets with its names.
 
-use super::wire::{put_bytes, put_varint};
+use super::wire::{put_bytes, put_field, put_varint};
 use heaptap_model::profile::PacketLines;
 use std::io::{self, Write};
 
@@ -175,8 +175,7 @@ impl<'w> MapWriter<'w> {
         ] {
             // Line 0 differs from a missing line.
             if let Some(line) = line {
-                put_varint(&mut self.member, u64::from(number) << 3);
-                put_varint(&mut self.member, u64::from(line));
+                put_field(&mut self.member, number, line.into());
             }
         }
         put_bytes(&mut self.class, number, &self.member);

@@ -11,7 +11,7 @@
 
 use super::pprof::SampleNames;
 use super::pprof::field;
-use super::wire::{put_bytes, put_number, put_varint, varint_len};
+use super::wire::{put_bytes, put_number, put_varint, signed, varint_len};
 use heaptap_analyze::class_tree::{self, ClassTree, Merge, Node, Over};
 use heaptap_model::heap_graph::{HeapGraph, RootKind};
 use heaptap_model::profile::interned::Texts;
@@ -142,9 +142,8 @@ fn samples(tree: &ClassTree, columns: usize, out: &mut Vec<u8>) -> Vec<Node> {
         let (from, length) = node
             .parent
             .map_or((0, 0), |parent| stacks[parent.0 as usize]);
-        let signed = |number: u64| number.min(i64::MAX as u64);
         let native = if node.is_native { node.bytes } else { 0 };
-        let values = [signed(node.count), signed(node.bytes), signed(native)];
+        let values = [node.count, node.bytes, native].map(|number| signed(number) as u64);
         let values = &values[..columns];
         let values_length: usize = values.iter().map(|&value| varint_len(value)).sum();
         let own = varint_len(id);

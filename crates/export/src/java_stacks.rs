@@ -2,6 +2,7 @@
 //! every format of native heaps supports Java heaps too. Columns and values are those of
 //! `java_pprof`.
 
+use super::wire::signed;
 use heaptap_analyze::class_tree::ClassTree;
 use heaptap_model::stacks::{
     Dump, Facts, Frame, FrameId, Function, Kind, LibraryId, Measure, NodeId, StackProfile, TextId,
@@ -53,10 +54,6 @@ pub fn add(profile: &mut StackProfile, tree: &ClassTree, facts: Facts) {
         },
         threads: Vec::new(),
     });
-}
-
-fn signed(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
 }
 
 fn frame(profile: &mut StackProfile, name: &str) -> FrameId {

@@ -16,7 +16,7 @@
 //! A reader attaches a packet's lines to every frame with that path, build ID and address, so
 //! a module can be split into several packets of about `LARGEST` bytes.
 
-use super::wire::{put_bytes, put_varint};
+use super::wire::{put_bytes, put_field};
 use heaptap_model::profile::{FrameId, Line, Recording};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -128,12 +128,6 @@ fn encoded(recording: &Recording, line: &Line) -> Vec<u8> {
     put_bytes(&mut message, field::SOURCE_FILE_NAME, file);
     put_field(&mut message, field::LINE_NUMBER, u64::from(line.line));
     message
-}
-
-/// Appends a number even if it is 0, because these messages are proto2.
-fn put_field(out: &mut Vec<u8>, field: u32, number: u64) {
-    put_varint(out, u64::from(field) << 3);
-    put_varint(out, number);
 }
 
 #[cfg(test)]

@@ -3,19 +3,12 @@
 //! `startValue` and `endValue` are required, weights must not be negative, and frames are
 //! identified by their index in `shared.frames` only.
 
-use super::chosen::{Chosen, ChosenDump, measure_title};
+use super::chosen::{Chosen, ChosenDump, Needed, measure_title};
 use super::text::{named, put_json, put_list};
 use heaptap_model::stacks::{FrameId, Measure, NodeId, StackTable, TextId, Unit};
 use serde::Serialize;
 use std::collections::HashMap;
 use std::io::{self, Write};
-
-/// Result of writing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Written {
-    /// Number of omitted negative values, which only profiles of differences have.
-    pub negative: u64,
-}
 
 #[derive(Serialize)]
 struct Frame<'a> {
@@ -30,11 +23,12 @@ fn is_unknown(line: &u32) -> bool {
     *line == 0
 }
 
-/// Writes the selection. The profile shown first is the default column of the last dump.
+/// Writes the selection and returns the number of omitted negative values, which only profiles of
+/// differences have. The profile shown first is the default column of the last dump.
 ///
 /// # Errors
 /// Returns an error if `out` cannot be written.
-pub fn write(out: &mut impl Write, chosen: &Chosen<'_>, name: &str) -> io::Result<Written> {
+pub fn write(out: &mut impl Write, chosen: &Chosen<'_>, name: &str) -> io::Result<u64> {
     let table = chosen.table;
     let frames = Frames::of(chosen);
     out.write_all(b"{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",")?;
@@ -60,13 +54,13 @@ pub fn write(out: &mut impl Write, chosen: &Chosen<'_>, name: &str) -> io::Resul
         put_json(out, &frame(table, id))
     })?;
     out.write_all(b"]},\"profiles\":[")?;
-    let mut written = Written::default();
+    let mut negative = 0;
     put_list(out, profiles, |out, (dump, column)| {
-        written.negative += put_profile(out, table, &frames, dump, column)?;
+        negative += put_profile(out, table, &frames, dump, column)?;
         Ok(())
     })?;
     out.write_all(b"]}\n")?;
-    Ok(written)
+    Ok(negative)
 }
 
 /// Distinct frames for speedscope: by function, file and line.
@@ -79,34 +73,15 @@ struct Frames {
 impl Frames {
     fn of(chosen: &Chosen<'_>) -> Frames {
         let table = chosen.table;
-        let mut seen = vec![false; table.node_count()];
-        let mut used = vec![false; table.frames().len()];
-        for dump in &chosen.dumps {
-            for row in dump.rows() {
-                let leaf = dump.dump.values.nodes[row];
-                for node in table.stack(leaf) {
-                    if std::mem::replace(&mut seen[node.0 as usize], true) {
-                        break;
-                    }
-                    if let Some(frame) = table.frame_of(node) {
-                        used[frame.0 as usize] = true;
-                    }
-                }
-            }
-        }
         let mut list = Vec::new();
         let mut numbers = vec![0; table.frames().len()];
         let mut known: HashMap<(TextId, TextId, u32), u32> = HashMap::new();
-        for (at, frame) in table
-            .frames()
-            .iter()
-            .enumerate()
-            .filter(|(at, _)| used[*at])
-        {
+        for id in Needed::of(chosen).frames {
+            let frame = &table.frames()[id.0 as usize];
             let function = &table.functions()[frame.function.0 as usize];
-            let key = (function.name, place(table, FrameId(at as u32)), frame.line);
-            numbers[at] = *known.entry(key).or_insert_with(|| {
-                list.push(FrameId(at as u32));
+            let key = (function.name, place(table, id), frame.line);
+            numbers[id.0 as usize] = *known.entry(key).or_insert_with(|| {
+                list.push(id);
                 list.len() as u32 - 1
             });
         }

@@ -8,6 +8,7 @@
 use super::by_name::ByName;
 use super::chosen::{ChosenDump, measure_title};
 use super::text::{named, xml};
+use heaptap_model::names::basename;
 use heaptap_model::stacks::{Measure, StackTable, Unit};
 use heaptap_model::units::{ByteSize, thousands};
 use std::cmp::Reverse;
@@ -304,10 +305,6 @@ fn amount(measure: &Measure, value: i64) -> String {
         Unit::Count => format!("{sign}{}", thousands(size)),
         Unit::Other(unit) => format!("{sign}{} {unit}", thousands(size)),
     }
-}
-
-fn basename(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
 }
 
 /// Cuts a text to `most` characters, including a final `…`.

@@ -131,9 +131,9 @@ fn speedscope_has_a_profile_for_each_view() {
     let mut profile = profile();
     profile.dumps[0].values.columns[3][0] = -1;
     let mut out = Vec::new();
-    let written =
+    let negative =
         speedscope::write(&mut out, &Chosen::all(&profile), "rec").expect("it is written");
-    assert_eq!(written.negative, 1);
+    assert_eq!(negative, 1);
     let json: serde_json::Value = serde_json::from_slice(&out).expect("it is JSON");
     let profiles = json["profiles"].as_array().expect("a list");
     assert_eq!(profiles.len(), 4);

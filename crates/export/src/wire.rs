@@ -20,9 +20,20 @@ pub(super) fn varint_len(number: u64) -> usize {
 #[inline]
 pub(super) fn put_number(out: &mut Vec<u8>, field: u32, number: u64) {
     if number != 0 {
-        put_varint(out, u64::from(field) << 3);
-        put_varint(out, number);
+        put_field(out, field, number);
     }
+}
+
+/// Appends a number as a field even if it is 0, as in messages of proto2.
+#[inline]
+pub(super) fn put_field(out: &mut Vec<u8>, field: u32, number: u64) {
+    put_varint(out, u64::from(field) << 3);
+    put_varint(out, number);
+}
+
+/// Returns a number as a sample's value, at the limit if it is too large.
+pub(super) fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
 }
 
 /// Appends bytes, text or a message as a field.

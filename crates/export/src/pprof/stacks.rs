@@ -5,8 +5,9 @@
 //! A location is a frame, because addresses are unknown here.
 
 use super::field;
+use crate::chosen::unit_name;
 use crate::wire::{put_bytes, put_number, put_varint};
-use heaptap_model::stacks::{Measure, NodeId, StackTable, TextId, Unit, Values, allocators};
+use heaptap_model::stacks::{Measure, NodeId, StackTable, TextId, Values, allocators};
 
 /// Values to write.
 #[derive(Debug, Clone, Copy)]
@@ -75,12 +76,7 @@ pub fn encode(table: &StackTable, parts: &[Part<'_>], about: &About<'_>) -> Vec<
     for measure in about.measures {
         message.clear();
         put_number(&mut message, 1, strings.own(&measure.name));
-        let unit = match &measure.unit {
-            Unit::Bytes => "bytes",
-            Unit::Count => "count",
-            Unit::Other(unit) => unit,
-        };
-        put_number(&mut message, 2, strings.own(unit));
+        put_number(&mut message, 2, strings.own(unit_name(&measure.unit)));
         put_bytes(&mut out, field::SAMPLE_TYPE, &message);
     }
     let mut label = Vec::new();

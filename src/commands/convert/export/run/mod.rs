@@ -171,7 +171,7 @@ pub fn export(
                 match format {
                     Format::Csv => csv::write(out, &chosen)?,
                     Format::Json => json::write(out, &chosen)?,
-                    _ => negative = speedscope::write(out, &chosen, &request.name)?.negative,
+                    _ => negative = speedscope::write(out, &chosen, &request.name)?,
                 }
                 Ok(())
             })?;
