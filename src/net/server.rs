@@ -5,6 +5,7 @@ use super::body::{self, FileBody, Progress};
 use super::page;
 use crate::error::{Classified, ErrorClass, ErrorFacts};
 use crate::trace::Source;
+use crate::units::hex;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::server::conn::http1;
@@ -432,7 +433,7 @@ fn busy() -> Answer {
 pub(super) fn secret() -> io::Result<String> {
     let mut bits = [0; 16];
     getrandom::fill(&mut bits).map_err(io::Error::other)?;
-    Ok(bits.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hex(&bits))
 }
 
 /// Returns a name for the last part of a path: letters, digits, `.`, `_`, `-`, at most 100

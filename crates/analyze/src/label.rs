@@ -80,7 +80,8 @@ pub fn package(name: &str) -> &str {
     }
 }
 
-fn is_primitive(name: &str) -> bool {
+/// Returns whether a type name is that of a primitive.
+pub(crate) fn is_primitive(name: &str) -> bool {
     matches!(
         name,
         "boolean" | "byte" | "char" | "short" | "int" | "long" | "float" | "double"

@@ -2,9 +2,10 @@
 
 use super::kinds::Kind;
 use super::platform_leaks::Pattern;
-use super::rules::{is_library, short};
+use super::rules::is_library;
 use super::steps::Reference;
 use super::{Shape, Step};
+use crate::paths::short;
 
 /// Returns the next step for a leak with that path.
 pub(super) fn of(

@@ -8,14 +8,14 @@ use super::kinds::{ByName, Kind, Kinds};
 use super::live::Live;
 use super::platform_leaks::{PATTERNS, Pattern};
 use super::retained::{self, KeptByLeak};
-use super::rules::{Rules, short};
+use super::rules::Rules;
 use super::signature::{of_pattern, of_references, settle, suspects};
 use super::steps::{RawStep, Reference, References};
 use super::verdict::{Certainty, Status, Verdict};
-use super::walk::{Start, Walk};
+use super::walk::{self, Walk};
 use super::{Leak, LeakGroup, Leaks, Shape, Step, Unheld};
 use crate::label::without_address;
-use crate::paths;
+use crate::paths::{self, short};
 use crate::repetition::{self, Hop, Repeated};
 use heaptap_model::heap_graph::{
     Follow, HeapGraph, ObjectIndex, ObjectSet, Reachable, Retained, ShortestPaths,
@@ -148,7 +148,7 @@ fn starting_classes(graph: &HeapGraph, walk: &Walk, ends: &[ObjectIndex]) -> Vec
             match walk.parent(at) {
                 Some(parent) => at = parent,
                 None => {
-                    if walk.start_of(graph, at) == Start::Class {
+                    if walk::is_class_start(graph, at) {
                         classes.push(at);
                     }
                     break;
@@ -402,7 +402,7 @@ impl Finder<'_> {
             return raw;
         };
         let class = first.object;
-        if self.walk.start_of(self.graph, class) != Start::Class {
+        if !walk::is_class_start(self.graph, class) {
             return raw;
         }
         let objects = classes.path(class);

@@ -37,10 +37,9 @@ pub use platform_leaks::Pattern;
 pub use steps::Reference;
 pub use verdict::{Certainty, Status, Verdict};
 
-use rules::short;
-
 use std::collections::BTreeMap;
 
+use super::paths::short;
 use super::repetition::Repeated;
 use heaptap_model::heap_graph::{ObjectId, ObjectIndex, Retained};
 

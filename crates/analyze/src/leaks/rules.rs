@@ -12,6 +12,7 @@ use super::kinds::{Kind, Kinds};
 use super::live::{Live, thread_name};
 use super::verdict::{Certainty, Status, Verdict};
 use crate::lookup;
+use crate::paths::short;
 use heaptap_model::heap_graph::{HeapGraph, ObjectIndex, Value};
 use heaptap_model::names::platform::is_platform;
 
@@ -324,14 +325,16 @@ impl<'g> Rules<'g> {
         Some(count.integer()? > 0)
     }
 
+    /// Returns the verdict on the context in the class's field `mContext` if it leaks.
+    fn leaking_context(&self, object: ObjectIndex, class: &str) -> Option<Verdict> {
+        let context = self.get(object, class, "mContext")?.object()?;
+        self.of_context(context, "its context")
+            .filter(|verdict| verdict.status == Status::Leaking)
+    }
+
     fn view(&self, object: ObjectIndex) -> Verdict {
         let class = "android.view.View";
-        if let Some(verdict) = self
-            .get(object, class, "mContext")
-            .and_then(Value::object)
-            .and_then(|context| self.of_context(context, "its context"))
-            .filter(|verdict| verdict.status == Status::Leaking)
-        {
+        if let Some(verdict) = self.leaking_context(object, class) {
             return verdict;
         }
         let mut root = object;
@@ -382,10 +385,7 @@ impl<'g> Rules<'g> {
         if by_flag.status == Status::Leaking {
             return by_flag;
         }
-        self.get(object, "android.view.Window", "mContext")
-            .and_then(Value::object)
-            .and_then(|context| self.of_context(context, "its context"))
-            .filter(|verdict| verdict.status == Status::Leaking)
+        self.leaking_context(object, "android.view.Window")
             .unwrap_or(by_flag)
     }
 
@@ -401,11 +401,7 @@ impl<'g> Rules<'g> {
             Some(_) => {}
             None => return Verdict::default(),
         }
-        self.get(object, class, "mContext")
-            .and_then(Value::object)
-            .and_then(|context| self.of_context(context, "its context"))
-            .filter(|verdict| verdict.status == Status::Leaking)
-            .unwrap_or_default()
+        self.leaking_context(object, class).unwrap_or_default()
     }
 
     fn toast(&self, object: ObjectIndex) -> Verdict {
@@ -589,11 +585,6 @@ enum Flag {
     EndsLife,
     /// The flag is set for some objects only.
     MayEnd,
-}
-
-/// Returns a class name without its package.
-pub(super) fn short(name: &str) -> &str {
-    name.rsplit('.').next().unwrap_or(name)
 }
 
 fn cut(text: &str) -> String {

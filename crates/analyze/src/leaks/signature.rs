@@ -5,6 +5,7 @@ use std::borrow::Cow;
 
 use super::steps::Reference;
 use super::verdict::Status;
+use heaptap_model::units::hex;
 use sha1::{Digest as _, Sha1};
 
 /// Settles the statuses of the objects on a path. The last object leaks. Every object before the
@@ -77,10 +78,6 @@ pub(super) fn of_references<'a>(
 /// Returns the signature of a leak of the platform, which depends on its pattern only.
 pub(super) fn of_pattern(name: &str) -> String {
     hex(&Sha1::digest(name))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

@@ -18,15 +18,6 @@ const LOCAL: usize = 2;
 const WEAK: usize = 3;
 const LEVELS: usize = 4;
 
-/// Start of a path.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Start {
-    /// Root of the dump.
-    Root(RootKind),
-    /// Reachable class: its loader keeps it alive, and it keeps its statics alive.
-    Class,
-}
-
 /// Referrers on the best paths.
 pub(super) struct Walk {
     parent: Vec<ObjectIndex>,
@@ -205,19 +196,13 @@ impl Walk {
     pub fn library(&self, object: ObjectIndex) -> Option<usize> {
         self.library.get(&object).copied()
     }
+}
 
-    /// Returns the start of the path of an object without a referrer.
-    pub fn start_of(&self, graph: &HeapGraph, object: ObjectIndex) -> Start {
-        let best = graph
-            .roots_of(object)
-            .iter()
-            .filter_map(|root| Some((rank(root.kind)?, root.kind)))
-            .min();
-        match best {
-            Some((_, kind)) => Start::Root(kind),
-            None => Start::Class,
-        }
-    }
+/// Returns whether the path of an object without a referrer begins at a loaded class, which its
+/// loader keeps alive, and not at a root of the dump.
+pub(super) fn is_class_start(graph: &HeapGraph, object: ObjectIndex) -> bool {
+    let mut roots = graph.roots_of(object).iter();
+    roots.all(|root| rank(root.kind).is_none())
 }
 
 /// Returns the evidence level of a root and its rank within the level; `None` for roots that do not

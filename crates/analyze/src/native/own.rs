@@ -1,8 +1,6 @@
 //! Classification of frames as app code or platform code. A leak is reported at code that its
 //! developer can change, not in the library that allocated the memory.
 
-use std::borrow::Cow;
-
 use super::groups::function_of;
 use super::scope::parts_of_impl;
 use heaptap_model::names::platform::is_platform;
@@ -110,7 +108,7 @@ pub fn is_library_function(name: &str) -> bool {
         !(is_cpp && of_rust) && LIBRARY_SCOPES.iter().any(|scope| path.starts_with(scope))
     };
     let Some(subject) = name.strip_prefix('<') else {
-        return is_library(&without_return_type(name));
+        return is_library(without_return_type(name));
     };
     let (subject, of_trait) = parts_of_impl(subject);
     let path = subject.trim_start_matches(|c: char| "&*[( ".contains(c));
@@ -124,11 +122,11 @@ pub fn is_library_function(name: &str) -> bool {
 }
 
 /// Returns a name without its return type. Demangled templates begin with it: `void std::f<int>()`.
-fn without_return_type(name: &str) -> Cow<'_, str> {
+fn without_return_type(name: &str) -> &str {
     let scope = name.find("::").unwrap_or(0);
     match name[..scope].rfind([' ', '*', '&']) {
-        Some(at) => Cow::Borrowed(&name[at + 1..]),
-        None => Cow::Borrowed(name),
+        Some(at) => &name[at + 1..],
+        None => name,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::parts::{Scope, SharedMarks};
 use super::sparse::{SparseGroup, SparseGroups};
+use crate::label::is_primitive;
 use heaptap_model::heap_graph::{HeapGraph, ObjectId, ObjectIndex};
 
 /// Array of at least [`super::LARGE_ARRAY_BYTES`].
@@ -48,7 +49,7 @@ pub(super) fn find(scope: &Scope<'_>, owned: &SharedMarks, limit: usize) -> Foun
     let graph = scope.graph;
     let wanted = scope.classes(|class| {
         let element = graph.class(class).name.strip_suffix("[]")?;
-        Some(match super::duplicates::is_primitive(element) {
+        Some(match is_primitive(element) {
             true => Of::Primitives,
             false => Of::Objects,
         })

@@ -3,9 +3,11 @@
 use super::equal::{Equal, Same, Seed};
 use super::parts::{Scope, SharedMarks};
 use crate::fields;
+use crate::label::is_primitive;
 use heaptap_model::heap_graph::{
     BasicType, ClassKind, HeapGraph, ObjectId, ObjectIndex, PrimitiveArray,
 };
+use heaptap_model::units::hex;
 use sha2::{Digest as _, Sha256};
 use std::ops::ControlFlow;
 
@@ -302,11 +304,7 @@ fn describe(graph: &HeapGraph, object: ObjectIndex, string: bool) -> (String, u3
 }
 
 fn hash_of(content: &[u8]) -> String {
-    let hash = Sha256::digest(content);
-    hash.iter()
-        .take(8)
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    hex(&Sha256::digest(content)[..8])
 }
 
 /// Summarizes the contents of an array.
@@ -359,14 +357,6 @@ fn of_element(element: BasicType, bytes: &[u8]) -> String {
             ((bits << shift) as i64 >> shift).to_string()
         }
     }
-}
-
-/// Returns whether a type name is that of a primitive.
-pub(super) fn is_primitive(name: &str) -> bool {
-    matches!(
-        name,
-        "boolean" | "char" | "float" | "double" | "byte" | "short" | "int" | "long"
-    )
 }
 
 type Content<'g> = (u64, &'g [u8]);

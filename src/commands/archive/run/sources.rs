@@ -13,6 +13,7 @@ use crate::import;
 use crate::lab::files;
 use crate::results::findings::Finding;
 use crate::results::manifest::{self, Manifest};
+use crate::units::hex;
 
 /// Device class of a recording without a scenario.
 const DEFAULT_CLASS: &str = heaptap_lab::scenario::DEFAULT_CLASS;
@@ -195,10 +196,7 @@ fn identity(manifest: &Manifest) -> Option<String> {
     hashes.sort_unstable();
     match hashes[..] {
         [] => None,
-        _ => {
-            let digest = Sha256::digest(hashes.join("\n"));
-            Some(digest.iter().map(|byte| format!("{byte:02x}")).collect())
-        }
+        _ => Some(hex(&Sha256::digest(hashes.join("\n")))),
     }
 }
 

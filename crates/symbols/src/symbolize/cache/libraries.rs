@@ -3,7 +3,7 @@
 
 use super::file_cache::FileCache;
 use crate::symbolize::file::{self, Bytes};
-use heaptap_model::units::BuildId;
+use heaptap_model::units::{BuildId, hex};
 use std::io;
 use std::path::PathBuf;
 
@@ -150,11 +150,7 @@ impl Incoming {
 fn name(build_id: &BuildId, origin: Origin) -> Option<String> {
     // Two digits name the directory, and at least one byte must remain for the file.
     let whole = (2..=LONGEST_ID).contains(&build_id.0.len());
-    let hex: String = build_id
-        .0
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let hex = hex(&build_id.0);
     whole.then(|| format!("{hex}.{}", origin.suffix()))
 }
 

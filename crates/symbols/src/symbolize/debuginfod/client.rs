@@ -2,7 +2,7 @@
 
 use super::super::cache::{Cache, NotKept, Origin};
 use super::{Refusal, Servers, without_password};
-use heaptap_model::units::{BuildId, ByteSize};
+use heaptap_model::units::{BuildId, ByteSize, hex};
 use sha2::{Digest as _, Sha256};
 use std::io::{self, Read as _, Write as _};
 use std::net::{IpAddr, Ipv6Addr};
@@ -88,11 +88,7 @@ impl Client {
             Origin::Executable => "executable",
             Origin::Debuginfo | Origin::Device => "debuginfo",
         };
-        let hex: String = build_id
-            .0
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let hex = hex(&build_id.0);
         let url = format!("{url}/buildid/{hex}/{kind}");
         if self.is_known_missing(&url) {
             return Err(Refusal::Missing);
