@@ -6,8 +6,8 @@ pub(crate) mod document;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use document::{
-    CrowdedRow, DuplicateRow, Duplicated, GroupRow, LargeRow, LeakRow, LeaksDocument, LeaksRows,
-    LibraryRow, NestedRow, WasteDocument,
+    CrowdedRow, DuplicateRow, Duplicated, GroupRow, LargeRow, LeaksDocument, LeaksRows, LibraryRow,
+    WasteDocument,
 };
 
 use crate::analyze::filter::Filter;

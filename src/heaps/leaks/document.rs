@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::analyze::bitmaps::BITMAP;
 use crate::analyze::growth::Growth;
-use crate::analyze::leaks::{LeakGroup, Leaks, Step, Unheld};
+use crate::analyze::leaks::{Leak, LeakGroup, Leaks, Step, Unheld};
 use crate::analyze::waste::{
     Boxed, CollectionKind, Duplicates, RepeatedLoader, SparseGroup, Waste,
 };
@@ -86,7 +86,7 @@ pub struct GroupRow {
     pub path_left_out: u64,
     /// Next step.
     pub advice: String,
-    pub leaks: Vec<LeakRow>,
+    pub leaks: Vec<Leak>,
 }
 
 /// A reference that leaks in Android.
@@ -100,31 +100,6 @@ pub struct LibraryRow {
     pub to_api: Option<i64>,
     /// Description.
     pub what: &'static str,
-}
-
-/// A leaking object.
-#[derive(Debug, Clone, Serialize)]
-pub struct LeakRow {
-    /// Object ID, hexadecimal.
-    pub id: String,
-    /// `confirmed`, `likely`, `possible`.
-    pub certainty: &'static str,
-    /// Reason why it should be unreachable.
-    pub reason: String,
-    /// Its retained bytes.
-    #[serde(rename = "retained")]
-    pub kept: Retained,
-    /// Other leaking objects that it retains.
-    pub nested: Vec<NestedRow>,
-}
-
-/// Leaking objects retained by another leak.
-#[derive(Debug, Clone, Serialize)]
-pub struct NestedRow {
-    /// Their class.
-    pub class: String,
-    /// Number of objects.
-    pub count: u64,
 }
 
 /// Returns the leaks of a heap, each list truncated to `limit`.
@@ -161,25 +136,7 @@ pub(crate) fn leaks(
             path: group.path.clone(),
             path_left_out: group.path_left_out,
             advice: group.advice.clone(),
-            leaks: group
-                .leaks
-                .iter()
-                .take(limit)
-                .map(|leak| LeakRow {
-                    id: leak.id.to_string(),
-                    certainty: leak.certainty.name(),
-                    reason: leak.reason.clone(),
-                    kept: leak.kept,
-                    nested: leak
-                        .nested
-                        .iter()
-                        .map(|(class, &count)| NestedRow {
-                            class: class.clone(),
-                            count,
-                        })
-                        .collect(),
-                })
-                .collect(),
+            leaks: group.leaks.iter().take(limit).cloned().collect(),
         }
     };
     LeaksRows {

@@ -13,7 +13,7 @@ use super::signature::{of_pattern, of_references, settle, suspects};
 use super::steps::{RawStep, Reference, References};
 use super::verdict::{Certainty, Status, Verdict};
 use super::walk::{self, Walk};
-use super::{Leak, LeakGroup, Leaks, Shape, Step, Unheld};
+use super::{Leak, LeakGroup, Leaks, Nested, Shape, Step, Unheld};
 use crate::label::without_address;
 use crate::paths::{self, short};
 use crate::repetition::{self, Hop, Repeated};
@@ -281,13 +281,15 @@ struct Finder<'a> {
 
 impl Finder<'_> {
     fn groups(&self, held: Vec<Found>, kept: Vec<KeptByLeak>) -> (Vec<LeakGroup>, u64) {
-        let mut all: Vec<(Found, Retained, BTreeMap<String, u64>)> = held
+        let mut all: Vec<(Found, Retained, Vec<Nested>)> = held
             .into_iter()
             .zip(kept)
             .map(|(found, (kept, nested))| {
-                let name = |class| self.class_name(class);
-                let nested = nested.into_iter().map(|(c, n)| (name(c), n)).collect();
-                (found, kept, nested)
+                let named = nested.into_iter().map(|(c, n)| (self.class_name(c), n));
+                let nested: BTreeMap<String, u64> = named.collect();
+                let nested = nested.into_iter();
+                let nested = nested.map(|(class, count)| Nested { class, count });
+                (found, kept, nested.collect())
             })
             .collect();
         // The first leak of a group is shown.

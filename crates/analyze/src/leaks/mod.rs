@@ -37,8 +37,6 @@ pub use platform_leaks::Pattern;
 pub use steps::Reference;
 pub use verdict::{Certainty, Status, Verdict};
 
-use std::collections::BTreeMap;
-
 use super::paths::short;
 use super::repetition::Repeated;
 use heaptap_model::heap_graph::{ObjectId, ObjectIndex, Retained};
@@ -94,8 +92,9 @@ impl LeakGroup {
 }
 
 /// Object that leaks.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, serde::Serialize)]
 pub struct Leak {
+    #[serde(skip)]
     pub object: ObjectIndex,
     /// ID in the dump.
     pub id: ObjectId,
@@ -103,9 +102,17 @@ pub struct Leak {
     /// Reason why its lifecycle has ended.
     pub reason: String,
     /// Size that only leaks reach, counted for the first leak on the way.
+    #[serde(rename = "retained")]
     pub kept: Retained,
-    /// Number of other leaking objects that it keeps, by class.
-    pub nested: BTreeMap<String, u64>,
+    /// Other leaking objects that it keeps, by class.
+    pub nested: Vec<Nested>,
+}
+
+/// Leaking objects of one class that another leak keeps.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Nested {
+    pub class: String,
+    pub count: u64,
 }
 
 /// Kind of object on a path.

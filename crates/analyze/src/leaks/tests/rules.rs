@@ -156,7 +156,9 @@ fn a_view_leaks_when_its_window_or_its_activity_is_gone() {
     let nested: Vec<u64> = leaks
         .groups
         .iter()
-        .filter_map(|g| g.leaks[0].nested.get("app.Main").copied())
+        .flat_map(|g| &g.leaks[0].nested)
+        .filter(|nested| nested.class == "app.Main")
+        .map(|nested| nested.count)
         .collect();
     assert_eq!(nested, [1], "only one of them keeps the activity");
 }
