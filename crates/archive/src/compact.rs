@@ -3,7 +3,7 @@
 
 use crate::partition::Partition;
 use crate::store::{COMPACTED, EMPTY, Store, StoreError, TEMPORARY};
-use crate::store::{names_in, unit, unreadable, unwritable};
+use crate::store::{unit, unreadable, unwritable};
 use crate::table::{FILE, GENERATION, HASH, SHA256, Table, UNIT};
 use heaptap_tables::{Cell, Columns, row_count};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -127,12 +127,7 @@ impl Store {
 
     /// Removes what a killed process left: the lock keeps others away.
     fn remove_temporary(&self, table: Table, partition: &Partition) -> Result<(), StoreError> {
-        let path = self.path(table, partition, EMPTY);
-        let folder = path.parent().unwrap_or(&path);
-        let names = match names_in(folder) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            names => names.map_err(unreadable(folder))?,
-        };
+        let (folder, names) = self.listed(table, partition)?;
         for name in names {
             if name.to_string_lossy().starts_with(TEMPORARY) {
                 let path = folder.join(name);

@@ -160,14 +160,10 @@ impl Store {
         if self.contains(&recording.sha256) {
             return Ok(false);
         }
-        let known = |text: &str| match text {
-            "" => "unknown".to_owned(),
-            text => text.to_owned(),
-        };
         let partition = Partition {
-            app: known(&recording.app),
-            day: Some(known(&recording.day)),
-            build: known(&recording.build),
+            app: recording.app.clone(),
+            day: Some(recording.day.clone()),
+            build: recording.build.clone(),
         };
         let file = &recording.sha256;
         // A recording that was left half-written in another partition must stay invisible.
@@ -270,18 +266,28 @@ impl Store {
         Partition::list(&folder, !table.is_of_names()).map_err(unreadable(&folder))
     }
 
+    /// Returns the directory of a partition and all names in it; none if it does not exist.
+    pub(crate) fn listed(
+        &self,
+        table: Table,
+        partition: &Partition,
+    ) -> Result<(PathBuf, Vec<OsString>), StoreError> {
+        let mut folder = self.path(table, partition, EMPTY);
+        folder.pop();
+        match names_in(&folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok((folder, Vec::new())),
+            Err(error) => Err(unreadable(&folder)(error)),
+            Ok(names) => Ok((folder, names)),
+        }
+    }
+
     /// Returns the names of the files of a partition without their ending, sorted.
     pub(crate) fn files(
         &self,
         table: Table,
         partition: &Partition,
     ) -> Result<Vec<String>, StoreError> {
-        let path = self.path(table, partition, EMPTY);
-        let folder = path.parent().unwrap_or(&path);
-        let names = match names_in(folder) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            names => names.map_err(unreadable(folder))?,
-        };
+        let (_, names) = self.listed(table, partition)?;
         let mut files: Vec<String> = names
             .into_iter()
             .filter_map(|name| Some(name.to_str()?.strip_suffix(".parquet")?.to_owned()))
@@ -369,7 +375,7 @@ impl Store {
 
 /// Returns the names in a directory. An entry that cannot be read is an error: a compaction removes
 /// files that others do not refer to.
-pub(crate) fn names_in(folder: &Path) -> io::Result<Vec<OsString>> {
+fn names_in(folder: &Path) -> io::Result<Vec<OsString>> {
     let entries = fs::read_dir(folder)?;
     entries.map(|entry| Ok(entry?.file_name())).collect()
 }

@@ -2,10 +2,10 @@
 
 use crate::as_io;
 use crate::pages::{Measured, Pages};
-use crate::write::{Cell, Column, Holds, fields};
+use crate::write::{Cell, Column, Values, fields};
 use heaptap_model::error::catch_panic;
 use parquet::column::reader::ColumnReaderImpl;
-use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, Int64Type};
+use parquet::data_type::{BoolType, ByteArrayType, DataType, Int64Type};
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, ParquetMetaDataReader};
 use parquet::file::serialized_reader::SerializedPageReader;
 use std::cmp::Ordering;
@@ -28,19 +28,12 @@ const ALWAYS_ROWS: u64 = 1 << 21;
 /// Rows that files can have for each of their bytes beyond that.
 const ROWS_PER_BYTE: u64 = 16;
 
-/// Values of a column, in the order of the rows; a null has a placeholder.
-#[derive(Debug, Clone)]
-enum Data {
-    Ints(Vec<i64>),
-    Texts(Vec<ByteArray>),
-    Bools(Vec<bool>),
-}
-
 /// Rows of a table in memory, by column.
 #[derive(Debug, Clone)]
 pub struct Columns {
     schema: Vec<Column>,
-    data: Vec<Data>,
+    /// Values in the order of the rows; a null has a placeholder.
+    data: Vec<Values>,
     /// Whether each row has a value; empty for columns without nulls.
     defined: Vec<Vec<bool>>,
     rows: usize,
@@ -51,13 +44,9 @@ pub struct Columns {
 impl Columns {
     /// Creates an empty table.
     pub fn new(schema: &[Column]) -> Columns {
-        let empty = |column: &Column| match column.holds {
-            Holds::Int => Data::Ints(Vec::new()),
-            Holds::Text => Data::Texts(Vec::new()),
-            Holds::Bool => Data::Bools(Vec::new()),
-        };
+        let empty = schema.iter().map(|column| Values::of(column.holds));
         Columns {
-            data: schema.iter().map(empty).collect(),
+            data: empty.collect(),
             defined: vec![Vec::new(); schema.len()],
             schema: schema.to_vec(),
             rows: 0,
@@ -133,11 +122,11 @@ impl Columns {
                 let is_nullable = self.schema[into].nullable;
                 let defined = is_nullable.then_some(&mut self.defined[into]);
                 match &mut self.data[into] {
-                    Data::Ints(values) => read::<Int64Type>(&pages, from, rows, defined, values)?,
-                    Data::Texts(values) => {
+                    Values::Ints(values) => read::<Int64Type>(&pages, from, rows, defined, values)?,
+                    Values::Texts(values) => {
                         read::<ByteArrayType>(&pages, from, rows, defined, values)?;
                     }
-                    Data::Bools(values) => read::<BoolType>(&pages, from, rows, defined, values)?,
+                    Values::Bools(values) => read::<BoolType>(&pages, from, rows, defined, values)?,
                 }
             }
             self.rows += rows;
@@ -150,13 +139,13 @@ impl Columns {
         let rows: Vec<usize> = (0..other.rows).filter(|&row| keep(row)).collect();
         for (column, (into, from)) in self.data.iter_mut().zip(&other.data).enumerate() {
             match (into, from) {
-                (Data::Ints(into), Data::Ints(from)) => {
+                (Values::Ints(into), Values::Ints(from)) => {
                     into.extend(rows.iter().map(|&row| from[row]))
                 }
-                (Data::Bools(into), Data::Bools(from)) => {
+                (Values::Bools(into), Values::Bools(from)) => {
                     into.extend(rows.iter().map(|&row| from[row]));
                 }
-                (Data::Texts(into), Data::Texts(from)) => {
+                (Values::Texts(into), Values::Texts(from)) => {
                     into.extend(rows.iter().map(|&row| from[row].clone()));
                 }
                 _ => debug_assert!(false, "the columns are the same"),
@@ -174,10 +163,10 @@ impl Columns {
             return Cell::Null;
         }
         match &self.data[column] {
-            Data::Ints(values) => Cell::Int(values[row]),
+            Values::Ints(values) => Cell::Int(values[row]),
             // The schema of the file has only UTF-8 texts.
-            Data::Texts(values) => values[row].as_utf8().map_or(Cell::Null, Cell::Text),
-            Data::Bools(values) => Cell::Bool(values[row]),
+            Values::Texts(values) => values[row].as_utf8().map_or(Cell::Null, Cell::Text),
+            Values::Bools(values) => Cell::Bool(values[row]),
         }
     }
 
@@ -199,7 +188,7 @@ impl Columns {
 
     /// Sets a column of integers without nulls to one value.
     pub fn fill(&mut self, column: usize, value: i64) {
-        if let Data::Ints(values) = &mut self.data[column] {
+        if let Values::Ints(values) = &mut self.data[column] {
             values.fill(value);
         }
     }
@@ -218,9 +207,9 @@ impl Columns {
         let defined = &self.defined[column];
         let there = |row: usize| defined.get(row).copied().unwrap_or(true);
         let values = || match &self.data[column] {
-            Data::Ints(values) => values[a].cmp(&values[b]),
-            Data::Texts(values) => values[a].data().cmp(values[b].data()),
-            Data::Bools(values) => values[a].cmp(&values[b]),
+            Values::Ints(values) => values[a].cmp(&values[b]),
+            Values::Texts(values) => values[a].data().cmp(values[b].data()),
+            Values::Bools(values) => values[a].cmp(&values[b]),
         };
         there(a).cmp(&there(b)).then_with(values)
     }
@@ -280,7 +269,7 @@ fn read<T: DataType>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::write::{Schema, Table, always, maybe};
+    use crate::write::{Holds, Schema, Table, always, maybe};
     use parquet::file::metadata::{
         ColumnChunkMetaDataBuilder, ParquetMetaDataWriter, RowGroupMetaData,
         RowGroupMetaDataBuilder,

@@ -140,13 +140,26 @@ pub fn unless_zero(number: u64) -> Cell<'static> {
     }
 }
 
-/// Rows of a column that are not written yet.
-enum Values {
+/// Values of a column.
+#[derive(Debug, Clone)]
+pub(crate) enum Values {
     Ints(Vec<i64>),
     Texts(Vec<ByteArray>),
     Bools(Vec<bool>),
 }
 
+impl Values {
+    /// Creates a column without values.
+    pub(crate) fn of(holds: Holds) -> Values {
+        match holds {
+            Holds::Int => Values::Ints(Vec::new()),
+            Holds::Text => Values::Texts(Vec::new()),
+            Holds::Bool => Values::Bools(Vec::new()),
+        }
+    }
+}
+
+/// Rows of a column that are not written yet.
 struct Buffer {
     values: Values,
     /// Whether each row has a value; used only for columns that can hold nulls.
@@ -196,11 +209,7 @@ impl<W: Write + Send> Table<W> {
         }
         let file = SerializedFileWriter::new(out, Arc::new(root), Arc::new(properties.build()));
         let buffer = |column: Column| Buffer {
-            values: match column.holds {
-                Holds::Int => Values::Ints(Vec::new()),
-                Holds::Text => Values::Texts(Vec::new()),
-                Holds::Bool => Values::Bools(Vec::new()),
-            },
+            values: Values::of(column.holds),
             defined: Vec::new(),
             column,
         };
