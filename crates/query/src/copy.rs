@@ -7,6 +7,7 @@ use rusqlite::{Connection, Error, ErrorCode};
 
 use super::engine::{Database, Sort, TableInfo};
 use super::error::QueryError;
+use super::prepass::quoted;
 use super::stop::Stop;
 use super::table::Access;
 
@@ -16,10 +17,6 @@ pub struct CopiedTable {
     pub name: String,
     /// Number of rows.
     pub rows: u64,
-}
-
-fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
 }
 
 fn failed(error: Error, stop: &Stop) -> QueryError {

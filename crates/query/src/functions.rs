@@ -95,14 +95,22 @@ fn pattern(context: &Context<'_>, at: usize) -> Result<std::sync::Arc<Regex>, Er
     })
 }
 
+/// Start of FNV-1a hashes.
+pub(crate) const FNV: u64 = 0xcbf2_9ce4_8422_2325;
+
+/// Continues a 64-bit FNV-1a hash.
+pub(crate) fn fnv(start: u64, bytes: impl Iterator<Item = u8>) -> u64 {
+    bytes.fold(start, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
 /// Returns the FNV-1a hash of all arguments, each with its type. Equal arguments give equal
 /// numbers, but the numbers differ from Perfetto's.
 fn hash(context: &Context<'_>) -> i64 {
-    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
+    let mut hash = FNV;
     let mut take = |sort: u8, bytes: &[u8]| {
-        for byte in std::iter::once(&sort).chain(bytes) {
-            hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
-        }
+        hash = fnv(hash, std::iter::once(&sort).chain(bytes).copied());
     };
     for at in 0..context.len() {
         match context.get_raw(at) {

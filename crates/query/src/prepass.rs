@@ -114,6 +114,16 @@ pub struct Prepared {
 }
 
 impl Prepared {
+    /// Creates a statement whose SQL is not typed; its errors point to the offset in the text.
+    fn written(action: Action, sql: String, offset: usize) -> Prepared {
+        Prepared {
+            action,
+            sql,
+            worked: Vec::new(),
+            origin: vec![(0, offset, false)],
+        }
+    }
+
     /// Maps an offset in [`Prepared::sql`] to the typed text.
     pub fn origin_of(&self, offset: usize) -> usize {
         let piece = self.origin.iter().rev().find(|piece| piece.0 <= offset);
@@ -219,10 +229,13 @@ impl<'a> Reader<'a> {
         is
     }
 
+    fn is_at(&self, sign: char) -> bool {
+        let next = self.peek();
+        next.is_some_and(|token| token.is_sign(self.sql, sign))
+    }
+
     fn takes_sign(&mut self, sign: char) -> bool {
-        let is = self
-            .peek()
-            .is_some_and(|token| token.is_sign(self.sql, sign));
+        let is = self.is_at(sign);
         self.next += usize::from(is);
         is
     }
@@ -344,12 +357,8 @@ fn include(mut reader: Reader<'_>) -> Result<Prepared, Refusal> {
         module += &reader.name("the rest of the module name")?;
     }
     end(&reader)?;
-    Ok(Prepared {
-        action: Action::Include(module),
-        sql: String::new(),
-        worked: Vec::new(),
-        origin: vec![(0, offset, false)],
-    })
+    let action = Action::Include(module);
+    Ok(Prepared::written(action, String::new(), offset))
 }
 
 fn end(reader: &Reader<'_>) -> Result<(), Refusal> {
@@ -407,7 +416,8 @@ fn create(mut reader: Reader<'_>, macros: &Macros) -> Result<Prepared, Refusal> 
     }
 }
 
-fn quoted(name: &str) -> String {
+/// Returns a name in quotes, as SQL for SQLite.
+pub(crate) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
@@ -427,10 +437,7 @@ fn create_from_select(
     };
     let offset = reader.offset();
     let name = reader.name("a name")?;
-    if reader
-        .peek()
-        .is_some_and(|token| token.is_sign(reader.sql, '('))
-    {
+    if reader.is_at('(') {
         // Perfetto checks these types; SQLite derives types from the SELECT.
         reader.brackets()?;
     }
@@ -487,18 +494,14 @@ fn create_index(mut reader: Reader<'_>, replace: bool) -> Result<Prepared, Refus
         quoted(&table),
         list.trim_end()
     );
-    Ok(Prepared {
-        action: Action::Create {
-            replacing: replace.then(|| Replacing {
-                before: format!("DROP INDEX IF EXISTS temp.{}", quoted(&name)),
-                after: String::new(),
-            }),
-            is_view: false,
-        },
-        sql,
-        worked: Vec::new(),
-        origin: vec![(0, offset, false)],
-    })
+    let action = Action::Create {
+        replacing: replace.then(|| Replacing {
+            before: format!("DROP INDEX IF EXISTS temp.{}", quoted(&name)),
+            after: String::new(),
+        }),
+        is_view: false,
+    };
+    Ok(Prepared::written(action, sql, offset))
 }
 
 /// Parses `FUNCTION name(argument TYPE, …) RETURNS type AS SELECT …`, or a macro in the same form.
@@ -522,10 +525,7 @@ fn define(mut reader: Reader<'_>, is_function: bool) -> Result<Prepared, Refusal
     reader.wants("RETURNS")?;
     // A type, or TABLE with its columns.
     reader.name("a type")?;
-    if reader
-        .peek()
-        .is_some_and(|token| token.is_sign(reader.sql, '('))
-    {
+    if reader.is_at('(') {
         reader.brackets()?;
     }
     if reader.takes("DELEGATES") {
@@ -550,12 +550,8 @@ fn define(mut reader: Reader<'_>, is_function: bool) -> Result<Prepared, Refusal
         is_function,
         is_worked: false,
     };
-    Ok(Prepared {
-        action: Action::Define(name.to_lowercase(), defined),
-        sql: String::new(),
-        worked: Vec::new(),
-        origin: vec![(0, offset, false)],
-    })
+    let action = Action::Define(name.to_lowercase(), defined);
+    Ok(Prepared::written(action, String::new(), offset))
 }
 
 /// Parses `DROP TABLE [IF EXISTS] name` for something that a statement created.
@@ -582,12 +578,8 @@ fn drop(mut reader: Reader<'_>) -> Result<Prepared, Refusal> {
     let offset = reader.offset();
     let name = reader.name("a name")?;
     end(&reader)?;
-    Ok(Prepared {
-        action: Action::Drop,
-        sql: format!("DROP {kind} {unless}temp.{}", quoted(&name)),
-        worked: Vec::new(),
-        origin: vec![(0, offset, false)],
-    })
+    let sql = format!("DROP {kind} {unless}temp.{}", quoted(&name));
+    Ok(Prepared::written(Action::Drop, sql, offset))
 }
 
 #[cfg(test)]

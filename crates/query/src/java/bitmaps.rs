@@ -42,9 +42,8 @@ static SCHEMA: Schema = Schema {
 };
 
 pub(super) fn add(catalog: &mut Catalog, heaps: &LazyHeaps) {
-    let lazy = heaps.clone();
-    catalog.table(&SCHEMA, move || {
-        let heaps = lazy.get()?;
+    let processes = heaps.processes();
+    heaps.table(catalog, &SCHEMA, move |heaps| {
         let mut rows = Vec::new();
         for heap in heaps.all() {
             let classes = heap.graph.classes().iter();
@@ -56,11 +55,11 @@ pub(super) fn add(catalog: &mut Catalog, heaps: &LazyHeaps) {
                 rows.extend(bitmaps.map(|(row, object)| Bitmap::of(heap, row, object)));
             }
         }
-        Ok(Arc::new(Bitmaps {
-            processes: lazy.processes(),
+        Bitmaps {
+            processes: Arc::clone(&processes),
             heaps,
             rows,
-        }))
+        }
     });
 }
 

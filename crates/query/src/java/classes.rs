@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, OnceLock};
 
 use super::super::table::{Catalog, Cell, Column, Rows, Schema};
-use super::heaps::{Heap, Heaps, LazyHeaps};
-use heaptap_model::heap_graph::{ClassIndex, ClassKind, DumpSource};
+use super::heaps::{Heap, Heaps, LazyHeaps, is_hprof};
+use heaptap_model::heap_graph::{ClassIndex, ClassKind};
 
 const SCHEMA: Schema = Schema {
     name: "heap_graph_class",
@@ -23,12 +23,9 @@ const SCHEMA: Schema = Schema {
 };
 
 pub(super) fn add(catalog: &mut Catalog, heaps: &LazyHeaps) {
-    let heaps = heaps.clone();
-    catalog.table(&SCHEMA, move || {
-        Ok(Arc::new(Classes {
-            heaps: heaps.get()?,
-            superclasses: OnceLock::new(),
-        }))
+    heaps.table(catalog, &SCHEMA, |heaps| Classes {
+        heaps,
+        superclasses: OnceLock::new(),
     });
 }
 
@@ -61,7 +58,7 @@ pub(super) fn kind_name(kind: ClassKind) -> &'static str {
 fn superclass(heap: &Heap, class: ClassIndex) -> Option<ClassIndex> {
     let graph = &heap.graph;
     let of_class = graph.class(class);
-    if graph.facts.source != DumpSource::HeapGraph {
+    if is_hprof(graph) {
         return of_class.superclass;
     }
     let mut found = None;

@@ -65,8 +65,7 @@ static FRAMES: Schema = Schema {
 };
 
 pub(super) fn add(catalog: &mut Catalog, heaps: &LazyHeaps) {
-    let lazy = heaps.clone();
-    catalog.table(&DUMPS, move || Ok(Arc::new(Dumps(lazy.get()?))));
+    heaps.table(catalog, &DUMPS, Dumps);
     let lazy = heaps.clone();
     catalog.table(&FRAMES, move || {
         let dumps = lazy.list().enumerate();
@@ -78,14 +77,12 @@ pub(super) fn add(catalog: &mut Catalog, heaps: &LazyHeaps) {
         Ok(Arc::new(Frames(frames.collect())))
     });
     for schema in [&ERRORS, &ERRORS_OF_LIBRARY] {
-        let lazy = heaps.clone();
-        catalog.table(schema, move || {
-            let heaps = lazy.get()?;
+        heaps.table(catalog, schema, |heaps| {
             let with_error = |heap: &&Heap| heap.facts.out_of_memory.is_some();
             let numbered = heaps.all().iter().zip(0..);
             let rows = numbered.filter(|(heap, _)| with_error(heap));
             let rows = rows.map(|(_, at)| at).collect();
-            Ok(Arc::new(Errors { heaps, rows }))
+            Errors { heaps, rows }
         });
     }
 }

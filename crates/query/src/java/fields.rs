@@ -9,12 +9,12 @@ use std::sync::Arc;
 
 use rusqlite::types::{Value as SqlValue, ValueRef};
 
-use super::super::functions;
+use super::super::functions::{self, FNV, fnv};
 use super::super::table::{Catalog, Cell, Column, Rows, Scalar, Schema};
 use super::field_names::{self, FieldName, KnownNames};
-use super::heaps::{Heap, Heaps, LazyHeaps};
+use super::heaps::{Heap, Heaps, LazyHeaps, is_hprof};
 use heaptap_model::heap_graph::{
-    BasicType, Class, ClassKind, DumpSource, Field, HeapGraph, ObjectIndex, Value,
+    BasicType, Class, ClassKind, Field, HeapGraph, ObjectIndex, Value,
 };
 
 const DATA: Schema = Schema {
@@ -73,12 +73,8 @@ const PRIMITIVES: Schema = Schema {
 };
 
 pub(super) fn add(catalog: &mut Catalog, heaps: &LazyHeaps) {
-    let lazy = heaps.clone();
-    catalog.table(&DATA, move || Ok(Arc::new(Data::of(lazy.get()?))));
-    let lazy = heaps.clone();
-    catalog.table(&PRIMITIVES, move || {
-        Ok(Arc::new(Primitives::of(lazy.get()?)))
-    });
+    heaps.table(catalog, &DATA, Data::of);
+    heaps.table(catalog, &PRIMITIVES, Primitives::of);
     let (lazy, known) = (heaps.clone(), KnownNames::default());
     catalog.scalar(Scalar {
         name: "heaptap_field",
@@ -165,7 +161,7 @@ enum Sort {
 
 /// Returns the kind of data, from the class alone if that is enough.
 fn sort(graph: &HeapGraph, object: ObjectIndex) -> Sort {
-    if graph.facts.source == DumpSource::HeapGraph {
+    if !is_hprof(graph) {
         return match primitives(graph, object) {
             0 => Sort::None,
             _ => Sort::Fields,
@@ -205,7 +201,7 @@ fn primitives(graph: &HeapGraph, object: ObjectIndex) -> u32 {
         return 0;
     }
     let mut count = 0;
-    if graph.facts.source != DumpSource::HeapGraph && graph.class_behind(object).is_none() {
+    if is_hprof(graph) && graph.class_behind(object).is_none() {
         for class in graph.ancestry(graph.class_of(object)) {
             let fields = graph.class(class).fields.iter();
             let basic = fields.filter(|field| field.basic.is_some_and(|b| b != BasicType::Object));
@@ -218,13 +214,6 @@ fn primitives(graph: &HeapGraph, object: ObjectIndex) -> u32 {
         ControlFlow::Continue(())
     });
     count
-}
-
-/// Returns the 64-bit FNV-1a hash.
-fn hash(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
-    })
 }
 
 /// Rows of objects with contents, ascending.
@@ -264,7 +253,9 @@ impl Rows for Data {
             5 => array().and_then(|array| array.bytes).map(|_| id).into(),
             _ => {
                 let bytes = array().and_then(|array| array.bytes);
-                bytes.map_or(Cell::Null, |bytes| Cell::bits(hash(bytes)))
+                bytes.map_or(Cell::Null, |bytes| {
+                    Cell::bits(fnv(FNV, bytes.iter().copied()))
+                })
             }
         }
     }

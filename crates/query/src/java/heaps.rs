@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use super::super::processes::Processes;
-use super::super::table::TableError;
+use super::super::table::{Catalog, Rows, Schema, TableError};
 use super::{JavaHeapFacts, JavaHeaps};
 use heaptap_model::heap_graph::{
     ClassIndex, Dominators, DumpSource, Follow, HeapGraph, ObjectIndex, Reachable, ShortestPaths,
@@ -61,6 +61,17 @@ impl LazyHeaps {
         let upid = facts.pid.and_then(|pid| self.shared.processes.upid(pid));
         // An HPROF does not name its process.
         upid.unwrap_or(0)
+    }
+
+    /// Adds a table of all dumps, whose rows are computed when it is first needed.
+    pub(super) fn table<R: Rows + 'static>(
+        &self,
+        catalog: &mut Catalog,
+        schema: &'static Schema,
+        rows: impl Fn(Arc<Heaps>) -> R + Send + Sync + 'static,
+    ) {
+        let heaps = self.clone();
+        catalog.table(schema, move || Ok(Arc::new(rows(heaps.get()?))));
     }
 
     /// Returns the dumps and reads them on the first call.

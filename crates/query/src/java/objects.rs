@@ -39,8 +39,7 @@ const SCHEMA: Schema = Schema {
 };
 
 pub(super) fn add(catalog: &mut Catalog, heaps: &LazyHeaps) {
-    let heaps = heaps.clone();
-    catalog.table(&SCHEMA, move || Ok(Arc::new(Objects(heaps.get()?))));
+    heaps.table(catalog, &SCHEMA, Objects);
 }
 
 /// Returns Perfetto's name of a heap.

@@ -101,14 +101,11 @@ static PATH: Schema = Schema {
 };
 
 pub(super) fn add(catalog: &mut Catalog, heaps: &LazyHeaps) {
-    let lazy = heaps.clone();
-    catalog.table(&OBJECTS, move || {
-        let heaps = lazy.get()?;
-        let ways = heaps.all().iter().map(|_| OnceLock::new()).collect();
-        Ok(Arc::new(Objects { heaps, ways }))
+    heaps.table(catalog, &OBJECTS, |heaps| Objects {
+        ways: heaps.all().iter().map(|_| OnceLock::new()).collect(),
+        heaps,
     });
-    let lazy = heaps.clone();
-    catalog.table(&CLASSES, move || Ok(Arc::new(Classes::of(lazy.get()?))));
+    heaps.table(catalog, &CLASSES, Classes::of);
     let lazy = heaps.clone();
     catalog.function(&PATH, move |arguments| {
         let heaps = lazy.get()?;

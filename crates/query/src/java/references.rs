@@ -42,13 +42,10 @@ const SCHEMA: Schema = Schema {
 };
 
 pub(super) fn add(catalog: &mut Catalog, heaps: &LazyHeaps) {
-    let heaps = heaps.clone();
-    catalog.table(&SCHEMA, move || {
-        Ok(Arc::new(References {
-            heaps: heaps.get()?,
-            named: Mutex::default(),
-            elements: Mutex::default(),
-        }))
+    heaps.table(catalog, &SCHEMA, |heaps| References {
+        heaps,
+        named: Mutex::default(),
+        elements: Mutex::default(),
     });
 }
 

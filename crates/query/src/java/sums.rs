@@ -96,11 +96,10 @@ const BY_DUMP: Schema = Schema {
 };
 
 pub(super) fn add(catalog: &mut Catalog, heaps: &LazyHeaps, processes: &Arc<Processes>) {
-    let lazy = heaps.clone();
-    catalog.table(&BY_CLASS, move || Ok(Arc::new(ByClass::of(lazy.get()?))));
-    let (lazy, processes) = (heaps.clone(), Arc::clone(processes));
-    catalog.table(&BY_DUMP, move || {
-        Ok(Arc::new(ByDump::of(lazy.get()?, Arc::clone(&processes))))
+    heaps.table(catalog, &BY_CLASS, ByClass::of);
+    let processes = Arc::clone(processes);
+    heaps.table(catalog, &BY_DUMP, move |heaps| {
+        ByDump::of(heaps, Arc::clone(&processes))
     });
 }
 

@@ -4,6 +4,7 @@
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
+use super::super::functions::{FNV, fnv};
 use super::super::table::{Access, Catalog, Cell, Column, Rows, Schema};
 use super::heaps::{Heap, Heaps, LazyHeaps};
 use super::objects::heap_name;
@@ -133,45 +134,36 @@ const DOMINATOR_CLASS_TREE: Schema = Schema {
 
 pub(super) fn add(catalog: &mut Catalog, heaps: &LazyHeaps) {
     for schema in [&DOMINATORS, &RAW_DOMINATORS] {
-        let lazy = heaps.clone();
-        catalog.table(schema, move || {
-            let heaps = lazy.get()?;
-            Ok(Arc::new(DominatorTree {
-                reachable: Reachable::of(&heaps),
-                depths: OnceLock::new(),
-                heaps,
-            }))
+        heaps.table(catalog, schema, |heaps| DominatorTree {
+            reachable: Reachable::of(&heaps),
+            depths: OnceLock::new(),
+            heaps,
         });
     }
-    let lazy = heaps.clone();
-    catalog.table(&SHORTEST_PATHS, move || {
-        let heaps = lazy.get()?;
-        let reachable = Reachable::of(&heaps);
-        Ok(Arc::new(PathTree { heaps, reachable }))
+    heaps.table(catalog, &SHORTEST_PATHS, |heaps| PathTree {
+        reachable: Reachable::of(&heaps),
+        heaps,
     });
-    let lazy = heaps.clone();
-    catalog.table(&SUMS, move || Ok(Arc::new(PathSums::of(&*lazy.get()?))));
-    let lazy = heaps.clone();
+    heaps.table(catalog, &SUMS, |heaps| PathSums::of(&heaps));
     let shared: Arc<OnceLock<Arc<Merged>>> = Arc::default();
     for schema in [&SUMMARY, &CLASS_TREE] {
-        let (lazy, shared) = (lazy.clone(), Arc::clone(&shared));
-        catalog.table(schema, move || {
-            let heaps = lazy.get()?;
+        let shared = Arc::clone(&shared);
+        heaps.table(catalog, schema, move |heaps| {
             let merged = shared.get_or_init(|| {
                 Arc::new(Merged::of(heaps, |heap| Over::ShortestPaths(heap.paths())))
             });
-            Ok(Arc::new(MergedTable {
+            MergedTable {
                 merged: Arc::clone(merged),
                 is_summary: schema.name == SUMMARY.name,
-            }))
+            }
         });
     }
-    catalog.table(&DOMINATOR_CLASS_TREE, move || {
-        let merged = Merged::of(lazy.get()?, |heap| Over::Dominators(heap.dominators()));
-        Ok(Arc::new(MergedTable {
+    heaps.table(catalog, &DOMINATOR_CLASS_TREE, |heaps| {
+        let merged = Merged::of(heaps, |heap| Over::Dominators(heap.dominators()));
+        MergedTable {
             merged: Arc::new(merged),
             is_summary: false,
-        }))
+        }
     });
 }
 
@@ -386,7 +378,7 @@ fn hashes(tree: &ClassTree) -> Vec<u64> {
     for node in &tree.nodes {
         let start = match node.parent {
             Some(NodeIndex(parent)) => hashes[parent as usize],
-            None => 0xcbf2_9ce4_8422_2325,
+            None => FNV,
         };
         let native = if node.is_native { "[native]" } else { "" };
         let root = node.root.filter(|_| node.parent.is_none());
@@ -399,9 +391,7 @@ fn hashes(tree: &ClassTree) -> Vec<u64> {
         let bytes = words
             .into_iter()
             .flat_map(|word| word.bytes().chain([0xff]));
-        hashes.push(bytes.fold(start, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
-        }));
+        hashes.push(fnv(start, bytes));
     }
     hashes
 }

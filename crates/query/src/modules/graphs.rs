@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use rusqlite::types::Value;
 use rusqlite::{Error, Statement, params_from_iter};
 
+use crate::prepass::quoted;
 use crate::table::{Catalog, LibraryMacro, MacroBody, MacroCall};
 use heaptap_model::heap_graph::{
     ClassIndex, Dominators, DumpFacts, Follow, GraphBuilder, HeapKind, NewObject, NoContents,
@@ -92,10 +93,6 @@ fn fill_pairs(
         insert.execute(row)?;
     }
     Ok(())
-}
-
-fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
 }
 
 fn failure(message: impl Into<String>) -> Error {
