@@ -23,7 +23,7 @@ pub(super) fn show(console: &Console, waste: &WasteDocument, limit: usize) {
     equal(console, "equal strings", &waste.strings, "strings", limit);
     equal(console, "equal arrays", &waste.arrays, "arrays", limit);
     equal(console, "equal bitmaps", &waste.bitmaps, "bitmaps", limit);
-    let room: u64 = waste.collections.iter().map(|kind| kind.wasted_bytes).sum();
+    let room = sum(waste.collections.iter().map(|kind| kind.wasted_bytes));
     if room > 0 {
         let count: u64 = waste.collections.iter().map(|kind| kind.count).sum();
         let empty: u64 = waste
@@ -49,10 +49,10 @@ pub(super) fn show(console: &Console, waste: &WasteDocument, limit: usize) {
         title(console, waste.sparse_array_bytes, "mostly null arrays", "");
         rooms(console, &waste.sparse_arrays, limit);
     }
-    let boxed: u64 = waste.boxed.iter().filter_map(|row| row.wasted_bytes).sum();
+    let boxed = sum(waste.boxed.iter().filter_map(|row| row.wasted_bytes));
     if waste.boxed.iter().any(|row| row.wasted_bytes != Some(0)) {
         let told = waste.boxed.iter().all(|row| row.distinct.is_some());
-        let all: u64 = waste.boxed.iter().map(|row| row.bytes).sum();
+        let all = sum(waste.boxed.iter().map(|row| row.bytes));
         match told {
             true => title(console, boxed, "boxed numbers", "duplicates of a value"),
             false => title(
@@ -140,6 +140,11 @@ pub(super) fn show(console: &Console, waste: &WasteDocument, limit: usize) {
         console.data("");
         console.data(console.styled(Style::Dim, format!("Not analyzed: {untold}")));
     }
+}
+
+/// Adds up sizes from the file, at the limit if they are too large.
+fn sum(bytes: impl Iterator<Item = u64>) -> u64 {
+    bytes.fold(0, u64::saturating_add)
 }
 
 fn title(console: &Console, bytes: u64, what: &str, remark: &str) {
