@@ -206,7 +206,8 @@ fn total(column: &[i64]) -> i64 {
     sum.clamp(i64::MIN.into(), i64::MAX.into()) as i64
 }
 
-fn milliseconds(ns: u64) -> f64 {
+/// Returns milliseconds with microseconds: shorter as text, and precise enough.
+pub(crate) fn milliseconds(ns: u64) -> f64 {
     // Microseconds are exact in a double for centuries.
     (ns / 1000) as f64 / 1000.0
 }

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::milliseconds as ms;
 use super::words::Words;
 use heaptap_model::timeline::{self as seen, Entry, Observation, Source};
 
@@ -241,11 +242,6 @@ fn meminfo_of(entry: &Entry) -> Option<u32> {
         Observation::Parts(parts) if parts.source != Source::Smaps => Some(entry.pid),
         _ => None,
     }
-}
-
-fn ms(ns: u64) -> f64 {
-    // Microseconds: shorter as text, and precise enough.
-    (ns / 1000) as f64 / 1000.0
 }
 
 fn size(bytes: u64) -> Option<i64> {

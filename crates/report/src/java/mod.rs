@@ -5,6 +5,7 @@ pub mod change;
 mod leaks;
 
 use super::data::header::{Fact, JavaHeap, JavaLeak};
+use super::data::milliseconds;
 use super::html::{Foreign, Html};
 use change::Change;
 use heaptap_analyze::histogram::{Histogram, Row};
@@ -91,8 +92,7 @@ pub fn part(page: &JavaPage<'_>, number: usize, data: Vec<u8>) -> JavaPart {
             label: page.label.clone(),
             pid: facts.pid,
             process: facts.process.clone(),
-            time_ms: (facts.source == DumpSource::HeapGraph)
-                .then(|| (facts.time_ns / 1000) as f64 / 1000.0),
+            time_ms: (facts.source == DumpSource::HeapGraph).then(|| milliseconds(facts.time_ns)),
             wall_ms: page.wall_ms,
             objects: total.count,
             shallow: total.shallow_bytes,
