@@ -257,13 +257,13 @@ impl Sampled {
 
 /// Value with the 95% interval of its sampling error, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Estimate {
+pub struct Estimate<N = i64> {
     /// Sampled value; unbiased.
-    pub value: i64,
+    pub value: N,
     /// Lower limit.
-    pub low: i64,
+    pub low: N,
     /// Upper limit.
-    pub high: i64,
+    pub high: N,
     /// Hits with error; few hits make the interval wide.
     pub hits: f64,
     /// Number of sampled allocations.
@@ -292,33 +292,24 @@ impl Estimate {
 
     /// Divides by `parts`: growth per iteration or per second. `None` if `parts` is not positive.
     pub fn per(&self, parts: f64) -> Option<Rate> {
-        (parts.is_finite() && parts > 0.0).then(|| Rate {
-            value: self.value as f64 / parts,
-            low: self.low as f64 / parts,
-            high: self.high as f64 / parts,
+        (parts.is_finite() && parts > 0.0).then(|| self.with(|bytes| bytes as f64 / parts))
+    }
+
+    /// Returns the same with other numbers for the value and its limits.
+    pub(super) fn with<N>(&self, number: impl Fn(i64) -> N) -> Estimate<N> {
+        Estimate {
+            value: number(self.value),
+            low: number(self.low),
+            high: number(self.high),
             hits: self.hits,
             samples: self.samples,
             exact: self.exact,
-        })
+        }
     }
 }
 
-/// Bytes per iteration or per time, with the 95% interval.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Rate {
-    /// Sampled value.
-    pub value: f64,
-    /// Lower limit.
-    pub low: f64,
-    /// Upper limit.
-    pub high: f64,
-    /// Hits with error.
-    pub hits: f64,
-    /// Number of sampled allocations.
-    pub samples: u64,
-    /// Whether there is no sampling error.
-    pub exact: bool,
-}
+/// Bytes per iteration or per time.
+pub type Rate = Estimate<f64>;
 
 /// Returns the maximum number of bytes (95%, one-sided) that a callsite without samples allocated.
 /// Allocations of at least the interval were not among them, because those are always recorded.

@@ -130,14 +130,7 @@ impl Estimate {
 
     /// Returns the display form.
     pub fn shown(&self) -> Shown {
-        shown(Rate {
-            value: self.value as f64,
-            low: self.low as f64,
-            high: self.high as f64,
-            hits: self.hits,
-            samples: self.samples,
-            exact: self.exact,
-        })
+        shown(self.with(|bytes| bytes as f64))
     }
 }
 
