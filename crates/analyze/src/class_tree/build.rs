@@ -95,10 +95,7 @@ pub(super) struct Builder<'a> {
 
 impl<'a> Builder<'a> {
     pub(super) fn new(graph: &'a HeapGraph, merge: Merge) -> Builder<'a> {
-        let mut is_root = ObjectSet::new(graph.len());
-        for root in graph.roots() {
-            is_root.insert(root.object);
-        }
+        let is_root = graph.root_set();
         Builder {
             graph,
             merge,

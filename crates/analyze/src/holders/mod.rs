@@ -98,10 +98,7 @@ impl<'a> Search<'a> {
     /// Prepares searches. Needs 4 bytes per object.
     pub fn new(referrers: KindedReferrers<'a>, reachable: &'a Reachable) -> Search<'a> {
         let graph = referrers.kinds.graph;
-        let mut roots = ObjectSet::new(graph.len());
-        for root in graph.roots() {
-            roots.insert(root.object);
-        }
+        let roots = graph.root_set();
         Search {
             graph,
             referrers,

@@ -85,10 +85,7 @@ impl Tree {
             self.ranks[node as usize] = rank;
         }
         if level.len() > node_of.len() / 64 {
-            let mut set = ObjectSet::new(node_of.len());
-            for &object in level.iter() {
-                set.insert(object);
-            }
+            let set = ObjectSet::of(node_of.len(), level.iter().copied());
             level.clear();
             level.extend(set.iter());
         } else {

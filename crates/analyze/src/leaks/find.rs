@@ -88,10 +88,7 @@ pub fn find_with(graph: &HeapGraph, texts: bool) -> Leaks {
     if leaking.is_empty() {
         return leaks;
     }
-    let mut marks = ObjectSet::new(graph.len());
-    for &(object, _, _) in &leaking {
-        marks.insert(object);
-    }
+    let marks = ObjectSet::of(graph.len(), leaking.iter().map(|found| found.0));
     let patterns: Vec<Pattern> = PATTERNS
         .iter()
         .filter(|p| p.is_on(live.sdk, live.manufacturer.as_deref()))

@@ -92,10 +92,7 @@ fn step(
     wanted: &[ObjectIndex],
     owners: &mut HashMap<ObjectIndex, ObjectIndex>,
 ) {
-    let mut is_wanted = ObjectSet::new(graph.len());
-    for &object in wanted {
-        is_wanted.insert(object);
-    }
+    let is_wanted = ObjectSet::of(graph.len(), wanted.iter().copied());
     let found = parallel::ranges(graph.len(), WORTH_THREADS, |range| {
         let mut best: HashMap<ObjectIndex, (u8, ObjectIndex)> = HashMap::new();
         for owner in range.map(|at| ObjectIndex(at as u32)) {

@@ -10,6 +10,7 @@ use super::facts::DumpFacts;
 use super::follow::{Follow, ReferenceKind};
 use super::id_set::Ids;
 use super::ids::{ClassIndex, ObjectId, ObjectIndex};
+use super::object_set::ObjectSet;
 use super::positions::Positions;
 use super::root::{Root, RootKind};
 use super::shallow_sizes::ShallowSizes;
@@ -256,6 +257,11 @@ impl HeapGraph {
     /// Returns all root entries, ascending by object; those of one object in the dump's order.
     pub fn roots(&self) -> &[Root] {
         &self.roots
+    }
+
+    /// Returns the objects with a root entry.
+    pub fn root_set(&self) -> ObjectSet {
+        ObjectSet::of(self.len(), self.roots.iter().map(|root| root.object))
     }
 
     /// Returns the root entries of one object.

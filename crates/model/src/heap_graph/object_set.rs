@@ -16,6 +16,15 @@ impl ObjectSet {
         }
     }
 
+    /// Creates a set of these objects of a graph with `graph` objects.
+    pub fn of(graph: usize, objects: impl IntoIterator<Item = ObjectIndex>) -> ObjectSet {
+        let mut set = ObjectSet::new(graph);
+        for object in objects {
+            set.insert(object);
+        }
+        set
+    }
+
     /// Returns whether the set contains the object.
     #[inline]
     pub fn contains(&self, object: ObjectIndex) -> bool {

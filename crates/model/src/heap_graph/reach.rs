@@ -150,13 +150,10 @@ impl ShortestPaths {
         walk: &Walk<'_>,
         mut each: impl FnMut(ObjectIndex, Option<u32>),
     ) -> ShortestPaths {
-        let mut ends = ObjectSet::default();
-        if !walk.until.is_empty() {
-            ends = ObjectSet::new(graph.len());
-            for &object in walk.until {
-                ends.insert(object);
-            }
-        }
+        let ends = match walk.until {
+            [] => ObjectSet::default(),
+            until => ObjectSet::of(graph.len(), until.iter().copied()),
+        };
         let mut search = Search {
             edges: Edges::new(graph, walk.follow),
             seen: ObjectSet::new(graph.len()),

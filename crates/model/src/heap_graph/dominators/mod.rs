@@ -123,11 +123,8 @@ impl Dominators {
 
     /// Returns the set of reachable objects: the same as [`Reachable::of`] finds by a walk.
     pub fn reachable(&self) -> Reachable {
-        let mut set = ObjectSet::new(self.places.len());
-        for &object in &self.order {
-            set.insert(object);
-        }
-        Reachable::from_set(set)
+        let objects = self.order.iter().copied();
+        Reachable::from_set(ObjectSet::of(self.places.len(), objects))
     }
 
     /// Returns the reachable objects, each after its immediate dominator and before those it

@@ -43,10 +43,7 @@ struct DepthFirst<'a> {
 impl Spanning {
     pub(super) fn new(edges: &Edges<'_>) -> Spanning {
         let graph = edges.graph;
-        let mut roots = ObjectSet::new(graph.len());
-        for root in graph.roots() {
-            roots.insert(root.object);
-        }
+        let roots = graph.root_set();
         let mut walk = DepthFirst {
             edges,
             seen: roots.clone(),
