@@ -4,6 +4,7 @@ use super::answer::{Answer, Content, Terms};
 use super::body::{self, FileBody, Progress};
 use super::page;
 use crate::error::{Classified, ErrorClass, ErrorFacts};
+use crate::parallel::lock;
 use crate::trace::Source;
 use crate::units::hex;
 use hyper::body::{Bytes, Incoming};
@@ -25,13 +26,13 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 /// Time limit for sending a request.
-pub(super) const HEAD_PATIENCE: Duration = Duration::from_secs(10);
+const HEAD_PATIENCE: Duration = Duration::from_secs(10);
 /// Time limit for a stalled connection, in either direction.
 const STALL_PATIENCE: Duration = Duration::from_secs(60);
 /// Time limit of a second fetch waiting for the end of the first.
 const TURN_PATIENCE: Duration = Duration::from_secs(5);
 /// Maximum size of a request head, in bytes; browsers send a few hundred.
-pub(super) const LARGEST_HEAD: usize = 16 << 10;
+const LARGEST_HEAD: usize = 16 << 10;
 /// Maximum number of connections without a fetch: browsers keep six. Beyond it, the oldest is
 /// closed, so that no client can lock out others.
 const MOST_IDLE: usize = 32;
@@ -91,8 +92,17 @@ pub enum ServerEvent {
 pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
-    length: u64,
     shared: Shared,
+}
+
+/// Returns the limits of every connection.
+pub(super) fn http() -> http1::Builder {
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::default())
+        .header_read_timeout(HEAD_PATIENCE)
+        .max_buf_size(LARGEST_HEAD)
+        .keep_alive(false);
+    http
 }
 
 /// State shared by all connections.
@@ -147,7 +157,6 @@ impl Server {
         Ok(Server {
             listener,
             address,
-            length,
             shared,
         })
     }
@@ -173,7 +182,7 @@ impl Server {
 
     /// Bytes of the file.
     pub fn length(&self) -> u64 {
-        self.length
+        self.shared.length
     }
 
     /// Returns the URL of the file.
@@ -297,12 +306,7 @@ async fn attend(
             }
         }
     });
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::default())
-        .header_read_timeout(HEAD_PATIENCE)
-        .max_buf_size(LARGEST_HEAD)
-        .keep_alive(false)
-        .serve_connection(TokioIo::new(stream), service);
+    let connection = http().serve_connection(TokioIo::new(stream), service);
     let stalled = async {
         let mut before = progress.bytes();
         loop {
@@ -364,10 +368,7 @@ async fn respond(
             }
         }
         Content::Entry => {
-            let taken = match shared.entry.lock() {
-                Ok(mut entry) => entry.take(),
-                Err(poisoned) => poisoned.into_inner().take(),
-            };
+            let taken = lock(&shared.entry).take();
             match taken {
                 Some(location) => {
                     answer.headers.insert(header::LOCATION, location);

@@ -13,16 +13,14 @@
 use super::answer::{is_for, is_origin};
 use super::body::Content;
 use super::server::{
-    FAILURE_PAUSE, HEAD_PATIENCE, LARGEST_HEAD, MOST_FAILURES, NoConnections, accept_from, guard,
-    secret,
+    FAILURE_PAUSE, MOST_FAILURES, NoConnections, accept_from, guard, http, secret,
 };
 use crate::parallel::lock;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
-use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode, Uri};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::io;
@@ -204,12 +202,7 @@ async fn attend(stream: tokio::net::TcpStream, shared: Arc<Shared>, asked: Arc<A
         let shared = Arc::clone(&shared);
         async move { Ok::<_, Infallible>(respond(&shared, &request).await) }
     });
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::default())
-        .header_read_timeout(HEAD_PATIENCE)
-        .max_buf_size(LARGEST_HEAD)
-        .keep_alive(false)
-        .serve_connection(TokioIo::new(stream), service);
+    let connection = http().serve_connection(TokioIo::new(stream), service);
     // A browser that hangs up is no error.
     let _ended = tokio::time::timeout(CONNECTION_LIMIT, connection).await;
 }
