@@ -74,7 +74,7 @@ pub(super) async fn complete(
         ..Run::new(run, RunState::Void)
     };
     if let Some(performed) = performed
-        && figures.iter().all(|figure| figure.missing.is_none())
+        && figures.iter().all(|figure| figure.measured.is_some())
     {
         let before = performed.before.unwrap_or_default();
         let of = &request.scenario.target;

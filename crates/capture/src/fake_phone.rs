@@ -22,11 +22,14 @@ pub fn says(text: impl Into<Vec<u8>>) -> Reply {
     Reply::Says(text.into(), 0)
 }
 
+type CommandScript = dyn Fn(&str) -> Reply + Send + Sync;
+type InputScript = dyn Fn(&str, &[u8]) -> Reply + Send + Sync;
+
 /// A function of the command, and of its standard input if it is read to its end first.
 #[derive(Clone)]
 enum Script {
-    Command(Arc<dyn Fn(&str) -> Reply + Send + Sync>),
-    Input(Arc<dyn Fn(&str, &[u8]) -> Reply + Send + Sync>),
+    Command(Arc<CommandScript>),
+    Input(Arc<InputScript>),
 }
 
 /// The adb server, and the commands that reached the device.

@@ -120,7 +120,7 @@ pub fn open(
             Failure::new(ErrorClass::Usage, "one-dump", message).with_help(format!(
                 "leave out the `@` and filter with `WHERE ts = …`; list the dumps with `heaptap \
                  query {} \"SELECT * FROM heaptap_dump\"`",
-                quoted_path(&path.to_string())
+                quoted_path(path.to_string())
             )),
         );
     }
