@@ -47,7 +47,7 @@ fn java_heaps_beside_tracked_allocations_are_mentioned_and_read() {
         out.to_str().unwrap(),
         "--format",
         "folded",
-        "--dump",
+        "--at",
         "1",
         "-o",
         folded,

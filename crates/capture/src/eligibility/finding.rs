@@ -519,6 +519,7 @@ impl Finding {
         )
         .scope(Scope::Native)
         .why("if one of them profiles the same process, only that session gets samples")
+        .fix("`heaptap status` lists heaptap's own")
     }
 
     pub(super) fn session_limit(count: usize) -> Finding {
