@@ -61,12 +61,12 @@ pub fn json(args: &[&str]) -> Value {
     serde_json::from_str(&words).expect("one document")
 }
 
-/// A file below `fixtures/`.
+/// A file or folder below `fixtures/`.
 pub fn fixture(name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("fixtures")
         .join(name);
-    assert!(path.is_file(), "{} is there", path.display());
+    assert!(path.exists(), "{} is not there", path.display());
     path
 }
 

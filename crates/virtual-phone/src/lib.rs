@@ -72,6 +72,7 @@ mod java;
 mod kernel;
 mod logcat;
 mod memory;
+mod numbers;
 mod packages;
 mod population;
 mod process;

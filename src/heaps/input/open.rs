@@ -227,8 +227,8 @@ pub fn open(
     Ok(native_of(path, file, manifest, opened, java_dumps))
 }
 
-/// Returns the native heaps of the input at `path`, with its Java heaps: those in its traces and the
-/// HPROFs beside them.
+/// Returns the native heaps of the input at `path`, with its Java heaps: those in its traces and
+/// HPROF files.
 fn native_of(
     path: &Path,
     mut file: NativeFile,

@@ -85,7 +85,7 @@ fn dumps_are_named_and_what_is_not_there_is_told_with_what_is() {
         (format!("{graph}@7"), 2, "no-such-dump"),
         (format!("{graph}@0"), 2, "no-such-dump"),
         (format!("{graph}@nope"), 2, "no-such-dump"),
-        (fixture("hprof/none.hprof"), 8, "input-unreadable"),
+        ("none.hprof".to_owned(), 8, "input-unreadable"),
         (fixture("MANIFEST.toml"), 8, "not-a-heap"),
     ] {
         let output = heaptap(&["top", &input, "--json"]);

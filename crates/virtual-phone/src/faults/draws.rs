@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::{Fault, FaultKind};
 use crate::events::lock;
-use crate::workload::hash;
+use crate::numbers::hash;
 
 /// Chance in a million occasions of each kind, and the smallest and largest VALUE. A run of a
 /// scenario has about a hundred transports and shells, and one to five sessions and pulls.

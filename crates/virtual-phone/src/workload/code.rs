@@ -5,9 +5,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{FrameDef, Life, MappingDef, Phase, Site, hash, mix};
+use super::{FrameDef, Life, MappingDef, Phase, Site};
 use crate::image::{Function, image};
 use crate::installed::{Mapped, mapped, obfuscated};
+use crate::numbers::{hash, mix};
 use crate::packages::Package;
 use crate::process::Process;
 use crate::spec::{Abi, Names, PhoneSpec};

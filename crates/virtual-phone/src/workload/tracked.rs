@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use super::live::LiveHeaps;
-use super::{Allocation, Site, TICK, hash};
+use super::{Allocation, Site, TICK};
 use crate::clock::BootNs;
 use crate::history::History;
 use crate::image::renamed;
+use crate::numbers::hash;
 use crate::process::Pid;
 
 /// Maximum number of allocations that ART returns.
