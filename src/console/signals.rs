@@ -3,9 +3,11 @@
 
 use std::io;
 #[cfg(unix)]
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::sync::mpsc;
+#[cfg(unix)]
+use tokio::time::Instant;
 
 use crate::error::{ErrorClass, Failure};
 
@@ -13,22 +15,6 @@ use crate::error::{ErrorClass, Failure};
 /// and then its group. A key is pressed twice more slowly.
 #[cfg(unix)]
 const ECHO: Duration = Duration::from_millis(100);
-
-/// Tells signals from their echoes.
-#[cfg(unix)]
-#[derive(Default)]
-struct Echo {
-    last: Option<Instant>,
-}
-
-#[cfg(unix)]
-impl Echo {
-    /// Whether a signal that is received now belongs to the one before.
-    fn is_echo(&mut self, now: Instant) -> bool {
-        let last = self.last.replace(now);
-        last.is_some_and(|last| now.duration_since(last) < ECHO)
-    }
-}
 
 /// A received signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,21 +58,32 @@ fn watch() -> io::Result<mpsc::UnboundedReceiver<Signal>> {
         rustix::process::Signal::XFSZ.as_raw(),
     ))?);
     let (sender, receiver) = mpsc::unbounded_channel();
-    tokio::spawn(async move {
-        let mut echo = Echo::default();
-        loop {
-            let received = tokio::select! {
-                Some(()) = interrupt.recv() => Signal::Interrupt,
-                Some(()) = terminate.recv() => Signal::Terminate,
-                Some(()) = received_by(&mut hangup) => Signal::Terminate,
-                else => return,
-            };
-            if !echo.is_echo(Instant::now()) && sender.send(received).is_err() {
-                return;
-            }
+    let next = async move || {
+        tokio::select! {
+            Some(()) = interrupt.recv() => Some(Signal::Interrupt),
+            Some(()) = terminate.recv() => Some(Signal::Terminate),
+            Some(()) = received_by(&mut hangup) => Some(Signal::Terminate),
+            else => None,
         }
-    });
+    };
+    tokio::spawn(without_echoes(next, sender));
     Ok(receiver)
+}
+
+/// Sends each signal that is not the echo of the one before.
+#[cfg(unix)]
+async fn without_echoes(
+    mut next: impl AsyncFnMut() -> Option<Signal>,
+    sender: mpsc::UnboundedSender<Signal>,
+) {
+    let mut last: Option<Instant> = None;
+    while let Some(received) = next().await {
+        let before = last.replace(Instant::now());
+        let is_echo = before.is_some_and(|before| before.elapsed() < ECHO);
+        if !is_echo && sender.send(received).is_err() {
+            return;
+        }
+    }
 }
 
 /// Waits for a signal that is watched, or forever.
@@ -149,14 +146,23 @@ fn watch() -> io::Result<mpsc::UnboundedReceiver<Signal>> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn signals_of_a_supervisor_to_a_process_and_its_group_are_one() {
-        let mut echo = Echo::default();
+    #[tokio::test(start_paused = true)]
+    async fn signals_of_a_supervisor_to_a_process_and_its_group_are_one() {
+        let mut pauses_ms = [0, 20, 90, 190, 99, 100].into_iter();
+        let next = async || {
+            tokio::time::sleep(Duration::from_millis(pauses_ms.next()?)).await;
+            Some(Signal::Terminate)
+        };
+        let (sender, mut receiver) = mpsc::unbounded_channel();
         let begun = Instant::now();
-        let received = [0, 20, 110, 300, 399, 499].map(|ms| {
-            let now = begun + Duration::from_millis(ms);
-            !echo.is_echo(now)
+        let noted = tokio::spawn(async move {
+            let mut at_ms = Vec::new();
+            while receiver.recv().await.is_some() {
+                at_ms.push(begun.elapsed().as_millis());
+            }
+            at_ms
         });
-        assert_eq!(received, [true, false, false, true, false, true]);
+        without_echoes(next, sender).await;
+        assert_eq!(noted.await.unwrap(), [0, 300, 499]);
     }
 }

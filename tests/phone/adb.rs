@@ -72,6 +72,9 @@ fn judged_by_adb_it_lists_runs_pushes_and_pulls() {
     assert_eq!(out(&run(&["exec-out", "printf 'a\\nb'"])), "a\nb");
     assert!(out(&run(&["shell", "-t", "-t", "echo x"])).contains("x\r\n"));
     assert!(!run(&["root"]).stdout.is_empty());
+    assert!(run(&["wait-for-device"]).status.success());
+    assert!(out(&run(&["-d", "shell", "echo usb"])).contains("usb"));
+    assert!(!run(&["-e", "shell", "echo emulator"]).status.success());
     assert!(out(&run(&["shell", "ls", "/sdcard/"])).contains("Download"));
 }
 

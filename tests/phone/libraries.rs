@@ -145,11 +145,17 @@ fn heapprofd_names_what_the_files_name() {
 #[test]
 fn the_shell_sees_the_libraries() {
     let phone = phone("");
-    assert!(
-        phone
-            .list("/system/lib64")
-            .contains(&"libbinder.so".to_owned())
+    assert!(text(&phone, "ls /system/lib64").contains("libbinder.so"));
+    // The library of the system is that of the runtime's module.
+    let sums = text(
+        &phone,
+        "sha256sum /system/lib64/libc.so /apex/com.android.runtime/lib64/bionic/libc.so",
     );
+    let sums: Vec<&str> = sums
+        .lines()
+        .filter_map(|line| line.split(' ').next())
+        .collect();
+    assert!(sums.len() == 2 && sums[0] == sums[1], "{sums:?}");
     let code = text(&phone, "pm path com.example.app");
     let code = code
         .trim()
@@ -161,7 +167,11 @@ fn the_shell_sees_the_libraries() {
         "oat/arm64/base.odex",
         "oat/arm64/base.vdex",
     ] {
-        assert!(phone.has_file(&format!("{code}/{name}")), "{name}");
+        let path = format!("{code}/{name}");
+        assert_eq!(
+            text(&phone, &format!("ls -d '{path}'")),
+            format!("{path}\n")
+        );
     }
     let stat = text(
         &phone,

@@ -143,9 +143,9 @@ fn tree(spec: &PhoneSpec, programs: &[&str]) -> Tree {
     let mut tree = Tree::new();
     for row in DIRECTORIES.lines() {
         let [path, mode, uid, gid, label] = row.split(' ').collect::<Vec<_>>()[..] else {
-            continue;
+            panic!("a directory has five words: {row}");
         };
-        let number = |text: &str, radix| u32::from_str_radix(text, radix).unwrap_or(0);
+        let number = |text, radix| u32::from_str_radix(text, radix).expect("a number");
         let node = tree.directory(path);
         node.mode = number(mode, 8);
         (node.uid, node.gid, node.label) = (number(uid, 10), number(gid, 10), label);
@@ -215,9 +215,10 @@ fn start_all(state: &mut State, spec: &PhoneSpec, clock: &Clock) {
     }
     for row in DAEMONS.lines() {
         let [pid, uid, domain, argv] = row.splitn(4, ' ').collect::<Vec<_>>()[..] else {
-            continue;
+            panic!("a daemon has four words: {row}");
         };
-        let (pid, uid) = (pid.parse().unwrap_or(0), uid.parse().unwrap_or(0));
+        let number = |text: &str| text.parse().expect("a number");
+        let (pid, uid) = (number(pid), number(uid));
         let mut p = boot_process(pid, u32::from(pid != 1), uid, argv, domain, Role::Native);
         p.idle = !["surfaceflinger", "mediaserver", "audioserver", "statsd"].contains(&domain);
         state.processes.insert(p);

@@ -49,6 +49,9 @@ impl From<Stop> for Halt {
 /// Exit status, or the reason for an early end.
 pub(crate) type Done = Result<u8, Halt>;
 
+/// Single-letter flags with their values.
+pub(crate) type Flags = Vec<(char, Option<String>)>;
+
 /// Implementation of a program.
 pub(crate) type Program = fn(&mut Cmd) -> Done;
 
@@ -243,6 +246,27 @@ impl Cmd {
         Ok((all, failed))
     }
 
+    /// Splits these arguments into flags and the rest. After a flag that is not `known`, complains and
+    /// returns nothing: a phone that ignored it would give a wrong answer.
+    pub(crate) fn flags_of(
+        &self,
+        args: &[String],
+        known: &str,
+    ) -> Result<Option<(Flags, Vec<String>)>, Halt> {
+        match split_flags(args, known) {
+            Ok(split) => Ok(Some(split)),
+            Err(letter) => {
+                self.err(&format!("{}: Unknown option '{letter}'\n", self.name()))?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// As [`Cmd::flags_of`], of all arguments.
+    pub(crate) fn flags(&self, known: &str) -> Result<Option<(Flags, Vec<String>)>, Halt> {
+        self.flags_of(&self.args(), known)
+    }
+
     /// Replaces this program with another one that inherits its files.
     pub(crate) fn exec(&mut self, argv: Vec<String>) -> Done {
         if let Some(p) = self.kernel.state().processes.get_mut(self.pid) {
@@ -253,8 +277,9 @@ impl Cmd {
     }
 }
 
-/// Splits arguments into single-letter flags and the rest; `valued` letters have a value.
-pub(crate) fn flags(args: &[String], valued: &str) -> (Vec<(char, Option<String>)>, Vec<String>) {
+/// Splits arguments into single-letter flags and the rest, as `getopt` does: a letter of `known` before
+/// a colon has a value. Returns a letter that is not known as an error.
+fn split_flags(args: &[String], known: &str) -> Result<(Flags, Vec<String>), char> {
     let mut flags = Vec::new();
     let mut rest = Vec::new();
     let mut args = args.iter();
@@ -269,18 +294,19 @@ pub(crate) fn flags(args: &[String], valued: &str) -> (Vec<(char, Option<String>
         }
         let letters: Vec<char> = arg.chars().skip(1).collect();
         for (i, c) in letters.iter().enumerate() {
-            if valued.contains(*c) {
-                let inline: String = letters[i + 1..].iter().collect();
-                let value = if inline.is_empty() {
-                    args.next().cloned()
-                } else {
-                    Some(inline)
-                };
-                flags.push((*c, value));
-                break;
+            let (_, after) = known.split_once(*c).filter(|_| *c != ':').ok_or(*c)?;
+            if !after.starts_with(':') {
+                flags.push((*c, None));
+                continue;
             }
-            flags.push((*c, None));
+            let inline: String = letters[i + 1..].iter().collect();
+            let value = match inline.is_empty() {
+                true => args.next().cloned(),
+                false => Some(inline),
+            };
+            flags.push((*c, value));
+            break;
         }
     }
-    (flags, rest)
+    Ok((flags, rest))
 }

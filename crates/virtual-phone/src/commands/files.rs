@@ -1,13 +1,15 @@
 //! Programs that read, list and remove files, with toybox's behavior: cat, ls, rm, dd.
 
-use super::{Cmd, Done, flags};
+use super::{Cmd, Done};
 use crate::fs::Body;
 use crate::fs::Errno;
 use crate::io::Fd;
 use crate::spec::bytes;
 
 pub(super) fn cat(cmd: &mut Cmd) -> Done {
-    let (_, paths) = flags(&cmd.args(), "");
+    let Some((_, paths)) = cmd.flags("")? else {
+        return Ok(1);
+    };
     let stdin = cmd.fds.get(0).cloned().unwrap_or(Fd::Null);
     if paths.is_empty() {
         cmd.each_block(&stdin, |b| cmd.out_bytes(b))?;
@@ -32,7 +34,9 @@ pub(super) fn cat(cmd: &mut Cmd) -> Done {
 
 /// `ls [-a] [DIRECTORY]` and `ls -d FILE…`.
 pub(super) fn ls(cmd: &mut Cmd) -> Done {
-    let (options, mut paths) = flags(&cmd.args(), "");
+    let Some((options, mut paths)) = cmd.flags("ad")? else {
+        return Ok(1);
+    };
     let has = |c: char| options.iter().any(|o| o.0 == c);
     if paths.is_empty() {
         paths.push(".".to_owned());
@@ -69,7 +73,9 @@ pub(super) fn ls(cmd: &mut Cmd) -> Done {
 }
 
 pub(super) fn rm(cmd: &mut Cmd) -> Done {
-    let (options, paths) = flags(&cmd.args(), "");
+    let Some((options, paths)) = cmd.flags("frR")? else {
+        return Ok(1);
+    };
     let has = |c: char| options.iter().any(|o| o.0 == c);
     if paths.is_empty() && !has('f') {
         cmd.err(&format!("{}: Needs 1 argument\n", cmd.name()))?;

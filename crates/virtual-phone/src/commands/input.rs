@@ -220,7 +220,7 @@ pub(super) fn svc(cmd: &mut Cmd) -> Done {
     let args = cmd.args();
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     if words[..] != ["power", "stayon", "usb"] {
-        cmd.err("Control the power manager\n\nusage: svc power stayon [true|false|usb|ac|wireless|dock]\n")?;
+        cmd.err("svc: only power stayon usb is there on this virtual phone\n")?;
         return Ok(255);
     }
     let now = cmd.kernel.clock.now();

@@ -20,7 +20,7 @@ mod storage;
 mod system;
 mod text;
 
-use super::program::{Cmd, Done, Halt, Program, Programs, flags};
+use super::program::{Cmd, Done, Halt, Program, Programs};
 use super::spec::PhoneSpec;
 
 /// Programs by name.

@@ -1,6 +1,6 @@
 //! pm, cmd and simpleperf_app_runner: installed packages and their profiling permissions.
 
-use super::{Cmd, Done, flags};
+use super::{Cmd, Done};
 use crate::installer;
 use crate::packages::{InstallOptions, InstallSession, Package, Profiling};
 
@@ -238,7 +238,9 @@ fn compile(cmd: &Cmd, args: &[String]) -> Done {
 
 /// `pm list packages`: the filter is a substring, as on every phone.
 fn list(cmd: &mut Cmd, rest: &[String], user: Option<u32>) -> Done {
-    let (options, filter) = flags(rest, "");
+    let Some((options, filter)) = cmd.flags_of(rest, "3iU")? else {
+        return Ok(1);
+    };
     let has = |c: char| options.iter().any(|o| o.0 == c);
     for p in installed(cmd, Some(user.unwrap_or(0))) {
         let hit = filter.first().is_none_or(|f| p.name.contains(f.as_str()));

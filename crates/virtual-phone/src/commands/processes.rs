@@ -1,6 +1,6 @@
 //! ps, pidof, kill and related programs.
 
-use super::{Cmd, Done, flags};
+use super::{Cmd, Done};
 use crate::memory::Ledger;
 use crate::process::user_name;
 use crate::process::{Delivered, Pid, Process, Role, SIGTERM, signal_number};
@@ -36,7 +36,9 @@ fn column(p: &Process, name: &str, memory: &dyn Fn() -> Option<Ledger>) -> Optio
 }
 
 pub(super) fn ps(cmd: &mut Cmd) -> Done {
-    let (options, _) = flags(&cmd.args(), "op");
+    let Some((options, _)) = cmd.flags("Ao:p:")? else {
+        return Ok(1);
+    };
     let value = |c: char| options.iter().find(|o| o.0 == c).and_then(|o| o.1.clone());
     let columns = value('o').unwrap_or_else(|| COLUMNS.to_owned());
     let columns: Vec<String> = columns.split(',').map(str::to_owned).collect();
@@ -114,7 +116,9 @@ fn named(cmd: &Cmd, name: &str) -> Vec<Pid> {
 }
 
 pub(super) fn pidof(cmd: &mut Cmd) -> Done {
-    let (options, names) = flags(&cmd.args(), "");
+    let Some((options, names)) = cmd.flags("s")? else {
+        return Ok(1);
+    };
     let mut pids: Vec<Pid> = names.iter().flat_map(|n| named(cmd, n)).collect();
     pids.retain(|p| *p != cmd.pid);
     pids.reverse();
@@ -131,7 +135,9 @@ pub(super) fn pidof(cmd: &mut Cmd) -> Done {
 
 /// `pgrep -f` and `pkill -f`: match a part of the whole command line.
 pub(super) fn pgrep(cmd: &mut Cmd) -> Done {
-    let (_, patterns) = flags(&cmd.args(), "");
+    let Some((_, patterns)) = cmd.flags("f")? else {
+        return Ok(1);
+    };
     let Some(wanted) = patterns.first() else {
         cmd.err(&format!("{}: No PATTERN\n", cmd.name()))?;
         return Ok(1);

@@ -3,7 +3,7 @@
 use regex::Regex;
 
 use super::text::lines;
-use super::{Cmd, Done, flags};
+use super::{Cmd, Done};
 
 /// Converts an expression from the syntax of the phone's `grep`: fixed, extended or basic. In a
 /// basic one, `+`, `?`, `|`, braces and parentheses are operators only after a backslash.
@@ -34,7 +34,9 @@ fn compile(text: &str, extended: bool, fixed: bool) -> Option<Regex> {
 }
 
 pub(super) fn grep(cmd: &mut Cmd) -> Done {
-    let (options, mut rest) = flags(&cmd.args(), "");
+    let Some((options, mut rest)) = cmd.flags("EFvqhs")? else {
+        return Ok(2);
+    };
     let has = |c: char| options.iter().any(|o| o.0 == c);
     if rest.is_empty() {
         cmd.err("grep: no REGEX\n")?;

@@ -1,13 +1,15 @@
 //! stat and df: properties and sizes of files.
 
-use super::{Cmd, Done, flags};
+use super::{Cmd, Done};
 use crate::faults::FaultKind;
 use crate::fs::Body;
 use crate::fs::Stat;
 
 /// `stat -c FORMAT`.
 pub(super) fn stat(cmd: &mut Cmd) -> Done {
-    let (options, paths) = flags(&cmd.args(), "c");
+    let Some((options, paths)) = cmd.flags("c:")? else {
+        return Ok(1);
+    };
     let format = options
         .iter()
         .find(|o| o.0 == 'c')
@@ -72,7 +74,9 @@ fn usage(cmd: &Cmd, path: &str, depth: usize) -> u64 {
 
 /// Runs `df`. Free space below /data is that of the specification minus the bytes written since.
 pub(super) fn df(cmd: &mut Cmd) -> Done {
-    let (_, paths) = flags(&cmd.args(), "");
+    let Some((_, paths)) = cmd.flags("k")? else {
+        return Ok(1);
+    };
     let written = usage(cmd, "/data/local/tmp", 0) + usage(cmd, "/data/misc/perfetto-traces", 0);
     let free = cmd.kernel.spec.space.saturating_sub(written);
     let free = match cmd.kernel.faults.value(FaultKind::DiskFull, 0) {

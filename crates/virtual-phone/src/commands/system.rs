@@ -1,6 +1,6 @@
 //! Properties, SELinux, identity, time, the log.
 
-use super::{Cmd, Done, flags};
+use super::{Cmd, Done};
 use crate::access::may_set_property;
 use crate::clock::SECOND;
 use crate::fs::Errno;
@@ -85,7 +85,9 @@ pub(super) fn setenforce(cmd: &mut Cmd) -> Done {
 }
 
 pub(super) fn id(cmd: &mut Cmd) -> Done {
-    let (options, _) = flags(&cmd.args(), "");
+    let Some((options, _)) = cmd.flags("u")? else {
+        return Ok(1);
+    };
     let uid = cmd.cred.uid;
     let text = if options.iter().any(|o| o.0 == 'u') {
         uid.to_string()
@@ -172,7 +174,9 @@ pub(super) fn date(cmd: &mut Cmd) -> Done {
 }
 
 pub(super) fn log(cmd: &mut Cmd) -> Done {
-    let (options, rest) = flags(&cmd.args(), "pt");
+    let Some((options, rest)) = cmd.flags("p:t:")? else {
+        return Ok(1);
+    };
     let value = |c: char| options.iter().find(|o| o.0 == c).and_then(|o| o.1.clone());
     let level = value('p')
         .and_then(|p| p.chars().next())

@@ -1,6 +1,6 @@
 //! Programs on text: echo, head, tail, sha256sum.
 
-use super::{Cmd, Done, flags};
+use super::{Cmd, Done};
 use crate::io::Fd;
 
 pub(super) fn echo(cmd: &mut Cmd) -> Done {
@@ -21,7 +21,9 @@ pub(super) fn lines(bytes: &[u8]) -> Vec<String> {
 }
 
 pub(super) fn head(cmd: &mut Cmd) -> Done {
-    let (options, paths) = flags(&cmd.args(), "nc");
+    let Some((options, paths)) = cmd.flags("n:c:")? else {
+        return Ok(1);
+    };
     let value = |c: char| options.iter().find(|o| o.0 == c).and_then(|o| o.1.clone());
     let bytes = value('c');
     if let (Some(bytes), true) = (&bytes, paths.is_empty()) {
@@ -54,12 +56,22 @@ pub(super) fn head(cmd: &mut Cmd) -> Done {
 }
 
 pub(super) fn tail(cmd: &mut Cmd) -> Done {
-    let (options, paths) = flags(&cmd.args(), "n");
-    let count = options.iter().find_map(|o| o.1.as_ref()?.parse().ok());
+    let Some((options, paths)) = cmd.flags("n:")? else {
+        return Ok(1);
+    };
+    let count = options.iter().find_map(|o| o.1.as_deref()).unwrap_or("10");
+    let last = count
+        .parse::<u16>()
+        .ok()
+        .filter(|_| !count.starts_with('+'));
+    let Some(last) = last else {
+        cmd.err("tail: only -n N is there on this virtual phone\n")?;
+        return Ok(1);
+    };
     let (inputs, failed) = cmd.inputs(&paths)?;
     for input in inputs {
         let all: Vec<&[u8]> = input.split_inclusive(|b| *b == b'\n').collect();
-        for line in &all[all.len().saturating_sub(count.unwrap_or(10))..] {
+        for line in &all[all.len().saturating_sub(last.into())..] {
             cmd.out_bytes(line)?;
         }
     }
@@ -68,7 +80,9 @@ pub(super) fn tail(cmd: &mut Cmd) -> Done {
 
 pub(super) fn sha256sum(cmd: &mut Cmd) -> Done {
     use sha2::Digest as _;
-    let (_, paths) = flags(&cmd.args(), "");
+    let Some((_, paths)) = cmd.flags("")? else {
+        return Ok(1);
+    };
     let (inputs, failed) = cmd.inputs(&paths)?;
     for (i, input) in inputs.iter().enumerate() {
         let hash = sha2::Sha256::digest(input);

@@ -22,6 +22,8 @@ const UNAUTHORIZED: &str = "device unauthorized.\nThis adb server's $ADB_VENDOR_
 /// Target of a host service.
 enum Target<'a> {
     Any,
+    /// An emulator or a device at an address, of which there are none.
+    Local,
     Serial(&'a str),
     Transport(u64),
 }
@@ -108,11 +110,13 @@ impl Server {
                 }
                 serial => wire.fail(&format!("no such device '{serial}'")),
             }),
-            "transport" | "transport-any" | "transport-id" | "tport" => {
+            "transport" | "transport-any" | "transport-usb" | "transport-local"
+            | "transport-id" | "tport" => {
                 let wanted = match (name, argument.split_once(':').unwrap_or((argument, ""))) {
                     ("transport", _) => Target::Serial(argument),
                     ("transport-id", _) => Target::Transport(argument.parse().unwrap_or(0)),
                     ("tport", ("serial", serial)) => Target::Serial(serial),
+                    ("transport-local", _) | ("tport", ("local", _)) => Target::Local,
                     _ => Target::Any,
                 };
                 let port = match self.find(&wanted) {
@@ -144,7 +148,24 @@ impl Server {
                     _ => self.features(&self.missing_features()),
                 }))
             }
+            _ if name.starts_with("wait-for-") => done(self.wait_for(wire, &target, name)),
             _ => done(wire.fail(&format!("unknown host service '{verb}'"))),
+        }
+    }
+
+    /// `adb wait-for-device` and its like, with which scripts begin.
+    fn wait_for(&self, wire: &Wire, target: &Target<'_>, name: &str) -> io::Result<()> {
+        wire.okay()?;
+        loop {
+            let seen = self.changes.seen();
+            let is_there = self.find(target).is_ok();
+            if is_there != name.ends_with("-disconnect") {
+                return wire.okay();
+            }
+            if self.has_ended() {
+                return Ok(());
+            }
+            self.changes.wait(seen, None);
         }
     }
 
@@ -236,6 +257,7 @@ impl Server {
                 let port = &self.ports[*i];
                 match target {
                     Target::Any => true,
+                    Target::Local => false,
                     Target::Serial(serial) => {
                         let (product, model, device) = properties::listing(&port.kernel.spec);
                         port.kernel.serial == *serial
@@ -368,13 +390,19 @@ fn split(service: &str) -> Option<(Target<'_>, &str)> {
     if let Some(verb) = service.strip_prefix("host:") {
         return Some((Target::Any, verb));
     }
+    if let Some(verb) = service.strip_prefix("host-usb:") {
+        return Some((Target::Any, verb));
+    }
+    if let Some(verb) = service.strip_prefix("host-local:") {
+        return Some((Target::Local, verb));
+    }
     if let Some(rest) = service.strip_prefix("host-transport-id:") {
         let (id, verb) = rest.split_once(':')?;
         return Some((Target::Transport(id.parse().ok()?), verb));
     }
     let rest = service.strip_prefix("host-serial:")?;
     // A serial might contain a port: HOST:PORT:verb.
-    let verbs = ["get-", "features"];
+    let verbs = ["get-", "features", "wait-for-"];
     let (at, _) = rest.match_indices(':').find(|(i, _)| {
         let after = &rest[i + 1..];
         verbs.iter().any(|v| after.starts_with(v))
