@@ -7,7 +7,12 @@ use crate::client::{feed, host, open, phone, read_shell, run, text};
 #[test]
 fn options_that_the_phone_lacks_are_refused() {
     let phone = phone("speed=100");
-    for script in ["head -1 /proc/meminfo", "tail -n +2 /proc/meminfo", "id -g", "df -h /data"] {
+    for script in [
+        "head -1 /proc/meminfo",
+        "tail -n +2 /proc/meminfo",
+        "id -g",
+        "df -h /data",
+    ] {
         let script = format!("{script} >/dev/null 2>&1; echo $?");
         assert_eq!(text(&phone, &script), "1\n", "{script}");
     }

@@ -153,6 +153,9 @@ fn a_scenario_is_within_its_budgets_and_then_within_its_baseline() {
         "{left:?}"
     );
     assert!(result["runs"][0].get("output").is_none(), "{result:#}");
+    // A good night has nothing to archive, which is no error.
+    let archived = lab.expect(0, &["archive", "out", "--to", "store"]);
+    assert!(archived.stderr.contains("has no recording"), "{archived}");
     for name in [
         "result.json",
         "junit.xml",
@@ -335,6 +338,38 @@ fn earlier_nights_allow_a_verdict_after_one_run() {
     let refused = lab.expect(8, &args).json();
     assert_eq!(refused["error"]["kind"], "input-unreadable", "{refused:#}");
     assert_eq!(fs::read_to_string(&baseline).unwrap(), other);
+}
+
+#[test]
+fn a_regression_is_over_its_change_until_somebody_accepts_it() {
+    let lab = Lab::new(FAST);
+    Scenario {
+        measure: "[native]",
+        repeats: 3,
+        steps: &["start", "snapshot: up"],
+        budgets: &[
+            "{name: native, native: {}, at: up, change: 5%}",
+            "{name: all, native: {}, at: up, limit: 1GiB}",
+        ],
+        ..Scenario::default()
+    }
+    .write(&lab);
+    let baseline = lab.work().join("s.baseline");
+    fs::write(&baseline, NIGHTS).unwrap();
+    let args = ["run", "s.yaml", "--update-baseline", "-o"];
+    for night in ["first", "second"] {
+        let ended = lab.expect(9, &[&args[..], &[night]].concat());
+        assert!(ended.stderr.contains("native grew beyond"), "{ended}");
+    }
+    let text = fs::read_to_string(&baseline).unwrap();
+    assert_eq!(text.matches("\nnative default 2").count(), 4, "{text}");
+    assert_eq!(text.matches("\nall default 2").count(), 2, "{text}");
+    // The lines of the budget are deleted: the next night is the first of the new size.
+    let lines = text.lines().filter(|line| !line.starts_with("native "));
+    fs::write(&baseline, lines.collect::<Vec<_>>().join("\n")).unwrap();
+    lab.expect(0, &[&args[..], &["accepted"]].concat());
+    let text = fs::read_to_string(&baseline).unwrap();
+    assert_eq!(text.matches("\nnative default 2").count(), 1, "{text}");
 }
 
 #[test]

@@ -114,12 +114,19 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             let path = prepare::baseline_path(scenario, file, args.baseline.as_deref());
             // The figures of a scenario that failed are not those of a build.
             let is_own = |r: &&ScenarioResult| r.scenario == request.scenario.name && is_judged(r);
-            let own: Vec<_> = results.iter().filter(is_own).collect();
+            let own: Vec<_> = results.iter().filter(is_own).cloned().collect();
             if own.is_empty() {
                 continue;
             }
-            baseline_file::update(&Store::of_user()?, &path, &own)?;
+            let grown = baseline_file::update(&Store::of_user()?, &path, scenario, own)?;
             console.say(format_args!("wrote {}", path.display()));
+            if !grown.is_empty() {
+                console.warn(format_args!(
+                    "{} grew beyond the allowed change, so this night is not in the baseline; to \
+                     accept it, delete the lines of the budget there and run again",
+                    grown.join(", ")
+                ));
+            }
         }
     }
     show(console, &folder, &results);

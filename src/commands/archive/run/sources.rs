@@ -78,9 +78,7 @@ pub(super) fn of(input: &Path, build: Option<&str>) -> Result<Found, ArchiveErro
         }
     }
     match (found.sources.is_empty(), found.errors.len()) {
-        (true, 0) => Err(not(
-            "none of its runs kept a recording; set `keep: always` in the scenario",
-        )),
+        (true, 0) if found.findings.is_empty() => Err(not("none of its runs is complete")),
         (true, 1) => Err(found.errors.remove(0)),
         _ => Ok(found),
     }
