@@ -1,9 +1,9 @@
-//! Retained by class with the meaning of Perfetto's `android_heap_graph_class_aggregation`: over all
+//! Sums by class with the meaning of Perfetto's `android_heap_graph_class_aggregation`: over all
 //! objects, over the reachable ones, and over everything that those dominate.
 
 use heaptap_model::heap_graph::{ClassIndex, Dominators, HeapGraph, Retained};
 
-/// Retained of a class.
+/// Sums of a class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClassSums {
     pub class: ClassIndex,

@@ -256,8 +256,10 @@ impl Observer {
                 let rounds = &self.rounds;
                 let first = rounds.first_ns();
                 let at = |stamp: Stamp| match stamp {
-                    Stamp::Epoch(ns) => rounds.clock.boot_ns(i64::try_from(ns).unwrap_or(i64::MAX)),
-                    _ => None,
+                    Stamp::Epoch(ns) | Stamp::Monotonic(ns) => {
+                        rounds.clock.boot_ns(i64::try_from(ns).unwrap_or(i64::MAX))
+                    }
+                    Stamp::Wall { .. } => None,
                 };
                 let entry = self.collections.line(pid, &text, at);
                 tell(Event::Line(text));

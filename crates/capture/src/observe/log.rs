@@ -128,7 +128,8 @@ fn command(pid: u32, from_ns: u64, follow: bool) -> Command {
         .called("following the log")
 }
 
-/// Follows the log of `pid` until it is aborted.
+/// Follows the log of `pid` until it is aborted, or logcat fails several times in a row: once can be a
+/// restart of logd, or of the device.
 pub(super) async fn follow(
     device: Device,
     pid: u32,
@@ -136,13 +137,21 @@ pub(super) async fn follow(
     said: mpsc::Sender<Said>,
 ) {
     let mut restarts = Restarts::default();
+    let mut failures = 0;
     loop {
         let from = lock(&position).resume();
         let _ = said.send(Said::Sent).await;
         let begun = Instant::now();
         let ended = match read(&device, (pid, from), true, &position, &said).await {
+            Ok(Some(why)) if failures + 1 >= RESTLESS => {
+                let _ = said.send(Said::Refused { pid, why }).await;
+                return;
+            }
             // logcat ends with logd, which restarts, and when it is killed.
-            Ok(()) => true,
+            Ok(failure) => {
+                failures = failure.map_or(0, |_| failures + 1);
+                true
+            }
             Err(error) if error.is_connection() => false,
             Err(error) => {
                 let why = error.to_string();
@@ -216,8 +225,10 @@ pub(super) async fn read_rest(
     let _ = said.send(Said::Sent).await;
     let reading = read(device, (pid, from), false, position, said);
     // After a timeout, the lines received so far count.
-    let timed = tokio::time::timeout(PATIENCE, reading).await;
-    timed.unwrap_or(Ok(()))
+    match tokio::time::timeout(PATIENCE, reading).await {
+        Ok(Err(error)) => Err(error),
+        Ok(Ok(_)) | Err(_) => Ok(()),
+    }
 }
 
 /// Follows the logs of several processes from a time on, ns since 1970, each line once, across
@@ -248,34 +259,48 @@ pub async fn follow_lines(
     last
 }
 
+/// Reads until logcat ends. Returns the reason if it failed without a line.
 async fn read(
     device: &Device,
     (pid, from_ns): (u32, u64),
     follow: bool,
     position: &SharedPosition,
     said: &mpsc::Sender<Said>,
-) -> Result<(), DeviceError> {
+) -> Result<Option<String>, DeviceError> {
     let command = command(pid, from_ns, follow);
     let mut shell = device.spawn(&command, PATIENCE).await?;
     let mut lines = Lines::default();
+    let (mut has_lines, mut complaint) = (false, String::new());
     loop {
         let bytes = match shell.next().await? {
             ShellEvent::Stdout(bytes) => bytes,
-            ShellEvent::Stderr(_) => continue,
-            ShellEvent::Exit(_) => return Ok(()),
+            ShellEvent::Stderr(bytes) => {
+                if complaint.is_empty() {
+                    let text = String::from_utf8_lossy(&bytes);
+                    complaint = text.lines().next().unwrap_or_default().trim().to_owned();
+                }
+                continue;
+            }
+            ShellEvent::Exit(code) if code == 0 || has_lines => return Ok(None),
+            ShellEvent::Exit(code) if complaint.is_empty() => {
+                return Ok(Some(format!("logcat exited with {code}")));
+            }
+            ShellEvent::Exit(_) => return Ok(Some(complaint)),
         };
         let _ = said.send(Said::Bytes(bytes.len() as u64)).await;
         for text in lines.push(&bytes) {
             let Some(line) = gc::parse_line(&text).filter(|line| line.pid == Some(pid)) else {
                 continue;
             };
-            let Some(gc::Stamp::Epoch(time)) = line.time else {
+            // The clock of a device without a network can be near 1970.
+            let Some(gc::Stamp::Epoch(time) | gc::Stamp::Monotonic(time)) = line.time else {
                 continue;
             };
+            has_lines = true;
             if lock(position).is_new(time, &text)
                 && said.send(Said::Line { pid, text }).await.is_err()
             {
-                return Ok(());
+                return Ok(None);
             }
         }
     }
@@ -443,24 +468,27 @@ mod tests {
         script
     }
 
+    fn tracker() -> Vec<Step> {
+        let list = "S\tdevice\n";
+        vec![
+            expect("host:track-devices-l"),
+            say("OKAY"),
+            say(format!("{:04x}{list}", list.len())),
+            Step::Hang,
+        ]
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_logcat_that_is_killed_before_its_first_line_is_started_again() {
         let line = "1700000000.500  7  9 I e.myapplicatio: Explicit concurrent copying GC freed \
             1000(48KB) AllocSpace objects, 0(0B) LOS objects, 49% free, 5MB/11MB, paused \
             52us,30us total 20.1ms";
         let logcat = "logcat -v threadtime -v epoch -b main --pid=7 -T 1700000000.000";
-        let list = "S\tdevice\n";
-        let tracker = vec![
-            expect("host:track-devices-l"),
-            say("OKAY"),
-            say(format!("{:04x}{list}", list.len())),
-            Step::Hang,
-        ];
         let exit = |code| say(packet(3, &[code]));
         let scripted = Scripted::new([
             features("shell_v2"),
             run(logcat, "", exit(137)),
-            tracker,
+            tracker(),
             run("true", "", exit(0)),
             run(logcat, &format!("{line}\n"), Step::Hang),
         ]);
@@ -472,5 +500,26 @@ mod tests {
         let _ = tokio::time::timeout(Duration::from_secs(1), following).await;
         assert_eq!(scripted.complaints(), Vec::<String>::new());
         assert_eq!(seen, [format!("{:?}", LogEvent::Line(line))]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_log_that_never_works_ends_with_its_reason() {
+        let logcat = "logcat -v threadtime -v epoch -b main --pid=7 -T 1700000000.000";
+        let exit = |code| say(packet(3, &[code]));
+        let failing = || {
+            let mut steps = run(logcat, "", exit(1));
+            let end = steps.len() - 1;
+            steps.insert(end, say(packet(2, b"Logs are disabled\nusage")));
+            steps
+        };
+        let mut script = vec![features("shell_v2")];
+        for _ in 1..RESTLESS {
+            script.extend([failing(), tracker(), run("true", "", exit(0))]);
+        }
+        script.push(failing());
+        let scripted = Scripted::new(script);
+        let why = follow_lines(&scripted.phone(), &[7], 1_700_000_000 * S, |_| {}).await;
+        assert_eq!(scripted.complaints(), Vec::<String>::new());
+        assert_eq!(why, "Logs are disabled");
     }
 }

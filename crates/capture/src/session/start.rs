@@ -68,7 +68,9 @@ impl Session {
             }
             Ok(None) => {
                 // It ran for less than this: a short recording, or one that was lost at once.
-                if let (Ok(before), Ok(now)) = (before, probe::moment(&self.device).await) {
+                if let (Ok(before), Ok(now)) = (before, probe::moment(&self.device).await)
+                    && before.boot_id == now.boot_id
+                {
                     let most_ns = now.boot_ns.saturating_sub(before.boot_ns);
                     self.over_after = Some(Duration::from_nanos(most_ns));
                     self.note_over()?;

@@ -17,6 +17,7 @@ use super::id::SessionId;
 use super::journal::{self, Journal, SessionHeader, SessionState};
 use super::{state_folder, unfinished};
 use heaptap_adb::RemoteStat;
+use heaptap_model::folder::{self, UNFINISHED_PREFIX};
 use heaptap_model::parallel;
 
 /// Number of attempts after which a held lock means that another process finishes the session.
@@ -219,7 +220,7 @@ impl Store {
                 size: stat.size,
                 mtime: stat.mtime,
             });
-            let mut whole = tempfile::NamedTempFile::new_in(heaptap_model::folder::of(&file))?;
+            let mut whole = unfinished::file_in(folder::of(&file), UNFINISHED_PREFIX)?;
             whole.write_all(&serde_json::to_vec(&all)?)?;
             whole.as_file().sync_all()?;
             unfinished::replace(whole.into_temp_path(), &file)

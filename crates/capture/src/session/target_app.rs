@@ -50,7 +50,7 @@ pub async fn launcher_activity(
         None => Err(not_launched(
             device,
             package,
-            b"it does not have an activity to launch",
+            b"it does not have exactly one launcher activity",
         )),
     }
 }

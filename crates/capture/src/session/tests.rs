@@ -283,7 +283,7 @@ async fn a_trace_that_perfetto_still_writes_is_not_fetched() {
             return says(format!("{stat}\nperfetto\0-o\0{}\0", path.lock().unwrap()));
         }
         assert!(command.contains("boot_id"), "{command}");
-        says("f00d\n60.00 99.00\n2000\n".to_owned())
+        says("f00d\n60.00 99.00\n".to_owned())
     });
     let mut fixture = running_on(&phone);
     remote

@@ -202,7 +202,10 @@ impl Pair<'_> {
         // A profile knows neither time, but its file name has the number of its dump.
         before.pid == after.pid
             && before.start_ns == after.start_ns
-            && (before.time_ns, before.number) <= (after.time_ns, after.number)
+            && match (before.time_ns, after.time_ns) {
+                (None, None) => before.number <= after.number,
+                (before, after) => before <= after,
+            }
     }
 
     /// Returns the pair with its sides swapped.
