@@ -3,7 +3,8 @@
 use std::io;
 use std::path::Path;
 
-use crate::error::{ErrorClass, Failure};
+use crate::error::Failure;
+use crate::results::destination;
 
 /// Returns the failure to write a page.
 pub fn unwritable(path: &Path, source: &io::Error) -> Failure {
@@ -17,8 +18,5 @@ pub fn unwritable(path: &Path, source: &io::Error) -> Failure {
         io::ErrorKind::IsADirectory => "it is a directory; choose a file in it with `-o`",
         _ => "free space there, or choose another file with `-o`",
     };
-    let message = format!("cannot write {}", path.display());
-    Failure::new(ErrorClass::HostWrite, "output-unwritable", message)
-        .with_help(help)
-        .caused_by(source)
+    destination::unwritable(path.display(), source).with_help(help)
 }

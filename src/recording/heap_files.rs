@@ -234,11 +234,7 @@ async fn header(
             .saturating_mul(dumps.min(2))
             .saturating_add(WRITING_MS),
         write_period_ms: 0,
-        heap_files: Some(HeapFiles {
-            files,
-            silence_ms,
-            am_waits: facts.api().is_none_or(HeapFileSpec::am_waits),
-        }),
+        heap_files: Some(HeapFiles { files, silence_ms }),
         ..SessionHeader::on(
             device,
             id,

@@ -12,6 +12,7 @@ mod lab;
 mod libraries;
 
 mod archive;
+mod baselines;
 mod beside;
 mod builds;
 #[cfg(unix)]

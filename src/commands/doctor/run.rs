@@ -343,7 +343,7 @@ fn judge(facts: &DeviceFacts, now: SystemTime) -> Vec<Check> {
             "perfetto",
             "perfetto on the device did not respond".to_owned(),
         )
-        .fix("check that the device runs Android 9 or later; recording requires its perfetto"),
+        .fix("check that the device runs Android 10 or later; recording requires its perfetto"),
     });
     match facts.free_bytes {
         Some(free) => {

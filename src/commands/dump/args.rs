@@ -120,7 +120,7 @@ pub struct FileArgs {
         requires = "hprof",
     )]
     pub bitmaps: Option<BitmapArg>,
-    /// Write the XML of malloc_info, with or without an HPROF (Android 9+)
+    /// Write the XML of malloc_info, with or without an HPROF
     #[arg(long, conflicts_with_all = [
         "continuous_dump", "buffer_size", "dump_smaps", "stop_when_done", "no_stop_when_done",
         "no_versions", "wait_for_oom", "print_config",

@@ -49,7 +49,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         return now(ctx, device, &facts, &found).await;
     }
     if args.follow {
-        return follow(ctx, &args, device, &facts, &found).await;
+        return follow(ctx, &args, device, &found).await;
     }
     let report = run::read_ring(device, &facts, &found, args.since).await?;
     finish(ctx, &args, report, found.iter().any(|t| t.has_art))
@@ -115,7 +115,6 @@ async fn follow(
     ctx: &Context,
     args: &Args,
     device: &Device,
-    facts: &DeviceFacts,
     targets: &[Target],
 ) -> Result<Outcome, Failure> {
     let console = &ctx.console;
@@ -137,7 +136,7 @@ async fn follow(
     let status = console.status();
     let mut running = show::Running::default();
     console.set_status(&status, "following the log; press Ctrl-C for the summary");
-    let report = run::follow(device, facts, targets, args.since, stop, |told| {
+    let report = run::follow(device, targets, args.since, stop, |told| {
         running.show(console, &told, targets);
         console.set_status(&status, running.state());
         // The reader of stdout closed it, as in `| head`.

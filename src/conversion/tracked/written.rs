@@ -4,10 +4,11 @@
 use crate::error::ErrorClass;
 use crate::heaps::trace_findings::NOT_ASKED_FOR;
 use crate::results::manifest::{self, JavaAllocations, Manifest, TrackedDump};
+use crate::stacks::TRACKED_HEAP;
 use crate::timeline::MissedReason;
 
 /// Name of lists in the directory and the timeline.
-pub(crate) const WHAT: &str = "java-allocations";
+pub(crate) const WHAT: &str = TRACKED_HEAP;
 /// Kind of the finding about truncated names, with complete values.
 pub(crate) const NAMES_CUT: &str = "java-allocations-names";
 

@@ -50,11 +50,11 @@ enum Unlocked {
 }
 
 impl LinesFile {
-    /// Opens the timeline in `folder`, as [`LinesFile::inside`] does.
+    /// Opens the timeline in `folder`, as [`LinesFile::inside`] does its file.
     ///
     /// # Errors
     /// Returns an error if the host cannot write there.
-    pub fn open(folder: &Path) -> io::Result<TimelineFile> {
+    pub fn timeline_in(folder: &Path) -> io::Result<TimelineFile> {
         LinesFile::inside(folder, timeline::FILE)
     }
 
@@ -299,14 +299,14 @@ mod tests {
     #[test]
     fn lines_are_there_once_they_were_added_and_a_torn_one_is_cut_off() {
         let dir = tempfile::tempdir().unwrap();
-        let file = TimelineFile::open(dir.path()).unwrap();
+        let file = TimelineFile::timeline_in(dir.path()).unwrap();
         file.see(1, 7, Observation::Gone);
         let path = dir.path().join("memory.jsonl");
         let whole = std::fs::read(&path).unwrap();
         for cut in 0..=whole.len() {
             let torn = [&whole[..], &whole[..cut]].concat();
             std::fs::write(&path, torn).unwrap();
-            TimelineFile::open(dir.path())
+            TimelineFile::timeline_in(dir.path())
                 .unwrap()
                 .see(2, 7, Observation::Gone);
             let text = std::fs::read_to_string(&path).unwrap();
@@ -357,7 +357,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("memory.jsonl");
         std::fs::write(&path, [b"{}\n".as_slice(), &[b'x'; 9000]].concat()).unwrap();
-        drop(TimelineFile::open(dir.path()).unwrap());
+        drop(TimelineFile::timeline_in(dir.path()).unwrap());
         assert_eq!(std::fs::read(&path).unwrap(), b"{}\n");
     }
 
@@ -370,7 +370,7 @@ mod tests {
         ];
         for lock in refusals {
             let dir = tempfile::tempdir().unwrap();
-            let file = TimelineFile::open(dir.path()).unwrap();
+            let file = TimelineFile::timeline_in(dir.path()).unwrap();
             assert!(!file.is_unlocked(), "this folder has locks");
             std::fs::write(file.path(), "torn").unwrap();
             file.lock().lock = lock;
@@ -386,7 +386,7 @@ mod tests {
             assert_eq!((timeline.entries.len(), strange), (2, 0));
         }
         let dir = tempfile::tempdir().unwrap();
-        let file = TimelineFile::open(dir.path()).unwrap();
+        let file = TimelineFile::timeline_in(dir.path()).unwrap();
         file.lock().lock = |_| Err(rustix::io::Errno::IO.into());
         file.see(1, 7, Observation::Gone);
         assert!(file.failure().is_some() && !file.is_unlocked());

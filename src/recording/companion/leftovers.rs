@@ -147,7 +147,7 @@ fn put(
     let (label, boot_ns) = place
         .and_then(|place| labels.nth(place))
         .unwrap_or_default();
-    let timeline = TimelineFile::open(folder).map_err(text)?;
+    let timeline = TimelineFile::timeline_in(folder).map_err(text)?;
     let at = At {
         device: device.clone(),
         folder: folder.to_owned(),
@@ -284,7 +284,7 @@ mod tests {
         fs::write(from.join("meminfo/01-a.txt"), "x").unwrap();
         fs::write(from.join("logcat.txt"), "y").unwrap();
         fs::write(from.join("mine/notes"), "z").unwrap();
-        let timeline = TimelineFile::open(&from).unwrap();
+        let timeline = TimelineFile::timeline_in(&from).unwrap();
         for file in [
             "meminfo/01-a.txt",
             "../mine/notes",

@@ -95,7 +95,7 @@ impl Companion {
         if plan.companions.is_empty() {
             return Companion { running: None };
         }
-        let timeline = match TimelineFile::open(&session.header().output) {
+        let timeline = match TimelineFile::timeline_in(&session.header().output) {
             Ok(file) => file,
             Err(error) => {
                 warn(on_event, format!("cannot record companion data: {error}"));

@@ -283,7 +283,7 @@ mod tests {
     fn a_recording_whose_target_never_ran_was_observed_all_the_same() {
         let dir = tempfile::tempdir().unwrap();
         let with: CompanionOptions = [Asked::Meminfo].into_iter().collect();
-        let file = TimelineFile::open(dir.path()).unwrap();
+        let file = TimelineFile::timeline_in(dir.path()).unwrap();
         let kinds = || -> Vec<String> {
             let section = section(dir.path(), with).unwrap();
             warnings(&section).into_iter().map(|w| w.kind).collect()
@@ -313,7 +313,7 @@ mod tests {
 
         std::fs::create_dir(dir.path().join("meminfo")).unwrap();
         std::fs::write(dir.path().join("meminfo/01-a.txt"), "x").unwrap();
-        let file = TimelineFile::open(dir.path()).unwrap();
+        let file = TimelineFile::timeline_in(dir.path()).unwrap();
         let resident = Resident::of(Source::Status, 1);
         file.see(1, 7, Observation::Resident(resident));
         for ours in [true, false, false] {

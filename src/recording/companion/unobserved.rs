@@ -68,7 +68,7 @@ async fn complete_own(
     let Some(started_ns) = session_state.started_ns else {
         return;
     };
-    let Ok(timeline) = TimelineFile::open(&session_state.header.output) else {
+    let Ok(timeline) = TimelineFile::timeline_in(&session_state.header.output) else {
         return;
     };
     note_labels(session_state, &known, &timeline);

@@ -272,7 +272,7 @@ fn a_class_in_a_record_that_is_cut_short_is_not_the_class_of_strings() {
 }
 
 #[test]
-fn many_classes_below_one_with_many_fields_are_laid_out_in_little_time() {
+fn many_classes_below_one_with_many_fields_are_laid_out() {
     let fields = [("a", Byte), ("b", Long)].repeat(30_000);
     for circle in [0, 0x100_2000] {
         let mut dump = Dump::hotspot();
@@ -399,7 +399,7 @@ fn what_is_stripped_of_an_instance_does_not_hang_on_the_others_of_its_class() {
 }
 
 #[test]
-fn many_classes_below_one_with_many_fields_are_stripped_in_little_time() {
+fn many_classes_below_one_with_many_fields_are_stripped() {
     let fields = [("a", Byte), ("b", Bool)].repeat(30_000);
     let mut dump = Dump::hotspot();
     let class = |id, name, superclass, fields| ClassSpec {

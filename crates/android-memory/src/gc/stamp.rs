@@ -89,14 +89,6 @@ impl Stamp {
         Some((stamp, rest))
     }
 
-    /// Returns the year, if it is printed.
-    pub fn year(self) -> Option<i32> {
-        match self {
-            Stamp::Wall { year, .. } => year,
-            Stamp::Epoch(_) | Stamp::Monotonic(_) => None,
-        }
-    }
-
     /// Returns ns since 1970 of the device's wall clock. A date without a year gets `year`.
     pub fn ns(self, year: i32) -> i64 {
         match self {

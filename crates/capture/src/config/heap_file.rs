@@ -41,9 +41,9 @@ pub struct HeapFileSpec {
     pub user: Option<u32>,
 }
 
-/// First API levels with `-b`, and with an `am` that waits for the file.
-const BITMAPS_SDK: u32 = 35;
+/// First API levels with an `am` that waits for the file, and with its `-b`.
 const WAITS_SDK: u32 = 29;
+const BITMAPS_SDK: u32 = 35;
 
 impl HeapFileSpec {
     /// Returns the spec of an HPROF.
@@ -74,6 +74,10 @@ impl HeapFileSpec {
     /// # Errors
     /// Returns an error if the device does not support the request.
     pub fn check_sdk(&self, sdk: u32) -> Result<(), ConfigError> {
+        if sdk < WAITS_SDK {
+            let why = "its `am dumpheap` ends before the file is complete";
+            return Err(ConfigError::too_old("a heap file", 10, sdk, why));
+        }
         if self.bitmaps.is_some() && sdk < BITMAPS_SDK {
             return Err(ConfigError::too_old(
                 "--bitmaps",
@@ -83,11 +87,6 @@ impl HeapFileSpec {
             ));
         }
         Ok(())
-    }
-
-    /// Returns whether `am` of API level `sdk` returns only after the file is written.
-    pub fn am_waits(sdk: u32) -> bool {
-        sdk >= WAITS_SDK
     }
 
     /// Returns the flags of `am dumpheap` for the HPROF. A format always follows `-b`; otherwise
@@ -131,7 +130,7 @@ mod tests {
 
     #[test]
     fn each_release_gets_the_flags_it_knows() {
-        assert!(spec().check_sdk(29).is_ok());
+        assert!(spec().check_sdk(28).is_err() && spec().check_sdk(29).is_ok());
         assert_eq!(spec().hprof_flags(), "-g");
         let all = HeapFileSpec {
             bitmaps: Some(BitmapFormat::Png),

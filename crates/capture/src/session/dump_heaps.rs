@@ -198,8 +198,8 @@ impl Session {
         Ok(read_fates(&String::from_utf8_lossy(&output.stdout)))
     }
 
-    /// Waits until a file is complete: `am` of Android 9 returns immediately, and a connection or a
-    /// host might have been lost meanwhile.
+    /// Waits until a file is complete: a connection or a host might have been lost meanwhile. `am`
+    /// returns only after the file is written.
     ///
     /// # Errors
     /// Returns [`SessionError::NotFetched`] if the device cannot be reached.
@@ -208,14 +208,9 @@ impl Session {
         file: &HeapFile,
         fate: &HeapFileFate,
     ) -> Result<(), SessionError> {
-        let wanted = self.heap_files()?;
-        if fate.late || fate.gone || fate.exit.is_some_and(|exit| exit != 0 || wanted.am_waits) {
+        if fate.late || fate.gone || fate.exit.is_some() || fate.over && !fate.begun {
             return Ok(());
         }
-        if fate.over && !fate.begun {
-            return Ok(());
-        }
-        let silence = Duration::from_millis(wanted.silence_ms);
         let mut last = (0, Instant::now());
         loop {
             let stat = self.device.stat(&file.remote, QUICK).await;
@@ -228,13 +223,8 @@ impl Session {
             if size != last.0 {
                 last = (size, Instant::now());
             }
-            // An app that has not written anything might still count, if nothing waited for it.
-            let limit = match size {
-                0 if !wanted.am_waits => silence,
-                _ => SETTLED,
-            };
             // The last bytes do not prove the end: objects can contain the bytes of an end record.
-            if last.1.elapsed() >= limit {
+            if last.1.elapsed() >= SETTLED {
                 return Ok(());
             }
             tokio::time::sleep(LOOK).await;
@@ -244,9 +234,8 @@ impl Session {
     /// Returns whether the app can still complete a truncated file, of which `size` bytes were
     /// fetched: the script stopped waiting for it, but the process is alive.
     pub async fn may_grow(&self, file: &HeapFile, fate: &HeapFileFate, size: u64) -> bool {
-        let am_waits = self.heap_files().is_ok_and(|wanted| wanted.am_waits);
         // Larger exit codes mean that `am` was killed.
-        let has_ended = |exit| (1..=128).contains(&exit) || (exit == 0 && am_waits);
+        let has_ended = |exit| (0..=128).contains(&exit);
         if fate.gone || fate.exit.is_some_and(has_ended) {
             return false;
         }

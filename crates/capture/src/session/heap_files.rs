@@ -17,8 +17,6 @@ pub struct HeapFiles {
     pub files: Vec<HeapFile>,
     /// Maximum time without growth before a file is given up, milliseconds.
     pub silence_ms: u64,
-    /// `am` returns only after the file is written (Android 10 and later).
-    pub am_waits: bool,
 }
 
 /// One file of one process.

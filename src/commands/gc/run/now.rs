@@ -114,7 +114,7 @@ pub async fn collect_now(
     if target.frozen {
         return Err(GcError::Frozen { name, pid });
     }
-    let mut log = Watched::begin(device, facts, pid).await?;
+    let mut log = Watched::begin(device, pid).await?;
     let mut refused = Vec::new();
     let mut taken = None;
     for trigger in triggers(facts, target) {
@@ -134,7 +134,7 @@ pub async fn collect_now(
         let why = why.join("; ");
         return Err(GcError::NotAsked { name, pid, why });
     };
-    let Some((at, logged)) = log.explicit(device, facts, pid).await? else {
+    let Some((at, logged)) = log.explicit(device, pid).await? else {
         return Err(GcError::NothingLogged {
             name,
             pid,
@@ -256,8 +256,8 @@ struct Watched {
 }
 
 impl Watched {
-    async fn begin(device: &Device, facts: &DeviceFacts, pid: u32) -> Result<Watched, GcError> {
-        let text = phone::lines(device, facts, pid, None).await?;
+    async fn begin(device: &Device, pid: u32) -> Result<Watched, GcError> {
+        let text = phone::lines(device, pid, None).await?;
         let mut watched = Watched {
             before: None,
             known: HashMap::new(),
@@ -280,13 +280,12 @@ impl Watched {
     async fn explicit(
         &mut self,
         device: &Device,
-        facts: &DeviceFacts,
         pid: u32,
     ) -> Result<Option<(Option<i64>, Logged)>, GcError> {
         let until = Instant::now() + WATCHED;
         let mut pause = Duration::from_millis(100);
         loop {
-            let text = phone::lines(device, facts, pid, self.from.as_deref()).await?;
+            let text = phone::lines(device, pid, self.from.as_deref()).await?;
             let mut known = self.known.clone();
             for (line, at, event) in of_process(&text, pid) {
                 let Some(Event::Collection(logged)) = event else {

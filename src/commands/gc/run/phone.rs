@@ -10,7 +10,7 @@ use super::{GcError, GcReport, GcSource, OfPhone, package_of};
 use crate::config::Targets;
 use crate::device::{Command, Device, DeviceError};
 use crate::eligibility::{self, AppType, AssessOptions, DeviceFacts, Startup, TargetReport};
-use crate::memory::gc::{GcContext, GcLog, GcLogEvent, Observed, ObservedBy, Stamp, parse_line};
+use crate::memory::gc::{GcContext, GcLog, GcLogEvent, Observed, ObservedBy};
 use crate::memory::status::seconds_ns;
 use crate::observe::{self, LogEvent};
 use crate::results::findings::Finding;
@@ -20,10 +20,6 @@ use crate::untrusted::sanitize_bytes;
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Time limit for reading the device clock at the end.
 const QUICK: Duration = Duration::from_secs(5);
-/// Year to assume if the device does not report one. Only differences matter then.
-const DEFAULT_YEAR: i32 = 2024;
-/// API level from which logcat can filter by process and print times since 1970.
-const ONE_PROCESS: u32 = 24;
 
 /// Process on the device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -91,18 +87,13 @@ fn processes(report: &TargetReport) -> impl Iterator<Item = Target> + '_ {
 }
 
 /// Returns the logcat command for one process. `from` is in seconds since 1970.
-pub(super) fn logcat(facts: &DeviceFacts, pid: u32, from: Option<&str>) -> Command {
-    let command = Command::program("logcat").args(["-d", "-v", "threadtime"]);
-    let command = match facts.api().is_none_or(|api| api >= ONE_PROCESS) {
-        true => {
-            let command = command.args(["-v", "epoch", "-b", "main", "-b", "crash"]);
-            let command = command.arg(format!("--pid={pid}"));
-            match from {
-                Some(from) => command.args(["-T", from]),
-                None => command,
-            }
-        }
-        false => command,
+fn logcat(pid: u32, from: Option<&str>) -> Command {
+    let command = Command::program("logcat").args(["-d", "-v", "threadtime", "-v", "epoch"]);
+    let command = command.args(["-b", "main", "-b", "crash"]);
+    let command = command.arg(format!("--pid={pid}"));
+    let command = match from {
+        Some(from) => command.args(["-T", from]),
+        None => command,
     };
     command.called("reading the log")
 }
@@ -110,11 +101,10 @@ pub(super) fn logcat(facts: &DeviceFacts, pid: u32, from: Option<&str>) -> Comma
 /// Returns all lines of a process in the ring buffer, or those since `from`.
 pub(super) async fn lines(
     device: &Device,
-    facts: &DeviceFacts,
     pid: u32,
     from: Option<&str>,
 ) -> Result<String, GcError> {
-    let output = match device.run(&logcat(facts, pid, from), PATIENCE).await {
+    let output = match device.run(&logcat(pid, from), PATIENCE).await {
         Ok(output) => output,
         Err(DeviceError::Refused { text, .. }) => return Err(GcError::NoLog { why: text }),
         Err(error) => return Err(error.into()),
@@ -140,13 +130,12 @@ pub async fn read_ring(
 ) -> Result<GcReport, GcError> {
     let mut log = GcLog::default();
     let mut findings = Vec::new();
-    let one_process = facts.api().is_none_or(|api| api >= ONE_PROCESS);
     let from = match (since, facts.clock_s) {
-        (Some(since), Some(now)) if one_process => {
+        (Some(since), Some(now)) => {
             let seconds = i64::try_from(since.as_secs()).unwrap_or(i64::MAX);
             Some(format!("{}.000", now.saturating_sub(seconds).max(0)))
         }
-        (Some(_), _) => {
+        (Some(_), None) => {
             findings.push(Finding::new(
                 "gc-since",
                 None,
@@ -158,7 +147,7 @@ pub async fn read_ring(
     };
     for target in targets {
         log.call(target.pid, &target.name);
-        let text = lines(device, facts, target.pid, from.as_deref()).await?;
+        let text = lines(device, target.pid, from.as_deref()).await?;
         log.push_all(&text);
     }
     let phone = of_phone(device, targets).await?;
@@ -181,9 +170,9 @@ pub enum Followed<'a> {
     Restless(u32),
 }
 
-/// Script that prints the device clocks: since boot, since 1970, and the local date and time.
+/// Script that prints the device clocks: since boot, and since 1970.
 const CLOCKS: &str = r#"{ read -r up idle < /proc/uptime; } 2>/dev/null
-echo "$up"; echo "${EPOCHREALTIME:-$(date +%s)}"; date "+%Y-%m-%d %H:%M:%S.000""#;
+echo "$up"; echo "${EPOCHREALTIME:-$(date +%s)}""#;
 
 /// Point in time by the device clocks.
 #[derive(Debug, Clone, Copy, Default)]
@@ -192,8 +181,6 @@ struct Moment {
     up_ns: Option<u64>,
     /// Since 1970, in ns.
     epoch_ns: Option<u64>,
-    /// Local time, as in logs of old devices.
-    local: Option<Stamp>,
 }
 
 impl Moment {
@@ -205,7 +192,6 @@ impl Moment {
         Ok(Moment {
             up_ns: lines.next().and_then(seconds_ns),
             epoch_ns: lines.next().and_then(seconds_ns),
-            local: lines.next().and_then(Stamp::parse).map(|(stamp, _)| stamp),
         })
     }
 }
@@ -218,7 +204,6 @@ impl Moment {
 /// restored.
 pub async fn follow(
     device: &Device,
-    facts: &DeviceFacts,
     targets: &[Target],
     since: Option<Duration>,
     stop: impl Future<Output = ()>,
@@ -227,38 +212,26 @@ pub async fn follow(
     let mut phone = of_phone(device, targets).await?;
     let begun = Moment::now(device).await?;
     let host = Instant::now();
-    let one_process = facts.api().is_none_or(|api| api >= ONE_PROCESS);
-    let year = begun.local.and_then(Stamp::year).unwrap_or(DEFAULT_YEAR);
-    let mut log = GcLog::of_year(year);
+    let mut log = GcLog::default();
     for target in targets {
         log.call(target.pid, &target.name);
     }
     let pids: Vec<u32> = targets.iter().map(|target| target.pid).collect();
-    // Time axis of the log: local times on an old device.
-    let now = match (one_process, begun.local, begun.epoch_ns) {
-        (false, Some(local), _) => local.ns(year),
-        (_, _, Some(epoch)) => i64::try_from(epoch).unwrap_or(i64::MAX),
-        _ => 0,
-    };
+    // The log has this clock, too.
+    let epoch_ns = begun.epoch_ns.unwrap_or(0);
+    let now = i64::try_from(epoch_ns).unwrap_or(i64::MAX);
     let since_ns = since.map_or(0, |since| {
         i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
     });
     let from = now.saturating_sub(since_ns);
     tell(Followed::Begins(from));
-    let from_epoch = begun
-        .epoch_ns
-        .map_or(0, |epoch| epoch.saturating_sub(since_ns.unsigned_abs()));
+    let from_epoch = epoch_ns.saturating_sub(since_ns.unsigned_abs());
     let refused = {
         let following = observe::follow_lines(device, &pids, from_epoch, |event| {
             let line = match event {
                 LogEvent::Line(line) => line,
                 LogEvent::Restless { pid } => return tell(Followed::Restless(pid)),
             };
-            // logcat of an old device begins with the whole ring buffer.
-            let at = parse_line(line).and_then(|line| line.time);
-            if !one_process && at.is_some_and(|at| at.ns(year) < from) {
-                return;
-            }
             if let Some(told) = log.push(line) {
                 tell(match told.at.is_some_and(|at| at < now) {
                     true => Followed::Earlier(&told),

@@ -298,21 +298,17 @@ fn choose_columns<'a>(
 fn one_dump(chosen: &Chosen<'_>, gathered: &Gathered) -> Result<usize, ExportError> {
     let facts = |at: usize| &chosen.dumps[at].dump.facts;
     let mut left: Vec<usize> = (0..chosen.dumps.len()).collect();
-    let several = |left: &[usize]| {
-        let titles = left.iter().map(|&at| chosen.dumps[at].title());
-        let there = titles.collect::<Vec<_>>().join(", ");
-        ExportError::SeveralDumps { there }
-    };
     let differ = |two: &[usize]| facts(two[0]).pid != facts(two[1]).pid;
     if gathered.was_named && left.len() > 1 || left.windows(2).any(differ) {
-        return Err(several(&left));
+        let titles = left.iter().map(|&at| chosen.dumps[at].title());
+        let there = titles.collect::<Vec<_>>().join(", ");
+        return Err(ExportError::SeveralDumps { there });
     }
     if left.iter().any(|&at| facts(at).heap == MALLOC_HEAP) {
         left.retain(|&at| facts(at).heap == MALLOC_HEAP);
     }
-    left.into_iter()
-        .max_by_key(|&at| facts(at).number)
-        .ok_or_else(|| several(&[]))
+    let last = left.into_iter().max_by_key(|&at| facts(at).number);
+    Ok(last.expect("an empty selection was refused"))
 }
 
 /// Returns a name such as `heap_dump.2.2050.libc.malloc.space.folded` or
