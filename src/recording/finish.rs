@@ -40,7 +40,7 @@ use crate::results::output::{is_own, own};
 use crate::results::publication::Staging;
 use crate::session::{
     self, Controls, Owner, RawTrace, Session, SessionError, SessionHeader, SessionState,
-    SnapshotMethod, part_prefix, release, remove_parts,
+    SnapshotMethod, part_prefix, release, remove_parts, unfinished,
 };
 
 /// Finishes a session whose perfetto has ended. `names` adds to the symbol sources of the
@@ -84,6 +84,7 @@ async fn finish_session(
         source,
     };
     remove_parts(&output, &id).map_err(keep)?;
+    unfinished::remove_of_session(&output);
     let mut plan = Plan::read(&session.header().plan)?;
     if let Some(names) = names {
         plan.names = plan.names.with(names);

@@ -226,6 +226,10 @@ fn killed_it_leaves_every_line_and_who_collects_says_what_is_missing() {
     let last = left.iter().map(|e| e.boot_ns).max().unwrap();
     // Long enough that samples must be missing.
     lab.until("time passes", |lab| lab.phone.boot_ns() > last + 40 * S);
+    // As if it was killed while it wrote a file.
+    let inside = lab.work().join("out/meminfo");
+    std::fs::create_dir_all(&inside).unwrap();
+    std::fs::write(inside.join(".heaptap-part-x"), "half").unwrap();
     let ended = lab.run(&["stop", "--json-lines"]);
     assert_eq!(ended.code(), Some(0), "{ended}");
     let seen = timeline(&lab, "out");

@@ -209,8 +209,13 @@ impl Lab {
             Vec::<String>::new(),
             "in the journal"
         );
-        for file in files(&self.work().join(folder)) {
-            assert!(!file.starts_with('.'), "unfinished file {file}");
+        let mut folders = vec![self.work().join(folder)];
+        while let Some(folder) = folders.pop() {
+            for file in files(&folder) {
+                let path = folder.join(&file);
+                assert!(!file.starts_with('.'), "unfinished file {}", path.display());
+                folders.extend(path.is_dir().then_some(path));
+            }
         }
     }
 

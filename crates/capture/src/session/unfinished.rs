@@ -47,40 +47,57 @@ pub fn hold(file: &File) {
 
 /// Removes the temporary files of exports into `folder` that were killed.
 pub fn remove_abandoned(folder: &Path) {
+    remove_older(folder, UNLOCKED_AGE, IDLE_AGE);
+}
+
+/// Removes the temporary files that killed processes left in the directory of a session, and in
+/// the directories of its companion data. The caller owns the session, so that no process begins a
+/// file there.
+pub fn remove_of_session(folder: &Path) {
+    remove_older(folder, Duration::ZERO, IDLE_AGE);
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            // Only the session writes there.
+            remove_older(&entry.path(), Duration::ZERO, Duration::ZERO);
+        }
+    }
+}
+
+/// Removes temporary files of these ages: without a lock, and where locks do not tell.
+fn remove_older(folder: &Path, unlocked: Duration, idle: Duration) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         if !is_unfinished(&entry.file_name()) {
             continue;
         }
         let path = entry.path();
         let metadata = path.symlink_metadata();
-        let age = metadata.ok().filter(Metadata::is_file).and_then(|file| {
-            let at = file.modified().ok()?;
-            at.elapsed().ok()
-        });
-        if age.is_some_and(|age| is_abandoned(&path, age)) {
+        let modified = metadata
+            .ok()
+            .filter(Metadata::is_file)
+            .and_then(|file| file.modified().ok());
+        // A file of the future, by another clock, is new.
+        let age = modified.map(|at| at.elapsed().unwrap_or_default());
+        if age.is_some_and(|age| age >= unlocked && is_abandoned(&path, age >= idle)) {
             let _ = std::fs::remove_file(path);
         }
     }
 }
 
 #[cfg(unix)]
-fn is_abandoned(path: &Path, age: Duration) -> bool {
-    if age < UNLOCKED_AGE {
-        return false;
-    }
+fn is_abandoned(path: &Path, is_idle: bool) -> bool {
     let Ok(file) = File::open(path) else {
         return false;
     };
     match fs4::FileExt::try_lock(&file) {
         Ok(()) => true,
         Err(fs4::TryLockError::WouldBlock) => false,
-        Err(fs4::TryLockError::Error(_)) => age >= IDLE_AGE,
+        Err(fs4::TryLockError::Error(_)) => is_idle,
     }
 }
 
 #[cfg(not(unix))]
-fn is_abandoned(_path: &Path, age: Duration) -> bool {
-    age >= IDLE_AGE.max(UNLOCKED_AGE)
+fn is_abandoned(_path: &Path, is_idle: bool) -> bool {
+    is_idle
 }
 
 /// What happens to a file that already has the final name.
@@ -180,5 +197,23 @@ mod tests {
                 .iter()
                 .all(|path| path.exists())
         );
+    }
+
+    #[test]
+    fn the_owner_of_a_session_removes_what_its_killed_recorder_left() {
+        let dir = tempfile::tempdir().unwrap();
+        let inside = dir.path().join("meminfo");
+        std::fs::create_dir(&inside).unwrap();
+        let name = format!("{UNFINISHED_PREFIX}left");
+        let held = file_in(dir.path(), UNFINISHED_PREFIX).unwrap();
+        let left = [dir.path(), &inside].map(|folder| folder.join(&name));
+        let kept = inside.join("01-end.txt");
+        for path in left.iter().chain([&kept]) {
+            std::fs::write(path, "some").unwrap();
+        }
+        remove_of_session(dir.path());
+        // Without locks, a file in the directory itself could be one that a user exports.
+        assert_eq!(left.map(|path| path.exists()), [cfg!(not(unix)), false]);
+        assert!(held.path().exists() && kept.exists());
     }
 }
