@@ -282,9 +282,12 @@ impl Finder<'_> {
             .into_iter()
             .zip(kept)
             .map(|(found, (kept, nested))| {
-                let named = nested.into_iter().map(|(c, n)| (self.class_name(c), n));
-                let nested: BTreeMap<String, u64> = named.collect();
-                let nested = nested.into_iter();
+                // Classes of different loaders can have the same name.
+                let mut counts = BTreeMap::<String, u64>::new();
+                for (class, count) in nested {
+                    *counts.entry(self.class_name(class)).or_default() += count;
+                }
+                let nested = counts.into_iter();
                 let nested = nested.map(|(class, count)| Nested { class, count });
                 (found, kept, nested.collect())
             })

@@ -164,6 +164,27 @@ fn a_view_leaks_when_its_window_or_its_activity_is_gone() {
 }
 
 #[test]
+fn nested_leaks_of_two_classes_of_one_name_are_counted_together() {
+    let mut heap = android();
+    let fields = [("mDestroyed", Is::Bool(true))];
+    let first = heap.new_object("app.Main", &fields);
+    // Another loader's class.
+    heap.class("app.Main", "android.app.Activity", &[]);
+    let second = heap.new_object("app.Main", &fields);
+    let both = heap.list(&[first, second], 0);
+    heap.class("app.Outer", "android.app.Activity", &[("all", Is::Null)]);
+    let outer = heap.new_object("app.Outer", &[fields[0], ("all", Is::Ref(both))]);
+    keep(&mut heap, "OUTER", outer);
+    let leaks = find(&heap.graph());
+    let [group] = &leaks.groups[..] else {
+        panic!("{:?}", leaks.groups);
+    };
+    let nested = group.leaks[0].nested.iter();
+    let counts: Vec<_> = nested.map(|n| (n.class.as_str(), n.count)).collect();
+    assert_eq!(counts, [("app.Main", 2)]);
+}
+
+#[test]
 fn contexts_in_a_circle_end() {
     let mut heap = android();
     let one = heap.new_object("android.content.ContextWrapper", &[]);
