@@ -5,7 +5,7 @@ use heaptap_lab::results::RunError;
 use crate::error::{ErrorClass, Failure};
 
 /// Kinds of errors of class `Device` whose cause is the device or its connection.
-const INFRASTRUCTURE: [&str; 12] = [
+const INFRASTRUCTURE: [&str; 13] = [
     "connection-lost",
     "device-silent",
     "device-garbled",
@@ -16,6 +16,8 @@ const INFRASTRUCTURE: [&str; 12] = [
     "perfetto-failed",
     "provoke-busy",
     "session-rejected",
+    // A slow device; an app that never allocates is late each time, until too many runs are void.
+    "snapshot-late",
     "trace-gone",
     // Of a device that dies or restarts; others answer so each time, until too many runs are void.
     "unexpected-answer",
@@ -81,6 +83,7 @@ mod tests {
         for (class, kind, outside, user) in [
             (ErrorClass::Device, "device-rebooted", true, false),
             (ErrorClass::Device, "unexpected-answer", true, false),
+            (ErrorClass::Device, "snapshot-late", true, false),
             (ErrorClass::Device, "device-full", true, true),
             (ErrorClass::HostWrite, "host-write", true, true),
             (ErrorClass::HostWrite, "journal-unwritable", true, true),
