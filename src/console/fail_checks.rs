@@ -54,6 +54,8 @@ pub(crate) enum Judged {
     Samples,
     /// Objects of Java heaps.
     Objects,
+    /// Objects of the classes that the leak rules cover.
+    LeakRules,
 }
 
 /// Warns that a check examined nothing: its filters have no matches, or there is no data.
@@ -73,6 +75,10 @@ fn nothing_judged(judged: Judged, is_filtered: bool) -> (&'static str, Option<&'
         ),
         (false, Judged::Samples) => ("nothing was checked: the heap has no samples", None),
         (false, Judged::Objects) => ("nothing was checked: the heap has no objects", None),
+        (false, Judged::LeakRules) => (
+            "nothing was checked: the heap has no class that the rules cover",
+            Some("if its names are obfuscated, pass the R8 mapping of the app with `--mapping`"),
+        ),
     }
 }
 
@@ -82,11 +88,12 @@ mod tests {
 
     #[test]
     fn filters_are_blamed_only_if_there_are_some() {
-        for judged in [Judged::Samples, Judged::Objects] {
+        for judged in [Judged::Samples, Judged::Objects, Judged::LeakRules] {
             let (message, help) = nothing_judged(judged, true);
             assert!(message.contains("filters") && help.is_some());
             let (message, help) = nothing_judged(judged, false);
-            assert!(message.contains("the heap has no ") && help.is_none());
+            assert!(message.contains("the heap has no "));
+            assert_eq!(help.is_some(), judged == Judged::LeakRules);
         }
     }
 

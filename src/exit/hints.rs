@@ -74,6 +74,12 @@ const OPTIONS: &[OptionHint] = &[
     of(&["gc"], "--list", Answer::Words("use --by collection")),
     of(&["query"], "-f", Answer::Option("--file")),
     of(&["query"], "--to", Answer::Option("-o")),
+    of(
+        &["query"],
+        "--list",
+        Answer::Words("ask for .tables instead of SQL"),
+    ),
+    of(&["convert"], "--to", Answer::Option("--format")),
     of(&["diff"], "--pprof", Answer::Words("use -o FILE.pb.gz")),
     of(
         &["symbolize"],
@@ -141,6 +147,10 @@ const COMMANDS: &[(&str, &[&str])] = &[
     ("jmap", &["dump"]),
     ("heap", &["dump"]),
     ("compare", &["diff"]),
+    ("export", &["convert"]),
+    ("traceconv", &["convert"]),
+    ("flamegraph", &["convert --format svg"]),
+    ("heap_profile", &["record"]),
     ("analyze", &["top"]),
     ("show", &["top"]),
     ("ui", &["open"]),

@@ -169,6 +169,12 @@ fn help_of_word(command: &clap::Command, word: &str, typed: &[String]) -> Option
         ));
     }
     let takes_words = command.get_positionals().any(|word| !word.is_last_set());
+    if takes_words && takes(command, "--focus") {
+        let line = with_added(typed, "--focus", word)?;
+        return Some(format!(
+            "functions and classes are selected with --focus: {line}"
+        ));
+    }
     (takes(command, "-n") && !takes_words).then(|| {
         let option = if word.parse::<u32>().is_ok() {
             "-p"

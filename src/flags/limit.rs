@@ -1,7 +1,5 @@
 //! Maximum number of rows.
 
-use std::num::ParseIntError;
-
 /// The number of rows of a table or list.
 #[derive(Debug, Clone, Copy, Default, clap::Args)]
 pub struct LimitArgs {
@@ -17,9 +15,10 @@ pub struct LimitArgs {
 ///
 /// # Errors
 /// Returns an error if it is not a number.
-pub fn unless_zero(typed: &str) -> Result<usize, ParseIntError> {
-    match typed.parse()? {
-        0 => Ok(usize::MAX),
-        limit => Ok(limit),
+pub fn unless_zero(typed: &str) -> Result<usize, String> {
+    match typed.parse() {
+        Ok(0) => Ok(usize::MAX),
+        Ok(limit) => Ok(limit),
+        Err(_) => Err(format!("{typed:?} is not a whole number")),
     }
 }

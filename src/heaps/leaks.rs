@@ -53,6 +53,8 @@ pub struct LeaksReport {
     pub class: Option<ErrorClass>,
     /// True if the filters match any class of any dump.
     pub matches: bool,
+    /// True if the rules cover any class of the last dump; false if no leaks were requested.
+    pub is_covered: bool,
 }
 
 /// Maximum number of entries of a waste list without a limit: a heap has millions of strings.
@@ -252,9 +254,11 @@ impl Earlier {
             growth: None,
         };
         let limit = request.limit;
+        let mut is_covered = false;
         if request.leaks {
             progress.begin("looking for leaks");
             let mut found = leaks::find(graph);
+            is_covered = found.is_covered;
             let all = found.groups.len();
             found
                 .groups
@@ -298,6 +302,7 @@ impl Earlier {
             document,
             class: ErrorClass::first_of(self.class),
             matches: self.matches || request.classes.matches(graph),
+            is_covered,
         }
     }
 }

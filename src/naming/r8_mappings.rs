@@ -22,7 +22,7 @@ mod heaps;
 mod packets;
 
 use heaps::ForApps;
-pub use heaps::{HeapMaps, NamedHeap, add_used, minified};
+pub use heaps::{HeapMaps, MAPPING_MISSING, NamedHeap, add_used, minified};
 pub use packets::{WrittenPackage, write_known, write_packets};
 
 /// Perfetto's variable: `package=path`, several of them separated as lists of paths are.

@@ -85,7 +85,8 @@ fn lines(console: &Console, names: &Symbolization, remedy: Remedy<'_>, all: &str
     }
     lines.push(format!("   {note}: {}", unnamed(names)));
     // A share of 0 can be unknown: a trace without dumps has frames, but no bytes.
-    let is_small = names.share_unnamed > 0.0 && names.share_unnamed < SMALL;
+    let is_known = names.share_unnamed > 0.0 || names.frames_named > names.frames_unnamed;
+    let is_small = is_known && names.share_unnamed < SMALL;
     if remedy == Remedy::NotAsked || is_small {
         return lines;
     }

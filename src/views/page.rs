@@ -148,7 +148,7 @@ pub(crate) async fn write(
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum PageOf {
     Whole,
-    /// Some of the dumps, heaps or processes.
+    /// Some of the dumps, heaps or processes, or several inputs.
     Part,
     Difference,
 }

@@ -43,3 +43,31 @@ fn growth_that_sampling_cannot_exclude_leaves_a_check_open() {
     assert_eq!(code, Some(0), "{said}");
     assert!(!said.contains("exit code"), "{said}");
 }
+
+#[test]
+fn a_profile_without_sizes_is_not_compared_with_a_heap() {
+    let folder = tempfile::tempdir().unwrap();
+    // A column `cpu` in nanoseconds, and a sample of `main`.
+    let mut cpu =
+        b"\x0a\x04\x08\x01\x10\x02\x12\x04\x08\x01\x10\x05\x22\x06\x08\x01\x22\x02\x08\x01\
+        \x2a\x04\x08\x01\x10\x03\x32\x00"
+            .to_vec();
+    for text in ["cpu", "nanoseconds", "main"] {
+        cpu.extend([0x32, text.len() as u8]);
+        cpu.extend(text.as_bytes());
+    }
+    let cpu_path = folder.path().join("cpu.pb");
+    std::fs::write(&cpu_path, cpu).unwrap();
+    let cpu = cpu_path.to_str().unwrap();
+    let (said, code) = ended(&["top", cpu]);
+    assert_eq!(code, Some(0), "{said}");
+    let trace = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/fixtures/conversions/rust_cont.pftrace"
+    );
+    for sides in [[trace, cpu], [cpu, trace]] {
+        let (said, code) = ended(&[&["diff"], &sides[..]].concat());
+        assert_eq!(code, Some(2), "{said}");
+        assert!(said.contains("no column of unreleased bytes"), "{said}");
+    }
+}

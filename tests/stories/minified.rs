@@ -138,6 +138,11 @@ fn a_minified_heap_without_a_mapping_says_so_in_one_line() {
         };
         assert!(line.contains("--mapping"), "{line}");
     }
+    // It has no leak, but the rules cover classes whose names are not known.
+    let check = ["leaks", "graph", "--fail", "--focus", "FeedActivity"];
+    let open = lab.expect(12, &check);
+    assert!(open.stderr.contains("inconclusive"), "{open}");
+    lab.expect(0, &[&check[..], &["--mapping", &mapping(&lab)]].concat());
     // With original names there is nothing to report.
     let plain = Lab::new("android=14,build=userdebug,speed=20");
     let dumped = plain.expect(0, &["dump", "--hprof", "-n", APP, "-o", "out"]);
@@ -232,6 +237,28 @@ fn symbolize_by_the_map_of_one_app_keeps_the_names_of_another() {
     assert!(packets().len() <= 2 * before.len());
     lab.expect(0, &["symbolize", "out", "--mapping", &of_app]);
     shows_names(&lab, "out");
+}
+
+#[test]
+fn a_later_map_replaces_the_names_of_an_earlier_one() {
+    let lab = Lab::new(PHONE);
+    let map = mapping(&lab);
+    let wrong = lab.work().join("wrong.txt").display().to_string();
+    let other = RENAMED.replace("Navigator", "Wrong");
+    std::fs::write(&wrong, heaptap::phone::MAPPING.replace(RENAMED, &other)).unwrap();
+    lab.expect(0, &["dump", "-n", APP, "-o", "graph"]);
+    lab.expect(0, &["dump", "--hprof", "-n", APP, "-o", "hprof"]);
+    for folder in ["graph", "hprof"] {
+        // The right one also twice.
+        for (given, wrong_ones) in [(&wrong, true), (&map, false), (&map, false)] {
+            let named = lab.expect(0, &["symbolize", folder, "--mapping", given]);
+            assert!(!named.stderr.contains("warning"), "{named}");
+            let rows = ["top", folder, "--by", "class", "--csv", "-l", "0"];
+            let shown = lab.expect(0, &[&rows[..], &["--mapping", given]].concat());
+            assert_eq!(shown.stdout.contains(&other), wrong_ones, "{shown}");
+            assert!(!shown.stderr.contains("warning"), "{shown}");
+        }
+    }
 }
 
 #[test]

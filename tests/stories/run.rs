@@ -474,6 +474,12 @@ fn an_app_that_cannot_be_installed_fails_before_the_first_run() {
     assert_eq!(lab.phone.list("/data/local/tmp"), Vec::<String>::new());
     fs::write(lab.work().join("s.yaml"), "version: 1\nnam: x\n").unwrap();
     assert_eq!(kind(8), "bad-scenario");
+    let misspelled = Scenario {
+        budgets: &["{name: total, meminfo: {row: Grafics}, at: end, limit: 1MiB}"],
+        ..Scenario::default()
+    };
+    misspelled.write(&lab);
+    assert_eq!(kind(8), "bad-scenario");
 }
 
 #[test]

@@ -239,14 +239,17 @@ fn help_with(path: &Path, takes_recordings: bool) -> String {
         let mut traces = IN_FOLDER.iter();
         traces.any(|trace| folder.join(name).join(trace).is_file())
     };
-    let mut recordings: Vec<String> = names
-        .iter()
-        .filter(is_recording)
-        .map(|n| in_folder(n))
-        .collect();
-    recordings.sort();
+    let mut recordings: Vec<&String> = names.iter().filter(is_recording).collect();
+    // The newest first.
+    recordings.sort_by_cached_key(|name| {
+        let modified = folder.join(name).metadata().and_then(|it| it.modified());
+        (std::cmp::Reverse(modified.ok()), *name)
+    });
+    let more = recordings.len() > archive::NAMED;
     recordings.truncate(archive::NAMED);
-    match recordings.as_slice() {
+    let mut named: Vec<String> = recordings.into_iter().map(|name| in_folder(name)).collect();
+    named.extend(more.then(|| "…".to_owned()));
+    match named.as_slice() {
         [] => "check the path: it must be a file or a recording directory".to_owned(),
         there => format!(
             "check the path or use a recording in {}: {}",

@@ -21,6 +21,7 @@ use crate::heaps::input::{DumpScope, LookOptions};
 use crate::heaps::java::{FOLDER, OpenedJava, has_java};
 use crate::heaps::leaks::{LeaksReport, LeaksRequest, leaks};
 use crate::heaps::selector::JavaInput;
+use crate::naming::r8_mappings::MAPPING_MISSING;
 use crate::units::counted;
 use crate::views::java_summary::java_place;
 use crate::views::{blocking, java as java_view};
@@ -219,18 +220,21 @@ async fn java_leaks(ctx: &Context, args: Args, opened: OpenedJava) -> Result<Out
     for heap in &document.heaps {
         java_view::warn(console, heap);
     }
-    if args.fail && !report.matches {
-        fail_checks::warn_nothing_judged(console, fail_checks::Judged::Objects, is_filtered);
+    let is_judged = report.matches && report.is_covered;
+    if args.fail && !is_judged {
+        let (judged, is_filtered) = match report.matches {
+            true => (fail_checks::Judged::LeakRules, false),
+            false => (fail_checks::Judged::Objects, is_filtered),
+        };
+        fail_checks::warn_nothing_judged(console, judged, is_filtered);
     }
     let warnings = document.heaps.iter().flat_map(|heap| &heap.warnings);
-    let lacks = fail_checks::is_open(warnings.map(|warning| warning.kind));
-    let outcome = Outcome::of_budget(
-        args.fail.then_some(report.matches),
-        report.found(),
-        report.class,
-    );
+    let kinds = || warnings.clone().map(|warning| warning.kind);
+    // Classes that the rules cover can be among those with minified names.
+    let lacks = fail_checks::is_open(kinds()) || kinds().any(|kind| kind == MAPPING_MISSING);
+    let outcome = Outcome::of_budget(args.fail.then_some(is_judged), report.found(), report.class);
     let outcome = outcome.left_open(args.fail && lacks);
-    if let (true, Outcome::Ended(class)) = (args.fail && report.matches, outcome) {
+    if let (true, Outcome::Ended(class)) = (args.fail && is_judged, outcome) {
         let leaks = "leaks of app objects, confirmed or likely";
         fail_checks::warn_leaks(console, class, leaks, DATA_MISSING);
     }

@@ -31,8 +31,9 @@ pub struct Args {
     pub rounds: Option<u64>,
     /// Page to write; - for stdout [default: report.html in a recording]
     ///
-    /// A part of a recording, such as one dump, has the default report-part.html. For other inputs the
-    /// default is a file named after INPUT in the current directory; that of a part ends in .part.html.
+    /// A part of a recording, such as one dump, and several inputs have the default report-part.html.
+    /// For other inputs the default is a file named after INPUT in the current directory; that of a part
+    /// ends in .part.html.
     #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub output: Option<PathBuf>,
     /// Overwrite existing files

@@ -44,10 +44,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         limit: args.rows.limit,
         contents: args.contents,
     };
-    let is_whole = request
-        .inputs
-        .iter()
-        .all(|input| input.wanted == DumpScope::All)
+    let is_whole = matches!(&request.inputs[..], [only] if only.wanted == DumpScope::All)
         && args.native.heap.heaps.is_empty()
         && request.look.processes.is_empty();
     let what = match (&request.base, is_whole) {

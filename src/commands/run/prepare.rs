@@ -5,7 +5,9 @@ use std::collections::hash_map::Entry;
 use std::path::{Path, PathBuf};
 
 use heaptap_lab::baseline::Baseline;
-use heaptap_lab::scenario::{self, Actions, Install, Problems, Record, Scenario, Target};
+use heaptap_lab::scenario::{
+    self, Actions, Budget, Figure, Install, Problems, Record, Scenario, Target,
+};
 use sha2::{Digest as _, Sha256};
 use time::OffsetDateTime;
 
@@ -18,7 +20,9 @@ use crate::lab::is_of_class;
 use crate::lab::many::Phone;
 use crate::lab::scenario_run::LabRequest;
 use crate::lab::{baseline_file, files, install};
+use crate::memory::meminfo::explain;
 use crate::naming::names::NameOptions;
+use crate::near::is_slip;
 use crate::provoke::{Action, catalog};
 use crate::recording::capture_kind::CaptureKind;
 use crate::recording::companion_options::CompanionOptions;
@@ -51,8 +55,33 @@ pub fn read(path: &Path) -> Result<Vec<Scenario>, Failure> {
     }
     let text = std::str::from_utf8(&bytes).map_err(|_| unreadable("it is not text".to_owned()))?;
     let environment = |name: &str| std::env::var(name).ok();
-    with_actions(|actions| Scenario::parse(text, &name, &environment, actions))
-        .map_err(|problems| refused(&problems))
+    let parsed = with_actions(|actions| Scenario::parse(text, &name, &environment, actions));
+    let scenarios = parsed.map_err(|problems| refused(&problems))?;
+    let mut budgets = scenarios.iter().flat_map(|scenario| &scenario.budgets);
+    match budgets.find_map(|budget| Some((budget, misspelled_row(budget)?))) {
+        None => Ok(scenarios),
+        Some((budget, (row, near))) => {
+            let (line, budget) = (budget.line, &budget.name);
+            let message = format!("{name}:{line}: budget {budget}: meminfo has no row {row}");
+            let failure = Failure::new(ErrorClass::BadInput, "bad-scenario", message);
+            Err(failure.with_help(format!("did you mean {near}?")))
+        }
+    }
+}
+
+/// Returns the row of meminfo that a budget misspells, and the one it means. Android versions and
+/// vendors have rows of their own, so others are accepted.
+fn misspelled_row(budget: &Budget) -> Option<(&str, &'static str)> {
+    let Figure::Meminfo { row } = &budget.figure else {
+        return None;
+    };
+    let is_known = explain::ROWS
+        .iter()
+        .any(|known| known.eq_ignore_ascii_case(row));
+    let mut near = explain::ROWS
+        .iter()
+        .filter(|known| !is_known && is_slip(row, known));
+    near.next().map(|near| (row.as_str(), *near))
 }
 
 /// Passes the actions of `provoke` to the language of scenarios, which does not know them.

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use heaptap_lab::baseline::Baseline;
 use heaptap_lab::results::{Run, RunState, ScenarioResult, device_id};
-use heaptap_lab::scenario::{Limit, Scenario, first_scenario};
-use heaptap_lab::verdict::{self, MAX_PLANNED_RUNS, Past, Plan};
+use heaptap_lab::scenario::{Limit, Repeats, Scenario, first_scenario};
+use heaptap_lab::verdict::{self, Looks, MAX_PLANNED_RUNS, Past, Plan};
 use serde_json::json;
 use tokio::sync::mpsc;
 
@@ -107,6 +108,14 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     }
     let output = args.output.clone();
     let folder = output.unwrap_or_else(|| prepare::default_folder(&requests));
+    for request in &requests {
+        let Repeats { min, max } = request.scenario.repeats;
+        let never = Looks::new(min, max).never_decides();
+        let is_new = request.baseline == Baseline::default();
+        if let Some(why) = never.filter(|_| is_new && !request.scenario.budgets.is_empty()) {
+            console.warn(format_args!("{}: {why}", request.file));
+        }
+    }
     let results = perform(ctx, &args, &folder, &requests).await?;
     if update {
         for request in &requests {

@@ -2,7 +2,7 @@
 
 use super::{GivenMap, R8Mappings, UsedMap};
 use crate::deobfuscate::{self, AppMap, MapSource, Scope, SeenIn};
-use crate::heap_graph::HeapGraph;
+use crate::heap_graph::{Class, HeapGraph};
 use crate::profile::{NameMap, NameMaps, Process, Recording};
 use crate::results::findings::Finding;
 use crate::units::counted;
@@ -137,12 +137,20 @@ impl R8Mappings {
     }
 }
 
-/// Returns a finding if classes of a heap have minified names and no mapping named any.
+/// Kind of the finding of [`minified`].
+pub const MAPPING_MISSING: &str = "mapping-missing";
+
+/// Returns a finding if classes of a heap have minified names and mappings named fewer.
 pub fn minified(graph: &HeapGraph) -> Option<Finding> {
     let classes = deobfuscate::minified_classes(graph);
     let first = classes.iter().take(3).copied().collect::<Vec<_>>();
+    let is_named = |class: &Class| class.deobfuscated.is_some();
+    let help = match graph.classes().iter().any(is_named) {
+        true => "the R8 mapping has few of them: use `--mapping FILE` with that of this build",
+        false => "use `--mapping FILE` with the R8 mapping file to deobfuscate them",
+    };
     let message = format!(
-        "{} ({} …); use `--mapping FILE` with the R8 mapping file to deobfuscate them",
+        "{} ({} …); {help}",
         counted(
             classes.len() as u64,
             "class has a minified name",
@@ -150,7 +158,7 @@ pub fn minified(graph: &HeapGraph) -> Option<Finding> {
         ),
         first.join(", ")
     );
-    (!classes.is_empty()).then(|| Finding::new("mapping-missing", None, message))
+    (!classes.is_empty()).then(|| Finding::new(MAPPING_MISSING, None, message))
 }
 
 /// Adds the files used for one input to those used for others.

@@ -83,6 +83,7 @@ pub fn find_with(graph: &HeapGraph, texts: bool) -> Leaks {
         sdk: live.sdk,
         manufacturer: live.manufacturer.clone(),
         untold: untold(graph, &kinds, &live, &sought),
+        is_covered: kinds.any_sought(),
         ..Leaks::default()
     };
     if leaking.is_empty() {

@@ -55,6 +55,8 @@ pub struct Leaks {
     pub manufacturer: Option<String>,
     /// Reasons why the rules could not judge objects, as sentences.
     pub untold: Vec<String>,
+    /// Whether the rules cover a class of the dump.
+    pub is_covered: bool,
 }
 
 /// Leaks with the same signature and class.

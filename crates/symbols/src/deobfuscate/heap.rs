@@ -3,8 +3,9 @@
 //! the app that the heap belongs to. Platform code is not obfuscated.
 
 use super::app_map::{AppMap, MapSource, Scope};
+use super::choice::packages_for;
 use super::lookup::OR;
-use super::owner::{Owner, Packages, is_platform, package_in};
+use super::owner::{Owner, Packages, SeenIn, is_platform, package_in};
 use super::packets::PacketMap;
 use super::retracer::{FieldType, Retracer};
 use super::types::Type;
@@ -59,14 +60,16 @@ pub fn name_heap(graph: &mut HeapGraph, recording: &Recording, maps: &[AppMap]) 
     named
 }
 
-/// Returns the minified class names in a heap; empty if there are few, or if an R8 mapping named
-/// any class.
+/// Returns the minified class names in a heap; empty if there are few, or if R8 mappings named
+/// more: the rest is of a library that is distributed minified.
 pub fn minified_classes(graph: &HeapGraph) -> Vec<&str> {
-    let classes = graph.classes();
-    if classes.iter().any(|class| class.deobfuscated.is_some()) {
-        return Vec::new();
+    let (named, others): (Vec<_>, Vec<_>) =
+        (graph.classes().iter()).partition(|class| class.deobfuscated.is_some());
+    let minified = minified_among(others.iter().map(|class| class.name.as_str()));
+    match named.len() < minified.len() {
+        true => minified,
+        false => Vec::new(),
     }
-    minified_among(classes.iter().map(|class| class.name.as_str()))
 }
 
 fn minified_among<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
@@ -174,20 +177,33 @@ impl<'a> Namer<'a> {
             MapSource::File(file) => Source::File(Retracer::new(file)),
             MapSource::Packets(map) => Source::Packets(PacketMap::new(map)),
         });
-        let mut of_package: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        let mut of_package: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+        let mut claimed = BTreeSet::new();
         let mut anywhere = Vec::new();
         for (at, map) in maps.iter().enumerate() {
             match &map.scope {
                 // Packets without a package apply to heap graphs of all packages.
                 Scope::Package(package) if !package.is_empty() => {
-                    of_package.entry(package).or_default().push(at);
+                    of_package.entry(package.clone()).or_default().push(at);
+                    claimed.extend(map.source.claims().then_some(package.as_str()));
                 }
                 Scope::Package(_) | Scope::Unclaimed => anywhere.push(at),
             }
         }
+        // Before the packets of their packages.
+        let dumped = BTreeSet::from([graph.facts.pid.unwrap_or(0)]);
+        for &at in anywhere.iter().filter(|&&at| maps[at].source.claims()) {
+            let source = maps[at].source;
+            for package in packages_for(recording, &SeenIn::new(), &dumped, source, &claimed) {
+                of_package.entry(package).or_default().push(at);
+            }
+        }
+        for maps in of_package.values_mut() {
+            maps.sort_unstable();
+        }
         let mut of_process = Vec::new();
         for package in packages_of(graph, recording) {
-            of_process.extend(of_package.get(&*package).into_iter().flatten());
+            of_process.extend(of_package.get(&package).into_iter().flatten());
         }
         if of_process.is_empty() {
             of_process = (0..maps.len()).collect();
@@ -199,7 +215,7 @@ impl<'a> Namer<'a> {
         let mut by_package = BTreeMap::new();
         for (package, mut own) in of_package {
             own.extend(&anywhere);
-            by_package.insert(package.to_owned(), Choice(choices.len()));
+            by_package.insert(package, Choice(choices.len()));
             choices.push(own);
         }
         let mut namer = Namer {

@@ -108,11 +108,15 @@ fn show_series(
     show_churn(console, series, limit, |site| {
         elsewhere(site, &grows, &untold)
     });
-    let functions = grows.iter().chain(&untold).flat_map(|site| {
+    let with_stack = grows
+        .iter()
+        .chain(untold.iter().filter(|site| is_suspect(site)));
+    let stacks = with_stack.flat_map(|site| {
         let own = site.stack.iter().position(|frame| *frame == site.own);
         let shown = site.stack.iter().take(own.unwrap_or(0) + 1);
         shown.chain(callers(site))
     });
+    let functions = untold.iter().map(|site| &site.own).chain(stacks);
     let mut notes = unwinder_notes(functions.map(|frame| frame.function.as_str()));
     if !grows.is_empty() {
         notes.extend(series.heaps.first().and_then(time_note));
@@ -215,10 +219,14 @@ fn show_untold<'a>(
             ),
         });
     }
+    let flat = series.inconclusive_without_growth;
+    let grew = series.inconclusive.saturating_sub(flat);
     if series.inconclusive > 0 {
-        parts.push(match series.inconclusive {
-            1 => "1 callsite has too little data".to_owned(),
-            n => format!("{} callsites have too little data", thousands(n)),
+        parts.push(match (grew, series.inconclusive) {
+            (0, 1) => "1 callsite has too little data, and did not grow".to_owned(),
+            (0, n) => format!("{} callsites have too little data; none grew", thousands(n)),
+            (1, _) => "1 callsite grew, but has too little data".to_owned(),
+            (n, _) => format!("{} callsites grew, but have too little data", thousands(n)),
         });
     }
     let headline = format!("Inconclusive: {}", parts.join("; "));
@@ -235,14 +243,9 @@ fn show_untold<'a>(
     others.retain(|site| site.growth_per_iteration.value > 0.0);
     others.truncate(limit);
     show_lacking(console, &others, |site| elsewhere(site, grows, suspects));
-    let flat = series.inconclusive_without_growth;
-    more(
-        console,
-        series.inconclusive.saturating_sub(flat) as usize,
-        others.len(),
-    );
-    if flat > 0 {
-        console.data(console.styled(Style::Dim, not_listed(flat, series.inconclusive)));
+    more(console, grew as usize, others.len());
+    if flat > 0 && grew > 0 {
+        console.data(console.styled(Style::Dim, not_listed(flat)));
     }
     others.extend(suspects);
     others
@@ -255,16 +258,9 @@ fn is_suspect(site: &SiteRow) -> bool {
 }
 
 /// Returns a note about the inconclusive callsites that do not grow.
-fn not_listed(flat: u64, all: u64) -> String {
-    let (shows, are) = match flat {
-        1 => ("shows", "is"),
-        _ => ("show", "are"),
-    };
-    format!(
-        "{} of {} {shows} no growth and {are} not listed (only `--json` lists them)",
-        thousands(flat),
-        counted(all, "callsite", "callsites")
-    )
+fn not_listed(flat: u64) -> String {
+    let more = counted(flat, "more callsite has", "more callsites have");
+    format!("{more} too little data, and did not grow (only `--json` lists them)")
 }
 
 /// Shows callsites that lack data for a verdict.
@@ -285,7 +281,7 @@ fn show_lacking(
             .map(|n| format!("{} iterations in all", thousands(n)));
         let interval = site.decides.interval_bytes.map(|t| format!("-i {t}"));
         let complete = match site.inconclusive_reason {
-            Some("incomplete") => Some("complete data".to_owned()),
+            Some("incomplete") => Some("no lost data".to_owned()),
             _ => None,
         };
         let mut decides: Vec<String> = rounds.into_iter().chain(interval).chain(complete).collect();

@@ -355,8 +355,8 @@ pub(super) fn footer(console: &Console, document: &Document, local: bool) {
     if document.phone.is_none() {
         let said = match collected {
             true => {
-                "The app collected its garbage first, which its log shows as an Explicit \
-                 collection. `--local` asks only the system."
+                "The app collected its garbage before it answered, which its log shows as an \
+                 Explicit collection; PSS is from before. `--local` asks only the system."
             }
             false if local => {
                 "No app was called, so no garbage was collected, and heap sizes and object counts \
