@@ -14,7 +14,7 @@ use crate::conversion::tracked;
 use crate::error::{Classified, ErrorClass, ErrorFacts};
 use crate::export::packets::{Written, write_symbols};
 use crate::export::pprof::PprofOptions;
-use crate::folder::{RAW_TRACE, SYMBOLIZED_TRACE};
+use crate::folder::{RAW_TRACE, SYMBOLIZED_TRACE, UNFINISHED_PREFIX};
 use crate::heaps::java::{JavaError, JavaFile, JavaOptions, OpenedJava, ProgressReporter};
 use crate::heaps::trace_findings;
 use crate::import::{self, ImportError, Kind, OpenTrace};
@@ -28,6 +28,7 @@ use crate::results::findings::{self, Finding};
 use crate::results::manifest::{self, Manifest, ManifestError, MappingFile};
 use crate::results::recorded;
 use crate::results::summary::HeapSummary;
+use crate::session::unfinished::remove_abandoned;
 use crate::stacks::naming::FrameNamer;
 use crate::trace::{Surveyed, TraceError};
 use crate::units::counted;
@@ -437,6 +438,7 @@ pub fn refresh(
     control: LookupControl,
 ) -> Result<Refreshed, SymbolizeError> {
     check(folder)?;
+    remove_abandoned(folder);
     let raw = folder.join(RAW_TRACE);
     if !folder.join(manifest::FILE_NAME).is_file() {
         let files = PacketFiles::new(folder);
@@ -485,7 +487,9 @@ pub fn refresh(
     };
     if !has_own && manifest.symbolization.as_ref().is_some_and(was_named) {
         // The profiles might be the only place with the earlier names.
-        let aside = tempfile::tempdir_in(folder).map_err(|source| GoalError::Write {
+        let mut named = tempfile::Builder::new();
+        let aside = named.prefix(UNFINISHED_PREFIX).tempdir_in(folder);
+        let aside = aside.map_err(|source| GoalError::Write {
             name: folder.display().to_string(),
             source,
         })?;

@@ -85,6 +85,7 @@ async fn finish_session(
     };
     remove_parts(&output, &id).map_err(keep)?;
     unfinished::remove_of_session(&output);
+    companion::sweep(&output);
     let mut plan = Plan::read(&session.header().plan)?;
     if let Some(names) = names {
         plan.names = plan.names.with(names);

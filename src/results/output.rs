@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::manifest::{self, Manifest};
-use super::publication::{Staging, continue_publication};
+use super::publication::{Staging, Unpublished, continue_publication};
 use crate::folder::{self, UNFINISHED_PREFIX};
 use crate::session::unfinished::ExistingFile;
 use crate::session::{self, ForeignReason, Owner, SessionError, SessionId, Unclaimed};
@@ -91,6 +91,24 @@ impl OutputFolder {
             path: self.path.clone(),
             source,
         })
+    }
+
+    /// Publishes results that can be made again. If the process is killed meanwhile, the next one
+    /// removes what was published.
+    ///
+    /// # Errors
+    /// Returns an error if another file has a name, or the directory cannot be written.
+    pub fn publish(&self, staging: Staging) -> Result<(), SessionError> {
+        let output = |source| SessionError::Output {
+            path: self.path.clone(),
+            source,
+        };
+        if let Some(held) = &self.held {
+            let names = staging.names().map_err(output)?;
+            session::note_published(held, names.iter().map(String::as_str)).map_err(output)?;
+        }
+        let published = staging.publish(ExistingFile::Stays);
+        published.map_err(Unpublished::of_command)
     }
 
     /// Removes the directory if this run created it and it is empty.

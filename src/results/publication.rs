@@ -38,6 +38,13 @@ impl Staging {
         self.parts.path()
     }
 
+    /// Returns the names of the results so far.
+    pub(super) fn names(&self) -> io::Result<Vec<String>> {
+        let entries = std::fs::read_dir(self.path())?;
+        let names = entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
+        names.collect()
+    }
+
     /// Keeps the inner directory, and returns its path.
     pub fn keep(self) -> PathBuf {
         self.parts.keep()

@@ -22,10 +22,8 @@ use crate::import::ImportError;
 use crate::results::file_names::default_name;
 use crate::results::manifest::{Dumps, Manifest};
 use crate::results::output::OutputFolder;
-use crate::results::publication::Unpublished;
 use crate::results::recorded;
 use crate::session::SessionId;
-use crate::session::unfinished::ExistingFile;
 use crate::untrusted::shell::quoted_path;
 use crate::views::missing::Remedy;
 use crate::views::summary::Wrote;
@@ -153,9 +151,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     manifest.symbolization = Some(converted.symbolization);
     manifest.profiles = Some(pprof.into());
     manifest.write(staging.path())?;
-    staging
-        .publish(ExistingFile::Stays)
-        .map_err(Unpublished::of_command)?;
+    folder.publish(staging)?;
     let again = format!("heaptap convert {}", quoted_path(&args.input));
     let heaps = &converted.heaps;
     let remedy = match args.names.no_symbolize {

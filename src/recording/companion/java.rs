@@ -357,6 +357,34 @@ fn copy_over(from: &Path, goal: &Path) -> io::Result<()> {
     }
 }
 
+/// Removes the directories of dumps that were merged in `folder`, whose session a process ended before
+/// it was killed.
+pub(super) fn remove_left(folder: &Path) {
+    let Ok(Some(merged)) = manifest_of(folder) else {
+        return;
+    };
+    let key = |dump: &JavaDump| (dump.pid, dump.time_ns);
+    let is_merged = |dump: &JavaDump| {
+        let mut all = merged.dumps.java.iter();
+        dump.time_ns.is_some() && all.any(|one| key(one) == key(dump))
+    };
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let from = entry.path();
+        // It belongs to a session, or its owner is not known.
+        if !entry.file_type().is_ok_and(|kind| kind.is_dir())
+            || !matches!(session::owner_of(&from), Ok(None))
+        {
+            continue;
+        }
+        if let Ok(part) = Manifest::read(&from)
+            && !part.dumps.java.is_empty()
+            && part.dumps.java.iter().all(is_merged)
+        {
+            remove_merged(&from, &part.dumps.java);
+        }
+    }
+}
+
 /// Removes the directory of merged dumps, but only heaptap's files: other files keep it.
 fn remove_merged(from: &Path, dumps: &[JavaDump]) {
     let others = [

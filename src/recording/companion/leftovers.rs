@@ -1,14 +1,16 @@
 //! Remains of a killed recorder: unfinished sessions of Java heaps and, if the recording is
 //! collected into another directory, its companion files.
 
+use std::collections::HashSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::at_label::At;
+use super::at_label::{At, name_of};
 use super::file::TimelineFile;
 use super::summary::{FoundTimeline, section, warnings};
 use super::{java, logcat};
+use crate::conversion::tracked::WHAT as TRACKED;
 use crate::device::Device;
 use crate::folder;
 use crate::heaps::java::{FOLDER, manifest_of};
@@ -19,7 +21,10 @@ use crate::recording::outcome::Finished;
 use crate::results::file_names::is_below;
 use crate::results::manifest::{Companions, Manifest, Warning};
 use crate::session::{SessionId, SessionState, Store, part_prefix};
-use crate::timeline::{self, Observation};
+use crate::timeline::{self, Entry, Kept, Observation, Timeline};
+
+/// Directories of captures at labels, except Java heaps.
+const KINDS: [&str; 4] = ["meminfo", "smaps", "malloc-info", TRACKED];
 
 /// Returns whether `inner` records a part of `outer`: its Java heaps, into its directory.
 pub(crate) fn is_part_of(inner: &SessionState, outer: &SessionState) -> bool {
@@ -190,6 +195,86 @@ pub(crate) fn move_along(from: &Path, to: &Path, id: &SessionId) -> Result<(), S
     outcome
 }
 
+/// Removes what killed processes left of merged Java heaps, and directories without a file.
+pub(crate) fn sweep(folder: &Path) {
+    java::remove_left(&folder.join(FOLDER));
+    remove_empty(folder);
+}
+
+/// Removes the directories of companion data that are empty.
+pub(crate) fn remove_empty(folder: &Path) {
+    let java = folder.join(FOLDER);
+    for entry in fs::read_dir(&java).into_iter().flatten().flatten() {
+        let _ = fs::remove_dir(entry.path());
+    }
+    for kind in KINDS.into_iter().chain([FOLDER]) {
+        let _ = fs::remove_dir(folder.join(kind));
+    }
+}
+
+/// Adds complete files to the timeline that a killed recorder had not listed yet. `moments` are the
+/// labels of the session with their times, in their order, and the end without a label.
+pub(super) fn adopt(
+    folder: &Path,
+    moments: &[(&str, u64)],
+    only_pid: Option<u32>,
+    known: &mut Timeline,
+    timeline: &TimelineFile,
+) {
+    let listed = |entry: &Entry| match &entry.seen {
+        Observation::Captured(kept) => Some(kept.file.clone()),
+        _ => None,
+    };
+    let listed: HashSet<String> = known.entries.iter().filter_map(listed).collect();
+    let pids = known.entries.iter().map(|entry| entry.pid);
+    let last_pid = pids.rev().find(|pid| *pid > 0).or(only_pid);
+    for kind in KINDS {
+        for entry in fs::read_dir(folder.join(kind))
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
+            let name = entry.file_name();
+            let Some(name) = name.to_str().filter(|_| entry.path().is_file()) else {
+                continue;
+            };
+            let file = format!("{kind}/{name}");
+            let of = (1..).zip(moments).find_map(|(number, &(label, boot_ns))| {
+                let rest = name.strip_prefix(&name_of(number, label))?;
+                let pid = pid_in(rest)?.or(last_pid).unwrap_or_default();
+                Some((number, label, boot_ns, pid))
+            });
+            if let Some((number, label, boot_ns, pid)) = of.filter(|_| !listed.contains(&file)) {
+                let seen = Observation::Captured(Kept {
+                    what: kind.to_owned(),
+                    file,
+                    label: label.to_owned(),
+                    number,
+                });
+                let entry = Entry {
+                    boot_ns,
+                    pid,
+                    cost: None,
+                    seen,
+                };
+                timeline.add(&entry);
+                known.entries.push(entry);
+            }
+        }
+    }
+}
+
+/// Returns the process ID in a file name after its label, if there is one: `-123.txt`; `None` if it is
+/// of another label.
+fn pid_in(rest: &str) -> Option<Option<u32>> {
+    if rest.starts_with(['.', '~']) {
+        return Some(None);
+    }
+    let digits = rest.strip_prefix('-')?;
+    let (pid, _) = digits.split_once(['.', '~'])?;
+    pid.parse().ok().map(Some)
+}
+
 /// Returns the names of companion files in `folder`, without unrelated files.
 fn beside(folder: &Path) -> Vec<PathBuf> {
     let found = FoundTimeline::read(folder);
@@ -204,6 +289,12 @@ fn beside(folder: &Path) -> Vec<PathBuf> {
         };
         let kind = PathBuf::from(kind);
         if is_below(&kept.file) && !names.contains(&kind) {
+            names.push(kind);
+        }
+    }
+    // Files that a killed recorder had not listed.
+    for kind in KINDS.map(PathBuf::from) {
+        if !names.contains(&kind) {
             names.push(kind);
         }
     }
@@ -272,7 +363,7 @@ fn remove_copied(from: &Path, to: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::timeline::Kept;
+    use crate::results::manifest::{JavaDump, JavaFlags, JavaKind};
 
     #[test]
     fn what_stands_beside_moves_and_nothing_else_does() {
@@ -317,5 +408,97 @@ mod tests {
         assert_eq!(fs::read(to.join("deep/er/file")).unwrap(), b"x");
         let left: Vec<_> = fs::read_dir(dir.path()).unwrap().collect();
         assert_eq!(left.len(), 1, "{left:?}");
+    }
+
+    #[test]
+    fn files_that_a_killed_recorder_did_not_list_are_adopted() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        for kind in ["meminfo", "smaps"] {
+            fs::create_dir(folder.join(kind)).unwrap();
+        }
+        for file in [
+            "meminfo/01-a.txt",
+            "meminfo/02-end.txt",
+            "meminfo/mine.txt",
+            "smaps/01-a-77.smaps.gz",
+            "smaps/01-a~2.smaps.gz",
+            "smaps/01-ab.smaps.gz",
+        ] {
+            fs::write(folder.join(file), "whole").unwrap();
+        }
+        let timeline = TimelineFile::timeline_in(folder).unwrap();
+        let mut known = Timeline::default();
+        known.entries.push(Entry {
+            boot_ns: 3,
+            pid: 9,
+            cost: None,
+            seen: Observation::Captured(Kept {
+                what: "meminfo".to_owned(),
+                file: "meminfo/01-a.txt".to_owned(),
+                label: "a".to_owned(),
+                number: 1,
+            }),
+        });
+        adopt(folder, &[("a", 5), ("", 8)], None, &mut known, &timeline);
+        timeline.finish().unwrap();
+        let found = FoundTimeline::read(folder).unwrap().timeline.entries;
+        let mut told: Vec<_> = found
+            .iter()
+            .map(|entry| match &entry.seen {
+                Observation::Captured(kept) => (kept.file.as_str(), entry.pid, entry.boot_ns),
+                seen => panic!("{seen:?}"),
+            })
+            .collect();
+        told.sort_unstable();
+        let expected = [
+            ("meminfo/02-end.txt", 9, 8),
+            ("smaps/01-a-77.smaps.gz", 77, 5),
+            ("smaps/01-a~2.smaps.gz", 9, 5),
+        ];
+        assert_eq!(told, expected);
+        assert_eq!(known.entries.len(), 1 + expected.len());
+    }
+
+    #[test]
+    fn what_was_merged_and_what_is_empty_goes() {
+        let folder = tempfile::tempdir().unwrap();
+        let java = folder.path().join(FOLDER);
+        let dump = |time_ns| JavaDump {
+            kind: JavaKind::HeapGraph,
+            number: 1,
+            label: None,
+            time_ns: Some(time_ns),
+            time: None,
+            pid: 7,
+            process: String::new(),
+            heap: String::new(),
+            file: None,
+            dominators: None,
+            malloc_info: None,
+            original: None,
+            reason: None,
+            totals: None,
+            flags: JavaFlags::default(),
+            complete: true,
+        };
+        let write = |name: &str, dumps: Vec<JavaDump>| {
+            let folder = java.join(name);
+            fs::create_dir_all(&folder).unwrap();
+            let mut whole = Manifest::default();
+            whole.dumps.java = dumps;
+            whole.write(&folder).unwrap();
+        };
+        write("", vec![dump(1), dump(2)]);
+        write("01-a", vec![dump(1)]);
+        write("02-end", vec![dump(3)]);
+        for empty in ["java/03-b", "meminfo", "mine"] {
+            fs::create_dir(folder.path().join(empty)).unwrap();
+        }
+        sweep(folder.path());
+        let exists = |name: &str| folder.path().join(name).exists();
+        assert!(!exists("java/01-a") && !exists("java/03-b") && !exists("meminfo"));
+        assert!(exists("java/02-end/manifest.json") && exists("java/manifest.json"));
+        assert!(exists("mine"));
     }
 }

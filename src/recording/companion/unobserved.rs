@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use super::file::TimelineFile;
+use super::leftovers;
 use super::logcat::{self, LogcatFile};
 use super::summary::FoundTimeline;
 use crate::observe;
@@ -60,7 +61,7 @@ fn known(folder: &Path) -> Result<Timeline, PathBuf> {
 
 async fn complete_own(
     session: &Session,
-    known: Timeline,
+    mut known: Timeline,
     companions: CompanionOptions,
     duration_ms: Option<u64>,
 ) {
@@ -74,6 +75,14 @@ async fn complete_own(
     note_labels(session_state, &known, &timeline);
     let mut cut_short = false;
     if session.is_resumed() {
+        let labels = session_state.labels.iter();
+        let labels = labels.map(|label| (label.label.as_str(), label.boot_ns));
+        let end = ("", last_sight(&known).unwrap_or(started_ns));
+        let moments: Vec<_> = labels.chain([end]).collect();
+        let mut pids = session_state.seen.keys().chain(&session_state.header.pids);
+        let pid = pids.next().copied();
+        let folder = &session_state.header.output;
+        leftovers::adopt(folder, &moments, pid, &mut known, &timeline);
         let records = LabelRecords::of(&known);
         cut_short = !took_end(&records, companions);
         let last_ns = last_sight(&known).unwrap_or(started_ns);

@@ -186,8 +186,11 @@ pub(super) async fn finish(
     let may_grow = is_late || came.iter().any(|c| c.may_grow);
     if unread || may_grow {
         session.note_ended()?;
-    } else if session.remove_remote().await {
-        session.forget()?;
+    } else if session.remove_remote().await
+        && let Err(error) = session.forget()
+    {
+        let text = format!("the heap files are complete, but {error}; run `heaptap stop {id}`");
+        warn(on_event, text);
     }
     Ok(Finished {
         session: id,

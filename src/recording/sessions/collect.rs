@@ -12,6 +12,7 @@ use crate::device::Device;
 use crate::eligibility;
 use crate::error::Failure;
 use crate::folder;
+use crate::heaps::java::FOLDER;
 use crate::naming::names::NameOptions;
 use crate::recording::blocking::blocking;
 use crate::recording::companion;
@@ -358,13 +359,17 @@ async fn finish_move(session: &Session, on_event: &EventHandler) {
     }
     let moved = blocking(move || {
         session::remove_parts(&from, &id).map_err(|error| error.to_string())?;
+        session::unfinished::remove_of_session(&from);
         companion::move_along(&from, &output, &id)?;
         // Complete results need their trace.
         if !from.join(FILE_NAME).exists() {
             state.remove_moved();
         }
         // From now on, the remaining files do not belong to a session.
-        session::release(&from, &Owner::Session(id));
+        let owner = Owner::Session(id);
+        session::release(&from.join(FOLDER), &owner);
+        companion::remove_empty(&from);
+        session::release(&from, &owner);
         // Removed if it is empty.
         let _ = std::fs::remove_dir(&from);
         Ok::<_, String>(())

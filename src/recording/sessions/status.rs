@@ -243,6 +243,7 @@ async fn look(device: &Device, session_state: &SessionState, locked: bool) -> (S
         (false, _, true) => State::Collecting,
         (false, _, false) if session_state.is_fetched() => State::Fetched,
         (false, Some(_), false) => State::Uncollected,
+        (false, None, false) if session_state.has_heap_files() => State::Fetched,
         (false, None, false) => State::Lost,
     };
     (state, size)

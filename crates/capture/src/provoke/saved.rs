@@ -14,10 +14,10 @@ use super::event::PutBack;
 use super::phone_state::{QUICK, hardware_serial, refused, run_quick};
 use super::read;
 use super::unrestored::UnrestoredSetting;
-use crate::session::unfinished::replace;
+use crate::session::unfinished;
 use crate::session::{Store, identity};
 use heaptap_adb::{Command, Device};
-use heaptap_model::folder::{self, sync};
+use heaptap_model::folder::{self, UNFINISHED_PREFIX, sync};
 use heaptap_model::{units, untrusted};
 use sha2::{Digest as _, Sha256};
 
@@ -249,10 +249,11 @@ impl Journals {
         let path = self.path(&saved.phone(), "json");
         let write = || -> io::Result<()> {
             let bytes = serde_json::to_vec_pretty(saved)?;
-            let mut file = tempfile::NamedTempFile::new_in(&self.folder)?;
+            unfinished::remove_abandoned(&self.folder);
+            let mut file = unfinished::file_in(&self.folder, UNFINISHED_PREFIX)?;
             file.write_all(&bytes)?;
             file.as_file().sync_all()?;
-            replace(file.into_temp_path(), &path)?;
+            unfinished::replace(file.into_temp_path(), &path)?;
             sync(&self.folder)
         };
         write().map_err(|source| ProvokeError::Journal {

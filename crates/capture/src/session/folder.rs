@@ -3,6 +3,7 @@
 //! succeeds. Owns the marker. It is created after the session's journal and removed before it, so a
 //! killed process never leaves a marker without a session to collect.
 
+use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -19,6 +20,8 @@ use heaptap_model::folder::{
 const LOOKS: u32 = 5;
 /// Line of a marker whose owner is not a session.
 const NO_SESSION: &str = "no session\n";
+/// Maximum size of a marker with the names of results.
+const MAX_LIST_BYTES: u64 = 1 << 20;
 /// Pause between two reads.
 const LOOK: Duration = Duration::from_millis(10);
 /// Maximum number of times to recreate a directory that another process removes meanwhile.
@@ -128,8 +131,19 @@ pub fn hold(folder: &Path) -> Result<File, Unclaimed> {
     mark(folder, &Owner::Other)
 }
 
+/// Notes in a marker of [`hold`] the files that its process is about to publish: if it is killed
+/// meanwhile, [`clear_abandoned`] removes them.
+///
+/// # Errors
+/// Returns an error if the marker cannot be written.
+pub fn note_published<'a>(mut held: &File, names: impl Iterator<Item = &'a str>) -> io::Result<()> {
+    let lines: String = names.map(|name| format!("{name}\n")).collect();
+    held.write_all(lines.as_bytes())?;
+    held.sync_all()
+}
+
 /// Empties `folder` if it contains nothing but what a process without a session left that was killed:
-/// unfinished files and the marker.
+/// unfinished files, some of its results, and the marker.
 ///
 /// # Errors
 /// Returns an error if these cannot be removed.
@@ -139,8 +153,9 @@ pub fn clear_abandoned(folder: &Path) -> io::Result<()> {
         return Ok(());
     };
     let mut text = String::new();
-    let read = (&mut file).take(MAX_MARKER_BYTES).read_to_string(&mut text);
-    let is_other = read.is_ok() && text == NO_SESSION;
+    let read = (&mut file).take(MAX_LIST_BYTES).read_to_string(&mut text);
+    let is_other = read.is_ok() && text.starts_with(NO_SESSION);
+    let published: HashSet<&str> = text.lines().skip(1).collect();
     if !is_other || fs4::FileExt::try_lock(&file).is_err() || !is_still(&file, &marker) {
         return Ok(());
     }
@@ -149,7 +164,10 @@ pub fn clear_abandoned(folder: &Path) -> io::Result<()> {
         let entry = entry?;
         let name = entry.file_name();
         // A killed recording of this host has its trace there.
-        if is_unfinished(&name) && !entry.path().join(RAW_TRACE).exists() {
+        let is_published = || name.to_str().is_some_and(|name| published.contains(name));
+        if is_unfinished(&name) && !entry.path().join(RAW_TRACE).exists()
+            || entry.file_type()?.is_file() && is_published()
+        {
             unfinished.push(entry);
         } else if name != MARKER {
             return Ok(());
@@ -278,8 +296,18 @@ fn is_alone(folder: &Path) -> io::Result<bool> {
 /// Releases `folder` if it belongs to `owner`. If that fails, the marker stays, and the next
 /// recording just needs another directory name.
 pub fn release(folder: &Path, owner: &Owner) {
-    if owner_of(folder).is_ok_and(|found| found.as_ref() == Some(owner)) {
+    if is_or_becomes(folder, owner) {
         let _ = fs::remove_file(folder.join(MARKER));
+    }
+}
+
+/// Returns whether `folder` belongs to `owner`, whose process can have been killed before it wrote
+/// into the marker. Another one that has just created it writes soon.
+pub fn is_or_becomes(folder: &Path, owner: &Owner) -> bool {
+    match owner_of(folder) {
+        Ok(Some(found)) if found == *owner => true,
+        Ok(Some(Owner::Other)) => take_over(folder, owner).unwrap_or(false),
+        _ => false,
     }
 }
 
@@ -432,6 +460,18 @@ mod tests {
     }
 
     #[test]
+    fn a_marker_that_was_never_written_is_released() {
+        let dir = tempfile::tempdir().unwrap();
+        let marker = dir.path().join(MARKER);
+        fs::write(&marker, "").unwrap();
+        release(dir.path(), &session());
+        assert!(!marker.exists());
+        fs::write(&marker, NO_SESSION).unwrap();
+        release(dir.path(), &session());
+        assert!(marker.exists());
+    }
+
+    #[test]
     fn a_directory_of_a_killed_process_without_a_session_is_free_again() {
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path().join("out");
@@ -452,6 +492,18 @@ mod tests {
         clear_abandoned(&folder).unwrap();
         assert!(part.join(RAW_TRACE).exists());
         fs::remove_file(part.join(RAW_TRACE)).unwrap();
+        clear_abandoned(&folder).unwrap();
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
+        // Killed while it published its results.
+        let held = hold(&folder).unwrap();
+        note_published(&held, ["a.pb.gz", "manifest.json"].into_iter()).unwrap();
+        drop(held);
+        for name in ["a.pb.gz", "mine"] {
+            fs::write(folder.join(name), "").unwrap();
+        }
+        clear_abandoned(&folder).unwrap();
+        assert!(folder.join("a.pb.gz").exists());
+        fs::remove_file(folder.join("mine")).unwrap();
         clear_abandoned(&folder).unwrap();
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
         // A session does not end with its process.

@@ -314,6 +314,12 @@ impl SessionState {
         self.pulled.as_ref().is_some_and(|trace| trace.fits(&goal))
     }
 
+    /// Returns whether all fetched heap files are on this host, and there are some.
+    pub fn has_heap_files(&self) -> bool {
+        let fits = |(name, file): (&String, &Contents)| file.fits(&self.header.output.join(name));
+        !self.files.is_empty() && self.files.iter().all(fits)
+    }
+
     /// Returns what a heap file on this host contains: the newest copy, or the one before if the
     /// newest never got its name.
     pub fn copies(&self, name: &str) -> impl Iterator<Item = &Contents> {
@@ -325,19 +331,13 @@ impl SessionState {
     /// those what a killed move copied.
     pub fn release_folders(&self) {
         let owner = Owner::Session(self.header.id.clone());
-        folder::release(&self.header.output, &owner);
-        if let Some(previous) = &self.moved_from {
-            folder::release(previous, &owner);
+        for own in self.moved_from.iter().chain([&self.header.output]) {
+            folder::release(own, &owner);
+            // Removed if it is empty.
+            let _ = std::fs::remove_dir(own);
         }
         for claimed in self.claimed.iter().filter(|c| **c != self.header.output) {
-            // The process can have been killed before it wrote into the marker. Another one that
-            // has just created it writes soon.
-            let is_own = match folder::owner_of(claimed) {
-                Ok(Some(Owner::Other)) => folder::take_over(claimed, &owner).unwrap_or(false),
-                Ok(found) => found.as_ref() == Some(&owner),
-                Err(_) => false,
-            };
-            if !is_own {
+            if !folder::is_or_becomes(claimed, &owner) {
                 continue;
             }
             // What cannot be removed is superfluous.
@@ -432,9 +432,16 @@ impl Journal {
             path: path.to_owned(),
             file,
         };
-        journal.append(&Entry::Opened(Box::new(header)))?;
-        sync_folder(path)?;
-        Ok(journal)
+        let opened = journal.append(&Entry::Opened(Box::new(header)));
+        match opened.and_then(|()| sync_folder(path)) {
+            Ok(()) => Ok(journal),
+            Err(error) => {
+                // Nothing was recorded: it would be listed as lost.
+                drop(journal);
+                let _ = std::fs::remove_file(path);
+                Err(error)
+            }
+        }
     }
 
     /// Opens a journal for appending.

@@ -48,8 +48,8 @@ pub use dumps::SnapshotMethod;
 pub use error::{ForeignReason, SessionError};
 pub use event::{Control, Controls, Events, Progress, SessionEvent, stop_asked};
 pub use folder::{
-    Owner, Unclaimed, claim, clear_abandoned, hold, owner_of, part_prefix, release, remove_parts,
-    take_over,
+    Owner, Unclaimed, claim, clear_abandoned, hold, note_published, owner_of, part_prefix, release,
+    remove_parts, take_over,
 };
 pub use follow::FollowEnd;
 pub use heap_files::{HeapFile, HeapFileKind, HeapFiles, file_path, log_path};

@@ -220,6 +220,7 @@ impl Store {
                 size: stat.size,
                 mtime: stat.mtime,
             });
+            unfinished::remove_abandoned(folder::of(&file));
             let mut whole = unfinished::file_in(folder::of(&file), UNFINISHED_PREFIX)?;
             whole.write_all(&serde_json::to_vec(&all)?)?;
             whole.as_file().sync_all()?;

@@ -1,12 +1,12 @@
 //! Unfinished files next to their final path. Owns their permissions on each system;
 //! independent of their content.
 
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use heaptap_model::folder::is_unfinished;
+use heaptap_model::folder::{RAW_TRACE, is_unfinished};
 use heaptap_model::patience::patiently;
 use tempfile::TempPath;
 
@@ -63,22 +63,26 @@ pub fn remove_of_session(folder: &Path) {
     }
 }
 
-/// Removes temporary files of these ages: without a lock, and where locks do not tell.
+/// Removes temporary files of these ages: without a lock, and where locks do not tell. Temporary
+/// directories have no lock; one with a trace is a recording.
 fn remove_older(folder: &Path, unlocked: Duration, idle: Duration) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         if !is_unfinished(&entry.file_name()) {
             continue;
         }
         let path = entry.path();
-        let metadata = path.symlink_metadata();
-        let modified = metadata
-            .ok()
-            .filter(Metadata::is_file)
-            .and_then(|file| file.modified().ok());
+        let Ok(metadata) = path.symlink_metadata() else {
+            continue;
+        };
         // A file of the future, by another clock, is new.
-        let age = modified.map(|at| at.elapsed().unwrap_or_default());
-        if age.is_some_and(|age| age >= unlocked && is_abandoned(&path, age >= idle)) {
+        let age = metadata
+            .modified()
+            .map(|at| at.elapsed().unwrap_or_default());
+        let age = age.unwrap_or_default();
+        if metadata.is_file() && age >= unlocked && is_abandoned(&path, age >= idle) {
             let _ = std::fs::remove_file(path);
+        } else if metadata.is_dir() && age >= IDLE_AGE && !path.join(RAW_TRACE).exists() {
+            let _ = std::fs::remove_dir_all(path);
         }
     }
 }
@@ -179,6 +183,8 @@ mod tests {
         let path = |name: &str| dir.path().join(name);
         let [left, young] = ["left", "young"].map(|end| path(&format!("{UNFINISHED_PREFIX}{end}")));
         let users = path("mine");
+        let inner = path(&format!("{UNFINISHED_PREFIX}inner"));
+        std::fs::create_dir(&inner).unwrap();
         for path in [&left, &young, &users] {
             std::fs::write(path, "some").unwrap();
         }
@@ -191,7 +197,13 @@ mod tests {
             held.as_file().set_modified(long_ago).unwrap();
         }
         remove_abandoned(dir.path());
-        assert!(!left.exists());
+        assert!(!left.exists() && inner.exists());
+        #[cfg(unix)]
+        {
+            File::open(&inner).unwrap().set_modified(long_ago).unwrap();
+            remove_abandoned(dir.path());
+            assert!(!inner.exists());
+        }
         assert!(
             [held.path(), &young, &users]
                 .iter()

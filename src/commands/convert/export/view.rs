@@ -20,9 +20,7 @@ use crate::import::STDIN;
 use crate::pages::{PagePlace, ReportInput, ReportRequest};
 use crate::results::file_names::default_name;
 use crate::results::output::OutputFolder;
-use crate::results::publication::Unpublished;
 use crate::session::SessionId;
-use crate::session::unfinished::ExistingFile;
 use crate::units::ByteSize;
 use crate::views::page;
 use crate::views::paths::near;
@@ -110,13 +108,11 @@ pub(crate) async fn run(
         run::export(&request, &goal, &mut stdout, &ProgressReporter::default())
     });
     match (exported.await, folder) {
-        (Ok(mut exported), Some((typed, _folder, staging))) => {
+        (Ok(mut exported), Some((typed, folder, staging))) => {
             for file in &mut exported.files {
                 file.path = typed.join(file.path.file_name().unwrap_or_default());
             }
-            staging
-                .publish(ExistingFile::Stays)
-                .map_err(Unpublished::of_command)?;
+            folder.publish(staging)?;
             Ok(show(console, &exported))
         }
         (Ok(exported), None) => Ok(show(console, &exported)),
