@@ -162,8 +162,8 @@ interface Leak {
   retained: (number | null)[];
 }
 
-/** Returns the most severe leak of each Java heap, without duplicates. */
-export function worstLeaks(header: Header): Leak[] {
+/** Returns the most severe leak of each Java heap, without duplicates, the largest of the last dumps first. */
+function worstLeaks(header: Header): Leak[] {
   const heaps = header.java ?? [];
   const leaks = new Map<string, Leak>();
   for (const { process, leaks: found } of heaps) {
@@ -177,7 +177,8 @@ export function worstLeaks(header: Header): Leak[] {
     });
     leaks.set(key, { name: worst.class, retained });
   }
-  return [...leaks.values()];
+  const last = ({ retained }: Leak): number => retained[retained.length - 1] ?? 0;
+  return [...leaks.values()].sort((a, b) => last(b) - last(a));
 }
 
 function nextCard(header: Header, events: SummaryEvents): HTMLElement {
