@@ -169,7 +169,9 @@ fn help_of_word(command: &clap::Command, word: &str, typed: &[String]) -> Option
         ));
     }
     let takes_words = command.get_positionals().any(|word| !word.is_last_set());
-    if takes_words && takes(command, "--focus") {
+    // A surplus file is no class.
+    let is_path = word.contains(['/', '\\', '@']) || std::path::Path::new(word).exists();
+    if takes_words && takes(command, "--focus") && !is_path {
         let line = with_added(typed, "--focus", word)?;
         return Some(format!(
             "functions and classes are selected with --focus: {line}"

@@ -22,6 +22,7 @@ use crate::heaps::java::{
     JavaError, JavaFile, JavaHeap, JavaOptions, OpenedJava, ProgressReporter,
 };
 use crate::heaps::selector::JavaInput;
+use crate::naming::r8_mappings::MAPPING_MISSING;
 use crate::results::findings::other_process;
 use crate::units::counted;
 
@@ -53,8 +54,34 @@ pub struct LeaksReport {
     pub class: Option<ErrorClass>,
     /// True if the filters match any class of any dump.
     pub matches: bool,
-    /// True if the rules cover any class of the last dump; false if no leaks were requested.
-    pub is_covered: bool,
+    /// Why the last dump can have leaks that were not found.
+    pub hidden: Option<HiddenLeaks>,
+}
+
+/// Why a dump can have leaks that the rules do not find.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HiddenLeaks {
+    /// The rules cover none of its classes.
+    NotCovered,
+    /// Names of classes that they cover are minified.
+    Minified,
+}
+
+impl HiddenLeaks {
+    /// Returns the reason, if there is one. Where classes of AndroidX have names, R8 did not rename
+    /// the app: minified classes are of a library that is distributed so.
+    pub fn of(heap: &JavaHeap, found: &Leaks) -> Option<HiddenLeaks> {
+        let is_minified = || heap.findings.iter().any(|f| f.kind == MAPPING_MISSING);
+        let is_named = || {
+            let mut classes = heap.graph.classes().iter();
+            classes.any(|class| class.shown().starts_with("androidx."))
+        };
+        match found.is_covered {
+            false => Some(HiddenLeaks::NotCovered),
+            true if is_minified() && !is_named() => Some(HiddenLeaks::Minified),
+            true => None,
+        }
+    }
 }
 
 /// Maximum number of entries of a waste list without a limit: a heap has millions of strings.
@@ -254,11 +281,11 @@ impl Earlier {
             growth: None,
         };
         let limit = request.limit;
-        let mut is_covered = false;
+        let mut hidden = None;
         if request.leaks {
             progress.begin("looking for leaks");
             let mut found = leaks::find(graph);
-            is_covered = found.is_covered;
+            hidden = HiddenLeaks::of(heap, &found);
             let all = found.groups.len();
             found
                 .groups
@@ -302,7 +329,7 @@ impl Earlier {
             document,
             class: ErrorClass::first_of(self.class),
             matches: self.matches || request.classes.matches(graph),
-            is_covered,
+            hidden,
         }
     }
 }
@@ -313,4 +340,40 @@ fn counts(found: &Leaks) -> BTreeMap<(String, String), u64> {
         (key, group.leaks.len() as u64)
     };
     found.groups.iter().map(of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::heap_graph::{Class, DumpFacts, Follow, GraphBuilder, NoContents};
+    use crate::results::findings::Finding;
+
+    #[test]
+    fn minified_names_hide_leaks_unless_androidx_has_its_names() {
+        let heap = |classes: &[&str], is_minified: bool| {
+            let classes = classes.iter().map(|name| Class {
+                name: (*name).to_owned(),
+                ..Class::default()
+            });
+            let (builder, facts) = (GraphBuilder::default(), DumpFacts::default());
+            let classes = classes.collect();
+            let graph = builder.finish(classes, Vec::new(), Box::new(NoContents), facts, false);
+            let graph = graph.unwrap();
+            let mut heap = JavaHeap::new(
+                graph,
+                "a.hprof".into(),
+                1,
+                Follow::STRONG,
+                ProgressReporter::default(),
+            );
+            let finding = Finding::new(MAPPING_MISSING, None, String::new());
+            heap.findings.extend(is_minified.then_some(finding));
+            HiddenLeaks::of(&heap, &leaks::find(&heap.graph))
+        };
+        let (activity, view_model) = ("android.app.Activity", "androidx.lifecycle.ViewModel");
+        assert_eq!(heap(&["a.b"], false), Some(HiddenLeaks::NotCovered));
+        assert_eq!(heap(&[activity], false), None);
+        assert_eq!(heap(&[activity, "a.b"], true), Some(HiddenLeaks::Minified));
+        assert_eq!(heap(&[activity, view_model, "a.b"], true), None);
+    }
 }

@@ -40,7 +40,7 @@ use crate::results::output::{is_own, own};
 use crate::results::publication::Staging;
 use crate::session::{
     self, Controls, Owner, RawTrace, Session, SessionError, SessionHeader, SessionState,
-    SnapshotMethod, part_prefix, release, remove_parts, unfinished,
+    SnapshotMethod, part_prefix, release, remove_parts,
 };
 
 /// Finishes a session whose perfetto has ended. `names` adds to the symbol sources of the
@@ -84,7 +84,6 @@ async fn finish_session(
         source,
     };
     remove_parts(&output, &id).map_err(keep)?;
-    unfinished::remove_of_session(&output);
     companion::sweep(&output);
     let mut plan = Plan::read(&session.header().plan)?;
     if let Some(names) = names {
@@ -96,6 +95,7 @@ async fn finish_session(
     let mut steps = plan.steps.clone();
     steps.extend(session.steps().iter().cloned().map(plan::step_at));
     steps.push(plan::step("trace-complete"));
+    companion::list_left(&session, &plan).await;
     if ended_by != EndedBy::Reboot
         && let Some(foreign) = companion::complete(&session, &plan).await
     {
@@ -279,6 +279,7 @@ async fn finish_session(
     let published = blocking(move || staging.publish_synced(existing)).await;
     published.map_err(|unpublished| unpublished.of_session(&id))?;
     release(&output.join(FOLDER), &Owner::Session(id.clone()));
+    companion::remove_empty(&output);
 
     if plan.selinux_relaxed && session.await_guard().await {
         on_event(RecordEvent::Step(Step::Selinux { enforcing: true }));

@@ -93,12 +93,12 @@ impl OutputFolder {
         })
     }
 
-    /// Publishes results that can be made again. If the process is killed meanwhile, the next one
-    /// removes what was published.
+    /// Publishes results, and releases the directory. If the process is killed meanwhile, the next
+    /// one removes what was published; the inputs are still there then.
     ///
     /// # Errors
     /// Returns an error if another file has a name, or the directory cannot be written.
-    pub fn publish(&self, staging: Staging) -> Result<(), SessionError> {
+    pub fn publish(mut self, staging: Staging) -> Result<(), SessionError> {
         let output = |source| SessionError::Output {
             path: self.path.clone(),
             source,
@@ -108,6 +108,8 @@ impl OutputFolder {
             session::note_published(held, names.iter().map(String::as_str)).map_err(output)?;
         }
         let published = staging.publish(ExistingFile::Stays);
+        // What follows, such as output to a pager, can take any time.
+        self.give_up();
         published.map_err(Unpublished::of_command)
     }
 
@@ -221,6 +223,18 @@ mod tests {
         assert!(matches!(own(dir.path(), &id), Ok(ExistingFile::Stays)));
         assert!(is_own(dir.path(), &id));
         assert!(own(dir.path(), &other).is_err());
+    }
+
+    #[test]
+    fn published_results_are_alone_in_their_directory() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = OutputFolder::hold(dir.path()).unwrap();
+        let staging = folder.stage().unwrap();
+        std::fs::write(staging.path().join("a.pb.gz"), "whole").unwrap();
+        folder.publish(staging).unwrap();
+        let names = std::fs::read_dir(dir.path()).unwrap();
+        let names: Vec<_> = names.map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(names, ["a.pb.gz"]);
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub fn is_unfinished(name: &OsStr) -> bool {
     name.to_string_lossy().starts_with(UNFINISHED_PREFIX)
 }
 
-/// Maximum size of a marker; a longer one is not heaptap's.
+/// Maximum size of the owner in a marker.
 pub const MAX_MARKER_BYTES: u64 = 64;
 
 /// Letters of a session ID: without `l`, `o` and similar digits, so that people can read it out and

@@ -151,6 +151,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     manifest.symbolization = Some(converted.symbolization);
     manifest.profiles = Some(pprof.into());
     manifest.write(staging.path())?;
+    let written = folder.path().to_owned();
     folder.publish(staging)?;
     let again = format!("heaptap convert {}", quoted_path(&args.input));
     let heaps = &converted.heaps;
@@ -159,13 +160,6 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         false => Remedy::Again(&again),
     };
     let wrote = Wrote::profiles();
-    summary::show(
-        &ctx.console,
-        folder.path(),
-        &manifest,
-        &wrote,
-        heaps,
-        remedy,
-    );
+    summary::show(&ctx.console, &written, &manifest, &wrote, heaps, remedy);
     Ok(Outcome::from(class))
 }

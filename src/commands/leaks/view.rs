@@ -19,9 +19,8 @@ use crate::heaps::growth;
 use crate::heaps::growth::{GrowthLooked, NativeLeaksRequest, SeriesRow, TOLERANCE_BYTES};
 use crate::heaps::input::{DumpScope, LookOptions};
 use crate::heaps::java::{FOLDER, OpenedJava, has_java};
-use crate::heaps::leaks::{LeaksReport, LeaksRequest, leaks};
+use crate::heaps::leaks::{HiddenLeaks, LeaksReport, LeaksRequest, leaks};
 use crate::heaps::selector::JavaInput;
-use crate::naming::r8_mappings::MAPPING_MISSING;
 use crate::units::counted;
 use crate::views::java_summary::java_place;
 use crate::views::{blocking, java as java_view};
@@ -220,7 +219,7 @@ async fn java_leaks(ctx: &Context, args: Args, opened: OpenedJava) -> Result<Out
     for heap in &document.heaps {
         java_view::warn(console, heap);
     }
-    let is_judged = report.matches && report.is_covered;
+    let is_judged = report.matches && report.hidden != Some(HiddenLeaks::NotCovered);
     if args.fail && !is_judged {
         let (judged, is_filtered) = match report.matches {
             true => (fail_checks::Judged::LeakRules, false),
@@ -229,9 +228,8 @@ async fn java_leaks(ctx: &Context, args: Args, opened: OpenedJava) -> Result<Out
         fail_checks::warn_nothing_judged(console, judged, is_filtered);
     }
     let warnings = document.heaps.iter().flat_map(|heap| &heap.warnings);
-    let kinds = || warnings.clone().map(|warning| warning.kind);
-    // Classes that the rules cover can be among those with minified names.
-    let lacks = fail_checks::is_open(kinds()) || kinds().any(|kind| kind == MAPPING_MISSING);
+    let lacks = fail_checks::is_open(warnings.map(|warning| warning.kind))
+        || report.hidden == Some(HiddenLeaks::Minified);
     let outcome = Outcome::of_budget(args.fail.then_some(is_judged), report.found(), report.class);
     let outcome = outcome.left_open(args.fail && lacks);
     if let (true, Outcome::Ended(class)) = (args.fail && is_judged, outcome) {

@@ -49,10 +49,7 @@ pub fn judged(scenario: &Scenario) -> Vec<String> {
         "# {runs} of at most {}",
         HumanDuration(scenario.timeout)
     )];
-    let never = Looks::new(min, max).never_decides();
-    if let Some(why) = never.filter(|_| !scenario.budgets.is_empty()) {
-        lines.push(format!("# {why}"));
-    }
+    lines.extend(never_decides(scenario).map(|why| format!("# {why}")));
     lines.extend(scenario.budgets.iter().map(|budget| {
         let limit = match &budget.limit {
             Limit::Change(share) => {
@@ -82,6 +79,13 @@ pub fn judged(scenario: &Scenario) -> Vec<String> {
         )
     }));
     lines
+}
+
+/// Returns why the runs of a scenario without earlier nights cannot decide its budgets.
+pub fn never_decides(scenario: &Scenario) -> Option<String> {
+    let Repeats { min, max } = scenario.repeats;
+    let never = Looks::new(min, max).never_decides();
+    never.filter(|_| !scenario.budgets.is_empty())
 }
 
 async fn commands_of(

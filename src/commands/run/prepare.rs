@@ -31,6 +31,8 @@ use crate::results::file_names::{default_name, file_name};
 use crate::session::SessionId;
 use crate::units;
 
+/// Shorter rows are too similar to judge.
+const MIN_ROW_CHARS: usize = 6;
 /// Maximum size of a scenario in bytes.
 const MAX_BYTES: u64 = scenario::MAX_BYTES as u64;
 
@@ -78,10 +80,13 @@ fn misspelled_row(budget: &Budget) -> Option<(&str, &'static str)> {
     let is_known = explain::ROWS
         .iter()
         .any(|known| known.eq_ignore_ascii_case(row));
-    let mut near = explain::ROWS
-        .iter()
-        .filter(|known| !is_known && is_slip(row, known));
-    near.next().map(|near| (row.as_str(), *near))
+    if is_known || row.len() < MIN_ROW_CHARS {
+        return None;
+    }
+    let lower = row.to_lowercase();
+    let is_near = |known: &&&str| is_slip(&lower, &known.to_lowercase());
+    let near = explain::ROWS.iter().find(is_near);
+    near.map(|near| (row.as_str(), *near))
 }
 
 /// Passes the actions of `provoke` to the language of scenarios, which does not know them.

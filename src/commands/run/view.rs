@@ -1,14 +1,14 @@
 //! `heaptap run`: progress of a scenario, its verdicts, and where its results are.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use heaptap_lab::baseline::Baseline;
 use heaptap_lab::results::{Run, RunState, ScenarioResult, device_id};
-use heaptap_lab::scenario::{Limit, Repeats, Scenario, first_scenario};
-use heaptap_lab::verdict::{self, Looks, MAX_PLANNED_RUNS, Past, Plan};
+use heaptap_lab::scenario::{Limit, Scenario, first_scenario};
+use heaptap_lab::verdict::{self, MAX_PLANNED_RUNS, Past, Plan};
 use serde_json::json;
 use tokio::sync::mpsc;
 
@@ -108,13 +108,10 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     }
     let output = args.output.clone();
     let folder = output.unwrap_or_else(|| prepare::default_folder(&requests));
-    for request in &requests {
-        let Repeats { min, max } = request.scenario.repeats;
-        let never = Looks::new(min, max).never_decides();
-        let is_new = request.baseline == Baseline::default();
-        if let Some(why) = never.filter(|_| is_new && !request.scenario.budgets.is_empty()) {
-            console.warn(format_args!("{}: {why}", request.file));
-        }
+    // The scenarios of a matrix have the same repeats.
+    let undecided: BTreeSet<(&str, String)> = requests.iter().filter_map(never_decides).collect();
+    for (file, why) in undecided {
+        console.warn(format_args!("{file}: {why}"));
     }
     let results = perform(ctx, &args, &folder, &requests).await?;
     if update {
@@ -140,6 +137,13 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     }
     show(console, &folder, &results);
     Ok(many::class_of(&results).map_or(Outcome::Done, Outcome::Ended))
+}
+
+/// Returns the file of a scenario without earlier nights whose runs cannot decide a budget, and why.
+fn never_decides(request: &LabRequest) -> Option<(&str, String)> {
+    let is_new = request.baseline == Baseline::default();
+    let why = super::dry_run::never_decides(&request.scenario).filter(|_| is_new)?;
+    Some((&request.file, why))
 }
 
 /// Runs the scenarios, and forwards the first signal; a second one leaves the recordings on the

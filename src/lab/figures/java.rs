@@ -14,6 +14,7 @@ use crate::analyze::label;
 use crate::analyze::leaks::{self, Certainty};
 use crate::heap_graph::ClassIndex;
 use crate::heaps::java::{JavaFile, JavaHeap, JavaOptions, OpenedJava, ProgressReporter};
+use crate::heaps::leaks::HiddenLeaks;
 use crate::heaps::selector::DumpSelector;
 use crate::lab::state::Figure;
 
@@ -112,7 +113,16 @@ impl<'a> Heaps<'a> {
         let parts: Vec<Excess> = counted
             .map(|group| Excess::new(&group.class, group.leaks.len() as f64))
             .collect();
-        Figure::sum_of(parts)
+        match HiddenLeaks::of(heap, &found).filter(|_| parts.is_empty()) {
+            None => Figure::sum_of(parts),
+            Some(HiddenLeaks::NotCovered) => {
+                Figure::missing("the rules cover no class of the heap".to_owned())
+            }
+            Some(HiddenLeaks::Minified) => {
+                let why = "class names are minified; give the R8 mapping with `--mapping`";
+                Figure::missing(why.to_owned())
+            }
+        }
     }
 }
 

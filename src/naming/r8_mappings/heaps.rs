@@ -146,7 +146,7 @@ pub fn minified(graph: &HeapGraph) -> Option<Finding> {
     let first = classes.iter().take(3).copied().collect::<Vec<_>>();
     let is_named = |class: &Class| class.deobfuscated.is_some();
     let help = match graph.classes().iter().any(is_named) {
-        true => "the R8 mapping has few of them: use `--mapping FILE` with that of this build",
+        true => "the R8 mapping lacks them; check that it is of the build on the device",
         false => "use `--mapping FILE` with the R8 mapping file to deobfuscate them",
     };
     let message = format!(

@@ -368,17 +368,31 @@ pub(super) fn remove_left(folder: &Path) {
         let mut all = merged.dumps.java.iter();
         dump.time_ns.is_some() && all.any(|one| key(one) == key(dump))
     };
+    // The manifest can come from anywhere.
+    let is_inside = |dump: &JavaDump| {
+        dump.file
+            .as_deref()
+            .is_none_or(|file| !file.contains(['/', '\\']))
+    };
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         let from = entry.path();
-        // It belongs to a session, or its owner is not known.
-        if !entry.file_type().is_ok_and(|kind| kind.is_dir())
+        let name = entry.file_name();
+        let number = name.to_str().and_then(|name| name.split_once('-'));
+        let is_part = number.is_some_and(|(number, _)| number.parse::<u32>().is_ok());
+        // It is the user's, belongs to a session, or its owner is not known.
+        if !is_part
+            || !entry.file_type().is_ok_and(|kind| kind.is_dir())
             || !matches!(session::owner_of(&from), Ok(None))
         {
             continue;
         }
         if let Ok(part) = Manifest::read(&from)
             && !part.dumps.java.is_empty()
-            && part.dumps.java.iter().all(is_merged)
+            && part
+                .dumps
+                .java
+                .iter()
+                .all(|dump| is_merged(dump) && is_inside(dump))
         {
             remove_merged(&from, &part.dumps.java);
         }

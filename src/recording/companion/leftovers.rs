@@ -1,7 +1,7 @@
 //! Remains of a killed recorder: unfinished sessions of Java heaps and, if the recording is
 //! collected into another directory, its companion files.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,11 +20,17 @@ use crate::recording::companion_options::Source;
 use crate::recording::outcome::Finished;
 use crate::results::file_names::is_below;
 use crate::results::manifest::{Companions, Manifest, Warning};
+use crate::session::unfinished::remove_all;
 use crate::session::{SessionId, SessionState, Store, part_prefix};
 use crate::timeline::{self, Entry, Kept, Observation, Timeline};
 
-/// Directories of captures at labels, except Java heaps.
-const KINDS: [&str; 4] = ["meminfo", "smaps", "malloc-info", TRACKED];
+/// Directories of captures at labels, except Java heaps, with the ends of their files.
+const CAPTURES: [(&str, &str); 4] = [
+    ("meminfo", "txt"),
+    ("smaps", "smaps.gz"),
+    ("malloc-info", "xml"),
+    (TRACKED, "real.gz"),
+];
 
 /// Returns whether `inner` records a part of `outer`: its Java heaps, into its directory.
 pub(crate) fn is_part_of(inner: &SessionState, outer: &SessionState) -> bool {
@@ -195,8 +201,12 @@ pub(crate) fn move_along(from: &Path, to: &Path, id: &SessionId) -> Result<(), S
     outcome
 }
 
-/// Removes what killed processes left of merged Java heaps, and directories without a file.
+/// Removes unfinished captures, what is left of merged Java heaps, and empty directories. The caller
+/// owns the session, so no other process writes there.
 pub(crate) fn sweep(folder: &Path) {
+    for (kind, _) in CAPTURES {
+        remove_all(&folder.join(kind));
+    }
     java::remove_left(&folder.join(FOLDER));
     remove_empty(folder);
 }
@@ -207,7 +217,7 @@ pub(crate) fn remove_empty(folder: &Path) {
     for entry in fs::read_dir(&java).into_iter().flatten().flatten() {
         let _ = fs::remove_dir(entry.path());
     }
-    for kind in KINDS.into_iter().chain([FOLDER]) {
+    for kind in CAPTURES.iter().map(|(kind, _)| *kind).chain([FOLDER]) {
         let _ = fs::remove_dir(folder.join(kind));
     }
 }
@@ -217,8 +227,8 @@ pub(crate) fn remove_empty(folder: &Path) {
 pub(super) fn adopt(
     folder: &Path,
     moments: &[(&str, u64)],
-    only_pid: Option<u32>,
-    known: &mut Timeline,
+    pids: &BTreeSet<u32>,
+    known: &Timeline,
     timeline: &TimelineFile,
 ) {
     let listed = |entry: &Entry| match &entry.seen {
@@ -226,22 +236,23 @@ pub(super) fn adopt(
         _ => None,
     };
     let listed: HashSet<String> = known.entries.iter().filter_map(listed).collect();
-    let pids = known.entries.iter().map(|entry| entry.pid);
-    let last_pid = pids.rev().find(|pid| *pid > 0).or(only_pid);
-    for kind in KINDS {
-        for entry in fs::read_dir(folder.join(kind))
-            .into_iter()
-            .flatten()
-            .flatten()
-        {
+    let mut pids = pids.clone();
+    pids.extend(known.entries.iter().map(|entry| entry.pid));
+    pids.remove(&0);
+    // Names of files have a process only if there were several.
+    let only_pid = pids.first().copied().filter(|_| pids.len() == 1);
+    for (kind, end) in CAPTURES {
+        let entries = fs::read_dir(folder.join(kind)).into_iter().flatten();
+        for entry in entries.flatten() {
             let name = entry.file_name();
-            let Some(name) = name.to_str().filter(|_| entry.path().is_file()) else {
+            let is_file = entry.file_type().is_ok_and(|it| it.is_file());
+            let Some(name) = name.to_str().filter(|_| is_file) else {
                 continue;
             };
             let file = format!("{kind}/{name}");
             let of = (1..).zip(moments).find_map(|(number, &(label, boot_ns))| {
                 let rest = name.strip_prefix(&name_of(number, label))?;
-                let pid = pid_in(rest)?.or(last_pid).unwrap_or_default();
+                let pid = pid_in(rest, end)?.or(only_pid).unwrap_or_default();
                 Some((number, label, boot_ns, pid))
             });
             if let Some((number, label, boot_ns, pid)) = of.filter(|_| !listed.contains(&file)) {
@@ -251,31 +262,25 @@ pub(super) fn adopt(
                     label: label.to_owned(),
                     number,
                 });
-                let entry = Entry {
-                    boot_ns,
-                    pid,
-                    cost: None,
-                    seen,
-                };
-                timeline.add(&entry);
-                known.entries.push(entry);
+                timeline.see(boot_ns, pid, seen);
             }
         }
     }
 }
 
-/// Returns the process ID in a file name after its label, if there is one: `-123.txt`; `None` if it is
-/// of another label.
-fn pid_in(rest: &str) -> Option<Option<u32>> {
-    if rest.starts_with(['.', '~']) {
-        return Some(None);
+/// Returns the process ID in a file name after its label, if there is one: `-123.txt`, `.txt`,
+/// `~2.txt`; `None` if it is another file.
+fn pid_in(rest: &str, end: &str) -> Option<Option<u32>> {
+    let rest = rest.strip_suffix(end)?.strip_suffix('.')?;
+    let (pid, copy) = rest.split_once('~').unwrap_or((rest, "1"));
+    copy.parse::<u32>().ok()?;
+    match pid.strip_prefix('-') {
+        Some(pid) => pid.parse().ok().map(Some),
+        None => pid.is_empty().then_some(None),
     }
-    let digits = rest.strip_prefix('-')?;
-    let (pid, _) = digits.split_once(['.', '~'])?;
-    pid.parse().ok().map(Some)
 }
 
-/// Returns the names of companion files in `folder`, without unrelated files.
+/// Returns the names of companion files and of directories of captures in `folder`.
 fn beside(folder: &Path) -> Vec<PathBuf> {
     let found = FoundTimeline::read(folder);
     let mut names = vec![PathBuf::from(logcat::FILE)];
@@ -293,7 +298,7 @@ fn beside(folder: &Path) -> Vec<PathBuf> {
         }
     }
     // Files that a killed recorder had not listed.
-    for kind in KINDS.map(PathBuf::from) {
+    for kind in CAPTURES.map(|(kind, _)| PathBuf::from(kind)) {
         if !names.contains(&kind) {
             names.push(kind);
         }
@@ -424,6 +429,8 @@ mod tests {
             "smaps/01-a-77.smaps.gz",
             "smaps/01-a~2.smaps.gz",
             "smaps/01-ab.smaps.gz",
+            "meminfo/01-a.txt.swp",
+            "meminfo/01-a.html",
         ] {
             fs::write(folder.join(file), "whole").unwrap();
         }
@@ -440,7 +447,8 @@ mod tests {
                 number: 1,
             }),
         });
-        adopt(folder, &[("a", 5), ("", 8)], None, &mut known, &timeline);
+        let moments = [("a", 5), ("", 8)];
+        adopt(folder, &moments, &BTreeSet::from([9]), &known, &timeline);
         timeline.finish().unwrap();
         let found = FoundTimeline::read(folder).unwrap().timeline.entries;
         let mut told: Vec<_> = found
@@ -457,11 +465,10 @@ mod tests {
             ("smaps/01-a~2.smaps.gz", 9, 5),
         ];
         assert_eq!(told, expected);
-        assert_eq!(known.entries.len(), 1 + expected.len());
     }
 
     #[test]
-    fn what_was_merged_and_what_is_empty_goes() {
+    fn merged_heaps_and_empty_directories_are_removed() {
         let folder = tempfile::tempdir().unwrap();
         let java = folder.path().join(FOLDER);
         let dump = |time_ns| JavaDump {

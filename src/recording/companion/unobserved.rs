@@ -41,6 +41,46 @@ pub(crate) async fn complete(session: &Session, plan: &Plan) -> Option<PathBuf> 
     }
 }
 
+/// Lists the complete files of a killed recorder that it had not listed. Needs no device.
+pub(crate) async fn list_left(session: &Session, plan: &Plan) {
+    if plan.companions.is_empty() || !session.is_resumed() {
+        return;
+    }
+    let state = session.state().clone();
+    let listed = tokio::task::spawn_blocking(move || {
+        let folder = &state.header.output;
+        let (Ok(known), Some(started_ns)) = (known(folder), state.started_ns) else {
+            return;
+        };
+        let Ok(timeline) = TimelineFile::timeline_in(folder) else {
+            return;
+        };
+        let labels = state.labels.iter();
+        let labels: Vec<_> = labels.map(|l| (l.label.as_str(), l.boot_ns)).collect();
+        let end_ns = end_of(&known, started_ns, &state);
+        let moments = [&labels[..], &[("", end_ns)]].concat();
+        let pids = state.seen.keys().chain(&state.header.pids);
+        leftovers::adopt(
+            folder,
+            &moments,
+            &pids.copied().collect(),
+            &known,
+            &timeline,
+        );
+        // Unwritten lines are missing in the summary.
+        let _ = timeline.finish();
+    });
+    // The recording is complete without them.
+    let _ = listed.await;
+}
+
+/// Returns the time of the end, BOOTTIME in ns: that of the last observation or label.
+fn end_of(known: &Timeline, started_ns: u64, state: &SessionState) -> u64 {
+    let last_ns = last_sight(known).unwrap_or(started_ns);
+    let labels = state.labels.iter().map(|label| label.boot_ns);
+    labels.fold(last_ns, u64::max)
+}
+
 /// Returns the timeline so far. Blocks.
 ///
 /// # Errors
@@ -61,7 +101,7 @@ fn known(folder: &Path) -> Result<Timeline, PathBuf> {
 
 async fn complete_own(
     session: &Session,
-    mut known: Timeline,
+    known: Timeline,
     companions: CompanionOptions,
     duration_ms: Option<u64>,
 ) {
@@ -75,18 +115,10 @@ async fn complete_own(
     note_labels(session_state, &known, &timeline);
     let mut cut_short = false;
     if session.is_resumed() {
-        let labels = session_state.labels.iter();
-        let labels = labels.map(|label| (label.label.as_str(), label.boot_ns));
-        let end = ("", last_sight(&known).unwrap_or(started_ns));
-        let moments: Vec<_> = labels.chain([end]).collect();
-        let mut pids = session_state.seen.keys().chain(&session_state.header.pids);
-        let pid = pids.next().copied();
-        let folder = &session_state.header.output;
-        leftovers::adopt(folder, &moments, pid, &mut known, &timeline);
         let records = LabelRecords::of(&known);
         cut_short = !took_end(&records, companions);
-        let last_ns = last_sight(&known).unwrap_or(started_ns);
-        for (at_ns, missed) in untaken(session_state, &records, last_ns, companions) {
+        let end_ns = end_of(&known, started_ns, session_state);
+        for (at_ns, missed) in untaken(session_state, &records, end_ns, companions) {
             timeline.see(at_ns, 0, Observation::Missed(missed));
         }
     }
@@ -170,11 +202,10 @@ fn note_labels(session_state: &SessionState, known: &Timeline, timeline: &Timeli
 
 /// Returns captures that are neither done nor recorded as missed at each label and at the end,
 /// because the heaptap responsible for them no longer existed. Each has its time, BOOTTIME in ns.
-/// The end is at `last_ns`, or at the last label if that is later.
 fn untaken(
     session_state: &SessionState,
     records: &LabelRecords<'_>,
-    last_ns: u64,
+    end_ns: u64,
     companions: CompanionOptions,
 ) -> Vec<(u64, Missed)> {
     let reason = match session_state.detached {
@@ -185,13 +216,8 @@ fn untaken(
         .labels
         .iter()
         .map(|l| (l.label.as_str(), l.boot_ns));
-    let last_ns = session_state
-        .labels
-        .iter()
-        .map(|l| l.boot_ns)
-        .fold(last_ns, u64::max);
     let mut untaken = Vec::new();
-    for (number, (label, at_ns)) in (1..).zip(labels.chain([("", last_ns)])) {
+    for (number, (label, at_ns)) in (1..).zip(labels.chain([("", end_ns)])) {
         for source in companions.at_labels() {
             if is_expected(source, label) && !records.has(source, number, label) {
                 let missed = Missed {

@@ -359,7 +359,7 @@ async fn finish_move(session: &Session, on_event: &EventHandler) {
     }
     let moved = blocking(move || {
         session::remove_parts(&from, &id).map_err(|error| error.to_string())?;
-        session::unfinished::remove_of_session(&from);
+        companion::sweep(&from);
         companion::move_along(&from, &output, &id)?;
         // Complete results need their trace.
         if !from.join(FILE_NAME).exists() {

@@ -250,7 +250,9 @@ impl Journals {
         let write = || -> io::Result<()> {
             let bytes = serde_json::to_vec_pretty(saved)?;
             unfinished::remove_abandoned(&self.folder);
-            let mut file = unfinished::file_in(&self.folder, UNFINISHED_PREFIX)?;
+            let mut named = tempfile::Builder::new();
+            let mut file = named.prefix(UNFINISHED_PREFIX).tempfile_in(&self.folder)?;
+            unfinished::hold(file.as_file());
             file.write_all(&bytes)?;
             file.as_file().sync_all()?;
             unfinished::replace(file.into_temp_path(), &path)?;

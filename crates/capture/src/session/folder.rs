@@ -159,6 +159,11 @@ pub fn clear_abandoned(folder: &Path) -> io::Result<()> {
     if !is_other || fs4::FileExt::try_lock(&file).is_err() || !is_still(&file, &marker) {
         return Ok(());
     }
+    let is_there = |name: &&str| folder.join(name).exists();
+    if !published.is_empty() && published.iter().all(is_there) {
+        // It was killed after the last one: they are complete.
+        return remove_marker(file, &marker);
+    }
     let mut unfinished = Vec::new();
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
@@ -179,9 +184,13 @@ pub fn clear_abandoned(folder: &Path) -> io::Result<()> {
             false => fs::remove_file(entry.path())?,
         }
     }
+    remove_marker(file, &marker)
+}
+
+fn remove_marker(file: File, marker: &Path) -> io::Result<()> {
     // Windows does not remove open files.
     let _locked = (!cfg!(windows)).then_some(file);
-    fs::remove_file(&marker)
+    fs::remove_file(marker)
 }
 
 /// Returns whether a path still names a file that was opened there: another process can have cleared
@@ -296,14 +305,14 @@ fn is_alone(folder: &Path) -> io::Result<bool> {
 /// Releases `folder` if it belongs to `owner`. If that fails, the marker stays, and the next
 /// recording just needs another directory name.
 pub fn release(folder: &Path, owner: &Owner) {
-    if is_or_becomes(folder, owner) {
+    if claim_if_unwritten(folder, owner) {
         let _ = fs::remove_file(folder.join(MARKER));
     }
 }
 
-/// Returns whether `folder` belongs to `owner`, whose process can have been killed before it wrote
-/// into the marker. Another one that has just created it writes soon.
-pub fn is_or_becomes(folder: &Path, owner: &Owner) -> bool {
+/// Returns whether `folder` belongs to `owner`. Writes a marker that is still empty: the process of
+/// `owner` can have been killed before it did. Another one that has just created it writes soon.
+pub fn claim_if_unwritten(folder: &Path, owner: &Owner) -> bool {
     match owner_of(folder) {
         Ok(Some(found)) if found == *owner => true,
         Ok(Some(Owner::Other)) => take_over(folder, owner).unwrap_or(false),
@@ -506,6 +515,14 @@ mod tests {
         fs::remove_file(folder.join("mine")).unwrap();
         clear_abandoned(&folder).unwrap();
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
+        // Killed after it had published all.
+        let held = hold(&folder).unwrap();
+        note_published(&held, ["a.pb.gz"].into_iter()).unwrap();
+        drop(held);
+        fs::write(folder.join("a.pb.gz"), "whole").unwrap();
+        clear_abandoned(&folder).unwrap();
+        assert!(folder.join("a.pb.gz").exists() && !folder.join(MARKER).exists());
+        fs::remove_file(folder.join("a.pb.gz")).unwrap();
         // A session does not end with its process.
         let owner = session();
         claim(&folder, &owner).unwrap();

@@ -333,11 +333,9 @@ impl SessionState {
         let owner = Owner::Session(self.header.id.clone());
         for own in self.moved_from.iter().chain([&self.header.output]) {
             folder::release(own, &owner);
-            // Removed if it is empty.
-            let _ = std::fs::remove_dir(own);
         }
         for claimed in self.claimed.iter().filter(|c| **c != self.header.output) {
-            if !folder::is_or_becomes(claimed, &owner) {
+            if !folder::claim_if_unwritten(claimed, &owner) {
                 continue;
             }
             // What cannot be removed is superfluous.

@@ -105,7 +105,11 @@ impl Session {
         match claim_for(session.id(), &session.header().output) {
             Ok(()) => Ok(session),
             Err(error) => {
-                session.forget()?;
+                // The directory can be another process's that has not written its marker yet.
+                drop(session.journal);
+                if let Some(lock) = session.lock.take() {
+                    session.store.forget(&session.state.header.id, lock)?;
+                }
                 Err(error)
             }
         }

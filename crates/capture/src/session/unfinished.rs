@@ -45,26 +45,18 @@ pub fn hold(file: &File) {
     let _ = file;
 }
 
-/// Removes the temporary files of exports into `folder` that were killed.
+/// Removes the temporary files and directories of exports into `folder` that were killed.
 pub fn remove_abandoned(folder: &Path) {
     remove_older(folder, UNLOCKED_AGE, IDLE_AGE);
 }
 
-/// Removes the temporary files that killed processes left in the directory of a session, and in
-/// the directories of its companion data. The caller owns the session, so that no process begins a
-/// file there.
-pub fn remove_of_session(folder: &Path) {
-    remove_older(folder, Duration::ZERO, IDLE_AGE);
-    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            // Only the session writes there.
-            remove_older(&entry.path(), Duration::ZERO, Duration::ZERO);
-        }
-    }
+/// Removes the temporary files in a directory in which no other process writes.
+pub fn remove_all(folder: &Path) {
+    remove_older(folder, Duration::ZERO, Duration::ZERO);
 }
 
-/// Removes temporary files of these ages: without a lock, and where locks do not tell. Temporary
-/// directories have no lock; one with a trace is a recording.
+/// Removes unlocked temporary files of age `unlocked`, and those of age `idle` if locks are not
+/// supported. Old temporary directories go, too, unless they contain a trace: it is a recording.
 fn remove_older(folder: &Path, unlocked: Duration, idle: Duration) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         if !is_unfinished(&entry.file_name()) {
@@ -200,7 +192,14 @@ mod tests {
         assert!(!left.exists() && inner.exists());
         #[cfg(unix)]
         {
-            File::open(&inner).unwrap().set_modified(long_ago).unwrap();
+            let trace = inner.join(RAW_TRACE);
+            std::fs::write(&trace, "recorded").unwrap();
+            let age = || File::open(&inner).unwrap().set_modified(long_ago).unwrap();
+            age();
+            remove_abandoned(dir.path());
+            assert!(trace.exists());
+            std::fs::remove_file(trace).unwrap();
+            age();
             remove_abandoned(dir.path());
             assert!(!inner.exists());
         }
@@ -212,20 +211,14 @@ mod tests {
     }
 
     #[test]
-    fn the_owner_of_a_session_removes_what_its_killed_recorder_left() {
+    fn in_a_directory_without_other_writers_age_does_not_count() {
         let dir = tempfile::tempdir().unwrap();
-        let inside = dir.path().join("meminfo");
-        std::fs::create_dir(&inside).unwrap();
-        let name = format!("{UNFINISHED_PREFIX}left");
-        let held = file_in(dir.path(), UNFINISHED_PREFIX).unwrap();
-        let left = [dir.path(), &inside].map(|folder| folder.join(&name));
-        let kept = inside.join("01-end.txt");
-        for path in left.iter().chain([&kept]) {
+        let left = dir.path().join(format!("{UNFINISHED_PREFIX}left"));
+        let whole = dir.path().join("01-end.txt");
+        for path in [&left, &whole] {
             std::fs::write(path, "some").unwrap();
         }
-        remove_of_session(dir.path());
-        // Without locks, a file in the directory itself could be one that a user exports.
-        assert_eq!(left.map(|path| path.exists()), [cfg!(not(unix)), false]);
-        assert!(held.path().exists() && kept.exists());
+        remove_all(dir.path());
+        assert!(!left.exists() && whole.exists());
     }
 }

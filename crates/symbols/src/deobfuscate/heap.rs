@@ -214,7 +214,13 @@ impl<'a> Namer<'a> {
         let mut choices = vec![Vec::new(), of_process, anywhere.clone(), all];
         let mut by_package = BTreeMap::new();
         for (package, mut own) in of_package {
-            own.extend(&anywhere);
+            own.extend(
+                anywhere
+                    .iter()
+                    .filter(|at| !own.contains(at))
+                    .copied()
+                    .collect::<Vec<_>>(),
+            );
             by_package.insert(package, Choice(choices.len()));
             choices.push(own);
         }

@@ -29,14 +29,13 @@ pub(super) struct Pairs<'a> {
 /// Returns why a dump does not have the figures that are compared; `None` if it has them.
 fn lacking(dump: &Dump, growing: Growing) -> Option<&'static str> {
     let view = Some(growing.views().0);
-    if dump.measures.iter().all(|measure| measure.view != view) {
-        return Some(match growing {
+    let has_column = dump.measures.iter().any(|measure| measure.view == view);
+    match dump.facts.kind {
+        DumpKind::Cumulative | DumpKind::JavaHeap | DumpKind::Difference if has_column => None,
+        DumpKind::Cumulative | DumpKind::JavaHeap | DumpKind::Difference => Some(match growing {
             Growing::Held => "it has no column of unreleased bytes",
             Growing::Allocated => "it has no column of allocated bytes",
-        });
-    }
-    match dump.facts.kind {
-        DumpKind::Cumulative | DumpKind::JavaHeap | DumpKind::Difference => None,
+        }),
         DumpKind::AllocationsOnly if growing == Growing::Allocated => None,
         DumpKind::AllocationsOnly => Some(
             "frees are not recorded, so the unreleased size is \

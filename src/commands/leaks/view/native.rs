@@ -224,7 +224,10 @@ fn show_untold<'a>(
     if series.inconclusive > 0 {
         parts.push(match (grew, series.inconclusive) {
             (0, 1) => "1 callsite has too little data, and did not grow".to_owned(),
-            (0, n) => format!("{} callsites have too little data; none grew", thousands(n)),
+            (0, n) => format!(
+                "{} callsites have too little data, and did not grow",
+                thousands(n)
+            ),
             (1, _) => "1 callsite grew, but has too little data".to_owned(),
             (n, _) => format!("{} callsites grew, but have too little data", thousands(n)),
         });
