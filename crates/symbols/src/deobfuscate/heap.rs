@@ -322,6 +322,7 @@ fn packages_of(graph: &HeapGraph, recording: &Recording) -> Vec<String> {
 mod tests {
     use super::super::file::MapFile;
     use super::*;
+    use heaptap_model::heap_graph::{Class, DumpFacts, GraphBuilder, NoContents};
 
     #[test]
     fn a_field_whose_name_several_share_has_all_their_names() {
@@ -366,5 +367,24 @@ mod tests {
             .collect();
         let names = more.iter().map(String::as_str);
         assert!(minified_among(names.chain(["lib.a", "lib.b", "lib.c"])).is_empty());
+    }
+
+    #[test]
+    fn classes_that_a_map_lacks_count_only_if_it_named_fewer() {
+        let minified = |named: usize| {
+            let class = |name: String, deobfuscated| Class {
+                name,
+                deobfuscated,
+                ..Class::default()
+            };
+            let mut classes: Vec<Class> = (0..named)
+                .map(|n| class(format!("n.a{n}"), Some(format!("app.Screen{n}"))))
+                .collect();
+            classes.extend(["x.a", "x.b", "x.c"].map(|name| class(name.to_owned(), None)));
+            let (builder, facts) = (GraphBuilder::default(), DumpFacts::default());
+            let graph = builder.finish(classes, Vec::new(), Box::new(NoContents), facts, false);
+            minified_classes(&graph.unwrap()).len()
+        };
+        assert_eq!([0, 2, 3, 20].map(minified), [3, 3, 0, 0]);
     }
 }
