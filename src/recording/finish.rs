@@ -95,10 +95,8 @@ async fn finish_session(
     let mut steps = plan.steps.clone();
     steps.extend(session.steps().iter().cloned().map(plan::step_at));
     steps.push(plan::step("trace-complete"));
-    companion::list_left(&session, &plan).await;
-    if ended_by != EndedBy::Reboot
-        && let Some(foreign) = companion::complete(&session, &plan).await
-    {
+    let has_restarted = ended_by == EndedBy::Reboot;
+    if let Some(foreign) = companion::complete(&session, &plan, has_restarted).await {
         let text = format!(
             "{} is not from this session, so events from the log are not added",
             foreign.display()

@@ -30,6 +30,7 @@ use crate::parallel::lock;
 use crate::recording::advice::names_collect;
 use crate::recording::outcome::{Finished, Recorded};
 use crate::recording::plan::Plan;
+use crate::results::file_names::is_below;
 use crate::results::manifest::{
     self, BoundLabel, JavaDump, Label, LabelledDump, Manifest, MappingFile, Symbolization,
 };
@@ -369,11 +370,7 @@ pub(super) fn remove_left(folder: &Path) {
         dump.time_ns.is_some() && all.any(|one| key(one) == key(dump))
     };
     // The manifest can come from anywhere.
-    let is_inside = |dump: &JavaDump| {
-        dump.file
-            .as_deref()
-            .is_none_or(|file| !file.contains(['/', '\\']))
-    };
+    let is_inside = |dump: &JavaDump| dump.file.as_deref().is_none_or(is_below);
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         let from = entry.path();
         let name = entry.file_name();

@@ -228,7 +228,7 @@ pub(super) fn adopt(
     folder: &Path,
     moments: &[(&str, u64)],
     pids: &BTreeSet<u32>,
-    known: &Timeline,
+    known: &mut Timeline,
     timeline: &TimelineFile,
 ) {
     let listed = |entry: &Entry| match &entry.seen {
@@ -262,7 +262,14 @@ pub(super) fn adopt(
                     label: label.to_owned(),
                     number,
                 });
-                timeline.see(boot_ns, pid, seen);
+                let entry = Entry {
+                    boot_ns,
+                    pid,
+                    cost: None,
+                    seen,
+                };
+                timeline.add(&entry);
+                known.entries.push(entry);
             }
         }
     }
@@ -448,7 +455,13 @@ mod tests {
             }),
         });
         let moments = [("a", 5), ("", 8)];
-        adopt(folder, &moments, &BTreeSet::from([9]), &known, &timeline);
+        adopt(
+            folder,
+            &moments,
+            &BTreeSet::from([9]),
+            &mut known,
+            &timeline,
+        );
         timeline.finish().unwrap();
         let found = FoundTimeline::read(folder).unwrap().timeline.entries;
         let mut told: Vec<_> = found
@@ -465,6 +478,7 @@ mod tests {
             ("smaps/01-a~2.smaps.gz", 9, 5),
         ];
         assert_eq!(told, expected);
+        assert_eq!(known.entries.len(), 1 + expected.len());
     }
 
     #[test]

@@ -49,7 +49,7 @@ pub(super) use self::leftovers::{
     remove_empty, sweep,
 };
 pub(super) use self::summary::{section, warnings};
-pub(super) use self::unobserved::{complete, list_left};
+pub(super) use self::unobserved::complete;
 pub(crate) use self::watching::Shares;
 use self::watching::Watching;
 use super::companion_options::{CompanionOptions, Source};

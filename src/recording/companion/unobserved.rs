@@ -22,15 +22,28 @@ const SLACK_OF_KILLED_NS: u64 = 3_000_000_000;
 /// Maximum number of processes whose log is read.
 const PROCESSES: usize = 16;
 
-/// Completes the timeline of a session that has ended, as far as the device has the data. Failures
-/// do not affect the recording. Returns a conflicting file, if any.
-pub(crate) async fn complete(session: &Session, plan: &Plan) -> Option<PathBuf> {
+/// Completes the timeline of a session that has ended: with the files of a killed recorder and, if
+/// the device has not restarted, as far as it has the data. Failures do not affect the recording.
+/// Returns a conflicting file, if any.
+pub(crate) async fn complete(
+    session: &Session,
+    plan: &Plan,
+    has_restarted: bool,
+) -> Option<PathBuf> {
     if plan.companions.is_empty() {
         return None;
     }
-    let folder = session.state().header.output.clone();
+    let (state, is_resumed) = (session.state().clone(), session.is_resumed());
     // After days of a recording the timeline has millions of entries.
-    match tokio::task::spawn_blocking(move || known(&folder)).await {
+    let known = tokio::task::spawn_blocking(move || {
+        let mut known = known(&state.header.output)?;
+        if is_resumed {
+            list_left(&state, &mut known);
+        }
+        Ok(known)
+    });
+    match known.await {
+        _ if has_restarted => None,
         Ok(Ok(known)) => {
             complete_own(session, known, plan.companions, plan.duration_ms).await;
             None
@@ -41,37 +54,21 @@ pub(crate) async fn complete(session: &Session, plan: &Plan) -> Option<PathBuf> 
     }
 }
 
-/// Lists the complete files of a killed recorder that it had not listed. Needs no device.
-pub(crate) async fn list_left(session: &Session, plan: &Plan) {
-    if plan.companions.is_empty() || !session.is_resumed() {
+/// Lists the complete files of a killed recorder that it had not listed.
+fn list_left(state: &SessionState, known: &mut Timeline) {
+    let folder = &state.header.output;
+    let (Some(started_ns), Ok(timeline)) = (state.started_ns, TimelineFile::timeline_in(folder))
+    else {
         return;
-    }
-    let state = session.state().clone();
-    let listed = tokio::task::spawn_blocking(move || {
-        let folder = &state.header.output;
-        let (Ok(known), Some(started_ns)) = (known(folder), state.started_ns) else {
-            return;
-        };
-        let Ok(timeline) = TimelineFile::timeline_in(folder) else {
-            return;
-        };
-        let labels = state.labels.iter();
-        let labels: Vec<_> = labels.map(|l| (l.label.as_str(), l.boot_ns)).collect();
-        let end_ns = end_of(&known, started_ns, &state);
-        let moments = [&labels[..], &[("", end_ns)]].concat();
-        let pids = state.seen.keys().chain(&state.header.pids);
-        leftovers::adopt(
-            folder,
-            &moments,
-            &pids.copied().collect(),
-            &known,
-            &timeline,
-        );
-        // Unwritten lines are missing in the summary.
-        let _ = timeline.finish();
-    });
-    // The recording is complete without them.
-    let _ = listed.await;
+    };
+    let labels = state.labels.iter();
+    let labels = labels.map(|label| (label.label.as_str(), label.boot_ns));
+    let end = ("", end_of(known, started_ns, state));
+    let moments: Vec<_> = labels.chain([end]).collect();
+    let pids = state.seen.keys().chain(&state.header.pids);
+    leftovers::adopt(folder, &moments, &pids.copied().collect(), known, &timeline);
+    // Unwritten lines are missing in the summary.
+    let _ = timeline.finish();
 }
 
 /// Returns the time of the end, BOOTTIME in ns: that of the last observation or label.

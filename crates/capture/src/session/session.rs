@@ -106,10 +106,7 @@ impl Session {
             Ok(()) => Ok(session),
             Err(error) => {
                 // The directory can be another process's that has not written its marker yet.
-                drop(session.journal);
-                if let Some(lock) = session.lock.take() {
-                    session.store.forget(&session.state.header.id, lock)?;
-                }
+                session.remove_journal()?;
                 Err(error)
             }
         }
@@ -420,14 +417,17 @@ impl Session {
     /// # Errors
     /// Returns an error if the journal cannot be removed.
     pub fn forget(self) -> Result<(), SessionError> {
+        if self.lock.is_some() {
+            self.state.release_folders();
+        }
+        self.remove_journal()
+    }
+
+    fn remove_journal(self) -> Result<(), SessionError> {
         // Closed first: Windows might keep the name of an open file.
         drop(self.journal);
-        let header = &self.state.header;
         match self.lock {
-            Some(lock) => {
-                self.state.release_folders();
-                self.store.forget(&header.id, lock)
-            }
+            Some(lock) => self.store.forget(&self.state.header.id, lock),
             None => Err(SessionError::Busy {
                 id: self.state.header.id,
             }),
