@@ -295,9 +295,14 @@ impl Hands<'_> {
         self.ask.send(request).map_err(|_| ended())?;
         if let Err(Missed { why, class, kind }) = answer.await.map_err(|_| ended())? {
             // A device that does not answer is the cause.
-            self.device.run(&Command::program("true"), WAIT).await?;
+            let pidof = Command::program("pidof").arg(&self.target.package);
+            let is_running = self.device.run(&pidof, WAIT).await?.exit == 0;
+            // Without the app, the snapshots of other runs would be late as well.
+            let is_dead = kind == "snapshot-late" && !is_running;
+            let why = if is_dead { "the app does not run" } else { &why };
             let message = format!("the snapshot {label} failed: {why}");
-            return Err(match is_outside(class, kind) {
+            let is_outside = is_outside(class, kind) && !is_dead;
+            return Err(match is_outside {
                 true => Failure::new(class, kind, message),
                 false => Failure::new(ErrorClass::Device, "snapshot-failed", message),
             });
