@@ -56,7 +56,7 @@ test("a heap is walked from its classes to one object, its path and what it domi
 test("an ID opens its object, and one that is not there has a reason", { skip }, async () => {
   const { page, url } = await explore("hprof/android-a.hprof.gz");
   await page.keyboard.press("/");
-  const id = await page.locator(".explored section:has(h2:text('Largest dominators')) tbody code").first().textContent();
+  const id = await page.locator(".explored section:has(h2:text('Top of the dominator tree')) tbody code").first().textContent();
   await page.keyboard.type(id);
   await page.keyboard.press("Enter");
   await shown(page, "Fields");

@@ -42,7 +42,7 @@ export async function overview(_place: Place, meta: Meta, signal: AbortSignal): 
     meta.out_of_memory && outOfMemory(meta.out_of_memory),
     section("Waste", waste),
     section("Largest classes", few("Classes", byClass, classColumns("class", false), { view: "classes" })),
-    section("Largest dominators", few("Objects", largest, objectColumns(false), { view: "dominators" })),
+    section("Top of the dominator tree", few("Objects", largest, objectColumns(false), { view: "dominators" })),
     meta.heap && section(meta.before ? "Sources" : "Source", meta.before && source(meta.before), source(meta.heap)),
   );
 }
