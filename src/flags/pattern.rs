@@ -17,15 +17,35 @@ pub(crate) fn no_match(ignores: bool, selects: bool, whole: impl Display) -> Str
     }
 }
 
-/// Parses a pattern. Case counts only if the pattern has a capital letter.
+/// Parses a pattern. Case counts only if the pattern has a capital letter, and a `$` before a letter
+/// or digit is that of a nested class.
 ///
 /// # Errors
 /// Returns an error if the text is not a regular expression. It has the expression for the text itself.
 pub(crate) fn pattern(typed: &str) -> Result<Regex, String> {
-    RegexBuilder::new(typed)
+    RegexBuilder::new(&with_nested_classes(typed))
         .case_insensitive(!has_capital(typed))
         .build()
         .map_err(|error| format!("{error}; the text itself is `{}`", regex::escape(typed)))
+}
+
+/// Escapes each `$` that more of a name follows, as in `Outer$Inner`: an end of the text would never
+/// match there.
+fn with_nested_classes(pattern: &str) -> String {
+    let mut escaped = String::with_capacity(pattern.len());
+    let mut rest = pattern.chars();
+    while let Some(at) = rest.next() {
+        let behind = rest.as_str().trim_start_matches('$');
+        let goes_on = |next: char| next.is_alphanumeric() || next == '_';
+        if at == '$' && behind.starts_with(goes_on) {
+            escaped.push('\\');
+        }
+        escaped.push(at);
+        if at == '\\' {
+            escaped.extend(rest.next());
+        }
+    }
+    escaped
 }
 
 /// Returns true if a literal letter is a capital. Letters of escapes (`\S`, `\p{Lu}`) and names of
@@ -112,6 +132,20 @@ mod tests {
         }
         assert!(matches("(?i)EVENT", "event"));
         assert!(!matches("(?-i)event", "EVENT"));
+        for typed in [
+            "Outer$Inner",
+            r"Outer\$Inner",
+            "Outer$$Lambda$1",
+            r"r[$I]Inner$",
+            "(r$Inner|x)$",
+        ] {
+            assert!(
+                matches(typed, "a.Outer$Inner") || typed.contains("Lambda"),
+                "{typed}"
+            );
+        }
+        assert!(matches("Outer$$Lambda$1", "a.Outer$$Lambda$1"));
+        assert!(matches("Outer$", "a.Outer") && !matches("Outer$", "a.Outer$Inner"));
         assert!(pattern("(").is_err() && pattern(r"a\").is_err());
     }
 }
