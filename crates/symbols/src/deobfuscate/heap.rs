@@ -165,8 +165,8 @@ struct Namer<'a> {
     sources: Vec<Source<'a>>,
     choices: Vec<Vec<usize>>,
     by_package: BTreeMap<String, Choice>,
-    /// By class name in the app: the choice of the first class with that name.
-    by_class: HashMap<String, Choice>,
+    /// By class name in the app: the choices of the classes with that name.
+    by_class: HashMap<String, Vec<Choice>>,
     /// Cached names of field types.
     known: RefCell<HashMap<String, Option<String>>>,
 }
@@ -233,7 +233,10 @@ impl<'a> Namer<'a> {
         };
         for class in graph.classes() {
             let choice = namer.choice(class.location.as_deref());
-            namer.by_class.entry(class.name.clone()).or_insert(choice);
+            let of_name = namer.by_class.entry(class.name.clone()).or_default();
+            if !of_name.contains(&choice) {
+                of_name.push(choice);
+            }
         }
         namer
     }
@@ -282,21 +285,20 @@ impl<'a> Namer<'a> {
 
 impl FieldRenamer for Namer<'_> {
     fn field(&self, class: &str, field: &str, type_name: Option<&str>) -> Option<OriginalField> {
-        let choice = self.by_class.get(class).copied();
         // Only references are without the name of their type.
         let of_type = type_name.map_or(FieldType::Object, FieldType::Exactly);
-        let choice = choice.unwrap_or(Choice::OF_PROCESS);
-        let found = self.field_by(choice, class, field, of_type);
         // If several classes have that name, the declaring one is unknown.
-        let any = || self.field_by(Choice::ALL, class, field, of_type);
-        found.or_else(|| any().filter(|_| choice != Choice::NONE))
+        let unknown = [Choice::OF_PROCESS, Choice::ALL];
+        let choices = self.by_class.get(class).map_or(&unknown[..], Vec::as_slice);
+        let mut choices = choices.iter();
+        choices.find_map(|&choice| self.field_by(choice, class, field, of_type))
     }
 
     fn type_name(&self, name: &str) -> Option<String> {
         if let Some(known) = self.known.borrow().get(name) {
             return known.clone();
         }
-        let choice = self.by_class.get(name).copied();
+        let choice = self.by_class.get(name).and_then(|all| all.first().copied());
         let found = self.type_by(choice.unwrap_or(Choice::OF_PROCESS), name);
         let found = found.map(|(name, _)| name);
         self.known
@@ -334,6 +336,35 @@ mod tests {
         let name = |of_type| source.field("a", "a", of_type).map(|field| field.name);
         assert_eq!(name(FieldType::Exactly("int")).unwrap(), "count");
         assert_eq!(name(FieldType::Object).unwrap(), "cache | root");
+    }
+
+    #[test]
+    fn fields_are_named_by_the_mappings_of_their_app_only() {
+        let text = "x.Cache -> c.b:\n    java.lang.Object entries -> a\n";
+        let bytes = heaptap_model::bytes::Bytes::from(text.as_bytes().to_vec());
+        let file = MapFile::from_bytes(bytes, "m.txt".as_ref()).unwrap();
+        let class = |app: &str| Class {
+            name: "c.b".to_owned(),
+            location: Some(format!("/data/app/~~x==/{app}-y==/base.apk")),
+            ..Class::default()
+        };
+        let name = |apps: &[&str]| {
+            let classes = apps.iter().map(|app| class(app)).collect();
+            let (builder, facts) = (GraphBuilder::default(), DumpFacts::default());
+            let graph = builder.finish(classes, Vec::new(), Box::new(NoContents), facts, false);
+            let map = AppMap {
+                scope: Scope::Package("com.other".to_owned()),
+                source: MapSource::File(&file),
+            };
+            let namer = Namer::of(&graph.unwrap(), &Recording::default(), &[map]);
+            let field = FieldRenamer::field(&namer, "c.b", "a", None);
+            field.map(|field| field.name)
+        };
+        assert_eq!(name(&["com.example.app"]), None);
+        assert_eq!(name(&["com.other"]).as_deref(), Some("entries"));
+        // Which of them has the field is unknown.
+        let both = ["com.example.app", "com.other"];
+        assert_eq!(name(&both).as_deref(), Some("entries"));
     }
 
     #[test]
