@@ -12,6 +12,18 @@ use heaptap_model::stacks::{Dump, TRACKED_HEAP, View};
 pub(super) fn fill(dump: &mut Dump, message: &Message<'_>, comments: &[String]) {
     let has = |view| dump.measures.iter().any(|m| m.view == Some(view));
     let (held, allocated) = (has(View::Space), has(View::AllocSpace));
+    let of_perfetto = (!held && allocated && is_heap_graph(message)).then_some((0, ""));
+    let (java, ours) = (java_heap(comments).or(of_perfetto), ours(comments));
+    if java.is_some() && !held {
+        // Perfetto names live objects like allocations.
+        for measure in &mut dump.measures {
+            measure.view = match measure.view {
+                Some(View::AllocSpace) => Some(View::Space),
+                Some(View::AllocObjects) => Some(View::Objects),
+                other => other,
+            };
+        }
+    }
     let at_maximum = comments.iter().any(|c| c.starts_with(AT_MAXIMUM));
     let facts = &mut dump.facts;
     facts.wall_time_ns = u64::try_from(message.time_nanos).ok().filter(|&t| t != 0);
@@ -27,7 +39,6 @@ pub(super) fn fill(dump: &mut Dump, message: &Message<'_>, comments: &[String]) 
     ) {
         facts.sampling_interval_bytes = u64::try_from(message.period).unwrap_or(0);
     }
-    let (java, ours) = (java_heap(comments), ours(comments));
     if let Some((pid, process)) = java {
         facts.kind = DumpKind::JavaHeap;
         facts.pid = pid;
@@ -72,6 +83,13 @@ fn java_heap(comments: &[String]) -> Option<(u64, &str)> {
         let (_, who) = comment.strip_prefix("heaptap ")?.split_once(OF_JAVA_HEAP)?;
         pid_and_process(who)
     })
+}
+
+/// Returns whether functions are classes with the reasons of GC roots: `Class [ROOT_JNI_GLOBAL]`.
+fn is_heap_graph(message: &Message<'_>) -> bool {
+    let is_root =
+        |text: &&[u8]| text.ends_with(b"]") && text.windows(7).any(|part| part == b" [ROOT_");
+    message.strings.iter().any(is_root)
 }
 
 /// Splits `2050, com.example.app`, or `2050` of a process without a name.
