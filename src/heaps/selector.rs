@@ -105,7 +105,7 @@ pub fn check_label(label: &str) -> Result<(), LabelError> {
 /// Returns the end of a help on a process that is not in an input: other tools limit rows by `-n`.
 pub(super) fn or_rows(process: &str) -> String {
     match process.parse::<u32>() {
-        Ok(rows) => format!("; for {rows} rows: `-l {rows}`"),
+        Ok(number) => format!("; a PID needs `-p {number}`, a number of rows `-l {number}`"),
         Err(_) => String::new(),
     }
 }
@@ -213,6 +213,19 @@ impl ProcessFilter {
             .chain(pids)
             .chain(self.packages.iter().map(package))
             .collect()
+    }
+
+    /// Returns the parts that take no process of `there`, in words.
+    pub fn unmatched<'p>(
+        &self,
+        there: impl Iterator<Item = (Option<u64>, &'p str)> + Clone,
+    ) -> Vec<String> {
+        let takes_none = |part: &ProcessFilter| {
+            let mut there = there.clone();
+            !there.any(|(pid, process)| part.takes(pid, process))
+        };
+        let parts = self.each().into_iter().filter(takes_none);
+        parts.map(|part| part.to_string()).collect()
     }
 
     /// Returns the options for the same selection, quoted for a shell.

@@ -95,6 +95,10 @@ pub fn class_of_empty(findings: &[Finding]) -> Option<ErrorClass> {
 
 /// Kind of the finding that a dump is compared with itself.
 pub const SAME_MOMENT: &str = "same-dump";
+/// Kind of the finding that traces of an input share a process.
+pub const SEVERAL_RECORDINGS: &str = "several-recordings";
+/// Kind of the finding that one of several selected processes or heaps is not in the input.
+pub const NOT_IN_INPUT: &str = "not-in-input";
 /// Kind of the finding for a trace that stops early but is otherwise intact.
 pub const TRACE_CUT: &str = "trace-cut";
 /// Kind of the finding that callstacks lead through code of several methods.
@@ -104,6 +108,17 @@ pub const PACKETS_UNWRITTEN: &str = "symbols-unwritten";
 
 /// Kind of the finding that a page could not be noted in the manifest.
 pub const PAGE_UNNOTED: &str = "page-unnoted";
+
+/// Returns a finding about selected processes or heaps that the input does not have, if there are
+/// any; `there` is a readable list of those that it has.
+pub fn not_in_input(what: &str, missing: Vec<String>, there: &str) -> Option<Finding> {
+    if missing.is_empty() {
+        return None;
+    }
+    let message = format!("the input does not have {what} {}", missing.join(", "));
+    let found = Finding::new(NOT_IN_INPUT, None, message);
+    Some(found.with_help(format!("available: {there}")))
+}
 
 /// Returns whether findings of this kind are about symbols or mapping files.
 pub fn is_of_names(kind: &str) -> bool {

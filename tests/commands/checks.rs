@@ -71,3 +71,59 @@ fn a_profile_without_sizes_is_not_compared_with_a_heap() {
         assert!(said.contains("no column of unreleased bytes"), "{said}");
     }
 }
+
+#[test]
+fn a_misspelled_one_of_several_processes_or_heaps_leaves_a_check_open() {
+    let trace = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/fixtures/conversions/two_same_name.pftrace"
+    );
+    let a = format!("{trace}@3");
+    let of = |args: &[&str]| ended(&[&["top", &a], args].concat());
+    for args in [["-p", "10610,77"], ["--heap", "libc.malloc,libc.maloc"]] {
+        let (said, code) = of(&args);
+        assert_eq!(code, Some(0), "{said}");
+        assert!(said.contains("the input does not have a heap"), "{said}");
+    }
+    let (said, _) = of(&["-p", "10610,10611"]);
+    assert!(!said.contains("does not have"), "{said}");
+    let b = format!("{trace}@4");
+    let check = |pids: &str| {
+        let args = ["diff", &a, &b, "--fail-over", "1gb", "-p", pids];
+        ended(&args)
+    };
+    let (said, code) = check("10610");
+    assert_eq!(code, Some(0), "{said}");
+    let (said, code) = check("10610,77");
+    assert_eq!(code, Some(12), "{said}");
+    assert!(said.contains("is not in the inputs"), "{said}");
+}
+
+#[test]
+fn two_recordings_of_a_process_in_one_archive_are_told() {
+    use std::io::Write as _;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("two.zip");
+    let trace = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/fixtures/conversions/rust_cont.pftrace"
+    );
+    let mut zip = zip::ZipWriter::new(std::fs::File::create(&path).unwrap());
+    let options = zip::write::SimpleFileOptions::default();
+    for name in ["a.pftrace", "b.pftrace"] {
+        zip.start_file(name, options).unwrap();
+        zip.write_all(&std::fs::read(trace).unwrap()).unwrap();
+    }
+    zip.finish().unwrap();
+    let path = path.to_str().unwrap();
+    let told = "several traces of the input have dumps of";
+    let (said, code) = ended(&["top", path]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains(told), "{said}");
+    let (a, b) = (format!("{path}@1"), format!("{path}@last"));
+    let (said, code) = ended(&["diff", &a, &b, "--fail-over", "1gb"]);
+    assert_eq!(code, Some(12), "{said}");
+    assert!(said.contains(told), "{said}");
+    let (said, _) = ended(&["top", trace]);
+    assert!(!said.contains(told), "{said}");
+}

@@ -43,13 +43,10 @@ pub struct Args {
     /// The default is function; for Java heaps class, path and leak.
     #[arg(long, value_name = "WHAT", value_enum)]
     pub by: Option<ByArg>,
-    /// Maximum number of rows.
     #[command(flatten)]
     pub rows: LimitArgs,
-    /// Filter of stacks or objects.
     #[command(flatten)]
     pub filter: FilterArgs,
-    /// Filter of frames.
     #[command(flatten)]
     pub stacks: StackArgs,
     /// Measure: space or alloc_space
@@ -95,10 +92,8 @@ pub struct Args {
     /// R8 mapping file for B only; may be repeated
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, hide_short_help = true)]
     pub mapping_after: Vec<OsString>,
-    /// Selected heap.
     #[command(flatten)]
     pub native: NativeArgs,
-    /// Analysis options.
     #[command(flatten)]
     pub java: JavaArgs,
     /// Compare the memory mappings of recordings
@@ -123,7 +118,6 @@ pub struct Args {
 /// The file of `-o`, by its extension.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DiffOutput {
-    /// A page.
     Page(PathBuf),
     /// A gzipped pprof.
     Profile(PathBuf),

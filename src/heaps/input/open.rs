@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::choice::{DumpScope, choose, open_ones};
+use super::choice::{DumpScope, choose, open_ones, unmatched};
 use super::error::LookError;
 use super::native::{ListedDump, NativeFile, joined};
 use super::options::LookOptions;
@@ -23,6 +23,7 @@ use crate::naming::coverage::{Coverage, Tally};
 use crate::profile::{DumpNumbers, HeapDump, LastDump, SystemInfo, is_heap};
 use crate::results::deduped::Deduped;
 use crate::results::findings::{self, Finding};
+use crate::results::lists::process_name;
 use crate::results::manifest::{Manifest, Totals, Warning};
 use crate::results::{recorded, timeline};
 use crate::stacks::{Facts, ProjectOptions, Projector, StackProfile, View};
@@ -39,7 +40,6 @@ pub enum NativeSource {
     Hprofs(Vec<HprofInput>),
 }
 
-/// An opened input.
 #[derive(Debug)]
 pub enum OpenedInput {
     /// Native heaps, and the Java heaps of the same input, if any.
@@ -196,6 +196,8 @@ pub fn open(
     let chosen = choose(&name, &reading.listed, manifest.as_deref(), options, wanted)?;
     let open = open_ones(&reading.listed, &chosen, wanted);
     reading.findings.extend(open);
+    let unmatched = unmatched(&reading.listed, options);
+    reading.findings.extend(unmatched);
     progress.begin("symbolizing stacks");
     let mut file = reading.finish(&chosen);
     if let Some(ended) = device_end(manifest.as_deref()) {
@@ -258,6 +260,15 @@ fn device_end(manifest: Option<&Manifest>) -> Option<&Warning> {
     ];
     let mut warnings = manifest?.warnings.iter();
     warnings.find(|warning| kinds.contains(&warning.kind.as_str()))
+}
+
+fn several_recordings(facts: &Facts) -> Finding {
+    let process = process_name(facts.pid, &facts.process);
+    let message = format!(
+        "several traces of the input have dumps of {process}; they look like those of one recording"
+    );
+    Finding::new(findings::SEVERAL_RECORDINGS, None, message)
+        .with_help("unpack the input, and pass its traces one by one")
 }
 
 fn as_noted(kind: &'static str, warning: &Warning) -> Finding {
@@ -399,6 +410,7 @@ impl<'a> Reading<'a> {
                 .is_some_and(|least| recording.tables.callsite_count() >= least),
         };
         let mut projector = Projector::new(&recording, naming);
+        let before = self.listed.len();
         let mut coverage = Coverage::default();
         let mut places = Vec::new();
         let mut last: BTreeMap<(u64, String), (usize, HeapDump)> = BTreeMap::new();
@@ -460,6 +472,12 @@ impl<'a> Reading<'a> {
                 }
                 Ok(())
             })?;
+        let (earlier, own) = self.listed.split_at(before);
+        let heap_of = |dump: &ListedDump| (dump.facts.pid, dump.facts.heap.clone());
+        let known: BTreeSet<_> = earlier.iter().map(heap_of).collect();
+        if let Some(dump) = own.iter().find(|dump| known.contains(&heap_of(dump))) {
+            self.findings.push(several_recordings(&dump.facts));
+        }
         let mut last: Vec<_> = last.into_values().collect();
         last.sort_by_key(|(place, _)| *place);
         for (place, dump) in last {

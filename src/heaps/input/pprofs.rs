@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::choice::{DumpScope, choose};
+use super::choice::{DumpScope, choose, unmatched};
 use super::error::LookError;
 use super::native::{ListedDump, NativeFile, joined};
 use super::options::LookOptions;
@@ -95,6 +95,7 @@ pub(super) fn open(
     findings.extend(flagged);
     findings.extend(manifest.and_then(|manifest| missing(manifest, inputs, wanted)));
     let chosen = choose(name, &listed, manifest, options, wanted)?;
+    findings.extend(unmatched(&listed, options));
     let mut place = 0;
     for profile in &mut profiles {
         profile.dumps.retain(|_| {

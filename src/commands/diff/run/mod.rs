@@ -16,7 +16,9 @@ use crate::error::Failure;
 use crate::heaps::input::facts::{DumpFacts, FilterFacts, Growth, StackFrame};
 use crate::heaps::input::rows::{Located, Namer, Order};
 use crate::heaps::input::{MANY_UNNAMED, NativeFile};
-use crate::results::findings::{self, Finding, SAME_MOMENT, TRACE_CUT};
+use crate::results::findings::{
+    self, Finding, NOT_IN_INPUT, SAME_MOMENT, SEVERAL_RECORDINGS, TRACE_CUT,
+};
 use crate::results::manifest::MissingLibrary;
 use crate::stacks::{Dump, JoinBy, Library, StackProfile, join};
 use pairs::Pair;
@@ -24,7 +26,6 @@ use pairs::Pair;
 /// Options of a comparison.
 #[derive(Debug, Clone)]
 pub struct DiffRequest {
-    /// Key of the rows.
     pub by: RowKey,
     /// Change by which rows are ordered.
     pub order: Order,
@@ -217,6 +218,8 @@ impl DiffReport {
         // Reasons that make the result open for any figures.
         let always = if !self.matches() {
             Some("nothing matches the filters")
+        } else if warns(SEVERAL_RECORDINGS) {
+            Some("an input has several recordings of a process")
         } else if missing {
             Some("data is missing from one side")
         } else if warns(SAME_MOMENT) {
@@ -233,6 +236,8 @@ impl DiffReport {
             Some("the second input does not have a heap of the first")
         } else if warns(TRACE_CUT) {
             Some("a trace is truncated")
+        } else if warns(NOT_IN_INPUT) {
+            Some("a selected process or heap is not in the inputs")
         } else {
             None
         };

@@ -115,10 +115,7 @@ pub(super) fn show_diff(console: &Console, document: &ChangesDocument) {
     }
     console.say(format_args!(
         "{} unchanged",
-        match document.unchanged {
-            1 => "1 row".to_owned(),
-            rows => format!("{} rows", thousands(rows as u64)),
-        }
+        counted(document.unchanged as u64, "row", "rows")
     ));
 }
 
