@@ -193,7 +193,6 @@ fn dressed(command: clap::Command) -> clap::Command {
     after_long_help = ROOT_LONG_HELP
 )]
 pub struct Cli {
-    /// Flags that every command takes.
     #[command(flatten)]
     pub globals: Globals,
     /// Subcommand.

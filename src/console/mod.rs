@@ -46,9 +46,7 @@ pub enum Style {
     Dim,
     /// Went well.
     Good,
-    /// `warning:`
     Warn,
-    /// `error:`
     Error,
     /// `help:` and commands to type.
     Help,

@@ -212,7 +212,7 @@ pub fn convert_with(request: &Request, maps: &R8Mappings) -> Result<Converted, C
     let (traces, hprofs) = match &request.input {
         Input::Path(path) => java::open_path(path)?,
         Input::Stdin => {
-            let traces = import::open_stream(io::stdin().lock(), "standard input")?;
+            let traces = import::open_stream(io::stdin().lock(), import::STDIN_NAME)?;
             (traces, Vec::new())
         }
     };

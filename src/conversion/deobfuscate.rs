@@ -91,7 +91,7 @@ impl JavaNames {
     /// Returns an error if `out` fails.
     pub(super) fn write(mut self, out: &mut dyn Write) -> io::Result<(Deobfuscated, Vec<Finding>)> {
         self.done.classes_named = self.used.iter().map(|used| used.classes_named).sum();
-        self.done.maps = write_packets(&self.used, true, out)?;
+        self.done.maps = write_packets(&self.used, out)?;
         let findings = nothing_renamed(&self.used)
             .into_iter()
             .chain(nameless(&self.done.maps))

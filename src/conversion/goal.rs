@@ -76,13 +76,13 @@ pub(crate) fn open(
             recorded::compare(path, &mut traces);
             traces
         }
-        Input::Stdin => import::open_stream(io::stdin().lock(), "standard input")?,
+        Input::Stdin => import::open_stream(io::stdin().lock(), import::STDIN_NAME)?,
     };
     if scope == PacketScope::WholeTrace && traces.len() > 1 {
         return Err(GoalError::SeveralTraces {
             name: match input {
                 Input::Path(path) => path.display().to_string(),
-                Input::Stdin => "standard input".to_owned(),
+                Input::Stdin => import::STDIN_NAME.to_owned(),
             },
             traces: traces.len(),
         });

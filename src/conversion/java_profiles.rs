@@ -7,7 +7,7 @@ use time::OffsetDateTime;
 
 use super::error::ConvertError;
 use super::java_summary::{self, JavaSummary};
-use crate::analyze::class_tree::{ClassTree, Merge, Over};
+use crate::analyze::class_tree::{ClassTree, Over};
 use crate::error::ErrorClass;
 use crate::export::gzip::Gzip;
 use crate::export::java_pprof::{self, JavaProfile};
@@ -93,7 +93,7 @@ pub(super) fn write(
 ) -> Result<Written, ConvertError> {
     root_truncated(&mut graph, Follow::default());
     let mut findings = of_losses(&graph);
-    let (tree, paths) = ClassTree::with_shortest_paths(&graph, &Walk::default(), Merge::Flamegraph);
+    let (tree, paths) = ClassTree::with_shortest_paths(&graph, &Walk::default());
     if graph.is_empty() {
         findings.push(nothing_dumped(source));
     } else if paths.order().is_empty() {

@@ -58,7 +58,6 @@ fn takes_path(command: &clap::Command, name: &str) -> bool {
     })
 }
 
-/// Returns the typed command.
 fn command_of<'a>(root: &'a clap::Command, typed: &[String]) -> &'a clap::Command {
     let mut found = root;
     for word in typed.iter().skip(1).filter(|word| !word.starts_with('-')) {
@@ -373,7 +372,6 @@ fn first_example(command: &clap::Command) -> Option<String> {
     line.split("  ").next().map(str::to_owned)
 }
 
-/// Returns the help command for the typed command.
 fn help_command(root: &clap::Command, typed: &[String]) -> String {
     let mut found = root;
     let mut line = "heaptap".to_owned();

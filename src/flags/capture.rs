@@ -107,7 +107,6 @@ pub struct CaptureArgs {
     /// Print the config for `perfetto --txt -c -`, and exit
     #[arg(long, hide_short_help = true)]
     pub print_config: bool,
-    /// Options of Perfetto's script that no longer have an effect.
     #[command(flatten)]
     pub retired: RetiredArgs,
 }

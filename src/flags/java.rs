@@ -16,7 +16,6 @@ use crate::naming::names::{NameOptions, absolute};
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Java heaps")]
 pub struct JavaArgs {
-    /// Selected processes.
     #[command(flatten)]
     pub target: TargetArgs,
     /// References that do not keep objects alive [default: weak,finalizer,phantom]

@@ -20,10 +20,8 @@ use crate::naming::names::{NameOptions, absolute};
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Selection")]
 pub struct NativeArgs {
-    /// Selected heaps.
     #[command(flatten)]
     pub heap: HeapArgs,
-    /// Selected moments.
     #[command(flatten)]
     pub moment: MomentArgs,
     /// Places of symbols; may be repeated

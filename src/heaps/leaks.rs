@@ -26,7 +26,6 @@ use crate::naming::r8_mappings::MAPPING_MISSING;
 use crate::results::findings::other_process;
 use crate::units::counted;
 
-/// A request.
 #[derive(Debug, Clone)]
 pub struct LeaksRequest {
     /// Dumps, oldest first. A single input selects all its dumps.
@@ -39,7 +38,6 @@ pub struct LeaksRequest {
     pub waste: bool,
     /// Maximum number of entries per list.
     pub limit: usize,
-    /// Filter for classes.
     pub classes: Filter,
     /// Minimum growth in objects: the repetitions of the scenario between two dumps.
     pub loops: u64,
@@ -191,10 +189,11 @@ fn series(file: &JavaFile, notes: &mut Vec<String>) -> Result<Vec<usize>, JavaEr
     let of_life = match (whole.len(), of_life.len() - whole.len()) {
         (0, _) | (_, 0) => of_life,
         (_, open) => {
-            notes.push(match open {
-                1 => "1 dump is left out because its end is not in the trace".to_owned(),
-                n => format!("{n} dumps are left out because their ends are not in the trace"),
-            });
+            notes.push(counted(
+                open as u64,
+                "dump is left out because its end is not in the trace",
+                "dumps are left out because their ends are not in the trace",
+            ));
             whole
         }
     };
@@ -231,10 +230,11 @@ fn series(file: &JavaFile, notes: &mut Vec<String>) -> Result<Vec<usize>, JavaEr
     if left_out > 0 {
         notes.push(format!(
             "{} left out; select them with @N",
-            match left_out {
-                1 => "1 dump without a label is".to_owned(),
-                n => format!("{n} dumps without labels are"),
-            }
+            counted(
+                left_out as u64,
+                "dump without a label is",
+                "dumps without labels are",
+            )
         ));
     }
     Ok(series)

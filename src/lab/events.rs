@@ -13,7 +13,6 @@ use crate::recording::events::RecordEvent;
 pub enum LabEvent {
     /// A scenario begins on a device.
     Scenario { scenario: String },
-    /// It ended.
     ScenarioEnded {
         scenario: String,
         /// As in its result.

@@ -47,7 +47,6 @@ pub(super) fn needs_user(error: &RunError) -> bool {
     error.code == ErrorClass::HostWrite.exit_code() || NEED_USER.contains(&error.kind.as_str())
 }
 
-/// Returns a failure as the error of a run.
 pub(super) fn error_of(failure: &Failure) -> RunError {
     RunError {
         code: failure.class.exit_code(),

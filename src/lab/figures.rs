@@ -195,7 +195,6 @@ fn grown(rounds: &[Vec<Excess>]) -> Vec<Excess> {
     grown
 }
 
-/// Returns the selector of a label.
 fn selector(label: &str) -> DumpSelector {
     match label {
         END => DumpSelector::End,

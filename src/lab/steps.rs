@@ -51,7 +51,6 @@ pub(super) struct Hands<'a> {
     pub ask: &'a mpsc::UnboundedSender<Control>,
     /// Answers of the recording.
     pub answers: &'a Answers,
-    /// Options of the recording.
     pub record: &'a RecordOptions,
     pub tell: &'a LabEvents,
     /// Number of the run.
@@ -299,7 +298,11 @@ impl Hands<'_> {
             let is_running = self.device.run(&pidof, WAIT).await?.exit == 0;
             // Without the app, the snapshots of other runs would be late as well.
             let is_dead = kind == "snapshot-late" && !is_running;
-            let why = if is_dead { "the app does not run" } else { &why };
+            let why = if is_dead {
+                "the app does not run"
+            } else {
+                &why
+            };
             let message = format!("the snapshot {label} failed: {why}");
             let is_outside = is_outside(class, kind) && !is_dead;
             return Err(match is_outside {

@@ -139,7 +139,6 @@ fn without_passwords<S: Serializer>(
     }))
 }
 
-/// `path` as an absolute path.
 pub fn absolute(path: &Path) -> PathBuf {
     // This fails for an empty path, and without a current directory.
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())

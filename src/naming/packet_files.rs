@@ -87,7 +87,7 @@ impl PacketFiles {
         };
         let keeps = |package: &str, _: &str| !packages.contains(package);
         let known = write_known(&known, keeps, &mut lazy);
-        let written = known.and_then(|()| write_packets(&maps, true, &mut lazy));
+        let written = known.and_then(|()| write_packets(&maps, &mut lazy));
         if written.is_err() {
             self.deobfuscation = None;
         }

@@ -173,7 +173,6 @@ pub struct UsedMap {
     pub map: GivenMap,
     /// Apps that used it; empty if it was used for all.
     pub packages: BTreeSet<String>,
-    /// Frames it named.
     pub frames_named: u64,
     /// Classes it named in Java heaps.
     pub classes_named: u64,

@@ -79,7 +79,6 @@ impl Classified for NoConnections {
     }
 }
 
-/// An event of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServerEvent {
     /// A client that knows the path began to fetch the file.
@@ -185,7 +184,6 @@ impl Server {
         self.shared.length
     }
 
-    /// Returns the URL of the file.
     pub fn file_url(&self) -> String {
         format!("http://{}{}", self.address, self.shared.terms.file)
     }

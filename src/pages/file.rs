@@ -27,7 +27,6 @@ pub enum PagePlace {
 }
 
 impl PagePlace {
-    /// Returns the path.
     pub fn path(&self) -> &Path {
         match self {
             PagePlace::Typed(path) | PagePlace::Named(path) => path,
@@ -41,7 +40,6 @@ pub struct ReportFile {
     path: PathBuf,
 }
 
-/// A written page.
 pub(super) struct WrittenPage {
     pub(super) path: PathBuf,
     pub(super) bytes: u64,

@@ -75,7 +75,6 @@ impl fmt::Display for ReportInput {
     }
 }
 
-/// A report request.
 #[derive(Debug, Clone, Default)]
 pub struct ReportRequest {
     /// Inputs, at least one; callsites of several inputs are merged by name.

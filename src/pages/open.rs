@@ -20,6 +20,7 @@ use crate::report::java::JavaPart;
 use crate::results::findings::{self, Finding};
 use crate::results::timeline as readings;
 use crate::system::reconcile;
+use crate::units::counted;
 
 /// Maximum number of Java heaps of one input on a page; beyond it, the first and the last ones are
 /// shown.
@@ -306,10 +307,7 @@ fn left_out(file: &JavaFile, input: &ReportInput, chosen: &[usize]) -> Option<Fi
     }
     let message = format!(
         "{} not in the page: {}",
-        match left_out.len() {
-            1 => "1 Java heap is".to_owned(),
-            n => format!("{n} Java heaps are"),
-        },
+        counted(left_out.len() as u64, "Java heap is", "Java heaps are"),
         left_out.join(", ")
     );
     Some(

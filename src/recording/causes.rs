@@ -252,18 +252,16 @@ pub(super) fn class(converted: &Converted, cause: Cause, some_empty: bool) -> Op
 /// Returns the targets without samples, as far as the targets are known.
 pub(super) fn empty_targets(plan: &Plan, converted: &Converted) -> Vec<EmptyTarget> {
     let mut recorded: BTreeMap<u64, Recorded> = BTreeMap::new();
-    for dump in &converted.dumps {
-        let of_process = recorded.entry(dump.pid).or_default();
-        of_process.pid = u32::try_from(dump.pid).unwrap_or(u32::MAX);
-        of_process.name.clone_from(&dump.process);
-        of_process.has_samples |= dump.file.is_some();
-        of_process.is_told |= dump.flags.has_ended();
-    }
-    for dump in &converted.java {
-        let of_process = recorded.entry(dump.pid).or_default();
-        of_process.pid = u32::try_from(dump.pid).unwrap_or(u32::MAX);
-        of_process.name.clone_from(&dump.process);
-        of_process.has_samples |= dump.file.is_some();
+    let native = converted.dumps.iter();
+    let native = native.map(|d| (d.pid, &d.process, d.file.is_some(), d.flags.has_ended()));
+    let java = converted.java.iter();
+    let java = java.map(|d| (d.pid, &d.process, d.file.is_some(), false));
+    for (pid, process, has_samples, is_told) in native.chain(java) {
+        let of_process = recorded.entry(pid).or_default();
+        of_process.pid = u32::try_from(pid).unwrap_or(u32::MAX);
+        of_process.name.clone_from(process);
+        of_process.has_samples |= has_samples;
+        of_process.is_told |= is_told;
     }
     let recorded: Vec<Recorded> = recorded.into_values().collect();
     eligibility::empty_targets(&plan.known, &recorded)

@@ -18,7 +18,6 @@ use crate::units::ByteSize;
 pub enum RecordEvent {
     /// The check is done; severe findings come first.
     Checked(Checked),
-    /// An event of the session.
     Session(SessionEvent),
     /// A library is fetched from the device.
     Library(PullEvent),
@@ -38,7 +37,6 @@ pub struct Checked {
     pub findings: Vec<Finding>,
     /// Config options that the Android version does not support.
     pub notices: Vec<String>,
-    /// Snapshot method.
     pub snapshots: SnapshotMethod,
     /// Companion data: captured at labels even without a dump.
     pub with: Vec<Source>,

@@ -76,7 +76,6 @@ pub enum HostEvent {
     HostTimeOver,
     /// The tracing service ended; the program continues.
     HostServiceLost,
-    /// The program ended.
     HostProgramEnded {
         /// As a shell reports it.
         status: u8,
@@ -89,7 +88,6 @@ pub enum HostEvent {
 #[derive(Debug)]
 pub struct HostRecorded {
     pub finished: Finished,
-    /// End of the program.
     pub end: ProgramEnd,
 }
 
@@ -97,7 +95,6 @@ pub struct HostRecorded {
 struct Run {
     pid: u32,
     end: ProgramEnd,
-    /// End of the session.
     session: SessionEnd,
     time_over: bool,
     lasted: Duration,

@@ -8,7 +8,6 @@ use crate::config::Snapshots;
 use crate::export::pprof::PprofOptions;
 use crate::naming::names::NameOptions;
 
-/// Options of a recording.
 #[derive(Debug, Clone)]
 pub struct RecordOptions {
     /// Data to record, with targets as given by the user.

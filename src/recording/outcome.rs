@@ -18,7 +18,6 @@ pub enum Recorded {
         session: SessionId,
         /// Directory of the results.
         output: PathBuf,
-        /// Snapshot method.
         snapshots: SnapshotMethod,
     },
     /// The recording is finished.

@@ -158,7 +158,6 @@ pub async fn boot_id(device: &Device, facts: &DeviceFacts) -> Result<BootId, Ses
     })
 }
 
-/// Returns the device for the manifest.
 pub fn manifest_device(facts: &DeviceFacts) -> manifest::Device {
     manifest::Device {
         serial: facts.serial.clone(),

@@ -34,7 +34,6 @@ use crate::session::{
 };
 use crate::untrusted::shell::quoted;
 
-/// A snapshot.
 #[derive(Debug)]
 pub struct SnapshotOutcome {
     /// Session of the recording.

@@ -87,7 +87,6 @@ impl Destination {
     }
 }
 
-/// An open destination.
 pub(crate) enum OpenDestination {
     File(WholeFile),
     Stream(Box<dyn Write + Send>),

@@ -34,7 +34,6 @@ pub struct RecordedLabel {
     dumps: Vec<(Key, u64)>,
 }
 
-/// Manifest of a recording.
 #[derive(Debug)]
 pub struct Recorded(Manifest);
 
@@ -114,7 +113,6 @@ pub(crate) fn damage(input: &Path) -> Option<String> {
 
 const OTHER_BYTES: &str = "its content differs from the recorded one (SHA-256 in manifest.json)";
 
-/// Returns the entry of an HPROF of a recording.
 pub fn hprof_entry<'a>(recorded: &'a Manifest, hprof: &HprofInput) -> Option<&'a JavaDump> {
     let name = Path::new(&hprof.name).file_name();
     let mut dumps = recorded.dumps.java.iter();

@@ -13,7 +13,7 @@ use crate::folder;
 use crate::import::{self, ImportError, OpenTrace};
 use crate::timeline::{self, Collection, Entry, HeaptapAction, Observation, Source, Timeline};
 use crate::trace::{MemoryLoss, MemoryWanted, Surveyed, TraceError, TraceMemory};
-use crate::units::{ByteSize, thousands};
+use crate::units::{ByteSize, counted, thousands};
 
 /// Maximum number of bytes read: enough for days of one reading per second. Directories from
 /// elsewhere can contain files of any size.
@@ -90,10 +90,7 @@ pub fn of_lines(input: impl Read, name: &str) -> io::Result<LoadedTimeline> {
             None,
             format!(
                 "cannot parse {} of {name}; left out",
-                match strange {
-                    1 => "1 line".to_owned(),
-                    more => format!("{} lines", thousands(more as u64)),
-                },
+                counted(strange as u64, "line", "lines"),
             ),
             "a newer heaptap might have written them",
         );

@@ -34,7 +34,6 @@ pub(crate) fn show_site(console: &Console, entry: &str, url: &str) {
     });
 }
 
-/// Returns the URL of a file.
 pub(crate) fn file_url(path: &Path) -> String {
     let path = path.to_string_lossy().replace('\\', "/");
     let mut url = String::from("file://");

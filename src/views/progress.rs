@@ -545,8 +545,7 @@ impl Show {
             HumanDuration(last.elapsed).to_string(),
             match last.pids.len() {
                 0 => "no process".to_owned(),
-                1 => "1 process".to_owned(),
-                n => format!("{n} processes"),
+                n => counted(n as u64, "process", "processes"),
             },
         ];
         if let Some(rss) = last.rss_bytes {
@@ -564,8 +563,7 @@ impl Show {
         }
         match self.snapshots {
             0 => {}
-            1 => parts.push("1 snapshot".to_owned()),
-            n => parts.push(format!("{n} snapshots")),
+            n => parts.push(counted(n as u64, "snapshot", "snapshots")),
         }
         if self.stopping {
             parts.push("ending …".to_owned());

@@ -84,12 +84,10 @@ pub fn show(
 /// Files that a command wrote, other than those in the manifest.
 #[derive(Debug, Clone, Default)]
 pub struct Wrote {
-    /// The trace, fetched from a device.
-    trace: bool,
+    /// The trace, fetched from a device, captures and the timeline.
+    recording: bool,
     /// Files of packets.
     packets: Vec<&'static str>,
-    /// Captures and the timeline, which are there from the recording on.
-    beside: bool,
     page: bool,
 }
 
@@ -110,9 +108,8 @@ impl Wrote {
     /// All files of a recording; `page`: including a page.
     pub fn recording(packets: &[&'static str], page: bool) -> Wrote {
         Wrote {
-            trace: true,
+            recording: true,
             packets: packets.to_vec(),
-            beside: true,
             page,
         }
     }
@@ -429,7 +426,7 @@ fn headline(heap: &HeapSummary) -> String {
 /// Returns a line with the files written to the directory.
 fn written(folder: &Path, manifest: &Manifest, wrote: &Wrote) -> String {
     let mut parts = Vec::new();
-    if let Some(trace) = manifest.trace.as_ref().filter(|_| wrote.trace) {
+    if let Some(trace) = manifest.trace.as_ref().filter(|_| wrote.recording) {
         parts.push(format!("{} ({})", trace.file, ByteSize(trace.size)));
     }
     for name in [SYMBOLIZED_TRACE, SYMBOLS, DEOBFUSCATION] {
@@ -453,10 +450,9 @@ fn written(folder: &Path, manifest: &Manifest, wrote: &Wrote) -> String {
     match profiles.len() {
         0 if parts.len() > listed => {}
         0 => parts.push("no profile".to_owned()),
-        1 => parts.push("1 profile (.pb.gz)".to_owned()),
-        n => parts.push(format!("{n} profiles (.pb.gz)")),
+        n => parts.push(counted(n as u64, "profile (.pb.gz)", "profiles (.pb.gz)")),
     }
-    if wrote.beside {
+    if wrote.recording {
         parts.extend(companion::files(manifest));
     }
     parts.push(manifest::FILE_NAME.to_owned());

@@ -3,7 +3,6 @@
 
 use heaptap_model::heap_graph::{ClassIndex, Dominators, HeapGraph, Retained};
 
-/// Sums of a class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClassSums {
     pub class: ClassIndex,

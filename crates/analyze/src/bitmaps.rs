@@ -17,7 +17,6 @@ use heaptap_model::heap_graph::{
 /// Class of bitmaps.
 pub const BITMAP: &str = "android.graphics.Bitmap";
 
-/// Bitmap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bitmap {
     pub object: ObjectIndex,

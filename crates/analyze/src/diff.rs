@@ -22,13 +22,11 @@ pub struct Change {
 pub struct Growth {
     /// Objects.
     pub count: i64,
-    /// Shallow bytes.
     pub shallow_bytes: i64,
     /// Native bytes owned by the objects.
     pub native_bytes: i64,
     /// Retained Java bytes.
     pub retained_bytes: i64,
-    /// Retained native bytes.
     pub retained_native_bytes: i64,
 }
 

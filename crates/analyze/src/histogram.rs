@@ -18,7 +18,6 @@ use std::collections::HashMap;
 pub struct Sums {
     /// Number of objects.
     pub count: u64,
-    /// Shallow bytes.
     pub shallow_bytes: u64,
     /// Native bytes that the objects own.
     pub native_bytes: u64,
@@ -90,7 +89,6 @@ impl Sums {
         self.native_bytes = self.native_bytes.saturating_add(other.native_bytes);
     }
 
-    /// Adds an object.
     #[inline]
     pub fn add(&mut self, graph: &HeapGraph, object: ObjectIndex) {
         self.count += 1;

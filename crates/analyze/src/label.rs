@@ -43,7 +43,6 @@ pub fn is_class(graph: &HeapGraph) -> Vec<bool> {
         .collect()
 }
 
-/// Returns all class objects.
 pub fn class_objects(graph: &HeapGraph) -> impl Iterator<Item = ObjectIndex> {
     let is_class = is_class(graph);
     let objects = graph.objects();

@@ -203,7 +203,6 @@ impl<'a> Ways<'a> {
         }
     }
 
-    /// Returns the path to an object.
     pub fn to(&mut self, object: ObjectIndex) -> Path {
         let objects = self.paths.path(object);
         let references: Vec<u32> = objects
@@ -312,7 +311,6 @@ pub struct Links<'a> {
 pub enum Places {
     /// In the elements of an array.
     Elements,
-    /// In fields.
     Fields {
         class: ClassIndex,
         /// One bit for each field of the class that is a reference, the first one lowest; not set
@@ -433,7 +431,6 @@ impl<'a> Links<'a> {
     }
 }
 
-/// Returns the link for a field of `owner`.
 pub fn of_field(graph: &HeapGraph, owner: ObjectIndex, field: &NamedField<'_>) -> Link {
     let declaring = || match field.declared_in {
         Some(class) => graph.class(class).shown().to_owned(),

@@ -260,7 +260,6 @@ impl Store {
         folder.join(format!("{file}.parquet"))
     }
 
-    /// Returns the partitions of a table.
     pub(crate) fn partitions(&self, table: Table) -> Result<Vec<Partition>, StoreError> {
         let folder = self.root.join(table.name());
         Partition::list(&folder, !table.is_of_names()).map_err(unreadable(&folder))

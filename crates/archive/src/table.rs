@@ -68,7 +68,6 @@ impl Table {
         Table::NAMES.contains(&self)
     }
 
-    /// Returns the columns.
     pub fn columns(self) -> Vec<Column> {
         use Holds::{Bool, Int, Text};
         match self {

@@ -19,7 +19,6 @@ pub struct BitmapFacts {
     pub height: u32,
     /// Dots per inch, if known.
     pub density: Option<u32>,
-    /// Bytes of the pixels.
     pub pixel_bytes: u64,
     /// Whether `pixel_bytes` is an estimate.
     pub is_estimated: bool,

@@ -5,7 +5,6 @@ use heaptap_model::parallel::lock;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-/// Objects of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ObjectList {
     /// All reachable ones.

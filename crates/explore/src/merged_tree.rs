@@ -8,7 +8,6 @@ use heaptap_model::heap_graph::{Dominators, HeapGraph, ShortestPaths, Walk};
 pub enum FlameTree {
     /// Shortest paths from GC roots.
     Paths,
-    /// Dominators.
     Dominators,
 }
 
@@ -30,7 +29,7 @@ impl MergedTree {
 
     /// Walks the shortest paths and merges them at the same time.
     pub(crate) fn with_paths(graph: &HeapGraph, walk: &Walk<'_>) -> (ShortestPaths, MergedTree) {
-        let (tree, paths) = ClassTree::with_shortest_paths(graph, walk, Merge::Flamegraph);
+        let (tree, paths) = ClassTree::with_shortest_paths(graph, walk);
         (paths, MergedTree::of(tree))
     }
 

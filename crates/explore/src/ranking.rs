@@ -120,7 +120,6 @@ impl Ranking {
         Some((objects.len(), page))
     }
 
-    /// Returns whether a class has that name.
     pub(crate) fn has_class(&self, name: &str) -> bool {
         self.groups.contains_key(name)
     }

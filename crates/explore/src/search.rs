@@ -19,7 +19,6 @@ pub struct SearchQuery {
     pub limit: usize,
 }
 
-/// Text to search for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SearchText {
     /// The string or the name of the class contains it, in any case; empty for all.

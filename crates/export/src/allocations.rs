@@ -111,7 +111,6 @@ impl TrackedProfile {
         }
     }
 
-    /// Returns the place of a frame.
     pub fn place(&mut self, frame: &TrackedFrame) -> Place {
         if self.named > self.most.0 || self.locations.len() >= self.most.1 {
             let known = self.known_place(frame);

@@ -36,7 +36,6 @@ pub const SESSION_ID_LETTERS: &[u8] = b"abcdefghijkmnpqrstuvwxyz23456789";
 /// Number of letters of a session ID.
 pub const SESSION_ID_LENGTH: usize = 8;
 
-/// Returns whether a text is a session ID.
 pub fn is_session_id(text: &str) -> bool {
     let is_letter = |letter| SESSION_ID_LETTERS.contains(&letter);
     text.len() == SESSION_ID_LENGTH && text.bytes().all(is_letter)

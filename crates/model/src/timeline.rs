@@ -126,7 +126,6 @@ impl Source {
     }
 }
 
-/// A process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Process {
     pub name: String,
@@ -312,7 +311,6 @@ pub struct Label {
     pub label: String,
 }
 
-/// An action of heaptap.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeaptapAction {
     /// `meminfo`, `gc`, `java-dump`, `trim-memory`, a step of `provoke`.

@@ -26,7 +26,7 @@
 //! let config = TraceConfig { data_sources: vec![source], ..Default::default() };
 //! assert_eq!(config.encode_to_vec(), [0x12, 5, 0x0a, 3, 0x0a, 1, b'a']);
 //! ```
-#![allow(missing_docs, clippy::all)]
+#![allow(clippy::all)]
 
 /// Perfetto's config and the part of the trace that the virtual phone writes.
 pub mod perfetto {

@@ -83,7 +83,6 @@ impl Processes {
         upid
     }
 
-    /// Returns the `upid` of a PID.
     pub fn upid(&self, pid: u64) -> Option<u32> {
         self.by_pid.get(&pid).copied()
     }

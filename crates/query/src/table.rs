@@ -143,7 +143,6 @@ impl Column {
         Column::new(name, Kind::Int, about)
     }
 
-    /// Returns a column of text.
     pub const fn text(name: &'static str, about: &'static str) -> Column {
         Column::new(name, Kind::Text, about)
     }
@@ -379,7 +378,6 @@ impl Catalog {
         self.scalars.push(added);
     }
 
-    /// Adds a macro.
     pub fn library_macro(&mut self, added: LibraryMacro) {
         self.macros.push(added);
     }

@@ -8,7 +8,6 @@ use crate::eligibility::{self, DeviceFacts, EligibilityError, Finding, Installed
 /// Result.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct AppsReport {
-    /// The device.
     pub device: DeviceFacts,
     /// Findings about the device.
     pub findings: Vec<Finding>,

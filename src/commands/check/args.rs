@@ -9,10 +9,8 @@ use crate::flags::target::TargetArgs;
     heaptap check -n com.example.app\n  \
     heaptap check -n 'com.example.*' --heap native,java --json")]
 pub struct Args {
-    /// Selected processes.
     #[command(flatten)]
     pub target: TargetArgs,
-    /// Selected heaps.
     #[command(flatten)]
     pub heap: HeapArgs,
 }

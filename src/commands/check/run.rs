@@ -24,7 +24,6 @@ pub struct CheckOptions {
 pub struct CheckReport {
     /// Whether every process of every target is eligible (for `scope`).
     pub eligible: bool,
-    /// The device.
     pub device: DeviceFacts,
     /// Findings about the device.
     pub findings: Vec<Finding>,

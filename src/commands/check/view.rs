@@ -7,6 +7,7 @@ use crate::eligibility::{Answer, Process, ProcessReport, Scope, TargetKind, Targ
 use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::context::Context;
+use crate::units::counted;
 use crate::views::eligibility::show_finding;
 
 /// Runs the command.
@@ -70,10 +71,7 @@ fn show_target(console: &Console, t: &TargetReport) {
         let head = format!("{name} ({})", only.process.pid);
         show_process(console, only, &head, "");
     } else {
-        let count = match t.processes.len() {
-            1 => "1 process".to_owned(),
-            n => format!("{n} processes"),
-        };
+        let count = counted(t.processes.len() as u64, "process", "processes");
         console.data(format_args!("{kind}{name}: {count}"));
         for p in &t.processes {
             let head = format!("{} ({})", p.process.name, p.process.pid);

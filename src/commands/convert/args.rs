@@ -67,16 +67,12 @@ pub struct Args {
         hide_short_help = true
     )]
     pub sample_names: SampleNamesArg,
-    /// Selected heaps.
     #[command(flatten)]
     pub heap: HeapArgs,
-    /// Selected moments.
     #[command(flatten)]
     pub moment: MomentArgs,
-    /// Selected processes.
     #[command(flatten)]
     pub target: TargetArgs,
-    /// Symbol sources.
     #[command(flatten)]
     pub names: NamesArgs,
 }

@@ -10,7 +10,6 @@ pub struct Args {
     /// A new or empty directory [default: heaptap-demo-TIME-SESSION]
     #[arg(short, long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     pub output: Option<PathBuf>,
-    /// Option to skip the page.
     #[command(flatten)]
     pub leave: NoReportArgs,
 }

@@ -19,13 +19,10 @@ use std::time::Duration;
     heaptap dump --package com.example.app         all processes of an app\n  \
     heaptap dump -n com.example.app --wait-for-oom --oom-wait-seconds 600")]
 pub struct Args {
-    /// Selected processes.
     #[command(flatten)]
     pub target: TargetArgs,
-    /// How to dump.
     #[command(flatten)]
     pub capture: JavaArgs,
-    /// As a file, by `am dumpheap`.
     #[command(flatten)]
     pub file: FileArgs,
     /// A new or empty directory

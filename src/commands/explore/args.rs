@@ -52,10 +52,8 @@ pub struct Args {
     /// Browsers slow down pages in the background: use at least 2m for those.
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = positive_time)]
     pub idle: Duration,
-    /// Selected moments.
     #[command(flatten)]
     pub moment: MomentArgs,
-    /// Analysis options.
     #[command(flatten)]
     pub java: JavaArgs,
 }

@@ -56,10 +56,8 @@ pub struct Args {
     /// A signal requires root or a debuggable app. Any app collects when meminfo counts its objects.
     #[arg(long, conflicts_with_all = ["since", "by", "csv", "follow"], help_heading = "On the device")]
     pub now: bool,
-    /// Selected processes.
     #[command(flatten)]
     pub target: TargetArgs,
-    /// Selected moments.
     #[command(flatten)]
     pub moment: MomentArgs,
 }

@@ -141,7 +141,7 @@ pub fn info(input: &Input) -> Result<Made<Info>, Failure> {
 fn open(input: &Input) -> Result<HprofInput, ImportError> {
     match input {
         Input::Path(path) => import::open_hprof(path),
-        Input::Stdin => import::open_hprof_stream(io::stdin().lock(), "standard input"),
+        Input::Stdin => import::open_hprof_stream(io::stdin().lock(), import::STDIN_NAME),
     }
 }
 

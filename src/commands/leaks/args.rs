@@ -45,19 +45,14 @@ pub struct Args {
     /// instead.
     #[arg(long, value_name = "N", value_parser = iteration_count, default_value_t = 1)]
     pub rounds: u64,
-    /// Maximum number of rows.
     #[command(flatten)]
     pub rows: LimitArgs,
-    /// Filter of stacks or objects.
     #[command(flatten)]
     pub filter: FilterArgs,
-    /// Flags of native heaps only.
     #[command(flatten)]
     pub growth: GrowthArgs,
-    /// Filter of frames.
     #[command(flatten)]
     pub stacks: StackArgs,
-    /// Selected heap.
     #[command(flatten)]
     pub native: NativeArgs,
     /// Report only leaks, or only waste
@@ -69,7 +64,6 @@ pub struct Args {
         hide_short_help = true
     )]
     pub only: Option<OnlyArg>,
-    /// Analysis options.
     #[command(flatten)]
     pub java: JavaArgs,
 }

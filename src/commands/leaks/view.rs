@@ -105,7 +105,7 @@ async fn native_leaks(ctx: &Context, args: &Args) -> Result<Result<Outcome, Open
     } else {
         native::show(console, &found.document, args.rows.limit);
     }
-    console.findings(&found.findings);
+    console.findings(&found.document.warnings);
     if found.java_dumps > 0 {
         console.say("the input also has Java heaps; add `--heap java` to look for leaks there");
     }
@@ -120,8 +120,8 @@ async fn native_leaks(ctx: &Context, args: &Args) -> Result<Result<Outcome, Open
         fail_checks::warn_nothing_judged(console, fail_checks::Judged::Samples, is_filtered);
     }
     // Missing data could change the verdict.
-    let lacks =
-        found.class.is_some() || fail_checks::is_open(found.findings.iter().map(|f| f.kind));
+    let lacks = found.class.is_some()
+        || fail_checks::is_open(found.document.warnings.iter().map(|f| f.kind));
     let inconclusive = found.inconclusive || !found.matches || lacks;
     let verdict = match (args.fail, found.found, inconclusive) {
         (true, true, _) => Some(ErrorClass::Budget),

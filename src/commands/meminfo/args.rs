@@ -63,7 +63,6 @@ pub struct Args {
     /// Kind of rows: process, oom or category
     #[arg(long, value_name = "WHAT", conflicts_with = "every")]
     pub by: Option<ByArg>,
-    /// Maximum number of rows.
     #[command(flatten)]
     pub rows: LimitArgs,
     /// Explain the rows, or one: --explain=Graphics
@@ -85,13 +84,10 @@ pub struct Args {
     /// Print comma-separated values to stdout
     #[arg(long, conflicts_with_all = ["json", "json_lines", "explain"])]
     pub csv: bool,
-    /// Selected processes.
     #[command(flatten)]
     pub target: TargetArgs,
-    /// Selected moments.
     #[command(flatten)]
     pub moment: MomentArgs,
-    /// Live view.
     #[command(flatten)]
     pub live: LiveArgs,
 }

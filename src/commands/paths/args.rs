@@ -32,18 +32,14 @@ pub struct Args {
     /// Maximum number of levels; 0 means no limit
     #[arg(long, value_name = "N", default_value_t = 40, value_parser = unless_zero)]
     pub depth: usize,
-    /// Maximum number of rows.
     #[command(flatten)]
     pub rows: LimitArgs,
-    /// Selected moments.
     #[command(flatten)]
     pub moment: MomentArgs,
-    /// Analysis options.
     #[command(flatten)]
     pub java: JavaArgs,
 }
 
-/// An ID of an object.
 pub(super) fn object_id(typed: &str) -> Result<String, String> {
     match typed.parse::<ObjectId>().is_ok() || typed.parse::<u64>().is_ok() {
         true => Ok(typed.to_owned()),

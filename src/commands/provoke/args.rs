@@ -50,7 +50,6 @@ pub struct Args {
     /// Restore settings that a killed run changed
     #[arg(long, conflicts_with_all = ["TargetArgs", "dry_run"])]
     pub restore: bool,
-    /// Selected process: exactly one.
     #[command(flatten)]
     pub target: TargetArgs,
 }

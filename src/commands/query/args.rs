@@ -60,10 +60,8 @@ pub struct Args {
     /// Model of shallow sizes in an HPROF [default: hotspot or dump]
     #[arg(long, value_name = "MODEL", value_enum, hide_short_help = true)]
     pub sizes: Option<Sizes>,
-    /// Selected processes.
     #[command(flatten)]
     pub target: TargetArgs,
-    /// Selected heaps.
     #[command(flatten)]
     pub heap: HeapArgs,
 }

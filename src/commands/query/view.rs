@@ -19,6 +19,7 @@ use crate::flags::context::Context;
 use crate::heaps::java::ProgressReporter;
 use crate::heaps::java::lying_in;
 use crate::heaps::selector::JavaInput;
+use crate::import::STDIN_NAME;
 use crate::query::{CopiedTable, Database, QueryError};
 use crate::results::findings::Finding;
 use crate::results::overwrite::{self, Replace};
@@ -159,7 +160,7 @@ fn statements(args: &Args) -> Result<Option<String>, Failure> {
         std::io::stdin()
             .lock()
             .read_to_string(&mut sql)
-            .map_err(|error| unreadable("standard input", error))?;
+            .map_err(|error| unreadable(STDIN_NAME, error))?;
         return Ok(Some(sql));
     }
     match &args.file {

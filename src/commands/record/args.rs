@@ -21,10 +21,8 @@ use std::time::Duration;
     heaptap record -n com.example.app --java-allocations\n  \
     heaptap record --host -o out -- ./server --port 80    a program of this Linux host")]
 pub struct Args {
-    /// Selected processes.
     #[command(flatten)]
     pub target: TargetArgs,
-    /// What to record.
     #[command(flatten)]
     pub capture: CaptureArgs,
     /// Also java, meminfo, smaps, gc or all
@@ -128,10 +126,8 @@ pub struct Args {
         hide_short_help = true
     )]
     pub program: Vec<OsString>,
-    /// Option to skip the page.
     #[command(flatten, next_help_heading = "How to record")]
     pub leave: NoReportArgs,
-    /// Symbol sources.
     #[command(flatten)]
     pub names: NamesArgs,
 }

@@ -39,7 +39,6 @@ pub struct Args {
     /// Overwrite existing files
     #[arg(long)]
     pub force: bool,
-    /// Maximum number of rows.
     #[command(flatten)]
     pub rows: LimitArgs,
     /// Include texts and other contents of Java heaps
@@ -51,10 +50,8 @@ pub struct Args {
     /// Open the page in the browser
     #[arg(long)]
     pub open: bool,
-    /// Selected native heap.
     #[command(flatten)]
     pub native: NativeArgs,
-    /// Analysis options of Java heaps.
     #[command(flatten)]
     pub java: JavaArgs,
 }

@@ -76,7 +76,6 @@ pub struct Args {
     /// Print the JSON Schema of scenarios, or of the results in result.json
     #[arg(long, value_name = "DOCUMENT", conflicts_with = "scenario", num_args = 0..=1, require_equals = true, default_missing_value = "scenarios")]
     pub schema: Option<SchemaOf>,
-    /// Symbol sources.
     #[command(flatten)]
     pub names: NamesArgs,
 }

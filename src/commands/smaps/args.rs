@@ -29,7 +29,6 @@ pub struct Args {
     /// Kind of rows
     #[arg(long, value_name = "WHAT", value_enum, default_value_t)]
     pub by: ByArg,
-    /// Maximum number of rows.
     #[command(flatten)]
     pub rows: LimitArgs,
     /// Print comma-separated values to stdout
@@ -41,10 +40,8 @@ pub struct Args {
     /// Overwrite existing files
     #[arg(long, requires = "save")]
     pub force: bool,
-    /// Selected processes.
     #[command(flatten)]
     pub target: TargetArgs,
-    /// Selected moments.
     #[command(flatten)]
     pub moment: MomentArgs,
 }

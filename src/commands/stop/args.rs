@@ -21,10 +21,8 @@ pub struct Args {
     /// A directory other than that of the start of the recording
     #[arg(short, long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     pub output: Option<std::path::PathBuf>,
-    /// Option to skip the page.
     #[command(flatten)]
     pub leave: NoReportArgs,
-    /// Sources of names, besides those of the recording's start.
     #[command(flatten)]
     pub names: NamesArgs,
 }

@@ -37,7 +37,6 @@ pub struct Args {
     /// Overwrite existing files
     #[arg(long)]
     pub force: bool,
-    /// Symbol sources.
     #[command(flatten)]
     pub names: NamesArgs,
 }

@@ -42,13 +42,10 @@ pub struct Args {
     /// Order of rows
     #[arg(long, value_name = "FIGURE", value_enum)]
     pub sort: Option<SortArg>,
-    /// Maximum number of rows.
     #[command(flatten)]
     pub rows: LimitArgs,
-    /// Filter of stacks or objects.
     #[command(flatten)]
     pub filter: FilterArgs,
-    /// Filter of frames.
     #[command(flatten)]
     pub stacks: StackArgs,
     /// Measure: space, alloc_space, objects or alloc_objects
@@ -73,10 +70,8 @@ pub struct Args {
     /// Print comma-separated values to stdout
     #[arg(long, conflicts_with_all = ["json", "json_lines"])]
     pub csv: bool,
-    /// Selected heap.
     #[command(flatten)]
     pub native: NativeArgs,
-    /// Analysis options.
     #[command(flatten)]
     pub java: JavaArgs,
     /// Objects that GC roots reach: yes, no or any [default: yes]

@@ -165,7 +165,6 @@ pub struct SiteRow {
     /// the app, otherwise the nearest frame with a name.
     #[serde(rename = "app_frame")]
     pub own: StackFrame,
-    /// The allocating frame.
     #[serde(rename = "allocating_frame")]
     pub allocates: StackFrame,
     /// Functions that allocate at its callsites, or their addresses, each once: at most

@@ -25,7 +25,6 @@ use crate::stacks::{Dump, JoinBy, StackTable, join};
 /// Default tolerance, in bytes per iteration: 4 KiB.
 pub const TOLERANCE_BYTES: u64 = 4096;
 
-/// A request.
 #[derive(Debug, Clone)]
 pub struct NativeLeaksRequest {
     /// Inputs with the selection of their dumps, oldest first.
@@ -51,8 +50,6 @@ pub struct NativeLeaksRequest {
 pub struct NativeLeaks {
     /// The document for `--json`.
     pub document: NativeLeaksDocument,
-    /// Findings about the inputs.
-    pub findings: Vec<Finding>,
     /// Number of Java heaps in the inputs, which were not analyzed.
     pub java_dumps: usize,
     /// Exit code class of incomplete inputs.
@@ -74,7 +71,6 @@ struct Opened<'a> {
     name: String,
 }
 
-/// All inputs.
 struct Inputs<'a> {
     table: Cow<'a, StackTable>,
     dumps: Vec<Opened<'a>>,
@@ -135,7 +131,7 @@ pub fn leaks(
         error => error,
     })?;
     let mut document = document::document(&inputs.table, &series, request);
-    document.warnings = findings.clone();
+    document.warnings = findings;
     let found = document.series.iter().any(|series| series.leaks > 0);
     // Nearly every recording has callsites with too few samples: they prevent a passing check only
     // if there is no conclusive result at all.
@@ -146,7 +142,6 @@ pub fn leaks(
     Ok(GrowthLooked::Native(Box::new(NativeLeaks {
         matches,
         document,
-        findings,
         java_dumps,
         class,
         found,

@@ -228,7 +228,6 @@ impl From<&Filter> for FilterFacts {
 /// Name of a stack without frames.
 pub(super) const NO_FRAMES: &str = "[no frames]";
 
-/// A frame of a stack.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StackFrame {
     pub function: String,
@@ -241,7 +240,6 @@ pub struct StackFrame {
 }
 
 impl StackFrame {
-    /// Returns a frame of a table.
     pub(crate) fn of(table: &StackTable, frame: FrameId) -> StackFrame {
         let function = function_of(table, frame);
         StackFrame {

@@ -22,7 +22,6 @@ use crate::results::findings::{other_process, same_moment, sizes_differ};
 /// Maximum depth of the dominator tree, if the user does not say.
 pub const DEPTH: usize = 8;
 
-/// A request.
 #[derive(Debug, Clone)]
 pub struct DiffRequest {
     /// First dump, and options for opening it.

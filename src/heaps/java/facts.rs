@@ -42,7 +42,6 @@ pub struct HeapFacts {
     pub warnings: Vec<Finding>,
 }
 
-/// Returns the word for a size model.
 pub fn sizes_word(sizes: SizeModel) -> &'static str {
     match sizes {
         SizeModel::Dump => "dump",

@@ -39,7 +39,6 @@ impl std::fmt::Debug for ProgressReporter {
     }
 }
 
-/// A Java heap.
 pub struct JavaHeap {
     /// Objects, classes, references, roots.
     pub graph: HeapGraph,

@@ -482,7 +482,6 @@ pub struct ObjectReport {
     pub root: Option<RootDocument>,
     /// Immediate dominator.
     pub dominator: Option<Referred>,
-    /// Text of a string.
     pub text: Option<String>,
     /// Number of elements of an array.
     pub length: Option<u64>,
@@ -549,7 +548,6 @@ pub struct FieldRow {
     pub object: Option<Referred>,
 }
 
-/// A referrer.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ReferrerRow {
     #[serde(flatten)]

@@ -27,7 +27,6 @@ pub struct LeaksDocument {
     pub growth: Option<Growth>,
 }
 
-/// Leaks.
 #[derive(Debug, Clone, Serialize)]
 pub struct LeaksRows {
     /// Number of leaking objects.
@@ -163,7 +162,6 @@ fn dominated(group: &LeakGroup, dominators: Option<&Dominators>) -> Retained {
     sum
 }
 
-/// Waste.
 #[derive(Debug, Clone, Serialize)]
 pub struct WasteDocument {
     /// `app` if the dump has several heaps: the others are shared by all apps.
@@ -177,7 +175,6 @@ pub struct WasteDocument {
     pub arrays: Duplicated,
     /// Bitmaps; `length` of their rows is the number of pixels.
     pub bitmaps: Duplicated,
-    /// Largest bitmaps.
     pub largest_bitmaps: Vec<LargeRow>,
     /// Collections by class.
     pub collections: Vec<CollectionKind>,
@@ -248,7 +245,6 @@ pub struct DuplicateRow {
 
 /// A hash table with bucket collisions.
 #[derive(Debug, Clone, Serialize)]
-#[allow(missing_docs)]
 pub struct CrowdedRow {
     pub id: String,
     pub class: String,

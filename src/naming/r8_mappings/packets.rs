@@ -20,20 +20,15 @@ pub struct WrittenPackage {
     pub written: WrittenMap,
 }
 
-/// Writes mappings as packets, once for each of their packages. Leaves out those without a package,
-/// unless `nameless` is set.
+/// Writes mappings as packets, once for each of their packages, or for none.
 ///
 /// # Errors
 /// Returns an error if writing to `out` fails.
-pub fn write_packets(
-    maps: &[UsedMap],
-    nameless: bool,
-    out: &mut dyn Write,
-) -> io::Result<Vec<WrittenPackage>> {
+pub fn write_packets(maps: &[UsedMap], out: &mut dyn Write) -> io::Result<Vec<WrittenPackage>> {
     let none = BTreeSet::from([String::new()]);
     let mut all = Vec::new();
     for used in maps {
-        let packages = match used.packages.is_empty() && nameless {
+        let packages = match used.packages.is_empty() {
             true => &none,
             false => &used.packages,
         };

@@ -177,7 +177,6 @@ async fn until<T>(given_up: &Cancel, work: impl Future<Output = T>) -> Option<T>
     }
 }
 
-/// A requested capture.
 struct CaptureRequest {
     number: u32,
     /// `None` at the end.

@@ -57,7 +57,6 @@ const LEFT_ON_DEVICE: &str = "connect it; `heaptap status` lists recordings that
 /// Time limit for the facts of the device and the choice of the app.
 const LOOK: Duration = Duration::from_secs(30);
 
-/// Options of a try.
 #[derive(Debug, Clone)]
 pub struct TryOptions {
     /// The app; empty to choose one that can be profiled.

@@ -55,7 +55,6 @@ const STATE_QUERY: &str = "reading the state of the device";
 /// Last line of a complete state.
 const END: &str = "heaptap-part end";
 
-/// State of a device.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct DeviceState {
     /// Paths of files in the directories that recordings write.

@@ -170,7 +170,6 @@ pub struct JavaTotals {
 /// Sums over some objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct JavaSums {
-    /// Objects.
     pub objects: u64,
     /// Shallow bytes.
     pub space: u64,
@@ -183,7 +182,6 @@ pub struct JavaSums {
 pub struct JavaFlags {
     /// The dump is truncated: a buffer was full, or the process died during the dump.
     pub truncated: bool,
-    /// Packets of it that are missing.
     pub missing_packets: u64,
 }
 

@@ -19,7 +19,6 @@ pub struct Session {
     pub snapshots_by: Option<String>,
 }
 
-/// The device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Device {
     /// Serial number.

@@ -37,7 +37,6 @@ pub struct MappingFile {
     pub origin: String,
     /// Build variant, for a file found in the project; otherwise empty.
     pub variant: String,
-    /// Classes in it.
     pub classes: u64,
     /// Distinct frames that it contains.
     pub frames: u64,

@@ -9,7 +9,6 @@ use super::document::{Document, Figure, ProcessFacts};
 use super::error::MeminfoError;
 use super::whole_phone::PhoneFacts;
 
-/// The changes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Changes {
     /// `meminfo`.
@@ -60,7 +59,6 @@ pub struct Change {
     pub unit: &'static str,
     /// Value before; absent if the first meminfo does not have the row.
     pub before: Option<i64>,
-    /// After.
     pub after: Option<i64>,
     /// Difference; absent rows count as 0.
     pub growth: i64,

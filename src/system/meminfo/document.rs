@@ -30,7 +30,6 @@ pub struct Document {
     /// Cost of the query on the device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
-    /// Processes.
     #[serde(default)]
     pub processes: Vec<ProcessFacts>,
     /// The whole device.
@@ -74,7 +73,6 @@ pub struct ProcessFacts {
     /// Bitmaps and other native memory of Java objects: `count` and `bytes`.
     #[serde(default)]
     pub native_allocations: Vec<RowFacts>,
-    /// Databases.
     #[serde(default)]
     pub databases: Vec<DatabaseFacts>,
     /// Assets, unreachable memory and unknown lines, with their headings.
@@ -101,7 +99,6 @@ pub struct Difference {
     pub device: i64,
 }
 
-/// A count.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Count {
     pub name: String,
@@ -166,7 +163,6 @@ impl RowFacts {
         }
     }
 
-    /// Returns the value of a column.
     pub fn value(&self, column: &Column) -> Option<i64> {
         self.values.get(column.key()).copied()
     }
@@ -232,7 +228,6 @@ impl ProcessFacts {
         }
     }
 
-    /// Of a process.
     pub fn of(process: &Process, source: Source) -> ProcessFacts {
         let table = process.table();
         let columns = table.map(|table| &table.headings.columns);

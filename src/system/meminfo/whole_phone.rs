@@ -10,7 +10,6 @@ use crate::memory::meminfo::{Fact, Item, List, Measure, Meminfo};
 /// The whole device.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct PhoneFacts {
-    /// Lists.
     pub lists: Vec<ListFacts>,
     pub ram: Vec<RamFacts>,
     /// Merged lists by process, largest first.
@@ -34,7 +33,6 @@ pub struct ItemFacts {
     /// Pid, for a process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
-    /// Bytes.
     pub bytes: i64,
     /// Swapped out of it, bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -87,7 +85,6 @@ pub struct Share {
     /// Pid, for a process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
-    /// PSS.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pss: Option<i64>,
     /// Swapped out of it.

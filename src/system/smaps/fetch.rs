@@ -106,7 +106,6 @@ pub(crate) fn refused_help(process: &str) -> String {
 /// Data of a process, as written by the device.
 #[derive(Debug, Clone)]
 pub(crate) struct Fetched {
-    /// Access method.
     pub(crate) method: AccessMethod,
     pub(crate) text: Vec<u8>,
     /// Start time, BOOTTIME in ns, if known.

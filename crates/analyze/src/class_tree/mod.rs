@@ -117,13 +117,9 @@ impl ClassTree {
         }
     }
 
-    /// Walks the shortest paths and merges them at the same time.
-    pub fn with_shortest_paths(
-        graph: &HeapGraph,
-        walk: &Walk<'_>,
-        merge: Merge,
-    ) -> (ClassTree, ShortestPaths) {
-        let mut walked = Walked::new(graph, merge);
+    /// Walks the shortest paths and merges them at the same time, as [`Merge::Flamegraph`].
+    pub fn with_shortest_paths(graph: &HeapGraph, walk: &Walk<'_>) -> (ClassTree, ShortestPaths) {
+        let mut walked = Walked::new(graph, Merge::Flamegraph);
         let paths = ShortestPaths::walked(graph, walk, |object, parent| {
             walked.add(object, parent);
         });
@@ -253,8 +249,7 @@ mod tests {
 
     fn tree(made: fn(ClassTree) -> ClassTree) -> (ClassTree, Vec<String>) {
         let heap = dsl::heap(HEAP);
-        let (tree, paths) =
-            ClassTree::with_shortest_paths(&heap.graph, &Walk::default(), Merge::Flamegraph);
+        let (tree, paths) = ClassTree::with_shortest_paths(&heap.graph, &Walk::default());
         let over = Over::ShortestPaths(&paths);
         let later = ClassTree::of(&heap.graph, over, Merge::Flamegraph);
         assert_eq!(tree.nodes, later.nodes);

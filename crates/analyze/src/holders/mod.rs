@@ -39,7 +39,6 @@ pub struct Holder {
     pub example: ObjectIndex,
     /// Root reasons of objects that are roots, with their number.
     pub roots: Vec<(RootReason, u64)>,
-    /// Shallow bytes.
     pub shallow_bytes: u64,
     /// Index of the parent node; `None` for the first node.
     pub held: Option<usize>,

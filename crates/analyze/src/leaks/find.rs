@@ -20,7 +20,7 @@ use crate::repetition::{self, Hop, Repeated};
 use heaptap_model::heap_graph::{
     Follow, HeapGraph, ObjectIndex, ObjectSet, Reachable, Retained, ShortestPaths,
 };
-use heaptap_model::units::thousands;
+use heaptap_model::units::counted;
 
 /// Maximum number of steps of all paths together. A hostile dump can have a path of a million steps
 /// to each of a million objects.
@@ -115,15 +115,13 @@ pub fn find_with(graph: &HeapGraph, texts: bool) -> Leaks {
     let (groups, left_out) = finder.groups(held, kept);
     leaks.groups = groups;
     if left_out > 0 {
-        let (more, their) = match left_out {
-            1 => ("1 more object leaks".to_owned(), "its path is"),
-            n => (
-                format!("{} more objects leak", thousands(n)),
-                "their paths are",
-            ),
-        };
         leaks.untold.push(format!(
-            "{more}; {their} left out because all paths together are too long"
+            "{} left out because all paths together are too long",
+            counted(
+                left_out,
+                "more object leaks; its path is",
+                "more objects leak; their paths are",
+            )
         ));
     }
     leaks
@@ -159,7 +157,6 @@ fn starting_classes(graph: &HeapGraph, walk: &Walk, ends: &[ObjectIndex]) -> Vec
 
 type Found = (ObjectIndex, Kind, Verdict);
 
-/// Returns the leaking objects by index.
 fn leaking(rules: &Rules<'_>, sought: &[(ObjectIndex, Kind)]) -> Vec<Found> {
     let mut all: Vec<Found> = Vec::new();
     for &(object, kind) in sought {

@@ -144,7 +144,6 @@ pub(super) enum Visibility {
     Runtime,
     /// In stacks without any frame above.
     Allocator,
-    /// Never.
     Never,
 }
 

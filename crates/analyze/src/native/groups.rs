@@ -112,17 +112,14 @@ impl<'a> Groups<'a> {
         self.samples.is_empty()
     }
 
-    /// Returns the group of a frame.
     pub fn group(&self, frame: FrameId) -> GroupId {
         self.ids[frame.0 as usize]
     }
 
-    /// Returns a frame of the group.
     pub fn sample(&self, group: GroupId) -> FrameId {
         self.samples[group.0 as usize]
     }
 
-    /// Returns the name of a group.
     pub fn name(&self, group: GroupId) -> Cow<'a, str> {
         let frame = self.sample(group);
         let function = function_of(self.table, frame);
@@ -172,7 +169,6 @@ fn key(table: &StackTable, by: RowKey, frame: FrameId) -> Key<'_> {
     }
 }
 
-/// Returns the function of a frame.
 pub fn function_of(table: &StackTable, frame: FrameId) -> &Function {
     let function = table.frames()[frame.0 as usize].function;
     &table.functions()[function.0 as usize]

@@ -40,7 +40,6 @@ pub struct Tree {
     pub nodes: Vec<Node>,
 }
 
-/// Node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
     /// Position of the parent; `None` below the root.

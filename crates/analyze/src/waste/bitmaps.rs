@@ -20,7 +20,6 @@ pub struct Bitmaps {
     pub without_pixels: u64,
     /// Groups of bitmaps with equal pixels, most wasted bytes first.
     pub groups: Vec<BitmapGroup>,
-    /// Largest bitmaps.
     pub largest: Vec<BitmapRow>,
 }
 
@@ -45,7 +44,6 @@ pub struct BitmapGroup {
     pub held_by: Option<String>,
 }
 
-/// Bitmap.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BitmapRow {
     pub object: ObjectIndex,

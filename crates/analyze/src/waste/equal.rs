@@ -9,7 +9,6 @@ use heaptap_model::profile::index::{is_equal, last_word};
 /// Objects with equal contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Same {
-    /// First object.
     pub first: ObjectIndex,
     /// Number of objects.
     pub count: u32,

@@ -50,7 +50,6 @@ pub struct LogLine<'a> {
 /// Type of a line in a log file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Row<'a> {
-    /// A line of the log.
     Line(LogLine<'a>),
     /// `--------- beginning of main` and the like.
     Divider,

@@ -35,7 +35,6 @@ impl Coverage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LimitFrom {
-    /// The log.
     Log,
     /// The device's `dalvik.vm.heapgrowthlimit`.
     HeapGrowthLimit,

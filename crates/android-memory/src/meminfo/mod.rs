@@ -211,7 +211,6 @@ impl Meminfo {
         }
     }
 
-    /// Returns the processes.
     pub fn processes(&self) -> impl Iterator<Item = &Process> {
         self.pieces.iter().filter_map(|piece| match piece {
             Piece::Process(process) => Some(process),

@@ -108,7 +108,6 @@ impl Pairs {
         nearest.map(|(at, _)| at)
     }
 
-    /// Returns all entries.
     pub fn entries(&self) -> impl Iterator<Item = &Entry> {
         self.lines.values()
     }

@@ -142,7 +142,6 @@ impl Process {
         self.counts(OBJECTS)?.value(name)
     }
 
-    /// Returns the databases.
     pub fn databases(&self) -> Option<&super::databases::Databases> {
         self.first(|section| match &section.body {
             Body::Databases(databases) => Some(databases),

@@ -10,15 +10,10 @@ use super::number;
 pub enum Column {
     /// `Pss Total`.
     Pss,
-    /// `Pss Clean`.
     PssClean,
-    /// `Shared Dirty`.
     SharedDirty,
-    /// `Private Dirty`.
     PrivateDirty,
-    /// `Shared Clean`.
     SharedClean,
-    /// `Private Clean`.
     PrivateClean,
     /// `Swap Dirty`, `Swapped Dirty`: swapped memory, if the kernel does not report the share.
     Swap,
@@ -26,11 +21,8 @@ pub enum Column {
     SwapPss,
     /// `Rss Total`.
     Rss,
-    /// `Heap Size`.
     HeapSize,
-    /// `Heap Alloc`.
     HeapAlloc,
-    /// `Heap Free`.
     HeapFree,
     /// Another column, with its header.
     Other(String),
@@ -77,22 +69,10 @@ impl Column {
 
     /// Returns the column for a [`Column::key`].
     pub fn of_key(key: &str) -> Column {
-        const KNOWN: [Column; 12] = [
-            Column::Pss,
-            Column::PssClean,
-            Column::SharedDirty,
-            Column::PrivateDirty,
-            Column::SharedClean,
-            Column::PrivateClean,
-            Column::Swap,
-            Column::SwapPss,
-            Column::Rss,
-            Column::HeapSize,
-            Column::HeapAlloc,
-            Column::HeapFree,
-        ];
-        let known = KNOWN.into_iter().find(|column| column.key() == key);
-        known.unwrap_or_else(|| Column::Other(key.to_owned()))
+        match Column::named(&key.replace('_', " ")) {
+            Column::Other(_) => Column::Other(key.to_owned()),
+            known => known,
+        }
     }
 
     /// Returns whether the figure comes from the allocator; only heaps have these.
@@ -183,7 +163,6 @@ impl Headings {
         })
     }
 
-    /// Returns the position of a column.
     pub fn position(&self, column: &Column) -> Option<usize> {
         self.columns
             .iter()

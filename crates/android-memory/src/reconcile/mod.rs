@@ -298,7 +298,6 @@ impl Table {
         table
     }
 
-    /// Returns the row of a figure.
     pub fn figure(&self, figure: Figure) -> Option<&Row> {
         self.rows.iter().find(|row| row.figure == figure)
     }

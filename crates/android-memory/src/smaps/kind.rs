@@ -73,7 +73,6 @@ impl Kind {
 pub enum SubKind {
     /// Ordinary objects.
     Heap,
-    /// Large objects.
     LargeObjects,
     /// Objects from before the fork of the app.
     Zygote,

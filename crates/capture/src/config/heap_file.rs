@@ -46,7 +46,6 @@ const WAITS_SDK: u32 = 29;
 const BITMAPS_SDK: u32 = 35;
 
 impl HeapFileSpec {
-    /// Returns the spec of an HPROF.
     pub fn hprof(targets: Targets) -> HeapFileSpec {
         HeapFileSpec {
             targets,

@@ -99,7 +99,6 @@ pub struct CaptureSpec {
     pub shmem_bytes: u64,
     /// Block the client if the shared memory is full.
     pub block_client: bool,
-    /// Timeout for blocking.
     pub block_client_timeout: Option<Duration>,
     /// Skip processes that start later.
     pub no_startup: bool,

@@ -14,7 +14,6 @@ use heaptap_model::untrusted::shell::{Shell, quoted};
 /// Stable IDs of findings; `docs/guide/troubleshooting.md` lists them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-#[allow(missing_docs)]
 pub enum FindingId {
     SdkLow,
     NotInstalled,

@@ -11,6 +11,8 @@
 //!
 //! heaptap resolves names with `*` itself, so that they work on every version.
 
+use heaptap_model::names::basename;
+
 /// Maximum length of argv0 in bytes; the exact rule never matches longer ones.
 const ARGV0_LIMIT: usize = 511;
 
@@ -18,10 +20,6 @@ const ARGV0_LIMIT: usize = 511;
 pub fn normalized(name: &str) -> &str {
     let name = name.split('@').next().unwrap_or(name);
     basename(name)
-}
-
-fn basename(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
 }
 
 /// Returns whether heaptap resolves this name to the processes it matches.

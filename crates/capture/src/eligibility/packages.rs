@@ -58,7 +58,6 @@ pub struct Package {
     pub installer: Option<String>,
     /// Profiling that its manifest allows; `None` if it could not be read.
     pub app_type: Option<AppType>,
-    /// Source of `app_type`.
     pub app_type_source: Option<AppTypeSource>,
 }
 

@@ -22,13 +22,11 @@ pub enum ProcessKind {
     Isolated,
     /// An SDK sandbox (Android 13 and later).
     SdkSandbox,
-    /// `system_server`.
     SystemServer,
     /// A zygote: apps are forked from it.
     Zygote,
     /// A native program: a daemon, or something started from a shell.
     Native,
-    /// A kernel thread.
     KernelThread,
 }
 
@@ -131,7 +129,6 @@ fn row(line: &str, columns: &[&str]) -> Option<Process> {
 pub struct ProcDetails {
     /// Whole argv0.
     pub argv0: Option<String>,
-    /// `oom_score_adj`.
     pub oom_score_adj: Option<i32>,
     /// The freezer has stopped it.
     pub frozen: Option<bool>,

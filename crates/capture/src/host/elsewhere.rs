@@ -75,7 +75,6 @@ impl Tracing {
         match self.0 {}
     }
 
-    /// Ends the session.
     pub async fn stop(&mut self, _: impl Future<Output = ()>) -> SessionEnd {
         match self.0 {}
     }
@@ -106,7 +105,6 @@ impl Program {
         match self.0 {}
     }
 
-    /// Waits for its end.
     pub async fn wait(&mut self) -> ProgramEnd {
         match self.0 {}
     }

@@ -62,7 +62,6 @@ pub enum Origin {
     Process,
 }
 
-/// End of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProgramEnd {
     /// It exited with this status.

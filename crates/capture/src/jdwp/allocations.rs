@@ -235,7 +235,6 @@ impl Allocations {
         frames.unwrap_or_default()
     }
 
-    /// Returns a frame with its names.
     pub fn named(&self, frame: Frame) -> MethodFrame<'_> {
         MethodFrame {
             class: name(&self.classes, frame.class),

@@ -115,15 +115,11 @@ impl Observer {
             let mut words = String::new();
             let why = match self.watch(options, &mut lost_at, &mut words, tell).await {
                 Ok(Watched::Rebooted) => return Ok(End::Rebooted),
-                Ok(Watched::Ended { spoke: false }) => {
-                    dumb += 1;
+                Ok(Watched::Ended { spoke }) => {
+                    dumb = if spoke { 0 } else { dumb + 1 };
                     if dumb >= DUMB {
                         return Ok(End::Refused { why: words });
                     }
-                    "the loop on the device ended".to_owned()
-                }
-                Ok(Watched::Ended { spoke: true }) => {
-                    dumb = 0;
                     "the loop on the device ended".to_owned()
                 }
                 Err(error) if error.is_connection() => error.to_string(),

@@ -31,22 +31,28 @@ const REMEMBERED: usize = 8192;
 /// Message of a follower.
 #[derive(Debug)]
 pub(super) enum Said {
-    /// A new line.
-    Line { pid: u32, text: String },
+    Line {
+        pid: u32,
+        text: String,
+    },
     /// Number of received bytes.
     Bytes(u64),
     /// A command was sent.
     Sent,
     /// The log of this device cannot be followed.
-    Refused { pid: u32, why: String },
+    Refused {
+        pid: u32,
+        why: String,
+    },
     /// logcat ends repeatedly and is restarted ever more slowly. Sent once.
-    Restless { pid: u32 },
+    Restless {
+        pid: u32,
+    },
 }
 
 /// Event of a followed log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LogEvent<'a> {
-    /// A line.
     Line(&'a str),
     /// logcat of a process ends repeatedly and is restarted, finally every five seconds. Sent
     /// once.
@@ -92,7 +98,6 @@ impl Position {
         from
     }
 
-    /// Returns whether a line is new.
     fn is_new(&mut self, time: u64, line: &str) -> bool {
         let hash = self.hasher.hash_one(line);
         if let Some(times) = self.repeated.get_mut(&hash) {

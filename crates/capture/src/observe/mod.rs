@@ -64,7 +64,6 @@ pub const PARTS_EVERY: Duration = Duration::from_secs(10);
 /// Event of an observation.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
-    /// New entry.
     Seen(Entry),
     /// A log line of a followed process, unchanged, without its line end.
     Line(String),
@@ -76,7 +75,9 @@ pub enum Event {
         spent: ObservationCost,
     },
     /// The connection is lost.
-    Lost { why: String },
+    Lost {
+        why: String,
+    },
     /// The connection is back.
     Back {
         /// Duration of the interruption.

@@ -64,7 +64,6 @@ pub struct Shown {
     pub component: String,
     /// ID of the app's object; it changes when the activity is recreated.
     pub object: Option<String>,
-    /// It is resumed.
     pub resumed: bool,
 }
 

@@ -106,7 +106,6 @@ pub(super) async fn process(
 pub enum TraceWriter {
     /// A start of perfetto that has not moved to the background yet. It can take 30 s.
     Starting,
-    /// A perfetto process.
     Perfetto(ProcessKey),
 }
 

@@ -97,7 +97,6 @@ impl Locations {
         &self.encoded[start..self.ends[at]]
     }
 
-    /// Returns the text of a name.
     pub(super) fn text(&self, name: NameId) -> &str {
         self.names.get(name.0)
     }

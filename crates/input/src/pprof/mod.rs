@@ -22,6 +22,7 @@ pub use find::PprofInput;
 pub(super) use find::{in_folder, of_bytes};
 
 use heaptap_model::stacks::StackProfile;
+use heaptap_model::units::counted;
 use message::Message;
 use std::fmt;
 
@@ -64,7 +65,7 @@ pub struct PprofDamage {
 
 impl fmt::Display for PprofDamage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let counted = [
+        let losses = [
             (self.messages, "damaged message", "damaged messages"),
             (
                 self.columns,
@@ -116,11 +117,8 @@ impl fmt::Display for PprofDamage {
         if self.cut {
             parts.push("the file is truncated".to_owned());
         }
-        let counted = counted.into_iter().filter(|(count, ..)| *count > 0);
-        parts.extend(counted.map(|(count, one, many)| match count {
-            1 => format!("1 {one}"),
-            _ => format!("{count} {many}"),
-        }));
+        let losses = losses.into_iter().filter(|(count, ..)| *count > 0);
+        parts.extend(losses.map(|(count, one, many)| counted(count, one, many)));
         f.write_str(&parts.join("; "))
     }
 }

@@ -44,6 +44,53 @@ fn wire() -> Wire {
     Wire::default()
 }
 
+#[test]
+fn a_java_heap_of_perfetto_has_live_objects() {
+    let profile = |root: &str| {
+        let strings = [
+            "",
+            "Total allocation count",
+            "count",
+            "Total allocation size",
+            "bytes",
+            root,
+        ];
+        let mut wire = wire();
+        for string in strings {
+            wire = wire.bytes(6, string.as_bytes());
+        }
+        let wire = wire
+            .message(1, Wire::default().number(1, 1).number(2, 2))
+            .message(1, Wire::default().number(1, 3).number(2, 4))
+            .message(2, Wire::default().packed(1, &[1]).packed(2, &[3, 96]))
+            .message(
+                4,
+                Wire::default()
+                    .number(1, 1)
+                    .message(4, Wire::default().number(1, 1)),
+            )
+            .message(5, Wire::default().number(1, 1).number(2, 5));
+        let mut read = read_pprof(&wire.0).unwrap().profile;
+        let dump = read.dumps.remove(0);
+        let views: Vec<_> = dump.measures.iter().map(|measure| measure.view).collect();
+        (dump.facts.kind, views)
+    };
+    assert_eq!(
+        profile("x.Cache [ROOT_JNI_GLOBAL]"),
+        (
+            DumpKind::JavaHeap,
+            vec![Some(View::Objects), Some(View::Space)]
+        )
+    );
+    assert_eq!(
+        profile("x.Cache.load"),
+        (
+            DumpKind::AllocationsOnly,
+            vec![Some(View::AllocObjects), Some(View::AllocSpace)]
+        )
+    );
+}
+
 /// Returns a heap profile as Go's runtime writes it, with block sizes as labels and inlined lines.
 fn go_heap() -> Wire {
     let strings = [
@@ -399,7 +446,7 @@ fn columns_that_no_sample_fills_take_no_memory_beyond_measure() {
     assert!(
         damage
             .to_string()
-            .contains("99936 columns beyond the limit")
+            .contains("99,936 columns beyond the limit")
     );
     let dump = &read.profile.dumps[0];
     assert_eq!(dump.measures.len(), 64);

@@ -14,7 +14,6 @@ const MAX_EXCESS: usize = 20;
 const TABLE_HEAD: &str = "| scenario | device | budget | verdict | value | limit |\n\
                           |---|---|---|---|---:|---:|\n";
 
-/// Returns the summary.
 pub fn summary(results: &[ScenarioResult]) -> String {
     let all: Vec<&ScenarioResult> = results.iter().collect();
     let mut text = format!("## Memory budgets: {}\n\n{TABLE_HEAD}", totals(&all));

@@ -103,7 +103,6 @@ pub enum BasicType {
     Float = 6,
     /// `double`, 8 bytes.
     Double = 7,
-    /// `byte`.
     Byte = 8,
     /// `short`, 2 bytes.
     Short = 9,
@@ -162,7 +161,6 @@ impl BasicType {
 
 /// Kind of class; Perfetto's `HeapGraphType.Kind`, computed from superclasses for HPROF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-#[allow(missing_docs)]
 pub enum ClassKind {
     #[default]
     Unknown,

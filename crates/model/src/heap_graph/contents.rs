@@ -15,21 +15,14 @@ pub enum Value {
     Object(ObjectIndex),
     /// An ID without an object in the dump.
     Dangling(ObjectId),
-    /// `boolean`.
     Boolean(bool),
     /// `char`, a UTF-16 unit.
     Char(u16),
-    /// `float`.
     Float(f32),
-    /// `double`.
     Double(f64),
-    /// `byte`.
     Byte(i8),
-    /// `short`.
     Short(i16),
-    /// `int`.
     Int(i32),
-    /// `long`.
     Long(i64),
 }
 
@@ -136,7 +129,6 @@ impl Field<'_> {
 /// An array of primitives.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PrimitiveArray<'a> {
-    /// Type of the elements.
     pub element: BasicType,
     /// Number of elements.
     pub length: u32,

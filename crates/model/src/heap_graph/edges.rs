@@ -51,7 +51,6 @@ impl<'a> Edges<'a> {
         followed.map(|r| r.target)
     }
 
-    /// Returns whether that referent is followed.
     pub(super) fn follows(&self, referent: &Referent) -> bool {
         self.follow.follows(referent.kind)
     }

@@ -32,7 +32,6 @@ impl ReferenceKind {
 /// Selection of the followed referents. The default is that of ahat and of Perfetto since May 2026:
 /// only soft references are followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct Follow {
     pub soft: bool,
     pub weak: bool,

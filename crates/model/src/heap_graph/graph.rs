@@ -62,7 +62,6 @@ pub struct Referent {
 
 /// Heap of ART that contains an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-#[allow(missing_docs)]
 pub enum HeapKind {
     #[default]
     Unknown,
@@ -127,7 +126,6 @@ impl HeapGraph {
         self.ids.id(object)
     }
 
-    /// Returns the object with that ID.
     pub fn find(&self, id: ObjectId) -> Option<ObjectIndex> {
         self.ids.find(id)
     }
@@ -153,7 +151,6 @@ impl HeapGraph {
         &self.classes[class.at()]
     }
 
-    /// Returns the class of an object.
     #[inline]
     pub fn class_of(&self, object: ObjectIndex) -> ClassIndex {
         self.class_of.get(object)
@@ -191,7 +188,6 @@ impl HeapGraph {
         &self.native
     }
 
-    /// Returns the heap of the object.
     pub fn heap_of(&self, object: ObjectIndex) -> HeapKind {
         match self.heaps.get(object.at()) {
             Some(&heap) => heap,

@@ -16,7 +16,6 @@ pub struct Root {
 
 /// The kinds of root of `HeapGraphRoot.Type` and HPROF, which are the same list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-#[allow(missing_docs)]
 pub enum RootKind {
     #[default]
     Unknown,
@@ -38,28 +37,48 @@ pub enum RootKind {
     Unreachable,
 }
 
+/// The kinds by their number, with their names and words.
+const KINDS: [(RootKind, &str, &str); 16] = [
+    (RootKind::Unknown, "ROOT_UNKNOWN", "unknown root"),
+    (RootKind::JniGlobal, "ROOT_JNI_GLOBAL", "JNI global"),
+    (RootKind::JniLocal, "ROOT_JNI_LOCAL", "JNI local"),
+    (RootKind::JavaFrame, "ROOT_JAVA_FRAME", "Java frame"),
+    (RootKind::NativeStack, "ROOT_NATIVE_STACK", "native stack"),
+    (RootKind::StickyClass, "ROOT_STICKY_CLASS", "system class"),
+    (RootKind::ThreadBlock, "ROOT_THREAD_BLOCK", "thread block"),
+    (RootKind::MonitorUsed, "ROOT_MONITOR_USED", "monitor in use"),
+    (RootKind::ThreadObject, "ROOT_THREAD_OBJECT", "thread"),
+    (
+        RootKind::InternedString,
+        "ROOT_INTERNED_STRING",
+        "interned string",
+    ),
+    (RootKind::Finalizing, "ROOT_FINALIZING", "finalizing"),
+    (RootKind::Debugger, "ROOT_DEBUGGER", "debugger"),
+    (
+        RootKind::ReferenceCleanup,
+        "ROOT_REFERENCE_CLEANUP",
+        "reference cleanup",
+    ),
+    (RootKind::VmInternal, "ROOT_VM_INTERNAL", "VM internal"),
+    (RootKind::JniMonitor, "ROOT_JNI_MONITOR", "JNI monitor"),
+    (RootKind::Unreachable, "ROOT_UNREACHABLE", "unreachable"),
+];
+
+const _: () = {
+    let mut at = 0;
+    while at < KINDS.len() {
+        assert!(KINDS[at].0 as usize == at, "the kinds are in their order");
+        at += 1;
+    }
+};
+
 impl RootKind {
     /// Returns the kind of a `HeapGraphRoot.root_type`; `Unknown` for other numbers.
     pub fn of_heap_graph(number: u64) -> RootKind {
-        use RootKind::*;
-        const ALL: [RootKind; 15] = [
-            Unknown,
-            JniGlobal,
-            JniLocal,
-            JavaFrame,
-            NativeStack,
-            StickyClass,
-            ThreadBlock,
-            MonitorUsed,
-            ThreadObject,
-            InternedString,
-            Finalizing,
-            Debugger,
-            ReferenceCleanup,
-            VmInternal,
-            JniMonitor,
-        ];
-        ALL.get(number as usize).copied().unwrap_or(Unknown)
+        let of_trace = &KINDS[..RootKind::Unreachable as usize];
+        let known = of_trace.get(number as usize);
+        known.map_or(RootKind::Unknown, |&(kind, ..)| kind)
     }
 
     /// Returns the rank of the root as an explanation of why an object is alive: 0 explains most.
@@ -78,48 +97,12 @@ impl RootKind {
 
     /// Returns Perfetto's name, such as `ROOT_JNI_GLOBAL`.
     pub fn name(self) -> &'static str {
-        use RootKind::*;
-        match self {
-            Unknown => "ROOT_UNKNOWN",
-            JniGlobal => "ROOT_JNI_GLOBAL",
-            JniLocal => "ROOT_JNI_LOCAL",
-            JavaFrame => "ROOT_JAVA_FRAME",
-            NativeStack => "ROOT_NATIVE_STACK",
-            StickyClass => "ROOT_STICKY_CLASS",
-            ThreadBlock => "ROOT_THREAD_BLOCK",
-            MonitorUsed => "ROOT_MONITOR_USED",
-            ThreadObject => "ROOT_THREAD_OBJECT",
-            InternedString => "ROOT_INTERNED_STRING",
-            Finalizing => "ROOT_FINALIZING",
-            Debugger => "ROOT_DEBUGGER",
-            ReferenceCleanup => "ROOT_REFERENCE_CLEANUP",
-            VmInternal => "ROOT_VM_INTERNAL",
-            JniMonitor => "ROOT_JNI_MONITOR",
-            Unreachable => "ROOT_UNREACHABLE",
-        }
+        KINDS[self as usize].1
     }
 
     /// Returns the name for messages, such as `JNI global`.
     pub fn in_words(self) -> &'static str {
-        use RootKind::*;
-        match self {
-            Unknown => "unknown root",
-            JniGlobal => "JNI global",
-            JniLocal => "JNI local",
-            JavaFrame => "Java frame",
-            NativeStack => "native stack",
-            StickyClass => "system class",
-            ThreadBlock => "thread block",
-            MonitorUsed => "monitor in use",
-            ThreadObject => "thread",
-            InternedString => "interned string",
-            Finalizing => "finalizing",
-            Debugger => "debugger",
-            ReferenceCleanup => "reference cleanup",
-            VmInternal => "VM internal",
-            JniMonitor => "JNI monitor",
-            Unreachable => "unreachable",
-        }
+        KINDS[self as usize].2
     }
 }
 

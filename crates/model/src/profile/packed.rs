@@ -193,7 +193,6 @@ impl PackedStacks {
     }
 }
 
-/// Packs a frame.
 #[inline]
 pub fn pack(frame: u32, mut push: impl FnMut(u8)) {
     let mut rest = u64::from(frame) + 1;

@@ -67,7 +67,6 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// Returns the ID of a text.
     pub fn intern_str(&mut self, text: &str) -> StringId {
         StringId(self.texts.id(text))
     }
@@ -77,7 +76,6 @@ impl Tables {
         self.intern_str(&String::from_utf8_lossy(text))
     }
 
-    /// Returns the ID of a mapping.
     pub fn intern_mapping(&mut self, mapping: Mapping) -> MappingId {
         let words = [
             u64::from(mapping.path.0),
@@ -95,7 +93,6 @@ impl Tables {
         MappingId(self.mappings.id(hash, mapping))
     }
 
-    /// Returns the ID of a frame.
     pub fn intern_frame(&mut self, frame: Frame) -> FrameId {
         let mapping = frame
             .mapping

@@ -97,7 +97,6 @@ impl Calls {
         id
     }
 
-    /// Returns all calls.
     #[inline]
     pub fn all(&self) -> &[Call] {
         &self.all

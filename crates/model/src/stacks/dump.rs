@@ -39,7 +39,6 @@ impl View {
 /// Unit of a column.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Unit {
-    /// Bytes.
     Bytes,
     /// Number of things.
     Count,

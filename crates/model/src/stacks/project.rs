@@ -43,7 +43,6 @@ pub fn project(recording: &Recording, dumps: &[HeapDump], options: ProjectOption
 }
 
 impl Facts {
-    /// Returns the facts of a dump.
     pub fn of(dump: &HeapDump, number: u32) -> Facts {
         Facts {
             number,

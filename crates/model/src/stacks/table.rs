@@ -125,18 +125,15 @@ fn pair(high: u32, low: u32) -> u64 {
 }
 
 impl StackTable {
-    /// Returns the ID of a text.
     pub fn text(&mut self, text: &str) -> TextId {
         TextId(self.texts.id(text))
     }
 
-    /// Returns the ID of a library.
     pub fn library(&mut self, library: Library) -> LibraryId {
         let hash = self.seed.number(pair(library.path.0, library.build_id.0));
         LibraryId(self.libraries.id(hash, library))
     }
 
-    /// Returns the ID of a function.
     pub fn function(&mut self, function: Function) -> FunctionId {
         let names = self
             .seed
@@ -146,7 +143,6 @@ impl StackTable {
         FunctionId(self.functions.id(hash, function))
     }
 
-    /// Returns the ID of a frame.
     pub fn frame(&mut self, frame: Frame) -> FrameId {
         let place = self.seed.number(pair(frame.file.0, frame.line));
         let function = pair(frame.function.0, u32::from(frame.inlined));
@@ -228,7 +224,6 @@ impl StackTable {
         }
     }
 
-    /// Returns the text of an ID.
     pub fn text_of(&self, id: TextId) -> &str {
         self.texts.get(id.0)
     }

@@ -169,7 +169,6 @@ impl Heap {
         self.numbering.get_or_init(|| Numbering::of(&self.graph))
     }
 
-    /// Returns the row of an object.
     pub(super) fn row(&self, object: ObjectIndex) -> usize {
         let row = match self.numbering() {
             Numbering::ById => object.0,
@@ -198,7 +197,6 @@ impl Heap {
         self.rows().map(|row| self.object(row))
     }
 
-    /// Returns the row of a class.
     pub(super) fn class_row(&self, class: ClassIndex) -> usize {
         self.first_class + class.at()
     }

@@ -82,7 +82,6 @@ pub(super) fn set_of(heap: &Heap, object: ObjectIndex) -> Option<usize> {
     }
 }
 
-/// Returns the owner of a set.
 pub(super) fn owner_of_set(heaps: &Heaps, set: i64) -> Option<(&Heap, ObjectIndex)> {
     let row = usize::try_from(set).ok()?;
     if row >= heaps.references() {

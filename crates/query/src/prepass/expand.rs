@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::tokens::{Sort, Token, tokens};
 use super::{Action, Macro, Macros, Prepared, Refusal, WorkedCall};
+use heaptap_model::units::counted;
 
 /// Maximum nesting of macros.
 const DEEPEST: usize = 32;
@@ -239,8 +240,8 @@ fn expand(
     let wanted = called.arguments.len();
     if arguments.len() != wanted {
         return Err(format!(
-            "{shown} takes {wanted} argument{}, not {}",
-            if wanted == 1 { "" } else { "s" },
+            "{shown} takes {}, not {}",
+            counted(wanted as u64, "argument", "arguments"),
             arguments.len()
         ));
     }

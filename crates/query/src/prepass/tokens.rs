@@ -36,7 +36,6 @@ impl Token {
         self.sort == Sort::Word && self.text(sql).eq_ignore_ascii_case(word)
     }
 
-    /// Returns whether it is that sign.
     pub(super) fn is_sign(&self, sql: &str, sign: char) -> bool {
         self.sort == Sort::Sign && self.text(sql).starts_with(sign)
     }

@@ -174,7 +174,6 @@ pub struct Dump {
     pub interval: u64,
     /// Requested interval if different, otherwise 0.
     pub orig_interval: u64,
-    /// Whether counts are of samples.
     #[serde(default)]
     pub counts_samples: bool,
     /// Meaning of the values.
@@ -361,7 +360,6 @@ pub struct Recorded {
     pub timeline: Timeline,
 }
 
-/// Header.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Header {
     /// [`FORMAT`].

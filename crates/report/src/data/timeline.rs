@@ -210,7 +210,6 @@ impl Rows {
         })
     }
 
-    /// Returns the value of a row in a column.
     pub fn value(&self, column: &str, row: usize) -> Option<i64> {
         self.columns.get(column)?.get(row).copied().flatten()
     }

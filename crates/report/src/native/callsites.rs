@@ -53,10 +53,11 @@ pub(super) fn write(html: &mut Html, header: &Header, profile: &StackProfile) {
     }
     let left_out = heaps.len().saturating_sub(HEAPS);
     if left_out > 0 {
-        let heaps = match left_out {
-            1 => "1 smaller heap appears".to_owned(),
-            n => format!("{n} smaller heaps appear"),
-        };
+        let heaps = counted(
+            left_out as u64,
+            "smaller heap appears",
+            "smaller heaps appear",
+        );
         html.add(format_args!(
             "<p class=\"note\">{heaps} only in the list of dumps.</p>\n"
         ));

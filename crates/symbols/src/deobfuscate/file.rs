@@ -18,7 +18,6 @@ const MOST_PACKAGES: usize = 256;
 /// Entry of an R8 mapping, as in packets of a trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Entry<'a> {
-    /// A class.
     Class {
         /// Name in the app.
         obfuscated: &'a str,

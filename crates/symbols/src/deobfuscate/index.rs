@@ -29,7 +29,6 @@ pub struct Survey {
     pub id: Option<String>,
     /// Number of bad lines, which were skipped.
     pub bad_lines: u64,
-    /// First bad lines.
     pub first_bad_lines: Vec<BadLine>,
     /// Number of names in the app that several blocks have. The last block counts, as in R8's
     /// retrace; classes that R8 merged into one share a header.
@@ -220,12 +219,10 @@ impl Index {
         }
     }
 
-    /// Returns the start of a class.
     pub(super) fn start(&self, at: ClassAt) -> usize {
         self.rows[at.0 as usize].start as usize
     }
 
-    /// Returns the source file of a class.
     pub(super) fn source_file(&self, bytes: &[u8], at: ClassAt) -> Option<String> {
         match self.rows[at.0 as usize].source_file {
             0 => None,

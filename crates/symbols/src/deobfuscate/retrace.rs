@@ -100,7 +100,6 @@ pub(super) fn answer<'m, 'a>(
     )
 }
 
-/// Method in the source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SourceMethod<'a> {
     /// Class that declares it.
@@ -120,7 +119,6 @@ impl<'a> SourceMethod<'a> {
     }
 }
 
-/// Frame in the source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SourceFrame<'a> {
     pub method: SourceMethod<'a>,

@@ -21,7 +21,7 @@ use crate::pages::{PagePlace, ReportInput, ReportRequest};
 use crate::results::file_names::default_name;
 use crate::results::output::OutputFolder;
 use crate::session::SessionId;
-use crate::units::ByteSize;
+use crate::units::{ByteSize, counted};
 use crate::views::page;
 use crate::views::paths::near;
 use crate::views::{blocking, lookup};
@@ -247,10 +247,7 @@ fn show(console: &Console, exported: &Exported) -> Outcome {
     if console.is_json() {
         console.json(&json!({ "files": files, "dumps": exported.dumps }));
     }
-    let dumps = match exported.dumps {
-        1 => "1 dump".to_owned(),
-        n => format!("{n} dumps"),
-    };
+    let dumps = counted(exported.dumps as u64, "dump", "dumps");
     match &exported.files[..] {
         [] => {}
         [only] if only.path == Path::new("-") => {}

@@ -92,13 +92,11 @@ fn show_series(
     more(console, leaks as usize, grows.len());
     let untold = show_untold(console, series, &of("inconclusive"), &grows, limit);
     if series.within_sampling_error > 0 {
-        let who = match series.within_sampling_error {
-            1 => "1 callsite is within sampling error and grows".to_owned(),
-            n => format!(
-                "{} callsites are within sampling error and each grows",
-                thousands(n)
-            ),
-        };
+        let who = counted(
+            series.within_sampling_error,
+            "callsite is within sampling error and grows",
+            "callsites are within sampling error and each grows",
+        );
         console.data("");
         console.data(format_args!(
             "{who} by at most {} per iteration (`--tolerance`)",
@@ -211,13 +209,11 @@ fn show_untold<'a>(
     console.data("");
     let mut parts = Vec::new();
     if series.suspects > 0 {
-        parts.push(match series.suspects {
-            1 => "1 callsite grew, but its trend is uncertain".to_owned(),
-            n => format!(
-                "{} callsites grew, but their trends are uncertain",
-                thousands(n)
-            ),
-        });
+        parts.push(counted(
+            series.suspects,
+            "callsite grew, but its trend is uncertain",
+            "callsites grew, but their trends are uncertain",
+        ));
     }
     let flat = series.inconclusive_without_growth;
     let grew = series.inconclusive.saturating_sub(flat);

@@ -135,10 +135,11 @@ fn show_leaks(console: &Console, leaks: &LeaksRows, limit: usize) {
         };
         console.data(console.styled(style, headline));
     } else {
-        let objects = match leaks.objects {
-            1 => "1 leaked object retains".to_owned(),
-            n => format!("{} leaked objects retain", thousands(n)),
-        };
+        let objects = counted(
+            leaks.objects,
+            "leaked object retains",
+            "leaked objects retain",
+        );
         let possible = leaks
             .groups
             .iter()
@@ -185,10 +186,7 @@ fn show_leaks(console: &Console, leaks: &LeaksRows, limit: usize) {
 }
 
 fn objects(count: u64) -> String {
-    match count {
-        1 => "1 object".to_owned(),
-        n => format!("{} objects", thousands(n)),
-    }
+    counted(count, "object", "objects")
 }
 
 fn show_group(console: &Console, number: usize, group: &GroupRow) {

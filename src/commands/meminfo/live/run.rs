@@ -268,7 +268,6 @@ pub struct Live {
     pub since_ns: Option<u64>,
     /// Time of the last sample.
     pub until_ns: u64,
-    /// Cost of the observation.
     pub spent: ObservationCost,
     /// Sources that cannot be read on this device.
     pub unread: Vec<String>,

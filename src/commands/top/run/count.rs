@@ -77,7 +77,6 @@ pub fn count(
     Ok((report(&heap, &table, request), class))
 }
 
-/// Returns the rows of a count as a histogram.
 fn of_rows(counted: &hprof::Histogram, request: &TopRequest) -> Histogram {
     let mut groups: BTreeMap<&str, Sums> = BTreeMap::new();
     let mut total = Sums::default();

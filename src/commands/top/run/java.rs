@@ -19,10 +19,8 @@ use crate::units::thousands;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Grouping {
-    /// A class.
     #[default]
     Class,
-    /// A package.
     Package,
     /// A class with its subclasses.
     Superclass,
@@ -34,14 +32,12 @@ pub enum Grouping {
     Root,
     /// A single object.
     Object,
-    /// A thread.
     Thread,
 }
 
 /// Order of rows: largest first, names ascending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
-#[allow(missing_docs)]
 pub enum Order {
     #[default]
     Retained,

@@ -158,7 +158,6 @@ pub struct TreeReport {
     pub left_out: Option<LeftOutRow>,
 }
 
-/// Node of a tree.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TreeNode {
     /// Position in the list.
@@ -250,7 +249,6 @@ pub fn top(file: &NativeFile, request: &TopRequest) -> Result<TopReport, Failure
 }
 
 impl HeapReport {
-    /// Returns the total of the view.
     pub fn total_of_view(&self) -> i64 {
         self.total.named(&self.view).unwrap_or(0)
     }

@@ -11,7 +11,6 @@ use crate::heap_graph::{ObjectIndex, Root, RootKind};
 use crate::heaps::java::facts::Figures;
 use crate::heaps::java::heap::JavaHeap;
 
-/// A thread.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ThreadRow {
     /// Serial number in the dump.

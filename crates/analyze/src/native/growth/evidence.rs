@@ -242,7 +242,6 @@ impl Units {
         }
     }
 
-    /// Returns all figures of a unit.
     pub fn figures(&self, level: Level, unit: usize) -> Figures {
         if level == Level::Lines {
             return self.lines[unit];

@@ -15,7 +15,6 @@ use super::super::{HostError, Origin};
 /// `si_code` of signals that the kernel sends, such as those of a terminal.
 const SI_KERNEL: i32 = 0x80;
 
-/// Signals that are watched.
 const WATCHED: [Signal; 4] = [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT];
 
 /// Whether the last signal came from the terminal, in the order of [`WATCHED`].

@@ -21,20 +21,20 @@ impl Trim {
 /// A level of `ComponentCallbacks2.onTrimMemory`, in rising order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TrimLevel {
-    /// 5: the app is in the foreground; memory begins to run low.
-    RunningModerate,
-    /// 10: the app is in the foreground; memory is low.
-    RunningLow,
-    /// 15: the app is in the foreground; the system cannot keep other processes alive.
-    RunningCritical,
-    /// 20: the app is not visible any more.
-    Hidden,
-    /// 40: recently moved to the background.
-    Background,
-    /// 60: halfway to being killed.
-    Moderate,
-    /// 80: next to be killed.
-    Complete,
+    /// The app is in the foreground; memory begins to run low.
+    RunningModerate = 5,
+    /// The app is in the foreground; memory is low.
+    RunningLow = 10,
+    /// The app is in the foreground; the system cannot keep other processes alive.
+    RunningCritical = 15,
+    /// The app is not visible any more.
+    Hidden = 20,
+    /// Recently moved to the background.
+    Background = 40,
+    /// Halfway to being killed.
+    Moderate = 60,
+    /// Next to be killed.
+    Complete = 80,
 }
 
 impl TrimLevel {
@@ -63,29 +63,13 @@ impl TrimLevel {
     }
 
     /// Returns the level for `am send-trim-memory`, as every release accepts it.
-    pub fn word(self) -> &'static str {
-        match self {
-            TrimLevel::RunningModerate => "RUNNING_MODERATE",
-            TrimLevel::RunningLow => "RUNNING_LOW",
-            TrimLevel::RunningCritical => "RUNNING_CRITICAL",
-            TrimLevel::Hidden => "HIDDEN",
-            TrimLevel::Background => "BACKGROUND",
-            TrimLevel::Moderate => "MODERATE",
-            TrimLevel::Complete => "COMPLETE",
-        }
+    pub fn word(self) -> String {
+        self.name().to_ascii_uppercase().replace('-', "_")
     }
 
     /// Returns the number that the app receives.
     pub fn number(self) -> u32 {
-        match self {
-            TrimLevel::RunningModerate => 5,
-            TrimLevel::RunningLow => 10,
-            TrimLevel::RunningCritical => 15,
-            TrimLevel::Hidden => 20,
-            TrimLevel::Background => 40,
-            TrimLevel::Moderate => 60,
-            TrimLevel::Complete => 80,
-        }
+        self as u32
     }
 
     /// Returns whether it is only for background apps, and refused for one in the foreground.

@@ -55,7 +55,6 @@ pub(in crate::scenario) const REPEAT: &str = "repeat";
 pub(in crate::scenario) const SUB_STEPS: &str = "steps";
 pub(in crate::scenario) const RETRY: &str = "retry";
 
-/// Options of a step.
 pub(in crate::scenario) static STEP_OPTIONS: [Key; 3] = [
     key(SUB_STEPS, "Steps of a repeat", STEPS),
     key("timeout", "Time limit of the step", TIME),

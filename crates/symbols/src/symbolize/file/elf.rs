@@ -101,7 +101,6 @@ impl Elf {
             .find(|section| section.kind == kind && !section.file.is_empty())
     }
 
-    /// Returns the loaded segments.
     pub fn loaded(&self) -> impl Iterator<Item = &Segment> {
         let segments = self.segments.iter();
         segments.filter(|segment| segment.kind == elf::PT_LOAD)

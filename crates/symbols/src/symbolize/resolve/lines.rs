@@ -33,7 +33,6 @@ impl Row {
     }
 }
 
-/// Lines by address.
 #[derive(Debug, Clone, Default)]
 pub(super) struct AddressLines {
     texts: Texts,

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::super::run::{Figure, Live, Series, Watched};
 use super::{change, size};
 use crate::console::{Console, Style};
-use crate::units::HumanDuration;
+use crate::units::{HumanDuration, counted};
 use crate::untrusted::sanitize;
 use crate::views::progress::cost;
 
@@ -42,10 +42,7 @@ pub(super) fn end(console: &Console, csv: bool, live: &Live) {
 
 /// Returns words such as `3 samples and 2 of meminfo`.
 fn taken(samples: u64, meminfos: u64) -> String {
-    let samples = match samples {
-        1 => "1 sample".to_owned(),
-        more => format!("{more} samples"),
-    };
+    let samples = counted(samples, "sample", "samples");
     match meminfos {
         0 => samples,
         more => format!("{samples} and {more} of meminfo"),

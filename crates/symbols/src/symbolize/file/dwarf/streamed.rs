@@ -151,7 +151,6 @@ impl<'run, 'data, 'split> Thread<'run, 'data, 'split> {
     }
 }
 
-/// Returns the addresses in the pieces of a unit.
 fn task_in(pieces: &[Piece], unit: usize, addresses: &[u64]) -> Task {
     let mut indexes = Vec::new();
     for piece in pieces {

@@ -16,7 +16,6 @@ use std::sync::{Arc, LazyLock};
 
 /// Bytes for gimli.
 pub(super) type Slice<'data> = EndianSlice<'data, LittleEndian>;
-/// Value of an attribute.
 pub(super) type Value<'data> = AttributeValue<Slice<'data>>;
 
 /// Sections of one file of debug information, or of one unit of a package.
