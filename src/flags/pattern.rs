@@ -36,8 +36,10 @@ fn with_nested_classes(pattern: &str) -> String {
     let mut rest = pattern.chars();
     while let Some(at) = rest.next() {
         let behind = rest.as_str().trim_start_matches('$');
-        let goes_on = |next: char| next.is_alphanumeric() || next == '_';
-        if at == '$' && behind.starts_with(goes_on) {
+        let is_of_name = |next: char| next.is_alphanumeric() || next == '_';
+        // `Api$-CC` and `j$.util` are made by the compiler.
+        let behind = behind.strip_prefix(['-', '.']).unwrap_or(behind);
+        if at == '$' && behind.starts_with(is_of_name) {
             escaped.push('\\');
         }
         escaped.push(at);
@@ -145,6 +147,8 @@ mod tests {
             );
         }
         assert!(matches("Outer$$Lambda$1", "a.Outer$$Lambda$1"));
+        assert!(matches("Api$-CC", "a.Api$-CC") && matches("j$.util", "j$.util.List"));
+        assert!(matches("Outer$.*", "a.Outer") && matches("(?m)r$", "a.Outer\nb"));
         assert!(matches("Outer$", "a.Outer") && !matches("Outer$", "a.Outer$Inner"));
         assert!(pattern("(").is_err() && pattern(r"a\").is_err());
     }

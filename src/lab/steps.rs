@@ -293,8 +293,8 @@ impl Hands<'_> {
         };
         self.ask.send(request).map_err(|_| ended())?;
         if let Err(Missed { why, class, kind }) = answer.await.map_err(|_| ended())? {
+            let pidof = Command::program("pidof").arg(&self.target.process);
             // A device that does not answer is the cause.
-            let pidof = Command::program("pidof").arg(&self.target.package);
             let is_running = self.device.run(&pidof, WAIT).await?.exit == 0;
             // Without the app, the snapshots of other runs would be late as well.
             let is_dead = kind == "snapshot-late" && !is_running;

@@ -117,6 +117,8 @@ pub(super) fn open(
             Ok(OpenedInput::Native(file, read)) => {
                 java = read;
                 opened.findings = file.findings.clone();
+                // Processes without a native heap can have a Java heap.
+                (opened.findings).retain(|found| found.kind != findings::NOT_IN_INPUT);
                 opened.class = file.class();
                 opened.native = Some(file);
             }

@@ -95,8 +95,6 @@ pub fn class_of_empty(findings: &[Finding]) -> Option<ErrorClass> {
 
 /// Kind of the finding that a dump is compared with itself.
 pub const SAME_MOMENT: &str = "same-dump";
-/// Kind of the finding that traces of an input share a process.
-pub const SEVERAL_RECORDINGS: &str = "several-recordings";
 /// Kind of the finding that one of several selected processes or heaps is not in the input.
 pub const NOT_IN_INPUT: &str = "not-in-input";
 /// Kind of the finding for a trace that stops early but is otherwise intact.
@@ -109,15 +107,23 @@ pub const PACKETS_UNWRITTEN: &str = "symbols-unwritten";
 /// Kind of the finding that a page could not be noted in the manifest.
 pub const PAGE_UNNOTED: &str = "page-unnoted";
 
-/// Returns a finding about selected processes or heaps that the input does not have, if there are
-/// any; `there` is a readable list of those that it has.
-pub fn not_in_input(what: &str, missing: Vec<String>, there: &str) -> Option<Finding> {
-    if missing.is_empty() {
-        return None;
-    }
-    let message = format!("the input does not have {what} {}", missing.join(", "));
-    let found = Finding::new(NOT_IN_INPUT, None, message);
-    Some(found.with_help(format!("available: {there}")))
+/// Returns a finding about a selected process or heap that the input does not have; `there` is a
+/// readable list of those that it has.
+pub fn not_in_input(what: &str, missing: &str, there: &str) -> Finding {
+    let message = format!("the input does not have {what} {missing}");
+    Finding::new(NOT_IN_INPUT, None, message).with_help(format!("available: {there}"))
+}
+
+/// Removes the findings about what one input does not have and another one has, given those of all
+/// inputs.
+pub fn keep_missing_everywhere<'f>(
+    findings: &mut Vec<Finding>,
+    all: impl Iterator<Item = &'f [Finding]> + Clone,
+) {
+    findings.retain(|found| {
+        let is_of = |of: &[Finding]| of.iter().any(|other| other.message == found.message);
+        found.kind != NOT_IN_INPUT || all.clone().all(is_of)
+    });
 }
 
 /// Returns whether findings of this kind are about symbols or mapping files.

@@ -96,34 +96,29 @@ fn a_misspelled_one_of_several_processes_or_heaps_leaves_a_check_open() {
     assert_eq!(code, Some(0), "{said}");
     let (said, code) = check("10610,77");
     assert_eq!(code, Some(12), "{said}");
-    assert!(said.contains("is not in the inputs"), "{said}");
-}
-
-#[test]
-fn two_recordings_of_a_process_in_one_archive_are_told() {
-    use std::io::Write as _;
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("two.zip");
-    let trace = concat!(
+    assert!(said.contains("is in neither input"), "{said}");
+    // Two recordings have different PIDs.
+    let rust = concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/fixtures/conversions/rust_cont.pftrace"
     );
-    let mut zip = zip::ZipWriter::new(std::fs::File::create(&path).unwrap());
-    let options = zip::write::SimpleFileOptions::default();
-    for name in ["a.pftrace", "b.pftrace"] {
-        zip.start_file(name, options).unwrap();
-        zip.write_all(&std::fs::read(trace).unwrap()).unwrap();
-    }
-    zip.finish().unwrap();
-    let path = path.to_str().unwrap();
-    let told = "several traces of the input have dumps of";
-    let (said, code) = ended(&["top", path]);
+    let cont = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/fixtures/conversions/c_cont.pftrace"
+    );
+    let check = |pids: &str| {
+        let args = ["diff", cont, rust, "--fail-over", "1gb", "-p", pids];
+        ended(&args)
+    };
+    let (said, code) = check("2050,7890");
     assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains(told), "{said}");
-    let (a, b) = (format!("{path}@1"), format!("{path}@last"));
-    let (said, code) = ended(&["diff", &a, &b, "--fail-over", "1gb"]);
+    let (said, code) = check("2050,7890,77");
     assert_eq!(code, Some(12), "{said}");
-    assert!(said.contains(told), "{said}");
-    let (said, _) = ended(&["top", trace]);
-    assert!(!said.contains(told), "{said}");
+    // `--heap` is one of the selected process.
+    let leaks = |heap: &str| {
+        let args = ["leaks", rust, "--fail", "-p", "7890", "--heap", heap];
+        ended(&args).0
+    };
+    assert!(leaks("libc.malloc,x").contains("a heap x"));
+    assert!(!leaks("libc.malloc").contains("does not have"));
 }

@@ -19,7 +19,7 @@ use crate::error::ErrorClass;
 use crate::heaps::input::{self, DumpScope, LookOptions, NativeFile, OpenedInput};
 use crate::heaps::java::{OpenedJava, ProgressReporter};
 use crate::heaps::selector::JavaInput;
-use crate::results::findings::Finding;
+use crate::results::findings::{self, Finding};
 use crate::stacks::{Dump, JoinBy, StackTable, join};
 
 /// Default tolerance, in bytes per iteration: 4 KiB.
@@ -116,10 +116,12 @@ pub fn leaks(
         }
     }
     progress.begin("comparing dumps");
-    let findings: Vec<Finding> = files
+    let mut findings: Vec<Finding> = files
         .iter()
         .flat_map(|file| file.findings.iter().cloned().chain(file.names_missing()))
         .collect();
+    let all = files.iter().map(|file| file.findings.as_slice());
+    findings::keep_missing_everywhere(&mut findings, all);
     let class = ErrorClass::first_of(files.iter().filter_map(NativeFile::class));
     let java_dumps: usize = files.iter().map(|file| file.java_dumps).sum();
     let inputs = Inputs::of(files);

@@ -102,18 +102,22 @@ pub(super) fn choose(
 
 /// Returns warnings about the selected processes and heaps that no dump is of.
 pub(super) fn unmatched(listed: &[ListedDump], options: &LookOptions) -> Vec<Finding> {
-    let facts = listed.iter().map(|dump| &dump.facts);
-    let processes = facts.clone();
+    let all = listed.iter().map(|dump| &dump.facts);
+    let processes = all.clone();
     let processes = processes.map(|facts| (pid_of(facts), facts.process.as_str()));
-    let missing = options.processes.unmatched(processes);
-    let there = describe_processes(facts.clone());
-    let processes = findings::not_in_input("a heap profile of", missing, &there);
-    let is_there =
-        |wanted: &&String| (facts.clone()).any(|facts| is_heap(wanted, &facts.heap, facts.flags));
-    let missing = options.heaps.iter().filter(|wanted| !is_there(wanted));
-    let there = heaps(facts.clone());
-    let heaps = findings::not_in_input("a heap", missing.cloned().collect(), &there);
-    processes.into_iter().chain(heaps).collect()
+    let there = describe_processes(all.clone());
+    let absent = options.processes.unmatched(processes).into_iter();
+    let absent =
+        absent.map(|process| findings::not_in_input("a heap profile of", &process, &there));
+    let taken = all.filter(|facts| options.processes.takes(pid_of(facts), &facts.process));
+    let has = |wanted: &&String| {
+        let mut taken = taken.clone();
+        taken.any(|facts| is_heap(wanted, &facts.heap, facts.flags))
+    };
+    let there = heaps(taken.clone());
+    let missing = options.heaps.iter().filter(|wanted| !has(wanted));
+    let missing = missing.map(|heap| findings::not_in_input("a heap", heap, &there));
+    absent.chain(missing).collect()
 }
 
 /// Returns the dumps of one selector: a number or a label can match several processes and heaps.

@@ -23,7 +23,6 @@ use crate::naming::coverage::{Coverage, Tally};
 use crate::profile::{DumpNumbers, HeapDump, LastDump, SystemInfo, is_heap};
 use crate::results::deduped::Deduped;
 use crate::results::findings::{self, Finding};
-use crate::results::lists::process_name;
 use crate::results::manifest::{Manifest, Totals, Warning};
 use crate::results::{recorded, timeline};
 use crate::stacks::{Facts, ProjectOptions, Projector, StackProfile, View};
@@ -262,15 +261,6 @@ fn device_end(manifest: Option<&Manifest>) -> Option<&Warning> {
     warnings.find(|warning| kinds.contains(&warning.kind.as_str()))
 }
 
-fn several_recordings(facts: &Facts) -> Finding {
-    let process = process_name(facts.pid, &facts.process);
-    let message = format!(
-        "several traces of the input have dumps of {process}; they look like those of one recording"
-    );
-    Finding::new(findings::SEVERAL_RECORDINGS, None, message)
-        .with_help("unpack the input, and pass its traces one by one")
-}
-
 fn as_noted(kind: &'static str, warning: &Warning) -> Finding {
     Finding {
         help: warning.help.clone(),
@@ -410,7 +400,6 @@ impl<'a> Reading<'a> {
                 .is_some_and(|least| recording.tables.callsite_count() >= least),
         };
         let mut projector = Projector::new(&recording, naming);
-        let before = self.listed.len();
         let mut coverage = Coverage::default();
         let mut places = Vec::new();
         let mut last: BTreeMap<(u64, String), (usize, HeapDump)> = BTreeMap::new();
@@ -472,12 +461,6 @@ impl<'a> Reading<'a> {
                 }
                 Ok(())
             })?;
-        let (earlier, own) = self.listed.split_at(before);
-        let heap_of = |dump: &ListedDump| (dump.facts.pid, dump.facts.heap.clone());
-        let known: BTreeSet<_> = earlier.iter().map(heap_of).collect();
-        if let Some(dump) = own.iter().find(|dump| known.contains(&heap_of(dump))) {
-            self.findings.push(several_recordings(&dump.facts));
-        }
         let mut last: Vec<_> = last.into_values().collect();
         last.sort_by_key(|(place, _)| *place);
         for (place, dump) in last {

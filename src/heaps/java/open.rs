@@ -177,9 +177,6 @@ impl JavaFile {
         let wanted = file.options.processes.clone();
         if !wanted.is_empty() {
             let there = file.describe_processes();
-            let processes = file.listed.iter();
-            let processes = processes.map(|dump| (dump.pid, dump.process.as_str()));
-            let missing = wanted.unmatched(processes);
             file.listed
                 .retain(|dump| wanted.takes(dump.pid, &dump.process));
             if file.listed.is_empty() {
@@ -189,8 +186,6 @@ impl JavaFile {
                     there,
                 });
             }
-            let missing = findings::not_in_input("a Java heap of", missing, &there);
-            file.findings.extend(missing);
         }
         Ok(file)
     }

@@ -157,8 +157,6 @@ impl Choice {
     const OF_PROCESS: Choice = Choice(1);
     /// Classes of an app without an R8 mapping of its own.
     const ANYWHERE: Choice = Choice(2);
-    /// All R8 mappings.
-    const ALL: Choice = Choice(3);
 }
 
 struct Namer<'a> {
@@ -210,8 +208,7 @@ impl<'a> Namer<'a> {
         } else {
             of_process.extend(&anywhere);
         }
-        let all = (0..maps.len()).collect();
-        let mut choices = vec![Vec::new(), of_process, anywhere.clone(), all];
+        let mut choices = vec![Vec::new(), of_process, anywhere.clone()];
         let mut by_package = BTreeMap::new();
         for (package, mut own) in of_package {
             own.extend(
@@ -287,9 +284,12 @@ impl FieldRenamer for Namer<'_> {
     fn field(&self, class: &str, field: &str, type_name: Option<&str>) -> Option<OriginalField> {
         // Only references are without the name of their type.
         let of_type = type_name.map_or(FieldType::Object, FieldType::Exactly);
+        let unlisted = [Choice::OF_PROCESS, Choice::ANYWHERE];
         // If several classes have that name, the declaring one is unknown.
-        let unknown = [Choice::OF_PROCESS, Choice::ALL];
-        let choices = self.by_class.get(class).map_or(&unknown[..], Vec::as_slice);
+        let choices = self
+            .by_class
+            .get(class)
+            .map_or(&unlisted[..], Vec::as_slice);
         let mut choices = choices.iter();
         choices.find_map(|&choice| self.field_by(choice, class, field, of_type))
     }

@@ -16,9 +16,7 @@ use crate::error::Failure;
 use crate::heaps::input::facts::{DumpFacts, FilterFacts, Growth, StackFrame};
 use crate::heaps::input::rows::{Located, Namer, Order};
 use crate::heaps::input::{MANY_UNNAMED, NativeFile};
-use crate::results::findings::{
-    self, Finding, NOT_IN_INPUT, SAME_MOMENT, SEVERAL_RECORDINGS, TRACE_CUT,
-};
+use crate::results::findings::{self, Finding, NOT_IN_INPUT, SAME_MOMENT, TRACE_CUT};
 use crate::results::manifest::MissingLibrary;
 use crate::stacks::{Dump, JoinBy, Library, StackProfile, join};
 use pairs::Pair;
@@ -218,8 +216,6 @@ impl DiffReport {
         // Reasons that make the result open for any figures.
         let always = if !self.matches() {
             Some("nothing matches the filters")
-        } else if warns(SEVERAL_RECORDINGS) {
-            Some("an input has several recordings of a process")
         } else if missing {
             Some("data is missing from one side")
         } else if warns(SAME_MOMENT) {
@@ -237,7 +233,7 @@ impl DiffReport {
         } else if warns(TRACE_CUT) {
             Some("a trace is truncated")
         } else if warns(NOT_IN_INPUT) {
-            Some("a selected process or heap is not in the inputs")
+            Some("a selected process or heap is in neither input")
         } else {
             None
         };
@@ -355,6 +351,8 @@ pub fn diff(
             warnings.push(finding.clone());
         }
     }
+    let all = both.iter().map(|of| of.as_slice());
+    findings::keep_missing_everywhere(&mut warnings, all);
     if same_recording && found.is_one_dump() {
         warnings.push(findings::same_moment());
     }

@@ -9,7 +9,7 @@ use crate::folder;
 use crate::heaps::input::NativeFile;
 use crate::heaps::pairs::{PairedHeap, pairs};
 use crate::profile::DumpKind;
-use crate::results::findings::{Finding, SEVERAL_RECORDINGS, other_process};
+use crate::results::findings::{Finding, other_process};
 use crate::results::manifest::Manifest;
 use crate::stacks::{Dump, Facts};
 
@@ -55,10 +55,6 @@ pub(super) fn is_same_file(before: &NativeFile, after: &NativeFile) -> bool {
 
 /// Returns whether two files are of one recording.
 pub(super) fn is_same_recording(before: &NativeFile, after: &NativeFile) -> bool {
-    let mut findings = before.findings.iter();
-    if findings.any(|finding| finding.kind == SEVERAL_RECORDINGS) {
-        return false;
-    }
     is_same_file(before, after)
         || trace(before).is_some_and(|sha256| Some(sha256) == trace(after))
         || are_profiles_of_a_recording(&before.path, &after.path)
