@@ -18,6 +18,7 @@ use crate::device::Device;
 use crate::eligibility::{self, DeviceFacts};
 use crate::error::{ErrorClass, Failure};
 use crate::provoke::{Cancel, Journals, Target};
+use crate::recording::attempt;
 use crate::recording::events::{EventHandler, RecordEvent};
 use crate::recording::options::RecordOptions;
 use crate::recording::outcome::{Finished, Recorded};
@@ -133,6 +134,15 @@ pub(super) async fn run_once(
     over
 }
 
+/// Refuses an app that another command of this host records: a run installs it, or stops it first.
+pub(super) async fn not_recorded(bench: &Bench<'_>) -> Result<(), Failure> {
+    let package = &bench.target.package;
+    match attempt::recording_of_app(bench.device, bench.store, package).await? {
+        None => Ok(()),
+        Some(error) => Err(error.into()),
+    }
+}
+
 /// Refuses an app that also runs for another Android user than the one of the command: until it is
 /// started, it is recorded by its name, which is the same for all users.
 async fn only_user(bench: &Bench<'_>, scenario: &Scenario) -> Result<(), Failure> {
@@ -175,6 +185,9 @@ async fn attempt(
 ) -> Over {
     let began = Instant::now();
     if scenario.starts_app() {
+        if let Err(failure) = not_recorded(bench).await {
+            return Over::of_failure(&failure);
+        }
         let (package, user) = (&bench.target.package, bench.target.user);
         if let Err(error) = session::force_stop(bench.device, package, user).await {
             return Over::failed(error_of(&error.into()), None);

@@ -177,6 +177,11 @@ impl Runs<'_> {
             return Ok(false);
         }
         self.check_app(progress).await?;
+        if !progress.is_set_up {
+            self.lasting
+                .request(|| once::not_recorded(self.bench))
+                .await?;
+        }
         if let Some(error) = self.set_up(progress).await? {
             let interrupted = error.code == ErrorClass::Interrupted.exit_code();
             let number = progress.next_run();

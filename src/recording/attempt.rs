@@ -490,6 +490,38 @@ async fn recorded_already(
 ) -> Result<Option<SessionError>, Failure> {
     let wanted = &assessment.resolved;
     let matched = || assessment.targets.iter().flat_map(|t| &t.processes);
+    let shared = |other: &SessionHeader| {
+        let by_name = |name: &String| other.names.contains(name);
+        let by_pid = |pid: &u32| other.pids.contains(pid);
+        let shared = wanted.names.iter().find(|n| by_name(n)).cloned();
+        shared.or_else(|| {
+            matched()
+                .map(|m| &m.process)
+                .find(|p| by_pid(&p.pid) || by_name(&p.name))
+                .map(|p| p.name.clone())
+        })
+    };
+    recording_that(device, store, shared).await
+}
+
+/// Returns an error if a process of the package is in a running recording of this host: whatever stops
+/// or installs the app would cut that.
+pub(crate) async fn recording_of_app(
+    device: &Device,
+    store: &Store,
+    package: &str,
+) -> Result<Option<SessionError>, Failure> {
+    let is_of_app = |name: &&String| name.split(':').next() == Some(package);
+    let shared = |other: &SessionHeader| other.names.iter().find(is_of_app).cloned();
+    recording_that(device, store, shared).await
+}
+
+/// Returns an error with a running recording of this host that has the process that `shared` returns.
+async fn recording_that(
+    device: &Device,
+    store: &Store,
+    shared: impl Fn(&SessionHeader) -> Option<String>,
+) -> Result<Option<SessionError>, Failure> {
     let (mut session_states, _) = store.list()?;
     // Android 10 supports one recording at a time, of any kind: `make_way` handles that.
     session_states.retain(|state| state.pulled.is_none() && state.header.removable);
@@ -500,16 +532,7 @@ async fn recorded_already(
         if Plan::read(&other.plan).is_ok_and(|plan| plan.java.is_some()) {
             continue;
         }
-        let by_name = |name: &String| other.names.contains(name);
-        let by_pid = |pid: &u32| other.pids.contains(pid);
-        let shared = wanted.names.iter().find(|n| by_name(n)).cloned();
-        let shared = shared.or_else(|| {
-            matched()
-                .map(|m| &m.process)
-                .find(|p| by_pid(&p.pid) || by_name(&p.name))
-                .map(|p| p.name.clone())
-        });
-        if let Some(target) = shared
+        if let Some(target) = shared(other)
             && session::writer_of(device, &other.remote_path)
                 .await?
                 .is_some()

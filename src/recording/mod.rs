@@ -14,7 +14,7 @@
 //! | `try_out` | a few seconds of everything, with verdicts |
 
 pub(crate) mod advice;
-mod attempt;
+pub(crate) mod attempt;
 pub mod blocking;
 pub mod capture_kind;
 pub mod causes;

@@ -410,6 +410,25 @@ fn an_app_that_dies_or_does_nothing_fails_the_run() {
 }
 
 #[test]
+fn an_app_that_is_being_recorded_is_not_stopped() {
+    let lab = Lab::new(FAST);
+    lab.expect(0, &["record", "-n", APP, "--detach", "-o", "first"]);
+    Scenario {
+        steps: &["start"],
+        ..Scenario::default()
+    }
+    .write(&lab);
+    let ended = lab.expect(5, &["run", "s.yaml", "-o", "out", "--json"]);
+    assert_eq!(ended.error()["kind"], "already-recorded", "{ended}");
+    lab.expect(0, &["stop"]);
+    let manifest = lab.manifest("first");
+    let dumps = manifest["dumps"].as_array().expect("dumps");
+    assert!(!dumps.is_empty(), "{manifest:#}");
+    let is_gone = |dump: &Value| dump["flags"]["disconnected"] == true;
+    assert!(!dumps.iter().any(is_gone), "{manifest:#}");
+}
+
+#[test]
 fn a_run_that_takes_too_long_restores_the_device() {
     let lab = Lab::new(FAST);
     let error = failing(
