@@ -177,6 +177,7 @@ impl Runs<'_> {
             return Ok(false);
         }
         self.check_app(progress).await?;
+        // Installation and setup act on the app before the first run does.
         if !progress.is_set_up {
             self.lasting
                 .request(|| once::not_recorded(self.bench))

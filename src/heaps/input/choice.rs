@@ -102,6 +102,9 @@ pub(super) fn choose(
 
 /// Returns warnings about the selected processes and heaps that no dump is of.
 pub(super) fn unmatched(listed: &[ListedDump], options: &LookOptions) -> Vec<Finding> {
+    if options.processes.is_empty() && options.heaps.is_empty() {
+        return Vec::new();
+    }
     let all = listed.iter().map(|dump| &dump.facts);
     let processes = all.clone();
     let processes = processes.map(|facts| (pid_of(facts), facts.process.as_str()));
