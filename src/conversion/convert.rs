@@ -265,6 +265,24 @@ impl Run<'_> {
         if self.all.dumps.is_empty() && self.all.java.is_empty() && !self.choices.is_empty() {
             return Err(ConvertError::NoneSelected(self.choices));
         }
+        let converted = self
+            .all
+            .dumps
+            .iter()
+            .map(|dump| (Some(dump.pid), dump.process.as_str()));
+        let java = self
+            .all
+            .java
+            .iter()
+            .map(|dump| (Some(dump.pid), dump.process.as_str()));
+        let others = self
+            .choices
+            .processes
+            .iter()
+            .map(|(&pid, name)| (Some(pid), name.as_str()));
+        let there = converted.chain(java).chain(others);
+        let missing = self.request.selection.processes.missing(there);
+        self.all.findings.extend(missing);
         if self.request.packets_for.is_some() {
             self.keep_maps();
         }

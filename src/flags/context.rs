@@ -86,10 +86,11 @@ impl Context {
             .await
     }
 
-    /// Returns the servers of `--adb-server`, which can be several with commas.
+    /// Returns the servers of `--adb-server`, which can be several with commas. Of several, those
+    /// that cannot be reached are there, too: each request to them fails.
     ///
     /// # Errors
-    /// Returns an error if one of them cannot be reached.
+    /// Returns an error if an address is invalid, or if the only server cannot be reached.
     pub async fn servers(&self) -> Result<Vec<Server>, Failure> {
         let flag = self.globals.adb_server.as_deref();
         let Some(several) = flag.filter(|flag| flag.contains(',')) else {
@@ -97,7 +98,12 @@ impl Context {
         };
         let mut servers: Vec<Server> = Vec::new();
         for address in several.split(',') {
-            let server = Server::locate(Some(address.trim())).await?;
+            let flag = Some(address.trim());
+            let Some(address) = Server::named(flag)? else {
+                continue;
+            };
+            let located = Server::locate(flag).await;
+            let server = located.unwrap_or_else(|_| Server::at(address));
             if servers
                 .iter()
                 .all(|known| known.address() != server.address())

@@ -34,6 +34,8 @@ pub struct Phone {
     /// Name in the results: its serial number, or with the server's address before it.
     pub name: String,
     pub requests: Vec<LabRequest>,
+    /// Why nothing can run on it.
+    pub obstacle: Option<Failure>,
 }
 
 /// What all devices share.
@@ -130,7 +132,8 @@ fn is_away(done: &Done) -> bool {
 }
 
 /// Returns the devices that stand in for others, with the places of the results that they replace.
-/// A device stands in for one of its class, as the scenario defines it.
+/// A device stands in for one of its class if the scenario defines the class: that says that they
+/// are alike.
 fn stand_ins(
     night: &Night,
     phones: &[Phone],
@@ -146,8 +149,8 @@ fn stand_ins(
             let Some(away) = ended((at, which)).filter(|done| is_away(done)) else {
                 continue;
             };
-            // The class of a device that never answered is unknown, unless there is only one.
-            if !away.has_class && !request.scenario.devices.is_empty() {
+            // The class of a device that never answered is unknown.
+            if !away.has_class || away.result.device_class == DEFAULT_CLASS {
                 continue;
             }
             let is_present = |other: &usize| {
@@ -225,9 +228,12 @@ async fn on_phone(night: &Night, phone: Phone) -> Vec<Done> {
     let longest = limits.max().unwrap_or_default();
     let lasting = Lasting::new(&phone.device, &night.cancel, longest);
     let acquire = || DeviceLock::acquire(&night.store, &phone.device, night.patience, waits);
-    let lock = tokio::select! {
-        lock = lasting.request(acquire) => lock,
-        () = night.cancel.wait() => Err(interrupted()),
+    let lock = match phone.obstacle {
+        Some(obstacle) => Err(obstacle),
+        None => tokio::select! {
+            lock = lasting.request(acquire) => lock,
+            () = night.cancel.wait() => Err(interrupted()),
+        },
     };
     let (lock, mut refused) = match lock {
         Ok(lock) => (Some(lock), None),
@@ -267,7 +273,7 @@ async fn on_phone(night: &Night, phone: Phone) -> Vec<Done> {
                 ErrorClass::NoDevice | ErrorClass::Interrupted
             ) || failure.kind == "device-busy"
                 || lock.is_none();
-            refused = is_lasting.then(|| copy(failure));
+            refused = is_lasting.then(|| failure.clone());
         }
         if ended.as_ref().is_ok_and(|ended| ended.interrupted) {
             refused = Some(interrupted());
@@ -410,13 +416,6 @@ pub fn class_of(all: &[ScenarioResult]) -> Option<ErrorClass> {
     match classes.contains(&ErrorClass::Budget) {
         true => Some(ErrorClass::Budget),
         false => ErrorClass::first_of(classes),
-    }
-}
-
-fn copy(failure: &Failure) -> Failure {
-    Failure {
-        help: failure.help.clone(),
-        ..Failure::new(failure.class, failure.kind, failure.message.clone())
     }
 }
 

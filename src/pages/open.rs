@@ -117,8 +117,6 @@ pub(super) fn open(
             Ok(OpenedInput::Native(file, read)) => {
                 java = read;
                 opened.findings = file.findings.clone();
-                // Processes without a native heap can have a Java heap.
-                (opened.findings).retain(|found| found.kind != findings::NOT_IN_INPUT);
                 opened.class = file.class();
                 opened.native = Some(file);
             }
@@ -148,7 +146,13 @@ pub(super) fn open(
     if has_java && !request.native_only {
         let found = add_java(&mut opened, java, input, request, opening, progress);
         match (found, &opened.native, unmeant) {
-            (Ok(()), ..) => {}
+            (Ok(found), native, _) => {
+                opened.findings.extend(found.iter().cloned());
+                // A process can have dumps of one kind only.
+                let native = native.iter().map(|file| &*file.findings);
+                let all = native.chain([&*found]);
+                findings::keep_missing_everywhere(&mut opened.findings, all);
+            }
             // In a recording with both kinds, the selection might match only one.
             (Err(error), Some(_), _) if is_choice(&error) => {}
             (Err(error), None, Some(native)) if is_choice(&error) => return Err(native.into()),
@@ -193,6 +197,7 @@ fn is_choice(error: &JavaError) -> bool {
     )
 }
 
+/// Adds the Java heaps of an input, and returns the findings about them.
 fn add_java(
     opened: &mut Opened,
     java: OpenedJava,
@@ -200,12 +205,12 @@ fn add_java(
     request: &ReportRequest,
     opening: &mut Opening,
     progress: &ProgressReporter,
-) -> Result<(), JavaError> {
+) -> Result<Vec<Finding>, JavaError> {
     let mut options = request.java.clone();
     options.names.mappings.splice(0..0, input.mappings.clone());
     let mut file = JavaFile::open(&input.path, java, options, progress)?;
     let DumpChoice { dumps, base, main } = choose(&file, input, request)?;
-    opened.findings.extend(left_out(&file, input, &dumps));
+    let mut findings: Vec<Finding> = left_out(&file, input, &dumps).into_iter().collect();
     // The base of the comparison is read first; the page keeps the order.
     let (among, first) = (dumps.len() * opening.inputs, opening.heaps);
     opening.heaps += dumps.len();
@@ -216,7 +221,7 @@ fn add_java(
         let wall_ms = file.dumps()[dump].time.map(milliseconds);
         let heap = file.read(dump)?;
         let class = heap.class();
-        opened.findings.extend(heap.findings.iter().cloned());
+        findings.extend(heap.findings.iter().cloned());
         opened.class = ErrorClass::first_of([opened.class, class].into_iter().flatten());
         progress.begin("finding leaks and waste");
         let before = opening.before.take_if(|_| Some(dump) == main);
@@ -237,7 +242,7 @@ fn add_java(
     }
     parts.sort_by_key(|(at, _)| *at);
     opened.java.extend(parts.into_iter().map(|(_, part)| part));
-    Ok(())
+    Ok(findings)
 }
 
 /// Java heaps of an input that are on a page, by their places in it.

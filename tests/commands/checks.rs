@@ -78,12 +78,42 @@ fn a_misspelled_one_of_several_processes_or_heaps_leaves_a_check_open() {
         env!("CARGO_MANIFEST_DIR"),
         "/fixtures/conversions/two_same_name.pftrace"
     );
+    let folder = tempfile::tempdir().unwrap();
+    let out = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let java = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/fixtures/heap_graphs/graph_10k.pftrace.zst"
+    );
+    let text = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/fixtures/meminfo/synthetic_api34_package_two_processes.txt"
+    );
+    let pprofs = ["convert", trace, "-o", &out("pprofs")];
+    let page = ["report", trace, "-o", &out("page.html")];
+    let folded = ["convert", trace, "--format", "folded", "-o", &out("folded")];
+    let rows = ["query", trace, "SELECT count(*) FROM process"];
+    for (args, pid, code) in [
+        (&pprofs[..], 10610, 0),
+        (&page[..], 10610, 0),
+        (&folded[..], 10610, 0),
+        (&rows[..], 10610, 0),
+        (&["top", java][..], 5151, 0),
+        (&["meminfo", text][..], 100, 6),
+    ] {
+        let (said, ended) = ended(&[args, &["-p", &format!("{pid},77")]].concat());
+        assert_eq!(ended, Some(code), "{args:?}: {said}");
+        let words = ["does not have", "process 77"];
+        assert!(
+            words.iter().all(|word| said.contains(word)),
+            "{args:?}: {said}"
+        );
+    }
     let a = format!("{trace}@3");
     let of = |args: &[&str]| ended(&[&["top", &a], args].concat());
     for args in [["-p", "10610,77"], ["--heap", "libc.malloc,libc.maloc"]] {
         let (said, code) = of(&args);
         assert_eq!(code, Some(0), "{said}");
-        assert!(said.contains("the input does not have a heap"), "{said}");
+        assert!(said.contains("the input does not have a"), "{said}");
     }
     let (said, _) = of(&["-p", "10610,10611"]);
     assert!(!said.contains("does not have"), "{said}");

@@ -96,6 +96,26 @@ fn a_regression_is_over_its_change_until_somebody_accepts_it() {
     let baseline = lab.work().join("s.baseline");
     fs::write(&baseline, NIGHTS).unwrap();
     let args = ["run", "s.yaml", "--update-baseline", "-o"];
+    // A baseline that cannot be written does not hide the verdicts.
+    for (limit, code) in [("1KiB", 9), ("1GiB", 11)] {
+        let file = lab.work().join("s.yaml");
+        let text = fs::read_to_string(&file).unwrap();
+        let text = text.replace("limit: 1GiB", &format!("limit: {limit}"));
+        fs::write(lab.work().join("other.yaml"), text).unwrap();
+        let out = format!("out-{code}");
+        let args = [
+            "run",
+            "other.yaml",
+            "--update-baseline",
+            "--baseline",
+            "no/dir",
+            "-o",
+            &out,
+        ];
+        let ended = lab.expect(code, &args);
+        assert!(ended.stderr.contains("cannot write no/dir"), "{ended}");
+        assert!(ended.stdout.contains("VERDICT"), "{ended}");
+    }
     for night in ["first", "second"] {
         let ended = lab.expect(9, &[&args[..], &[night]].concat());
         assert!(ended.stderr.contains("native grew beyond"), "{ended}");

@@ -241,10 +241,25 @@ fn what_is_resumed_is_of_this_device_and_of_this_directory() {
     assert!(!lab.work().join("night/progress.json").exists());
 }
 
-/// Runs `one` on the devices, and unplugs the first one as its run begins.
-fn without_the_first(lab: &Lab, more: &[&str]) -> Ended {
+/// Adds keys to the scenario `one`, and limits its runs to 10 s.
+fn with_keys(lab: &Lab, keys: &str) {
     let text = fs::read_to_string(lab.work().join("one.yaml")).expect("a scenario");
-    let text = text.replace("repeats: 3", "repeats: 1\ntimeout: 10s");
+    let keys = format!("timeout: 10s\n{keys}steps");
+    fs::write(
+        lab.work().join("one.yaml"),
+        text.replacen("steps", &keys, 1),
+    )
+    .expect("a scenario");
+}
+
+/// Keys of a scenario that say that its devices are alike.
+const CLASS: &str = "devices: {alike: {sdk: \">=29\"}}\n";
+
+/// Runs `one` once on the devices, and unplugs the first one as its run begins.
+fn without_the_first(lab: &Lab, keys: &str, more: &[&str]) -> Ended {
+    with_keys(lab, keys);
+    let text = fs::read_to_string(lab.work().join("one.yaml")).expect("a scenario");
+    let text = text.replace("repeats: 3", "repeats: 1");
     fs::write(lab.work().join("one.yaml"), text).expect("a scenario");
     let args = ["run", "one.yaml", "-o", "out", "--json-lines"];
     let mut running = lab.start(&[&args[..], more].concat());
@@ -256,10 +271,70 @@ fn without_the_first(lab: &Lab, more: &[&str]) -> Ended {
 }
 
 #[test]
+fn a_device_that_stays_away_is_reported_if_no_class_says_that_the_others_are_like_it() {
+    let lab = Lab::new("devices=2,speed=8");
+    write(&lab, "one");
+    let ended = without_the_first(&lab, "", &["--all-devices"]);
+    assert_eq!(ended.code(), Some(3), "{ended}");
+    let text = fs::read_to_string(lab.work().join("out/result.json")).expect("results");
+    let results: Value = text.parse().expect("JSON");
+    let codes: Vec<&Value> = (results.as_array().expect("results").iter())
+        .map(|result| &result["exit_code"])
+        .collect();
+    // One run does not decide the budget.
+    assert_eq!(codes, [3, 12], "{results:#}");
+    assert_eq!(results[0]["device"]["serial"], "virtual-1", "{results:#}");
+    let junit = fs::read_to_string(lab.work().join("out/junit.xml")).expect("JUnit");
+    assert!(junit.contains("device-away"), "{junit}");
+    let last = ended.stdout.lines().last().expect("a line");
+    let last: Value = last.parse().expect("JSON");
+    assert_eq!(last["event"], "finished", "{last:#}");
+}
+
+#[test]
+fn devices_that_are_not_ready_and_servers_that_do_not_answer_are_in_the_results() {
+    let lab = Lab::new("speed=8");
+    let spec = heaptap::phone::PhoneSpec::parse("fault=unauthorized").expect("a valid spec");
+    let other = heaptap::phone::VirtualPhone::start(spec).expect("a virtual phone");
+    // Nothing listens at a port that was just free.
+    let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let away = free.local_addr().expect("its address");
+    drop(free);
+    write(&lab, "one");
+    with_keys(&lab, "");
+    let servers = format!("{},{},{away}", lab.phone.addr(), other.addr());
+    let args = ["run", "one.yaml", "--all-devices", "-o", "out", "--json"];
+    let ended = lab
+        .start_at(&servers, &args)
+        .end_within(2 * crate::lab::LIMIT);
+    assert_eq!(ended.code(), Some(3), "{ended}");
+    let found = outcomes(&ended);
+    let of = |device: String| found[&format!("one {device}")].as_str();
+    let (here, there) = (lab.phone.addr(), other.addr());
+    assert_eq!(
+        of(format!("{here}/virtual-1")),
+        "0 done done done",
+        "{ended}"
+    );
+    assert_eq!(of(format!("{there}/virtual-1")), "3 failed", "{ended}");
+    assert_eq!(of(away.to_string()), "3 failed", "{ended}");
+    let junit = fs::read_to_string(lab.work().join("out/junit.xml")).expect("JUnit");
+    assert!(junit.contains("no-adb-server"), "{junit}");
+    assert!(junit.contains("unauthorized"), "{junit}");
+
+    // The list has the devices of the servers that answer.
+    let ended = lab.start_at(&servers, &["devices", "--json"]).end();
+    assert_eq!(ended.code(), Some(3), "{ended}");
+    let devices = ended.json()["devices"].as_array().map(Vec::len);
+    assert_eq!(devices, Some(2), "{ended}");
+    assert!(ended.stderr.contains(&away.to_string()), "{ended}");
+}
+
+#[test]
 fn another_device_of_its_class_stands_in_for_one_that_stays_away() {
     let lab = Lab::new("devices=2,speed=8");
     write(&lab, "one");
-    let ended = without_the_first(&lab, &["--all-devices"]);
+    let ended = without_the_first(&lab, CLASS, &["--all-devices"]);
     // One run does not decide the budget.
     assert_eq!(ended.code(), Some(12), "{ended}");
     let text = fs::read_to_string(lab.work().join("out/result.json")).expect("results");
@@ -286,9 +361,7 @@ fn another_device_of_its_class_stands_in_for_one_that_stays_away() {
 fn a_resumed_night_reports_a_device_that_is_gone() {
     let lab = Lab::new("devices=2,speed=8");
     write(&lab, "one");
-    let path = lab.work().join("one.yaml");
-    let text = fs::read_to_string(&path).expect("a scenario");
-    fs::write(&path, text.replacen("steps", "timeout: 10s\nsteps", 1)).expect("a scenario");
+    with_keys(&lab, CLASS);
     let night = ["run", "one.yaml", "--all-devices", "-o", "out"];
     let mut running = lab.start(&[&night[..], &["--json-lines"]].concat());
     running.until_line("the second run", |event| {
@@ -328,7 +401,7 @@ fn a_resumed_night_reports_a_device_that_is_gone() {
 fn a_device_that_stays_away_is_reported_if_it_is_the_only_one_of_its_class() {
     let lab = Lab::new("speed=8");
     write(&lab, "one");
-    let ended = without_the_first(&lab, &[]);
+    let ended = without_the_first(&lab, "", &[]);
     assert_eq!(ended.code(), Some(3), "{ended}");
     let result = fs::read_to_string(lab.work().join("out/result.json")).expect("results");
     let result: Value = result.parse().expect("JSON");

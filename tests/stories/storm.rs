@@ -56,7 +56,7 @@ impl Night {
         } = self;
         let lab = Lab::new(&format!("devices={phones},speed=8,faults={seed}@{percent}"));
         let text = format!(
-            "version: 1\nname: storm\ntarget: {{name: {APP}}}\nrepeats: {}\nsteps:\n- start\n- \
+            "version: 1\nname: storm\ntarget: {{name: {APP}}}\ndevices: {{alike: {{sdk: \">=29\"}}}}\nrepeats: {}\nsteps:\n- start\n- \
              rotate: 1\n- snapshot: up\nbudgets:\n- {{name: tiny, native: {{}}, at: up, limit: \
              1KiB}}\n- {{name: huge, native: {{}}, at: up, limit: 1GiB}}\n",
             self.runs

@@ -163,7 +163,7 @@ pub trait Classified: Error + Send + Sync + 'static {
 }
 
 /// An error as the command line shows it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Failure {
     /// Class of the error, which decides the exit code.
     pub class: ErrorClass,

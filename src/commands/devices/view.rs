@@ -8,7 +8,7 @@ use super::run::{PhoneRow, phones};
 use crate::console::Style;
 use crate::console::table::show_columns;
 use crate::device::{Announced, DeviceError, Selector, Server};
-use crate::error::Failure;
+use crate::error::{Classified, Failure};
 use crate::exit::Outcome;
 use crate::flags::context::Context;
 
@@ -51,24 +51,23 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     };
     let servers = ctx.servers().await?;
     let several = servers.len() > 1;
-    let (mut rows, mut missing) = (Vec::new(), None);
+    let (mut rows, mut errors) = (Vec::new(), Vec::new());
     for server in &servers {
-        let found = match phones(server, &selector).await {
-            // Another server might have it.
-            Err(error @ DeviceError::NotFound { .. }) if several => {
-                missing = Some(error);
-                Vec::new()
-            }
-            found => found?,
-        };
-        rows.extend(found.into_iter().map(|row| PhoneRow {
-            server: several.then(|| server.address()),
-            ..row
-        }));
+        match phones(server, &selector).await {
+            Ok(found) => rows.extend(found.into_iter().map(|row| PhoneRow {
+                server: several.then(|| server.address()),
+                ..row
+            })),
+            Err(error) => errors.push(error),
+        }
     }
-    if let Some(error) = missing.filter(|_| rows.is_empty()) {
+    if rows.is_empty()
+        && let Some(error) = errors.pop()
+    {
         return Err(error.into());
     }
+    // Another server has the device.
+    errors.retain(|error| !matches!(error, DeviceError::NotFound { .. }));
     let addresses: Vec<String> = servers.iter().map(Server::address).collect();
     if ctx.console.is_json() {
         ctx.console.json(&Document {
@@ -82,7 +81,10 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     } else {
         show(ctx, &rows);
     }
-    Ok(Outcome::Done)
+    for error in &errors {
+        ctx.console.warn(error);
+    }
+    Ok(Outcome::of(errors.iter().map(Classified::class)))
 }
 
 fn show(ctx: &Context, rows: &[PhoneRow]) {

@@ -291,6 +291,10 @@ fn of_trace(
         known.enter(pid.into());
     }
     let mut pids = None;
+    // The first one is the idle process.
+    let there = known.rows().iter().skip(1);
+    let there = there.map(|row| (Some(row.pid), row.name.as_deref().unwrap_or_default()));
+    findings.extend(look.processes.missing(there));
     if !look.processes.is_empty() {
         let is_meant = |pid: u32, name: &str| takes(pid.into(), name);
         pids = Some(meant(&recording, &names, &beside, &is_meant));

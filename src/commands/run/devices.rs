@@ -1,10 +1,14 @@
 //! The devices of `run`: of one adb server or several.
 
+use std::collections::BTreeSet;
+
 use tokio::task::JoinSet;
 
 use crate::device::{Device, DeviceState, ListedDevice, Selector, Server};
 use crate::error::Failure;
 use crate::flags::context::Context;
+use crate::lab::many::Phone;
+use crate::lab::scenario_run::LabRequest;
 use crate::provoke;
 use crate::session;
 
@@ -13,14 +17,34 @@ pub struct Chosen {
     pub device: Device,
     /// Name in the results: its serial number, with several servers after their address.
     pub name: String,
+    /// It is listed as ready.
+    pub is_ready: bool,
+    /// Why there is no device: its server does not answer.
+    pub obstacle: Option<Failure>,
 }
 
 impl Chosen {
-    fn of_one_server(device: Device) -> Chosen {
+    fn new(name: String, device: Device) -> Chosen {
         Chosen {
-            name: device.serial().to_owned(),
             device,
+            name,
+            is_ready: true,
+            obstacle: None,
         }
+    }
+
+    /// Returns the device with its scenarios.
+    pub fn with(self, requests: Vec<LabRequest>) -> Phone {
+        Phone {
+            device: self.device,
+            name: self.name,
+            requests,
+            obstacle: self.obstacle,
+        }
+    }
+
+    fn of_one_server(device: Device) -> Chosen {
+        Chosen::new(device.serial().to_owned(), device)
     }
 }
 
@@ -32,10 +56,11 @@ pub fn typed(ctx: &Context, all: bool) -> Option<String> {
     ctx.globals.serial.clone().or_else(named).filter(|_| !all)
 }
 
-/// Returns the devices of the flags; with `all`, those that are ready, each once.
+/// Returns the devices of the flags; with `all`, each once. What is not ready, or a server that does
+/// not answer, is there, too, if another device is ready: the results have to name it.
 ///
 /// # Errors
-/// Returns an error if there is none, or if one is missing or ambiguous.
+/// Returns an error if none is ready, or if a typed one is missing or ambiguous.
 pub async fn choose(ctx: &Context, all: bool) -> Result<Vec<Chosen>, Failure> {
     let typed = typed(ctx, all);
     let servers = ctx.servers().await?;
@@ -45,27 +70,38 @@ pub async fn choose(ctx: &Context, all: bool) -> Result<Vec<Chosen>, Failure> {
         return Ok(vec![Chosen::of_one_server(ctx.device().await?.clone())]);
     }
     let mut listed = Listed::default();
+    let mut unreached = Vec::new();
     for server in &servers {
-        for device in server.devices().await? {
-            listed.devices.push(device);
-            listed.servers.push(server);
+        match server.devices().await {
+            Ok(devices) => {
+                listed.servers.extend(vec![server; devices.len()]);
+                listed.devices.extend(devices);
+            }
+            Err(error) if all && servers.len() > 1 => unreached.push(Chosen {
+                is_ready: false,
+                obstacle: Some(error.into()),
+                ..Chosen::new(server.address(), server.absent(""))
+            }),
+            Err(error) => return Err(error.into()),
         }
     }
     if all {
-        let is_ready = |at: &usize| listed.devices[*at].state == DeviceState::Device;
-        let ready: Vec<usize> = (0..listed.devices.len()).filter(is_ready).collect();
-        if ready.is_empty() {
+        let mut states = listed.devices.iter().map(|device| &device.state);
+        if !states.any(|state| *state == DeviceState::Device) {
+            if let Some(obstacle) = unreached.pop().and_then(|one| one.obstacle) {
+                return Err(obstacle);
+            }
             // The error names the reason.
             return match servers.len() {
                 1 => Ok(vec![Chosen::of_one_server(ctx.device().await?.clone())]),
                 _ => listed.find(&servers, "").map(|_| Vec::new()),
             };
         }
-        let is_usb: Vec<bool> = (ready.iter())
-            .map(|at| listed.devices[*at].usb.is_some())
+        let is_usb: Vec<bool> = (listed.devices.iter())
+            .map(|device| device.usb.is_some())
             .collect();
-        let chosen = ready.into_iter().map(|at| listed.chosen(at, servers.len()));
-        let chosen: Vec<Chosen> = chosen.collect();
+        let places = 0..listed.devices.len();
+        let chosen: Vec<Chosen> = places.map(|at| listed.chosen(at, servers.len())).collect();
         let ids = physical_ids(&chosen).await;
         let kept = kept_connections(&ids, &is_usb);
         for (one, kept) in chosen.iter().zip(&kept) {
@@ -79,7 +115,11 @@ pub async fn choose(ctx: &Context, all: bool) -> Result<Vec<Chosen>, Failure> {
         }
         let chosen = chosen.into_iter().enumerate().zip(kept);
         let chosen = chosen.filter(|((at, _), kept)| at == kept);
-        return Ok(chosen.map(|((_, one), _)| one).collect());
+        let mut chosen: Vec<Chosen> = chosen.map(|((_, one), _)| one).chain(unreached).collect();
+        // Without permissions, adb lists each device as `????????????`.
+        let mut names = BTreeSet::new();
+        chosen.retain(|one| one.is_ready || names.insert(one.name.clone()));
+        return Ok(chosen);
     }
     let typed = typed.unwrap_or_default();
     let mut places = Vec::new();
@@ -97,10 +137,11 @@ pub async fn choose(ctx: &Context, all: bool) -> Result<Vec<Chosen>, Failure> {
 }
 
 /// Returns a device that is not at hand, by its name in the results; `None` if it is of another
-/// server, or at hand after all, but left out because it has another connection.
+/// server, or at hand after all, but left out because it has another connection. The devices of a
+/// server that does not answer are not at hand.
 ///
 /// # Errors
-/// Returns an error if no server answers.
+/// Returns an error if the only server does not answer.
 pub async fn absent(ctx: &Context, name: &str) -> Result<Option<Chosen>, Failure> {
     let servers = ctx.servers().await?;
     let (address, serial) = match name.split_once('/') {
@@ -112,12 +153,10 @@ pub async fn absent(ctx: &Context, name: &str) -> Result<Option<Chosen>, Failure
     let Some(server) = servers.iter().find(is_its) else {
         return Ok(None);
     };
-    let listed = server.devices().await?;
+    let listed = server.devices().await.unwrap_or_default();
     let is_at_hand = |it: &ListedDevice| it.serial == serial && it.state == DeviceState::Device;
-    Ok((!listed.iter().any(is_at_hand)).then(|| Chosen {
-        device: server.absent(serial),
-        name: name.to_owned(),
-    }))
+    let absent = || Chosen::new(name.to_owned(), server.absent(serial));
+    Ok((!listed.iter().any(is_at_hand)).then(absent))
 }
 
 /// Returns what tells devices apart, however they are connected; `None` for one that does not
@@ -128,7 +167,7 @@ async fn physical_ids(chosen: &[Chosen]) -> Vec<Option<(String, String)>> {
         return ids;
     }
     let mut reading = JoinSet::new();
-    for (at, one) in chosen.iter().enumerate() {
+    for (at, one) in chosen.iter().enumerate().filter(|(_, one)| one.is_ready) {
         let device = one.device.clone();
         reading.spawn(async move {
             let serial = provoke::hardware_serial(&device).await.ok()?;
@@ -200,12 +239,13 @@ impl Listed<'_> {
             .map(|(device, _)| device.clone());
         let own: Vec<ListedDevice> = own.collect();
         let device = server.device(listed, &own);
-        match servers {
+        let chosen = match servers {
             1 => Chosen::of_one_server(device),
-            _ => Chosen {
-                name: format!("{}/{}", server.address(), listed.serial),
-                device,
-            },
+            _ => Chosen::new(format!("{}/{}", server.address(), listed.serial), device),
+        };
+        Chosen {
+            is_ready: listed.state == DeviceState::Device,
+            ..chosen
         }
     }
 }

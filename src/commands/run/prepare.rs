@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 use time::OffsetDateTime;
 
 use super::args::Args;
-use super::devices::{self, Chosen};
+use super::devices;
 use crate::config::{self, ConfigFile, Options, Targets};
 use crate::error::{ErrorClass, Failure};
 use crate::flags::context::Context;
@@ -195,27 +195,23 @@ pub async fn phones(
     }
     let mut phones = Vec::new();
     let mut present = Vec::new();
-    for Chosen { device, name } in devices::choose(ctx, args.all_devices).await? {
-        present.push(name.clone());
+    for one in devices::choose(ctx, args.all_devices).await? {
+        present.push(one.name.clone());
         let mut own = Vec::new();
         for request in requests {
             let is_wanted = match &args.device_class {
                 // A device that cannot be asked is in the results as one that failed.
-                Some(class) => is_of_class(&request.scenario, &device, class)
+                Some(class) if one.is_ready => is_of_class(&request.scenario, &one.device, class)
                     .await
                     .unwrap_or(true),
-                None => true,
+                _ => true,
             };
             if is_wanted {
                 own.push(request.clone());
             }
         }
         if !own.is_empty() {
-            phones.push(Phone {
-                device,
-                name,
-                requests: own,
-            });
+            phones.push(one.with(own));
         }
     }
     if phones.is_empty() {
@@ -285,14 +281,10 @@ async fn gone(
             is_whole || folder.join(part).is_dir()
         };
         let requests: Vec<LabRequest> = requests.iter().filter(has_begun).cloned().collect();
-        if let Some(Chosen { device, name }) = devices::absent(ctx, &name).await?
+        if let Some(one) = devices::absent(ctx, &name).await?
             && !requests.is_empty()
         {
-            gone.push(Phone {
-                device,
-                name,
-                requests,
-            });
+            gone.push(one.with(requests));
         }
     }
     Ok(gone)

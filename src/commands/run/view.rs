@@ -114,29 +114,46 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         console.warn(format_args!("{file}: {why}"));
     }
     let results = perform(ctx, &args, &folder, &requests).await?;
-    if update {
-        for request in &requests {
-            let (scenario, file) = (&request.scenario, Path::new(&request.file));
-            let path = prepare::baseline_path(scenario, file, args.baseline.as_deref());
-            // The figures of a scenario that failed are not those of a build.
-            let is_own = |r: &&ScenarioResult| r.scenario == request.scenario.name && is_judged(r);
-            let own: Vec<_> = results.iter().filter(is_own).cloned().collect();
-            if own.is_empty() {
-                continue;
-            }
-            let grown = baseline_file::update(&Store::of_user()?, &path, scenario, own)?;
-            console.say(format_args!("wrote {}", path.display()));
-            if !grown.is_empty() {
-                console.warn(format_args!(
-                    "{} grew beyond the allowed change, so this night is not in the baseline; to \
-                     accept it, delete the lines of the budget there and run again",
-                    grown.join(", ")
-                ));
-            }
+    let mut unwritten = None;
+    for request in requests.iter().filter(|_| update) {
+        let (scenario, file) = (&request.scenario, Path::new(&request.file));
+        let path = prepare::baseline_path(scenario, file, args.baseline.as_deref());
+        // The verdicts of the night are shown also if a baseline cannot be written.
+        if let Err(failure) = update_baseline(console, &path, scenario, &results) {
+            console.warn_with_help(&failure.message, failure.help.as_deref());
+            unwritten = Some(failure.class);
         }
     }
     show(console, &folder, &results);
-    Ok(many::class_of(&results).map_or(Outcome::Done, Outcome::Ended))
+    Ok(match many::class_of(&results) {
+        Some(ErrorClass::Budget) => Outcome::Ended(ErrorClass::Budget),
+        class => Outcome::of(class.into_iter().chain(unwritten)),
+    })
+}
+
+/// Adds the results of a scenario to its baseline.
+fn update_baseline(
+    console: &Console,
+    path: &Path,
+    scenario: &Scenario,
+    results: &[ScenarioResult],
+) -> Result<(), Failure> {
+    // The figures of a scenario that failed are not those of a build.
+    let is_own = |r: &&ScenarioResult| r.scenario == scenario.name && is_judged(r);
+    let own: Vec<_> = results.iter().filter(is_own).cloned().collect();
+    if own.is_empty() {
+        return Ok(());
+    }
+    let grown = baseline_file::update(&Store::of_user()?, path, scenario, own)?;
+    console.say(format_args!("wrote {}", path.display()));
+    if !grown.is_empty() {
+        console.warn(format_args!(
+            "{} grew beyond the allowed change, so this night is not in the baseline; to accept \
+             it, delete the lines of the budget there and run again",
+            grown.join(", ")
+        ));
+    }
+    Ok(())
 }
 
 /// Returns the file of a scenario without earlier nights whose runs cannot decide a budget, and why.
@@ -361,7 +378,7 @@ async fn dry_run(
             lines.extend(super::dry_run::commands(None, scenario, user).await?);
         }
         // Devices of one release have the same commands.
-        for one in &chosen {
+        for one in chosen.iter().filter(|one| one.is_ready) {
             if chosen.len() > 1 {
                 lines.push(format!("# on {}", one.name));
             }

@@ -108,10 +108,7 @@ pub(super) fn unmatched(listed: &[ListedDump], options: &LookOptions) -> Vec<Fin
     let all = listed.iter().map(|dump| &dump.facts);
     let processes = all.clone();
     let processes = processes.map(|facts| (pid_of(facts), facts.process.as_str()));
-    let there = describe_processes(all.clone());
-    let absent = options.processes.unmatched(processes).into_iter();
-    let absent =
-        absent.map(|process| findings::not_in_input("a heap profile of", &process, &there));
+    let absent = options.processes.missing(processes);
     let taken = all.filter(|facts| options.processes.takes(pid_of(facts), &facts.process));
     let has = |wanted: &&String| {
         let mut taken = taken.clone();
@@ -120,7 +117,7 @@ pub(super) fn unmatched(listed: &[ListedDump], options: &LookOptions) -> Vec<Fin
     let there = heaps(taken.clone());
     let missing = options.heaps.iter().filter(|wanted| !has(wanted));
     let missing = missing.map(|heap| findings::not_in_input("a heap", heap, &there));
-    absent.chain(missing).collect()
+    absent.into_iter().chain(missing).collect()
 }
 
 /// Returns the dumps of one selector: a number or a label can match several processes and heaps.

@@ -177,6 +177,10 @@ impl JavaFile {
         let wanted = file.options.processes.clone();
         if !wanted.is_empty() {
             let there = file.describe_processes();
+            let processes = file.listed.iter();
+            let processes = processes.map(|dump| (dump.pid, dump.process.as_str()));
+            let missing = wanted.missing(processes);
+            file.findings.extend(missing);
             file.listed
                 .retain(|dump| wanted.takes(dump.pid, &dump.process));
             if file.listed.is_empty() {

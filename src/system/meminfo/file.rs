@@ -54,6 +54,15 @@ pub fn read(input: &JavaInput, processes: &ProcessFilter) -> Result<Document, Me
             there: join_list(all.processes.iter().map(ProcessFacts::described)),
         });
     }
+    let there = all.processes.iter().map(|process| {
+        let pid = process.pid.map(u64::from);
+        (pid, process.name.as_deref().unwrap_or_default())
+    });
+    let missing = processes.unmatched(there).into_iter();
+    let missing: Vec<String> = missing
+        .map(|part| format!("it does not have {part}"))
+        .collect();
+    all.troubles.extend(missing);
     all.processes.retain(takes);
     Ok(all)
 }

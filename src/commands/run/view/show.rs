@@ -19,7 +19,11 @@ const DETAILED: usize = 3;
 pub(super) fn show(console: &Console, folder: &Path, results: &[ScenarioResult]) {
     annotate(console, results);
     if console.is_json() {
-        console.json(&json!({ "output": folder.to_string_lossy(), "results": results }));
+        console.json(&json!({
+            "event": "finished",
+            "output": folder.to_string_lossy(),
+            "results": results,
+        }));
         return;
     }
     for result in results {

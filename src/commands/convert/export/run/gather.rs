@@ -111,6 +111,7 @@ pub(super) fn gather(
         there: String::new(),
     };
     let mut there: Vec<String> = Vec::new();
+    let mut processes: Vec<(Option<u64>, String)> = Vec::new();
     let mut unmeant = None;
     let mut java = OpenedJava::Unread;
     let mut has_java = true;
@@ -127,6 +128,8 @@ pub(super) fn gather(
             has_java = file.java_dumps > 0;
             gathered.class = file.class();
             there.extend(file.listed.iter().map(|dump| dump.describe()));
+            let facts = file.listed.iter().map(|dump| &dump.facts);
+            processes.extend(facts.map(|facts| (Some(facts.pid), facts.process.clone())));
             gathered.findings = file.findings;
             gathered.profile = file.profile;
             let dumps = &mut gathered.profile.dumps;
@@ -143,7 +146,7 @@ pub(super) fn gather(
             java,
             &mut gathered,
             &mut tables,
-            &mut there,
+            (&mut there, &mut processes),
             progress,
         ) {
             Ok(()) => {}
@@ -157,6 +160,9 @@ pub(super) fn gather(
             Err(error) => return Err(unmeant.map_or(error, ExportError::from)),
         }
     }
+    let processes = processes.iter().map(|(pid, name)| (*pid, name.as_str()));
+    let missing = request.selection.processes.missing(processes);
+    gathered.findings.extend(missing);
     gathered.there = there.join(", ");
     if gathered.profile.dumps.is_empty() {
         return Err(ExportError::NoneSelected {
@@ -177,7 +183,7 @@ fn add_java(
     java: OpenedJava,
     gathered: &mut Gathered,
     tables: &mut Option<&mut Folder>,
-    there: &mut Vec<String>,
+    (there, processes): (&mut Vec<String>, &mut Vec<(Option<u64>, String)>),
     progress: &ProgressReporter,
 ) -> Result<(), ExportError> {
     let heaps = &request.selection.heaps;
@@ -186,6 +192,8 @@ fn add_java(
         return Ok(());
     }
     let mut file = JavaFile::open(&request.input, java, request.java.clone(), progress)?;
+    let listed = file.dumps().iter();
+    processes.extend(listed.map(|dump| (dump.pid, dump.process.clone())));
     let named = &request.chosen;
     let chosen: Vec<usize> = match named.is_empty() {
         true => (0..file.dumps().len()).collect(),
@@ -211,8 +219,8 @@ fn add_java(
         }
         let listed = &file.dumps()[at];
         there.push(format!("@{} (Java heap)", listed.number));
-        let processes = &request.selection.processes;
-        if !processes.takes(listed.pid, &listed.process) {
+        let selected = &request.selection.processes;
+        if !selected.takes(listed.pid, &listed.process) {
             continue;
         }
         let heap = file.read(at)?;
