@@ -23,6 +23,37 @@ fn broken_pulls_are_tried_again() {
 }
 
 #[test]
+fn a_trace_that_grows_while_it_is_fetched_is_fetched_when_it_is_whole() {
+    let lab = Lab::new(PHONE);
+    lab.expect(
+        0,
+        &["record", "-n", APP, "-d", "3s", "-o", "out", "--detach"],
+    );
+    lab.until_ended();
+    let name = lab.traces().pop().expect("a trace");
+    let path = format!("/data/misc/perfetto-traces/{name}");
+    let faults = lab.phone.faults();
+    let mut gate = faults.close_gate(&["RECV:", &path]);
+    let running = lab.start(&["stop", "--json-lines"]);
+    for _ in 0..5 {
+        assert!(gate.is_reached_within(crate::lab::LIMIT), "no attempt");
+        let mut trace = lab.phone.file(&path).expect("its bytes");
+        // An empty packet.
+        trace.extend([0x0a, 0x00]);
+        lab.phone.put_file(&path, &trace, 0o600);
+        drop(gate);
+        gate = faults.close_gate(&["RECV:", &path]);
+    }
+    drop(gate);
+    let ended = running.end();
+    assert_eq!(ended.code(), Some(0), "{ended}");
+    let retries = ended.stdout.matches("pull-retry").count();
+    assert!(retries >= 5, "{ended}");
+    lab.assert_truth("out");
+    lab.assert_tidy("out");
+}
+
+#[test]
 fn a_pull_that_gets_no_further_or_always_differs_is_left_to_stop() {
     for (fault, kind) in [
         ("pull-flip", heaptap::phone::FaultKind::PullFlip),

@@ -26,7 +26,8 @@ use heaptap_model::units::hex;
 
 /// Maximum silence between two blocks of a pull.
 const STALL: Duration = Duration::from_secs(20);
-/// Maximum time without progress; after it, the pull is left to a later `stop`.
+/// Maximum time without progress, or for a file that grows; after it, the pull is left to a later
+/// `stop`.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Timeout for hashing the device's copy.
 const HASH_LIMIT: Duration = Duration::from_secs(300);
@@ -72,6 +73,8 @@ enum Attempt {
     Taken,
     /// The device's file is not complete.
     Growing,
+    /// It grew during the copy: traced writes what it has after perfetto has died.
+    Grew(String),
     /// The copy differs from the device's file.
     Mismatch(String),
     Host(io::Error),
@@ -123,6 +126,7 @@ impl Session {
         controls: &mut Controls,
     ) -> Result<Option<RawTrace>, SessionError> {
         let mut ended_told = false;
+        let mut grows = None;
         let mut last_progress = Instant::now();
         let mut furthest = 0;
         let mut mismatches = 0;
@@ -170,6 +174,12 @@ impl Session {
                 Err(Attempt::Mismatch(why)) => {
                     mismatches += 1;
                     if mismatches >= MISMATCHES {
+                        return Err(self.not_fetched(&why));
+                    }
+                    why
+                }
+                Err(Attempt::Grew(why)) => {
+                    if grows.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
                         return Err(self.not_fetched(&why));
                     }
                     why
@@ -236,24 +246,31 @@ impl Session {
             self.receive(remote, goal, before.size, got),
             self.remote_hash(remote)
         );
-        let received = pulled?;
-        let size = received.contents.size;
+        if let Err(attempt @ (Attempt::Device(_) | Attempt::Host(_))) = pulled {
+            return Err(attempt);
+        }
         let after = self
             .device
             .stat(remote, QUICK)
             .await
             .map_err(Attempt::Device)?;
-        let mismatch = |what: String| Err(Attempt::Mismatch(what));
-        if size != before.size || after.map(|s| s.size) != Some(size) {
-            return mismatch(format!(
-                "received {size} bytes of a file of {} bytes",
-                after.map_or(before.size, |s| s.size)
-            ));
+        let there = after.map_or(before.size, |stat| stat.size);
+        if there > before.size {
+            return Err(Attempt::Grew(format!(
+                "the device's file grew to {there} bytes"
+            )));
+        }
+        let received = pulled?;
+        let size = received.contents.size;
+        if size != before.size || after.is_none() || there != size {
+            let what = format!("received {size} bytes of a file of {there} bytes");
+            return Err(Attempt::Mismatch(what));
         }
         if let Some(theirs) = theirs.map_err(Attempt::Device)?
             && theirs != received.contents.sha256
         {
-            return mismatch("the copy differs from the device's file".to_owned());
+            let what = "the copy differs from the device's file".to_owned();
+            return Err(Attempt::Mismatch(what));
         }
         received.file.as_file().sync_all().map_err(Attempt::Host)?;
         if size > 0
