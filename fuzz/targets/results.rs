@@ -53,7 +53,7 @@ pub fn lab_results(bytes: &[u8]) {
         if let Ok((results, _)) = files::read_all(folder) {
             let page = |_: &_, _: &_| Some("page.html".to_owned());
             junit::junit(&results, &page);
-            github::annotations(&results);
+            github::annotations(&results, &str::to_owned);
             gitlab::metrics(&results);
             markdown::summary(&results);
             night::index(&results, &page);

@@ -23,6 +23,7 @@ use crate::recording::events::{EventHandler, RecordEvent};
 use crate::recording::options::RecordOptions;
 use crate::recording::outcome::{Finished, Recorded};
 use crate::recording::record;
+use crate::results::findings::{BUFFER_OVERRAN, TRACE_CUT};
 use crate::results::manifest::Manifest;
 use crate::session::{self, Control, SessionEvent, Store};
 
@@ -404,11 +405,21 @@ impl Over {
     }
 
     fn incomplete(finished: Box<Finished>) -> Over {
-        let warning = finished.manifest.warnings.first();
+        let warnings = &finished.manifest.warnings;
+        // Less is known of the process of a trace that breaks off.
+        let mut of_cut = warnings.iter().filter(|warning| warning.kind == TRACE_CUT);
+        let warning = of_cut.next().or(warnings.first());
         let why = warning.map(|warning| format!(": {}", warning.message));
         let message = format!("the recording is incomplete{}", why.unwrap_or_default());
         let mut failure = Failure::new(ErrorClass::Incomplete, "recording-incomplete", message);
-        failure.help = warning.and_then(|warning| warning.help.clone());
+        failure.help = match warning.is_some_and(|warning| warning.kind == BUFFER_OVERRAN) {
+            // The warning names options of `record`.
+            true => Some(
+                "set `record: {interval: 64KiB, shmem-size: 64MiB}` in the scenario, or larger values"
+                    .to_owned(),
+            ),
+            false => warning.and_then(|warning| warning.help.clone()),
+        };
         Over::void(error_of(&failure), Some(finished))
     }
 

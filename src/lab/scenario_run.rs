@@ -431,7 +431,9 @@ fn finish(
     interrupted: bool,
     tell: &LabEvents,
 ) -> Result<ScenarioResult, Failure> {
-    let seconds = began.elapsed().as_secs_f64();
+    // Runs of earlier processes count, too.
+    let in_runs: f64 = progress.runs.iter().map(|run| run.seconds).sum();
+    let seconds = began.elapsed().as_secs_f64().max(in_runs);
     let mut result = result_of(request, progress.clone(), seconds, interrupted);
     let mut dropped = Vec::new();
     if result.exit_code == 0 && request.scenario.keep == Keep::OnFailure {

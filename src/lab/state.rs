@@ -144,7 +144,8 @@ impl Progress {
         }
         if read.scenario_sha256 != scenario_sha256 {
             return Err(unusable(
-                "the scenario or its variables changed since it began".to_owned(),
+                "the scenario, its variables, its APKs or `--against` changed since it began"
+                    .to_owned(),
             ));
         }
         read.earlier = read.runs.len();

@@ -99,6 +99,8 @@ pub const SAME_MOMENT: &str = "same-dump";
 pub const NOT_IN_INPUT: &str = "not-in-input";
 /// Kind of the finding for a trace that stops early but is otherwise intact.
 pub const TRACE_CUT: &str = "trace-cut";
+/// Kind of the finding that heapprofd's shared buffer was too small.
+pub const BUFFER_OVERRAN: &str = "buffer-overran";
 /// Kind of the finding that callstacks lead through code of several methods.
 pub const DEDUPED_FRAMES: &str = "deduped-frames";
 /// Kind of the finding that the files of names could not be written.
@@ -219,7 +221,7 @@ pub fn findings_for_dump(dump: &HeapDump, tables: &Tables) -> Vec<Finding> {
     }
     if flags.buffer_overran {
         add(
-            "buffer-overran",
+            BUFFER_OVERRAN,
             incomplete,
             format!(
                 "{who}: it allocated faster than heapprofd could process, and later data are \

@@ -731,8 +731,32 @@ fn a_recording_with_missing_data_makes_a_run_void() {
             [&format!("1 void {kind}"), "2 done"],
             "{result:#}"
         );
+        // The scenario has keys where `record` has options.
+        let help = &result["runs"][0]["error"]["help"];
+        assert!(!help.to_string().contains("--"), "{result:#}");
         assert_restored(&lab);
     }
+}
+
+#[test]
+fn github_marks_a_mistyped_heap_in_the_file_of_the_repository() {
+    let lab = Lab::new(FAST);
+    Scenario {
+        steps: &["start", "snapshot: up"],
+        budgets: &["{name: typo, native: {heap: libc.maloc}, at: up, limit: 1GiB}"],
+        ..Scenario::default()
+    }
+    .write(&lab);
+    let mut command = lab.command(&["run", "s.yaml", "-o", "out"]);
+    command.env("GITHUB_ACTIONS", "true");
+    command.env("GITHUB_WORKSPACE", lab.dir.path());
+    let output = command.args(["--adb-server", &lab.phone.addr().to_string()]);
+    let output = output.output().expect("heaptap runs");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(12), "{said}");
+    assert!(said.contains("::error file=work/s.yaml,line="), "{said}");
+    let why = "there is no dump of the heap libc.maloc at up, only of libc.malloc";
+    assert!(said.contains(why), "{said}");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Unreleased native bytes at a label, of all stacks or of those through a library or function.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use heaptap_lab::results::Excess;
@@ -18,6 +19,7 @@ use crate::heaps::input::{self, DumpScope, ListedDump, LookOptions, NativeFile, 
 use crate::heaps::java::ProgressReporter;
 use crate::lab::state::Figure;
 use crate::profile::is_heap;
+use crate::results::lists::join_list;
 use crate::stacks::{Dump, View};
 
 /// The native heaps of a run, at all its labels.
@@ -66,13 +68,21 @@ impl Opened {
             focus,
             ..Filter::default()
         };
-        let dumps: Vec<&Dump> = (self.dumps_at(label).into_iter())
+        let dumps = self.dumps_at(label);
+        if dumps.is_empty() {
+            return Figure::missing(format!("there is no native dump at {label}"));
+        }
+        let there = dumps.iter().map(|dump| dump.facts.heap.clone());
+        let there: BTreeSet<String> = there.collect();
+        let dumps: Vec<&Dump> = (dumps.into_iter())
             .filter(|dump| {
                 heap.is_none_or(|heap| is_heap(heap, &dump.facts.heap, dump.facts.flags))
             })
             .collect();
-        if dumps.is_empty() {
-            return Figure::missing(format!("there is no native dump at {label}"));
+        if let (true, Some(heap)) = (dumps.is_empty(), heap) {
+            let there = join_list(there.into_iter());
+            let why = format!("there is no dump of the heap {heap} at {label}, only of {there}");
+            return Figure::missing(why);
         }
         // The dump of a process that exits is of what is left of it.
         let dumps: Vec<&Dump> = (dumps.into_iter())

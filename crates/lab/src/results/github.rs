@@ -13,16 +13,18 @@ const MAX_COMMAND_BYTES: usize = 4_096;
 const MAX_EXCESS: usize = 5;
 
 /// Returns the commands, one per line, for stdout of the step. If there are more than GitHub
-/// keeps, the last one states their number.
-pub fn annotations(results: &[ScenarioResult]) -> String {
+/// keeps, the last one states their number. `in_repository` returns a scenario's path as GitHub
+/// knows it.
+pub fn annotations(results: &[ScenarioResult], in_repository: &dyn Fn(&str) -> String) -> String {
     let mut errors = Vec::new();
     let mut warnings = Vec::new();
     for (result, identity) in std::iter::zip(results, identities(results)) {
         let title = |text: &str| format!("{} on {}: {text}", identity.scenario, identity.class);
         let failures = values::failures(result);
+        let file = in_repository(&result.file);
         for failure in &failures {
             errors.push(Annotation {
-                file: &result.file,
+                file: file.clone(),
                 line: failure.line,
                 title: title(&failure.title),
                 message: failure.message.clone(),
@@ -43,7 +45,7 @@ pub fn annotations(results: &[ScenarioResult]) -> String {
                 message += &format!("\n  {}", values::excess(budget.unit, part));
             }
             list.push(Annotation {
-                file: &result.file,
+                file: file.clone(),
                 line: Some(budget.line),
                 title: title(&defang::name(&budget.name)),
                 message,
@@ -53,8 +55,8 @@ pub fn annotations(results: &[ScenarioResult]) -> String {
     commands("error", &errors) + &commands("warning", &warnings)
 }
 
-struct Annotation<'a> {
-    file: &'a str,
+struct Annotation {
+    file: String,
     line: Option<usize>,
     title: String,
     message: String,
@@ -76,10 +78,10 @@ fn commands(kind: &str, list: &[Annotation]) -> String {
     text
 }
 
-impl Annotation<'_> {
+impl Annotation {
     fn command(&self, kind: &str) -> String {
         let mut text = format!("::{kind} ");
-        let file = defang::name(self.file);
+        let file = defang::name(&self.file);
         if !file.is_empty() {
             text += &format!("file={},", property(&file));
         }
@@ -121,7 +123,7 @@ mod tests {
     #[test]
     fn annotations_all_states_are_stable() {
         assert_eq!(
-            annotations(&[all_states()]),
+            annotations(&[all_states()], &str::to_owned),
             "::error file=perf/login.yaml,line=14,title=login on low-ram%3A run 3 failed at \
              steps[3]::no activity .MainActivity in 30 s (help: check the cable)\n\
              ::error file=perf/login.yaml,line=24,title=login on low-ram%3A libapp::12.9 MiB \
@@ -137,7 +139,7 @@ mod tests {
 
     #[test]
     fn annotations_hostile_text_is_harmless() {
-        let text = annotations(&[hostile()]);
+        let text = annotations(&[hostile()], &str::to_owned);
         fixture::assert_harmless(&text);
         for line in text.lines() {
             let rest = line
@@ -158,7 +160,7 @@ mod tests {
         result.budgets = (0..30)
             .map(|n| fixture::budget(&format!("b{n}"), Some((Verdict::Over, 13.0, 12.5, 13.5))))
             .collect();
-        let text = annotations(&[result]);
+        let text = annotations(&[result], &str::to_owned);
         assert_eq!(text.lines().count(), 10);
         assert!(text.ends_with("::error title=heaptap::22 more are in the step summary\n"));
     }
@@ -178,7 +180,7 @@ mod tests {
                 budget.excess.push(part);
             }
         }
-        let text = annotations(&[result]);
+        let text = annotations(&[result], &str::to_owned);
         let longest = text.lines().map(str::len).max();
         assert!(longest.is_some_and(|longest| (4_000..=4_096).contains(&longest)));
     }

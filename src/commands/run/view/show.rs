@@ -127,6 +127,18 @@ fn headline(result: &ScenarioResult) -> String {
     )
 }
 
+/// Returns the path of a file in GitHub's checkout; a step can run in a directory below it.
+fn in_repository(file: &str) -> String {
+    let place = || {
+        let root = std::fs::canonicalize(std::env::var_os("GITHUB_WORKSPACE")?).ok()?;
+        let path = std::fs::canonicalize(file).ok()?;
+        let below = path.strip_prefix(root).ok()?;
+        let names: Option<Vec<&str>> = below.iter().map(|name| name.to_str()).collect();
+        Some(names?.join("/"))
+    };
+    place().unwrap_or_else(|| file.to_owned())
+}
+
 /// Writes what GitHub Actions reads, if it is what runs this.
 fn annotate(console: &Console, all: &[ScenarioResult]) {
     let is_github = std::env::var("GITHUB_ACTIONS").is_ok_and(|value| value == "true");
@@ -134,7 +146,7 @@ fn annotate(console: &Console, all: &[ScenarioResult]) {
         return;
     }
     if !console.is_json() {
-        console.raw(github::annotations(all).as_bytes());
+        console.raw(github::annotations(all, &in_repository).as_bytes());
     }
     if let Some(summary) = std::env::var_os("GITHUB_STEP_SUMMARY") {
         use std::io::Write as _;
