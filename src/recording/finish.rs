@@ -106,24 +106,7 @@ async fn finish_session(
     let trace = match fetch(&mut session, controls).await {
         Ok(trace) => trace,
         Err(error @ (SessionError::NothingLeft { .. } | SessionError::Rejected { .. })) => {
-            let mut error = error;
-            let mut labels = None;
-            if let SessionError::NothingLeft { .. } = error {
-                if let Some(lost) = causes::lost_to_restart(&session, ended_by).await {
-                    return Err(lost.into());
-                }
-                error = no_error_came(&session, &plan, ended_by).unwrap_or(error);
-                // Without the newest labels, the known ones are told.
-                let _ = session.reread();
-                labels = advice::of_lost_labels(session.state());
-            }
-            // There is nothing to collect later.
-            session.forget()?;
-            // It is empty, or contains files of others.
-            let _ = std::fs::remove_dir(&output);
-            let mut failure = Failure::from(error);
-            failure.hints.extend(labels);
-            return Err(failure);
+            return Err(without_file(session, &plan, ended_by, error).await);
         }
         Err(error) => return Err(error.into()),
     };
@@ -222,28 +205,8 @@ async fn finish_session(
         manifest.warnings.extend(tracked.warnings);
     }
     bind_labels(&mut manifest, &session_state, plan.companions.allocations);
-    // This reads the whole trace again.
-    let (folder, goal) = (output.clone(), staging.path().to_owned());
-    let (companions, path) = (plan.companions, trace.path.clone());
-    let written = tokio::task::spawn_blocking(move || {
-        companion::write_collections(&folder, &goal, companions, &path)
-    });
-    let collections = match written.await {
-        Ok(Ok((file, found))) => {
-            let known =
-                |finding: &Finding| manifest.warnings.iter().any(|w| w.kind == finding.kind);
-            let new: Vec<Finding> = found.into_iter().filter(|f| !known(f)).collect();
-            manifest
-                .warnings
-                .extend(new.into_iter().map(Finding::into_warning));
-            file
-        }
-        Ok(Err(why)) => {
-            warn(on_event, why);
-            None
-        }
-        Err(_) => None,
-    };
+    let places = (output.as_path(), staging.path());
+    let collections = collections(places, &plan, &trace, &mut manifest, on_event).await;
     if plan.companions.java && is_own(&output.join(FOLDER), &id) {
         let folder = output.clone();
         let put = blocking(move || companion::put_java_names(&folder)).await;
@@ -265,10 +228,7 @@ async fn finish_session(
             return Err(error.into());
         }
         packets.retain(|name| *name != SYMBOLIZED_TRACE);
-        let message = "no space left for symbolized-trace";
-        let warning = manifest::Warning::new(findings::PACKETS_UNWRITTEN, message);
-        let help = "free space there, then run `heaptap symbolize` on the directory";
-        manifest.warnings.push(warning.with_help(help));
+        manifest.warnings.push(without_room());
         manifest.write(staging.path())?;
     }
     // Fetching and converting took time: the directory could have been removed, and created again
@@ -294,6 +254,71 @@ async fn finish_session(
         class,
         journal,
     })
+}
+
+/// Returns the failure of a session without a trace. The session is forgotten, because there is
+/// nothing to collect later, unless a restart of the device is the cause.
+async fn without_file(
+    mut session: Session,
+    plan: &Plan,
+    ended_by: EndedBy,
+    mut error: SessionError,
+) -> Failure {
+    let mut labels = None;
+    if let SessionError::NothingLeft { .. } = error {
+        if let Some(lost) = causes::lost_to_restart(&session, ended_by).await {
+            return lost.into();
+        }
+        error = no_error_came(&session, plan, ended_by).unwrap_or(error);
+        // Without the newest labels, the known ones are told.
+        let _ = session.reread();
+        labels = advice::of_lost_labels(session.state());
+    }
+    let output = session.header().output.clone();
+    if let Err(error) = session.forget() {
+        return error.into();
+    }
+    // It is empty, or contains files of others.
+    let _ = std::fs::remove_dir(&output);
+    let mut failure = Failure::from(error);
+    failure.hints.extend(labels);
+    failure
+}
+
+/// Writes the collections of the trace, which reads all of it again. Returns their file, and adds new
+/// warnings to the manifest.
+async fn collections(
+    (output, goal): (&Path, &Path),
+    plan: &Plan,
+    trace: &RawTrace,
+    manifest: &mut Manifest,
+    on_event: &EventHandler,
+) -> Option<String> {
+    let (folder, goal) = (output.to_owned(), goal.to_owned());
+    let (companions, path) = (plan.companions, trace.path.clone());
+    let written = tokio::task::spawn_blocking(move || {
+        companion::write_collections(&folder, &goal, companions, &path)
+    });
+    match written.await {
+        Ok(Ok((file, found))) => {
+            let warnings = &mut manifest.warnings;
+            let is_known = |found: &Finding| warnings.iter().any(|known| known.kind == found.kind);
+            let new: Vec<Finding> = found.into_iter().filter(|found| !is_known(found)).collect();
+            warnings.extend(new.into_iter().map(Finding::into_warning));
+            file
+        }
+        Ok(Err(why)) => {
+            warn(on_event, why);
+            None
+        }
+        Err(_) => None,
+    }
+}
+
+fn without_room() -> manifest::Warning {
+    let message = "no space left for symbolized-trace";
+    let warning = manifest::Warning::new(findings::PACKETS_UNWRITTEN, message);
+    warning.with_help("free space there, then run `heaptap symbolize` on the directory")
 }
 
 /// Returns the companion data of the manifest; its timeline can have hundreds of megabytes.

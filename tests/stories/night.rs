@@ -322,6 +322,13 @@ fn devices_that_are_not_ready_and_servers_that_do_not_answer_are_in_the_results(
     assert!(junit.contains("no-adb-server"), "{junit}");
     assert!(junit.contains("unauthorized"), "{junit}");
 
+    for cause in [
+        format!("{away}: no adb server answers"),
+        format!("{there}/virtual-1: "),
+    ] {
+        assert!(ended.stderr.contains(&cause), "{ended}");
+    }
+
     // The list has the devices of the servers that answer.
     let ended = lab.start_at(&servers, &["devices", "--json"]).end();
     assert_eq!(ended.code(), Some(3), "{ended}");

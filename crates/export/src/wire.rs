@@ -1,14 +1,6 @@
 //! Encoding of protocol buffers: tags, varints, messages of known and unknown length.
 
-/// Appends a varint.
-#[inline]
-pub(super) fn put_varint(out: &mut Vec<u8>, mut number: u64) {
-    while number >= 0x80 {
-        out.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    out.push(number as u8);
-}
+pub(super) use heaptap_model::varint::put as put_varint;
 
 /// Returns the number of bytes in a varint.
 #[inline]

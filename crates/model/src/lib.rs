@@ -19,6 +19,7 @@
 //! | [`folder`] | names of files in a recording's directory |
 //! | [`patience`] | renames while another program has the file open |
 //! | [`untrusted`] | sanitized text from a device |
+//! | [`varint`] | variable-length integers |
 //! | [`mod@error`] | exit class and stable kind of every error |
 //!
 //! # Method
@@ -80,3 +81,4 @@ pub mod timeline;
 pub mod touch;
 pub mod units;
 pub mod untrusted;
+pub mod varint;

@@ -221,6 +221,17 @@ async fn perform(
     if is_one && let Some(failure) = done.pop_if(|one| one.failure.is_some()) {
         return Err(failure.failure.unwrap_or_else(|| left(&store, folder)));
     }
+    let mut told = BTreeSet::new();
+    for one in done.iter().filter(|one| !one.interrupted) {
+        let Some(failure) = &one.failure else {
+            continue;
+        };
+        let text = format!("{}: {}", one.result.device.serial, failure.message);
+        // It keeps all scenarios from the device.
+        if told.insert(text.clone()) {
+            ctx.console.warn_with_help(text, failure.help.as_deref());
+        }
+    }
     let results: Vec<ScenarioResult> = done.into_iter().map(|one| one.result).collect();
     if !is_one {
         files::remove_unfinished(folder);

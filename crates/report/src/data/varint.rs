@@ -1,13 +1,6 @@
 //! Variable-length integers: LEB128 and zigzag, as in `viewer/README.md`.
 
-/// Appends an unsigned integer.
-pub(super) fn put(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
-}
+pub(super) use heaptap_model::varint::put;
 
 /// Appends a signed integer.
 pub(super) fn put_signed(out: &mut Vec<u8>, value: i64) {

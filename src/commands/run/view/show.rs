@@ -111,6 +111,7 @@ fn headline(result: &ScenarioResult) -> String {
         .count();
     let failed = result.runs.iter().any(|run| run.state == RunState::Failed);
     let verdict = match (over, open) {
+        (0, _) if failed && done == 0 => "no run was completed".to_owned(),
         (0, _) if failed => "a run failed".to_owned(),
         (0, 0) if all == 0 => "no budgets".to_owned(),
         (0, 0) if all == 1 => "the budget is within its limit".to_owned(),

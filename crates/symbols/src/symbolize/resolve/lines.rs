@@ -4,6 +4,7 @@
 use crate::symbolize::file::SourceLine;
 use heaptap_model::profile::index::{Index, Seed};
 use heaptap_model::profile::interned::{next_id, span};
+use heaptap_model::varint::put;
 
 /// Maximum number of inlined calls at one address; outer ones beyond it are left out, as when
 /// symbols are read from a trace.
@@ -235,15 +236,6 @@ impl Texts {
     fn get(&self, id: u32) -> &str {
         &self.text[span(&self.ends, id)]
     }
-}
-
-/// Appends a number as LEB128.
-pub(super) fn put(out: &mut Vec<u8>, mut number: u64) {
-    while number >= 0x80 {
-        out.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    out.push(number as u8);
 }
 
 /// Input read from the front; numbers in it never cause allocations.

@@ -6,10 +6,11 @@
 //! identity (path, size, time) of every candidate in order is included, too. So a better, changed
 //! or deleted file leads to a new lookup.
 
-use super::lines::{AddressLines, Input, put};
+use super::lines::{AddressLines, Input};
 use crate::symbolize::cache::READER;
 use crate::symbolize::find::Candidate;
 use crate::symbolize::library::Library;
+use heaptap_model::varint::put;
 use sha2::{Digest as _, Sha256};
 
 /// Format version. Bump it when the form changes.
