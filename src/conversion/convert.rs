@@ -281,7 +281,7 @@ impl Run<'_> {
             .iter()
             .map(|(&pid, name)| (Some(pid), name.as_str()));
         let there = converted.chain(java).chain(others);
-        let missing = self.request.selection.processes.missing(there);
+        let missing = self.request.selection.processes.missing("a dump of", there);
         self.all.findings.extend(missing);
         if self.request.packets_for.is_some() {
             self.keep_maps();

@@ -87,7 +87,7 @@ impl Context {
     }
 
     /// Returns the servers of `--adb-server`, which can be several with commas. Of several, those
-    /// that cannot be reached are there, too: each request to them fails.
+    /// that cannot be reached are there, too: requests to them fail.
     ///
     /// # Errors
     /// Returns an error if an address is invalid, or if the only server cannot be reached.
@@ -98,11 +98,9 @@ impl Context {
         };
         let mut servers: Vec<Server> = Vec::new();
         for address in several.split(',') {
-            let flag = Some(address.trim());
-            let Some(address) = Server::named(flag)? else {
-                continue;
-            };
-            let located = Server::locate(flag).await;
+            let flag = address.trim();
+            let address = Address::parse(flag, "--adb-server")?;
+            let located = Server::locate(Some(flag)).await;
             let server = located.unwrap_or_else(|_| Server::at(address));
             if servers
                 .iter()

@@ -23,7 +23,7 @@ use crate::heaps::java::{
 };
 use crate::heaps::selector::JavaInput;
 use crate::naming::r8_mappings::MAPPING_MISSING;
-use crate::results::findings::other_process;
+use crate::results::findings::{self, Finding, other_process};
 use crate::units::counted;
 
 #[derive(Debug, Clone)]
@@ -120,6 +120,7 @@ pub fn leaks(
     let mut earlier = Earlier::default();
     let mut notes = Vec::new();
     let mut last = None;
+    let mut missing: Vec<Vec<Finding>> = Vec::new();
     let mut each = |heap: JavaHeap, is_last: bool| {
         if is_last {
             last = Some(heap);
@@ -130,6 +131,7 @@ pub fn leaks(
     match request.inputs.as_slice() {
         [only] if only.which.is_none() => {
             let mut file = JavaFile::open(&only.path, opened, request.options.clone(), progress)?;
+            missing.push(std::mem::take(&mut file.missing));
             let series = series(&file, &mut notes)?;
             for (at, &dump) in series.iter().enumerate() {
                 each(file.read(dump)?, at + 1 == series.len());
@@ -140,16 +142,20 @@ pub fn leaks(
                 let opened = std::mem::take(&mut opened);
                 let mut file =
                     JavaFile::open(&input.path, opened, request.options.clone(), progress)?;
+                missing.push(std::mem::take(&mut file.missing));
                 let dump = file.choose(input.which.as_ref())?;
                 each(file.read(dump)?, at + 1 == all.len());
             }
         }
     }
-    let Some(heap) = last else {
+    let Some(mut heap) = last else {
         return Err(JavaError::NoHeap {
             name: String::new(),
         });
     };
+    let mut everywhere = missing.first().cloned().unwrap_or_default();
+    findings::keep_missing_everywhere(&mut everywhere, missing.iter().map(Vec::as_slice));
+    heap.findings.append(&mut everywhere);
     Ok(earlier.report(&heap, request, progress, notes))
 }
 

@@ -218,9 +218,11 @@ impl ProcessFilter {
             .collect()
     }
 
-    /// Returns warnings about the parts that take no process of `there`, which have dumps.
+    /// Returns warnings about the parts that take no process of an input. `what` is missing of them,
+    /// such as `a dump of`.
     pub fn missing<'p>(
         &self,
+        what: &str,
         there: impl Iterator<Item = (Option<u64>, &'p str)> + Clone,
     ) -> Vec<Finding> {
         if self.is_empty() {
@@ -231,7 +233,7 @@ impl ProcessFilter {
         let names = join_list(names.into_iter());
         let parts = self.unmatched(there).into_iter();
         parts
-            .map(|part| findings::not_in_input("a dump of", &part, &names))
+            .map(|part| findings::not_in_input(what, &part, &names))
             .collect()
     }
 

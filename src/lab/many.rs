@@ -132,7 +132,7 @@ fn is_away(done: &Done) -> bool {
 }
 
 /// Returns the devices that stand in for others, with the places of the results that they replace.
-/// A device stands in for one of its class if the scenario defines the class: that says that they
+/// A device stands in for one of its class if the scenario defines the class, which says that its devices
 /// are alike.
 fn stand_ins(
     night: &Night,

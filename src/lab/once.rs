@@ -23,7 +23,7 @@ use crate::recording::events::{EventHandler, RecordEvent};
 use crate::recording::options::RecordOptions;
 use crate::recording::outcome::{Finished, Recorded};
 use crate::recording::record;
-use crate::results::findings::{BUFFER_OVERRAN, TRACE_CUT};
+use crate::results::findings::TRACE_CUT;
 use crate::results::manifest::Manifest;
 use crate::session::{self, Control, SessionEvent, Store};
 
@@ -406,19 +406,19 @@ impl Over {
 
     fn incomplete(finished: Box<Finished>) -> Over {
         let warnings = &finished.manifest.warnings;
-        // Less is known of the process of a trace that breaks off.
-        let mut of_cut = warnings.iter().filter(|warning| warning.kind == TRACE_CUT);
-        let warning = of_cut.next().or(warnings.first());
+        // What a cut trace lacks is no cause.
+        let cut = warnings.iter().find(|warning| warning.kind == TRACE_CUT);
+        let warning = cut.or(warnings.first());
         let why = warning.map(|warning| format!(": {}", warning.message));
         let message = format!("the recording is incomplete{}", why.unwrap_or_default());
         let mut failure = Failure::new(ErrorClass::Incomplete, "recording-incomplete", message);
-        failure.help = match warning.is_some_and(|warning| warning.kind == BUFFER_OVERRAN) {
-            // The warning names options of `record`.
-            true => Some(
-                "set `record: {interval: 64KiB, shmem-size: 64MiB}` in the scenario, or larger values"
+        // Other warnings name options of `record`.
+        failure.help = match cut {
+            Some(cut) => cut.help.clone(),
+            None => Some(
+                "set a longer `interval` or a larger `shmem-size` in `record` of the scenario"
                     .to_owned(),
             ),
-            false => warning.and_then(|warning| warning.help.clone()),
         };
         Over::void(error_of(&failure), Some(finished))
     }

@@ -431,9 +431,10 @@ fn finish(
     interrupted: bool,
     tell: &LabEvents,
 ) -> Result<ScenarioResult, Failure> {
-    // Runs of earlier processes count, too.
-    let in_runs: f64 = progress.runs.iter().map(|run| run.seconds).sum();
-    let seconds = began.elapsed().as_secs_f64().max(in_runs);
+    // Of earlier processes, the runs count.
+    let earlier = progress.runs.iter().take(progress.earlier);
+    let earlier: f64 = earlier.map(|run| run.seconds).sum();
+    let seconds = began.elapsed().as_secs_f64() + earlier;
     let mut result = result_of(request, progress.clone(), seconds, interrupted);
     let mut dropped = Vec::new();
     if result.exit_code == 0 && request.scenario.keep == Keep::OnFailure {

@@ -187,6 +187,10 @@ pub fn write(
     for one in &mut opened {
         told.findings.append(&mut one.findings);
     }
+    let processes = opened.iter().flat_map(|one| &one.processes);
+    let processes = processes.map(|(pid, name)| (*pid, name.as_str()));
+    let missing = request.look.processes.missing("a dump of", processes);
+    told.findings.extend(missing);
     let mut profiles: Vec<(String, Box<NativeFile>)> = opened
         .into_iter()
         .filter_map(|one| Some((one.name, one.native?)))

@@ -32,6 +32,8 @@ pub(super) struct Opened {
     pub(super) native: Option<Box<NativeFile>>,
     pub(super) java: Vec<JavaPart>,
     pub(super) findings: Vec<Finding>,
+    /// PID and name of each process with a dump.
+    pub(super) processes: Vec<(Option<u64>, String)>,
     pub(super) class: Option<ErrorClass>,
     pub(super) timeline: Option<Timeline>,
     /// Reconciled values, in chronological order.
@@ -95,6 +97,7 @@ pub(super) fn open(
         native: None,
         java: Vec::new(),
         findings: Vec::new(),
+        processes: Vec::new(),
         class: None,
         timeline: None,
         reconciled: Vec::new(),
@@ -117,6 +120,11 @@ pub(super) fn open(
             Ok(OpenedInput::Native(file, read)) => {
                 java = read;
                 opened.findings = file.findings.clone();
+                // Another input, or a Java heap, can have them.
+                (opened.findings).retain(|found| found.kind != findings::NOT_IN_INPUT);
+                let facts = file.listed.iter().map(|dump| &dump.facts);
+                let processes = facts.map(|facts| (Some(facts.pid), facts.process.clone()));
+                opened.processes.extend(processes);
                 opened.class = file.class();
                 opened.native = Some(file);
             }
@@ -146,13 +154,7 @@ pub(super) fn open(
     if has_java && !request.native_only {
         let found = add_java(&mut opened, java, input, request, opening, progress);
         match (found, &opened.native, unmeant) {
-            (Ok(found), native, _) => {
-                opened.findings.extend(found.iter().cloned());
-                // A process can have dumps of one kind only.
-                let native = native.iter().map(|file| &*file.findings);
-                let all = native.chain([&*found]);
-                findings::keep_missing_everywhere(&mut opened.findings, all);
-            }
+            (Ok(()), ..) => {}
             // In a recording with both kinds, the selection might match only one.
             (Err(error), Some(_), _) if is_choice(&error) => {}
             (Err(error), None, Some(native)) if is_choice(&error) => return Err(native.into()),
@@ -197,7 +199,6 @@ fn is_choice(error: &JavaError) -> bool {
     )
 }
 
-/// Adds the Java heaps of an input, and returns the findings about them.
 fn add_java(
     opened: &mut Opened,
     java: OpenedJava,
@@ -205,12 +206,15 @@ fn add_java(
     request: &ReportRequest,
     opening: &mut Opening,
     progress: &ProgressReporter,
-) -> Result<Vec<Finding>, JavaError> {
+) -> Result<(), JavaError> {
     let mut options = request.java.clone();
     options.names.mappings.splice(0..0, input.mappings.clone());
     let mut file = JavaFile::open(&input.path, java, options, progress)?;
+    let listed = file.dumps().iter();
+    let processes = listed.map(|dump| (dump.pid, dump.process.clone()));
+    opened.processes.extend(processes);
     let DumpChoice { dumps, base, main } = choose(&file, input, request)?;
-    let mut findings: Vec<Finding> = left_out(&file, input, &dumps).into_iter().collect();
+    opened.findings.extend(left_out(&file, input, &dumps));
     // The base of the comparison is read first; the page keeps the order.
     let (among, first) = (dumps.len() * opening.inputs, opening.heaps);
     opening.heaps += dumps.len();
@@ -221,7 +225,7 @@ fn add_java(
         let wall_ms = file.dumps()[dump].time.map(milliseconds);
         let heap = file.read(dump)?;
         let class = heap.class();
-        findings.extend(heap.findings.iter().cloned());
+        opened.findings.extend(heap.findings.iter().cloned());
         opened.class = ErrorClass::first_of([opened.class, class].into_iter().flatten());
         progress.begin("finding leaks and waste");
         let before = opening.before.take_if(|_| Some(dump) == main);
@@ -242,7 +246,7 @@ fn add_java(
     }
     parts.sort_by_key(|(at, _)| *at);
     opened.java.extend(parts.into_iter().map(|(_, part)| part));
-    Ok(findings)
+    Ok(())
 }
 
 /// Java heaps of an input that are on a page, by their places in it.

@@ -208,6 +208,7 @@ fn each_of_several_recordings_keeps_its_timeline_and_a_name_of_its_own() {
             native: None,
             java: Vec::new(),
             findings: Vec::new(),
+            processes: Vec::new(),
             class: None,
             timeline: data::timeline::Timeline::of(&known, &|_| None),
             reconciled: Vec::new(),

@@ -99,8 +99,6 @@ pub const SAME_MOMENT: &str = "same-dump";
 pub const NOT_IN_INPUT: &str = "not-in-input";
 /// Kind of the finding for a trace that stops early but is otherwise intact.
 pub const TRACE_CUT: &str = "trace-cut";
-/// Kind of the finding that heapprofd's shared buffer was too small.
-pub const BUFFER_OVERRAN: &str = "buffer-overran";
 /// Kind of the finding that callstacks lead through code of several methods.
 pub const DEDUPED_FRAMES: &str = "deduped-frames";
 /// Kind of the finding that the files of names could not be written.
@@ -117,14 +115,15 @@ pub fn not_in_input(what: &str, missing: &str, there: &str) -> Finding {
 }
 
 /// Removes the findings about what one input does not have and another one has, given those of all
-/// inputs.
+/// inputs, and repetitions of the others.
 pub fn keep_missing_everywhere<'f>(
     findings: &mut Vec<Finding>,
     all: impl Iterator<Item = &'f [Finding]> + Clone,
 ) {
+    let mut told = BTreeSet::new();
     findings.retain(|found| {
         let is_of = |of: &[Finding]| of.iter().any(|other| other.message == found.message);
-        found.kind != NOT_IN_INPUT || all.clone().all(is_of)
+        found.kind != NOT_IN_INPUT || all.clone().all(is_of) && told.insert(found.message.clone())
     });
 }
 
@@ -221,7 +220,7 @@ pub fn findings_for_dump(dump: &HeapDump, tables: &Tables) -> Vec<Finding> {
     }
     if flags.buffer_overran {
         add(
-            BUFFER_OVERRAN,
+            "buffer-overran",
             incomplete,
             format!(
                 "{who}: it allocated faster than heapprofd could process, and later data are \

@@ -55,6 +55,54 @@ fn assert_whole(lab: &Lab) {
 }
 
 #[test]
+fn a_restarted_app_is_selected_by_both_of_its_pids() {
+    let lab = Lab::new(FAST);
+    let dump = |folder: &str| {
+        lab.expect(0, &["dump", "-n", APP, "-o", folder]);
+        java(&lab.manifest(folder))[0]["pid"].to_string()
+    };
+    let first = dump("a");
+    lab.on_phone_ok("am", &["force-stop", APP]);
+    lab.on_phone_ok("am", &["start", "-n", &format!("{APP}/.ui.FeedActivity")]);
+    let second = dump("b");
+    assert_ne!(first, second);
+    let both = format!("{first},{second}");
+    let misspelled = format!("{both},77");
+    let looks: [&[&str]; 4] = [
+        &["leaks", "a", "b"],
+        &["diff", "a", "b"],
+        &["report", "b", "--base", "a", "-o", "page.html", "--force"],
+        &["query", "a", "SELECT 1"],
+    ];
+    for look in looks {
+        let told = |pids: &str| {
+            let ended = lab.run(&[look, &["-p", pids]].concat());
+            let missing = ended.stderr.matches("the input does not have").count();
+            (missing, ended)
+        };
+        let (missing, ended) = told(&both);
+        // A query reads one of them.
+        assert_eq!(
+            missing,
+            usize::from(look[0] == "query"),
+            "{look:?}: {ended}"
+        );
+        let (missing, ended) = told(&misspelled);
+        assert_eq!(
+            missing,
+            1 + usize::from(look[0] == "query"),
+            "{look:?}: {ended}"
+        );
+    }
+    let check = |pids: &str, code: i32| {
+        let over = ["diff", "a", "b", "--fail-over", "1GiB", "-p", pids];
+        lab.expect(code, &over);
+    };
+    check(&both, 0);
+    check(&misspelled, 12);
+}
+
+#[test]
 fn a_heap_is_dumped_on_every_release_that_can() {
     for android in [11, 12, 13, 14, 16] {
         let lab = Lab::new(&format!("android={android},build=userdebug,speed=10"));

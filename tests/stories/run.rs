@@ -717,6 +717,8 @@ fn a_recording_with_missing_data_makes_a_run_void() {
         ("truncate#1", "recording-incomplete"),
         ("perfetto-dies@1500#1", "recording-ended"),
         ("overrun@500#1", "recording-incomplete"),
+        ("guardrail@500#1", "recording-incomplete"),
+        ("client-timeout@500#1", "recording-incomplete"),
     ] {
         let lab = Lab::new(FAST);
         Scenario {

@@ -61,12 +61,11 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             Err(error) => errors.push(error),
         }
     }
-    if rows.is_empty()
-        && let Some(error) = errors.pop()
-    {
-        return Err(error.into());
+    // A server that does not answer might have the device.
+    errors.sort_by_key(|error| matches!(error, DeviceError::NotFound { .. }));
+    if rows.is_empty() && !errors.is_empty() {
+        return Err(errors.swap_remove(0).into());
     }
-    // Another server has the device.
     errors.retain(|error| !matches!(error, DeviceError::NotFound { .. }));
     let addresses: Vec<String> = servers.iter().map(Server::address).collect();
     if ctx.console.is_json() {
@@ -82,7 +81,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         show(ctx, &rows);
     }
     for error in &errors {
-        ctx.console.warn(error);
+        ctx.console.warn_with_help(error, error.help().as_deref());
     }
     Ok(Outcome::of(errors.iter().map(Classified::class)))
 }

@@ -294,7 +294,7 @@ fn of_trace(
     // The first one is the idle process.
     let there = known.rows().iter().skip(1);
     let there = there.map(|row| (Some(row.pid), row.name.as_deref().unwrap_or_default()));
-    findings.extend(look.processes.missing(there));
+    findings.extend(look.processes.missing("anything of", there));
     if !look.processes.is_empty() {
         let is_meant = |pid: u32, name: &str| takes(pid.into(), name);
         pids = Some(meant(&recording, &names, &beside, &is_meant));
@@ -349,13 +349,15 @@ fn of_hprofs(
     options: QueryOptions,
     progress: &ProgressReporter,
 ) -> Result<QueryFile, Failure> {
-    let file = JavaFile::open(path, found, options.java, progress)?;
+    let mut file = JavaFile::open(path, found, options.java, progress)?;
+    let mut findings = std::mem::take(&mut file.missing);
     let facts = file.dumps().iter().map(|dump| JavaHeapFacts {
         pid: dump.pid,
         process: dump.process.clone(),
         ..JavaHeapFacts::default()
     });
     let beside = readings::beside(path);
+    findings.extend(beside.findings);
     let losses = Losses::default();
     let heaps = HprofHeaps {
         facts: facts.collect(),
@@ -374,7 +376,7 @@ fn of_hprofs(
     let (heaps, health) = (Arc::new(heaps), Health::default());
     Ok(QueryFile {
         database: database(known, natives, &health, &heaps, options.limits)?,
-        findings: beside.findings,
+        findings,
         losses,
     })
 }

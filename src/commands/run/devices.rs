@@ -17,9 +17,7 @@ pub struct Chosen {
     pub device: Device,
     /// Name in the results: its serial number, with several servers after their address.
     pub name: String,
-    /// It is listed as ready.
-    pub is_ready: bool,
-    /// Why there is no device: its server does not answer.
+    /// Why it cannot be used: it is not ready, or its server does not answer.
     pub obstacle: Option<Failure>,
 }
 
@@ -28,7 +26,6 @@ impl Chosen {
         Chosen {
             device,
             name,
-            is_ready: true,
             obstacle: None,
         }
     }
@@ -56,8 +53,8 @@ pub fn typed(ctx: &Context, all: bool) -> Option<String> {
     ctx.globals.serial.clone().or_else(named).filter(|_| !all)
 }
 
-/// Returns the devices of the flags; with `all`, each once. What is not ready, or a server that does
-/// not answer, is there, too, if another device is ready: the results have to name it.
+/// Returns the devices of the flags. With `all`, these are the ready ones, each once, then those that
+/// have an obstacle, because the results have to name them.
 ///
 /// # Errors
 /// Returns an error if none is ready, or if a typed one is missing or ambiguous.
@@ -78,7 +75,6 @@ pub async fn choose(ctx: &Context, all: bool) -> Result<Vec<Chosen>, Failure> {
                 listed.devices.extend(devices);
             }
             Err(error) if all && servers.len() > 1 => unreached.push(Chosen {
-                is_ready: false,
                 obstacle: Some(error.into()),
                 ..Chosen::new(server.address(), server.absent(""))
             }),
@@ -116,9 +112,10 @@ pub async fn choose(ctx: &Context, all: bool) -> Result<Vec<Chosen>, Failure> {
         let chosen = chosen.into_iter().enumerate().zip(kept);
         let chosen = chosen.filter(|((at, _), kept)| at == kept);
         let mut chosen: Vec<Chosen> = chosen.map(|((_, one), _)| one).chain(unreached).collect();
+        chosen.sort_by_key(|one| one.obstacle.is_some());
         // Without permissions, adb lists each device as `????????????`.
         let mut names = BTreeSet::new();
-        chosen.retain(|one| one.is_ready || names.insert(one.name.clone()));
+        chosen.retain(|one| names.insert(one.name.clone()) || one.obstacle.is_none());
         return Ok(chosen);
     }
     let typed = typed.unwrap_or_default();
@@ -136,27 +133,36 @@ pub async fn choose(ctx: &Context, all: bool) -> Result<Vec<Chosen>, Failure> {
     Ok(chosen.map(|at| listed.chosen(at, servers.len())).collect())
 }
 
-/// Returns a device that is not at hand, by its name in the results; `None` if it is of another
-/// server, or at hand after all, but left out because it has another connection. The devices of a
-/// server that does not answer are not at hand.
+/// The devices of each server; none of a server that does not answer.
+pub type AtHand = Vec<(Server, Vec<ListedDevice>)>;
+
+/// Returns the devices of all servers.
 ///
 /// # Errors
 /// Returns an error if the only server does not answer.
-pub async fn absent(ctx: &Context, name: &str) -> Result<Option<Chosen>, Failure> {
-    let servers = ctx.servers().await?;
+pub async fn at_hand(ctx: &Context) -> Result<AtHand, Failure> {
+    let mut all = Vec::new();
+    for server in ctx.servers().await? {
+        let devices = server.devices().await.unwrap_or_default();
+        all.push((server, devices));
+    }
+    Ok(all)
+}
+
+/// Returns a device that is not at hand, by its name in the results; `None` if it is of another
+/// server, or at hand after all, but left out because it has another connection.
+pub fn absent(at_hand: &AtHand, name: &str) -> Option<Chosen> {
     let (address, serial) = match name.split_once('/') {
         Some((address, serial)) => (Some(address), serial),
-        None if servers.len() == 1 => (None, name),
-        None => return Ok(None),
+        None if at_hand.len() == 1 => (None, name),
+        None => return None,
     };
-    let is_its = |server: &&Server| address.is_none_or(|own| server.address() == own);
-    let Some(server) = servers.iter().find(is_its) else {
-        return Ok(None);
-    };
-    let listed = server.devices().await.unwrap_or_default();
+    let mut servers = at_hand.iter();
+    let (server, listed) =
+        servers.find(|(server, _)| address.is_none_or(|own| server.address() == own))?;
     let is_at_hand = |it: &ListedDevice| it.serial == serial && it.state == DeviceState::Device;
-    let absent = || Chosen::new(name.to_owned(), server.absent(serial));
-    Ok((!listed.iter().any(is_at_hand)).then(absent))
+    let is_absent = !listed.iter().any(is_at_hand);
+    is_absent.then(|| Chosen::new(name.to_owned(), server.absent(serial)))
 }
 
 /// Returns what tells devices apart, however they are connected; `None` for one that does not
@@ -167,7 +173,8 @@ async fn physical_ids(chosen: &[Chosen]) -> Vec<Option<(String, String)>> {
         return ids;
     }
     let mut reading = JoinSet::new();
-    for (at, one) in chosen.iter().enumerate().filter(|(_, one)| one.is_ready) {
+    let ready = chosen.iter().enumerate();
+    for (at, one) in ready.filter(|(_, one)| one.obstacle.is_none()) {
         let device = one.device.clone();
         reading.spawn(async move {
             let serial = provoke::hardware_serial(&device).await.ok()?;
@@ -243,8 +250,9 @@ impl Listed<'_> {
             1 => Chosen::of_one_server(device),
             _ => Chosen::new(format!("{}/{}", server.address(), listed.serial), device),
         };
+        let alone = Selector::Only.choose(std::slice::from_ref(listed), &server.address());
         Chosen {
-            is_ready: listed.state == DeviceState::Device,
+            obstacle: alone.err().map(Failure::from),
             ..chosen
         }
     }

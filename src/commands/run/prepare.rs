@@ -201,9 +201,11 @@ pub async fn phones(
         for request in requests {
             let is_wanted = match &args.device_class {
                 // A device that cannot be asked is in the results as one that failed.
-                Some(class) if one.is_ready => is_of_class(&request.scenario, &one.device, class)
-                    .await
-                    .unwrap_or(true),
+                Some(class) if one.obstacle.is_none() => {
+                    is_of_class(&request.scenario, &one.device, class)
+                        .await
+                        .unwrap_or(true)
+                }
                 _ => true,
             };
             if is_wanted {
@@ -268,6 +270,7 @@ async fn gone(
     present: &[String],
 ) -> Result<Vec<Phone>, Failure> {
     let mut gone = Vec::new();
+    let at_hand = devices::at_hand(ctx).await?;
     let whole = files::begun_in(folder).ok().flatten();
     for name in files::devices_of(folder) {
         if present.contains(&name) {
@@ -281,9 +284,7 @@ async fn gone(
             is_whole || folder.join(part).is_dir()
         };
         let requests: Vec<LabRequest> = requests.iter().filter(has_begun).cloned().collect();
-        if let Some(one) = devices::absent(ctx, &name).await?
-            && !requests.is_empty()
-        {
+        if let Some(one) = devices::absent(&at_hand, &name).filter(|_| !requests.is_empty()) {
             gone.push(one.with(requests));
         }
     }

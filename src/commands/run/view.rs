@@ -378,6 +378,9 @@ async fn dry_run(
         }
         Err(other) => return Err(other),
     };
+    for obstacle in chosen.iter().filter_map(|one| one.obstacle.as_ref()) {
+        ctx.console.warn(&obstacle.message);
+    }
     let mut lines = Vec::new();
     for (_, scenario) in scenarios {
         if scenarios.len() > 1 {
@@ -389,7 +392,7 @@ async fn dry_run(
             lines.extend(super::dry_run::commands(None, scenario, user).await?);
         }
         // Devices of one release have the same commands.
-        for one in chosen.iter().filter(|one| one.is_ready) {
+        for one in chosen.iter().filter(|one| one.obstacle.is_none()) {
             if chosen.len() > 1 {
                 lines.push(format!("# on {}", one.name));
             }

@@ -108,7 +108,7 @@ pub(super) fn unmatched(listed: &[ListedDump], options: &LookOptions) -> Vec<Fin
     let all = listed.iter().map(|dump| &dump.facts);
     let processes = all.clone();
     let processes = processes.map(|facts| (pid_of(facts), facts.process.as_str()));
-    let absent = options.processes.missing(processes);
+    let absent = options.processes.missing("a heap profile of", processes);
     let taken = all.filter(|facts| options.processes.takes(pid_of(facts), &facts.process));
     let has = |wanted: &&String| {
         let mut taken = taken.clone();

@@ -17,7 +17,7 @@ use crate::analyze::leaks::{self, Leaks};
 use crate::analyze::tree::{self, NodeKey, Tree};
 use crate::error::ErrorClass;
 use crate::heaps::selector::JavaInput;
-use crate::results::findings::{other_process, same_moment, sizes_differ};
+use crate::results::findings::{self, other_process, same_moment, sizes_differ};
 
 /// Maximum depth of the dominator tree, if the user does not say.
 pub const DEPTH: usize = 8;
@@ -170,7 +170,12 @@ pub fn diff(
         let heap = open(input, opened, options.clone(), progress)?;
         Ok::<_, JavaError>(Half::of(&heap, wanted, progress))
     };
-    let (before, after) = (half(&request.before, first)?, half(&request.after, second)?);
+    let (mut before, mut after) = (half(&request.before, first)?, half(&request.after, second)?);
+    // An app that has restarted has another PID on each side.
+    let [of_before, of_after] = [&mut before, &mut after].map(|half| &mut half.facts.warnings);
+    let all = [of_before.clone(), of_after.clone()];
+    findings::keep_missing_everywhere(of_before, all.iter().map(Vec::as_slice));
+    of_after.retain(|warning| warning.kind != findings::NOT_IN_INPUT);
     let class = ErrorClass::first_of(before.class.into_iter().chain(after.class));
     Ok((compare(before, after, wanted), class))
 }

@@ -93,6 +93,8 @@ pub struct JavaFile {
     /// R8 mappings stored in the directory of the HPROFs.
     known: Arc<NameMaps>,
     findings: Vec<Finding>,
+    /// Warnings about selected processes that it does not have.
+    pub missing: Vec<Finding>,
 }
 
 impl JavaFile {
@@ -133,6 +135,7 @@ impl JavaFile {
             hprofs: Vec::new(),
             known: Arc::default(),
             findings: Vec::new(),
+            missing: Vec::new(),
         };
         file.progress.begin(&format!("opening {}", path.display()));
         let recorded = manifest_of(path)?;
@@ -179,8 +182,7 @@ impl JavaFile {
             let there = file.describe_processes();
             let processes = file.listed.iter();
             let processes = processes.map(|dump| (dump.pid, dump.process.as_str()));
-            let missing = wanted.missing(processes);
-            file.findings.extend(missing);
+            file.missing = wanted.missing("a Java heap of", processes);
             file.listed
                 .retain(|dump| wanted.takes(dump.pid, &dump.process));
             if file.listed.is_empty() {
@@ -581,7 +583,9 @@ pub fn open(
 ) -> Result<JavaHeap, JavaError> {
     let mut file = JavaFile::open(&input.path, opened, options, progress)?;
     let at = file.choose(input.which.as_ref())?;
-    file.read(at)
+    let mut heap = file.read(at)?;
+    heap.findings.append(&mut file.missing);
+    Ok(heap)
 }
 
 /// Directory of companion Java heaps in a recording directory.
@@ -650,6 +654,7 @@ mod tests {
             hprofs: Vec::new(),
             known: Arc::default(),
             findings: Vec::new(),
+            missing: Vec::new(),
         }
     }
 

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::whole_phone::PhoneFacts;
 use crate::memory::meminfo::{Column, Database, Meminfo, Pairs, Process, Row, Rule, Table};
+use crate::results::findings::Finding;
 use crate::timeline::{Cost, Parts, Source};
 use crate::untrusted::sanitize;
 
@@ -43,6 +44,9 @@ pub struct Document {
     /// Unparsed lines.
     #[serde(default)]
     pub unknown: Vec<String>,
+    /// Warnings about selected processes that it does not have.
+    #[serde(skip)]
+    pub missing: Vec<Finding>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -145,6 +149,7 @@ impl Document {
                 .map(|process| ProcessFacts::of(process, source))
                 .collect(),
             phone: whole.then_some(phone),
+            missing: Vec::new(),
             troubles: meminfo.trouble().map(str::to_owned).into_iter().collect(),
             unknown: meminfo.unknown().map(str::to_owned).collect(),
         }

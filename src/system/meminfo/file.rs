@@ -58,11 +58,7 @@ pub fn read(input: &JavaInput, processes: &ProcessFilter) -> Result<Document, Me
         let pid = process.pid.map(u64::from);
         (pid, process.name.as_deref().unwrap_or_default())
     });
-    let missing = processes.unmatched(there).into_iter();
-    let missing: Vec<String> = missing
-        .map(|part| format!("it does not have {part}"))
-        .collect();
-    all.troubles.extend(missing);
+    all.missing = processes.missing("meminfo of", there);
     all.processes.retain(takes);
     Ok(all)
 }

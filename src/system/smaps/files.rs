@@ -342,11 +342,6 @@ fn number_by_heaps(
     }
 }
 
-/// Returns the process of a capture, for a filter.
-fn process_of(moment: &Moment) -> (Option<u64>, &str) {
-    ((moment.pid > 0).then_some(moment.pid), &moment.process)
-}
-
 /// Returns the selected capture; the last one by default.
 fn choose(
     input: &JavaInput,
@@ -361,16 +356,15 @@ fn choose(
     };
     let all: Vec<usize> = (0..moments.len()).collect();
     let is_wanted = |at: &usize| {
-        let (pid, process) = process_of(&moments[*at]);
-        processes.takes(pid, process)
+        let moment = &moments[*at];
+        let pid = (moment.pid > 0).then_some(moment.pid);
+        processes.takes(pid, &moment.process)
     };
     let of_process: Vec<usize> = all.iter().copied().filter(is_wanted).collect();
-    let of_all = moments.iter().map(process_of);
-    let missing = processes.unmatched(of_all);
-    if of_process.is_empty() || !missing.is_empty() {
+    if of_process.is_empty() {
         return Err(InputError::NoSuchProcess {
             path: path(),
-            process: missing.join(", "),
+            process: processes.to_string(),
             there: there(&all),
         });
     }

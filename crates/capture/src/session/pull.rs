@@ -182,6 +182,7 @@ impl Session {
                     if grows.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
                         return Err(self.not_fetched(&why));
                     }
+                    broken = 0;
                     why
                 }
                 Err(Attempt::Device(error)) if error.is_connection() => error.to_string(),

@@ -61,7 +61,8 @@ pub fn count(
         let builder = GraphBuilder::default();
         let graph = builder.finish(Vec::new(), Vec::new(), Box::new(NoContents), facts, false);
         if let Ok(graph) = graph {
-            let heap = file.describe(at, graph);
+            let mut heap = file.describe(at, graph);
+            heap.findings.append(&mut file.missing);
             let class = match counted.rows.is_empty() {
                 true => findings::class_of_empty(&heap.findings),
                 false => findings::class(&heap.findings),
@@ -69,7 +70,8 @@ pub fn count(
             return Ok((report(&heap, &of_rows(&counted, request), request), class));
         }
     }
-    let heap = file.read(at)?;
+    let mut heap = file.read(at)?;
+    heap.findings.append(&mut file.missing);
     progress.begin("adding up");
     let by = grouping(request.by);
     let table = histogram(&heap.graph, ObjectScope::Everything, by, &request.filter);
