@@ -10,7 +10,7 @@ use super::lists::join_list;
 use super::{manifest, unwinding};
 use crate::error::{Classified, ErrorClass, mend_write};
 use crate::near::nearest;
-use crate::profile::{HeapDump, LastDump, MALLOC_HEAP, Tables, known_heap};
+use crate::profile::{COMMON_HEAPS, HeapDump, LastDump, MALLOC_HEAP, Tables, known_heap};
 use crate::stacks::Facts;
 use crate::units::ByteSize;
 
@@ -359,9 +359,6 @@ pub fn findings_for_dump(dump: &HeapDump, tables: &Tables) -> Vec<Finding> {
     }
     findings
 }
-
-/// Heaps that most processes have.
-const COMMON_HEAPS: [&str; 2] = [MALLOC_HEAP, "com.android.art"];
 
 /// Returns a finding about heaps that were selected by name, and of which no process has samples,
 /// although other heaps have. A profile that ended early explains missing samples by itself.

@@ -98,7 +98,7 @@ fn a_misspelled_one_of_several_processes_or_heaps_leaves_a_check_open() {
         (&folded[..], 10610, 0),
         (&rows[..], 10610, 0),
         (&["top", java][..], 5151, 0),
-        (&["meminfo", text][..], 100, 6),
+        (&["meminfo", text][..], 100, 0),
     ] {
         let (said, ended) = ended(&[args, &["-p", &format!("{pid},77")]].concat());
         assert_eq!(ended, Some(code), "{args:?}: {said}");

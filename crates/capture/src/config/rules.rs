@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use super::sources::heapprofd_of;
 use super::{CaptureSpec, ConfigError, JavaAllocations, Targets};
-use heaptap_model::profile::MALLOC_HEAP;
+use heaptap_model::near::nearest;
+use heaptap_model::profile::{COMMON_HEAPS, MALLOC_HEAP};
 use heaptap_model::units::ByteSize;
 
 /// Maximum session duration of the tracing service.
@@ -308,6 +309,14 @@ impl CaptureSpec {
             notices.push(
                 "dumps at a period below 500 ms might take longer than the period".to_owned(),
             );
+        }
+        for heap in self.heaps.iter().map(String::as_str) {
+            let is_part = |known: &&str| known.split('.').any(|part| part == heap);
+            let mut common = COMMON_HEAPS.into_iter();
+            let near = common.find(is_part).or_else(|| nearest(heap, COMMON_HEAPS));
+            if let Some(near) = near.filter(|near| *near != heap) {
+                notices.push(format!("`--heaps {heap}`: did you mean {near}?"));
+            }
         }
         for name in &self.targets.names {
             if name.contains('@') {

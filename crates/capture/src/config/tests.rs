@@ -741,3 +741,24 @@ fn control_characters_in_a_text_config_read_back_as_written() {
     assert!(text.contains(r#""a\0001\177\302\205\n""#), "{text}");
     assert_eq!(parse_text(&text).unwrap(), config);
 }
+
+#[test]
+fn a_mistyped_common_heap_is_told_before_the_recording() {
+    let notices = |heaps: &[&str]| {
+        let options = Options {
+            heaps: heaps.iter().map(|heap| (*heap).to_owned()).collect(),
+            ..named("a")
+        };
+        resolve(None, &options).unwrap().notices
+    };
+    for (typed, meant) in [
+        ("malloc", "libc.malloc"),
+        ("libc.maloc", "libc.malloc"),
+        ("art", "com.android.art"),
+    ] {
+        let words = format!("`--heaps {typed}`: did you mean {meant}?");
+        assert_eq!(notices(&["my.pool", typed]), [words]);
+    }
+    let known = ["libc.malloc", "com.android.art", "my.pool"];
+    assert_eq!(notices(&known), [""; 0]);
+}

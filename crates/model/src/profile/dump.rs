@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 pub const UNNAMED_HEAP: &str = "unknown";
 /// Heap of malloc and new.
 pub const MALLOC_HEAP: &str = "libc.malloc";
+/// Heaps that most processes have.
+pub const COMMON_HEAPS: [&str; 2] = [MALLOC_HEAP, "com.android.art"];
 
 /// Returns the heap that the name of a dump stands for: before Android 12, only malloc's can be
 /// recorded. Later, a dump that was rejected has no name.
