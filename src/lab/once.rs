@@ -24,8 +24,11 @@ use crate::recording::options::RecordOptions;
 use crate::recording::outcome::{Finished, Recorded};
 use crate::recording::record;
 use crate::results::findings::TRACE_CUT;
-use crate::results::manifest::Manifest;
+use crate::results::manifest::{Manifest, Warning};
 use crate::session::{self, Control, SessionEvent, Store};
+
+/// Kinds of warnings that heapprofd received more than it could process.
+const OVERLOAD: [&str; 3] = ["buffer-overran", "hit-guardrail", "client-timeout"];
 
 /// What runs share.
 pub(super) struct Bench<'a> {
@@ -412,13 +415,14 @@ impl Over {
         let why = warning.map(|warning| format!(": {}", warning.message));
         let message = format!("the recording is incomplete{}", why.unwrap_or_default());
         let mut failure = Failure::new(ErrorClass::Incomplete, "recording-incomplete", message);
-        // Other warnings name options of `record`.
-        failure.help = match cut {
-            Some(cut) => cut.help.clone(),
-            None => Some(
+        let is_overload = |warning: &Warning| OVERLOAD.contains(&warning.kind.as_str());
+        failure.help = match warning.is_some_and(is_overload) {
+            // The warning names options of `record`.
+            true => Some(
                 "set a longer `interval` or a larger `shmem-size` in `record` of the scenario"
                     .to_owned(),
             ),
+            false => warning.and_then(|warning| warning.help.clone()),
         };
         Over::void(error_of(&failure), Some(finished))
     }

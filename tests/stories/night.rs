@@ -327,6 +327,14 @@ fn devices_that_are_not_ready_and_servers_that_do_not_answer_are_in_the_results(
         assert!(ended.stderr.contains(&cause), "{ended}");
     }
 
+    // Devices of an unknown class are told only.
+    let args = ["run", "one.yaml", "--all-devices", "-o", "class", "--json"];
+    let args = [&args[..], &["--device-class", "default"]].concat();
+    let two = format!("{},{}", lab.phone.addr(), other.addr());
+    let ended = lab.start_at(&two, &args).end();
+    assert_eq!(ended.code(), Some(0), "{ended}");
+    assert!(ended.stderr.contains("unauthorized"), "{ended}");
+
     // The list has the devices of the servers that answer.
     let ended = lab.start_at(&servers, &["devices", "--json"]).end();
     assert_eq!(ended.code(), Some(3), "{ended}");
@@ -400,6 +408,49 @@ fn a_resumed_night_reports_a_device_that_is_gone() {
     assert!(found["one virtual-1"].ends_with("done done"), "{found:?}");
     lab.phone.unplug(0);
     assert_eq!(outcomes(&lab.expect(0, &resume)), found);
+}
+
+#[test]
+fn a_resumed_night_waits_for_its_device_that_is_not_ready() {
+    let lab = Lab::new("speed=8");
+    let spec = |fault: &str| {
+        let spec = format!("speed=8,serial=other{fault}");
+        heaptap::phone::PhoneSpec::parse(&spec).expect("a valid spec")
+    };
+    let other = heaptap::phone::VirtualPhone::start(spec("")).expect("a virtual phone");
+    write(&lab, "one");
+    with_keys(&lab, "");
+    let both = format!("{},{}", lab.phone.addr(), other.addr());
+    let name = format!("{}/other", other.addr());
+    let night = ["run", "one.yaml", "--all-devices", "-o", "out"];
+    let mut running = lab.start_at(&both, &[&night[..], &["--json-lines"]].concat());
+    running.until_line("the second run", |event| {
+        event["event"] == "run" && event["serial"] == name.as_str() && event["run"] == 2
+    });
+    running.signal("KILL");
+    running.end();
+    let port = other.addr().port();
+    other.shutdown();
+    drop(other);
+    // The port is free a moment later.
+    let offline = || {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+        heaptap::phone::VirtualPhone::start_on(spec(",fault=offline"), port).ok()
+    };
+    let offline = (0..1000).find_map(|_| offline());
+    let _offline = offline.expect("the same port");
+    let resume = [&night[..], &["--resume", "--json"]].concat();
+    let ended = lab
+        .start_at(&both, &resume)
+        .end_within(2 * crate::lab::LIMIT);
+    assert_eq!(ended.code(), Some(3), "{ended}");
+    let results = ended.json()["results"].clone();
+    let mut all = results.as_array().expect("results").iter();
+    let own = all.find(|result| result["device"]["serial"] == name.as_str());
+    let own = own.unwrap_or_else(|| panic!("{ended}"));
+    let last = own["runs"].as_array().and_then(|runs| runs.last());
+    let error = &last.expect("a run")["error"];
+    assert_eq!(error["kind"], "device-away", "{own:#}");
 }
 
 #[test]

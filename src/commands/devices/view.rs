@@ -67,6 +67,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         return Err(errors.swap_remove(0).into());
     }
     errors.retain(|error| !matches!(error, DeviceError::NotFound { .. }));
+    let is_found = ctx.globals.serial.is_some();
     let addresses: Vec<String> = servers.iter().map(Server::address).collect();
     if ctx.console.is_json() {
         ctx.console.json(&Document {
@@ -83,7 +84,8 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     for error in &errors {
         ctx.console.warn_with_help(error, error.help().as_deref());
     }
-    Ok(Outcome::of(errors.iter().map(Classified::class)))
+    let missing = errors.iter().filter(|_| !is_found);
+    Ok(Outcome::of(missing.map(Classified::class)))
 }
 
 fn show(ctx: &Context, rows: &[PhoneRow]) {

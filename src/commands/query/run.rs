@@ -293,7 +293,11 @@ fn of_trace(
     let mut pids = None;
     // The first one is the idle process.
     let there = known.rows().iter().skip(1);
-    let there = there.map(|row| (Some(row.pid), row.name.as_deref().unwrap_or_default()));
+    let there = there.map(|row| (row.pid, row.name.as_deref().unwrap_or_default()));
+    let named = names.iter().map(|(&pid, name)| (pid, name.as_str()));
+    let seen = beside.timeline.entries.iter().filter_map(process_of);
+    let there = there.chain(named).chain(seen);
+    let there = there.map(|(pid, name)| (Some(pid), name));
     findings.extend(look.processes.missing("anything of", there));
     if !look.processes.is_empty() {
         let is_meant = |pid: u32, name: &str| takes(pid.into(), name);

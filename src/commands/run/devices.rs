@@ -30,6 +30,11 @@ impl Chosen {
         }
     }
 
+    /// Returns whether this stands for the devices of a server that does not answer.
+    pub fn is_server(&self) -> bool {
+        self.device.serial().is_empty()
+    }
+
     /// Returns the device with its scenarios.
     pub fn with(self, requests: Vec<LabRequest>) -> Phone {
         Phone {
@@ -141,9 +146,14 @@ pub type AtHand = Vec<(Server, Vec<ListedDevice>)>;
 /// # Errors
 /// Returns an error if the only server does not answer.
 pub async fn at_hand(ctx: &Context) -> Result<AtHand, Failure> {
+    let servers = ctx.servers().await?;
+    let is_only = servers.len() == 1;
     let mut all = Vec::new();
-    for server in ctx.servers().await? {
-        let devices = server.devices().await.unwrap_or_default();
+    for server in servers {
+        let devices = match server.devices().await {
+            Err(error) if is_only => return Err(error.into()),
+            listed => listed.unwrap_or_default(),
+        };
         all.push((server, devices));
     }
     Ok(all)

@@ -195,7 +195,23 @@ pub async fn phones(
     }
     let mut phones = Vec::new();
     let mut present = Vec::new();
+    let begun = match args.resume && args.all_devices {
+        true => files::devices_of(folder),
+        false => Vec::new(),
+    };
     for one in devices::choose(ctx, args.all_devices).await? {
+        if let Some(obstacle) = &one.obstacle {
+            // It is waited for, as if it were not listed.
+            if begun.contains(&one.name) {
+                continue;
+            }
+            // A device that cannot be asked can be of another class; a server has devices of all.
+            if args.device_class.is_some() && !one.is_server() {
+                ctx.console
+                    .warn(format_args!("{}: {}", one.name, obstacle.message));
+                continue;
+            }
+        }
         present.push(one.name.clone());
         let mut own = Vec::new();
         for request in requests {

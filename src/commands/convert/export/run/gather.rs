@@ -161,7 +161,10 @@ pub(super) fn gather(
         }
     }
     let processes = processes.iter().map(|(pid, name)| (*pid, name.as_str()));
-    let missing = request.selection.processes.missing("a dump of", processes);
+    let missing = request
+        .selection
+        .processes
+        .missing("a selected dump of", processes);
     gathered.findings.extend(missing);
     gathered.there = there.join(", ");
     if gathered.profile.dumps.is_empty() {
