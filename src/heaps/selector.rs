@@ -1,13 +1,12 @@
 //! `PATH`, `PATH@LABEL`, `PATH@N`, `PATH@last`, `PATH@end`: selection of a file, and of its dumps.
 
-use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::eligibility::names::{is_pattern, matches_native};
 use crate::results::findings::{self, Finding};
-use crate::results::lists::{join_list, process_name};
+use crate::results::lists::join_processes;
 use crate::untrusted::shell::quoted;
 
 /// A dump selection as typed.
@@ -228,9 +227,7 @@ impl ProcessFilter {
         if self.is_empty() {
             return Vec::new();
         }
-        let name = |(pid, process): (Option<u64>, &str)| process_name(pid.unwrap_or(0), process);
-        let names: BTreeSet<String> = there.clone().map(name).collect();
-        let names = join_list(names.into_iter());
+        let names = join_processes(there.clone());
         let parts = self.unmatched(there).into_iter();
         parts
             .map(|part| findings::not_in_input(what, &part, &names))

@@ -31,7 +31,8 @@ use crate::session::Store;
 #[derive(Clone)]
 pub struct Phone {
     pub device: Device,
-    /// Name in the results: its serial number, or with the server's address before it.
+    /// Name in the results: its serial number, with several servers after their address; or the
+    /// address of a server that does not answer.
     pub name: String,
     pub requests: Vec<LabRequest>,
     /// Why nothing can run on it.
@@ -132,8 +133,8 @@ fn is_away(done: &Done) -> bool {
 }
 
 /// Returns the devices that stand in for others, with the places of the results that they replace.
-/// A device stands in for one of its class if the scenario defines the class, which says that its devices
-/// are alike.
+/// A device stands in for one of its class if the scenario defines the class, which says that its
+/// devices are alike.
 fn stand_ins(
     night: &Night,
     phones: &[Phone],

@@ -210,8 +210,8 @@ fn add_java(
     let mut options = request.java.clone();
     options.names.mappings.splice(0..0, input.mappings.clone());
     let mut file = JavaFile::open(&input.path, java, options, progress)?;
-    let listed = file.dumps().iter();
-    let processes = listed.map(|dump| (dump.pid, dump.process.clone()));
+    let processes = file.processes();
+    let processes = processes.map(|(pid, name)| (pid, name.to_owned()));
     opened.processes.extend(processes);
     let DumpChoice { dumps, base, main } = choose(&file, input, request)?;
     opened.findings.extend(left_out(&file, input, &dumps));

@@ -1,5 +1,7 @@
 //! Lists in sentences.
 
+use std::collections::BTreeSet;
+
 /// Joins a list, truncated to a readable length.
 pub(crate) fn join_list(all: impl ExactSizeIterator<Item = String>) -> String {
     const MOST: usize = 12;
@@ -12,6 +14,13 @@ pub(crate) fn join_list(all: impl ExactSizeIterator<Item = String>) -> String {
 }
 
 /// Names a process in a list of the available ones.
+/// Returns a readable list of processes, each once: `com.example.app (2050), system_server (1410)`.
+pub(crate) fn join_processes<'a>(all: impl Iterator<Item = (Option<u64>, &'a str)>) -> String {
+    let names = all.map(|(pid, name)| process_name(pid.unwrap_or(0), name));
+    let names: BTreeSet<String> = names.collect();
+    join_list(names.into_iter())
+}
+
 pub(crate) fn process_name(pid: u64, name: &str) -> String {
     match (name, pid) {
         ("", 0) => "an unnamed process".to_owned(),

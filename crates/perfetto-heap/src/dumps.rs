@@ -13,7 +13,8 @@ use super::profile_packet::{Header, Outline, each_part, each_sample, has_samples
 use super::reader::{Place, PlaceReader};
 use super::series::{Key, Series, Taken};
 use heaptap_model::profile::{
-    CallsiteId, DumpKind, Health, HeapDump, HeapRequest, LastDump, Recording, UNNAMED_HEAP,
+    ART_HEAP, CallsiteId, DumpKind, Health, HeapDump, HeapRequest, LastDump, Recording,
+    UNNAMED_HEAP,
 };
 use heaptap_model::units::Allowance;
 use std::collections::{BTreeMap, HashMap};
@@ -27,9 +28,6 @@ pub(super) struct DumpPlan {
     /// Callsite of undefined callstacks.
     pub(super) lost_callstack: CallsiteId,
 }
-
-/// Java allocations; the frees of this heap are unreliable.
-const ART_HEAP: &str = "com.android.art";
 
 impl DumpPlan {
     /// Reads all dumps and passes each to `sink` as soon as it is complete. Dumps of one heap come
@@ -375,6 +373,7 @@ impl Assembly<'_> {
             .expect("a part opens its series");
         let requests = &self.recording.requests;
         let asked_for_maximum = !requests.is_empty() && requests.iter().all(|r| r.dump_at_max);
+        // Frees of Java allocations are unreliable.
         let kind = if header.heap == ART_HEAP {
             DumpKind::AllocationsOnly
         } else if series.is_at_maximum() || asked_for_maximum {

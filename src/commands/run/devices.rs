@@ -8,46 +8,25 @@ use crate::device::{Device, DeviceState, ListedDevice, Selector, Server};
 use crate::error::Failure;
 use crate::flags::context::Context;
 use crate::lab::many::Phone;
-use crate::lab::scenario_run::LabRequest;
 use crate::provoke;
 use crate::session;
 
-/// A selected device.
-pub struct Chosen {
-    pub device: Device,
-    /// Name in the results: its serial number, with several servers after their address.
-    pub name: String,
-    /// Why it cannot be used: it is not ready, or its server does not answer.
-    pub obstacle: Option<Failure>,
+fn phone(name: String, device: Device) -> Phone {
+    Phone {
+        device,
+        name,
+        requests: Vec::new(),
+        obstacle: None,
+    }
 }
 
-impl Chosen {
-    fn new(name: String, device: Device) -> Chosen {
-        Chosen {
-            device,
-            name,
-            obstacle: None,
-        }
-    }
+fn of_one_server(device: Device) -> Phone {
+    phone(device.serial().to_owned(), device)
+}
 
-    /// Returns whether this stands for the devices of a server that does not answer.
-    pub fn is_server(&self) -> bool {
-        self.device.serial().is_empty()
-    }
-
-    /// Returns the device with its scenarios.
-    pub fn with(self, requests: Vec<LabRequest>) -> Phone {
-        Phone {
-            device: self.device,
-            name: self.name,
-            requests,
-            obstacle: self.obstacle,
-        }
-    }
-
-    fn of_one_server(device: Device) -> Chosen {
-        Chosen::new(device.serial().to_owned(), device)
-    }
+/// Returns whether this stands for the devices of a server that does not answer.
+pub fn is_server(phone: &Phone) -> bool {
+    phone.device.serial().is_empty()
 }
 
 /// Returns the selected device or devices, as typed.
@@ -58,18 +37,18 @@ pub fn typed(ctx: &Context, all: bool) -> Option<String> {
     ctx.globals.serial.clone().or_else(named).filter(|_| !all)
 }
 
-/// Returns the devices of the flags. With `all`, these are the ready ones, each once, then those that
+/// Returns the devices of the flags, without scenarios. With `all`, these are the ready ones, each once, then those that
 /// have an obstacle, because the results have to name them.
 ///
 /// # Errors
 /// Returns an error if none is ready, or if a typed one is missing or ambiguous.
-pub async fn choose(ctx: &Context, all: bool) -> Result<Vec<Chosen>, Failure> {
+pub async fn choose(ctx: &Context, all: bool) -> Result<Vec<Phone>, Failure> {
     let typed = typed(ctx, all);
     let servers = ctx.servers().await?;
     // Several devices, or one that is named with its server.
     let is_listed = |typed: &String| typed.contains([',', '/']);
     if servers.len() == 1 && !all && !typed.as_ref().is_some_and(is_listed) {
-        return Ok(vec![Chosen::of_one_server(ctx.device().await?.clone())]);
+        return Ok(vec![of_one_server(ctx.device().await?.clone())]);
     }
     let mut listed = Listed::default();
     let mut unreached = Vec::new();
@@ -79,9 +58,9 @@ pub async fn choose(ctx: &Context, all: bool) -> Result<Vec<Chosen>, Failure> {
                 listed.servers.extend(vec![server; devices.len()]);
                 listed.devices.extend(devices);
             }
-            Err(error) if all && servers.len() > 1 => unreached.push(Chosen {
+            Err(error) if all && servers.len() > 1 => unreached.push(Phone {
                 obstacle: Some(error.into()),
-                ..Chosen::new(server.address(), server.absent(""))
+                ..phone(server.address(), server.absent(""))
             }),
             Err(error) => return Err(error.into()),
         }
@@ -94,7 +73,7 @@ pub async fn choose(ctx: &Context, all: bool) -> Result<Vec<Chosen>, Failure> {
             }
             // The error names the reason.
             return match servers.len() {
-                1 => Ok(vec![Chosen::of_one_server(ctx.device().await?.clone())]),
+                1 => Ok(vec![of_one_server(ctx.device().await?.clone())]),
                 _ => listed.find(&servers, "").map(|_| Vec::new()),
             };
         }
@@ -102,7 +81,7 @@ pub async fn choose(ctx: &Context, all: bool) -> Result<Vec<Chosen>, Failure> {
             .map(|device| device.usb.is_some())
             .collect();
         let places = 0..listed.devices.len();
-        let chosen: Vec<Chosen> = places.map(|at| listed.chosen(at, servers.len())).collect();
+        let chosen: Vec<Phone> = places.map(|at| listed.chosen(at, servers.len())).collect();
         let ids = physical_ids(&chosen).await;
         let kept = kept_connections(&ids, &is_usb);
         for (one, kept) in chosen.iter().zip(&kept) {
@@ -116,7 +95,7 @@ pub async fn choose(ctx: &Context, all: bool) -> Result<Vec<Chosen>, Failure> {
         }
         let chosen = chosen.into_iter().enumerate().zip(kept);
         let chosen = chosen.filter(|((at, _), kept)| at == kept);
-        let mut chosen: Vec<Chosen> = chosen.map(|((_, one), _)| one).chain(unreached).collect();
+        let mut chosen: Vec<Phone> = chosen.map(|((_, one), _)| one).chain(unreached).collect();
         chosen.sort_by_key(|one| one.obstacle.is_some());
         // Without permissions, adb lists each device as `????????????`.
         let mut names = BTreeSet::new();
@@ -161,7 +140,7 @@ pub async fn at_hand(ctx: &Context) -> Result<AtHand, Failure> {
 
 /// Returns a device that is not at hand, by its name in the results; `None` if it is of another
 /// server, or at hand after all, but left out because it has another connection.
-pub fn absent(at_hand: &AtHand, name: &str) -> Option<Chosen> {
+pub fn absent(at_hand: &AtHand, name: &str) -> Option<Phone> {
     let (address, serial) = match name.split_once('/') {
         Some((address, serial)) => (Some(address), serial),
         None if at_hand.len() == 1 => (None, name),
@@ -172,12 +151,12 @@ pub fn absent(at_hand: &AtHand, name: &str) -> Option<Chosen> {
         servers.find(|(server, _)| address.is_none_or(|own| server.address() == own))?;
     let is_at_hand = |it: &ListedDevice| it.serial == serial && it.state == DeviceState::Device;
     let is_absent = !listed.iter().any(is_at_hand);
-    is_absent.then(|| Chosen::new(name.to_owned(), server.absent(serial)))
+    is_absent.then(|| phone(name.to_owned(), server.absent(serial)))
 }
 
 /// Returns what tells devices apart, however they are connected; `None` for one that does not
 /// answer. Emulators on several hosts can share a serial number, but not the ID of the boot.
-async fn physical_ids(chosen: &[Chosen]) -> Vec<Option<(String, String)>> {
+async fn physical_ids(chosen: &[Phone]) -> Vec<Option<(String, String)>> {
     let mut ids = vec![None; chosen.len()];
     if chosen.len() < 2 {
         return ids;
@@ -249,7 +228,7 @@ impl Listed<'_> {
         Ok(places[place.unwrap_or_default()])
     }
 
-    fn chosen(&self, at: usize, servers: usize) -> Chosen {
+    fn chosen(&self, at: usize, servers: usize) -> Phone {
         let (server, listed) = (self.servers[at], &self.devices[at]);
         let own = (self.devices.iter().zip(&self.servers))
             .filter(|(_, other)| other.address() == server.address())
@@ -257,11 +236,11 @@ impl Listed<'_> {
         let own: Vec<ListedDevice> = own.collect();
         let device = server.device(listed, &own);
         let chosen = match servers {
-            1 => Chosen::of_one_server(device),
-            _ => Chosen::new(format!("{}/{}", server.address(), listed.serial), device),
+            1 => of_one_server(device),
+            _ => phone(format!("{}/{}", server.address(), listed.serial), device),
         };
         let alone = Selector::Only.choose(std::slice::from_ref(listed), &server.address());
-        Chosen {
+        Phone {
             obstacle: alone.err().map(Failure::from),
             ..chosen
         }

@@ -206,7 +206,7 @@ pub async fn phones(
                 continue;
             }
             // A device that cannot be asked can be of another class; a server has devices of all.
-            if args.device_class.is_some() && !one.is_server() {
+            if args.device_class.is_some() && !devices::is_server(&one) {
                 ctx.console
                     .warn(format_args!("{}: {}", one.name, obstacle.message));
                 continue;
@@ -229,7 +229,10 @@ pub async fn phones(
             }
         }
         if !own.is_empty() {
-            phones.push(one.with(own));
+            phones.push(Phone {
+                requests: own,
+                ..one
+            });
         }
     }
     if phones.is_empty() {
@@ -301,7 +304,7 @@ async fn gone(
         };
         let requests: Vec<LabRequest> = requests.iter().filter(has_begun).cloned().collect();
         if let Some(one) = devices::absent(&at_hand, &name).filter(|_| !requests.is_empty()) {
-            gone.push(one.with(requests));
+            gone.push(Phone { requests, ..one });
         }
     }
     Ok(gone)

@@ -9,7 +9,7 @@ use crate::heaps::moments::{OTHERS_ONLY, did_you_mean, names_besides, no_dump_ca
 use crate::heaps::selector::DumpSelector;
 use crate::profile::is_heap;
 use crate::results::findings::{self, Finding};
-use crate::results::lists::{join_list, process_name};
+use crate::results::lists::{join_list, join_processes};
 use crate::results::manifest::Manifest;
 use crate::stacks::Facts;
 
@@ -199,10 +199,7 @@ fn pid_of(facts: &Facts) -> Option<u64> {
 
 /// `com.example.app (2050), system_server (1410)`.
 pub(super) fn describe_processes<'a>(all: impl Iterator<Item = &'a Facts>) -> String {
-    let names: BTreeSet<String> = all
-        .map(|facts| process_name(facts.pid, &facts.process))
-        .collect();
-    join_list(names.into_iter())
+    join_processes(all.map(|facts| (Some(facts.pid), facts.process.as_str())))
 }
 
 /// `com.android.art, libc.malloc`.

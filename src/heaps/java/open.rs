@@ -21,7 +21,7 @@ use crate::naming::packet_files::known_maps;
 use crate::naming::r8_mappings::{HeapMaps, R8Mappings, minified};
 use crate::profile::{DumpNumbers, NameMaps};
 use crate::results::findings::Finding;
-use crate::results::lists::{join_list, process_name};
+use crate::results::lists::{join_processes, process_name};
 use crate::results::manifest::{self, JAVA_HEAP, JavaKind, Manifest, ManifestError};
 use crate::results::{findings, recorded};
 use crate::trace::{Surveyed, Trace};
@@ -180,9 +180,7 @@ impl JavaFile {
         let wanted = file.options.processes.clone();
         if !wanted.is_empty() {
             let there = file.describe_processes();
-            let processes = file.listed.iter();
-            let processes = processes.map(|dump| (dump.pid, dump.process.as_str()));
-            file.missing = wanted.missing("a Java heap of", processes);
+            file.missing = wanted.missing("a Java heap of", file.processes());
             file.listed
                 .retain(|dump| wanted.takes(dump.pid, &dump.process));
             if file.listed.is_empty() {
@@ -450,11 +448,14 @@ impl JavaFile {
         pids.len() > 1
     }
 
+    /// Returns the process of each dump, with its PID if it is known.
+    pub fn processes(&self) -> impl Iterator<Item = (Option<u64>, &str)> + Clone {
+        let all = self.listed.iter();
+        all.map(|dump| (dump.pid, dump.process.as_str()))
+    }
+
     fn describe_processes(&self) -> String {
-        let mut all: Vec<String> = self.listed.iter().map(Listed::describe_process).collect();
-        all.sort();
-        all.dedup();
-        join_list(all.into_iter())
+        join_processes(self.processes())
     }
 
     /// Returns the HPROF of a dump; `None` for a heap graph of a trace.

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::{RECORD, note_missing, read, take_heap, take_malloc_info, take_meminfo, take_smaps};
-use crate::config::JAVA_HEAP;
 use crate::heaps::input::ListedDump;
 use crate::heaps::moments::{Capture, MomentNotFound, Moments};
 use crate::heaps::selector::DumpSelector;
 use crate::memory::reconcile::{At, FAR_NS, Figure, NativeResident, ReconcileInput, Table};
 use crate::memory::smaps;
+use crate::profile::ART_HEAP;
 use crate::results::manifest::{JavaDump, Manifest};
 use crate::timeline::{Kept, Missed, Observation, Parts, Resident, Timeline};
 
@@ -130,7 +130,7 @@ impl Way {
                 .map(|beside| beside.with)
                 .unwrap_or_default(),
             java: manifest.java_allocations.is_some()
-                && listed.iter().all(|dump| dump.facts.heap == JAVA_HEAP),
+                && listed.iter().all(|dump| dump.facts.heap == ART_HEAP),
             // Do not give advice if the directory does not have this information.
             dumps_at_labels: caused.is_none_or(|by| by.is_some()),
         }

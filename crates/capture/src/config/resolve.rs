@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use super::file::ConfigFile;
 use super::options::{Options, Snapshots};
-use super::rules::JAVA_HEAP;
 use super::sources::{heapprofd_in, heapprofd_of};
 use super::{CaptureSpec, ConfigError, fields};
+use heaptap_model::profile::ART_HEAP;
 
 /// Values for Java allocations, as in configs/java-allocations.yaml.
 const JAVA_INTERVAL: u64 = 16 << 10;
@@ -101,7 +101,7 @@ impl Options {
             spec.all_heaps = all_heaps;
         }
         if self.java_allocations.is_some() {
-            spec.heaps = vec![JAVA_HEAP.to_owned()];
+            spec.heaps = vec![ART_HEAP.to_owned()];
             spec.all_heaps = false;
             spec.java_allocations = self.java_allocations;
         }

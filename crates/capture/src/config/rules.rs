@@ -19,10 +19,7 @@ const MIN_SHMEM: u64 = 8192;
 /// Above 500 MiB heapprofd cuts the size to 500 MiB, which is not a power of two, and fails.
 const MAX_SHMEM: u64 = 256 << 20;
 
-/// Name of the heap of Java allocations, which ART reports to heapprofd since Android 12.
-pub const JAVA_HEAP: &str = "com.android.art";
-
-/// Properties and limits of that heap, printed before the recording.
+/// Properties and limits of ART's heap, printed before the recording.
 const HEAP: &str = "\
      heapprofd reports Java allocations (heap com.android.art) with stacks and sizes, without \
      classes and threads. What is freed is not known, so this finds churn, not leaks; use \

@@ -8,8 +8,10 @@ use std::collections::BTreeMap;
 pub const UNNAMED_HEAP: &str = "unknown";
 /// Heap of malloc and new.
 pub const MALLOC_HEAP: &str = "libc.malloc";
+/// Heap of Java allocations, which ART reports to heapprofd since Android 12.
+pub const ART_HEAP: &str = "com.android.art";
 /// Heaps that most processes have.
-pub const COMMON_HEAPS: [&str; 2] = [MALLOC_HEAP, "com.android.art"];
+pub const COMMON_HEAPS: [&str; 2] = [MALLOC_HEAP, ART_HEAP];
 
 /// Returns the heap that the name of a dump stands for: before Android 12, only malloc's can be
 /// recorded. Later, a dump that was rejected has no name.

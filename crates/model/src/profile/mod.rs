@@ -21,8 +21,8 @@ mod symbols;
 mod tables;
 
 pub use dump::{
-    COMMON_HEAPS, DumpFlags, DumpKind, DumpNumbers, Figures, HeapDump, MALLOC_HEAP, UNNAMED_HEAP,
-    is_heap, known_heap,
+    ART_HEAP, COMMON_HEAPS, DumpFlags, DumpKind, DumpNumbers, Figures, HeapDump, MALLOC_HEAP,
+    UNNAMED_HEAP, is_heap, known_heap,
 };
 pub use health::{Damage, Health, LastDump, ServiceStats};
 pub use name_maps::{NameMap, NameMaps, PacketLines, RenamedClass, RenamedMember};

@@ -195,8 +195,8 @@ fn add_java(
         return Ok(());
     }
     let mut file = JavaFile::open(&request.input, java, request.java.clone(), progress)?;
-    let listed = file.dumps().iter();
-    processes.extend(listed.map(|dump| (dump.pid, dump.process.clone())));
+    let listed = file.processes();
+    processes.extend(listed.map(|(pid, name)| (pid, name.to_owned())));
     let named = &request.chosen;
     let chosen: Vec<usize> = match named.is_empty() {
         true => (0..file.dumps().len()).collect(),
