@@ -203,13 +203,13 @@ pub struct Cli {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Are the host and the device ready? Each finding with its fix
+    /// Check the host and the device, with a fix for each problem
     Doctor(doctor::Args),
     /// List the devices the adb server knows
     Devices(devices::Args),
     /// List the packages of the device, and which can be profiled
     Apps(apps::Args),
-    /// Can these processes be profiled? If not, why, and what would change it
+    /// Check whether processes can be profiled, with reasons and fixes
     Check(check::Args),
     /// Record a native heap profile
     Record(Box<record::Args>),
@@ -226,17 +226,17 @@ pub enum Command {
     /// Add recordings to a Parquet dataset of many builds and devices
     #[cfg(feature = "parquet")]
     Archive(archive::Args),
-    /// What holds the memory: by function, library or callsite; Java by class or object
+    /// Show what holds memory: functions, libraries, callsites; Java classes, objects
     Top(Box<top::Args>),
-    /// What leaks, what grew between dumps, what is wasted
+    /// Find leaks, growth between dumps, and wasted memory
     Leaks(Box<leaks::Args>),
-    /// What changed between two dumps: by function or library; Java by class, path or leak
+    /// Compare two dumps by function, library or callsite; Java by class, path or leak
     Diff(Box<diff::Args>),
     /// Memory of processes by category: dumpsys meminfo, read and explained
     Meminfo(Box<meminfo::Args>),
     /// Memory mappings of a process: by row of meminfo, library or mapping
     Smaps(smaps::Args),
-    /// What keeps Java objects alive: shortest path from a GC root, all paths, one object
+    /// Show paths from GC roots to Java objects: the shortest, all, or of one object
     Paths(paths::Args),
     /// Provoke leaks: rotate, leave and come back, trim, random input; settings are restored
     Provoke(provoke::Args),
@@ -249,7 +249,7 @@ pub enum Command {
     Report(Box<report::Args>),
     /// Record the steps of a scenario, and judge its memory budgets
     Run(Box<run::Args>),
-    /// Walk a Java heap in the browser: classes, objects, dominators, paths
+    /// Explore a Java heap in the browser: classes, objects, dominators, paths
     Explore(Box<explore::Args>),
     /// Open a trace in Perfetto's UI, or the report of anything, in the browser
     Open(open::Args),
@@ -260,7 +260,7 @@ pub enum Command {
     /// Serve the virtual phone to any adb client
     #[cfg(feature = "virtual-phone")]
     VirtualPhone(virtual_phone::Args),
-    /// The main job on the virtual phone: no device needed
+    /// Record an example app on the virtual phone; no device needed
     #[cfg(feature = "virtual-phone")]
     Demo(demo::Args),
     /// Print a completion script for your shell

@@ -176,8 +176,8 @@ impl Console {
         // Short flags can share a word.
         let short = |letter: char| -> usize {
             let flags = words().filter_map(|a| a.strip_prefix('-'));
-            let flags = flags.filter(|flags| flags.chars().all(|c| "qvh".contains(c)));
-            flags.map(|flags| flags.matches(letter).count()).sum()
+            let flags = flags.flat_map(|flags| flags.chars().take_while(|c| "qvh".contains(*c)));
+            flags.filter(|flag| *flag == letter).count()
         };
         let mut color = None;
         let mut previous = "";
@@ -673,6 +673,9 @@ mod tests {
         assert_eq!(of(&["heaptap", "-vv", "--verbose"]).verbosity(), 3);
         let both = of(&["heaptap", "-qv"]);
         assert_eq!((both.verbosity(), both.is_quiet()), (1, true));
+        let first = of(&["heaptap", "top", "-ql", "5", "-vnq"]);
+        assert_eq!((first.verbosity(), first.is_quiet()), (1, true));
+        assert!(!of(&["heaptap", "top", "-nq"]).is_quiet());
         assert!(of(&["heaptap", "--color", "always"]).settings.stdout_color);
         assert!(!of(&["heaptap", "--color=never"]).settings.stderr_color);
     }

@@ -245,9 +245,10 @@ fn read(folder: &Path, file: &str) -> Result<Allocations, String> {
 fn comments(dump: &TrackedDump) -> Vec<String> {
     let mut comments = vec![
         format!(
-            "heaptap {}: pid {}, {}, heap {TRACKED_HEAP}",
+            "heaptap {}: pid {}{}{}, heap {TRACKED_HEAP}",
             env!("CARGO_PKG_VERSION"),
             dump.pid,
+            if dump.process.is_empty() { "" } else { ", " },
             dump.process
         ),
         "allocations as tracked by the runtime: exact, not sampled; frees are unknown; the \

@@ -49,7 +49,7 @@ pub(super) struct HeapSql {
 }
 
 /// Result of the last statement that returned rows.
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 pub(super) struct Rows {
     columns: Vec<String>,
     rows: Vec<Vec<serde_json::Value>>,
@@ -112,11 +112,7 @@ impl HeapSql {
         let mut reader = Reader {
             heaps: &self.heaps,
             is_object: Vec::new(),
-            found: Rows {
-                columns: Vec::new(),
-                rows: Vec::new(),
-                is_cut: false,
-            },
+            found: Rows::default(),
         };
         let _ended = database.run(sql, &mut reader)?;
         Ok(reader.found)
@@ -186,8 +182,7 @@ impl Sink for Reader<'_> {
             .collect();
         self.found = Rows {
             columns: names.iter().map(|&name| name.to_owned()).collect(),
-            rows: Vec::new(),
-            is_cut: false,
+            ..Rows::default()
         };
         ControlFlow::Continue(())
     }

@@ -30,7 +30,7 @@ pub struct JavaArgs {
         hide_short_help = true
     )]
     pub ignore_refs: Option<Vec<ReferenceKind>>,
-    /// Model of shallow sizes in an HPROF [default: hotspot or dump]
+    /// Model of shallow sizes in an HPROF [default: dump; of Java SE: hotspot]
     #[arg(long, value_name = "MODEL", value_enum, hide_short_help = true)]
     pub sizes: Option<Sizes>,
     /// R8 mapping file; may be repeated

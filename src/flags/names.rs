@@ -43,7 +43,7 @@ pub struct NamesArgs {
     /// Project of the app [default: the one of the current directory]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, value_parser = existing(), hide_short_help = true)]
     pub project: Option<PathBuf>,
-    /// Search only --symbols, --project and Perfetto's variables
+    /// Do not search this host, ANDROID_PRODUCT_OUT, debuginfod or nearby projects
     #[arg(long, hide_short_help = true)]
     pub no_discover: bool,
     /// Use libraries without a build ID, by name, as unverified

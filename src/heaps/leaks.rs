@@ -315,8 +315,7 @@ impl Earlier {
             self.snapshots.push(Snapshot::of(graph));
             let mut growth: Growth = growth::compare(&self.snapshots, graph, request.loops);
             growth.keep(|class| request.classes.takes(class));
-            growth.classes.truncate(limit);
-            growth.paths.truncate(limit);
+            growth.cut(limit);
             document.growth = Some(growth);
         }
         if request.waste {

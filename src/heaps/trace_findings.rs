@@ -255,10 +255,7 @@ fn of_health(health: &Health, sampled: bool) -> Vec<Finding> {
                 service.chunks_discarded,
                 "chunks discarded by a full buffer",
             ),
-            (
-                service.writer_packet_loss,
-                "chunks that remained incomplete",
-            ),
+            (service.writer_packet_loss, "packets lost by writers"),
             (service.patches_failed, "chunks that stayed incomplete"),
             (service.abi_violations, "rejected packets"),
             (service.invalid_packets, "packets refused"),

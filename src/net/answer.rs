@@ -83,7 +83,7 @@ impl Terms {
         if several || origin.is_some_and(|origin| !from_ui && !own_origin(origin)) {
             return refuse(StatusCode::FORBIDDEN);
         }
-        let mut answer = match (method, is_file) {
+        let (status, content) = match (method, is_file) {
             (&Method::GET, true) => (StatusCode::OK, Content::File),
             (&Method::HEAD, true) => (StatusCode::OK, Content::FileHead),
             (&Method::GET, false) => (StatusCode::OK, Content::Page),
@@ -92,7 +92,7 @@ impl Terms {
             _ => (StatusCode::METHOD_NOT_ALLOWED, Content::None),
         };
         let mut sent = HeaderMap::new();
-        if answer.0 == StatusCode::METHOD_NOT_ALLOWED || method == Method::OPTIONS {
+        if status == StatusCode::METHOD_NOT_ALLOWED || method == Method::OPTIONS {
             sent.insert(header::ALLOW, METHODS);
         }
         if from_ui {
@@ -104,14 +104,10 @@ impl Terms {
                 }
             }
         }
-        if method == Method::OPTIONS && origin.is_none() {
-            // A preflight of another page.
-            answer.1 = Content::None;
-        }
         sent.insert(header::VARY, HeaderValue::from_static("Origin"));
         Answer {
-            status: answer.0,
-            content: answer.1,
+            status,
+            content,
             headers: sent,
         }
     }

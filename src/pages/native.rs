@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use super::process_total::last_of_each;
 use crate::heaps::input::NativeFile;
 use crate::profile::DumpKind;
 use crate::report::data::header::{
@@ -215,15 +216,9 @@ pub(super) fn went(file: Option<&NativeFile>, mut java: Option<(u64, u64)>) -> W
     };
     match file {
         Some(file) => {
-            let mut last: Vec<&Dump> = Vec::new();
-            for dump in &file.profile.dumps {
-                let key = |dump: &Dump| (dump.facts.pid, dump.facts.heap.clone());
-                last.retain(|before| key(before) != key(dump));
-                last.push(dump);
-            }
             let mut held = None;
             let mut heaps: Vec<&str> = Vec::new();
-            for dump in last {
+            for dump in last_of_each(&file.profile) {
                 let kind = dump.facts.kind;
                 if [DumpKind::AllocationsOnly, DumpKind::Difference].contains(&kind) {
                     continue;

@@ -44,18 +44,23 @@ pub(super) struct Divided {
     pub(super) native_alloc: Option<i64>,
 }
 
+/// Returns the last dump of each heap.
+pub(super) fn last_of_each(profile: &StackProfile) -> Vec<&Dump> {
+    let mut last: Vec<&Dump> = Vec::new();
+    for dump in &profile.dumps {
+        let same =
+            |a: &Dump, b: &Dump| (a.facts.pid, &a.facts.heap) == (b.facts.pid, &b.facts.heap);
+        last.retain(|before| !same(before, dump));
+        last.push(dump);
+    }
+    last
+}
+
 impl Measured {
     /// At the last dump of the heap with the most bytes, which the page shows first.
     pub(super) fn at_dump(profile: &StackProfile, timeline: &Timeline) -> Option<Measured> {
         let held = |dump: &Dump| held(dump).unwrap_or(i64::MIN);
-        let mut last: Vec<&Dump> = Vec::new();
-        for dump in &profile.dumps {
-            let facts = &dump.facts;
-            last.retain(|before| {
-                (before.facts.pid, &before.facts.heap) != (facts.pid, &facts.heap)
-            });
-            last.push(dump);
-        }
+        let last = last_of_each(profile);
         let dump = *last.iter().max_by_key(|dump| held(dump))?;
         let same = last.iter().filter(|of| of.facts.pid == dump.facts.pid);
         let sum = same.filter_map(|dump| self::held(dump));

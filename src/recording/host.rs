@@ -15,7 +15,7 @@ use super::blocking::blocking;
 use super::outcome::Finished;
 use super::plan;
 use crate::capture::host::{
-    self, Caution, Checked, Origin, Processes, Program, ProgramEnd, SessionEnd, Signals, Tracing,
+    self, Checked, Origin, Processes, Program, ProgramEnd, SessionEnd, Signals, Tracing,
 };
 use crate::config::{CaptureSpec, EncodedConfig};
 use crate::error::Failure;
@@ -137,7 +137,9 @@ pub async fn record(
     on_event(HostEvent::HostChecked {
         program: checked.name.clone(),
         library: checked.tools.library.to_string_lossy().into_owned(),
-        cautions: checked.cautions.iter().map(describe).collect(),
+        cautions: (checked.cautions.iter())
+            .map(|caution| caution.message.clone())
+            .collect(),
     });
     steps.push(plan::step("checked"));
     let staging = match folder.stage() {
@@ -206,10 +208,6 @@ pub async fn record(
     )
     .await;
     written.map_err(|failure| failure.with_help(convert(&trace)))
-}
-
-fn describe(caution: &Caution) -> String {
-    caution.message.clone()
 }
 
 /// Starts the service, the session and then the program. A signal before the program runs cancels.

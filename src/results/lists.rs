@@ -13,7 +13,6 @@ pub(crate) fn join_list(all: impl ExactSizeIterator<Item = String>) -> String {
     shown.join(", ")
 }
 
-/// Names a process in a list of the available ones.
 /// Returns a readable list of processes, each once: `com.example.app (2050), system_server (1410)`.
 pub(crate) fn join_processes<'a>(all: impl Iterator<Item = (Option<u64>, &'a str)>) -> String {
     let names = all.map(|(pid, name)| process_name(pid.unwrap_or(0), name));
@@ -21,6 +20,7 @@ pub(crate) fn join_processes<'a>(all: impl Iterator<Item = (Option<u64>, &'a str
     join_list(names.into_iter())
 }
 
+/// Names a process in a list of the available ones.
 pub(crate) fn process_name(pid: u64, name: &str) -> String {
     match (name, pid) {
         ("", 0) => "an unnamed process".to_owned(),

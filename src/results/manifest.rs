@@ -205,4 +205,4 @@ impl Default for Manifest {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

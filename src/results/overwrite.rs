@@ -128,16 +128,14 @@ fn is_of_recording(goal: &Path, inputs: &[PathBuf]) -> bool {
 
 /// Returns whether a manifest has a file.
 fn lists(manifest: &Manifest, path: &str) -> bool {
-    let native = manifest
-        .dumps
-        .native
-        .iter()
-        .filter_map(|dump| dump.file.as_ref());
-    let java = manifest
-        .dumps
-        .java
-        .iter()
-        .filter_map(|dump| dump.file.as_ref());
+    let dumps = &manifest.dumps;
+    let native = dumps.native.iter().filter_map(|dump| dump.file.as_ref());
+    let java = dumps.java.iter();
+    let java = java.flat_map(|dump| [&dump.file, &dump.dominators, &dump.malloc_info]);
+    let tracked = manifest.java_allocations.iter();
+    let tracked = tracked.flat_map(|all| &all.dumps);
+    let tracked = tracked.flat_map(|dump| [&dump.file, &dump.list]);
+    let java = java.chain(tracked).flatten();
     let beside = manifest.companion.iter().flat_map(|all| {
         let timeline = all.timeline.as_ref().map(|timeline| &timeline.file);
         let files = all.files.iter().map(|file| &file.file);
@@ -208,8 +206,19 @@ mod tests {
             ],
             ..manifest::Companions::default()
         });
+        manifest.dumps.java.push(manifest::JavaDump {
+            malloc_info: Some("b.8.malloc_info.xml".to_owned()),
+            dominators: Some("b.dominators.pb.gz".to_owned()),
+            ..manifest::tests::java_dump()
+        });
         manifest.write(&input).unwrap();
-        let listed = ["app.7.malloc_info.xml", "logcat.txt", "meminfo/01-end.txt"];
+        let listed = [
+            "app.7.malloc_info.xml",
+            "logcat.txt",
+            "meminfo/01-end.txt",
+            "b.8.malloc_info.xml",
+            "b.dominators.pb.gz",
+        ];
         for name in listed.iter().chain(&["mine.hprof"]) {
             write(name);
         }

@@ -92,12 +92,7 @@ pub struct Wrote {
 }
 
 impl Wrote {
-    /// The manifest, and the profiles it names.
-    pub fn profiles() -> Wrote {
-        Wrote::default()
-    }
-
-    /// The same with packet files.
+    /// The manifest and its profiles, with packet files.
     pub fn packets(packets: &[&'static str]) -> Wrote {
         Wrote {
             packets: packets.to_vec(),

@@ -13,7 +13,7 @@ fn reference() -> String {
         "# Command line\n\n\
          Made from the flags themselves (`UPDATE_DOCS=1 cargo test --test commands cli_reference`).\n\
          Exit codes and kinds of errors: [errors.md](errors.md). Configs and inputs: [formats.md](formats.md).\n\n\
-         Durations take `500ms`, `10s`, `2m`, `1h`; sizes `4096`, `64k`, `256mb`, `8MiB`\n\
+         Durations take `250us`, `500ms`, `10s`, `2m`, `1h` or sums such as `1m30s`; sizes `4096`, `64k`, `256mb`, `8MiB`\n\
          (k = 1024).\n\n\
          | command | what it does |\n|---|---|\n",
     );
@@ -97,13 +97,24 @@ fn options<'a>(text: &mut String, arguments: impl Iterator<Item = &'a Arg>) {
         } else {
             format!(" ({})", choices.join(", "))
         };
+        let defaults = argument.get_default_values().iter();
+        let defaults: Vec<_> = defaults.map(|value| value.to_string_lossy()).collect();
+        let default = match defaults.join(",") {
+            value if takes_no_default(argument, &value, &help) => String::new(),
+            value => format!(" [default: {value}]"),
+        };
         let _ = writeln!(
             text,
-            "| {} | {}{choices} |",
+            "| {} | {}{choices}{default} |",
             spelled(argument),
             help.replace('|', "\\|")
         );
     }
+}
+
+fn takes_no_default(argument: &Arg, value: &str, help: &str) -> bool {
+    let is_shown = !argument.is_hide_default_value_set() && argument.get_action().takes_values();
+    value.is_empty() || !is_shown || help.contains("[default:")
 }
 
 fn spelled(argument: &Arg) -> String {

@@ -190,6 +190,11 @@ pub(crate) const MAY_DIFFER: &[(&str, &[&str], &str)] = &[
     ),
     ("duration", &["type"], "Perfetto's bare numbers in `record`"),
     ("interval", &["letter"], "in `leaks` it is rare"),
+    (
+        "limit",
+        &["help"],
+        "callsites of the page in `report`, fields in `paths`",
+    ),
 ];
 
 /// Paths of results, which need not be there.

@@ -88,6 +88,17 @@ fn who_cannot_collect_is_told_why_and_gets_no_signal() {
 }
 
 #[test]
+fn a_process_that_cannot_collect_keeps_no_other_from_it() {
+    let lab = Lab::new("android=14,build=userdebug");
+    let both = format!("com.example.frozen,{APP}");
+    let asked = lab.expect(4, &["gc", "-n", &both, "--now", "--json"]);
+    assert!(asked.stderr.contains("is frozen"), "{asked}");
+    let collected = asked.json()["collected"].take();
+    assert_eq!(collected.as_array().map(Vec::len), Some(1), "{collected:#}");
+    assert_eq!(collected[0]["name"], APP, "{collected:#}");
+}
+
+#[test]
 fn a_log_is_followed_and_summed_up_when_it_is_interrupted() {
     let lab = Lab::new("android=14");
     // Collections that are already in the log are not reported.

@@ -52,6 +52,9 @@ const MOST_NODES: usize = 4_000_000;
 pub struct Growth {
     /// Number of dumps compared.
     pub dumps: usize,
+    /// Number of classes and of paths that grew, listed or not.
+    pub classes_total: usize,
+    pub paths_total: usize,
     /// Classes, most bytes first.
     pub classes: Vec<Grown>,
     /// Paths, most bytes first.
@@ -63,6 +66,14 @@ impl Growth {
     pub fn keep(&mut self, wanted: impl Fn(&str) -> bool) {
         self.classes.retain(|row| wanted(&row.class));
         self.paths.retain(|row| wanted(&row.class));
+        self.classes_total = self.classes.len();
+        self.paths_total = self.paths.len();
+    }
+
+    /// Keeps only the first rows of each list.
+    pub fn cut(&mut self, limit: usize) {
+        self.classes.truncate(limit);
+        self.paths.truncate(limit);
     }
 }
 
@@ -403,6 +414,8 @@ pub fn compare(snapshots: &[Snapshot], graph: &HeapGraph, loops: u64) -> Growth 
         by_size.then_with(|| a.class.cmp(&b.class))
     });
     growth.paths = paths(last, earlier, graph, grows);
+    growth.classes_total = growth.classes.len();
+    growth.paths_total = growth.paths.len();
     growth
 }
 
@@ -593,6 +606,12 @@ mod tests {
         assert_eq!(row.bytes, [3 * each, 5 * each]);
         let classes: Vec<&str> = growth.classes.iter().map(|c| c.class.as_str()).collect();
         assert_eq!(classes, ["byte[]", "java.lang.String", "app.Listener"]);
+        let mut cut = growth.clone();
+        cut.cut(2);
+        assert_eq!((cut.classes.len(), cut.classes_total), (2, 3));
+        assert_eq!((cut.paths.len(), cut.paths_total), (1, 1));
+        cut.keep(|class| class == "byte[]");
+        assert_eq!((cut.classes_total, cut.paths_total), (1, 0));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 /// Flags of `apps`.
 #[derive(Debug, clap::Args)]
 #[command(before_help = "Examples:\n  \
-    heaptap apps                  what was installed on the phone\n  \
+    heaptap apps                  installed apps\n  \
     heaptap apps systemui         every package with that in its name\n  \
     heaptap apps --all --json")]
 pub struct Args {

@@ -159,7 +159,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         true => Remedy::NotAsked,
         false => Remedy::Again(&again),
     };
-    let wrote = Wrote::profiles();
+    let wrote = Wrote::default();
     summary::show(&ctx.console, &written, &manifest, &wrote, heaps, remedy);
     Ok(Outcome::from(class))
 }

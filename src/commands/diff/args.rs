@@ -27,7 +27,7 @@ use std::path::PathBuf;
     heaptap diff before.smaps after.smaps\n  \
     heaptap diff before.txt after.txt      two texts of dumpsys meminfo\n  \
     heaptap diff old.hprof rec@last --mapping-before old.txt --mapping-after new.txt",
-    after_long_help = "docs/guide/native-leak.md says how dumps are paired, what is certain, and what JSON means."
+    after_long_help = "docs/internals/analysis.md explains which changes are confirmed, docs/reference/formats.md the JSON."
 )]
 pub struct Args {
     /// First dump: a recording, trace, pprof, HPROF, smaps or meminfo text
@@ -65,7 +65,7 @@ pub struct Args {
     /// Divide growth by the seconds between two dumps
     #[arg(long, hide_short_help = true)]
     pub per_second: bool,
-    /// Show all changes within the sampling error
+    /// Also show changes within the sampling error
     #[arg(long, hide_short_help = true)]
     pub noise: bool,
     /// Exit with code 9 if growth exceeds SIZE, 12 if inconclusive

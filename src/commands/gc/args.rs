@@ -17,10 +17,10 @@ use crate::flags::target::TargetArgs;
     heaptap gc rec@before..after            between two labels\n  \
     adb logcat -d | heaptap gc -\n  \
     heaptap gc bugreport.zip -n com.example.app --by collection",
-    after_long_help = "docs/guide/java-leak.md says what is read, and when something counts as wrong."
+    after_long_help = "docs/guide/java-leak.md explains the live set, docs/reference/formats.md inputs and JSON."
 )]
 pub struct Args {
-    /// Saved logs, bugreports or a recording's directory; - for stdin
+    /// Saved logs, bugreports, a trace or a recording; - for stdin
     ///
     /// Logs in any format of logcat, bugreports as ZIP or text; also packed with gzip, zstd or xz.
     /// INPUT@FROM..TO chooses the time between two labels of a recording. With -n instead of

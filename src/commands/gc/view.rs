@@ -3,6 +3,7 @@
 
 mod show;
 
+use std::collections::VecDeque;
 use std::ffi::OsString;
 
 use tokio::sync::Notify;
@@ -155,18 +156,33 @@ async fn now(
     facts: &DeviceFacts,
     targets: &[Target],
 ) -> Result<Outcome, Failure> {
+    let console = &ctx.console;
     let mut all = Vec::new();
+    let mut failures = VecDeque::new();
     for target in targets {
-        let collected = run::collect_now(device, facts, target).await?;
-        if !ctx.console.is_json() {
-            show::collected(&ctx.console, &collected);
+        match run::collect_now(device, facts, target).await {
+            Ok(collected) => {
+                if !console.is_json() {
+                    show::collected(console, &collected);
+                }
+                all.push(collected);
+            }
+            Err(error) => failures.push_back(Failure::from(error)),
         }
-        all.push(collected);
     }
-    if ctx.console.is_json() {
-        ctx.console.json(&serde_json::json!({ "collected": all }));
+    // Without a collection, the first failure is the error.
+    let error = match all.is_empty() {
+        true => failures.pop_front(),
+        false => None,
+    };
+    if console.is_json() && error.is_none() {
+        console.json(&serde_json::json!({ "collected": all }));
     }
-    Ok(Outcome::Done)
+    for failure in &failures {
+        console.warn_with_help(&failure.message, failure.help.as_deref());
+    }
+    let class = Outcome::of(failures.into_iter().map(|one| one.class));
+    error.map_or(Ok(class), Err)
 }
 
 /// Prints the report. `can_now`: collections can be forced, and were not followed.

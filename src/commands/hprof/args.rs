@@ -21,7 +21,7 @@ pub struct Args {
 pub enum Command {
     /// Write an Android dump as Java SE's tools read it, byte for byte as hprof-conv does
     Conv(ConvArgs),
-    /// What does a dump hold, and is it whole?
+    /// Describe a dump: contents, completeness, damage
     Info(InfoArgs),
     /// Write a copy without the contents of strings and arrays, to share
     ///

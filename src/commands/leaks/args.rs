@@ -20,13 +20,13 @@ use std::ffi::OsString;
     heaptap leaks rec --fail               in CI: exits with 9 if it leaks\n  \
     heaptap leaks rec@3 rec@5 rec@7        single dumps of one process\n  \
     heaptap leaks rec --heap java          the Java heaps of a recording",
-    after_long_help = "docs/guide/native-leak.md explains the results and the rules for Java heaps, docs/internals/analysis.md the confidence."
+    after_long_help = "docs/guide/native-leak.md and java-leak.md explain the results, docs/internals/analysis.md the rules and the confidence."
 )]
 pub struct Args {
     /// Recordings, traces, pprofs or HPROFs of one process, oldest first
     ///
     /// INPUT@LABEL, INPUT@N or INPUT@last chooses one dump. Without it, a recording stands for its
-    /// labelled dumps (of Java heaps, also its newest one), or for all dumps if fewer than three (of
+    /// labeled dumps (of Java heaps, also its newest one), or for all dumps if fewer than three (of
     /// Java heaps, two) have a label. Native heaps need two dumps, but a single iteration does not confirm a leak. Java heaps need
     /// one dump.
     #[arg(value_name = "INPUT", required = true)]

@@ -88,9 +88,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             "the answer of the device is incomplete: {trouble}"
         ));
     }
-    for finding in &document.missing {
-        console.warn_with_help(&finding.message, finding.help.as_deref());
-    }
+    console.findings(&document.missing);
     if console.is_json() {
         console.json(&document);
     } else if args.csv {

@@ -142,10 +142,7 @@ async fn make_page(ctx: &Context, input: &Path, page: PagePlace) -> Result<Outco
     let look = native.options(&java);
     let request = ReportRequest::of_all(input, look, java.options(Follow::default()));
     let told = page::write(ctx, request, page, false).await?;
-    for finding in &told.findings {
-        let help = finding.help.as_deref();
-        ctx.console.warn_with_help(&finding.message, help);
-    }
+    ctx.console.findings(&told.findings);
     Ok(told.class.into())
 }
 

@@ -1,7 +1,7 @@
 //! The flags of `heaptap paths`.
 
 use crate::flags::java::JavaArgs;
-use crate::flags::limit::{LimitArgs, unless_zero};
+use crate::flags::limit::unless_zero;
 use crate::flags::moment::MomentArgs;
 use crate::flags::pattern::pattern;
 use crate::heap_graph::ObjectId;
@@ -32,8 +32,9 @@ pub struct Args {
     /// Maximum number of levels; 0 means no limit
     #[arg(long, value_name = "N", default_value_t = 40, value_parser = unless_zero)]
     pub depth: usize,
-    #[command(flatten)]
-    pub rows: LimitArgs,
+    /// Maximum number of fields of --object; 0 means no limit [default: 60]
+    #[arg(short, long, value_name = "N", requires = "object", value_parser = unless_zero)]
+    pub limit: Option<usize>,
     #[command(flatten)]
     pub moment: MomentArgs,
     #[command(flatten)]

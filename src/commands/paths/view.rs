@@ -46,7 +46,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let limits = Limits {
         width: args.width,
         depth: args.depth,
-        fields: args.rows.limit.unwrap_or(FIELDS),
+        fields: args.limit.unwrap_or(FIELDS),
     };
     let asked = targets.clone();
     let found = blocking::stepwise(ctx, move |progress| -> Result<_, JavaError> {

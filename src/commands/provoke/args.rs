@@ -18,10 +18,9 @@ use std::time::Duration;
     heaptap provoke -n com.example.app trim:all monkey:500 --seed 7\n  \
     heaptap provoke -n com.example.app deep-link:https://www.example.com/item/7\n  \
     heaptap provoke --restore      undo what a killed run left",
-    after_long_help = "Rotation, autorotate, stay-awake and the screen are put back at the end, also after Ctrl-C\n\
-    or an error. A lost cable is waited for, a minute at most, and the plan goes on. Exit code 6\n\
-    where the app died by itself, 12 where an action had no effect or the app did not come to\n\
-    rest."
+    after_long_help = "heaptap restores rotation, auto-rotate, stay-awake and the screen at the end, also after\n\
+    Ctrl-C or an error. It waits up to a minute for a lost device. Exit code 6: the app died;\n\
+    12: an action had no effect, or the app did not become idle."
 )]
 pub struct Args {
     /// Actions in order: rotate:10, home-and-back:5, trim:all, tap:X,Y …
@@ -42,7 +41,7 @@ pub struct Args {
     #[arg(long)]
     pub dry_run: bool,
     /// Add each step to this timeline, or to that of a recording
-    #[arg(long, value_name = "FILE|FOLDER", value_hint = ValueHint::AnyPath)]
+    #[arg(long, value_name = "FILE|DIR", value_hint = ValueHint::AnyPath)]
     pub timeline: Option<PathBuf>,
     /// List the actions
     #[arg(long, conflicts_with_all = ["TargetArgs", "restore", "dry_run"])]

@@ -57,7 +57,7 @@ pub struct Args {
     /// Places of symbols; may be repeated
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath, value_parser = existing(), hide_short_help = true)]
     pub symbols: Vec<PathBuf>,
-    /// Model of shallow sizes in an HPROF [default: hotspot or dump]
+    /// Model of shallow sizes in an HPROF [default: dump; of Java SE: hotspot]
     #[arg(long, value_name = "MODEL", value_enum, hide_short_help = true)]
     pub sizes: Option<Sizes>,
     #[command(flatten)]

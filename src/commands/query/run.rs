@@ -265,8 +265,6 @@ fn of_trace(
     }
     if is_empty {
         others.check(path, look)?;
-    }
-    if is_empty {
         let why = trace_findings::why_empty(&recording, &health, false);
         findings.extend(why);
     }
@@ -594,7 +592,6 @@ pub fn copy(
     database: &Database,
     file: &Path,
     existing: ExistingFile,
-    told: &mut dyn FnMut(&str),
 ) -> Result<Vec<CopiedTable>, Failure> {
     let unwritable = |why: String| {
         let message = format!("cannot write {}: {why}", file.display());
@@ -613,7 +610,7 @@ pub fn copy(
     let temporary = abandoned::tracked(create, |file| file.path())
         .map_err(|error| unwritable(error.to_string()))?;
     hold(temporary.as_file());
-    let copied = database.copy_to(temporary.path(), told);
+    let copied = database.copy_to(temporary.path(), &mut |_| {});
     let copied = copied.map_err(|error| match error {
         QueryError::Copy(why) => unwritable(why),
         error => error.into(),

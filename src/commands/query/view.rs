@@ -11,7 +11,6 @@ use serde::Serialize;
 
 use super::args::Args;
 use super::run::{Losses, QueryFile, copy, open};
-use crate::console::Console;
 use crate::console::signals::watch_signals;
 use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
@@ -21,11 +20,9 @@ use crate::heaps::java::lying_in;
 use crate::heaps::selector::JavaInput;
 use crate::import::STDIN_NAME;
 use crate::query::{CopiedTable, Database, QueryError};
-use crate::results::findings::Finding;
 use crate::results::overwrite::{self, Replace};
 use crate::session::unfinished::ExistingFile;
 use crate::units::thousands;
-use crate::untrusted::sanitize;
 use crate::untrusted::shell::quoted_path;
 use crate::views::blocking;
 use output::{Form, Output};
@@ -79,14 +76,14 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         findings,
         losses,
     } = opened;
-    tell(console, &findings);
+    console.findings(&findings);
     let form = Form::of(console, args.csv);
     let ended = match asks {
         true => prompt::converse(ctx, database, &losses, form).await,
         false => answer(ctx, database, sql, form, to).await,
     };
     // A statement that fails has read heaps, too.
-    tell(console, &losses.take());
+    console.findings(&losses.take());
     ended?;
     Ok(Outcome::of(class.into_iter().chain(losses.class())))
 }
@@ -123,12 +120,6 @@ async fn answer(
     match to {
         Some(file) => write_copy(ctx, database, file).await,
         None => Ok(()),
-    }
-}
-
-fn tell(console: &Console, findings: &[Finding]) {
-    for finding in findings {
-        console.finding(finding, sanitize(&finding.message));
     }
 }
 
@@ -214,7 +205,7 @@ async fn write_copy(
     let interrupter = database.interrupter();
     let name = file.display().to_string();
     let task = tokio::task::spawn_blocking(move || -> Result<Vec<CopiedTable>, Failure> {
-        copy(&database, &file, existing, &mut |_| {})
+        copy(&database, &file, existing)
     });
     let none = Arc::default();
     let interrupt = || interrupter.interrupt();

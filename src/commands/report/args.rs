@@ -2,7 +2,7 @@
 
 use crate::flags::iterations::iteration_count;
 use crate::flags::java::JavaArgs;
-use crate::flags::limit::LimitArgs;
+use crate::flags::limit::unless_zero;
 use crate::flags::native::NativeArgs;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -39,8 +39,9 @@ pub struct Args {
     /// Overwrite existing files
     #[arg(long)]
     pub force: bool,
-    #[command(flatten)]
-    pub rows: LimitArgs,
+    /// Maximum number of callsites on the page; 0 means no limit
+    #[arg(short, long, value_name = "N", value_parser = unless_zero)]
+    pub limit: Option<usize>,
     /// Include texts and other contents of Java heaps
     ///
     /// Without it the page has no texts, values, pictures, keys of maps or names of threads; of strings and

@@ -41,7 +41,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         java: args.java.options(Follow::default()),
         java_only: args.native.heap.is_java_only(),
         native_only: args.native.heap.is_native_only(),
-        limit: args.rows.limit,
+        limit: args.limit,
         contents: args.contents,
     };
     let is_whole = matches!(&request.inputs[..], [only] if only.wanted == DumpScope::All)

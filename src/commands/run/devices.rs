@@ -33,7 +33,8 @@ pub fn is_server(phone: &Phone) -> bool {
 pub fn typed(ctx: &Context, all: bool) -> Option<String> {
     let is_virtual = ctx.globals.virtual_phone.is_some();
     // The variable selects a real device.
-    let named = || std::env::var("ANDROID_SERIAL").ok().filter(|_| !is_virtual);
+    let named = || std::env::var("ANDROID_SERIAL").ok();
+    let named = || named().filter(|serial| !serial.is_empty() && !is_virtual);
     ctx.globals.serial.clone().or_else(named).filter(|_| !all)
 }
 

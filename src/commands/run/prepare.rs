@@ -326,9 +326,9 @@ pub struct Shared<'a> {
 
 /// Refuses a device class that no scenario defines.
 fn check_class(class: &str, requests: &[LabRequest]) -> Result<(), Failure> {
-    let of = |request: &LabRequest| request.scenario.devices.clone();
-    let known: Vec<String> = requests.iter().flat_map(of).map(|one| one.name).collect();
-    if class == scenario::DEFAULT_CLASS || known.iter().any(|name| name == class) {
+    let known = requests.iter().flat_map(|one| &one.scenario.devices);
+    let known: Vec<&str> = known.map(|one| one.name.as_str()).collect();
+    if class == scenario::DEFAULT_CLASS || known.contains(&class) {
         return Ok(());
     }
     let message = format!("no scenario has the device class {class}");

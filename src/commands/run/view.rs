@@ -218,8 +218,9 @@ async fn perform(
     }
     shown.end();
     let mut done = done?;
-    if is_one && let Some(failure) = done.pop_if(|one| one.failure.is_some()) {
-        return Err(failure.failure.unwrap_or_else(|| left(&store, folder)));
+    let only = done.last_mut().filter(|_| is_one);
+    if let Some(failure) = only.and_then(|one| one.failure.take()) {
+        return Err(failure);
     }
     let mut told = BTreeSet::new();
     for one in done.iter().filter(|one| !one.interrupted) {

@@ -17,7 +17,7 @@ use std::ffi::OsString;
 #[command(
     before_help = "Examples:\n  \
     heaptap top rec                              functions of the last dump\n  \
-    heaptap top rec@after-login --by library     a labelled dump\n  \
+    heaptap top rec@after-login --by library     a labeled dump\n  \
     heaptap top rec --tree                       from the root down\n  \
     heaptap top dump.hprof                       largest objects and classes\n  \
     heaptap top rec --by callsite --focus Cache  stacks that pass a cache\n  \
@@ -25,7 +25,7 @@ use std::ffi::OsString;
     heaptap top rec --view alloc_space           all bytes, freed or not\n  \
     heaptap top dump.hprof --by object --focus Activity\n  \
     heaptap top dump.hprof --tree --depth 4      the dominator tree",
-    after_long_help = "docs/guide/native-leak.md says what figures, filters and JSON mean."
+    after_long_help = "docs/guide/native-leak.md explains figures and filters, docs/reference/formats.md the JSON."
 )]
 pub struct Args {
     /// A recording's directory, a trace, a pprof or an HPROF

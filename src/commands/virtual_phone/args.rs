@@ -11,13 +11,13 @@ pub struct Args {
     /// Port to listen on; 0 is any
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     pub port: u16,
-    /// Which phone: a list such as android=14,build=user
-    #[arg(value_name = "SPEC", default_value = "", long_help = keys())]
+    /// Phone: a list such as android=14,build=user
+    #[arg(value_name = "SPEC", default_value = "", hide_default_value = true, long_help = keys())]
     pub spec: String,
 }
 
 fn keys() -> String {
-    let mut help = "Which phone: a list such as android=14,build=user\n\nKeys:".to_owned();
+    let mut help = "Phone: a list such as android=14,build=user\n\nKeys:".to_owned();
     for (key, values) in PhoneSpec::KEYS {
         let _ = write!(help, "\n- {key}: {values}");
     }

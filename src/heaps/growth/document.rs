@@ -1,4 +1,5 @@
-//! Output of `leaks --json` for native heaps. Fields are a contract: docs/guide/native-leak.md lists them.
+//! Output of `leaks --json` for native heaps. Fields are a contract: docs/reference/formats.md
+//! lists them.
 
 use serde::Serialize;
 use std::collections::HashMap;

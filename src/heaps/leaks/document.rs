@@ -1,4 +1,5 @@
-//! Output of `leaks --json`. Fields are a contract: docs/guide/native-leak.md lists them.
+//! Output of `leaks --json`. Fields are a contract: docs/reference/formats.md lists
+//! them.
 
 use std::collections::BTreeMap;
 

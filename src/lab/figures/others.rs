@@ -54,7 +54,7 @@ pub(in crate::lab) fn row_of(
             r.label.trim_end_matches(':').eq_ignore_ascii_case(row) && r.values.contains_key(PSS)
         });
         let Some(value) = named.and_then(|row| row.values.get(PSS)) else {
-            let process = process.described();
+            let process = process.called();
             return Err(format!(
                 "meminfo of {process} does not have a row {row} with PSS"
             ));

@@ -22,9 +22,10 @@ pub(super) async fn capture(at: &At) -> Result<(), NotTaken> {
             let said = String::from_utf8_lossy(&output.stdout);
             let said = said.lines().next().unwrap_or("nothing");
             let said: String = said.chars().take(200).collect();
-            return Err(NotTaken::Because(format!(
-                "`dumpsys meminfo` of {name} failed: {said}"
-            )));
+            missed.push(format!(
+                "`dumpsys meminfo` of {name} ({pid}) failed: {said}"
+            ));
+            continue;
         };
         window.close(from_ns, until_ns);
         at.ours("meminfo", *pid, from_ns, until_ns);

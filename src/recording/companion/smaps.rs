@@ -37,17 +37,20 @@ pub(super) async fn warn_of_obstacle(
 /// Captures the mappings. A missing allocator output (before Android 10, of apps that are not
 /// debuggable) is recorded but is not a failure.
 pub(super) async fn capture(at: &At) -> Result<(), NotTaken> {
-    let mut gone = Vec::new();
+    let mut missed = Vec::new();
     for (pid, name) in &at.processes {
         let fetched = fetch::proc_file(&at.device, (*pid, name), "smaps").await;
         let fetched = match fetched {
             Ok(fetched) => fetched,
             Err(FetchError::Device(error)) => return Err(error.into()),
             Err(FetchError::Gone { .. }) => {
-                gone.push(format!("{name} ({pid})"));
+                missed.push(format!("{name} ({pid}) had ended"));
                 continue;
             }
-            Err(refused) => return Err(NotTaken::Because(refused.to_string())),
+            Err(refused) => {
+                missed.push(refused.to_string());
+                continue;
+            }
         };
         // A process with a few hundred mappings has 500 KiB of text, compressed to a twentieth.
         let packed = gzip(&fetched.text, Compression::default())?;
@@ -72,8 +75,8 @@ pub(super) async fn capture(at: &At) -> Result<(), NotTaken> {
             Err(why) => at.missed("malloc-info", *pid, why),
         }
     }
-    match gone.as_slice() {
+    match missed.as_slice() {
         [] => Ok(()),
-        gone => Err(NotTaken::Because(format!("{} had ended", gone.join(", ")))),
+        missed => Err(NotTaken::Because(missed.join(", "))),
     }
 }

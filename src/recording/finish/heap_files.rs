@@ -239,9 +239,11 @@ fn dumps(came: &[Came], output: &Path) -> Vec<JavaDump> {
         .collect();
     for c in came {
         let is_hprof = c.file.kind == HeapFileKind::Hprof;
-        let alone = !came
-            .iter()
-            .any(|o| o.file.kind == HeapFileKind::Hprof && o.file.pid == c.file.pid);
+        let has_hprof = |other: &Came| {
+            let file = &other.file;
+            file.kind == HeapFileKind::Hprof && file.pid == c.file.pid && other.pulled.is_some()
+        };
+        let alone = !came.iter().any(has_hprof);
         let Some(pulled) = c.pulled.as_ref().filter(|_| is_hprof || alone) else {
             continue;
         };

@@ -261,15 +261,6 @@ impl Dumps {
     }
 }
 
-impl From<Vec<Dump>> for Dumps {
-    fn from(native: Vec<Dump>) -> Self {
-        Dumps {
-            native,
-            java: Vec::new(),
-        }
-    }
-}
-
 /// An entry of the list in the file.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]

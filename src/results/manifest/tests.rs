@@ -138,7 +138,7 @@ fn full() -> Manifest {
     }
 }
 
-fn java_dump() -> JavaDump {
+pub(in crate::results) fn java_dump() -> JavaDump {
     let sums = JavaSums {
         objects: 2,
         space: 48,

@@ -115,18 +115,21 @@ fn phone(before: &PhoneFacts, after: &PhoneFacts) -> Vec<Change> {
         let pid = pid.filter(|_| with_pid);
         (figure.section, figure.row, figure.column, pid)
     });
+    let [old, new] = [old, new].map(|all| all.into_iter().map(|(_, figure)| figure));
+    rows(&Vec::from_iter(old), &Vec::from_iter(new), paired)
+}
+
+/// Returns the changes of the paired values, then the values that are only in `new`.
+fn rows(old: &[Figure<'_>], new: &[Figure<'_>], paired: Vec<Option<usize>>) -> Vec<Change> {
     let taken: HashSet<usize> = paired.iter().flatten().copied().collect();
-    let mut rows: Vec<Change> = old
-        .iter()
-        .zip(paired)
-        .map(|((_, figure), like)| {
-            let after = like.map(|at| new[at].1.value);
-            change(figure, Some(figure.value), after)
-        })
-        .collect();
-    let came = new.iter().enumerate().filter(|(at, _)| !taken.contains(at));
-    rows.extend(came.map(|(_, (_, figure))| change(figure, None, Some(figure.value))));
-    rows
+    let old = old.iter().zip(paired);
+    let old = old.map(|(figure, like)| {
+        let after = like.map(|at| new[at].value);
+        change(figure, Some(figure.value), after)
+    });
+    let new = new.iter().enumerate().filter(|(at, _)| !taken.contains(at));
+    old.chain(new.map(|(_, figure)| change(figure, None, Some(figure.value))))
+        .collect()
 }
 
 fn words(document: &Document) -> String {
@@ -180,33 +183,15 @@ fn pair<T, K: Eq + Hash>(old: &[T], new: &[T], key: impl Fn(&T, bool) -> K) -> V
 
 fn changes(before: &ProcessFacts, after: &ProcessFacts) -> ProcessChanges {
     let (old, new) = (before.figures(), after.figures());
-    let mut likes: HashMap<(&str, &str, &str), VecDeque<&Figure<'_>>> = HashMap::new();
-    for figure in &new {
-        let place = (figure.section, figure.row, figure.column);
-        likes.entry(place).or_default().push_back(figure);
-    }
-    let mut rows: Vec<Change> = Vec::new();
-    for figure in &old {
-        let place = (figure.section, figure.row, figure.column);
-        let like = likes.get_mut(&place).and_then(VecDeque::pop_front);
-        rows.push(change(
-            figure,
-            Some(figure.value),
-            like.map(|like| like.value),
-        ));
-    }
+    let paired = pair(&old, &new, |figure, _| {
+        (figure.section, figure.row, figure.column)
+    });
+    let mut rows = rows(&old, &new, paired);
     // Unpaired values come after the others of their section.
     let mut sections: Vec<&str> = Vec::new();
     for figure in old.iter().chain(&new) {
         if !sections.contains(&figure.section) {
             sections.push(figure.section);
-        }
-    }
-    for figure in &new {
-        let place = (figure.section, figure.row, figure.column);
-        let left = likes.get_mut(&place);
-        if left.is_some_and(|left| left.pop_front().is_some()) {
-            rows.push(change(figure, None, Some(figure.value)));
         }
     }
     // Forms of meminfo print different columns. One that the other does not print has not changed.

@@ -9,7 +9,6 @@ use super::whole_phone::PhoneFacts;
 use crate::memory::meminfo::{Column, Database, Meminfo, Pairs, Process, Row, Rule, Table};
 use crate::results::findings::Finding;
 use crate::timeline::{Cost, Parts, Source};
-use crate::untrusted::sanitize;
 
 /// Value of `kind` in such a document.
 pub const KIND: &str = "meminfo";
@@ -224,15 +223,6 @@ fn headed(pairs: Option<&Pairs>) -> Vec<RowFacts> {
 }
 
 impl ProcessFacts {
-    /// The name and the process id, as far as they are known.
-    pub fn described(&self) -> String {
-        let name = sanitize(self.name.as_deref().unwrap_or("a process"));
-        match self.pid {
-            Some(pid) => format!("{name} ({pid})"),
-            None => name.into_owned(),
-        }
-    }
-
     pub fn of(process: &Process, source: Source) -> ProcessFacts {
         let table = process.table();
         let columns = table.map(|table| &table.headings.columns);

@@ -51,7 +51,7 @@ pub fn read(input: &JavaInput, processes: &ProcessFilter) -> Result<Document, Me
         return Err(MeminfoError::NoSuchProcess {
             name: input.to_string(),
             process: processes.to_string(),
-            there: join_list(all.processes.iter().map(ProcessFacts::described)),
+            there: join_list(all.processes.iter().map(ProcessFacts::called)),
         });
     }
     let there = all.processes.iter().map(|process| {

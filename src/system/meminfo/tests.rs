@@ -115,3 +115,21 @@ fn other_processes_stand_alone() {
     assert_eq!(changes.alone.len(), 1);
     assert_eq!(changes.alone[0].side, "after");
 }
+
+#[test]
+fn values_of_one_name_are_compared_once_each() {
+    let before = document(BEFORE);
+    let mut after = document(BEFORE);
+    let rows = &mut after.processes[0].rows;
+    let mut second = rows[0].clone();
+    assert_eq!(second.label, "Native Heap");
+    second.values.insert("pss".to_owned(), 5 << 10);
+    rows.push(second);
+    let changes = diff(&before, &after).unwrap();
+    let rows = changes.processes[0].rows.iter();
+    let of_pss = rows
+        .filter(|row| (row.section, &*row.row, &*row.column) == ("table", "Native Heap", "pss"));
+    let of_pss: Vec<_> = of_pss.map(|row| (row.before, row.after)).collect();
+    let kept = (Some(1000 << 10), Some(1000 << 10));
+    assert_eq!(of_pss, [kept, (None, Some(5 << 10))]);
+}

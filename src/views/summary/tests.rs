@@ -48,12 +48,14 @@ fn example() -> (Manifest, HeapSummary) {
         dump
     };
     let manifest = Manifest {
-        dumps: vec![
-            dump(1, 1 << 20, None),
-            dump(2, 5 << 20, Some("after-login")),
-            dump(3, 12 << 20, None),
-        ]
-        .into(),
+        dumps: manifest::Dumps {
+            native: vec![
+                dump(1, 1 << 20, None),
+                dump(2, 5 << 20, Some("after-login")),
+                dump(3, 12 << 20, None),
+            ],
+            java: Vec::new(),
+        },
         ..Manifest::default()
     };
     let heap = HeapSummary {

@@ -135,7 +135,7 @@ pub(super) static REGEX: Form = Form {
 pub(super) static TIME: Form = Form {
     expected: "a time with its unit, such as `30s`",
     check: |text| time(text).map(drop),
-    pattern: "^\\s*[0-9.]+\\s*(us|ms|s|m|min|h|US|MS|S|M|MIN|H)\\s*$",
+    pattern: "^\\s*([0-9.]+\\s*(us|ms|s|m|min|h|US|MS|S|M|MIN|H)\\s*)+$",
     numbers: Numbers::Refused,
 };
 

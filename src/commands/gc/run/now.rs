@@ -178,35 +178,22 @@ async fn ask(
     trigger: GcTrigger,
 ) -> Result<Result<(), String>, GcError> {
     let pid = target.pid.to_string();
-    let command = match (trigger, facts.root) {
-        (GcTrigger::Root, Some(Root::Su)) => Command::script(if_app!("su root kill -10 $1")),
-        (GcTrigger::Root, _) => Command::script(if_app!("kill -10 $1")),
-        (GcTrigger::RunAs, _) => {
-            Command::script(if_app!("run-as \"$3\" --user \"$4\" kill -10 $1"))
-        }
-        (GcTrigger::Meminfo, _) => Command::program("dumpsys").args(["meminfo", &pid]),
-    };
-    let package = target.run_as.as_deref().unwrap_or("");
-    let command = match trigger {
-        GcTrigger::Meminfo => command,
+    let app = match (trigger, facts.root) {
+        (GcTrigger::Meminfo, _) => None,
+        (GcTrigger::Root, Some(Root::Su)) => Some(if_app!("su root kill -10 $1")),
+        (GcTrigger::Root, _) => Some(if_app!("kill -10 $1")),
         // `run-as` of old devices does not support `--user`; the first user does not need it.
-        GcTrigger::RunAs if target.user == 0 => {
-            Command::script(if_app!("run-as \"$3\" kill -10 $1")).args([
-                &pid,
-                &target.name,
-                package,
-                "0",
-            ])
-        }
-        GcTrigger::Root | GcTrigger::RunAs => {
-            let user = target.user.to_string();
-            command.args([pid.as_str(), &target.name, package, &user])
-        }
+        (GcTrigger::RunAs, _) if target.user == 0 => Some(if_app!("run-as \"$3\" kill -10 $1")),
+        (GcTrigger::RunAs, _) => Some(if_app!("run-as \"$3\" --user \"$4\" kill -10 $1")),
     };
-    let patience = if trigger == GcTrigger::Meminfo {
-        MEMINFO
-    } else {
-        QUICK
+    let (command, patience) = match app {
+        None => (Command::program("dumpsys").args(["meminfo", &pid]), MEMINFO),
+        Some(script) => {
+            let package = target.run_as.as_deref().unwrap_or("");
+            let user = target.user.to_string();
+            let command = Command::script(script);
+            (command.args([&pid, &target.name, package, &user]), QUICK)
+        }
     };
     let command = command.called("asking for a collection");
     match device.run(&command, patience).await {

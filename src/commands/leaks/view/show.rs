@@ -391,18 +391,16 @@ fn show_growth(console: &Console, growth: &Growth, limit: usize) {
     if !growth.paths.is_empty() {
         table.show(console);
     }
-    show_hidden(console, growth.paths.len().saturating_sub(limit), " paths");
+    let shown = growth.paths.len().min(limit);
+    show_hidden(console, growth.paths_total - shown, " paths");
     let mut table = Table::new(&["more", "objects", "bytes", "class"]);
     for row in growth.classes.iter().take(limit) {
         table.row(figures(row), untrusted::sanitize(&row.class));
     }
     console.data("");
     table.show(console);
-    show_hidden(
-        console,
-        growth.classes.len().saturating_sub(limit),
-        " classes",
-    );
+    let shown = growth.classes.len().min(limit);
+    show_hidden(console, growth.classes_total - shown, " classes");
 }
 
 fn figures(row: &Grown) -> Vec<String> {

@@ -13,7 +13,7 @@ use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{CompletionType, Config, Editor, Helper};
 
 use super::output::{Form, Output};
-use super::{Database, Losses, execute, tell};
+use super::{Database, Losses, execute};
 use crate::console::{Console, Style, render};
 use crate::error::{ErrorClass, Failure};
 use crate::flags::context::Context;
@@ -115,8 +115,9 @@ impl Words {
             return (start, Vec::new());
         }
         let whole = fits(&word);
-        match word.rfind('.') {
-            Some(dot) if whole.is_empty() => (start + dot + 1, fits(&word[dot + 1..])),
+        // Lower case can have another length.
+        match before[start..].rfind('.').map(|dot| start + dot + 1) {
+            Some(column) if whole.is_empty() => (column, fits(&before[column..].to_lowercase())),
             _ => (start, whole),
         }
     }
@@ -236,7 +237,7 @@ pub(super) async fn converse(
             }
             Err(failure) => render::in_words(console, &failure),
         }
-        tell(console, &losses.take());
+        console.findings(&losses.take());
         if let Some(helper) = editor.helper_mut() {
             *helper = words(&database);
         }

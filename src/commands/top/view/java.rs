@@ -519,7 +519,8 @@ fn drawn(report: &TreeReport) -> Table {
         NodeKey::Class => "class",
     };
     headings.extend(["%", "count", key]);
-    let whole = report.reachable.shallow_bytes + report.reachable.native_bytes;
+    let reachable = &report.reachable;
+    let whole = (reachable.shallow_bytes).saturating_add(reachable.native_bytes);
     let mut table = Table::new(&headings);
     // Whether each node is the last of its siblings.
     let mut last: Vec<bool> = vec![true; report.nodes.len()];
