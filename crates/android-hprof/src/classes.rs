@@ -175,7 +175,7 @@ pub(super) fn classes(file: &Bytes, outline: &Outline, index: &mut Index) -> Cla
             continue;
         };
         for field in dump.statics() {
-            if outline.overhead_names.contains(&field.name)
+            if outline.overhead_names.contains_key(&field.name)
                 && let Some(array) = outline.id_size.read(field.value)
                 && let Some((array, bytes)) = index.overheads.remove_entry(&array)
             {

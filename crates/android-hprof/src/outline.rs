@@ -32,7 +32,7 @@ pub(super) struct Outline {
     /// statics.
     pub(super) vm_names: IdMap<()>,
     /// IDs of [`OVERHEADS`].
-    pub(super) overhead_names: Vec<u64>,
+    pub(super) overhead_names: IdMap<()>,
     pub(super) loaded: Vec<LoadedClass>,
     pub(super) stacks: StackRecords,
     /// Runs of dump records.
@@ -76,7 +76,7 @@ impl Outline {
             strings: StringTable::default(),
             noise: IdMap::default(),
             vm_names: IdMap::default(),
-            overhead_names: Vec::new(),
+            overhead_names: IdMap::default(),
             loaded: Vec::new(),
             stacks: StackRecords::default(),
             parts: Vec::new(),
@@ -128,7 +128,7 @@ impl Outline {
             match content {
                 Content::Utf8 { id, text } => {
                     if OVERHEADS.contains(&text) {
-                        outline.overhead_names.push(id);
+                        outline.overhead_names.insert(id, ());
                     }
                     if text.first() == Some(&b'<') {
                         outline.vm_names.insert(id, ());

@@ -63,7 +63,7 @@ impl Sizes {
             };
             let overhead: u64 = dump
                 .statics()
-                .filter(|field| outline.overhead_names.contains(&field.name))
+                .filter(|field| outline.overhead_names.contains_key(&field.name))
                 .filter_map(|field| outline.id_size.read(field.value))
                 .filter_map(|array| classes.overheads.get(&array))
                 .map(|&bytes| u64::from(bytes))

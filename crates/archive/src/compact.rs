@@ -89,6 +89,8 @@ impl Store {
             }
             files.entry(file.to_owned()).or_default().push(row);
         }
+        // In the order of the file: the same rows make the same file.
+        files.values_mut().for_each(|rows| rows.sort_unstable());
         Ok(Live { rows, files })
     }
 

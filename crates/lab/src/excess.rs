@@ -39,7 +39,9 @@ pub fn account_for(parts: &[Excess], before: &[Excess], growth: f64) -> Vec<Exce
     };
     let grown = |part: &Excess| {
         let name = defang::name(&part.what);
-        let known = before.iter().find(|one| one.what == name);
+        // Parts of the baseline have that name; those of the old build are as measured.
+        let is_it = |one: &&Excess| one.what == name || one.what == part.what;
+        let known = before.iter().find(is_it);
         let growth = part.value - known.map_or(unlisted, |one| one.value);
         Excess {
             growth: Some(growth),

@@ -74,12 +74,13 @@ async fn native_leaks(ctx: &Context, args: &Args) -> Result<Result<Outcome, Open
         true => args.rows.limit.unwrap_or(MOST_IN_JSON),
         false => args.rows.limit.unwrap_or(PAGE),
     };
+    let inputs = args.inputs.iter();
+    let inputs = inputs.map(|typed| args.native.input(typed, default_dumps(args)));
+    let inputs: Vec<_> = inputs.collect();
+    let has_moment = inputs.iter().any(|(input, _)| input.which.is_some());
     let request = NativeLeaksRequest {
-        inputs: args
-            .inputs
-            .iter()
-            .map(|typed| args.native.input(typed, default_dumps(args)))
-            .collect(),
+        inputs,
+        named: !args.native.moment.moments.is_empty() || has_moment,
         options: LookOptions {
             list_from: Some(0),
             ..args.native.options(&args.java)

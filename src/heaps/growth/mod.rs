@@ -29,6 +29,8 @@ pub const TOLERANCE_BYTES: u64 = 4096;
 pub struct NativeLeaksRequest {
     /// Inputs with the selection of their dumps, oldest first.
     pub inputs: Vec<(JavaInput, DumpScope)>,
+    /// Whether dumps were named, so that none is left out for lack of a label or as the end.
+    pub named: bool,
     /// Options for opening them.
     pub options: LookOptions,
     /// Filter for stacks and displayed frames.
@@ -173,6 +175,7 @@ fn by_path(inputs: &[(JavaInput, DumpScope)]) -> Vec<(PathBuf, DumpScope)> {
 pub fn of_file(file: &NativeFile, limit: usize) -> Option<NativeLeaksDocument> {
     let request = NativeLeaksRequest {
         inputs: Vec::new(),
+        named: false,
         options: LookOptions::default(),
         filter: Filter::default(),
         tolerance: TOLERANCE_BYTES,

@@ -116,7 +116,9 @@ pub(super) fn series_of<'a>(
             is_run_left_out: false,
             process,
         };
-        let labelled = labelled_only(&mut series, &heaps);
+        // Each of several inputs, and each named dump, was selected.
+        let is_default = !request.named && inputs.files.len() == 1;
+        let labelled = is_default && labelled_only(&mut series, &heaps);
         let mut rounds = None;
         for (name, dumps) in heaps {
             let available = dumps.len();
@@ -128,7 +130,7 @@ pub(super) fn series_of<'a>(
             if series.heaps.is_empty() {
                 series.notes.extend(disorder(&chosen));
             }
-            let is_too_close = !labelled && is_final_too_close(&chosen);
+            let is_too_close = !request.named && !labelled && is_final_too_close(&chosen);
             let too_close = chosen.pop_if(|_| is_too_close);
             if rounds.is_none() {
                 rounds = between(&chosen);

@@ -370,8 +370,11 @@ pub async fn read_ring(
             };
             if let Some(Said::Line { text, .. }) = line {
                 let at = |stamp| match stamp {
-                    gc::Stamp::Epoch(ns) => clock.boot_ns(i64::try_from(ns).unwrap_or(i64::MAX)),
-                    _ => None,
+                    // The clock of a device without a network can be near 1970.
+                    gc::Stamp::Epoch(ns) | gc::Stamp::Monotonic(ns) => {
+                        clock.boot_ns(i64::try_from(ns).unwrap_or(i64::MAX))
+                    }
+                    gc::Stamp::Wall { .. } => None,
                 };
                 let within = |ns: &u64| (from_ns..=until_ns).contains(ns);
                 let entry = collections.line(*pid, &text, at);
@@ -393,8 +396,8 @@ pub async fn read_ring(
 
 fn epoch_of(line: &str) -> Option<i64> {
     match gc::parse_line(line)?.time? {
-        gc::Stamp::Epoch(ns) => i64::try_from(ns).ok(),
-        _ => None,
+        gc::Stamp::Epoch(ns) | gc::Stamp::Monotonic(ns) => i64::try_from(ns).ok(),
+        gc::Stamp::Wall { .. } => None,
     }
 }
 

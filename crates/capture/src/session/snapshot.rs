@@ -333,7 +333,9 @@ impl Waiting<'_> {
             lag_ms: last.saturating_sub(self.request.boot_ns) / 1_000_000,
             waited_ms: seen_ns.saturating_sub(self.request.boot_ns) / 1_000_000,
             dumps: first.len(),
-            unreleased_bytes: first.values().map(|(_, bytes)| bytes).sum(),
+            unreleased_bytes: first
+                .values()
+                .fold(0, |sum, (_, bytes)| bytes.saturating_add(sum)),
             missing_pids: self.expected.difference(pids).copied().collect(),
             no_dump: None,
         }

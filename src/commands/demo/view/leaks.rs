@@ -30,6 +30,7 @@ pub(crate) async fn answer(ctx: &Context, recording: &Path, java: &Path) -> Resu
     };
     let request = NativeLeaksRequest {
         inputs: vec![(input(recording), DumpScope::All)],
+        named: false,
         options: LookOptions {
             names: kept_names(),
             ..LookOptions::default()

@@ -55,8 +55,13 @@ fn inputs(is_trace: bool, rows: &[Row]) -> Inputs<'static> {
 }
 
 fn series_in<'a>(inputs: &'a Inputs<'_>) -> Vec<Series<'a>> {
+    series_of_named(inputs, false)
+}
+
+fn series_of_named<'a>(inputs: &'a Inputs<'_>, named: bool) -> Vec<Series<'a>> {
     let request = NativeLeaksRequest {
         inputs: Vec::new(),
+        named,
         options: LookOptions::default(),
         filter: Filter::default(),
         tolerance: TOLERANCE_BYTES,
@@ -150,6 +155,10 @@ fn dumps_without_a_label_and_warm_up_are_counted_once() {
     assert_eq!(heap.dumps[0].brief, "@l1");
     let note = "1 dump without a label is left out; select others with @N";
     assert!(all[0].notes.iter().any(|n| n == note), "{:?}", all[0].notes);
+    // Dumps that were named are all compared.
+    let named = series_of_named(&inputs, true);
+    assert_eq!(named[0].heaps[0].dumps.len(), 6);
+    assert!(!named[0].notes.iter().any(|n| n == note));
 }
 
 #[test]
