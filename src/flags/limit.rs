@@ -6,7 +6,7 @@ pub struct LimitArgs {
     /// Maximum number of rows; 0 means no limit
     ///
     /// By default a terminal gets what fits a page. JSON and CSV get all rows, of `diff` those that
-    /// changed, but only 1,000 callsites or objects, and 100 entries of each list of `leaks`.
+    /// changed, but only 1,000 callsites, objects or threads, and 100 entries of each list of `leaks`.
     #[arg(short, long, value_name = "N", value_parser = unless_zero)]
     pub limit: Option<usize>,
 }

@@ -206,13 +206,20 @@ mod tests {
             ],
             ..manifest::Companions::default()
         });
+        let full = manifest::tests::full();
         manifest.dumps.java.push(manifest::JavaDump {
             malloc_info: Some("b.8.malloc_info.xml".to_owned()),
             dominators: Some("b.dominators.pb.gz".to_owned()),
-            ..manifest::tests::java_dump()
+            ..full.dumps.java[0].clone()
         });
+        let list = "java-allocations/01-after-login.real.gz";
+        let profile = "java_allocations.1.4242.pb.gz";
+        manifest.java_allocations = full.java_allocations;
+        std::fs::create_dir_all(input.join("java-allocations")).unwrap();
         manifest.write(&input).unwrap();
         let listed = [
+            list,
+            profile,
             "app.7.malloc_info.xml",
             "logcat.txt",
             "meminfo/01-end.txt",

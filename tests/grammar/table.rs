@@ -275,6 +275,7 @@ pub(crate) const WRONG: &[&str] = &[
     "query T SELEKT",
     "smaps",
     "leaks T --limit x",
+    "paths H --focus a --limit 5",
     "report T -o -",
     "convert T --format nope",
     "virtual-phone nope=1",

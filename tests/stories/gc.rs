@@ -96,6 +96,8 @@ fn a_process_that_cannot_collect_keeps_no_other_from_it() {
     let collected = asked.json()["collected"].take();
     assert_eq!(collected.as_array().map(Vec::len), Some(1), "{collected:#}");
     assert_eq!(collected[0]["name"], APP, "{collected:#}");
+    let warnings = asked.json()["warnings"].take();
+    assert_eq!(warnings[0]["kind"], "gc-frozen", "{warnings:#}");
 }
 
 #[test]

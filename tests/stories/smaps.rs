@@ -230,6 +230,46 @@ fn mappings_and_the_allocators_words_are_kept_at_each_label_and_reconciled() {
 }
 
 #[test]
+fn a_process_that_refuses_keeps_no_other_from_its_label() {
+    let lab = Lab::new("android=14,speed=20");
+    // The one that refuses is asked first.
+    let [other, later] = ["com.example.profileable", "com.example.legacy"];
+    let both = format!("{other},{later}");
+    let mut running = lab.start(&[
+        "record",
+        "-n",
+        &both,
+        "-o",
+        "out",
+        "--with",
+        "smaps",
+        "--json-lines",
+    ]);
+    running.until_recorded();
+    lab.expect(0, &["snapshot", "--label", "first"]);
+    running.interrupted(0);
+    let kept = lab.expect(0, &["smaps", "out@first", "--json"]).json();
+    assert_eq!(kept["process"], later, "{kept:#}");
+    let manifest = std::fs::read(lab.work().join("out/manifest.json")).unwrap();
+    let manifest: serde_json::Value = serde_json::from_slice(&manifest).unwrap();
+    let missed = manifest["companion"]["missed"].as_array().unwrap();
+    let at_first = |one: &&serde_json::Value| one["what"] == "smaps" && one["label"] == "first";
+    let why: Vec<&str> = (missed.iter().filter(at_first))
+        .filter_map(|one| one["why"].as_str())
+        .collect();
+    assert!(why.len() == 1 && why[0].contains(other), "{manifest:#}");
+    let tables = lab
+        .expect(
+            0,
+            &["meminfo", "out@first", "--reconcile", "-n", later, "--json"],
+        )
+        .json();
+    let missing = tables["tables"][0]["missing"].as_array().unwrap();
+    let is_about = |one: &serde_json::Value| one["why"].as_str().unwrap_or("").contains(other);
+    assert!(!missing.iter().any(is_about), "{tables:#}");
+}
+
+#[test]
 fn a_running_process_is_reconciled_without_a_profile_and_says_so() {
     let lab = Lab::new(DEBUGGABLE);
     let tables = lab

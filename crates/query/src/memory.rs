@@ -36,7 +36,12 @@ static MEMORY: Schema = Schema {
         Column::int("upid", "process; NULL for the device").indexed(),
         Column::int("pid", "PID on the device; NULL for the device itself").indexed(),
         Column::text("process", "process name, if known"),
-        Column::text("source", "status, meminfo, meminfo-local, smaps, gfxinfo, dmabuf, process-stats, sys-stats, ftrace").indexed(),
+        Column::text(
+            "source",
+            "status, meminfo, meminfo-local, smaps, gfxinfo, dmabuf, process-stats, \
+             sys-stats, ftrace",
+        )
+        .indexed(),
         Column::text("part", "rss, rss.anon, native, java, pss, gpu …").indexed(),
         Column::int("bytes", "size in bytes"),
     ],

@@ -3,13 +3,12 @@
 
 mod show;
 
-use std::collections::VecDeque;
 use std::ffi::OsString;
 
 use tokio::sync::Notify;
 
 use super::args::{Args, ByArg};
-use super::run::{self, GcReport, Input, Stretch, Target};
+use super::run::{self, GcError, GcReport, Input, Stretch, Target};
 use crate::console::signals::watch_signals;
 use crate::device::Device;
 use crate::eligibility::DeviceFacts;
@@ -19,7 +18,7 @@ use crate::flags::context::Context;
 use crate::flags::source;
 use crate::heaps::selector::{ALL, DumpSelector, JavaInput};
 use crate::import::STDIN;
-use crate::results::findings;
+use crate::results::findings::{self, Finding};
 
 /// Runs the command.
 ///
@@ -158,7 +157,7 @@ async fn now(
 ) -> Result<Outcome, Failure> {
     let console = &ctx.console;
     let mut all = Vec::new();
-    let mut failures = VecDeque::new();
+    let mut failures: Vec<GcError> = Vec::new();
     for target in targets {
         match run::collect_now(device, facts, target).await {
             Ok(collected) => {
@@ -167,22 +166,32 @@ async fn now(
                 }
                 all.push(collected);
             }
-            Err(error) => failures.push_back(Failure::from(error)),
+            Err(error) => {
+                // The others are on the same device.
+                let is_lost = matches!(&error, GcError::Device(lost) if lost.is_connection());
+                failures.push(error);
+                if is_lost {
+                    break;
+                }
+            }
         }
     }
-    // Without a collection, the first failure is the error.
-    let error = match all.is_empty() {
-        true => failures.pop_front(),
-        false => None,
-    };
+    let mut warnings: Vec<Finding> = failures.iter().map(Finding::from_error).collect();
+    let class = ErrorClass::first_of(warnings.iter().filter_map(|one| one.class));
+    // Without a collection, the gravest failure is the error.
+    let gravest = warnings.iter().position(|one| one.class == class);
+    let error = gravest.filter(|_| all.is_empty()).map(|at| {
+        warnings.remove(at);
+        failures.swap_remove(at)
+    });
     if console.is_json() && error.is_none() {
-        console.json(&serde_json::json!({ "collected": all }));
+        console.json(&serde_json::json!({ "collected": all, "warnings": warnings }));
     }
-    for failure in &failures {
-        console.warn_with_help(&failure.message, failure.help.as_deref());
+    console.findings(&warnings);
+    match error {
+        Some(error) => Err(error.into()),
+        None => Ok(Outcome::of(class)),
     }
-    let class = Outcome::of(failures.into_iter().map(|one| one.class));
-    error.map_or(Ok(class), Err)
 }
 
 /// Prints the report. `can_now`: collections can be forced, and were not followed.

@@ -33,7 +33,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 40, value_parser = unless_zero)]
     pub depth: usize,
     /// Maximum number of fields of --object; 0 means no limit [default: 60]
-    #[arg(short, long, value_name = "N", requires = "object", value_parser = unless_zero)]
+    #[arg(short, long, value_name = "N", conflicts_with = "focus", value_parser = unless_zero)]
     pub limit: Option<usize>,
     #[command(flatten)]
     pub moment: MomentArgs,

@@ -39,7 +39,7 @@ pub struct Args {
     /// Overwrite existing files
     #[arg(long)]
     pub force: bool,
-    /// Maximum number of callsites on the page; 0 means no limit
+    /// Maximum number of callsites on the page; 0 means no limit [default: 1000000]
     #[arg(short, long, value_name = "N", value_parser = unless_zero)]
     pub limit: Option<usize>,
     /// Include texts and other contents of Java heaps

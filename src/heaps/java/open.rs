@@ -22,7 +22,7 @@ use crate::naming::r8_mappings::{HeapMaps, R8Mappings, minified};
 use crate::profile::{DumpNumbers, NameMaps};
 use crate::results::findings::Finding;
 use crate::results::lists::{join_processes, process_name};
-use crate::results::manifest::{self, JAVA_HEAP, JavaKind, Manifest, ManifestError};
+use crate::results::manifest::{self, JAVA_HEAP, JavaDump, JavaKind, Manifest, ManifestError};
 use crate::results::{findings, recorded};
 use crate::trace::{Surveyed, Trace};
 use time::OffsetDateTime;
@@ -605,7 +605,7 @@ pub(crate) fn lying_in(path: &Path) -> Option<PathBuf> {
         let manifest = is_recording
             .then(|| Manifest::read(folder).ok())
             .flatten()?;
-        Some(!manifest.dumps.java.is_empty())
+        Some(manifest.dumps.java.iter().any(JavaDump::has_heap))
     };
     let inner = path.join(FOLDER);
     (!has_java(path)? && has_java(&inner)?).then_some(inner)

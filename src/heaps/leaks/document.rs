@@ -1,5 +1,4 @@
-//! Output of `leaks --json`. Fields are a contract: docs/reference/formats.md lists
-//! them.
+//! Output of `leaks --json`. Fields are a contract: docs/reference/formats.md lists them.
 
 use std::collections::BTreeMap;
 

@@ -17,6 +17,7 @@ use crate::recording::dump;
 use crate::recording::events::{EventHandler, RecordEvent};
 use crate::recording::heap_files::{self, HeapFileOptions};
 use crate::recording::outcome::{Finished, Recorded};
+use crate::results::manifest::JavaDump;
 use crate::session::{Control, SessionEvent};
 
 use super::super::failures::interrupted;
@@ -254,6 +255,6 @@ fn finished(recorded: Recorded) -> Result<Box<Finished>, Failure> {
 fn missing(finished: &Finished) -> Option<String> {
     let manifest = &finished.manifest;
     let why = || manifest.warnings.first().map(|first| first.message.clone());
-    let is_empty = manifest.dumps.java.is_empty();
-    is_empty.then(|| why().unwrap_or_else(|| "the device sent no heap".to_owned()))
+    let has_heap = manifest.dumps.java.iter().any(JavaDump::has_heap);
+    (!has_heap).then(|| why().unwrap_or_else(|| "the device sent no heap".to_owned()))
 }

@@ -196,7 +196,6 @@ impl Tracking {
     /// Fetches the list of each process of a label.
     pub(super) async fn capture(&self, at: &At) -> Result<(), NotTaken> {
         let mut missed = Vec::new();
-        let mut taken = 0_usize;
         for (pid, name) in &at.processes {
             let mut list = self.fetch(*pid, name).await;
             if list.as_ref().is_err_and(AttachError::is_connection) {
@@ -211,28 +210,19 @@ impl Tracking {
                         .ok()
                         .map(|now| now.boot_ns);
                     match keep(at, *pid, now, list).await? {
-                        Ok(()) => taken += 1,
-                        Err(why) => missed.push(format!("{name} ({pid}): {why}")),
+                        Ok(()) => {}
+                        Err(why) => missed.push((*pid, format!("{name} ({pid}): {why}"))),
                     }
                 }
                 Err(error) => {
                     if error.is_connection() {
                         self.is_there().await?;
                     }
-                    missed.push(format!("{name} ({pid}): {error}"));
+                    missed.push((*pid, format!("{name} ({pid}): {error}")));
                 }
             }
         }
-        match (taken, missed.as_slice()) {
-            (_, []) => Ok(()),
-            (0, missed) => Err(NotTaken::Because(missed.join("; "))),
-            (_, missed) => {
-                for why in missed {
-                    at.missed(WHAT, 0, why.clone());
-                }
-                Ok(())
-            }
-        }
+        at.without(WHAT, missed)
     }
 
     /// Checks that the device answers, after one of its processes did not.

@@ -156,6 +156,21 @@ impl At {
             .see(self.boot_ns, pid, Observation::Missed(missed));
     }
 
+    /// Records the processes that miss `what`, each with its reason.
+    ///
+    /// # Errors
+    /// Returns an error if all processes do, so that the label is without it.
+    pub(super) fn without(&self, what: &str, missed: Vec<(u32, String)>) -> Result<(), NotTaken> {
+        if !missed.is_empty() && missed.len() == self.processes.len() {
+            let reasons: Vec<String> = missed.into_iter().map(|(_, why)| why).collect();
+            return Err(NotTaken::Because(reasons.join("; ")));
+        }
+        for (pid, why) in missed {
+            self.missed(what, pid, why);
+        }
+        Ok(())
+    }
+
     /// Records an action on `pid` from `from_ns` to `until_ns` that its log shows.
     pub(super) fn ours(&self, what: &str, pid: u32, from_ns: u64, until_ns: u64) {
         let ours = HeaptapAction {

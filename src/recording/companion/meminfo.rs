@@ -22,15 +22,14 @@ pub(super) async fn capture(at: &At) -> Result<(), NotTaken> {
             let said = String::from_utf8_lossy(&output.stdout);
             let said = said.lines().next().unwrap_or("nothing");
             let said: String = said.chars().take(200).collect();
-            missed.push(format!(
-                "`dumpsys meminfo` of {name} ({pid}) failed: {said}"
-            ));
+            let why = format!("`dumpsys meminfo` of {name} ({pid}) failed: {said}");
+            missed.push((*pid, why));
             continue;
         };
         window.close(from_ns, until_ns);
         at.ours("meminfo", *pid, from_ns, until_ns);
         if String::from_utf8_lossy(text).contains(NO_PROCESS) {
-            missed.push(format!("{name} ({pid}) had ended"));
+            missed.push((*pid, format!("{name} ({pid}) had ended")));
             continue;
         }
         if text.trim_ascii().is_empty() {
@@ -38,9 +37,8 @@ pub(super) async fn capture(at: &At) -> Result<(), NotTaken> {
             let said = String::from_utf8_lossy(&output.stderr);
             let said = said.lines().map(str::trim).find(|line| !line.is_empty());
             let said = said.unwrap_or("nothing");
-            missed.push(format!(
-                "`dumpsys meminfo` of {name} ({pid}) failed: {said}"
-            ));
+            let why = format!("`dumpsys meminfo` of {name} ({pid}) failed: {said}");
+            missed.push((*pid, why));
             continue;
         }
         at.keep("meminfo", (*pid, "txt"), Some(from_ns), text)?;
@@ -57,10 +55,7 @@ pub(super) async fn capture(at: &At) -> Result<(), NotTaken> {
             });
         }
     }
-    match missed.as_slice() {
-        [] => Ok(()),
-        missed => Err(NotTaken::Because(missed.join(", "))),
-    }
+    at.without("meminfo", missed)
 }
 
 /// Returns the memory breakdown of `pid` from the output.

@@ -44,11 +44,11 @@ pub(super) async fn capture(at: &At) -> Result<(), NotTaken> {
             Ok(fetched) => fetched,
             Err(FetchError::Device(error)) => return Err(error.into()),
             Err(FetchError::Gone { .. }) => {
-                missed.push(format!("{name} ({pid}) had ended"));
+                missed.push((*pid, format!("{name} ({pid}) had ended")));
                 continue;
             }
             Err(refused) => {
-                missed.push(refused.to_string());
+                missed.push((*pid, refused.to_string()));
                 continue;
             }
         };
@@ -75,8 +75,5 @@ pub(super) async fn capture(at: &At) -> Result<(), NotTaken> {
             Err(why) => at.missed("malloc-info", *pid, why),
         }
     }
-    match missed.as_slice() {
-        [] => Ok(()),
-        missed => Err(NotTaken::Because(missed.join(", "))),
-    }
+    at.without("smaps", missed)
 }

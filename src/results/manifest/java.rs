@@ -55,6 +55,13 @@ pub struct JavaDump {
     pub complete: bool,
 }
 
+impl JavaDump {
+    /// Returns whether it has a heap, not only the malloc output of a dump that failed.
+    pub fn has_heap(&self) -> bool {
+        self.kind == JavaKind::HeapGraph || self.file.is_some()
+    }
+}
+
 /// Source of Java allocations, and its limitations.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JavaAllocations {

@@ -13,7 +13,7 @@ use crate::export::pprof::PprofOptions;
 use crate::profile::{DumpKind, Figures, HeapDump};
 
 /// A manifest in which every field is set.
-fn full() -> Manifest {
+pub(in crate::results) fn full() -> Manifest {
     let at = OffsetDateTime::from_unix_timestamp(1_795_000_000).expect("a time");
     let some = |text: &str| Some(text.to_owned());
     let mut dump = Dump::new(
@@ -138,7 +138,7 @@ fn full() -> Manifest {
     }
 }
 
-pub(in crate::results) fn java_dump() -> JavaDump {
+fn java_dump() -> JavaDump {
     let sums = JavaSums {
         objects: 2,
         space: 48,

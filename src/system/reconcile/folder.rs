@@ -344,7 +344,7 @@ impl<'a> Gathered<'a> {
                 "meminfo" => Figure::HeapAlloc,
                 _ => continue,
             };
-            known.miss(figure, missed.why.clone(), None);
+            note_missing(&mut known, figure, missed.why.clone(), None);
         }
         // The rows of meminfo replace mappings.
         if known.native_resident.is_some() {
