@@ -37,6 +37,7 @@ test("a heap is walked from its classes to one object, its path and what it domi
   await page.click("ol.path >> text=java.util.ArrayList");
   await shown(page, "elementData");
   await page.click(".explored dl >> text=361 objects");
+  await page.waitForSelector(".treemap .cell");
   await shown(page, "Object[]");
   assert.ok((await page.locator(".treemap .cell").count()) > 100);
   // The rectangles in a rectangle are inside of it.

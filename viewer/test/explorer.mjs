@@ -51,10 +51,14 @@ export async function explorers() {
   };
 }
 
-/** Waits until a view with that text is complete. */
+/**
+ * Waits until a view with that text is complete. A click changes the address; the page draws in a later task,
+ * and a list draws its rows in a later frame, when its height is known.
+ */
 export async function shown(page, text) {
+  await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
   await page.waitForFunction((text) => {
     const main = document.querySelector(".explored");
-    return main && !main.hasAttribute("aria-busy") && main.textContent.includes(text);
+    return main && !main.hasAttribute("aria-busy") && main.textContent.includes(text) && !main.querySelector(".grid tbody:empty");
   }, text);
 }

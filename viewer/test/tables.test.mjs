@@ -5,6 +5,7 @@ import { readFileSync } from "node:fs";
 import { after, before, test } from "node:test";
 import { browser, inApp, look } from "./browser.mjs";
 import { encode, synthetic } from "./encode.mjs";
+import { shown as explored } from "./explorer.mjs";
 import { filtered, nameOf, randomStacks } from "./oracle.mjs";
 import { comparedHeap, game, javaHeap } from "./samples.mjs";
 
@@ -128,13 +129,6 @@ test("25: copied and saved content is exact to the byte", async () => {
   await page.close();
 });
 
-const explored = async (page, text) => {
-  await page.waitForFunction((text) => {
-    const views = document.querySelector(".explored");
-    return views && !views.hasAttribute("aria-busy") && views.textContent.includes(text);
-  }, text);
-};
-
 test("25b: a Java heap is explored with the answers of the page; other tabs keep their state", async () => {
   const page = await chromium.open(game());
   await look(page, { search: "load" });
@@ -243,7 +237,6 @@ test("25d: a file says what it does not have, and has no links to it", async () 
   assert.equal(await page.locator("th a").count(), 0, "a part of a list has one order");
   await go("#/objects?filter=bitmap", "Objects whose class contains");
   // The rows follow the heading.
-  await page.locator(".grid tbody .object a").first().waitFor();
   assert.deepEqual(await page.locator(".grid tbody .object a").allTextContents(), ["android.graphics.Bitmap"]);
   await go("#/bitmaps", "3 bitmaps");
   assert.match(await text(), /2 equal.*This file does not have 697 more bitmaps\./s);
