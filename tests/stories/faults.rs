@@ -589,7 +589,7 @@ fn selinux_is_restored_where_nothing_starts() {
 #[test]
 fn the_guard_restores_selinux_by_itself() {
     let lab = Lab::new(PHONE);
-    let mut running = lab.record(&["--disable-selinux", "-d", "3s"]);
+    let mut running = lab.record(&["--disable-selinux", "-d", "6s"]);
     running.until_recorded();
     running.signal("KILL");
     running.end();
