@@ -4,7 +4,7 @@ Installs heaptap for the current user, without a compiler.
 
 .DESCRIPTION
 Gets the archive of a release, compares its SHA-256 with SHA256SUMS of the same release, and places
-heaptap.exe, completions and licenses below the prefix. Nothing outside of the prefix changes.
+heaptap.exe, completions, documentation and licenses below the prefix. Nothing outside of the prefix changes.
 
 .PARAMETER From
 Directory or URL that has the files of a release; {version} in it is the version. The variable
@@ -136,13 +136,22 @@ try {
         'THIRD-PARTY-LICENSES.txt'   = 'THIRD-PARTY-LICENSES.txt'
         'README.md'                  = 'README.md'
     }
+    foreach ($top in 'docs', 'configs') {
+        Get-ChildItem -LiteralPath (Join-Path $folder $top) -Recurse -File -Name | ForEach-Object {
+            $path = "$top/" + $_.Replace('\', '/')
+            $files[$path] = $path
+        }
+    }
     $installed = New-Object System.Collections.Generic.List[string]
     # What an earlier version installed is removed by -Uninstall too.
     if (Test-Path -LiteralPath $list) {
         $installed.AddRange([string[]]@(Get-Content -LiteralPath $list -Encoding UTF8))
     }
-    $directories = @('bin', 'completions' | ForEach-Object { Join-Path $Prefix $_ })
-    foreach ($directory in 'bin', 'completions') {
+    # The directories of the files, each after the one above it.
+    $directories = @($files.Values | ForEach-Object {
+        for ($at = $_.IndexOf('/'); $at -ge 0; $at = $_.IndexOf('/', $at + 1)) { $_.Substring(0, $at) }
+    } | Sort-Object -Unique)
+    foreach ($directory in $directories) {
         if (-not (Test-Path -LiteralPath (Join-Path $Prefix $directory))) {
             $installed.Add("$directory/")
         }
@@ -158,7 +167,8 @@ try {
     $unique = [string[]]@($installed | Sort-Object -Unique)
     [IO.File]::WriteAllLines("$list.new", $unique)
     Move-Item -LiteralPath "$list.new" -Destination $list -Force
-    foreach ($path in $directories) {
+    foreach ($directory in $directories) {
+        $path = Join-Path $Prefix $directory
         if (-not (Test-Path -LiteralPath $path)) {
             New-Item -ItemType Directory -Path $path | Out-Null
         }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Writes what is installed next to the program: packaging/documents.sh HEAPTAP DIR
-# Man pages, completions, licenses and README. HEAPTAP is a program that runs here.
+# Man pages, completions, licenses, and what README and --help name: docs and configs. HEAPTAP is a program that runs here.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 heaptap=${1:?a program that runs here} out=${2:?a directory}
@@ -13,3 +13,8 @@ mkdir -p "$out/completions"
 "$heaptap" completions powershell > "$out/completions/_heaptap.ps1"
 "$heaptap" licenses > "$out/THIRD-PARTY-LICENSES.txt"
 cp "$root/LICENSE-APACHE" "$root/LICENSE-MIT" "$root/README.md" "$root/CHANGELOG.md" "$out/"
+# Pages and pictures; what only this repository needs is not one.
+(cd "$root" && find docs configs -type f ! -name '*.sh' | LC_ALL=C sort) | while IFS= read -r file; do
+  mkdir -p "$out/$(dirname "$file")"
+  cp "$root/$file" "$out/$file"
+done

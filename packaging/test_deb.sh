@@ -47,6 +47,8 @@ unshare --mount --pid --fork --kill-child --propagation private bash -c '
     test -x /usr/bin/heaptap
     test -s /usr/share/man/man1/heaptap-record.1.gz
     test -s /usr/share/doc/heaptap/copyright
+    test -s /usr/share/doc/heaptap/docs/guide/recording.md
+    test -s /usr/share/doc/heaptap/configs/peak.yaml
     cd /tmp
     HEAPTAP_STATE_DIR=/tmp/state HEAPTAP_CACHE_DIR=/tmp/cache heaptap demo -o /tmp/demo > /tmp/demo.txt
     tail -n 3 /tmp/demo.txt

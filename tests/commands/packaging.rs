@@ -150,7 +150,7 @@ mod installer {
         "aarch64-unknown-linux-musl",
         "universal-apple-darwin",
     ];
-    const FILES: [&str; 9] = [
+    const FILES: [&str; 12] = [
         "completions/heaptap.bash",
         "completions/_heaptap",
         "completions/heaptap.fish",
@@ -160,6 +160,9 @@ mod installer {
         "LICENSE-MIT",
         "THIRD-PARTY-LICENSES.txt",
         "README.md",
+        "docs/README.md",
+        "docs/guide/ci.md",
+        "configs/peak.yaml",
     ];
 
     struct Release {
@@ -244,6 +247,7 @@ mod installer {
             "share/zsh/site-functions/_heaptap",
             "share/fish/vendor_completions.d/heaptap.fish",
             "share/doc/heaptap/THIRD-PARTY-LICENSES.txt",
+            "share/doc/heaptap/docs/guide/ci.md",
         ] {
             assert!(prefix.join(file).is_file(), "{file}");
         }
