@@ -5,6 +5,7 @@ use std::num::NonZero;
 use clap::{ArgAction, Args, ValueEnum};
 
 use crate::error::{ErrorClass, Failure};
+use crate::untrusted::shell::quoted;
 
 /// Flags that every command takes.
 #[derive(Debug, Clone, Default, Args)]
@@ -101,6 +102,19 @@ pub fn positive(typed: &str) -> Result<NonZero<usize>, &'static str> {
 const THREADS: &str = "HEAPTAP_THREADS";
 
 impl Globals {
+    /// Returns the options that select the device, as typed, for a printed command: each after a
+    /// space, or nothing.
+    pub fn device_words(&self) -> String {
+        let serial = self.serial.as_ref().map(|typed| ("-s", quoted(typed)));
+        let server = self.adb_server.as_ref();
+        let server = server.map(|typed| ("--adb-server", quoted(typed)));
+        let user = self.user.map(|id| ("--user", id.to_string()));
+        let words = [serial, server, user].into_iter().flatten();
+        words
+            .map(|(flag, value)| format!(" {flag} {value}"))
+            .collect()
+    }
+
     /// Applies the limit of threads.
     ///
     /// # Errors

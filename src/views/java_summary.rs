@@ -108,15 +108,15 @@ pub(super) fn next_commands(
         .iter()
         .filter(|dump| dump.file.is_some())
         .collect();
-    let Some(last) = with_file.last() else {
+    let Some(last) = shown(&with_file) else {
         return Vec::new();
     };
-    let shown = near(folder);
-    let place = quoted_path(shown);
+    let near = near(folder);
+    let place = quoted_path(near);
     // A conversion written elsewhere is only a profile; the trace or the HPROF contains the heap.
     let file = last.file.as_deref().unwrap_or_default();
     if file.ends_with(".pb.gz") && !folder.join(RAW_TRACE).is_file() {
-        let file = quoted_path(shown.join(file));
+        let file = quoted_path(near.join(file));
         return vec![(
             "what retains the Java heap, as a flame graph in the browser:".to_owned(),
             format!("go tool pprof -symbolize=none -http=: {file}"),
@@ -134,8 +134,8 @@ pub(super) fn next_commands(
             "what grew from the first dump to the last:".to_owned(),
             format!(
                 "heaptap diff {} {}{of_process}{java}",
-                quoted_dump(shown, first.number),
-                quoted_dump(shown, last.number)
+                quoted_dump(near, first.number),
+                quoted_dump(near, last.number)
             ),
         ));
     }
@@ -153,7 +153,7 @@ pub(super) fn next_commands(
 }
 
 /// Returns a directory of Java heaps as an argument of commands that analyze one process: with the
-/// process of the last dump, if there are several.
+/// process to look at first, if there are several.
 pub(crate) fn java_place(folder: &Path) -> String {
     let place = quoted_path(near(folder));
     let Ok(manifest) = Manifest::read(folder) else {
@@ -163,9 +163,17 @@ pub(crate) fn java_place(folder: &Path) -> String {
     format!("{place}{}", of_process(&dumps))
 }
 
-/// Returns the flag that selects the process of the last dump, if there are several.
+/// Returns the last dump of the process to look at first: an app's own, before its services, as it
+/// was last started.
+fn shown<'a>(dumps: &[&'a JavaDump]) -> Option<&'a JavaDump> {
+    let process = &dumps.first()?.process;
+    let of_it = dumps.iter().rev().find(|dump| dump.process == *process);
+    of_it.copied()
+}
+
+/// Returns the flag that selects the process to look at first, if there are several.
 fn of_process(dumps: &[&JavaDump]) -> String {
-    match dumps.last() {
+    match shown(dumps) {
         Some(last) if dumps.iter().any(|dump| dump.pid != last.pid) => {
             format!(" -p {}", last.pid)
         }
@@ -207,8 +215,12 @@ mod tests {
         assert_eq!(commands(&manifest)[1], "heaptap diff out@1 out@2");
         manifest.dumps.java.extend([dump(9, 1), dump(9, 2)]);
         for command in commands(&manifest) {
-            assert!(command.contains(" -p 9"), "{command}");
+            assert!(command.contains(" -p 7"), "{command}");
         }
+        assert_eq!(commands(&manifest)[1], "heaptap diff out@1 out@2 -p 7");
+        // Started again: the process that runs.
+        manifest.dumps.java[2].process = "app7".to_owned();
+        manifest.dumps.java[3].process = "app7".to_owned();
         assert_eq!(commands(&manifest)[1], "heaptap diff out@1 out@2 -p 9");
         let folder = tempfile::tempdir().unwrap();
         let place = quoted_path(near(folder.path()));

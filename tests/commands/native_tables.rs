@@ -388,6 +388,8 @@ fn what_grew_comes_first_and_the_rest_is_said_to_be_noise() {
     );
     let per = json(&["diff", &dump("before"), &dump("after"), "--rounds", "8"]);
     assert_eq!(per["heaps"][0]["total"]["growth"]["value"], grown / 8.0);
+    let two = ["diff", &dump("before"), &dump("after"), "--rounds", "8,9"];
+    assert_eq!(ended(&two).1, Some(2));
     let same = words(&["diff", &dump("after"), &dump("after")]);
     assert!(
         same.contains("no change") && same.contains("nothing changed"),

@@ -120,6 +120,17 @@ fn a_java_heap_is_taken_at_each_label_and_found_by_who_looks_for_it() {
     let top = lab.expect(0, &["top", "out@after login", "--json"]).json();
     assert!(top.to_string().contains("com.example.app"), "{top:#}");
     lab.expect(0, &["diff", "out@before", "out@after login"]);
+    lab.expect(0, &["convert", "out", "--heap", "java", "-o", "pprofs"]);
+    let converted = lab.manifest("pprofs");
+    let converted = converted["dumps"].as_array().unwrap();
+    assert_eq!(converted.len(), dumps.len());
+    assert!(converted.iter().all(|dump| dump["heap"] == "java"));
+    let one = ["convert", "out@after login", "--heap", "java"];
+    lab.expect(0, &[&one[..], &["-o", "one"]].concat());
+    let one_of = lab.manifest("one");
+    assert_eq!(one_of["dumps"].as_array().unwrap().len(), 1, "{one_of:#}");
+    assert_eq!(one_of["dumps"][0]["time_ns"], dumps[1]["time_ns"]);
+    lab.expect(0, &[&one[..], &["-o", "one.folded"]].concat());
     // The default of a recording is its native heaps, but the other input has none.
     let mixed = ["diff", "out", "out/java"];
     let refused = lab.expect(2, &mixed);

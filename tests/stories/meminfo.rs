@@ -396,4 +396,6 @@ fn the_whole_phone_is_listed_by_process_importance_and_kind() {
     assert!(app["swap"].is_i64(), "{app}");
     lab.expect(2, &["meminfo", "-n", APP, "--by", "oom"]);
     lab.expect(2, &["meminfo", "-n", APP, "--system"]);
+    lab.expect(0, &["meminfo", "-n", APP, "--save", "app.txt"]);
+    lab.expect(2, &["meminfo", "app.txt", "-l", "3"]);
 }

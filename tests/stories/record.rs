@@ -328,6 +328,20 @@ fn only_apps_are_launched() {
     // Its process ends with the restart.
     let of_pid = lab.expect(2, &["record", "-p", "6201", "--launch"]);
     assert!(of_pid.stderr.contains("name of an app"), "{of_pid}");
+    let left_out = ["record", "-n", APP, "--launch", "--no-startup"];
+    assert_eq!(lab.fails(2, &left_out)["kind"], "option-conflict");
+}
+
+#[test]
+fn a_heap_by_name_needs_android_12() {
+    let lab = Lab::new("android=11");
+    let check = ["check", "-n", APP, "--json", "--heap"];
+    let named = lab.expect(4, &[&check[..], &["com.android.art"]].concat());
+    assert_eq!(named.json()["eligible"], false, "{named}");
+    assert!(named.stdout.contains("SDK_LOW"), "{named}");
+    for heap in ["libc.malloc", "native", "java"] {
+        lab.expect(0, &[&check[..], &[heap]].concat());
+    }
 }
 
 #[test]

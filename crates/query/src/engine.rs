@@ -182,7 +182,12 @@ impl Database {
     /// # Errors
     /// Returns the errors of [`Database::open`].
     pub fn open_with(catalog: Catalog, limits: Limits) -> Result<Database, QueryError> {
-        let connection = Connection::open_in_memory().map_err(QueryError::setup)?;
+        let memory_bytes = limits.memory_bytes;
+        let setup = |error: Error| match error.sqlite_error_code() {
+            Some(ErrorCode::OutOfMemory) => QueryError::TooMuch { memory_bytes },
+            _ => QueryError::setup(error),
+        };
+        let connection = Connection::open_in_memory().map_err(setup)?;
         let mut database = Database {
             connection,
             mode: Arc::new(AtomicU8::new(Mode::Own as u8)),
@@ -195,8 +200,8 @@ impl Database {
             schemas: Vec::new(),
             views: Vec::new(),
         };
-        database.fill(catalog).map_err(QueryError::setup)?;
-        database.guard().map_err(QueryError::setup)?;
+        database.fill(catalog).map_err(setup)?;
+        database.guard().map_err(setup)?;
         Ok(database)
     }
 

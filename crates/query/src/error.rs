@@ -32,8 +32,8 @@ pub enum QueryError {
         /// Time limit.
         time: Duration,
     },
-    /// The statement reached the memory limit.
-    #[error("the statement exceeded the memory limit of {}", ByteSize(*memory_bytes))]
+    /// The statement, or setting up the tables, reached the memory limit.
+    #[error("the query exceeded the memory limit of {}", ByteSize(*memory_bytes))]
     TooMuch {
         /// Memory limit.
         memory_bytes: u64,

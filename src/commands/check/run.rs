@@ -17,6 +17,8 @@ pub struct CheckOptions {
     pub user: Option<u32>,
     /// Kind of profile that decides the eligibility of a target.
     pub scope: Scope,
+    /// Whether a native heap other than that of malloc is named.
+    pub names_heap: bool,
 }
 
 /// Result.
@@ -45,10 +47,14 @@ pub async fn check(
         startup: Startup::Allowed,
     };
     let assessment = eligibility::assess(device, &facts, &options.targets, &how).await?;
+    let eligible = assessment.all_eligible(options.scope);
+    let no_choice = eligibility::no_choice_of_heaps(&facts).filter(|_| options.names_heap);
+    let mut findings = assessment.device;
+    findings.extend(no_choice.clone());
     Ok(CheckReport {
-        eligible: assessment.all_eligible(options.scope),
+        eligible: eligible && no_choice.is_none(),
         device: facts,
-        findings: assessment.device,
+        findings,
         targets: assessment.targets,
     })
 }

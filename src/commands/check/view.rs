@@ -7,6 +7,7 @@ use crate::eligibility::{Answer, Process, ProcessReport, Scope, TargetKind, Targ
 use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::context::Context;
+use crate::profile::MALLOC_HEAP;
 use crate::units::counted;
 use crate::views::eligibility::show_finding;
 
@@ -26,6 +27,11 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             (false, true) => Scope::Java,
             (true, true) => Scope::Both,
         },
+        names_heap: args
+            .heap
+            .native_names()
+            .iter()
+            .any(|name| name != MALLOC_HEAP),
     };
     let report = check(ctx.device().await?, &options).await?;
     let console = &ctx.console;

@@ -17,6 +17,7 @@ use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::export::pprof::PprofOptions;
 use crate::flags::context::Context;
+use crate::heaps::java::lying_in;
 use crate::heaps::selector::JavaInput;
 use crate::import::ImportError;
 use crate::results::file_names::default_name;
@@ -82,7 +83,16 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             let failure = Failure::usage(message);
             return Err(failure.with_help("select with `-p`, `--heap` or `--timestamps`"));
         }
-        (Input::Path(path), false) => Some(export::named(ctx, path, dumps).await?),
+        (Input::Path(path), false) => {
+            Some(export::named(ctx, path, dumps, &args.heap.heaps).await?)
+        }
+    };
+    let input = match input {
+        // The recording has no Java heap of its own.
+        Input::Path(path) if args.heap.is_java_only() => {
+            Input::Path(lying_in(&path).unwrap_or(path))
+        }
+        other => other,
     };
     let mut manifest = Manifest::default();
     let mut labels = Vec::new();

@@ -327,6 +327,15 @@ async fn native(
     let both = before.java_dumps > 0 && after.java_dumps > 0;
     let (goal, force) = (args.profile().cloned(), args.force);
     let paths = [before.path.clone(), after.path.clone()];
+    if let Some([first, second]) = args.rounds
+        && first != second
+        && paths[0] == paths[1]
+    {
+        return Err(conflict(
+            "`--rounds N,M` is for two recordings, and both dumps are of one",
+            "give the iterations between the two dumps: `--rounds N`",
+        ));
+    }
     let work = blocking::stepwise(ctx, move |progress| -> Result<Compared, Failure> {
         let file = match &goal {
             Some(goal) => Some(ProfileFile::create(

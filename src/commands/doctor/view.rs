@@ -31,8 +31,11 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             }
         }
         if diagnosis.ready {
-            ctx.console
-                .say("ready: run `heaptap record -n PROCESS` (`heaptap apps` lists processes)");
+            let device = ctx.globals.device_words();
+            ctx.console.say(format_args!(
+                "ready: run `heaptap record -n PROCESS{device}` (`heaptap apps{device}` lists \
+                 processes)"
+            ));
         }
     }
     Ok(Outcome::of(diagnosis.classes()))

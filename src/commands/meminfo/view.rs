@@ -39,10 +39,9 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         return reconcile::run(ctx, &args, input).await;
     }
     let whole = args.system || input.is_some();
-    if (args.by.is_some() || args.rows.limit.is_some()) && !whole {
-        return Err(Failure::usage(
-            "`--by` and `-l` require `--system` or a text of the whole device",
-        ));
+    let shapes_lists = args.by.is_some() || args.rows.limit.is_some();
+    if shapes_lists && !whole {
+        return Err(no_lists());
     }
     if !whole && args.target.is_empty() {
         if rows.is_empty() {
@@ -82,6 +81,9 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         }
         None => ask(ctx, &args).await?,
     };
+    if shapes_lists && document.phone.is_none() {
+        return Err(no_lists());
+    }
     let console = &ctx.console;
     for trouble in &document.troubles {
         console.warn(format_args!(
@@ -118,6 +120,11 @@ fn rows_of(args: &Args) -> Result<Vec<&'static str>, Failure> {
     named
         .map(|text| explain::row_called(text).ok_or_else(|| no_row(text)))
         .collect()
+}
+
+/// For options of lists, which the memory of single processes does not have.
+fn no_lists() -> Failure {
+    Failure::usage("`--by` and `-l` require `--system` or a text of the whole device")
 }
 
 fn no_row(text: &str) -> Failure {

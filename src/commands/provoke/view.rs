@@ -76,7 +76,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let next = Next {
         target: &plan.target,
         timeline,
-        serial: ctx.globals.serial.as_deref(),
+        device: ctx.globals.device_words(),
         // A virtual phone that ends with this command cannot answer another one.
         gone: ctx.globals.virtual_phone.is_some(),
     };

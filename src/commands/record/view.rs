@@ -6,6 +6,7 @@ use crate::console::signals::watch_signals;
 use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::export::pprof::PprofOptions;
+use crate::flags::conflicts::conflict;
 use crate::flags::context::Context;
 use crate::naming::r8_mappings::R8Mappings;
 use crate::recording::capture_kind::CaptureKind;
@@ -46,6 +47,12 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             Failure::new(ErrorClass::Usage, "nothing-to-launch", message)
                 .with_help("name the app with `-n` or `--package`"),
         );
+    }
+    if launch && resolved.spec.no_startup {
+        return Err(conflict(
+            "`--no-startup` leaves out the process that `--launch` starts",
+            "leave out one of the two",
+        ));
     }
     let asked = args.names.asked();
     let names = args.names.options(&ctx.console)?;

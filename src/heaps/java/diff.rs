@@ -78,6 +78,8 @@ pub struct DiffReport {
     pub paths_least_bytes: u64,
     /// Leaks by signature, in descending order of growth.
     pub leaks: Vec<LeakChange>,
+    /// Number of leaks before the limit.
+    pub leaks_total: usize,
     /// True if the filters match any class of either dump.
     pub matches: bool,
 }
@@ -207,6 +209,7 @@ pub(crate) fn compare(before: Half, mut after: Half, wanted: &Wanted) -> DiffRep
         (larger.total_bytes() / 1000).max(1)
     });
     let mut leaks = leak_changes(before.leaks, after.leaks);
+    let leaks_total = leaks.len();
     leaks.truncate(wanted.limit);
     DiffReport {
         before: before.facts,
@@ -219,6 +222,7 @@ pub(crate) fn compare(before: Half, mut after: Half, wanted: &Wanted) -> DiffRep
         paths: path_rows(&before.tree, &after.tree, wanted, least),
         paths_least_bytes: least,
         leaks,
+        leaks_total,
         matches: before.matches || after.matches,
     }
 }

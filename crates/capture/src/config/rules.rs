@@ -15,6 +15,8 @@ const MAX_HEAPS: usize = 64;
 const MAX_HEAP_NAME_BYTES: usize = 63;
 /// Maximum length of a process's command line that heapprofd reads.
 const MAX_PROCESS_NAME_BYTES: usize = 511;
+/// Sampling interval in bytes that is probably a mistake above this.
+const MAX_USUAL_INTERVAL: u64 = 16 << 20;
 const MIN_SHMEM: u64 = 8192;
 /// Above 500 MiB heapprofd cuts the size to 500 MiB, which is not a power of two, and fails.
 const MAX_SHMEM: u64 = 256 << 20;
@@ -293,6 +295,13 @@ impl CaptureSpec {
                 "an interval of {} bytes slows down the target and might overflow its buffer; \
                      the default is 4096",
                 self.interval_bytes
+            ));
+        }
+        if self.interval_bytes > MAX_USUAL_INTERVAL {
+            notices.push(format!(
+                "with this interval, one allocation is sampled for about {} of allocations; the \
+                     default is 4096 bytes",
+                ByteSize(self.interval_bytes)
             ));
         }
         if !self.block_client && self.block_client_timeout.is_some() {

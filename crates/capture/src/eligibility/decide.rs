@@ -83,6 +83,12 @@ pub fn decide_device(d: &DeviceFacts) -> Vec<Finding> {
     findings
 }
 
+/// Returns why a heap by name cannot be recorded on the device; `None` if it can.
+pub fn no_choice_of_heaps(d: &DeviceFacts) -> Option<Finding> {
+    let is_old = d.api().is_some_and(|sdk| sdk < HEAPS_SDK);
+    is_old.then(|| Finding::no_choice_of_heaps(&d.system()))
+}
+
 fn sessions(d: &DeviceFacts) -> Option<Finding> {
     let all = d.sessions.as_deref().unwrap_or(&[]);
     let ours = all

@@ -195,6 +195,17 @@ impl Finding {
         })
     }
 
+    /// For a heap that is named on a release that records only that of malloc.
+    pub(super) fn no_choice_of_heaps(system: &str) -> Finding {
+        Finding::blocks(
+            FindingId::SdkLow,
+            format!("a choice of native heaps needs Android 12; the device runs {system}"),
+        )
+        .scope(Scope::Native)
+        .why("only libc.malloc would be recorded")
+        .fix("name no heap, or use a newer device")
+    }
+
     fn asking(mut self, similar: &[&str]) -> Finding {
         self.asks = true;
         self.fix(format!("did you mean {}?", similar.join(" or ")))

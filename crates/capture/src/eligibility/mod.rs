@@ -45,7 +45,7 @@ mod tests;
 
 pub use assess::{Resolved, absent_target, assess, missing_package, resolve_each, resolve_pids};
 pub use assessment::{AssessOptions, Assessment, ProcessReport, Startup, TargetKind, TargetReport};
-pub use decide::{Answer, decide_device};
+pub use decide::{Answer, decide_device, no_choice_of_heaps};
 pub use error::{AbsentTarget, EligibilityError};
 pub(crate) use facts::free_bytes;
 pub use facts::{AndroidUser, BuildType, DeviceFacts, Root, Selinux, TracingSession};

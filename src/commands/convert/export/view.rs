@@ -204,13 +204,14 @@ pub(crate) async fn named(
     ctx: &Context,
     input: &Path,
     dumps: Vec<DumpSelector>,
+    heaps: &[String],
 ) -> Result<Vec<DumpName>, Failure> {
-    let input = input.to_owned();
+    let (input, heaps) = (input.to_owned(), heaps.to_owned());
     // Names of frames do not matter here.
     let java = JavaOptions::default();
     blocking::stepwise(ctx, move |progress| {
         progress.begin("finding the dump");
-        run::names(&input, &dumps, &LookOptions::default(), &java)
+        run::names(&input, &dumps, &heaps, &LookOptions::default(), &java)
     })
     .await
 }

@@ -190,6 +190,7 @@ fn show(console: &Console, report: &DiffReport, args: &Args, nothing: &str) {
         console.data("");
         console.data(console.styled(Style::Strong, "Leaked objects"));
         leaks(console, &report.leaks);
+        show_hidden(console, report.leaks_total - report.leaks.len(), "");
     }
     let has_native = report.total.before.native_bytes > 0 || report.total.after.native_bytes > 0;
     let has_retained = (wants(ByArg::Class) && !report.classes.is_empty())

@@ -290,7 +290,8 @@ fn launch_words(launch: &Launch) -> String {
 pub(super) struct Next<'a> {
     pub(super) target: &'a Target,
     pub(super) timeline: Option<&'a Path>,
-    pub(super) serial: Option<&'a str>,
+    /// Options that select the device, each after a space.
+    pub(super) device: String,
     /// Whether the device no longer exists.
     pub(super) gone: bool,
 }
@@ -309,13 +310,7 @@ impl Next<'_> {
         if self.gone {
             return next;
         }
-        let mut which = String::new();
-        if let Some(serial) = self.serial {
-            which.push_str(&format!(" -s {}", quoted(serial)));
-        }
-        if let Some(user) = self.target.user {
-            which.push_str(&format!(" --user {user}"));
-        }
+        let which = &self.device;
         let target = &self.target;
         let process = quoted(&target.process);
         if report.interrupted

@@ -271,9 +271,12 @@ fn show_tables(console: &Console, args: &Args, reports: &[TopReport], filter: &F
             console.data("");
             table(report).show(console);
             let hidden = report.rows_total.saturating_sub(report.rows.len());
-            if reports.len() == 1 && report.by != Grouping::Object {
-                show_hidden(console, hidden, "");
-            }
+            let what = match (reports.len(), report.by) {
+                (1, _) => "",
+                (_, Grouping::Object) => " objects",
+                _ => " classes",
+            };
+            show_hidden(console, hidden, what);
         }
         if reports.iter().any(has_native) {
             console.footnotes(&[java_view::WITH_NATIVE]);

@@ -3,7 +3,7 @@
 use super::tables::Folder;
 use super::{ExportError, ExportRequest};
 use crate::analyze::class_tree::Over;
-use crate::conversion::selection::{DumpName, Selection};
+use crate::conversion::selection::{DumpName, Selection, is_java_only};
 use crate::error::ErrorClass;
 use crate::export::{java_pprof, java_stacks};
 use crate::heap_graph::{DumpSource, Follow, HeapGraph, ShortestPaths};
@@ -17,13 +17,14 @@ use crate::results::manifest::JAVA_HEAP;
 use crate::stacks::{Facts, StackProfile};
 use std::path::Path;
 
-/// Returns the identifying names of the dumps that are selected by number or label.
+/// Returns the identifying names of the dumps that are selected by number or label, from these heaps.
 ///
 /// # Errors
 /// Returns an error if there is no such dump or the input cannot be read.
 pub fn names(
     input: &Path,
     dumps: &[DumpSelector],
+    heaps: &[String],
     look: &LookOptions,
     java: &JavaOptions,
 ) -> Result<Vec<DumpName>, ExportError> {
@@ -31,24 +32,27 @@ pub fn names(
     let wanted = DumpScope::These(dumps.to_vec());
     let mut names = Vec::new();
     let mut java_heaps = OpenedJava::Unread;
-    let native = match input::open(input, &wanted, look, &progress) {
-        Ok(OpenedInput::Native(file, read)) => {
-            java_heaps = read;
-            let dumps = file.profile.dumps.iter();
-            names.extend(dumps.map(|dump| DumpName::InTrace {
-                pid: dump.facts.pid,
-                heap: dump.facts.heap.clone(),
-                time_ns: dump.facts.time_ns,
-            }));
-            Ok(file.java_dumps > 0)
-        }
-        Ok(OpenedInput::Java(read)) => {
-            java_heaps = read;
-            Ok(true)
-        }
-        Err(error @ LookError::NoSuchDump { .. }) => Err(error),
-        Err(error) => return Err(error.into()),
-    };
+    let native =
+        match input::open(input, &wanted, look, &progress) {
+            Ok(OpenedInput::Native(file, read)) => {
+                java_heaps = read;
+                let native = file.profile.dumps.iter();
+                names.extend(native.filter(|_| !is_java_only(heaps)).map(|dump| {
+                    DumpName::InTrace {
+                        pid: dump.facts.pid,
+                        heap: dump.facts.heap.clone(),
+                        time_ns: dump.facts.time_ns,
+                    }
+                }));
+                Ok(file.java_dumps > 0 || is_java_only(heaps))
+            }
+            Ok(OpenedInput::Java(read)) => {
+                java_heaps = read;
+                Ok(true)
+            }
+            Err(error @ LookError::NoSuchDump { .. }) => Err(error),
+            Err(error) => return Err(error.into()),
+        };
     if let Ok(false) = native {
         return Ok(names);
     }
@@ -125,7 +129,7 @@ pub(super) fn gather(
         Ok(OpenedInput::Native(file, read)) => {
             java = read;
             has_native = true;
-            has_java = file.java_dumps > 0;
+            has_java = file.java_dumps > 0 || is_java_only(&request.selection.heaps);
             gathered.class = file.class();
             there.extend(file.listed.iter().map(|dump| dump.describe()));
             let facts = file.listed.iter().map(|dump| &dump.facts);
