@@ -111,10 +111,10 @@ each() {
   for file in LICENSE-APACHE LICENSE-MIT THIRD-PARTY-LICENSES.txt README.md; do
     "$1" "$2/$file" "share/doc/heaptap/$file" 644
   done
-  # Names without spaces. Archives of earlier versions do not have these directories.
-  for file in $(cd "$2" && find docs configs -type f 2>/dev/null); do
+  (cd "$2" && find docs configs -type f) >"$stage/documents"
+  while IFS= read -r file; do
     "$1" "$2/$file" "share/doc/heaptap/$file" 644
-  done
+  done <"$stage/documents"
 }
 
 # place_all DIR: the files of an archive, or of a build and packaging/documents.sh.

@@ -13,8 +13,8 @@ mkdir -p "$out/completions"
 "$heaptap" completions powershell > "$out/completions/_heaptap.ps1"
 "$heaptap" licenses > "$out/THIRD-PARTY-LICENSES.txt"
 cp "$root/LICENSE-APACHE" "$root/LICENSE-MIT" "$root/README.md" "$root/CHANGELOG.md" "$out/"
-# Pages and pictures; what only this repository needs is not one.
-(cd "$root" && find docs configs -type f ! -name '*.sh' | LC_ALL=C sort) | while IFS= read -r file; do
+# Not scripts, nor what an editor leaves.
+(cd "$root" && find docs configs -type f \( -name '*.md' -o -name '*.png' -o -name '*.txt' -o -name '*.yaml' \)) | while IFS= read -r file; do
   mkdir -p "$out/$(dirname "$file")"
   cp "$root/$file" "$out/$file"
 done

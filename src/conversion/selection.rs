@@ -22,11 +22,6 @@ pub struct Selection {
     pub named: Option<Vec<DumpName>>,
 }
 
-/// Returns whether only Java heaps are selected by name.
-pub fn is_java_only(heaps: &[String]) -> bool {
-    !heaps.is_empty() && heaps.iter().all(|heap| heap == JAVA_HEAP)
-}
-
 /// Identity of a dump within an input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DumpName {

@@ -110,9 +110,15 @@ impl Globals {
         let server = server.map(|typed| ("--adb-server", quoted(typed)));
         let user = self.user.map(|id| ("--user", id.to_string()));
         let words = [serial, server, user].into_iter().flatten();
-        words
+        let mut words: String = words
             .map(|(flag, value)| format!(" {flag} {value}"))
-            .collect()
+            .collect();
+        match self.virtual_phone.as_deref() {
+            None => {}
+            Some("") => words.push_str(" --virtual"),
+            Some(spec) => words.push_str(&format!(" --virtual={}", quoted(spec))),
+        }
+        words
     }
 
     /// Applies the limit of threads.
@@ -151,4 +157,29 @@ pub enum ColorWhen {
     Always,
     /// Never.
     Never,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_printed_command_repeats_how_the_device_was_selected() {
+        let words = |globals: Globals| globals.device_words();
+        assert_eq!(words(Globals::default()), "");
+        let selected = Globals {
+            serial: Some("pixel".to_owned()),
+            adb_server: Some("lab:5037".to_owned()),
+            user: Some(10),
+            ..Globals::default()
+        };
+        assert_eq!(words(selected), " -s pixel --adb-server lab:5037 --user 10");
+        for (spec, typed) in [("", " --virtual"), ("android=11", " --virtual=android=11")] {
+            let of_phone = Globals {
+                virtual_phone: Some(spec.to_owned()),
+                ..Globals::default()
+            };
+            assert_eq!(words(of_phone), typed);
+        }
+    }
 }

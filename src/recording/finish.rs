@@ -275,6 +275,7 @@ async fn without_file(
         labels = advice::of_lost_labels(session.state());
     }
     let output = session.header().output.clone();
+    companion::remove_unwritten(&output);
     if let Err(error) = session.forget() {
         return error.into();
     }

@@ -159,12 +159,13 @@ pub(crate) fn java_place(folder: &Path) -> String {
     let Ok(manifest) = Manifest::read(folder) else {
         return place;
     };
-    let dumps: Vec<&JavaDump> = manifest.dumps.java.iter().collect();
+    let dumps = manifest.dumps.java.iter();
+    let dumps: Vec<&JavaDump> = dumps.filter(|dump| dump.has_heap()).collect();
     format!("{place}{}", of_process(&dumps))
 }
 
-/// Returns the last dump of the process to look at first: an app's own, before its services, as it
-/// was last started.
+/// Returns the last dump of the process to look at first: that of the first dump, which is the app's
+/// own if its services are dumped too. If it was started again, the dump is of the newest process.
 fn shown<'a>(dumps: &[&'a JavaDump]) -> Option<&'a JavaDump> {
     let process = &dumps.first()?.process;
     let of_it = dumps.iter().rev().find(|dump| dump.process == *process);

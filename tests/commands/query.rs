@@ -54,6 +54,12 @@ fn a_database_is_not_named_like_a_file_of_rows() {
 }
 
 #[test]
+fn tables_above_the_memory_limit_exceed_it() {
+    let refused = query(&trace(), &[TOTALS, "--memory", "1kb"], "");
+    assert_eq!(refused.status.code(), Some(9), "{}", stderr(&refused));
+}
+
+#[test]
 fn a_process_of_a_trace_has_one_upid_in_every_selection() {
     const UPIDS: &str = "SELECT DISTINCT pid, upid FROM heap_profile_allocation \
                          JOIN process USING (upid) ORDER BY pid";

@@ -131,6 +131,12 @@ fn a_java_heap_is_taken_at_each_label_and_found_by_who_looks_for_it() {
     assert_eq!(one_of["dumps"].as_array().unwrap().len(), 1, "{one_of:#}");
     assert_eq!(one_of["dumps"][0]["time_ns"], dumps[1]["time_ns"]);
     lab.expect(0, &[&one[..], &["-o", "one.folded"]].concat());
+    let both = ["convert", "out", "--heap", "java,native"];
+    lab.expect(2, &[&both[..], &["-o", "refused"]].concat());
+    let folded = [&both[..], &["--format", "json", "-o", "both.json"]].concat();
+    lab.expect(0, &folded);
+    let both = std::fs::read_to_string(lab.work().join("both.json")).unwrap();
+    assert!(both.contains("\"java\"") && both.contains("libc.malloc"));
     // The default of a recording is its native heaps, but the other input has none.
     let mixed = ["diff", "out", "out/java"];
     let refused = lab.expect(2, &mixed);

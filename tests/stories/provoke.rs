@@ -505,7 +505,9 @@ fn growth_from_round_to_round_is_told_with_how_sure_that_is() {
     let once_more = "restoring the rotation recreated the activity once more, 4 times in total";
     assert!(odd.stderr.contains(once_more), "{odd}");
     assert!(
-        words.stderr.contains("heaptap meminfo -n com.example.app"),
+        words
+            .stderr
+            .contains("heaptap meminfo -n com.example.app --adb-server"),
         "{words}"
     );
     assert!(

@@ -333,12 +333,13 @@ fn only_apps_are_launched() {
 }
 
 #[test]
-fn a_heap_by_name_needs_android_12() {
+fn before_android_12_the_check_refuses_a_heap_by_name() {
     let lab = Lab::new("android=11");
     let check = ["check", "-n", APP, "--json", "--heap"];
     let named = lab.expect(4, &[&check[..], &["com.android.art"]].concat());
     assert_eq!(named.json()["eligible"], false, "{named}");
     assert!(named.stdout.contains("SDK_LOW"), "{named}");
+    assert_eq!(named.json()["targets"][0]["native"], "no", "{named}");
     for heap in ["libc.malloc", "native", "java"] {
         lab.expect(0, &[&check[..], &[heap]].concat());
     }

@@ -46,15 +46,15 @@ pub async fn check(
         user: options.user,
         startup: Startup::Allowed,
     };
-    let assessment = eligibility::assess(device, &facts, &options.targets, &how).await?;
-    let eligible = assessment.all_eligible(options.scope);
+    let mut assessment = eligibility::assess(device, &facts, &options.targets, &how).await?;
     let no_choice = eligibility::no_choice_of_heaps(&facts).filter(|_| options.names_heap);
-    let mut findings = assessment.device;
-    findings.extend(no_choice.clone());
+    if let Some(finding) = no_choice {
+        assessment.refuse_native(finding);
+    }
     Ok(CheckReport {
-        eligible: eligible && no_choice.is_none(),
+        eligible: assessment.all_eligible(options.scope),
         device: facts,
-        findings,
+        findings: assessment.device,
         targets: assessment.targets,
     })
 }

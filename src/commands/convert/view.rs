@@ -16,6 +16,7 @@ use crate::conversion::tracked::Again;
 use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::export::pprof::PprofOptions;
+use crate::flags::conflicts::conflict;
 use crate::flags::context::Context;
 use crate::heaps::java::lying_in;
 use crate::heaps::selector::JavaInput;
@@ -84,14 +85,20 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             return Err(failure.with_help("select with `-p`, `--heap` or `--timestamps`"));
         }
         (Input::Path(path), false) => {
-            Some(export::named(ctx, path, dumps, &args.heap.heaps).await?)
+            Some(export::named(ctx, path, dumps, args.heap.is_java_only()).await?)
         }
     };
     let input = match input {
-        // The recording has no Java heap of its own.
-        Input::Path(path) if args.heap.is_java_only() => {
-            Input::Path(lying_in(&path).unwrap_or(path))
-        }
+        // The trace of the recording has no Java heap.
+        Input::Path(path) if args.heap.of_java().is_some() => match lying_in(&path) {
+            Some(_) if !args.heap.is_java_only() => {
+                return Err(conflict(
+                    "the Java heaps of this recording are in a trace of their own",
+                    "convert them by themselves with `--heap java`",
+                ));
+            }
+            beside => Input::Path(beside.unwrap_or(path)),
+        },
         other => other,
     };
     let mut manifest = Manifest::default();

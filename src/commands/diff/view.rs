@@ -329,10 +329,10 @@ async fn native(
     let paths = [before.path.clone(), after.path.clone()];
     if let Some([first, second]) = args.rounds
         && first != second
-        && paths[0] == paths[1]
+        && paths[0].canonicalize().ok() == paths[1].canonicalize().ok()
     {
         return Err(conflict(
-            "`--rounds N,M` is for two recordings, and both dumps are of one",
+            "`--rounds N,M` needs two recordings, but both dumps are from the same one",
             "give the iterations between the two dumps: `--rounds N`",
         ));
     }

@@ -122,7 +122,7 @@ fn rows_of(args: &Args) -> Result<Vec<&'static str>, Failure> {
         .collect()
 }
 
-/// For options of lists, which the memory of single processes does not have.
+/// Returns the failure for options of lists, if the answer is not of the whole device.
 fn no_lists() -> Failure {
     Failure::usage("`--by` and `-l` require `--system` or a text of the whole device")
 }

@@ -222,6 +222,15 @@ pub(crate) fn remove_empty(folder: &Path) {
     }
 }
 
+/// Removes the timeline if it has no line, for a recording without a trace: the directory can then be
+/// used again.
+pub(crate) fn remove_unwritten(folder: &Path) {
+    let path = folder.join(timeline::FILE);
+    if fs::symlink_metadata(&path).is_ok_and(|file| file.is_file() && file.len() == 0) {
+        let _ = fs::remove_file(path);
+    }
+}
+
 /// Adds complete files to the timeline that a killed recorder had not listed yet. `moments` are the
 /// labels of the session with their times, in their order, and the end without a label.
 pub(super) fn adopt(

@@ -46,7 +46,7 @@ use self::java::{Heaps, SeparateHeaps};
 pub(crate) use self::leftovers::is_part_of;
 pub(super) use self::leftovers::{
     join as join_part, join_finished, move_along, part_output, parts_of, recording_of,
-    remove_empty, sweep,
+    remove_empty, remove_unwritten, sweep,
 };
 pub(super) use self::summary::{section, warnings};
 pub(super) use self::unobserved::complete;

@@ -94,7 +94,10 @@ pub fn judge(lab: &Lab, fault: Fault, over: &Over) -> Result<Seen, String> {
         // The same command works again.
         let again = lab.run(&["record", "-n", APP, "-o", "out", "-d", "2s", "--no-report"]);
         if again.code() != Some(0) {
-            return Err(format!("the same command does not work: {again}"));
+            let there = files(&lab.work().join("out"));
+            return Err(format!(
+                "the same command does not work: {again}\nthere: {there:?}"
+            ));
         }
         tidy(lab, "out")?;
         if seen.next.is_empty() {

@@ -35,6 +35,7 @@ pub use java::{JAVA_HPROF, JAVA_HPROF_OOM, JavaSpec, TimeoutFactor};
 pub use options::{JavaAllocations, Options, Snapshots};
 pub use preset::{PRESETS, Preset};
 pub use resolve::{Resolved, resolve};
+pub use rules::HEAPS_SDK;
 pub use sources::HEAPPROFD;
 pub use text::{parse_text, print_text};
 pub use trace_config::{DeviceLimits, EncodedConfig};

@@ -15,8 +15,10 @@ const MAX_HEAPS: usize = 64;
 const MAX_HEAP_NAME_BYTES: usize = 63;
 /// Maximum length of a process's command line that heapprofd reads.
 const MAX_PROCESS_NAME_BYTES: usize = 511;
-/// Sampling interval in bytes that is probably a mistake above this.
-const MAX_USUAL_INTERVAL: u64 = 16 << 20;
+/// First SDK level with a choice of heaps: Android 12.
+pub const HEAPS_SDK: u32 = 31;
+/// A larger sampling interval is probably a mistake.
+const MAX_USUAL_INTERVAL_BYTES: u64 = 16 << 20;
 const MIN_SHMEM: u64 = 8192;
 /// Above 500 MiB heapprofd cuts the size to 500 MiB, which is not a power of two, and fails.
 const MAX_SHMEM: u64 = 256 << 20;
@@ -41,7 +43,7 @@ impl CaptureSpec {
         match self.java_allocations {
             None | Some(JavaAllocations::Heap) => false,
             Some(JavaAllocations::Tracking) => true,
-            Some(JavaAllocations::Any) => sdk.is_some_and(|sdk| sdk < 31),
+            Some(JavaAllocations::Any) => sdk.is_some_and(|sdk| sdk < HEAPS_SDK),
         }
     }
 
@@ -213,7 +215,7 @@ impl CaptureSpec {
         if spec.tracks(Some(sdk)) {
             notices.extend(spec.leave_to_runtime());
         } else if spec.java_allocations.is_some() {
-            if sdk < 31 {
+            if sdk < HEAPS_SDK {
                 return too_old(
                     "--java-allocations=heap",
                     12,
@@ -223,7 +225,7 @@ impl CaptureSpec {
             }
             notices.push(HEAP.to_owned());
         }
-        if sdk < 31 {
+        if sdk < HEAPS_SDK {
             if spec.heaps == [MALLOC_HEAP] {
                 spec.heaps.clear();
             }
@@ -297,10 +299,10 @@ impl CaptureSpec {
                 self.interval_bytes
             ));
         }
-        if self.interval_bytes > MAX_USUAL_INTERVAL {
+        if self.interval_bytes > MAX_USUAL_INTERVAL_BYTES {
             notices.push(format!(
                 "with this interval, one allocation is sampled for about {} of allocations; the \
-                     default is 4096 bytes",
+                     default is 4.0 KiB",
                 ByteSize(self.interval_bytes)
             ));
         }

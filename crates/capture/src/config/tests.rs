@@ -762,3 +762,16 @@ fn a_mistyped_common_heap_is_told_before_the_recording() {
     let known = ["libc.malloc", "com.android.art", "my.pool"];
     assert_eq!(notices(&known), [""; 0]);
 }
+
+#[test]
+fn a_huge_interval_has_a_notice() {
+    let notices = |interval: u64| {
+        let options = Options {
+            interval_bytes: Some(interval),
+            ..named("a")
+        };
+        resolve(None, &options).unwrap().notices
+    };
+    assert!(notices(100 << 30)[0].contains("about 100.0 GiB of"));
+    assert_eq!(notices(16 << 20), [""; 0]);
+}

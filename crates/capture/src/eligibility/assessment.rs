@@ -164,6 +164,17 @@ impl Assessment {
         }
     }
 
+    /// Adds a finding that blocks the native heap of every process.
+    pub fn refuse_native(&mut self, finding: Finding) {
+        self.device.push(finding);
+        for target in &mut self.targets {
+            target.native = Answer::No;
+            for process in &mut target.processes {
+                process.native = Answer::No;
+            }
+        }
+    }
+
     /// Returns whether every process of every target is eligible: this decides the exit code
     /// of `check`.
     pub fn all_eligible(&self, scope: Scope) -> bool {

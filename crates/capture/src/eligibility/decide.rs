@@ -11,6 +11,7 @@ use super::facts::{DeviceFacts, Selinux};
 use super::finding::{Finding, Scope};
 use super::packages::{AppType, PER_USER, Package};
 use super::processes::{CACHED_ADJ, Process, ProcessKind, is_zygote_name};
+use crate::config::HEAPS_SDK;
 
 /// Eligibility of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -47,8 +48,6 @@ pub struct Verdict {
 pub const NATIVE_SDK: u32 = 29;
 /// First SDK level with Java heap dumps: Android 11.
 pub const JAVA_SDK: u32 = 30;
-/// First SDK level with a choice of heaps: Android 12.
-pub const HEAPS_SDK: u32 = 31;
 
 /// Free space below which a recording might end early, in bytes.
 const LITTLE_SPACE: u64 = 128 << 20;

@@ -195,7 +195,7 @@ impl Finding {
         })
     }
 
-    /// For a heap that is named on a release that records only that of malloc.
+    /// Returns the finding for a named heap before Android 12.
     pub(super) fn no_choice_of_heaps(system: &str) -> Finding {
         Finding::blocks(
             FindingId::SdkLow,
@@ -203,7 +203,7 @@ impl Finding {
         )
         .scope(Scope::Native)
         .why("only libc.malloc would be recorded")
-        .fix("name no heap, or use a newer device")
+        .fix("leave out `--heap`, or use a device with Android 12 or newer")
     }
 
     fn asking(mut self, similar: &[&str]) -> Finding {

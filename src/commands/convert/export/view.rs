@@ -74,6 +74,7 @@ pub(crate) async fn run(
         other => (other, None),
     };
     let dumps = args.moment.dumps(&input);
+    let java_only = args.heap.is_java_only();
     let request = ExportRequest {
         input: input.path,
         name: stem,
@@ -85,6 +86,7 @@ pub(crate) async fn run(
             timestamps: args.timestamps,
             named: None,
         },
+        java_only,
         views: args.views,
         dominators: args.dominators,
         look: LookOptions {
@@ -204,14 +206,14 @@ pub(crate) async fn named(
     ctx: &Context,
     input: &Path,
     dumps: Vec<DumpSelector>,
-    heaps: &[String],
+    java_only: bool,
 ) -> Result<Vec<DumpName>, Failure> {
-    let (input, heaps) = (input.to_owned(), heaps.to_owned());
+    let input = input.to_owned();
     // Names of frames do not matter here.
     let java = JavaOptions::default();
     blocking::stepwise(ctx, move |progress| {
         progress.begin("finding the dump");
-        run::names(&input, &dumps, &heaps, &LookOptions::default(), &java)
+        run::names(&input, &dumps, java_only, &LookOptions::default(), &java)
     })
     .await
 }

@@ -267,16 +267,21 @@ fn show_tables(console: &Console, args: &Args, reports: &[TopReport], filter: &F
             let whole = counted(whole, "object", "objects");
             console.data(no_match(!filter.ignore.is_empty(), filter.selects(), whole));
         }
+        let few_objects = args.rows.limit.unwrap_or(FEW_OBJECTS);
         for report in reports.iter().filter(|report| !is_empty(report)) {
             console.data("");
             table(report).show(console);
             let hidden = report.rows_total.saturating_sub(report.rows.len());
-            let what = match (reports.len(), report.by) {
-                (1, _) => "",
-                (_, Grouping::Object) => " objects",
-                _ => " classes",
-            };
-            show_hidden(console, hidden, what);
+            match (reports.len(), report.by) {
+                // The total includes objects that share the row of another.
+                (1, Grouping::Object) => {}
+                (1, _) => show_hidden(console, hidden, ""),
+                (_, Grouping::Object) if report.rows.len() < few_objects => {}
+                (_, Grouping::Object) => {
+                    console.data(console.styled(Style::Dim, "… (`--by object` shows more)"));
+                }
+                _ => show_hidden(console, hidden, " classes"),
+            }
         }
         if reports.iter().any(has_native) {
             console.footnotes(&[java_view::WITH_NATIVE]);

@@ -3,13 +3,13 @@
 use super::tables::Folder;
 use super::{ExportError, ExportRequest};
 use crate::analyze::class_tree::Over;
-use crate::conversion::selection::{DumpName, Selection, is_java_only};
+use crate::conversion::selection::{DumpName, Selection};
 use crate::error::ErrorClass;
 use crate::export::{java_pprof, java_stacks};
 use crate::heap_graph::{DumpSource, Follow, HeapGraph, ShortestPaths};
 use crate::heaps::input::{self, DumpScope, LookError, LookOptions, OpenedInput};
 use crate::heaps::java::{
-    JavaError, JavaFile, JavaHeap, JavaOptions, OpenedJava, ProgressReporter,
+    JavaError, JavaFile, JavaHeap, JavaOptions, OpenedJava, ProgressReporter, lying_in,
 };
 use crate::heaps::selector::{DumpSelector, ProcessFilter};
 use crate::results::findings::Finding;
@@ -17,14 +17,15 @@ use crate::results::manifest::JAVA_HEAP;
 use crate::stacks::{Facts, StackProfile};
 use std::path::Path;
 
-/// Returns the identifying names of the dumps that are selected by number or label, from these heaps.
+/// Returns the identifying names of the dumps that are selected by number or label, of any heap, or
+/// only of Java heaps.
 ///
 /// # Errors
 /// Returns an error if there is no such dump or the input cannot be read.
 pub fn names(
     input: &Path,
     dumps: &[DumpSelector],
-    heaps: &[String],
+    java_only: bool,
     look: &LookOptions,
     java: &JavaOptions,
 ) -> Result<Vec<DumpName>, ExportError> {
@@ -32,27 +33,27 @@ pub fn names(
     let wanted = DumpScope::These(dumps.to_vec());
     let mut names = Vec::new();
     let mut java_heaps = OpenedJava::Unread;
-    let native =
-        match input::open(input, &wanted, look, &progress) {
-            Ok(OpenedInput::Native(file, read)) => {
-                java_heaps = read;
-                let native = file.profile.dumps.iter();
-                names.extend(native.filter(|_| !is_java_only(heaps)).map(|dump| {
-                    DumpName::InTrace {
-                        pid: dump.facts.pid,
-                        heap: dump.facts.heap.clone(),
-                        time_ns: dump.facts.time_ns,
-                    }
-                }));
-                Ok(file.java_dumps > 0 || is_java_only(heaps))
-            }
-            Ok(OpenedInput::Java(read)) => {
-                java_heaps = read;
-                Ok(true)
-            }
-            Err(error @ LookError::NoSuchDump { .. }) => Err(error),
-            Err(error) => return Err(error.into()),
-        };
+    let is_beside = java_only && lying_in(input).is_some();
+    let opened = (!is_beside).then(|| input::open(input, &wanted, look, &progress));
+    let native = match opened.transpose() {
+        Ok(None) => Ok(true),
+        Ok(Some(OpenedInput::Native(file, read))) => {
+            java_heaps = read;
+            let dumps = file.profile.dumps.iter();
+            names.extend(dumps.map(|dump| DumpName::InTrace {
+                pid: dump.facts.pid,
+                heap: dump.facts.heap.clone(),
+                time_ns: dump.facts.time_ns,
+            }));
+            Ok(file.java_dumps > 0)
+        }
+        Ok(Some(OpenedInput::Java(read))) => {
+            java_heaps = read;
+            Ok(true)
+        }
+        Err(error @ LookError::NoSuchDump { .. }) => Err(error),
+        Err(error) => return Err(error.into()),
+    };
     if let Ok(false) = native {
         return Ok(names);
     }
@@ -71,8 +72,9 @@ pub fn names(
         };
         match (file.choose_all(Some(which)), names.is_empty()) {
             (Ok(found), _) => names.extend(found.into_iter().map(name)),
-            (Err(error), true) => return Err(error.into()),
-            (Err(_), false) => {}
+            (Err(error), is_empty) if is_empty || java_only => return Err(error.into()),
+            // It names a native dump.
+            (Err(_), _) => {}
         }
     }
     Ok(names)
@@ -125,11 +127,16 @@ pub(super) fn gather(
         heaps: Vec::new(),
         ..request.look.clone()
     };
-    match input::open(&request.input, &wanted, &look, progress) {
-        Ok(OpenedInput::Native(file, read)) => {
+    // The trace of the recording has none of the selected heaps.
+    let is_beside = request.java_only && lying_in(&request.input).is_some();
+    let opened = (!is_beside).then(|| input::open(&request.input, &wanted, &look, progress));
+    match opened.transpose() {
+        Ok(None) => {}
+        Ok(Some(OpenedInput::Native(file, read))) => {
             java = read;
             has_native = true;
-            has_java = file.java_dumps > 0 || is_java_only(&request.selection.heaps);
+            let names_java = request.selection.heaps.iter().any(|heap| heap == JAVA_HEAP);
+            has_java = file.java_dumps > 0 || names_java && lying_in(&request.input).is_some();
             gathered.class = file.class();
             there.extend(file.listed.iter().map(|dump| dump.describe()));
             let facts = file.listed.iter().map(|dump| &dump.facts);
@@ -139,7 +146,7 @@ pub(super) fn gather(
             let dumps = &mut gathered.profile.dumps;
             dumps.retain(|dump| takes(&request.selection, &dump.facts));
         }
-        Ok(OpenedInput::Java(read)) => java = read,
+        Ok(Some(OpenedInput::Java(read))) => java = read,
         // The named dump might be a Java heap.
         Err(error @ LookError::NoSuchDump { .. }) => unmeant = Some(error),
         Err(error) => return Err(error.into()),
@@ -211,7 +218,7 @@ fn add_java(
                 .map(|which| file.choose_all(Some(which)))
                 .partition(Result::is_ok);
             let mut missing = missing.into_iter();
-            if found.is_empty()
+            if (found.is_empty() || request.java_only)
                 && let Some(Err(error)) = missing.next()
             {
                 return Err(error.into());

@@ -84,6 +84,8 @@ pub struct ExportRequest {
     pub chosen: Vec<DumpSelector>,
     /// Further selection among those dumps.
     pub selection: Selection,
+    /// Whether only Java heaps are selected.
+    pub java_only: bool,
     /// View names to write; empty writes all.
     pub views: Vec<String>,
     /// Groups Java heaps by dominators instead of shortest paths.
