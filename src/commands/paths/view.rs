@@ -106,7 +106,7 @@ fn not_found(missing: &MissingTarget, args: &Args) -> Failure {
 
 fn list_classes(args: &Args) -> String {
     format!(
-        "`heaptap top {} --by class` lists the classes",
+        "`heaptap top {} --heap java --by class` lists the classes",
         quoted_path(&args.input)
     )
 }

@@ -61,7 +61,7 @@ pub enum MeminfoError {
     #[error("{name} is XML of malloc_info, not output of `dumpsys meminfo`")]
     MallocInfo { name: String },
     /// None of the processes is in it.
-    #[error("{name} does not have a process {process}")]
+    #[error("{name} does not contain {process}")]
     NoSuchProcess {
         /// The input.
         name: String,
