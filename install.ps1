@@ -4,7 +4,8 @@ Installs heaptap for the current user, without a compiler.
 
 .DESCRIPTION
 Gets the archive of a release, compares its SHA-256 with SHA256SUMS of the same release, and places
-heaptap.exe, completions, documentation and licenses below the prefix. Nothing outside of the prefix changes.
+heaptap.exe, completions, documentation and licenses below the prefix. Nothing outside of the prefix
+changes.
 
 .PARAMETER From
 Directory or URL that has the files of a release; {version} in it is the version. The variable

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Writes what is installed next to the program: packaging/documents.sh HEAPTAP DIR
-# Man pages, completions, licenses, and what README and --help name: docs and configs. HEAPTAP is a program that runs here.
+# Man pages, completions, licenses, and what README and --help name: docs and configs. HEAPTAP is a
+# program that runs here.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 heaptap=${1:?a program that runs here} out=${2:?a directory}
@@ -14,7 +15,8 @@ mkdir -p "$out/completions"
 "$heaptap" licenses > "$out/THIRD-PARTY-LICENSES.txt"
 cp "$root/LICENSE-APACHE" "$root/LICENSE-MIT" "$root/README.md" "$root/CHANGELOG.md" "$out/"
 # Not scripts, nor what an editor leaves.
-(cd "$root" && find docs configs -type f \( -name '*.md' -o -name '*.png' -o -name '*.txt' -o -name '*.yaml' \)) | while IFS= read -r file; do
+(cd "$root" && find docs configs -type f \( -name '*.md' -o -name '*.png' -o -name '*.txt' -o -name '*.yaml' \)) |
+while IFS= read -r file; do
   mkdir -p "$out/$(dirname "$file")"
   cp "$root/$file" "$out/$file"
 done

@@ -108,7 +108,7 @@ pub(super) fn next_commands(
         .iter()
         .filter(|dump| dump.file.is_some())
         .collect();
-    let Some(last) = shown(&with_file) else {
+    let Some(last) = main_dump(&with_file) else {
         return Vec::new();
     };
     let near = near(folder);
@@ -166,7 +166,7 @@ pub(crate) fn java_place(folder: &Path) -> String {
 
 /// Returns the last dump of the process to look at first: that of the first dump, which is the app's
 /// own if its services are dumped too. If it was started again, the dump is of the newest process.
-fn shown<'a>(dumps: &[&'a JavaDump]) -> Option<&'a JavaDump> {
+fn main_dump<'a>(dumps: &[&'a JavaDump]) -> Option<&'a JavaDump> {
     let process = &dumps.first()?.process;
     let of_it = dumps.iter().rev().find(|dump| dump.process == *process);
     of_it.copied()
@@ -174,7 +174,7 @@ fn shown<'a>(dumps: &[&'a JavaDump]) -> Option<&'a JavaDump> {
 
 /// Returns the flag that selects the process to look at first, if there are several.
 fn of_process(dumps: &[&JavaDump]) -> String {
-    match shown(dumps) {
+    match main_dump(dumps) {
         Some(last) if dumps.iter().any(|dump| dump.pid != last.pid) => {
             format!(" -p {}", last.pid)
         }

@@ -236,7 +236,6 @@ test("25d: a file says what it does not have, and has no links to it", async () 
   assert.match(await text(), /This file does not have 103 more objects\./);
   assert.equal(await page.locator("th a").count(), 0, "a part of a list has one order");
   await go("#/objects?filter=bitmap", "Objects whose class contains");
-  // The rows follow the heading.
   assert.deepEqual(await page.locator(".grid tbody .object a").allTextContents(), ["android.graphics.Bitmap"]);
   await go("#/bitmaps", "3 bitmaps");
   assert.match(await text(), /2 equal.*This file does not have 697 more bitmaps\./s);

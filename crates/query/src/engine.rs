@@ -183,10 +183,7 @@ impl Database {
     /// Returns the errors of [`Database::open`].
     pub fn open_with(catalog: Catalog, limits: Limits) -> Result<Database, QueryError> {
         let memory_bytes = limits.memory_bytes;
-        let setup = |error: Error| match error.sqlite_error_code() {
-            Some(ErrorCode::OutOfMemory) => QueryError::TooMuch { memory_bytes },
-            _ => QueryError::setup(error),
-        };
+        let setup = |error| QueryError::setup(error, memory_bytes);
         let connection = Connection::open_in_memory().map_err(setup)?;
         let mut database = Database {
             connection,
@@ -409,7 +406,7 @@ impl Database {
             }
             Ok(all)
         })
-        .map_err(QueryError::setup)
+        .map_err(|error| QueryError::setup(error, self.limits.memory_bytes))
     }
 
     /// Returns the names of the modules that can be included.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use rusqlite::Error;
+use rusqlite::{Error, ErrorCode};
 
 use super::prepass::{Refusal, help_for_function};
 use heaptap_model::error::{Classified, ErrorClass, ErrorFacts};
@@ -101,8 +101,11 @@ impl Place {
 }
 
 impl QueryError {
-    pub(super) fn setup(error: Error) -> QueryError {
-        QueryError::Setup(error.to_string())
+    pub(super) fn setup(error: Error, memory_bytes: u64) -> QueryError {
+        match error.sqlite_error_code() {
+            Some(ErrorCode::OutOfMemory) => QueryError::TooMuch { memory_bytes },
+            _ => QueryError::Setup(error.to_string()),
+        }
     }
 
     pub(super) fn refused(refusal: Refusal, sql: &str) -> QueryError {

@@ -47,8 +47,9 @@ pub async fn check(
         startup: Startup::Allowed,
     };
     let mut assessment = eligibility::assess(device, &facts, &options.targets, &how).await?;
-    let no_choice = eligibility::no_choice_of_heaps(&facts).filter(|_| options.names_heap);
-    if let Some(finding) = no_choice {
+    if options.names_heap
+        && let Some(finding) = eligibility::no_choice_of_heaps(&facts)
+    {
         assessment.refuse_native(finding);
     }
     Ok(CheckReport {

@@ -93,11 +93,11 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         Input::Path(path) if args.heap.of_java().is_some() => match lying_in(&path) {
             Some(_) if !args.heap.is_java_only() => {
                 return Err(conflict(
-                    "the Java heaps of this recording are in a trace of their own",
-                    "convert them by themselves with `--heap java`",
+                    "the Java heaps of this recording are in another trace",
+                    "convert only the Java heaps with `--heap java`",
                 ));
             }
-            beside => Input::Path(beside.unwrap_or(path)),
+            folder => Input::Path(folder.unwrap_or(path)),
         },
         other => other,
     };

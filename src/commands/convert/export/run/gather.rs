@@ -33,8 +33,8 @@ pub fn names(
     let wanted = DumpScope::These(dumps.to_vec());
     let mut names = Vec::new();
     let mut java_heaps = OpenedJava::Unread;
-    let is_beside = java_only && lying_in(input).is_some();
-    let opened = (!is_beside).then(|| input::open(input, &wanted, look, &progress));
+    let is_separate = java_only && lying_in(input).is_some();
+    let opened = (!is_separate).then(|| input::open(input, &wanted, look, &progress));
     let native = match opened.transpose() {
         Ok(None) => Ok(true),
         Ok(Some(OpenedInput::Native(file, read))) => {
@@ -127,16 +127,17 @@ pub(super) fn gather(
         heaps: Vec::new(),
         ..request.look.clone()
     };
+    let names_java = request.selection.heaps.iter().any(|heap| heap == JAVA_HEAP);
+    let is_separate = names_java && lying_in(&request.input).is_some();
     // The trace of the recording has none of the selected heaps.
-    let is_beside = request.java_only && lying_in(&request.input).is_some();
-    let opened = (!is_beside).then(|| input::open(&request.input, &wanted, &look, progress));
+    let skips_native = is_separate && request.java_only;
+    let opened = (!skips_native).then(|| input::open(&request.input, &wanted, &look, progress));
     match opened.transpose() {
         Ok(None) => {}
         Ok(Some(OpenedInput::Native(file, read))) => {
             java = read;
             has_native = true;
-            let names_java = request.selection.heaps.iter().any(|heap| heap == JAVA_HEAP);
-            has_java = file.java_dumps > 0 || names_java && lying_in(&request.input).is_some();
+            has_java = file.java_dumps > 0 || is_separate;
             gathered.class = file.class();
             there.extend(file.listed.iter().map(|dump| dump.describe()));
             let facts = file.listed.iter().map(|dump| &dump.facts);
