@@ -135,9 +135,9 @@ try {
         'LICENSE-APACHE'             = 'LICENSE-APACHE'
         'LICENSE-MIT'                = 'LICENSE-MIT'
         'THIRD-PARTY-LICENSES.txt'   = 'THIRD-PARTY-LICENSES.txt'
-        'README.md'                  = 'README.md'
     }
-    foreach ($top in 'docs', 'configs') {
+    Get-ChildItem -LiteralPath $folder -Filter '*.md' -File -Name | ForEach-Object { $files[$_] = $_ }
+    foreach ($top in 'docs', 'configs', 'benches') {
         Get-ChildItem -LiteralPath (Join-Path $folder $top) -Recurse -File -Name | ForEach-Object {
             $path = "$top/" + $_.Replace('\', '/')
             $files[$path] = $path

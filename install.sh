@@ -108,12 +108,12 @@ each() {
     "$1" "$2/completions/heaptap.fish" share/fish/vendor_completions.d/heaptap.fish 644
   fi
   for page in "$2"/man/*.1; do "$1" "$page" "share/man/man1/${page##*/}" 644; done
-  for file in LICENSE-APACHE LICENSE-MIT THIRD-PARTY-LICENSES.txt README.md; do
+  for file in LICENSE-APACHE LICENSE-MIT THIRD-PARTY-LICENSES.txt; do
     "$1" "$2/$file" "share/doc/heaptap/$file" 644
   done
-  (cd "$2" && find docs configs -type f) >"$stage/documents"
+  (cd "$2" && find ./*.md docs configs benches -type f) >"$stage/documents"
   while IFS= read -r file; do
-    "$1" "$2/$file" "share/doc/heaptap/$file" 644
+    "$1" "$2/$file" "share/doc/heaptap/${file#./}" 644
   done <"$stage/documents"
 }
 

@@ -75,6 +75,9 @@ case $archive in
 esac
 (cd "$copy" && sha256sum "$archive" > SHA256SUMS)
 sh "$root/install.sh" --from "$copy" --prefix "$prefix"
+grep -o ']([^):#]*' "$root/README.md" | cut -c3- | while read -r link; do
+  [ -s "$prefix/share/doc/heaptap/$link" ] || fail "README links $link, which is not installed"
+done
 (
   cd "$temporary"
   "$prefix/bin/heaptap" demo -o demo > demo.txt || fail "the installed program fails: $(cat demo.txt)"

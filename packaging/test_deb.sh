@@ -48,6 +48,8 @@ unshare --mount --pid --fork --kill-child --propagation private bash -c '
     test -s /usr/share/man/man1/heaptap-record.1.gz
     test -s /usr/share/doc/heaptap/copyright
     test -s /usr/share/doc/heaptap/docs/guide/recording.md
+    test -s /usr/share/doc/heaptap/benches/README.md
+    test -s /usr/share/doc/heaptap/CONTRIBUTING.md
     test -s /usr/share/doc/heaptap/configs/peak.yaml
     cd /tmp
     HEAPTAP_STATE_DIR=/tmp/state HEAPTAP_CACHE_DIR=/tmp/cache heaptap demo -o /tmp/demo > /tmp/demo.txt

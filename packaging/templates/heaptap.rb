@@ -26,7 +26,7 @@ class Heaptap < Formula
     bash_completion.install "completions/heaptap.bash" => "heaptap"
     zsh_completion.install "completions/_heaptap"
     fish_completion.install "completions/heaptap.fish"
-    doc.install "README.md", "THIRD-PARTY-LICENSES.txt", "docs", "configs"
+    doc.install Dir["*.md"], "THIRD-PARTY-LICENSES.txt", "docs", "configs", "benches"
   end
 
   test do

@@ -5,6 +5,7 @@ use clap::{Args, ValueEnum};
 use crate::error::{ErrorClass, Failure};
 use crate::flags::conflicts::conflict;
 use crate::heap_graph::HeapKind;
+use crate::heaps::selector::nearest_heap;
 
 /// Selected heaps.
 #[derive(Debug, Clone, Default, Args)]
@@ -60,6 +61,16 @@ impl HeapArgs {
         let is_java = |name: &str| name == JAVA || java_heap(name).is_some();
         let native = self.heaps.iter().find(|name| !is_java(name));
         native.map(|name| format!("--heap {name}"))
+    }
+
+    /// Returns a notice for each native heap whose name might be misspelled.
+    pub fn doubts(&self) -> Vec<String> {
+        let names = self.native_names();
+        let doubts = names.iter().filter_map(|name| {
+            let near = nearest_heap(name)?;
+            Some(format!("`--heap {name}`: did you mean {near}?"))
+        });
+        doubts.collect()
     }
 
     /// Returns true if every native heap is named.
@@ -125,8 +136,14 @@ impl HeapArgs {
     pub fn java_kinds(&self) -> Result<Vec<HeapKind>, Failure> {
         if let Some(native) = self.native_names().first() {
             let message = format!("Java does not have the heap {native:?}");
-            return Err(Failure::new(ErrorClass::Usage, "no-such-heap", message)
-                .with_help("name app, zygote or image"));
+            return Err(
+                Failure::new(ErrorClass::Usage, "no-such-heap", message).with_help(
+                    match nearest_heap(native) {
+                        Some(near) => format!("did you mean {near}?"),
+                        None => "name app, zygote or image".to_owned(),
+                    },
+                ),
+            );
         }
         if self.heaps.iter().any(|name| name == JAVA) {
             return Ok(Vec::new());
@@ -167,6 +184,10 @@ mod tests {
         assert_eq!(heaps(&["java", "app"]).java_kinds().unwrap(), []);
         assert_eq!(heap_name("Java").unwrap(), "java");
         assert_eq!(heap_name("Custom").unwrap(), "Custom");
+        assert_eq!(
+            heaps(&["nativ", "native", "my_heap"]).doubts(),
+            ["`--heap nativ`: did you mean native?"]
+        );
         assert!(zygote.refuse_java_parts("report").is_err());
         assert!(both.refuse_java_parts("report").is_ok());
         assert!(heaps(&[]).java_kinds().unwrap().is_empty());

@@ -82,6 +82,14 @@ pub fn of_trace(name: &str, damage: Option<&str>, health: &Health, sampled: bool
     found
 }
 
+/// Returns findings about parts of a trace that cannot be read or are missing from its file, but
+/// not about losses on the device.
+pub fn of_missing_parts(name: &str, damage: Option<&str>, health: &Health) -> Vec<Finding> {
+    let mut found = of_trace(name, damage, health, true);
+    found.retain(|one| one.class == Some(ErrorClass::BadInput) || one.kind == TRACE_CUT);
+    found
+}
+
 /// Returns findings about frames that are missing from stacks or lack inlined functions: the trace
 /// expands to larger stacks than any program has.
 pub fn unexpanded(frames: Unexpanded) -> impl Iterator<Item = Finding> {
@@ -140,7 +148,7 @@ fn of_health(health: &Health, sampled: bool) -> Vec<Finding> {
             // The existing data are intact: the file might still be growing.
             true => (
                 None,
-                "the trace ends before the tracing service stopped; later dumps are missing",
+                "the trace ends before the tracing service stopped; later data are missing",
             ),
             false => (
                 Some(ErrorClass::BadInput),

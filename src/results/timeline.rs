@@ -11,6 +11,7 @@ use super::recorded;
 use crate::error::ErrorClass;
 use crate::folder;
 use crate::import::{self, ImportError, OpenTrace};
+use crate::profile::Health;
 use crate::timeline::{self, Collection, Entry, HeaptapAction, Observation, Source, Timeline};
 use crate::trace::{MemoryLoss, MemoryWanted, Surveyed, TraceError, TraceMemory};
 use crate::units::{ByteSize, counted, thousands};
@@ -329,12 +330,24 @@ pub enum TracesError {
     Trace(#[from] TraceError),
 }
 
+/// State of a trace that was read.
+pub(crate) struct TraceState {
+    /// File name for display.
+    pub name: String,
+    /// Damage to the compression or archive around it.
+    pub damage: Option<String>,
+    pub health: Health,
+}
+
 /// Adds the memory data of the trace at `path`, or of the traces of a directory, for the processes
-/// in `loaded`; for all processes if it has none. Blocks.
+/// in `loaded`; for all processes if it has none. Returns the state of each trace. Blocks.
 ///
 /// # Errors
 /// Returns an error if there is no readable trace and `loaded` is empty.
-pub(crate) fn add_traces(loaded: &mut LoadedTimeline, path: &Path) -> Result<(), TracesError> {
+pub(crate) fn add_traces(
+    loaded: &mut LoadedTimeline,
+    path: &Path,
+) -> Result<Vec<TraceState>, TracesError> {
     let of_lines: BTreeSet<u32> = loaded.timeline.entries.iter().map(|e| e.pid).collect();
     // A trace has every app of the device, including apps that were not followed.
     let wanted = collections_of((!of_lines.is_empty()).then_some(of_lines));
@@ -359,12 +372,17 @@ pub(crate) fn add(
     loaded: &mut LoadedTimeline,
     traces: Vec<OpenTrace>,
     wanted: &MemoryWanted,
-) -> Result<(), TracesError> {
-    for input in traces {
+) -> Result<Vec<TraceState>, TracesError> {
+    let read = traces.into_iter().map(|input| {
         let mut trace = Surveyed::read(input.source)?.seal();
         loaded.add_trace(trace.memory(wanted)?);
-    }
-    Ok(())
+        Ok(TraceState {
+            name: input.name,
+            damage: input.damage,
+            health: trace.health().clone(),
+        })
+    });
+    read.collect()
 }
 
 #[cfg(test)]

@@ -150,7 +150,7 @@ mod installer {
         "aarch64-unknown-linux-musl",
         "universal-apple-darwin",
     ];
-    const FILES: [&str; 12] = [
+    const FILES: [&str; 14] = [
         "completions/heaptap.bash",
         "completions/_heaptap",
         "completions/heaptap.fish",
@@ -160,6 +160,8 @@ mod installer {
         "LICENSE-MIT",
         "THIRD-PARTY-LICENSES.txt",
         "README.md",
+        "CONTRIBUTING.md",
+        "benches/README.md",
         "docs/README.md",
         "docs/guide/ci.md",
         "configs/peak.yaml",

@@ -233,7 +233,7 @@ fn a_saved_log_tells_of_a_leak() {
     let slip = lab.expect(7, &["gc", "logcat.txt", "-n", "nope"]);
     assert!(
         slip.stderr.contains("no collections of nope")
-            && slip.stderr.contains("choose from …e.myapplicatio 4321"),
+            && slip.stderr.contains("choose from …e.myapplicatio… 4321"),
         "{slip}"
     );
     assert!(!slip.stderr.contains("were logged in"), "{slip}");
@@ -361,5 +361,8 @@ fn a_pipe_gives_a_log_or_a_trace_once() {
     std::fs::write(lab.work().join("alone.pftrace"), &trace).expect("a copy");
     let alone = lab.run(&["gc", "alone.pftrace", "--json"]).json();
     assert!(!alone["processes"].as_array().expect("processes").is_empty());
+    std::fs::write(lab.work().join("cut.pftrace"), &trace[..trace.len() - 10]).expect("a part");
+    let cut = lab.expect(0, &["gc", "cut.pftrace"]);
+    assert!(cut.stderr.contains("later data are missing"), "{cut}");
     assert_eq!(through_a_pipe(&lab, trace), alone);
 }

@@ -35,6 +35,9 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     };
     let report = check(ctx.device().await?, &options).await?;
     let console = &ctx.console;
+    for doubt in args.heap.doubts() {
+        console.warn(doubt);
+    }
     if console.is_json() {
         console.json(&report);
     } else {

@@ -1,7 +1,7 @@
 //! Errors of opening an input.
 
 use crate::error::{Classified, ErrorClass, ErrorFacts};
-use crate::heaps::selector::or_rows;
+use crate::heaps::selector::{nearest_heap, or_rows};
 use crate::import::ImportError;
 use crate::naming::r8_mappings::MapsError;
 use crate::results::findings::Finding;
@@ -99,9 +99,13 @@ impl Classified for LookError {
                 ErrorFacts::new(ErrorClass::Usage, "no-such-process")
                     .with_help(format!("available: {there}{}", or_rows(process)))
             }
-            LookError::NoSuchHeap { there, .. } => {
-                ErrorFacts::new(ErrorClass::Usage, "no-such-heap")
-                    .with_help(format!("available: {there}"))
+            LookError::NoSuchHeap { heap, there, .. } => {
+                ErrorFacts::new(ErrorClass::Usage, "no-such-heap").with_help(
+                    match nearest_heap(heap) {
+                        Some(near) => format!("did you mean {near}? Available: {there}"),
+                        None => format!("available: {there}"),
+                    },
+                )
             }
             LookError::Interrupted => ErrorFacts::new(ErrorClass::Interrupted, "interrupted"),
         }

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use super::error::JavaError;
 use super::heap::{JavaHeap, ProgressReporter};
 use super::opened::{OpenedJava, ReadTrace};
-use crate::error::ErrorClass;
 use crate::heap_graph::{Follow, HeapGraph, Reachable, SizeModel};
 use crate::heaps::moments::{Capture, Moments, did_you_mean, names_besides, no_dump_came};
 use crate::heaps::selector::{DumpSelector, JavaInput, ProcessFilter};
@@ -23,7 +22,7 @@ use crate::profile::{DumpNumbers, NameMaps};
 use crate::results::findings::Finding;
 use crate::results::lists::{join_processes, process_name};
 use crate::results::manifest::{self, JAVA_HEAP, JavaDump, JavaKind, Manifest, ManifestError};
-use crate::results::{findings, recorded};
+use crate::results::recorded;
 use crate::trace::{Surveyed, Trace};
 use time::OffsetDateTime;
 
@@ -228,10 +227,7 @@ impl JavaFile {
             native |= health.profile_packets > 0;
             // Losses of the service are visible in the packet numbers of each dump.
             let damage = read.damage.as_deref();
-            let unreadable = trace_findings::of_trace(&read.name, damage, health, true);
-            let unreadable = unreadable
-                .into_iter()
-                .filter(|f| f.class == Some(ErrorClass::BadInput) || f.kind == findings::TRACE_CUT);
+            let unreadable = trace_findings::of_missing_parts(&read.name, damage, health);
             self.findings.extend(unreadable);
             self.findings.extend(read.findings);
             self.heap_maps.push(read.heaps);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::diagnosis::{diagnose, growth};
 use super::event::{Runtime, is_whole};
-use super::log::{LONGEST_SILENCE_NS, ProcessLog};
+use super::log::{LONGEST_SILENCE_NS, Name, ProcessLog};
 use super::observed::{Observed, ObservedBy};
 use super::report::{Coverage, Error, Figures, Group, LimitFrom, Live, MinorEvents, ProcessReport};
 
@@ -103,7 +103,7 @@ pub fn analyze(process: &ProcessLog, context: GcContext) -> ProcessReport {
     let mut report = ProcessReport {
         pid: process.pid,
         name: process.name.as_ref().map(|name| name.text.clone()),
-        name_is_cut: process.name.as_ref().is_some_and(|name| name.from_tag),
+        name_is_cut: process.name.as_ref().is_some_and(Name::may_be_cut),
         runtime,
         coverage,
         collections: own.len() as u64,

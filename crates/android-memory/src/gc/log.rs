@@ -77,8 +77,16 @@ pub struct ProcessLog {
 pub struct Name {
     /// Name as printed in the log.
     pub text: String,
-    /// True if it can be the end of a longer name, because it is the tag of a line.
+    /// True if it is the tag of a line.
     pub from_tag: bool,
+}
+
+impl Name {
+    /// Returns true if the name can be a part of a longer one. ART tags its lines with the last 15
+    /// characters of the name, and some versions leave out the last of them.
+    pub(crate) fn may_be_cut(&self) -> bool {
+        self.from_tag && self.text.chars().count() >= 14
+    }
 }
 
 /// Event in a line, for code that follows a log.
@@ -310,7 +318,7 @@ impl GcLog {
                 from_tag: false,
             });
         }
-        // Since Android 9, the tag of the runtime's lines is the end of the process name.
+        // Since Android 9, the tag of the runtime's lines is a part of the process name.
         let tag = line.tag.filter(|tag| {
             !tag.is_empty()
                 && !matches!(

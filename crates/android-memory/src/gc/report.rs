@@ -61,7 +61,7 @@ pub struct ProcessReport {
     pub pid: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// True if the name might be the end of a longer one.
+    /// True if the name might be a part of a longer one.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub name_is_cut: bool,
     #[serde(skip_serializing_if = "Option::is_none")]

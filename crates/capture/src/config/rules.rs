@@ -321,7 +321,10 @@ impl CaptureSpec {
         for heap in self.heaps.iter().map(String::as_str) {
             let is_part = |known: &&str| known.split('.').any(|part| part == heap);
             let mut common = COMMON_HEAPS.into_iter();
-            let near = common.find(is_part).or_else(|| nearest(heap, COMMON_HEAPS));
+            let near = match heap {
+                "native" => Some(MALLOC_HEAP),
+                _ => common.find(is_part).or_else(|| nearest(heap, COMMON_HEAPS)),
+            };
             if let Some(near) = near.filter(|near| *near != heap) {
                 notices.push(format!("`--heaps {heap}`: did you mean {near}?"));
             }

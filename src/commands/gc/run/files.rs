@@ -14,7 +14,7 @@ use crate::import::{self, Kind, Text, TextInput};
 use crate::memory::gc::GcLog;
 use crate::results::findings::Finding;
 use crate::results::manifest::Manifest;
-use crate::results::timeline::{add, add_traces, collections_of};
+use crate::results::timeline::{TraceState, add, add_traces, collections_of};
 use crate::results::{recorded, timeline};
 use crate::units::ByteSize;
 
@@ -122,8 +122,19 @@ fn of_text(
 fn trace(input: TextInput<'_>, name: &str) -> Result<GcReport, GcError> {
     let mut known = timeline::LoadedTimeline::default();
     let traces = import::open_stream(input.into_stream(), name)?;
-    add(&mut known, traces, &collections_of(None))?;
+    let read = add(&mut known, traces, &collections_of(None))?;
+    known.findings.extend(missing_parts(&read));
     Ok(of_known(known))
+}
+
+/// Returns findings about parts of traces that could not be read.
+fn missing_parts(read: &[TraceState]) -> Vec<Finding> {
+    let read = read.iter();
+    read.flat_map(|trace| {
+        let damage = trace.damage.as_deref();
+        trace_findings::of_missing_parts(&trace.name, damage, &trace.health)
+    })
+    .collect()
 }
 
 /// Returns whether a file is a text other than the timeline of a recording.
@@ -196,7 +207,8 @@ fn name_processes(report: &mut GcReport, path: &Path) {
 
 fn known_of(path: &Path, stretch: Option<&Stretch>) -> Result<timeline::LoadedTimeline, GcError> {
     let mut known = timeline::beside(path);
-    add_traces(&mut known, path)?;
+    let read = add_traces(&mut known, path)?;
+    known.findings.extend(missing_parts(&read));
     if let Some(stretch) = stretch {
         let findings = stretch.cut(path, &mut known.timeline)?;
         known.findings.extend(findings);

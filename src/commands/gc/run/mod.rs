@@ -103,14 +103,23 @@ pub(super) fn package_of(process: &str) -> &str {
     process.split(':').next().unwrap_or(process)
 }
 
+/// Returns the name of a process, with dots where ART cut it.
+pub(super) fn shown_name(process: &ProcessReport) -> Option<String> {
+    let name = process.name.as_deref()?;
+    Some(match (process.name_is_cut, name.chars().count()) {
+        (false, _) => name.to_owned(),
+        // One character fewer than ART keeps: this version also leaves out the last one.
+        (true, 14) => format!("…{name}…"),
+        (true, _) => format!("…{name}"),
+    })
+}
+
 /// Returns true if a filter takes a process of a log.
 fn fits(filter: &ProcessFilter, report: &ProcessReport) -> bool {
     let name = report.name.as_deref().unwrap_or_default();
-    // ART cuts a name to its last 15 characters, and that to 14.
-    let is_cut = report.name_is_cut && name.len() >= 14;
     let mut wanted = filter.names.iter().chain(&filter.packages);
     filter.takes(report.pid.map(u64::from), name)
-        || is_cut && wanted.any(|wanted| wanted.contains(name))
+        || report.name_is_cut && wanted.any(|wanted| wanted.contains(name))
 }
 
 impl GcReport {
@@ -178,12 +187,9 @@ impl GcReport {
     /// filter without a match.
     pub fn choose(&mut self, wanted: &ProcessFilter) {
         let there = self.processes.iter().map(|process| {
-            let name = process.name.as_deref().map(sanitize);
-            let cut = if process.name_is_cut { "…" } else { "" };
+            let name = shown_name(process).unwrap_or_default();
             let pid = process.pid.map(|pid| pid.to_string()).unwrap_or_default();
-            format!("{cut}{} {pid}", name.unwrap_or_default())
-                .trim()
-                .to_owned()
+            format!("{} {pid}", sanitize(&name)).trim().to_owned()
         });
         let there = join_list(there);
         // A report without any process has its own message.

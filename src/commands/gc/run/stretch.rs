@@ -41,7 +41,7 @@ impl Stretch {
     }
 
     /// Removes everything outside the range. Returns findings about labels that were set several
-    /// times.
+    /// times, or in the other order.
     ///
     /// # Errors
     /// Returns an error if the recording at `path` does not have the label.
@@ -71,7 +71,13 @@ impl Stretch {
         let begin = from.as_ref().map(|from| from.first);
         let end = to.as_ref().map(|to| to.last);
         cut(timeline, begin, end);
-        Ok(repeated(from.as_ref(), to.as_ref()))
+        let mut findings = repeated(from.as_ref(), to.as_ref());
+        if let (true, Some(from), Some(to)) = (is_reversed, &from, &to) {
+            let (from, to) = (sanitize(&from.label), sanitize(&to.label));
+            let message = format!("`{from}` was set before `{to}`; shows {from}..{to}");
+            findings.push(Finding::new("labels-reversed", None, message));
+        }
+        Ok(findings)
     }
 }
 
@@ -239,10 +245,12 @@ mod tests {
             ("after..", 1, 10),
         ] {
             let mut timeline = timeline();
-            Stretch::parse(typed)
+            let findings = Stretch::parse(typed)
                 .unwrap()
                 .cut(nowhere, &mut timeline)
                 .unwrap();
+            let reversed = findings.iter().any(|f| f.kind == "labels-reversed");
+            assert_eq!(reversed, typed == "after..before", "{findings:?}");
             let report = GcReport::of_recording(timeline);
             let [process] = report.processes.as_slice() else {
                 panic!("{typed}: {report:?}");
@@ -348,12 +356,13 @@ mod tests {
         ] {
             let mut timeline = labelled(&all);
             let stretch = Stretch::parse(typed).unwrap();
-            let findings = stretch.cut(Path::new("/nowhere"), &mut timeline).unwrap();
+            let mut findings = stretch.cut(Path::new("/nowhere"), &mut timeline).unwrap();
+            findings.retain(|finding| finding.kind == "label-repeated");
             let at = timeline.entries.iter().map(|entry| entry.boot_ns);
             assert_eq!(at.clone().min().zip(at.max()), Some(span), "{typed}");
             assert_eq!(findings.len(), told.len(), "{typed}: {findings:?}");
             for (finding, told) in findings.iter().zip(told) {
-                assert_eq!((finding.kind, finding.class), ("label-repeated", None));
+                assert_eq!(finding.class, None);
                 assert!(finding.message.starts_with("2 snapshots have the label "));
                 let help = finding.help.as_deref().unwrap();
                 assert!(help.starts_with(told), "{typed}: {help}");

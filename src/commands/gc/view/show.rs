@@ -7,7 +7,7 @@ use time::OffsetDateTime;
 use time::macros::format_description;
 
 use super::super::run::{
-    Collected, Followed, GcReport, GcSource, Measured, NO_SUCH_PROCESS, Target,
+    Collected, Followed, GcReport, GcSource, Measured, NO_SUCH_PROCESS, Target, shown_name,
 };
 use crate::console::sparkline::sparkline;
 use crate::console::table::{Table, show_fitting_at};
@@ -94,13 +94,9 @@ pub(super) fn show(console: &Console, report: &GcReport, list: bool) {
     }
 }
 
-/// Returns the name, or the end of it, and the PID.
+/// Returns the name, or the known part of it, and the PID.
 fn who(process: &ProcessReport) -> String {
-    let name = match &process.name {
-        Some(name) if process.name_is_cut => format!("…{name}"),
-        Some(name) => name.clone(),
-        None => "process".to_owned(),
-    };
+    let name = shown_name(process).unwrap_or_else(|| "process".to_owned());
     match process.pid {
         Some(pid) => format!("{name} {pid}"),
         None => name,
