@@ -75,7 +75,7 @@ case $archive in
 esac
 (cd "$copy" && sha256sum "$archive" > SHA256SUMS)
 sh "$root/install.sh" --from "$copy" --prefix "$prefix"
-grep -o ']([^):#]*' "$root/README.md" | cut -c3- | while read -r link; do
+grep -o '](\([^):#]*\)[)#]' "$root/README.md" | tr -d ']()#' | while read -r link; do
   [ -s "$prefix/share/doc/heaptap/$link" ] || fail "README links $link, which is not installed"
 done
 (

@@ -318,7 +318,12 @@ async fn run_typed(console: &Console, typed: Vec<OsString>) -> Result<Outcome, F
     cli.globals.limit_threads()?;
     let context = Context::new(console.clone(), cli.globals, options);
     let done = dispatch(&context, cli.command).await;
-    done.map_err(|failure| context.without_collect(failure))
+    done.map_err(|failure| {
+        let mut failure = context.without_collect(failure);
+        let help = failure.help.as_deref();
+        failure.help = help.map(|help| context.globals.with_device(help));
+        failure
+    })
 }
 
 async fn dispatch(ctx: &Context, command: Command) -> Result<Outcome, Failure> {

@@ -3,7 +3,7 @@
 
 use crate::console::Console;
 use crate::error::{ErrorClass, Failure};
-use crate::results::findings::{NOT_IN_INPUT, SAME_MOMENT, TRACE_CUT};
+use crate::results::findings::{NOT_IN_INPUT, SAME_MOMENT, SEVERAL_RECORDINGS, TRACE_CUT};
 
 /// Kinds of failures about missing inputs.
 const NOT_THERE: [&str; 6] = [
@@ -29,10 +29,11 @@ pub(crate) fn failure(asked: bool, failure: Failure) -> Failure {
     }
 }
 
-/// Returns whether findings make a check inconclusive: a truncated or growing trace, the same data on
-/// both sides, or a selected process or heap that is not there.
+/// Returns whether findings make a check inconclusive: a truncated or growing trace, traces of several
+/// recordings, the same data on both sides, or a selected process or heap that is not there.
 pub(crate) fn is_open<'a>(mut kinds: impl Iterator<Item = &'a str>) -> bool {
-    kinds.any(|kind| [NOT_IN_INPUT, SAME_MOMENT, TRACE_CUT].contains(&kind))
+    const KINDS: [&str; 4] = [NOT_IN_INPUT, SAME_MOMENT, SEVERAL_RECORDINGS, TRACE_CUT];
+    kinds.any(|kind| KINDS.contains(&kind))
 }
 
 /// Explains the exit code of a leak check that did not pass; `reason` is that of an inconclusive

@@ -251,6 +251,12 @@ pub(crate) fn show(
     };
     let mut is_input_missing = false;
     let (message, help) = match error.kind() {
+        // A word for a command can have become the value of an option.
+        ErrorKind::MissingSubcommand => {
+            excerpt.clear();
+            let help = "`heaptap -h` lists the commands";
+            ("a command is missing".to_owned(), Some(help.to_owned()))
+        }
         ErrorKind::InvalidSubcommand => {
             let word = word(ContextKind::InvalidSubcommand).unwrap_or_default();
             (

@@ -121,6 +121,17 @@ impl Globals {
         words
     }
 
+    /// Adds the options that select the device to the commands of a help that look at it.
+    pub fn with_device(&self, help: &str) -> String {
+        let words = self.device_words();
+        let mut help = help.to_owned();
+        for command in ["status", "doctor", "devices", "apps", "check"] {
+            let plain = format!("`heaptap {command}`");
+            help = help.replace(&plain, &format!("`heaptap {command}{words}`"));
+        }
+        help
+    }
+
     /// Applies the limit of threads.
     ///
     /// # Errors
@@ -173,6 +184,12 @@ mod tests {
             user: Some(10),
             ..Globals::default()
         };
+        let help = "run `heaptap status`, then `heaptap stop ID`";
+        assert_eq!(
+            selected.with_device(help),
+            "run `heaptap status -s pixel --adb-server lab:5037 --user 10`, then `heaptap stop ID`"
+        );
+        assert_eq!(Globals::default().with_device(help), help);
         assert_eq!(words(selected), " -s pixel --adb-server lab:5037 --user 10");
         for (spec, typed) in [("", " --virtual"), ("android=11", " --virtual=android=11")] {
             let of_phone = Globals {

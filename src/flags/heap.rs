@@ -185,8 +185,11 @@ mod tests {
         assert_eq!(heap_name("Java").unwrap(), "java");
         assert_eq!(heap_name("Custom").unwrap(), "Custom");
         assert_eq!(
-            heaps(&["nativ", "native", "my_heap"]).doubts(),
-            ["`--heap nativ`: did you mean native?"]
+            heaps(&["nativ", "native", "my_heap", "malloc", "libc.malloc"]).doubts(),
+            [
+                "`--heap nativ`: did you mean native?",
+                "`--heap malloc`: did you mean libc.malloc?"
+            ]
         );
         assert!(zygote.refuse_java_parts("report").is_err());
         assert!(both.refuse_java_parts("report").is_ok());

@@ -6,6 +6,14 @@ use crate::flags::context::Context;
 use crate::recording::sessions::{SessionSelector, at_server};
 use crate::session::Store;
 
+/// Parses the start of a session ID. All IDs begin with nothing, as of an unset variable of a shell.
+pub(crate) fn id(typed: &str) -> Result<String, &'static str> {
+    match typed {
+        "" => Err("a session ID has at least one character"),
+        _ => Ok(typed.to_owned()),
+    }
+}
+
 /// Returns the selector for the given session or for the flags. Starts the session's adb server if
 /// it is the one of these flags.
 pub(crate) async fn selector(

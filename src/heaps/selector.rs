@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::eligibility::names::{is_pattern, matches_native};
 use crate::near::nearest;
-use crate::profile::COMMON_HEAPS;
+use crate::profile::meant_heap;
 use crate::results::findings::{self, Finding};
 use crate::results::lists::join_processes;
 use crate::untrusted::shell::quoted;
@@ -17,8 +17,8 @@ const HEAP_WORDS: [&str; 5] = ["native", "java", "app", "zygote", "image"];
 /// Returns the heap that a misspelled name might mean. Custom heaps can have any name, so a hit is a
 /// hint.
 pub fn nearest_heap(name: &str) -> Option<&'static str> {
-    let meant = nearest(name, HEAP_WORDS.into_iter().chain(COMMON_HEAPS))?;
-    (meant != name).then_some(meant)
+    let word = nearest(name, HEAP_WORDS).filter(|word| *word != name);
+    word.or_else(|| meant_heap(name))
 }
 
 /// A dump selection as typed.

@@ -86,8 +86,13 @@ pub fn of_trace(name: &str, damage: Option<&str>, health: &Health, sampled: bool
 /// not about losses on the device.
 pub fn of_missing_parts(name: &str, damage: Option<&str>, health: &Health) -> Vec<Finding> {
     let mut found = of_trace(name, damage, health, true);
-    found.retain(|one| one.class == Some(ErrorClass::BadInput) || one.kind == TRACE_CUT);
+    found.retain(is_missing_part);
     found
+}
+
+/// Returns whether a finding is about a part that cannot be read or is missing.
+pub fn is_missing_part(found: &Finding) -> bool {
+    found.class == Some(ErrorClass::BadInput) || found.kind == TRACE_CUT
 }
 
 /// Returns findings about frames that are missing from stacks or lack inlined functions: the trace
@@ -299,7 +304,9 @@ fn of_health(health: &Health, sampled: bool) -> Vec<Finding> {
 pub fn why_empty(recording: &Recording, health: &Health, has_entries: bool) -> Option<Finding> {
     let cut = health.ends_early || health.damage_count > 0;
     let why = why_nothing(recording, health, has_entries);
-    (!cut || !GUESSES.contains(&why.kind)).then_some(why)
+    let of_java = recording.data_sources.iter().any(|name| name == JAVA_HPROF);
+    let is_guess = GUESSES.contains(&why.kind) || (of_java && why.kind == NOT_ASKED_FOR);
+    (!cut || !is_guess).then_some(why)
 }
 
 fn why_nothing(recording: &Recording, health: &Health, has_entries: bool) -> Finding {

@@ -134,8 +134,10 @@ impl<'a> Lasting<'a> {
 /// it is not at hand; `heaptap status` lists them.
 ///
 /// # Errors
-/// Returns an error if the sessions cannot be listed, or the first that cannot be fetched.
+/// Returns an error if the sessions cannot be listed, or, after all others, the first that cannot be
+/// fetched; one of which nothing is left only if there is no other.
 pub(super) async fn collect(device: &Device, store: &Store, folder: &Path) -> Result<(), Failure> {
+    let mut first: Option<Failure> = None;
     for state in own_sessions(store, folder)? {
         let id = state.header.id;
         let (_ask, mut controls) = mpsc::unbounded_channel();
@@ -161,12 +163,13 @@ pub(super) async fn collect(device: &Device, store: &Store, folder: &Path) -> Re
         if let Err(failure) = stopped {
             let left = own_sessions(store, folder)?;
             // The recording had not begun on the device, or a restart removed it.
-            if left.iter().any(|state| state.header.id == id) {
-                return Err(failure);
+            let is_left = left.iter().any(|state| state.header.id == id);
+            if is_left && first.as_ref().is_none_or(sessions::leaves_nothing) {
+                first = Some(failure);
             }
         }
     }
-    Ok(())
+    first.map_or(Ok(()), Err)
 }
 
 /// Ends and fetches the recordings that killed runs with other directories left on the device: they
@@ -204,6 +207,9 @@ pub(super) async fn fetch_abandoned(tools: &Tools<'_>, own: &Path) {
                 "fetched the recording of a killed run into {}",
                 output.display()
             ),
+            Err(error) if sessions::leaves_nothing(&error) => {
+                format!("the recording of a killed run is lost: {error}")
+            }
             Err(error) => format!("a killed run is still being recorded: {error}"),
         };
         (tools.tell)(LabEvent::Warning { text });

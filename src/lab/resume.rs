@@ -13,6 +13,7 @@ use super::state::{Begun, Progress};
 use super::{conditions, files, taken};
 use crate::error::{ErrorClass, Failure};
 use crate::provoke::Target;
+use crate::recording::sessions;
 use crate::results::manifest::Manifest;
 use crate::session::{self, Owner};
 
@@ -38,7 +39,12 @@ pub(super) async fn complete(
         progress.write(&request.folder)?;
     }
     let collect = || recover::collect(tools.device, tools.store, &request.folder);
-    lasting.request(collect).await?;
+    match lasting.request(collect).await {
+        Err(failure) if sessions::leaves_nothing(&failure) => (tools.tell)(LabEvent::Warning {
+            text: format!("the recording of a killed run is lost: {failure}"),
+        }),
+        collected => collected?,
+    }
     let Some(Begun { run, performed }) = progress.begun.clone() else {
         return Ok(());
     };

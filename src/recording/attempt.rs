@@ -287,6 +287,7 @@ async fn header(
         perfetto_names: options.pprof.sample_names == SampleNames::Perfetto,
         annotations: options.pprof.annotations,
         names: options.names.clone(),
+        no_report: options.no_report,
         java: fitted.java.clone(),
         companions: options.companions,
         ..Plan::on(facts)

@@ -81,6 +81,8 @@ pub enum Step {
         /// Directory of its results.
         output: PathBuf,
     },
+    /// `stop` waits, because another heaptap is starting or fetching the session.
+    WaitingForOther { session: SessionId },
 }
 
 /// Handles the events of a recording; must return immediately.

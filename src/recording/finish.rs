@@ -251,6 +251,7 @@ async fn finish_session(
         heaps: converted.heaps,
         java_heaps: converted.java_heaps,
         java: plan.java,
+        no_report: plan.no_report,
         class,
         journal,
     })

@@ -36,6 +36,8 @@ pub struct RecordOptions {
     pub pprof: PprofOptions,
     /// Sources of symbols.
     pub names: NameOptions,
+    /// The recording gets no page, whoever finishes it.
+    pub no_report: bool,
 }
 
 impl RecordOptions {
@@ -55,6 +57,7 @@ impl RecordOptions {
             user: None,
             pprof: PprofOptions::default(),
             names,
+            no_report: false,
         }
     }
 }

@@ -56,6 +56,8 @@ pub struct Finished {
     pub java_heaps: Vec<JavaSummary>,
     /// Facts about a Java heap dump, known at its start.
     pub java: Option<JavaPlan>,
+    /// No page is wanted, since its start.
+    pub no_report: bool,
     /// Exit code class; `None` if the data are complete.
     pub class: Option<ErrorClass>,
     /// Its journal, kept until the directory is final.

@@ -50,6 +50,9 @@ pub struct Plan {
     /// Sources of symbols.
     #[serde(default)]
     pub names: NameOptions,
+    /// The recording gets no page.
+    #[serde(default)]
+    pub no_report: bool,
     /// Facts about a Java heap dump; `None` for a native heap.
     #[serde(default)]
     pub java: Option<JavaPlan>,
@@ -92,6 +95,7 @@ impl Plan {
             perfetto_names: false,
             annotations: true,
             names: NameOptions::default(),
+            no_report: false,
             java: None,
             companions: CompanionOptions::default(),
         }

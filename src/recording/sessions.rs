@@ -8,6 +8,7 @@ mod phone;
 mod scope;
 mod status;
 
+pub(crate) use before_start::leaves_nothing;
 pub(super) use before_start::{abandon, make_way};
 pub use choice::{SessionSelector, is_journal_of};
 pub use scope::{Scope, at_server};
@@ -20,7 +21,7 @@ use self::collect::{How, choose_orphan, collect, collect_alone};
 use self::phone::{reach_or_say, require_phone};
 use self::status::status_of;
 use super::companion_options::Source;
-use super::events::{EventHandler, session_events};
+use super::events::{EventHandler, RecordEvent, Step, session_events};
 use super::outcome::Finished;
 use super::plan::Plan;
 use crate::device::Device;
@@ -171,10 +172,8 @@ pub async fn stop(
 ) -> Result<Stopped, Failure> {
     let chosen = selector.choose(store, Purpose::Stop).await;
     if let Ok(session_state) = &chosen
-        && matches!(
-            status_of(store, session_state, None).await.state,
-            State::Recording | State::Collecting
-        )
+        && let state = status_of(store, session_state, None).await.state
+        && matches!(state, State::Recording | State::Collecting)
     {
         if output.is_some() {
             return Err(SessionError::OutputOfRecorder {
@@ -184,6 +183,11 @@ pub async fn stop(
             .into());
         }
         let session_state = session_state.clone();
+        if state == State::Collecting {
+            on_event(RecordEvent::Step(Step::WaitingForOther {
+                session: session_state.header.id.clone(),
+            }));
+        }
         return stop_recorder(store, session_state, names, controls, on_event).await;
     }
     let how = How {
@@ -216,14 +220,11 @@ async fn stop_recorder(
     let id = session_state.header.id.clone();
     let at_hand = reach_or_say(&session_state.header, "stop").await?;
     require_phone(&at_hand, &session_state.header).await?;
-    let mut left = false;
     loop {
         match store.lock(&id) {
             Ok(_) => break,
-            Err(SessionError::Busy { .. }) => left = true,
-            Err(SessionError::NoSuchSession { .. }) if left => {
-                return done_by_recorder(&session_state);
-            }
+            Err(SessionError::Busy { .. }) => {}
+            Err(SessionError::NoSuchSession { .. }) => return done_by_recorder(&session_state),
             Err(error) => return Err(error.into()),
         }
         let events = session_events(on_event);

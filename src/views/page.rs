@@ -71,7 +71,7 @@ pub(crate) fn end_session(ctx: &Context, finished: &mut Finished) {
 
 async fn leave_page(ctx: &Context, args: NoReportArgs, finished: &mut Finished) -> Option<PathBuf> {
     let dumps = &finished.manifest.dumps.native;
-    if args.no_report || dumps.iter().all(|dump| dump.file.is_none()) {
+    if args.no_report || finished.no_report || dumps.iter().all(|dump| dump.file.is_none()) {
         return None;
     }
     let folder = finished.output.as_path();

@@ -337,6 +337,9 @@ impl Show {
                     output.display()
                 ));
             }
+            Step::WaitingForOther { session } => self.console.say(format_args!(
+                "another heaptap is busy with session {session}; waiting for it"
+            )),
         }
     }
 

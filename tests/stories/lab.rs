@@ -196,6 +196,17 @@ impl Lab {
         });
     }
 
+    /// Restarts the phone, and removes the traces on it.
+    pub fn reboot_without_traces(&self) {
+        self.phone.reboot(0);
+        self.until("the phone is back", |lab| {
+            lab.run(&["devices", "--json"]).stdout.contains("virtual-1")
+        });
+        for trace in self.traces() {
+            self.on_phone_ok("rm", &[&format!("/data/misc/perfetto-traces/{trace}")]);
+        }
+    }
+
     /// Names in the trace directory of the phone.
     pub fn traces(&self) -> Vec<String> {
         self.phone.list("/data/misc/perfetto-traces")

@@ -1,7 +1,8 @@
 //! A recording that outlives its process, terminal and host.
 
 use crate::claims::{blocked_by_a_file, profile_name};
-use crate::lab::{APP, Lab, files};
+use crate::lab::{APP, Lab, files, recording};
+use heaptap::phone::FaultKind;
 use std::io::Write as _;
 
 const FAST: &str = "android=14,build=userdebug,speed=10";
@@ -524,6 +525,42 @@ fn a_restart_of_another_phone_does_not_keep_a_recording_from_being_stopped() {
     lab.assert_tidy("out");
 }
 
+#[test]
+fn a_stop_beside_another_says_that_it_waits_and_goes_on_where_that_is_killed() {
+    let lab = Lab::new(&format!("{FAST},fault=pull-hang"));
+    lab.expect(0, &recording("out", &["--detach", "--no-report"]));
+    let mut first = lab.start(&["stop", "--json-lines"]);
+    first.until("pulling");
+    let mut second = lab.start(&["stop", "--json-lines"]);
+    second.until("waiting-for-other");
+    lab.phone.faults().remove(FaultKind::PullHang);
+    first.signal("KILL");
+    first.end();
+    let ended = second.end();
+    assert_eq!(ended.code(), Some(0), "{ended}");
+    lab.assert_truth("out");
+    lab.assert_tidy("out");
+    // As it was started.
+    assert!(!lab.work().join("out/report.html").exists(), "{ended}");
+}
+
+/// As of an unset variable of a shell.
+#[test]
+fn an_empty_id_is_that_of_no_session() {
+    let lab = Lab::new(FAST);
+    lab.expect(0, &["record", "-n", APP, "-o", "out", "--detach"]);
+    for args in [
+        &["stop", "--forget", ""][..],
+        &["stop", ""],
+        &["status", ""],
+    ] {
+        let refused = lab.expect(2, args);
+        let why = "at least one character";
+        assert!(refused.stderr.contains(why), "{refused}");
+    }
+    lab.expect(0, &["stop"]);
+}
+
 /// A trace survives a restart, so one that is missing can be on another device with the same serial.
 #[test]
 fn a_session_without_a_trace_after_a_reboot_stays_until_it_is_forgotten() {
@@ -534,14 +571,7 @@ fn a_session_without_a_trace_after_a_reboot_stays_until_it_is_forgotten() {
         .as_str()
         .unwrap()
         .to_owned();
-    lab.phone.reboot(0);
-    lab.until("the phone is back", |lab| {
-        lab.run(&["devices", "--json"]).stdout.contains("virtual-1")
-    });
-    for trace in lab.traces() {
-        let remove = heaptap::device::Command::program("rm");
-        lab.on_phone(&remove.arg(format!("/data/misc/perfetto-traces/{trace}")));
-    }
+    lab.reboot_without_traces();
     for _ in 0..2 {
         let ended = lab.run(&["stop", &id]);
         assert_eq!(ended.code(), Some(5), "{ended}");

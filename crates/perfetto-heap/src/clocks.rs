@@ -6,7 +6,7 @@
 //! conversion, so that late ones are used, too.
 
 use super::wire::{Fields, WireError};
-use std::collections::{HashSet, VecDeque};
+use std::collections::HashMap;
 
 /// A clock's ID: 1 REALTIME, 3 MONOTONIC, 4 MONOTONIC_COARSE, 6 BOOTTIME, 64 to 127 private to a
 /// sequence, others global. The sequence is 0 for a global clock.
@@ -36,6 +36,10 @@ impl Clock {
 
 /// Maximum number of snapshots: those of a year at the service's interval of ten seconds.
 const MOST: usize = 1 << 22;
+/// Maximum number of clocks in a snapshot: all that one sequence can have, twice.
+const MOST_CLOCKS: usize = 256;
+/// Maximum number of steps from one clock to another.
+const MAX_STEPS: u32 = 4;
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Clocks {
@@ -52,8 +56,8 @@ impl Clocks {
         let outcome = loop {
             match fields.next() {
                 Ok(Some((1, value))) => match read_clock(value.bytes(), sequence) {
-                    Ok(Some(clock)) => clocks.push(clock),
-                    Ok(None) => {}
+                    Ok(Some(clock)) if clocks.len() < MOST_CLOCKS => clocks.push(clock),
+                    Ok(_) => {}
                     Err(error) => break Err(error),
                 },
                 Ok(Some((2, value))) => {
@@ -83,70 +87,81 @@ impl Clocks {
             .find_map(|snapshot| value_of(snapshot, clock))
     }
 
-    /// Converts `time` of clock `from` to clock `to`; `None` if no snapshots link them, or the
-    /// result is before 0.
-    pub(super) fn convert(&self, from: Clock, time: u64, to: Clock) -> Option<u64> {
-        if from == to {
-            return Some(time);
-        }
-        if let Some(time) = self.hop(from, time, to) {
-            return Some(time);
-        }
-        // Breadth-first over the clocks that share a snapshot.
-        let mut seen = HashSet::from([from]);
-        let mut queue = VecDeque::from([(from, time)]);
-        while let Some((clock, time)) = queue.pop_front() {
-            let mut next = Vec::new();
+    /// Returns the conversion of times to the clock `to`. Takes a pass over the snapshots for each
+    /// step, not for each time or clock.
+    pub(super) fn to(&self, to: Clock) -> ToClock {
+        let mut steps: HashMap<Clock, Step> = HashMap::new();
+        for depth in 1..=MAX_STEPS {
+            let known = steps.len();
             for snapshot in &self.snapshots {
-                if value_of(snapshot, clock).is_some() {
-                    next.extend(snapshot.iter().map(|&(other, _)| other));
+                for (at, &(clock, time)) in snapshot.iter().enumerate() {
+                    if clock == to || snapshot[..at].iter().any(|c| c.0 == clock) {
+                        continue;
+                    }
+                    let next = match steps.get(&clock) {
+                        Some(step) if step.depth < depth => None,
+                        Some(step) => Some(step.to),
+                        None => snapshot.iter().map(|c| c.0).find(|other| match depth {
+                            1 => *other == to,
+                            _ => steps.get(other).is_some_and(|s| s.depth == depth - 1),
+                        }),
+                    };
+                    let Some((next, target)) = next.zip(next.and_then(|c| value_of(snapshot, c)))
+                    else {
+                        continue;
+                    };
+                    let new = || Step {
+                        to: next,
+                        depth,
+                        pairs: Vec::new(),
+                    };
+                    let step = steps.entry(clock).or_insert_with(new);
+                    step.pairs.push((time, target));
                 }
             }
-            for other in next {
-                if !seen.insert(other) {
-                    continue;
-                }
-                let Some(time) = self.hop(clock, time, other) else {
-                    continue;
-                };
-                if other == to {
-                    return Some(time);
-                }
-                queue.push_back((other, time));
-            }
-        }
-        None
-    }
-
-    /// Returns the values of both clocks in the snapshots that have them, in order of `from`.
-    pub(super) fn pairs(&self, from: Clock, to: Clock) -> Vec<(u64, u64)> {
-        let both =
-            |snapshot: &[(Clock, u64)]| Some((value_of(snapshot, from)?, value_of(snapshot, to)?));
-        let mut pairs: Vec<(u64, u64)> = self.snapshots.iter().filter_map(|s| both(s)).collect();
-        // Stable: a later snapshot of the same time comes after.
-        pairs.sort_by_key(|pair| pair.0);
-        pairs
-    }
-
-    fn hop(&self, from: Clock, time: u64, to: Clock) -> Option<u64> {
-        let mut best: Option<(u64, u64)> = None;
-        for snapshot in &self.snapshots {
-            let (Some(source), Some(target)) = (value_of(snapshot, from), value_of(snapshot, to))
-            else {
-                continue;
-            };
-            match best {
-                None => best = Some((source, target)),
-                // The last one at or before `time`, or the first one if there is none.
-                Some((known, _)) if source <= time && (known > time || source >= known) => {
-                    best = Some((source, target));
-                }
-                Some(_) => {}
+            if steps.len() == known {
+                break;
             }
         }
-        let (source, target) = best?;
-        let time = i128::from(target) + i128::from(time) - i128::from(source);
-        u64::try_from(time).ok()
+        for step in steps.values_mut() {
+            // Stable: a later snapshot of the same time comes after.
+            step.pairs.sort_by_key(|pair| pair.0);
+        }
+        ToClock { to, steps }
+    }
+}
+
+/// Conversion of times to one clock.
+#[derive(Debug, Clone)]
+pub(super) struct ToClock {
+    to: Clock,
+    steps: HashMap<Clock, Step>,
+}
+
+/// Step towards that clock: to the clock itself, or to another one that is nearer.
+#[derive(Debug, Clone)]
+struct Step {
+    to: Clock,
+    /// Number of steps, with this one.
+    depth: u32,
+    /// Values of both clocks in the snapshots that have them, in order of the first.
+    pairs: Vec<(u64, u64)>,
+}
+
+impl ToClock {
+    /// Converts a time of the clock `from`; `None` if no snapshots link the clocks, or the result is
+    /// before 0.
+    pub(super) fn convert(&self, from: Clock, time: u64) -> Option<u64> {
+        let (mut clock, mut time) = (from, time);
+        while clock != self.to {
+            let step = self.steps.get(&clock)?;
+            // The last snapshot at or before the time, or the first one if there is none.
+            let after = step.pairs.partition_point(|pair| pair.0 <= time);
+            let (source, target) = *step.pairs.get(after.saturating_sub(1))?;
+            let converted = i128::from(target) + i128::from(time) - i128::from(source);
+            (clock, time) = (step.to, u64::try_from(converted).ok()?);
+        }
+        Some(time)
     }
 }
 
@@ -185,6 +200,10 @@ mod tests {
         }
     }
 
+    fn convert(clocks: &Clocks, from: Clock, time: u64, to: Clock) -> Option<u64> {
+        clocks.to(to).convert(from, time)
+    }
+
     #[test]
     fn the_last_snapshot_before_a_time_carries_it_over() {
         let clocks = clocks(&[
@@ -192,7 +211,7 @@ mod tests {
             &[(4, 200), (6, 1250)],
             &[(4, 300), (6, 1400)],
         ]);
-        let at = |t| clocks.convert(Clock::MONOTONIC_COARSE, t, Clock::BOOTTIME);
+        let at = |t| convert(&clocks, Clock::MONOTONIC_COARSE, t, Clock::BOOTTIME);
         assert_eq!(at(250), Some(1300));
         assert_eq!(at(199), Some(1199));
         assert_eq!(at(50), Some(1050), "the first holds for times before it");
@@ -203,20 +222,35 @@ mod tests {
     fn clocks_that_never_met_are_linked() {
         let clocks = clocks(&[&[(4, 10), (3, 20)], &[(3, 30), (6, 1030)]]);
         assert_eq!(
-            clocks.convert(Clock::MONOTONIC_COARSE, 10, Clock::BOOTTIME),
+            convert(&clocks, Clock::MONOTONIC_COARSE, 10, Clock::BOOTTIME),
             Some(1020)
         );
-        assert_eq!(clocks.convert(Clock::BOOTTIME, 0, Clock::REALTIME), None);
+        assert_eq!(convert(&clocks, Clock::BOOTTIME, 0, Clock::REALTIME), None);
+        assert_eq!(
+            convert(&clocks, Clock::BOOTTIME, 0, Clock::global(3)),
+            None,
+            "before 0"
+        );
     }
 
     #[test]
     fn no_clock_is_no_time() {
         let clocks = clocks(&[]);
-        assert_eq!(
-            clocks.convert(Clock::MONOTONIC_COARSE, 5, Clock::BOOTTIME),
-            None
-        );
-        assert_eq!(clocks.convert(Clock::BOOTTIME, 5, Clock::BOOTTIME), Some(5));
+        let to_boot = |from| convert(&clocks, from, 5, Clock::BOOTTIME);
+        assert_eq!(to_boot(Clock::MONOTONIC_COARSE), None);
+        assert_eq!(to_boot(Clock::BOOTTIME), Some(5));
+    }
+
+    #[test]
+    fn a_chain_of_a_million_clocks_takes_no_time() {
+        let pairs: Vec<[(u32, u64); 2]> = (200..1_000_200).map(|n| [(n, 1), (n + 1, 1)]).collect();
+        let pairs: Vec<&[(u32, u64)]> = pairs.iter().map(|pair| &pair[..]).collect();
+        let clocks = clocks(&pairs);
+        let to = clocks.to(Clock::global(500_000));
+        let from = |id| to.convert(Clock::global(id), 1);
+        let near = [499_996, 499_999, 500_004].map(from);
+        assert_eq!(near, [Some(1); 3]);
+        assert_eq!([499_995, 500_005, 200].map(from), [None; 3]);
     }
 
     #[test]
@@ -228,7 +262,7 @@ mod tests {
         let mut clocks = Clocks::default();
         clocks.add(&bytes, 1).unwrap();
         assert_eq!(
-            clocks.convert(Clock::MONOTONIC_COARSE, 8, clocks.trace_clock()),
+            convert(&clocks, Clock::MONOTONIC_COARSE, 8, clocks.trace_clock()),
             Some(19)
         );
         assert_eq!(clocks.first_trace_time(), Some(18));

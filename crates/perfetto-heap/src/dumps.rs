@@ -6,7 +6,7 @@
 
 use super::TraceError;
 use super::callstacks::{Callstacks, Position};
-use super::clocks::{Clock, Clocks};
+use super::clocks::{Clock, Clocks, ToClock};
 use super::order::{Entry, RunId, Runs};
 use super::packet::{Packet, payload};
 use super::profile_packet::{Header, Outline, each_part, each_sample, has_samples};
@@ -69,7 +69,8 @@ impl DumpPlan {
     ) -> Result<Health, Halt> {
         let mut assembly = Assembly {
             recording,
-            clocks,
+            to_trace_clock: clocks.to(clocks.trace_clock()),
+            to_wall_clock: clocks.to(Clock::REALTIME),
             callstacks: &self.callstacks,
             lost_callstack: self.lost_callstack,
             runs: &self.runs,
@@ -157,7 +158,8 @@ type SeriesKey = (RunId, u64, String);
 
 struct Assembly<'a> {
     recording: &'a Recording,
-    clocks: &'a Clocks,
+    to_trace_clock: ToClock,
+    to_wall_clock: ToClock,
     callstacks: &'a Callstacks,
     lost_callstack: CallsiteId,
     runs: &'a Runs,
@@ -387,12 +389,11 @@ impl Assembly<'_> {
         if header.flags.disconnected {
             series.end();
         }
-        let clock = self.clocks.trace_clock();
-        let convert = |time, to| match time {
+        let convert = |time, by: &ToClock| match time {
             0 => None,
-            time => self.clocks.convert(Clock::MONOTONIC_COARSE, time, to),
+            time => by.convert(Clock::MONOTONIC_COARSE, time),
         };
-        let time_ns = convert(header.timestamp, clock);
+        let time_ns = convert(header.timestamp, &self.to_trace_clock);
         if time_ns.is_none() && header.timestamp != 0 {
             self.health.dumps_without_clock += 1;
         }
@@ -413,8 +414,8 @@ impl Assembly<'_> {
             process: process.map(|p| p.name.clone()).unwrap_or_default(),
             heap: header.heap,
             time_ns,
-            wall_time_ns: convert(header.timestamp, Clock::REALTIME),
-            start_ns: convert(started, clock),
+            wall_time_ns: convert(header.timestamp, &self.to_wall_clock),
+            start_ns: convert(started, &self.to_trace_clock),
             raw_time_ns: header.timestamp,
             written_ns: written,
             sampling_interval_bytes,

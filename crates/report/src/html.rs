@@ -5,6 +5,8 @@ use std::fmt::{self, Write as _};
 
 /// Maximum length of a dump's text in a page, in characters.
 const LONGEST: usize = 400;
+/// The same of a command, which is of no use without its end; paths can have this length.
+const LONGEST_CODE: usize = 8192;
 
 /// Page or part of a page under construction.
 #[derive(Debug, Default)]
@@ -26,22 +28,27 @@ pub(super) struct Attribute<'a>(pub(super) &'a str);
 
 impl fmt::Display for Attribute<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = untrusted::sanitize(self.0);
-        let mut chars = text.chars();
-        for c in chars.by_ref().take(LONGEST) {
-            match c {
-                '<' => f.write_str("&lt;")?,
-                '>' => f.write_str("&gt;")?,
-                '&' => f.write_str("&amp;")?,
-                '"' => f.write_str("&quot;")?,
-                '\'' => f.write_str("&#39;")?,
-                c => f.write_char(c)?,
-            }
+        write_text(f, self.0, LONGEST)
+    }
+}
+
+/// Writes the first `most` characters of a text, escaped.
+fn write_text(f: &mut fmt::Formatter<'_>, text: &str, most: usize) -> fmt::Result {
+    let text = untrusted::sanitize(text);
+    let mut chars = text.chars();
+    for c in chars.by_ref().take(most) {
+        match c {
+            '<' => f.write_str("&lt;")?,
+            '>' => f.write_str("&gt;")?,
+            '&' => f.write_str("&amp;")?,
+            '"' => f.write_str("&quot;")?,
+            '\'' => f.write_str("&#39;")?,
+            c => f.write_char(c)?,
         }
-        match chars.next() {
-            Some(_) => f.write_str("…"),
-            None => Ok(()),
-        }
+    }
+    match chars.next() {
+        Some(_) => f.write_str("…"),
+        None => Ok(()),
     }
 }
 
@@ -55,7 +62,9 @@ impl fmt::Display for Sentence<'_> {
             rest.split_once('`')
                 .map(|(code, after)| (before, code, after))
         }) {
-            write!(f, "{}<code>{}</code>", Attribute(before), Attribute(code))?;
+            write!(f, "{}<code>", Attribute(before))?;
+            write_text(f, code, LONGEST_CODE)?;
+            f.write_str("</code>")?;
             rest = after;
         }
         write!(f, "{}", Attribute(rest))
@@ -146,6 +155,8 @@ mod tests {
         );
         let long = "x".repeat(5000);
         assert_eq!(Attribute(&long).to_string().chars().count(), LONGEST + 1);
+        let command = format!("<code>{long}</code>");
+        assert_eq!(Sentence(&format!("`{long}`")).to_string(), command);
         let mut html = Html::default();
         html.table(
             "Classes",

@@ -75,6 +75,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         retry_overrun: args.retry_overrun,
         disable_selinux: args.disable_selinux,
         user: ctx.globals.user,
+        no_report: args.leave.no_report,
         pprof: PprofOptions {
             sample_names: args.sample_names.into(),
             annotations: !args.capture.no_annotations,

@@ -13,7 +13,7 @@ pub struct Args {
     /// Session ID, or the start of it [default: the only one]
     ///
     /// `--forget` does not have a default.
-    #[arg(value_name = "SESSION")]
+    #[arg(value_name = "SESSION", value_parser = crate::flags::session::id)]
     pub session: Option<String>,
     /// Forget SESSION; its device is not touched and keeps the trace
     #[arg(long, requires = "session")]

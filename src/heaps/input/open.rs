@@ -110,6 +110,24 @@ fn of_found(
     }
 }
 
+/// Returns a finding about traces of an archive that began at different times. The trace of a
+/// recording and its copy with symbols begin at the same time.
+fn several_recordings(name: &str, opened: &[LookTrace]) -> Option<Finding> {
+    let with_heaps = opened.iter().map(|trace| &trace.trace);
+    let with_heaps = with_heaps.filter(|trace| trace.health().profile_packets > 0);
+    let starts: BTreeSet<u64> = with_heaps
+        .filter_map(|t| t.recording().started_ns)
+        .collect();
+    (starts.len() > 1).then(|| {
+        let message = format!(
+            "{name} has native heaps of {} recordings; their dumps are numbered as if they were of one",
+            starts.len()
+        );
+        Finding::new(findings::SEVERAL_RECORDINGS, None, message)
+            .with_help("unpack it, and read each trace by itself")
+    })
+}
+
 /// Opens an input and projects the selected dumps.
 ///
 /// # Errors
@@ -147,6 +165,7 @@ pub fn open(
     for trace in &mut opened {
         reading.read(trace)?;
     }
+    reading.findings.extend(several_recordings(&name, &opened));
     let whole = profiles_of_damaged(path, manifest.as_deref(), &opened, &reading.listed)?;
     if !whole.is_empty() {
         progress.begin("reading profiles");

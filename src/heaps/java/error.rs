@@ -6,6 +6,7 @@ use crate::heaps::selector::or_rows;
 use crate::hprof::HprofError;
 use crate::import::ImportError;
 use crate::naming::r8_mappings::MapsError;
+use crate::results::findings::Finding;
 use crate::results::manifest::ManifestError;
 use crate::trace::TraceError;
 use crate::untrusted::shell::quoted_path;
@@ -34,6 +35,9 @@ pub enum JavaError {
     /// A trace without heaps.
     #[error("{name} contains no Java heap")]
     NoHeap { name: String },
+    /// A trace that is truncated or damaged before its first Java heap.
+    #[error("cannot read a Java heap from {name}: {}", why.message)]
+    Broken { name: String, why: Box<Finding> },
     /// The selected dump does not exist.
     #[error("{name} does not have a dump `{which}`")]
     NoSuchDump {
@@ -83,6 +87,10 @@ impl Classified for JavaError {
                      `heaptap dump -n NAME`",
                     quoted_path(name)
                 )),
+            JavaError::Broken { why, .. } => ErrorFacts {
+                help: why.help.clone(),
+                ..ErrorFacts::new(ErrorClass::BadInput, why.kind)
+            },
             JavaError::NoHeap { .. } => ErrorFacts::new(ErrorClass::Empty, "no-java-heap")
                 .with_help(
                     "dump one with `heaptap dump -n NAME`, or as HPROF with `heaptap dump --hprof`",

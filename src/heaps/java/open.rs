@@ -171,9 +171,12 @@ impl JavaFile {
         file.number_by_outer();
         let name = file.path.display().to_string();
         if file.listed.is_empty() {
-            return Err(match native {
-                true => JavaError::Native { name },
-                false => JavaError::NoHeap { name },
+            let mut findings = file.findings.into_iter();
+            let why = findings.find(trace_findings::is_missing_part).map(Box::new);
+            return Err(match (native, why) {
+                (true, _) => JavaError::Native { name },
+                (false, Some(why)) => JavaError::Broken { name, why },
+                (false, None) => JavaError::NoHeap { name },
             });
         }
         let wanted = file.options.processes.clone();

@@ -30,6 +30,7 @@ mod watching;
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::sync::mpsc;
@@ -67,6 +68,10 @@ use crate::units::counted;
 const LOOK: Duration = Duration::from_millis(200);
 /// Time limit of one attempt to reconnect to the device.
 const RETURN_STEP: Duration = Duration::from_secs(30);
+/// Time for the device to return while only captures of the end are awaited: that of a fetch.
+const RETURN_AT_END: Duration = Duration::from_secs(120);
+/// Pause between two questions whether it is there.
+const ASK_AGAIN: Duration = Duration::from_secs(5);
 
 /// Note for a recording of garbage collections whose data sources did not all start: kernel tracing
 /// is the one that other tools might use.
@@ -81,6 +86,8 @@ pub(super) struct Companion {
 struct Running {
     ask: mpsc::UnboundedSender<()>,
     give_up: Canceller,
+    device: Device,
+    is_away: Arc<AtomicBool>,
     tasks: JoinSet<()>,
 }
 
@@ -116,6 +123,7 @@ impl Companion {
         }
         let (ask, asked) = mpsc::unbounded_channel();
         let (give_up, given_up) = Cancel::new();
+        let is_away = Arc::new(AtomicBool::new(false));
         let spine = Spine {
             shared: Capturing {
                 device: session.device().clone(),
@@ -124,6 +132,7 @@ impl Companion {
                 timeline,
                 windows: OurWindows::default(),
                 given_up,
+                is_away: Arc::clone(&is_away),
                 heaps: Arc::new(Heaps::of(session, plan, dump_heaps)),
                 on_event: EventHandler::clone(on_event),
                 tracking: None,
@@ -137,6 +146,8 @@ impl Companion {
             running: Some(Running {
                 ask,
                 give_up,
+                device: session.device().clone(),
+                is_away,
                 tasks,
             }),
         }
@@ -152,16 +163,22 @@ impl Companion {
         }
     }
 
-    /// Waits for running captures. A second stop request ends them; the timeline lists them as
-    /// missed.
+    /// Waits for running captures. A second stop request ends them, or a device that does not return;
+    /// the timeline lists them as missed.
     pub(super) async fn end(self, controls: &mut Controls) {
         let Some(mut running) = self.running else {
             return;
         };
         drop(running.ask);
+        let away = async {
+            while running.device.wait_ready(RETURN_AT_END).await.is_ok() {
+                tokio::time::sleep(ASK_AGAIN).await;
+            }
+        };
         tokio::select! {
             _ = running.tasks.join_next() => return,
             () = session::stop_asked(controls) => {}
+            () = away => running.is_away.store(true, Ordering::Relaxed),
         }
         running.give_up.cancel();
         running.tasks.join_next().await;
@@ -191,8 +208,9 @@ struct Capturing {
     companions: CompanionOptions,
     timeline: TimelineFile,
     windows: OurWindows,
-    /// The second stop request.
+    /// The second stop request, or a device that does not return.
     given_up: Cancel,
+    is_away: Arc<AtomicBool>,
     heaps: Arc<Heaps>,
     on_event: EventHandler,
     tracking: Option<Tracking>,
@@ -406,7 +424,10 @@ impl Taker {
 
     /// Returns why `source` is missing after a second stop request.
     fn stopped(&self, source: Source, label: &str) -> String {
-        let why = "you stopped heaptap";
+        let why = match self.shared.is_away.load(Ordering::Relaxed) {
+            true => "the device did not return",
+            false => "you stopped heaptap",
+        };
         let own = self.shared.folder().join(FOLDER);
         let own = own.join(at_label::name_of(self.wish.number, label));
         let advice = (source == Source::Java).then(|| self.shared.heaps.left_advice(&own));

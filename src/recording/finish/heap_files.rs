@@ -200,6 +200,7 @@ pub(super) async fn finish(
         heaps: Vec::new(),
         java_heaps,
         java: plan.java,
+        no_report: plan.no_report,
         class,
         journal: LastJournal::default(),
     })
@@ -291,13 +292,11 @@ fn written_at(path: &Path) -> Option<OffsetDateTime> {
 /// Returns whether a file has its beginning and its end. For an HPROF this follows the records,
 /// because the bytes of its last record can occur anywhere in the contents of objects.
 fn is_whole(path: &Path, kind: HeapFileKind) -> std::io::Result<bool> {
-    match kind {
-        HeapFileKind::Hprof => Ok(info::is_whole(&Bytes::map(path)?)),
-        HeapFileKind::MallocInfo => {
-            let words = std::fs::read(path)?;
-            Ok(words.trim_ascii_end().ends_with(b"</malloc>"))
-        }
-    }
+    let bytes = Bytes::map(path)?;
+    Ok(match kind {
+        HeapFileKind::Hprof => info::is_whole(&bytes),
+        HeapFileKind::MallocInfo => bytes.trim_ascii_end().ends_with(b"</malloc>"),
+    })
 }
 
 /// Returns why there is no file at all: the first informative cause.

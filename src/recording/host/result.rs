@@ -130,6 +130,7 @@ pub(super) async fn write(
             heaps: converted.heaps,
             java_heaps: converted.java_heaps,
             java: None,
+            no_report: false,
             class,
             journal: LastJournal::default(),
         },

@@ -50,8 +50,10 @@ pub(crate) async fn abandon(
     session.forget()
 }
 
-/// Kinds of failures after which nothing of a session is left to be collected.
-const LEFT_NOTHING: [&str; 3] = ["trace-gone", "device-rebooted", "session-rejected"];
+/// Returns whether nothing of a session is left to be collected after such a failure.
+pub(crate) fn leaves_nothing(failure: &Failure) -> bool {
+    ["trace-gone", "device-rebooted", "session-rejected"].contains(&failure.kind)
+}
 
 /// Fetches the trace in the single file of Android 10 before it is overwritten.
 ///
@@ -101,7 +103,7 @@ pub(crate) async fn make_way(
             output: session_state.header.output.clone(),
         }));
         match fetch(session_state).await {
-            Err(failure) if !LEFT_NOTHING.contains(&failure.kind) => return Err(failure),
+            Err(failure) if !leaves_nothing(&failure) => return Err(failure),
             // Nothing on the device is lost.
             Err(_) => {}
             Ok(mut finished) => finished.journal.forget()?,

@@ -10,9 +10,11 @@ use crate::heaps::input::{self, LookError, LookOptions, LookTrace, NativeSource}
 use crate::heaps::java::ProgressReporter;
 use crate::heaps::moments::{self, Capture, KeptFile, MomentNotFound, Moments};
 use crate::heaps::selector::{JavaInput, ProcessFilter};
+use crate::heaps::trace_findings;
 use crate::import::{ImportError, Kind, TextInput, is_folder};
 use crate::memory::smaps::{self, Smaps, SmapsError};
 use crate::profile::DumpNumbers;
+use crate::results::findings::Finding;
 use crate::results::lists::join_list;
 use crate::results::manifest::{JAVA_HEAP, JavaDump, Manifest};
 use crate::results::{recorded, timeline};
@@ -49,6 +51,9 @@ pub enum InputError {
     /// A recording without mappings.
     #[error("{path} contains no memory mappings, because they were not recorded")]
     NotRecorded { path: String },
+    /// A trace that is truncated or damaged before its first mappings.
+    #[error("cannot read memory mappings from {path}: {}", why.message)]
+    Broken { path: String, why: Box<Finding> },
     /// The selected capture does not exist.
     #[error("{path} does not have memory mappings of @{}: {}", missing.which, missing.why)]
     NoSuchMoment {
@@ -97,6 +102,10 @@ impl Classified for InputError {
                      recording directory",
                 )
             }
+            InputError::Broken { why, .. } => ErrorFacts {
+                help: why.help.clone(),
+                ..ErrorFacts::new(ErrorClass::BadInput, why.kind)
+            },
             InputError::NotRecorded { .. } => ErrorFacts::new(ErrorClass::Empty, "no-mappings")
                 .with_help(
                     "record them at each label with `heaptap record --with smaps` (debuggable \
@@ -246,7 +255,14 @@ fn of_traces(
     let path = || input.path.display().to_string();
     let (mut traces, manifest) = match found {
         Ok(NativeSource::Traces(traces, manifest)) => (traces, manifest),
-        Ok(_) => return Err(InputError::NotRecorded { path: path() }),
+        Ok(_) if is_folder(&input.path) => return Err(InputError::NotRecorded { path: path() }),
+        Ok(other) => {
+            let what = match other {
+                NativeSource::Hprofs(_) => Kind::Hprof,
+                _ => Kind::Pprof,
+            };
+            return Err(InputError::NotMappings { path: path(), what });
+        }
         Err(LookError::Import(ImportError::NotAHeap { name, what })) => {
             return Err(InputError::NotMappings { path: name, what });
         }
@@ -272,7 +288,17 @@ fn of_traces(
         }
     }
     if moments.is_empty() {
-        return Err(InputError::NotRecorded { path: path() });
+        let missing = traces.iter().flat_map(|trace| {
+            let damage = trace.damage.as_deref();
+            trace_findings::of_missing_parts(&trace.name, damage, trace.trace.health())
+        });
+        return Err(match missing.into_iter().next() {
+            Some(why) => InputError::Broken {
+                path: path(),
+                why: Box::new(why),
+            },
+            None => InputError::NotRecorded { path: path() },
+        });
     }
     let known = number_by_heaps(&mut moments, &traces, manifest.as_deref());
     let chosen = choose(input, &known, &moments, processes)?;

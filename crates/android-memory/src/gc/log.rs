@@ -85,7 +85,7 @@ impl Name {
     /// Returns true if the name can be a part of a longer one. ART tags its lines with the last 15
     /// characters of the name, and some versions leave out the last of them.
     pub(crate) fn may_be_cut(&self) -> bool {
-        self.from_tag && self.text.chars().count() >= 14
+        self.from_tag && matches!(self.text.chars().count(), 14 | 15)
     }
 }
 

@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use super::sources::heapprofd_of;
 use super::{CaptureSpec, ConfigError, JavaAllocations, Targets};
-use heaptap_model::near::nearest;
-use heaptap_model::profile::{COMMON_HEAPS, MALLOC_HEAP};
+use heaptap_model::profile::{MALLOC_HEAP, meant_heap};
 use heaptap_model::units::ByteSize;
 
 /// Maximum session duration of the tracing service.
@@ -319,13 +318,11 @@ impl CaptureSpec {
             );
         }
         for heap in self.heaps.iter().map(String::as_str) {
-            let is_part = |known: &&str| known.split('.').any(|part| part == heap);
-            let mut common = COMMON_HEAPS.into_iter();
-            let near = match heap {
+            let meant = match heap {
                 "native" => Some(MALLOC_HEAP),
-                _ => common.find(is_part).or_else(|| nearest(heap, COMMON_HEAPS)),
+                _ => meant_heap(heap),
             };
-            if let Some(near) = near.filter(|near| *near != heap) {
+            if let Some(near) = meant {
                 notices.push(format!("`--heaps {heap}`: did you mean {near}?"));
             }
         }

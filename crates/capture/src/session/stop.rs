@@ -182,24 +182,28 @@ pub async fn stop_for_another(
 ) -> Result<Option<SessionState>, SessionError> {
     let mut session = Session::beside(device.clone(), store.clone(), id, events)?;
     session.find_process().await?;
-    if session.is_running().await? {
-        session.stop(controls).await?;
-    }
-    let over = async {
-        let mut newest = None;
-        while store.is_locked(id) {
-            // It might move the results, and forgets the session in the end.
-            if let Ok(Ok(state)) = store.open(id).map(|journal| journal.read()) {
-                newest = Some(state);
-            }
-            tokio::time::sleep(LOCK_LOOK).await;
+    let mut newest: Option<SessionState> = None;
+    let mut is_asked = false;
+    while store.is_locked(id) {
+        // It might move the results, and forgets the session in the end.
+        if let Ok(Ok(state)) = store.open(id).map(|journal| journal.read()) {
+            newest = Some(state);
         }
-        newest
-    };
-    tokio::select! {
-        newest = over => Ok(newest),
-        () = stop_asked(controls) => Err(session.not_fetched("interrupted")),
+        // A recording that is starting has no process yet.
+        let has_process = newest.as_ref().is_some_and(|state| state.process.is_some());
+        if !is_asked && has_process {
+            is_asked = true;
+            session.reread()?;
+            if session.is_running().await? {
+                session.stop(controls).await?;
+            }
+        }
+        tokio::select! {
+            () = tokio::time::sleep(LOCK_LOOK) => {}
+            () = stop_asked(controls) => return Err(session.not_fetched("interrupted")),
+        }
     }
+    Ok(newest)
 }
 
 fn late(limit: Duration) -> String {

@@ -109,6 +109,52 @@ async fn only_the_first_request_to_stop_may_signal_without_looking() {
     assert!(phone.asked("kill -TERM")[3].ends_with(" again"));
 }
 
+/// Another process has the session, whose perfetto does not exist yet.
+#[tokio::test(start_paused = true)]
+async fn a_recording_that_is_starting_is_stopped_once_it_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::in_folder(folder.path()).unwrap();
+    let header = header();
+    let id = header.id.clone();
+    let perfetto = format!(
+        "7 (perfetto) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4711 20\n\
+         perfetto\0-o\0{}\0",
+        header.remote_path
+    );
+    let phone = FakePhone::new(move |command| {
+        if command.contains("kill -TERM") {
+            return Reply::Begins("over\n".to_owned());
+        }
+        match command {
+            _ if command.contains("/proc/uptime") => says("f00d\n5.00 9.00\n"),
+            _ if command.contains("ps -A") => says("PID PPID ARGS\n9 8 ps -A\n"),
+            _ => says(perfetto.clone()),
+        }
+    });
+    let (mut journal, lock) = store.create(header).unwrap();
+    let recorder = phone.clone();
+    let recorder = tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        let process = ProcessKey {
+            pid: 7,
+            start_ticks: 4711,
+        };
+        let boot_ns = 1_000_000_000;
+        let started = journal::Entry::Started { process, boot_ns };
+        journal.append(&started).unwrap();
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        let asked = recorder.asked("kill -TERM").len();
+        drop(lock);
+        asked
+    });
+    let (_ask, mut controls) = mpsc::unbounded_channel();
+    let device = phone.device();
+    let events = Events::new(|_| {});
+    let newest = stop_for_another(&device, &store, &id, &mut controls, events).await;
+    assert!(newest.unwrap().unwrap().stopping());
+    assert_eq!(recorder.await.unwrap(), 1);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_second_request_to_stop_gives_up_at_once() {
     let phone = FakePhone::new(|_| Reply::Begins(String::new()));

@@ -1,6 +1,7 @@
 //! One heap of one process at one time.
 
 use super::tables::CallsiteId;
+use crate::near::nearest;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -12,6 +13,15 @@ pub const MALLOC_HEAP: &str = "libc.malloc";
 pub const ART_HEAP: &str = "com.android.art";
 /// Heaps that most processes have.
 pub const COMMON_HEAPS: [&str; 2] = [MALLOC_HEAP, ART_HEAP];
+
+/// Returns the common heap that a misspelled or shortened name might mean, such as `libc.malloc` for
+/// `malloc`.
+pub fn meant_heap(name: &str) -> Option<&'static str> {
+    let has_part = |known: &&str| known.split('.').any(|part| part == name);
+    let meant = COMMON_HEAPS.into_iter().find(has_part);
+    let meant = meant.or_else(|| nearest(name, COMMON_HEAPS))?;
+    (meant != name).then_some(meant)
+}
 
 /// Returns the heap that the name of a dump stands for: before Android 12, only malloc's can be
 /// recorded. Later, a dump that was rejected has no name.

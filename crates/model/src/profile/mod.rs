@@ -22,7 +22,7 @@ mod tables;
 
 pub use dump::{
     ART_HEAP, COMMON_HEAPS, DumpFlags, DumpKind, DumpNumbers, Figures, HeapDump, MALLOC_HEAP,
-    UNNAMED_HEAP, is_heap, known_heap,
+    UNNAMED_HEAP, is_heap, known_heap, meant_heap,
 };
 pub use health::{Damage, Health, LastDump, ServiceStats};
 pub use name_maps::{NameMap, NameMaps, PacketLines, RenamedClass, RenamedMember};

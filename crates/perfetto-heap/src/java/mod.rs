@@ -122,6 +122,7 @@ impl JavaPlan {
 
 /// Lists the dumps from the first reading.
 pub(super) fn list(plans: &[JavaPlan], recording: &Recording, clocks: &Clocks) -> Vec<JavaDump> {
+    let to_wall_clock = clocks.to(Clock::REALTIME);
     let of_plan = |plan: &JavaPlan| {
         let process = recording.processes.get(&plan.pid);
         let parts = || plan.chains.iter().flat_map(|chain| &chain.packets);
@@ -129,7 +130,7 @@ pub(super) fn list(plans: &[JavaPlan], recording: &Recording, clocks: &Clocks) -
             pid: plan.pid,
             process: process.map(|p| p.name.clone()).unwrap_or_default(),
             time_ns: plan.time_ns,
-            wall_time_ns: clocks.convert(clocks.trace_clock(), plan.time_ns, Clock::REALTIME),
+            wall_time_ns: to_wall_clock.convert(clocks.trace_clock(), plan.time_ns),
             bytes: parts().map(|part| part.bytes).sum(),
             packets: parts().count() as u64,
             out_of_memory: plan.out_of_memory.clone(),

@@ -194,7 +194,7 @@ impl Places {
         wanted: &MemoryWanted,
     ) -> io::Result<Option<Counters>> {
         let mut gathered = Gathered::new(self.allowance());
-        let mut times = Times::new(clocks);
+        let times = Times::new(clocks);
         for stands in self.places.iter().filter(|stands| stands.has_figures) {
             let Some(body) = reader.body(stands.place)? else {
                 continue;

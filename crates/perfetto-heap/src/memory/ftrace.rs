@@ -40,7 +40,7 @@ impl Ftrace {
     pub(super) fn read(
         &mut self,
         message: &[u8],
-        times: &mut Times,
+        times: &Times,
         sequence: u32,
         loss: &mut MemoryLoss,
     ) -> Result<bool, WireError> {

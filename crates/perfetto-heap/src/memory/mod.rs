@@ -152,7 +152,7 @@ impl Places {
     ) -> io::Result<TraceMemory> {
         let mut sink = Sink::new(wanted, self.allowance());
         let mut loss = MemoryLoss::default();
-        let mut times = Times::new(clocks);
+        let times = Times::new(clocks);
         let mut processes = ProcessStats::default();
         let mut ftrace = Ftrace::default();
         let mut collections = Collections::new(wanted.every_counter);
@@ -167,7 +167,7 @@ impl Places {
             for &(kind, message) in &packet.payloads {
                 let outcome: Result<bool, WireError> = match kind {
                     payload::FTRACE_EVENTS => {
-                        let outcome = ftrace.read(message, &mut times, packet.sequence, &mut loss);
+                        let outcome = ftrace.read(message, &times, packet.sequence, &mut loss);
                         ftrace.hand_over(&mut collections, &mut sink, &mut loss);
                         outcome
                     }

@@ -57,8 +57,9 @@ pub(super) fn read(source: &Source, progress: &ProgressReporter) -> Result<Read,
     // A recording with companion data has its Java heaps in a directory of their own.
     if has_java || source.folder.join("java").is_dir() {
         match add_java(source, java, &mut read, &mut classes, progress) {
-            Err(ArchiveError::Java(JavaError::NoHeap { .. } | JavaError::Native { .. }))
-                if has_native => {}
+            Err(ArchiveError::Java(
+                JavaError::NoHeap { .. } | JavaError::Broken { .. } | JavaError::Native { .. },
+            )) if has_native => {}
             added => added?,
         }
     }

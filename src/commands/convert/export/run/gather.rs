@@ -165,6 +165,7 @@ pub(super) fn gather(
             // The only problem is a missing Java heap or dump.
             Err(ExportError::Java(
                 JavaError::NoHeap { .. }
+                | JavaError::Broken { .. }
                 | JavaError::Native { .. }
                 | JavaError::NoSuchDump { .. }
                 | JavaError::NoSuchMoment { .. },
