@@ -530,7 +530,7 @@ fn a_stop_beside_another_says_that_it_waits_and_goes_on_where_that_is_killed() {
     let lab = Lab::new(&format!("{FAST},fault=pull-hang"));
     lab.expect(0, &recording("out", &["--detach", "--no-report"]));
     let mut first = lab.start(&["stop", "--json-lines"]);
-    first.until("pulling");
+    first.until("ended");
     let mut second = lab.start(&["stop", "--json-lines"]);
     second.until("waiting-for-other");
     lab.phone.faults().remove(FaultKind::PullHang);
