@@ -254,8 +254,10 @@ pub(crate) fn show(
         // A word for a command can have become the value of an option.
         ErrorKind::MissingSubcommand => {
             excerpt.clear();
-            let help = "`heaptap -h` lists the commands";
-            ("a command is missing".to_owned(), Some(help.to_owned()))
+            let line = usage.as_deref().unwrap_or("heaptap");
+            let before = line.split(['[', '<']).next().unwrap_or_default().trim();
+            let help = format!("`{before} -h` lists the commands");
+            ("a command is missing".to_owned(), Some(help))
         }
         ErrorKind::InvalidSubcommand => {
             let word = word(ContextKind::InvalidSubcommand).unwrap_or_default();

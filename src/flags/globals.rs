@@ -121,11 +121,20 @@ impl Globals {
         words
     }
 
-    /// Adds the options that select the device to the commands of a help that look at it.
+    /// Adds the options that select the device to the commands of a help that look at it; to those that
+    /// list all devices, only the server.
     pub fn with_device(&self, help: &str) -> String {
-        let words = self.device_words();
+        let of_device = self.device_words();
+        let server = self.adb_server.as_deref().map(quoted);
+        let server = server.map_or_else(String::new, |typed| format!(" --adb-server {typed}"));
         let mut help = help.to_owned();
-        for command in ["status", "doctor", "devices", "apps", "check"] {
+        for (command, words) in [
+            ("status", &server),
+            ("devices", &server),
+            ("doctor", &of_device),
+            ("apps", &of_device),
+            ("check", &of_device),
+        ] {
             let plain = format!("`heaptap {command}`");
             help = help.replace(&plain, &format!("`heaptap {command}{words}`"));
         }
@@ -184,10 +193,11 @@ mod tests {
             user: Some(10),
             ..Globals::default()
         };
-        let help = "run `heaptap status`, then `heaptap stop ID`";
+        let help = "run `heaptap status` or `heaptap apps`, then `heaptap stop ID`";
         assert_eq!(
             selected.with_device(help),
-            "run `heaptap status -s pixel --adb-server lab:5037 --user 10`, then `heaptap stop ID`"
+            "run `heaptap status --adb-server lab:5037` or `heaptap apps -s pixel --adb-server \
+             lab:5037 --user 10`, then `heaptap stop ID`"
         );
         assert_eq!(Globals::default().with_device(help), help);
         assert_eq!(words(selected), " -s pixel --adb-server lab:5037 --user 10");

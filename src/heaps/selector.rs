@@ -14,8 +14,8 @@ use crate::untrusted::shell::quoted;
 /// Words for heaps, other than the names of native ones.
 const HEAP_WORDS: [&str; 5] = ["native", "java", "app", "zygote", "image"];
 
-/// Returns the heap that a misspelled name might mean. Custom heaps can have any name, so a hit is a
-/// hint.
+/// Returns the heap that a misspelled name might mean. It might also be right: custom heaps have any
+/// name.
 pub fn nearest_heap(name: &str) -> Option<&'static str> {
     let word = nearest(name, HEAP_WORDS).filter(|word| *word != name);
     word.or_else(|| meant_heap(name))

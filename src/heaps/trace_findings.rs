@@ -56,6 +56,8 @@ const FETCH_AGAIN: &str =
 const LARGER_BUFFER: &str = "record again with a longer interval (-i) or fewer dumps; \
     `heaptap record` sizes and drains the buffers by itself";
 
+/// Kind of the finding that a trace has bytes that cannot be read.
+const TRACE_DAMAGED: &str = "trace-damaged";
 /// Kind of the finding that a file is damaged.
 pub(crate) const INPUT_DAMAGED: &str = "input-damaged";
 
@@ -92,7 +94,17 @@ pub fn of_missing_parts(name: &str, damage: Option<&str>, health: &Health) -> Ve
 
 /// Returns whether a finding is about a part that cannot be read or is missing.
 pub fn is_missing_part(found: &Finding) -> bool {
-    found.class == Some(ErrorClass::BadInput) || found.kind == TRACE_CUT
+    [TRACE_DAMAGED, INPUT_DAMAGED, TRACE_CUT].contains(&found.kind)
+}
+
+/// Returns a finding about a trace that is broken before its first Java heap, next to native heaps that
+/// can be read.
+pub fn without_java_heap(name: &str, why: Finding) -> Finding {
+    Finding {
+        message: format!("cannot read a Java heap from {name}: {}", why.message),
+        class: Some(ErrorClass::Incomplete),
+        ..why
+    }
 }
 
 /// Returns findings about frames that are missing from stacks or lack inlined functions: the trace
@@ -142,7 +154,7 @@ fn of_health(health: &Health, sampled: bool) -> Vec<Finding> {
             places.push(format!("and {} more", health.damage_count - PLACES as u64));
         }
         found.push(finding(
-            "trace-damaged",
+            TRACE_DAMAGED,
             ErrorClass::BadInput,
             format!("the trace is damaged ({}){before}", places.join("; ")),
             FETCH_AGAIN,

@@ -54,6 +54,7 @@ pub(super) async fn complete(
     let manifest = Manifest::read(&output).ok();
     if manifest.is_none()
         && let Ok(Some(Owner::Session(id))) = session::owner_of(&output)
+        && tools.store.open(&id).is_err()
     {
         (tools.tell)(LabEvent::Warning {
             text: format!(

@@ -36,7 +36,7 @@ pub struct RecordOptions {
     pub pprof: PprofOptions,
     /// Sources of symbols.
     pub names: NameOptions,
-    /// The recording gets no page, whoever finishes it.
+    /// The recording gets no page, also if `stop` finishes it.
     pub no_report: bool,
 }
 

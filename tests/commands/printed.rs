@@ -235,22 +235,6 @@ fails! {
 }
 
 #[test]
-fn recordings_in_one_archive_are_told_and_no_check_passes() {
-    let home = tempfile::tempdir().unwrap();
-    let other = fixture("conversions/allheaps.pftrace");
-    for (second, told) in [(other, true), (trace(), false)] {
-        let both = tar_of(&[("a.pftrace", trace()), ("b.pftrace", second)]);
-        std::fs::write(home.path().join("traces.tar"), both).unwrap();
-        let command = "diff traces.tar@1 traces.tar@last --heap libc.malloc --fail-over 1TiB";
-        let output = run(home.path(), command, None);
-        let text = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(text.contains("heaps of 2 recordings"), told, "{text}");
-        let code = if told { 12 } else { 0 };
-        assert_eq!(output.status.code(), Some(code), "{text}");
-    }
-}
-
-#[test]
 fn a_java_heap_that_is_cut_off_has_one_message_in_all_commands() {
     let home = tempfile::tempdir().unwrap();
     let mut whole = Vec::new();

@@ -6,7 +6,7 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
-use crate::lab::{APP, Lab, files};
+use crate::lab::{APP, Lab, files, recording};
 
 fn fixture(name: &str) -> PathBuf {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
@@ -688,4 +688,27 @@ fn names_that_only_the_profiles_have_are_not_overwritten() {
         &[&["diff", "named@before", "named@after"], &check[..]].concat(),
     );
     assert!(text(&ended.stderr).contains("grew by more"));
+}
+
+#[test]
+fn recordings_in_one_archive_are_told_and_no_check_passes() {
+    let lab = Lab::new("android=14,build=userdebug,speed=20");
+    for folder in ["one", "two"] {
+        lab.expect(0, &recording(folder, &["-d", "2s", "--no-report"]));
+    }
+    for (members, told) in [(["one", "two"], true), (["one", "one"], false)] {
+        let file = std::fs::File::create(lab.work().join("both.tar")).expect("a file");
+        let mut tar = tar::Builder::new(file);
+        for (folder, name) in members.iter().zip(["a", "b"]) {
+            let trace = lab.work().join(folder).join("raw-trace");
+            tar.append_path_with_name(trace, name).expect("packed");
+        }
+        tar.finish().expect("packed");
+        let check = ["diff", "both.tar@1", "both.tar@last", "--fail-over", "1TiB"];
+        let ended = lab.run(&check);
+        assert_eq!(ended.stderr.contains("in 2 recordings"), told, "{ended}");
+        assert_eq!(ended.code() == Some(12), told, "{ended}");
+        let listed = lab.expect(0, &["top", "both.tar"]);
+        assert_eq!(listed.stderr.contains("in 2 recordings"), told, "{listed}");
+    }
 }

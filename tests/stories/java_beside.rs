@@ -239,6 +239,19 @@ fn one_native_dump_points_to_the_java_heaps_beside_it() {
 }
 
 #[test]
+fn a_java_heap_that_is_cut_off_keeps_nobody_from_the_native_one() {
+    let lab = Lab::new(FAST);
+    lab.expect(0, &recording("out", &["-d", "2s", "--with", "java"]));
+    let trace = lab.work().join("out/java/raw-trace");
+    let whole = std::fs::read(&trace).expect("a trace");
+    std::fs::write(&trace, &whole[..2000]).expect("a part");
+    let told = lab.expect(6, &["report", "out", "-o", "page.html"]);
+    let why = "cannot read a Java heap from out";
+    assert!(told.stderr.contains(why), "{told}");
+    lab.expect(8, &["paths", "out", "--focus", "Activity"]);
+}
+
+#[test]
 fn a_java_heap_that_a_second_interruption_leaves_on_the_device_is_reported_with_its_command() {
     let lab = Lab::new(FAST);
     let with = ["--with", "java", "--json-lines"];

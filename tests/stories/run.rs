@@ -575,6 +575,7 @@ fn a_recording_that_is_lost_does_not_keep_a_night_from_being_resumed() {
     lab.reboot_without_traces();
     let ended = lab.expect(0, &["run", "s.yaml", "-o", "out", "--resume"]);
     assert!(ended.stderr.contains("of a killed run is lost"), "{ended}");
+    assert!(!ended.stderr.contains("another host"), "{ended}");
     assert!(lab.is_left(), "{ended}");
 }
 

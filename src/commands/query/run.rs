@@ -157,11 +157,7 @@ impl Others {
     fn check(self, path: &Path, look: &LookOptions) -> Result<(), LookError> {
         let name = path.display().to_string();
         if !self.heaps.is_empty() {
-            return Err(LookError::NoSuchHeap {
-                name,
-                heap: look.heaps.join(", "),
-                there: join_list(self.heaps.into_iter()),
-            });
+            return Err(LookError::no_such_heap(name, &look.heaps, self.heaps));
         }
         if !look.processes.is_empty() && !self.processes.is_empty() {
             return Err(LookError::NoSuchProcess {

@@ -49,18 +49,15 @@ pub(super) fn choose(
         }
     }
     if !wanted_heaps.is_empty() {
-        let there = heaps(left.iter().map(|&at| &listed[at].facts));
+        let there = heap_names(left.iter().map(|&at| &listed[at].facts));
         left.retain(|&at| {
             let facts = &listed[at].facts;
             let is_wanted = |wanted: &String| is_heap(wanted, &facts.heap, facts.flags);
             wanted_heaps.iter().any(is_wanted)
         });
         if left.is_empty() {
-            return Err(LookError::NoSuchHeap {
-                name: name.to_owned(),
-                heap: wanted_heaps.join(", "),
-                there,
-            });
+            let name = name.to_owned();
+            return Err(LookError::no_such_heap(name, wanted_heaps, there));
         }
     }
     match wanted {
@@ -204,13 +201,15 @@ pub(super) fn describe_processes<'a>(all: impl Iterator<Item = &'a Facts>) -> St
 
 /// `com.android.art, libc.malloc`.
 pub(super) fn heaps<'a>(all: impl Iterator<Item = &'a Facts>) -> String {
-    let names: BTreeSet<String> = all
-        .map(|facts| match facts.heap.as_str() {
-            "" => "an unnamed heap".to_owned(),
-            name => name.to_owned(),
-        })
-        .collect();
-    join_list(names.into_iter())
+    join_list(heap_names(all).into_iter())
+}
+
+fn heap_names<'a>(all: impl Iterator<Item = &'a Facts>) -> BTreeSet<String> {
+    all.map(|facts| match facts.heap.as_str() {
+        "" => "an unnamed heap".to_owned(),
+        name => name.to_owned(),
+    })
+    .collect()
 }
 
 #[cfg(test)]

@@ -1,10 +1,15 @@
 //! Errors of opening an input.
 
+use std::collections::BTreeSet;
+
 use crate::error::{Classified, ErrorClass, ErrorFacts};
-use crate::heaps::selector::{nearest_heap, or_rows};
+use crate::heaps::selector::or_rows;
 use crate::import::ImportError;
 use crate::naming::r8_mappings::MapsError;
+use crate::near::nearest;
+use crate::profile::meant_heap;
 use crate::results::findings::Finding;
+use crate::results::lists::join_list;
 use crate::results::manifest::ManifestError;
 use crate::trace::TraceError;
 
@@ -60,12 +65,34 @@ pub enum LookError {
     NoSuchHeap {
         name: String,
         heap: String,
+        /// Available heap with a similar name.
+        near: Option<String>,
         /// Readable list of the available heaps.
         there: String,
     },
     /// The user interrupted symbolization.
     #[error("interrupted while looking up symbols")]
     Interrupted,
+}
+
+impl LookError {
+    /// Returns the error for heaps of which none is in the input.
+    pub(crate) fn no_such_heap(
+        name: String,
+        wanted: &[String],
+        there: BTreeSet<String>,
+    ) -> LookError {
+        let near_of = |wanted: &String| {
+            let meant = meant_heap(wanted).filter(|heap| there.contains(*heap));
+            meant.or_else(|| nearest(wanted, there.iter().map(String::as_str)))
+        };
+        LookError::NoSuchHeap {
+            name,
+            heap: wanted.join(", "),
+            near: wanted.iter().find_map(near_of).map(str::to_owned),
+            there: join_list(there.into_iter()),
+        }
+    }
 }
 
 impl Classified for LookError {
@@ -99,13 +126,11 @@ impl Classified for LookError {
                 ErrorFacts::new(ErrorClass::Usage, "no-such-process")
                     .with_help(format!("available: {there}{}", or_rows(process)))
             }
-            LookError::NoSuchHeap { heap, there, .. } => {
-                ErrorFacts::new(ErrorClass::Usage, "no-such-heap").with_help(
-                    match nearest_heap(heap) {
-                        Some(near) => format!("did you mean {near}? Available: {there}"),
-                        None => format!("available: {there}"),
-                    },
-                )
+            LookError::NoSuchHeap { near, there, .. } => {
+                ErrorFacts::new(ErrorClass::Usage, "no-such-heap").with_help(match near {
+                    Some(near) => format!("did you mean {near}? Available: {there}"),
+                    None => format!("available: {there}"),
+                })
             }
             LookError::Interrupted => ErrorFacts::new(ErrorClass::Interrupted, "interrupted"),
         }

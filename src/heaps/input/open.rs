@@ -110,18 +110,20 @@ fn of_found(
     }
 }
 
-/// Returns a finding about traces of an archive that began at different times. The trace of a
-/// recording and its copy with symbols begin at the same time.
-fn several_recordings(name: &str, opened: &[LookTrace]) -> Option<Finding> {
-    let with_heaps = opened.iter().map(|trace| &trace.trace);
-    let with_heaps = with_heaps.filter(|trace| trace.health().profile_packets > 0);
-    let starts: BTreeSet<u64> = with_heaps
-        .filter_map(|t| t.recording().started_ns)
-        .collect();
-    (starts.len() > 1).then(|| {
+/// Returns a finding about heaps of one process in traces that began at different times. The trace of
+/// a recording and its copy with symbols begin at the same time. `listed` has the dumps of each trace.
+fn several_recordings(opened: &[LookTrace], listed: &[&[ListedDump]]) -> Option<Finding> {
+    let mut starts: BTreeMap<(u64, &str), BTreeSet<u64>> = BTreeMap::new();
+    for (trace, listed) in opened.iter().zip(listed) {
+        for facts in listed.iter().map(|dump| &dump.facts) {
+            let of_heap = starts.entry((facts.pid, &facts.heap)).or_default();
+            of_heap.extend(trace.trace.recording().started_ns);
+        }
+    }
+    let most = starts.values().map(BTreeSet::len).max()?;
+    (most > 1).then(|| {
         let message = format!(
-            "{name} has native heaps of {} recordings; their dumps are numbered as if they were of one",
-            starts.len()
+            "the archive has a heap in {most} recordings; its dumps are numbered as if they were of one"
         );
         Finding::new(findings::SEVERAL_RECORDINGS, None, message)
             .with_help("unpack it, and read each trace by itself")
@@ -162,10 +164,19 @@ pub fn open(
     // Tables of several traces are joined as trees.
     reading.list_from = options.list_from.filter(|_| opened.len() == 1);
     progress.begin("reading dumps");
+    let mut ends = Vec::new();
     for trace in &mut opened {
         reading.read(trace)?;
+        ends.push(reading.listed.len());
     }
-    reading.findings.extend(several_recordings(&name, &opened));
+    let starts = std::iter::once(0).chain(ends.iter().copied());
+    let of_traces: Vec<_> = starts
+        .zip(&ends)
+        .map(|(start, &end)| &reading.listed[start..end])
+        .collect();
+    reading
+        .findings
+        .extend(several_recordings(&opened, &of_traces));
     let whole = profiles_of_damaged(path, manifest.as_deref(), &opened, &reading.listed)?;
     if !whole.is_empty() {
         progress.begin("reading profiles");

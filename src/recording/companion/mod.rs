@@ -422,7 +422,7 @@ impl Taker {
         }));
     }
 
-    /// Returns why `source` is missing after a second stop request.
+    /// Returns why `source` is missing after a second stop request, or without the device.
     fn stopped(&self, source: Source, label: &str) -> String {
         let why = match self.shared.is_away.load(Ordering::Relaxed) {
             true => "the device did not return",

@@ -9,9 +9,12 @@ use super::faults::Fault;
 
 const NO_EFFECT: &str = "no effect on the recording";
 
-/// Returns a command with `ID` instead of a session.
+/// Returns a command with `ID` instead of a session, and without the address of the phone.
 pub fn with_id(command: &str) -> String {
     let mut words: Vec<&str> = command.split(' ').collect();
+    if let Some(at) = words.iter().position(|word| *word == "--adb-server") {
+        words.drain(at..words.len().min(at + 2));
+    }
     if let [_, "stop", id, ..] = words.as_mut_slice()
         && id.len() == 8
     {
@@ -146,6 +149,20 @@ fn general(message: &str) -> String {
         words.push(format!("{name}{end}"));
     }
     words.join(" ")
+}
+
+#[test]
+fn commands_lose_the_names_of_their_run() {
+    for (command, expected) in [
+        ("heaptap stop u95hdu8z", "heaptap stop ID"),
+        (
+            "heaptap devices --adb-server 127.0.0.1:1",
+            "heaptap devices",
+        ),
+        ("heaptap status", "heaptap status"),
+    ] {
+        assert_eq!(with_id(command), expected);
+    }
 }
 
 #[test]

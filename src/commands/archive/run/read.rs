@@ -15,6 +15,7 @@ use crate::heaps::input::{self, DumpScope, LookOptions, NativeFile, OpenedInput}
 use crate::heaps::java::{
     JavaError, JavaFile, JavaHeap, JavaOptions, OpenedJava, ProgressReporter,
 };
+use crate::heaps::trace_findings;
 use crate::results::findings::Finding;
 use crate::results::manifest::JAVA_HEAP;
 use crate::stacks::{self, View};
@@ -57,9 +58,13 @@ pub(super) fn read(source: &Source, progress: &ProgressReporter) -> Result<Read,
     // A recording with companion data has its Java heaps in a directory of their own.
     if has_java || source.folder.join("java").is_dir() {
         match add_java(source, java, &mut read, &mut classes, progress) {
-            Err(ArchiveError::Java(
-                JavaError::NoHeap { .. } | JavaError::Broken { .. } | JavaError::Native { .. },
-            )) if has_native => {}
+            Err(ArchiveError::Java(JavaError::NoHeap { .. } | JavaError::Native { .. }))
+                if has_native => {}
+            Err(ArchiveError::Java(JavaError::Broken { name, why })) if has_native => {
+                let finding = trace_findings::without_java_heap(&name, *why);
+                classes.extend(finding.class);
+                read.findings.push(finding);
+            }
             added => added?,
         }
     }

@@ -12,6 +12,7 @@ use crate::heaps::java::{
     JavaError, JavaFile, JavaHeap, JavaOptions, OpenedJava, ProgressReporter, lying_in,
 };
 use crate::heaps::selector::{DumpSelector, ProcessFilter};
+use crate::heaps::trace_findings;
 use crate::results::findings::Finding;
 use crate::results::manifest::JAVA_HEAP;
 use crate::stacks::{Facts, StackProfile};
@@ -165,11 +166,13 @@ pub(super) fn gather(
             // The only problem is a missing Java heap or dump.
             Err(ExportError::Java(
                 JavaError::NoHeap { .. }
-                | JavaError::Broken { .. }
                 | JavaError::Native { .. }
                 | JavaError::NoSuchDump { .. }
                 | JavaError::NoSuchMoment { .. },
             )) if has_native => {}
+            Err(ExportError::Java(JavaError::Broken { name, why })) if has_native => gathered
+                .findings
+                .push(trace_findings::without_java_heap(&name, *why)),
             Err(error) => return Err(unmeant.map_or(error, ExportError::from)),
         }
     }
