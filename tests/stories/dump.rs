@@ -213,8 +213,10 @@ fn who_may_not_be_dumped_is_told_before() {
     refused(&["dump", "-n", stopped, "--json"], "not-running");
     for kind in [&[][..], &["--hprof"]] {
         let ended = lab.expect(4, &[&["dump", "-n", stopped], kind].concat());
-        let help = "start the app first (`heaptap apps` lists running apps)";
-        assert!(ended.stderr.contains(help), "{ended}");
+        // With the server, as typed.
+        let server = lab.phone.addr();
+        let help = format!("(`heaptap apps --adb-server {server}` lists running apps)");
+        assert!(ended.stderr.contains(&help), "{ended}");
     }
     refused(
         &["dump", "-n", "com.example.nowhere", "--json"],

@@ -558,29 +558,8 @@ fn after_a_kill_it_goes_on_where_it_was() {
     assert_eq!(lab.phone.truth().len(), before);
 }
 
-#[test]
-fn a_recording_that_is_lost_does_not_keep_a_night_from_being_resumed() {
-    let lab = Lab::new(FAST);
-    Scenario {
-        steps: &["start", "rotate: 20"],
-        ..Scenario::default()
-    }
-    .write(&lab);
-    let mut running = begin(&lab, &[]);
-    running.until_line("rotation", |e| {
-        e["event"] == "step" && e["what"] == "rotate:20"
-    });
-    running.signal("KILL");
-    running.end();
-    lab.reboot_without_traces();
-    let ended = lab.expect(0, &["run", "s.yaml", "-o", "out", "--resume"]);
-    assert!(ended.stderr.contains("of a killed run is lost"), "{ended}");
-    assert!(!ended.stderr.contains("another host"), "{ended}");
-    assert!(lab.is_left(), "{ended}");
-}
-
-#[test]
-fn a_new_job_fetches_what_a_killed_one_left_on_the_device() {
+/// Returns the lab of a job that was killed during its steps.
+fn killed_while_it_rotated() -> Lab {
     let lab = Lab::new(FAST);
     Scenario {
         steps: &["start", "rotate: 20"],
@@ -594,6 +573,22 @@ fn a_new_job_fetches_what_a_killed_one_left_on_the_device() {
     lab.wait_on_phone(1.0);
     running.signal("KILL");
     running.end();
+    lab
+}
+
+#[test]
+fn a_recording_that_is_lost_does_not_keep_a_night_from_being_resumed() {
+    let lab = killed_while_it_rotated();
+    lab.reboot_without_traces();
+    let ended = lab.expect(0, &["run", "s.yaml", "-o", "out", "--resume"]);
+    assert!(ended.stderr.contains("of a killed run is lost"), "{ended}");
+    assert!(!ended.stderr.contains("another host"), "{ended}");
+    assert!(lab.is_left(), "{ended}");
+}
+
+#[test]
+fn a_new_job_fetches_what_a_killed_one_left_on_the_device() {
+    let lab = killed_while_it_rotated();
     let ended = lab.expect(0, &["run", "s.yaml", "-o", "new"]);
     assert!(ended.stderr.contains("of a killed run into"), "{ended}");
     let manifest = lab.work().join("out/run-1/manifest.json");
