@@ -291,6 +291,7 @@ pub(crate) fn show(
             let what = match name.starts_with('-') {
                 true if value.trim().is_empty() => format!("{name} \"{value}\""),
                 true => format!("{name} {value}"),
+                false if value.trim().is_empty() => format!("\"{value}\""),
                 false => value.into_owned(),
             };
             (format!("cannot use {what}: {cause}"), None)

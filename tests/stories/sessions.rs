@@ -555,7 +555,7 @@ fn an_empty_id_is_that_of_no_session() {
         &["status", ""],
     ] {
         let refused = lab.expect(2, args);
-        let why = "at least one character";
+        let why = "cannot use \"\": a session ID has at least one character";
         assert!(refused.stderr.contains(why), "{refused}");
     }
     lab.expect(0, &["stop"]);
