@@ -97,16 +97,6 @@ pub fn is_missing_part(found: &Finding) -> bool {
     [TRACE_DAMAGED, INPUT_DAMAGED, TRACE_CUT].contains(&found.kind)
 }
 
-/// Returns a finding about a trace that is broken before its first Java heap, next to native heaps that
-/// can be read.
-pub fn without_java_heap(name: &str, why: Finding) -> Finding {
-    Finding {
-        message: format!("cannot read a Java heap from {name}: {}", why.message),
-        class: Some(ErrorClass::Incomplete),
-        ..why
-    }
-}
-
 /// Returns findings about frames that are missing from stacks or lack inlined functions: the trace
 /// expands to larger stacks than any program has.
 pub fn unexpanded(frames: Unexpanded) -> impl Iterator<Item = Finding> {

@@ -13,7 +13,6 @@ use crate::heaps::java::diff::Half;
 use crate::heaps::java::{
     JavaError, JavaFile, OpenedJava, ProgressReporter, lying_in as java_lying_in,
 };
-use crate::heaps::trace_findings;
 use crate::memory::reconcile::Table;
 use crate::report::data;
 use crate::report::data::timeline::Timeline;
@@ -158,9 +157,10 @@ pub(super) fn open(
             (Ok(()), ..) => {}
             // In a recording with both kinds, the selection might match only one.
             (Err(error), Some(_), _) if is_choice(&error) => {}
-            (Err(JavaError::Broken { name, why }), Some(_), _) => {
-                let found = trace_findings::without_java_heap(&name, *why);
-                opened.class = ErrorClass::first_of(opened.class.into_iter().chain(found.class));
+            (Err(error @ JavaError::Broken { .. }), Some(_), _) => {
+                let found = Finding::from_error(&error);
+                let class = found.class.map(ErrorClass::with_result);
+                opened.class = ErrorClass::first_of(opened.class.into_iter().chain(class));
                 opened.findings.push(found);
             }
             (Err(error), None, Some(native)) if is_choice(&error) => return Err(native.into()),

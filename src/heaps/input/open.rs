@@ -110,16 +110,9 @@ fn of_found(
     }
 }
 
-/// Returns a finding about heaps of one process in traces that began at different times. The trace of
-/// a recording and its copy with symbols begin at the same time. `listed` has the dumps of each trace.
-fn several_recordings(opened: &[LookTrace], listed: &[&[ListedDump]]) -> Option<Finding> {
-    let mut starts: BTreeMap<(u64, &str), BTreeSet<u64>> = BTreeMap::new();
-    for (trace, listed) in opened.iter().zip(listed) {
-        for facts in listed.iter().map(|dump| &dump.facts) {
-            let of_heap = starts.entry((facts.pid, &facts.heap)).or_default();
-            of_heap.extend(trace.trace.recording().started_ns);
-        }
-    }
+/// Returns a finding about a heap in traces that began at different times. The trace of a recording and
+/// its copy with symbols begin at the same time.
+fn several_recordings(starts: &BTreeMap<(u64, String), BTreeSet<u64>>) -> Option<Finding> {
     let most = starts.values().map(BTreeSet::len).max()?;
     (most > 1).then(|| {
         let message = format!(
@@ -164,19 +157,19 @@ pub fn open(
     // Tables of several traces are joined as trees.
     reading.list_from = options.list_from.filter(|_| opened.len() == 1);
     progress.begin("reading dumps");
-    let mut ends = Vec::new();
+    // By process and heap.
+    let mut starts: BTreeMap<_, BTreeSet<u64>> = BTreeMap::new();
     for trace in &mut opened {
+        let before = reading.listed.len();
         reading.read(trace)?;
-        ends.push(reading.listed.len());
+        for facts in reading.listed[before..].iter().map(|dump| &dump.facts) {
+            let of_heap = starts.entry((facts.pid, facts.heap.clone()));
+            of_heap
+                .or_default()
+                .extend(trace.trace.recording().started_ns);
+        }
     }
-    let starts = std::iter::once(0).chain(ends.iter().copied());
-    let of_traces: Vec<_> = starts
-        .zip(&ends)
-        .map(|(start, &end)| &reading.listed[start..end])
-        .collect();
-    reading
-        .findings
-        .extend(several_recordings(&opened, &of_traces));
+    reading.findings.extend(several_recordings(&starts));
     let whole = profiles_of_damaged(path, manifest.as_deref(), &opened, &reading.listed)?;
     if !whole.is_empty() {
         progress.begin("reading profiles");

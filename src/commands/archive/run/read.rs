@@ -15,7 +15,6 @@ use crate::heaps::input::{self, DumpScope, LookOptions, NativeFile, OpenedInput}
 use crate::heaps::java::{
     JavaError, JavaFile, JavaHeap, JavaOptions, OpenedJava, ProgressReporter,
 };
-use crate::heaps::trace_findings;
 use crate::results::findings::Finding;
 use crate::results::manifest::JAVA_HEAP;
 use crate::stacks::{self, View};
@@ -60,10 +59,10 @@ pub(super) fn read(source: &Source, progress: &ProgressReporter) -> Result<Read,
         match add_java(source, java, &mut read, &mut classes, progress) {
             Err(ArchiveError::Java(JavaError::NoHeap { .. } | JavaError::Native { .. }))
                 if has_native => {}
-            Err(ArchiveError::Java(JavaError::Broken { name, why })) if has_native => {
-                let finding = trace_findings::without_java_heap(&name, *why);
-                classes.extend(finding.class);
-                read.findings.push(finding);
+            Err(ArchiveError::Java(error @ JavaError::Broken { .. })) if has_native => {
+                let found = Finding::from_error(&error);
+                classes.extend(found.class.map(ErrorClass::with_result));
+                read.findings.push(found);
             }
             added => added?,
         }

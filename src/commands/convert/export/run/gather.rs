@@ -12,7 +12,6 @@ use crate::heaps::java::{
     JavaError, JavaFile, JavaHeap, JavaOptions, OpenedJava, ProgressReporter, lying_in,
 };
 use crate::heaps::selector::{DumpSelector, ProcessFilter};
-use crate::heaps::trace_findings;
 use crate::results::findings::Finding;
 use crate::results::manifest::JAVA_HEAP;
 use crate::stacks::{Facts, StackProfile};
@@ -170,9 +169,9 @@ pub(super) fn gather(
                 | JavaError::NoSuchDump { .. }
                 | JavaError::NoSuchMoment { .. },
             )) if has_native => {}
-            Err(ExportError::Java(JavaError::Broken { name, why })) if has_native => gathered
-                .findings
-                .push(trace_findings::without_java_heap(&name, *why)),
+            Err(ExportError::Java(error @ JavaError::Broken { .. })) if has_native => {
+                gathered.findings.push(Finding::from_error(&error));
+            }
             Err(error) => return Err(unmeant.map_or(error, ExportError::from)),
         }
     }
