@@ -93,16 +93,16 @@ pub(super) fn write(
 ) -> Result<Written, ConvertError> {
     root_truncated(&mut graph, Follow::default());
     let mut findings = of_losses(&graph);
-    let (tree, paths) = ClassTree::with_shortest_paths(&graph, &Walk::default());
+    let (tree, paths) = ClassTree::of_shortest_paths(&graph, &Walk::default());
     if graph.is_empty() {
         findings.push(nothing_dumped(source));
-    } else if paths.order().is_empty() {
+    } else if paths.reached().is_empty() {
         findings.push(nothing_reachable(source));
     }
     // Neither needs the other.
     let (tree, totals) = parallel::both(
         || java_pprof::fitted(tree),
-        || java_summary::totals(&graph, paths.order().iter().copied()),
+        || java_summary::totals(&graph, paths.reached().iter()),
     );
     drop(paths);
     let mut entry = entry(source, &graph, totals, number);

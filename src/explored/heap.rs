@@ -87,9 +87,9 @@ impl ExploredHeap {
         let (explorer, _) = explored.begin(heap, shows_contents);
         let findings = || {
             explorer.build_tables();
-            let waste = explored.measured_waste();
             explorer.build_flame();
-            waste
+            // Last, because it uses both cores once the other thread is done.
+            explored.measured_waste()
         };
         let links = || {
             explorer.build_paths();

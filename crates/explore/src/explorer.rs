@@ -10,7 +10,7 @@ use heaptap_analyze::histogram::{Histogram, HistogramKey, ObjectScope, histogram
 use heaptap_analyze::leaks::Judge;
 use heaptap_analyze::paths;
 use heaptap_model::heap_graph::{
-    Dominators, Follow, HeapGraph, ObjectIndex, Referrers, ShortestPaths, Walk,
+    Dominators, Follow, HeapGraph, ObjectIndex, PathReferences, Referrers, Walk,
 };
 use heaptap_model::parallel;
 use std::ops::ControlFlow;
@@ -24,9 +24,9 @@ pub struct Explorer {
     shows_contents: bool,
     dominators: OnceLock<Arc<Dominators>>,
     ranking: OnceLock<Ranking>,
+    /// With the references on the shortest paths.
     referrers: OnceLock<Arc<Referrers>>,
-    /// Without their order, which only the merged tree needs.
-    paths: OnceLock<(ShortestPaths, MergedTree)>,
+    paths: OnceLock<(MergedTree, PathReferences)>,
     /// By retained size.
     arrays: OnceLock<Vec<ObjectIndex>>,
     bitmaps: OnceLock<BitmapList>,
@@ -177,7 +177,7 @@ impl Explorer {
 
     /// Returns the reversed references, of all kinds.
     pub(crate) fn referrers(&self) -> &Arc<Referrers> {
-        self.referrers_by(|| Referrers::of(&self.graph, Follow::ALL).into())
+        self.referrers_by(|paths| Referrers::of(&self.graph, Follow::ALL, Some(paths)).into())
     }
 
     /// Returns the same, if they were needed before.
@@ -186,19 +186,17 @@ impl Explorer {
     }
 
     /// Returns the same; the first time as `reverse` makes them.
-    pub(crate) fn referrers_by(&self, reverse: impl FnOnce() -> Arc<Referrers>) -> &Arc<Referrers> {
-        self.referrers.get_or_init(reverse)
+    pub(crate) fn referrers_by(
+        &self,
+        reverse: impl FnOnce(&PathReferences) -> Arc<Referrers>,
+    ) -> &Arc<Referrers> {
+        self.referrers.get_or_init(|| reverse(&self.paths().1))
     }
 
-    pub(crate) fn paths(&self) -> &ShortestPaths {
-        &self.merged_paths().0
-    }
-
-    fn merged_paths(&self) -> &(ShortestPaths, MergedTree) {
+    fn paths(&self) -> &(MergedTree, PathReferences) {
         self.paths.get_or_init(|| {
             let walk = Walk::from_best_roots(self.follow);
-            let (paths, merged) = MergedTree::with_paths(&self.graph, &walk);
-            (paths.without_order(), merged)
+            MergedTree::of_paths(&self.graph, &walk)
         })
     }
 
@@ -219,7 +217,7 @@ impl Explorer {
     pub(crate) fn merged_tree(&self, of: FlameTree) -> &MergedTree {
         let merge = || MergedTree::of_dominators(&self.graph, self.dominators());
         match of {
-            FlameTree::Paths => &self.merged_paths().1,
+            FlameTree::Paths => &self.paths().0,
             FlameTree::Dominators => self.merged_dominators.get_or_init(merge),
         }
     }

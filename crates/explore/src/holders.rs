@@ -33,8 +33,9 @@ impl Explorer {
     /// [`Explorer::referrers_of`] needs the same.
     pub fn kinded_referrers(&self) -> KindedReferrers<'_> {
         let mut kinded = None;
-        let referrers = self.referrers_by(|| {
-            let new = KindedReferrers::new(self.graph(), self.follow(), Reading::Ahead);
+        let referrers = self.referrers_by(|paths| {
+            let (graph, follow) = (self.graph(), self.follow());
+            let new = KindedReferrers::new(graph, follow, Reading::Ahead, Some(paths));
             Arc::clone(kinded.insert(new).referrers())
         });
         let known = Arc::clone(referrers);
@@ -68,8 +69,8 @@ impl Explorer {
         let mut search = Search::new(referrers, &reachable);
         let searched = classes.iter().map(|name| {
             let place = places.get(label::without_address(name).as_ref());
-            let objects = place.map_or_else(Vec::new, |&place| members.of_group(place));
-            let holders = search.holders(name, objects);
+            let holders = place.map(|&place| search.holders(name, members.of_group(place)));
+            let holders = holders.unwrap_or_default();
             (name.clone(), table(&holders, self.shows_contents()))
         });
         searched.collect()

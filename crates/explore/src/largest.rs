@@ -25,8 +25,8 @@ struct Top {
     total: u64,
     /// At most twice as many as wanted, the others are removed at times.
     kept: Vec<(Reverse<u64>, ObjectIndex)>,
-    /// No object that is smaller can be among the largest.
-    least: u64,
+    /// Place of an object among the largest: none that comes later is one of them.
+    last: (Reverse<u64>, ObjectIndex),
 }
 
 impl Top {
@@ -35,22 +35,23 @@ impl Top {
             most,
             total: 0,
             kept: Vec::new(),
-            least: 0,
+            last: (Reverse(0), ObjectIndex::NONE),
         }
     }
 
     #[inline]
     fn add(&mut self, object: ObjectIndex, bytes: u64) {
         self.total += 1;
-        if bytes < self.least || self.most == 0 {
+        let place = (Reverse(bytes), object);
+        if place > self.last || self.most == 0 {
             return;
         }
         if self.kept.len() == 2 * self.most {
-            let (_, &mut (Reverse(least), _), _) = self.kept.select_nth_unstable(self.most - 1);
+            let (_, &mut last, _) = self.kept.select_nth_unstable(self.most - 1);
             self.kept.truncate(self.most);
-            self.least = least;
+            self.last = last;
         }
-        self.kept.push((Reverse(bytes), object));
+        self.kept.push(place);
     }
 
     fn join(&mut self, other: Top) {

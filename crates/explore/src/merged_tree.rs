@@ -1,7 +1,7 @@
 //! Trees of objects merged by class, for flame graphs.
 
 use heaptap_analyze::class_tree::{ClassTree, Merge, Over};
-use heaptap_model::heap_graph::{Dominators, HeapGraph, ShortestPaths, Walk};
+use heaptap_model::heap_graph::{Dominators, HeapGraph, PathReferences, Walk};
 
 /// Tree of a flame graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,9 +28,9 @@ impl MergedTree {
     }
 
     /// Walks the shortest paths and merges them at the same time.
-    pub(crate) fn with_paths(graph: &HeapGraph, walk: &Walk<'_>) -> (ShortestPaths, MergedTree) {
-        let (tree, paths) = ClassTree::with_shortest_paths(graph, walk);
-        (paths, MergedTree::of(tree))
+    pub(crate) fn of_paths(graph: &HeapGraph, walk: &Walk<'_>) -> (MergedTree, PathReferences) {
+        let (tree, references) = ClassTree::of_shortest_paths(graph, walk);
+        (MergedTree::of(tree), references)
     }
 
     fn of(mut tree: ClassTree) -> MergedTree {

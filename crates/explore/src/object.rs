@@ -190,7 +190,8 @@ impl Explorer {
         }
         let most = most.clamp(1, MAX_STEPS);
         // One more for the reference to the first step behind those that are left out.
-        let up = |at| self.paths().parent(at);
+        let referrers = self.referrers();
+        let up = |at| referrers.on_path(at);
         let ends = self.path_chains.ends(object, most + 1, up);
         let left_out = ends.length.saturating_sub(2 * most);
         let behind = most + left_out;

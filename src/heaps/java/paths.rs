@@ -267,10 +267,10 @@ pub fn paths(
     }
     let asked = |object: ObjectIndex| reachable.binary_search(&object).is_ok().then_some(0);
     sums.retained = dominators.retained_by(1, asked)[0];
-    let referrers = KindedReferrers::new(graph, heap.follow, Reading::OnDemand);
+    let referrers = KindedReferrers::new(graph, heap.follow, Reading::OnDemand, None);
     let all_reachable = dominators.reachable();
     let mut search = holders::Search::new(referrers, &all_reachable);
-    let tree = search.holders(&name, reachable.clone());
+    let tree = search.holders(&name, reachable.iter().copied());
     let largest = || {
         let size = |&o: &ObjectIndex| (dominators.retained(o).total_bytes(), std::cmp::Reverse(o));
         reachable.iter().copied().max_by_key(size)
@@ -281,7 +281,7 @@ pub fn paths(
     };
     let one = match targets {
         Targets::Object(_) => objects.first().map(|&object| {
-            let all = Referrers::of(graph, Follow::ALL);
+            let all = Referrers::of(graph, Follow::ALL, None);
             object_report(graph, dominators, &all, object, limits.fields)
         }),
         Targets::Classes(_) => None,

@@ -12,7 +12,7 @@ mod build;
 
 use build::{Builder, TOP};
 use heaptap_model::heap_graph::{
-    Dominators, HeapGraph, HeapKind, ObjectIndex, RootKind, ShortestPaths, Walk,
+    Dominators, HeapGraph, HeapKind, PathReferences, RootKind, ShortestPaths, Walk,
 };
 use std::borrow::Cow;
 
@@ -75,55 +75,33 @@ pub struct Cumulative {
     pub bytes: u64,
 }
 
-/// A tree of objects that come with the places of their parents among them.
-struct Walked<'a> {
-    tree: Builder<'a>,
-    /// Node by place.
-    nodes: Vec<u32>,
-}
-
-impl<'a> Walked<'a> {
-    fn new(graph: &'a HeapGraph, merge: Merge) -> Walked<'a> {
-        Walked {
-            tree: Builder::new(graph, merge),
-            nodes: Vec::with_capacity(graph.len()),
-        }
-    }
-
-    #[inline]
-    fn add(&mut self, object: ObjectIndex, parent: Option<u32>) {
-        let above = parent.map_or(TOP, |place| self.nodes[place as usize]);
-        self.nodes.push(self.tree.add(object, above));
-    }
-}
-
 impl ClassTree {
     /// Merges a tree of objects. Time is linear in objects; memory is linear in nodes, plus 4 bytes
     /// per object for shortest paths.
     pub fn of(graph: &HeapGraph, over: Over<'_>, merge: Merge) -> ClassTree {
+        let mut tree = Builder::new(graph, merge);
         match over {
             Over::ShortestPaths(paths) => {
-                let mut walked = Walked::new(graph, merge);
-                let objects = paths.order().iter().zip(paths.parent_places());
-                objects.for_each(|(&object, parent)| walked.add(object, parent));
-                walked.tree.finish()
+                // Node by place.
+                let mut nodes: Vec<u32> = Vec::with_capacity(paths.order().len());
+                for (&object, parent) in paths.order().iter().zip(paths.parent_places()) {
+                    let above = parent.map_or(TOP, |place| nodes[place as usize]);
+                    nodes.push(tree.add(object, above));
+                }
             }
             Over::Dominators(dominators) => {
-                let mut tree = Builder::new(graph, merge);
-                let nested = |object, above: Option<u32>| tree.add(object, above.unwrap_or(TOP));
-                dominators.nested(nested);
-                tree.finish()
+                dominators.nested(|object, above| tree.add(object, above.unwrap_or(TOP)));
             }
         }
+        tree.finish()
     }
 
     /// Walks the shortest paths and merges them at the same time, as [`Merge::Flamegraph`].
-    pub fn with_shortest_paths(graph: &HeapGraph, walk: &Walk<'_>) -> (ClassTree, ShortestPaths) {
-        let mut walked = Walked::new(graph, Merge::Flamegraph);
-        let paths = ShortestPaths::walked(graph, walk, |object, parent| {
-            walked.add(object, parent);
-        });
-        (walked.tree.finish(), paths)
+    pub fn of_shortest_paths(graph: &HeapGraph, walk: &Walk<'_>) -> (ClassTree, PathReferences) {
+        let mut tree = Builder::new(graph, Merge::Flamegraph);
+        let add = |object, above: Option<u32>| tree.add(object, above.unwrap_or(TOP));
+        let references = PathReferences::walked(graph, walk, add);
+        (tree.finish(), references)
     }
 
     /// Merges each node of a [`Merge::Flamegraph`] tree with the name of its parent into the
@@ -249,7 +227,8 @@ mod tests {
 
     fn tree(made: fn(ClassTree) -> ClassTree) -> (ClassTree, Vec<String>) {
         let heap = dsl::heap(HEAP);
-        let (tree, paths) = ClassTree::with_shortest_paths(&heap.graph, &Walk::default());
+        let (tree, _) = ClassTree::of_shortest_paths(&heap.graph, &Walk::default());
+        let paths = ShortestPaths::by(&heap.graph, &Walk::default());
         let over = Over::ShortestPaths(&paths);
         let later = ClassTree::of(&heap.graph, over, Merge::Flamegraph);
         assert_eq!(tree.nodes, later.nodes);

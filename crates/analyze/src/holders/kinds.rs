@@ -1,14 +1,14 @@
 //! Kinds of references: the name of the owner, and the field. They are found once for each entry of
 //! the reversed references, because several searches meet the same references.
 
+use super::numbers::{NONE, Numbers};
 use crate::label;
 use crate::paths::{Link, Links, Places};
-use heaptap_model::heap_graph::{ClassIndex, Follow, HeapGraph, ObjectIndex, ObjectSet, Referrers};
+use heaptap_model::heap_graph::{
+    ClassIndex, Follow, HeapGraph, ObjectIndex, ObjectSet, PathReferences, Referrers,
+};
 use std::collections::HashMap;
 use std::sync::Arc;
-
-/// Kind of the starting objects, which no reference has.
-pub(super) const NO_KIND: u32 = u32::MAX;
 
 /// When to read the instances whose references are not known without their contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub(super) struct Kinds<'a> {
     has_class_objects: Vec<bool>,
     all: Vec<Arc<(String, Link)>>,
     numbers: HashMap<Arc<(String, Link)>, u32>,
-    /// By class and by the result of [`Links::place`]; [`NO_KIND`] if not looked up yet.
+    /// By class and by the result of [`Links::place`]; [`NONE`] if not looked up yet.
     by_place: Vec<Vec<u32>>,
 }
 
@@ -66,7 +66,7 @@ impl<'a> Kinds<'a> {
     #[inline]
     fn is_known(&self, class: ClassIndex, place: u32) -> bool {
         let kind = self.by_place[class.at()].get(place as usize);
-        kind.is_some_and(|&kind| kind != NO_KIND)
+        kind.is_some_and(|&kind| kind != NONE)
     }
 
     /// Returns the kind of the reference at a place of an object of a class.
@@ -79,12 +79,12 @@ impl<'a> Kinds<'a> {
         target: ObjectIndex,
     ) -> u32 {
         match self.by_place[class.at()].get(place as usize) {
-            Some(&kind) if kind != NO_KIND => kind,
+            Some(&kind) if kind != NONE => kind,
             _ => {
                 let kind = self.named(owner, target);
                 let by_place = &mut self.by_place[class.at()];
                 if by_place.len() <= place as usize {
-                    by_place.resize(place as usize + 1, NO_KIND);
+                    by_place.resize(place as usize + 1, NONE);
                 }
                 by_place[place as usize] = kind;
                 kind
@@ -124,7 +124,8 @@ pub struct KindedReferrers<'a> {
     pub(super) kinds: Kinds<'a>,
     /// Of all kinds of references.
     referrers: Arc<Referrers>,
-    of_entry: KindColumn,
+    /// Kinds by entry.
+    of_entry: Numbers,
     follow: Follow,
     /// Owners of referents that are not followed; `None` if there are none.
     unfollowed: Option<ObjectSet>,
@@ -132,13 +133,18 @@ pub struct KindedReferrers<'a> {
 
 impl<'a> KindedReferrers<'a> {
     /// Reverses the references of all objects, reachable or not. Searches find those that `follow`
-    /// follows. Needs 4 bytes per object and 6 per reference.
-    pub fn new(graph: &'a HeapGraph, follow: Follow, reading: Reading) -> KindedReferrers<'a> {
+    /// follows. Needs 2 bytes per object and 6 per reference.
+    pub fn new(
+        graph: &'a HeapGraph,
+        follow: Follow,
+        reading: Reading,
+        paths: Option<&PathReferences>,
+    ) -> KindedReferrers<'a> {
         let mut this = KindedReferrers::over(graph, follow, Arc::default());
         let (kinds, of_entry) = (&mut this.kinds, &mut this.of_entry);
         let may_read = reading == Reading::Ahead;
         let mut latest = (ObjectIndex::NONE, ClassIndex(0), Places::Unknown);
-        let referrers = Referrers::with_entries(graph, Follow::ALL, |entry, owner, position| {
+        let name = |entry, owner, position: Option<usize>| {
             if latest.0 != owner {
                 let class = graph.class_of(owner);
                 latest = (owner, class, kinds.places(class, owner, may_read));
@@ -155,7 +161,8 @@ impl<'a> KindedReferrers<'a> {
                     of_entry.set(entry, kinds.at_place(class, place, owner, target));
                 }
             }
-        });
+        };
+        let referrers = Referrers::with_entries(graph, Follow::ALL, paths, name);
         graph.contents().release(0..graph.len());
         this.referrers = Arc::new(referrers);
         this
@@ -179,7 +186,7 @@ impl<'a> KindedReferrers<'a> {
         KindedReferrers {
             kinds: Kinds::new(graph, follow),
             referrers,
-            of_entry: KindColumn::new(graph.reference_count() + graph.referents().len()),
+            of_entry: Numbers::new(graph.reference_count() + graph.referents().len()),
             follow,
             unfollowed,
         }
@@ -221,76 +228,12 @@ impl<'a> KindedReferrers<'a> {
     #[inline]
     pub(super) fn kind(&mut self, entry: usize, owner: ObjectIndex, target: ObjectIndex) -> u32 {
         match self.of_entry.get(entry) {
-            NO_KIND => {
+            NONE => {
                 let kind = self.kinds.first(owner, target);
                 self.of_entry.set(entry, kind);
                 kind
             }
             kind => kind,
         }
-    }
-}
-
-/// A kind for each entry, [`NO_KIND`] at first; in 16 bits if there are few enough kinds, which is
-/// usual. Pages without a kind need no memory.
-enum KindColumn {
-    /// Kinds plus 1.
-    Narrow(Vec<u16>),
-    Wide(Vec<u32>),
-}
-
-impl KindColumn {
-    fn new(entries: usize) -> KindColumn {
-        KindColumn::Narrow(vec![0; entries])
-    }
-
-    #[inline]
-    fn get(&self, entry: usize) -> u32 {
-        match self {
-            KindColumn::Narrow(kinds) => u32::from(kinds[entry]).wrapping_sub(1),
-            KindColumn::Wide(kinds) => kinds[entry].wrapping_sub(1),
-        }
-    }
-
-    #[inline]
-    fn set(&mut self, entry: usize, kind: u32) {
-        match self {
-            KindColumn::Wide(kinds) => kinds[entry] = kind + 1,
-            KindColumn::Narrow(kinds) => match u16::try_from(kind + 1) {
-                Ok(narrow) => kinds[entry] = narrow,
-                Err(_) => self.widen(entry, kind),
-            },
-        }
-    }
-
-    #[cold]
-    fn widen(&mut self, entry: usize, kind: u32) {
-        if let KindColumn::Narrow(kinds) = self {
-            let mut wide: Vec<u32> = kinds.iter().map(|&kind| kind.into()).collect();
-            wide[entry] = kind + 1;
-            *self = KindColumn::Wide(wide);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn kinds_beyond_16_bits_keep_those_before() {
-        let mut column = KindColumn::new(3);
-        column.set(0, 65_534);
-        assert!(matches!(column, KindColumn::Narrow(_)));
-        column.set(2, 65_535);
-        assert_eq!(
-            [0, 1, 2].map(|entry| column.get(entry)),
-            [65_534, NO_KIND, 65_535]
-        );
-        column.set(1, 7);
-        assert_eq!(
-            [0, 1, 2].map(|entry| column.get(entry)),
-            [65_534, 7, 65_535]
-        );
     }
 }

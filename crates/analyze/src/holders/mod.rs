@@ -11,17 +11,19 @@
 //! | file | owns |
 //! |---|---|
 //! | `kinds` | reversed references with their kinds |
+//! | `numbers` | a column of small numbers |
 //! | `tree` | the tree while it is built |
 
 mod kinds;
+mod numbers;
 mod tree;
 
 pub use kinds::{KindedReferrers, Reading};
 
 use super::paths::{self, Link, RootReason};
 use heaptap_model::heap_graph::{HeapGraph, ObjectIndex, ObjectSet, Reachable};
-use kinds::NO_KIND;
-use tree::{NOWHERE, Tree, UNREACHABLE};
+use numbers::{NONE, Numbers};
+use tree::Tree;
 
 /// Objects of one class that refer by one field to those of the parent node.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,11 +76,17 @@ impl Members {
     }
 
     /// Returns the objects of a group, ascending.
-    pub fn of_group(&self, group: u8) -> Vec<ObjectIndex> {
-        memchr::memchr_iter(group, &self.groups)
-            .map(|at| ObjectIndex(at as u32))
-            .collect()
+    pub fn of_group(&self, group: u8) -> impl Iterator<Item = ObjectIndex> + Clone {
+        memchr::memchr_iter(group, &self.groups).map(|at| ObjectIndex(at as u32))
     }
+}
+
+/// The next level of a walk, and room for the referrers of an object and their nodes.
+#[derive(Default)]
+struct Level {
+    next: Vec<ObjectIndex>,
+    by: Vec<u32>,
+    owners: Vec<(ObjectIndex, usize)>,
 }
 
 /// Search for holders among reachable objects. Several searches in one heap share the reversed
@@ -88,13 +96,12 @@ pub struct Search<'a> {
     referrers: KindedReferrers<'a>,
     roots: ObjectSet,
     reachable: &'a Reachable,
-    /// Node by object; [`NOWHERE`] for those that are in no node yet, [`UNREACHABLE`] for those that
-    /// never are.
-    node_of: Vec<u32>,
+    /// Node by object; [`NONE`] for those that are in no node yet.
+    node_of: Numbers,
 }
 
 impl<'a> Search<'a> {
-    /// Prepares searches. Needs 4 bytes per object.
+    /// Prepares searches. Needs 2 bytes per object.
     pub fn new(referrers: KindedReferrers<'a>, reachable: &'a Reachable) -> Search<'a> {
         let graph = referrers.kinds.graph;
         let roots = graph.root_set();
@@ -103,83 +110,86 @@ impl<'a> Search<'a> {
             referrers,
             roots,
             reachable,
-            node_of: Vec::new(),
+            node_of: Numbers::new(graph.len()),
         }
     }
 
-    /// Merges the paths from `targets` to roots. Unreachable targets do not count.
-    pub fn holders(&mut self, name: &str, mut targets: Vec<ObjectIndex>) -> Holders {
-        targets.retain(|&o| self.reachable.contains(o));
-        let Some(&example) = targets.first() else {
+    /// Merges the paths from `targets`, which ascend, to roots. Unreachable targets do not count.
+    pub fn holders(
+        &mut self,
+        name: &str,
+        targets: impl Iterator<Item = ObjectIndex> + Clone,
+    ) -> Holders {
+        let reachable = self.reachable;
+        // Not as a list: they can be most of the heap.
+        let targets = targets.filter(|&object| reachable.contains(object));
+        let Some(example) = targets.clone().next() else {
             return Holders::default();
         };
-        let graph = self.graph;
-        self.forget_nodes();
+        self.node_of.clear();
         let mut tree = Tree::default();
-        tree.add(NO_KIND, NOWHERE, NOWHERE, example);
-        for &target in &targets {
+        tree.add(NONE, NONE, NONE, example);
+        for target in targets.clone() {
             self.join(&mut tree, target, 0);
         }
-        let mut level = targets;
-        let mut by: Vec<u32> = Vec::new();
-        let mut owners: Vec<(ObjectIndex, usize)> = Vec::new();
-        while !level.is_empty() {
-            tree.sort(&mut level, &self.node_of);
-            let mut next = Vec::new();
-            for &object in &level {
-                let below = self.node_of[object.at()];
-                // Here and not where it joins, because now objects come in the order of sizes.
-                tree.count(below, graph.shallow_bytes(object));
-                // Paths end at a root, but holders of a starting object are of interest even if it
-                // is a root.
-                if below != 0 && self.roots.contains(object) {
-                    continue;
-                }
-                by.clear();
-                owners.clear();
-                owners.extend(self.referrers.to(object));
-                for &(owner, entry) in &owners {
-                    let known = self.node_of[owner.at()];
-                    if known == UNREACHABLE {
-                        continue;
-                    }
-                    if tree.leads_back(known, below) {
-                        continue;
-                    }
-                    let kind = self.referrers.kind(entry, owner, object);
-                    by.push(if known == NOWHERE {
-                        let node = tree.node(below, kind, owner);
-                        self.join(&mut tree, owner, node);
-                        next.push(owner);
-                        node
-                    } else {
-                        let bytes = || graph.shallow_bytes(owner);
-                        tree.refer(below, kind, owner, known, bytes)
-                    });
-                }
-                if by.len() > 1 {
-                    by.sort_unstable();
-                    by.dedup();
-                }
-                for &node in &by {
-                    tree.nodes[node as usize].holds += 1;
-                }
+        let mut level = Level::default();
+        targets.for_each(|target| self.look_up(&mut tree, &mut level, target));
+        while !level.next.is_empty() {
+            let mut objects = std::mem::take(&mut level.next);
+            tree.sort(&mut objects, self.graph.len(), &self.node_of);
+            for object in objects {
+                self.look_up(&mut tree, &mut level, object);
             }
-            level = next;
         }
         tree.finish(name, &self.referrers.kinds)
     }
 
-    fn forget_nodes(&mut self) {
-        self.node_of.clear();
-        self.node_of.resize(self.graph.len(), NOWHERE);
-        let unreachable = self.reachable.objects().missing(self.graph.len());
-        unreachable.for_each(|object| self.node_of[object.at()] = UNREACHABLE);
+    /// Adds the referrers of an object to the tree.
+    fn look_up(&mut self, tree: &mut Tree, level: &mut Level, object: ObjectIndex) {
+        let graph = self.graph;
+        let below = self.node_of.get(object.at());
+        // Here and not where it joins, because now objects come in the order of sizes.
+        tree.count(below, graph.shallow_bytes(object));
+        // Paths end at a root, but holders of a starting object are of interest even if it
+        // is a root.
+        if below != 0 && self.roots.contains(object) {
+            return;
+        }
+        let Level { next, by, owners } = level;
+        by.clear();
+        owners.clear();
+        owners.extend(self.referrers.to(object));
+        for &(owner, entry) in &*owners {
+            let known = self.node_of.get(owner.at());
+            if known == NONE && !self.reachable.contains(owner) {
+                continue;
+            }
+            if tree.leads_back(known, below) {
+                continue;
+            }
+            let kind = self.referrers.kind(entry, owner, object);
+            by.push(if known == NONE {
+                let node = tree.node(below, kind, owner);
+                self.join(tree, owner, node);
+                next.push(owner);
+                node
+            } else {
+                let bytes = || graph.shallow_bytes(owner);
+                tree.refer(below, kind, owner, known, bytes)
+            });
+        }
+        if by.len() > 1 {
+            by.sort_unstable();
+            by.dedup();
+        }
+        for &node in &*by {
+            tree.nodes[node as usize].holds += 1;
+        }
     }
 
     #[inline]
     fn join(&mut self, tree: &mut Tree, object: ObjectIndex, node: u32) {
-        self.node_of[object.at()] = node;
+        self.node_of.set(object.at(), node);
         if self.roots.contains(object)
             && let Some(reason) = paths::root_reason(self.graph, object)
         {

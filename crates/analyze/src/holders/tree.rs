@@ -1,6 +1,7 @@
 //! The tree of holders under construction.
 
 use super::kinds::Kinds;
+use super::numbers::{NONE, Numbers};
 use super::{Holder, Holders};
 use crate::paths::RootReason;
 use heaptap_model::heap_graph::{ObjectIndex, ObjectSet};
@@ -8,10 +9,6 @@ use heaptap_model::profile::index::FastHash;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// Node of an object that is not in any node yet.
-pub(super) const NOWHERE: u32 = u32::MAX;
-/// Node of an object that no root reaches.
-pub(super) const UNREACHABLE: u32 = u32::MAX - 1;
 /// Number of nodes to search back for a cycle. A longer cycle is shown as another holder.
 const MAX_CYCLE_LEN: usize = 64;
 
@@ -21,7 +18,7 @@ type Key = (u32, u32, u32);
 /// [`Holder`] under construction.
 pub(super) struct Node {
     kind: u32,
-    /// Parent node; [`NOWHERE`] for the first node.
+    /// Parent node; [`NONE`] for the first node.
     held: u32,
     same_as: u32,
     example: ObjectIndex,
@@ -55,7 +52,7 @@ impl Tree {
             count: 0,
             holds: 0,
             shallow_bytes: 0,
-            latest: NOWHERE,
+            latest: NONE,
         });
         self.ranks.push(0);
         self.nodes.len() as u32 - 1
@@ -71,10 +68,10 @@ impl Tree {
 
     /// Sorts the objects of a level: those of nodes that hold most come first. Levels can be most of
     /// the heap, so those are sorted in linear time.
-    pub(super) fn sort(&mut self, level: &mut Vec<ObjectIndex>, node_of: &[u32]) {
+    pub(super) fn sort(&mut self, level: &mut Vec<ObjectIndex>, objects: usize, node_of: &Numbers) {
         let mut nodes: Vec<u32> = Vec::new();
         for object in level.iter() {
-            let node = node_of[object.at()];
+            let node = node_of.get(object.at());
             if nodes.last() != Some(&node) {
                 nodes.push(node);
             }
@@ -84,8 +81,8 @@ impl Tree {
         for (&node, rank) in nodes.iter().zip(0..) {
             self.ranks[node as usize] = rank;
         }
-        if level.len() > node_of.len() / 64 {
-            let set = ObjectSet::of(node_of.len(), level.iter().copied());
+        if level.len() > objects / 64 {
+            let set = ObjectSet::of(objects, level.iter().copied());
             level.clear();
             level.extend(set.iter());
         } else {
@@ -94,7 +91,7 @@ impl Tree {
         if nodes.len() == 1 {
             return;
         }
-        let rank_of = |object: ObjectIndex| self.ranks[node_of[object.at()] as usize] as usize;
+        let rank_of = |object: ObjectIndex| self.ranks[node_of.get(object.at()) as usize] as usize;
         // Index of the next object of each node.
         let mut next = vec![0; nodes.len() + 1];
         for &object in level.iter() {
@@ -118,8 +115,8 @@ impl Tree {
         let mut at = node;
         for _ in 0..MAX_CYCLE_LEN {
             // Nodes come after their parents, so `known` is not further up.
-            if known >= at || at == NOWHERE {
-                return known == at && at != NOWHERE;
+            if known >= at || at == NONE {
+                return known == at && at != NONE;
             }
             at = self.nodes[at as usize].held;
         }
@@ -130,7 +127,7 @@ impl Tree {
     pub(super) fn node(&mut self, below: u32, kind: u32, example: ObjectIndex) -> u32 {
         match self.nodes[below as usize].kind == kind {
             true => below,
-            false => self.keyed((below, kind, NOWHERE), example),
+            false => self.keyed((below, kind, NONE), example),
         }
     }
 
@@ -202,7 +199,7 @@ impl Tree {
                 roots,
                 shallow_bytes: node.shallow_bytes,
                 held: new.get(node.held as usize).copied(),
-                same_as: (node.same_as != NOWHERE).then_some(node.same_as as usize),
+                same_as: (node.same_as != NONE).then_some(node.same_as as usize),
                 holders: Vec::new(),
             });
         }
@@ -231,7 +228,7 @@ fn steps_to_roots(nodes: &[Node], roots: &HashMap<u32, Roots>) -> Vec<u32> {
     let mut steps = vec![u32::MAX; nodes.len()];
     let mut standing: HashMap<u32, Vec<u32>> = HashMap::new();
     for (node, at) in nodes.iter().zip(0..) {
-        if node.same_as != NOWHERE {
+        if node.same_as != NONE {
             standing.entry(node.same_as).or_default().push(at);
         }
     }

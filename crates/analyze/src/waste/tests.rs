@@ -9,7 +9,7 @@ fn waste(heap: Heap) -> Waste {
     let reachable = Reachable::of(&graph, Follow::default());
     let found = find(&graph, &reachable, 10);
     // Reversed references name the same holders.
-    let referrers = Referrers::of(&graph, Follow::ALL);
+    let referrers = Referrers::of(&graph, Follow::ALL, None);
     let mut again = without_holders(&graph, &reachable, 10);
     again.name_holders(
         &graph,

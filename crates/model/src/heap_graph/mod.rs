@@ -62,7 +62,7 @@ pub use ids::{ClassIndex, ObjectId, ObjectIndex};
 pub use object_set::ObjectSet;
 pub use out_of_memory::{OutOfMemory, ThrownFrame};
 pub use positions::Positions;
-pub use reach::{Reachable, RootRank, ShortestPaths, Walk};
+pub use reach::{PathReferences, Reachable, RootRank, ShortestPaths, Walk};
 pub use referrers::Referrers;
 pub use root::{Root, RootKind};
 pub use shallow_sizes::ShallowSizes;

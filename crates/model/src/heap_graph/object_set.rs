@@ -1,6 +1,7 @@
 //! A set of objects, one bit each.
 
 use super::ids::ObjectIndex;
+use std::ops::Range;
 
 /// A set of objects of one graph.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -39,6 +40,27 @@ impl ObjectSet {
         let new = *word & bit == 0;
         *word |= bit;
         new
+    }
+
+    /// Returns the first object in the set within a range of indices.
+    pub fn first_in(&self, range: Range<u32>) -> Option<ObjectIndex> {
+        let Range { start, end } = range;
+        if start >= end {
+            return None;
+        }
+        let words = start as usize / 64..=(end - 1) as usize / 64;
+        let below = u64::MAX << (start % 64);
+        let first = *words.start();
+        let found = words.into_iter().find_map(|at| {
+            let word = self.bits[at];
+            let word = if at == first { word & below } else { word };
+            (word != 0).then(|| at as u32 * 64 + word.trailing_zeros())
+        })?;
+        (found < end).then_some(ObjectIndex(found))
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.bits.iter().all(|&word| word == 0)
     }
 
     /// Returns the number of objects in the set.

@@ -6,6 +6,7 @@ use super::graph::HeapGraph;
 use super::ids::ObjectIndex;
 use super::object_set::ObjectSet;
 use super::root::Root;
+use std::collections::VecDeque;
 
 /// The set of objects that roots reach.
 #[derive(Debug, Clone, Default)]
@@ -140,52 +141,16 @@ impl ShortestPaths {
 
     /// Walks the graph with the given options.
     pub fn by(graph: &HeapGraph, walk: &Walk<'_>) -> ShortestPaths {
-        ShortestPaths::walked(graph, walk, |_, _| {})
-    }
-
-    /// Does the same and passes on each object of the order, with the place of its parent in it; `None`
-    /// for roots.
-    pub fn walked(
-        graph: &HeapGraph,
-        walk: &Walk<'_>,
-        mut each: impl FnMut(ObjectIndex, Option<u32>),
-    ) -> ShortestPaths {
-        let ends = match walk.until {
-            [] => ObjectSet::default(),
-            until => ObjectSet::of(graph.len(), until.iter().copied()),
+        let mut paths = ShortestPaths {
+            above: vec![0; graph.len()],
+            order: Vec::new(),
         };
-        let mut search = Search {
-            edges: Edges::new(graph, walk.follow),
-            seen: ObjectSet::new(graph.len()),
-            paths: ShortestPaths {
-                above: vec![0; graph.len()],
-                order: Vec::new(),
-            },
-            next: 0,
-            left: ends.count(),
-            ends,
+        let found = |owner: ObjectIndex, _, target: ObjectIndex| {
+            paths.above[target.at()] = owner.0 + 1;
         };
-        let starts = starts(graph, walk.rank);
-        for same_rank in starts.chunk_by(|a, b| a.0 == b.0) {
-            for &(_, _, root) in same_rank {
-                if search.seen.insert(root) {
-                    search.paths.order.push(root);
-                    each(root, None);
-                }
-            }
-            if !search.exhaust(&mut each) {
-                break;
-            }
-        }
-        search.paths.order.shrink_to_fit();
-        search.paths
-    }
-
-    /// Returns the paths without the order of the walk, which is empty then, for half the memory.
-    #[must_use]
-    pub fn without_order(mut self) -> ShortestPaths {
-        self.order = Vec::new();
-        self
+        Search::new(graph, walk, found).run(walk, |object, _| paths.order.push(object));
+        paths.order.shrink_to_fit();
+        paths
     }
 
     /// Returns the previous object on the path; `None` for roots and unreachable objects.
@@ -237,49 +202,147 @@ impl ShortestPaths {
     }
 }
 
+/// References of the tree of shortest paths: a bit each. With [`Referrers`](super::Referrers), they lead
+/// from an object to its root.
+#[derive(Debug, Clone, Default)]
+pub struct PathReferences {
+    reached: ObjectSet,
+    /// By index among all references.
+    references: ObjectSet,
+    /// Owners and targets of referents, ascending.
+    referents: Vec<(ObjectIndex, ObjectIndex)>,
+}
+
+impl PathReferences {
+    /// Walks the graph as [`ShortestPaths::by`] does. Passes each reached object in order, with what `each`
+    /// returned for its parent; `None` for roots.
+    pub fn walked<T: Copy>(
+        graph: &HeapGraph,
+        walk: &Walk<'_>,
+        each: impl FnMut(ObjectIndex, Option<T>) -> T,
+    ) -> PathReferences {
+        let mut references = ObjectSet::new(graph.reference_count());
+        let mut referents = Vec::new();
+        let found = |owner, at: Option<usize>, target| match at {
+            Some(at) => {
+                references.insert(ObjectIndex(at as u32));
+            }
+            None => referents.push((owner, target)),
+        };
+        let reached = Search::new(graph, walk, found).run(walk, each);
+        referents.sort_unstable();
+        PathReferences {
+            reached,
+            references,
+            referents,
+        }
+    }
+
+    /// Returns the objects that the walk reached.
+    pub fn reached(&self) -> &ObjectSet {
+        &self.reached
+    }
+
+    /// Returns whether the reference with that index among all leads to its target on a path.
+    #[inline]
+    pub(super) fn has_reference(&self, at: usize) -> bool {
+        self.references.contains(ObjectIndex(at as u32))
+    }
+
+    /// Returns whether a referent is its owner's next object on a path.
+    pub(super) fn has_referent(&self, owner: ObjectIndex, target: ObjectIndex) -> bool {
+        self.referents.binary_search(&(owner, target)).is_ok()
+    }
+}
+
 /// State of a walk.
-struct Search<'a> {
+struct Search<'a, F, T> {
     edges: Edges<'a>,
     seen: ObjectSet,
-    paths: ShortestPaths,
-    /// Number of objects in the order whose edges were followed.
-    next: usize,
+    /// Reached objects whose edges are not followed yet, in order, with their values.
+    queue: VecDeque<(ObjectIndex, T)>,
+    /// Gets the owner, the index among all references, `None` for a referent, and the target of each
+    /// edge that is the first to reach its target.
+    found: F,
     /// Objects to reach, and the number of those left; empty for a complete walk.
     ends: ObjectSet,
     left: u64,
 }
 
-impl Search<'_> {
+impl<'a, F: FnMut(ObjectIndex, Option<usize>, ObjectIndex), T: Copy> Search<'a, F, T> {
+    fn new(graph: &'a HeapGraph, walk: &Walk<'_>, found: F) -> Search<'a, F, T> {
+        let ends = match walk.until {
+            [] => ObjectSet::default(),
+            until => ObjectSet::of(graph.len(), until.iter().copied()),
+        };
+        Search {
+            edges: Edges::new(graph, walk.follow),
+            seen: ObjectSet::new(graph.len()),
+            queue: VecDeque::new(),
+            found,
+            left: ends.count(),
+            ends,
+        }
+    }
+
+    /// Walks the graph and passes each object in order, with the value of its parent. Returns the reached
+    /// objects.
+    fn run(
+        mut self,
+        walk: &Walk<'_>,
+        mut each: impl FnMut(ObjectIndex, Option<T>) -> T,
+    ) -> ObjectSet {
+        let starts = starts(self.edges.graph, walk.rank);
+        for same_rank in starts.chunk_by(|a, b| a.0 == b.0) {
+            for &(_, _, root) in same_rank {
+                if self.seen.insert(root) {
+                    self.queue.push_back((root, each(root, None)));
+                }
+            }
+            if !self.exhaust(&mut each) {
+                break;
+            }
+        }
+        self.seen
+    }
+
     /// Continues from all reached objects; returns `false` if nothing is left to reach.
-    fn exhaust(&mut self, each: &mut impl FnMut(ObjectIndex, Option<u32>)) -> bool {
+    fn exhaust(&mut self, each: &mut impl FnMut(ObjectIndex, Option<T>) -> T) -> bool {
         let graph = self.edges.graph;
-        let order = &mut self.paths.order;
-        while let Some(&object) = order.get(self.next) {
-            let place = self.next as u32;
-            self.next += 1;
+        let mut new = Vec::new();
+        while let Some((object, value)) = self.queue.pop_front() {
             if self.left > 0 && self.ends.contains(object) {
                 self.left -= 1;
                 if self.left == 0 {
                     return false;
                 }
             }
-            let first = order.len();
             let (mut last, mut ascending) = (ObjectIndex(0), true);
-            for target in self.edges.of(object) {
+            let mut reach = |at, target| {
                 if self.seen.insert(target) {
                     ascending &= last <= target;
                     last = target;
-                    self.paths.above[target.at()] = object.0 + 1;
-                    order.push(target);
+                    (self.found)(object, at, target);
+                    new.push(target);
+                }
+            };
+            for at in graph.reference_range(object) {
+                let target = graph.targets[at];
+                if target != ObjectIndex::NONE {
+                    reach(Some(at), target);
                 }
             }
-            let new = &mut order[first..];
+            for target in self.edges.referents(object) {
+                reach(None, target);
+            }
             if !graph.first_named.is_empty() {
                 new.sort_unstable_by_key(|&target| graph.place(target));
             } else if !ascending {
                 new.sort_unstable();
             }
-            new.iter().for_each(|&target| each(target, Some(place)));
+            let new = new.drain(..);
+            let valued = new.map(|target| (target, each(target, Some(value))));
+            self.queue.extend(valued);
         }
         true
     }

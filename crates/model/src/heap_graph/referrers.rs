@@ -4,24 +4,29 @@ use super::edges::Edges;
 use super::follow::Follow;
 use super::graph::HeapGraph;
 use super::ids::ObjectIndex;
+use super::object_set::ObjectSet;
+use super::positions::Positions;
+use super::reach::PathReferences;
 use std::ops::Range;
 
-/// Reversed references. Needs 4 bytes per object and 4 per non-null reference. Building it is a
+/// Reversed references. Needs 2 bytes per object and 4 per non-null reference. Building it is a
 /// walk over all references, so do it once and only on request.
 ///
 /// Each reference is an entry; those to one object are neighbors.
 #[derive(Debug, Clone, Default)]
 pub struct Referrers {
     /// Index of each object's first entry; one more than objects.
-    starts: Vec<u32>,
+    starts: Positions,
     /// Owner by entry.
     owners: Vec<ObjectIndex>,
+    /// Entries of references on shortest paths; empty if those were not passed.
+    on_paths: ObjectSet,
 }
 
 impl Referrers {
-    /// Reverses the references of all objects, reachable or not.
-    pub fn of(graph: &HeapGraph, follow: Follow) -> Referrers {
-        Referrers::with_entries(graph, follow, |_, _, _| {})
+    /// Reverses the references of all objects, reachable or not. Keeps which are on the shortest `paths`.
+    pub fn of(graph: &HeapGraph, follow: Follow, paths: Option<&PathReferences>) -> Referrers {
+        Referrers::with_entries(graph, follow, paths, |_, _, _| {})
     }
 
     /// Does the same, and passes each entry with its owner and the position of the reference among
@@ -30,6 +35,7 @@ impl Referrers {
     pub fn with_entries(
         graph: &HeapGraph,
         follow: Follow,
+        paths: Option<&PathReferences>,
         mut each: impl FnMut(usize, ObjectIndex, Option<usize>),
     ) -> Referrers {
         let edges = Edges::new(graph, follow);
@@ -44,28 +50,53 @@ impl Referrers {
         }
         // From the end, so that owners are ascending and each start is correct afterwards.
         let mut owners = vec![ObjectIndex::NONE; sum as usize];
+        let mut on_paths = ObjectSet::new(paths.map_or(0, |_| owners.len()));
         for owner in graph.objects().rev() {
+            let first = graph.reference_range(owner).start;
             distinct(&edges, owner, |target, position| {
                 let start = &mut starts[target.at()];
                 *start -= 1;
                 owners[*start as usize] = owner;
+                let is_on_path = paths.is_some_and(|paths| match position {
+                    Some(position) => paths.has_reference(first + position),
+                    None => paths.has_referent(owner, target),
+                });
+                if is_on_path {
+                    on_paths.insert(ObjectIndex(*start));
+                }
                 each(*start as usize, owner, position);
             });
         }
-        Referrers { starts, owners }
+        Referrers {
+            starts: Positions::from(starts.as_slice()),
+            owners,
+            on_paths,
+        }
     }
 
     /// Returns the entries of the references to an object, ascending by owner. An owner can have
     /// several, of which the last is its first reference.
     #[inline]
     pub fn entries(&self, object: ObjectIndex) -> Range<usize> {
-        self.starts[object.at()] as usize..self.starts[object.at() + 1] as usize
+        self.starts.range(object.at())
     }
 
     /// Returns the owner of an entry's reference.
     #[inline]
     pub fn owner(&self, entry: usize) -> ObjectIndex {
         self.owners[entry]
+    }
+
+    /// Returns the previous object on the shortest path to an object; `None` for roots and unreachable
+    /// objects.
+    ///
+    /// # Panics
+    /// Panics if the shortest paths were not passed.
+    pub fn on_path(&self, object: ObjectIndex) -> Option<ObjectIndex> {
+        let entries = self.entries(object);
+        let entries = entries.start as u32..entries.end as u32;
+        let ObjectIndex(entry) = self.on_paths.first_in(entries)?;
+        Some(self.owners[entry as usize])
     }
 
     /// Returns the objects that refer to an object, ascending, each once.

@@ -257,6 +257,25 @@ fn check_paths(graph: &HeapGraph, follow: Follow) {
             assert_eq!(path.len(), distances[object.at()] as usize + 1);
         }
     }
+    let mut walked = Vec::new();
+    let each = |object, parent| {
+        walked.push((object, parent));
+        object
+    };
+    let references = PathReferences::walked(graph, &Walk::from_all_roots(follow), each);
+    let expected = order.iter().map(|&object| (object, fast.parent(object)));
+    assert!(expected.eq(walked));
+    assert!(
+        references
+            .reached()
+            .iter()
+            .eq(graph.objects().filter(|o| order.contains(o)))
+    );
+    for kinds in [follow, Follow::ALL] {
+        let referrers = Referrers::of(graph, kinds, Some(&references));
+        let mut objects = graph.objects();
+        assert!(objects.all(|object| referrers.on_path(object) == fast.parent(object)));
+    }
 }
 
 /// A walk that ends early finds the same paths as a complete one.
@@ -270,12 +289,25 @@ fn check_ways_to_few(graph: &HeapGraph) {
 }
 
 fn check_referrers(graph: &HeapGraph, follow: Follow) {
-    let referrers = Referrers::of(graph, follow);
+    let referrers = Referrers::of(graph, follow, None);
     for object in graph.objects() {
         let holds = |owner: &ObjectIndex| graph.kept_by(*owner, follow).any(|t| t == object);
         let owners: Vec<ObjectIndex> = referrers.to(object).collect();
         assert!(graph.objects().filter(holds).eq(owners));
     }
+}
+
+#[test]
+fn the_first_object_of_a_range_is_in_the_set() {
+    let objects = [0, 5, 63, 64, 190, 255].map(ObjectIndex);
+    let set = ObjectSet::of(256, objects);
+    for start in 0..256 {
+        for end in start..=256 {
+            let mut inside = objects.iter().filter(|o| (start..end).contains(&o.0));
+            assert_eq!(set.first_in(start..end), inside.next().copied());
+        }
+    }
+    assert!(!set.is_empty() && ObjectSet::new(256).is_empty());
 }
 
 #[test]

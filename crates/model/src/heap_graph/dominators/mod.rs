@@ -123,8 +123,9 @@ impl Dominators {
 
     /// Returns the set of reachable objects: the same as [`Reachable::of`] finds by a walk.
     pub fn reachable(&self) -> Reachable {
-        let objects = self.order.iter().copied();
-        Reachable::from_set(ObjectSet::of(self.places.len(), objects))
+        let objects = (0..self.places.len() as u32).map(ObjectIndex);
+        let reachable = objects.filter(|&object| self.is_reachable(object));
+        Reachable::from_set(ObjectSet::of(self.places.len(), reachable))
     }
 
     /// Returns the reachable objects, each after its immediate dominator and before those it
