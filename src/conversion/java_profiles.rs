@@ -96,13 +96,13 @@ pub(super) fn write(
     let (tree, paths) = ClassTree::of_shortest_paths(&graph, &Walk::default());
     if graph.is_empty() {
         findings.push(nothing_dumped(source));
-    } else if paths.reached().is_empty() {
+    } else if paths.reachable().count() == 0 {
         findings.push(nothing_reachable(source));
     }
     // Neither needs the other.
     let (tree, totals) = parallel::both(
         || java_pprof::fitted(tree),
-        || java_summary::totals(&graph, paths.reached().iter()),
+        || java_summary::totals(&graph, paths.reachable().objects().iter()),
     );
     drop(paths);
     let mut entry = entry(source, &graph, totals, number);

@@ -254,8 +254,7 @@ impl ExploredHeap {
 
     fn measured_waste(&self) -> Waste {
         let explorer = self.explorer();
-        let reachable = explorer.dominators().reachable();
-        waste::without_holders(explorer.graph(), &reachable, MAX_WASTE)
+        waste::without_holders(explorer.graph(), explorer.reachable(), MAX_WASTE)
     }
 
     /// Adds the names of holders.

@@ -14,6 +14,7 @@ use crate::heaps::java::{
     JavaError, JavaFile, OpenedJava, ProgressReporter, lying_in as java_lying_in,
 };
 use crate::memory::reconcile::Table;
+use crate::parallel;
 use crate::report::data;
 use crate::report::data::timeline::Timeline;
 use crate::report::java::JavaPart;
@@ -249,6 +250,7 @@ fn add_java(
         };
         let part = java::part(&explored, &place);
         parts.push((at, part));
+        parallel::free(explored);
     }
     parts.sort_by_key(|(at, _)| *at);
     opened.java.extend(parts.into_iter().map(|(_, part)| part));

@@ -30,6 +30,11 @@ pub struct ObjectFilter<'a> {
 }
 
 impl ObjectFilter<'_> {
+    /// Returns whether the filter selects every object.
+    pub fn takes_all(&self) -> bool {
+        self.classes.iter().all(|&taken| taken == Some(true)) && self.heaps.is_empty()
+    }
+
     /// Returns whether the filter selects the object.
     #[inline]
     pub fn takes(&self, object: ObjectIndex) -> bool {

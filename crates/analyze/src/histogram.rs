@@ -170,20 +170,18 @@ pub fn histograms(
             .last()
             .map_or(0, |of| of.groups.names.len() as u32);
     }
-    let all = Groupings::new(graph, &groupings);
+    let mut all = Groupings::new(graph, &groupings);
+    let common = match scope {
+        ObjectScope::Reachable(_) if filter.takes_all() => all.places.take_common(),
+        _ => Vec::new(),
+    };
     let names = groupings.iter_mut();
     let names = names
         .map(|of| std::mem::take(&mut of.groups.names))
         .collect();
     let place_of = |object| Some(all.place(graph, object));
-    sum(
-        graph,
-        scope,
-        names,
-        &filter.of(graph),
-        &all.places,
-        place_of,
-    )
+    let groups = (&all.places, common.as_slice());
+    sum(graph, scope, names, &filter.of(graph), groups, place_of)
 }
 
 /// Heaps that objects can be in.
@@ -295,6 +293,22 @@ impl Places {
 
     fn len(&self) -> usize {
         self.starts.len() - 1
+    }
+
+    /// Removes the groups that all places share, and returns them.
+    fn take_common(&mut self) -> Vec<u32> {
+        let mut common = match self.len() {
+            0 => Vec::new(),
+            _ => self.groups(0).to_vec(),
+        };
+        let mut rest = Places::new();
+        common.retain(|group| (0..self.len()).all(|place| self.groups(place).contains(group)));
+        for place in 0..self.len() {
+            let groups = self.groups(place).iter().copied();
+            rest.push(groups.filter(|group| !common.contains(group)));
+        }
+        *self = rest;
+        common
     }
 
     #[inline]
@@ -410,7 +424,7 @@ pub fn by_root(
         group => Some(group as usize),
     };
     let names = vec![groups.names];
-    let mut all = sum(graph, scope, names, &filter, &places, place_of);
+    let mut all = sum(graph, scope, names, &filter, (&places, &[]), place_of);
     all.pop().unwrap_or_default()
 }
 
@@ -442,21 +456,22 @@ fn classes<T>(graph: &HeapGraph, of: impl FnMut(ClassIndex) -> T) -> Vec<T> {
         .collect()
 }
 
-/// Sums objects that the filter selects and that have a place into the groups of the place. `names` has
-/// the groups of each histogram.
+/// Sums objects that the filter selects and that have a place into the groups of the place. All objects are in
+/// the `common` groups. `names` has the groups of each histogram.
 fn sum(
     graph: &HeapGraph,
     scope: ObjectScope<'_>,
     names: Vec<Vec<String>>,
     filter: &ObjectFilter<'_>,
-    places: &Places,
+    (places, common): (&Places, &[u32]),
     place_of: impl Fn(ObjectIndex) -> Option<usize>,
 ) -> Vec<Histogram> {
     // Sizes are looked up once for each object, not for each of its groups.
     let mut of_place = vec![Sums::default(); places.len()];
     let mut sums = vec![Sums::default(); names.iter().map(Vec::len).sum()];
     let mut total = Sums::default();
-    let place_of = |object| place_of(object).filter(|_| filter.takes(object));
+    let takes_all = filter.takes_all();
+    let place_of = |object| place_of(object).filter(|_| takes_all || filter.takes(object));
     let mut take = |object: ObjectIndex| {
         total.add(graph, object);
         if let Some(place) = place_of(object) {
@@ -495,6 +510,9 @@ fn sum(
         for &group in places.groups(place) {
             sums[group as usize].add_sizes(of_place);
         }
+    }
+    for &group in common {
+        sums[group as usize] = total;
     }
     let mut sums = sums.into_iter();
     let histogram = |names: Vec<String>| {

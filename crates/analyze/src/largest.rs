@@ -73,13 +73,13 @@ pub fn members(graph: &HeapGraph, dominators: &Dominators, large: &Large) -> Opt
     }
     let end = large.end;
     let mut classes: HashMap<ClassIndex, (u64, Retained)> = HashMap::new();
-    for object in dominators.children(end) {
+    for (object, retained) in dominators.retained_below(Some(end)) {
         let Some(class) = class_of(graph, object) else {
             continue;
         };
-        let (count, retained) = classes.entry(class).or_default();
+        let (count, sum) = classes.entry(class).or_default();
         *count += 1;
-        retained.add(dominators.retained(object));
+        sum.add(retained);
     }
     let (class, (count, retained)) = classes
         .into_iter()

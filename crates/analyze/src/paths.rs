@@ -299,11 +299,36 @@ pub struct Links<'a> {
     graph: &'a HeapGraph,
     follow: Follow,
     large: HashMap<ObjectIndex, HashMap<ObjectIndex, Link>>,
-    /// By class, the first fields that are references, at most [`MANY`] + 1; `None` if not looked up
-    /// yet.
-    fields: Vec<Option<Box<[ReferenceField]>>>,
+    /// By class; `None` if not looked up yet.
+    of_class: Vec<Option<OfClass>>,
     /// Number of owners that were read for their places.
     read: usize,
+}
+
+/// Where the references of a class's objects are.
+enum OfClass {
+    Elements,
+    /// In fields, at most [`MANY`].
+    Fields(Box<[ReferenceField]>),
+    Unknown,
+}
+
+impl OfClass {
+    fn new(graph: &HeapGraph, class: ClassIndex) -> OfClass {
+        let facts = graph.class(class);
+        if facts.is_array() {
+            return OfClass::Elements;
+        }
+        // A referent that is not followed is a reference, too, but not one that keeps its target.
+        if ReferenceKind::of_class(facts.kind).is_some() {
+            return OfClass::Unknown;
+        }
+        let fields = graph.contents().reference_fields(graph, class, MANY + 1);
+        match (1..=MANY).contains(&fields.len()) {
+            true => OfClass::Fields(fields),
+            false => OfClass::Unknown,
+        }
+    }
 }
 
 /// Where the references of an object are.
@@ -324,6 +349,9 @@ pub enum Places {
 /// dump.
 const RELEASE_INTERVAL_OWNERS: usize = 1 << 16;
 
+/// Place of all elements of an array.
+pub const ELEMENTS: u32 = 0;
+
 /// Owners with more references than this are indexed.
 const MANY: usize = 64;
 
@@ -334,7 +362,7 @@ impl<'a> Links<'a> {
             graph,
             follow,
             large: HashMap::new(),
-            fields: vec![None; graph.classes().len()],
+            of_class: graph.classes().iter().map(|_| None).collect(),
             read: 0,
         }
     }
@@ -345,25 +373,21 @@ impl<'a> Links<'a> {
     #[inline]
     pub fn places(&mut self, class: ClassIndex, owner: ObjectIndex, may_read: bool) -> Places {
         let graph = self.graph;
-        let facts = graph.class(class);
-        if facts.is_array() {
-            return Places::Elements;
-        }
-        let references = graph.references(owner);
-        // A referent that is not followed is a reference, too, but not one that keeps its target.
-        if ReferenceKind::of_class(facts.kind).is_some() || references.len() > MANY {
-            return Places::Unknown;
-        }
-        let fields = match &mut self.fields[class.at()] {
-            Some(fields) => &*fields,
-            none => none.insert(graph.contents().reference_fields(graph, class, MANY + 1)),
+        let of_class = self.of_class[class.at()].get_or_insert_with(|| OfClass::new(graph, class));
+        let fields = match of_class {
+            OfClass::Elements => return Places::Elements,
+            OfClass::Unknown => return Places::Unknown,
+            OfClass::Fields(fields) => fields,
         };
-        if fields.is_empty() || fields.len() > MANY {
+        let references = graph.references(owner);
+        if references.len() > MANY {
             return Places::Unknown;
         }
         // Without nulls, the references are those of the fields, in their order. The last one can
         // be that to the class, which is not a field.
-        if references.len() == fields.len() && references.last().copied() != facts.object {
+        if references.len() == fields.len()
+            && references.last().copied() != graph.class(class).object
+        {
             let filled = u64::MAX >> (u64::BITS as usize - fields.len());
             return Places::Fields { class, filled };
         }
@@ -385,14 +409,18 @@ impl<'a> Links<'a> {
     #[inline]
     pub fn place(&self, places: Places, position: usize) -> Option<u32> {
         match places {
-            Places::Elements => Some(0),
+            Places::Elements => Some(ELEMENTS),
             Places::Fields { class, mut filled } => {
                 for _ in 0..position {
                     filled &= filled.wrapping_sub(1);
                 }
                 // No bit is left for the reference to the class, which is not a field.
-                let fields = self.fields[class.at()].as_ref()?;
-                Some(fields.get(filled.trailing_zeros() as usize)?.place)
+                match &self.of_class[class.at()] {
+                    Some(OfClass::Fields(fields)) => {
+                        Some(fields.get(filled.trailing_zeros() as usize)?.place)
+                    }
+                    _ => None,
+                }
             }
             Places::Unknown => None,
         }

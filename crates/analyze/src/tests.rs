@@ -6,7 +6,9 @@ use super::histogram::{Histogram, HistogramKey, ObjectScope, Sums, by_root, hist
 use super::holders::{self, KindedReferrers, Reading};
 use super::tree::{self, NodeKey};
 use super::{diff, largest, paths};
-use heaptap_model::heap_graph::{Dominators, Follow, HeapKind, Reachable, Retained, ShortestPaths};
+use heaptap_model::heap_graph::{
+    Dominators, Follow, HeapKind, ObjectSet, Reachable, Retained, ShortestPaths,
+};
 use regex::Regex;
 
 fn lab() -> Heap {
@@ -269,9 +271,9 @@ fn all_paths_merge_by_class_and_field() {
     let reachable = dominators.reachable();
     let mut search = holders::Search::new(referrers, &reachable);
     let mut of = |name: &str, targets: &[&str]| {
-        let mut targets: Vec<_> = targets.iter().map(|t| lab.at(t)).collect();
-        targets.sort_unstable();
-        drawn(&search.holders(name, targets.into_iter()))
+        let targets = targets.iter().map(|t| lab.at(t));
+        let targets = ObjectSet::of(lab.graph.len(), targets);
+        drawn(&search.holders(name, targets))
     };
     assert_eq!(
         of("shared", &["shared"]),
@@ -309,7 +311,7 @@ fn linked_lists_share_a_node_and_dead_ends_are_left_out() {
     let referrers = KindedReferrers::new(&list.graph, follow, Reading::Ahead, None);
     let reachable = dominators.reachable();
     let mut search = holders::Search::new(referrers, &reachable);
-    let tree = search.holders("last", std::iter::once(list.at("n4999")));
+    let tree = search.holders("last", ObjectSet::of(list.graph.len(), [list.at("n4999")]));
     assert_eq!(
         drawn(&tree),
         [

@@ -10,7 +10,7 @@ use heaptap_analyze::histogram::{Histogram, HistogramKey, ObjectScope, histogram
 use heaptap_analyze::leaks::Judge;
 use heaptap_analyze::paths;
 use heaptap_model::heap_graph::{
-    Dominators, Follow, HeapGraph, ObjectIndex, PathReferences, Referrers, Walk,
+    Dominators, Follow, HeapGraph, ObjectIndex, PathReferences, Reachable, Referrers, Walk,
 };
 use heaptap_model::parallel;
 use std::ops::ControlFlow;
@@ -100,10 +100,7 @@ impl Explorer {
                 return;
             }
             self.ranking();
-            // The first question for an immediate dominator prepares the search.
-            let dominators = self.dominators();
-            let first = dominators.order().first();
-            let _root = first.and_then(|object| dominators.idom(*object));
+            self.prepare_dominators();
             self.build_tables();
             let _end = on_built(Stage::Ranking);
         };
@@ -130,9 +127,22 @@ impl Explorer {
         }
     }
 
-    /// Merges the dominator tree for its flame graph.
+    /// Merges the dominator tree for its flame graph, and prepares questions for dominators.
     pub fn build_flame(&self) {
         self.merged_tree(FlameTree::Dominators);
+        self.prepare_dominators();
+    }
+
+    /// Asks for an immediate dominator: the first question prepares the search.
+    fn prepare_dominators(&self) {
+        let dominators = self.dominators();
+        let first = dominators.order().first();
+        let _root = first.and_then(|object| dominators.idom(*object));
+    }
+
+    /// Returns the objects that roots reach.
+    pub fn reachable(&self) -> &Reachable {
+        self.paths().1.reachable()
     }
 
     /// Finds the shortest paths, and merges them for their flame graph.

@@ -2,10 +2,11 @@
 
 use crate::answer::Table;
 use crate::explorer::Explorer;
-use heaptap_analyze::holders::{Holders, KindedReferrers, Members, Reading, Search};
+use heaptap_analyze::holders::{Holders, KindedReferrers, Reading, Search};
 use heaptap_analyze::label;
-use heaptap_model::heap_graph::ClassIndex;
+use heaptap_model::heap_graph::{ClassIndex, ObjectSet};
 use serde::Serialize;
+use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
@@ -24,9 +25,6 @@ pub struct HolderRow {
 /// Maximum number of rows of a class: the nearest ones, so that one with many holders does not displace
 /// others.
 const MAX_ROWS: usize = 300;
-
-/// Maximum number of classes of one search.
-const MAX_CLASSES: usize = 254;
 
 impl Explorer {
     /// Reverses the references, each with its kind, for [`Explorer::holders_of`] of several classes.
@@ -54,23 +52,28 @@ impl Explorer {
     /// Returns the holders of classes. Names with addresses match without them, as in comparisons.
     pub fn holders_of(&self, referrers: KindedReferrers<'_>, classes: &[String]) -> Vec<HeldClass> {
         let graph = self.graph();
-        let mut places: HashMap<String, u8> = HashMap::new();
-        for (place, name) in (0..MAX_CLASSES as u8).zip(classes) {
-            let name = label::without_address(name).into_owned();
-            places.entry(name).or_insert(place);
+        let mut places: HashMap<Cow<'_, str>, usize> = HashMap::new();
+        for (name, place) in classes.iter().zip(0..) {
+            places.entry(label::without_address(name)).or_insert(place);
         }
         let place_of = |class| {
             let name = label::class_name(graph, ClassIndex(class));
-            places.get(label::without_address(name).as_ref()).copied()
+            places.get(&label::without_address(name)).copied()
         };
-        let of_class: Vec<Option<u8>> = (0..graph.classes().len() as u32).map(place_of).collect();
-        let members = Members::of(graph, &of_class);
-        let reachable = self.dominators().reachable();
-        let mut search = Search::new(referrers, &reachable);
+        let place_of: Vec<Option<usize>> =
+            (0..graph.classes().len() as u32).map(place_of).collect();
+        // All in one pass over the objects.
+        let mut members: Vec<ObjectSet> = Vec::new();
+        members.resize_with(classes.len(), || ObjectSet::new(graph.len()));
+        for object in graph.objects() {
+            if let Some(place) = place_of[graph.class_of(object).at()] {
+                members[place].insert(object);
+            }
+        }
+        let mut search = Search::new(referrers, self.reachable());
         let searched = classes.iter().map(|name| {
-            let place = places.get(label::without_address(name).as_ref());
-            let holders = place.map(|&place| search.holders(name, members.of_group(place)));
-            let holders = holders.unwrap_or_default();
+            let place = places[&label::without_address(name)];
+            let holders = search.holders(name, members[place].clone());
             (name.clone(), table(&holders, self.shows_contents()))
         });
         searched.collect()

@@ -20,9 +20,9 @@ pub struct Largest {
 }
 
 /// Objects of a list that are the largest so far; equal ones in the order of their IDs.
-struct Top {
+pub(crate) struct Top {
     most: usize,
-    total: u64,
+    total: usize,
     /// At most twice as many as wanted, the others are removed at times.
     kept: Vec<(Reverse<u64>, ObjectIndex)>,
     /// Place of an object among the largest: none that comes later is one of them.
@@ -30,7 +30,7 @@ struct Top {
 }
 
 impl Top {
-    fn new(most: usize) -> Top {
+    pub(crate) fn new(most: usize) -> Top {
         Top {
             most,
             total: 0,
@@ -40,12 +40,16 @@ impl Top {
     }
 
     #[inline]
-    fn add(&mut self, object: ObjectIndex, bytes: u64) {
+    pub(crate) fn add(&mut self, object: ObjectIndex, bytes: u64) {
         self.total += 1;
         let place = (Reverse(bytes), object);
-        if place > self.last || self.most == 0 {
-            return;
+        if place <= self.last && self.most > 0 {
+            self.keep(place);
         }
+    }
+
+    #[cold]
+    fn keep(&mut self, place: (Reverse<u64>, ObjectIndex)) {
         if self.kept.len() == 2 * self.most {
             let (_, &mut last, _) = self.kept.select_nth_unstable(self.most - 1);
             self.kept.truncate(self.most);
@@ -59,13 +63,22 @@ impl Top {
         self.kept.extend(other.kept);
     }
 
-    fn into_table(mut self, explorer: &Explorer) -> Table<ObjectRow> {
+    /// Returns the number of all objects, and the largest ones in order.
+    pub(crate) fn into_sorted(mut self) -> (usize, Vec<ObjectIndex>) {
         self.kept.sort_unstable();
         self.kept.truncate(self.most);
-        let objects = self.kept.into_iter();
+        let objects = self.kept.into_iter().map(|(_, object)| object);
+        (self.total, objects.collect())
+    }
+
+    fn into_table(self, explorer: &Explorer) -> Table<ObjectRow> {
+        let (total, objects) = self.into_sorted();
         Table {
-            total: self.total,
-            rows: objects.map(|(_, object)| explorer.row(object)).collect(),
+            total: total as u64,
+            rows: objects
+                .into_iter()
+                .map(|object| explorer.row(object))
+                .collect(),
         }
     }
 }

@@ -2,10 +2,11 @@
 
 use crate::answer::{Page, Size, Table};
 use crate::explorer::Explorer;
+use crate::largest::Top;
 use crate::lists::{ObjectList, ObjectSort};
 use crate::ranking::largest_first;
 use heaptap_analyze::{inspect, label};
-use heaptap_model::heap_graph::ObjectIndex;
+use heaptap_model::heap_graph::{ObjectIndex, ObjectSet};
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -79,10 +80,8 @@ impl Explorer {
                     of(&self.sorted(|| ranking().of_class(name).iter().copied(), query))
                 }),
             ObjectList::Class(name) => of(ranking().of_class(name)),
-            ObjectList::Dominated(object) => {
-                of(&self.sorted(|| dominators.children(*object), query))
-            }
-            ObjectList::Top => of(&self.sorted(|| dominators.top(), query)),
+            ObjectList::Dominated(object) => self.below_part(Some(*object), query, page),
+            ObjectList::Top => self.below_part(None, query, page),
         }
     }
 
@@ -109,6 +108,30 @@ impl Explorer {
         Some(inspect::cut(text, most))
     }
 
+    /// Returns the number of objects below another one in the dominator tree, and a page of them: the first
+    /// one without sorting all objects.
+    fn below_part(
+        &self,
+        above: Option<ObjectIndex>,
+        query: &ObjectQuery,
+        page: Page,
+    ) -> (usize, Vec<ObjectIndex>) {
+        let below = || self.dominators().retained_below(above);
+        if page.offset == 0 {
+            let mut top = Top::new(page.limit);
+            for (object, retained) in below() {
+                let bytes = match query.sort {
+                    ObjectSort::Retained => retained.total_bytes(),
+                    ObjectSort::Shallow => self.graph().shallow_bytes(object),
+                };
+                top.add(object, bytes);
+            }
+            return top.into_sorted();
+        }
+        let all = self.sorted(|| below().map(|(object, _)| object), query);
+        (all.len(), page.of(&all).to_vec())
+    }
+
     /// Returns any list, sorted.
     fn sorted<Objects: Iterator<Item = ObjectIndex>>(
         &self,
@@ -116,10 +139,15 @@ impl Explorer {
         query: &ObjectQuery,
     ) -> Arc<Vec<ObjectIndex>> {
         let sorted = || {
-            largest_first(&list, |object| match query.sort {
-                ObjectSort::Retained => self.dominators().retained(object).total_bytes(),
-                ObjectSort::Shallow => self.graph().shallow_bytes(object),
-            })
+            let mut objects = list().collect();
+            ObjectSet::sort(self.graph().len(), &mut objects);
+            largest_first(
+                || objects.iter().copied(),
+                |object| match query.sort {
+                    ObjectSort::Retained => self.dominators().retained(object).total_bytes(),
+                    ObjectSort::Shallow => self.graph().shallow_bytes(object),
+                },
+            )
         };
         self.sorted_lists().get((&query.list, query.sort), sorted)
     }

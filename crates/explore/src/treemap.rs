@@ -66,16 +66,14 @@ impl Explorer {
         while let Some((_, std::cmp::Reverse(at), object)) = open.pop() {
             let mut below: Vec<(u64, ObjectIndex)> = Vec::new();
             let (mut rest, mut rest_bytes) = (0, 0u64);
-            let mut add = |child| match bytes_of(child) {
-                bytes if bytes >= least => below.push((bytes, child)),
-                bytes => {
-                    rest += 1;
-                    rest_bytes = rest_bytes.saturating_add(bytes);
+            for (child, retained) in dominators.retained_below(object) {
+                match retained.total_bytes() {
+                    bytes if bytes >= least => below.push((bytes, child)),
+                    bytes => {
+                        rest += 1;
+                        rest_bytes = rest_bytes.saturating_add(bytes);
+                    }
                 }
-            };
-            match object {
-                Some(object) => dominators.children(object).for_each(&mut add),
-                None => dominators.top().for_each(&mut add),
             }
             below.sort_unstable_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
             let room = most - cells.len();

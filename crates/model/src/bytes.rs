@@ -213,6 +213,7 @@ impl Default for Bytes {
 impl Deref for Bytes {
     type Target = [u8];
 
+    #[inline]
     fn deref(&self) -> &[u8] {
         let whole: &[u8] = match &*self.whole {
             Whole::Mapped(guarded) => guarded.map(),

@@ -97,6 +97,14 @@ pub fn both<A: Send, B>(one: impl FnOnce() -> A + Send, other: impl FnOnce() -> 
     })
 }
 
+/// Frees a large value beside what comes next, if two threads are allowed: giving back memory takes about
+/// as long as getting it.
+pub fn free<T: Send + 'static>(value: T) {
+    if threads().get() > 1 {
+        std::thread::spawn(for_thread(move || drop(value)));
+    }
+}
+
 /// Buffers for reuse by several threads. Some allocators get each large buffer from the system and give
 /// it back, which takes as long as filling it.
 pub struct Pool<T>(Mutex<Vec<T>>);

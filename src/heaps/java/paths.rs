@@ -17,8 +17,8 @@ use crate::analyze::leaks;
 use crate::analyze::paths::{self, Link, Path, Place, RootReason, Ways};
 use crate::analyze::repetition::Repeated;
 use crate::heap_graph::{
-    AllocationSite, ClassIndex, Dominators, Follow, HeapGraph, ObjectIndex, PrimitiveArray,
-    Referrers, Retained, Value,
+    AllocationSite, ClassIndex, Dominators, Follow, HeapGraph, ObjectIndex, ObjectSet,
+    PrimitiveArray, Referrers, Retained, Value,
 };
 use crate::near::nearest;
 
@@ -270,7 +270,7 @@ pub fn paths(
     let referrers = KindedReferrers::new(graph, heap.follow, Reading::OnDemand, None);
     let all_reachable = dominators.reachable();
     let mut search = holders::Search::new(referrers, &all_reachable);
-    let tree = search.holders(&name, reachable.iter().copied());
+    let tree = search.holders(&name, ObjectSet::of(graph.len(), reachable.iter().copied()));
     let largest = || {
         let size = |&o: &ObjectIndex| (dominators.retained(o).total_bytes(), std::cmp::Reverse(o));
         reachable.iter().copied().max_by_key(size)

@@ -3,11 +3,12 @@
 
 use super::numbers::{NONE, Numbers};
 use crate::label;
-use crate::paths::{Link, Links, Places};
+use crate::paths::{ELEMENTS, Link, Links, Places};
 use heaptap_model::heap_graph::{
     ClassIndex, Follow, HeapGraph, ObjectIndex, ObjectSet, PathReferences, Referrers,
 };
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// When to read the instances whose references are not known without their contents.
@@ -63,33 +64,29 @@ impl<'a> Kinds<'a> {
         }
     }
 
+    /// Returns the kind of the references at a place of the objects of a class, if it is known.
     #[inline]
-    fn is_known(&self, class: ClassIndex, place: u32) -> bool {
-        let kind = self.by_place[class.at()].get(place as usize);
-        kind.is_some_and(|&kind| kind != NONE)
+    fn known(&self, class: ClassIndex, place: u32) -> Option<u32> {
+        let kind = self.by_place[class.at()].get(place as usize).copied();
+        kind.filter(|&kind| kind != NONE)
     }
 
-    /// Returns the kind of the reference at a place of an object of a class.
-    #[inline]
-    fn at_place(
+    /// Names the reference at a place of the objects of a class: `owner` has one to `target` there.
+    #[cold]
+    fn name(
         &mut self,
         class: ClassIndex,
         place: u32,
         owner: ObjectIndex,
         target: ObjectIndex,
     ) -> u32 {
-        match self.by_place[class.at()].get(place as usize) {
-            Some(&kind) if kind != NONE => kind,
-            _ => {
-                let kind = self.named(owner, target);
-                let by_place = &mut self.by_place[class.at()];
-                if by_place.len() <= place as usize {
-                    by_place.resize(place as usize + 1, NONE);
-                }
-                by_place[place as usize] = kind;
-                kind
-            }
+        let kind = self.named(owner, target);
+        let by_place = &mut self.by_place[class.at()];
+        if by_place.len() <= place as usize {
+            by_place.resize(place as usize + 1, NONE);
         }
+        by_place[place as usize] = kind;
+        kind
     }
 
     /// Returns the kind of the first reference from `owner` to `target`.
@@ -103,7 +100,10 @@ impl<'a> Kinds<'a> {
             Places::Unknown => None,
         };
         match position.and_then(|position| self.links.place(places, position)) {
-            Some(place) => self.at_place(class, place, owner, target),
+            Some(place) => {
+                let known = self.known(class, place);
+                known.unwrap_or_else(|| self.name(class, place, owner, target))
+            }
             None => self.named(owner, target),
         }
     }
@@ -143,22 +143,34 @@ impl<'a> KindedReferrers<'a> {
         let mut this = KindedReferrers::over(graph, follow, Arc::default());
         let (kinds, of_entry) = (&mut this.kinds, &mut this.of_entry);
         let may_read = reading == Reading::Ahead;
-        let mut latest = (ObjectIndex::NONE, ClassIndex(0), Places::Unknown);
-        let name = |entry, owner, position: Option<usize>| {
-            if latest.0 != owner {
-                let class = graph.class_of(owner);
-                latest = (owner, class, kinds.places(class, owner, may_read));
-            }
-            let (_, class, places) = latest;
-            if let Some(position) = position
-                && let Some(place) = kinds.links.place(places, position)
+        let name = |owner, entries: &[(usize, Option<usize>)]| {
+            let class = graph.class_of(owner);
+            let places = kinds.places(class, owner, may_read);
+            if let Places::Elements = places
+                && let Some(kind) = kinds.known(class, ELEMENTS)
             {
-                let references = graph.references(owner);
-                let target = references[position];
-                // The name of a reference is that of the first one to its target, so a later one
-                // cannot name its place. No search asks for its kind.
-                if kinds.is_known(class, place) || !references[..position].contains(&target) {
-                    of_entry.set(entry, kinds.at_place(class, place, owner, target));
+                entries
+                    .iter()
+                    .for_each(|&(entry, _)| of_entry.set(entry, kind));
+                return;
+            }
+            for &(entry, position) in entries {
+                let Some(position) = position else {
+                    continue;
+                };
+                let Some(place) = kinds.links.place(places, position) else {
+                    break;
+                };
+                let known = kinds.known(class, place).or_else(|| {
+                    let references = graph.references(owner);
+                    let target = references[position];
+                    // The name of a reference is that of the first one to its target, so a later one
+                    // cannot name its place. No search asks for its kind.
+                    let is_first = !references[..position].contains(&target);
+                    is_first.then(|| kinds.name(class, place, owner, target))
+                });
+                if let Some(kind) = known {
+                    of_entry.set(entry, kind);
                 }
             }
         };
@@ -197,20 +209,30 @@ impl<'a> KindedReferrers<'a> {
         &self.referrers
     }
 
-    /// Returns the objects that refer to an object, ascending, each once, with the entry of its
-    /// first reference.
+    /// Returns the entries of the references to an object, for [`KindedReferrers::next`].
     #[inline]
-    pub(super) fn to(&self, object: ObjectIndex) -> impl Iterator<Item = (ObjectIndex, usize)> {
-        let mut entries = self.referrers.entries(object);
-        let all = std::iter::from_fn(move || {
+    pub(super) fn entries(&self, object: ObjectIndex) -> Range<usize> {
+        self.referrers.entries(object)
+    }
+
+    /// Takes the next object that refers to `object` from its entries, with the entry of its first
+    /// reference. Objects ascend, and each comes once.
+    #[inline]
+    pub(super) fn next(
+        &self,
+        entries: &mut Range<usize>,
+        object: ObjectIndex,
+    ) -> Option<(ObjectIndex, usize)> {
+        loop {
             let mut entry = entries.next()?;
             let owner = self.referrers.owner(entry);
-            while !entries.is_empty() && self.referrers.owner(entries.start) == owner {
+            while entries.start < entries.end && self.referrers.owner(entries.start) == owner {
                 entry = entries.next()?;
             }
-            Some((owner, entry))
-        });
-        all.filter(move |&(owner, _)| self.is_followed(owner, object))
+            if self.is_followed(owner, object) {
+                return Some((owner, entry));
+            }
+        }
     }
 
     /// Returns whether a referrer keeps an object alive.

@@ -57,36 +57,11 @@ pub struct Holders {
     pub nodes: Vec<Holder>,
 }
 
-/// Objects of several groups of classes, in a byte per object: a walk over all objects for each group
-/// takes far longer.
-pub struct Members {
-    groups: Vec<u8>,
-}
-
-/// Objects of no group.
-const NO_GROUP: u8 = u8::MAX;
-
-impl Members {
-    /// Finds the objects of the groups below 255 that `group_of` gives to classes.
-    pub fn of(graph: &HeapGraph, group_of: &[Option<u8>]) -> Members {
-        let group = |object| group_of[graph.class_of(object).at()].unwrap_or(NO_GROUP);
-        Members {
-            groups: graph.objects().map(group).collect(),
-        }
-    }
-
-    /// Returns the objects of a group, ascending.
-    pub fn of_group(&self, group: u8) -> impl Iterator<Item = ObjectIndex> + Clone {
-        memchr::memchr_iter(group, &self.groups).map(|at| ObjectIndex(at as u32))
-    }
-}
-
-/// The next level of a walk, and room for the referrers of an object and their nodes.
+/// The next level of a walk, and room for the nodes of an object's referrers.
 #[derive(Default)]
 struct Level {
     next: Vec<ObjectIndex>,
     by: Vec<u32>,
-    owners: Vec<(ObjectIndex, usize)>,
 }
 
 /// Search for holders among reachable objects. Several searches in one heap share the reversed
@@ -110,30 +85,26 @@ impl<'a> Search<'a> {
             referrers,
             roots,
             reachable,
-            node_of: Numbers::new(graph.len()),
+            node_of: Numbers::new(0),
         }
     }
 
-    /// Merges the paths from `targets`, which ascend, to roots. Unreachable targets do not count.
-    pub fn holders(
-        &mut self,
-        name: &str,
-        targets: impl Iterator<Item = ObjectIndex> + Clone,
-    ) -> Holders {
-        let reachable = self.reachable;
-        // Not as a list: they can be most of the heap.
-        let targets = targets.filter(|&object| reachable.contains(object));
-        let Some(example) = targets.clone().next() else {
+    /// Merges the paths from `targets` to roots. Unreachable targets do not count.
+    pub fn holders(&mut self, name: &str, mut targets: ObjectSet) -> Holders {
+        targets.retain(self.reachable.objects());
+        let Some(example) = targets.iter().next() else {
             return Holders::default();
         };
-        self.node_of.clear();
+        self.node_of.clear(self.graph.len());
         let mut tree = Tree::default();
         tree.add(NONE, NONE, NONE, example);
-        for target in targets.clone() {
+        for target in targets.iter() {
             self.join(&mut tree, target, 0);
         }
         let mut level = Level::default();
-        targets.for_each(|target| self.look_up(&mut tree, &mut level, target));
+        for target in targets.iter() {
+            self.look_up(&mut tree, &mut level, target);
+        }
         while !level.next.is_empty() {
             let mut objects = std::mem::take(&mut level.next);
             tree.sort(&mut objects, self.graph.len(), &self.node_of);
@@ -155,11 +126,10 @@ impl<'a> Search<'a> {
         if below != 0 && self.roots.contains(object) {
             return;
         }
-        let Level { next, by, owners } = level;
+        let Level { next, by } = level;
         by.clear();
-        owners.clear();
-        owners.extend(self.referrers.to(object));
-        for &(owner, entry) in &*owners {
+        let mut entries = self.referrers.entries(object);
+        while let Some((owner, entry)) = self.referrers.next(&mut entries, object) {
             let known = self.node_of.get(owner.at());
             if known == NONE && !self.reachable.contains(owner) {
                 continue;

@@ -44,11 +44,11 @@ impl Numbers {
         }
     }
 
-    /// Removes all numbers.
-    pub(super) fn clear(&mut self) {
+    /// Removes all numbers, for that many places.
+    pub(super) fn clear(&mut self, places: usize) {
         match self {
-            Numbers::Narrow(numbers) => numbers.fill(0),
-            Numbers::Wide(numbers) => *self = Numbers::new(numbers.len()),
+            Numbers::Narrow(numbers) if numbers.len() == places => numbers.fill(0),
+            _ => *self = Numbers::new(places),
         }
     }
 }
@@ -67,7 +67,7 @@ mod tests {
         assert_eq!(all(&column), [65_534, NONE, 65_535]);
         column.set(1, 7);
         assert_eq!(all(&column), [65_534, 7, 65_535]);
-        column.clear();
+        column.clear(3);
         column.set(1, 7);
         assert_eq!(all(&column), [NONE, 7, NONE]);
     }

@@ -81,13 +81,7 @@ impl Tree {
         for (&node, rank) in nodes.iter().zip(0..) {
             self.ranks[node as usize] = rank;
         }
-        if level.len() > objects / 64 {
-            let set = ObjectSet::of(objects, level.iter().copied());
-            level.clear();
-            level.extend(set.iter());
-        } else {
-            level.sort_unstable();
-        }
+        ObjectSet::sort(objects, level);
         if nodes.len() == 1 {
             return;
         }

@@ -4,7 +4,6 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use super::parts::Scope;
-use crate::fields;
 use heaptap_model::heap_graph::{HeapGraph, ObjectIndex, Value};
 use heaptap_model::profile::index::FastHash;
 
@@ -117,7 +116,8 @@ pub(super) fn find(scope: &Scope<'_>) -> Vec<Boxed> {
 /// Returns the bits of the only number in a box.
 fn value(graph: &HeapGraph, object: ObjectIndex) -> Option<u64> {
     let mut bits = None;
-    fields::visit(graph, object, |field| {
+    // Not by the names in the source, which are those of the runtime: dumps have many boxes.
+    graph.contents().fields(graph, object, &mut |field| {
         bits = match field.value {
             Value::Boolean(b) => Some(u64::from(b)),
             Value::Char(c) => Some(c.into()),

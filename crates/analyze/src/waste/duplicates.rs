@@ -142,9 +142,10 @@ pub(super) fn find(
                 }
                 match array.and_then(|array| texts.content_in(object, array)) {
                     Some(content) => {
-                        all.string_sums.add_content(content.1);
-                        all.strings
-                            .add(object, content, new_array, |other| texts.content(other));
+                        let of = |other| texts.content(other);
+                        if all.strings.add(object, content, new_array, of) {
+                            all.string_sums.add_content(content.1);
+                        }
                     }
                     None => all.string_sums.without_contents += 1,
                 }
@@ -155,9 +156,10 @@ pub(super) fn find(
                 all.array_sums.add_bytes(graph.shallow_bytes(object));
                 match array_content(graph, object) {
                     Some(content) => {
-                        all.array_sums.add_content(content.1);
-                        all.arrays
-                            .add(object, content, true, |other| array_content(graph, other));
+                        let of = |other| array_content(graph, other);
+                        if all.arrays.add(object, content, true, of) {
+                            all.array_sums.add_content(content.1);
+                        }
                     }
                     None => all.array_sums.without_contents += 1,
                 }
@@ -193,10 +195,10 @@ pub(super) fn find(
 }
 
 impl Sums {
+    /// Notes contents that differ from those before.
     fn add_content(&mut self, bytes: &[u8]) {
         self.is_filled |= !bytes.is_empty();
-        // Without an early end, so that it takes few instructions: most contents are short.
-        self.has_values = self.has_values || bytes.iter().fold(0, |all, byte| all | byte) != 0;
+        self.has_values = self.has_values || bytes.iter().any(|&byte| byte != 0);
     }
 
     /// Returns whether all contents were replaced by zeros, as `hprof strip` does.
@@ -316,7 +318,8 @@ pub(super) fn in_words(array: PrimitiveArray<'_>) -> String {
     if bytes.is_empty() {
         return "empty".to_owned();
     }
-    if bytes.iter().all(|&byte| byte == 0) {
+    let mut parts = bytes.chunks(4096);
+    if parts.all(|part| part.iter().fold(0, |all, byte| all | byte) == 0) {
         return "all zero".to_owned();
     }
     let text = bytes.iter().all(|b| (0x20..0x7f).contains(b));

@@ -40,20 +40,21 @@ impl<'s> Equal<'s> {
     }
 
     /// Counts an object with that content. `of` returns the content of an object counted before.
-    /// `kind` separates contents whose bytes are equal but whose types differ.
+    /// `kind` separates contents whose bytes are equal but whose types differ. Returns whether the content
+    /// is new.
     pub fn add<'b>(
         &mut self,
         object: ObjectIndex,
         content: (u64, &[u8]),
         new_array: bool,
         of: impl Fn(ObjectIndex) -> Option<(u64, &'b [u8])>,
-    ) {
+    ) -> bool {
         let same = Same {
             first: object,
             count: 1,
             arrays: u32::from(new_array),
         };
-        self.put(same, content, of);
+        self.put(same, content, of)
     }
 
     fn put<'b>(
@@ -61,19 +62,19 @@ impl<'s> Equal<'s> {
         same: Same,
         content: (u64, &[u8]),
         of: impl Fn(ObjectIndex) -> Option<(u64, &'b [u8])>,
-    ) {
+    ) -> bool {
         let mut key = hash(self.seed.0 ^ content.0.wrapping_mul(PRIME), content.1);
         loop {
             let Some(set) = self.sets.get_mut(&key) else {
                 self.sets.insert(key, same);
-                return;
+                return true;
             };
             let is_same =
                 |known: (u64, &[u8])| known.0 == content.0 && is_equal(known.1, content.1);
             if of(set.first).is_some_and(is_same) {
                 set.count = set.count.saturating_add(same.count);
                 set.arrays = set.arrays.saturating_add(same.arrays);
-                return;
+                return false;
             }
             // Two contents with the same hash: probe the next slot.
             key = key.wrapping_add(1);

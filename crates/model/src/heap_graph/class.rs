@@ -70,6 +70,7 @@ impl Class {
     }
 
     /// Returns whether it is an array of any kind.
+    #[inline]
     pub fn is_array(&self) -> bool {
         self.kind == ClassKind::Array || self.name.ends_with("[]")
     }

@@ -39,6 +39,12 @@ impl<'a> Edges<'a> {
         }
     }
 
+    /// Returns whether an object has references, null or not, or followed referents.
+    #[inline]
+    pub(super) fn has_any(&self, object: ObjectIndex) -> bool {
+        !self.graph.reference_range(object).is_empty() || self.has_referents(object)
+    }
+
     /// Returns the targets of an object's followed referents.
     #[inline]
     pub(super) fn referents(&self, object: ObjectIndex) -> impl Iterator<Item = ObjectIndex> + 'a {

@@ -18,6 +18,7 @@ pub enum ReferenceKind {
 
 impl ReferenceKind {
     /// Returns the kind of a class's instances.
+    #[inline]
     pub fn of_class(kind: ClassKind) -> Option<ReferenceKind> {
         Some(match kind {
             ClassKind::SoftReference => ReferenceKind::Soft,

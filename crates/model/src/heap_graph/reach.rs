@@ -206,7 +206,7 @@ impl ShortestPaths {
 /// from an object to its root.
 #[derive(Debug, Clone, Default)]
 pub struct PathReferences {
-    reached: ObjectSet,
+    reachable: Reachable,
     /// By index among all references.
     references: ObjectSet,
     /// Owners and targets of referents, ascending.
@@ -229,18 +229,18 @@ impl PathReferences {
             }
             None => referents.push((owner, target)),
         };
-        let reached = Search::new(graph, walk, found).run(walk, each);
+        let set = Search::new(graph, walk, found).run(walk, each);
         referents.sort_unstable();
         PathReferences {
-            reached,
+            reachable: Reachable { set },
             references,
             referents,
         }
     }
 
     /// Returns the objects that the walk reached.
-    pub fn reached(&self) -> &ObjectSet {
-        &self.reached
+    pub fn reachable(&self) -> &Reachable {
+        &self.reachable
     }
 
     /// Returns whether the reference with that index among all leads to its target on a path.
@@ -340,9 +340,13 @@ impl<'a, F: FnMut(ObjectIndex, Option<usize>, ObjectIndex), T: Copy> Search<'a, 
             } else if !ascending {
                 new.sort_unstable();
             }
-            let new = new.drain(..);
-            let valued = new.map(|target| (target, each(target, Some(value))));
-            self.queue.extend(valued);
+            for target in new.drain(..) {
+                let value = each(target, Some(value));
+                // Half of all objects refer to nothing, and do not have to wait.
+                if self.left > 0 || self.edges.has_any(target) {
+                    self.queue.push_back((target, value));
+                }
+            }
         }
         true
     }

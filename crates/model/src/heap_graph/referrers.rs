@@ -26,17 +26,16 @@ pub struct Referrers {
 impl Referrers {
     /// Reverses the references of all objects, reachable or not. Keeps which are on the shortest `paths`.
     pub fn of(graph: &HeapGraph, follow: Follow, paths: Option<&PathReferences>) -> Referrers {
-        Referrers::with_entries(graph, follow, paths, |_, _, _| {})
+        Referrers::with_entries(graph, follow, paths, |_, _| {})
     }
 
-    /// Does the same, and passes each entry with its owner and the position of the reference among
-    /// the owner's; `None` for a referent. Owners come in any order, the references of each one after
-    /// the other.
+    /// Does the same, and passes each owner with the entries of its references: each with the position of
+    /// the reference among the owner's, or `None` for a referent. Owners come in any order.
     pub fn with_entries(
         graph: &HeapGraph,
         follow: Follow,
         paths: Option<&PathReferences>,
-        mut each: impl FnMut(usize, ObjectIndex, Option<usize>),
+        mut each: impl FnMut(ObjectIndex, &[(usize, Option<usize>)]),
     ) -> Referrers {
         let edges = Edges::new(graph, follow);
         let mut starts = vec![0u32; graph.len() + 1];
@@ -49,27 +48,38 @@ impl Referrers {
             *start = sum;
         }
         // From the end, so that owners are ascending and each start is correct afterwards.
-        let mut owners = vec![ObjectIndex::NONE; sum as usize];
+        // Memory from the system, which is zero already.
+        let mut owners = vec![0; sum as usize];
         let mut on_paths = ObjectSet::new(paths.map_or(0, |_| owners.len()));
-        for owner in graph.objects().rev() {
-            let first = graph.reference_range(owner).start;
-            distinct(&edges, owner, |target, position| {
+        let mut entries = Vec::new();
+        for owner in graph.objects().rev().filter(|&owner| edges.has_any(owner)) {
+            let range = graph.reference_range(owner);
+            let referents = edges.referents(owner).map(|target| (None, target));
+            let references = range.clone().map(|at| (Some(at), graph.targets[at]));
+            let mut last = ObjectIndex::NONE;
+            for (at, target) in references.chain(referents) {
+                if target == last || target == ObjectIndex::NONE {
+                    continue;
+                }
+                last = target;
                 let start = &mut starts[target.at()];
                 *start -= 1;
-                owners[*start as usize] = owner;
-                let is_on_path = paths.is_some_and(|paths| match position {
-                    Some(position) => paths.has_reference(first + position),
-                    None => paths.has_referent(owner, target),
-                });
-                if is_on_path {
-                    on_paths.insert(ObjectIndex(*start));
+                owners[*start as usize] = owner.0;
+                if let Some(paths) = paths {
+                    let is_on_path = match at {
+                        Some(at) => paths.has_reference(at),
+                        None => paths.has_referent(owner, target),
+                    };
+                    on_paths.insert_if(is_on_path, ObjectIndex(*start));
                 }
-                each(*start as usize, owner, position);
-            });
+                entries.push((*start as usize, at.map(|at| at - range.start)));
+            }
+            each(owner, &entries);
+            entries.clear();
         }
         Referrers {
             starts: Positions::from(starts.as_slice()),
-            owners,
+            owners: owners.into_iter().map(ObjectIndex).collect(),
             on_paths,
         }
     }

@@ -267,7 +267,8 @@ fn check_paths(graph: &HeapGraph, follow: Follow) {
     assert!(expected.eq(walked));
     assert!(
         references
-            .reached()
+            .reachable()
+            .objects()
             .iter()
             .eq(graph.objects().filter(|o| order.contains(o)))
     );
@@ -307,7 +308,6 @@ fn the_first_object_of_a_range_is_in_the_set() {
             assert_eq!(set.first_in(start..end), inside.next().copied());
         }
     }
-    assert!(!set.is_empty() && ObjectSet::new(256).is_empty());
 }
 
 #[test]

@@ -19,6 +19,7 @@ use super::reach::Reachable;
 use enclosing::Enclosing;
 use serde::ser::SerializeStruct;
 use spanning::Spanning;
+use std::ops::Range;
 use std::sync::OnceLock;
 
 /// Immediate dominators and retained sizes of all reachable objects. Needs 16 bytes per object, 20
@@ -123,9 +124,8 @@ impl Dominators {
 
     /// Returns the set of reachable objects: the same as [`Reachable::of`] finds by a walk.
     pub fn reachable(&self) -> Reachable {
-        let objects = (0..self.places.len() as u32).map(ObjectIndex);
-        let reachable = objects.filter(|&object| self.is_reachable(object));
-        Reachable::from_set(ObjectSet::of(self.places.len(), reachable))
+        let is_reachable = |object| self.is_reachable(object);
+        Reachable::from_set(ObjectSet::by(self.places.len(), is_reachable))
     }
 
     /// Returns the reachable objects, each after its immediate dominator and before those it
@@ -175,13 +175,24 @@ impl Dominators {
 
     /// Returns the objects whose immediate dominator it is, each once.
     pub fn children(&self, object: ObjectIndex) -> impl Iterator<Item = ObjectIndex> + '_ {
-        let range = self.place(object).map_or(0..0, |p| p + 1..self.end(p));
-        self.side_by_side(range.start, range.end)
+        let places = self.side_by_side(self.below(Some(object)));
+        places.map(|place| self.order[place])
     }
 
     /// Returns the objects that only the virtual root dominates, each once.
     pub fn top(&self) -> impl Iterator<Item = ObjectIndex> + '_ {
-        self.side_by_side(0, self.order.len())
+        let places = self.side_by_side(self.below(None));
+        places.map(|place| self.order[place])
+    }
+
+    /// Returns the objects whose immediate dominator an object is, or else the virtual root, with their
+    /// retained sizes: faster than single requests.
+    pub fn retained_below(
+        &self,
+        object: Option<ObjectIndex>,
+    ) -> impl Iterator<Item = (ObjectIndex, Retained)> + '_ {
+        let places = self.side_by_side(self.below(object));
+        places.map(|place| (self.order[place], self.at(place)))
     }
 
     /// Returns the depth of each object in the tree, in the order of [`Dominators::order`]: 1
@@ -288,12 +299,23 @@ impl Dominators {
         place + self.counts[place] as usize
     }
 
-    fn side_by_side(&self, from: usize, to: usize) -> impl Iterator<Item = ObjectIndex> + '_ {
-        let mut next = from;
+    /// Returns the range of the objects that an object dominates, without itself; of all objects for the
+    /// virtual root.
+    fn below(&self, object: Option<ObjectIndex>) -> Range<usize> {
+        match object.map(|object| self.place(object)) {
+            None => 0..self.order.len(),
+            Some(Some(place)) => place + 1..self.end(place),
+            Some(None) => 0..0,
+        }
+    }
+
+    /// Returns the places of the objects in a range that no other one in it dominates.
+    fn side_by_side(&self, range: Range<usize>) -> impl Iterator<Item = usize> + '_ {
+        let mut next = range.start;
         std::iter::from_fn(move || {
-            let place = (next < to).then_some(next)?;
+            let place = (next < range.end).then_some(next)?;
             next = self.end(place);
-            Some(self.order[place])
+            Some(place)
         })
     }
 

@@ -91,8 +91,7 @@ impl DepthFirst<'_> {
                 }
                 if self.seen.insert(target) {
                     // Half of all objects refer to nothing, so visiting them is unnecessary.
-                    if graph.reference_range(target).is_empty() && !self.edges.has_referents(target)
-                    {
+                    if !self.edges.has_any(target) {
                         self.number(target, now);
                         continue;
                     }
