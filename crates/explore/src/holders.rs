@@ -71,12 +71,16 @@ impl Explorer {
             }
         }
         let mut search = Search::new(referrers, self.reachable());
-        let searched = classes.iter().map(|name| {
+        let tables: Vec<Table<HolderRow>> = classes
+            .iter()
+            .zip(members)
+            .map(|(name, members)| table(&search.holders(name, members), self.shows_contents()))
+            .collect();
+        let of_name = |name: &String| {
             let place = places[&label::without_address(name)];
-            let holders = search.holders(name, members[place].clone());
-            (name.clone(), table(&holders, self.shows_contents()))
-        });
-        searched.collect()
+            (name.clone(), tables[place].clone())
+        };
+        classes.iter().map(of_name).collect()
     }
 }
 

@@ -62,6 +62,37 @@ pub fn ranges<T: Send>(
     })
 }
 
+/// Does the same with several ranges for each thread, which takes the next one when it is done: for long
+/// work beside other work, which slows down some threads.
+///
+/// # Panics
+/// Panics if `work` does.
+pub fn balanced<T: Send>(
+    len: usize,
+    worth: usize,
+    work: impl Fn(Range<usize>) -> T + Sync,
+) -> Vec<T> {
+    const RANGES: usize = 3;
+    let threads = match len < worth {
+        true => 1,
+        false => threads().get().min(MAX_THREADS),
+    };
+    if threads == 1 {
+        return vec![work(0..len)];
+    }
+    let share = len.div_ceil(threads * RANGES).max(1);
+    let next = AtomicUsize::new(0);
+    let of_thread = |_| {
+        let taken = || Some(next.fetch_add(1, Ordering::Relaxed) * share).filter(|&at| at < len);
+        let results = std::iter::from_fn(taken).map(|at| (at, work(at..(at + share).min(len))));
+        results.collect::<Vec<_>>()
+    };
+    let results = ranges(threads, 0, of_thread);
+    let mut results: Vec<_> = results.into_iter().flatten().collect();
+    results.sort_by_key(|&(at, _)| at);
+    results.into_iter().map(|(_, result)| result).collect()
+}
+
 /// Returns the results of `of` for `0..len` that are not `None`, in order. Shares the work as
 /// [`ranges`] does.
 ///
@@ -252,9 +283,13 @@ mod tests {
                         .into_iter()
                         .eq((0..len).filter_map(odd))
                 );
+                let whole: Vec<usize> = (0..len).collect();
                 let parts = ranges(len, worth, Iterator::collect::<Vec<usize>>);
                 assert!(worth <= len || parts.len() == 1);
-                assert_eq!(parts.concat(), (0..len).collect::<Vec<usize>>());
+                assert_eq!(parts.concat(), whole);
+                let parts = balanced(len, worth, Iterator::collect::<Vec<usize>>);
+                assert!(worth <= len || parts.len() == 1);
+                assert_eq!(parts.concat(), whole);
             }
         }
     }

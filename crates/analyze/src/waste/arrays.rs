@@ -1,9 +1,9 @@
 //! Large arrays, and arrays of objects that are mostly null.
 
-use super::parts::{Scope, SharedMarks};
+use super::parts::{Examination, SharedMarks};
 use super::sparse::{SparseGroup, SparseGroups};
 use crate::label::is_primitive;
-use heaptap_model::heap_graph::{HeapGraph, ObjectId, ObjectIndex};
+use heaptap_model::heap_graph::{ClassIndex, HeapGraph, ObjectId, ObjectIndex};
 
 /// Array of at least [`super::LARGE_ARRAY_BYTES`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,44 +33,55 @@ pub(super) struct Found {
 const LEAST_SLOTS: u32 = 64;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Of {
+pub(super) enum Of {
     Objects,
     Primitives,
 }
 
 #[derive(Default)]
-struct Gathered {
+pub(super) struct Gathered {
     large: Vec<(u64, ObjectIndex)>,
     sparse: SparseGroups,
 }
 
-/// Finds large and sparse arrays, except `owned` arrays of collections, which are judged there.
-pub(super) fn find(scope: &Scope<'_>, owned: &SharedMarks, limit: usize) -> Found {
-    let graph = scope.graph;
-    let wanted = scope.classes(|class| {
-        let element = graph.class(class).name.strip_suffix("[]")?;
+/// Large and sparse arrays, except `owned` arrays of collections, which are judged there.
+pub(super) struct Arrays<'s> {
+    pub graph: &'s HeapGraph,
+    pub owned: &'s SharedMarks,
+}
+
+impl Examination for Arrays<'_> {
+    type Class = Of;
+    type Found = Gathered;
+
+    fn of_class(&self, class: ClassIndex) -> Option<Of> {
+        let element = self.graph.class(class).name.strip_suffix("[]")?;
         Some(match is_primitive(element) {
             true => Of::Primitives,
             false => Of::Objects,
         })
-    });
-    let parts = scope.gather(
-        &wanted,
-        Gathered::default,
-        |all: &mut Gathered, object, of| {
-            let bytes = graph.shallow_bytes(object);
-            if bytes >= super::LARGE_ARRAY_BYTES {
-                all.large.push((bytes, object));
-            }
-            if of == Of::Objects
-            && !owned.has(object)
+    }
+
+    fn start(&self) -> Gathered {
+        Gathered::default()
+    }
+
+    fn add(&self, all: &mut Gathered, object: ObjectIndex, of: Of) {
+        let bytes = self.graph.shallow_bytes(object);
+        if bytes >= super::LARGE_ARRAY_BYTES {
+            all.large.push((bytes, object));
+        }
+        if of == Of::Objects
+            && !self.owned.has(object)
             // The references are known without reading; the length has to be read.
             && bytes >= u64::from(LEAST_SLOTS) * 4
-            {
-                add_if_sparse(&mut all.sparse, graph, object);
-            }
-        },
-    );
+        {
+            add_if_sparse(&mut all.sparse, self.graph, object);
+        }
+    }
+}
+
+pub(super) fn sum_up(graph: &HeapGraph, parts: Vec<Gathered>, limit: usize) -> Found {
     let mut large: Vec<(u64, ObjectIndex)> = Vec::new();
     let mut sparse = SparseGroups::default();
     for part in parts {

@@ -3,9 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use super::parts::Scope;
+use super::parts::{Examination, Scope};
 use crate::bitmaps::{Bitmap, BitmapReader, equal, is_bitmap};
-use heaptap_model::heap_graph::{HeapGraph, ObjectId, ObjectIndex};
+use heaptap_model::heap_graph::{ClassIndex, HeapGraph, ObjectId, ObjectIndex};
 
 /// Bitmaps of a heap.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -69,13 +69,29 @@ pub(super) struct Found {
     pub buffers: Vec<ObjectIndex>,
 }
 
+struct Known<'g>(&'g HeapGraph, &'g BitmapReader<'g>);
+
+impl Examination for Known<'_> {
+    type Class = ();
+    type Found = Vec<Bitmap>;
+
+    fn of_class(&self, class: ClassIndex) -> Option<()> {
+        is_bitmap(self.0, class).then_some(())
+    }
+
+    fn start(&self) -> Vec<Bitmap> {
+        Vec::new()
+    }
+
+    fn add(&self, all: &mut Vec<Bitmap>, object: ObjectIndex, (): ()) {
+        all.extend(self.1.read(object));
+    }
+}
+
 pub(super) fn find(scope: &Scope<'_>, limit: usize) -> Found {
     let graph = scope.graph;
     let reader = BitmapReader::new(graph);
-    let wanted = scope.classes(|class| is_bitmap(graph, class).then_some(()));
-    let known = scope.gather(&wanted, Vec::new, |all: &mut Vec<Bitmap>, object, ()| {
-        all.extend(reader.read(object));
-    });
+    let known = scope.gather(&Known(graph, &reader));
     let known: Vec<Bitmap> = known.into_iter().flatten().collect();
     let mut bitmaps = Bitmaps {
         count: known.len() as u64,

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
-use super::parts::Scope;
-use heaptap_model::heap_graph::{HeapGraph, ObjectIndex, Value};
+use super::parts::{Examination, Scope};
+use heaptap_model::heap_graph::{ClassIndex, HeapGraph, ObjectIndex, Value};
 use heaptap_model::profile::index::FastHash;
 
 /// Boxes of one class.
@@ -34,7 +34,7 @@ const BOXES: [&str; 8] = [
 ];
 
 #[derive(Default, Clone)]
-struct Of {
+pub(super) struct Of {
     count: u64,
     bytes: u64,
     values: HashSet<u64, FastHash>,
@@ -61,28 +61,38 @@ pub(super) fn are_all_zero(graph: &HeapGraph) -> bool {
     boxes.peek().is_some() && boxes.all(|object| value(graph, object) == Some(0))
 }
 
-/// Returns boxes by class, most bytes first.
-pub(super) fn find(scope: &Scope<'_>) -> Vec<Boxed> {
-    let graph = scope.graph;
-    let wanted = scope.classes(|class| {
-        let name = graph.class(class).name.as_str();
+pub(super) struct Boxes<'s>(pub &'s Scope<'s>);
+
+impl Examination for Boxes<'_> {
+    /// Index into [`BOXES`].
+    type Class = usize;
+    type Found = Vec<Of>;
+
+    fn of_class(&self, class: ClassIndex) -> Option<usize> {
+        let name = self.0.graph.class(class).name.as_str();
         BOXES.iter().position(|known| *known == name)
-    });
-    let parts = scope.gather(
-        &wanted,
-        || vec![Of::default(); BOXES.len()],
-        |all: &mut Vec<Of>, object, of| {
-            let of = &mut all[of];
-            of.count += 1;
-            of.bytes = of.bytes.saturating_add(graph.shallow_bytes(object));
-            match value(graph, object).filter(|_| scope.has_numbers) {
-                Some(value) => {
-                    of.values.insert(value);
-                }
-                None => of.unknown += 1,
+    }
+
+    fn start(&self) -> Vec<Of> {
+        vec![Of::default(); BOXES.len()]
+    }
+
+    fn add(&self, all: &mut Vec<Of>, object: ObjectIndex, class: usize) {
+        let Scope { graph, .. } = self.0;
+        let of = &mut all[class];
+        of.count += 1;
+        of.bytes = of.bytes.saturating_add(graph.shallow_bytes(object));
+        match value(graph, object).filter(|_| self.0.has_numbers) {
+            Some(value) => {
+                of.values.insert(value);
             }
-        },
-    );
+            None => of.unknown += 1,
+        }
+    }
+}
+
+/// Returns boxes by class, most bytes first.
+pub(super) fn sum_up(parts: Vec<Vec<Of>>) -> Vec<Boxed> {
     let mut whole = vec![Of::default(); BOXES.len()];
     for part in parts {
         for (all, of) in whole.iter_mut().zip(part) {

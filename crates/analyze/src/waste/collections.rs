@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use super::arrays::slot_bytes;
-use super::parts::{Scope, SharedMarks};
+use super::parts::{Examination, Scope, SharedMarks};
 use super::shapes::{Form, SHAPES, Shape};
 use super::sparse::{SparseGroup, SparseGroups};
 use crate::{fields, lookup};
@@ -68,12 +68,10 @@ pub(super) struct Found {
     pub kinds: Vec<CollectionKind>,
     pub sparse: Vec<SparseGroup>,
     pub crowded: Vec<Crowded>,
-    /// Slot arrays of collections.
-    pub owned: SharedMarks,
 }
 
 #[derive(Default)]
-struct Gathered {
+pub(super) struct Gathered {
     kinds: HashMap<ClassIndex, CollectionKind>,
     sparse: SparseGroups,
     crowded: Vec<Crowded>,
@@ -89,22 +87,50 @@ struct Looked {
     array: Option<ObjectIndex>,
 }
 
-pub(super) fn find(scope: &Scope<'_>, limit: usize) -> Found {
-    let graph = scope.graph;
-    let names: Vec<&str> = SHAPES.iter().map(|shape| shape.class).collect();
-    let wanted = scope.classes(|class| scope.nearest(class, &names));
-    let owned = SharedMarks::new(graph.len());
-    let parts = scope.gather(
-        &wanted,
-        Gathered::default,
-        |all: &mut Gathered, object, at| {
-            let looked = look_at(graph, object, &SHAPES[at], scope.has_numbers);
-            if let Some(array) = looked.array {
-                owned.add(array);
-            }
-            all.count(graph, object, &looked, limit);
-        },
-    );
+pub(super) struct Collections<'s> {
+    scope: &'s Scope<'s>,
+    limit: usize,
+    /// Names of the classes of [`SHAPES`].
+    names: Vec<&'static str>,
+    /// Slot arrays of collections.
+    pub owned: SharedMarks,
+}
+
+impl<'s> Collections<'s> {
+    pub fn new(scope: &'s Scope<'s>, limit: usize) -> Collections<'s> {
+        Collections {
+            scope,
+            limit,
+            names: SHAPES.iter().map(|shape| shape.class).collect(),
+            owned: SharedMarks::new(scope.graph.len()),
+        }
+    }
+}
+
+impl Examination for Collections<'_> {
+    /// Index into [`SHAPES`].
+    type Class = usize;
+    type Found = Gathered;
+
+    fn of_class(&self, class: ClassIndex) -> Option<usize> {
+        self.scope.nearest(class, &self.names)
+    }
+
+    fn start(&self) -> Gathered {
+        Gathered::default()
+    }
+
+    fn add(&self, all: &mut Gathered, object: ObjectIndex, class: usize) {
+        let Scope { graph, .. } = self.scope;
+        let looked = look_at(graph, object, &SHAPES[class], self.scope.has_numbers);
+        if let Some(array) = looked.array {
+            self.owned.add(array);
+        }
+        all.count(graph, object, &looked, self.limit);
+    }
+}
+
+pub(super) fn sum_up(graph: &HeapGraph, parts: Vec<Gathered>, limit: usize) -> Found {
     let mut whole = Gathered::default();
     for part in parts {
         for (class, kind) in part.kinds {
@@ -137,7 +163,6 @@ pub(super) fn find(scope: &Scope<'_>, limit: usize) -> Found {
         kinds,
         sparse: whole.sparse.largest(graph, limit),
         crowded: whole.crowded,
-        owned,
     }
 }
 

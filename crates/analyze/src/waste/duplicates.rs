@@ -1,11 +1,11 @@
 //! Equal strings and equal arrays of primitives.
 
 use super::equal::{Equal, Same, Seed};
-use super::parts::{Scope, SharedMarks};
+use super::parts::{Examination, SharedMarks};
 use crate::fields;
 use crate::label::is_primitive;
 use heaptap_model::heap_graph::{
-    BasicType, ClassKind, HeapGraph, ObjectId, ObjectIndex, PrimitiveArray,
+    BasicType, ClassIndex, ClassKind, HeapGraph, ObjectId, ObjectIndex, PrimitiveArray,
 };
 use heaptap_model::units::hex;
 use sha2::{Digest as _, Sha256};
@@ -59,7 +59,7 @@ pub const MOST_SHOWN: usize = 200;
 
 /// Sort of a class to examine.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Sort {
+pub(super) enum Sort {
     String,
     Array,
 }
@@ -76,65 +76,116 @@ struct Sums {
     has_values: bool,
 }
 
-struct Gathered<'s> {
-    strings: Equal<'s>,
+#[derive(Default)]
+pub(super) struct Gathered {
+    strings: Equal,
     string_sums: Sums,
-    arrays: Equal<'s>,
+    arrays: Equal,
     array_sums: Sums,
 }
 
-/// Finds equal strings, and equal arrays that are neither behind strings nor in `apart`. Returns true
-/// if the dump was stripped of the contents of one or both.
-pub(super) fn find(
-    scope: &Scope<'_>,
-    apart: &[ObjectIndex],
-    limit: usize,
-) -> (Duplicates, Duplicates, bool) {
-    let graph = scope.graph;
-    let sorts = scope.classes(|class| match graph.class(class).kind {
-        ClassKind::String => Some(Sort::String),
-        _ => {
-            let element = graph.class(class).name.strip_suffix("[]")?;
-            is_primitive(element).then_some(Sort::Array)
+/// Marks the arrays behind strings. Several strings can share one, as substrings did before Java 7.
+pub(super) struct Behind<'g> {
+    texts: Texts<'g>,
+    marks: SharedMarks,
+}
+
+impl<'g> Behind<'g> {
+    pub fn new(graph: &'g HeapGraph) -> Behind<'g> {
+        Behind {
+            texts: Texts::new(graph),
+            marks: SharedMarks::new(graph.len()),
         }
-    });
-    let behind_strings = SharedMarks::new(graph.len());
-    let texts = Texts::new(graph, &sorts);
-    let strings: Vec<Option<()>> = sorts
-        .iter()
-        .map(|sort| (*sort == Some(Sort::String)).then_some(()))
-        .collect();
-    let _marked: Vec<()> = scope.gather(
-        &strings,
-        || (),
-        |(), string, ()| {
-            // Several strings can share an array, as substrings did before Java 7.
-            if let Some(array) = texts.array(string) {
-                behind_strings.add(array);
-            }
-        },
-    );
-    let apart = {
-        let marks = SharedMarks::new(graph.len());
+    }
+}
+
+impl Examination for Behind<'_> {
+    type Class = ();
+    type Found = ();
+
+    fn of_class(&self, class: ClassIndex) -> Option<()> {
+        (sort_of(self.texts.graph, class) == Some(Sort::String)).then_some(())
+    }
+
+    fn start(&self) {}
+
+    fn add(&self, (): &mut (), string: ObjectIndex, (): ()) {
+        if let Some(array) = self.texts.array(string) {
+            self.marks.add(array);
+        }
+    }
+}
+
+/// Equal strings, and equal arrays that are neither behind strings nor apart.
+pub(super) struct Equals<'s> {
+    /// With the arrays that are apart.
+    behind: &'s Behind<'s>,
+    /// Arrays of strings that are counted already.
+    counted: SharedMarks,
+    seed: Seed,
+}
+
+impl<'s> Equals<'s> {
+    pub fn new(behind: &'s Behind<'s>, apart: &[ObjectIndex]) -> Equals<'s> {
         for &array in apart {
-            marks.add(array);
+            behind.marks.add(array);
         }
-        marks
-    };
-    let seed = Seed::new();
-    let counted = SharedMarks::new(graph.len());
-    let gathered: Vec<Gathered<'_>> = scope.gather(
-        &sorts,
-        || Gathered {
-            strings: Equal::new(&seed),
-            string_sums: Sums::default(),
-            arrays: Equal::new(&seed),
-            array_sums: Sums::default(),
-        },
-        |all, object, sort| match sort {
+        Equals {
+            behind,
+            counted: SharedMarks::new(behind.texts.graph.len()),
+            seed: Seed::new(),
+        }
+    }
+
+    /// Sums up what was found. Returns true if the dump was stripped of the contents of strings or arrays.
+    pub fn sum_up(&self, parts: Vec<Gathered>, limit: usize) -> (Duplicates, Duplicates, bool) {
+        let Behind { texts, .. } = self.behind;
+        let Texts { graph, .. } = *texts;
+        let parts = parts.into_iter().reduce(|mut all, part| {
+            all.strings
+                .merge(part.strings, &self.seed, |o| texts.content(o));
+            all.arrays
+                .merge(part.arrays, &self.seed, |o| array_content(graph, o));
+            all.string_sums.add(part.string_sums);
+            all.array_sums.add(part.array_sums);
+            all
+        });
+        let Some(whole) = parts else {
+            return (Duplicates::default(), Duplicates::default(), false);
+        };
+        let (of_strings, of_arrays) = (whole.string_sums, whole.array_sums);
+        let strings = match of_strings.is_stripped() {
+            true => of_strings.without_contents(),
+            false => sum_up(graph, &whole.strings, of_strings, limit, Some(texts)),
+        };
+        let arrays = match of_arrays.is_stripped() {
+            true => of_arrays.without_contents(),
+            false => sum_up(graph, &whole.arrays, of_arrays, limit, None),
+        };
+        let is_stripped = of_strings.is_stripped() || of_arrays.is_stripped();
+        (strings, arrays, is_stripped)
+    }
+}
+
+impl Examination for Equals<'_> {
+    type Class = Sort;
+    type Found = Gathered;
+
+    fn of_class(&self, class: ClassIndex) -> Option<Sort> {
+        sort_of(self.behind.texts.graph, class)
+    }
+
+    fn start(&self) -> Gathered {
+        Gathered::default()
+    }
+
+    fn add(&self, all: &mut Gathered, object: ObjectIndex, sort: Sort) {
+        let Behind { texts, marks } = self.behind;
+        let Texts { graph, .. } = *texts;
+        match sort {
             Sort::String => {
                 let array = texts.array(object);
-                let new_array = array.is_some_and(|array| counted.add(array));
+                let new_array = array.is_some_and(|array| self.counted.add(array));
                 all.string_sums.count += 1;
                 all.string_sums.add_bytes(graph.shallow_bytes(object));
                 if let Some(array) = array.filter(|_| new_array) {
@@ -142,56 +193,43 @@ pub(super) fn find(
                 }
                 match array.and_then(|array| texts.content_in(object, array)) {
                     Some(content) => {
+                        let same = Same::one(object, new_array);
                         let of = |other| texts.content(other);
-                        if all.strings.add(object, content, new_array, of) {
+                        if all.strings.put(same, content, &self.seed, of) {
                             all.string_sums.add_content(content.1);
                         }
                     }
                     None => all.string_sums.without_contents += 1,
                 }
             }
-            Sort::Array if behind_strings.has(object) || apart.has(object) => {}
+            Sort::Array if marks.has(object) => {}
             Sort::Array => {
                 all.array_sums.count += 1;
                 all.array_sums.add_bytes(graph.shallow_bytes(object));
                 match array_content(graph, object) {
                     Some(content) => {
+                        let same = Same::one(object, true);
                         let of = |other| array_content(graph, other);
-                        if all.arrays.add(object, content, true, of) {
+                        if all.arrays.put(same, content, &self.seed, of) {
                             all.array_sums.add_content(content.1);
                         }
                     }
                     None => all.array_sums.without_contents += 1,
                 }
             }
-        },
-    );
-    let mut whole: Option<Gathered<'_>> = None;
-    for part in gathered {
-        match &mut whole {
-            None => whole = Some(part),
-            Some(all) => {
-                all.strings.merge(part.strings, |o| texts.content(o));
-                all.arrays.merge(part.arrays, |o| array_content(graph, o));
-                all.string_sums.add(part.string_sums);
-                all.array_sums.add(part.array_sums);
-            }
         }
     }
-    let Some(whole) = whole else {
-        return (Duplicates::default(), Duplicates::default(), false);
-    };
-    let (of_strings, of_arrays) = (whole.string_sums, whole.array_sums);
-    let strings = match of_strings.is_stripped() {
-        true => of_strings.without_contents(),
-        false => sum_up(graph, &whole.strings, of_strings, limit, Some(&texts)),
-    };
-    let arrays = match of_arrays.is_stripped() {
-        true => of_arrays.without_contents(),
-        false => sum_up(graph, &whole.arrays, of_arrays, limit, None),
-    };
-    let is_stripped = of_strings.is_stripped() || of_arrays.is_stripped();
-    (strings, arrays, is_stripped)
+}
+
+/// Returns the sort of a class's objects, if they are of interest.
+fn sort_of(graph: &HeapGraph, class: ClassIndex) -> Option<Sort> {
+    match graph.class(class).kind {
+        ClassKind::String => Some(Sort::String),
+        _ => {
+            let element = graph.class(class).name.strip_suffix("[]")?;
+            is_primitive(element).then_some(Sort::Array)
+        }
+    }
 }
 
 impl Sums {
@@ -231,7 +269,7 @@ impl Sums {
 
 fn sum_up(
     graph: &HeapGraph,
-    equal: &Equal<'_>,
+    equal: &Equal,
     sums: Sums,
     limit: usize,
     texts: Option<&Texts<'_>>,
@@ -375,11 +413,11 @@ struct Texts<'g> {
 }
 
 impl<'g> Texts<'g> {
-    fn new(graph: &'g HeapGraph, sorts: &[Option<Sort>]) -> Texts<'g> {
+    fn new(graph: &'g HeapGraph) -> Texts<'g> {
         let classes = graph.classes();
-        let are_parts = classes.iter().zip(sorts).any(|(class, sort)| {
+        let are_parts = classes.iter().any(|class| {
             let declares = |name| class.fields.iter().any(|field| field.name == name);
-            *sort == Some(Sort::String) && declares("offset") && declares("count")
+            class.kind == ClassKind::String && declares("offset") && declares("count")
         });
         let is_array = |name: &str| matches!(name, "byte[]" | "char[]");
         Texts {

@@ -16,9 +16,19 @@ pub(super) struct Same {
     pub arrays: u32,
 }
 
+impl Same {
+    pub fn one(object: ObjectIndex, has_new_array: bool) -> Same {
+        Same {
+            first: object,
+            count: 1,
+            arrays: u32::from(has_new_array),
+        }
+    }
+}
+
 /// Contents seen so far, with their counts.
-pub(super) struct Equal<'s> {
-    seed: &'s Seed,
+#[derive(Default)]
+pub(super) struct Equal {
     sets: HashMap<u64, Same, BuildHasherDefault<AsItIs>>,
 }
 
@@ -31,39 +41,17 @@ impl Seed {
     }
 }
 
-impl<'s> Equal<'s> {
-    pub fn new(seed: &'s Seed) -> Equal<'s> {
-        Equal {
-            seed,
-            sets: HashMap::default(),
-        }
-    }
-
-    /// Counts an object with that content. `of` returns the content of an object counted before.
-    /// `kind` separates contents whose bytes are equal but whose types differ. Returns whether the content
-    /// is new.
-    pub fn add<'b>(
-        &mut self,
-        object: ObjectIndex,
-        content: (u64, &[u8]),
-        new_array: bool,
-        of: impl Fn(ObjectIndex) -> Option<(u64, &'b [u8])>,
-    ) -> bool {
-        let same = Same {
-            first: object,
-            count: 1,
-            arrays: u32::from(new_array),
-        };
-        self.put(same, content, of)
-    }
-
-    fn put<'b>(
+impl Equal {
+    /// Counts objects with that content, whose number separates contents of equal bytes and different
+    /// types. `of` returns the content of an object counted before. Returns whether the content is new.
+    pub fn put<'b>(
         &mut self,
         same: Same,
         content: (u64, &[u8]),
+        seed: &Seed,
         of: impl Fn(ObjectIndex) -> Option<(u64, &'b [u8])>,
     ) -> bool {
-        let mut key = hash(self.seed.0 ^ content.0.wrapping_mul(PRIME), content.1);
+        let mut key = hash(seed.0 ^ content.0.wrapping_mul(PRIME), content.1);
         loop {
             let Some(set) = self.sets.get_mut(&key) else {
                 self.sets.insert(key, same);
@@ -84,12 +72,13 @@ impl<'s> Equal<'s> {
     /// Merges the contents seen by another thread.
     pub fn merge<'b>(
         &mut self,
-        other: Equal<'_>,
+        other: Equal,
+        seed: &Seed,
         of: impl Fn(ObjectIndex) -> Option<(u64, &'b [u8])>,
     ) {
         for same in other.sets.into_values() {
             if let Some(content) = of(same.first) {
-                self.put(same, content, &of);
+                self.put(same, content, seed, &of);
             }
         }
     }
@@ -154,17 +143,18 @@ mod tests {
         let of = |object: ObjectIndex| Some((0, contents[object.at()]));
         // A seed of 0 mixes zero bytes to 0, so all such lengths would share a slot.
         for seed in [Seed(0), Seed(1), Seed::new()] {
-            let mut one = Equal::new(&seed);
-            let mut two = Equal::new(&seed);
+            let (mut one, mut two) = (Equal::default(), Equal::default());
             for (at, content) in contents.iter().enumerate() {
                 let set = if at % 2 == 0 { &mut one } else { &mut two };
-                set.add(ObjectIndex(at as u32), (0, content), true, of);
+                let same = Same::one(ObjectIndex(at as u32), true);
+                assert!(set.put(same, (0, content), &seed, of));
+                assert!(at > 0 || !set.put(same, (0, content), &seed, of));
             }
-            one.merge(two, of);
+            one.merge(two, &seed, of);
             assert_eq!(one.len(), 3);
             let repeated: Vec<Same> = one.repeated().collect();
             assert_eq!(repeated.len(), 1);
-            assert_eq!((repeated[0].count, repeated[0].arrays), (2, 2));
+            assert_eq!((repeated[0].count, repeated[0].arrays), (3, 3));
         }
     }
 

@@ -41,10 +41,14 @@ pub use duplicates::{DuplicateGroup, Duplicates, MOST_SHOWN};
 pub use loaders::RepeatedLoader;
 pub use sparse::SparseGroup;
 
+use arrays::Arrays;
+use boxed::Boxes;
+use collections::Collections;
+use duplicates::{Behind, Equals};
 use heaptap_model::heap_graph::{HeapGraph, ObjectIndex, Reachable, Referrers};
 use heaptap_model::units::counted;
 use holders::Holders;
-use parts::Scope;
+use parts::{Both, Scope};
 
 /// Waste of a heap. Lists are cut to the requested limit; sums are not.
 #[derive(Debug, Clone, Default)]
@@ -203,12 +207,20 @@ pub fn without_holders(graph: &HeapGraph, reachable: &Reachable, limit: usize) -
         is_of_app_heap: !graph.heaps.is_empty(),
         ..Waste::default()
     };
-    let found = collections::find(&scope, limit);
+    let behind = Behind::new(graph);
+    let collections = Collections::new(&scope, limit);
+    let (parts, _marked) = scope.gather_both(&collections, &behind);
+    let found = collections::sum_up(graph, parts, limit);
     waste.collections = found.kinds;
     waste.sparse = found.sparse;
     waste.crowded = found.crowded;
     let bitmaps = bitmaps::find(&scope, limit);
-    let (strings, arrays, is_stripped) = duplicates::find(&scope, &bitmaps.buffers, limit);
+    let equals = Equals::new(&behind, &bitmaps.buffers);
+    let owned = &collections.owned;
+    let boxes_and_arrays = Both(&Boxes(&scope), &Arrays { graph, owned });
+    let (duplicates, others) = scope.gather_both(&equals, &boxes_and_arrays);
+    let (boxes, found): (Vec<_>, Vec<_>) = others.into_iter().unzip();
+    let (strings, arrays, is_stripped) = equals.sum_up(duplicates, limit);
     waste.strings = strings;
     waste.arrays = arrays;
     waste.bitmaps = bitmaps.bitmaps;
@@ -218,8 +230,8 @@ pub fn without_holders(graph: &HeapGraph, reachable: &Reachable, limit: usize) -
         waste.bitmaps.wasted_bytes = 0;
         waste.bitmaps.without_pixels = waste.bitmaps.count;
     }
-    waste.boxed = boxed::find(&scope);
-    let found = arrays::find(&scope, &found.owned, limit);
+    waste.boxed = boxed::sum_up(boxes);
+    let found = arrays::sum_up(graph, found, limit);
     waste.large = found.large;
     waste.large_total = found.large_total;
     waste.sparse_arrays = found.sparse;
