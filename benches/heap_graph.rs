@@ -36,7 +36,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             .len()
     })?;
     step("referrers", || {
-        black_box(Referrers::of(&graph, Follow::default()))
+        black_box(Referrers::of(&graph, Follow::default(), None))
     })?;
     let dominators = step("dominators", || {
         Dominators::compute(&graph, Follow::default())
