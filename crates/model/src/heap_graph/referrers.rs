@@ -23,6 +23,9 @@ pub struct Referrers {
     on_paths: ObjectSet,
 }
 
+/// Maximum number of entries that are passed at once: arrays can have millions.
+const ENTRIES: usize = 1024;
+
 impl Referrers {
     /// Reverses the references of all objects, reachable or not. Keeps which are on the shortest `paths`.
     pub fn of(graph: &HeapGraph, follow: Follow, paths: Option<&PathReferences>) -> Referrers {
@@ -30,7 +33,8 @@ impl Referrers {
     }
 
     /// Does the same, and passes each owner with the entries of its references: each with the position of
-    /// the reference among the owner's, or `None` for a referent. Owners come in any order.
+    /// the reference among the owner's, or `None` for a referent. Owners come in any order, those of many
+    /// references several times.
     pub fn with_entries(
         graph: &HeapGraph,
         follow: Follow,
@@ -40,7 +44,7 @@ impl Referrers {
         let edges = Edges::new(graph, follow);
         let mut starts = vec![0u32; graph.len() + 1];
         for owner in graph.objects() {
-            distinct(&edges, owner, |target, _| starts[target.at()] += 1);
+            distinct(&edges, owner).for_each(|(_, target)| starts[target.at()] += 1);
         }
         let mut sum = 0;
         for start in &mut starts {
@@ -53,15 +57,8 @@ impl Referrers {
         let mut on_paths = ObjectSet::new(paths.map_or(0, |_| owners.len()));
         let mut entries = Vec::new();
         for owner in graph.objects().rev().filter(|&owner| edges.has_any(owner)) {
-            let range = graph.reference_range(owner);
-            let referents = edges.referents(owner).map(|target| (None, target));
-            let references = range.clone().map(|at| (Some(at), graph.targets[at]));
-            let mut last = ObjectIndex::NONE;
-            for (at, target) in references.chain(referents) {
-                if target == last || target == ObjectIndex::NONE {
-                    continue;
-                }
-                last = target;
+            let first = graph.reference_range(owner).start;
+            for (at, target) in distinct(&edges, owner) {
                 let start = &mut starts[target.at()];
                 *start -= 1;
                 owners[*start as usize] = owner.0;
@@ -72,7 +69,11 @@ impl Referrers {
                     };
                     on_paths.insert_if(is_on_path, ObjectIndex(*start));
                 }
-                entries.push((*start as usize, at.map(|at| at - range.start)));
+                entries.push((*start as usize, at.map(|at| at - first)));
+                if entries.len() == ENTRIES {
+                    each(owner, &entries);
+                    entries.clear();
+                }
             }
             each(owner, &entries);
             entries.clear();
@@ -117,28 +118,23 @@ impl Referrers {
     }
 }
 
-/// Passes the targets of an object with the position of the first reference to each: neighboring
-/// slots of an array often hold the same object.
+/// Returns the targets of an object, each with the index of the first reference to it among all, or `None` for
+/// a referent; without those of neighbors: neighboring slots of an array often hold the same object.
 #[inline]
-fn distinct(
-    edges: &Edges<'_>,
+fn distinct<'e>(
+    edges: &'e Edges<'_>,
     owner: ObjectIndex,
-    mut each: impl FnMut(ObjectIndex, Option<usize>),
-) {
+) -> impl Iterator<Item = (Option<usize>, ObjectIndex)> + 'e {
+    let graph = edges.graph;
+    let references = graph.reference_range(owner);
+    let references = references.map(|at| (Some(at), graph.targets[at]));
+    let referents = edges.referents(owner).map(|target| (None, target));
     let mut last = ObjectIndex::NONE;
-    for (position, &target) in edges.graph.references(owner).iter().enumerate() {
-        if target == ObjectIndex::NONE {
-            continue;
+    references.chain(referents).filter(move |&(_, target)| {
+        let is_new = target != last && target != ObjectIndex::NONE;
+        if is_new {
+            last = target;
         }
-        if target != last {
-            each(target, Some(position));
-        }
-        last = target;
-    }
-    for target in edges.referents(owner) {
-        if target != last {
-            each(target, None);
-        }
-        last = target;
-    }
+        is_new
+    })
 }
