@@ -3,10 +3,10 @@
 use crate::answer::Table;
 use crate::explorer::Explorer;
 use crate::objects::ObjectRow;
+use crate::top::Top;
 use heaptap_analyze::label;
-use heaptap_model::heap_graph::{ClassIndex, ObjectIndex};
+use heaptap_model::heap_graph::ClassIndex;
 use heaptap_model::parallel;
-use std::cmp::Reverse;
 use std::collections::HashMap;
 
 /// Number of objects that are worth a second thread.
@@ -19,71 +19,15 @@ pub struct Largest {
     pub of_class: Vec<(String, Table<ObjectRow>)>,
 }
 
-/// Objects of a list that are the largest so far; equal ones in the order of their IDs.
-pub(crate) struct Top {
-    most: usize,
-    total: usize,
-    /// At most twice as many as wanted, the others are removed at times.
-    kept: Vec<(Reverse<u64>, ObjectIndex)>,
-    /// Place of an object among the largest: none that comes later is one of them.
-    last: (Reverse<u64>, ObjectIndex),
-}
-
-impl Top {
-    pub(crate) fn new(most: usize) -> Top {
-        Top {
-            most,
-            total: 0,
-            kept: Vec::new(),
-            last: (Reverse(0), ObjectIndex::NONE),
-        }
-    }
-
-    #[inline]
-    pub(crate) fn add(&mut self, object: ObjectIndex, bytes: u64) {
-        self.total += 1;
-        let place = (Reverse(bytes), object);
-        if place <= self.last && self.most > 0 {
-            self.keep(place);
-        }
-    }
-
-    #[cold]
-    fn keep(&mut self, place: (Reverse<u64>, ObjectIndex)) {
-        if self.kept.len() == 2 * self.most {
-            let (_, &mut last, _) = self.kept.select_nth_unstable(self.most - 1);
-            self.kept.truncate(self.most);
-            self.last = last;
-        }
-        self.kept.push(place);
-    }
-
-    fn join(&mut self, other: Top) {
-        self.total += other.total;
-        self.kept.extend(other.kept);
-    }
-
-    /// Returns the number of all objects, and the largest ones in order.
-    pub(crate) fn into_sorted(mut self) -> (usize, Vec<ObjectIndex>) {
-        self.kept.sort_unstable();
-        self.kept.truncate(self.most);
-        let objects = self.kept.into_iter().map(|(_, object)| object);
-        (self.total, objects.collect())
-    }
-
-    fn into_table(self, explorer: &Explorer) -> Table<ObjectRow> {
-        let (total, objects) = self.into_sorted();
+impl Explorer {
+    fn table_of(&self, top: Top) -> Table<ObjectRow> {
+        let (total, objects) = top.into_sorted();
         Table {
             total: total as u64,
-            rows: objects
-                .into_iter()
-                .map(|object| explorer.row(object))
-                .collect(),
+            rows: objects.into_iter().map(|object| self.row(object)).collect(),
         }
     }
-}
 
-impl Explorer {
     /// Returns the first `all` rows of the list of all objects, and the first `each` of the lists of
     /// classes with these names.
     pub fn largest(&self, all: usize, classes: &[String], each: usize) -> Largest {
@@ -118,9 +62,9 @@ impl Explorer {
         let (top, of_class) = joined.expect("there is at least one range");
         let names = classes.iter().cloned();
         Largest {
-            all: top.into_table(self),
+            all: self.table_of(top),
             of_class: names
-                .zip(of_class.into_iter().map(|top| top.into_table(self)))
+                .zip(of_class.into_iter().map(|top| self.table_of(top)))
                 .collect(),
         }
     }

@@ -15,6 +15,7 @@
 //! | `bitmaps`, `bitmap_list` | bitmaps, equal ones, their pixels |
 //! | `flame`, `merged_tree` | flame graphs: trees merged by class |
 //! | `chains` | ends of long paths and chains of dominators |
+//! | `top` | the largest objects of a list |
 //! | `treemap` | the dominator tree, cut to what is large enough to draw |
 //! | `answer` | pages, rows and sizes in answers |
 //! | `page` | the page and its content policy |
@@ -40,6 +41,7 @@ mod search;
 mod sparse;
 #[cfg(test)]
 mod tests;
+mod top;
 mod treemap;
 
 pub use answer::{Page, Size, Table};

@@ -2,9 +2,9 @@
 
 use crate::answer::{Page, Size, Table};
 use crate::explorer::Explorer;
-use crate::largest::Top;
 use crate::lists::{ObjectList, ObjectSort};
 use crate::ranking::largest_first;
+use crate::top::Top;
 use heaptap_analyze::{inspect, label};
 use heaptap_model::heap_graph::{ObjectIndex, ObjectSet};
 use serde::Serialize;

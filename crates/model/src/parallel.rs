@@ -63,7 +63,7 @@ pub fn ranges<T: Send>(
 }
 
 /// Does the same with several ranges for each thread, which takes the next one when it is done: for long
-/// work beside other work, which slows down some threads.
+/// work during which other work slows down some threads.
 ///
 /// # Panics
 /// Panics if `work` does.
@@ -128,8 +128,8 @@ pub fn both<A: Send, B>(one: impl FnOnce() -> A + Send, other: impl FnOnce() -> 
     })
 }
 
-/// Frees a large value beside what comes next, if two threads are allowed: giving back memory takes about
-/// as long as getting it.
+/// Frees a large value on a thread of its own, if two threads are allowed: giving back memory takes about as
+/// long as getting it.
 pub fn free<T: Send + 'static>(value: T) {
     if threads().get() > 1 {
         std::thread::spawn(for_thread(move || drop(value)));
