@@ -93,7 +93,7 @@ pub(super) fn write(
 ) -> Result<Written, ConvertError> {
     root_truncated(&mut graph, Follow::default());
     let mut findings = of_losses(&graph);
-    let (tree, paths) = ClassTree::of_shortest_paths(&graph, &Walk::default());
+    let (tree, paths) = ClassTree::with_shortest_paths(&graph, &Walk::default());
     if graph.is_empty() {
         findings.push(nothing_dumped(source));
     } else if paths.reachable().count() == 0 {

@@ -250,7 +250,11 @@ fn add_java(
         };
         let part = java::part(&explored, &place);
         parts.push((at, part));
-        parallel::free(explored);
+        match among {
+            1 => parallel::free(explored),
+            // The next heap needs the memory.
+            _ => drop(explored),
+        }
     }
     parts.sort_by_key(|(at, _)| *at);
     opened.java.extend(parts.into_iter().map(|(_, part)| part));

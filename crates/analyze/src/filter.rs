@@ -30,8 +30,8 @@ pub struct ObjectFilter<'a> {
 }
 
 impl ObjectFilter<'_> {
-    /// Returns whether the filter selects every object.
-    pub fn takes_all(&self) -> bool {
+    /// Returns true only if the filter selects every object, as that of most commands does.
+    pub fn takes_every_class(&self) -> bool {
         self.classes.iter().all(|&taken| taken == Some(true)) && self.heaps.is_empty()
     }
 

@@ -171,6 +171,7 @@ pub fn histograms(
             .map_or(0, |of| of.groups.names.len() as u32);
     }
     let mut all = Groupings::new(graph, &groupings);
+    // The sums of a group with all objects are known.
     let common = match scope {
         ObjectScope::Reachable(_) if filter.takes_all() => all.places.take_common(),
         _ => Vec::new(),
@@ -470,7 +471,7 @@ fn sum(
     let mut of_place = vec![Sums::default(); places.len()];
     let mut sums = vec![Sums::default(); names.iter().map(Vec::len).sum()];
     let mut total = Sums::default();
-    let takes_all = filter.takes_all();
+    let takes_all = filter.takes_every_class();
     let place_of = |object| place_of(object).filter(|_| takes_all || filter.takes(object));
     let mut take = |object: ObjectIndex| {
         total.add(graph, object);

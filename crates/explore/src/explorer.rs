@@ -206,7 +206,7 @@ impl Explorer {
     fn paths(&self) -> &(MergedTree, PathReferences) {
         self.paths.get_or_init(|| {
             let walk = Walk::from_best_roots(self.follow);
-            MergedTree::of_paths(&self.graph, &walk)
+            MergedTree::with_paths(&self.graph, &walk)
         })
     }
 

@@ -26,6 +26,9 @@ pub struct HolderRow {
 /// others.
 const MAX_ROWS: usize = 300;
 
+/// Maximum number of classes whose objects are found in one pass: a set of objects for each.
+const MAX_SETS: usize = 8;
+
 impl Explorer {
     /// Reverses the references, each with its kind, for [`Explorer::holders_of`] of several classes.
     /// [`Explorer::referrers_of`] needs the same.
@@ -52,35 +55,37 @@ impl Explorer {
     /// Returns the holders of classes. Names with addresses match without them, as in comparisons.
     pub fn holders_of(&self, referrers: KindedReferrers<'_>, classes: &[String]) -> Vec<HeldClass> {
         let graph = self.graph();
-        let mut places: HashMap<Cow<'_, str>, usize> = HashMap::new();
-        for (name, place) in classes.iter().zip(0..) {
-            places.entry(label::without_address(name)).or_insert(place);
-        }
-        let place_of = |class| {
-            let name = label::class_name(graph, ClassIndex(class));
-            places.get(&label::without_address(name)).copied()
-        };
-        let place_of: Vec<Option<usize>> =
-            (0..graph.classes().len() as u32).map(place_of).collect();
-        // All in one pass over the objects.
-        let mut members: Vec<ObjectSet> = Vec::new();
-        members.resize_with(classes.len(), || ObjectSet::new(graph.len()));
-        for object in graph.objects() {
-            if let Some(place) = place_of[graph.class_of(object).at()] {
-                members[place].insert(object);
+        let mut search = Search::new(referrers, self.reachable());
+        let mut found: Vec<HeldClass> = Vec::new();
+        for part in classes.chunks(MAX_SETS) {
+            let mut places: HashMap<Cow<'_, str>, usize> = HashMap::new();
+            for (name, place) in part.iter().zip(0..) {
+                places.entry(label::without_address(name)).or_insert(place);
+            }
+            let place_of = |class| {
+                let name = label::class_name(graph, ClassIndex(class));
+                places.get(&label::without_address(name)).copied()
+            };
+            let place_of: Vec<Option<usize>> =
+                (0..graph.classes().len() as u32).map(place_of).collect();
+            let mut sets: Vec<ObjectSet> = Vec::new();
+            sets.resize_with(part.len(), || ObjectSet::new(graph.len()));
+            for object in graph.objects() {
+                if let Some(place) = place_of[graph.class_of(object).at()] {
+                    sets[place].insert(object);
+                }
+            }
+            let first = found.len();
+            for (name, objects) in part.iter().zip(sets) {
+                let place = places[&label::without_address(name)];
+                let table = match found.get(first + place) {
+                    Some((_, same)) => same.clone(),
+                    None => table(&search.holders(name, objects), self.shows_contents()),
+                };
+                found.push((name.clone(), table));
             }
         }
-        let mut search = Search::new(referrers, self.reachable());
-        let tables: Vec<Table<HolderRow>> = classes
-            .iter()
-            .zip(members)
-            .map(|(name, members)| table(&search.holders(name, members), self.shows_contents()))
-            .collect();
-        let of_name = |name: &String| {
-            let place = places[&label::without_address(name)];
-            (name.clone(), tables[place].clone())
-        };
-        classes.iter().map(of_name).collect()
+        found
     }
 }
 

@@ -28,8 +28,8 @@ impl MergedTree {
     }
 
     /// Walks the shortest paths and merges them at the same time.
-    pub(crate) fn of_paths(graph: &HeapGraph, walk: &Walk<'_>) -> (MergedTree, PathReferences) {
-        let (tree, references) = ClassTree::of_shortest_paths(graph, walk);
+    pub(crate) fn with_paths(graph: &HeapGraph, walk: &Walk<'_>) -> (MergedTree, PathReferences) {
+        let (tree, references) = ClassTree::with_shortest_paths(graph, walk);
         (MergedTree::of(tree), references)
     }
 

@@ -117,6 +117,9 @@ impl Explorer {
         page: Page,
     ) -> (usize, Vec<ObjectIndex>) {
         let below = || self.dominators().retained_below(above);
+        if page.limit == 0 {
+            return (below().count(), Vec::new());
+        }
         if page.offset == 0 {
             let mut top = Top::new(page.limit);
             for (object, retained) in below() {

@@ -486,6 +486,33 @@ fn the_largest_objects_are_the_first_of_the_lists() {
 }
 
 #[test]
+fn equal_objects_come_in_the_order_of_their_ids_on_every_page() {
+    let mut text = "root app.List 8 root=jni_global -> array:array\n".to_owned();
+    let names: Vec<String> = (0..5000).map(|at| format!("n{at}")).collect();
+    let backwards: Vec<&str> = names.iter().rev().map(String::as_str).collect();
+    text += &format!("array java.lang.Object[] 8 -> {}\n", backwards.join(", "));
+    for name in &names {
+        text += &format!("{name} app.Node 16\n");
+    }
+    let known = heap(&text);
+    let list = ObjectList::Dominated(known.at("array"));
+    let explorer = Explorer::new(known.graph, Follow::default(), true);
+    let mut query = query(list, ObjectSort::Retained);
+    let mut rows = Vec::new();
+    while rows.len() < 5000 {
+        query.page = Page::new(rows.len(), 500);
+        let page = explorer.objects(&query);
+        assert_eq!((page.total, page.rows.len()), (5000, 500));
+        rows.extend(page.rows.into_iter().map(|row| explorer.find(&row.id)));
+    }
+    assert!(rows.is_sorted());
+    query.page = Page::new(0, 2);
+    query.reverse = true;
+    let last = explorer.objects(&query);
+    assert_eq!(explorer.find(&last.rows[0].id), rows[4999]);
+}
+
+#[test]
 fn holders_of_a_class_lead_to_roots() {
     let (explorer, _) = explorer();
     let row = |above, name: &str, count, root: Option<&str>| HolderRow {
@@ -504,7 +531,9 @@ fn holders_of_a_class_lead_to_roots() {
     assert_eq!(found.total, found.rows.len() as u64);
     assert_eq!(explorer.holders("app.Nothing").total, 0);
     // Several at once have the same.
-    let names = ["app.Node".to_owned(), "java.lang.String".to_owned()];
+    let names = ["app.Node", "java.lang.String", "app.Nothing", "app.Node"];
+    let names = names.repeat(3).into_iter().map(str::to_owned);
+    let names: Vec<String> = names.collect();
     let several = explorer.holders_of(explorer.kinded_referrers(), &names);
     for (name, rows) in several {
         assert_eq!(rows, explorer.holders(&name), "{name}");

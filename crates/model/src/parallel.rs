@@ -72,15 +72,15 @@ pub fn balanced<T: Send>(
     worth: usize,
     work: impl Fn(Range<usize>) -> T + Sync,
 ) -> Vec<T> {
-    const RANGES: usize = 3;
-    let threads = match len < worth {
+    const RANGES_PER_THREAD: usize = 3;
+    let threads = match len < worth.max(1) {
         true => 1,
         false => threads().get().min(MAX_THREADS),
     };
     if threads == 1 {
         return vec![work(0..len)];
     }
-    let share = len.div_ceil(threads * RANGES).max(1);
+    let share = len.div_ceil(threads * RANGES_PER_THREAD).max(1);
     let next = AtomicUsize::new(0);
     let of_thread = |_| {
         let taken = || Some(next.fetch_add(1, Ordering::Relaxed) * share).filter(|&at| at < len);

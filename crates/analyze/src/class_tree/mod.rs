@@ -97,7 +97,7 @@ impl ClassTree {
     }
 
     /// Walks the shortest paths and merges them at the same time, as [`Merge::Flamegraph`].
-    pub fn of_shortest_paths(graph: &HeapGraph, walk: &Walk<'_>) -> (ClassTree, PathReferences) {
+    pub fn with_shortest_paths(graph: &HeapGraph, walk: &Walk<'_>) -> (ClassTree, PathReferences) {
         let mut tree = Builder::new(graph, Merge::Flamegraph);
         let add = |object, above: Option<u32>| tree.add(object, above.unwrap_or(TOP));
         let references = PathReferences::walked(graph, walk, add);
@@ -227,7 +227,7 @@ mod tests {
 
     fn tree(made: fn(ClassTree) -> ClassTree) -> (ClassTree, Vec<String>) {
         let heap = dsl::heap(HEAP);
-        let (tree, _) = ClassTree::of_shortest_paths(&heap.graph, &Walk::default());
+        let (tree, _) = ClassTree::with_shortest_paths(&heap.graph, &Walk::default());
         let paths = ShortestPaths::by(&heap.graph, &Walk::default());
         let over = Over::ShortestPaths(&paths);
         let later = ClassTree::of(&heap.graph, over, Merge::Flamegraph);

@@ -3,8 +3,8 @@
 /// No number.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// A number by place, [`NONE`] at first; in 16 bits if all are small enough, which is usual. Pages without a
-/// number need no memory.
+/// A number by place, [`NONE`] at first; in 16 bits if all are small enough, which is usual. At first, pages
+/// without a number need no memory.
 pub(super) enum Numbers {
     /// Numbers plus 1.
     Narrow(Vec<u16>),

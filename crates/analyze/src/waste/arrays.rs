@@ -33,7 +33,7 @@ pub(super) struct Found {
 const LEAST_SLOTS: u32 = 64;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Of {
+pub(super) enum ElementKind {
     Objects,
     Primitives,
 }
@@ -51,14 +51,14 @@ pub(super) struct Arrays<'s> {
 }
 
 impl Examination for Arrays<'_> {
-    type Class = Of;
+    type Class = ElementKind;
     type Found = Gathered;
 
-    fn of_class(&self, class: ClassIndex) -> Option<Of> {
+    fn of_class(&self, class: ClassIndex) -> Option<ElementKind> {
         let element = self.graph.class(class).name.strip_suffix("[]")?;
         Some(match is_primitive(element) {
-            true => Of::Primitives,
-            false => Of::Objects,
+            true => ElementKind::Primitives,
+            false => ElementKind::Objects,
         })
     }
 
@@ -66,12 +66,12 @@ impl Examination for Arrays<'_> {
         Gathered::default()
     }
 
-    fn add(&self, all: &mut Gathered, object: ObjectIndex, of: Of) {
+    fn add(&self, all: &mut Gathered, object: ObjectIndex, of: ElementKind) {
         let bytes = self.graph.shallow_bytes(object);
         if bytes >= super::LARGE_ARRAY_BYTES {
             all.large.push((bytes, object));
         }
-        if of == Of::Objects
+        if of == ElementKind::Objects
             && !self.owned.has(object)
             // The references are known without reading; the length has to be read.
             && bytes >= u64::from(LEAST_SLOTS) * 4

@@ -69,9 +69,9 @@ pub(super) struct Found {
     pub buffers: Vec<ObjectIndex>,
 }
 
-struct Known<'g>(&'g HeapGraph, &'g BitmapReader<'g>);
+struct BitmapExamination<'g>(&'g HeapGraph, &'g BitmapReader<'g>);
 
-impl Examination for Known<'_> {
+impl Examination for BitmapExamination<'_> {
     type Class = ();
     type Found = Vec<Bitmap>;
 
@@ -91,7 +91,7 @@ impl Examination for Known<'_> {
 pub(super) fn find(scope: &Scope<'_>, limit: usize) -> Found {
     let graph = scope.graph;
     let reader = BitmapReader::new(graph);
-    let known = scope.gather(&Known(graph, &reader));
+    let known = scope.gather(&BitmapExamination(graph, &reader));
     let known: Vec<Bitmap> = known.into_iter().flatten().collect();
     let mut bitmaps = Bitmaps {
         count: known.len() as u64,

@@ -34,7 +34,7 @@ const BOXES: [&str; 8] = [
 ];
 
 #[derive(Default, Clone)]
-pub(super) struct Of {
+pub(super) struct BoxSums {
     count: u64,
     bytes: u64,
     values: HashSet<u64, FastHash>,
@@ -66,18 +66,18 @@ pub(super) struct Boxes<'s>(pub &'s Scope<'s>);
 impl Examination for Boxes<'_> {
     /// Index into [`BOXES`].
     type Class = usize;
-    type Found = Vec<Of>;
+    type Found = Vec<BoxSums>;
 
     fn of_class(&self, class: ClassIndex) -> Option<usize> {
         let name = self.0.graph.class(class).name.as_str();
         BOXES.iter().position(|known| *known == name)
     }
 
-    fn start(&self) -> Vec<Of> {
-        vec![Of::default(); BOXES.len()]
+    fn start(&self) -> Vec<BoxSums> {
+        vec![BoxSums::default(); BOXES.len()]
     }
 
-    fn add(&self, all: &mut Vec<Of>, object: ObjectIndex, class: usize) {
+    fn add(&self, all: &mut Vec<BoxSums>, object: ObjectIndex, class: usize) {
         let Scope { graph, .. } = self.0;
         let of = &mut all[class];
         of.count += 1;
@@ -92,8 +92,8 @@ impl Examination for Boxes<'_> {
 }
 
 /// Returns boxes by class, most bytes first.
-pub(super) fn sum_up(parts: Vec<Vec<Of>>) -> Vec<Boxed> {
-    let mut whole = vec![Of::default(); BOXES.len()];
+pub(super) fn sum_up(parts: Vec<Vec<BoxSums>>) -> Vec<Boxed> {
+    let mut whole = vec![BoxSums::default(); BOXES.len()];
     for part in parts {
         for (all, of) in whole.iter_mut().zip(part) {
             all.count += of.count;
@@ -126,7 +126,7 @@ pub(super) fn sum_up(parts: Vec<Vec<Of>>) -> Vec<Boxed> {
 /// Returns the bits of the only number in a box.
 fn value(graph: &HeapGraph, object: ObjectIndex) -> Option<u64> {
     let mut bits = None;
-    // Not by the names in the source, which are those of the runtime: dumps have many boxes.
+    // Boxes are classes of the runtime, so their fields have their original names. Dumps have many boxes.
     graph.contents().fields(graph, object, &mut |field| {
         bits = match field.value {
             Value::Boolean(b) => Some(u64::from(b)),

@@ -64,7 +64,7 @@ pub(super) enum Sort {
     Array,
 }
 
-/// Sums of one thread.
+/// Sums of a range of objects.
 #[derive(Default, Clone, Copy)]
 struct Sums {
     count: u64,
@@ -85,21 +85,21 @@ pub(super) struct Gathered {
 }
 
 /// Marks the arrays behind strings. Several strings can share one, as substrings did before Java 7.
-pub(super) struct Behind<'g> {
+pub(super) struct StringArrays<'g> {
     texts: Texts<'g>,
     marks: SharedMarks,
 }
 
-impl<'g> Behind<'g> {
-    pub fn new(graph: &'g HeapGraph) -> Behind<'g> {
-        Behind {
+impl<'g> StringArrays<'g> {
+    pub fn new(graph: &'g HeapGraph) -> StringArrays<'g> {
+        StringArrays {
             texts: Texts::new(graph),
             marks: SharedMarks::new(graph.len()),
         }
     }
 }
 
-impl Examination for Behind<'_> {
+impl Examination for StringArrays<'_> {
     type Class = ();
     type Found = ();
 
@@ -117,20 +117,20 @@ impl Examination for Behind<'_> {
 }
 
 /// Equal strings, and equal arrays that are neither behind strings nor apart.
-pub(super) struct Equals<'s> {
+pub(super) struct EqualContents<'s> {
     /// With the arrays that are apart.
-    behind: &'s Behind<'s>,
+    behind: &'s StringArrays<'s>,
     /// Arrays of strings that are counted already.
     counted: SharedMarks,
     seed: Seed,
 }
 
-impl<'s> Equals<'s> {
-    pub fn new(behind: &'s Behind<'s>, apart: &[ObjectIndex]) -> Equals<'s> {
+impl<'s> EqualContents<'s> {
+    pub fn new(behind: &'s StringArrays<'s>, apart: &[ObjectIndex]) -> EqualContents<'s> {
         for &array in apart {
             behind.marks.add(array);
         }
-        Equals {
+        EqualContents {
             behind,
             counted: SharedMarks::new(behind.texts.graph.len()),
             seed: Seed::new(),
@@ -139,7 +139,7 @@ impl<'s> Equals<'s> {
 
     /// Sums up what was found. Returns true if the dump was stripped of the contents of strings or arrays.
     pub fn sum_up(&self, parts: Vec<Gathered>, limit: usize) -> (Duplicates, Duplicates, bool) {
-        let Behind { texts, .. } = self.behind;
+        let StringArrays { texts, .. } = self.behind;
         let Texts { graph, .. } = *texts;
         let parts = parts.into_iter().reduce(|mut all, part| {
             all.strings
@@ -156,18 +156,18 @@ impl<'s> Equals<'s> {
         let (of_strings, of_arrays) = (whole.string_sums, whole.array_sums);
         let strings = match of_strings.is_stripped() {
             true => of_strings.without_contents(),
-            false => sum_up(graph, &whole.strings, of_strings, limit, Some(texts)),
+            false => duplicates_of(graph, &whole.strings, of_strings, limit, Some(texts)),
         };
         let arrays = match of_arrays.is_stripped() {
             true => of_arrays.without_contents(),
-            false => sum_up(graph, &whole.arrays, of_arrays, limit, None),
+            false => duplicates_of(graph, &whole.arrays, of_arrays, limit, None),
         };
         let is_stripped = of_strings.is_stripped() || of_arrays.is_stripped();
         (strings, arrays, is_stripped)
     }
 }
 
-impl Examination for Equals<'_> {
+impl Examination for EqualContents<'_> {
     type Class = Sort;
     type Found = Gathered;
 
@@ -180,7 +180,7 @@ impl Examination for Equals<'_> {
     }
 
     fn add(&self, all: &mut Gathered, object: ObjectIndex, sort: Sort) {
-        let Behind { texts, marks } = self.behind;
+        let StringArrays { texts, marks } = self.behind;
         let Texts { graph, .. } = *texts;
         match sort {
             Sort::String => {
@@ -267,7 +267,7 @@ impl Sums {
     }
 }
 
-fn sum_up(
+fn duplicates_of(
     graph: &HeapGraph,
     equal: &Equal,
     sums: Sums,

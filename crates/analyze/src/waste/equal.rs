@@ -42,8 +42,8 @@ impl Seed {
 }
 
 impl Equal {
-    /// Counts objects with that content, whose number separates contents of equal bytes and different
-    /// types. `of` returns the content of an object counted before. Returns whether the content is new.
+    /// Counts objects with a content: its type, which separates equal bytes of different types, and its
+    /// bytes. `of` returns the content of an object counted before. Returns whether the content is new.
     pub fn put<'b>(
         &mut self,
         same: Same,
@@ -69,7 +69,7 @@ impl Equal {
         }
     }
 
-    /// Merges the contents seen by another thread.
+    /// Merges the contents of another range of objects.
     pub fn merge<'b>(
         &mut self,
         other: Equal,

@@ -44,11 +44,11 @@ pub use sparse::SparseGroup;
 use arrays::Arrays;
 use boxed::Boxes;
 use collections::Collections;
-use duplicates::{Behind, Equals};
+use duplicates::{EqualContents, StringArrays};
 use heaptap_model::heap_graph::{HeapGraph, ObjectIndex, Reachable, Referrers};
 use heaptap_model::units::counted;
 use holders::Holders;
-use parts::{Both, Scope};
+use parts::{PairedExamination, Scope};
 
 /// Waste of a heap. Lists are cut to the requested limit; sums are not.
 #[derive(Debug, Clone, Default)]
@@ -199,7 +199,8 @@ pub fn find(graph: &HeapGraph, reachable: &Reachable, limit: usize) -> Waste {
 /// Finds waste, without the names of holders.
 ///
 /// Reads each string and array of the app's heap once, in as many threads as the host has
-/// processors. Memory grows with the number of distinct contents, not with the file size.
+/// processors. Memory grows with the number of distinct contents of each range of
+/// objects, not with the file size.
 pub fn without_holders(graph: &HeapGraph, reachable: &Reachable, limit: usize) -> Waste {
     let has_numbers = graph.contents().has_values() && !boxed::are_all_zero(graph);
     let scope = Scope::new(graph, reachable, has_numbers);
@@ -207,7 +208,7 @@ pub fn without_holders(graph: &HeapGraph, reachable: &Reachable, limit: usize) -
         is_of_app_heap: !graph.heaps.is_empty(),
         ..Waste::default()
     };
-    let behind = Behind::new(graph);
+    let behind = StringArrays::new(graph);
     let collections = Collections::new(&scope, limit);
     let (parts, _marked) = scope.gather_both(&collections, &behind);
     let found = collections::sum_up(graph, parts, limit);
@@ -215,9 +216,9 @@ pub fn without_holders(graph: &HeapGraph, reachable: &Reachable, limit: usize) -
     waste.sparse = found.sparse;
     waste.crowded = found.crowded;
     let bitmaps = bitmaps::find(&scope, limit);
-    let equals = Equals::new(&behind, &bitmaps.buffers);
+    let equals = EqualContents::new(&behind, &bitmaps.buffers);
     let owned = &collections.owned;
-    let boxes_and_arrays = Both(&Boxes(&scope), &Arrays { graph, owned });
+    let boxes_and_arrays = PairedExamination(&Boxes(&scope), &Arrays { graph, owned });
     let (duplicates, others) = scope.gather_both(&equals, &boxes_and_arrays);
     let (boxes, found): (Vec<_>, Vec<_>) = others.into_iter().unzip();
     let (strings, arrays, is_stripped) = equals.sum_up(duplicates, limit);

@@ -19,7 +19,7 @@ pub(super) const WORTH_THREADS: usize = 100_000;
 /// Number of objects after which the contents that a thread has read are released: about five
 /// megabytes of a dump.
 const RELEASE_INTERVAL_OBJECTS: usize = 1 << 16;
-/// Number of releases after which all contents are released.
+/// One of so many releases is of all contents.
 const FULL_RELEASE_INTERVAL: usize = 16;
 
 impl<'g> Scope<'g> {
@@ -86,18 +86,20 @@ impl<'g> Scope<'g> {
         gathered
     }
 
-    /// Does the same for two examinations at once: walking over all objects, and reading their contents again,
-    /// takes longer than to examine few.
+    /// Does the same for two examinations at once, which spares a walk over all objects, and reading their
+    /// contents again.
     pub fn gather_both<A: Examination, B: Examination>(
         &self,
         one: &A,
         other: &B,
     ) -> (Vec<A::Found>, Vec<B::Found>) {
-        self.gather(&Both(one, other)).into_iter().unzip()
+        self.gather(&PairedExamination(one, other))
+            .into_iter()
+            .unzip()
     }
 }
 
-/// Looks at the objects of some classes.
+/// Examination of the objects of some classes.
 pub(super) trait Examination: Sync {
     /// Facts about a class.
     type Class: Copy + Sync;
@@ -111,9 +113,9 @@ pub(super) trait Examination: Sync {
 }
 
 /// Two examinations at once.
-pub(super) struct Both<'e, A, B>(pub &'e A, pub &'e B);
+pub(super) struct PairedExamination<'e, A, B>(pub &'e A, pub &'e B);
 
-impl<A: Examination, B: Examination> Examination for Both<'_, A, B> {
+impl<A: Examination, B: Examination> Examination for PairedExamination<'_, A, B> {
     type Class = (Option<A::Class>, Option<B::Class>);
     type Found = (A::Found, B::Found);
 

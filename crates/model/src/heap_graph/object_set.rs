@@ -28,7 +28,7 @@ impl ObjectSet {
 
     /// Creates a set of those objects of a graph with `objects` objects that `has` selects: faster than to
     /// add most of them.
-    pub fn by(objects: usize, has: impl Fn(ObjectIndex) -> bool) -> ObjectSet {
+    pub fn from_fn(objects: usize, has: impl Fn(ObjectIndex) -> bool) -> ObjectSet {
         let word = |at: usize| {
             let first = at * 64;
             (first..objects.min(first + 64)).fold(0, |word, object| {

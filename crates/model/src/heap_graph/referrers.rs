@@ -9,7 +9,8 @@ use super::positions::Positions;
 use super::reach::PathReferences;
 use std::ops::Range;
 
-/// Reversed references. Needs 2 bytes per object and 4 per non-null reference. Building it is a
+/// Reversed references. Needs 2 bytes per object and 4 per non-null reference, and a bit per reference
+/// with the shortest paths. Building it is a
 /// walk over all references, so do it once and only on request.
 ///
 /// Each reference is an entry; those to one object are neighbors.
@@ -24,10 +25,11 @@ pub struct Referrers {
 }
 
 /// Maximum number of entries that are passed at once: arrays can have millions.
-const ENTRIES: usize = 1024;
+const MAX_ENTRIES: usize = 1024;
 
 impl Referrers {
-    /// Reverses the references of all objects, reachable or not. Keeps which are on the shortest `paths`.
+    /// Reverses the references of all objects, reachable or not. The result also has
+    /// those of the shortest `paths`, if they are passed.
     pub fn of(graph: &HeapGraph, follow: Follow, paths: Option<&PathReferences>) -> Referrers {
         Referrers::with_entries(graph, follow, paths, |_, _| {})
     }
@@ -51,11 +53,11 @@ impl Referrers {
             sum += *start;
             *start = sum;
         }
-        // From the end, so that owners are ascending and each start is correct afterwards.
-        // Memory from the system, which is zero already.
+        // Zeros come from the system without a write to each page.
         let mut owners = vec![0; sum as usize];
         let mut on_paths = ObjectSet::new(paths.map_or(0, |_| owners.len()));
         let mut entries = Vec::new();
+        // From the end, so that owners are ascending and each start is correct afterwards.
         for owner in graph.objects().rev().filter(|&owner| edges.has_any(owner)) {
             let first = graph.reference_range(owner).start;
             for (at, target) in distinct(&edges, owner) {
@@ -70,7 +72,7 @@ impl Referrers {
                     on_paths.insert_if(is_on_path, ObjectIndex(*start));
                 }
                 entries.push((*start as usize, at.map(|at| at - first)));
-                if entries.len() == ENTRIES {
+                if entries.len() == MAX_ENTRIES {
                     each(owner, &entries);
                     entries.clear();
                 }

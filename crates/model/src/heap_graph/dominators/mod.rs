@@ -125,7 +125,7 @@ impl Dominators {
     /// Returns the set of reachable objects: the same as [`Reachable::of`] finds by a walk.
     pub fn reachable(&self) -> Reachable {
         let is_reachable = |object| self.is_reachable(object);
-        Reachable::from_set(ObjectSet::by(self.places.len(), is_reachable))
+        Reachable::from_set(ObjectSet::from_fn(self.places.len(), is_reachable))
     }
 
     /// Returns the reachable objects, each after its immediate dominator and before those it
