@@ -74,20 +74,26 @@ impl ObjectSet {
     }
 
     /// Returns the first object in the set within a range of indices.
+    #[inline]
     pub fn first_in(&self, range: Range<u32>) -> Option<ObjectIndex> {
         let Range { start, end } = range;
         if start >= end {
             return None;
         }
-        let words = start as usize / 64..=(end - 1) as usize / 64;
-        let below = u64::MAX << (start % 64);
-        let first = *words.start();
-        let found = words.into_iter().find_map(|at| {
-            let word = self.bits[at];
-            let word = if at == first { word & below } else { word };
-            (word != 0).then(|| at as u32 * 64 + word.trailing_zeros())
-        })?;
-        (found < end).then_some(ObjectIndex(found))
+        let (first, last) = (start / 64, (end - 1) / 64);
+        let from = u64::MAX << (start % 64);
+        let to = u64::MAX >> (63 - (end - 1) % 64);
+        let found =
+            |at: u32, word: u64| (word != 0).then(|| ObjectIndex(at * 64 + word.trailing_zeros()));
+        let word = self.bits[first as usize] & from;
+        if first == last {
+            return found(first, word & to);
+        }
+        let between = (first + 1..last).map(|at| (at, self.bits[at as usize]));
+        let mut words = std::iter::once((first, word))
+            .chain(between)
+            .chain(std::iter::once((last, self.bits[last as usize] & to)));
+        words.find_map(|(at, word)| found(at, word))
     }
 
     /// Adds an object, or leaves the set as it is: without a branch, which is faster if neither is rare.

@@ -105,6 +105,7 @@ impl Referrers {
     ///
     /// # Panics
     /// Panics if the shortest paths were not passed.
+    #[inline]
     pub fn on_path(&self, object: ObjectIndex) -> Option<ObjectIndex> {
         let entries = self.entries(object);
         let entries = entries.start as u32..entries.end as u32;
