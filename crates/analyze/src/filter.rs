@@ -23,6 +23,8 @@ pub struct Filter {
 /// Filter applied to the objects of one graph.
 pub struct ObjectFilter<'a> {
     graph: &'a HeapGraph,
+    /// As for most commands: the walk over all objects needs no class.
+    takes_all: bool,
     /// `None` for the class of class objects that have verdicts of their own.
     classes: Vec<Option<bool>>,
     class_objects: HashMap<ObjectIndex, bool>,
@@ -30,14 +32,12 @@ pub struct ObjectFilter<'a> {
 }
 
 impl ObjectFilter<'_> {
-    /// Returns true only if the filter selects every object, as that of most commands does.
-    pub fn takes_every_class(&self) -> bool {
-        self.classes.iter().all(|&taken| taken == Some(true)) && self.heaps.is_empty()
-    }
-
     /// Returns whether the filter selects the object.
     #[inline]
     pub fn takes(&self, object: ObjectIndex) -> bool {
+        if self.takes_all {
+            return true;
+        }
         let of_class = self.classes[self.graph.class_of(object).at()];
         let is_taken = of_class.unwrap_or_else(|| self.class_objects[&object]);
         is_taken && (self.heaps.is_empty() || self.heaps.contains(&self.graph.heap_of(object)))
@@ -107,6 +107,7 @@ impl Filter {
         }
         ObjectFilter {
             graph,
+            takes_all: self.takes_all(),
             classes,
             class_objects,
             heaps: &self.heaps,

@@ -471,8 +471,7 @@ fn sum(
     let mut of_place = vec![Sums::default(); places.len()];
     let mut sums = vec![Sums::default(); names.iter().map(Vec::len).sum()];
     let mut total = Sums::default();
-    let takes_all = filter.takes_every_class();
-    let place_of = |object| place_of(object).filter(|_| takes_all || filter.takes(object));
+    let place_of = |object| place_of(object).filter(|_| filter.takes(object));
     let mut take = |object: ObjectIndex| {
         total.add(graph, object);
         if let Some(place) = place_of(object) {

@@ -8,7 +8,7 @@ use super::outline::Outline;
 use super::records::{Cursor, IdSize};
 use super::stacks::Stacks;
 use super::strings::{StringFields, text};
-use super::sub_records::{ClassDump, Instance, SubRecord};
+use super::sub_records::{ClassDump, SubRecord};
 use heaptap_model::bytes::Bytes;
 use heaptap_model::heap_graph::{
     AllocationSite, BasicType, ClassIndex, ClassKind, Contents, Field, FieldRenamer, HeapGraph,
@@ -310,11 +310,12 @@ impl Contents for HprofContents {
     }
 
     fn filled_fields(&self, object: ObjectIndex, fields: &[ReferenceField]) -> Option<u64> {
-        let at = self.offsets.get(object.at());
-        let data = Instance::data_at(&self.file, at, self.outline.id_size)?;
+        let SubRecord::Instance(instance) = self.record(object)? else {
+            return None;
+        };
         let mut filled = 0;
         for (bit, field) in fields.iter().take(64).enumerate() {
-            let bytes = data.get(field.offset..);
+            let bytes = instance.data.get(field.offset..);
             // The offsets ascend, so an instance that is cut short does not have the others either.
             let Some(id) = bytes.and_then(|bytes| self.outline.id_size.read(bytes)) else {
                 break;

@@ -78,22 +78,6 @@ pub struct Instance<'a> {
     pub data: &'a [u8],
 }
 
-impl<'a> Instance<'a> {
-    /// Returns the values of the fields of the instance at an offset of the file, if it can be read. Faster
-    /// than [`SubRecord::at`].
-    #[inline]
-    pub fn data_at(file: &'a [u8], at: usize, id_size: IdSize) -> Option<&'a [u8]> {
-        let record = file.get(at..)?;
-        if record.first() != Some(&sub_tag::INSTANCE) {
-            return None;
-        }
-        // Its ID, the number of the stack, and the ID of the class are before the length.
-        let rest = record.get(1 + 2 * id_size.bytes() + 4..)?;
-        let (length, data) = rest.split_first_chunk()?;
-        data.get(..u32::from_be_bytes(*length) as usize)
-    }
-}
-
 /// An array of references.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ObjectArray<'a> {

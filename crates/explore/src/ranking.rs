@@ -124,17 +124,14 @@ impl Ranking {
         self.groups.contains_key(name)
     }
 
-    /// Returns the objects of all classes with that name but for an address, in the order of IDs.
+    /// Returns the objects of all classes with that name but for an address.
     pub(crate) fn of_class_in_any_run(&self, name: &str) -> Vec<ObjectIndex> {
         let names = self.groups.keys();
         let name = label::without_address(name);
         let same = names.filter(|known| label::without_address(known) == name);
-        let mut objects: Vec<ObjectIndex> = same
-            .flat_map(|known| self.of_class(known))
+        same.flat_map(|known| self.of_class(known))
             .copied()
-            .collect();
-        objects.sort_unstable();
-        objects
+            .collect()
     }
 
     /// Returns the objects of all classes with that name.

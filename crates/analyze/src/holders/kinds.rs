@@ -132,8 +132,8 @@ pub struct KindedReferrers<'a> {
 }
 
 impl<'a> KindedReferrers<'a> {
-    /// Reverses the references of all objects, reachable or not, with those of the shortest `paths`. Searches find those that `follow`
-    /// follows. Needs 2 bytes per object and 6 per reference.
+    /// Reverses the references of all objects, reachable or not, as [`Referrers::of`] does. Searches find
+    /// those that `follow` follows. Needs 2 bytes per object and 6 per reference.
     pub fn new(
         graph: &'a HeapGraph,
         follow: Follow,

@@ -119,27 +119,27 @@ impl Examination for StringArrays<'_> {
 /// Equal strings, and equal arrays that are neither behind strings nor apart.
 pub(super) struct EqualContents<'s> {
     /// With the arrays that are apart.
-    behind: &'s StringArrays<'s>,
+    string_arrays: &'s StringArrays<'s>,
     /// Arrays of strings that are counted already.
     counted: SharedMarks,
     seed: Seed,
 }
 
 impl<'s> EqualContents<'s> {
-    pub fn new(behind: &'s StringArrays<'s>, apart: &[ObjectIndex]) -> EqualContents<'s> {
+    pub fn new(string_arrays: &'s StringArrays<'s>, apart: &[ObjectIndex]) -> EqualContents<'s> {
         for &array in apart {
-            behind.marks.add(array);
+            string_arrays.marks.add(array);
         }
         EqualContents {
-            behind,
-            counted: SharedMarks::new(behind.texts.graph.len()),
+            string_arrays,
+            counted: SharedMarks::new(string_arrays.texts.graph.len()),
             seed: Seed::new(),
         }
     }
 
     /// Sums up what was found. Returns true if the dump was stripped of the contents of strings or arrays.
     pub fn sum_up(&self, parts: Vec<Gathered>, limit: usize) -> (Duplicates, Duplicates, bool) {
-        let StringArrays { texts, .. } = self.behind;
+        let StringArrays { texts, .. } = self.string_arrays;
         let Texts { graph, .. } = *texts;
         let parts = parts.into_iter().reduce(|mut all, part| {
             all.strings
@@ -172,7 +172,7 @@ impl Examination for EqualContents<'_> {
     type Found = Gathered;
 
     fn of_class(&self, class: ClassIndex) -> Option<Sort> {
-        sort_of(self.behind.texts.graph, class)
+        sort_of(self.string_arrays.texts.graph, class)
     }
 
     fn start(&self) -> Gathered {
@@ -180,7 +180,7 @@ impl Examination for EqualContents<'_> {
     }
 
     fn add(&self, all: &mut Gathered, object: ObjectIndex, sort: Sort) {
-        let StringArrays { texts, marks } = self.behind;
+        let StringArrays { texts, marks } = self.string_arrays;
         let Texts { graph, .. } = *texts;
         match sort {
             Sort::String => {

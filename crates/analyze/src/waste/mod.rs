@@ -199,8 +199,8 @@ pub fn find(graph: &HeapGraph, reachable: &Reachable, limit: usize) -> Waste {
 /// Finds waste, without the names of holders.
 ///
 /// Reads each string and array of the app's heap once, in as many threads as the host has
-/// processors. Memory grows with the number of distinct contents of each range of
-/// objects, not with the file size.
+/// processors. Memory grows with the number of distinct contents of each range of objects, not with
+/// the file size.
 pub fn without_holders(graph: &HeapGraph, reachable: &Reachable, limit: usize) -> Waste {
     let has_numbers = graph.contents().has_values() && !boxed::are_all_zero(graph);
     let scope = Scope::new(graph, reachable, has_numbers);
@@ -208,15 +208,15 @@ pub fn without_holders(graph: &HeapGraph, reachable: &Reachable, limit: usize) -
         is_of_app_heap: !graph.heaps.is_empty(),
         ..Waste::default()
     };
-    let behind = StringArrays::new(graph);
+    let string_arrays = StringArrays::new(graph);
     let collections = Collections::new(&scope, limit);
-    let (parts, _marked) = scope.gather_both(&collections, &behind);
+    let (parts, _marked) = scope.gather_both(&collections, &string_arrays);
     let found = collections::sum_up(graph, parts, limit);
     waste.collections = found.kinds;
     waste.sparse = found.sparse;
     waste.crowded = found.crowded;
     let bitmaps = bitmaps::find(&scope, limit);
-    let equals = EqualContents::new(&behind, &bitmaps.buffers);
+    let equals = EqualContents::new(&string_arrays, &bitmaps.buffers);
     let owned = &collections.owned;
     let boxes_and_arrays = PairedExamination(&Boxes(&scope), &Arrays { graph, owned });
     let (duplicates, others) = scope.gather_both(&equals, &boxes_and_arrays);

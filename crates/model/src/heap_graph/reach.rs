@@ -148,7 +148,7 @@ impl ShortestPaths {
         let found = |owner: ObjectIndex, _, target: ObjectIndex| {
             paths.above[target.at()] = owner.0 + 1;
         };
-        Search::new(graph, walk, found).run(walk, |object, _| paths.order.push(object));
+        Search::run(graph, walk, found, |object, _| paths.order.push(object));
         paths.order.shrink_to_fit();
         paths
     }
@@ -229,7 +229,7 @@ impl PathReferences {
             }
             None => referents.push((owner, target)),
         };
-        let set = Search::new(graph, walk, found).run(walk, each);
+        let set = Search::run(graph, walk, found, each);
         referents.sort_unstable();
         PathReferences {
             reachable: Reachable { set },
@@ -270,40 +270,38 @@ struct Search<'a, F, T> {
 }
 
 impl<'a, F: FnMut(ObjectIndex, Option<usize>, ObjectIndex), T: Copy> Search<'a, F, T> {
-    fn new(graph: &'a HeapGraph, walk: &Walk<'_>, found: F) -> Search<'a, F, T> {
+    /// Walks the graph and passes each object in order, with the value of its parent. Returns the reached
+    /// objects.
+    fn run(
+        graph: &'a HeapGraph,
+        walk: &Walk<'_>,
+        found: F,
+        mut each: impl FnMut(ObjectIndex, Option<T>) -> T,
+    ) -> ObjectSet {
         let ends = match walk.until {
             [] => ObjectSet::default(),
             until => ObjectSet::of(graph.len(), until.iter().copied()),
         };
-        Search {
+        let mut search = Search {
             edges: Edges::new(graph, walk.follow),
             seen: ObjectSet::new(graph.len()),
             queue: VecDeque::new(),
             found,
             left: ends.count(),
             ends,
-        }
-    }
-
-    /// Walks the graph and passes each object in order, with the value of its parent. Returns the reached
-    /// objects.
-    fn run(
-        mut self,
-        walk: &Walk<'_>,
-        mut each: impl FnMut(ObjectIndex, Option<T>) -> T,
-    ) -> ObjectSet {
-        let starts = starts(self.edges.graph, walk.rank);
+        };
+        let starts = starts(graph, walk.rank);
         for same_rank in starts.chunk_by(|a, b| a.0 == b.0) {
             for &(_, _, root) in same_rank {
-                if self.seen.insert(root) {
-                    self.queue.push_back((root, each(root, None)));
+                if search.seen.insert(root) {
+                    search.queue.push_back((root, each(root, None)));
                 }
             }
-            if !self.exhaust(&mut each) {
+            if !search.exhaust(&mut each) {
                 break;
             }
         }
-        self.seen
+        search.seen
     }
 
     /// Continues from all reached objects; returns `false` if nothing is left to reach.

@@ -10,8 +10,8 @@ use super::reach::PathReferences;
 use std::ops::Range;
 
 /// Reversed references. Needs 2 bytes per object and 4 per non-null reference, and a bit per reference
-/// with the shortest paths. Building it is a
-/// walk over all references, so do it once and only on request.
+/// with the shortest paths. Building it is a walk over all references, so do it once and only on
+/// request.
 ///
 /// Each reference is an entry; those to one object are neighbors.
 #[derive(Debug, Clone, Default)]
@@ -28,8 +28,8 @@ pub struct Referrers {
 const MAX_ENTRIES: usize = 1024;
 
 impl Referrers {
-    /// Reverses the references of all objects, reachable or not. The result also has
-    /// those of the shortest `paths`, if they are passed.
+    /// Reverses the references of all objects, reachable or not. With the shortest `paths`, it knows
+    /// which of them are on those.
     pub fn of(graph: &HeapGraph, follow: Follow, paths: Option<&PathReferences>) -> Referrers {
         Referrers::with_entries(graph, follow, paths, |_, _| {})
     }
