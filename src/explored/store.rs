@@ -61,6 +61,9 @@ pub fn pack(explored: &ExploredHeap, command: &str, most_bytes: usize) -> Vec<u8
             store.write(&entries);
         }
         count += part.len();
+        // What they read is all over the dump.
+        let graph = explored.explorer().graph();
+        graph.contents().release(0..graph.len());
     }
     let kept = json!({ "objects": count, "command": command });
     store.write(format!(r#""kept?":{kept}}}"#).as_bytes());

@@ -171,18 +171,25 @@ pub fn histograms(
             .map_or(0, |of| of.groups.names.len() as u32);
     }
     let mut all = Groupings::new(graph, &groupings);
-    // The sums of a group with all objects are known.
-    let common = match scope {
-        ObjectScope::Reachable(_) if filter.takes_all() => all.places.take_common(),
-        _ => Vec::new(),
-    };
+    all.places.join_twins(count);
+    if let ObjectScope::Reachable(_) = scope
+        && filter.takes_all()
+    {
+        all.places.take_common();
+    }
     let names = groupings.iter_mut();
     let names = names
         .map(|of| std::mem::take(&mut of.groups.names))
         .collect();
     let place_of = |object| Some(all.place(graph, object));
-    let groups = (&all.places, common.as_slice());
-    sum(graph, scope, names, &filter.of(graph), groups, place_of)
+    sum(
+        graph,
+        scope,
+        names,
+        &filter.of(graph),
+        &all.places,
+        place_of,
+    )
 }
 
 /// Heaps that objects can be in.
@@ -277,6 +284,11 @@ struct Places {
     /// Start of the groups of each place; one more than places.
     starts: Vec<u32>,
     groups: Vec<u32>,
+    /// The group that all places share, if its sums are known.
+    common: Option<u32>,
+    /// By group, an earlier one that is in the same places and is listed instead; itself if there is none.
+    /// Empty before twins are joined.
+    twin_of: Vec<u32>,
 }
 
 impl Places {
@@ -284,6 +296,8 @@ impl Places {
         Places {
             starts: vec![0],
             groups: Vec::new(),
+            common: None,
+            twin_of: Vec::new(),
         }
     }
 
@@ -296,20 +310,42 @@ impl Places {
         self.starts.len() - 1
     }
 
-    /// Removes the groups that all places share, and returns them.
-    fn take_common(&mut self) -> Vec<u32> {
-        let mut common = match self.len() {
-            0 => Vec::new(),
-            _ => self.groups(0).to_vec(),
-        };
-        let mut rest = Places::new();
-        common.retain(|group| (0..self.len()).all(|place| self.groups(place).contains(group)));
+    /// Sums groups that are in the same places only once, such as a class without subclasses and the group of
+    /// its subclasses.
+    fn join_twins(&mut self, groups: u32) {
+        let mut places_of = vec![Vec::new(); groups as usize];
+        for place in 0..self.len() {
+            for &group in self.groups(place) {
+                places_of[group as usize].push(place as u32);
+            }
+        }
+        let mut first_in: HashMap<Vec<u32>, u32> = HashMap::new();
+        let twins = places_of.into_iter().zip(0..);
+        let twin_of: Vec<u32> = twins
+            .map(|(places, group)| *first_in.entry(places).or_insert(group))
+            .collect();
+        self.keep(|group| twin_of[group as usize] == group);
+        self.twin_of = twin_of;
+    }
+
+    /// Removes the group that all places share, whose sums are known: twins are joined.
+    fn take_common(&mut self) {
+        if self.len() == 0 {
+            return;
+        }
+        let shared = |group: &&u32| (1..self.len()).all(|place| self.groups(place).contains(group));
+        let common = self.groups(0).iter().find(shared).copied();
+        self.keep(|group| Some(group) != common);
+        self.common = common;
+    }
+
+    fn keep(&mut self, is_kept: impl Fn(u32) -> bool) {
+        let mut kept = Places::new();
         for place in 0..self.len() {
             let groups = self.groups(place).iter().copied();
-            rest.push(groups.filter(|group| !common.contains(group)));
+            kept.push(groups.filter(|&group| is_kept(group)));
         }
-        *self = rest;
-        common
+        (self.starts, self.groups) = (kept.starts, kept.groups);
     }
 
     #[inline]
@@ -425,7 +461,7 @@ pub fn by_root(
         group => Some(group as usize),
     };
     let names = vec![groups.names];
-    let mut all = sum(graph, scope, names, &filter, (&places, &[]), place_of);
+    let mut all = sum(graph, scope, names, &filter, &places, place_of);
     all.pop().unwrap_or_default()
 }
 
@@ -457,14 +493,14 @@ fn classes<T>(graph: &HeapGraph, of: impl FnMut(ClassIndex) -> T) -> Vec<T> {
         .collect()
 }
 
-/// Sums objects that the filter selects and that have a place into the groups of the place. All objects are in
-/// the `common` groups. `names` has the groups of each histogram.
+/// Sums objects that the filter selects and that have a place into the groups of the place. `names` has the
+/// groups of each histogram.
 fn sum(
     graph: &HeapGraph,
     scope: ObjectScope<'_>,
     names: Vec<Vec<String>>,
     filter: &ObjectFilter<'_>,
-    (places, common): (&Places, &[u32]),
+    places: &Places,
     place_of: impl Fn(ObjectIndex) -> Option<usize>,
 ) -> Vec<Histogram> {
     // Sizes are looked up once for each object, not for each of its groups.
@@ -511,8 +547,12 @@ fn sum(
             sums[group as usize].add_sizes(of_place);
         }
     }
-    for &group in common {
+    if let Some(group) = places.common {
         sums[group as usize] = total;
+    }
+    // Twins come later.
+    for (group, &twin) in places.twin_of.iter().enumerate() {
+        sums[group] = sums[twin as usize];
     }
     let mut sums = sums.into_iter();
     let histogram = |names: Vec<String>| {

@@ -346,8 +346,8 @@ pub enum Places {
 }
 
 /// Number of owners after which the contents that were read are released: they are all over the
-/// dump.
-const RELEASE_INTERVAL_OWNERS: usize = 1 << 16;
+/// dump, and the system reads 64 KiB for each.
+const RELEASE_INTERVAL_OWNERS: usize = 1 << 11;
 
 /// Place of all elements of an array.
 pub const ELEMENTS: u32 = 0;
@@ -389,6 +389,12 @@ impl<'a> Links<'a> {
             && references.last().copied() != graph.class(class).object
         {
             let filled = u64::MAX >> (u64::BITS as usize - fields.len());
+            return Places::Fields { class, filled };
+        }
+        let usual = graph
+            .contents()
+            .usual_fields(class, owner, references.len());
+        if let Some(filled) = usual {
             return Places::Fields { class, filled };
         }
         if !may_read {

@@ -2,6 +2,7 @@
 //! No call allocates more than its result.
 
 use super::classes::{class_dump_at, is_class_pointer};
+use super::filled::FilledFields;
 use super::id_map::IdMap;
 use super::names::java_class_name;
 use super::outline::Outline;
@@ -23,6 +24,7 @@ pub(super) struct HprofContents {
     file: Bytes,
     outline: Outline,
     offsets: Positions,
+    filled: FilledFields,
     /// Offset of the class dump by class.
     dumps: Vec<Option<usize>>,
     /// See [`super::classes::Classes::arrays_of`].
@@ -89,6 +91,7 @@ impl HprofContents {
         file: Bytes,
         outline: Outline,
         offsets: Positions,
+        filled: FilledFields,
         dumps: Vec<Option<usize>>,
         arrays_of: IdMap<Vec<u64>>,
         threads: Vec<(u32, ObjectIndex, Option<u32>)>,
@@ -99,6 +102,7 @@ impl HprofContents {
             file,
             outline,
             offsets,
+            filled,
             dumps,
             arrays_of,
             held,
@@ -112,6 +116,13 @@ impl HprofContents {
     fn record(&self, object: ObjectIndex) -> Option<SubRecord<'_>> {
         let at = self.offsets.get(object.at());
         SubRecord::at(&self.file, at, self.outline.id_size)
+    }
+
+    /// Returns whether the instances of a class refer to it.
+    #[inline]
+    fn is_held(&self, class: ClassIndex) -> bool {
+        let held = self.held.get().and_then(|held| held.get(class.at()));
+        held == Some(&true)
     }
 
     fn class_dump(&self, class: ClassIndex) -> Option<ClassDump<'_>> {
@@ -273,9 +284,8 @@ impl Contents for HprofContents {
             Some(SubRecord::Root(_) | SubRecord::Heap { .. }) | None => ControlFlow::Continue(()),
         };
         let class = graph.class_of(object);
-        let held = self.held.get().and_then(|held| held.get(class.at()));
         if flow.is_continue()
-            && held == Some(&true)
+            && self.is_held(class)
             && let Some(class) = graph.class(class).object
         {
             // This is the last field, so the visitor's answer makes no difference.
@@ -323,6 +333,19 @@ impl Contents for HprofContents {
             filled |= u64::from(id != 0) << bit;
         }
         Some(filled)
+    }
+
+    fn usual_fields(
+        &self,
+        class: ClassIndex,
+        object: ObjectIndex,
+        references: usize,
+    ) -> Option<u64> {
+        // The reference to the class is not in a field.
+        match self.is_held(class) {
+            true => None,
+            false => self.filled.get(class, object, references),
+        }
     }
 
     fn has_values(&self) -> bool {

@@ -5,6 +5,7 @@
 use super::HprofError;
 use super::classes::{Classes, Layout};
 use super::columns::{Number, Offsets};
+use super::filled::FilledFields;
 use super::index::Index;
 use super::outline::Outline;
 use super::scan::{Parts, Visitor};
@@ -125,13 +126,15 @@ impl<'a> Dump<'a> {
         parts: &Parts<'_>,
         columns: &Columns,
         references: usize,
-    ) -> (Vec<ObjectIndex>, u64) {
+    ) -> (Vec<ObjectIndex>, FilledFields, u64) {
+        let filled = FilledFields::new(self.classes, self.ids.len());
         let mut numbers = vec![0u32; references];
         let shared_numbers = u32::shared(&mut numbers);
         let (workers, _) = parts.each(|| Link {
             dump: self,
             columns,
             targets: shared_numbers,
+            filled: &filled,
             lookup: Lookup::default(),
             dangling: 0,
         });
@@ -139,17 +142,18 @@ impl<'a> Dump<'a> {
         drop(workers);
         // Equal size and alignment: the collection reuses the allocation.
         let targets = numbers.into_iter().map(ObjectIndex).collect();
-        (targets, dangling)
+        (targets, filled, dangling)
     }
 
-    /// Passes the non-null IDs that an object of this class refers to, without referents.
+    /// Passes the non-null IDs that an object of this class refers to, without referents; each with the
+    /// number of its field among those of the layout.
     #[inline]
-    fn references_of(&self, layout: &Layout, data: &[u8], mut each: impl FnMut(u64)) {
-        for &at in self.classes.references(layout) {
+    fn references_of(&self, layout: &Layout, data: &[u8], mut each: impl FnMut(u32, u64)) {
+        for (&at, field) in self.classes.references(layout).iter().zip(0..) {
             let id = data.get(at as usize..);
             match id.and_then(|bytes| self.outline.id_size.read(bytes)) {
                 Some(0) => {}
-                Some(id) => each(id),
+                Some(id) => each(field, id),
                 // The offsets ascend, so an instance that is cut short does not have the others
                 // either.
                 None => break,
@@ -308,7 +312,7 @@ impl Visitor for Measure<'_> {
                     self.malformed += 1;
                 }
                 let mut references = 0;
-                dump.references_of(layout, instance.data, |_| references += 1);
+                dump.references_of(layout, instance.data, |_, _| references += 1);
                 let row = Row {
                     class,
                     shallow: dump.sizes.instance(class, instance.data.len()),
@@ -361,12 +365,14 @@ struct Link<'a> {
     dump: &'a Dump<'a>,
     columns: &'a Columns,
     targets: &'a [AtomicU32],
+    filled: &'a FilledFields,
     lookup: Lookup,
     dangling: u64,
 }
 
 /// Room for the references of one object.
 struct Slots<'a> {
+    object: ObjectIndex,
     free: std::slice::Iter<'a, AtomicU32>,
     ids: &'a Ids,
     dangling: u64,
@@ -387,13 +393,15 @@ impl<'a> Link<'a> {
     /// Returns `None` if the object has no references, or if another record of it is used.
     #[inline]
     fn slots(&self, id: u64, at: usize) -> Option<Slots<'a>> {
-        let object = self.dump.ids.find(ObjectId(id))?.at();
-        if self.dump.repeated && self.columns.offsets.get(object) != at {
+        let object = self.dump.ids.find(ObjectId(id))?;
+        let row = object.at();
+        if self.dump.repeated && self.columns.offsets.get(row) != at {
             return None;
         }
         let starts = &self.columns.starts;
-        let (from, to) = (starts[object] as usize, starts[object + 1] as usize);
+        let (from, to) = (starts[row] as usize, starts[row + 1] as usize);
         (from < to).then(|| Slots {
+            object,
             free: self.targets[from..to].iter(),
             ids: self.dump.ids,
             dangling: 0,
@@ -410,7 +418,12 @@ impl Visitor for Link<'_> {
                 let class = self.lookup.class(dump.classes, instance.class);
                 let layout = &dump.classes.layouts[class.at()];
                 if let Some(mut slots) = self.slots(instance.id, at) {
-                    dump.references_of(layout, instance.data, |id| slots.push(id));
+                    let mut filled = 0u32;
+                    dump.references_of(layout, instance.data, |field, id| {
+                        slots.push(id);
+                        filled |= 1u32.unbounded_shl(field);
+                    });
+                    self.filled.note(class, slots.object, filled);
                     self.dangling += slots.dangling;
                 }
             }

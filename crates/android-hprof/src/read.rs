@@ -4,6 +4,7 @@
 
 use super::classes::{Classes, classes};
 use super::contents::HprofContents;
+use super::filled::FilledFields;
 use super::index::{Index, index};
 use super::outline::{MOST_DAMAGE, Outline};
 use super::passes::{Columns, Dump};
@@ -49,7 +50,7 @@ pub fn read(file: Bytes, options: &Options) -> Result<HeapGraph, HprofError> {
     let sizes = Sizes::new(options.sizes, &file, &outline, &index, &classes);
     let mut columns = Columns::new(ids.len(), &file, &index);
     let mut losses = losses(&outline, &trouble, &classes);
-    let targets = {
+    let (targets, filled) = {
         let dump = Dump {
             outline: &outline,
             classes: &classes,
@@ -63,9 +64,9 @@ pub fn read(file: Bytes, options: &Options) -> Result<HeapGraph, HprofError> {
         if references.saturating_add(columns.referents.len()) >= u32::MAX as usize {
             return Err(HprofError::TooLarge { what: "references" });
         }
-        let (targets, dangling) = dump.link(&parts, &columns, references);
+        let (targets, filled, dangling) = dump.link(&parts, &columns, references);
         losses.dangling_references = dangling;
-        targets
+        (targets, filled)
     };
     losses.repeated_objects = repeated;
     losses.malformed += columns.malformed;
@@ -87,6 +88,7 @@ pub fn read(file: Bytes, options: &Options) -> Result<HeapGraph, HprofError> {
         ids,
         columns,
         targets,
+        filled,
         facts,
     };
     Ok(found.into_graph(file))
@@ -101,6 +103,7 @@ struct Found {
     ids: Ids,
     columns: Columns,
     targets: Vec<ObjectIndex>,
+    filled: FilledFields,
     facts: DumpFacts,
 }
 
@@ -156,6 +159,7 @@ impl Found {
             file,
             self.outline,
             offsets,
+            self.filled,
             self.classes.dumps,
             self.classes.arrays_of,
             threads,

@@ -4,6 +4,7 @@ use crate::answer::Table;
 use crate::explorer::Explorer;
 use crate::objects::ObjectRow;
 use crate::top::Top;
+use heaptap_analyze::histogram::HistogramKey;
 use heaptap_analyze::label;
 use heaptap_model::heap_graph::ClassIndex;
 use heaptap_model::parallel;
@@ -20,11 +21,11 @@ pub struct Largest {
 }
 
 impl Explorer {
-    fn table_of(&self, top: Top) -> Table<ObjectRow> {
-        let (total, objects) = top.into_sorted();
+    fn table_of(&self, total: u64, top: Top) -> Table<ObjectRow> {
+        let objects = top.into_sorted().into_iter();
         Table {
-            total: total as u64,
-            rows: objects.into_iter().map(|object| self.row(object)).collect(),
+            total,
+            rows: objects.map(|object| self.row(object)).collect(),
         }
     }
 
@@ -60,12 +61,17 @@ impl Explorer {
             (top, of_class)
         });
         let (top, of_class) = joined.expect("there is at least one range");
-        let names = classes.iter().cloned();
+        let rows = self.table(HistogramKey::Class).rows.iter();
+        let counts: HashMap<&str, u64> = rows
+            .map(|row| (row.name.as_str(), row.sums.count))
+            .collect();
+        let of_class = classes.iter().zip(of_class).map(|(name, top)| {
+            let total = counts.get(name.as_str()).copied().unwrap_or(0);
+            (name.clone(), self.table_of(total, top))
+        });
         Largest {
-            all: self.table_of(top),
-            of_class: names
-                .zip(of_class.into_iter().map(|top| self.table_of(top)))
-                .collect(),
+            all: self.table_of(dominators.order().len() as u64, top),
+            of_class: of_class.collect(),
         }
     }
 }

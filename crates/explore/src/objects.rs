@@ -121,15 +121,16 @@ impl Explorer {
             return (below().count(), Vec::new());
         }
         if page.offset == 0 {
-            let mut top = Top::new(page.limit);
+            let (mut top, mut total) = (Top::new(page.limit), 0);
             for (object, retained) in below() {
                 let bytes = match query.sort {
                     ObjectSort::Retained => retained.total_bytes(),
                     ObjectSort::Shallow => self.graph().shallow_bytes(object),
                 };
                 top.add(object, bytes);
+                total += 1;
             }
-            return top.into_sorted();
+            return (total, top.into_sorted());
         }
         let all = self.sorted(|| below().map(|(object, _)| object), query);
         (all.len(), page.of(&all).to_vec())

@@ -6,7 +6,6 @@ use std::cmp::Reverse;
 /// Objects of a list that are the largest so far; equal ones in the order of their IDs.
 pub(crate) struct Top {
     most: usize,
-    total: usize,
     /// At most twice as many as wanted, the others are removed at times.
     kept: Vec<(Reverse<u64>, ObjectIndex)>,
     /// Place of an object among the largest: none that comes later is one of them.
@@ -17,7 +16,6 @@ impl Top {
     pub(crate) fn new(most: usize) -> Top {
         Top {
             most,
-            total: 0,
             kept: Vec::new(),
             last: (Reverse(0), ObjectIndex::NONE),
         }
@@ -25,10 +23,13 @@ impl Top {
 
     #[inline]
     pub(crate) fn add(&mut self, object: ObjectIndex, bytes: u64) {
-        self.total += 1;
-        let place = (Reverse(bytes), object);
-        if place <= self.last && self.most > 0 {
-            self.keep(place);
+        let (Reverse(least), last) = self.last;
+        // Most objects are too small, so a branch for them is faster than a comparison of places.
+        if bytes < least || bytes == least && object > last {
+            return;
+        }
+        if self.most > 0 {
+            self.keep((Reverse(bytes), object));
         }
     }
 
@@ -43,15 +44,13 @@ impl Top {
     }
 
     pub(crate) fn join(&mut self, other: Top) {
-        self.total += other.total;
         self.kept.extend(other.kept);
     }
 
-    /// Returns the number of all objects, and the largest ones in order.
-    pub(crate) fn into_sorted(mut self) -> (usize, Vec<ObjectIndex>) {
+    /// Returns the largest objects in order.
+    pub(crate) fn into_sorted(mut self) -> Vec<ObjectIndex> {
         self.kept.sort_unstable();
         self.kept.truncate(self.most);
-        let objects = self.kept.into_iter().map(|(_, object)| object);
-        (self.total, objects.collect())
+        self.kept.into_iter().map(|(_, object)| object).collect()
     }
 }

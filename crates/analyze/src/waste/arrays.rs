@@ -1,9 +1,9 @@
 //! Large arrays, and arrays of objects that are mostly null.
 
-use super::parts::{Examination, SharedMarks};
+use super::parts::Examination;
 use super::sparse::{SparseGroup, SparseGroups};
 use crate::label::is_primitive;
-use heaptap_model::heap_graph::{ClassIndex, HeapGraph, ObjectId, ObjectIndex};
+use heaptap_model::heap_graph::{ClassIndex, HeapGraph, ObjectId, ObjectIndex, SharedObjectSet};
 
 /// Array of at least [`super::LARGE_ARRAY_BYTES`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,6 +32,9 @@ pub(super) struct Found {
 /// Minimum number of slots for an array to be listed.
 const LEAST_SLOTS: u32 = 64;
 
+/// Number of arrays after which the contents that were read are released.
+const RELEASE_INTERVAL_ARRAYS: usize = 1 << 10;
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ElementKind {
     Objects,
@@ -41,21 +44,19 @@ pub(super) enum ElementKind {
 #[derive(Default)]
 pub(super) struct Gathered {
     large: Vec<(u64, ObjectIndex)>,
-    sparse: SparseGroups,
+    /// Arrays that are sparse if they have as many slots as their size allows.
+    sparse: Vec<ObjectIndex>,
 }
 
-/// Large and sparse arrays, except `owned` arrays of collections, which are judged there.
-pub(super) struct Arrays<'s> {
-    pub graph: &'s HeapGraph,
-    pub owned: &'s SharedMarks,
-}
+/// Large and sparse arrays.
+pub(super) struct Arrays<'g>(pub &'g HeapGraph);
 
 impl Examination for Arrays<'_> {
     type Class = ElementKind;
     type Found = Gathered;
 
     fn of_class(&self, class: ClassIndex) -> Option<ElementKind> {
-        let element = self.graph.class(class).name.strip_suffix("[]")?;
+        let element = self.0.class(class).name.strip_suffix("[]")?;
         Some(match is_primitive(element) {
             true => ElementKind::Primitives,
             false => ElementKind::Objects,
@@ -67,26 +68,38 @@ impl Examination for Arrays<'_> {
     }
 
     fn add(&self, all: &mut Gathered, object: ObjectIndex, of: ElementKind) {
-        let bytes = self.graph.shallow_bytes(object);
+        let bytes = self.0.shallow_bytes(object);
         if bytes >= super::LARGE_ARRAY_BYTES {
             all.large.push((bytes, object));
         }
+        // The references are known without reading; the length has to be read.
+        let most_slots = bytes / 4;
         if of == ElementKind::Objects
-            && !self.owned.has(object)
-            // The references are known without reading; the length has to be read.
-            && bytes >= u64::from(LEAST_SLOTS) * 4
+            && most_slots >= LEAST_SLOTS.into()
+            && (used(self.0, object) as u64) < most_slots / 4
         {
-            add_if_sparse(&mut all.sparse, self.graph, object);
+            all.sparse.push(object);
         }
     }
 }
 
-pub(super) fn sum_up(graph: &HeapGraph, parts: Vec<Gathered>, limit: usize) -> Found {
+/// Sums up arrays. Those that collections own are judged there, and not among the sparse ones.
+pub(super) fn sum_up(
+    graph: &HeapGraph,
+    parts: Vec<Gathered>,
+    owned: &SharedObjectSet,
+    limit: usize,
+) -> Found {
     let mut large: Vec<(u64, ObjectIndex)> = Vec::new();
     let mut sparse = SparseGroups::default();
     for part in parts {
         large.extend(part.large);
-        sparse.merge(part.sparse);
+        for arrays in part.sparse.chunks(RELEASE_INTERVAL_ARRAYS) {
+            for &array in arrays.iter().filter(|&&array| !owned.contains(array)) {
+                add_if_sparse(&mut sparse, graph, array);
+            }
+            graph.contents().release(0..graph.len());
+        }
     }
     let large_total = (
         large.len() as u64,
@@ -105,12 +118,16 @@ pub(super) fn sum_up(graph: &HeapGraph, parts: Vec<Gathered>, limit: usize) -> F
     }
 }
 
+fn used(graph: &HeapGraph, array: ObjectIndex) -> usize {
+    let elements = graph.references(array).iter();
+    elements.filter(|&&e| e != ObjectIndex::NONE).count()
+}
+
 fn add_if_sparse(all: &mut SparseGroups, graph: &HeapGraph, array: ObjectIndex) {
     let Some(length) = graph.contents().object_array_length(graph, array) else {
         return;
     };
-    let elements = graph.references(array).iter();
-    let used = elements.filter(|&&e| e != ObjectIndex::NONE).count();
+    let used = used(graph, array);
     let used = u32::try_from(used).unwrap_or(u32::MAX).min(length);
     if length >= LEAST_SLOTS && used < length / 4 {
         let wasted_bytes = u64::from(length - used) * slot_bytes(graph, array, length);

@@ -5,11 +5,13 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use super::arrays::slot_bytes;
-use super::parts::{Examination, Scope, SharedMarks};
+use super::parts::{Examination, Scope};
 use super::shapes::{Form, SHAPES, Shape};
 use super::sparse::{SparseGroup, SparseGroups};
 use crate::{fields, lookup};
-use heaptap_model::heap_graph::{ClassIndex, HeapGraph, ObjectId, ObjectIndex, Value};
+use heaptap_model::heap_graph::{
+    ClassIndex, HeapGraph, ObjectId, ObjectIndex, SharedObjectSet, Value,
+};
 
 /// Collections of one class.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
@@ -93,7 +95,7 @@ pub(super) struct Collections<'s> {
     /// Names of the classes of [`SHAPES`].
     names: Vec<&'static str>,
     /// Slot arrays of collections.
-    pub owned: SharedMarks,
+    pub owned: SharedObjectSet,
 }
 
 impl<'s> Collections<'s> {
@@ -102,7 +104,7 @@ impl<'s> Collections<'s> {
             scope,
             limit,
             names: SHAPES.iter().map(|shape| shape.class).collect(),
-            owned: SharedMarks::new(scope.graph.len()),
+            owned: SharedObjectSet::new(scope.graph.len()),
         }
     }
 }
@@ -124,7 +126,7 @@ impl Examination for Collections<'_> {
         let Scope { graph, .. } = self.scope;
         let looked = look_at(graph, object, &SHAPES[class], self.scope.has_numbers);
         if let Some(array) = looked.array {
-            self.owned.add(array);
+            self.owned.insert(array);
         }
         all.count(graph, object, &looked, self.limit);
     }

@@ -1,11 +1,12 @@
 //! Equal strings and equal arrays of primitives.
 
 use super::equal::{Equal, Same, Seed};
-use super::parts::{Examination, SharedMarks};
+use super::parts::Examination;
 use crate::fields;
 use crate::label::is_primitive;
 use heaptap_model::heap_graph::{
     BasicType, ClassIndex, ClassKind, HeapGraph, ObjectId, ObjectIndex, PrimitiveArray,
+    SharedObjectSet,
 };
 use heaptap_model::units::hex;
 use sha2::{Digest as _, Sha256};
@@ -87,14 +88,14 @@ pub(super) struct Gathered {
 /// Marks the arrays behind strings. Several strings can share one, as substrings did before Java 7.
 pub(super) struct StringArrays<'g> {
     texts: Texts<'g>,
-    marks: SharedMarks,
+    marks: SharedObjectSet,
 }
 
 impl<'g> StringArrays<'g> {
     pub fn new(graph: &'g HeapGraph) -> StringArrays<'g> {
         StringArrays {
             texts: Texts::new(graph),
-            marks: SharedMarks::new(graph.len()),
+            marks: SharedObjectSet::new(graph.len()),
         }
     }
 }
@@ -111,7 +112,7 @@ impl Examination for StringArrays<'_> {
 
     fn add(&self, (): &mut (), string: ObjectIndex, (): ()) {
         if let Some(array) = self.texts.array(string) {
-            self.marks.add(array);
+            self.marks.insert(array);
         }
     }
 }
@@ -121,18 +122,18 @@ pub(super) struct EqualContents<'s> {
     /// With the arrays that are apart.
     string_arrays: &'s StringArrays<'s>,
     /// Arrays of strings that are counted already.
-    counted: SharedMarks,
+    counted: SharedObjectSet,
     seed: Seed,
 }
 
 impl<'s> EqualContents<'s> {
     pub fn new(string_arrays: &'s StringArrays<'s>, apart: &[ObjectIndex]) -> EqualContents<'s> {
         for &array in apart {
-            string_arrays.marks.add(array);
+            string_arrays.marks.insert(array);
         }
         EqualContents {
             string_arrays,
-            counted: SharedMarks::new(string_arrays.texts.graph.len()),
+            counted: SharedObjectSet::new(string_arrays.texts.graph.len()),
             seed: Seed::new(),
         }
     }
@@ -185,7 +186,7 @@ impl Examination for EqualContents<'_> {
         match sort {
             Sort::String => {
                 let array = texts.array(object);
-                let new_array = array.is_some_and(|array| self.counted.add(array));
+                let new_array = array.is_some_and(|array| self.counted.insert(array));
                 all.string_sums.count += 1;
                 all.string_sums.add_bytes(graph.shallow_bytes(object));
                 if let Some(array) = array.filter(|_| new_array) {
@@ -202,7 +203,7 @@ impl Examination for EqualContents<'_> {
                     None => all.string_sums.without_contents += 1,
                 }
             }
-            Sort::Array if marks.has(object) => {}
+            Sort::Array if marks.contains(object) => {}
             Sort::Array => {
                 all.array_sums.count += 1;
                 all.array_sums.add_bytes(graph.shallow_bytes(object));

@@ -1,6 +1,7 @@
 //! Sets of equal contents: candidates by hash, then compared byte by byte.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::hash::{BuildHasher as _, BuildHasherDefault, Hasher, RandomState};
 
 use heaptap_model::heap_graph::ObjectIndex;
@@ -29,7 +30,10 @@ impl Same {
 /// Contents seen so far, with their counts.
 #[derive(Default)]
 pub(super) struct Equal {
+    /// By hash, or a number after it if another content has that one.
     sets: HashMap<u64, Same, BuildHasherDefault<AsItIs>>,
+    /// Some keys are not the hashes.
+    has_moved: bool,
 }
 
 /// Random hash seed of each run, so that a dump cannot force collisions.
@@ -66,6 +70,7 @@ impl Equal {
             }
             // Two contents with the same hash: probe the next slot.
             key = key.wrapping_add(1);
+            self.has_moved = true;
         }
     }
 
@@ -76,8 +81,14 @@ impl Equal {
         seed: &Seed,
         of: impl Fn(ObjectIndex) -> Option<(u64, &'b [u8])>,
     ) {
-        for same in other.sets.into_values() {
-            if let Some(content) = of(same.first) {
+        for (key, same) in other.sets {
+            // Contents with different hashes differ, so most need not be read again.
+            if !self.has_moved
+                && !other.has_moved
+                && let Entry::Vacant(free) = self.sets.entry(key)
+            {
+                free.insert(same);
+            } else if let Some(content) = of(same.first) {
                 self.put(same, content, seed, &of);
             }
         }

@@ -209,18 +209,21 @@ pub fn without_holders(graph: &HeapGraph, reachable: &Reachable, limit: usize) -
         ..Waste::default()
     };
     let string_arrays = StringArrays::new(graph);
-    let collections = Collections::new(&scope, limit);
-    let (parts, _marked) = scope.gather_both(&collections, &string_arrays);
-    let found = collections::sum_up(graph, parts, limit);
-    waste.collections = found.kinds;
-    waste.sparse = found.sparse;
-    waste.crowded = found.crowded;
+    // Reads no contents; the others are read in one walk.
+    scope.gather(&string_arrays);
     let bitmaps = bitmaps::find(&scope, limit);
     let equals = EqualContents::new(&string_arrays, &bitmaps.buffers);
-    let owned = &collections.owned;
-    let boxes_and_arrays = PairedExamination(&Boxes(&scope), &Arrays { graph, owned });
-    let (duplicates, others) = scope.gather_both(&equals, &boxes_and_arrays);
-    let (boxes, found): (Vec<_>, Vec<_>) = others.into_iter().unzip();
+    let collections = Collections::new(&scope, limit);
+    let (equals_and_boxes, others) = scope.gather_both(
+        &PairedExamination(&equals, &Boxes(&scope)),
+        &PairedExamination(&collections, &Arrays(graph)),
+    );
+    let (duplicates, boxes): (Vec<_>, Vec<_>) = equals_and_boxes.into_iter().unzip();
+    let (parts, found): (Vec<_>, Vec<_>) = others.into_iter().unzip();
+    let of_collections = collections::sum_up(graph, parts, limit);
+    waste.collections = of_collections.kinds;
+    waste.sparse = of_collections.sparse;
+    waste.crowded = of_collections.crowded;
     let (strings, arrays, is_stripped) = equals.sum_up(duplicates, limit);
     waste.strings = strings;
     waste.arrays = arrays;
@@ -232,7 +235,7 @@ pub fn without_holders(graph: &HeapGraph, reachable: &Reachable, limit: usize) -
         waste.bitmaps.without_pixels = waste.bitmaps.count;
     }
     waste.boxed = boxed::sum_up(boxes);
-    let found = arrays::sum_up(graph, found, limit);
+    let found = arrays::sum_up(graph, found, &collections.owned, limit);
     waste.large = found.large;
     waste.large_total = found.large_total;
     waste.sparse_arrays = found.sparse;

@@ -1,7 +1,5 @@
 //! Objects to examine, and their division among threads.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use heaptap_model::heap_graph::{ClassIndex, HeapGraph, HeapKind, ObjectIndex, Reachable};
 use heaptap_model::parallel;
 
@@ -136,30 +134,5 @@ impl<A: Examination, B: Examination> Examination for PairedExamination<'_, A, B>
         if let Some(class) = class.1 {
             self.1.add(&mut found.1, object, class);
         }
-    }
-}
-
-/// Bit set over objects that several threads can write.
-pub(super) struct SharedMarks {
-    words: Vec<AtomicU64>,
-}
-
-impl SharedMarks {
-    pub fn new(len: usize) -> SharedMarks {
-        SharedMarks {
-            words: (0..len.div_ceil(64)).map(|_| AtomicU64::new(0)).collect(),
-        }
-    }
-
-    /// Marks an object. Returns whether it was unmarked before.
-    pub fn add(&self, object: ObjectIndex) -> bool {
-        let bit = 1 << (object.at() % 64);
-        let before = self.words[object.at() / 64].fetch_or(bit, Ordering::Relaxed);
-        before & bit == 0
-    }
-
-    pub fn has(&self, object: ObjectIndex) -> bool {
-        let word = self.words[object.at() / 64].load(Ordering::Relaxed);
-        word >> (object.at() % 64) & 1 == 1
     }
 }

@@ -2,7 +2,7 @@
 //! heap for every order, width of IDs and number of threads.
 
 use super::dump::{ClassSpec, Dump, Val};
-use super::{class_name, references};
+use super::{class_name, object, references};
 use crate::records::IdSize;
 use crate::{Options, histogram, read};
 use heaptap_model::bytes::Bytes;
@@ -122,6 +122,16 @@ proptest! {
             }
             expected.retain(|&id| id != 0);
             prop_assert_eq!(references(&graph, id(number)), expected);
+            let own = object(&graph, id(number));
+            let class = graph.class_of(own);
+            let fields = graph.contents().reference_fields(&graph, class, 9);
+            let count = graph.references(own).len();
+            if let Some(usual) = graph.contents().usual_fields(class, own, count) {
+                prop_assert_eq!(graph.contents().filled_fields(own, &fields), Some(usual));
+            } else {
+                // No other class has instances that differ in the fields that are null.
+                prop_assert!(thing.sort == 2 || count == 0 || thing.sort == 1 && count == 1);
+            }
             let name = ["a.Node", "a.Pair", "java.lang.Object[]"][usize::from(thing.sort)];
             prop_assert_eq!(class_name(&graph, id(number)), name);
             *counts.entry(name).or_default() += 1;

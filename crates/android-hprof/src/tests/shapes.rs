@@ -51,6 +51,45 @@ pub(super) fn node(dump: &mut Dump, id: u64, next: u64) -> &mut Dump {
 }
 
 #[test]
+fn fields_that_are_filled_in_most_instances_are_known_without_reading() {
+    const TRIPLE: u64 = 0x140;
+    let mut dump = Dump::art();
+    with_classes(&mut dump);
+    dump.class(&ClassSpec {
+        id: TRIPLE,
+        name: "a.Triple",
+        superclass: NODE,
+        fields: &[("one", Object), ("n", Int), ("two", Object)],
+        ..ClassSpec::default()
+    });
+    let triples = [
+        ([1, 0, 0], Some(0b001)),
+        ([0, 1, 0], None),
+        ([1, 0, 0], Some(0b001)),
+        ([0, 1, 1], Some(0b110)),
+        ([1, 1, 0], None),
+        ([1, 1, 1], Some(0b111)),
+        ([0, 0, 0], None),
+    ];
+    for ([one, two, next], id) in triples.iter().map(|triple| triple.0).zip(0x1000..) {
+        let reference = |is_there: u64| Val::Ref(is_there * 0x1000);
+        let values = [reference(one), Val::Int(7), reference(two), reference(next)];
+        dump.instance(id, TRIPLE, &[&values[..], &[Val::Int(7)]].concat());
+    }
+    let graph = graph_of(dump.finish());
+    for ((_, usual), id) in triples.iter().zip(0x1000..) {
+        let own = object(&graph, id);
+        let class = graph.class_of(own);
+        let count = graph.references(own).len();
+        assert_eq!(
+            graph.contents().usual_fields(class, own, count),
+            *usual,
+            "{id:x}"
+        );
+    }
+}
+
+#[test]
 fn either_width_of_id_is_read_under_any_version_segmented_or_not() {
     for version in [
         "JAVA PROFILE 1.0.1",

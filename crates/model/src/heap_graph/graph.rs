@@ -348,6 +348,18 @@ pub trait Contents: Send + Sync {
         None
     }
 
+    /// Returns the same for an object with that many references, all in fields, if it is known without
+    /// reading the object.
+    fn usual_fields(
+        &self,
+        class: ClassIndex,
+        object: ObjectIndex,
+        references: usize,
+    ) -> Option<u64> {
+        let _ = (class, object, references);
+        None
+    }
+
     /// Returns whether [`Contents::fields`] includes primitive values: if not, a missing field has
     /// no meaning.
     fn has_values(&self) -> bool {

@@ -59,7 +59,7 @@ pub use follow::{Follow, ReferenceKind};
 pub use graph::{Contents, HeapGraph, HeapKind, NoContents, Referent};
 pub use id_set::{Ids, IdsBuilder};
 pub use ids::{ClassIndex, ObjectId, ObjectIndex};
-pub use object_set::ObjectSet;
+pub use object_set::{ObjectSet, SharedObjectSet};
 pub use out_of_memory::{OutOfMemory, ThrownFrame};
 pub use positions::Positions;
 pub use reach::{PathReferences, Reachable, RootRank, ShortestPaths, Walk};

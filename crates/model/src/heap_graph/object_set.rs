@@ -1,7 +1,8 @@
-//! A set of objects, one bit each.
+//! Sets of objects, one bit each.
 
 use super::ids::ObjectIndex;
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A set of objects of one graph.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -116,6 +117,37 @@ impl ObjectSet {
     pub fn missing(&self, objects: usize) -> impl Iterator<Item = ObjectIndex> + '_ {
         let missing = of_bits(self.bits.iter().map(|word| !word));
         missing.take_while(move |object| object.at() < objects)
+    }
+}
+
+/// A set of objects of one graph to which several threads add at once.
+#[derive(Debug, Default)]
+pub struct SharedObjectSet {
+    bits: Vec<AtomicU64>,
+}
+
+impl SharedObjectSet {
+    /// Creates an empty set for a graph with that many objects.
+    pub fn new(objects: usize) -> SharedObjectSet {
+        let words = 0..objects.div_ceil(64);
+        SharedObjectSet {
+            bits: words.map(|_| AtomicU64::new(0)).collect(),
+        }
+    }
+
+    /// Adds an object; returns `false` if the set already contains it.
+    #[inline]
+    pub fn insert(&self, object: ObjectIndex) -> bool {
+        let bit = 1 << (object.at() % 64);
+        let before = self.bits[object.at() / 64].fetch_or(bit, Ordering::Relaxed);
+        before & bit == 0
+    }
+
+    /// Returns whether the set contains the object.
+    #[inline]
+    pub fn contains(&self, object: ObjectIndex) -> bool {
+        let word = self.bits[object.at() / 64].load(Ordering::Relaxed);
+        word >> (object.at() % 64) & 1 == 1
     }
 }
 
