@@ -29,8 +29,9 @@ pub(super) struct HprofContents {
     dumps: Vec<Option<usize>>,
     /// See [`super::classes::Classes::arrays_of`].
     arrays_of: IdMap<Vec<u64>>,
-    /// Marks the classes whose instances refer to their class; empty if there are none.
-    held: Arc<OnceLock<Vec<bool>>>,
+    /// Marks the classes whose instances refer to their class; empty if there are none. Filled once the
+    /// graph has these contents.
+    pub(super) held: Arc<OnceLock<Vec<bool>>>,
     stacks: Stacks,
     /// Deobfuscated names of statics, by class.
     renamed: IdMap<Renamed>,
@@ -95,7 +96,6 @@ impl HprofContents {
         dumps: Vec<Option<usize>>,
         arrays_of: IdMap<Vec<u64>>,
         threads: Vec<(u32, ObjectIndex, Option<u32>)>,
-        held: Arc<OnceLock<Vec<bool>>>,
     ) -> HprofContents {
         let stacks = Stacks::new(&outline, threads);
         HprofContents {
@@ -105,7 +105,7 @@ impl HprofContents {
             filled,
             dumps,
             arrays_of,
-            held,
+            held: Arc::default(),
             stacks,
             renamed: IdMap::default(),
         }

@@ -19,7 +19,7 @@ use heaptap_model::heap_graph::{
 };
 use heaptap_model::parallel;
 use std::num::NonZero;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// Reads a whole dump. Damaged records are left out and listed in [`DumpFacts::losses`].
 ///
@@ -154,7 +154,6 @@ impl Found {
                 (starts, class_of.into_iter().map(ClassIndex).collect())
             },
         );
-        let held = Arc::new(OnceLock::new());
         let contents = HprofContents::new(
             file,
             self.outline,
@@ -163,8 +162,8 @@ impl Found {
             self.classes.dumps,
             self.classes.arrays_of,
             threads,
-            Arc::clone(&held),
         );
+        let held = Arc::clone(&contents.held);
         let heaps = columns.heaps.into_iter();
         let heaps = heaps
             .map(|number| HeapKind::of_number(number.into()))
@@ -191,7 +190,7 @@ impl Found {
         if graph.facts.sizes == SizeModel::Art {
             art::settle(&mut graph);
         }
-        // The contents share this cell, and only this line fills it.
+        // Only this line fills it.
         let _filled = held.set(held_classes::hold(&mut graph));
         graph
     }
