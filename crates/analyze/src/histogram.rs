@@ -171,7 +171,9 @@ pub fn histograms(
             .map_or(0, |of| of.groups.names.len() as u32);
     }
     let mut all = Groupings::new(graph, &groupings);
-    all.places.join_twins(count);
+    if keys.len() > 1 {
+        all.places.join_twins(count);
+    }
     if let ObjectScope::Reachable(_) = scope
         && filter.takes_all()
     {
