@@ -61,7 +61,7 @@ pub fn pack(explored: &ExploredHeap, command: &str, most_bytes: usize) -> Vec<u8
             store.write(&entries);
         }
         count += part.len();
-        // What they read is all over the dump.
+        // Answers read contents all over the dump.
         let graph = explored.explorer().graph();
         graph.contents().release(0..graph.len());
     }

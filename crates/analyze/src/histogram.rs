@@ -11,6 +11,7 @@ use heaptap_model::heap_graph::{
     ClassIndex, Dominators, Follow, HeapGraph, HeapKind, ObjectIndex, Reachable, Retained,
     RootKind, ShortestPaths,
 };
+use heaptap_model::profile::index::FastHash;
 use std::collections::HashMap;
 
 /// Sums over objects.
@@ -172,7 +173,7 @@ pub fn histograms(
     }
     let mut all = Groupings::new(graph, &groupings);
     if keys.len() > 1 {
-        all.places.join_twins(count);
+        all.places.join_equal(count);
     }
     if let ObjectScope::Reachable(_) = scope
         && filter.takes_all()
@@ -286,11 +287,11 @@ struct Places {
     /// Start of the groups of each place; one more than places.
     starts: Vec<u32>,
     groups: Vec<u32>,
-    /// The group that all places share, if its sums are known.
+    /// The group that was taken out because all places share it.
     common: Option<u32>,
-    /// By group, an earlier one that is in the same places and is listed instead; itself if there is none.
-    /// Empty before twins are joined.
-    twin_of: Vec<u32>,
+    /// By group, the first group with the same places, whose sums it has. Empty if equal groups are not
+    /// joined.
+    equal_to: Vec<u32>,
 }
 
 impl Places {
@@ -299,7 +300,7 @@ impl Places {
             starts: vec![0],
             groups: Vec::new(),
             common: None,
-            twin_of: Vec::new(),
+            equal_to: Vec::new(),
         }
     }
 
@@ -312,25 +313,31 @@ impl Places {
         self.starts.len() - 1
     }
 
-    /// Sums groups that are in the same places only once, such as a class without subclasses and the group of
+    /// Keeps one of the groups with the same places, such as a class without subclasses and the group of
     /// its subclasses.
-    fn join_twins(&mut self, groups: u32) {
-        let mut places_of = vec![Vec::new(); groups as usize];
+    fn join_equal(&mut self, groups: u32) {
+        // Each place separates its groups from those with the same earlier places that it does not have.
+        let mut sets = vec![0; groups as usize];
+        let mut next = 1;
+        let mut parts: HashMap<u32, u32, FastHash> = HashMap::default();
         for place in 0..self.len() {
+            parts.clear();
             for &group in self.groups(place) {
-                places_of[group as usize].push(place as u32);
+                let set = &mut sets[group as usize];
+                *set = *parts.entry(*set).or_insert_with(|| {
+                    next += 1;
+                    next - 1
+                });
             }
         }
-        let mut first_in: HashMap<Vec<u32>, u32> = HashMap::new();
-        let twins = places_of.into_iter().zip(0..);
-        let twin_of: Vec<u32> = twins
-            .map(|(places, group)| *first_in.entry(places).or_insert(group))
-            .collect();
-        self.keep(|group| twin_of[group as usize] == group);
-        self.twin_of = twin_of;
+        let mut first_in: HashMap<u32, u32, FastHash> = HashMap::default();
+        let first = |(set, group)| *first_in.entry(set).or_insert(group);
+        let equal_to: Vec<u32> = sets.into_iter().zip(0..).map(first).collect();
+        self.keep(|group| equal_to[group as usize] == group);
+        self.equal_to = equal_to;
     }
 
-    /// Removes the group that all places share, whose sums are known: twins are joined.
+    /// Takes out a group that all places share: its sums are those of all objects.
     fn take_common(&mut self) {
         if self.len() == 0 {
             return;
@@ -342,12 +349,17 @@ impl Places {
     }
 
     fn keep(&mut self, is_kept: impl Fn(u32) -> bool) {
-        let mut kept = Places::new();
-        for place in 0..self.len() {
-            let groups = self.groups(place).iter().copied();
-            kept.push(groups.filter(|&group| is_kept(group)));
+        let (mut start, mut kept) = (0, 0);
+        for end in &mut self.starts[1..] {
+            for at in start..*end as usize {
+                let group = self.groups[at];
+                self.groups[kept] = group;
+                kept += usize::from(is_kept(group));
+            }
+            start = *end as usize;
+            *end = kept as u32;
         }
-        (self.starts, self.groups) = (kept.starts, kept.groups);
+        self.groups.truncate(kept);
     }
 
     #[inline]
@@ -552,9 +564,9 @@ fn sum(
     if let Some(group) = places.common {
         sums[group as usize] = total;
     }
-    // Twins come later.
-    for (group, &twin) in places.twin_of.iter().enumerate() {
-        sums[group] = sums[twin as usize];
+    // A group comes after the one that it equals.
+    for (group, &equal) in places.equal_to.iter().enumerate() {
+        sums[group] = sums[equal as usize];
     }
     let mut sums = sums.into_iter();
     let histogram = |names: Vec<String>| {

@@ -345,8 +345,8 @@ pub enum Places {
     Unknown,
 }
 
-/// Number of owners after which the contents that were read are released: they are all over the
-/// dump, and the system reads 64 KiB for each.
+/// Number of owners after which the contents that were read are released: owners are all over the
+/// dump, and each can map 64 KiB of it.
 const RELEASE_INTERVAL_OWNERS: usize = 1 << 11;
 
 /// Place of all elements of an array.
@@ -393,7 +393,7 @@ impl<'a> Links<'a> {
         }
         let usual = graph
             .contents()
-            .usual_fields(class, owner, references.len());
+            .known_filled_fields(class, owner, references.len());
         if let Some(filled) = usual {
             return Places::Fields { class, filled };
         }

@@ -187,7 +187,7 @@ fn tables_of_one_pass_are_those_of_several() {
             let each = keys.map(|by| histogram(&lab.graph, scope, by, &filter));
             assert_eq!(together, each);
         }
-        // Twins, as a class without subclasses and the group of its subclasses, differ in no sum.
+        // A class without subclasses and the group of its subclasses are summed once.
         let wanted = filter.of(&lab.graph);
         for row in by(&lab, HistogramKey::Superclass, &filter).rows {
             let is_below = |object| {

@@ -29,9 +29,8 @@ pub(super) struct HprofContents {
     dumps: Vec<Option<usize>>,
     /// See [`super::classes::Classes::arrays_of`].
     arrays_of: IdMap<Vec<u64>>,
-    /// Marks the classes whose instances refer to their class; empty if there are none. Filled once the
-    /// graph has these contents.
-    pub(super) held: Arc<OnceLock<Vec<bool>>>,
+    /// Marks the classes whose instances refer to their class; empty if there are none.
+    held: Arc<OnceLock<Vec<bool>>>,
     stacks: Stacks,
     /// Deobfuscated names of statics, by class.
     renamed: IdMap<Renamed>,
@@ -109,6 +108,12 @@ impl HprofContents {
             stacks,
             renamed: IdMap::default(),
         }
+    }
+
+    /// Returns the cell for the classes whose instances refer to their class, which the graph tells once
+    /// it has these contents.
+    pub(super) fn held_classes(&self) -> Arc<OnceLock<Vec<bool>>> {
+        Arc::clone(&self.held)
     }
 
     // Most callers want one sort of record; inlined, the others are not read.
@@ -335,7 +340,7 @@ impl Contents for HprofContents {
         Some(filled)
     }
 
-    fn usual_fields(
+    fn known_filled_fields(
         &self,
         class: ClassIndex,
         object: ObjectIndex,

@@ -1,5 +1,5 @@
-//! Which fields of instances refer to something: the usual answer by class, and the instances that
-//! differ. Without it, each instance with null references is read again to name the others.
+//! Reference fields that are not null: by class those of the first instance, and the instances that differ
+//! from it. Otherwise, each instance with null fields is read again to name its references.
 
 use super::classes::{Classes, Layout};
 use heaptap_model::heap_graph::{ClassIndex, ObjectIndex, SharedObjectSet};
@@ -7,18 +7,18 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Maximum number of reference fields of a class: one bit each.
-const MOST_FIELDS: u32 = u32::BITS;
+const MAX_FIELDS: u32 = u32::BITS;
 
-/// What several threads find out while they link instances.
+/// Patterns of reference fields that are not null. Threads note them while they link instances.
 pub(super) struct FilledFields {
     /// By class, the places in `usual`, one for each reference field; none if the class has more than
-    /// [`MOST_FIELDS`].
+    /// [`MAX_FIELDS`], or referents, which are no references but have bits.
     places: Vec<Range<u32>>,
-    /// By class and number of references from 1, the fields that have them, as
-    /// [`Contents::filled_fields`](heaptap_model::heap_graph::Contents::filled_fields) returns them: those of
-    /// the instance that was linked first. 0 if there was none.
+    /// By class and number of references from 1, the pattern of the first instance that was linked, as
+    /// [`Contents::filled_fields`](heaptap_model::heap_graph::Contents::filled_fields) returns it; 0 if there
+    /// was none.
     usual: Vec<AtomicU32>,
-    /// Instances that have as many references in other fields.
+    /// Instances with other patterns, and other objects of classes that have patterns.
     unusual: SharedObjectSet,
 }
 
@@ -28,7 +28,8 @@ impl FilledFields {
         let places = |layout: &Layout| {
             let fields = classes.references(layout).len() as u32;
             let start = end;
-            end += if fields <= MOST_FIELDS { fields } else { 0 };
+            let has_places = fields <= MAX_FIELDS && layout.reference.is_none();
+            end += if has_places { fields } else { 0 };
             start..end
         };
         FilledFields {
@@ -38,7 +39,15 @@ impl FilledFields {
         }
     }
 
-    /// Notes the fields of an instance that have its references.
+    /// Notes an object that is not an instance with fields of its class: an array or a class object.
+    #[inline]
+    pub(super) fn note_other(&self, class: ClassIndex, object: ObjectIndex) {
+        if !self.places[class.at()].is_empty() {
+            self.unusual.insert(object);
+        }
+    }
+
+    /// Notes the pattern of an instance.
     #[inline]
     pub(super) fn note(&self, class: ClassIndex, object: ObjectIndex, filled: u32) {
         let Some(usual) = self.usual(class, filled.count_ones() as usize) else {
@@ -54,7 +63,7 @@ impl FilledFields {
         }
     }
 
-    /// Returns the fields of an instance that have its references, if they are the usual ones.
+    /// Returns the pattern of an instance with that many references, if it is the usual one.
     #[inline]
     pub(super) fn get(
         &self,

@@ -84,7 +84,7 @@
 //! | `passes`, `columns` | second and third pass: the columns of the graph |
 //! | `read` | assembly of the graph |
 //! | `art` | objects that exist in ART's dumps only |
-//! | `filled` | which fields of instances are null |
+//! | `filled` | reference fields that are not null |
 //! | `held_classes` | classes that only their instances hold |
 //! | `native` | bytes by `NativeAllocationRegistry` |
 //! | `contents`, `strings`, `stacks` | fields, text, threads and stacks, read on request |

@@ -430,12 +430,17 @@ impl Visitor for Link<'_> {
             SubRecord::ObjectArray(array) => {
                 if let Some(mut slots) = self.slots(array.id, at) {
                     dump.elements_of(array.elements, |id| slots.push(id));
+                    // In a damaged dump, the class of an array can have fields.
+                    let class = self.lookup.class(dump.classes, array.class);
+                    self.filled.note_other(class, slots.object);
                     self.dangling += slots.dangling;
                 }
             }
             SubRecord::Class(class) => {
                 if let Some(mut slots) = self.slots(class.id(), at) {
                     dump.references_of_class(&class, |id| slots.push(id));
+                    self.filled
+                        .note_other(dump.classes.class_class, slots.object);
                     self.dangling += slots.dangling;
                 }
             }

@@ -19,7 +19,6 @@ use heaptap_model::heap_graph::{
 };
 use heaptap_model::parallel;
 use std::num::NonZero;
-use std::sync::Arc;
 
 /// Reads a whole dump. Damaged records are left out and listed in [`DumpFacts::losses`].
 ///
@@ -163,7 +162,7 @@ impl Found {
             self.classes.arrays_of,
             threads,
         );
-        let held = Arc::clone(&contents.held);
+        let held = contents.held_classes();
         let heaps = columns.heaps.into_iter();
         let heaps = heaps
             .map(|number| HeapKind::of_number(number.into()))

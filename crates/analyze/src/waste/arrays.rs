@@ -49,14 +49,16 @@ pub(super) struct Gathered {
 }
 
 /// Large and sparse arrays.
-pub(super) struct Arrays<'g>(pub &'g HeapGraph);
+pub(super) struct Arrays<'g> {
+    pub graph: &'g HeapGraph,
+}
 
 impl Examination for Arrays<'_> {
     type Class = ElementKind;
     type Found = Gathered;
 
     fn of_class(&self, class: ClassIndex) -> Option<ElementKind> {
-        let element = self.0.class(class).name.strip_suffix("[]")?;
+        let element = self.graph.class(class).name.strip_suffix("[]")?;
         Some(match is_primitive(element) {
             true => ElementKind::Primitives,
             false => ElementKind::Objects,
@@ -68,15 +70,15 @@ impl Examination for Arrays<'_> {
     }
 
     fn add(&self, all: &mut Gathered, object: ObjectIndex, of: ElementKind) {
-        let bytes = self.0.shallow_bytes(object);
+        let bytes = self.graph.shallow_bytes(object);
         if bytes >= super::LARGE_ARRAY_BYTES {
             all.large.push((bytes, object));
         }
-        // The references are known without reading; the length has to be read.
+        // The references are known without reading; the length has to be read. A slot takes 4 bytes or more.
         let most_slots = bytes / 4;
         if of == ElementKind::Objects
             && most_slots >= LEAST_SLOTS.into()
-            && (used(self.0, object) as u64) < most_slots / 4
+            && (used(self.graph, object) as u64) < most_slots / 4
         {
             all.sparse.push(object);
         }

@@ -30,9 +30,9 @@ impl Same {
 /// Contents seen so far, with their counts.
 #[derive(Default)]
 pub(super) struct Equal {
-    /// By hash, or a number after it if another content has that one.
+    /// By hash, or the next free number if another content has the same hash.
     sets: HashMap<u64, Same, BuildHasherDefault<AsItIs>>,
-    /// Some keys are not the hashes.
+    /// Whether some keys are not hashes.
     has_moved: bool,
 }
 

@@ -209,24 +209,25 @@ pub fn without_holders(graph: &HeapGraph, reachable: &Reachable, limit: usize) -
         ..Waste::default()
     };
     let string_arrays = StringArrays::new(graph);
-    // Reads no contents; the others are read in one walk.
+    // Reads no contents. The next walk reads those of all objects.
     scope.gather(&string_arrays);
     let bitmaps = bitmaps::find(&scope, limit);
     let equals = EqualContents::new(&string_arrays, &bitmaps.buffers);
     let collections = Collections::new(&scope, limit);
-    let (equals_and_boxes, others) = scope.gather_both(
+    let found = scope.gather(&PairedExamination(
         &PairedExamination(&equals, &Boxes(&scope)),
-        &PairedExamination(&collections, &Arrays(graph)),
-    );
-    let (duplicates, boxes): (Vec<_>, Vec<_>) = equals_and_boxes.into_iter().unzip();
-    let (parts, found): (Vec<_>, Vec<_>) = others.into_iter().unzip();
-    let of_collections = collections::sum_up(graph, parts, limit);
+        &PairedExamination(&collections, &Arrays { graph }),
+    ));
+    let (contents, containers): (Vec<_>, Vec<_>) = found.into_iter().unzip();
+    let (duplicates, boxes): (Vec<_>, Vec<_>) = contents.into_iter().unzip();
+    let (of_collections, arrays): (Vec<_>, Vec<_>) = containers.into_iter().unzip();
+    let of_collections = collections::sum_up(graph, of_collections, limit);
     waste.collections = of_collections.kinds;
     waste.sparse = of_collections.sparse;
     waste.crowded = of_collections.crowded;
-    let (strings, arrays, is_stripped) = equals.sum_up(duplicates, limit);
+    let (strings, equal_arrays, is_stripped) = equals.sum_up(duplicates, limit);
     waste.strings = strings;
-    waste.arrays = arrays;
+    waste.arrays = equal_arrays;
     waste.bitmaps = bitmaps.bitmaps;
     if is_stripped {
         // Pixels are arrays, too.
@@ -235,7 +236,7 @@ pub fn without_holders(graph: &HeapGraph, reachable: &Reachable, limit: usize) -
         waste.bitmaps.without_pixels = waste.bitmaps.count;
     }
     waste.boxed = boxed::sum_up(boxes);
-    let found = arrays::sum_up(graph, found, &collections.owned, limit);
+    let found = arrays::sum_up(graph, arrays, &collections.owned, limit);
     waste.large = found.large;
     waste.large_total = found.large_total;
     waste.sparse_arrays = found.sparse;

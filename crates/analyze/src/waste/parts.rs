@@ -83,18 +83,6 @@ impl<'g> Scope<'g> {
         contents.release(0..self.graph.len());
         gathered
     }
-
-    /// Does the same for two examinations at once, which spares a walk over all objects, and reading their
-    /// contents again.
-    pub fn gather_both<A: Examination, B: Examination>(
-        &self,
-        one: &A,
-        other: &B,
-    ) -> (Vec<A::Found>, Vec<B::Found>) {
-        self.gather(&PairedExamination(one, other))
-            .into_iter()
-            .unzip()
-    }
 }
 
 /// Examination of the objects of some classes.
@@ -110,7 +98,7 @@ pub(super) trait Examination: Sync {
     fn add(&self, found: &mut Self::Found, object: ObjectIndex, class: Self::Class);
 }
 
-/// Two examinations at once.
+/// Two examinations at once, which spares a walk over all objects, and reading their contents again.
 pub(super) struct PairedExamination<'e, A, B>(pub &'e A, pub &'e B);
 
 impl<A: Examination, B: Examination> Examination for PairedExamination<'_, A, B> {

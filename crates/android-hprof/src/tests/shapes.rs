@@ -51,7 +51,7 @@ pub(super) fn node(dump: &mut Dump, id: u64, next: u64) -> &mut Dump {
 }
 
 #[test]
-fn fields_that_are_filled_in_most_instances_are_known_without_reading() {
+fn the_filled_fields_of_instances_like_the_first_one_are_known_without_reading() {
     const TRIPLE: u64 = 0x140;
     let mut dump = Dump::art();
     with_classes(&mut dump);
@@ -76,16 +76,27 @@ fn fields_that_are_filled_in_most_instances_are_known_without_reading() {
         let values = [reference(one), Val::Int(7), reference(two), reference(next)];
         dump.instance(id, TRIPLE, &[&values[..], &[Val::Int(7)]].concat());
     }
+    // In a damaged dump, the class of an array can be an ordinary one.
+    dump.objects(0x1100, TRIPLE, &[0x1000]);
+    // Referents have fields, but are not among the references.
+    const WEAK: u64 = 0x150;
+    let reference = "java.lang.ref.WeakReference";
+    dump.class(&ClassSpec {
+        id: WEAK,
+        name: reference,
+        superclass: OBJECT,
+        fields: &[("referent", Object), ("queue", Object)],
+        ..ClassSpec::default()
+    });
+    dump.instance(0x1110, WEAK, &[Val::Ref(0x1000), Val::Ref(0x1001)]);
     let graph = graph_of(dump.finish());
-    for ((_, usual), id) in triples.iter().zip(0x1000..) {
+    let expected = triples.iter().map(|triple| triple.1).zip(0x1000..);
+    for (usual, id) in expected.chain([(None, 0x1100), (None, 0x1110), (None, TRIPLE)]) {
         let own = object(&graph, id);
         let class = graph.class_of(own);
         let count = graph.references(own).len();
-        assert_eq!(
-            graph.contents().usual_fields(class, own, count),
-            *usual,
-            "{id:x}"
-        );
+        let known = graph.contents().known_filled_fields(class, own, count);
+        assert_eq!(known, usual, "{id:x}");
     }
 }
 

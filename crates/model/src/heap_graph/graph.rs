@@ -348,9 +348,10 @@ pub trait Contents: Send + Sync {
         None
     }
 
-    /// Returns the same for an object with that many references, all in fields, if it is known without
-    /// reading the object.
-    fn usual_fields(
+    /// Returns the result of [`Contents::filled_fields`] for all reference fields of an instance with that
+    /// many references, if it is known without reading the instance. `None` for arrays, class objects and
+    /// instances of `java.lang.ref.Reference`.
+    fn known_filled_fields(
         &self,
         class: ClassIndex,
         object: ObjectIndex,

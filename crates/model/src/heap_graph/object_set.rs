@@ -121,7 +121,7 @@ impl ObjectSet {
 }
 
 /// A set of objects of one graph to which several threads add at once.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct SharedObjectSet {
     bits: Vec<AtomicU64>,
 }
