@@ -172,6 +172,7 @@ pub fn histograms(
             .map_or(0, |of| of.groups.names.len() as u32);
     }
     let mut all = Groupings::new(graph, &groupings);
+    // Groups of one key are hardly ever equal.
     if keys.len() > 1 {
         all.places.join_equal(count);
     }

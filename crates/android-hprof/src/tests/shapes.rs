@@ -79,17 +79,28 @@ fn the_filled_fields_of_instances_like_the_first_one_are_known_without_reading()
     // In a damaged dump, the class of an array can be an ordinary one.
     dump.objects(0x1100, TRIPLE, &[0x1000]);
     // Referents have fields, but are not among the references.
-    const WEAK: u64 = 0x150;
-    let reference = "java.lang.ref.WeakReference";
-    dump.class(&ClassSpec {
-        id: WEAK,
-        name: reference,
-        superclass: OBJECT,
-        fields: &[("referent", Object), ("queue", Object)],
-        ..ClassSpec::default()
-    });
+    const REFERENCE: u64 = 0x150;
+    const WEAK: u64 = 0x160;
+    for (id, name, superclass, fields) in [
+        (
+            REFERENCE,
+            "java.lang.ref.Reference",
+            OBJECT,
+            &[("referent", Object), ("queue", Object)][..],
+        ),
+        (WEAK, "java.lang.ref.WeakReference", REFERENCE, &[]),
+    ] {
+        dump.class(&ClassSpec {
+            id,
+            name,
+            superclass,
+            fields,
+            ..ClassSpec::default()
+        });
+    }
     dump.instance(0x1110, WEAK, &[Val::Ref(0x1000), Val::Ref(0x1001)]);
     let graph = graph_of(dump.finish());
+    assert_eq!(references(&graph, 0x1110), [0x1001]);
     let expected = triples.iter().map(|triple| triple.1).zip(0x1000..);
     for (usual, id) in expected.chain([(None, 0x1100), (None, 0x1110), (None, TRIPLE)]) {
         let own = object(&graph, id);
