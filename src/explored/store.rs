@@ -62,8 +62,7 @@ pub fn pack(explored: &ExploredHeap, command: &str, most_bytes: usize) -> Vec<u8
         }
         count += part.len();
         // Answers read contents all over the dump.
-        let graph = explored.explorer().graph();
-        graph.contents().release(0..graph.len());
+        explored.explorer().graph().release_contents();
     }
     let kept = json!({ "objects": count, "command": command });
     store.write(format!(r#""kept?":{kept}}}"#).as_bytes());

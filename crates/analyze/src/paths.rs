@@ -402,7 +402,7 @@ impl<'a> Links<'a> {
         }
         self.read += 1;
         if self.read.is_multiple_of(RELEASE_INTERVAL_OWNERS) {
-            graph.contents().release(0..graph.len());
+            graph.release_contents();
         }
         match graph.contents().filled_fields(owner, fields) {
             Some(filled) => Places::Fields { class, filled },

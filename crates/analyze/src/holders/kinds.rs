@@ -175,7 +175,7 @@ impl<'a> KindedReferrers<'a> {
             }
         };
         let referrers = Referrers::with_entries(graph, Follow::ALL, paths, name);
-        graph.contents().release(0..graph.len());
+        graph.release_contents();
         this.referrers = Arc::new(referrers);
         this
     }

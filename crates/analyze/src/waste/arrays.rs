@@ -100,7 +100,7 @@ pub(super) fn sum_up(
             for &array in arrays.iter().filter(|&&array| !owned.contains(array)) {
                 add_if_sparse(&mut sparse, graph, array);
             }
-            graph.contents().release(0..graph.len());
+            graph.release_contents();
         }
     }
     let large_total = (

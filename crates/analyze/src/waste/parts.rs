@@ -80,7 +80,7 @@ impl<'g> Scope<'g> {
             }
             found
         });
-        contents.release(0..self.graph.len());
+        self.graph.release_contents();
         gathered
     }
 }

@@ -289,6 +289,11 @@ impl HeapGraph {
         &*self.contents
     }
 
+    /// Releases the contents of all objects: see [`Contents::release`].
+    pub fn release_contents(&self) {
+        self.contents.release(0..self.len());
+    }
+
     /// Returns the source of the contents for changes, such as new names of fields.
     pub fn contents_mut(&mut self) -> &mut dyn Contents {
         &mut *self.contents
