@@ -568,7 +568,7 @@ impl Database {
                 memory_bytes: self.limits.memory_bytes,
             };
         }
-        QueryError::of_sqlite(error, |offset| prepared.origin_of(offset), sql)
+        QueryError::of_sqlite(error, |offset| prepared.origin_of(offset), sql, &self.known)
     }
 
     /// Begins work without a deadline: heaptap's own, for the user.

@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use rusqlite::{Error, ErrorCode};
 
+use super::engine::{Sort, TableInfo};
 use super::prepass::{Refusal, help_for_function};
 use heaptap_model::error::{Classified, ErrorClass, ErrorFacts};
+use heaptap_model::near::nearest;
 use heaptap_model::units::{ByteSize, HumanDuration};
 use heaptap_model::untrusted::sanitize;
 
@@ -100,6 +102,19 @@ impl Place {
     }
 }
 
+/// Beginnings of messages of SQLite.
+const NO_TABLE: &str = "no such table: ";
+const NO_COLUMN: &str = "no such column: ";
+
+/// Returns the help for an unknown name, which can follow the name of a table or schema.
+fn did_you_mean<'a>(typed: &str, names: impl Iterator<Item = &'a str>, list: &str) -> String {
+    let word = typed.rsplit('.').next().unwrap_or(typed);
+    match nearest(word, names) {
+        Some(name) => format!("did you mean `{name}`? {list}"),
+        None => list.to_owned(),
+    }
+}
+
 impl QueryError {
     pub(super) fn setup(error: Error, memory_bytes: u64) -> QueryError {
         match error.sqlite_error_code() {
@@ -130,11 +145,13 @@ impl QueryError {
         }
     }
 
-    /// Converts an error of SQLite. `origin` maps offsets in the statement to the typed text.
+    /// Converts an error of SQLite. `origin` maps offsets in the statement to the typed text. `known`
+    /// has the names that a misspelled one can stand for.
     pub(super) fn of_sqlite(
         error: Error,
         origin: impl Fn(usize) -> usize,
         sql: &str,
+        known: &[TableInfo],
     ) -> QueryError {
         let (message, offset) = match error {
             Error::SqlInputError { msg, offset, .. } => (msg, usize::try_from(offset).ok()),
@@ -143,11 +160,20 @@ impl QueryError {
             other => (other.to_string(), None),
         };
         let help = match () {
-            () if message.contains("no such table") => {
-                Some("`.tables` in place of the statement lists tables and views".to_owned())
+            () if message.starts_with(NO_TABLE) => {
+                let is_table = |table: &&TableInfo| matches!(table.sort, Sort::Table | Sort::View);
+                let names = known
+                    .iter()
+                    .filter(is_table)
+                    .map(|table| table.name.as_str());
+                let list = "`.tables` in place of the statement lists tables and views";
+                Some(did_you_mean(&message[NO_TABLE.len()..], names, list))
             }
-            () if message.contains("no such column") => {
-                Some("`.schema TABLE` in place of the statement lists its columns".to_owned())
+            () if message.starts_with(NO_COLUMN) => {
+                let columns = known.iter().flat_map(|table| &table.columns);
+                let names = columns.map(|column| column.name.as_str());
+                let list = "`.schema TABLE` in place of the statement lists its columns";
+                Some(did_you_mean(&message[NO_COLUMN.len()..], names, list))
             }
             () if message.starts_with("no such function: ") => {
                 let name = &message["no such function: ".len()..];
