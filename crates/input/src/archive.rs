@@ -88,6 +88,16 @@ pub(super) fn each_in_tar(
     Ok(())
 }
 
+/// Returns why a ZIP cannot be opened. A ZIP is read from its end.
+pub(super) fn unopened(error: &zip::result::ZipError) -> String {
+    match error {
+        zip::result::ZipError::InvalidArchive(_) => {
+            "the directory at the end of the ZIP is missing or damaged".to_owned()
+        }
+        other => other.to_string(),
+    }
+}
+
 /// Passes the files of a ZIP to `members`, in order.
 pub(super) fn each_in_zip(
     source: impl Read + Seek,
@@ -96,7 +106,7 @@ pub(super) fn each_in_zip(
 ) -> Result<(), ImportError> {
     let mut archive = zip::ZipArchive::new(source).map_err(|error| ImportError::Damaged {
         name: name.to_owned(),
-        what: error.to_string(),
+        what: unopened(&error),
     })?;
     if archive.len() > MOST_MEMBERS {
         members.damaged(too_many());

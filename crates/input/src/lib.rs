@@ -296,11 +296,14 @@ impl Classified for ImportError {
                      `am dumpheap` or `jmap -dump`",
                 )
             }
-            ImportError::SeveralHprofs { .. } => {
-                ErrorFacts::new(ErrorClass::BadInput, "several-hprofs").with_help(
-                    "pass the file of the HPROF that you need; unpack it from an archive first",
-                )
-            }
+            ImportError::SeveralHprofs { name, .. } => ErrorFacts::new(
+                ErrorClass::BadInput,
+                "several-hprofs",
+            )
+            .with_help(match Path::new(name).is_dir() {
+                true => "pass one of these files",
+                false => "unpack the archive, and pass the HPROF that you need",
+            }),
             ImportError::NoTraceInside { name, members } => {
                 let folder = Path::new(name);
                 let help = match (unfinished_in(folder), recording_in(folder)) {

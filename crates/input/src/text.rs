@@ -3,7 +3,7 @@
 //! the text as UTF-8. It unpacks gzip, zstd, xz, and a ZIP that has one text. The size of the
 //! unpacked text is limited. Damage to the compression is reported after all the text before it.
 
-use super::archive::one_text;
+use super::archive::{one_text, unopened};
 use super::codec::{Codec, PACKED_HEAD, breaks_off, codec_at};
 use super::detect::{Kind, detect};
 use super::spool::{Budget, Spool};
@@ -211,7 +211,7 @@ impl<'a> TextInput<'a> {
         let archive = ZipArchive::new(source).map_err(|error| {
             // The end of the ZIP is missing because the compression around it broke off.
             let around = flaws.damage.borrow_mut().take();
-            damaged(around.unwrap_or_else(|| error.to_string()))
+            damaged(around.unwrap_or_else(|| unopened(&error)))
         })?;
         let archive = self.archive.insert(archive);
         let Some(at) = one_text(archive) else {

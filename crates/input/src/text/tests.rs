@@ -215,6 +215,14 @@ fn damage_around_a_zip_is_told() {
     };
     let told = error.to_string();
     assert!(told.contains("its gzip stream breaks off after "), "{told}");
+    let Err(error) = open(&zip[..zip.len() / 2]).text(u64::MAX).map(|_| ()) else {
+        panic!("the end of the ZIP is missing")
+    };
+    let told = error.to_string();
+    assert!(
+        told.contains("the directory at the end of the ZIP is missing"),
+        "{told}"
+    );
     // The ZIP is whole, but the checksum of the gzip around it is wrong.
     let mut wrong = packed.clone();
     let sum = wrong.len() - 8;
