@@ -176,6 +176,12 @@ fn help_of_word(command: &clap::Command, word: &str, typed: &[String]) -> Option
             "functions and classes are selected with --focus: {line}"
         ));
     }
+    if is_path && command.get_positionals().any(|arg| arg.get_id() == "input") {
+        return Some(format!(
+            "`heaptap {name}` reads one input; `heaptap diff` compares two, and `heaptap report` \
+             shows several"
+        ));
+    }
     (takes(command, "-n") && !takes_words).then(|| {
         let option = if word.parse::<u32>().is_ok() {
             "-p"

@@ -2,6 +2,8 @@
 
 use std::fmt::Display;
 
+use clap::ValueEnum;
+
 use crate::error::{ErrorClass, Failure};
 
 /// Returns the error for options that cannot be used together, or not with this input.
@@ -37,4 +39,31 @@ pub fn refuse_native(flag: Option<&str>, input: impl Display) -> Result<(), Fail
     };
     let message = format!("{flag} applies to native heaps, but {input}");
     Err(conflict(message, "leave out the flag"))
+}
+
+/// Name of a `--by` that does not apply to the kind of the input, for errors.
+pub(crate) const BY_VALUE: &str = "this --by value";
+
+/// Refuses a flag for native heaps as [`refuse_native`] does; for [`BY_VALUE`], the help lists the
+/// values for Java heaps.
+///
+/// # Errors
+/// Returns an error if the flag was given.
+pub(crate) fn refuse_native_by<T: ValueEnum>(
+    flag: Option<&str>,
+    input: impl Display,
+    is_of_java: impl Fn(&T) -> bool,
+) -> Result<(), Failure> {
+    refuse_native(flag, input).map_err(|failure| {
+        if flag != Some(BY_VALUE) {
+            return failure;
+        }
+        let values = T::value_variants().iter().filter(|value| is_of_java(value));
+        let names = values.filter_map(ValueEnum::to_possible_value);
+        let names: Vec<String> = names.map(|value| value.get_name().to_owned()).collect();
+        failure.with_help(format!(
+            "leave out the flag, or use one of {}",
+            names.join(", ")
+        ))
+    })
 }

@@ -18,7 +18,7 @@ use crate::analyze::native::groups::RowKey;
 use crate::console::fail_checks;
 use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
-use crate::flags::conflicts::{conflict, first_given, refuse_both, refuse_native};
+use crate::flags::conflicts::{BY_VALUE, conflict, first_given, refuse_both, refuse_native_by};
 use crate::flags::context::Context;
 use crate::flags::names::mapping;
 use crate::heap_graph::Follow;
@@ -193,7 +193,9 @@ async fn compare(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         }
         (OpenedInput::Java(before), OpenedInput::Java(after)) => {
             args.native.heap.java_kinds()?;
-            refuse_native(native_flag, "these are Java heaps")?;
+            refuse_native_by(native_flag, "these are Java heaps", |by: &ByArg| {
+                by.is_of_java()
+            })?;
             java::run(ctx, args, [before, after]).await
         }
         (OpenedInput::Native(file, before), OpenedInput::Java(after))
@@ -245,7 +247,7 @@ fn java_flag(args: &Args) -> Option<&'static str> {
     let by = args.by.is_some_and(|by| by.of_native().is_none());
     let flags = [
         (args.native.heap.of_java().is_some(), "this --heap value"),
-        (by, "this --by value"),
+        (by, BY_VALUE),
         (args.unchanged, "--unchanged"),
         (args.depth.is_some(), "--depth"),
         (args.min.is_some(), "--min"),
@@ -259,7 +261,7 @@ fn java_flag(args: &Args) -> Option<&'static str> {
 fn native_flag(args: &Args) -> Option<&'static str> {
     let by = args.by.is_some_and(|by| !by.is_of_java());
     let flags = [
-        (by, "this --by value"),
+        (by, BY_VALUE),
         (args.view.is_some(), "--view"),
         (args.sort.is_some(), "--sort"),
         (args.rounds.is_some(), "--rounds"),

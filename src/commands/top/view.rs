@@ -10,7 +10,7 @@ use super::run::{TopRequest, TreeRequest, top};
 use crate::analyze::native::groups::RowKey;
 use crate::error::Failure;
 use crate::exit::Outcome;
-use crate::flags::conflicts::{conflict, first_given, refuse_both, refuse_native};
+use crate::flags::conflicts::{BY_VALUE, conflict, first_given, refuse_both, refuse_native_by};
 use crate::flags::context::Context;
 use crate::heaps::input::{self, DumpScope, NativeFile, OpenedInput};
 use crate::heaps::java::OpenedJava;
@@ -56,7 +56,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         OpenedInput::Java(opened) => {
             args.native.heap.java_kinds()?;
             let contains = format!("{} contains Java heaps", input.path.display());
-            refuse_native(native_flag, contains)?;
+            refuse_native_by(native_flag, contains, |by: &ByArg| by.of_java().is_some())?;
             java::run(ctx, args, opened).await
         }
     }
@@ -67,7 +67,7 @@ fn java_flag(args: &Args) -> Option<&'static str> {
     let by = args.by.is_some_and(|by| by.of_native().is_none());
     let sort = args.sort.is_some_and(|sort| sort.of_native().is_none());
     let flags = [
-        (by, "this --by value"),
+        (by, BY_VALUE),
         (sort, "this --sort value"),
         (args.reachable.is_some(), "--reachable"),
         (args.every_object, "--every-object"),
@@ -85,7 +85,7 @@ fn native_flag(args: &Args) -> Option<&'static str> {
     let by = args.by.is_some_and(|by| by.of_java().is_none());
     let sort = args.sort.is_some_and(|sort| sort.of_java().is_none());
     let flags = [
-        (by, "this --by value"),
+        (by, BY_VALUE),
         (sort, "this --sort value"),
         (args.view.is_some(), "--view"),
         (args.invert, "--invert"),

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{after, fixture, heaptap, json, row, words};
+use super::{after, before, fixture, heaptap, json, row, words};
 
 #[test]
 fn top_shows_where_the_memory_went_at_one_look() {
@@ -253,4 +253,54 @@ fn threads_are_bounded_by_the_flag_or_the_environment_and_change_no_figure() {
     let document: Value = serde_json::from_slice(&refused.stdout).unwrap();
     assert_eq!(document["error"]["kind"], "bad-value");
     assert_eq!(top(None, &["--threads", "0"]).status.code(), Some(2));
+}
+
+#[test]
+fn a_wrong_use_is_answered_with_the_right_one() {
+    let (before, after) = (before(), after());
+    let told = |args: &[&str]| {
+        let output = heaptap(args);
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let told_by = told(&["top", &before, "--by", "library"]);
+    let values = "class, package, thread, superclass, object, heap, loader, root";
+    assert!(
+        told_by.contains(&format!("use one of {values}\n")),
+        "{told_by}"
+    );
+    let told_by = told(&["diff", &before, &after, "--by", "library"]);
+    assert!(
+        told_by.contains("use one of class, package, path, leak\n"),
+        "{told_by}"
+    );
+    let told_view = told(&["top", &before, "--view", "space"]);
+    assert!(
+        told_view.contains("help: leave out the flag\n"),
+        "{told_view}"
+    );
+    let told = told(&["top", &before, &after]);
+    assert!(told.contains("`heaptap diff` compares two"), "{told}");
+}
+
+#[test]
+fn what_matches_nothing_says_so_and_leads_nowhere() {
+    let trace = fixture("conversions/c_cont.pftrace");
+    for (input, args) in [
+        (before(), &["--tree"][..]),
+        (before(), &[]),
+        (trace.clone(), &["--tree"]),
+        (trace.clone(), &[]),
+    ] {
+        let args = [&["top", input.as_str(), "--focus", "Nothing"][..], args].concat();
+        let output = heaptap(&args);
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        let text = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+        let says = ["nothing matches", "no node matches"];
+        assert!(
+            says.iter().any(|says| text.contains(says)),
+            "{args:?} {text}"
+        );
+        assert!(!text.contains("next: "), "{args:?} {text}");
+    }
 }

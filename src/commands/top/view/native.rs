@@ -39,11 +39,15 @@ pub(super) fn show(ctx: &Context, report: &TopReport, input: &OsStr) {
                 heap.dump.path
             );
             console.data(console.styled(Style::Help, untrusted::sanitize(&note)));
+        } else if is_all_but_freed(heap) {
+            let note = "nearly all memory was freed again; `--view alloc_space` shows all \
+                        allocations";
+            console.data(console.styled(Style::Help, note));
         }
         console.data("");
         match (&heap.rows, &heap.tree) {
             (Some(_), _) => rows(console, report, heap),
-            (None, Some(tree)) => drawn(console, heap, tree),
+            (None, Some(tree)) => drawn(console, report.by, heap, tree),
             (None, None) => {}
         }
     }
@@ -236,7 +240,7 @@ fn rows(console: &Console, report: &TopReport, heap: &HeapReport) {
     }
 }
 
-fn drawn(console: &Console, heap: &HeapReport, tree: &TreeReport) {
+fn drawn(console: &Console, by: &str, heap: &HeapReport, tree: &TreeReport) {
     if tree.nodes.is_empty() {
         console.data("no node matches the filters and `--min`");
         return;
@@ -248,7 +252,7 @@ fn drawn(console: &Console, heap: &HeapReport, tree: &TreeReport) {
         .iter()
         .map(|node| (node.above, node.left_out.is_some()))
         .collect();
-    let mut table = Table::new(&["cumulative", "%", "self", "function"]).of_code();
+    let mut table = Table::new(&["cumulative", "%", "self", what_of(by)]).of_code();
     for (line, lead) in branches::lines(&shape, tree.left_out.is_some()) {
         let rest = match line {
             Line::Node(at) => {
@@ -342,12 +346,6 @@ fn footer(ctx: &Context, report: &TopReport, input: &OsStr) {
     notes.extend(unwinder_notes(report.heaps.iter().flat_map(functions)));
     let attached = attached_note(report.heaps.iter().map(|heap| &heap.dump));
     notes.extend(attached.map(str::to_owned));
-    if report.heaps.iter().any(is_all_but_freed) {
-        notes.push(
-            "nearly all memory was freed again; `--view alloc_space` shows all allocations"
-                .to_owned(),
-        );
-    }
     console.data("");
     for note in notes {
         console.data(console.styled(Style::Dim, note));
@@ -359,19 +357,44 @@ fn footer(ctx: &Context, report: &TopReport, input: &OsStr) {
         _ if is_tracked && report.by == "class" => ["--tree", "--by thread"],
         _ if is_tracked && report.by == "thread" => ["--tree", "--by class"],
         _ if is_tracked => ["--by class", "--by thread"],
+        (true, "library") => ["--tree", "--by callsite"],
         (true, _) => ["--by callsite", "--by library"],
         (false, "library") => ["--tree", "--by function"],
         (false, _) => ["--tree", "--by library"],
     };
+    let shows_nothing = report
+        .heaps
+        .iter()
+        .all(|heap| match (&heap.rows, &heap.tree) {
+            (Some(rows), _) => rows.is_empty(),
+            (None, Some(tree)) => tree.nodes.is_empty(),
+            (None, None) => true,
+        });
     // Standard input is read only once.
-    if input == "-" {
+    if input == "-" || shows_nothing {
         return;
     }
     let again = ctx.typed.again(&LAYOUT);
-    let next: Vec<String> = next
-        .iter()
-        .map(|flags| format!("heaptap top {}{again} {flags}", quoted_path(input)))
-        .collect();
+    let command = |input: &OsStr, flags: &str| {
+        let input = quoted_path(input);
+        format!("heaptap top {input}{again} {flags}")
+            .trim_end()
+            .to_owned()
+    };
+    // The dump before the process exited has more to show.
+    let before = match report.heaps.as_slice() {
+        [only] => only
+            .before_leaving
+            .map(|number| format!("{}@{number}", only.dump.path)),
+        _ => None,
+    };
+    let next: Vec<String> = match before {
+        Some(before) => vec![command(
+            before.as_ref(),
+            if is_tree { "--tree" } else { "" },
+        )],
+        None => next.iter().map(|flags| command(input, flags)).collect(),
+    };
     console.say(format_args!(
         "next: {}",
         console.on_stderr(Style::Help, next.join(" · "))
