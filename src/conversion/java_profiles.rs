@@ -183,7 +183,7 @@ fn entry(
             truncated: losses.truncated,
             missing_packets: losses.missing_packets,
         },
-        complete: !losses.truncated && losses.missing_packets == 0 && losses.malformed == 0,
+        complete: !losses.lacks_objects(),
     }
 }
 

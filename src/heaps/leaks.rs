@@ -156,6 +156,9 @@ pub fn leaks(
     let mut everywhere = missing.first().cloned().unwrap_or_default();
     findings::keep_missing_everywhere(&mut everywhere, missing.iter().map(Vec::as_slice));
     heap.findings.append(&mut everywhere);
+    if heap.graph.is_empty() && earlier.heaps.is_empty() {
+        return Err(JavaError::no_objects(&heap));
+    }
     Ok(earlier.report(&heap, request, progress, notes))
 }
 
@@ -252,11 +255,12 @@ impl Earlier {
         self.heaps.push(HeapFacts::of(heap));
         self.class.extend(heap.class());
         self.matches |= request.classes.matches(&heap.graph);
-        self.snapshots.push(Snapshot::of(&heap.graph));
-        if request.leaks {
-            let found = leaks::find(&heap.graph);
-            self.first.get_or_insert_with(|| counts(&found));
+        // In a dump that lacks objects, a leak can be missing.
+        let counts_leaks = request.leaks && !heap.graph.facts.losses.lacks_objects();
+        if counts_leaks && self.snapshots.is_empty() {
+            self.first = Some(counts(&leaks::find(&heap.graph)));
         }
+        self.snapshots.push(Snapshot::of(&heap.graph));
     }
 
     fn report(

@@ -45,6 +45,7 @@ pub(crate) fn heading(console: &Console, heap: &HeapFacts) {
 /// Prints the sizes of reachable and unreachable objects.
 pub(crate) fn totals(
     console: &Console,
+    heap: &HeapFacts,
     reachable: Option<&Figures>,
     unreachable: Option<&Figures>,
 ) {
@@ -60,8 +61,12 @@ pub(crate) fn totals(
         }
     }
     if let Some(garbage) = unreachable.filter(|garbage| garbage.count > 0) {
+        let state = match heap.lacks_objects {
+            true => "unreachable in what was dumped",
+            false => "unreachable, not yet collected",
+        };
         parts.push(format!(
-            "unreachable, not yet collected: {} in {}",
+            "{state}: {} in {}",
             ByteSize(garbage.shallow_bytes.saturating_add(garbage.native_bytes)),
             counted(garbage.count, "object", "objects")
         ));
@@ -74,7 +79,12 @@ pub(crate) fn totals(
 /// Prints the warnings about a heap.
 pub(crate) fn warn(console: &Console, heap: &HeapFacts) {
     for warning in &heap.warnings {
-        console.finding(warning, format_args!("{}: {}", heap.path, warning.message));
+        // A warning about a file begins with its name.
+        let after_name = warning.message.strip_prefix(&heap.path);
+        match after_name.is_some_and(|rest| rest.starts_with(':')) {
+            true => console.finding(warning, &warning.message),
+            false => console.finding(warning, format_args!("{}: {}", heap.path, warning.message)),
+        }
     }
 }
 

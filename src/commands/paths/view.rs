@@ -184,8 +184,12 @@ fn show_targets(console: &Console, report: &PathsReport) {
     }
     console.data(line);
     if report.unreachable > 0 {
+        let state = match report.heap.lacks_objects {
+            true => "unreachable in what was dumped",
+            false => "unreachable and not yet collected",
+        };
         console.data(format_args!(
-            "{} unreachable and not yet collected",
+            "{} {state}",
             counted(report.unreachable, "more is", "more are")
         ));
     }

@@ -44,6 +44,16 @@ pub enum NativeLeaksError {
         /// True if the inputs contain Java heaps, for which one dump is enough.
         has_java: bool,
     },
+    /// At most one dump of each process and heap, and a part of an input is missing.
+    #[error("growth analysis needs at least two dumps of one process; available: {there}; {why}")]
+    CutShort {
+        /// Readable list of the available dumps.
+        there: String,
+        /// Missing part of the input.
+        why: String,
+        /// Remedy.
+        help: Option<String>,
+    },
     /// The warm-up leaves fewer than two dumps.
     #[error("--warmup excludes {left_out} of {of} dumps; growth analysis needs at least two")]
     WarmupTooLong {
@@ -94,6 +104,10 @@ impl Classified for NativeLeaksError {
                     }
                 })
             }
+            NativeLeaksError::CutShort { help, .. } => ErrorFacts {
+                help: help.clone(),
+                ..ErrorFacts::new(ErrorClass::Inconclusive, "incomplete-series")
+            },
             NativeLeaksError::WarmupTooLong { of, .. } => {
                 ErrorFacts::new(ErrorClass::Usage, "warmup-too-long").with_help(match of {
                     0..=2 => "leave out `--warmup`".to_owned(),

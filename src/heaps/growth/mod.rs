@@ -19,6 +19,7 @@ use crate::error::ErrorClass;
 use crate::heaps::input::{self, DumpScope, LookOptions, NativeFile, OpenedInput};
 use crate::heaps::java::{OpenedJava, ProgressReporter};
 use crate::heaps::selector::JavaInput;
+use crate::heaps::trace_findings::is_missing_part;
 use crate::results::findings::{self, Finding};
 use crate::stacks::{Dump, JoinBy, StackTable, join};
 
@@ -128,10 +129,19 @@ pub fn leaks(
     let java_dumps: usize = files.iter().map(|file| file.java_dumps).sum();
     let inputs = Inputs::of(files);
     let series = series::series_of(&inputs, request).map_err(|error| match error {
-        NativeLeaksError::TooFewDumps { there, .. } => NativeLeaksError::TooFewDumps {
-            there,
-            has_java: java_dumps > 0,
-        },
+        NativeLeaksError::TooFewDumps { there, .. } => {
+            match findings.iter().find(|found| is_missing_part(found)) {
+                Some(found) => NativeLeaksError::CutShort {
+                    there,
+                    why: found.message.clone(),
+                    help: found.help.clone(),
+                },
+                None => NativeLeaksError::TooFewDumps {
+                    there,
+                    has_java: java_dumps > 0,
+                },
+            }
+        }
         error => error,
     })?;
     let mut document = document::document(&inputs.table, &series, request);

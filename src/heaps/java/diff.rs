@@ -19,6 +19,9 @@ use crate::error::ErrorClass;
 use crate::heaps::selector::JavaInput;
 use crate::results::findings::{self, other_process, same_moment, sizes_differ};
 
+/// Status of a leak if objects are missing from the dump with fewer of its objects or bytes.
+const UNKNOWN: &str = "unknown";
+
 /// Maximum depth of the dominator tree, if the user does not say.
 pub const DEPTH: usize = 8;
 
@@ -144,7 +147,7 @@ pub struct LeakChange {
     pub what: &'static str,
     /// Suspected references, from the root.
     pub path: String,
-    /// `new`, `gone`, `grown`, `shrunk` or `same`.
+    /// `new`, `gone`, `grown`, `shrunk`, `same` or `unknown`.
     pub status: &'static str,
     /// Number of objects in the first dump.
     pub before_count: u64,
@@ -209,6 +212,16 @@ pub(crate) fn compare(before: Half, mut after: Half, wanted: &Wanted) -> DiffRep
         (larger.total_bytes() / 1000).max(1)
     });
     let mut leaks = leak_changes(before.leaks, after.leaks);
+    for leak in &mut leaks {
+        let fewer = match leak.status {
+            "gone" | "shrunk" => &after.facts,
+            "new" | "grown" => &before.facts,
+            _ => continue,
+        };
+        if fewer.lacks_objects {
+            leak.status = UNKNOWN;
+        }
+    }
     let leaks_total = leaks.len();
     leaks.truncate(wanted.limit);
     DiffReport {

@@ -1,5 +1,6 @@
 //! Errors of opening a Java heap.
 
+use super::heap::JavaHeap;
 use crate::error::{Classified, ErrorClass, ErrorFacts};
 use crate::heaps::moments::MomentNotFound;
 use crate::heaps::selector::or_rows;
@@ -38,6 +39,13 @@ pub enum JavaError {
     /// A trace that is truncated or damaged before its first Java heap.
     #[error("cannot read a Java heap from {name}: {}", why.message)]
     Broken { name: String, why: Box<Finding> },
+    /// A dump without objects.
+    #[error("{name} contains no objects{}", why_empty(why.as_deref()))]
+    NoObjects {
+        name: String,
+        /// Damage of the dump.
+        why: Option<Box<Finding>>,
+    },
     /// The selected dump does not exist.
     #[error("{name} does not have a dump `{which}`")]
     NoSuchDump {
@@ -73,6 +81,20 @@ pub enum JavaError {
     },
 }
 
+fn why_empty(why: Option<&Finding>) -> String {
+    why.map_or_else(String::new, |why| format!(": {}", why.message))
+}
+
+impl JavaError {
+    /// Returns the error for a dump without objects.
+    pub(crate) fn no_objects(heap: &JavaHeap) -> JavaError {
+        let damage = |found: &&Finding| found.class == Some(ErrorClass::BadInput);
+        let why = heap.findings.iter().find(damage).cloned().map(Box::new);
+        let name = heap.name();
+        JavaError::NoObjects { name, why }
+    }
+}
+
 impl Classified for JavaError {
     fn facts(&self) -> ErrorFacts {
         match self {
@@ -87,10 +109,16 @@ impl Classified for JavaError {
                      `heaptap dump -n NAME`",
                     quoted_path(name)
                 )),
-            JavaError::Broken { why, .. } => ErrorFacts {
-                help: why.help.clone(),
-                ..ErrorFacts::new(ErrorClass::BadInput, why.kind)
-            },
+            JavaError::Broken { why, .. } | JavaError::NoObjects { why: Some(why), .. } => {
+                ErrorFacts {
+                    help: why.help.clone(),
+                    ..ErrorFacts::new(why.class.unwrap_or(ErrorClass::BadInput), why.kind)
+                }
+            }
+            JavaError::NoObjects { why: None, .. } => {
+                ErrorFacts::new(ErrorClass::Empty, "java-heap-dump")
+                    .with_help("dump the heap again")
+            }
             JavaError::NoHeap { .. } => ErrorFacts::new(ErrorClass::Empty, "no-java-heap")
                 .with_help(
                     "dump one with `heaptap dump -n NAME`, or as HPROF with `heaptap dump --hprof`",

@@ -40,6 +40,9 @@ pub struct HeapFacts {
     /// Kinds of `java.lang.ref.Reference` that are not followed.
     pub excluded: Vec<&'static str>,
     pub warnings: Vec<Finding>,
+    /// Whether objects are missing, so that others can look unreachable.
+    #[serde(skip)]
+    pub lacks_objects: bool,
 }
 
 pub fn sizes_word(sizes: SizeModel) -> &'static str {
@@ -102,6 +105,7 @@ impl HeapFacts {
             sizes: sizes_word(facts.sizes),
             excluded: excluded(heap.follow),
             warnings: heap.findings.clone(),
+            lacks_objects: facts.losses.lacks_objects(),
         }
     }
 }

@@ -494,9 +494,6 @@ impl JavaFile {
             Place::Hprof(hprof) => {
                 let input = &self.hprofs[hprof];
                 self.progress.begin(&format!("reading {}", input.name));
-                if let Some(damage) = &input.damage {
-                    findings.push(trace_findings::damaged(&input.name, damage));
-                }
                 let options = hprof::Options {
                     sizes: self.options.sizes,
                     ..hprof::Options::default()
@@ -551,9 +548,17 @@ impl JavaFile {
             self.progress.clone(),
         );
         heap.label.clone_from(&listed.label);
-        if let Place::Trace { trace, dump } = listed.place {
-            let dumps = self.traces[trace].java_dumps();
-            heap.out_of_memory.clone_from(&dumps[dump].out_of_memory);
+        match listed.place {
+            Place::Trace { trace, dump } => {
+                let dumps = self.traces[trace].java_dumps();
+                heap.out_of_memory.clone_from(&dumps[dump].out_of_memory);
+            }
+            Place::Hprof(hprof) => {
+                let input = &self.hprofs[hprof];
+                let damage = input.damage.as_ref();
+                let damage = damage.map(|what| trace_findings::damaged(&input.name, what));
+                heap.findings.splice(0..0, damage);
+            }
         }
         heap.among = self.among(listed);
         heap
@@ -574,7 +579,8 @@ pub fn root_truncated(graph: &mut HeapGraph, follow: Follow) {
 /// Opens an input and reads the selected dump.
 ///
 /// # Errors
-/// As [`JavaFile::open`], [`JavaFile::choose`] and [`JavaFile::read`].
+/// As [`JavaFile::open`], [`JavaFile::choose`] and [`JavaFile::read`], or if the dump contains no
+/// objects.
 pub fn open(
     input: &JavaInput,
     opened: OpenedJava,
@@ -585,6 +591,9 @@ pub fn open(
     let at = file.choose(input.which.as_ref())?;
     let mut heap = file.read(at)?;
     heap.findings.append(&mut file.missing);
+    if heap.graph.is_empty() {
+        return Err(JavaError::no_objects(&heap));
+    }
     Ok(heap)
 }
 

@@ -40,7 +40,7 @@ pub struct LeaksRows {
     pub groups_hidden: u64,
     /// Leaks by cause and class.
     pub groups: Vec<GroupRow>,
-    /// Unreachable objects that are not collected yet.
+    /// Objects whose lifecycle has ended and that no lasting reference in the dump holds.
     #[serde(rename = "unreachable")]
     pub unheld: Vec<Unheld>,
     /// `Build.VERSION.SDK_INT`.
@@ -69,7 +69,7 @@ pub struct GroupRow {
     pub library: Option<LibraryRow>,
     /// Number of leaks; `leaks` can be truncated.
     pub count: u64,
-    /// Number of leaks in the first dump; null for a single dump.
+    /// Number of leaks in the first dump; null for a single dump, or if the first lacks objects.
     pub count_before: Option<u64>,
     /// Bytes that only leaks reach.
     #[serde(rename = "retained")]

@@ -193,10 +193,9 @@ fn untold(
 ) -> Vec<String> {
     let mut all = Vec::new();
     let mut tell = |text: &str| all.push(text.to_owned());
-    let losses = &graph.facts.losses;
     if graph.is_empty() {
         tell("the dump does not contain any objects");
-    } else if losses.truncated || losses.missing_packets > 0 || losses.malformed > 0 {
+    } else if graph.facts.losses.lacks_objects() {
         tell("parts of the dump are missing, so leaks or their paths might be missing as well");
     }
     if !graph.is_empty() && !kinds.any_sought() {
@@ -258,6 +257,7 @@ fn unheld(
             kind,
             count,
             in_passing,
+            is_unknown: graph.facts.losses.lacks_objects(),
         })
         .collect()
 }

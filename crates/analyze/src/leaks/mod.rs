@@ -46,8 +46,8 @@ use heaptap_model::heap_graph::{ObjectId, ObjectIndex, Retained};
 pub struct Leaks {
     /// Leaks by cause and class: leaks of the app first, the most severe first.
     pub groups: Vec<LeakGroup>,
-    /// Objects whose lifecycle has ended and that no lasting reference holds. They are waiting for
-    /// collection.
+    /// Objects whose lifecycle has ended and that no lasting reference holds. Unless objects are
+    /// missing from the dump, they are waiting for collection.
     pub unheld: Vec<Unheld>,
     /// `Build.VERSION.SDK_INT`, if the dump contains it.
     pub sdk: Option<i64>,
@@ -166,7 +166,7 @@ impl Step {
     }
 }
 
-/// Objects whose lifecycle has ended and that will be collected.
+/// Objects whose lifecycle has ended and that no lasting reference in the dump holds.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Unheld {
     pub class: String,
@@ -177,6 +177,23 @@ pub struct Unheld {
     /// thread.
     #[serde(rename = "in_current_operation")]
     pub in_passing: bool,
+    /// Whether objects are missing from the dump, and these can be held by some of them.
+    #[serde(rename = "unknown")]
+    pub is_unknown: bool,
+}
+
+impl Unheld {
+    /// Returns what is known about them, for display after their class.
+    pub fn verdict(&self) -> &'static str {
+        match (self.is_unknown, self.in_passing) {
+            (true, _) => "what holds them can be missing from the dump: unknown whether they leak",
+            (false, true) => {
+                "referenced only temporarily, by the main thread or the garbage collector: not a \
+                 leak"
+            }
+            (false, false) => "not referenced, or only by weak and similar references: not a leak",
+        }
+    }
 }
 
 fn leaked<S: serde::Serializer>(kind: &Kind, serializer: S) -> Result<S::Ok, S::Error> {

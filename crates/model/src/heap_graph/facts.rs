@@ -75,6 +75,11 @@ pub struct Losses {
 }
 
 impl Losses {
+    /// Returns whether objects are missing. Others that they referenced can look unreachable.
+    pub fn lacks_objects(&self) -> bool {
+        self.truncated || self.missing_packets > 0 || self.malformed > 0
+    }
+
     /// Adds a description of damage unless the list is full.
     pub fn note(&mut self, what: impl Into<String>) {
         const MOST: usize = 32;

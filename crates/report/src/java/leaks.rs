@@ -75,10 +75,11 @@ pub(super) fn write(html: &mut Html, leaks: &Leaks, number: usize) {
     }
     for unheld in &leaks.unheld {
         html.add(format_args!(
-            "<p class=\"note\">{} × {} ({}): unreachable, not yet collected.</p>\n",
+            "<p class=\"note\">{} × {} ({}): {}.</p>\n",
             thousands(unheld.count),
             Foreign(&unheld.class),
-            unheld.kind.leaked()
+            unheld.kind.leaked(),
+            unheld.verdict()
         ));
     }
     for untold in &leaks.untold {

@@ -166,15 +166,12 @@ fn show_leaks(console: &Console, leaks: &LeaksRows, limit: usize) {
     if !leaks.unheld.is_empty() {
         console.data("");
         for unheld in &leaks.unheld {
-            let held = match unheld.in_passing {
-                true => "referenced only temporarily, by the main thread or the garbage collector",
-                false => "reachable only through weak and similar references",
-            };
             let text = format!(
-                "{} × {} ({}) {held}: not a leak",
+                "{} × {} ({}): {}",
                 thousands(unheld.count),
                 untrusted::sanitize(&unheld.class),
-                unheld.kind.leaked()
+                unheld.kind.leaked(),
+                unheld.verdict()
             );
             console.data(console.styled(Style::Dim, text));
         }

@@ -63,15 +63,18 @@ pub fn count(
         if let Ok(graph) = graph {
             let mut heap = file.describe(at, graph);
             heap.findings.append(&mut file.missing);
-            let class = match counted.rows.is_empty() {
-                true => findings::class_of_empty(&heap.findings),
-                false => findings::class(&heap.findings),
-            };
+            if counted.rows.is_empty() {
+                return Err(JavaError::no_objects(&heap));
+            }
+            let class = findings::class(&heap.findings);
             return Ok((report(&heap, &of_rows(&counted, request), request), class));
         }
     }
     let mut heap = file.read(at)?;
     heap.findings.append(&mut file.missing);
+    if heap.graph.is_empty() {
+        return Err(JavaError::no_objects(&heap));
+    }
     progress.begin("adding up");
     let by = grouping(request.by);
     let table = histogram(&heap.graph, ObjectScope::Everything, by, &request.filter);

@@ -236,6 +236,7 @@ fn show_tables(console: &Console, args: &Args, reports: &[TopReport], filter: &F
         java_view::heading(console, &first.heap);
         java_view::totals(
             console,
+            &first.heap,
             first.reachable.as_ref(),
             first.unreachable.as_ref(),
         );
@@ -495,9 +496,18 @@ fn show_tree(console: &Console, args: &Args, report: &TreeReport) {
         console.raw(text.as_bytes());
     } else {
         java_view::heading(console, &report.heap);
-        java_view::totals(console, Some(&report.reachable), Some(&report.unreachable));
+        java_view::totals(
+            console,
+            &report.heap,
+            Some(&report.reachable),
+            Some(&report.unreachable),
+        );
         console.data("");
-        drawn(report).show(console);
+        if report.nodes.is_empty() {
+            console.data("no node matches the filters and `--min`");
+        } else {
+            drawn(report).show(console);
+        }
         let least = format!(
             "nodes that retain at least {} (`--min`), {} levels (`--depth`)",
             ByteSize(report.least_bytes),
