@@ -5,8 +5,9 @@ use std::path::Path;
 
 use rusqlite::{Connection, Error, ErrorCode};
 
-use super::engine::{Database, Sort, TableInfo};
+use super::engine::Database;
 use super::error::QueryError;
+use super::listing::{Sort, TableInfo};
 use super::prepass::quoted;
 use super::stop::Stop;
 use super::table::Access;

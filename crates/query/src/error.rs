@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rusqlite::{Error, ErrorCode};
 
-use super::engine::{Sort, TableInfo};
+use super::listing::{Sort, TableInfo};
 use super::prepass::{Refusal, help_for_function};
 use heaptap_model::error::{Classified, ErrorClass, ErrorFacts};
 use heaptap_model::near::nearest;

@@ -61,6 +61,7 @@
 //! | `stop` | the request to end a statement |
 //! | `copy` | all tables as a database file |
 //! | `error` | errors with their position in the text |
+//! | `listing` | tables, views, functions and macros as listed for users |
 //! | `functions` | functions that SQLite does not have |
 //! | `vtab` | SQLite's plans over a table |
 
@@ -72,6 +73,7 @@ pub mod flamegraph;
 mod functions;
 mod index;
 pub mod java;
+mod listing;
 pub mod memory;
 pub mod modules;
 pub mod native;
@@ -86,8 +88,9 @@ mod table;
 mod vtab;
 
 pub use copy::CopiedTable;
-pub use engine::{ColumnInfo, Database, Interrupter, Limits, Sink, Sort, TableInfo, Value};
+pub use engine::{Database, Interrupter, Limits, Sink, Value};
 pub use error::{Place, QueryError};
+pub use listing::{ColumnInfo, Sort, TableInfo};
 pub use processes::{ProcessRow, Processes};
 pub use stop::{Stop, Stopped};
 pub use table::{
