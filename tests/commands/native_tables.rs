@@ -288,37 +288,31 @@ fn without_a_limit_only_rows_without_a_value_are_left_out_and_named_so() {
 }
 
 #[test]
-fn a_profile_that_lost_the_names_of_its_columns_has_figures_and_shares_of_one_column() {
+fn a_profile_without_the_names_of_its_columns_is_an_error() {
     let folder = std::fs::read_dir(rec()).unwrap().flatten();
     let profile = folder.map(|entry| entry.path()).find(|path| {
         let name = path.to_string_lossy();
         name.contains("heap_dump") && name.ends_with(".pb.gz")
     });
-    let bytes = std::fs::read(profile.unwrap()).unwrap();
+    let whole = profile.unwrap();
+    let bytes = std::fs::read(&whole).unwrap();
     let cut = home().join("cut.pb.gz");
     // The names are at the end.
     std::fs::write(&cut, &bytes[..bytes.len() / 3]).unwrap();
-    let name = cut.to_string_lossy();
-    let output = heaptap(&["top", &name, "--json"]);
-    assert_eq!(output.status.code(), Some(6));
-    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let heap = &document["heaps"][0];
-    let view = heap["view"].as_str().unwrap();
-    assert_eq!(view, "sample-type-4");
-    let total = heap["total"][view].as_f64().unwrap();
-    let row = &heap["rows"][0];
-    let share = row["self"][view].as_f64().unwrap() / total;
-    assert_eq!(row["self_share"].as_f64(), Some(share));
-    let warnings = said(&output);
-    assert!(
-        warnings.contains("4 sample types without their names"),
-        "{warnings}"
-    );
-    assert_eq!(
-        warnings.matches("cut.pb.gz").count(),
-        2,
-        "once a warning: {warnings}"
-    );
+    let (cut, whole) = (cut.to_str().unwrap(), whole.to_str().unwrap());
+    for args in [
+        &["top", cut][..],
+        &["leaks", cut, whole],
+        &["diff", cut, whole],
+    ] {
+        let output = heaptap(args);
+        assert_eq!(output.status.code(), Some(8), "{output:?}");
+        let said = said(&output);
+        assert!(
+            said.contains("the names of its columns are missing"),
+            "{said}"
+        );
+    }
 }
 
 #[test]
@@ -827,4 +821,15 @@ fn one_total_has_one_error_wherever_it_is_shown() {
             "{trace}: {total}"
         );
     }
+}
+
+#[test]
+fn a_tree_has_one_order() {
+    let output = heaptap(&["top", &rec(), "--tree", "--sort", "self"]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(
+        said(&output).contains("trees are sorted by cumulative value"),
+        "{output:?}"
+    );
+    words(&["top", &rec(), "--tree", "--sort", "cumulative"]);
 }

@@ -6,7 +6,7 @@ mod java;
 mod native;
 
 use super::args::{Args, ByArg, ReachableArg, SortArg};
-use super::run::{TopRequest, TreeRequest, top};
+use super::run::{Order, TopRequest, TreeRequest, top};
 use crate::analyze::native::groups::RowKey;
 use crate::error::Failure;
 use crate::exit::Outcome;
@@ -109,6 +109,11 @@ async fn native(ctx: &Context, args: &Args, file: NativeFile) -> Result<Outcome,
         let message = "`--tree` does not support `--by thread`";
         return Err(conflict(message, "leave out `--tree` or `--by thread`"));
     }
+    let order = args.sort.and_then(SortArg::of_native);
+    if args.tree && order.is_some_and(|order| order != Order::Cumulative) {
+        let message = "trees are sorted by cumulative value; `--sort` applies to tables";
+        return Err(conflict(message, "leave out `--sort` or `--tree`"));
+    }
     let tree = args.tree.then(|| TreeRequest {
         inverted: args.invert,
         depth: args
@@ -124,7 +129,7 @@ async fn native(ctx: &Context, args: &Args, file: NativeFile) -> Result<Outcome,
     });
     let request = TopRequest {
         by,
-        order: args.sort.and_then(SortArg::of_native).unwrap_or_default(),
+        order: order.unwrap_or_default(),
         view: args.view.clone(),
         limit: args.rows.limit.unwrap_or(match (whole, by) {
             (false, _) => PAGE,

@@ -35,17 +35,27 @@ pub(super) fn open(
     let mut listed = Vec::new();
     let mut numbers = DumpNumbers::default();
     let mut flagged = Vec::new();
+    let mut unreadable = None;
     for input in inputs {
-        let Some(read) = read_pprof(&input.bytes) else {
-            flagged.push(damage(&input.name, "nothing in it is readable"));
-            continue;
+        let read = match read_pprof(&input.bytes) {
+            Some(read) if read.has_names() => read,
+            read => {
+                let what = match read {
+                    Some(_) => "the names of its columns are missing",
+                    None => "nothing in it is readable",
+                };
+                unreadable.get_or_insert(what);
+                flagged.push(damage(&input.name, &format!("{what}; it is left out")));
+                continue;
+            }
         };
         if let Some(what) = &input.damage {
             findings.push(trace_findings::damaged(&input.name, what));
         }
         let is_whole = input.damage.is_none() && read.damage.is_none();
         if let Some(what) = read.damage {
-            findings.push(damage(&input.name, &what.to_string()));
+            let what = format!("{what}; the rest was read");
+            findings.push(damage(&input.name, &what));
         }
         let mut profile = read.profile;
         for dump in &mut profile.dumps {
@@ -89,7 +99,7 @@ pub(super) fn open(
     if listed.is_empty() {
         return Err(LookError::Import(ImportError::Damaged {
             name: name.to_owned(),
-            what: "nothing in it is readable".to_owned(),
+            what: unreadable.unwrap_or("it contains no profile").to_owned(),
         }));
     }
     findings.extend(flagged);
@@ -155,7 +165,7 @@ fn changed(name: &str) -> Finding {
 }
 
 fn damage(name: &str, what: &str) -> Finding {
-    let message = format!("{name}: {what}; the rest was read");
+    let message = format!("{name}: {what}");
     Finding::new("pprof-damaged", ErrorClass::BadInput, message)
         .with_help("write it again with the tool that created it, or copy it again")
 }

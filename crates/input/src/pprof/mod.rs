@@ -63,6 +63,16 @@ pub struct PprofDamage {
     pub dropped_entries: u64,
 }
 
+impl Pprof {
+    /// Returns whether any column has its name. All names are at the end of a file, and without
+    /// them the values have no meaning.
+    pub fn has_names(&self) -> bool {
+        let unnamed = self.damage.map_or(0, |damage| damage.unnamed_columns);
+        let dumps = self.profile.dumps.iter();
+        unnamed < dumps.map(|dump| dump.measures.len() as u64).sum()
+    }
+}
+
 impl fmt::Display for PprofDamage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let losses = [
