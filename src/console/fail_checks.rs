@@ -6,7 +6,8 @@ use crate::error::{ErrorClass, Failure};
 use crate::results::findings::{NOT_IN_INPUT, SAME_MOMENT, SEVERAL_RECORDINGS, TRACE_CUT};
 
 /// Kinds of failures about missing inputs.
-const NOT_THERE: [&str; 6] = [
+const NOT_THERE: [&str; 7] = [
+    "java-heap-dump",
     "native-heap",
     "no-java-heap",
     "no-such-dump",

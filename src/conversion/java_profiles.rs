@@ -207,9 +207,13 @@ fn comments(
     if let Some(totals) = &entry.totals {
         let garbage = totals.objects.saturating_sub(totals.reachable.objects);
         comments.push(format!(
-            "{} objects of {} bytes are reachable from GC roots and shown; {garbage} are \
-             unreachable and not collected yet",
-            totals.reachable.objects, totals.reachable.space
+            "{} objects of {} bytes are reachable from GC roots and shown; {garbage} are {}",
+            totals.reachable.objects,
+            totals.reachable.space,
+            match entry.complete {
+                true => "unreachable and not collected yet",
+                false => "unreachable in what was dumped",
+            }
         ));
         if totals.reachable.native_space > 0 {
             comments.push("native memory of an object counts as one more object".to_owned());

@@ -176,7 +176,11 @@ fn help_of_word(command: &clap::Command, word: &str, typed: &[String]) -> Option
             "functions and classes are selected with --focus: {line}"
         ));
     }
-    if is_path && command.get_positionals().any(|arg| arg.get_id() == "input") {
+    if is_path && takes_words && takes(command, "--output") {
+        let line = with_added(typed, "-o", word)?;
+        return Some(format!("an output is named with -o: {line}"));
+    }
+    if is_path && ["paths", "query", "top"].contains(&name) {
         return Some(format!(
             "`heaptap {name}` reads one input; `heaptap diff` compares two, and `heaptap report` \
              shows several"

@@ -25,6 +25,7 @@ use crate::heaps::selector::JavaInput;
 use crate::naming::r8_mappings::MAPPING_MISSING;
 use crate::results::findings::{self, Finding, other_process};
 use crate::units::counted;
+use crate::untrusted::sanitize;
 
 #[derive(Debug, Clone)]
 pub struct LeaksRequest {
@@ -100,6 +101,8 @@ impl LeaksReport {
 struct Earlier {
     heaps: Vec<HeapFacts>,
     snapshots: Vec<Snapshot>,
+    /// Names of those that are not compared, and whether they lack all objects.
+    lacking: Vec<(String, bool)>,
     /// Number of occurrences of each leak in the first dump.
     first: Option<BTreeMap<(String, String), u64>>,
     class: Vec<ErrorClass>,
@@ -111,7 +114,8 @@ struct Earlier {
 /// already.
 ///
 /// # Errors
-/// Returns an error if an input cannot be opened, or contains no Java heap.
+/// Returns an error if an input cannot be opened, or contains no Java heap, or if the last dump
+/// contains no objects.
 pub fn leaks(
     request: &LeaksRequest,
     mut opened: OpenedJava,
@@ -156,7 +160,7 @@ pub fn leaks(
     let mut everywhere = missing.first().cloned().unwrap_or_default();
     findings::keep_missing_everywhere(&mut everywhere, missing.iter().map(Vec::as_slice));
     heap.findings.append(&mut everywhere);
-    if heap.graph.is_empty() && earlier.heaps.is_empty() {
+    if heap.graph.is_empty() {
         return Err(JavaError::no_objects(&heap));
     }
     Ok(earlier.report(&heap, request, progress, notes))
@@ -255,9 +259,12 @@ impl Earlier {
         self.heaps.push(HeapFacts::of(heap));
         self.class.extend(heap.class());
         self.matches |= request.classes.matches(&heap.graph);
-        // In a dump that lacks objects, a leak can be missing.
-        let counts_leaks = request.leaks && !heap.graph.facts.losses.lacks_objects();
-        if counts_leaks && self.snapshots.is_empty() {
+        // Objects that are missing did not come later.
+        if heap.graph.is_empty() || heap.graph.facts.losses.lacks_objects() {
+            self.lacking.push((heap.name(), heap.graph.is_empty()));
+            return;
+        }
+        if request.leaks && self.heaps.len() == 1 {
             self.first = Some(counts(&leaks::find(&heap.graph)));
         }
         self.snapshots.push(Snapshot::of(&heap.graph));
@@ -314,6 +321,20 @@ impl Earlier {
             let earlier = self.first.as_ref();
             document.leaks = Some(document::leaks(&found, others, dominators, earlier, limit));
         }
+        if graph.facts.losses.lacks_objects() && document.heaps.len() > 1 {
+            self.snapshots.clear();
+            self.lacking.push((heap.name(), false));
+        }
+        document
+            .notes
+            .extend(self.lacking.iter().map(|(name, is_empty)| {
+                let why = match is_empty {
+                    true => "contains no objects",
+                    false => "lacks objects",
+                };
+                let name = sanitize(name);
+                format!("{name} is not compared with other dumps because it {why}")
+            }));
         if !self.snapshots.is_empty() {
             progress.begin("comparing dumps");
             self.snapshots.push(Snapshot::of(graph));

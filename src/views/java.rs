@@ -42,6 +42,15 @@ pub(crate) fn heading(console: &Console, heap: &HeapFacts) {
     ));
 }
 
+/// Returns the state of unreachable objects of a heap: garbage, unless their referrers can be
+/// missing.
+pub(crate) fn state_of_unreachable(heap: &HeapFacts) -> &'static str {
+    match heap.lacks_objects {
+        true => "unreachable in what was dumped",
+        false => "unreachable, not yet collected",
+    }
+}
+
 /// Prints the sizes of reachable and unreachable objects.
 pub(crate) fn totals(
     console: &Console,
@@ -61,12 +70,9 @@ pub(crate) fn totals(
         }
     }
     if let Some(garbage) = unreachable.filter(|garbage| garbage.count > 0) {
-        let state = match heap.lacks_objects {
-            true => "unreachable in what was dumped",
-            false => "unreachable, not yet collected",
-        };
         parts.push(format!(
-            "{state}: {} in {}",
+            "{}: {} in {}",
+            state_of_unreachable(heap),
             ByteSize(garbage.shallow_bytes.saturating_add(garbage.native_bytes)),
             counted(garbage.count, "object", "objects")
         ));

@@ -170,7 +170,9 @@ impl QueryError {
                 Some(did_you_mean(&message[NO_TABLE.len()..], names, list))
             }
             () if message.starts_with(NO_COLUMN) => {
-                let columns = known.iter().flat_map(|table| &table.columns);
+                // Others do not have the column.
+                let named = known.iter().filter(|table| sql.contains(&table.name));
+                let columns = named.flat_map(|table| &table.columns);
                 let names = columns.map(|column| column.name.as_str());
                 let list = "`.schema TABLE` in place of the statement lists its columns";
                 Some(did_you_mean(&message[NO_COLUMN.len()..], names, list))

@@ -94,7 +94,7 @@ async fn native_leaks(ctx: &Context, args: &Args) -> Result<Result<Outcome, Open
     };
     let found = blocking::stepwise(ctx, move |progress| growth::leaks(&request, progress)).await;
     let found = found.map_err(|failure| match failure.kind {
-        "too-few-dumps" => with_java_beside(failure, &args.inputs),
+        "too-few-dumps" | "incomplete-series" => with_java_beside(failure, &args.inputs),
         _ => failure,
     })?;
     let found = match found {

@@ -114,7 +114,7 @@ fn list_classes(args: &Args) -> String {
 fn show(console: &Console, report: &PathsReport) {
     java_view::heading(console, &report.heap);
     match &report.object {
-        Some(object) => show_object(console, object),
+        Some(object) => show_object(console, &report.heap, object),
         None => show_targets(console, report),
     }
     if let Some(path) = &report.shortest {
@@ -184,13 +184,10 @@ fn show_targets(console: &Console, report: &PathsReport) {
     }
     console.data(line);
     if report.unreachable > 0 {
-        let state = match report.heap.lacks_objects {
-            true => "unreachable in what was dumped",
-            false => "unreachable and not yet collected",
-        };
         console.data(format_args!(
-            "{} {state}",
-            counted(report.unreachable, "more is", "more are")
+            "{} {}",
+            counted(report.unreachable, "more is", "more are"),
+            java_view::state_of_unreachable(&report.heap)
         ));
     }
     if figures.count == 0 && report.unreachable == 0 {
@@ -334,7 +331,7 @@ fn holders(rows: &[HolderRow]) -> Table {
     table
 }
 
-fn show_object(console: &Console, object: &ObjectReport) {
+fn show_object(console: &Console, heap: &HeapFacts, object: &ObjectReport) {
     let line = |what: &str, text: String| {
         let what = console.styled(Style::Dim, format!("{what:<13}"));
         console.data(format_args!("{what}{text}"));
@@ -369,7 +366,7 @@ fn show_object(console: &Console, object: &ObjectReport) {
         ),
         None => line(
             "retained",
-            "nothing: unreachable from the GC roots".to_owned(),
+            format!("nothing: {}", java_view::state_of_unreachable(heap)),
         ),
     }
     if let Some(hash) = object.identity_hash {

@@ -130,7 +130,8 @@ pub fn leaks(
     let inputs = Inputs::of(files);
     let series = series::series_of(&inputs, request).map_err(|error| match error {
         NativeLeaksError::TooFewDumps { there, .. } => {
-            match findings.iter().find(|found| is_missing_part(found)) {
+            let mut findings = findings.iter().filter(|_| !request.named);
+            match findings.find(|found| is_missing_part(found)) {
                 Some(found) => NativeLeaksError::CutShort {
                     there,
                     why: found.message.clone(),

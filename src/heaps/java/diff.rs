@@ -19,8 +19,41 @@ use crate::error::ErrorClass;
 use crate::heaps::selector::JavaInput;
 use crate::results::findings::{self, other_process, same_moment, sizes_differ};
 
-/// Status of a leak if objects are missing from the dump with fewer of its objects or bytes.
+/// Status if objects are missing from the dump with fewer or smaller objects.
 const UNKNOWN: &str = "unknown";
+
+/// Sides from which objects are missing.
+#[derive(Debug, Clone, Copy)]
+struct Lacking {
+    before: bool,
+    after: bool,
+}
+
+impl Lacking {
+    fn of(before: &HeapFacts, after: &HeapFacts) -> Lacking {
+        Lacking {
+            before: before.lacks_objects,
+            after: after.lacks_objects,
+        }
+    }
+
+    fn status(self, change: &Change) -> &'static str {
+        match change.status() {
+            "new" | "grown" if self.before => UNKNOWN,
+            "gone" | "shrunk" if self.after => UNKNOWN,
+            status => status,
+        }
+    }
+
+    /// Like [`Lacking::status`]. A part of the path of a leak can be missing, too, and its signature
+    /// differs then.
+    fn status_of_leak(self, change: &Change) -> &'static str {
+        match self.status(change) {
+            "new" | "gone" if self.before || self.after => UNKNOWN,
+            status => status,
+        }
+    }
+}
 
 /// Maximum depth of the dominator tree, if the user does not say.
 pub const DEPTH: usize = 8;
@@ -90,7 +123,7 @@ pub struct DiffReport {
 /// Values before and after.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ChangeRow {
-    /// `new`, `gone`, `grown`, `shrunk` or `same`.
+    /// `new`, `gone`, `grown`, `shrunk`, `same` or `unknown`.
     pub status: &'static str,
     /// Values in the first dump.
     pub before: Figures,
@@ -101,9 +134,9 @@ pub struct ChangeRow {
 }
 
 impl ChangeRow {
-    fn of(change: &Change) -> ChangeRow {
+    fn of(change: &Change, lacking: Lacking) -> ChangeRow {
         ChangeRow {
-            status: change.status(),
+            status: lacking.status(change),
             before: Figures::with_retained(&change.before),
             after: Figures::with_retained(&change.after),
             growth: change.growth(),
@@ -202,37 +235,28 @@ pub(crate) fn compare(before: Half, mut after: Half, wanted: &Wanted) -> DiffRep
         before: before.total,
         after: after.total,
     };
-    let (classes, classes_changed) = changed(before.classes, after.classes, wanted);
+    let lacking = Lacking::of(&before.facts, &after.facts);
+    let (classes, classes_changed) = changed(before.classes, after.classes, wanted, lacking);
     let packages = before.packages.zip(after.packages);
     let (packages, packages_changed) = packages
-        .map(|(before, after)| changed(before, after, wanted))
+        .map(|(before, after)| changed(before, after, wanted, lacking))
         .unzip();
     let least = wanted.least.unwrap_or_else(|| {
         let larger = total.before.retained.max(total.after.retained);
         (larger.total_bytes() / 1000).max(1)
     });
-    let mut leaks = leak_changes(before.leaks, after.leaks);
-    for leak in &mut leaks {
-        let fewer = match leak.status {
-            "gone" | "shrunk" => &after.facts,
-            "new" | "grown" => &before.facts,
-            _ => continue,
-        };
-        if fewer.lacks_objects {
-            leak.status = UNKNOWN;
-        }
-    }
+    let mut leaks = leak_changes(before.leaks, after.leaks, lacking);
     let leaks_total = leaks.len();
     leaks.truncate(wanted.limit);
     DiffReport {
         before: before.facts,
         after: after.facts,
-        total: ChangeRow::of(&total),
+        total: ChangeRow::of(&total, lacking),
         classes,
         classes_changed,
         packages,
         packages_changed,
-        paths: path_rows(&before.tree, &after.tree, wanted, least),
+        paths: path_rows((&before.tree, &after.tree), wanted, least, lacking),
         paths_least_bytes: least,
         leaks,
         leaks_total,
@@ -245,6 +269,7 @@ fn changed(
     before: diff::Classes,
     after: diff::Classes,
     wanted: &Wanted,
+    lacking: Lacking,
 ) -> (Vec<NamedChange>, usize) {
     let mut rows = diff::merge(before, after);
     if !wanted.unchanged {
@@ -256,7 +281,7 @@ fn changed(
         [growth.own_bytes(), growth.retained_total_bytes()]
     });
     let named = |row: diff::ClassChange| NamedChange {
-        change: ChangeRow::of(&row.change),
+        change: ChangeRow::of(&row.change, lacking),
         name: row.name,
     };
     (rows.into_iter().map(named).collect(), all)
@@ -391,6 +416,7 @@ fn by_signature(found: &Leaks, filter: &Filter) -> BTreeMap<(String, String), Le
 fn leak_changes(
     before: BTreeMap<(String, String), LeakChange>,
     after: BTreeMap<(String, String), LeakChange>,
+    lacking: Lacking,
 ) -> Vec<LeakChange> {
     let mut all = after;
     for (key, old) in before {
@@ -412,7 +438,7 @@ fn leak_changes(
             before: sums(leak.before_count, leak.before_bytes),
             after: sums(leak.after_count, leak.after_bytes),
         };
-        leak.status = change.status();
+        leak.status = lacking.status_of_leak(&change);
     }
     all.sort_by_key(|leak| {
         let bytes = i128::from(leak.after_bytes) - i128::from(leak.before_bytes);
@@ -424,7 +450,12 @@ fn leak_changes(
 
 /// Returns the changed part of the dominator tree. Under each node, increases come before
 /// decreases.
-fn path_rows(before: &Tree, after: &Tree, wanted: &Wanted, least: u64) -> Vec<PathChangeRow> {
+fn path_rows(
+    (before, after): (&Tree, &Tree),
+    wanted: &Wanted,
+    least: u64,
+    lacking: Lacking,
+) -> Vec<PathChangeRow> {
     let all = diff::by_path(before, after);
     let changed = |at: usize| {
         let growth = all.nodes[at].change.growth();
@@ -449,7 +480,7 @@ fn path_rows(before: &Tree, after: &Tree, wanted: &Wanted, least: u64) -> Vec<Pa
             above,
             depth,
             name: node.name.clone(),
-            change: ChangeRow::of(&node.change),
+            change: ChangeRow::of(&node.change, lacking),
         });
         if depth + 1 < wanted.depth {
             let below = node.below.iter().rev();

@@ -4,6 +4,7 @@ use super::heap::JavaHeap;
 use crate::error::{Classified, ErrorClass, ErrorFacts};
 use crate::heaps::moments::MomentNotFound;
 use crate::heaps::selector::or_rows;
+use crate::heaps::trace_findings::is_missing_part;
 use crate::hprof::HprofError;
 use crate::import::ImportError;
 use crate::naming::r8_mappings::MapsError;
@@ -40,10 +41,10 @@ pub enum JavaError {
     #[error("cannot read a Java heap from {name}: {}", why.message)]
     Broken { name: String, why: Box<Finding> },
     /// A dump without objects.
-    #[error("{name} contains no objects{}", why_empty(why.as_deref()))]
+    #[error("{name} contains no objects{}", why_empty(name, why.as_deref()))]
     NoObjects {
         name: String,
-        /// Damage of the dump.
+        /// Damage or loss of the dump.
         why: Option<Box<Finding>>,
     },
     /// The selected dump does not exist.
@@ -81,15 +82,33 @@ pub enum JavaError {
     },
 }
 
-fn why_empty(why: Option<&Finding>) -> String {
-    why.map_or_else(String::new, |why| format!(": {}", why.message))
+/// Returns the cause of a finding, without its consequences for other objects, as the end of a
+/// message that begins with the name of the input.
+fn why_empty(name: &str, why: Option<&Finding>) -> String {
+    let Some(message) = why.map(|why| why.message.as_str()) else {
+        return String::new();
+    };
+    let after_name = message.strip_prefix(name);
+    let message = after_name
+        .and_then(|rest| rest.strip_prefix(": "))
+        .unwrap_or(message);
+    let cause = message.split("; ").next().unwrap_or(message);
+    format!(": {cause}")
+}
+
+fn is_damage(found: &Finding) -> bool {
+    found.class == Some(ErrorClass::BadInput)
 }
 
 impl JavaError {
     /// Returns the error for a dump without objects.
     pub(crate) fn no_objects(heap: &JavaHeap) -> JavaError {
-        let damage = |found: &&Finding| found.class == Some(ErrorClass::BadInput);
-        let why = heap.findings.iter().find(damage).cloned().map(Box::new);
+        let all = || heap.findings.iter();
+        let lost = |found: &&Finding| found.class.is_some() || is_missing_part(found);
+        let why = all()
+            .find(|found| is_damage(found))
+            .or_else(|| all().find(lost));
+        let why = why.cloned().map(Box::new);
         let name = heap.name();
         JavaError::NoObjects { name, why }
     }
@@ -109,15 +128,18 @@ impl Classified for JavaError {
                      `heaptap dump -n NAME`",
                     quoted_path(name)
                 )),
-            JavaError::Broken { why, .. } | JavaError::NoObjects { why: Some(why), .. } => {
-                ErrorFacts {
-                    help: why.help.clone(),
-                    ..ErrorFacts::new(why.class.unwrap_or(ErrorClass::BadInput), why.kind)
+            JavaError::Broken { why, .. } => ErrorFacts {
+                help: why.help.clone(),
+                ..ErrorFacts::new(ErrorClass::BadInput, why.kind)
+            },
+            JavaError::NoObjects { why, .. } => {
+                let help = why.as_ref().and_then(|why| why.help.clone());
+                let help = help.unwrap_or_else(|| "dump the heap again".to_owned());
+                match why {
+                    Some(why) if is_damage(why) => ErrorFacts::new(ErrorClass::BadInput, why.kind),
+                    _ => ErrorFacts::new(ErrorClass::Empty, "java-heap-dump"),
                 }
-            }
-            JavaError::NoObjects { why: None, .. } => {
-                ErrorFacts::new(ErrorClass::Empty, "java-heap-dump")
-                    .with_help("dump the heap again")
+                .with_help(help)
             }
             JavaError::NoHeap { .. } => ErrorFacts::new(ErrorClass::Empty, "no-java-heap")
                 .with_help(

@@ -41,7 +41,6 @@ pub struct HeapFacts {
     pub excluded: Vec<&'static str>,
     pub warnings: Vec<Finding>,
     /// Whether objects are missing, so that others can look unreachable.
-    #[serde(skip)]
     pub lacks_objects: bool,
 }
 

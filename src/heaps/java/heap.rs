@@ -142,9 +142,8 @@ pub fn of_losses(graph: &HeapGraph) -> Vec<Finding> {
         ..
     } = &graph.facts.losses;
     let is_trace = graph.facts.source == DumpSource::HeapGraph;
+    // All objects are roots or reachable then.
     let consequence = match *roots_missing {
-        _ if graph.is_empty() => "no object was read",
-        // All objects are roots or reachable then.
         true => "objects are missing",
         false => "objects are missing, and objects that they referenced look unreachable",
     };

@@ -23,7 +23,7 @@ pub struct LeaksDocument {
     pub leaks: Option<LeaksRows>,
     /// Waste; null if not requested.
     pub waste: Option<WasteDocument>,
-    /// Growth; null for a single dump.
+    /// Growth; null unless two dumps are complete.
     pub growth: Option<Growth>,
 }
 

@@ -1,5 +1,8 @@
 //! Inputs that break off or still grow.
 
+use std::collections::BTreeSet;
+
+use heaptap::proto::perfetto as pb;
 use serde_json::Value;
 
 use super::{fixture, heaptap};
@@ -201,8 +204,8 @@ fn what_holds_an_object_in_a_dump_that_breaks_off_is_unknown() {
     let json = |args: &[&str], code| -> Value {
         serde_json::from_str(&text(&[args, &["--json"]].concat(), code)).unwrap()
     };
-    let unheld = "3 × com.example.app.MainActivity (destroyed Activity): what holds them can be \
-                  missing from the dump: unknown whether they leak";
+    let unheld = "3 × com.example.app.MainActivity (destroyed Activity): unknown, because objects \
+                  that refer to them might be missing from the dump";
     let leaks = text(&["leaks", &cut], 6);
     assert!(leaks.contains(unheld), "{leaks}");
     assert!(!leaks.contains("not a leak"), "{leaks}");
@@ -219,25 +222,31 @@ fn what_holds_an_object_in_a_dump_that_breaks_off_is_unknown() {
     let (_, same) = unheld.split_once("MainActivity").unwrap();
     assert!(page.contains(same), "the page says the same");
 
-    let diff = |before: &str, after: &str, code| {
+    let diff = |rows: &str, before: &str, after: &str, code| {
         let diff = json(&["diff", before, after], code);
-        let leaks = diff["leaks"].as_array().unwrap();
-        let mut all: Vec<String> = leaks
+        let rows = diff[rows].as_array().unwrap();
+        let words = rows
             .iter()
-            .map(|leak| leak["status"].to_string())
-            .collect();
-        all.dedup();
-        all
+            .map(|row| row["status"].as_str().unwrap().to_owned());
+        words.collect::<BTreeSet<String>>()
     };
-    assert_eq!(diff(&full, &cut, 6), ["\"unknown\""]);
-    assert_eq!(diff(&cut, &full, 6), ["\"unknown\""]);
-    assert_eq!(diff(&full, &full, 0), ["\"same\""]);
+    for rows in ["leaks", "classes", "paths"] {
+        assert!(diff(rows, &full, &cut, 6).iter().eq(["unknown"]), "{rows}");
+        assert!(diff(rows, &cut, &full, 6).iter().eq(["unknown"]), "{rows}");
+    }
+    assert!(diff("leaks", &full, &full, 0).iter().eq(["same"]));
 
     let series = json(&["leaks", &cut, &full], 6);
     assert!(
         series["leaks"]["groups"][0]["count_before"].is_null(),
         "{series:#}"
     );
+    assert!(series["growth"].is_null(), "{series:#}");
+    let note = series["notes"][0].as_str().unwrap();
+    assert!(note.ends_with("b.hprof is not compared with other dumps because it lacks objects"));
+    assert!(json(&["leaks", &full, &cut], 6)["growth"].is_null());
+    let three = json(&["leaks", &full, &cut, &full], 6);
+    assert_eq!(three["growth"]["dumps"], 2, "{three:#}");
     let series = json(&["leaks", &full, &full], 0);
     assert!(
         series["leaks"]["groups"][0]["count_before"].is_u64(),
@@ -248,6 +257,7 @@ fn what_holds_an_object_in_a_dump_that_breaks_off_is_unknown() {
     for args in [
         &["top", &cut][..],
         &["top", &cut, "--tree"],
+        &["paths", &cut, "--object", "0x12c00160"],
         &["paths", &cut, "--focus", "Activity"],
     ] {
         let text = text(args, 6);
@@ -316,6 +326,60 @@ fn a_dump_without_objects_is_an_error() {
             );
         }
     }
+    // The intact one is the second.
+    for args in [
+        &["leaks", path, "--fail"][..],
+        &["diff", path, path, "--fail-over", "1mb"],
+    ] {
+        assert_eq!(heaptap(args).status.code(), Some(12), "{args:?}");
+    }
+    let full = folder.path().join("full.hprof");
+    std::fs::write(&full, &whole).unwrap();
+    let full = full.to_str().unwrap();
+    assert_eq!(heaptap(&["leaks", full, path]).status.code(), Some(7));
+    let leaks = heaptap(&["leaks", path, full]);
+    let text = String::from_utf8(leaks.stdout).unwrap();
+    assert!(
+        text.contains("is not compared with other dumps because it contains no objects"),
+        "{text}"
+    );
+    assert!(!text.contains(" · new"), "{text}");
+}
+
+#[test]
+fn a_heap_graph_without_objects_names_the_packets_that_are_missing() {
+    use prost::Message as _;
+    let graph = pb::HeapGraph {
+        pid: Some(7),
+        index: Some(2),
+        ..pb::HeapGraph::default()
+    };
+    let packet = pb::TracePacket {
+        timestamp: Some(1_000),
+        trusted_packet_sequence_id: Some(3),
+        heap_graph: Some(graph),
+        ..pb::TracePacket::default()
+    };
+    let trace = pb::Trace {
+        packet: vec![packet],
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace");
+    std::fs::write(&path, trace.encode_to_vec()).unwrap();
+    let output = heaptap(&["top", path.to_str().unwrap(), "--json"]);
+    assert_eq!(output.status.code(), Some(7), "{output:?}");
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let error = &document["error"];
+    assert_eq!(error["kind"], "java-heap-dump", "{document:#}");
+    let message = error["message"].as_str().unwrap();
+    assert!(
+        message.contains("packets of the heap graph are missing"),
+        "{message}"
+    );
+    assert!(
+        error["help"].as_str().unwrap().contains("a larger buffer"),
+        "{error:#}"
+    );
 }
 
 #[test]

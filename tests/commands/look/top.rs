@@ -255,14 +255,31 @@ fn threads_are_bounded_by_the_flag_or_the_environment_and_change_no_figure() {
     assert_eq!(top(None, &["--threads", "0"]).status.code(), Some(2));
 }
 
+/// Returns the error of a wrong use.
+fn told(args: &[&str]) -> String {
+    let output = heaptap(args);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+#[test]
+fn the_dump_before_an_exit_is_next() {
+    let trace = fixture("conversions/rust_cont_symbolized.pftrace");
+    for args in [&["--at", "last"][..], &[], &["--focus", "Nothing"]] {
+        let output = heaptap(&[&["top", trace.as_str()], args].concat());
+        let said = String::from_utf8(output.stderr).unwrap();
+        let next = said
+            .lines()
+            .find_map(|line| line.strip_prefix("next: heaptap "));
+        let next: Vec<&str> = next.expect("a command").split(' ').collect();
+        assert!(next[1].ends_with("pftrace@8"), "{said}");
+        assert_eq!(heaptap(&next).status.code(), Some(0), "{next:?}");
+    }
+}
+
 #[test]
 fn a_wrong_use_is_answered_with_the_right_one() {
     let (before, after) = (before(), after());
-    let told = |args: &[&str]| {
-        let output = heaptap(args);
-        assert_eq!(output.status.code(), Some(2), "{output:?}");
-        String::from_utf8(output.stderr).unwrap()
-    };
     let told_by = told(&["top", &before, "--by", "library"]);
     let values = "class, package, thread, superclass, object, heap, loader, root";
     assert!(
@@ -279,8 +296,18 @@ fn a_wrong_use_is_answered_with_the_right_one() {
         told_view.contains("help: leave out the flag\n"),
         "{told_view}"
     );
-    let told = told(&["top", &before, &after]);
-    assert!(told.contains("`heaptap diff` compares two"), "{told}");
+    let told_two = told(&["top", &before, &after]);
+    assert!(
+        told_two.contains("`heaptap diff` compares two"),
+        "{told_two}"
+    );
+    let told_output = told(&["convert", &before, &after]);
+    assert!(
+        told_output.contains("an output is named with -o"),
+        "{told_output}"
+    );
+    let told_info = told(&["hprof", "info", &before, &after]);
+    assert!(!told_info.contains("heaptap diff"), "{told_info}");
 }
 
 #[test]

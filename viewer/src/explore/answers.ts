@@ -231,7 +231,7 @@ export interface ChangedLeak {
   class: string;
   /** Suspected references, from the root. */
   path: string;
-  status: "new" | "gone" | "grown" | "shrunk" | "same";
+  status: "new" | "gone" | "grown" | "shrunk" | "same" | "unknown";
   before_count: number;
   after_count: number;
   before_bytes: number;

@@ -177,7 +177,7 @@ pub struct Unheld {
     /// thread.
     #[serde(rename = "in_current_operation")]
     pub in_passing: bool,
-    /// Whether objects are missing from the dump, and these can be held by some of them.
+    /// Whether objects are missing from the dump, which might refer to these.
     #[serde(rename = "unknown")]
     pub is_unknown: bool,
 }
@@ -186,7 +186,9 @@ impl Unheld {
     /// Returns what is known about them, for display after their class.
     pub fn verdict(&self) -> &'static str {
         match (self.is_unknown, self.in_passing) {
-            (true, _) => "what holds them can be missing from the dump: unknown whether they leak",
+            (true, _) => {
+                "unknown, because objects that refer to them might be missing from the dump"
+            }
             (false, true) => {
                 "referenced only temporarily, by the main thread or the garbage collector: not a \
                  leak"

@@ -11,7 +11,7 @@ use super::reach::Reachable;
 use super::root::{Root, RootKind};
 
 impl HeapGraph {
-    /// Makes roots of kind [`RootKind::Unknown`] so that all objects are reachable, and returns
+    /// Makes roots of kind [`RootKind::Unreachable`] so that all objects are reachable, and returns
     /// their number. The new roots are garbage to which no garbage refers, and the first object of
     /// each remaining cycle, so the top of a structure stays its top. The losses note that. A
     /// second call changes nothing.
@@ -44,7 +44,7 @@ impl HeapGraph {
         };
         self.roots.extend(roots.iter().map(|&object| Root {
             object,
-            kind: RootKind::Unknown,
+            kind: RootKind::Unreachable,
             thread: None,
             frame: None,
         }));

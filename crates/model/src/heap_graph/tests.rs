@@ -332,7 +332,10 @@ fn all_walks_agree_with_their_definitions_on_random_heaps() {
         graph.root_unreachable(Follow::STRONG);
         let after = Reachable::of(&graph, Follow::STRONG);
         assert_eq!(after.count(), graph.len() as u64);
-        let mut rooted = graph.roots().iter().filter(|r| r.kind == RootKind::Unknown);
+        let mut rooted = graph
+            .roots()
+            .iter()
+            .filter(|r| r.kind == RootKind::Unreachable);
         assert!(rooted.all(|root| !before.contains(root.object)));
         Ok(())
     });
@@ -354,7 +357,10 @@ fn garbage_is_rooted_at_its_tops_and_once_a_cycle() {
     assert_eq!(graph.root_unreachable(Follow::STRONG), 3);
     assert!(graph.facts.losses.rooted_unreachable);
     assert_eq!(graph.root_unreachable(Follow::STRONG), 0);
-    let added = graph.roots().iter().filter(|r| r.kind == RootKind::Unknown);
+    let added = graph
+        .roots()
+        .iter()
+        .filter(|r| r.kind == RootKind::Unreachable);
     let added: Vec<u32> = added.map(|r| r.object.0).collect();
     assert_eq!(added, [2, 4, 7]);
     let dominators = Dominators::compute(&graph, Follow::STRONG);

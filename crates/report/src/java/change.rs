@@ -46,7 +46,7 @@ pub struct ChangedLeak {
     pub what: &'static str,
     /// Suspected references.
     pub way: String,
-    /// `new`, `gone`, `grown`, `shrunk` or `same`.
+    /// `new`, `gone`, `grown`, `shrunk`, `same` or `unknown`.
     pub status: &'static str,
     /// Number of objects, before and after.
     pub count: (u64, u64),

@@ -370,23 +370,26 @@ fn footer(ctx: &Context, report: &TopReport, input: &OsStr) {
             (None, Some(tree)) => tree.nodes.is_empty(),
             (None, None) => true,
         });
-    // Standard input is read only once.
-    if input == "-" || shows_nothing {
-        return;
-    }
-    let again = ctx.typed.again(&LAYOUT);
-    let command = |input: &OsStr, flags: &str| {
-        let input = quoted_path(input);
-        format!("heaptap top {input}{again} {flags}")
-            .trim_end()
-            .to_owned()
-    };
     // The dump before the process exited has more to show.
     let before = match report.heaps.as_slice() {
         [only] => only
             .before_leaving
             .map(|number| format!("{}@{number}", only.dump.path)),
         _ => None,
+    };
+    // Standard input is read only once.
+    if input == "-" || shows_nothing && before.is_none() {
+        return;
+    }
+    // The other dump takes the place of a moment.
+    let moment = before.as_ref().map(|_| "at");
+    let left_out: Vec<&str> = LAYOUT.into_iter().chain(moment).collect();
+    let again = ctx.typed.again(&left_out);
+    let command = |input: &OsStr, flags: &str| {
+        let input = quoted_path(input);
+        format!("heaptap top {input}{again} {flags}")
+            .trim_end()
+            .to_owned()
     };
     let next: Vec<String> = match before {
         Some(before) => vec![command(

@@ -174,6 +174,19 @@ fn what_only_weak_references_hold_is_told_to_be_on_its_way() {
 }
 
 #[test]
+fn what_nothing_refers_to_in_a_dump_without_its_roots_is_unknown() {
+    let mut heap = android();
+    destroyed(&mut heap);
+    let mut graph = heap.graph();
+    assert!(!find(&graph).unheld[0].is_unknown);
+    graph.facts.losses.truncated = true;
+    graph.root_unreachable(Follow::STRONG);
+    let leaks = find(&graph);
+    assert!(leaks.groups.is_empty(), "{:?}", leaks.groups);
+    assert!(leaks.unheld[0].is_unknown);
+}
+
+#[test]
 fn what_the_main_thread_has_in_its_hands_is_told_and_no_leak() {
     let mut heap = android();
     let activity = destroyed(&mut heap);

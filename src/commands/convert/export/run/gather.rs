@@ -281,7 +281,7 @@ fn facts(heap: &JavaHeap) -> Facts {
         wall_time_ns: time.filter(|_| !is_trace),
         // A Java dump contains all objects, so nothing is sampled.
         sampling_interval_bytes: 1,
-        unfinished: dump.losses.truncated || dump.losses.missing_packets > 0,
+        unfinished: dump.losses.lacks_objects(),
         ..Facts::default()
     }
 }
