@@ -237,7 +237,10 @@ fn comments(
 fn nothing_dumped(source: &Source) -> Finding {
     let message = "the Java heap dump contains no objects";
     Finding::new("java-heap-dump", ErrorClass::Empty, message)
-        .with_help("dump again with a larger buffer: `heaptap dump -b 512mb`")
+        .with_help(match source.kind == JavaKind::HeapGraph {
+            true => "dump again with a larger buffer: `heaptap dump -b 512mb`",
+            false => "dump the heap again",
+        })
         .with_pid(source.pid)
 }
 

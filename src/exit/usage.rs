@@ -298,6 +298,14 @@ pub(crate) fn show(
             let name = name.split([' ', '=', '[']).next().unwrap_or_default();
             let value = visible(word(ContextKind::InvalidValue).unwrap_or_default());
             let cause = message.split_once("': ").map_or("", |(_, cause)| cause);
+            // Errors of the standard library.
+            let cause = match cause {
+                "invalid digit found in string" | "cannot parse integer from empty string" => {
+                    "it is not a whole number"
+                }
+                "number too large to fit in target type" => "it is too large",
+                cause => cause,
+            };
             let what = match name.starts_with('-') {
                 true if value.trim().is_empty() => format!("{name} \"{value}\""),
                 true => format!("{name} {value}"),

@@ -25,6 +25,11 @@ pub fn refuse_both(java: Option<&str>, native: Option<&str>) -> Result<(), Failu
     let (Some(java), Some(native)) = (java, native) else {
         return Ok(());
     };
+    if java == native {
+        let flag = java.trim_start_matches("this ");
+        let message = format!("{flag} names both Java heaps and native heaps");
+        return Err(conflict(message, "name heaps of one kind"));
+    }
     let message = format!("{java} applies to Java heaps, but {native} to native heaps");
     Err(conflict(message, "leave out one of the two"))
 }

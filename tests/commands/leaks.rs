@@ -498,6 +498,7 @@ fn what_says_nothing_of_held_memory_is_refused_with_the_reason() {
     for (name, code, kind, help) in [
         ("c_max.pftrace", 2, "nothing-unreleased", "--dump-at-max"),
         ("deep.pftrace", 12, "incomplete-series", "heaptap top"),
+        ("c_rejected_second.pftrace", 12, "incomplete-series", "heaptap top"),
     ] {
         let output = heaptap(&[&recording(name), "--json"]);
         assert_eq!(output.status.code(), Some(code), "{name}");
@@ -505,6 +506,9 @@ fn what_says_nothing_of_held_memory_is_refused_with_the_reason() {
         assert_eq!(document["error"]["kind"], kind);
         let text = document["error"]["help"].as_str().unwrap();
         assert!(text.contains(help), "{text}");
+        let message = document["error"]["message"].as_str().unwrap();
+        let is_rejected = message.contains("(another session was profiling it)");
+        assert_eq!(is_rejected, name.contains("rejected"), "{message}");
     }
     let dump = fixture("leaklab-before.hprof.zst");
     let output = heaptap(&[&dump, "--tolerance", "1k", "--json"]);

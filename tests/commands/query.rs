@@ -473,3 +473,24 @@ fn paths_find_the_addresses_that_queries_print() {
     let digits = paths("18446744073709551616");
     assert_eq!(digits.status.code(), Some(2), "{}", stderr(&digits));
 }
+
+#[test]
+fn an_hprof_that_is_not_readable_is_an_error_whatever_is_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("wide.hprof");
+    let ids = 16_u32.to_be_bytes();
+    std::fs::write(&path, [b"JAVA PROFILE 1.0.2\0", &ids[..], &[0; 8]].concat()).unwrap();
+    let copy = folder.path().join("copy.sqlite");
+    let (path, copy) = (path.to_str().unwrap(), copy.to_str().unwrap());
+    for args in [
+        &["query", path, "SELECT 1"][..],
+        &["query", path, "SELECT count(*) FROM heap_graph_object"],
+        &["query", path, "-o", copy],
+    ] {
+        let output = crate::program::run(args);
+        assert_eq!(output.status.code(), Some(8), "{output:?}");
+        assert!(output.stdout.is_empty(), "{output:?}");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(said.contains("its IDs have 16 bytes"), "{said}");
+    }
+}

@@ -450,6 +450,34 @@ fn heaptap(bench: &Bench, args: &[&str]) -> (i32, String, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn check_advises_commands_for_the_same_device() {
+    let bench = boot("android=14,build=user").await;
+    let server = bench.phone.addr().to_string();
+    for (name, command) in [("nosuch", "apps"), ("com.example.closed", "check")] {
+        let (_, text, _) = heaptap(&bench, &["check", "-n", name]);
+        let bare = format!("`heaptap {command}`");
+        assert!(!text.contains(&bare), "{text}");
+    }
+    let (_, text, _) = heaptap(&bench, &["check", "-n", "nosuch"]);
+    let advice = format!("`heaptap apps --adb-server {server}`");
+    assert!(text.contains(&advice), "{text}");
+    // Apps name their own heaps as they like.
+    let named = ["check", "-n", "com.example.app", "--heap", "bogus"];
+    let (code, _, said) = heaptap(&bench, &named);
+    assert_eq!(code, 0);
+    assert!(
+        said.contains("only a recording shows whether the app has a heap"),
+        "{said}"
+    );
+    let (_, _, said) = heaptap(
+        &bench,
+        &["check", "-n", "com.example.app", "--heap", "malloc"],
+    );
+    assert!(said.contains("did you mean libc.malloc?"), "{said}");
+    assert!(!said.contains("only a recording"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn check_exits_with_4_where_any_is_not_eligible() {
     let bench = boot("android=14,build=user").await;
     for (args, code, says) in [

@@ -539,8 +539,6 @@ impl Interning {
 
 /// Name of a frame that the trace refers to but does not define.
 pub(super) const LOST_FRAME: &str = "[frame lost]";
-/// Name of the only frame of a callstack that the trace refers to but does not define.
-pub(super) const LOST_CALLSTACK: &str = "[callstack lost]";
 
 /// Returns the frame for lost data.
 pub(super) fn lost_frame(tables: &mut Tables, name: &str) -> FrameId {

@@ -6,7 +6,7 @@ use super::clocks::Clocks;
 use super::dumps::DumpPlan;
 use super::framing::{Source, Window};
 use super::iids::ScopeId;
-use super::interning::{LOST_CALLSTACK, lost_frame};
+use super::interning::lost_frame;
 use super::java::JavaPlan;
 use super::memory;
 use super::order::arrange;
@@ -16,6 +16,7 @@ use super::reader::PlaceReader;
 use super::smaps::SmapsPlan;
 use super::survey::Survey;
 use heaptap_model::profile::{CallsiteId, FrameId, Health, NameMaps, Recording, Tables};
+use heaptap_model::stacks::LOST_CALLSTACK;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 

@@ -3,7 +3,9 @@
 use super::args::Args;
 use super::run::{CheckOptions, CheckReport, check};
 use crate::console::{Console, Style};
-use crate::eligibility::{Answer, Process, ProcessReport, Scope, TargetKind, TargetReport};
+use crate::eligibility::{
+    Answer, Finding, Process, ProcessReport, Scope, TargetKind, TargetReport,
+};
 use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::context::Context;
@@ -33,10 +35,17 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             .iter()
             .any(|name| name != MALLOC_HEAP),
     };
-    let report = check(ctx.device().await?, &options).await?;
+    let mut report = check(ctx.device().await?, &options).await?;
     let console = &ctx.console;
-    for doubt in args.heap.doubts() {
+    let doubts = args.heap.doubts();
+    for doubt in &doubts {
         console.warn(doubt);
+    }
+    if doubts.is_empty() && options.names_heap {
+        console.say("only a recording shows whether the app has a heap of that name");
+    }
+    for finding in findings_of(&mut report) {
+        finding.fix = finding.fix.take().map(|fix| ctx.globals.with_device(&fix));
     }
     if console.is_json() {
         console.json(&report);
@@ -48,6 +57,15 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     } else {
         Outcome::Ended(ErrorClass::NotEligible)
     })
+}
+
+fn findings_of(report: &mut CheckReport) -> impl Iterator<Item = &mut Finding> {
+    let of_targets = report.targets.iter_mut().flat_map(|target| {
+        let of_processes = target.processes.iter_mut();
+        let of_processes = of_processes.flat_map(|process| &mut process.findings);
+        target.findings.iter_mut().chain(of_processes)
+    });
+    report.findings.iter_mut().chain(of_targets)
 }
 
 fn show(console: &Console, report: &CheckReport) {

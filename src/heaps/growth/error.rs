@@ -4,7 +4,7 @@ use crate::error::{Classified, ErrorClass, ErrorFacts};
 use crate::heaps::input::LookError;
 use crate::units::counted;
 
-fn what_is_complete(complete: usize, of: usize, left: usize) -> String {
+fn what_is_complete(complete: usize, of: usize, left: usize, why: &str) -> String {
     let have = match complete {
         1 => "has",
         _ => "have",
@@ -14,7 +14,7 @@ fn what_is_complete(complete: usize, of: usize, left: usize) -> String {
         false => String::new(),
     };
     let dumps = counted(of as u64, "dump", "dumps");
-    format!("{complete} of {dumps} {have} complete data{warmup}")
+    format!("{complete} of {dumps} {have} complete data ({why}){warmup}")
 }
 
 /// Error of comparing dumps.
@@ -65,7 +65,7 @@ pub enum NativeLeaksError {
     /// Too few dumps have complete data.
     #[error(
         "{}; growth analysis needs at least two",
-        what_is_complete(*.complete, *.of, *.left)
+        what_is_complete(*.complete, *.of, *.left, why)
     )]
     Incomplete {
         /// Number of dumps with complete data.
@@ -74,6 +74,8 @@ pub enum NativeLeaksError {
         of: usize,
         /// Number of complete dumps after the warm-up.
         left: usize,
+        /// What the first incomplete dump lacks.
+        why: &'static str,
     },
     /// The sampling interval is needed for the sampling error.
     #[error("{name} does not contain its sampling interval")]

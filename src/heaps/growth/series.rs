@@ -168,7 +168,8 @@ pub(super) fn series_of<'a>(
                     too_long.get_or_insert((kept.len() - warm, kept.len()));
                 }
                 if complete < chosen.len() {
-                    cut_short = Some((complete, chosen.len(), warm));
+                    let why = what_is_missing(&chosen[complete].dump.facts);
+                    cut_short = Some((complete, chosen.len(), warm, why));
                 }
                 short.push(format!(
                     "{} of {name}",
@@ -213,9 +214,12 @@ pub(super) fn series_of<'a>(
     if all.is_empty() {
         return Err(match (cut_short, too_long) {
             (_, Some((left_out, of))) => NativeLeaksError::WarmupTooLong { left_out, of },
-            (Some((complete, of, left)), None) => {
-                NativeLeaksError::Incomplete { complete, of, left }
-            }
+            (Some((complete, of, left, why)), None) => NativeLeaksError::Incomplete {
+                complete,
+                of,
+                left,
+                why,
+            },
             (None, None) => NativeLeaksError::TooFewDumps {
                 there: short.join(", "),
                 has_java: false,

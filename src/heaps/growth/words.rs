@@ -80,7 +80,7 @@ pub(super) fn sentence(
             format!("It grew by {grown} {within}; whether growth continues is unknown: {decides}.")
         }
         Verdict::CantTell(InconclusiveReason::Incomplete) => format!(
-            "Data are missing from the recording; until then it changed by {grown}. Record the \
+            "Data are missing from the recording; in what is there, it changed by {grown}. Record the \
              same number of iterations ({}) again without loss.",
             thousands(iterations)
         ),

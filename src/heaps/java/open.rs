@@ -471,6 +471,21 @@ impl JavaFile {
         self.listed[at].open
     }
 
+    /// Checks that all HPROFs are readable, by their headers.
+    ///
+    /// # Errors
+    /// Returns an error for the first one that is not.
+    pub fn check_headers(&self) -> Result<(), JavaError> {
+        for input in &self.hprofs {
+            let header = hprof::records::Header::read(&input.bytes);
+            header.map_err(|error| JavaError::Hprof {
+                name: input.name.clone(),
+                source: error.into(),
+            })?;
+        }
+        Ok(())
+    }
+
     /// Reads one of [`JavaFile::dumps`].
     ///
     /// # Errors

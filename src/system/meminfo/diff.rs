@@ -184,7 +184,12 @@ fn pair<T, K: Eq + Hash>(old: &[T], new: &[T], key: impl Fn(&T, bool) -> K) -> V
 fn changes(before: &ProcessFacts, after: &ProcessFacts) -> ProcessChanges {
     let (old, new) = (before.figures(), after.figures());
     let paired = pair(&old, &new, |figure, _| {
-        (figure.section, figure.row, figure.column)
+        let row = match figure.row {
+            // Its name in the summary since Android 11.
+            "TOTAL PSS" => "TOTAL",
+            row => row,
+        };
+        (figure.section, row, figure.column)
     });
     let mut rows = rows(&old, &new, paired);
     // Unpaired values come after the others of their section.

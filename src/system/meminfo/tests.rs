@@ -104,6 +104,19 @@ fn rows_are_compared_with_their_like() {
 }
 
 #[test]
+fn the_total_of_the_summary_is_one_row_under_both_names() {
+    let renamed = BEFORE.replace("    TOTAL:     1063", "TOTAL PSS:     1263");
+    let changes = diff(&document(BEFORE), &document(&renamed)).unwrap();
+    let rows = changes.processes[0].rows.iter();
+    let of_summary = rows.filter(|row| row.section == "summary" && row.column == "pss");
+    let totals: Vec<_> = of_summary
+        .filter(|row| row.row.starts_with("TOTAL"))
+        .collect();
+    assert_eq!(totals.len(), 1, "{totals:?}");
+    assert_eq!(totals[0].growth, 200 << 10);
+}
+
+#[test]
 fn other_processes_stand_alone() {
     let mut other = grown();
     other.processes[0].name = Some("com.example.other".to_owned());

@@ -301,6 +301,16 @@ fn a_wrong_use_is_answered_with_the_right_one() {
         told_two.contains("`heaptap diff` compares two"),
         "{told_two}"
     );
+    let told_depth = told(&["top", &before, "--depth", "x"]);
+    assert!(
+        told_depth.contains("cannot use --depth x: it is not a whole number"),
+        "{told_depth}"
+    );
+    let told_kinds = told(&["top", &before, "--heap", "app,libc.malloc"]);
+    assert!(
+        told_kinds.contains("--heap value names both Java heaps and native"),
+        "{told_kinds}"
+    );
     let told_output = told(&["convert", &before, &after]);
     assert!(
         told_output.contains("an output is named with -o"),

@@ -25,5 +25,6 @@ pub use dump::{
 pub use join::{JoinBy, Joined, join};
 pub use project::{ProjectOptions, Projector, Unexpanded, project};
 pub use table::{
-    Frame, FrameId, Function, FunctionId, Kind, Library, LibraryId, NodeId, StackTable, TextId,
+    Frame, FrameId, Function, FunctionId, Kind, LOST_CALLSTACK, Library, LibraryId, NodeId,
+    StackTable, TextId,
 };

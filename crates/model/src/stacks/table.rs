@@ -68,6 +68,9 @@ impl Kind {
     }
 }
 
+/// Name of the only frame of a callsite that stands for all whose callstacks the trace lost.
+pub const LOST_CALLSTACK: &str = "[callstack lost]";
+
 /// A function of a library.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Function {

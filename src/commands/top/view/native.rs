@@ -154,6 +154,9 @@ fn rows(console: &Console, report: &TopReport, heap: &HeapReport) {
         let filter = &report.filter;
         let whole = value(heap.total_of_view(), &heap.unit);
         console.data(match filter.is_empty() {
+            true if heap.total.of(View::AllocObjects) > Some(0) => {
+                "nothing is unreleased; `--view alloc_space` shows all allocations".to_owned()
+            }
             true => "nothing was sampled".to_owned(),
             false => no_match(!filter.ignore.is_empty(), filter.selects(), whole),
         });

@@ -1,5 +1,7 @@
 //! Paths to leaks, their groups, kept bytes, and advice.
 
+use heaptap_model::heap_graph::Follow;
+
 use super::*;
 
 #[test]

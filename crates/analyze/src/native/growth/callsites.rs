@@ -5,7 +5,7 @@ use super::super::shown::Shown;
 use super::HeapSeries;
 use heaptap_model::parallel::{self, Pool};
 use heaptap_model::profile::packed::{self, PackedStacks, Unnumbered};
-use heaptap_model::stacks::{FrameId, NodeId, StackTable};
+use heaptap_model::stacks::{FrameId, LOST_CALLSTACK, NodeId, StackTable};
 
 /// Callsites that are packed while others get their numbers.
 const PART: usize = 1 << 14;
@@ -90,6 +90,19 @@ impl Callsites {
 
     pub(super) fn own(&self, callsite: usize) -> Option<FrameId> {
         self.own[callsite]
+    }
+
+    /// Returns the callsite that stands for all with lost callstacks.
+    pub(super) fn lost(&self, table: &StackTable) -> Option<usize> {
+        let is_lost = |id: FrameId| {
+            let function = table.frames()[id.0 as usize].function;
+            let name = table.functions()[function.0 as usize].name;
+            table.text_of(name) == LOST_CALLSTACK
+        };
+        // Most traces lost none.
+        let frames = 0..table.frames().len() as u32;
+        let lost = frames.map(FrameId).find(|id| is_lost(*id))?;
+        (0..self.len()).find(|at| self.stack(CallsiteId(*at as u32)).eq([lost]))
     }
 
     /// Returns the frames of a callsite, leaf first.

@@ -11,8 +11,8 @@ use crate::native::groups::GroupId;
 use crate::sampling::plan;
 use crate::sampling::poisson::Z95_ONE_SIDED;
 use crate::sampling::verdict::{
-    Course, Evidence, FALSE_DISCOVERIES, MIN_HITS_TO_TEST, Terms, Verdict, benjamini_hochberg,
-    judge, steady,
+    Course, Evidence, FALSE_DISCOVERIES, InconclusiveReason, MIN_HITS_TO_TEST, Terms, Verdict,
+    benjamini_hochberg, judge, steady,
 };
 use crate::sampling::{Sampled, Turnover, growth};
 use heaptap_model::parallel;
@@ -93,7 +93,16 @@ impl Growth<'_> {
                 steady: tested.steady[unit],
                 significant: tested.significant[unit],
             };
-            judge(&evidence, &terms)
+            let is_lost = self.lost.is_some_and(|callsite| match level {
+                Level::Callsites => unit == callsite,
+                Level::Lines => unit == self.line_of[callsite] as usize && unit < self.owners.len(),
+            });
+            match judge(&evidence, &terms) {
+                verdict if is_lost && verdict.is_suspect() => {
+                    Verdict::CantTell(InconclusiveReason::Incomplete)
+                }
+                verdict => verdict,
+            }
         };
         // Index of the callsite, and its verdict.
         let callsite = |at: usize| {

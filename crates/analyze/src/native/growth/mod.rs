@@ -52,6 +52,8 @@ pub struct Rule {
 pub struct Growth<'a> {
     owners: Groups<'a>,
     callsites: Callsites,
+    /// Callsite that stands for all with lost callstacks: several can have grown, or none.
+    lost: Option<usize>,
     /// Line of app code, by callsite; the number of lines for callsites without one.
     line_of: Vec<u32>,
     /// Figures of each heap.
@@ -110,6 +112,7 @@ impl<'a> Growth<'a> {
             .collect();
         let mut growth = Growth {
             owners,
+            lost: callsites.lost(table),
             callsites,
             line_of,
             units,

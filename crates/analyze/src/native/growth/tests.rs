@@ -4,7 +4,7 @@ use super::series::{continue_counters, continues};
 use super::*;
 use crate::sampling::Counters;
 use heaptap_model::stacks::{
-    Facts, Frame, Function, Kind, LibraryId, Measure, NodeId, TextId, Values, View,
+    Facts, Frame, Function, Kind, LOST_CALLSTACK, LibraryId, Measure, NodeId, TextId, Values, View,
 };
 
 const T: i64 = 4096;
@@ -163,6 +163,24 @@ fn the_leak_stands_first_and_a_cache_is_none() {
     assert_eq!(churn, [1.0]);
     assert_eq!(growth.totals.len(), 1);
     assert_eq!(growth.totals[0].grown.value, 126 * T);
+}
+
+#[test]
+fn growth_of_lost_callstacks_is_of_no_callsite() {
+    let mut table = StackTable::default();
+    let leak = site(&mut table, &["main", "append", "malloc"]);
+    let lost = site(&mut table, &[LOST_CALLSTACK]);
+    let hits = |i: i64| [(leak, 5 * i, 5 * i), (lost, 9 * i, 9 * i)];
+    let dumps: Vec<Dump> = (0..9).map(|i| dump(i, &hits(i.into()))).collect();
+    let growth = Growth::of(&table, &[series(&dumps)], &Filter::default(), RULE);
+    let unknown = Verdict::CantTell(InconclusiveReason::Incomplete);
+    assert_eq!(
+        names(&growth),
+        [
+            ("append".to_owned(), GROWS),
+            (LOST_CALLSTACK.to_owned(), unknown)
+        ]
+    );
 }
 
 #[test]
