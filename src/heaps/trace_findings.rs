@@ -7,7 +7,7 @@ use crate::error::ErrorClass;
 use crate::names::could_be_app;
 use crate::profile::MALLOC_HEAP;
 use crate::profile::{Health, HeapRequest, Recording};
-use crate::results::findings::{BUSY, Finding, TRACE_CUT};
+use crate::results::findings::{BUSY, Finding, SEVERAL_RECORDINGS, TRACE_CUT};
 use crate::stacks::Unexpanded;
 use crate::units::counted;
 
@@ -166,6 +166,15 @@ fn of_health(health: &Health, sampled: bool) -> Vec<Finding> {
             "if it is still being written, read it again later; if it is a copy, copy it again; \
              otherwise the rest is lost",
         ));
+    }
+    if health.copies > 1 {
+        let message = format!(
+            "the file contains {} copies of the recording; their dumps are numbered as if they were \
+             of one",
+            health.copies
+        );
+        let help = "read the recording by itself; figures can be wrong here";
+        found.push(Finding::new(SEVERAL_RECORDINGS, None, message).with_help(help));
     }
     let odd = [
         (

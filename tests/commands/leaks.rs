@@ -498,7 +498,12 @@ fn what_says_nothing_of_held_memory_is_refused_with_the_reason() {
     for (name, code, kind, help) in [
         ("c_max.pftrace", 2, "nothing-unreleased", "--dump-at-max"),
         ("deep.pftrace", 12, "incomplete-series", "heaptap top"),
-        ("c_rejected_second.pftrace", 12, "incomplete-series", "heaptap top"),
+        (
+            "c_rejected_second.pftrace",
+            12,
+            "incomplete-series",
+            "heaptap top",
+        ),
     ] {
         let output = heaptap(&[&recording(name), "--json"]);
         assert_eq!(output.status.code(), Some(code), "{name}");

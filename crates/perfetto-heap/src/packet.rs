@@ -22,6 +22,7 @@ pub(super) mod payload {
     pub(crate) const DEOBFUSCATION: u32 = 64;
     pub(crate) const SMAPS: u32 = 68;
     pub(crate) const SERVICE_EVENT: u32 = 69;
+    pub(crate) const TRACE_UUID: u32 = 89;
     pub(crate) const ART_METADATA: u32 = 131;
     pub(crate) const ZSTD: u32 = 133;
 }
@@ -88,6 +89,7 @@ impl<'a> Packet<'a> {
                             | DEOBFUSCATION
                             | SMAPS
                             | SERVICE_EVENT
+                            | TRACE_UUID
                             | ART_METADATA
                             | ZSTD
                     ) {

@@ -44,6 +44,8 @@ pub(super) struct Survey {
     sequences: HashMap<u32, Sequence>,
     packages: java::KnownPackages,
     ending: Ending,
+    /// `TraceUuid` of the first recording in the trace.
+    uuid: Option<Vec<u8>>,
     /// A packet exceeded the memory limit: later packets are not read.
     is_full: bool,
     /// The largest timestamp seen: the time of packets without one.
@@ -232,6 +234,11 @@ impl Survey {
                         metadata::read_config(message, recording, allowance),
                         "the trace config",
                     )
+                }
+                payload::TRACE_UUID => {
+                    let first = self.uuid.get_or_insert_with(|| message.to_owned());
+                    self.health.copies += u64::from(first == message);
+                    continue;
                 }
                 payload::SYSTEM_INFO => (
                     metadata::read_system_info(message, &mut recording.system),

@@ -403,3 +403,35 @@ fn growth_in_a_trace_that_breaks_off_after_one_dump_is_unknown() {
     let message = error["message"].as_str().unwrap();
     assert!(message.contains("the trace ends before"), "{message}");
 }
+
+#[test]
+fn a_recording_that_is_twice_in_its_file_is_told() {
+    let once = std::fs::read(fixture("conversions/c_cont.pftrace")).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("twice");
+    std::fs::write(&path, [once.as_slice(), &once].concat()).unwrap();
+    let path = path.to_str().unwrap();
+    for (args, code) in [
+        (&["top", path][..], 0),
+        (&["query", path, "SELECT 1"], 0),
+        (&["leaks", path], 0),
+        (
+            &[
+                "diff",
+                &format!("{path}@1"),
+                &format!("{path}@9"),
+                "--fail-over",
+                "1gb",
+            ],
+            12,
+        ),
+    ] {
+        let output = heaptap(args);
+        assert_eq!(output.status.code(), Some(code), "{args:?} {output:?}");
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert!(
+            told.contains("contains 2 copies of the recording"),
+            "{args:?} {told}"
+        );
+    }
+}

@@ -46,6 +46,8 @@ pub struct Health {
     pub dumps_without_clock: u64,
     /// Profile packets without a sequence, whose names are unknown.
     pub packets_without_sequence: u64,
+    /// Number of packets with the UUID of the trace. More than one: copies of it were joined.
+    pub copies: u64,
     /// The trace stops before the tracing service reported its end: the file was cut off, or the
     /// service was killed.
     pub ends_early: bool,
