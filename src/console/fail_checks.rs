@@ -3,7 +3,9 @@
 
 use crate::console::Console;
 use crate::error::{ErrorClass, Failure};
-use crate::results::findings::{NOT_IN_INPUT, SAME_MOMENT, SEVERAL_RECORDINGS, TRACE_CUT};
+use crate::results::findings::{
+    NOT_IN_INPUT, SAME_MOMENT, SEVERAL_IN_ONE, SEVERAL_RECORDINGS, TRACE_CUT,
+};
 
 /// Kinds of failures about missing inputs.
 const NOT_THERE: [&str; 7] = [
@@ -35,6 +37,14 @@ pub(crate) fn failure(asked: bool, failure: Failure) -> Failure {
 pub(crate) fn is_open<'a>(mut kinds: impl Iterator<Item = &'a str>) -> bool {
     const KINDS: [&str; 4] = [NOT_IN_INPUT, SAME_MOMENT, SEVERAL_RECORDINGS, TRACE_CUT];
     kinds.any(|kind| KINDS.contains(&kind))
+}
+
+/// Returns the reason for a leak check that findings make inconclusive.
+pub(crate) fn open_reason<'a>(mut kinds: impl Iterator<Item = &'a str>) -> &'static str {
+    match kinds.any(|kind| kind == SEVERAL_RECORDINGS) {
+        true => SEVERAL_IN_ONE,
+        false => "the inputs lack data that could change it",
+    }
 }
 
 /// Explains the exit code of a leak check that did not pass; `reason` is that of an inconclusive

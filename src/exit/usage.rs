@@ -176,15 +176,15 @@ fn help_of_word(command: &clap::Command, word: &str, typed: &[String]) -> Option
             "functions and classes are selected with --focus: {line}"
         ));
     }
-    if is_path && takes_words && takes(command, "--output") {
-        let line = with_added(typed, "-o", word)?;
-        return Some(format!("an output is named with -o: {line}"));
-    }
     if is_path && ["paths", "query", "top"].contains(&name) {
         return Some(format!(
             "`heaptap {name}` reads one input; `heaptap diff` compares two, and `heaptap report` \
              shows several"
         ));
+    }
+    if is_path && takes_words && takes(command, "--output") {
+        let line = with_added(typed, "-o", word)?;
+        return Some(format!("an output is named with -o: {line}"));
     }
     (takes(command, "-n") && !takes_words).then(|| {
         let option = if word.parse::<u32>().is_ok() {

@@ -88,7 +88,7 @@ pub fn of_trace(name: &str, damage: Option<&str>, health: &Health, sampled: bool
 /// not about losses on the device.
 pub fn of_missing_parts(name: &str, damage: Option<&str>, health: &Health) -> Vec<Finding> {
     let mut found = of_trace(name, damage, health, true);
-    found.retain(is_missing_part);
+    found.retain(|found| is_missing_part(found) || found.kind == SEVERAL_RECORDINGS);
     found
 }
 
@@ -169,11 +169,11 @@ fn of_health(health: &Health, sampled: bool) -> Vec<Finding> {
     }
     if health.copies > 1 {
         let message = format!(
-            "the file contains {} copies of the recording; their dumps are numbered as if they were \
-             of one",
+            "the file contains {} copies of the recording, whose dumps are numbered as if they were of \
+             one; figures can be wrong",
             health.copies
         );
-        let help = "read the recording by itself; figures can be wrong here";
+        let help = "read one copy by itself";
         found.push(Finding::new(SEVERAL_RECORDINGS, None, message).with_help(help));
     }
     let odd = [

@@ -97,8 +97,10 @@ pub fn class_of_empty(findings: &[Finding]) -> Option<ErrorClass> {
 pub const SAME_MOMENT: &str = "same-dump";
 /// Kind of the finding that one of several selected processes or heaps is not in the input.
 pub const NOT_IN_INPUT: &str = "not-in-input";
-/// Kind of the finding that an archive has traces of several recordings.
+/// Kind of the finding that an input has traces of several recordings, or copies of one.
 pub const SEVERAL_RECORDINGS: &str = "several-recordings";
+/// Reason that it gives for an inconclusive check.
+pub const SEVERAL_IN_ONE: &str = "an input has several recordings, or copies of one";
 /// Kind of the finding for a trace that stops early but is otherwise intact.
 pub const TRACE_CUT: &str = "trace-cut";
 /// Kind of the finding that callstacks lead through code of several methods.

@@ -512,7 +512,7 @@ fn what_says_nothing_of_held_memory_is_refused_with_the_reason() {
         let text = document["error"]["help"].as_str().unwrap();
         assert!(text.contains(help), "{text}");
         let message = document["error"]["message"].as_str().unwrap();
-        let is_rejected = message.contains("(another session was profiling it)");
+        let is_rejected = message.contains("(first loss: another session was profiling it)");
         assert_eq!(is_rejected, name.contains("rejected"), "{message}");
     }
     let dump = fixture("leaklab-before.hprof.zst");

@@ -6,6 +6,7 @@ import { execFileSync } from "node:child_process";
 import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { after, before, test } from "node:test";
+import { gunzipSync } from "node:zlib";
 import { bitmapHprof, wideHprof } from "./hprof.mjs";
 import { explorers, fixtures, HEAPTAP, shown, skip } from "./explorer.mjs";
 
@@ -237,6 +238,17 @@ test("what grew between two heaps is named", { skip }, async () => {
   assert.match(await page.textContent(".grid"), /lab\.LeakLab\$Listener grown180\+80\+1\.9 KiB–\+784\.4 KiB/);
   await page.click(".grid >> text=lab.LeakLab$Listener");
   await shown(page, "180 objects");
+  assert.deepEqual(page.told, []);
+});
+
+test("whether something grew in a dump that breaks off is unknown", { skip }, async () => {
+  const whole = gunzipSync(readFileSync(join(fixtures, "hprof/android-a.hprof.gz")));
+  const cut = join(all.folder, "cut.hprof");
+  writeFileSync(cut, whole.subarray(0, 70_000));
+  const { page } = await explore([cut, "hprof/android-a.hprof.gz"]);
+  await shown(page, "Whether a leak is new or grew is unknown");
+  await shown(page, "Which classes grew is unknown");
+  assert.doesNotMatch(await page.textContent(".explored"), /No leak is new|No class grew/);
   assert.deepEqual(page.told, []);
 });
 

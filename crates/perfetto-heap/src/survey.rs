@@ -44,12 +44,26 @@ pub(super) struct Survey {
     sequences: HashMap<u32, Sequence>,
     packages: java::KnownPackages,
     ending: Ending,
-    /// `TraceUuid` of the first recording in the trace.
-    uuid: Option<Vec<u8>>,
+    uuids: Copies,
+    configs: Copies,
     /// A packet exceeded the memory limit: later packets are not read.
     is_full: bool,
     /// The largest timestamp seen: the time of packets without one.
     now: u64,
+}
+
+/// Messages that are equal to the first one.
+#[derive(Default)]
+struct Copies {
+    first: Option<Vec<u8>>,
+    count: u64,
+}
+
+impl Copies {
+    fn add(&mut self, message: &[u8]) {
+        let first = self.first.get_or_insert_with(|| message.to_owned());
+        self.count += u64::from(first == message);
+    }
 }
 
 /// State of a sequence.
@@ -124,6 +138,12 @@ impl Survey {
         survey.whole_bytes = packets.whole_bytes();
         survey.health.cut_bytes = health.cut_bytes;
         survey.health.stop_timed_out_ns = survey.ending.stop_timed_out_ns();
+        // Before Android 14, a trace has no UUID; a clone of a session, which has two configs, is
+        // made later.
+        survey.health.copies = match survey.uuids.count {
+            0 => survey.configs.count,
+            uuids => uuids,
+        };
         survey.health.ends_early = survey.ending.cut_short() || health.cut_bytes > 0;
         Ok((survey, packets.into_window()))
     }
@@ -228,7 +248,12 @@ impl Survey {
                     deobfuscation::add(&mut self.name_maps, message, allowance),
                     "a deobfuscation packet",
                 ),
-                payload::TRACE_CONFIG if !recording.has_config => {
+                payload::TRACE_CONFIG if recording.has_config => {
+                    self.configs.add(message);
+                    continue;
+                }
+                payload::TRACE_CONFIG => {
+                    self.configs.add(message);
                     self.ending.config(message);
                     (
                         metadata::read_config(message, recording, allowance),
@@ -236,8 +261,7 @@ impl Survey {
                     )
                 }
                 payload::TRACE_UUID => {
-                    let first = self.uuid.get_or_insert_with(|| message.to_owned());
-                    self.health.copies += u64::from(first == message);
+                    self.uuids.add(message);
                     continue;
                 }
                 payload::SYSTEM_INFO => (

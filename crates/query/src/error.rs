@@ -171,7 +171,9 @@ impl QueryError {
             }
             () if message.starts_with(NO_COLUMN) => {
                 // Others do not have the column.
-                let named = known.iter().filter(|table| sql.contains(&table.name));
+                let sql = sql.to_ascii_lowercase();
+                let is_named = |table: &&TableInfo| sql.contains(&table.name.to_ascii_lowercase());
+                let named = known.iter().filter(is_named);
                 let columns = named.flat_map(|table| &table.columns);
                 let names = columns.map(|column| column.name.as_str());
                 let list = "`.schema TABLE` in place of the statement lists its columns";

@@ -31,9 +31,6 @@ const MOST_IN_JSON: usize = 100;
 /// Default entries of each list on a page.
 const PAGE: usize = 10;
 
-/// Reason for an inconclusive check.
-const DATA_MISSING: &str = "the inputs lack data that could change it";
-
 /// Runs the command.
 ///
 /// # Errors
@@ -137,7 +134,7 @@ async fn native_leaks(ctx: &Context, args: &Args) -> Result<Result<Outcome, Open
         let reason = if series.iter().any(|series| series.suspects > 0) {
             "some callsites grew, but their trends are uncertain"
         } else if lacks || series.iter().any(SeriesRow::is_open) {
-            DATA_MISSING
+            fail_checks::open_reason(found.document.warnings.iter().map(|f| f.kind))
         } else {
             "no callsite has enough samples"
         };
@@ -229,13 +226,13 @@ async fn java_leaks(ctx: &Context, args: Args, opened: OpenedJava) -> Result<Out
         fail_checks::warn_nothing_judged(console, judged, is_filtered);
     }
     let warnings = document.heaps.iter().flat_map(|heap| &heap.warnings);
-    let lacks = fail_checks::is_open(warnings.map(|warning| warning.kind))
-        || report.hidden == Some(HiddenLeaks::Minified);
+    let kinds = warnings.map(|warning| warning.kind);
+    let lacks = fail_checks::is_open(kinds.clone()) || report.hidden == Some(HiddenLeaks::Minified);
     let outcome = Outcome::of_budget(args.fail.then_some(is_judged), report.found(), report.class);
     let outcome = outcome.left_open(args.fail && lacks);
     if let (true, Outcome::Ended(class)) = (args.fail && is_judged, outcome) {
         let leaks = "leaks of app objects, confirmed or likely";
-        fail_checks::warn_leaks(console, class, leaks, DATA_MISSING);
+        fail_checks::warn_leaks(console, class, leaks, fail_checks::open_reason(kinds));
     }
     Ok(outcome)
 }

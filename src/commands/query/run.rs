@@ -348,8 +348,8 @@ fn of_hprofs(
     progress: &ProgressReporter,
 ) -> Result<QueryFile, Failure> {
     let mut file = JavaFile::open(path, found, options.java, progress)?;
-    file.check_headers()?;
-    let mut findings = std::mem::take(&mut file.missing);
+    let mut findings = file.check_headers()?;
+    findings.append(&mut file.missing);
     let facts = file.dumps().iter().map(|dump| JavaHeapFacts {
         pid: dump.pid,
         process: dump.process.clone(),

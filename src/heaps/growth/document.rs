@@ -43,6 +43,9 @@ pub struct SeriesRow {
     /// True if another run in the input was left out because its dumps lack data.
     #[serde(skip)]
     pub(crate) is_run_left_out: bool,
+    /// True if memory grew whose callsites the trace lost.
+    #[serde(skip)]
+    pub(crate) lost_grew: bool,
     /// True if the filters match any sample.
     pub matches: bool,
     pub heaps: Vec<HeapRow>,
@@ -77,7 +80,7 @@ impl SeriesRow {
 
     /// Returns whether a check must remain inconclusive, regardless of other results.
     pub(crate) fn is_open(&self) -> bool {
-        self.incomplete || self.is_run_left_out || self.suspects > 0
+        self.incomplete || self.is_run_left_out || self.lost_grew || self.suspects > 0
     }
 
     /// Returns the number of sites with a conclusive result.
@@ -271,6 +274,7 @@ fn row(table: &StackTable, series: &Series<'_>, request: &NativeLeaksRequest) ->
         notes: series.notes.clone(),
         incomplete: series.incomplete,
         is_run_left_out: series.is_run_left_out,
+        lost_grew: growth.lost_grew(),
         matches: growth.has_matches(),
         heaps: (0..heaps.len()).map(|at| rows.heap(at)).collect(),
         tested: growth.tested,

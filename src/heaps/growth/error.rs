@@ -14,7 +14,7 @@ fn what_is_complete(complete: usize, of: usize, left: usize, why: &str) -> Strin
         false => String::new(),
     };
     let dumps = counted(of as u64, "dump", "dumps");
-    format!("{complete} of {dumps} {have} complete data ({why}){warmup}")
+    format!("{complete} of {dumps} {have} complete data{warmup} (first loss: {why})")
 }
 
 /// Error of comparing dumps.

@@ -19,39 +19,16 @@ use crate::error::ErrorClass;
 use crate::heaps::selector::JavaInput;
 use crate::results::findings::{self, other_process, same_moment, sizes_differ};
 
-/// Status if objects are missing from the dump with fewer or smaller objects.
+/// Status of a change between dumps one of which lacks objects: what it lacks can look new or gone, on
+/// other paths, and unreachable.
 const UNKNOWN: &str = "unknown";
 
-/// Sides from which objects are missing.
-#[derive(Debug, Clone, Copy)]
-struct Lacking {
-    before: bool,
-    after: bool,
-}
-
-impl Lacking {
-    fn of(before: &HeapFacts, after: &HeapFacts) -> Lacking {
-        Lacking {
-            before: before.lacks_objects,
-            after: after.lacks_objects,
-        }
-    }
-
-    fn status(self, change: &Change) -> &'static str {
-        match change.status() {
-            "new" | "grown" if self.before => UNKNOWN,
-            "gone" | "shrunk" if self.after => UNKNOWN,
-            status => status,
-        }
-    }
-
-    /// Like [`Lacking::status`]. A part of the path of a leak can be missing, too, and its signature
-    /// differs then.
-    fn status_of_leak(self, change: &Change) -> &'static str {
-        match self.status(change) {
-            "new" | "gone" if self.before || self.after => UNKNOWN,
-            status => status,
-        }
+/// Returns the status of a change; `is_complete`: neither dump lacks objects.
+fn status(change: &Change, is_complete: bool) -> &'static str {
+    match change.status() {
+        "same" => "same",
+        _ if !is_complete => UNKNOWN,
+        status => status,
     }
 }
 
@@ -134,9 +111,9 @@ pub struct ChangeRow {
 }
 
 impl ChangeRow {
-    fn of(change: &Change, lacking: Lacking) -> ChangeRow {
+    fn of(change: &Change, is_complete: bool) -> ChangeRow {
         ChangeRow {
-            status: lacking.status(change),
+            status: status(change, is_complete),
             before: Figures::with_retained(&change.before),
             after: Figures::with_retained(&change.after),
             growth: change.growth(),
@@ -235,28 +212,28 @@ pub(crate) fn compare(before: Half, mut after: Half, wanted: &Wanted) -> DiffRep
         before: before.total,
         after: after.total,
     };
-    let lacking = Lacking::of(&before.facts, &after.facts);
-    let (classes, classes_changed) = changed(before.classes, after.classes, wanted, lacking);
+    let is_complete = !(before.facts.lacks_objects || after.facts.lacks_objects);
+    let (classes, classes_changed) = changed(before.classes, after.classes, wanted, is_complete);
     let packages = before.packages.zip(after.packages);
     let (packages, packages_changed) = packages
-        .map(|(before, after)| changed(before, after, wanted, lacking))
+        .map(|(before, after)| changed(before, after, wanted, is_complete))
         .unzip();
     let least = wanted.least.unwrap_or_else(|| {
         let larger = total.before.retained.max(total.after.retained);
         (larger.total_bytes() / 1000).max(1)
     });
-    let mut leaks = leak_changes(before.leaks, after.leaks, lacking);
+    let mut leaks = leak_changes(before.leaks, after.leaks, is_complete);
     let leaks_total = leaks.len();
     leaks.truncate(wanted.limit);
     DiffReport {
         before: before.facts,
         after: after.facts,
-        total: ChangeRow::of(&total, lacking),
+        total: ChangeRow::of(&total, is_complete),
         classes,
         classes_changed,
         packages,
         packages_changed,
-        paths: path_rows((&before.tree, &after.tree), wanted, least, lacking),
+        paths: path_rows((&before.tree, &after.tree), wanted, least, is_complete),
         paths_least_bytes: least,
         leaks,
         leaks_total,
@@ -269,7 +246,7 @@ fn changed(
     before: diff::Classes,
     after: diff::Classes,
     wanted: &Wanted,
-    lacking: Lacking,
+    is_complete: bool,
 ) -> (Vec<NamedChange>, usize) {
     let mut rows = diff::merge(before, after);
     if !wanted.unchanged {
@@ -281,7 +258,7 @@ fn changed(
         [growth.own_bytes(), growth.retained_total_bytes()]
     });
     let named = |row: diff::ClassChange| NamedChange {
-        change: ChangeRow::of(&row.change, lacking),
+        change: ChangeRow::of(&row.change, is_complete),
         name: row.name,
     };
     (rows.into_iter().map(named).collect(), all)
@@ -416,7 +393,7 @@ fn by_signature(found: &Leaks, filter: &Filter) -> BTreeMap<(String, String), Le
 fn leak_changes(
     before: BTreeMap<(String, String), LeakChange>,
     after: BTreeMap<(String, String), LeakChange>,
-    lacking: Lacking,
+    is_complete: bool,
 ) -> Vec<LeakChange> {
     let mut all = after;
     for (key, old) in before {
@@ -438,7 +415,7 @@ fn leak_changes(
             before: sums(leak.before_count, leak.before_bytes),
             after: sums(leak.after_count, leak.after_bytes),
         };
-        leak.status = lacking.status_of_leak(&change);
+        leak.status = status(&change, is_complete);
     }
     all.sort_by_key(|leak| {
         let bytes = i128::from(leak.after_bytes) - i128::from(leak.before_bytes);
@@ -454,7 +431,7 @@ fn path_rows(
     (before, after): (&Tree, &Tree),
     wanted: &Wanted,
     least: u64,
-    lacking: Lacking,
+    is_complete: bool,
 ) -> Vec<PathChangeRow> {
     let all = diff::by_path(before, after);
     let changed = |at: usize| {
@@ -480,7 +457,7 @@ fn path_rows(
             above,
             depth,
             name: node.name.clone(),
-            change: ChangeRow::of(&node.change, lacking),
+            change: ChangeRow::of(&node.change, is_complete),
         });
         if depth + 1 < wanted.depth {
             let below = node.below.iter().rev();

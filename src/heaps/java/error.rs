@@ -82,8 +82,7 @@ pub enum JavaError {
     },
 }
 
-/// Returns the cause of a finding, without its consequences for other objects, as the end of a
-/// message that begins with the name of the input.
+/// Returns a finding as the end of a message that begins with the name of the input.
 fn why_empty(name: &str, why: Option<&Finding>) -> String {
     let Some(message) = why.map(|why| why.message.as_str()) else {
         return String::new();
@@ -92,8 +91,7 @@ fn why_empty(name: &str, why: Option<&Finding>) -> String {
     let message = after_name
         .and_then(|rest| rest.strip_prefix(": "))
         .unwrap_or(message);
-    let cause = message.split("; ").next().unwrap_or(message);
-    format!(": {cause}")
+    format!(": {message}")
 }
 
 fn is_damage(found: &Finding) -> bool {

@@ -147,6 +147,10 @@ pub fn of_losses(graph: &HeapGraph) -> Vec<Finding> {
         true => "objects are missing",
         false => "objects are missing, and objects that they referenced look unreachable",
     };
+    let with_consequence = |lost: &str| match graph.is_empty() {
+        true => lost.to_owned(),
+        false => format!("{lost}; {consequence}"),
+    };
     let mut findings = Vec::new();
     let mut add = |finding: Finding| findings.push(finding.with_pid(graph.facts.pid));
     if *roots_missing {
@@ -166,11 +170,11 @@ pub fn of_losses(graph: &HeapGraph) -> Vec<Finding> {
                 )
             ),
         };
-        let message = format!("{lost}; {consequence}");
+        let message = with_consequence(&lost);
         let finding = Finding::new("heap-graph-incomplete", ErrorClass::Incomplete, message);
         add(finding.with_help("dump again with a larger buffer (`heaptap dump -b 512mb`)"));
     } else if *truncated {
-        let message = format!("the HPROF is truncated; {consequence}");
+        let message = with_consequence("the HPROF is truncated");
         let help = "copy or dump it again; `heaptap hprof info FILE` shows where it ends";
         add(Finding::new("hprof-truncated", ErrorClass::BadInput, message).with_help(help));
     }

@@ -471,19 +471,24 @@ impl JavaFile {
         self.listed[at].open
     }
 
-    /// Checks that all HPROFs are readable, by their headers.
+    /// Returns a finding for each of [`JavaFile::dumps`] that is an HPROF with an unreadable header.
     ///
     /// # Errors
-    /// Returns an error for the first one that is not.
-    pub fn check_headers(&self) -> Result<(), JavaError> {
-        for input in &self.hprofs {
-            let header = hprof::records::Header::read(&input.bytes);
-            header.map_err(|error| JavaError::Hprof {
-                name: input.name.clone(),
-                source: error.into(),
-            })?;
+    /// Returns an error if that is true of all.
+    pub fn check_headers(&self) -> Result<Vec<Finding>, JavaError> {
+        let unreadable = |at: usize| {
+            let input = self.hprof(at)?;
+            let error = hprof::records::Header::read(&input.bytes).err()?;
+            let (name, source) = (input.name.clone(), error.into());
+            Some(JavaError::Hprof { name, source })
+        };
+        let mut all: Vec<JavaError> = (0..self.listed.len()).filter_map(unreadable).collect();
+        if all.len() == self.listed.len()
+            && let Some(error) = all.pop()
+        {
+            return Err(error);
         }
-        Ok(())
+        Ok(all.iter().map(Finding::from_error).collect())
     }
 
     /// Reads one of [`JavaFile::dumps`].

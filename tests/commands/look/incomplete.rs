@@ -406,32 +406,93 @@ fn growth_in_a_trace_that_breaks_off_after_one_dump_is_unknown() {
 
 #[test]
 fn a_recording_that_is_twice_in_its_file_is_told() {
-    let once = std::fs::read(fixture("conversions/c_cont.pftrace")).unwrap();
+    use prost::Message as _;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("twice");
-    std::fs::write(&path, [once.as_slice(), &once].concat()).unwrap();
     let path = path.to_str().unwrap();
-    for (args, code) in [
-        (&["top", path][..], 0),
-        (&["query", path, "SELECT 1"], 0),
-        (&["leaks", path], 0),
-        (
-            &[
-                "diff",
-                &format!("{path}@1"),
-                &format!("{path}@9"),
-                "--fail-over",
-                "1gb",
-            ],
-            12,
-        ),
-    ] {
-        let output = heaptap(args);
-        assert_eq!(output.status.code(), Some(code), "{args:?} {output:?}");
-        let told = String::from_utf8(output.stderr).unwrap();
-        assert!(
-            told.contains("contains 2 copies of the recording"),
-            "{args:?} {told}"
-        );
+    let native = std::fs::read(fixture("conversions/c_cont.pftrace")).unwrap();
+    // Before Android 14, there is no UUID.
+    let mut older = pb::Trace::decode(native.as_slice()).unwrap();
+    older.packet.retain(|packet| packet.trace_uuid.is_none());
+    let packets = native.len() - older.encoded_len();
+    assert!(packets > 20, "it had a UUID");
+    for once in [native, older.encode_to_vec()] {
+        std::fs::write(path, [once.as_slice(), &once].concat()).unwrap();
+        for (args, code) in [
+            (&["top", path][..], 0),
+            (&["query", path, "SELECT 1"], 0),
+            (&["leaks", path, "--tolerance", "1g", "--fail"], 12),
+            (
+                &[
+                    "diff",
+                    &format!("{path}@1"),
+                    &format!("{path}@9"),
+                    "--fail-over",
+                    "1gb",
+                ],
+                12,
+            ),
+        ] {
+            let output = heaptap(args);
+            assert_eq!(output.status.code(), Some(code), "{args:?} {output:?}");
+            let told = String::from_utf8(output.stderr).unwrap();
+            assert!(
+                told.contains("contains 2 copies of the recording"),
+                "{args:?} {told}"
+            );
+            let reason = "an input has several recordings, or copies of one";
+            assert_eq!(told.contains(reason), code == 12, "{args:?} {told}");
+        }
+    }
+}
+
+#[test]
+fn a_growth_table_names_the_dumps_that_it_compares() {
+    let whole = hprof();
+    let folder = tempfile::tempdir().unwrap();
+    for (name, bytes) in [("1", &whole[..]), ("2", &whole[..70_000]), ("3", &whole)] {
+        std::fs::write(folder.path().join(format!("{name}.hprof")), bytes).unwrap();
+    }
+    let zip = folder.path().join("all.zip");
+    let mut out = zip::ZipWriter::new(std::fs::File::create(&zip).unwrap());
+    for name in ["1.hprof", "2.hprof", "3.hprof"] {
+        out.start_file(name, zip::write::SimpleFileOptions::default())
+            .unwrap();
+        let bytes = std::fs::read(folder.path().join(name)).unwrap();
+        std::io::Write::write_all(&mut out, &bytes).unwrap();
+    }
+    out.finish().unwrap();
+    let output = heaptap(&["leaks", zip.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(6), "{output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        text.contains("compared with the earlier dumps: @1\n"),
+        "{text}"
+    );
+    assert!(
+        text.contains("@2 is not compared with other dumps"),
+        "{text}"
+    );
+}
+
+#[test]
+fn changes_on_other_paths_of_a_dump_that_lacks_objects_are_unknown() {
+    let (before, after) = (super::before(), super::after());
+    let whole = zstd::decode_all(std::fs::File::open(&after).unwrap()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("cut.hprof");
+    for share in [3, 6, 9] {
+        std::fs::write(&path, &whole[..whole.len() * share / 10]).unwrap();
+        let cut = path.to_str().unwrap();
+        for sides in [[&before[..], cut], [cut, &before]] {
+            let output = heaptap(&["diff", sides[0], sides[1], "--json"]);
+            assert_eq!(output.status.code(), Some(6), "{output:?}");
+            let diff: Value = serde_json::from_slice(&output.stdout).unwrap();
+            for rows in ["classes", "paths", "leaks"] {
+                let rows = diff[rows].as_array().unwrap();
+                let known = |row: &&Value| row["status"] != "unknown" && row["status"] != "same";
+                assert_eq!(rows.iter().find(known), None, "{share}");
+            }
+        }
     }
 }

@@ -316,6 +316,11 @@ fn a_wrong_use_is_answered_with_the_right_one() {
         told_output.contains("an output is named with -o"),
         "{told_output}"
     );
+    let told_query = told(&["query", &before, "SELECT 1", &after]);
+    assert!(
+        told_query.contains("`heaptap diff` compares two"),
+        "{told_query}"
+    );
     let told_info = told(&["hprof", "info", &before, &after]);
     assert!(!told_info.contains("heaptap diff"), "{told_info}");
 }

@@ -121,16 +121,17 @@ export async function grown(meta: Meta, signal: AbortSignal): Promise<HTMLElemen
   if (!meta.before) return null;
   const [leaks, classes] = await Promise.all([ask<ChangedLeak[]>("changed-leaks", {}, signal), ask<Table<ChangedClass>>("changes", { limit: MAX_GROWN }, signal)]);
   const worse = bySize(leaks).filter(({ status }) => status === "new" || status === "grown");
+  const isUnknown = [...leaks, ...classes.rows].some(({ status }) => status === "unknown");
   // A class with more objects is rather the cause than one whose objects retain more.
   const hasMore = (row: ChangedClass): number => Number(row.after.count > row.before.count);
-  const grew = classes.rows.filter((row) => retainedOf(row.after) > retainedOf(row.before)).sort((a, b) => hasMore(b) - hasMore(a));
+  const grew = classes.rows.filter((row) => row.status !== "unknown" && retainedOf(row.after) > retainedOf(row.before)).sort((a, b) => hasMore(b) - hasMore(a));
   const rows = grew.map((row) => [classOf(row), `${thousands(row.before.count)} → ${thousands(row.after.count)}`, change(retainedOf(row.before), retainedOf(row.after), "bytes")]);
   return h(
     "section",
     { class: "grown" },
     h("h2", null, "What grew"),
     h("p", null, meta.change && sum(meta.change), " since ", dumpName(meta.before), ". ", h("a", { href: encode({ view: "compare" }) }, "Compare")),
-    plain("Leaks that are new or grew", LEAK_HEADS, worse.map(leakCells)) ?? h("p", null, "No leak is new, and none grew."),
-    plain("Classes that grew", ["Class", "Objects", "Retained"], rows) ?? h("p", { class: "soft" }, "No class grew."),
+    plain("Leaks that are new or grew", LEAK_HEADS, worse.map(leakCells)) ?? h("p", null, isUnknown ? "Whether a leak is new or grew is unknown, because a dump lacks objects." : "No leak is new, and none grew."),
+    plain("Classes that grew", ["Class", "Objects", "Retained"], rows) ?? h("p", { class: "soft" }, isUnknown ? "Which classes grew is unknown." : "No class grew."),
   );
 }

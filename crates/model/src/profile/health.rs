@@ -46,7 +46,8 @@ pub struct Health {
     pub dumps_without_clock: u64,
     /// Profile packets without a sequence, whose names are unknown.
     pub packets_without_sequence: u64,
-    /// Number of packets with the UUID of the trace. More than one: copies of it were joined.
+    /// Number of copies of a recording that were joined to this trace; 0 if it has neither a UUID nor
+    /// a config.
     pub copies: u64,
     /// The trace stops before the tracing service reported its end: the file was cut off, or the
     /// service was killed.

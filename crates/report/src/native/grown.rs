@@ -142,20 +142,23 @@ impl<'a> Changes<'a> {
         let parts = parallel::ranges(changes.shown.len(), WORTH_THREADS, |ids| {
             let mut all = changes.all;
             let mut rows = Vec::new();
+            let mut unchanged = 0;
             for at in ids {
                 let [old, new] = changes.sides.each_ref().map(|side| side.space(at));
+                let turnover = changes.turnover(at);
+                let tested = turnover
+                    .filter(|turnover| !turnover.is_exact() && turnover.hits() >= MIN_HITS_TO_TEST);
                 if old == new {
+                    unchanged += u64::from(tested.is_some());
                     continue;
                 }
                 let net = new.saturating_sub(old);
-                let turnover = changes.turnover(at);
                 all = all.zip(turnover).map(|(all, part)| all.plus(part));
                 let estimate = turnover.as_ref().map(Turnover::estimate);
-                let tested = turnover
-                    .filter(|turnover| !turnover.is_exact() && turnover.hits() >= MIN_HITS_TO_TEST);
-                let is_noise = turnover.is_some_and(|turnover| {
-                    let is_untested = tested.is_none() && turnover.hits() > 0.0;
-                    !turnover.is_exact() && (is_untested || !turnover.estimate().sign_is_certain())
+                let is_noise = estimate.is_some_and(|estimate| {
+                    // Blocks recorded at their true size do not err.
+                    let is_untested = tested.is_none() && estimate.hits > 0.0;
+                    !estimate.exact && (is_untested || !estimate.sign_is_certain())
                 });
                 rows.push(Change {
                     id: ShownId(at as u32),
@@ -172,13 +175,15 @@ impl<'a> Changes<'a> {
                     }),
                 });
             }
-            (rows, all)
+            (rows, all, unchanged)
         });
-        for (rows, all) in parts {
+        let mut unchanged = 0;
+        for (rows, all, more) in parts {
+            unchanged += more;
             changes.rows.extend(rows);
             changes.all = changes.all.zip(all).map(|(sum, part)| sum.plus(part));
         }
-        settle(&mut changes.rows);
+        settle(&mut changes.rows, unchanged);
         let nets = changes.rows.iter().map(|change| change.net);
         changes.net = nets.fold(0, i64::saturating_add);
         changes
@@ -328,9 +333,11 @@ impl Side {
 }
 
 /// Makes noise of the changes that are not significant among all tested ones, as `diff` does: of many
-/// callsites, chance alone gives some an interval without 0.
-fn settle(rows: &mut [Change]) {
-    let chances: Vec<f64> = rows.iter().filter_map(|change| change.chance).collect();
+/// callsites, chance alone gives some an interval without 0. `unchanged` others were tested and did
+/// not change.
+fn settle(rows: &mut [Change], unchanged: u64) {
+    let mut chances: Vec<f64> = rows.iter().filter_map(|change| change.chance).collect();
+    chances.resize(chances.len() + unchanged as usize, 1.0);
     let tested = rows.iter_mut().filter(|change| change.chance.is_some());
     for (change, stands_out) in tested.zip(benjamini_hochberg(&chances, FALSE_DISCOVERIES)) {
         change.is_noise |= !stands_out;
@@ -392,7 +399,7 @@ mod tests {
     #[test]
     fn one_of_many_changes_needs_more_evidence_than_one_alone() {
         // Its own interval excludes 0; the others replace their allocations.
-        let is_listed = |others: usize| {
+        let is_listed = |others: usize, later: [i64; 2]| {
             let mut profile = StackProfile::default();
             let names = (0..=others).map(|at| format!("function{at}"));
             let frames: Vec<_> = names.map(|name| profile.table.bare_frame(&name)).collect();
@@ -401,7 +408,7 @@ mod tests {
                 .into_iter()
                 .map(|frame| profile.table.child(root, frame))
                 .collect();
-            for (grown, restless) in [([2, 2], [10, 10]), ([9, 9], [11, 18])] {
+            for (grown, restless) in [([2, 2], [10, 10]), ([9, 9], later)] {
                 let column = |at: usize, hit: i64| {
                     let others = std::iter::repeat_n(restless[at] * hit, others);
                     std::iter::once(grown[at] * hit)
@@ -430,14 +437,17 @@ mod tests {
                 panic!("two dumps");
             };
             let changes = Changes::of(&profile, Some(first), Some(last), true);
-            assert_eq!(changes.rows.len(), others + 1);
-            assert!(changes.rows.iter().all(|change| change.net > 0));
+            assert_eq!(
+                changes.rows.len() - 1,
+                if later[0] > 10 { others } else { 0 }
+            );
             let mut html = Html::default();
             changes.write(&mut html, last, "dump 1", "dump 2", None);
             html.into_body().contains("function0")
         };
-        assert!(is_listed(0));
-        assert!(!is_listed(30));
+        assert!(is_listed(0, [11, 18]));
+        assert!(!is_listed(30, [11, 18]));
+        assert!(!is_listed(30, [10, 17]), "as many that did not change");
     }
 
     #[test]

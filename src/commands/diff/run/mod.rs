@@ -17,7 +17,7 @@ use crate::heaps::input::facts::{DumpFacts, FilterFacts, Growth, StackFrame};
 use crate::heaps::input::rows::{Located, Namer, Order};
 use crate::heaps::input::{MANY_UNNAMED, NativeFile};
 use crate::results::findings::{
-    self, Finding, NOT_IN_INPUT, SAME_MOMENT, SEVERAL_RECORDINGS, TRACE_CUT,
+    self, Finding, NOT_IN_INPUT, SAME_MOMENT, SEVERAL_IN_ONE, SEVERAL_RECORDINGS, TRACE_CUT,
 };
 use crate::results::manifest::MissingLibrary;
 use crate::stacks::{Dump, JoinBy, Library, StackProfile, join};
@@ -223,7 +223,7 @@ impl DiffReport {
         } else if warns(SAME_MOMENT) {
             Some("both sides are the same dump")
         } else if warns(SEVERAL_RECORDINGS) {
-            Some("an archive has several recordings")
+            Some(SEVERAL_IN_ONE)
         } else if self.heaps.iter().any(|heap| heap.backwards) {
             Some("the first dump is the later one")
         } else if is_filtered && warns(NAMES_DIFFER) {

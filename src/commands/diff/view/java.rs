@@ -21,7 +21,9 @@ use crate::heaps::java::diff::{
 };
 use crate::heaps::java::facts::Figures;
 use crate::naming::names::MappingOption;
-use crate::results::findings::{NOT_IN_INPUT, SAME_MOMENT, TRACE_CUT};
+use crate::results::findings::{
+    NOT_IN_INPUT, SAME_MOMENT, SEVERAL_IN_ONE, SEVERAL_RECORDINGS, TRACE_CUT,
+};
 use crate::units::{ByteSize, thousands};
 use crate::views::blocking;
 use crate::views::java as java_view;
@@ -119,6 +121,8 @@ fn verdict(report: &DiffReport, limit_bytes: u64, is_incomplete: bool) -> Verdic
         Some("nothing matches the filters")
     } else if warns(SAME_MOMENT) {
         Some("both sides are the same dump")
+    } else if warns(SEVERAL_RECORDINGS) {
+        Some(SEVERAL_IN_ONE)
     } else if warns(NOT_IN_INPUT) {
         Some("a selected process is in neither input")
     } else if before.source != after.source || before.sizes != after.sizes {

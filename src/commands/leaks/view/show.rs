@@ -6,6 +6,7 @@ use crate::analyze::leaks::{Reference, Shape, Status, Step};
 use crate::console::table::{Table, show_hidden};
 use crate::console::wrap::wrapped;
 use crate::console::{Console, Style};
+use crate::heaps::java::facts::HeapFacts;
 use crate::heaps::leaks::{GroupRow, LeaksDocument, LeaksRows, WasteDocument};
 use crate::units::{ByteSize, counted, thousands};
 use crate::untrusted;
@@ -27,12 +28,10 @@ pub(super) fn show(console: &Console, document: &LeaksDocument, limit: Option<us
     match document.heaps.as_slice() {
         [first, .., last] if first.path == last.path && document.heaps.len() > 2 => {
             java_view::heading(console, last);
-            let names = document.heaps.iter().map(|heap| match &heap.label {
-                Some(label) => untrusted::sanitize(label).into_owned(),
-                None => format!("@{}", heap.number),
-            });
-            let text = compared_with(&names.collect::<Vec<_>>());
-            console.data(console.styled(Style::Dim, text));
+            let names = names_of_compared(&document.heaps);
+            if names.len() > 1 {
+                console.data(console.styled(Style::Dim, compared_with(&names)));
+            }
         }
         all => {
             for heap in all {
@@ -47,7 +46,11 @@ pub(super) fn show(console: &Console, document: &LeaksDocument, limit: Option<us
         show_leaks(console, leaks, limit(GROUPS));
     }
     if let Some(growth) = &document.growth {
-        show_growth(console, growth, limit(GROWN));
+        let names = match document.heaps.len() {
+            2 => Vec::new(),
+            _ => names_of_compared(&document.heaps),
+        };
+        show_growth(console, growth, &names, limit(GROWN));
     }
     if let Some(waste) = &document.waste {
         waste::show(console, waste, limit(ROWS));
@@ -110,6 +113,16 @@ fn legend(groups: &[&GroupRow], has_elements: bool) -> Vec<&'static str> {
 }
 
 // Leaks
+
+/// Returns the names of the dumps that are compared: those that do not lack objects.
+fn names_of_compared(heaps: &[HeapFacts]) -> Vec<String> {
+    let compared = heaps.iter().filter(|heap| !heap.lacks_objects);
+    let names = compared.map(|heap| match &heap.label {
+        Some(label) => untrusted::sanitize(label).into_owned(),
+        None => format!("@{}", heap.number),
+    });
+    names.collect()
+}
 
 /// Returns a line that names the dumps with which the last one is compared.
 fn compared_with(names: &[String]) -> String {
@@ -359,16 +372,17 @@ fn show_step(console: &Console, group: &GroupRow, step: &Step, last: bool) {
 
 // Growth
 
-fn show_growth(console: &Console, growth: &Growth, limit: usize) {
+fn show_growth(console: &Console, growth: &Growth, names: &[String], limit: usize) {
     console.data("");
     if growth.paths.is_empty() && growth.classes.is_empty() {
         let text = format!("Nothing grew over all {} dumps", growth.dumps);
         console.data(console.styled(Style::Good, text));
         return;
     }
-    let headline = match growth.dumps {
-        2 => "Growth from the first dump to the second, by strong references".to_owned(),
-        n => format!("Growth in each of {n} dumps, by strong references"),
+    let headline = match (growth.dumps, names) {
+        (2, [first, last]) => format!("Growth from {first} to {last}, by strong references"),
+        (2, _) => "Growth from the first dump to the second, by strong references".to_owned(),
+        (n, _) => format!("Growth in each of {n} dumps, by strong references"),
     };
     console.data(console.styled(Style::Strong, headline));
     let mut table = Table::new(&["more", "objects", "bytes", "class and path"]).keeping_remarks();

@@ -93,10 +93,7 @@ impl Growth<'_> {
                 steady: tested.steady[unit],
                 significant: tested.significant[unit],
             };
-            let is_lost = self.lost.is_some_and(|callsite| match level {
-                Level::Callsites => unit == callsite,
-                Level::Lines => unit == self.line_of[callsite] as usize && unit < self.owners.len(),
-            });
+            let is_lost = level == Level::Callsites && self.lost == Some(unit);
             match judge(&evidence, &terms) {
                 verdict if is_lost && verdict.is_suspect() => {
                     Verdict::CantTell(InconclusiveReason::Incomplete)

@@ -145,6 +145,14 @@ impl<'a> Growth<'a> {
         self.first(all, limit, |judgement| judgement.order())
     }
 
+    /// Returns whether callsites whose callstacks are lost grew: any of them can be a leak.
+    pub fn lost_grew(&self) -> bool {
+        let lost = self.lost.map(|at| Unit::Callsite(CallsiteId(at as u32)));
+        let unknown = Verdict::CantTell(InconclusiveReason::Incomplete);
+        let mut judgements = self.judgements.iter();
+        judgements.any(|of| Some(of.unit) == lost && of.verdict == unknown && of.grown > 0)
+    }
+
     /// Returns whether any values pass the filter.
     pub fn has_matches(&self) -> bool {
         self.callsites.len() > 0

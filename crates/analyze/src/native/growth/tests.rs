@@ -173,6 +173,7 @@ fn growth_of_lost_callstacks_is_of_no_callsite() {
     let hits = |i: i64| [(leak, 5 * i, 5 * i), (lost, 9 * i, 9 * i)];
     let dumps: Vec<Dump> = (0..9).map(|i| dump(i, &hits(i.into()))).collect();
     let growth = Growth::of(&table, &[series(&dumps)], &Filter::default(), RULE);
+    assert!(growth.lost_grew());
     let unknown = Verdict::CantTell(InconclusiveReason::Incomplete);
     assert_eq!(
         names(&growth),
