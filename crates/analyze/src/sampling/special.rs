@@ -58,6 +58,10 @@ pub fn binomial_tail(of: f64, at_least: f64, chance: f64) -> f64 {
     if at_least > of {
         return 0.0;
     }
+    // Nearly all growth is never freed.
+    if at_least == of {
+        return chance.powf(of);
+    }
     // The continued fraction needs about √of steps.
     if of > 1e7 {
         let spread = (of * chance * (1.0 - chance)).sqrt();

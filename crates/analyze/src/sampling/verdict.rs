@@ -18,12 +18,17 @@ const LEVEL_OF_SLOWING: f64 = 0.01;
 /// Returns, in order, which of these tests to reject so that at most the part `q` of the rejected
 /// ones is rejected by chance (Benjamini and Hochberg). NaN counts as 1.
 pub fn benjamini_hochberg(p_values: &[f64], q: f64) -> Vec<bool> {
+    benjamini_hochberg_with(p_values, 0, q)
+}
+
+/// Like [`benjamini_hochberg`], among `others` more tests whose values are above `q`.
+pub fn benjamini_hochberg_with(p_values: &[f64], others: u64, q: f64) -> Vec<bool> {
     let mut sorted: Vec<f64> = p_values
         .iter()
         .map(|p| if p.is_nan() { 1.0 } else { *p })
         .collect();
     sorted.sort_unstable_by(f64::total_cmp);
-    let m = sorted.len() as f64;
+    let m = (sorted.len() as u64 + others) as f64;
     let limit = sorted
         .iter()
         .enumerate()
@@ -393,6 +398,14 @@ mod tests {
             "by hand: 0.03 <= 0.05 * 3 / 5"
         );
         assert_eq!(benjamini_hochberg(&[0.06], 0.05), [false]);
+        assert_eq!(
+            benjamini_hochberg_with(&[0.012, 0.001], 1, 0.05),
+            [true, true]
+        );
+        assert_eq!(
+            benjamini_hochberg_with(&[0.012, 0.001], 9, 0.05),
+            [false, true]
+        );
         assert!(benjamini_hochberg(&[], 0.05).is_empty());
     }
 }

@@ -7,7 +7,9 @@ use super::callsites::size;
 use super::{Place, fitting};
 use heaptap_analyze::native::filter::Filter;
 use heaptap_analyze::native::shown::{Shown, ShownId};
-use heaptap_analyze::sampling::verdict::{FALSE_DISCOVERIES, MIN_HITS_TO_TEST, benjamini_hochberg};
+use heaptap_analyze::sampling::verdict::{
+    FALSE_DISCOVERIES, MIN_HITS_TO_TEST, benjamini_hochberg_with,
+};
 use heaptap_analyze::sampling::{Counters, Estimate, Interval, Turnover};
 use heaptap_model::parallel;
 use heaptap_model::profile::DumpKind;
@@ -88,8 +90,6 @@ struct Change {
     certain: i64,
     /// Whether the change is within the sampling error.
     is_noise: bool,
-    /// Probability that sampling alone produces such a change, if it has enough samples to be tested.
-    chance: Option<f64>,
 }
 
 impl Change {
@@ -142,14 +142,18 @@ impl<'a> Changes<'a> {
         let parts = parallel::ranges(changes.shown.len(), WORTH_THREADS, |ids| {
             let mut all = changes.all;
             let mut rows = Vec::new();
-            let mut unchanged = 0;
+            let mut tests = Tests::default();
             for at in ids {
                 let [old, new] = changes.sides.each_ref().map(|side| side.space(at));
+                let allocated = changes.sides.each_ref().map(|side| side.allocated(at));
+                if changes.paired && old == new && allocated[0] == allocated[1] {
+                    continue;
+                }
                 let turnover = changes.turnover(at);
                 let tested = turnover
                     .filter(|turnover| !turnover.is_exact() && turnover.hits() >= MIN_HITS_TO_TEST);
                 if old == new {
-                    unchanged += u64::from(tested.is_some());
+                    tests.others += u64::from(tested.is_some());
                     continue;
                 }
                 let net = new.saturating_sub(old);
@@ -160,6 +164,13 @@ impl<'a> Changes<'a> {
                     let is_untested = tested.is_none() && estimate.hits > 0.0;
                     !estimate.exact && (is_untested || !estimate.sign_is_certain())
                 });
+                match tested {
+                    Some(turnover) if !is_noise => {
+                        tests.rows.push(rows.len());
+                        tests.chances.push(turnover.chance());
+                    }
+                    tested => tests.others += u64::from(tested.is_some()),
+                }
                 rows.push(Change {
                     id: ShownId(at as u32),
                     net,
@@ -169,21 +180,17 @@ impl<'a> Changes<'a> {
                         None => net.saturating_abs(),
                     },
                     is_noise,
-                    chance: tested.map(|turnover| match is_noise {
-                        true => 1.0,
-                        false => turnover.chance(),
-                    }),
                 });
             }
-            (rows, all, unchanged)
+            (rows, all, tests)
         });
-        let mut unchanged = 0;
+        let mut tests = Tests::default();
         for (rows, all, more) in parts {
-            unchanged += more;
+            tests.add(more, changes.rows.len());
             changes.rows.extend(rows);
             changes.all = changes.all.zip(all).map(|(sum, part)| sum.plus(part));
         }
-        settle(&mut changes.rows, unchanged);
+        tests.settle(&mut changes.rows);
         let nets = changes.rows.iter().map(|change| change.net);
         changes.net = nets.fold(0, i64::saturating_add);
         changes
@@ -321,26 +328,48 @@ impl Side {
         self.value(self.space, at)
     }
 
+    fn allocated(&self, at: usize) -> i64 {
+        self.value(self.alloc_space, at)
+    }
+
     fn counters(&self, at: usize) -> Counters {
         Counters {
             space: self.space(at),
             objects: self.value(self.objects, at),
-            alloc_space: self.value(self.alloc_space, at),
+            alloc_space: self.allocated(at),
             alloc_objects: self.value(self.alloc_objects, at),
             small: self.small.map(|column| self.columns[column][at]),
         }
     }
 }
 
-/// Makes noise of the changes that are not significant among all tested ones, as `diff` does: of many
-/// callsites, chance alone gives some an interval without 0. `unchanged` others were tested and did
-/// not change.
-fn settle(rows: &mut [Change], unchanged: u64) {
-    let mut chances: Vec<f64> = rows.iter().filter_map(|change| change.chance).collect();
-    chances.resize(chances.len() + unchanged as usize, 1.0);
-    let tested = rows.iter_mut().filter(|change| change.chance.is_some());
-    for (change, stands_out) in tested.zip(benjamini_hochberg(&chances, FALSE_DISCOVERIES)) {
-        change.is_noise |= !stands_out;
+/// Tests of changes by all callsites together, as in `diff`.
+#[derive(Default)]
+struct Tests {
+    /// Indexes of the changes whose intervals exclude 0.
+    rows: Vec<usize>,
+    /// Probability of each that sampling alone produces such a change.
+    chances: Vec<f64>,
+    /// Number of other callsites with enough samples for a test.
+    others: u64,
+}
+
+impl Tests {
+    /// Adds tests of changes that follow `before` others.
+    fn add(&mut self, more: Tests, before: usize) {
+        self.rows
+            .extend(more.rows.into_iter().map(|row| before + row));
+        self.chances.extend(more.chances);
+        self.others += more.others;
+    }
+
+    /// Makes noise of the changes that are not significant: of many callsites, chance alone gives
+    /// some an interval without 0.
+    fn settle(&self, rows: &mut [Change]) {
+        let stand_out = benjamini_hochberg_with(&self.chances, self.others, FALSE_DISCOVERIES);
+        for (row, stands_out) in self.rows.iter().zip(stand_out) {
+            rows[*row].is_noise = !stands_out;
+        }
     }
 }
 
