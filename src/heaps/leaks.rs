@@ -256,11 +256,14 @@ fn series(file: &JavaFile, notes: &mut Vec<String>) -> Result<Vec<usize>, JavaEr
 impl Earlier {
     fn take(&mut self, heap: &JavaHeap, request: &LeaksRequest, progress: &ProgressReporter) {
         progress.begin(&format!("reading {}", heap.name()));
-        self.heaps.push(HeapFacts::of(heap));
+        let mut facts = HeapFacts::of(heap);
+        facts.lacks_objects |= heap.graph.is_empty();
+        let lacks_objects = facts.lacks_objects;
+        self.heaps.push(facts);
         self.class.extend(heap.class());
         self.matches |= request.classes.matches(&heap.graph);
         // Objects that are missing did not come later.
-        if heap.graph.is_empty() || heap.graph.facts.losses.lacks_objects() {
+        if lacks_objects {
             self.lacking.push((heap.name(), heap.graph.is_empty()));
             return;
         }

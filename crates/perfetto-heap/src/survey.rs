@@ -248,12 +248,11 @@ impl Survey {
                     deobfuscation::add(&mut self.name_maps, message, allowance),
                     "a deobfuscation packet",
                 ),
-                payload::TRACE_CONFIG if recording.has_config => {
-                    self.configs.add(message);
-                    continue;
-                }
                 payload::TRACE_CONFIG => {
                     self.configs.add(message);
+                    if recording.has_config {
+                        continue;
+                    }
                     self.ending.config(message);
                     (
                         metadata::read_config(message, recording, allowance),

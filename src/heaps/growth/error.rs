@@ -2,6 +2,7 @@
 
 use crate::error::{Classified, ErrorClass, ErrorFacts};
 use crate::heaps::input::LookError;
+use crate::results::findings::Finding;
 use crate::units::counted;
 
 fn what_is_complete(complete: usize, of: usize, left: usize, why: &str) -> String {
@@ -15,6 +16,10 @@ fn what_is_complete(complete: usize, of: usize, left: usize, why: &str) -> Strin
     };
     let dumps = counted(of as u64, "dump", "dumps");
     format!("{complete} of {dumps} {have} complete data{warmup} (first loss: {why})")
+}
+
+fn why_few(missing: Option<&Finding>) -> String {
+    missing.map_or_else(String::new, |missing| format!("; {}", missing.message))
 }
 
 /// Error of comparing dumps.
@@ -36,23 +41,16 @@ pub enum NativeLeaksError {
     },
     /// At most one dump of each process and heap.
     #[error(
-        "growth analysis needs at least two dumps of one process, better six; available: {there}"
+        "growth analysis needs at least two dumps of one process, better six; available: {there}{}",
+        why_few(missing.as_deref())
     )]
     TooFewDumps {
         /// Readable list of the available dumps.
         there: String,
         /// True if the inputs contain Java heaps, for which one dump is enough.
         has_java: bool,
-    },
-    /// At most one dump of each process and heap, and a part of an input is missing.
-    #[error("growth analysis needs at least two dumps of one process; available: {there}; {why}")]
-    CutShort {
-        /// Readable list of the available dumps.
-        there: String,
-        /// Missing part of the input.
-        why: String,
-        /// Remedy.
-        help: Option<String>,
+        /// Finding about a missing part of the inputs, which can contain more dumps.
+        missing: Option<Box<Finding>>,
     },
     /// The warm-up leaves fewer than two dumps.
     #[error("--warmup excludes {left_out} of {of} dumps; growth analysis needs at least two")]
@@ -86,30 +84,36 @@ impl Classified for NativeLeaksError {
     fn facts(&self) -> ErrorFacts {
         match self {
             NativeLeaksError::Look(error) => error.facts(),
-            NativeLeaksError::JavaAmong { .. } => {
-                ErrorFacts::new(ErrorClass::Usage, "java-among-native").with_help(
-                    "compare heaps of one kind, or use `--heap java` to analyze the Java heaps of all \
+            NativeLeaksError::JavaAmong { .. } => ErrorFacts::new(
+                ErrorClass::Usage,
+                "java-among-native",
+            )
+            .with_help(
+                "compare heaps of one kind, or use `--heap java` to analyze the Java heaps of all \
                      inputs",
-                )
-            }
+            ),
             NativeLeaksError::NothingHeld { help, .. } => {
                 ErrorFacts::new(ErrorClass::Usage, "nothing-unreleased").with_help(*help)
             }
-            NativeLeaksError::TooFewDumps { has_java, .. } => {
-                ErrorFacts::new(ErrorClass::Usage, "too-few-dumps").with_help(match has_java {
-                    true => {
+            NativeLeaksError::TooFewDumps {
+                has_java, missing, ..
+            } => {
+                let facts = match missing {
+                    Some(_) => ErrorFacts::new(ErrorClass::Inconclusive, "incomplete-series"),
+                    None => ErrorFacts::new(ErrorClass::Usage, "too-few-dumps"),
+                };
+                let remedy = missing.as_ref().and_then(|missing| missing.help.as_deref());
+                facts.with_help(match (has_java, remedy) {
+                    (true, _) => {
                         "use `--heap java` to search the Java heaps of the input for leaks; one dump is \
                          enough"
                     }
-                    false => {
+                    (false, Some(remedy)) => remedy,
+                    (false, None) => {
                         "record again, and run `heaptap snapshot --label round-N` after each iteration"
                     }
                 })
             }
-            NativeLeaksError::CutShort { help, .. } => ErrorFacts {
-                help: help.clone(),
-                ..ErrorFacts::new(ErrorClass::Inconclusive, "incomplete-series")
-            },
             NativeLeaksError::WarmupTooLong { of, .. } => {
                 ErrorFacts::new(ErrorClass::Usage, "warmup-too-long").with_help(match of {
                     0..=2 => "leave out `--warmup`".to_owned(),

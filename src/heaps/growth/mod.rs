@@ -130,17 +130,11 @@ pub fn leaks(
     let inputs = Inputs::of(files);
     let series = series::series_of(&inputs, request).map_err(|error| match error {
         NativeLeaksError::TooFewDumps { there, .. } => {
-            let mut findings = findings.iter().filter(|_| !request.named);
-            match findings.find(|found| is_missing_part(found)) {
-                Some(found) => NativeLeaksError::CutShort {
-                    there,
-                    why: found.message.clone(),
-                    help: found.help.clone(),
-                },
-                None => NativeLeaksError::TooFewDumps {
-                    there,
-                    has_java: java_dumps > 0,
-                },
+            let found = findings.iter().find(|found| is_missing_part(found));
+            NativeLeaksError::TooFewDumps {
+                there,
+                has_java: java_dumps > 0,
+                missing: found.filter(|_| !request.named).cloned().map(Box::new),
             }
         }
         error => error,

@@ -223,6 +223,7 @@ pub(super) fn series_of<'a>(
             (None, None) => NativeLeaksError::TooFewDumps {
                 there: short.join(", "),
                 has_java: false,
+                missing: None,
             },
         });
     }

@@ -104,7 +104,7 @@ impl HeapFacts {
             sizes: sizes_word(facts.sizes),
             excluded: excluded(heap.follow),
             warnings: heap.findings.clone(),
-            lacks_objects: heap.graph.is_empty() || facts.losses.lacks_objects(),
+            lacks_objects: facts.losses.lacks_objects(),
         }
     }
 }

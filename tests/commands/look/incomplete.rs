@@ -245,6 +245,15 @@ fn what_holds_an_object_in_a_dump_that_breaks_off_is_unknown() {
     let note = series["notes"][0].as_str().unwrap();
     assert!(note.ends_with("b.hprof is not compared with other dumps because it lacks objects"));
     assert!(json(&["leaks", &full, &cut], 6)["growth"].is_null());
+    for more in ["--no-retained", "--every-object"] {
+        let lacks =
+            |path: &str, code| json(&["top", path, more], code)["heap"]["lacks_objects"].clone();
+        assert_eq!(
+            (lacks(&full, 0), lacks(&cut, 6)),
+            (false.into(), true.into()),
+            "{more}"
+        );
+    }
     let three = json(&["leaks", &full, &cut, &full], 6);
     assert_eq!(three["growth"]["dumps"], 2, "{three:#}");
     let series = json(&["leaks", &full, &full], 0);

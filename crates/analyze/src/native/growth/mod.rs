@@ -147,10 +147,13 @@ impl<'a> Growth<'a> {
 
     /// Returns whether callsites whose callstacks are lost grew: any of them can be a leak.
     pub fn lost_grew(&self) -> bool {
-        let lost = self.lost.map(|at| Unit::Callsite(CallsiteId(at as u32)));
+        let Some(lost) = self.lost else {
+            return false;
+        };
+        let lost = Unit::Callsite(CallsiteId(lost as u32));
         let unknown = Verdict::CantTell(InconclusiveReason::Incomplete);
         let mut judgements = self.judgements.iter();
-        judgements.any(|of| Some(of.unit) == lost && of.verdict == unknown && of.grown > 0)
+        judgements.any(|of| of.unit == lost && of.verdict == unknown && of.grown > 0)
     }
 
     /// Returns whether any values pass the filter.
