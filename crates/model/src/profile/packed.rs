@@ -3,8 +3,8 @@
 
 use super::index::{Index, Seed, is_equal};
 use super::interned::{next_id, span};
+use crate::parallel::{self, Pool};
 use crate::touch::{BATCH, touch};
-use std::ops::Range;
 
 /// Stacks with dense IDs in order of first appearance.
 #[derive(Debug, Clone, Default)]
@@ -67,6 +67,33 @@ impl PackedStacks {
             bytes: Vec::new(),
             stacks: Vec::new(),
         }
+    }
+
+    /// Adds stacks by parts: packs some on other threads while those before get their IDs. `each` gets the
+    /// IDs of a part's stacks and what `pack` returned.
+    pub fn add_parts<I: Send, S: Send, T: Send>(
+        &mut self,
+        parts: impl Iterator<Item = I> + Send,
+        scratch: impl Fn() -> S,
+        pack: impl Fn(&mut S, &mut Unnumbered, I) -> T + Sync,
+        mut each: impl FnMut(&[u32], T),
+    ) {
+        let empty = self.unnumbered();
+        let buffers = Pool::default();
+        let make = |scratch: &mut S, part| {
+            let mut packed: Unnumbered = buffers.take().unwrap_or_else(|| empty.clone());
+            packed.clear();
+            let made = pack(scratch, &mut packed, part);
+            (packed, made)
+        };
+        let mut ids = Vec::new();
+        parallel::in_order(parts, scratch, make, |(packed, made)| {
+            ids.clear();
+            self.number(&packed, |id| ids.push(id));
+            each(&ids, made);
+            buffers.put(packed);
+            true
+        });
     }
 
     /// Gives an ID to each stack, and calls `each` with it.
@@ -168,17 +195,6 @@ impl PackedStacks {
         &self.bytes[span(&self.ends, id)]
     }
 
-    /// Returns the packed frames of all stacks, for positions that outlast a slice.
-    pub fn bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-
-    /// Returns the place of a stack in [`PackedStacks::bytes`].
-    #[inline]
-    pub fn range(&self, id: u32) -> Range<usize> {
-        span(&self.ends, id)
-    }
-
     /// Returns the number of stacks.
     #[allow(clippy::len_without_is_empty, reason = "not needed")]
     pub fn len(&self) -> usize {
@@ -219,6 +235,28 @@ pub fn first(packed: &mut &[u8]) -> Option<u32> {
     }
 }
 
+/// Removes the first `frames` frames of a packed stack, or all.
+pub fn skip(packed: &mut &[u8], frames: usize) {
+    let ends = |word: &[u8; 8]| (!u64::from_le_bytes(*word) & WORD_OF_MARKS).count_ones() as usize;
+    let mut left = frames;
+    while let Some((word, rest)) = packed.split_first_chunk()
+        && ends(word) < left
+    {
+        left -= ends(word);
+        *packed = rest;
+    }
+    // The last of them is within the next eight bytes, or in a frame that continues behind a word.
+    while let Some((byte, rest)) = packed.split_first()
+        && left > 0
+    {
+        left -= usize::from(*byte < 0x80);
+        *packed = rest;
+    }
+}
+
+/// The bits that mark bytes that are not the last of a frame.
+const WORD_OF_MARKS: u64 = 0x8080_8080_8080_8080;
+
 /// Removes the last frame of a packed stack. Only the last byte of each frame is below 0x80, so
 /// that frames can also be read from their ends.
 #[inline]
@@ -238,6 +276,21 @@ pub fn last(packed: &mut &[u8]) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn frames_are_skipped_wherever_words_end() {
+        let mut stacks = PackedStacks::default();
+        for start in 0..9 {
+            let frames: Vec<u32> = (0..40).map(|at| 7 << ((start + at * 5) % 28)).collect();
+            let id = stacks.id(frames.iter().copied());
+            for skipped in 0..=frames.len() + 1 {
+                let mut packed = stacks.get(id);
+                skip(&mut packed, skipped);
+                let rest: Vec<u32> = std::iter::from_fn(|| first(&mut packed)).collect();
+                assert_eq!(rest, frames[skipped.min(frames.len())..]);
+            }
+        }
+    }
 
     #[test]
     fn equal_stacks_share_an_id_and_read_back_from_both_ends() {
@@ -322,7 +375,7 @@ mod tests {
                 others.number(&packed, |id| ids.push(id));
             }
             assert_eq!(ids, expected);
-            assert_eq!(stacks.bytes(), single.bytes());
+            assert_eq!(stacks.bytes, single.bytes);
             assert_eq!(stacks.ends, single.ends);
         }
     }

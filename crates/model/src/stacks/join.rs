@@ -8,7 +8,7 @@ use super::table::{
     Frame, FrameId, Function, FunctionId, Kind, Library, LibraryId, NodeId, StackTable, TextId,
 };
 use crate::names::nowhere;
-use crate::profile::packed;
+use crate::profile::packed::{self, PackedStacks, Unnumbered};
 
 /// Rule for matching frames of different profiles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,17 +96,13 @@ fn take(
 ) -> Vec<NodeId> {
     let mut frames: Vec<Option<FrameId>> = vec![None; input.frames().len()];
     if let Some(list) = input.list() {
-        let mut stack: Vec<FrameId> = Vec::new();
-        let nodes = (0..list.len() as u32).map(|id| {
-            stack.clear();
+        for id in 0..list.len() as u32 {
             let mut packed = list.get(id);
             while let Some(at) = packed::first(&mut packed).map(|frame| frame as usize) {
-                let frame = *frames[at].get_or_insert_with(|| enter(table, &input.frames()[at]));
-                stack.push(frame);
+                frames[at].get_or_insert_with(|| enter(table, &input.frames()[at]));
             }
-            table.stack_of(&stack)
-        });
-        return nodes.collect();
+        }
+        return take_list(table, list, &frames);
     }
     let mut nodes = Vec::with_capacity(input.node_count());
     nodes.push(NodeId::ROOT);
@@ -122,6 +118,55 @@ fn take(
         nodes.push(table.child(parent, frame));
     }
     nodes
+}
+
+/// Adds all stacks of a list, whose frames have been entered. Packs some while those before get their
+/// numbers.
+fn take_list(
+    table: &mut StackTable,
+    list: &PackedStacks,
+    frames: &[Option<FrameId>],
+) -> Vec<NodeId> {
+    let mut nodes = Vec::with_capacity(list.len());
+    let Some(joined) = table.list_mut() else {
+        // Another input has a tree.
+        let mut stack: Vec<FrameId> = Vec::new();
+        nodes.extend((0..list.len() as u32).map(|id| {
+            stack.clear();
+            stack.extend(frames_of(list, id, frames));
+            table.stack_of(&stack)
+        }));
+        return nodes;
+    };
+    let starts = (0..list.len() as u32).step_by(PART);
+    let pack = |_: &mut (), packed: &mut Unnumbered, start: u32| {
+        for id in start..(list.len() as u32).min(start + PART as u32) {
+            packed.push(frames_of(list, id, frames).map(|frame| frame.0));
+        }
+    };
+    joined.add_parts(
+        starts,
+        || (),
+        pack,
+        |ids, ()| nodes.extend(ids.iter().copied().map(NodeId)),
+    );
+    nodes
+}
+
+/// Stacks that are packed at a time.
+const PART: usize = if cfg!(test) { 3 } else { 1 << 14 };
+
+/// Returns the frames of a stack in the joined table, outermost first.
+fn frames_of(
+    list: &PackedStacks,
+    id: u32,
+    frames: &[Option<FrameId>],
+) -> impl Iterator<Item = FrameId> {
+    let mut packed = list.get(id);
+    std::iter::from_fn(move || {
+        let at = packed::first(&mut packed)? as usize;
+        Some(frames[at].expect("all frames have been entered"))
+    })
 }
 
 fn exact(table: &mut StackTable, input: &StackTable, frame: &Frame) -> FrameId {
@@ -339,6 +384,42 @@ mod tests {
         let other = Made::of(&stacks, "bb");
         let joined = join(&[&one.table, &other.table], JoinBy::Name);
         assert_eq!(joined.table.node_count(), 2);
+    }
+
+    /// Returns the names of a stack of a list, outermost first.
+    fn names(table: &StackTable, NodeId(id): NodeId) -> Vec<&str> {
+        let mut packed = table.list().expect("it has a list").get(id);
+        let frames = std::iter::from_fn(|| packed::first(&mut packed));
+        let function =
+            |frame: u32| &table.functions()[table.frames()[frame as usize].function.0 as usize];
+        frames
+            .map(|frame| table.text_of(function(frame).name))
+            .collect()
+    }
+
+    #[test]
+    fn lists_meet_in_equal_stacks_and_stay_lists() {
+        let list = |from: usize| {
+            let mut table = StackTable::with_list();
+            for at in from..from + 20 {
+                let stack = [at, at / 3, at % 4].map(|at| table.bare_frame(&format!("f{at}")));
+                table.stack_of(&stack[at % 3..]);
+            }
+            table
+        };
+        let inputs = [list(0), list(7)];
+        let joined = join(&[&inputs[0], &inputs[1]], JoinBy::Exact);
+        for (input, nodes) in inputs.iter().zip(&joined.nodes) {
+            assert_eq!(nodes.len(), input.callsite_count());
+            for (id, node) in (0..).map(NodeId).zip(nodes) {
+                assert_eq!(names(&joined.table, *node), names(input, id));
+            }
+        }
+        let mut all: Vec<NodeId> = joined.nodes.concat();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), joined.table.callsite_count());
+        assert!(all.len() < inputs[0].callsite_count() + inputs[1].callsite_count() - 1);
     }
 
     fn stacks() -> impl Strategy<Value = Vec<Vec<(&'static str, &'static str)>>> {

@@ -3,7 +3,7 @@
 use super::super::own::OwnFrames;
 use super::super::shown::Shown;
 use super::HeapSeries;
-use heaptap_model::parallel::{self, Pool};
+use heaptap_model::parallel;
 use heaptap_model::profile::packed::{self, PackedStacks, Unnumbered};
 use heaptap_model::stacks::{FrameId, LOST_CALLSTACK, NodeId, StackTable};
 
@@ -45,11 +45,7 @@ impl Callsites {
             let part: Vec<NodeId> = new.by_ref().take(PART).copied().collect();
             (!part.is_empty()).then_some(part)
         });
-        let empty = stacks.unnumbered();
-        let buffers = Pool::default();
-        let pack = |frames: &mut Vec<FrameId>, mut nodes: Vec<NodeId>| {
-            let mut packed: Unnumbered = buffers.take().unwrap_or_else(|| empty.clone());
-            packed.clear();
+        let pack = |frames: &mut Vec<FrameId>, packed: &mut Unnumbered, mut nodes: Vec<NodeId>| {
             nodes.retain(|node| {
                 frames.clear();
                 let is_shown = shown.frames_of(*node, frames);
@@ -58,17 +54,12 @@ impl Callsites {
                 }
                 is_shown
             });
-            (nodes, packed)
+            nodes
         };
-        parallel::in_order(parts, Vec::new, pack, |(nodes, packed)| {
-            let mut nodes = nodes.into_iter();
-            stacks.number(&packed, |id| {
-                if let Some(node) = nodes.next() {
-                    places[node.0 as usize] = id;
-                }
-            });
-            buffers.put(packed);
-            true
+        stacks.add_parts(parts, Vec::new, pack, |ids, nodes| {
+            for (id, node) in ids.iter().zip(nodes) {
+                places[node.0 as usize] = *id;
+            }
         });
         stacks.seal();
         Callsites {
