@@ -11,6 +11,7 @@ use super::listed::Listed;
 use heaptap_model::profile::index::FastHash;
 use heaptap_model::stacks::calls::{Call, Calls};
 use heaptap_model::stacks::{FrameId, NodeId, StackTable, Values};
+use heaptap_model::touch::zeros;
 
 /// Callsite of the shown tree; 0 is the root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -393,7 +394,7 @@ impl<'a> Shown<'a> {
 
     /// Sums a column of values by callsite: only stacks that end there.
     pub fn own(&self, values: &Values, column: usize) -> Vec<i64> {
-        let mut sums = vec![0i64; self.len()];
+        let mut sums: Vec<i64> = zeros(self.len());
         self.each(values, column, |target, value| {
             let sum = &mut sums[target.at()];
             *sum = sum.saturating_add(value);

@@ -167,14 +167,18 @@ impl Turnover {
     }
 
     /// Returns limits of the true difference in bytes at `z` standard deviations.
-    pub fn limits(&self, z: f64) -> (f64, f64) {
-        let net = self.net as f64;
-        let (kept_below, kept_above) = self.kept.slack(z);
-        let (released_below, released_above) = self.released.slack(z);
-        (
-            net - kept_below.hypot(released_above),
-            net + kept_above.hypot(released_below),
-        )
+    fn limits(&self, z: f64) -> (f64, f64) {
+        (self.lower_limit(z), self.upper_limit(z))
+    }
+
+    /// Returns the lower limit of the true difference in bytes at `z` standard deviations.
+    pub fn lower_limit(&self, z: f64) -> f64 {
+        self.net as f64 - self.kept.slack_below(z).hypot(self.released.slack_above(z))
+    }
+
+    /// Returns the upper limit of the true difference in bytes at `z` standard deviations.
+    pub fn upper_limit(&self, z: f64) -> f64 {
+        self.net as f64 + self.kept.slack_above(z).hypot(self.released.slack_below(z))
     }
 
     /// Returns whether every allocation was recorded on both sides.
@@ -215,7 +219,11 @@ impl Turnover {
         if self.kept.uncertain_hits() + self.released.uncertain_hits() >= self.hits() {
             return (2.0 * seen.sign_test()).min(1.0);
         }
-        let leaves_out_zero = |z: f64| seen.limits(z).0 > 0.0;
+        // As `lower_limit` does, without a root.
+        let square = |number: f64| number * number;
+        let net = square(seen.net.max(0) as f64);
+        let leaves_out_zero =
+            |z: f64| square(seen.kept.slack_below(z)) + square(seen.released.slack_above(z)) < net;
         if !leaves_out_zero(Z95) {
             return 1.0;
         }

@@ -192,23 +192,27 @@ impl Sampled {
         }
     }
 
-    /// Returns the distances from `bytes` to the upper and lower limit at `z` standard deviations.
-    pub(super) fn slack(&self, z: f64) -> (f64, f64) {
-        if self.interval.is_exact() {
-            return (0.0, 0.0);
+    /// Returns the distance from `bytes` to the lower limit at `z` standard deviations.
+    pub(super) fn slack_below(&self, z: f64) -> f64 {
+        self.slack(|hits| hits - poisson::low(hits, z))
+    }
+
+    /// Returns the distance from `bytes` to the upper limit at `z` standard deviations.
+    pub(super) fn slack_above(&self, z: f64) -> f64 {
+        self.slack(|hits| poisson::high(hits, z) - hits)
+    }
+
+    fn slack(&self, of_hits: impl Fn(f64) -> f64) -> f64 {
+        match self.interval.is_exact() {
+            true => 0.0,
+            false => self.interval.current as f64 * of_hits(self.uncertain_hits()),
         }
-        let hits = self.uncertain_hits();
-        let interval = self.interval.current as f64;
-        (
-            interval * (hits - poisson::low(hits, z)),
-            interval * (poisson::high(hits, z) - hits),
-        )
     }
 
     /// Returns the true bytes, 95%. Without samples, the upper limit is three intervals.
     pub fn estimate(&self) -> Estimate {
         let value = self.bytes;
-        let (below, above) = self.slack(Z95);
+        let (below, above) = (self.slack_below(Z95), self.slack_above(Z95));
         let (low, high) = if self.samples == 0 && value == 0 {
             (0.0, unseen_at_most(self.interval))
         } else {

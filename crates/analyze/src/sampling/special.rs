@@ -1,6 +1,8 @@
 //! Probability functions for significance tests: normal, binomial, chi-squared, Poisson. Accurate to
 //! 1e-9 unless documented otherwise; never NaN.
 
+use std::cell::RefCell;
+
 /// Returns the logarithm of the gamma function for `x > 0` (Lanczos, g = 7).
 pub fn ln_gamma(x: f64) -> f64 {
     const TERMS: [f64; 9] = [
@@ -67,7 +69,33 @@ pub fn binomial_tail(of: f64, at_least: f64, chance: f64) -> f64 {
         let spread = (of * chance * (1.0 - chance)).sqrt();
         return normal_tail((at_least - 0.5 - of * chance) / spread);
     }
-    incomplete_beta(at_least, of - at_least + 1.0, chance, 1.0 - chance)
+    memoized([of, at_least, chance], || {
+        incomplete_beta(at_least, of - at_least + 1.0, chance, 1.0 - chance)
+    })
+}
+
+/// Number of remembered results, as a power of two.
+const REMEMBERED_BITS: u32 = 10;
+
+thread_local! {
+    /// Arguments and results. A million callsites ask for the same few numbers of hits.
+    static REMEMBERED: RefCell<Vec<([u64; 3], f64)>> =
+        RefCell::new(vec![([0; 3], 0.0); 1 << REMEMBERED_BITS]);
+}
+
+/// Returns a stored result, or computes and stores it. Arguments of 0 mark an empty place.
+fn memoized(arguments: [f64; 3], compute: impl FnOnce() -> f64) -> f64 {
+    let key = arguments.map(f64::to_bits);
+    let mixed = key.iter().fold(0, |mixed: u64, bits| {
+        (mixed.rotate_left(5) ^ bits).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    });
+    let place = (mixed >> (u64::BITS - REMEMBERED_BITS)) as usize;
+    REMEMBERED.with_borrow_mut(|all| {
+        if all[place].0 != key {
+            all[place] = (key, compute());
+        }
+        all[place].1
+    })
 }
 
 /// Returns the Poisson probability of `at_least` or more events for the mean `mean`.

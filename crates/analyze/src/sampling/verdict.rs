@@ -46,7 +46,7 @@ pub struct Evidence {
     /// Turnover from the first dump to the last.
     pub whole: Turnover,
     /// Turnover from the first dump to the middle one, and from there to the last; `None` for fewer
-    /// than two iterations.
+    /// than two iterations. Used only if `significant`.
     pub halves: Option<[Turnover; 2]>,
     /// Iterations in each half.
     pub rounds: [u32; 2],
@@ -163,7 +163,7 @@ pub enum InconclusiveReason {
 
 /// Judges one callsite.
 pub fn judge(evidence: &Evidence, terms: &Terms) -> Verdict {
-    let (_, high) = evidence.whole.limits(Z95_ONE_SIDED);
+    let high = evidence.whole.upper_limit(Z95_ONE_SIDED);
     let reason = if evidence.significant {
         match repetition_reason(evidence) {
             None => {

@@ -8,6 +8,8 @@ use crate::sampling::verdict::turns_over;
 use crate::sampling::{Counters, Interval, Sampled, Turnover};
 use heaptap_model::parallel;
 use heaptap_model::stacks::{Dump, View};
+use heaptap_model::touch::zeros;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Kind of the units of a heap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -23,9 +25,6 @@ pub(super) enum Level {
 pub(super) struct Figures {
     /// Turnover from the first dump to the last.
     pub whole: Turnover,
-    /// Turnover from the first dump to the middle one, and from there to the last; `None` for fewer
-    /// than two iterations.
-    pub halves: Option<[Turnover; 2]>,
     /// Whether the unit certainly grew in each iteration.
     pub in_every_iteration: bool,
     /// Unreleased in the last dump.
@@ -39,15 +38,8 @@ pub(super) struct Figures {
 }
 
 impl Figures {
-    /// Returns whether the unit replaces its allocations.
-    pub fn turns_over(&self) -> bool {
-        turns_over(&self.whole, &self.allocated, self.freed)
-    }
-
     fn add(&mut self, other: &Figures) {
         self.whole = self.whole.plus(other.whole);
-        let halves = self.halves.zip(other.halves);
-        self.halves = halves.map(|([a, b], [c, d])| [a.plus(c), b.plus(d)]);
         self.held = self.held.plus(other.held);
         self.allocated = self.allocated.plus(other.allocated);
         self.freed = self.freed.saturating_add(other.freed);
@@ -66,7 +58,7 @@ const NO_SAMPLES: [i64; 4] = [0; 4];
 
 impl Step {
     fn of(callsites: &Callsites, (dump, interval): &(&Dump, Interval)) -> Step {
-        let mut rows = vec![NO_SAMPLES; callsites.len()];
+        let mut rows: Vec<[i64; 4]> = zeros(callsites.len());
         let column = |view| dump.column(view);
         let (space, objects) = (column(View::Space), column(View::Objects));
         let (alloc_space, alloc_objects) = (column(View::AllocSpace), column(View::AllocObjects));
@@ -133,7 +125,14 @@ pub(super) struct Units {
     used: Vec<bool>,
     /// Whether the callsite certainly grew in each iteration.
     in_every_iteration: Vec<bool>,
-    lines: Vec<Figures>,
+    lines: Vec<Line>,
+}
+
+/// Figures of a line, and the turnover in each half of the series.
+#[derive(Debug, Clone)]
+struct Line {
+    figures: Figures,
+    halves: Option<[Turnover; 2]>,
 }
 
 impl Units {
@@ -151,7 +150,8 @@ impl Units {
         let middle = rounds / 2;
         // In very long series, hardly any unit grows in each and every iteration.
         let tests_rounds = rounds <= MOST_ROUNDS;
-        let mut grew = vec![tests_rounds; line_of.len()];
+        let grew = std::iter::repeat_with(|| AtomicBool::new(tests_rounds));
+        let grew: Vec<AtomicBool> = grew.take(line_of.len()).collect();
         let mut lines_grew = vec![tests_rounds; lines];
         let mut steps = heap.dumps.iter().map(|dump| Step::of(callsites, dump));
         let first = steps.next().expect("a series has dumps");
@@ -167,15 +167,22 @@ impl Units {
                     (NO_SAMPLES, NO_SAMPLES) => None,
                     _ => Some(nothing.plus(step.since(before, at, heap.paired))),
                 };
-                let grows = |at: usize| grew[at] && turnover(at).as_ref().is_some_and(grew_surely);
+                // A callsite has one line, so one thread.
                 let lines_grow = by_line(line_of, lines, nothing, |sum: &mut Turnover, at| {
-                    if lines_grew[line_of[at] as usize]
-                        && let Some(turnover) = turnover(at)
-                    {
+                    let (grew, line_grew) = (&grew[at], lines_grew[line_of[at] as usize]);
+                    let is_open = grew.load(Ordering::Relaxed);
+                    if !is_open && !line_grew {
+                        return;
+                    }
+                    let turnover = turnover(at);
+                    if is_open {
+                        let grows = turnover.as_ref().is_some_and(grew_surely);
+                        grew.store(grows, Ordering::Relaxed);
+                    }
+                    if let Some(turnover) = turnover.filter(|_| line_grew) {
                         *sum = sum.plus(turnover);
                     }
                 });
-                grew = parallel::filter_map(grew.len(), WORTH_THREADS, |at| Some(grows(at)));
                 lines_grew = lines_grow.iter().map(grew_surely).collect();
             }
             if at == middle {
@@ -191,17 +198,22 @@ impl Units {
             nothing,
             rounds: [middle as u32, (rounds - middle) as u32],
             used,
-            in_every_iteration: grew,
+            in_every_iteration: grew.into_iter().map(AtomicBool::into_inner).collect(),
             lines: Vec::new(),
         };
-        let none = units.no_figures();
-        units.lines = by_line(line_of, lines, none, |sum: &mut Figures, at| {
+        let none = Line {
+            figures: units.no_figures(),
+            halves: units.middle.as_ref().map(|_| [nothing; 2]),
+        };
+        units.lines = by_line(line_of, lines, none, |sum: &mut Line, at| {
             if units.used[at] {
-                sum.add(&units.figures(Level::Callsites, at));
+                sum.figures.add(&units.figures(Level::Callsites, at));
+                let halves = sum.halves.zip(units.halves(Level::Callsites, at));
+                sum.halves = halves.map(|([a, b], [c, d])| [a.plus(c), b.plus(d)]);
             }
         });
         for (line, grew) in units.lines.iter_mut().zip(lines_grew) {
-            line.in_every_iteration = grew;
+            line.figures.in_every_iteration = grew;
         }
         units
     }
@@ -209,7 +221,6 @@ impl Units {
     fn no_figures(&self) -> Figures {
         Figures {
             whole: self.nothing,
-            halves: self.middle.as_ref().map(|_| [self.nothing; 2]),
             in_every_iteration: false,
             held: self.nothing.kept(),
             allocated: self.nothing.kept(),
@@ -230,7 +241,7 @@ impl Units {
     pub fn callsites(&self, level: Level, unit: usize) -> u32 {
         match level {
             Level::Callsites => u32::from(self.used[unit]),
-            Level::Lines => self.lines[unit].callsites,
+            Level::Lines => self.lines[unit].figures.callsites,
         }
     }
 
@@ -238,13 +249,31 @@ impl Units {
     pub fn whole(&self, level: Level, unit: usize) -> Turnover {
         match level {
             Level::Callsites => self.between(&self.first, &self.last, unit),
-            Level::Lines => self.lines[unit].whole,
+            Level::Lines => self.lines[unit].figures.whole,
         }
+    }
+
+    /// Returns the [`Evidence::halves`] of a unit.
+    ///
+    /// [`Evidence::halves`]: crate::sampling::verdict::Evidence::halves
+    pub fn halves(&self, level: Level, unit: usize) -> Option<[Turnover; 2]> {
+        if level == Level::Lines {
+            return self.lines[unit].halves;
+        }
+        let middle = self.middle.as_ref()?;
+        let first = self.between(&self.first, middle, unit);
+        Some([first, self.between(middle, &self.last, unit)])
+    }
+
+    /// Returns whether a unit replaces its allocations.
+    pub fn turns_over(&self, level: Level, unit: usize) -> bool {
+        let figures = self.figures(level, unit);
+        turns_over(&figures.whole, &figures.allocated, figures.freed)
     }
 
     pub fn figures(&self, level: Level, unit: usize) -> Figures {
         if level == Level::Lines {
-            return self.lines[unit];
+            return self.lines[unit].figures;
         }
         let after = self.last.counters(unit);
         let since = match self.paired {
@@ -258,13 +287,8 @@ impl Units {
             ..Counters::default()
         };
         let nothing = self.nothing.kept();
-        let halves = self.middle.as_ref().map(|middle| {
-            let first = self.between(&self.first, middle, unit);
-            [first, self.between(middle, &self.last, unit)]
-        });
         Figures {
             whole: self.whole(level, unit),
-            halves,
             in_every_iteration: self.in_every_iteration[unit],
             held: nothing.plus(after.held(self.last.interval)),
             allocated: nothing.plus(allocated.allocated(self.last.interval)),
@@ -280,8 +304,8 @@ impl Units {
 
     /// Returns the growth of the whole heap, and its unreleased bytes in the last dump.
     pub fn total(&self) -> (Turnover, i64) {
-        let all = 0..self.used.len();
-        let all = all.map(|callsite| self.whole(Level::Callsites, callsite));
+        // Each callsite with samples is part of a line.
+        let all = self.lines.iter().map(|line| line.figures.whole);
         let held = self.last.rows.iter().map(|row| row[0]);
         (
             all.fold(self.nothing, Turnover::plus),
@@ -297,7 +321,7 @@ fn mark_used(used: &mut [bool], step: &Step) {
 }
 
 fn grew_surely(turnover: &Turnover) -> bool {
-    turnover.net() > 0 && turnover.limits(Z95).0 > 0.0
+    turnover.net() > 0 && turnover.lower_limit(Z95) > 0.0
 }
 
 /// Sums over the callsites of each line, in their order. Each thread sums its own lines.
@@ -341,7 +365,7 @@ impl HeldBytes {
     ) -> HeldBytes {
         let mut held = HeldBytes {
             dumps: heap.dumps.len(),
-            bytes: vec![0; wanted.len() * heap.dumps.len()],
+            bytes: zeros(wanted.len() * heap.dumps.len()),
         };
         if wanted.is_empty() {
             return held;
@@ -375,4 +399,4 @@ impl HeldBytes {
 const MOST_ROUNDS: usize = 200;
 
 /// Number of callsites below which one thread is faster than two.
-pub(super) const WORTH_THREADS: usize = 100_000;
+pub(super) const WORTH_THREADS: usize = if cfg!(test) { 4 } else { 100_000 };

@@ -1,5 +1,6 @@
 //! Tests and verdicts of all callsites and lines.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
@@ -47,7 +48,7 @@ impl Growth<'_> {
                 let held = HeldBytes::of(&self.callsites, series, &wanted, unit_of);
                 let course = |at: usize| Course {
                     trend: growth::trend(&thinned(held.at(at))),
-                    turns_over: units.figures(level, wanted[at] as usize).turns_over(),
+                    turns_over: units.turns_over(level, wanted[at] as usize),
                 };
                 let courses =
                     parallel::filter_map(wanted.len(), WORTH_THREADS, |at| Some(course(at)));
@@ -84,14 +85,15 @@ impl Growth<'_> {
         let spans = spans_of(series);
         let verdict = |level: Level, unit: usize, figures: &Figures| {
             let tested = &tested[level as usize];
+            let significant = tested.significant[unit];
             let evidence = Evidence {
                 whole: figures.whole,
-                halves: figures.halves,
+                halves: significant.then(|| units.halves(level, unit)).flatten(),
                 rounds: units.rounds,
                 spans,
                 in_every_iteration: figures.in_every_iteration,
                 steady: tested.steady[unit],
-                significant: tested.significant[unit],
+                significant,
             };
             let is_lost = level == Level::Callsites && self.lost == Some(unit);
             match judge(&evidence, &terms) {
@@ -208,7 +210,7 @@ impl Growth<'_> {
             grown,
             rate: self.per_iteration(line.heap, &grown),
             verdict: Verdict::Grows {
-                below_tolerance: sum.turnover.limits(Z95_ONE_SIDED).1 <= tolerance,
+                below_tolerance: sum.turnover.upper_limit(Z95_ONE_SIDED) <= tolerance,
             },
             ..sum
         }
@@ -261,9 +263,11 @@ fn testable(units: &Units, level: Level) -> Vec<(u32, f64)> {
 /// Maximum number of dumps for the trend test, which compares each with each.
 const MOST_FOR_TREND: usize = 500;
 
-fn thinned(values: &[i64]) -> Vec<i64> {
-    let every = values.len().div_ceil(MOST_FOR_TREND).max(1);
-    values.iter().copied().step_by(every).collect()
+fn thinned(values: &[i64]) -> Cow<'_, [i64]> {
+    match values.len().div_ceil(MOST_FOR_TREND) {
+        0 | 1 => Cow::Borrowed(values),
+        every => values.iter().copied().step_by(every).collect(),
+    }
 }
 
 /// Returns the iteration with at least nine tenths of all growth, if there are at least two
