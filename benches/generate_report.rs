@@ -168,8 +168,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let report = Report {
         header,
         native: Some(profile),
-        full: None,
-        most_callsites: None,
         inputs: Vec::new(),
         java: Vec::new(),
     };

@@ -27,12 +27,14 @@ use crate::heaps::input::{DumpScope, LookOptions, NativeFile};
 use crate::heaps::java::{JavaOptions, ProgressReporter};
 use crate::heaps::selector::DumpSelector;
 use crate::naming::names::MappingOption;
-use crate::report::data::header::{Fact, Header, Per, Recorded};
+use crate::parallel;
+use crate::report::data::header::{Fact, Folded, Header, Per, Recorded};
+use crate::report::data::{self, Reduction};
 use crate::report::java::JavaPart;
 use crate::report::{self, Report};
 use crate::results::findings::{Finding, PAGE_UNNOTED};
 use crate::results::manifest::{DumpId, Manifest};
-use crate::stacks::Dump;
+use crate::stacks::{Dump, StackProfile};
 use crate::untrusted::shell::{quoted, quoted_dump, quoted_path};
 
 /// An input with the selection of its dumps.
@@ -176,10 +178,6 @@ pub fn write(
             ),
         });
     }
-    let mut with_native = opened.iter().filter_map(|one| one.native.as_deref());
-    if let (Some(file), None) = (with_native.next(), with_native.next()) {
-        header.growth = growth::growth(file);
-    }
     let parts: Vec<JavaPart> = opened
         .iter_mut()
         .flat_map(|one| std::mem::take(&mut one.java))
@@ -191,32 +189,11 @@ pub fn write(
     let processes = processes.map(|(pid, name)| (*pid, name.as_str()));
     let missing = request.look.processes.missing("a dump of", processes);
     told.findings.extend(missing);
-    let mut profiles: Vec<(String, Box<NativeFile>)> = opened
-        .into_iter()
-        .filter_map(|one| Some((one.name, one.native?)))
-        .collect();
-    let mut inputs = Vec::new();
-    let profile = match profiles.len() {
-        0 => None,
-        1 => profiles.pop().map(|(_, file)| file.profile),
-        _ => {
-            let (joined, starts) = joined(profiles);
-            inputs = starts;
-            Some(joined)
-        }
-    };
-    if let (Some(base), Some(main), Some(profile)) =
-        (&request.base, request.inputs.first(), &profile)
-    {
-        header.diff = Some(diff(base, main, request.per.clone(), profile, &inputs));
-    }
-    let full = (request.limit != Some(usize::MAX)).then(|| full_command(request));
+    let (native, inputs) = native_heaps(opened, request, &mut header).unzip();
     let report = Report {
         header,
-        native: profile,
-        full,
-        most_callsites: request.limit,
-        inputs,
+        native,
+        inputs: inputs.unwrap_or_default(),
         java: parts,
     };
     match target {
@@ -236,6 +213,46 @@ pub fn write(
         }
     }
     Ok(told)
+}
+
+/// Returns the native heaps of all inputs in one tree, within the limit of callsites, and the start of
+/// each input's dumps. Fills in growth, comparison and folding of `header`.
+fn native_heaps(
+    opened: Vec<Opened>,
+    request: &ReportRequest,
+    header: &mut Header,
+) -> Option<(StackProfile, Vec<usize>)> {
+    let most = request.limit.unwrap_or(data::MOST);
+    let files = opened
+        .into_iter()
+        .filter_map(|one| Some((one.name, one.native?)));
+    let mut files: Vec<(String, Box<NativeFile>)> = files.collect();
+    let (mut profile, inputs, reduction) = match files.len() {
+        0 | 1 => {
+            let (_, file) = files.pop()?;
+            // Both only read the profile, and each has serial parts.
+            let (growth, reduction) = parallel::both(
+                || growth::growth(&file),
+                || Reduction::of(&file.profile, most),
+            );
+            header.growth = growth;
+            (file.profile, Vec::new(), reduction)
+        }
+        _ => {
+            let (joined, starts) = joined(files);
+            let reduction = Reduction::of(&joined, most);
+            (joined, starts, reduction)
+        }
+    };
+    if let (Some(base), Some(main)) = (&request.base, request.inputs.first()) {
+        header.diff = Some(diff(base, main, request.per.clone(), &profile, &inputs));
+    }
+    let folded = reduction.and_then(|reduction| reduction.apply(&mut profile));
+    header.folded = folded.map(|folded| Folded {
+        command: full_command(request),
+        ..folded
+    });
+    Some((profile, inputs))
 }
 
 /// Returns the command that writes the same page with every callsite.

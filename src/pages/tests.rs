@@ -67,8 +67,6 @@ fn report() -> Report {
             ..Header::default()
         },
         native: None,
-        full: None,
-        most_callsites: None,
         inputs: Vec::new(),
         java: vec![java_part()],
     }

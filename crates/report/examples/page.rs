@@ -27,8 +27,6 @@ fn page(title: &str, source: Box<dyn Source>, out: &mut dyn Write) -> Result<(),
             &dumps,
             ProjectOptions::default(),
         )),
-        full: None,
-        most_callsites: None,
         inputs: Vec::new(),
         java: Vec::new(),
     };

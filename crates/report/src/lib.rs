@@ -24,8 +24,6 @@
 //! let report = Report {
 //!     header: Header { title: "a <page>".to_owned(), ..Header::default() },
 //!     native: None,
-//!     full: None,
-//!     most_callsites: None,
 //!     inputs: Vec::new(),
 //!     java: Vec::new(),
 //! };
@@ -44,25 +42,23 @@ mod native;
 
 pub use frame::MARK;
 
-use data::Order;
-use data::header::{Folded, Header};
+use data::NativeSections;
+use data::header::Header;
 use html::Html;
 use java::JavaPart;
 use std::io::{self, Write};
 use time::OffsetDateTime;
 
+use heaptap_model::parallel;
 use heaptap_model::stacks::StackProfile;
 
 /// Contents of a page.
 pub struct Report {
-    /// Header. Counts, sections, dumps, series and Java heaps are filled in by [`Report::write`].
+    /// Header. Counts, sections, dumps, series and Java heaps are filled in by [`Report::write`], what was
+    /// summed by the caller.
     pub header: Header,
-    /// Sampled native heaps.
+    /// Sampled native heaps, with a tree of callsites ([`data::Reduction`]).
     pub native: Option<StackProfile>,
-    /// Command that writes all callsites; `None` if this page contains all of them.
-    pub full: Option<String>,
-    /// Maximum number of callsites, if it is not the usual one.
-    pub most_callsites: Option<usize>,
     /// Indexes of the dumps in `native` at which another input begins.
     pub inputs: Vec<usize>,
     pub java: Vec<JavaPart>,
@@ -76,23 +72,22 @@ impl Report {
     pub fn write(self, out: &mut dyn Write) -> io::Result<()> {
         let Report {
             mut header,
-            mut native,
-            full,
-            most_callsites,
+            native,
             inputs,
             java,
         } = self;
         let mut body = Html::default();
-        if let Some(profile) = &mut native {
-            let most = match full {
-                Some(_) => most_callsites.unwrap_or(data::MOST),
-                None => usize::MAX,
-            };
-            let folded = data::fold(profile, most).zip(full);
-            header.folded = folded.map(|(folded, command)| Folded { command, ..folded });
+        let mut native_sections = None;
+        if let Some(profile) = &native {
+            debug_assert!(profile.table.list().is_none(), "a reduction makes a tree");
             data::outline(profile, &inputs, &mut header);
-            native::body(&mut body, &header, profile);
+            let (encoded, ()) = parallel::both(
+                || NativeSections::of(profile, &header),
+                || native::body(&mut body, &header, profile),
+            );
+            native_sections = Some(encoded);
         }
+        drop(native);
         let mut bodies = Vec::with_capacity(java.len());
         let mut sections = Vec::with_capacity(java.len());
         for (at, mut part) in java.into_iter().enumerate() {
@@ -104,10 +99,7 @@ impl Report {
         }
         // Growth comes before the heap that it is compared with.
         bodies.sort_by_key(|(is_later, _)| *is_later);
-        let order = native.as_ref().map(Order::of);
-        let numbers = native.as_ref().zip(order.as_ref());
-        let encoded = data::encode(numbers, header, sections);
-        drop((order, native));
+        let encoded = data::encode(native_sections, header, sections);
         let header = &encoded.header;
         let mut html = Html::default();
         native::head(&mut html, header);

@@ -198,10 +198,10 @@ impl StackTable {
         self.list.as_ref()
     }
 
-    /// Removes all callsites, and returns those of a list. The table has a tree from here on.
-    pub fn take_callsites(&mut self) -> Option<PackedStacks> {
-        self.nodes = Calls::default();
-        self.list.take()
+    /// Replaces all callsites with those of a tree, whose frames are in the table.
+    pub fn set_tree(&mut self, calls: Calls) {
+        self.nodes = calls;
+        self.list = None;
     }
 
     /// Returns the callsite of a stack, given by its frames, outermost first.

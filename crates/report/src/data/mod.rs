@@ -30,12 +30,13 @@ mod tests;
 
 #[cfg(any(test, feature = "decode"))]
 pub use decode::{Data, from_page};
-pub use fold::{MOST, fold, list_from};
-pub use order::Order;
+pub use fold::{MOST, Reduction, list_from};
 
-use header::{Header, Section};
+use header::{Counts, DerivedMeasure, Header, Section};
+use order::Order;
 use values::Rows;
 
+use heaptap_model::parallel;
 use heaptap_model::profile::DumpFlags;
 use heaptap_model::stacks::{Dump, Facts, StackProfile};
 
@@ -51,24 +52,72 @@ pub struct Encoded {
     pub bytes: Vec<u8>,
 }
 
+/// Sections of the native heaps, with what the header says of them.
+#[derive(Debug)]
+pub(crate) struct NativeSections {
+    counts: Counts,
+    /// By dump.
+    dumps: Vec<StoredDump>,
+    /// Names and bytes.
+    all: Vec<(String, Vec<u8>)>,
+}
+
+/// Values of a dump as they are stored.
+#[derive(Debug)]
+struct StoredDump {
+    callsites: usize,
+    base: Option<usize>,
+    rows: usize,
+    /// By measure.
+    derived: Vec<Option<DerivedMeasure>>,
+}
+
+impl NativeSections {
+    /// Encodes native heaps after [`outline`] has filled in `header`.
+    pub(crate) fn of(profile: &StackProfile, header: &Header) -> NativeSections {
+        let order = Order::of(profile);
+        let (tables, (dumps, values)) = parallel::both(
+            || order::Tables::of(&profile.table, &order),
+            || dumps(profile, &order, header),
+        );
+        let mut all = vec![
+            ("strings".to_owned(), tables.strings),
+            ("libraries".to_owned(), tables.libraries),
+            ("functions".to_owned(), tables.functions),
+            ("frames".to_owned(), tables.frames),
+            ("nodes".to_owned(), tables.nodes),
+        ];
+        let named = (0..).zip(values);
+        all.extend(named.map(|(at, section): (usize, _)| (format!("dump.{at}"), section)));
+        NativeSections {
+            counts: tables.counts,
+            dumps,
+            all,
+        }
+    }
+}
+
 /// Encodes the data of a page. `header` contains all metadata, including what [`outline`] fills in
 /// for native heaps. Counts and sections are added here. `java` contains the sections of the Java
 /// heaps in the header.
-pub fn encode(
-    native: Option<(&StackProfile, &Order)>,
+pub(crate) fn encode(
+    native: Option<NativeSections>,
     mut header: Header,
     java: Vec<Vec<u8>>,
 ) -> Encoded {
     let mut sections: Vec<(String, Vec<u8>)> = Vec::new();
-    if let Some((profile, order)) = native {
-        let tables = order::Tables::of(&profile.table, order);
-        header.counts = tables.counts;
-        sections.push(("strings".to_owned(), tables.strings));
-        sections.push(("libraries".to_owned(), tables.libraries));
-        sections.push(("functions".to_owned(), tables.functions));
-        sections.push(("frames".to_owned(), tables.frames));
-        sections.push(("nodes".to_owned(), tables.nodes));
-        dumps(profile, order, &mut header, &mut sections);
+    if let Some(native) = native {
+        debug_assert_eq!(header.dumps.len(), native.dumps.len());
+        header.counts = native.counts;
+        for (entry, stored) in header.dumps.iter_mut().zip(native.dumps) {
+            for (measure, derived) in entry.measures.iter_mut().zip(stored.derived) {
+                measure.derived = derived;
+            }
+            entry.callsites = stored.callsites;
+            entry.base = stored.base;
+            entry.rows = stored.rows;
+        }
+        sections = native.all;
     }
     for (at, section) in java.into_iter().enumerate() {
         sections.push((java_section(at), section));
@@ -115,12 +164,14 @@ pub fn java_section(at: usize) -> String {
     format!("java.{at}")
 }
 
+/// Returns the dumps as they are stored, and their sections.
 fn dumps(
     profile: &StackProfile,
     order: &Order,
-    header: &mut Header,
-    sections: &mut Vec<(String, Vec<u8>)>,
-) {
+    header: &Header,
+) -> (Vec<StoredDump>, Vec<Vec<u8>>) {
+    let mut all = Vec::with_capacity(profile.dumps.len());
+    let mut sections = Vec::with_capacity(profile.dumps.len());
     // The last dump of each series with its rows, with which the next one is compared.
     let mut last: Vec<Option<(usize, Vec<String>, Rows)>> = vec![None; header.series.len()];
     for (at, dump) in profile.dumps.iter().enumerate() {
@@ -154,16 +205,16 @@ fn dumps(
             }
         }
         let (section, derived) = written.encode(&times);
-        sections.push((format!("dump.{at}"), section));
-        let entry = &mut header.dumps[at];
-        for (measure, derived) in entry.measures.iter_mut().zip(derived) {
-            measure.derived = derived;
-        }
-        entry.callsites = rows.nodes.len();
-        entry.base = base;
-        entry.rows = written.nodes.len();
+        sections.push(section);
+        all.push(StoredDump {
+            callsites: rows.nodes.len(),
+            base,
+            rows: written.nodes.len(),
+            derived,
+        });
         last[series] = Some((at, names, rows));
     }
+    (all, sections)
 }
 
 /// Returns the header entry of a dump, without the position of its values.

@@ -153,15 +153,16 @@ fn profile(calls: &[(u8, u8)], dumps: &[Numbers]) -> StackProfile {
     }
 }
 
-fn encoded(profile: &StackProfile, order: &Order) -> Vec<u8> {
+fn encoded(profile: &StackProfile) -> Vec<u8> {
     let mut header = Header::default();
     outline(profile, &[], &mut header);
-    encode(Some((profile, order)), header, Vec::new()).bytes
+    let native = NativeSections::of(profile, &header);
+    encode(Some(native), header, Vec::new()).bytes
 }
 
 fn check(profile: &StackProfile) -> Data {
     let order = Order::of(profile);
-    let data = encoded(profile, &order);
+    let data = encoded(profile);
     let mut page = Vec::new();
     blocks::Blocks::of(&data)
         .write(&mut page)
@@ -215,8 +216,7 @@ proptest! {
         let profile = profile(&[(0, 1), (1, 2), (1, 3), (0, 4)], &[
             (0, vec![(1, 2, 0), (3, 1, 7)]), (0, vec![(1, 3, 0), (4, 1, 7)]),
         ]);
-        let order = Order::of(&profile);
-        let mut data = encoded(&profile, &order);
+        let mut data = encoded(&profile);
         let at = at.index(data.len());
         data[at] = byte;
         let _ = Data::decode(&data);
@@ -285,8 +285,7 @@ fn nothing_is_a_page_too_and_depth_does_no_harm() {
         table,
         dumps: vec![dump],
     };
-    let order = Order::of(&profile);
-    let data = encoded(&profile, &order);
+    let data = encoded(&profile);
     let read = Data::decode(&data).expect("it was just written");
     assert_eq!(read.native.table.stack(NodeId(100_000)).count(), 100_000);
 }

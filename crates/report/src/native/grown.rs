@@ -130,8 +130,9 @@ impl<'a> Changes<'a> {
         let own = |dump: Option<&Dump>| Interval::of(&dump.or(dumps().next())?.facts);
         let intervals = own(before).zip(own(after));
         let intervals = intervals.filter(|_| dumps().all(knows_held));
+        let sides = parallel::both(|| Side::of(&shown, before), || Side::of(&shown, after));
         let mut changes = Changes {
-            sides: [before, after].map(|dump| Side::of(&shown, dump)),
+            sides: sides.into(),
             intervals,
             paired,
             rows: Vec::new(),

@@ -1,5 +1,5 @@
 //! The search for the most detail that has room. An attempt passes all stacks with values, so a cheaper
-//! estimate comes first.
+//! estimate comes first, of several details at once.
 
 use super::NONE;
 use super::goals::{Detail, Goals, Short};
@@ -9,21 +9,29 @@ use super::weights::Weights;
 use heaptap_model::parallel::{self, Pool};
 use heaptap_model::profile::index::FastHash;
 use heaptap_model::profile::packed::PackedStacks;
+use heaptap_model::stacks::calls::Call;
 use heaptap_model::stacks::{Frame, StackTable};
 use heaptap_model::touch::{BATCH, touch};
 use std::collections::HashSet;
 
 /// Attempt with the first `count` callsites.
 pub(super) struct FoldAttempt<'a> {
-    pub(super) stacks: &'a PackedStacks,
-    pub(super) weights: &'a Weights,
-    pub(super) kept: Kept<'a>,
-    pub(super) walk: Walk,
-    pub(super) count: usize,
+    table: &'a StackTable,
+    stacks: &'a PackedStacks,
+    weights: &'a Weights,
+    kept: Kept<'a>,
+    walk: Walk,
+    count: usize,
     pub(super) detail: Detail,
-    /// Maximum number of callsites in addition to the kept ones.
-    pub(super) room: usize,
+    /// Maximum number of callsites.
+    most: usize,
+    /// Estimates by count: `true` for a detail that certainly needs too much room, `None` before its
+    /// estimate.
+    estimates: Vec<(usize, ByDetail<Option<bool>>)>,
 }
+
+/// One for each of [`Detail::ALL`].
+type ByDetail<T> = [T; Detail::ALL.len()];
 
 /// An estimate counts only what has a hash that is a multiple of this.
 pub(super) const HASH_STRIDE: u64 = 64;
@@ -52,43 +60,66 @@ impl Batch {
     }
 }
 
-impl FoldAttempt<'_> {
-    /// Finds the targets of values for at most `most` callsites, with as much detail and then as many
-    /// kept callsites as there is room for. Returns whether there is any.
-    pub(super) fn search(
-        &mut self,
+impl<'a> FoldAttempt<'a> {
+    /// Creates an attempt for at most `most` callsites.
+    pub(super) fn new(
+        table: &'a StackTable,
+        stacks: &'a PackedStacks,
+        weights: &'a Weights,
         most: usize,
-        table: &mut StackTable,
-        goals: &mut Goals,
-    ) -> bool {
-        // Half of the room is for kept callsites and half for sums; less for callsites if there are more
-        // sums.
-        let counts = [0, most / 64, most / 8, most / 2];
-        [Detail::Functions, Detail::Libraries, Detail::Owners]
-            .into_iter()
-            .any(|detail| {
-                self.detail = detail;
-                // The more callsites are kept, the more sums there are, and the longer it takes to find
-                // both.
-                let estimates = counts[1..].iter().take_while(|count| {
-                    self.keep(**count, most);
-                    !self.is_too_much(table)
-                });
-                let likely = estimates.count();
-                counts[..=likely].iter().rev().any(|count| {
-                    self.keep(*count, most);
-                    (*count > 0 || !self.is_too_much(table)) && self.find(table, goals)
-                })
-            })
+    ) -> FoldAttempt<'a> {
+        FoldAttempt {
+            kept: Kept::new(stacks, weights, table.frames().len()),
+            walk: Walk::of(table),
+            table,
+            stacks,
+            weights,
+            count: 0,
+            detail: Detail::Functions,
+            most,
+            estimates: Vec::new(),
+        }
     }
 
-    fn keep(&mut self, count: usize, most: usize) {
+    /// Finds the targets of values with as much detail and then as many kept callsites as there is room
+    /// for.
+    pub(super) fn search(&mut self, goals: &mut Goals) {
+        // Half of the room is for kept callsites and half for sums; less for callsites if there are more
+        // sums.
+        let counts = [0, self.most / 64, self.most / 8, self.most / 2];
+        for detail in Detail::ALL {
+            self.detail = detail;
+            // The more callsites are kept, the more sums there are, and the longer it takes to find both.
+            let estimates = counts[1..].iter().take_while(|count| {
+                self.keep(**count);
+                !self.is_too_much()
+            });
+            let likely = estimates.count();
+            for count in counts[..=likely].iter().rev() {
+                self.keep(*count);
+                if (*count > 0 || !self.is_too_much()) && self.find(goals) {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Returns the kept callsites and their detail.
+    pub(super) fn into_kept(self) -> (Vec<Call>, Detail) {
+        (self.kept.into_calls(self.count), self.detail)
+    }
+
+    pub(super) fn keep(&mut self, count: usize) {
         self.kept.find(count);
         self.count = count;
-        self.room = match (count, self.detail) {
+    }
+
+    /// Returns the maximum number of callsites in addition to the kept ones.
+    fn room(&self, detail: Detail) -> usize {
+        match (self.count, detail) {
             (0, Detail::Owners) => usize::MAX,
-            _ => most - count,
-        };
+            _ => self.most - self.count,
+        }
     }
 
     /// Reads stacks into a used batch.
@@ -116,7 +147,9 @@ impl FoldAttempt<'_> {
                     .map(|place| place.2.first().copied().unwrap_or(0)),
             );
             for &(stack, (nearest, depth), packed) in &*places {
-                if let Some(omitted) = walk.read(packed, depth) {
+                if self.detail == Detail::Owners {
+                    frames.extend(walk.owner(packed, depth).map(Short::Other));
+                } else if let Some(omitted) = walk.read(packed, depth) {
                     self.shorten(&omitted, walk, frames);
                 }
                 batch.stacks.push((stack, nearest, frames.len()));
@@ -126,13 +159,8 @@ impl FoldAttempt<'_> {
     }
 
     fn shorten(&self, omitted: &Omitted, walk: &mut Walk, frames: &mut Vec<Short>) {
-        match self.detail {
-            Detail::Owners => frames.push(Short::Other(omitted.last)),
-            _ => {
-                let libraries = walk.libraries(omitted).iter();
-                frames.extend(libraries.map(|key| Short::Other(*key)));
-            }
-        }
+        let libraries = walk.libraries(omitted).iter();
+        frames.extend(libraries.map(|key| Short::Other(*key)));
         if self.detail == Detail::Functions {
             if omitted.owner != NONE {
                 frames.push(Short::Frame(omitted.owner));
@@ -191,52 +219,121 @@ impl FoldAttempt<'_> {
     }
 
     /// Returns whether the attempt certainly needs too much room, by an estimate, because a failed
-    /// attempt costs as much as a successful one. Counts what [`FoldAttempt::find`] creates. If the first
+    /// attempt costs as much as a successful one.
+    pub(super) fn is_too_much(&mut self) -> bool {
+        let detail = self.detail as usize;
+        let known = (self.estimates.iter()).position(|(count, _)| *count == self.count);
+        let at = known.unwrap_or_else(|| {
+            self.estimates.push((self.count, ByDetail::default()));
+            self.estimates.len() - 1
+        });
+        if self.estimates[at].1[detail].is_none() {
+            self.estimates[at].1 = self.estimate(self.estimates[at].1);
+        }
+        self.estimates[at].1[detail] == Some(true)
+    }
+
+    /// Estimates several details with the same callsites at once, because they share most of the work:
+    /// from this one to the first that has room. Counts what [`FoldAttempt::find`] creates. If the first
     /// stacks, a quarter or more, need less than their share of the room, the rest is left to that.
-    pub(super) fn is_too_much(&self, table: &StackTable) -> bool {
-        let room = self.room;
-        if room < MIN_ESTIMATED_CALLSITES || room == usize::MAX {
-            return false;
+    fn estimate(&self, mut known: ByDetail<Option<bool>>) -> ByDetail<Option<bool>> {
+        let first = self.detail as usize;
+        let rooms = Detail::ALL.map(|detail| self.room(detail));
+        for (known, room) in known.iter_mut().zip(rooms) {
+            if room < MIN_ESTIMATED_CALLSITES || room == usize::MAX {
+                *known = Some(false);
+            }
+        }
+        let is_done = |known: &ByDetail<Option<bool>>| {
+            let mut asked = known[first..].iter();
+            asked.find(|known| **known != Some(true)) != Some(&None)
+        };
+        if is_done(&known) {
+            return known;
         }
         // A margin of one eighth is four times the sampling error of the smallest room.
-        let most = (room + room / 8) / HASH_STRIDE as usize;
-        let mut sample: HashSet<u64, FastHash> = HashSet::default();
+        let most = rooms.map(|room| (room.saturating_add(room / 8)) / HASH_STRIDE as usize);
+        let mut samples: ByDetail<HashSet<u64, FastHash>> = ByDetail::default();
         let callers = self.kept.callers(self.count);
         let held: Vec<u32> = self.weights.held().collect();
         let mut visited = 0;
-        let mut has_room = false;
         let visits_all = self.each(&callers, &held, |batch| {
+            let is_open = std::array::from_fn(|at| at >= first && known[at].is_none());
             for (_, nearest, frames) in batch.iter() {
-                let mut at = mixed(u64::from(nearest));
-                for frame in frames {
-                    let step = match frame {
-                        Short::Other(key) => u64::from(key.0),
-                        Short::Frame(frame) => {
-                            // Lines are omitted.
-                            let Frame { function, file, .. } = table.frames()[*frame as usize];
-                            1 << 63 | u64::from(function.0) << 32 | u64::from(file.0)
-                        }
-                    };
-                    at = mixed(at ^ mixed(step));
-                    if at.is_multiple_of(HASH_STRIDE) {
-                        sample.insert(at);
-                    }
-                }
+                self.sample(nearest, frames, is_open, &mut samples);
             }
             visited += batch.stacks.len();
-            has_room = visited >= held.len() / 4 && sample.len() * held.len() <= most * visited;
-            sample.len() <= most && !has_room
+            let details = known.iter_mut().zip(&samples).zip(most);
+            for ((known, sample), most) in details.skip(first) {
+                if known.is_none() && sample.len() > most {
+                    *known = Some(true);
+                }
+                let is_enough = visited >= held.len() / 4;
+                if known.is_none() && is_enough && sample.len() * held.len() <= most * visited {
+                    *known = Some(false);
+                }
+            }
+            !is_done(&known)
         });
-        !visits_all && !has_room
+        if visits_all {
+            for known in &mut known[first..] {
+                known.get_or_insert(false);
+            }
+        }
+        known
+    }
+
+    /// Adds the callsites of a sum to the sample of each open detail.
+    fn sample(
+        &self,
+        nearest: u32,
+        frames: &[Short],
+        is_open: ByDetail<bool>,
+        samples: &mut ByDetail<HashSet<u64, FastHash>>,
+    ) {
+        let [functions, libraries, owners] = samples;
+        let [has_functions, has_libraries, has_owners] = is_open;
+        let start = mixed(u64::from(nearest));
+        let is_sampled = |at: u64| at.is_multiple_of(HASH_STRIDE);
+        let mut at = start;
+        let mut owner = None;
+        for frame in frames {
+            let step = match frame {
+                Short::Other(key) => u64::from(key.0),
+                Short::Frame(_) if !has_functions => break,
+                Short::Frame(frame) => {
+                    // Lines are omitted.
+                    let Frame { function, file, .. } = self.table.frames()[*frame as usize];
+                    1 << 63 | u64::from(function.0) << 32 | u64::from(file.0)
+                }
+            };
+            at = mixed(at ^ mixed(step));
+            if has_functions && is_sampled(at) {
+                functions.insert(at);
+            }
+            if let Short::Other(key) = frame {
+                owner = Some(key);
+                if has_libraries && is_sampled(at) {
+                    libraries.insert(at);
+                }
+            }
+        }
+        // The last library is the owner's, the only frame of a sum of that detail.
+        if let Some(key) = owner.filter(|_| has_owners) {
+            let at = mixed(start ^ mixed(u64::from(key.0)));
+            if is_sampled(at) {
+                owners.insert(at);
+            }
+        }
     }
 
     /// Finds the targets of values. Returns whether there is room for them.
-    pub(super) fn find(&self, table: &mut StackTable, goals: &mut Goals) -> bool {
-        let room = self.room;
+    pub(super) fn find(&self, goals: &mut Goals) -> bool {
+        let room = self.room(self.detail);
         goals.clear();
         let callers = self.kept.callers(self.count);
         self.each(&callers, &self.by_nearest(&callers), |batch| {
-            goals.set(table, batch.iter());
+            goals.set(self.table, batch.iter());
             goals.made.len() <= room
         })
     }

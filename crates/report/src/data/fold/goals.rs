@@ -4,12 +4,13 @@ use super::NONE;
 use super::omitted::Key;
 use heaptap_model::profile::index::{Index, Seed};
 use heaptap_model::stacks::calls::Call;
-use heaptap_model::stacks::{Frame, FrameId, Function, NodeId, StackTable, TextId};
+use heaptap_model::stacks::{Frame, FrameId, Function, FunctionId, NodeId, StackTable, TextId};
+use std::collections::HashMap;
 
 /// Name of omitted frames.
 pub(super) const OTHER: &str = "(other)";
 
-/// What sums tell.
+/// Detail of sums, most first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Detail {
     /// The libraries on the stack, the function that owns the memory, and the allocating one.
@@ -20,12 +21,16 @@ pub(super) enum Detail {
     Owners,
 }
 
+impl Detail {
+    pub(super) const ALL: [Detail; 3] = [Detail::Functions, Detail::Libraries, Detail::Owners];
+}
+
 /// Target of each stack. All attempts share the same memory.
 pub(super) struct Goals {
     /// By stack: a kept callsite, or [`MADE`] and the position in `made`; [`NONE`] without values.
     of: Vec<u32>,
-    /// Callsites to create: their callers, as in `of`, and frames.
-    pub(super) made: Vec<(u32, FrameId)>,
+    /// Callsites to create: their callers, as in `of`, and positions of their frames in `shorts`.
+    pub(super) made: Vec<(u32, u32)>,
     /// Kept callsite whose sums are created.
     nearest: u32,
     /// Position in `made` of its first callsite.
@@ -71,7 +76,7 @@ impl Targets {
 
 impl Goals {
     /// Creates targets for `count` stacks.
-    pub(super) fn new(table: &mut StackTable, count: usize) -> Goals {
+    pub(super) fn new(table: &StackTable, count: usize) -> Goals {
         Goals {
             of: vec![NONE; count],
             made: Vec::new(),
@@ -94,7 +99,7 @@ impl Goals {
     /// that. Those with the same nearest callsite follow each other.
     pub(super) fn set<'p>(
         &mut self,
-        table: &mut StackTable,
+        table: &StackTable,
         stacks: impl Iterator<Item = (u32, u32, &'p [Short])>,
     ) {
         for (stack, nearest, frames) in stacks {
@@ -102,7 +107,7 @@ impl Goals {
                 self.start(nearest);
             }
             self.of[stack as usize] = frames.iter().fold(nearest, |at, frame| {
-                let frame = self.shorts.frame(table, *frame);
+                let frame = self.shorts.place(table, *frame);
                 self.child(at, frame)
             });
         }
@@ -119,8 +124,8 @@ impl Goals {
         self.first = self.made.len();
     }
 
-    fn child(&mut self, parent: u32, frame: FrameId) -> u32 {
-        let key = u64::from(parent) << 32 | u64::from(frame.0);
+    fn child(&mut self, parent: u32, frame: u32) -> u32 {
+        let key = u64::from(parent) << 32 | u64::from(frame);
         let (hash, next) = (self.seed.number(key), self.made.len() as u32);
         let made = &self.made;
         let is_it = |at: u32| made[at as usize] == (parent, frame);
@@ -136,6 +141,7 @@ impl Goals {
         for call in kept {
             table.child(NodeId(call.parent), FrameId(call.frame));
         }
+        let frames = self.shorts.enter(table);
         let mut real: Vec<u32> = Vec::with_capacity(self.made.len());
         let real_of = |real: &[u32], goal: u32| match goal {
             NONE => NONE,
@@ -144,6 +150,7 @@ impl Goals {
         };
         for (parent, frame) in self.made {
             let above = real_of(&real, parent);
+            let frame = frames[frame as usize];
             // A kept callsite can have the callee already, if the profile is of an earlier page.
             let made = match parent & MADE == 0 {
                 true => table.child(NodeId(above), frame),
@@ -168,63 +175,85 @@ pub(super) enum Short {
     Frame(u32),
 }
 
-/// Frames without lines, and frames for omitted ones, created on demand.
+/// Frames without lines, and frames for omitted ones. They are added to the table after the search.
 struct Shorts {
-    other: TextId,
-    /// By frame.
+    /// Distinct frames, in order of first use.
+    all: Vec<Short>,
+    /// Position in `all`, by frame.
     of: Vec<u32>,
-    /// By key.
+    /// Position in `all`, by key.
     others: Vec<u32>,
+    /// Position in `all`, by function and file.
+    lineless: HashMap<(FunctionId, TextId), u32>,
 }
 
 impl Shorts {
-    fn of(table: &mut StackTable) -> Shorts {
+    fn of(table: &StackTable) -> Shorts {
         Shorts {
-            other: table.text(OTHER),
+            all: Vec::new(),
             of: vec![NONE; table.frames().len()],
             others: vec![NONE; table.libraries().len() * Key::PER_LIBRARY as usize],
+            lineless: HashMap::new(),
         }
     }
 
-    fn frame(&mut self, table: &mut StackTable, short: Short) -> FrameId {
-        match short {
-            Short::Other(key) => self.other(table, key),
-            Short::Frame(frame) => self.short(table, FrameId(frame)),
+    /// Returns the position of a frame, which is added if it is new.
+    fn place(&mut self, table: &StackTable, short: Short) -> u32 {
+        let known = match short {
+            Short::Other(key) => self.others[key.0 as usize],
+            Short::Frame(frame) => self.of[frame as usize],
+        };
+        match known {
+            NONE => self.add(table, short),
+            known => known,
         }
     }
 
-    fn short(&mut self, table: &mut StackTable, frame: FrameId) -> FrameId {
-        let known = self.of[frame.0 as usize];
-        if known != NONE {
-            return FrameId(known);
+    #[cold]
+    fn add(&mut self, table: &StackTable, short: Short) -> u32 {
+        let next = self.all.len() as u32;
+        let place = match short {
+            Short::Other(key) => {
+                self.others[key.0 as usize] = next;
+                next
+            }
+            Short::Frame(frame) => {
+                let Frame { function, file, .. } = table.frames()[frame as usize];
+                let place = *self.lineless.entry((function, file)).or_insert(next);
+                self.of[frame as usize] = place;
+                place
+            }
+        };
+        if place == next {
+            self.all.push(short);
         }
-        let short = table.frame(Frame {
-            line: 0,
-            inlined: false,
-            ..table.frames()[frame.0 as usize]
-        });
-        self.of[frame.0 as usize] = short.0;
-        short
+        place
     }
 
-    fn other(&mut self, table: &mut StackTable, key: Key) -> FrameId {
-        let known = self.others[key.0 as usize];
-        if known != NONE {
-            return FrameId(known);
-        }
-        let function = table.function(Function {
-            name: self.other,
-            system_name: TextId::default(),
-            library: key.library(),
-            kind: key.kind(),
-        });
-        let frame = table.frame(Frame {
-            function,
-            file: TextId::default(),
-            line: 0,
-            inlined: false,
-        });
-        self.others[key.0 as usize] = frame.0;
-        frame
+    /// Adds the frames to the table.
+    fn enter(self, table: &mut StackTable) -> Vec<FrameId> {
+        let other = table.text(OTHER);
+        let of_short = |short| match short {
+            Short::Other(key) => {
+                let function = table.function(Function {
+                    name: other,
+                    system_name: TextId::default(),
+                    library: key.library(),
+                    kind: key.kind(),
+                });
+                table.frame(Frame {
+                    function,
+                    file: TextId::default(),
+                    line: 0,
+                    inlined: false,
+                })
+            }
+            Short::Frame(frame) => table.frame(Frame {
+                line: 0,
+                inlined: false,
+                ..table.frames()[frame as usize]
+            }),
+        };
+        self.all.into_iter().map(of_short).collect()
     }
 }

@@ -17,7 +17,8 @@ pub(super) struct Kept<'a> {
     calls: Vec<Call>,
     /// Number of frames, by callsite.
     depths: Vec<u32>,
-    /// Nearest of all the callsites, by stack.
+    /// Nearest of all the callsites, by stack. That of a stack of an open callsite is the caller of that one,
+    /// and is set only when it is needed.
     nearest: Vec<u32>,
     parting: Parting<Cursor>,
     open: OpenCallsites,
@@ -28,20 +29,29 @@ pub(super) struct Kept<'a> {
 /// Rest of a stack.
 #[derive(Clone, Copy)]
 struct Cursor {
-    /// Place of its frames among all packed ones.
-    start: usize,
-    end: usize,
     stack: u32,
+    /// Bytes of the stack before the rest.
+    passed: u32,
     weight: f32,
 }
 
 impl Cursor {
     /// Returns the next frame of the stack; `None` at its end.
+    #[inline]
     fn next(&mut self, stacks: &PackedStacks) -> Option<u32> {
-        let mut packed = &stacks.bytes()[self.start..self.end];
+        let rest = self.rest(stacks);
+        let mut packed = rest;
         let frame = packed::first(&mut packed);
-        self.start = self.end - packed.len();
+        self.passed += (rest.len() - packed.len()) as u32;
         frame
+    }
+
+    #[inline]
+    fn rest<'a>(&self, stacks: &'a PackedStacks) -> &'a [u8] {
+        stacks
+            .get(self.stack)
+            .get(self.passed as usize..)
+            .unwrap_or_default()
     }
 }
 
@@ -114,6 +124,10 @@ impl OpenCallsites {
         }
     }
 
+    fn iter(&self) -> impl Iterator<Item = &Open> {
+        self.rest.iter().flatten().chain(&self.first)
+    }
+
     fn pop(&mut self) -> Option<Open> {
         while self.first.is_empty() && self.level > 0 {
             self.level -= 1;
@@ -128,9 +142,8 @@ impl<'a> Kept<'a> {
     /// `frames`.
     pub(super) fn new(stacks: &'a PackedStacks, weights: &Weights, frames: usize) -> Kept<'a> {
         let cursors = weights.held().map(|stack| Cursor {
-            start: stacks.range(stack).start,
-            end: stacks.range(stack).end,
             stack,
+            passed: 0,
             weight: weights.get(stack),
         });
         let mut kept = Kept {
@@ -151,6 +164,9 @@ impl<'a> Kept<'a> {
 
     /// Finds more callsites until there are `count`, or all.
     pub(super) fn find(&mut self, count: usize) {
+        if count <= self.len() {
+            return;
+        }
         while self.len() < count
             && let Some(next) = self.open.pop()
         {
@@ -160,6 +176,11 @@ impl<'a> Kept<'a> {
                     let id = self.add(next.call);
                     self.visit(id, next.range);
                 }
+            }
+        }
+        for open in self.open.iter() {
+            for cursor in self.parting.stacks(usizes(open.range.clone())) {
+                self.nearest[cursor.stack as usize] = open.call.parent;
             }
         }
     }
@@ -205,8 +226,8 @@ impl<'a> Kept<'a> {
         loop {
             let id = self.add(next.call);
             for cursor in self.parting.stacks_mut(usizes(next.range.clone())) {
-                self.nearest[cursor.stack as usize] = id;
                 let Some(frame) = cursor.next(self.stacks) else {
+                    self.nearest[cursor.stack as usize] = id;
                     return;
                 };
                 next.call = Call { parent: id, frame };
@@ -221,14 +242,14 @@ impl<'a> Kept<'a> {
     /// Adds the callees of a callsite to the open ones.
     fn visit(&mut self, id: u32, range: Range<u32>) {
         let stacks = self.stacks;
-        let ahead = |cursor: &Cursor| stacks.bytes().get(cursor.start).copied().unwrap_or(0);
+        let ahead = |cursor: &Cursor| cursor.rest(stacks).first().copied().unwrap_or(0);
         let next = |cursor: &mut Cursor| cursor.next(stacks);
         let found = &mut self.callees;
         found.clear();
         let nearest = &mut self.nearest;
         let each = |cursor: &Cursor, callee: Option<usize>| {
-            nearest[cursor.stack as usize] = id;
             let Some(callee) = callee else {
+                nearest[cursor.stack as usize] = id;
                 return;
             };
             if callee == found.len() {

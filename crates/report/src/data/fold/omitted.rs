@@ -118,6 +118,22 @@ impl Walk {
         omitted
     }
 
+    /// Returns [`Omitted::last`] of a packed stack, as [`Walk::read`] does. Reads from the leaf, because the
+    /// owner is usually near it.
+    pub(super) fn owner(&self, mut packed: &[u8], depth: u32) -> Option<Key> {
+        packed::skip(&mut packed, depth as usize);
+        let leaf_first = std::iter::from_fn(|| packed::last(&mut packed));
+        let mut last = None;
+        for key in leaf_first.map(|frame| self.keys[frame as usize]) {
+            match (key.kind(), last.map(Key::kind)) {
+                (Kind::Plain, _) => return Some(key),
+                (_, None) | (Kind::Runtime, Some(Kind::Allocator)) => last = Some(key),
+                _ => {}
+            }
+        }
+        last
+    }
+
     /// Returns the libraries that the omitted frames of the last stack add to it, the owner's last.
     pub(super) fn libraries(&mut self, omitted: &Omitted) -> &[Key] {
         self.libraries.retain(|key| *key != omitted.last);

@@ -2,7 +2,8 @@
 //! kept.
 
 use super::goals::OTHER;
-use super::omitted::Omitted;
+use super::kept::Kept;
+use super::omitted::{Omitted, Walk};
 use super::*;
 use heaptap_analyze::native::filter::Filter;
 use heaptap_analyze::native::groups::{Groups, RowKey};
@@ -10,8 +11,14 @@ use heaptap_analyze::native::sampled::{SampledColumn, total};
 use heaptap_analyze::native::shown::Shown;
 use heaptap_analyze::native::table::{Key as TableKey, Table};
 use heaptap_analyze::sampling::Interval;
-use heaptap_model::stacks::{Frame, Function, Kind, Library, TextId};
+use heaptap_model::stacks::{
+    Dump, Frame, Function, Kind, Library, Measure, StackTable, TextId, Values, View,
+};
 use std::collections::BTreeMap;
+
+fn fold(profile: &mut StackProfile, most: usize) -> Option<Folded> {
+    Reduction::of(profile, most)?.apply(profile)
+}
 
 /// Deterministic random numbers.
 struct Random(u64);
@@ -341,7 +348,7 @@ fn a_list_with_room_becomes_a_tree_of_the_same_stacks() {
 fn the_kept_callsites_are_the_heaviest_of_the_tree_with_their_callers() {
     let profile = drawn(3000);
     let stacks = profile.table.list().expect("it has a list");
-    let weights = Weights::of(&profile, stacks.len());
+    let weights = Weights::of(&profile, stacks.len(), None);
     let mut of_all: BTreeMap<Vec<u32>, f64> = BTreeMap::new();
     for stack in weights.held() {
         let mut packed = stacks.get(stack);
@@ -462,32 +469,32 @@ fn by_allocators(functions: u32, allocators: u32) -> StackProfile {
 fn an_attempt_is_left_out_only_where_it_would_fail() {
     // The second one has many libraries for its functions: one below each kept caller.
     for (functions, allocators, keeps) in [(400, 400, false), (30_000, 4, true)] {
-        let mut profile = by_allocators(functions, allocators);
-        let stacks = take_stacks(&mut profile);
-        let weights = Weights::of(&profile, stacks.len());
-        let table = &mut profile.table;
-        let most = if keeps { functions as usize } else { 0 };
-        let mut kept = Kept::new(&stacks, &weights, table.frames().len());
-        kept.find(most);
-        let mut goals = Goals::new(table, stacks.len());
-        let mut attempt = FoldAttempt {
-            stacks: &stacks,
-            weights: &weights,
-            kept,
-            walk: Walk::of(table),
-            count: most,
-            detail: Detail::Functions,
-            room: usize::MAX,
-        };
-        assert!(attempt.find(table, &mut goals));
+        let profile = by_allocators(functions, allocators);
+        let (stacks, stack_of) = stacks_of(&profile);
+        let weights = Weights::of(&profile, stacks.len(), stack_of.as_deref());
+        let count = if keeps { functions as usize } else { 0 };
+        let mut goals = Goals::new(&profile.table, stacks.len());
+        let mut attempt = FoldAttempt::new(&profile.table, &stacks, &weights, usize::MAX);
+        attempt.keep(count);
+        assert!(attempt.find(&mut goals));
         let needed = goals.made.len();
         assert!(
             needed >= (functions * (allocators + 1)) as usize,
             "{needed}"
         );
-        let mut is_too_much = |room, detail| {
-            (attempt.room, attempt.detail) = (room, detail);
-            attempt.is_too_much(table)
+        let is_too_much = |room, detail| {
+            let attempt = || {
+                let mut new = FoldAttempt::new(&profile.table, &stacks, &weights, count + room);
+                new.keep(count);
+                new
+            };
+            let (mut alone, mut together) = (attempt(), attempt());
+            alone.detail = detail;
+            // An estimate of several details is that of each.
+            together.is_too_much();
+            together.detail = detail;
+            assert_eq!(together.is_too_much(), alone.is_too_much());
+            alone.is_too_much()
         };
         assert!(!is_too_much(needed, Detail::Functions));
         assert!(is_too_much(needed * 3 / 4, Detail::Functions), "{needed}");
@@ -499,6 +506,20 @@ fn an_attempt_is_left_out_only_where_it_would_fail() {
             !is_too_much(1000, Detail::Functions),
             "nothing is estimated"
         );
+    }
+}
+
+#[test]
+fn the_owner_of_omitted_frames_is_the_same_from_both_ends() {
+    let profile = drawn(3000);
+    let stacks = profile.table.list().expect("it has a list");
+    let mut walk = Walk::of(&profile.table);
+    for stack in 0..stacks.len() as u32 {
+        for depth in 0..8 {
+            let packed = stacks.get(stack);
+            let owner = walk.owner(packed, depth);
+            assert_eq!(owner, walk.read(packed, depth).map(|read| read.last));
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Weight of each stack.
 
-use heaptap_model::stacks::{Dump, Measure, StackProfile, Unit};
+use heaptap_model::stacks::{Dump, Measure, NodeId, StackProfile, Unit};
 use std::collections::HashMap;
 
 /// Weights. The weight of a callsite is the sum of those of its stacks.
@@ -12,7 +12,16 @@ pub(super) struct Weights {
 }
 
 impl Weights {
-    pub(super) fn of(profile: &StackProfile, stacks: usize) -> Weights {
+    /// Weighs `stacks` stacks. `stack_of`: the stack of each callsite; `None` if callsites are stacks.
+    pub(super) fn of(
+        profile: &StackProfile,
+        stacks: usize,
+        stack_of: Option<&[NodeId]>,
+    ) -> Weights {
+        let stack_of = |callsite: &NodeId| {
+            let stack = stack_of.map_or(*callsite, |of| of[callsite.0 as usize]);
+            stack.0 as usize
+        };
         let mut weights = Weights {
             of: vec![0.0; stacks],
             holds: vec![false; stacks],
@@ -20,8 +29,8 @@ impl Weights {
         let mut largest: HashMap<&str, f64> = HashMap::new();
         for dump in &profile.dumps {
             for column in &dump.values.columns {
-                for (stack, value) in dump.values.nodes.iter().zip(column) {
-                    weights.holds[stack.0 as usize] |= *value != 0;
+                for (callsite, value) in dump.values.nodes.iter().zip(column) {
+                    weights.holds[stack_of(callsite)] |= *value != 0;
                 }
             }
             for (name, column) in columns_of_bytes(dump) {
@@ -33,8 +42,8 @@ impl Weights {
         for dump in &profile.dumps {
             for (name, column) in columns_of_bytes(dump) {
                 let share = 1.0 / largest[name].max(1.0);
-                for (stack, value) in dump.values.nodes.iter().zip(column) {
-                    let weight = &mut weights.of[stack.0 as usize];
+                for (callsite, value) in dump.values.nodes.iter().zip(column) {
+                    let weight = &mut weights.of[stack_of(callsite)];
                     *weight = weight.max((value.unsigned_abs() as f64 * share) as f32);
                 }
             }
