@@ -43,8 +43,7 @@ impl Explorer {
         let parts = parallel::ranges(dominators.iter().len(), WORTH, |range| {
             let mut top = Top::new(all);
             let mut of_class: Vec<Top> = classes.iter().map(|_| Top::new(each)).collect();
-            let part = dominators.iter().skip(range.start).take(range.len());
-            part.for_each(|(object, retained)| {
+            dominators.part(range).for_each(|(object, retained)| {
                 let bytes = retained.total_bytes();
                 top.add(object, bytes);
                 if let Some(place) = place_of[graph.class_of(object).at()] {
