@@ -76,7 +76,7 @@ pub struct Globals {
     pub color: ColorWhen,
     /// Maximum number of threads [default: HEAPTAP_THREADS, or all processors]
     ///
-    /// The limit is for each piece of work that is shared; a command can do two at once.
+    /// The limit is for each piece of work that is shared; a command can do several at once.
     #[arg(
         long,
         global = true,
