@@ -106,6 +106,7 @@ impl Reduction {
     /// Replaces the callsites of `profile`, which must be the profile given to [`Reduction::of`], with this
     /// tree. Returns what was summed, without the command that writes all callsites.
     pub fn apply(self, profile: &mut StackProfile) -> Option<Folded> {
+        // The old callsites would need memory until the new ones are there.
         profile.table.set_tree(Calls::default());
         if let Some(stacks) = self.stack_of {
             for dump in &mut profile.dumps {

@@ -56,10 +56,10 @@ pub struct Encoded {
 #[derive(Debug)]
 pub(crate) struct NativeSections {
     counts: Counts,
+    /// Names and bytes of those of the tables.
+    tables: Vec<(String, Vec<u8>)>,
     /// By dump.
     dumps: Vec<StoredDump>,
-    /// Names and bytes.
-    all: Vec<(String, Vec<u8>)>,
 }
 
 /// Values of a dump as they are stored.
@@ -70,29 +70,27 @@ struct StoredDump {
     rows: usize,
     /// By measure.
     derived: Vec<Option<DerivedMeasure>>,
+    section: Vec<u8>,
 }
 
 impl NativeSections {
     /// Encodes native heaps after [`outline`] has filled in `header`.
     pub(crate) fn of(profile: &StackProfile, header: &Header) -> NativeSections {
         let order = Order::of(profile);
-        let (tables, (dumps, values)) = parallel::both(
+        let (tables, dumps) = parallel::both(
             || order::Tables::of(&profile.table, &order),
             || dumps(profile, &order, header),
         );
-        let mut all = vec![
-            ("strings".to_owned(), tables.strings),
-            ("libraries".to_owned(), tables.libraries),
-            ("functions".to_owned(), tables.functions),
-            ("frames".to_owned(), tables.frames),
-            ("nodes".to_owned(), tables.nodes),
-        ];
-        let named = (0..).zip(values);
-        all.extend(named.map(|(at, section): (usize, _)| (format!("dump.{at}"), section)));
         NativeSections {
             counts: tables.counts,
+            tables: vec![
+                ("strings".to_owned(), tables.strings),
+                ("libraries".to_owned(), tables.libraries),
+                ("functions".to_owned(), tables.functions),
+                ("frames".to_owned(), tables.frames),
+                ("nodes".to_owned(), tables.nodes),
+            ],
             dumps,
-            all,
         }
     }
 }
@@ -109,15 +107,16 @@ pub(crate) fn encode(
     if let Some(native) = native {
         debug_assert_eq!(header.dumps.len(), native.dumps.len());
         header.counts = native.counts;
-        for (entry, stored) in header.dumps.iter_mut().zip(native.dumps) {
+        sections = native.tables;
+        for (at, (entry, stored)) in header.dumps.iter_mut().zip(native.dumps).enumerate() {
             for (measure, derived) in entry.measures.iter_mut().zip(stored.derived) {
                 measure.derived = derived;
             }
             entry.callsites = stored.callsites;
             entry.base = stored.base;
             entry.rows = stored.rows;
+            sections.push((format!("dump.{at}"), stored.section));
         }
-        sections = native.all;
     }
     for (at, section) in java.into_iter().enumerate() {
         sections.push((java_section(at), section));
@@ -164,14 +163,9 @@ pub fn java_section(at: usize) -> String {
     format!("java.{at}")
 }
 
-/// Returns the dumps as they are stored, and their sections.
-fn dumps(
-    profile: &StackProfile,
-    order: &Order,
-    header: &Header,
-) -> (Vec<StoredDump>, Vec<Vec<u8>>) {
+/// Returns the dumps as they are stored.
+fn dumps(profile: &StackProfile, order: &Order, header: &Header) -> Vec<StoredDump> {
     let mut all = Vec::with_capacity(profile.dumps.len());
-    let mut sections = Vec::with_capacity(profile.dumps.len());
     // The last dump of each series with its rows, with which the next one is compared.
     let mut last: Vec<Option<(usize, Vec<String>, Rows)>> = vec![None; header.series.len()];
     for (at, dump) in profile.dumps.iter().enumerate() {
@@ -205,16 +199,16 @@ fn dumps(
             }
         }
         let (section, derived) = written.encode(&times);
-        sections.push(section);
         all.push(StoredDump {
             callsites: rows.nodes.len(),
             base,
             rows: written.nodes.len(),
             derived,
+            section,
         });
         last[series] = Some((at, names, rows));
     }
-    (all, sections)
+    all
 }
 
 /// Returns the header entry of a dump, without the position of its values.
