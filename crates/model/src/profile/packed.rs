@@ -1,6 +1,10 @@
 //! Distinct stacks in one flat array. A frame is its ID + 1 as a varint (LEB128): one or two bytes per
 //! frame, no allocation per frame or stack. Neither frames nor their order have a meaning here.
 
+mod position;
+
+pub use position::Position;
+
 use super::index::{Index, Seed, is_equal};
 use super::interned::{next_id, span};
 use crate::parallel::{self, Pool};

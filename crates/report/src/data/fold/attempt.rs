@@ -50,6 +50,17 @@ struct Batch {
 const STACKS: usize = 1 << 14;
 
 impl Batch {
+    /// Removes the stacks and keeps their memory.
+    fn clear(&mut self) {
+        self.stacks.clear();
+        self.frames.clear();
+    }
+
+    fn push(&mut self, stack: u32, nearest: u32, frames: &[Short]) {
+        self.frames.extend_from_slice(frames);
+        self.stacks.push((stack, nearest, self.frames.len()));
+    }
+
     fn iter(&self) -> impl Iterator<Item = (u32, u32, &[Short])> {
         let mut start = 0;
         self.stacks.iter().map(move |&(stack, nearest, end)| {
@@ -122,17 +133,15 @@ impl<'a> FoldAttempt<'a> {
         }
     }
 
-    /// Reads stacks into a used batch.
+    /// Reads stacks. `each` gets a stack, its nearest callsite, and the frames of its sum below that.
     fn read(
         &self,
         walk: &mut Walk,
         callers: &[(u32, u32)],
         stacks: &[u32],
-        mut batch: Batch,
-    ) -> Batch {
-        batch.stacks.clear();
-        batch.frames.clear();
-        let frames = &mut batch.frames;
+        mut each: impl FnMut(u32, u32, &[Short]),
+    ) {
+        let mut frames = Vec::new();
         // Stacks are anywhere in memory, so they are read ahead, step by step.
         for stacks in stacks.chunks(BATCH) {
             let mut places = [(0, (0, 0), &[][..]); BATCH];
@@ -147,15 +156,15 @@ impl<'a> FoldAttempt<'a> {
                     .map(|place| place.2.first().copied().unwrap_or(0)),
             );
             for &(stack, (nearest, depth), packed) in &*places {
+                frames.clear();
                 if self.detail == Detail::Owners {
                     frames.extend(walk.owner(packed, depth).map(Short::Other));
-                } else if let Some(omitted) = walk.read(packed, depth) {
-                    self.shorten(&omitted, walk, frames);
+                } else if let Some(omitted) = walk.read(packed, nearest, depth) {
+                    self.shorten(&omitted, walk, &mut frames);
                 }
-                batch.stacks.push((stack, nearest, frames.len()));
+                each(stack, nearest, &frames);
             }
         }
-        batch
     }
 
     fn shorten(&self, omitted: &Omitted, walk: &mut Walk, frames: &mut Vec<Short>) {
@@ -169,30 +178,6 @@ impl<'a> FoldAttempt<'a> {
                 frames.push(Short::Frame(omitted.frame));
             }
         }
-    }
-
-    /// Passes stacks until `visit` returns `false`. Returns whether it never did. Reads others at the same
-    /// time.
-    fn each(
-        &self,
-        callers: &[(u32, u32)],
-        stacks: &[u32],
-        mut visit: impl FnMut(&Batch) -> bool,
-    ) -> bool {
-        let batches = Pool::default();
-        parallel::in_order(
-            stacks.chunks(STACKS),
-            || self.walk.clone(),
-            |walk, stacks| {
-                let used = batches.take().unwrap_or_default();
-                self.read(walk, callers, stacks, used)
-            },
-            |batch| {
-                let goes_on = visit(&batch);
-                batches.put(batch);
-                goes_on
-            },
-        )
     }
 
     /// Returns the stacks with values, ordered by their nearest kept callsites.
@@ -256,26 +241,33 @@ impl<'a> FoldAttempt<'a> {
         let mut samples: ByDetail<HashSet<u64, FastHash>> = ByDetail::default();
         let callers = self.kept.callers(self.count);
         let held: Vec<u32> = self.weights.held().collect();
+        let sample = |walk: &mut Walk, stacks: &[u32]| {
+            let mut samples: ByDetail<Vec<u64>> = ByDetail::default();
+            self.read(walk, &callers, stacks, |_, nearest, frames| {
+                self.sample(nearest, frames, &mut samples);
+            });
+            (stacks.len(), samples)
+        };
         let mut visited = 0;
-        let visits_all = self.each(&callers, &held, |batch| {
-            let is_open = std::array::from_fn(|at| at >= first && known[at].is_none());
-            for (_, nearest, frames) in batch.iter() {
-                self.sample(nearest, frames, is_open, &mut samples);
-            }
-            visited += batch.stacks.len();
-            let details = known.iter_mut().zip(&samples).zip(most);
-            for ((known, sample), most) in details.skip(first) {
-                if known.is_none() && sample.len() > most {
-                    *known = Some(true);
+        let add = |(stacks, new): (usize, ByDetail<Vec<u64>>)| {
+            visited += stacks;
+            let is_enough = visited >= held.len() / 4;
+            let details = known.iter_mut().zip(&mut samples).zip(new).zip(most);
+            for (((known, sample), new), most) in details.skip(first) {
+                if known.is_some() {
+                    continue;
                 }
-                let is_enough = visited >= held.len() / 4;
-                if known.is_none() && is_enough && sample.len() * held.len() <= most * visited {
+                sample.extend(new);
+                if sample.len() > most {
+                    *known = Some(true);
+                } else if is_enough && sample.len() * held.len() <= most * visited {
                     *known = Some(false);
                 }
             }
             !is_done(&known)
-        });
-        if visits_all {
+        };
+        let parts = held.chunks(STACKS);
+        if parallel::in_order(parts, || self.walk.clone(), sample, add) {
             for known in &mut known[first..] {
                 known.get_or_insert(false);
             }
@@ -283,16 +275,9 @@ impl<'a> FoldAttempt<'a> {
         known
     }
 
-    /// Adds the callsites of a sum to the sample of each open detail.
-    fn sample(
-        &self,
-        nearest: u32,
-        frames: &[Short],
-        is_open: ByDetail<bool>,
-        samples: &mut ByDetail<HashSet<u64, FastHash>>,
-    ) {
+    /// Adds the callsites of a sum to the sample of each detail.
+    fn sample(&self, nearest: u32, frames: &[Short], samples: &mut ByDetail<Vec<u64>>) {
         let [functions, libraries, owners] = samples;
-        let [has_functions, has_libraries, has_owners] = is_open;
         let start = mixed(u64::from(nearest));
         let is_sampled = |at: u64| at.is_multiple_of(HASH_STRIDE);
         let mut at = start;
@@ -300,7 +285,6 @@ impl<'a> FoldAttempt<'a> {
         for frame in frames {
             let step = match frame {
                 Short::Other(key) => u64::from(key.0),
-                Short::Frame(_) if !has_functions => break,
                 Short::Frame(frame) => {
                     // Lines are omitted.
                     let Frame { function, file, .. } = self.table.frames()[*frame as usize];
@@ -308,21 +292,21 @@ impl<'a> FoldAttempt<'a> {
                 }
             };
             at = mixed(at ^ mixed(step));
-            if has_functions && is_sampled(at) {
-                functions.insert(at);
+            if is_sampled(at) {
+                functions.push(at);
             }
             if let Short::Other(key) = frame {
                 owner = Some(key);
-                if has_libraries && is_sampled(at) {
-                    libraries.insert(at);
+                if is_sampled(at) {
+                    libraries.push(at);
                 }
             }
         }
         // The last library is the owner's, the only frame of a sum of that detail.
-        if let Some(key) = owner.filter(|_| has_owners) {
+        if let Some(key) = owner {
             let at = mixed(start ^ mixed(u64::from(key.0)));
             if is_sampled(at) {
-                owners.insert(at);
+                owners.push(at);
             }
         }
     }
@@ -332,10 +316,22 @@ impl<'a> FoldAttempt<'a> {
         let room = self.room(self.detail);
         goals.clear();
         let callers = self.kept.callers(self.count);
-        self.each(&callers, &self.by_nearest(&callers), |batch| {
+        let sorted = self.by_nearest(&callers);
+        let batches = Pool::default();
+        let read = |walk: &mut Walk, stacks: &[u32]| {
+            let mut batch: Batch = batches.take().unwrap_or_default();
+            batch.clear();
+            self.read(walk, &callers, stacks, |stack, nearest, frames| {
+                batch.push(stack, nearest, frames);
+            });
+            batch
+        };
+        let set = |batch: Batch| {
             goals.set(self.table, batch.iter());
+            batches.put(batch);
             goals.made.len() <= room
-        })
+        };
+        parallel::in_order(sorted.chunks(STACKS), || self.walk.clone(), read, set)
     }
 }
 

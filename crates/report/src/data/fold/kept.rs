@@ -2,7 +2,7 @@
 //! is never made.
 
 use super::weights::Weights;
-use heaptap_model::profile::packed::{self, PackedStacks};
+use heaptap_model::profile::packed::{PackedStacks, Position};
 use heaptap_model::stacks::calls::Call;
 use heaptap_model::stacks::parting::Parting;
 use std::cmp::Ordering;
@@ -26,33 +26,11 @@ pub(super) struct Kept<'a> {
     callees: Vec<(f64, u32)>,
 }
 
-/// Rest of a stack.
+/// Position on a stack with values.
 #[derive(Clone, Copy)]
 struct Cursor {
-    stack: u32,
-    /// Bytes of the stack before the rest.
-    passed: u32,
+    position: Position,
     weight: f32,
-}
-
-impl Cursor {
-    /// Returns the next frame of the stack; `None` at its end.
-    #[inline]
-    fn next(&mut self, stacks: &PackedStacks) -> Option<u32> {
-        let rest = self.rest(stacks);
-        let mut packed = rest;
-        let frame = packed::first(&mut packed);
-        self.passed += (rest.len() - packed.len()) as u32;
-        frame
-    }
-
-    #[inline]
-    fn rest<'a>(&self, stacks: &'a PackedStacks) -> &'a [u8] {
-        stacks
-            .get(self.stack)
-            .get(self.passed as usize..)
-            .unwrap_or_default()
-    }
 }
 
 /// Callsite that is not added yet.
@@ -142,8 +120,7 @@ impl<'a> Kept<'a> {
     /// `frames`.
     pub(super) fn new(stacks: &'a PackedStacks, weights: &Weights, frames: usize) -> Kept<'a> {
         let cursors = weights.held().map(|stack| Cursor {
-            stack,
-            passed: 0,
+            position: Position::start(stack),
             weight: weights.get(stack),
         });
         let mut kept = Kept {
@@ -180,7 +157,7 @@ impl<'a> Kept<'a> {
         }
         for open in self.open.iter() {
             for cursor in self.parting.stacks(usizes(open.range.clone())) {
-                self.nearest[cursor.stack as usize] = open.call.parent;
+                self.nearest[cursor.position.stack() as usize] = open.call.parent;
             }
         }
     }
@@ -226,8 +203,8 @@ impl<'a> Kept<'a> {
         loop {
             let id = self.add(next.call);
             for cursor in self.parting.stacks_mut(usizes(next.range.clone())) {
-                let Some(frame) = cursor.next(self.stacks) else {
-                    self.nearest[cursor.stack as usize] = id;
+                let Some(frame) = cursor.position.next(self.stacks) else {
+                    self.nearest[cursor.position.stack() as usize] = id;
                     return;
                 };
                 next.call = Call { parent: id, frame };
@@ -242,18 +219,18 @@ impl<'a> Kept<'a> {
     /// Adds the callees of a callsite to the open ones.
     fn visit(&mut self, id: u32, range: Range<u32>) {
         let stacks = self.stacks;
-        let ahead = |cursor: &Cursor| cursor.rest(stacks).first().copied().unwrap_or(0);
-        let next = |cursor: &mut Cursor| cursor.next(stacks);
+        let ahead = |cursor: &Cursor| cursor.position.ahead(stacks);
+        let next = |cursor: &mut Cursor| cursor.position.next(stacks);
         let found = &mut self.callees;
         found.clear();
         let nearest = &mut self.nearest;
         let each = |cursor: &Cursor, callee: Option<usize>| {
             let Some(callee) = callee else {
-                nearest[cursor.stack as usize] = id;
+                nearest[cursor.position.stack() as usize] = id;
                 return;
             };
             if callee == found.len() {
-                found.push((0.0, cursor.stack));
+                found.push((0.0, cursor.position.stack()));
             }
             found[callee].0 += f64::from(cursor.weight);
         };

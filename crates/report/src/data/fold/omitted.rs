@@ -52,10 +52,21 @@ pub(super) struct Omitted {
 pub(super) struct Walk {
     /// By frame.
     keys: Arc<[Key]>,
-    /// Number of the last stack with the library, by key.
+    /// Number of the last stack, or of the callsite, with the library, by key.
     seen: Vec<u32>,
+    /// The last one of these numbers.
     number: u32,
+    caller: Caller,
     libraries: Vec<Key>,
+}
+
+/// Remaining callsite of the last stack.
+#[derive(Clone)]
+struct Caller {
+    id: u32,
+    number: u32,
+    /// Number of its libraries.
+    libraries: usize,
 }
 
 impl Walk {
@@ -68,32 +79,32 @@ impl Walk {
                 .collect(),
             seen: vec![0; table.libraries().len() * Key::PER_LIBRARY as usize],
             number: 0,
+            caller: Caller {
+                id: NONE,
+                number: 0,
+                libraries: 0,
+            },
             libraries: Vec::new(),
         }
     }
 
-    /// Reads a packed stack of which the first `depth` frames remain. Returns `None` if that is all of
-    /// it.
-    pub(super) fn read(&mut self, mut packed: &[u8], depth: u32) -> Option<Omitted> {
-        // After 4 billion stacks, a library could be missed once.
-        self.number = self.number.wrapping_add(1);
+    /// Reads a packed stack of which the first `depth` frames remain, those of the callsite `caller`.
+    /// Returns `None` if that is all of it.
+    pub(super) fn read(&mut self, mut packed: &[u8], caller: u32, depth: u32) -> Option<Omitted> {
+        match self.caller.id == caller {
+            true => packed::skip(&mut packed, depth as usize),
+            false => self.start(&mut packed, caller, depth),
+        }
+        let number = self.next_number();
         self.libraries.clear();
-        let mut count = 0;
+        let most = MOST_LIBRARIES - self.caller.libraries;
         let mut omitted: Option<Omitted> = None;
-        let mut left = depth;
         while let Some(frame) = packed::first(&mut packed) {
             let key = self.keys[frame as usize];
             let seen = &mut self.seen[key.0 as usize];
-            let is_new = *seen != self.number && count < MOST_LIBRARIES;
-            if is_new {
-                *seen = self.number;
-                count += 1;
-            }
-            if left > 0 {
-                left -= 1;
-                continue;
-            }
-            if is_new {
+            let is_new = *seen != number && *seen != self.caller.number;
+            if is_new && self.libraries.len() < most {
+                *seen = number;
                 self.libraries.push(key);
             }
             let above = omitted.map_or(NONE, |omitted| omitted.owner);
@@ -116,6 +127,32 @@ impl Walk {
             });
         }
         omitted
+    }
+
+    /// Finds the libraries of a remaining callsite on the first stack with it, and removes its frames
+    /// from that.
+    fn start(&mut self, packed: &mut &[u8], caller: u32, depth: u32) {
+        let number = self.next_number();
+        let mut libraries = 0;
+        let frames = std::iter::from_fn(|| packed::first(packed));
+        for frame in frames.take(depth as usize) {
+            let seen = &mut self.seen[self.keys[frame as usize].0 as usize];
+            if *seen != number && libraries < MOST_LIBRARIES {
+                *seen = number;
+                libraries += 1;
+            }
+        }
+        self.caller = Caller {
+            id: caller,
+            number,
+            libraries,
+        };
+    }
+
+    fn next_number(&mut self) -> u32 {
+        // After 4 billion numbers, a library could be missed once.
+        self.number = self.number.wrapping_add(1);
+        self.number
     }
 
     /// Returns [`Omitted::last`] of a packed stack, as [`Walk::read`] does. Reads from the leaf, because the

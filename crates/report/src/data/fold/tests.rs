@@ -518,9 +518,43 @@ fn the_owner_of_omitted_frames_is_the_same_from_both_ends() {
         for depth in 0..8 {
             let packed = stacks.get(stack);
             let owner = walk.owner(packed, depth);
-            assert_eq!(owner, walk.read(packed, depth).map(|read| read.last));
+            let caller = stack * 8 + depth;
+            assert_eq!(
+                owner,
+                walk.read(packed, caller, depth).map(|read| read.last)
+            );
         }
     }
+}
+
+#[test]
+fn stacks_below_the_same_callsite_have_the_libraries_of_each_alone() {
+    let profile = drawn(3000);
+    let stacks = profile.table.list().expect("it has a list");
+    let libraries = |walk: &mut Walk, stack, caller, depth| {
+        let omitted = walk.read(stacks.get(stack), caller, depth)?;
+        Some(walk.libraries(&omitted).to_vec())
+    };
+    let mut shared = 0;
+    for depth in 0..8 {
+        let kept = |stack: &u32| {
+            let mut packed = stacks.get(*stack);
+            let frames = std::iter::from_fn(|| packed::first(&mut packed));
+            frames.take(depth as usize).collect::<Vec<u32>>()
+        };
+        let mut all: Vec<u32> = (0..stacks.len() as u32).collect();
+        all.retain(|stack| kept(stack).len() == depth as usize);
+        all.sort_by_key(kept);
+        let mut walk = Walk::of(&profile.table);
+        for (caller, below) in (0..).zip(all.chunk_by(|one, other| kept(one) == kept(other))) {
+            for &stack in below {
+                let alone = libraries(&mut Walk::of(&profile.table), stack, 0, depth);
+                assert_eq!(libraries(&mut walk, stack, caller, depth), alone);
+            }
+            shared += below.len() - 1;
+        }
+    }
+    assert!(shared > 100, "{shared}");
 }
 
 #[test]
@@ -538,13 +572,13 @@ fn a_stack_through_any_number_of_libraries_costs_no_more_than_through_many() {
     let id = stacks.id(outermost_first.map(|frame| frame.0));
     let packed = stacks.get(id);
     let mut walk = Walk::of(&table);
-    let omitted: Omitted = walk.read(packed, 0).expect("it has frames");
+    let omitted: Omitted = walk.read(packed, 0, 0).expect("it has frames");
     let libraries = walk.libraries(&omitted);
     assert_eq!(libraries.len(), 256);
     assert_eq!(libraries.last(), Some(&omitted.last));
     assert!(
-        walk.read(packed, 2)
+        walk.read(packed, 1, 2)
             .is_some_and(|omitted| walk.libraries(&omitted).len() == 255)
     );
-    assert!(walk.read(packed, 1050).is_none());
+    assert!(walk.read(packed, 2, 1050).is_none());
 }
