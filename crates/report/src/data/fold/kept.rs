@@ -2,12 +2,14 @@
 //! is never made.
 
 use super::weights::Weights;
+use heaptap_model::parallel;
 use heaptap_model::profile::packed::{PackedStacks, Position};
 use heaptap_model::stacks::calls::Call;
 use heaptap_model::stacks::parting::Parting;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::ops::Range;
+use std::sync::atomic::{AtomicU32, Ordering as Memory};
 
 /// Callsites in descending order of weight; among equal ones, callers come before callees, and earlier
 /// stacks before later ones. So the first ones, of any number, have all their callers.
@@ -18,8 +20,8 @@ pub(super) struct Kept<'a> {
     /// Number of frames, by callsite.
     depths: Vec<u32>,
     /// Nearest of all the callsites, by stack. That of a stack of an open callsite is the caller of that one,
-    /// and is set only when it is needed.
-    nearest: Vec<u32>,
+    /// and is set only when it is needed, by several threads.
+    nearest: Vec<AtomicU32>,
     parting: Parting<Cursor>,
     open: OpenCallsites,
     /// Weight and first stack of each callee of the last visited one.
@@ -31,6 +33,13 @@ pub(super) struct Kept<'a> {
 struct Cursor {
     position: Position,
     weight: f32,
+}
+
+impl Cursor {
+    #[inline]
+    fn set_nearest(&self, nearest: &[AtomicU32], callsite: u32) {
+        nearest[self.position.stack() as usize].store(callsite, Memory::Relaxed);
+    }
 }
 
 /// Callsite that is not added yet.
@@ -75,6 +84,8 @@ struct OpenCallsites {
     level: usize,
 }
 
+/// Number of open callsites of a part.
+const PART: usize = 1 << 13;
 /// Levels are the exponent of a weight and the first bits of its mantissa.
 const LEVEL_SHIFT: u32 = f32::MANTISSA_DIGITS - 5;
 
@@ -102,8 +113,11 @@ impl OpenCallsites {
         }
     }
 
-    fn iter(&self) -> impl Iterator<Item = &Open> {
-        self.rest.iter().flatten().chain(&self.first)
+    /// Returns all of them, in parts.
+    fn parts(&self) -> impl Iterator<Item = &[Open]> {
+        let levels = self.rest.iter().map(Vec::as_slice);
+        let levels = levels.chain(std::iter::once(self.first.as_slice()));
+        levels.flat_map(|level| level.chunks(PART))
     }
 
     fn pop(&mut self) -> Option<Open> {
@@ -129,7 +143,9 @@ impl<'a> Kept<'a> {
                 frame: u32::MAX,
             }],
             depths: vec![0],
-            nearest: vec![0; stacks.len()],
+            nearest: std::iter::repeat_with(AtomicU32::default)
+                .take(stacks.len())
+                .collect(),
             parting: Parting::new(cursors, frames),
             open: OpenCallsites::default(),
             callees: Vec::new(),
@@ -155,11 +171,14 @@ impl<'a> Kept<'a> {
                 }
             }
         }
-        for open in self.open.iter() {
-            for cursor in self.parting.stacks(usizes(open.range.clone())) {
-                self.nearest[cursor.position.stack() as usize] = open.call.parent;
+        let set = |(): &mut (), part: &[Open]| {
+            for open in part {
+                for cursor in self.parting.stacks(usizes(open.range.clone())) {
+                    cursor.set_nearest(&self.nearest, open.call.parent);
+                }
             }
-        }
+        };
+        parallel::in_order(self.open.parts(), || (), set, |()| true);
     }
 
     /// Returns the number of callsites, without the root.
@@ -189,7 +208,7 @@ impl<'a> Kept<'a> {
 
     /// Returns the nearest callsite to a stack.
     pub(super) fn nearest(&self, stack: u32) -> u32 {
-        self.nearest[stack as usize]
+        self.nearest[stack as usize].load(Memory::Relaxed)
     }
 
     fn add(&mut self, call: Call) -> u32 {
@@ -204,7 +223,7 @@ impl<'a> Kept<'a> {
             let id = self.add(next.call);
             for cursor in self.parting.stacks_mut(usizes(next.range.clone())) {
                 let Some(frame) = cursor.position.next(self.stacks) else {
-                    self.nearest[cursor.position.stack() as usize] = id;
+                    cursor.set_nearest(&self.nearest, id);
                     return;
                 };
                 next.call = Call { parent: id, frame };
@@ -223,10 +242,10 @@ impl<'a> Kept<'a> {
         let next = |cursor: &mut Cursor| cursor.position.next(stacks);
         let found = &mut self.callees;
         found.clear();
-        let nearest = &mut self.nearest;
+        let nearest = &self.nearest;
         let each = |cursor: &Cursor, callee: Option<usize>| {
             let Some(callee) = callee else {
-                nearest[cursor.position.stack() as usize] = id;
+                cursor.set_nearest(nearest, id);
                 return;
             };
             if callee == found.len() {
