@@ -27,6 +27,9 @@ ANDROID = os.path.join(ROOT, "fixtures", "hprof", "android-a.hprof.gz")
 MAPPING = os.path.join(ROOT, "fixtures", "mapping", "mapping-lab-optimized.txt")
 SYMBOLS = os.path.join(ROOT, "fixtures", "symbolize")
 MAX_RATIO = 1.03
+# A small page is compressed in another number of passes now and then, because it holds the time: up to 3%.
+# The largest count of several runs is hardly ever one with fewer passes.
+RUNS = {"report": 4}
 
 # `trace` and `graph` are generated.
 COMMANDS = {
@@ -104,7 +107,10 @@ def main():
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(os.cpu_count()) as pool:
         generate(folder, "generate_trace", "4000", "4")
         generate(folder, "generate_heap_graph", "20000")
-        counts = dict(zip(COMMANDS, pool.map(lambda it: count(folder, it), COMMANDS.values())))
+        runs = [name for name in COMMANDS for _ in range(RUNS.get(name, 1))]
+        counts = {}
+        for name, found in zip(runs, pool.map(lambda name: count(folder, COMMANDS[name]), runs)):
+            counts[name] = max(found, counts.get(name, 0))
     if update:
         with open(BASELINE, "w", newline="") as file:
             rows = csv.writer(file, lineterminator="\n")
