@@ -27,8 +27,8 @@ ANDROID = os.path.join(ROOT, "fixtures", "hprof", "android-a.hprof.gz")
 MAPPING = os.path.join(ROOT, "fixtures", "mapping", "mapping-lab-optimized.txt")
 SYMBOLS = os.path.join(ROOT, "fixtures", "symbolize")
 MAX_RATIO = 1.03
-# A small page is compressed in another number of passes now and then, because it holds the time: up to 3%.
-# The largest count of several runs is hardly ever one with fewer passes.
+# A small page holds the time, so about one of eight is compressed in fewer passes: 3% fewer instructions.
+# The largest count of four is hardly ever one of those.
 RUNS = {"report": 4}
 
 # `trace` and `graph` are generated.

@@ -6,7 +6,7 @@ use super::{PackedStacks, WORD_OF_MARKS};
 /// Number of bytes that are copied at once.
 const COPY: usize = size_of::<u128>();
 
-/// Position of the next frame on a stack.
+/// Position of the next frame on a stack. Use it only with the [`PackedStacks`] that has the stack.
 #[derive(Debug, Clone, Copy)]
 pub struct Position {
     /// Whole frames, then zeros, with which no frame begins. Bytes have no alignment, so that there is
@@ -32,7 +32,8 @@ impl Position {
         self.stack
     }
 
-    /// Returns the first byte of the stack that [`Position::next`] will read; 0 if it reads only the copy.
+    /// Returns the first byte of the stack that [`Position::next`] will read; 0 if the copy has the next frame,
+    /// or the stack has ended.
     #[inline]
     pub fn ahead(&self, stacks: &PackedStacks) -> u8 {
         match self.next[0] {
@@ -90,6 +91,7 @@ impl Position {
 
 #[cfg(test)]
 mod tests {
+    use super::super::first;
     use super::*;
 
     #[test]
@@ -102,11 +104,14 @@ mod tests {
                 .collect();
             let id = stacks.id(frames.iter().copied());
             let mut position = Position::start(id);
+            let mut rest = stacks.get(id);
             for frame in frames {
-                let ahead = position.ahead(&stacks);
-                assert!(ahead == 0 || position.next[0] == 0);
+                let read = if position.next[0] == 0 { rest[0] } else { 0 };
+                assert_eq!(position.ahead(&stacks), read);
                 assert_eq!(position.next(&stacks), Some(frame));
+                assert_eq!(first(&mut rest), Some(frame));
             }
+            assert_eq!(position.ahead(&stacks), 0);
             assert_eq!(position.next(&stacks), None);
             assert_eq!((position.next(&stacks), position.stack()), (None, id));
         }

@@ -46,7 +46,7 @@ struct Batch {
     frames: Vec<Short>,
 }
 
-/// Number of stacks of a batch.
+/// Number of stacks that a thread reads at once.
 const STACKS: usize = 1 << 14;
 
 impl Batch {

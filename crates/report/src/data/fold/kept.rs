@@ -9,7 +9,7 @@ use heaptap_model::stacks::parting::Parting;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU32, Ordering as Memory};
+use std::sync::atomic::{self, AtomicU32};
 
 /// Callsites in descending order of weight; among equal ones, callers come before callees, and earlier
 /// stacks before later ones. So the first ones, of any number, have all their callers.
@@ -38,7 +38,7 @@ struct Cursor {
 impl Cursor {
     #[inline]
     fn set_nearest(&self, nearest: &[AtomicU32], callsite: u32) {
-        nearest[self.position.stack() as usize].store(callsite, Memory::Relaxed);
+        nearest[self.position.stack() as usize].store(callsite, atomic::Ordering::Relaxed);
     }
 }
 
@@ -171,6 +171,7 @@ impl<'a> Kept<'a> {
                 }
             }
         }
+        // Open callsites have no stack in common, so each number is written once.
         let set = |(): &mut (), part: &[Open]| {
             for open in part {
                 for cursor in self.parting.stacks(usizes(open.range.clone())) {
@@ -208,7 +209,7 @@ impl<'a> Kept<'a> {
 
     /// Returns the nearest callsite to a stack.
     pub(super) fn nearest(&self, stack: u32) -> u32 {
-        self.nearest[stack as usize].load(Memory::Relaxed)
+        self.nearest[stack as usize].load(atomic::Ordering::Relaxed)
     }
 
     fn add(&mut self, call: Call) -> u32 {

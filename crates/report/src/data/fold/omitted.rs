@@ -52,7 +52,7 @@ pub(super) struct Omitted {
 pub(super) struct Walk {
     /// By frame.
     keys: Arc<[Key]>,
-    /// Number of the last stack, or of the callsite, with the library, by key.
+    /// By key, the number of the last stack or remaining callsite with the library.
     seen: Vec<u32>,
     /// The last one of these numbers.
     number: u32,
@@ -89,7 +89,7 @@ impl Walk {
     }
 
     /// Reads a packed stack of which the first `depth` frames remain, those of the callsite `caller`.
-    /// Returns `None` if that is all of it.
+    /// Returns `None` if that is all of it. The same `caller` always has the same frames.
     pub(super) fn read(&mut self, mut packed: &[u8], caller: u32, depth: u32) -> Option<Omitted> {
         match self.caller.id == caller {
             true => packed::skip(&mut packed, depth as usize),
