@@ -87,11 +87,12 @@ impl HiddenLeaks {
 const MOST_LISTED: usize = 10_000;
 
 impl LeaksReport {
-    /// Returns whether the app has confirmed or possible leaks; leaks of the platform do not count.
-    pub fn found(&self) -> bool {
+    /// Returns whether there are confirmed or likely leaks; known leaks, which are not the app's,
+    /// count only `with_known`.
+    pub fn found(&self, with_known: bool) -> bool {
         let groups = self.document.leaks.iter().flat_map(|leaks| &leaks.groups);
         groups
-            .filter(|group| group.library.is_none())
+            .filter(|group| with_known || group.library.is_none())
             .any(|group| group.certainty != Certainty::Possible.name())
     }
 }

@@ -308,6 +308,72 @@ fn fail_ends_with_nine_where_the_app_leaks_and_nowhere_else() {
 }
 
 #[test]
+fn known_leaks_name_their_owner_and_fail_only_where_asked() {
+    for (dump, whose, reference) in [
+        (
+            "animrequestors",
+            "Android 13",
+            "android.animation.AnimationHandler.mAnimatorRequestors",
+        ),
+        (
+            "dragchild",
+            "Android 11",
+            "android.view.ViewGroup.mCurrentDragChild",
+        ),
+        (
+            "exitingtoview",
+            "Android 10",
+            "android.app.ActivityTransitionState.mExitingToView",
+        ),
+        (
+            "imm_huawei",
+            "HUAWEI's Android",
+            "android.view.inputmethod.InputMethodManager.mLastSrvView",
+        ),
+        (
+            "presorted",
+            "Android 11",
+            "android.view.ViewGroup.mPreSortedChildren",
+        ),
+        ("toast_tn", "Android 10", "android.widget.Toast$TN"),
+        ("webview", "Android System WebView", "WV.R9.e"),
+    ] {
+        let dump = fixture(&format!("known_leaks/{dump}.hprof"));
+        let (text, code) = words(&[&dump, "--only", "leaks", "--fail"]);
+        assert_eq!(code, 0, "{text}");
+        let title = format!("known leak of {whose}, not yours: {reference}");
+        assert!(text.contains(&title), "{text}");
+        assert!(
+            !text.contains("Clear ") && !text.contains("make it static"),
+            "{text}"
+        );
+        let output = heaptap(&[&dump, "--only", "leaks", "--fail-known", "-q"]);
+        assert_eq!(output.status.code(), Some(9));
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(
+            said.contains("found known leaks, which are not the app's"),
+            "{said}"
+        );
+        let document = json(&[&dump, "--only", "leaks"]);
+        assert_eq!(document["leaks"]["groups_known"], 1);
+        let library = &groups(&document)[0]["library"];
+        assert_eq!(
+            (&library["whose"], &library["reference"]),
+            (&whose.into(), &reference.into())
+        );
+        assert_eq!(library["unknown"], serde_json::json!([]));
+    }
+    let toast = fixture("known_leaks/toast_tn.hprof");
+    let document = json(&[&toast, "--only", "leaks"]);
+    let workaround = &groups(&document)[0]["library"]["workaround"];
+    assert_eq!(workaround, "show toasts with the application context");
+    // Leaks of the app are not known, with either flag.
+    let leaky = fixture("android-a.hprof.gz");
+    assert_eq!(words(&[&leaky, "--fail-known", "-q"]).1, 9);
+    assert_eq!(json(&[&leaky])["leaks"]["groups_known"], 0);
+}
+
+#[test]
 fn a_dump_that_breaks_off_is_told_and_what_it_has_is_shown() {
     let packed = std::fs::read(fixture("android-a.hprof.gz")).unwrap();
     let mut whole = Vec::new();

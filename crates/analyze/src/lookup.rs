@@ -96,7 +96,11 @@ pub(super) fn constant(graph: &HeapGraph, object: ObjectIndex) -> Option<String>
 /// Returns a short text that the platform or a compiler wrote. It is shown where texts are not, so it
 /// has only what such a text can have: in a dump with other contents, it can be a text of the app.
 pub(super) fn platform_text(graph: &HeapGraph, string: ObjectIndex) -> Option<String> {
-    let text = graph.contents().string(graph, string)?;
+    plain_text(&graph.contents().string(graph, string)?)
+}
+
+/// Returns the usual characters of a platform text, at most 60; `None` without any.
+pub(super) fn plain_text(text: &str) -> Option<String> {
     let is_usual = |c: &char| c.is_alphanumeric() || " _$.-&".contains(*c);
     let usual: String = text.chars().filter(is_usual).take(60).collect();
     Some(usual).filter(|text| !text.is_empty())

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 
 use super::allowance::pay;
 use super::wire::{Fields, WireError, each, each_message};
+use heaptap_model::heap_graph::Device;
 use heaptap_model::profile::{HeapRequest, Package, Process, Recording, ServiceStats, SystemInfo};
 use heaptap_model::units::Allowance;
 
@@ -186,10 +187,45 @@ pub(super) fn read_system_info(message: &[u8], system: &mut SystemInfo) -> Resul
             2 => system.fingerprint = value.text(),
             4 => system.tracing_service = value.text(),
             5 => system.sdk = value.number(),
+            14 => system.manufacturer = value.text(),
             _ => {}
         }
     }
     Ok(())
+}
+
+/// Brands that are not the name of their manufacturer.
+const BRANDS: [(&str, &str); 5] = [
+    ("honor", "HUAWEI"),
+    ("iqoo", "vivo"),
+    ("nokia", "HMD Global"),
+    ("poco", "Xiaomi"),
+    ("redmi", "Xiaomi"),
+];
+
+/// Returns the device of a trace. Older versions of Android record only its fingerprint:
+/// `brand/product/device:release/ID/…`.
+pub(super) fn device(system: &SystemInfo) -> Device {
+    let fingerprint = system.fingerprint.as_str();
+    let known = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+    let (product, build) = fingerprint.split_once(':').unwrap_or_default();
+    let mut build = build.split('/');
+    // The release of Android 12 and 12L is 12; traces have the API level since Android 13.
+    let sdk = match build.next().and_then(|release| release.parse::<i64>().ok()) {
+        _ if system.sdk > 0 => i64::try_from(system.sdk).ok(),
+        Some(release @ 9..=12) => Some(release + 19),
+        _ => None,
+    };
+    let brand = product.split('/').next().unwrap_or_default();
+    let maker = BRANDS
+        .iter()
+        .find(|(other, _)| brand.eq_ignore_ascii_case(other));
+    Device {
+        sdk,
+        manufacturer: known(&system.manufacturer)
+            .or_else(|| known(maker.map_or(brand, |(_, maker)| maker))),
+        build: build.next().and_then(known),
+    }
 }
 
 /// Reads `TraceStats` (35): the last one is final.

@@ -7,6 +7,7 @@ use super::dumps::DumpPlan;
 use super::framing::Source;
 use super::java::{self, JavaDump, JavaPlan};
 use super::memory::{MemoryWanted, Places, TraceMemory};
+use super::metadata;
 use super::reader::PlaceReader;
 use super::smaps::{self, SmapsFacts, SmapsPlan};
 use super::surveyed::Surveyed;
@@ -136,7 +137,9 @@ impl Trace {
     /// Returns an error if the source cannot be read. Missing and damaged parts are in the graph's
     /// losses.
     pub fn read_java_dump(&mut self, at: usize) -> Result<HeapGraph, TraceError> {
-        self.java_plans[at].read(&self.java_dumps[at], &mut self.reader)
+        let mut graph = self.java_plans[at].read(&self.java_dumps[at], &mut self.reader)?;
+        graph.facts.device = metadata::device(&self.recording.system);
+        Ok(graph)
     }
 
     /// Returns the memory mappings of processes, in order of time.

@@ -34,10 +34,13 @@ pub struct Args {
     /// Exit with code 9 if a leak is confirmed, 12 if inconclusive
     ///
     /// The result is also inconclusive if a named filter, process, heap or dump matches nothing. In a
-    /// Java heap, confirmed and likely leaks of app objects count; leaks of Android itself and possible
-    /// leaks do not.
+    /// Java heap, confirmed and likely leaks of app objects count; possible leaks and known leaks of
+    /// Android, its manufacturer and libraries do not.
     #[arg(long)]
     pub fail: bool,
+    /// Like --fail, and known leaks of Android and libraries count
+    #[arg(long)]
+    pub fail_known: bool,
     /// Iterations from each dump to the next
     ///
     /// heaptap reports growth per iteration of the scenario. In Java heaps it ignores growth by fewer

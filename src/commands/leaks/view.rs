@@ -35,7 +35,8 @@ const PAGE: usize = 10;
 ///
 /// # Errors
 /// Returns an error if an input does not contain a usable heap or cannot be read.
-pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
+pub async fn run(ctx: &Context, mut args: Args) -> Result<Outcome, Failure> {
+    args.fail |= args.fail_known;
     let judges = args.fail;
     let outcome = either(ctx, args).await;
     outcome.map_err(|failure| fail_checks::failure(judges, failure))
@@ -228,10 +229,14 @@ async fn java_leaks(ctx: &Context, args: Args, opened: OpenedJava) -> Result<Out
     let warnings = document.heaps.iter().flat_map(|heap| &heap.warnings);
     let kinds = warnings.map(|warning| warning.kind);
     let lacks = fail_checks::is_open(kinds.clone()) || report.hidden == Some(HiddenLeaks::Minified);
-    let outcome = Outcome::of_budget(args.fail.then_some(is_judged), report.found(), report.class);
+    let found = report.found(args.fail_known);
+    let outcome = Outcome::of_budget(args.fail.then_some(is_judged), found, report.class);
     let outcome = outcome.left_open(args.fail && lacks);
     if let (true, Outcome::Ended(class)) = (args.fail && is_judged, outcome) {
-        let leaks = "leaks of app objects, confirmed or likely";
+        let leaks = match report.found(false) {
+            true => "leaks of app objects, confirmed or likely",
+            false => "known leaks, which are not the app's",
+        };
         fail_checks::warn_leaks(console, class, leaks, fail_checks::open_reason(kinds));
     }
     Ok(outcome)

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::analyze::bitmaps::BITMAP;
 use crate::analyze::growth::Growth;
-use crate::analyze::leaks::{Leak, LeakGroup, Leaks, Step, Unheld};
+use crate::analyze::leaks::{Known, Leak, LeakGroup, Leaks, Step, Unheld, known_title};
 use crate::analyze::waste::{
     Boxed, CollectionKind, Duplicates, RepeatedLoader, SparseGroup, Waste,
 };
@@ -36,6 +36,8 @@ pub struct LeaksRows {
     pub kept: Retained,
     /// Number of groups; `groups` can be truncated.
     pub groups_total: u64,
+    /// Number of those that are known leaks, which are not the app's; they come last.
+    pub groups_known: u64,
     /// Number of groups that the filter hides.
     pub groups_hidden: u64,
     /// Leaks by cause and class.
@@ -65,7 +67,7 @@ pub struct GroupRow {
     pub class: String,
     /// `confirmed`, `likely`, `possible`.
     pub certainty: &'static str,
-    /// Known leak of Android, if it is one.
+    /// Known leak of Android, a manufacturer or a library, if it is one.
     pub library: Option<LibraryRow>,
     /// Number of leaks; `leaks` can be truncated.
     pub count: u64,
@@ -88,17 +90,48 @@ pub struct GroupRow {
     pub leaks: Vec<Leak>,
 }
 
-/// A reference that leaks in Android.
+/// A reference that leaks in Android, in a manufacturer's change to it, or in a library.
 #[derive(Debug, Clone, Serialize)]
 pub struct LibraryRow {
-    /// Reference, such as `android.os.Message.obj`.
+    /// Reference, such as `android.os.Message.obj`; for a JNI global root, its class.
     pub reference: String,
+    /// Owner: `Android 12`, `samsung's Android`, `Glide (before 4.13.0)`.
+    pub whose: String,
+    /// Affected versions of a library, if they are known.
+    pub versions: Option<&'static str>,
     /// First API level.
     pub from_api: i64,
     /// Last affected API level; null if not fixed.
     pub to_api: Option<i64>,
     /// Description.
     pub what: &'static str,
+    /// What an app can do; null if nothing.
+    pub workaround: Option<&'static str>,
+    /// Conditions that the dump does not tell, so that the reference alone decides: `release`,
+    /// `build`, `manufacturer`, `version`.
+    pub unknown: Vec<&'static str>,
+}
+
+impl LibraryRow {
+    fn of(known: &Known) -> LibraryRow {
+        let pattern = known.pattern;
+        let (from_api, to_api) = pattern.api();
+        LibraryRow {
+            reference: pattern.name(),
+            whose: known.whose.clone(),
+            versions: pattern.versions(),
+            from_api,
+            to_api,
+            what: pattern.what,
+            workaround: pattern.remedy,
+            unknown: known.unknown.clone(),
+        }
+    }
+
+    /// Returns a title such as `known leak of Android 12, not yours`.
+    pub fn title(&self) -> String {
+        known_title(&self.whose)
+    }
 }
 
 /// Returns the leaks of a heap, each list truncated to `limit`.
@@ -121,12 +154,7 @@ pub(crate) fn leaks(
             what: group.what(),
             class: group.class.clone(),
             certainty: group.certainty.name(),
-            library: group.library.map(|pattern| LibraryRow {
-                reference: pattern.name(),
-                from_api: pattern.from,
-                to_api: pattern.to,
-                what: pattern.what,
-            }),
+            library: group.library.as_ref().map(LibraryRow::of),
             count: group.leaks.len() as u64,
             count_before: earlier.map(|all| all.get(&key).copied().unwrap_or(0)),
             kept: group.kept,
@@ -142,6 +170,7 @@ pub(crate) fn leaks(
         objects: found.groups.iter().map(|g| g.leaks.len() as u64).sum(),
         kept,
         groups_total: found.groups.len() as u64,
+        groups_known: found.groups.iter().filter(|g| g.library.is_some()).count() as u64,
         groups_hidden: hidden as u64,
         groups: found.groups.iter().take(limit).map(group).collect(),
         unheld: found.unheld.clone(),

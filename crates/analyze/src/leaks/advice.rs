@@ -1,8 +1,7 @@
 //! Advice for developers: one or two sentences by suspected reference and leaking object.
 
 use super::kinds::Kind;
-use super::platform_leaks::Pattern;
-use super::rules::is_library;
+use super::known_leaks::{Known, is_library};
 use super::steps::Reference;
 use super::{Shape, Step};
 use crate::paths::short;
@@ -11,21 +10,12 @@ use crate::paths::short;
 pub(super) fn of(
     kind: Kind,
     class: &str,
-    library: Option<Pattern>,
+    library: Option<&Known>,
     path: &[Step],
     root: &str,
 ) -> String {
-    if let Some(pattern) = library {
-        let releases = match pattern.to {
-            Some(last) if last == pattern.from => format!("API {last}"),
-            Some(last) => format!("API {} to {last}", pattern.from),
-            None => format!("API {} and later", pattern.from),
-        };
-        return format!(
-            "Android itself leaks this ({releases}): {}. App code cannot fix it; the leak ends \
-             when Android sets the reference again.",
-            pattern.what
-        );
+    if let Some(known) = library {
+        return known.advice();
     }
     let when = end_of_life(kind);
     let what = short(class);
@@ -67,6 +57,14 @@ pub(super) fn of(
     let next = path.get(at + 1);
     let into_collection = next
         .is_some_and(|next| matches!(next.reference, Some(Reference::Element(_))) && next.suspect);
+    let is_field = matches!(reference, Reference::Static(_) | Reference::Field(_));
+    if own.is_none() && is_field && !into_collection {
+        let field = reference.shown();
+        return format!(
+            "{owner}.{field} is not a field of the app: find the call that gave the {what} to the \
+             {owner}, and undo it {when}."
+        );
+    }
     match reference {
         Reference::Static(field) if into_collection => format!(
             "Remove it from {owner}.{field} {when}, or store an object there that does not hold \

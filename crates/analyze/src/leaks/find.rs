@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::advice;
 use super::kinds::{ByName, Kind, Kinds};
+use super::known_leaks::Known;
 use super::live::Live;
-use super::platform_leaks::{PATTERNS, Pattern};
 use super::retained::{self, KeptByLeak};
 use super::rules::Rules;
 use super::signature::{of_pattern, of_references, settle, suspects};
@@ -80,8 +80,8 @@ pub fn find_with(graph: &HeapGraph, texts: bool) -> Leaks {
     rules.find_stale_views(&fragments(&sought));
     let leaking = leaking(&rules, &sought);
     let mut leaks = Leaks {
-        sdk: live.sdk,
-        manufacturer: live.manufacturer.clone(),
+        sdk: live.device.sdk,
+        manufacturer: live.device.manufacturer.clone(),
         untold: untold(graph, &kinds, &live, &sought),
         is_covered: kinds.any_sought(),
         ..Leaks::default()
@@ -90,13 +90,21 @@ pub fn find_with(graph: &HeapGraph, texts: bool) -> Leaks {
         return leaks;
     }
     let marks = ObjectSet::of(graph.len(), leaking.iter().map(|found| found.0));
-    let patterns: Vec<Pattern> = PATTERNS
+    let known = Known::on(&live.device);
+    let queues = sought
         .iter()
-        .filter(|p| p.is_on(live.sdk, live.manufacturer.as_deref()))
-        .copied()
-        .collect();
+        .filter(|(_, kind)| *kind == Kind::MessageQueue);
+    let queues: Vec<ObjectIndex> = queues.map(|&(queue, _)| queue).collect();
     let reachable = Reachable::of(graph, Follow::STRONG);
-    let walk = Walk::of(graph, &reachable, &live, &patterns, &marks, leaking.len());
+    let walk = Walk::of(
+        graph,
+        &reachable,
+        &live,
+        &known,
+        &queues,
+        &marks,
+        leaking.len(),
+    );
     let (held, apart): (Vec<_>, Vec<_>) = leaking
         .into_iter()
         .partition(|&(object, _, _)| walk.reaches(object));
@@ -108,7 +116,7 @@ pub fn find_with(graph: &HeapGraph, texts: bool) -> Leaks {
         rules: &rules,
         walk: &walk,
         references: References::of(graph, &walk, &ends, texts),
-        patterns: &patterns,
+        known: &known,
         ends: &marks,
         classes: paths_to_classes(graph, &starting_classes(graph, &walk, &ends)),
     };
@@ -267,7 +275,7 @@ struct Finder<'a> {
     rules: &'a Rules<'a>,
     walk: &'a Walk,
     references: References<'a>,
-    patterns: &'a [Pattern],
+    known: &'a [Known],
     /// Leaking objects.
     ends: &'a ObjectSet,
     /// Paths to the classes at which paths begin; `None` without such classes.
@@ -311,7 +319,7 @@ impl Finder<'_> {
             steps += raw.len();
             let library = self.library(object);
             let signature = match library {
-                Some(pattern) => of_pattern(&pattern.name()),
+                Some(known) => of_pattern(&known.pattern.name()),
                 None => self.signature(&raw),
             };
             let class = self.class_name(self.graph.class_of(object));
@@ -340,7 +348,7 @@ impl Finder<'_> {
                         kind,
                         class,
                         certainty: leak.certainty,
-                        library,
+                        library: library.cloned(),
                         leaks: vec![leak],
                         kept,
                         root,
@@ -383,12 +391,12 @@ impl Finder<'_> {
         without_address(self.graph.class(class).shown()).into_owned()
     }
 
-    /// Returns the pattern by which the platform leaks an object, from any object on its path.
-    fn library(&self, object: ObjectIndex) -> Option<Pattern> {
+    /// Returns the known leak that the path to an object passes.
+    fn library(&self, object: ObjectIndex) -> Option<&Known> {
         let mut at = Some(object);
         while let Some(object) = at {
-            if let Some(pattern) = self.walk.library(object) {
-                return self.patterns.get(pattern).copied();
+            if let Some(known) = self.walk.known(object) {
+                return self.known.get(known);
             }
             at = self.walk.parent(object);
         }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::kinds::{ByName, Kind, Kinds, is_instance};
 use crate::lookup;
-use heaptap_model::heap_graph::{HeapGraph, ObjectIndex, RootKind, Value};
+use heaptap_model::heap_graph::{Device, HeapGraph, ObjectIndex, RootKind, Value};
 
 /// Platform state; `None` for values that the dump does not contain.
 #[derive(Debug, Default)]
@@ -19,10 +19,8 @@ pub(super) struct Live {
     pub main_thread: Option<ObjectIndex>,
     /// Queue of the main thread's looper.
     pub main_queue: Option<ObjectIndex>,
-    /// `Build.VERSION.SDK_INT`.
-    pub sdk: Option<i64>,
-    /// `Build.MANUFACTURER`.
-    pub manufacturer: Option<String>,
+    /// Device, by the statics of `Build`, otherwise by the trace.
+    pub device: Device,
     /// Objects that LeakCanary watches.
     pub watched: BTreeMap<ObjectIndex, Watched>,
 }
@@ -71,20 +69,26 @@ impl Live {
         let of_looper = |name| lookup::any(graph, looper?, name).and_then(Value::object);
         live.main_thread = of_looper("mThread").or_else(|| thread_named_main(graph));
         live.main_queue = of_looper("mQueue");
-        live.sdk = names
-            .find("android.os.Build$VERSION")
-            .and_then(|version| lookup::of_class(graph, version, "SDK_INT"))
-            .and_then(Value::integer);
-        live.manufacturer = names
-            .find("android.os.Build")
-            .and_then(|build| lookup::of_class(graph, build, "MANUFACTURER"))
-            .and_then(Value::object)
-            .and_then(|text| lookup::platform_text(graph, text));
+        live.device = device(graph, names);
         live.watched = watched(graph, kinds);
         if !texts {
             live.watched.values_mut().for_each(|w| w.description = None);
         }
         live
+    }
+}
+
+fn device(graph: &HeapGraph, names: &ByName<'_>) -> Device {
+    let traced = &graph.facts.device;
+    let of = |class, field| lookup::of_class(graph, names.find(class)?, field);
+    let text = |field| lookup::platform_text(graph, of("android.os.Build", field)?.object()?);
+    let traced_text = |text: &Option<String>| lookup::plain_text(text.as_ref()?);
+    Device {
+        sdk: of("android.os.Build$VERSION", "SDK_INT")
+            .and_then(Value::integer)
+            .or(traced.sdk),
+        manufacturer: text("MANUFACTURER").or_else(|| traced_text(&traced.manufacturer)),
+        build: text("ID").or_else(|| traced_text(&traced.build)),
     }
 }
 

@@ -9,7 +9,7 @@
 //! | `rules` | rules that judge an object by its fields |
 //! | `verdict` | leaking, in use or unknown, with certainty and reason |
 //! | `walk` | the best strong path to each |
-//! | `platform_leaks` | references that the platform itself leaks through |
+//! | `known_leaks` | references through which Android, manufacturers and libraries leak |
 //! | `steps` | paths by field names, without the internals of collections |
 //! | `signature` | statuses along a path, suspected references, one signature per cause |
 //! | `retained` | sizes kept by leaks |
@@ -19,8 +19,8 @@
 mod advice;
 mod find;
 mod kinds;
+mod known_leaks;
 mod live;
-mod platform_leaks;
 mod retained;
 mod rules;
 mod signature;
@@ -33,7 +33,7 @@ pub(super) mod tests;
 
 pub use find::{Judge, find, find_with};
 pub use kinds::Kind;
-pub use platform_leaks::Pattern;
+pub use known_leaks::{Known, title as known_title};
 pub use steps::Reference;
 pub use verdict::{Certainty, Status, Verdict};
 
@@ -49,9 +49,9 @@ pub struct Leaks {
     /// Objects whose lifecycle has ended and that no lasting reference holds. Unless objects are
     /// missing from the dump, they are waiting for collection.
     pub unheld: Vec<Unheld>,
-    /// `Build.VERSION.SDK_INT`, if the dump contains it.
+    /// `Build.VERSION.SDK_INT`, or the API level in the trace, if the dump contains it.
     pub sdk: Option<i64>,
-    /// `Build.MANUFACTURER`, if the dump contains it.
+    /// `Build.MANUFACTURER`, or the manufacturer in the trace, if the dump contains it.
     pub manufacturer: Option<String>,
     /// Reasons why the rules could not judge objects, as sentences.
     pub untold: Vec<String>,
@@ -62,7 +62,7 @@ pub struct Leaks {
 /// Leaks with the same signature and class.
 #[derive(Debug, Clone)]
 pub struct LeakGroup {
-    /// SHA-1 of the suspected references, in hex; for a leak of the platform, of the pattern.
+    /// SHA-1 of the suspected references, in hex; for a known leak, of its reference.
     pub signature: String,
     /// Kind of the leaking objects.
     pub kind: Kind,
@@ -70,8 +70,8 @@ pub struct LeakGroup {
     pub class: String,
     /// Highest certainty among the leaks.
     pub certainty: Certainty,
-    /// Pattern of a leak of the platform.
-    pub library: Option<Pattern>,
+    /// Known leak of Android, a manufacturer or a library, if it is one.
+    pub library: Option<Known>,
     /// All leaks, largest kept size first.
     pub leaks: Vec<Leak>,
     /// Total size kept by the leaks.

@@ -9,12 +9,12 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::kinds::{Kind, Kinds};
+use super::known_leaks::is_library;
 use super::live::{Live, thread_name};
 use super::verdict::{Certainty, Status, Verdict};
 use crate::lookup;
 use crate::paths::short;
 use heaptap_model::heap_graph::{HeapGraph, ObjectIndex, Value};
-use heaptap_model::names::platform::is_platform;
 
 /// Rules applied to one graph, with a cache of verdicts.
 pub(super) struct Rules<'g> {
@@ -589,9 +589,4 @@ enum Flag {
 
 fn cut(text: &str) -> String {
     text.chars().take(60).collect()
-}
-
-/// Returns whether a class belongs to the platform or its libraries, by its package.
-pub(super) fn is_library(class: &str) -> bool {
-    is_platform(class) || class.starts_with("com.google.android.material.")
 }

@@ -150,8 +150,12 @@ impl<'g> References<'g> {
             }
         });
         for &child in wanted {
+            let referents = graph.referents_of(parent);
             let reference = match walk.is_local(parent, child) {
                 true => Reference::Local,
+                false if referents.iter().any(|r| r.target == child) => {
+                    Reference::Field("referent".to_owned())
+                }
                 false => Reference::Unnamed,
             };
             self.named

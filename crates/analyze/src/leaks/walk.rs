@@ -4,9 +4,10 @@
 use std::collections::{HashMap, VecDeque};
 use std::ops::ControlFlow;
 
+use super::known_leaks::{Form, Known, Pattern, matches};
 use super::live::{Live, thread_name};
-use super::platform_leaks::Pattern;
-use crate::fields;
+use crate::fields::{self, NamedField};
+use crate::lookup;
 use heaptap_model::heap_graph::{
     ClassIndex, ClassKind, HeapGraph, ObjectIndex, ObjectSet, Reachable, RootKind, Value,
 };
@@ -24,16 +25,22 @@ pub(super) struct Walk {
     seen: ObjectSet,
     /// Threads by the objects that their local variables hold.
     locals: HashMap<ObjectIndex, ObjectIndex>,
-    /// Pattern numbers of objects reached by a reference through which the platform leaks.
-    library: HashMap<ObjectIndex, usize>,
+    /// Numbers of known leaks, by the objects reached through their references.
+    known: HashMap<ObjectIndex, usize>,
 }
 
 /// Object to walk at its evidence level.
 struct Next {
     object: ObjectIndex,
     parent: ObjectIndex,
-    /// Pattern by which the platform leaks the object.
-    pattern: Option<usize>,
+    /// Known leak through which the object is reached.
+    known: Option<usize>,
+}
+
+/// Reference to an object: its owner, its worst evidence level, and the known leak that it is.
+struct Found {
+    next: Next,
+    worst: usize,
 }
 
 /// Special handling of a class's references.
@@ -42,38 +49,37 @@ enum Special {
     No,
     /// Instances are class objects, whose statics have names.
     ClassObject,
-    /// Some fields are lists of the garbage collector or leak in the platform.
+    /// Some fields are lists of the garbage collector.
     ByName,
+    /// Some fields match a pattern.
+    Marked,
 }
 
 impl Walk {
-    /// Walks until all of `ends` are found or nothing is left.
+    /// Walks until all of `ends` are found or nothing is left. `queues` are all message queues.
     pub fn of(
         graph: &HeapGraph,
         reachable: &Reachable,
         live: &Live,
-        patterns: &[Pattern],
+        known: &[Known],
+        queues: &[ObjectIndex],
         ends: &ObjectSet,
         count: usize,
     ) -> Walk {
-        let special = special(graph, patterns);
+        let mut marks = Marks::of(graph, known, queues);
         let mut walk = Walk {
             parent: vec![ObjectIndex::NONE; graph.len()],
             seen: ObjectSet::new(graph.len()),
             locals: HashMap::new(),
-            library: HashMap::new(),
+            known: HashMap::new(),
         };
-        let mut later = walk.starts(graph, reachable, live);
+        let mut later = walk.starts(graph, reachable, live, &marks);
         let mut left = count;
         let mut found = Vec::new();
         let mut queue = VecDeque::new();
         for level in 0..LEVELS {
             for next in std::mem::take(&mut later[level]) {
-                if walk.reach(next.object, next.parent) {
-                    queue.push_back(next.object);
-                    walk.library
-                        .extend(next.pattern.map(|pattern| (next.object, pattern)));
-                }
+                walk.follow(next, &mut queue);
             }
             while let Some(object) = queue.pop_front() {
                 if ends.contains(object) {
@@ -83,7 +89,7 @@ impl Walk {
                     }
                     continue;
                 }
-                if special[graph.class_of(object).at()] == Special::No {
+                if marks.special[graph.class_of(object).at()] == Special::No {
                     for &target in graph.references(object) {
                         if target != ObjectIndex::NONE && walk.reach(target, object) {
                             queue.push_back(target);
@@ -92,22 +98,25 @@ impl Walk {
                     continue;
                 }
                 found.clear();
-                named(graph, object, patterns, &mut found);
-                for &(target, worst, pattern) in &found {
-                    if worst > level {
-                        later[worst].push(Next {
-                            object: target,
-                            parent: object,
-                            pattern,
-                        });
-                    } else if walk.reach(target, object) {
-                        queue.push_back(target);
-                        walk.library.extend(pattern.map(|p| (target, p)));
+                marks.references(object, &mut found);
+                for Found { next, worst } in found.drain(..) {
+                    match worst > level {
+                        true => later[worst].push(next),
+                        false => walk.follow(next, &mut queue),
                     }
                 }
             }
         }
         walk
+    }
+
+    /// Queues an object that was not reached before.
+    fn follow(&mut self, next: Next, queue: &mut VecDeque<ObjectIndex>) {
+        if self.reach(next.object, next.parent) {
+            queue.push_back(next.object);
+            let known = next.known.map(|known| (next.object, known));
+            self.known.extend(known);
+        }
     }
 
     /// Records the first referrer of an object. Returns whether there was none before.
@@ -124,6 +133,7 @@ impl Walk {
         graph: &HeapGraph,
         reachable: &Reachable,
         live: &Live,
+        marks: &Marks<'_>,
     ) -> [Vec<Next>; LEVELS] {
         let mut threads = HashMap::new();
         for root in graph.roots() {
@@ -133,21 +143,33 @@ impl Walk {
         }
         let mut in_passing = HashMap::new();
         let name = |object| graph.class(graph.class_of(object)).shown();
-        let mut starts: Vec<(usize, u8, &str, ObjectIndex, ObjectIndex)> = Vec::new();
+        type Start<'a> = (usize, u8, &'a str, ObjectIndex, ObjectIndex, Option<usize>);
+        let mut starts: Vec<Start<'_>> = Vec::new();
         for root in graph.roots() {
-            let Some((level, rank)) = rank(root.kind) else {
+            let Some((mut level, rank)) = rank(root.kind) else {
                 continue;
             };
+            let is_stub = |form| form == Form::JniGlobal;
+            let known = match root.kind {
+                RootKind::JniGlobal => marks.own(graph.class_of(root.object), is_stub).next(),
+                _ => None,
+            };
+            if known.is_some() {
+                level = LIBRARY;
+            }
             let mut holder = ObjectIndex::NONE;
             if level == LOCAL {
                 let thread = root.thread.and_then(|serial| threads.get(&serial).copied());
                 if let Some(thread) = thread.filter(|&t| t != root.object) {
-                    // Objects that the main thread or the finalizer watchdog uses right now are not
-                    // leaks.
+                    // Objects that the main thread, the finalizer watchdog or LeakCanary uses right
+                    // now are not leaks.
                     let passes = in_passing.entry(thread).or_insert_with(|| {
                         let name = thread_name(graph, thread);
                         live.main_thread == Some(thread)
-                            || matches!(name.as_deref(), Some("main" | "FinalizerWatchdogDaemon"))
+                            || matches!(
+                                name.as_deref(),
+                                Some("main" | "FinalizerWatchdogDaemon" | "LeakCanary-Heap-Dump")
+                            )
                     });
                     if *passes {
                         continue;
@@ -156,20 +178,21 @@ impl Walk {
                     self.locals.entry(root.object).or_insert(thread);
                 }
             }
-            starts.push((level, rank, name(root.object), root.object, holder));
+            starts.push((level, rank, name(root.object), root.object, holder, known));
         }
         for class in graph.classes() {
             if let Some(object) = class.object.filter(|&object| reachable.contains(object)) {
-                starts.push((GOOD, 4, class.shown(), object, ObjectIndex::NONE));
+                let none = ObjectIndex::NONE;
+                starts.push((GOOD, 4, class.shown(), object, none, None));
             }
         }
         starts.sort_unstable();
         let mut all: [Vec<Next>; LEVELS] = Default::default();
-        for (level, _, _, object, parent) in starts {
+        for (level, _, _, object, parent, known) in starts {
             all[level].push(Next {
                 object,
                 parent,
-                pattern: None,
+                known,
             });
         }
         all
@@ -191,10 +214,9 @@ impl Walk {
         self.locals.get(&object) == Some(&thread) && self.parent(object) == Some(thread)
     }
 
-    /// Returns the pattern number if the object's path passes through a reference by which the
-    /// platform leaks it.
-    pub fn library(&self, object: ObjectIndex) -> Option<usize> {
-        self.library.get(&object).copied()
+    /// Returns the number of the known leak through which the object was reached.
+    pub fn known(&self, object: ObjectIndex) -> Option<usize> {
+        self.known.get(&object).copied()
     }
 }
 
@@ -227,102 +249,298 @@ fn rank(kind: RootKind) -> Option<(usize, u8)> {
     })
 }
 
-fn special(graph: &HeapGraph, patterns: &[Pattern]) -> Vec<Special> {
-    let mut all = vec![Special::No; graph.classes().len()];
-    let names = [
-        "java.lang.ref.FinalizerReference",
-        "java.lang.ref.Finalizer",
-        "sun.misc.Cleaner",
-        "jdk.internal.ref.Cleaner",
-    ];
-    let by_name = |class: ClassIndex| {
-        let name = graph.class(class).shown();
-        names.contains(&name) || patterns.iter().any(|p| !p.is_static && p.class == name)
+/// Patterns by class, each class looked up once.
+struct Marks<'a> {
+    graph: &'a HeapGraph,
+    known: &'a [Known],
+    special: Vec<Special>,
+    /// Numbers of the patterns with a field or root of exactly that class.
+    by_class: HashMap<ClassIndex, Vec<usize>>,
+    /// Marked references of instances; `None` if their positions do not follow from the class.
+    positions: HashMap<ClassIndex, Option<Vec<(usize, usize)>>>,
+    /// Messages in a queue, if a pattern depends on it.
+    queued: ObjectSet,
+}
+
+const MESSAGE: &str = "android.os.Message";
+const CHILD: &str = "kotlinx.coroutines.ChildHandleNode";
+
+impl<'a> Marks<'a> {
+    fn of(graph: &'a HeapGraph, known: &'a [Known], queues: &[ObjectIndex]) -> Marks<'a> {
+        let mut exact: HashMap<&str, Vec<usize>> = HashMap::new();
+        let mut ranges = Vec::new();
+        for (at, Known { pattern, .. }) in known.iter().enumerate() {
+            match pattern.class.ends_with(['*', '#']) {
+                true => ranges.push((at, pattern.class)),
+                false => exact.entry(pattern.class).or_default().push(at),
+            }
+        }
+        let mut marks = Marks {
+            graph,
+            known,
+            special: vec![Special::No; graph.classes().len()],
+            by_class: HashMap::new(),
+            positions: HashMap::new(),
+            queued: ObjectSet::new(graph.len()),
+        };
+        for (at, class) in (0..).zip(graph.classes()) {
+            let name = class.shown();
+            let mut all = exact.get(name).cloned().unwrap_or_default();
+            let others = ranges.iter().filter(|(_, range)| matches(range, name));
+            all.extend(others.map(|&(at, _)| at));
+            if !all.is_empty() {
+                marks.by_class.insert(ClassIndex(at), all);
+            }
+        }
+        for at in 0..marks.special.len() {
+            let mut special = Special::No;
+            // Only hostile dumps have taller hierarchies.
+            for class in graph.ancestry(ClassIndex(at as u32)).take(64) {
+                if is_collectors_list(graph.class(class).shown()) {
+                    special = Special::ByName;
+                    break;
+                }
+                let is_field = |form| !matches!(form, Form::Static | Form::JniGlobal);
+                if marks.own(class, is_field).next().is_some() {
+                    special = Special::Marked;
+                }
+            }
+            if graph.classes()[at].kind == ClassKind::Class {
+                special = Special::ClassObject;
+            }
+            marks.special[at] = special;
+        }
+        for class in graph.classes() {
+            if let Some(object) = class.object {
+                marks.special[graph.class_of(object).at()] = Special::ClassObject;
+            }
+        }
+        if known.iter().any(|known| known.pattern.class == MESSAGE) {
+            let next = |object, name| lookup::any(graph, object, name)?.object();
+            for &queue in queues {
+                let mut message = next(queue, "mMessages");
+                while let Some(object) = message.filter(|&object| marks.queued.insert(object)) {
+                    message = next(object, "next");
+                }
+            }
+        }
+        marks
+    }
+
+    /// Returns the numbers of the patterns of exactly that class with such a form.
+    fn own(&self, class: ClassIndex, is: impl Fn(Form) -> bool) -> impl Iterator<Item = usize> {
+        let all = self.by_class.get(&class).into_iter().flatten().copied();
+        all.filter(move |&at| is(self.known[at].pattern.form))
+    }
+
+    /// Returns the number of the pattern that a field of an object matches.
+    fn of_field(&self, of: ClassIndex, field: &NamedField<'_>) -> Option<usize> {
+        let name = field.name?;
+        let declaring = field.declared_in;
+        let is_static = field.is_static;
+        let is = move |form| match form {
+            Form::Static => is_static,
+            Form::Instance | Form::WeakTarget => !is_static,
+            Form::Ignored => true,
+            Form::JniGlobal => false,
+        };
+        // A pattern can name a class below the one that declares the field.
+        for class in self.graph.ancestry(of).take(64) {
+            let is_declaring = declaring.is_none_or(|declaring| declaring == class);
+            let matched = self.own(class, is).find(|&at| {
+                let pattern = self.known[at].pattern;
+                pattern.field == name || pattern.field == "*" && is_declaring
+            });
+            if matched.is_some() || declaring == Some(class) {
+                return matched;
+            }
+        }
+        None
+    }
+
+    /// Collects the references of an object of a special class.
+    fn references(&mut self, object: ObjectIndex, found: &mut Vec<Found>) {
+        let graph = self.graph;
+        let class = graph.class_of(object);
+        if self.special[class.at()] != Special::Marked {
+            return self.named(object, found);
+        }
+        if !self.positions.contains_key(&class) {
+            let positions = self.positions_of(object);
+            self.positions.insert(class, positions);
+        }
+        match &self.positions[&class] {
+            Some(marked) => {
+                for (at, &target) in graph.references(object).iter().enumerate() {
+                    if target != ObjectIndex::NONE {
+                        let marked = marked.iter().find(|(marked, _)| *marked == at);
+                        self.add(object, target, marked.map(|m| m.1), found);
+                    }
+                }
+            }
+            None => self.named(object, found),
+        }
+    }
+
+    /// Returns the positions of the marked references among those of an object, which hold for its
+    /// class if the fields and the references of the object agree.
+    fn positions_of(&self, object: ObjectIndex) -> Option<Vec<(usize, usize)>> {
+        let references = self.graph.references(object);
+        let class = self.graph.class_of(object);
+        let mut marked = Vec::new();
+        let mut at = 0;
+        let mut agree = true;
+        fields::visit(self.graph, object, |field| {
+            let target = match field.value {
+                Value::Object(target) => target,
+                Value::Null | Value::Dangling(_) => ObjectIndex::NONE,
+                _ => return ControlFlow::Continue(()),
+            };
+            agree &= references.get(at) == Some(&target);
+            marked.extend(self.of_field(class, &field).map(|pattern| (at, pattern)));
+            at += 1;
+            ControlFlow::Continue(())
+        });
+        (agree && at == references.len()).then_some(marked)
+    }
+
+    /// Adds a reference with the pattern that its field matches.
+    fn add(
+        &self,
+        object: ObjectIndex,
+        target: ObjectIndex,
+        marked: Option<usize>,
+        found: &mut Vec<Found>,
+    ) {
+        let mut add = |parent, object, worst, known| {
+            let next = Next {
+                object,
+                parent,
+                known,
+            };
+            found.push(Found { next, worst });
+        };
+        let pattern: Option<&Pattern> = marked.map(|at| self.known[at].pattern);
+        match pattern.map(|pattern| pattern.form) {
+            Some(Form::Ignored) => {}
+            Some(Form::Instance | Form::Static) if self.applies(pattern, object, target) => {
+                add(object, target, LIBRARY, marked);
+            }
+            Some(Form::WeakTarget) => {
+                add(object, target, GOOD, None);
+                if is_started(self.graph, object) {
+                    for referent in self.graph.referents_of(target) {
+                        add(target, referent.target, WEAK, None);
+                    }
+                }
+            }
+            _ => add(object, target, GOOD, None),
+        }
+    }
+
+    /// Returns whether a reference that matches a pattern leaks. A message in a queue will be
+    /// handled, and a child that runs belongs to its parent: their owners hold them on purpose.
+    fn applies(&self, pattern: Option<&Pattern>, object: ObjectIndex, target: ObjectIndex) -> bool {
+        match pattern.map(|pattern| pattern.class) {
+            Some(MESSAGE) => !self.queued.contains(object),
+            Some(CHILD) => !is_running(self.graph, target),
+            _ => true,
+        }
+    }
+}
+
+/// Returns whether a coroutine has not completed; false if the dump does not contain its state.
+fn is_running(graph: &HeapGraph, job: ObjectIndex) -> bool {
+    let state = lookup::one_of(graph, job, &["_state$volatile", "_state"]);
+    let Some(state) = state.and_then(Value::object) else {
+        return false;
     };
-    let named: Vec<bool> = (0..all.len() as u32)
-        .map(|class| by_name(ClassIndex(class)))
-        .collect();
-    for (at, special) in all.iter_mut().enumerate() {
-        // Only hostile dumps have taller hierarchies.
-        let mut line = graph.ancestry(ClassIndex(at as u32)).take(64);
-        if line.any(|class| named[class.at()]) {
-            *special = Special::ByName;
-        }
-        if graph.classes()[at].kind == ClassKind::Class {
-            *special = Special::ClassObject;
-        }
-    }
-    for class in graph.classes() {
-        if let Some(object) = class.object {
-            all[graph.class_of(object).at()] = Special::ClassObject;
-        }
-    }
-    all
+    let incomplete = [
+        "kotlinx.coroutines.Empty",
+        "kotlinx.coroutines.JobNode",
+        "kotlinx.coroutines.NodeList",
+        "kotlinx.coroutines.InactiveNodeList",
+        "kotlinx.coroutines.JobSupport$Finishing",
+    ];
+    let class = graph.class_of(state);
+    incomplete.iter().any(|name| graph.is_a(class, name))
+}
+
+/// Returns whether an animator might run. Frames of a running one read its weak target again.
+fn is_started(graph: &HeapGraph, animator: ObjectIndex) -> bool {
+    ["mStarted", "mRunning"].iter().any(|flag| {
+        let value = lookup::get(graph, animator, "android.animation.ValueAnimator", flag);
+        value.and_then(Value::boolean) != Some(false)
+    })
 }
 
 /// Class that declares `referent`, which this walk does not follow.
 pub(super) const REFERENCE: &str = "java.lang.ref.Reference";
 
-/// Returns whether a field leads through a list of the garbage collector.
-pub(super) fn is_collectors_own(class: &str, field: &str) -> bool {
-    let lists = matches!(
+/// Returns whether a class has lists of the garbage collector.
+fn is_collectors_list(class: &str) -> bool {
+    matches!(
         class,
         "java.lang.ref.FinalizerReference"
             | "java.lang.ref.Finalizer"
             | "sun.misc.Cleaner"
             | "jdk.internal.ref.Cleaner"
-    );
-    lists
+    )
+}
+
+/// Returns whether a field leads through a list of the garbage collector.
+pub(super) fn is_collectors_own(class: &str, field: &str) -> bool {
+    is_collectors_list(class)
         && matches!(
             field,
             "prev" | "next" | "element" | "zombie" | "head" | "first" | "unfinalized"
         )
 }
 
-/// Returns the references of an object by name, each with its worst evidence level and the pattern
-/// by which the platform leaks it.
-fn named(
-    graph: &HeapGraph,
-    object: ObjectIndex,
-    patterns: &[Pattern],
-    found: &mut Vec<(ObjectIndex, usize, Option<usize>)>,
-) {
-    let behind = graph.class_behind(object);
-    let mut skipped = Vec::new();
-    fields::visit(graph, object, |field| {
-        let Value::Object(target) = field.value else {
-            return ControlFlow::Continue(());
-        };
-        let declaring = match behind {
-            Some(class) => Some(class),
-            None => field.declared_in,
-        };
-        let class = graph
-            .class(declaring.unwrap_or(graph.class_of(object)))
-            .shown();
-        let name = field.name.unwrap_or_default();
-        if is_collectors_own(class, name) || class == REFERENCE && name == "referent" {
-            skipped.push(target);
-            return ControlFlow::Continue(());
-        }
-        let pattern = patterns
-            .iter()
-            .position(|p| p.field == name && p.class == class && p.is_static == behind.is_some());
-        let level = match pattern {
-            Some(_) => LIBRARY,
+impl Marks<'_> {
+    /// Collects the references of an object by the names of its fields.
+    fn named(&self, object: ObjectIndex, found: &mut Vec<Found>) {
+        let graph = self.graph;
+        let behind = graph.class_behind(object);
+        let of = behind.unwrap_or(graph.class_of(object));
+        let mut told = Vec::new();
+        fields::visit(graph, object, |field| {
+            let Value::Object(target) = field.value else {
+                return ControlFlow::Continue(());
+            };
+            told.push(target);
+            let declaring = behind.or(field.declared_in).unwrap_or(of);
+            let class = graph.class(declaring).shown();
+            let name = field.name.unwrap_or_default();
+            if is_collectors_own(class, name) || class == REFERENCE && name == "referent" {
+                return ControlFlow::Continue(());
+            }
             // HotSpot's constants of a class, resolved by its code.
-            None if name == "<resolved_references>" => WEAK,
-            None => GOOD,
-        };
-        found.push((target, level, pattern));
-        ControlFlow::Continue(())
-    });
-    let mut told: Vec<ObjectIndex> = found.iter().map(|f| f.0).chain(skipped).collect();
-    told.sort_unstable();
-    // The superclass and loader of a class object are not fields.
-    for &target in graph.references(object) {
-        if target != ObjectIndex::NONE && told.binary_search(&target).is_err() {
-            found.push((target, GOOD, None));
+            if name == "<resolved_references>" {
+                found.push(Found {
+                    next: Next {
+                        object: target,
+                        parent: object,
+                        known: None,
+                    },
+                    worst: WEAK,
+                });
+                return ControlFlow::Continue(());
+            }
+            let field = NamedField {
+                declared_in: Some(declaring),
+                is_static: behind.is_some(),
+                ..field
+            };
+            self.add(object, target, self.of_field(of, &field), found);
+            ControlFlow::Continue(())
+        });
+        told.sort_unstable();
+        // The superclass and loader of a class object are not fields.
+        for &target in graph.references(object) {
+            if target != ObjectIndex::NONE && told.binary_search(&target).is_err() {
+                self.add(object, target, None, found);
+            }
         }
     }
 }

@@ -17,6 +17,19 @@ pub struct DumpFacts {
     /// Model of the shallow sizes.
     pub sizes: SizeModel,
     pub losses: Losses,
+    /// Device of the dump, as far as its trace describes it.
+    pub device: Device,
+}
+
+/// Device of a dump; `None` for unknown facts.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Device {
+    /// Android API level.
+    pub sdk: Option<i64>,
+    /// Manufacturer, as in `Build.MANUFACTURER`.
+    pub manufacturer: Option<String>,
+    /// ID of the build, as in `Build.ID`.
+    pub build: Option<String>,
 }
 
 /// Source of a graph.

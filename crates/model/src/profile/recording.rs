@@ -105,6 +105,8 @@ pub struct HeapRequest {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SystemInfo {
     pub fingerprint: String,
+    /// Manufacturer of the device; newer versions of Android record it.
+    pub manufacturer: String,
     /// Version of the tracing service.
     pub tracing_service: String,
     /// Android API level; 0 if unknown.

@@ -21,17 +21,18 @@ pub(super) fn write(html: &mut Html, leaks: &Leaks, number: usize) {
     }
     for group in leaks.groups.iter().take(GROUPS) {
         let whose = match &group.library {
-            Some(_) => "; a known leak of Android",
-            None => "",
+            Some(known) => format!("; {}", known.title()),
+            None => String::new(),
         };
         html.add(format_args!(
             "<details open><summary><span class=\"size\">{}</span>{} × {} \
-             <span class=\"note\">{}, {}{whose}</span></summary>\n<p>{}</p>\n<pre>root: {}\n",
+             <span class=\"note\">{}, {}{}</span></summary>\n<p>{}</p>\n<pre>root: {}\n",
             ByteSize(group.kept.total_bytes()),
             thousands(group.leaks.len() as u64),
             Foreign(&group.class),
             group.what(),
             group.certainty.name(),
+            Foreign(&whose),
             Foreign(&group.advice),
             Foreign(&group.root),
         ));

@@ -76,7 +76,11 @@ pub fn part(page: &JavaPage<'_>, number: usize, data: Vec<u8>) -> JavaPart {
     classes(&mut html, page, number);
     let facts = &page.graph.facts;
     let total = &page.classes.total;
-    let leaks = page.leaks.groups.iter().take(MAX_LEAKS);
+    // The summary of the page shows leaks of the app.
+    let leaks = page.leaks.groups.iter();
+    let leaks = leaks
+        .filter(|group| group.library.is_none())
+        .take(MAX_LEAKS);
     let leak = |group: &LeakGroup| JavaLeak {
         class: group.class.clone(),
         retained: group.kept.total_bytes(),

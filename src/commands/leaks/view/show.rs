@@ -158,6 +158,11 @@ fn show_leaks(console: &Console, leaks: &LeaksRows, limit: usize) {
             .iter()
             .filter(|group| group.certainty == "possible");
         let possible = possible.count() as u64;
+        let known = match leaks.groups_known {
+            0 => String::new(),
+            known if known == leaks.groups_total => "; known and not yours".to_owned(),
+            known => format!("; {} known and not yours", counted(known, "is", "are")),
+        };
         let ways = match (leaks.groups_total, possible) {
             (1, 0) => "on 1 path".to_owned(),
             (1, _) => "on 1 path, only possible".to_owned(),
@@ -167,10 +172,16 @@ fn show_leaks(console: &Console, leaks: &LeaksRows, limit: usize) {
                 thousands(n)
             ),
         };
-        let headline = format!("Leaks: {objects} {}, {ways}", kept(leaks.kept));
+        let headline = format!("Leaks: {objects} {}, {ways}{known}", kept(leaks.kept));
         console.data(console.styled(Style::Strong, headline));
     }
+    let mut was_own = leaks.groups_known < leaks.groups_total;
     for (at, group) in leaks.groups.iter().take(limit).enumerate() {
+        if was_own && group.library.is_some() {
+            console.data("");
+            console.data(console.styled(Style::Strong, "Known leaks of others"));
+        }
+        was_own = group.library.is_none();
         console.data("");
         show_group(console, at + 1, group);
     }
@@ -232,7 +243,7 @@ fn show_group(console: &Console, number: usize, group: &GroupRow) {
     }
     console.data(console.styled(Style::Dim, format!("   {sizes}")));
     if let Some(library) = &group.library {
-        let text = format!("   known Android leak through {}", library.reference);
+        let text = format!("   {}: {}", library.title(), library.reference);
         console.data(console.styled(Style::Warn, text));
     }
     show_path(console, group);

@@ -148,6 +148,19 @@ impl Heap {
         }
     }
 
+    /// Declares a field that refers to an object, if neither the class nor a superclass has it.
+    /// Objects of the class are made after that.
+    pub fn field(&mut self, class: &str, field: &str) {
+        let class = self.find(class);
+        if self.layout(class).iter().all(|(_, name)| name != field) {
+            self.classes[class.at()].fields.push(FieldDecl {
+                name: field.to_owned(),
+                basic: Some(BasicType::Object),
+                ..FieldDecl::default()
+            });
+        }
+    }
+
     /// Gives a class and some of its fields other names, as an R8 mapping does.
     pub fn deobfuscate(&mut self, class: &str, shown: &str, fields: &[(&str, &str)]) {
         let at = self.find(class).at();

@@ -1,6 +1,7 @@
 //! Leaks in constructed heaps with the Android classes that the rules cover, by topic below.
 
 mod chance;
+mod known;
 pub(crate) mod made;
 mod paths;
 mod rules;
