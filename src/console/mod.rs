@@ -35,6 +35,7 @@ use crate::console::wrap::{wrap, wrapped};
 use crate::export::text::put_document;
 use crate::parallel::lock;
 use crate::results::findings::{Finding, is_note};
+use crate::untrusted::ci;
 use crate::untrusted::is_unsafe;
 
 /// Meaning of a piece of text, which determines its appearance.
@@ -138,6 +139,8 @@ struct Settings {
     progress: bool,
     /// Text for stdout goes to stderr: stdout belongs to another program.
     stdout_is_foreign: bool,
+    /// A CI system reads the output, and obeys commands in it.
+    ci_listens: bool,
 }
 
 /// State of stdout.
@@ -231,6 +234,7 @@ impl Console {
                 ),
                 progress,
                 stdout_is_foreign: false,
+                ci_listens: ci::is_listening(|name| std::env::var(name).ok()),
             },
             stdout: Arc::default(),
             documented: Arc::default(),
@@ -354,7 +358,11 @@ impl Console {
         if self.documented.swap(true, Ordering::Relaxed) && !self.is_json_lines() {
             return;
         }
-        self.with_stdout(|out| put_document(out, value, !self.is_json_lines()));
+        let is_pretty = !self.is_json_lines();
+        self.with_stdout(|out| match self.settings.ci_listens {
+            true => put_document(&mut CiJson(out), value, is_pretty),
+            false => put_document(out, value, is_pretty),
+        });
     }
 
     /// Prints one event of `--json-lines`; nothing in other formats.
@@ -364,9 +372,30 @@ impl Console {
         }
     }
 
-    /// Bytes on stdout as they are (a config, a trace): not cleaned, no line end added.
+    /// Bytes of a file on stdout as they are (a trace, a page): not cleaned, no line end added.
     pub fn raw(&self, bytes: &[u8]) {
         self.with_stdout(|out| out.write_all(bytes));
+    }
+
+    /// Prints whole lines of a text that programs read (CSV, folded stacks, a config) to stdout: not
+    /// cleaned, except of commands to a CI system.
+    pub fn text(&self, lines: &str) {
+        self.raw(self.without_commands(lines).as_bytes());
+    }
+
+    /// Prints a part of a JSON text to stdout.
+    pub fn json_text(&self, part: &str) {
+        match self.settings.ci_listens {
+            true => self.raw(ci::escaped_json(part).as_bytes()),
+            false => self.raw(part.as_bytes()),
+        }
+    }
+
+    fn without_commands<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        match self.settings.ci_listens {
+            true => ci::broken_up(text),
+            false => Cow::Borrowed(text),
+        }
     }
 
     /// Returns whether only problems are printed.
@@ -462,6 +491,7 @@ impl Console {
         if let Some(columns) = columns {
             text = wrap(&text, columns);
         }
+        let text = self.without_commands(&text);
         // If stderr is closed, nothing can be done.
         let _ = self.bars.suspend(|| {
             io::stderr()
@@ -538,6 +568,7 @@ impl Console {
     }
 
     fn write_stdout(&self, text: &str) {
+        let text = self.without_commands(text);
         self.with_stdout(|out| {
             out.write_all(text.as_bytes())?;
             out.write_all(b"\n")
@@ -564,6 +595,21 @@ impl Console {
 
     fn lock(&self) -> MutexGuard<'_, Stdout> {
         lock(&self.stdout)
+    }
+}
+
+/// Escapes commands to a CI system in JSON. Its parts are whole characters.
+struct CiJson<W>(W);
+
+impl<W: io::Write> io::Write for CiJson<W> {
+    fn write(&mut self, json: &[u8]) -> io::Result<usize> {
+        let text = std::str::from_utf8(json).map_err(io::Error::other)?;
+        self.0.write_all(ci::escaped_json(text).as_bytes())?;
+        Ok(json.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
     }
 }
 

@@ -1,37 +1,24 @@
 //! Output of failures: `error: … / help: …` as text, one JSON object for programs.
 
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::console::{Console, Style};
 use crate::error::Failure;
 
-#[derive(Serialize)]
-struct Document<'a> {
-    error: ErrorDocument<'a>,
-}
-
-#[derive(Serialize)]
-struct ErrorDocument<'a> {
-    code: u8,
-    kind: &'a str,
-    message: String,
-    help: Option<String>,
+/// Returns a failure as the document of `--json`.
+pub(crate) fn document(failure: &Failure) -> Value {
+    json!({ "error": {
+        "code": failure.class.exit_code(),
+        "kind": failure.kind,
+        "message": below(&failure.message, &failure.excerpt),
+        "help": failure.help.as_ref().map(|help| below(help, &failure.hints)),
+    } })
 }
 
 /// Shows `failure` in words on stderr, and in a JSON mode as the document on stdout as well.
 pub(crate) fn failure(console: &Console, failure: &Failure) {
     if console.is_json() {
-        console.json(&Document {
-            error: ErrorDocument {
-                code: failure.class.exit_code(),
-                kind: failure.kind,
-                message: below(&failure.message, &failure.excerpt),
-                help: failure
-                    .help
-                    .as_ref()
-                    .map(|help| below(help, &failure.hints)),
-            },
-        });
+        console.json(&document(failure));
     }
     in_words(console, failure);
 }

@@ -3,7 +3,11 @@
 #[cfg(feature = "virtual-phone")]
 use std::sync::OnceLock;
 
+use std::time::Duration;
+
+use serde_json::json;
 use tokio::sync::{OnceCell, mpsc};
+use tokio::time::Instant;
 
 use super::globals::Globals;
 use super::typed::TypedOptions;
@@ -19,10 +23,25 @@ use crate::phone::VirtualPhone;
 use crate::recording::advice::{advises_collect, remove_collect};
 use crate::recording::sessions::Scope;
 use crate::session::SessionError;
+use crate::units::HumanDuration;
 
 /// Advice for a virtual phone that outlives a command.
 const LASTING_PHONE: &str = "run `heaptap virtual-phone --port 5038` in another terminal, and \
                              record with --adb-server 127.0.0.1:5038";
+
+/// Interval for looking whether a device has appeared.
+const DEVICE_LOOK: Duration = Duration::from_millis(500);
+/// Kinds of errors that pass once the device, or a tunnel to its adb server, is there.
+const APPEARS: [&str; 8] = [
+    "no-device",
+    "device-not-found",
+    "device-offline",
+    "device-unauthorized",
+    "device-authorizing",
+    "device-connecting",
+    "no-adb-server",
+    "adb-server-lost",
+];
 
 /// Context of every command.
 pub struct Context {
@@ -213,8 +232,18 @@ impl Context {
     pub async fn device(&self) -> Result<&Device, Failure> {
         self.device
             .get_or_try_init(|| async {
-                let chosen = self.server().await?.select(&self.selector()).await;
-                chosen.map_err(with_doctor)
+                let server = self.server().await?;
+                let selector = self.selector();
+                let listed = server.devices().await?;
+                let chosen = selector.choose(&listed, &server.address());
+                let chosen = chosen.map_err(with_doctor)?;
+                let others = selector.fitting(&listed).into_iter();
+                for other in others.filter(|other| other.state == DeviceState::Offline) {
+                    let (serial, offline) = (&chosen.serial, &other.serial);
+                    self.console
+                        .note(format_args!("{offline} is offline; using {serial}"));
+                }
+                Ok::<_, Failure>(server.device(&chosen, &listed))
             })
             .await
     }
@@ -233,6 +262,40 @@ impl Context {
         }
     }
 
+    /// As [`Context::device_or_interrupt`], but waits so long for the device to appear.
+    ///
+    /// # Errors
+    /// Returns the last error if it does not.
+    pub(crate) async fn device_within(
+        &self,
+        limit: Duration,
+        signals: &mut mpsc::UnboundedReceiver<Signal>,
+    ) -> Result<&Device, Failure> {
+        let deadline = Instant::now() + limit;
+        let mut is_told = false;
+        loop {
+            let failure = match self.device_or_interrupt(signals).await {
+                Err(failure) if APPEARS.contains(&failure.kind) => failure,
+                other => return other,
+            };
+            let now = Instant::now();
+            if now >= deadline {
+                return Err(failure);
+            }
+            if !std::mem::replace(&mut is_told, true) {
+                let limit = HumanDuration(limit);
+                self.console
+                    .say(format_args!("waiting up to {limit} for the device …"));
+                self.console
+                    .event(&json!({ "event": "waiting-for-device" }));
+            }
+            tokio::select! {
+                () = tokio::time::sleep(DEVICE_LOOK.min(deadline - now)) => {}
+                _ = signals.recv() => return Err(SessionError::Interrupted.into()),
+            }
+        }
+    }
+
     /// Returns the selected device if there is one, for commands that also work without it. They do
     /// not start an adb server, unless `--serial` requests a device.
     pub async fn device_at_hand(&self) -> Option<&Device> {
@@ -243,19 +306,36 @@ impl Context {
     }
 
     /// As [`Context::device_at_hand`], but all devices that are ready if none is selected.
-    pub async fn devices_at_hand(&self) -> Vec<Device> {
+    ///
+    /// # Errors
+    /// Returns an error if the server does not answer as an adb server does, or if none runs at an
+    /// address that a flag or a variable names.
+    pub async fn devices_at_hand(&self) -> Result<Vec<Device>, Failure> {
         if !self.has_server().await {
-            return Vec::new();
+            let named = Server::named(self.globals.adb_server.as_deref())?;
+            if let Some(address) = named {
+                Server::at(address).version().await?;
+            }
+            return Ok(Vec::new());
         }
+        let server = self.server().await?;
+        let listed = server.devices().await?;
         if self.selector() != Selector::Only {
-            return self.device().await.ok().cloned().into_iter().collect();
+            return Ok(self.device().await.ok().cloned().into_iter().collect());
         }
-        let Ok(server) = self.server().await else {
-            return Vec::new();
-        };
-        let listed = server.devices().await.unwrap_or_default();
         let ready = listed.iter().filter(|d| d.state == DeviceState::Device);
-        ready.map(|device| server.device(device, &listed)).collect()
+        Ok(ready.map(|device| server.device(device, &listed)).collect())
+    }
+
+    /// Returns the address of the selected adb server, for messages.
+    pub fn server_address(&self) -> String {
+        if let Some(server) = self.server.get() {
+            return server.address();
+        }
+        let named = Server::named(self.globals.adb_server.as_deref())
+            .ok()
+            .flatten();
+        named.unwrap_or_else(Address::local).to_string()
     }
 
     /// Returns whether a server runs, or may be started for the requested device.

@@ -3,7 +3,7 @@
 use crate::device::{Address, Server};
 use crate::error::Failure;
 use crate::flags::context::Context;
-use crate::recording::sessions::{SessionSelector, at_server};
+use crate::recording::sessions::{Scope, SessionSelector, at_server};
 use crate::session::Store;
 
 /// Parses the start of a session ID. All IDs begin with nothing, as of an unset variable of a shell.
@@ -35,4 +35,16 @@ pub(crate) async fn selector(
         Some(id) => SessionSelector::Id(id),
         None => SessionSelector::Only(ctx.scope().await?),
     })
+}
+
+/// Returns the scope of a command for all sessions: those of every server. A device is typed to select
+/// its sessions.
+pub(crate) async fn scope_of_all(ctx: &Context) -> Scope {
+    match ctx.globals.serial {
+        Some(_) => Scope {
+            server: None,
+            ..ctx.scope().await.unwrap_or_default()
+        },
+        None => Scope::default(),
+    }
 }

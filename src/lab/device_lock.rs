@@ -80,7 +80,7 @@ impl Owner {
 #[derive(Debug)]
 pub struct DeviceLock {
     /// `None` if the file system does not support locks.
-    _file: Option<File>,
+    file: Option<File>,
     files: Files,
     number: u64,
     /// Whether the device is released. Held while the owner's file is written, because aborting the
@@ -169,6 +169,11 @@ impl Drop for DeviceLock {
             // Otherwise others wait until it is gone.
             let _ = std::fs::write(self.files.owner(self.number), owner.text());
         }
+        if let Some(file) = self.file.take() {
+            // While it is locked, except on Windows, which cannot remove open files.
+            let _held = (!cfg!(windows)).then_some(file);
+            remove(&self.files.lock());
+        }
     }
 }
 
@@ -226,6 +231,10 @@ impl Files {
         self.folder.join(format!("{}.owner-{number}", self.key))
     }
 
+    fn lock(&self) -> PathBuf {
+        self.folder.join(format!("{}.lock", self.key))
+    }
+
     /// Returns the numbers of all owners' files.
     fn numbers(&self) -> io::Result<Vec<u64>> {
         let prefix = format!("{}.owner-", self.key);
@@ -243,7 +252,7 @@ impl Files {
     }
 
     fn try_acquire(&self, watched: &mut Watched) -> io::Result<Option<DeviceLock>> {
-        let path = self.folder.join(format!("{}.lock", self.key));
+        let path = self.lock();
         let mut options = OpenOptions::new();
         let file = options
             .write(true)
@@ -258,6 +267,8 @@ impl Files {
         // Watched from the beginning, and also for messages.
         let is_gone = watched.is_gone(&text);
         let file = match fs4::FileExt::try_lock(&file) {
+            // Its last owner removed the name.
+            Ok(()) if !session::is_still(&file, &path) => return Ok(None),
             Ok(()) => Some(file),
             Err(fs4::TryLockError::WouldBlock) => return Ok(None),
             Err(fs4::TryLockError::Error(_)) => None,
@@ -277,7 +288,7 @@ impl Files {
         let is_over = Arc::new(Mutex::new(false));
         let beats = beat(self.clone(), last + 1, own, lose, Arc::clone(&is_over));
         Ok(Some(DeviceLock {
-            _file: file,
+            file,
             files: self.clone(),
             number: last + 1,
             is_over,

@@ -1,15 +1,15 @@
 //! Writes the results of scenarios: for machines, for CI systems, and for people.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use super::path_lock;
+use super::path_lock::{self, PathLock};
 use heaptap_lab::results::{self, Device, Run, ScenarioResult};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{ErrorClass, Failure, mend_write};
 use crate::folder;
 use crate::results::file_names::file_name;
+use crate::results::output::OutputFolder;
 use crate::results::whole_file;
 use crate::session::Store;
 
@@ -250,7 +250,8 @@ pub fn remove_unfinished(folder: &Path) {
 ///
 /// # Errors
 /// Returns an error if it cannot be created, has other content, or is another process's.
-pub fn claim(store: &Store, folder: &Path, resume: bool) -> Result<File, Failure> {
+pub(crate) fn claim(store: &Store, folder: &Path, resume: bool) -> Result<PathLock, Failure> {
+    OutputFolder::check(folder)?;
     let unwritable = |error: std::io::Error| {
         let message = format!("cannot write {}: {error}", folder.display());
         Failure::new(ErrorClass::HostWrite, "host-write", message)

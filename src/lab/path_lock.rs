@@ -4,25 +4,88 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
 
 use crate::folder;
-use crate::session::Store;
+use crate::session::{self, Store};
 use crate::units;
 
 /// Directory of the locks, next to the journals.
 const FOLDER: &str = "locks";
 
-/// Opens the lock of `path`, without taking it.
-fn open(store: &Store, path: &Path) -> io::Result<File> {
-    let sessions = store.folder();
-    let locks = sessions.parent().unwrap_or(sessions).join(FOLDER);
-    folder::create(&locks)?;
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(false);
-    options.open(locks.join(name(path)))
+/// A path that no other process of this host uses while this lives.
+#[derive(Debug)]
+pub(crate) struct PathLock {
+    file: Option<File>,
+    path: PathBuf,
+}
+
+impl PathLock {
+    /// Opens the lock of `path`, without taking it.
+    fn open(store: &Store, path: &Path) -> io::Result<PathLock> {
+        let sessions = store.folder();
+        let locks = sessions.parent().unwrap_or(sessions).join(FOLDER);
+        folder::create(&locks)?;
+        PathLock::open_file(locks.join(name(path)))
+    }
+
+    fn open_file(path: PathBuf) -> io::Result<PathLock> {
+        let mut options = OpenOptions::new();
+        let file = options
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)?;
+        Ok(PathLock {
+            file: Some(file),
+            path,
+        })
+    }
+
+    /// Returns whether this is the file that others find: its last owner removes it.
+    fn is_still(&self) -> bool {
+        let is_there = |file| session::is_still(file, &self.path);
+        self.file.as_ref().is_some_and(is_there)
+    }
+
+    /// Tries to take the lock. Without locks in the file system, one job at a time has it.
+    fn take(&mut self) -> bool {
+        let taken = self.file.as_ref().map(fs4::FileExt::try_lock);
+        let is_taken = !matches!(taken, Some(Err(fs4::TryLockError::WouldBlock)));
+        if !is_taken {
+            // Dropping it removes nothing of another's.
+            self.file = None;
+        }
+        is_taken
+    }
+
+    /// Removes the locks of processes that were killed.
+    fn sweep(&self) {
+        let others = std::fs::read_dir(folder::of(&self.path))
+            .into_iter()
+            .flatten();
+        for other in others.flatten().map(|entry| entry.path()) {
+            if other != self.path
+                && let Ok(mut left) = PathLock::open_file(other)
+                && (!left.take() || !left.is_still())
+            {
+                left.file = None;
+            }
+        }
+    }
+}
+
+impl Drop for PathLock {
+    fn drop(&mut self) {
+        let Some(file) = self.file.take() else {
+            return;
+        };
+        // Windows cannot remove an open file. Elsewhere, the name goes while the lock is held.
+        let _held = (!cfg!(windows)).then_some(file);
+        let _ = std::fs::remove_file(&self.path);
+    }
 }
 
 /// Waits until no other process has the lock of `path`, and takes it. A file system without locks has
@@ -30,22 +93,33 @@ fn open(store: &Store, path: &Path) -> io::Result<File> {
 ///
 /// # Errors
 /// Returns an error if the state directory cannot be written.
-pub(super) fn wait(store: &Store, path: &Path) -> io::Result<File> {
-    let file = open(store, path)?;
-    let _ = fs4::FileExt::lock(&file);
-    Ok(file)
+pub(super) fn wait(store: &Store, path: &Path) -> io::Result<PathLock> {
+    loop {
+        let mut lock = PathLock::open(store, path)?;
+        let _ = lock.file.as_ref().map(fs4::FileExt::lock);
+        if lock.is_still() {
+            return Ok(lock);
+        }
+        lock.file = None;
+    }
 }
 
 /// Takes the lock of `path`; `None` if another process has it.
 ///
 /// # Errors
 /// Returns an error if the state directory cannot be written.
-pub(super) fn take(store: &Store, path: &Path) -> io::Result<Option<File>> {
-    let file = open(store, path)?;
-    Ok(match fs4::FileExt::try_lock(&file) {
-        Err(fs4::TryLockError::WouldBlock) => None,
-        Ok(()) | Err(fs4::TryLockError::Error(_)) => Some(file),
-    })
+pub(super) fn take(store: &Store, path: &Path) -> io::Result<Option<PathLock>> {
+    loop {
+        let mut lock = PathLock::open(store, path)?;
+        if !lock.take() {
+            return Ok(None);
+        }
+        if lock.is_still() {
+            lock.sweep();
+            return Ok(Some(lock));
+        }
+        lock.file = None;
+    }
 }
 
 /// Returns the name of a lock, which does not depend on the spelling of the path.
@@ -86,6 +160,26 @@ mod tests {
         });
         assert_eq!(std::fs::read(&path).unwrap(), [b'x'; JOBS]);
         assert!(take(&store, &path).unwrap().is_some());
+    }
+
+    #[test]
+    fn locks_of_ended_and_killed_processes_are_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::in_folder(&dir.path().join("state")).unwrap();
+        let locks = dir.path().join("state").join(FOLDER);
+        let names = || -> Vec<_> {
+            let entries = std::fs::read_dir(&locks).unwrap();
+            entries.map(|entry| entry.unwrap().file_name()).collect()
+        };
+        let path = dir.path().join("night");
+        let held = take(&store, &path).unwrap().unwrap();
+        // A killed process leaves its file, without a lock.
+        std::fs::write(locks.join("left.lock"), "").unwrap();
+        let other = take(&store, &dir.path().join("other")).unwrap().unwrap();
+        assert_eq!(names().len(), 2, "{:?}", names());
+        assert!(take(&store, &path).unwrap().is_none(), "it is still held");
+        drop((held, other));
+        assert!(names().is_empty(), "{:?}", names());
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::events::{LabEvent, LabEvents};
 use super::failures::{error_of, interrupted, is_infrastructure, needs_user};
 use super::request::Tools;
 use super::{files, state};
-use crate::device::{Command, Device};
+use crate::device::{Command, Device, RETURN_LIMIT};
 use crate::error::{ErrorClass, Failure};
 use crate::provoke::Cancel;
 use crate::recording::advice::device_away;
@@ -20,8 +20,6 @@ use crate::recording::events::EventHandler;
 use crate::recording::sessions::{self, SessionSelector};
 use crate::session::{self, SessionState, Store};
 
-/// Time for a device to return, at most.
-const RETURN: Duration = Duration::from_secs(180);
 /// Time limit of a property.
 const ANSWER: Duration = Duration::from_secs(10);
 /// Pause between two questions whether Android has started.
@@ -43,7 +41,7 @@ impl<'a> Lasting<'a> {
         Lasting {
             device,
             cancel,
-            limit: RETURN.min(run),
+            limit: RETURN_LIMIT.min(run),
         }
     }
 

@@ -13,7 +13,7 @@ use super::events::LabEvent;
 use super::figures::others::row_of;
 use super::steps::{Hands, LogTail, OomDump, StepFailure, regex};
 use crate::config::trigger_config;
-use crate::device::{Command, Device, Shell, ShellEvent};
+use crate::device::{Command, Device, RETURN_LIMIT, Shell, ShellEvent};
 use crate::error::{ErrorClass, Failure};
 use crate::provoke::Cancel;
 use crate::recording::outcome::Finished;
@@ -27,8 +27,6 @@ const CONNECT: Duration = Duration::from_secs(2);
 const REFUSE: Duration = Duration::from_millis(500);
 /// Time limit of a short request.
 const QUICK: Duration = Duration::from_secs(30);
-/// Time for a device to return before the log is read again.
-const RETURN: Duration = Duration::from_secs(30);
 /// First API level whose runtime dumps the heap at an OutOfMemoryError.
 const OOM_SDK: u32 = 34;
 /// What the runtime logs before it throws.
@@ -193,7 +191,7 @@ impl Hands<'_> {
                     Err(failure) if failure.kind == "command-failed" => return Err(failure),
                     // The device went away, or refuses; the log pauses before it is read again.
                     Err(_) => {
-                        self.device.wait_ready(RETURN).await?;
+                        self.device.wait_ready(RETURN_LIMIT).await?;
                         continue;
                     }
                 };

@@ -28,10 +28,10 @@ use crate::device::Device;
 use crate::error::{ErrorClass, Failure};
 use crate::naming::names::NameOptions;
 use crate::results::manifest::Manifest;
-use crate::results::output::is_own;
+use crate::results::output::{is_own, is_recorded};
 use crate::session::{
     self, Controls, SessionError, SessionHeader, SessionId, SessionState, Snapshot, SnapshotMethod,
-    Store,
+    Store, Unreadable,
 };
 use crate::untrusted::shell::quoted;
 
@@ -47,8 +47,9 @@ pub struct SnapshotOutcome {
     pub untaken: Vec<Source>,
 }
 
-/// Takes a snapshot in a running session. `device` might have the trace of an ended session that
-/// the journal does not contain.
+/// Takes a snapshot in a running session, or in one that another process starts: `on_wait` is called
+/// before waiting for that. `device` might have the trace of an ended session that the journal does
+/// not contain.
 ///
 /// # Errors
 /// Returns an error if the device does not allow it, or no dump arrived in time.
@@ -57,6 +58,7 @@ pub async fn snapshot(
     device: impl AsyncFnOnce() -> Option<Device>,
     selector: &SessionSelector,
     label: Option<String>,
+    on_wait: impl FnOnce(&SessionId),
 ) -> Result<SnapshotOutcome, Failure> {
     let chosen = selector.choose(store, Purpose::Snapshot).await;
     let session_state = match chosen {
@@ -65,6 +67,7 @@ pub async fn snapshot(
         }
         chosen => chosen?,
     };
+    let session_state = session::await_start(store, session_state, on_wait).await?;
     let header = &session_state.header;
     let plan = Plan::read(&header.plan)?;
     if plan.java.is_some() && header.snapshots == SnapshotMethod::Impossible {
@@ -173,7 +176,10 @@ pub async fn stop(
     let chosen = selector.choose(store, Purpose::Stop).await;
     if let Ok(session_state) = &chosen
         && let state = status_of(store, session_state, None).await.state
-        && matches!(state, State::Recording | State::Collecting)
+        && matches!(
+            state,
+            State::Starting | State::Recording | State::Collecting
+        )
     {
         if output.is_some() {
             return Err(SessionError::OutputOfRecorder {
@@ -206,6 +212,29 @@ pub async fn stop(
     )
     .await?;
     Ok(Stopped::Finished(Box::new(finished)))
+}
+
+/// Returns the sessions of this host within the scope, and the journals that cannot be read. A
+/// recording includes its parts.
+///
+/// # Errors
+/// Returns an error if the directory of the journals cannot be read.
+pub fn all(
+    store: &Store,
+    scope: &Scope,
+) -> Result<(Vec<SessionState>, Vec<Unreadable>), SessionError> {
+    let (session_states, unreadable) = store.list()?;
+    let held = session_states
+        .into_iter()
+        .filter(|c| scope.holds(&c.header));
+    Ok((choice::without_parts(held.collect()), unreadable))
+}
+
+/// Returns the results of a session whose recording is complete; only its record is left.
+pub fn completed(session_state: &SessionState) -> Option<Stopped> {
+    let header = &session_state.header;
+    let is_complete = is_recorded(&header.output, &header.id);
+    is_complete.then(|| done_by_recorder(session_state).ok())?
 }
 
 /// Ends a recording that another process records: that process finishes it. If it dies meanwhile,

@@ -36,6 +36,7 @@ impl OutputFolder {
             let error = io::Error::new(io::ErrorKind::InvalidInput, "its path is not UTF-8");
             return Err(output(error));
         }
+        OutputFolder::check(path)?;
         session::clear_abandoned(&absolute).map_err(output)?;
         let made = match std::fs::read_dir(&absolute) {
             Ok(mut items) => {
@@ -57,6 +58,19 @@ impl OutputFolder {
             made,
             held: None,
         })
+    }
+
+    /// Refuses a file, for commands that check it before they look for a device.
+    ///
+    /// # Errors
+    /// Returns an error if `path` is not that of a directory, or free.
+    pub fn check(path: &Path) -> Result<(), SessionError> {
+        match path.metadata() {
+            Ok(found) if !found.is_dir() => Err(SessionError::OutputIsFile {
+                path: path.to_owned(),
+            }),
+            _ => Ok(()),
+        }
     }
 
     /// Prepares a directory for a command without a session, and holds it until this is dropped.
@@ -170,7 +184,7 @@ pub(crate) fn own(folder: &Path, id: &SessionId) -> Result<ExistingFile, Session
     if owner.is_some() && !folder.join(manifest::FILE_NAME).exists() {
         continue_publication(folder, id).map_err(|unpublished| unpublished.of_session(id))?;
     }
-    if recorded_by(folder).as_ref() == Some(id) {
+    if is_recorded(folder, id) {
         // Only the session is still to be forgotten.
         return Ok(ExistingFile::IsReplaced);
     }
@@ -198,6 +212,11 @@ pub(crate) fn is_own(folder: &Path, id: &SessionId) -> bool {
         Ok(None) => recorded_by(folder).as_ref() == Some(id),
         Err(_) => false,
     }
+}
+
+/// Returns whether `folder` contains the complete results of the session.
+pub(crate) fn is_recorded(folder: &Path, id: &SessionId) -> bool {
+    recorded_by(folder).as_ref() == Some(id)
 }
 
 /// Returns the session of the manifest in `folder`.

@@ -25,6 +25,9 @@ pub enum OverwriteError {
     /// It belongs to a recording.
     #[error("cannot overwrite {}: it belongs to the recording", .0.display())]
     OfRecording(PathBuf),
+    /// It is a directory.
+    #[error("{} is a directory, not a file", .0.display())]
+    Directory(PathBuf),
     /// It holds something.
     #[error("{} already exists", .0.display())]
     Exists(PathBuf),
@@ -35,6 +38,9 @@ impl Classified for OverwriteError {
         match self {
             OverwriteError::Input(_) | OverwriteError::OfRecording(_) => {
                 ErrorFacts::new(ErrorClass::Usage, "output-is-input").with_help("name another file")
+            }
+            OverwriteError::Directory(_) => {
+                ErrorFacts::new(ErrorClass::Usage, "output-is-directory").with_help("name a file")
             }
             OverwriteError::Exists(_) => ErrorFacts::new(ErrorClass::Usage, "output-taken")
                 .with_help("name another file, or add `--force` to overwrite it"),
@@ -74,6 +80,9 @@ pub fn check<'a>(
     let real = |path: &Path| path.canonicalize().ok();
     // A link to a file counts as that file.
     let there = real(output);
+    if there.as_ref().is_some_and(|there| there.is_dir()) {
+        return Err(OverwriteError::Directory(output.to_owned()));
+    }
     let goal = there.clone().or_else(|| {
         let folder = real(folder::of(output))?;
         Some(folder.join(output.file_name()?))

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use indicatif::ProgressBar;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::missing::Remedy;
@@ -640,6 +640,18 @@ fn by_cause(findings: &[Finding]) -> Vec<(String, &Finding)> {
         .collect()
 }
 
+/// Returns a finished recording as the document of `--json`.
+pub(crate) fn document(finished: &Finished, page: Option<&Path>) -> Value {
+    json!({
+        "event": "finished",
+        "session": finished.session,
+        "output": finished.output.to_string_lossy(),
+        "report": page.map(Path::to_string_lossy),
+        "manifest": finished.manifest,
+        "java_heaps": finished.java_heaps,
+    })
+}
+
 /// Shows a finished recording, and returns its exit code. `page` is the path of the written page.
 pub(crate) fn finished(
     ctx: &Context,
@@ -663,14 +675,7 @@ pub(crate) fn finished(
         Asked::Demo => Remedy::Demo,
     };
     if console.is_json() {
-        console.json(&json!({
-            "event": "finished",
-            "session": finished.session,
-            "output": output.to_string_lossy(),
-            "report": page.map(Path::to_string_lossy),
-            "manifest": manifest,
-            "java_heaps": java_heaps,
-        }));
+        console.json(&document(finished, page));
         summary::tell(console, output, manifest, &wrote, heaps, remedy);
     } else {
         java_summary::show(console, java_heaps);

@@ -11,7 +11,7 @@ use crate::session::SessionId;
 pub(crate) fn print_config(console: &Console, text: &str) -> Outcome {
     match console.is_json() {
         true => console.json(&json!({ "config": text })),
-        false => console.raw(text.as_bytes()),
+        false => console.text(text),
     }
     Outcome::Done
 }

@@ -9,6 +9,7 @@ mod judge;
 mod program;
 
 mod checks;
+mod ci_text;
 mod cli;
 mod cli_reference;
 mod demo;

@@ -20,8 +20,22 @@ const READ: [&str; 6] = [
     "HEAPTAP_",
     "PERFETTO_",
 ];
-/// Other variables that it reads.
-const READ_TOO: [&str; 3] = ["BROWSER", "NO_COLOR", "TERM"];
+/// Other variables that it reads: of the terminal, and of CI systems.
+const READ_TOO: [&str; 13] = [
+    "APPVEYOR",
+    "BROWSER",
+    "BUILDKITE",
+    "CI",
+    "GITEA_ACTIONS",
+    "GITHUB_ACTIONS",
+    "GITLAB_CI",
+    "JENKINS_URL",
+    "NO_COLOR",
+    "TEAMCITY_VERSION",
+    "TERM",
+    "TF_BUILD",
+    "TRAVIS",
+];
 
 /// State directory of this suite's programs. The first of them empties it, so only one run of a
 /// suite at a time can use a build directory.

@@ -87,7 +87,7 @@ pub(crate) const COMMANDS: &[Row] = &[
          no-block-client block-client-timeout no-startup no-running dump-at-max \
          disable-fork-teardown no-annotations no-versions config set print-config with \
          sample-names no-check launch snapshots no-snapshots detach retry-overrun disable-selinux \
-         no-report host preload-library perfetto-dir",
+         no-report host preload-library perfetto-dir wait-device",
     ),
     row(
         "dump",
@@ -104,8 +104,8 @@ pub(crate) const COMMANDS: &[Row] = &[
         "rounds settle seed dry-run timeline list restore",
     ),
     row("snapshot", "SESSION", "", "label"),
-    row("status", "SESSION", "", ""),
-    row("stop", "SESSION", "OSMN", "forget no-report"),
+    row("status", "SESSION", "", "fail"),
+    row("stop", "SESSION", "OSMN", "all forget no-report"),
     row(
         "top",
         "INPUT",
@@ -188,6 +188,8 @@ pub(crate) const MAY_DIFFER: &[(&str, &[&str], &str)] = &[
         &["type", "value", "help"],
         "two numbers in `diff`; `leaks` counts from dump to dump, `diff` and `report` in total",
     ),
+    ("all", &["help"], "packages in `apps`, recordings in `stop`"),
+    ("fail", &["help"], "leaks, or recordings in `status`"),
     ("duration", &["type"], "Perfetto's bare numbers in `record`"),
     ("interval", &["letter"], "in `leaks` it is rare"),
     (

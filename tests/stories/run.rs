@@ -904,3 +904,44 @@ fn the_schema_names_every_action_and_the_first_scenario_is_valid() {
     assert!(planned.stdout.contains("user-rotation"), "{planned}");
     assert!(lab.traces().is_empty() && lab.phone.truth().is_empty());
 }
+
+#[test]
+fn run_that_fails_has_the_error_of_other_commands() {
+    let lab = Lab::new(FAST);
+    Scenario {
+        steps: &["start", "shell: [sh, -c, 'exit 3']"],
+        ..Scenario::default()
+    }
+    .write(&lab);
+    let args = ["run", "s.yaml", "-o", "out", "--json"];
+    let ended = lab.expect(5, &args).json();
+    assert_eq!(ended["event"], "finished", "{ended:#}");
+    let error = &ended["error"];
+    assert_eq!(error["code"], 5, "{ended:#}");
+    assert_eq!(error["kind"], "command-failed", "{ended:#}");
+    assert_eq!(
+        error["message"],
+        ended["results"][0]["runs"][0]["error"]["message"]
+    );
+    // Two devices, one of which is away.
+    let lines = [
+        "run",
+        "s.yaml",
+        "-o",
+        "b",
+        "--json-lines",
+        "-s",
+        "virtual-1,gone",
+    ];
+    let ended = lab.run(&lines);
+    assert_eq!(ended.code(), Some(3), "{ended}");
+    assert_eq!(ended.error()["code"], 3, "{ended}");
+    // The locks of directories go with their owners.
+    let locks = crate::lab::files(&lab.dir.path().join("state/locks"));
+    assert_eq!(locks, [""; 0]);
+    let devices = crate::lab::files(&lab.dir.path().join("state/devices"));
+    assert!(
+        !devices.iter().any(|name| name.ends_with(".lock")),
+        "{devices:?}"
+    );
+}

@@ -717,3 +717,273 @@ fn a_trace_that_was_noted_and_got_no_name_is_fetched_again() {
     lab.assert_truth("out");
     lab.assert_tidy("out");
 }
+
+/// The phone's adb server answers in this way, from its next answer on.
+fn broken_server(fault: &str) -> Lab {
+    let lab = Lab::new(FAST);
+    lab.expect(0, &["record", "-n", APP, "-o", "out", "--detach"]);
+    let fault = heaptap::phone::Fault::parse(fault).expect("a fault");
+    lab.phone.faults().add(fault);
+    lab
+}
+
+#[test]
+fn status_at_a_broken_adb_server_is_unreadable() {
+    for (fault, answer) in [
+        ("hang", "did not answer"),
+        ("drop", "closed the connection"),
+    ] {
+        let lab = broken_server(fault);
+        let status = lab.expect(3, &["status", "--json"]).json();
+        assert_eq!(status["sessions"][0]["state"], "unreadable", "{status:#}");
+        let told = status["unreadable"][0].as_str().unwrap_or_default();
+        assert!(told.contains(answer), "{status:#}");
+        // Another host has nothing in its journal, and is as blind.
+        let elsewhere = lab.start_as("elsewhere", &["status"]).end();
+        assert_eq!(elsewhere.code(), Some(3), "{elsewhere}");
+        assert!(
+            elsewhere.stderr.contains("warning: cannot look"),
+            "{elsewhere}"
+        );
+        assert!(!elsewhere.stderr.contains("no recordings"), "{elsewhere}");
+        lab.expect(12, &["status", "--fail"]);
+    }
+}
+
+#[test]
+fn status_of_what_is_not_an_adb_server_is_unreadable() {
+    let lab = Lab::new(FAST);
+    for answer in [&b"HTTP/1.1 400 Bad Request\r\n\r\n"[..], b"FAIL0004nope"] {
+        let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = server.local_addr().unwrap().to_string();
+        std::thread::spawn(move || {
+            for mut stream in server.incoming().map_while(Result::ok) {
+                let _ = std::io::Read::read(&mut stream, &mut [0; 64]);
+                let _ = stream.write_all(answer);
+            }
+        });
+        let told = lab.start_at(&address, &["status"]).end();
+        assert_eq!(told.code(), Some(3), "{told}");
+        assert!(told.stderr.contains("warning: cannot look"), "{told}");
+    }
+    // Nothing listens where a server is named.
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = free.local_addr().unwrap().to_string();
+    drop(free);
+    let told = lab.start_at(&address, &["status"]).end();
+    assert_eq!(told.code(), Some(3), "{told}");
+}
+
+#[test]
+fn snapshot_during_the_start_waits_for_it() {
+    let lab = Lab::new(FAST);
+    let gate = lab.phone.faults().close_gate(&["perfetto -c - -o"]);
+    let mut recording = lab.start_recording(&[]);
+    assert!(gate.is_reached_within(crate::lab::LIMIT), "no start");
+    let state = lab.status()["sessions"][0]["state"].clone();
+    assert_eq!(state, "starting");
+    let mut snapshot = lab.start(&["snapshot", "--label", "early", "--json-lines"]);
+    snapshot.until("waiting-for-start");
+    drop(gate);
+    recording.until("started");
+    let taken = snapshot.end();
+    assert_eq!(taken.code(), Some(0), "{taken}");
+    assert!(!taken.stderr.contains("stop"), "{taken}");
+    recording.interrupted(0);
+    let label = lab.manifest("out")["dumps"][0]["label"]["name"].clone();
+    assert_eq!(label, "early");
+    lab.assert_truth("out");
+}
+
+#[test]
+fn snapshot_of_a_start_that_fails_does_not_advise_stop() {
+    let lab = Lab::new(&format!("{FAST},fault=perfetto-fail"));
+    let gate = lab.phone.faults().close_gate(&["perfetto -c - -o"]);
+    let recording = lab.start_recording(&[]);
+    assert!(gate.is_reached_within(crate::lab::LIMIT), "no start");
+    let mut snapshot = lab.start(&["snapshot", "--json-lines"]);
+    snapshot.until("waiting-for-start");
+    drop(gate);
+    assert_eq!(recording.end().code(), Some(5));
+    let failed = snapshot.end();
+    assert_eq!(failed.code(), Some(5), "{failed}");
+    assert_eq!(failed.error()["kind"], "not-started", "{failed}");
+    assert!(!failed.stderr.contains("heaptap stop"), "{failed}");
+}
+
+#[test]
+fn complete_recording_with_a_copy_on_the_device_is_finished() {
+    let lab = Lab::new(FAST);
+    let removing = lab.phone.faults().close_gate(&["rm -f"]);
+    let mut running = lab.record(&[]);
+    running.until_recorded();
+    running.signal("INT");
+    assert!(removing.is_reached_within(crate::lab::LIMIT), "no removal");
+    running.signal("KILL");
+    running.end();
+    drop(removing);
+    assert_eq!(lab.manifest("out")["outcome"]["ended_by"], "interrupted");
+    let status = lab.status();
+    assert_eq!(status["sessions"][0]["state"], "finished", "{status:#}");
+    lab.expect(0, &["status", "--fail"]);
+    // Also while the device is away.
+    lab.phone.unplug(0);
+    let away = lab.expect(0, &["status"]);
+    assert!(away.stdout.contains("finished; a copy"), "{away}");
+    let done = lab.expect(0, &["stop", "--all", "--json"]).json();
+    assert!(done["sessions"][0]["output"].is_string(), "{done:#}");
+    lab.phone.plug_in(0);
+    lab.expect(0, &["stop", "--all"]);
+    lab.assert_truth("out");
+    lab.assert_tidy("out");
+}
+
+#[test]
+fn stop_all_ends_every_recording_and_reports_each() {
+    let lab = Lab::new("android=14,build=userdebug,speed=10,devices=2,serial=rack");
+    let none = lab.expect(0, &["stop", "--all"]);
+    assert!(none.stderr.contains("no recordings"), "{none}");
+    lab.expect(0, &["status", "--fail"]);
+    for (phone, folder) in [("rack", "a"), ("rack-2", "b")] {
+        let args = ["-s", phone, "record", "-n", APP, "-o", folder, "--detach"];
+        lab.expect(0, &args);
+    }
+    let ended = lab.expect(0, &["stop", "--all", "--json"]).json();
+    let sessions = ended["sessions"].as_array().unwrap();
+    assert_eq!(sessions.len(), 2, "{ended:#}");
+    assert!(
+        sessions.iter().all(|one| one["manifest"].is_object()),
+        "{ended:#}"
+    );
+    lab.assert_has("a", &lab.phone.truth_of(0)[0]);
+    lab.assert_has("b", &lab.phone.truth_of(1)[0]);
+    lab.expect(0, &["status", "--fail"]);
+}
+
+#[test]
+fn stop_all_goes_on_after_a_failure() {
+    let lab = Lab::new(FAST);
+    let short = ["record", "-n", APP, "-d", "1s", "-o", "lost", "--detach"];
+    let lost = lab.expect(0, &short).stdout.trim().to_owned();
+    lab.until_ended();
+    lab.expect(9, &["status", "--fail"]);
+    let fetched = lab
+        .start_as("other-host", &["stop", &lost, "-o", "there"])
+        .end();
+    assert_eq!(fetched.code(), Some(0), "{fetched}");
+    lab.expect(9, &["status", "--fail"]);
+    lab.expect(0, &["record", "-n", APP, "-o", "out", "--detach"]);
+    let ended = lab.expect(5, &["stop", "--all", "--json"]).json();
+    let sessions = ended["sessions"].as_array().unwrap();
+    assert_eq!(sessions[0]["session"], lost.as_str(), "{ended:#}");
+    assert_eq!(sessions[0]["error"]["kind"], "trace-gone", "{ended:#}");
+    assert!(sessions[1]["manifest"].is_object(), "{ended:#}");
+    lab.assert_truth("out");
+    let refused = lab.fails(2, &["stop", "--all", "-o", "there"]);
+    assert!(refused["message"].as_str().unwrap().contains("--all"));
+}
+
+#[test]
+fn output_that_is_a_file_is_refused_before_anything_is_recorded() {
+    let lab = Lab::new(FAST);
+    std::fs::write(lab.work().join("file"), "mine").unwrap();
+    std::fs::write(
+        lab.work().join("s.yaml"),
+        format!("version: 1\nname: s\ntarget: {{name: {APP}}}\nsteps: [start]\n"),
+    )
+    .unwrap();
+    for command in [
+        &["record", "-n", APP, "-d", "1s"][..],
+        &["dump", "-n", APP],
+        &["dump", "-n", APP, "--hprof"],
+        &["run", "s.yaml"],
+        &["doctor", "--try"],
+    ] {
+        let refused = lab.fails(2, &[command, &["-o", "file"]].concat());
+        assert_eq!(refused["kind"], "output-is-file", "{command:?} {refused}");
+    }
+    assert!(lab.traces().is_empty() && lab.phone.truth().is_empty());
+    lab.expect(0, &["record", "-n", APP, "-o", "out", "--detach"]);
+    let refused = lab.fails(2, &["stop", "-o", "file"]);
+    assert_eq!(refused["kind"], "output-is-file", "{refused}");
+    lab.expect(0, &["stop"]);
+    // A directory in the place of a file.
+    std::fs::create_dir(lab.work().join("folder")).unwrap();
+    for command in [
+        &["report", "out", "-o", "folder"][..],
+        &["symbolize", "out/raw-trace", "-o", "folder"],
+        &["query", "out", "SELECT 1", "-o", "folder"],
+        &["meminfo", "-n", APP, "--save", "folder"],
+        &["smaps", "-n", APP, "--save", "folder"],
+    ] {
+        let refused = lab.fails(2, command);
+        assert_eq!(
+            refused["kind"], "output-is-directory",
+            "{command:?} {refused}"
+        );
+    }
+    let kept = std::fs::read(lab.work().join("file")).unwrap();
+    assert_eq!(kept, b"mine");
+}
+
+#[test]
+fn record_waits_for_its_device() {
+    let lab = Lab::new(FAST);
+    lab.phone.unplug(0);
+    let none = lab.fails(
+        3,
+        &["record", "-n", APP, "-o", "out", "--wait-device", "1s"],
+    );
+    assert_eq!(none["kind"], "no-device", "{none}");
+    let mut recording = lab.start_recording(&["--wait-device", "60s", "-s", "virtual-1"]);
+    recording.until("waiting-for-device");
+    lab.phone.plug_in(0);
+    recording.until_recorded();
+    recording.interrupted(0);
+    lab.assert_truth("out");
+    // Ctrl-C ends the wait.
+    lab.phone.unplug(0);
+    let args = [
+        "record",
+        "-n",
+        APP,
+        "-o",
+        "b",
+        "--wait-device",
+        "60s",
+        "--json-lines",
+    ];
+    let mut waiting = lab.start(&args);
+    waiting.until("waiting-for-device");
+    waiting.interrupted(130);
+}
+
+#[test]
+fn offline_device_is_no_choice_beside_another() {
+    let lab = Lab::new("android=14,build=userdebug,speed=10,devices=2,serial=rack,fault=offline#2");
+    let args = ["record", "-n", APP, "-d", "1s", "-o", "out"];
+    let told = lab.expect(0, &args);
+    assert!(
+        told.stderr.contains("note: rack-2 is offline; using rack"),
+        "{told}"
+    );
+    lab.assert_truth("out");
+}
+
+#[test]
+fn recording_that_is_over_at_once_has_started() {
+    let lab = Lab::new("android=14,build=userdebug,speed=100");
+    let args = [
+        "record",
+        "-n",
+        APP,
+        "-d",
+        "10ms",
+        "-o",
+        "out",
+        "--json-lines",
+    ];
+    let ended = lab.run(&args);
+    let started = ended.last_with("pid");
+    assert_eq!(started["event"], "started", "{ended}");
+}

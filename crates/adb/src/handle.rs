@@ -25,6 +25,10 @@ use heaptap_model::parallel::lock;
 /// Maximum output in bytes; a command that prints more is considered runaway.
 const MAX_OUTPUT: usize = 64 << 20;
 
+/// Maximum time to wait for a lost device, wherever that has a limit: while it starts, ends or fetches
+/// a recording, and in `provoke` and `run`. Following a recording has none.
+pub const RETURN_LIMIT: Duration = Duration::from_secs(120);
+
 /// Pause between two attempts to reach a missing server or device.
 const RETRY: Duration = Duration::from_millis(200);
 

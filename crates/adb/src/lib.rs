@@ -111,7 +111,7 @@ pub use command::Command;
 pub use connect::{Address, Connect, Connecting, DEFAULT_PORT, Stream, Tcp};
 pub use debug::{DebugStream, Debuggable};
 pub use error::DeviceError;
-pub use handle::{Device, Features};
+pub use handle::{Device, Features, RETURN_LIMIT};
 pub use host_adb::{HostAdb, find_adb};
 pub use lines::Lines;
 pub use list::{DeviceState, ListedDevice, parse_list};

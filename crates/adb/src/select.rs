@@ -84,7 +84,8 @@ impl Selector {
         fitting
     }
 
-    /// Returns the one device that matches and is ready.
+    /// Returns the one device that matches and is ready. Offline devices, such as emulators that were
+    /// closed, are no choice beside others.
     ///
     /// # Errors
     /// Returns [`DeviceError::NoDevice`], [`DeviceError::NotFound`], [`DeviceError::Several`] or
@@ -95,7 +96,12 @@ impl Selector {
         address: &str,
     ) -> Result<ListedDevice, DeviceError> {
         let wanted = (*self != Selector::Only).then(|| self.to_string());
-        match (self.fitting(devices).as_slice(), wanted) {
+        let mut fitting = self.fitting(devices);
+        let is_offline = |device: &&ListedDevice| device.state == DeviceState::Offline;
+        if !fitting.iter().all(is_offline) {
+            fitting.retain(|device| !is_offline(device));
+        }
+        match (fitting.as_slice(), wanted) {
             ([], None) => Err(DeviceError::NoDevice {
                 address: address.to_owned(),
             }),
@@ -199,6 +205,27 @@ A1                     device usb:1-1 product:shiba model:Pixel_8 device:shiba t
             assert!(error.help().is_some(), "{kind}");
         }
         assert_eq!(choose("transport:6", twins).unwrap().transport_id, Some(6));
+    }
+
+    #[test]
+    fn offline_devices_are_no_choice_beside_others() {
+        let one = "emulator-5554\toffline\nA1\tdevice\nemulator-5556\toffline\n";
+        assert_eq!(choose("", one).unwrap().serial, "A1");
+        let two = format!("{one}B2\tdevice\n");
+        let DeviceError::Several { devices, .. } = choose("", &two).unwrap_err() else {
+            panic!("two are ready");
+        };
+        let serials: Vec<&str> = devices.iter().map(|d| d.serial.as_str()).collect();
+        assert_eq!(serials, ["A1", "B2"]);
+        // The user names it, or has only such devices.
+        let kind = |selector, list| choose(selector, list).unwrap_err().kind();
+        assert_eq!(kind("emulator-5554", one), "device-offline");
+        assert_eq!(kind("", "A\toffline\nB\toffline\n"), "several-devices");
+        assert_eq!(
+            kind("", "A\toffline\nB\tunauthorized\n"),
+            "device-unauthorized"
+        );
+        assert_eq!(choose("S", "S\toffline\nS\tdevice\n").unwrap().serial, "S");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Sanitized text from a device, a trace, a dump or an archive: without escape sequences, control
 //! characters, and invisible characters that reorder or hide the text around them.
 
+pub mod ci;
 pub mod shell;
 pub mod windows;
 

@@ -40,7 +40,7 @@ macro_rules! fault_kinds {
 }
 
 fault_kinds! {
-    /// The device is listed as offline and refuses every transport.
+    /// The device is listed as offline and refuses every transport; with #K, the K-th device.
     Offline = "offline",
     /// The device is listed as unauthorized and refuses every transport.
     Unauthorized = "unauthorized",

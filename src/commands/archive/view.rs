@@ -8,6 +8,7 @@ use crate::console::Console;
 use crate::error::Failure;
 use crate::exit::Outcome;
 use crate::flags::context::Context;
+use crate::results::output::OutputFolder;
 use crate::units::counted;
 use crate::views::blocking;
 use crate::views::paths::near;
@@ -17,6 +18,7 @@ use crate::views::paths::near;
 /// # Errors
 /// Returns an error if nothing can be read, or the archive cannot be written.
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
+    OutputFolder::check(&args.to)?;
     let request = ArchiveRequest {
         inputs: args.recordings,
         store: args.to,

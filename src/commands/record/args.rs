@@ -78,6 +78,15 @@ pub struct Args {
     /// Do not arm periodic dumps on user builds
     #[arg(long, conflicts_with = "snapshots", help_heading = "How to record")]
     pub no_snapshots: bool,
+    /// Wait so long for the device to appear [default: do not wait]
+    #[arg(
+        long,
+        value_name = "TIME",
+        value_parser = crate::flags::time::positive_time,
+        help_heading = "How to record",
+        hide_short_help = true
+    )]
+    pub wait_device: Option<Duration>,
     /// Start and return; then: status, snapshot, stop
     #[arg(long, help_heading = "How to record")]
     pub detach: bool,

@@ -82,7 +82,10 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         },
         ..RecordOptions::new(CaptureKind::Native(Box::new(resolved.spec)), names)
     };
-    let device = ctx.device_or_interrupt(&mut signals).await?;
+    let device = match args.wait_device {
+        Some(limit) => ctx.device_within(limit, &mut signals).await?,
+        None => ctx.device_or_interrupt(&mut signals).await?,
+    };
     if options.detach && !options.companions.is_empty() {
         ctx.console.warn_with_help(
             "heaptap does not observe a detached recording. Of `--with`, it keeps only trace data \

@@ -48,7 +48,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         };
         match console.is_json() {
             true => console.json(&schema),
-            false => console.raw(format!("{schema:#}\n").as_bytes()),
+            false => console.text(&format!("{schema:#}\n")),
         }
         return Ok(Outcome::Done);
     }
@@ -58,7 +58,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         let scenario = first_scenario(package);
         match console.is_json() {
             true => console.json(&json!({ "scenario": scenario })),
-            false => console.raw(scenario.as_bytes()),
+            false => console.text(&scenario),
         }
         return Ok(Outcome::Done);
     }

@@ -259,5 +259,5 @@ fn csv(console: &Console, document: &Document) {
         cells.extend(Field::ALL.map(|field| Cell::maybe(row.sums.get(field))));
         text += &csv_line(&cells);
     }
-    console.raw(text.as_bytes());
+    console.text(&text);
 }

@@ -6,7 +6,7 @@ use crate::exit::Outcome;
 use crate::flags::context::Context;
 use crate::flags::session::selector;
 use crate::recording::sessions::{self};
-use crate::session::Store;
+use crate::session::{SessionId, Store};
 use crate::views::progress::{self};
 use serde_json::json;
 use std::time::Duration;
@@ -21,7 +21,12 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let selector = selector(ctx, &store, args.session).await?;
     let is_named = args.label.is_some();
     let device = async || ctx.device_at_hand().await.cloned();
-    let told = sessions::snapshot(&store, device, &selector, args.label).await;
+    let on_wait = |session: &SessionId| {
+        let console = &ctx.console;
+        console.say(format_args!("waiting for the start of session {session} …"));
+        console.event(&json!({ "event": "waiting-for-start", "session": session }));
+    };
+    let told = sessions::snapshot(&store, device, &selector, args.label, on_wait).await;
     let told = told.map_err(|failure| match (failure.kind, word) {
         ("no-such-session", Some(word)) if !is_named => with_hint(
             failure,

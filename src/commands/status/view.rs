@@ -3,10 +3,11 @@
 use super::args::Args;
 use crate::console::Style;
 use crate::device::Address;
-use crate::error::Failure;
+use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::context::Context;
-use crate::recording::sessions::{self, Scope, SessionStatus, State, Statuses};
+use crate::flags::session::scope_of_all;
+use crate::recording::sessions::{self, SessionStatus, State, Statuses};
 use crate::session::{SessionError, Store, Unreadable};
 use crate::units::{ByteSize, HumanDuration};
 use crate::untrusted::shell::quoted;
@@ -21,20 +22,17 @@ use std::time::Duration;
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let store = Store::of_user()?;
     // Without a device, the journal still has the recordings.
-    let devices = ctx.devices_at_hand().await;
-    // Sessions of all servers are shown; a device is typed to select its sessions.
-    let scope = match ctx.globals.serial {
-        Some(_) => Scope {
-            server: None,
-            ..ctx.scope().await.unwrap_or_default()
-        },
-        None => Scope::default(),
+    let (devices, broken) = match ctx.devices_at_hand().await {
+        Ok(devices) => (devices, None),
+        Err(failure) => (Vec::new(), Some((ctx.server_address(), failure))),
     };
+    let scope = scope_of_all(ctx).await;
     let Statuses {
         sessions: mut all,
         mut unreadable,
         silent,
-    } = sessions::status(&store, &scope, &devices).await?;
+        broken,
+    } = sessions::status(&store, &scope, &devices, broken).await?;
     if args.session.is_none() {
         all.retain(|s| !s.is_part);
     }
@@ -54,8 +52,27 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         );
         failure
     };
+    let at_broken = |(address, mut failure): (String, Failure)| {
+        failure.message = format!(
+            "cannot look for recordings at the adb server {address}: {}",
+            failure.message
+        );
+        failure
+    };
+    let is_blind = !broken.is_empty();
     let unreadable = unreadable.into_iter().map(unread);
-    let unreadable: Vec<Failure> = unreadable.chain(silent.into_iter().map(unlooked)).collect();
+    let unreadable = unreadable.chain(silent.into_iter().map(unlooked));
+    let unreadable: Vec<Failure> = unreadable
+        .chain(broken.into_iter().map(at_broken))
+        .collect();
+    let outcome = match args.fail {
+        true => {
+            let unread = (!unreadable.is_empty()).then_some(ErrorClass::Inconclusive);
+            let left = all.iter().filter_map(|session| session.state.class_left());
+            Outcome::of(left.chain(unread))
+        }
+        false => Outcome::of(is_blind.then_some(ErrorClass::NoDevice)),
+    };
     let console = &ctx.console;
     if console.is_json() {
         let unreadable: Vec<&str> = unreadable.iter().map(|f| f.message.as_str()).collect();
@@ -67,7 +84,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             })
             .collect();
         console.json(&json!({ "sessions": sessions, "unreadable": unreadable }));
-        return Ok(Outcome::Done);
+        return Ok(outcome);
     }
     for failure in &unreadable {
         console.warn_with_help(&failure.message, failure.help.as_deref());
@@ -89,7 +106,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             next_step(ctx, session)
         ));
     }
-    Ok(Outcome::Done)
+    Ok(outcome)
 }
 
 /// A session in JSON.
@@ -102,6 +119,7 @@ struct Shown<'a> {
 
 fn status_line(session: &SessionStatus) -> String {
     let state = match session.state {
+        State::Starting => "starting",
         State::Recording => "recording",
         State::Detached if !session.in_journal => "recording, started elsewhere",
         State::Detached => "recording, detached",
@@ -110,9 +128,11 @@ fn status_line(session: &SessionStatus) -> String {
         State::Uncollected if session.restarted => "ended by a restart of the device, not fetched",
         State::Uncollected => "ended, not fetched",
         State::Fetched => "fetched, not finished",
+        State::Finished => "finished; a copy may still be on the device",
         State::Collecting => "being fetched",
         State::Away => "device not connected",
         State::ServerDown => "adb server not running",
+        State::Unreadable => "unreadable: the adb server does not answer as one",
         State::Lost if session.restarted => "lost: the device restarted, and nothing is left on it",
         State::Lost => "lost: nothing is left on the device",
     };
@@ -145,6 +165,7 @@ fn next_step(ctx: &Context, session: &SessionStatus) -> String {
     };
     let first = match session.state {
         State::Away => "connect the device".to_owned(),
+        State::Unreadable => "restart the adb server".to_owned(),
         State::ServerDown => match other_server(session) {
             Some(address) => format!(
                 "start the adb server at {address} with `adb -P {} start-server` on its host",

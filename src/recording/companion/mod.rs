@@ -56,7 +56,7 @@ use self::watching::Watching;
 use super::companion_options::{CompanionOptions, Source};
 use super::events::{CompanionEvent, EventHandler, RecordEvent, warn};
 use super::plan::Plan;
-use crate::device::Device;
+use crate::device::{Device, RETURN_LIMIT};
 use crate::heaps::java::FOLDER;
 use crate::observe::OurWindows;
 use crate::provoke::{Cancel, Canceller};
@@ -68,8 +68,6 @@ use crate::units::counted;
 const LOOK: Duration = Duration::from_millis(200);
 /// Time limit of one attempt to reconnect to the device.
 const RETURN_STEP: Duration = Duration::from_secs(30);
-/// Time for the device to return while only captures of the end are awaited: that of a fetch.
-const RETURN_AT_END: Duration = Duration::from_secs(120);
 /// Pause between two questions whether it is there.
 const ASK_AGAIN: Duration = Duration::from_secs(5);
 
@@ -171,7 +169,7 @@ impl Companion {
         };
         drop(running.ask);
         let away = async {
-            while running.device.wait_ready(RETURN_AT_END).await.is_ok() {
+            while running.device.wait_ready(RETURN_LIMIT).await.is_ok() {
                 tokio::time::sleep(ASK_AGAIN).await;
             }
         };

@@ -4,7 +4,7 @@
 use super::scope::Scope;
 use super::status::{State, status_of};
 use crate::recording::companion;
-use crate::session::{SessionError, SessionId, SessionState, Store};
+use crate::session::{SessionError, SessionState, Store};
 use std::path::Path;
 
 /// Selection of a session by a command.
@@ -55,11 +55,16 @@ impl Purpose {
     /// Returns the suitable states in groups, best first: a group counts only if no session is in
     /// an earlier one.
     fn states(self) -> &'static [&'static [State]] {
-        const RUNNING: &[State] = &[State::Recording, State::Detached, State::Unattended];
+        const RUNNING: &[State] = &[
+            State::Starting,
+            State::Recording,
+            State::Detached,
+            State::Unattended,
+        ];
         const ENDED: &[State] = &[State::Uncollected, State::Fetched];
         match self {
             Purpose::Snapshot => &[RUNNING],
-            Purpose::Stop => &[RUNNING, ENDED, &[State::Collecting]],
+            Purpose::Stop => &[RUNNING, ENDED, &[State::Collecting, State::Finished]],
         }
     }
 }
@@ -109,17 +114,7 @@ pub async fn unnamed(
     let (mut session_states, others): (Vec<_>, Vec<_>) = session_states
         .into_iter()
         .partition(|c| scope.holds(&c.header));
-    // A recording includes its parts.
-    let parts: Vec<SessionId> = session_states
-        .iter()
-        .filter(|part| {
-            session_states
-                .iter()
-                .any(|whole| companion::is_part_of(part, whole))
-        })
-        .map(|part| part.header.id.clone())
-        .collect();
-    session_states.retain(|c| !parts.contains(&c.header.id));
+    session_states = without_parts(session_states);
     if session_states.len() == 1 {
         // Trying the operation gives a more precise error.
         return Ok(session_states.remove(0));
@@ -162,6 +157,18 @@ pub async fn unnamed(
     })
 }
 
+/// Returns the sessions without those that record a part of another one.
+pub(super) fn without_parts(session_states: Vec<SessionState>) -> Vec<SessionState> {
+    let is_part = |part: &SessionState| {
+        let mut wholes = session_states.iter();
+        wholes.any(|whole| companion::is_part_of(part, whole))
+    };
+    let are_parts: Vec<bool> = session_states.iter().map(is_part).collect();
+    let both = std::iter::zip(session_states, are_parts);
+    both.filter_map(|(one, is_part)| (!is_part).then_some(one))
+        .collect()
+}
+
 /// Describes the state of an unsuitable session.
 fn in_words(state: State, session_state: &SessionState) -> String {
     let (id, serial) = (&session_state.header.id, &session_state.header.serial);
@@ -170,11 +177,16 @@ fn in_words(state: State, session_state: &SessionState) -> String {
         State::ServerDown => {
             format!("session {id} is on device {serial}, whose adb server is not running")
         }
+        State::Unreadable => {
+            format!("session {id} is on device {serial}, whose adb server does not answer")
+        }
         State::Lost => format!("session {id} on device {serial} is lost"),
+        State::Starting => format!("session {id} is starting on device {serial}"),
         State::Recording | State::Detached | State::Unattended => {
             format!("session {id} is recording on device {serial}")
         }
         State::Uncollected | State::Fetched => format!("session {id} has ended"),
+        State::Finished => format!("session {id} is finished"),
         State::Collecting => format!("another heaptap process is fetching session {id}"),
     }
 }

@@ -8,9 +8,10 @@ use time::OffsetDateTime;
 use super::phone::{PATIENCE, is_fetched, orphans, reach};
 use super::scope::Scope;
 use crate::device::Device;
-use crate::error::Failure;
+use crate::error::{ErrorClass, Failure};
 use crate::recording::companion;
 use crate::recording::plan::Plan;
+use crate::results::output::is_recorded;
 use crate::session::{
     self, HeapFiles, RemoteTrace, SessionError, SessionHeader, SessionId, SessionState, Store,
     Unreadable,
@@ -20,6 +21,8 @@ use crate::session::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
+    /// A heaptap is about to start perfetto.
+    Starting,
     /// perfetto runs, and a heaptap follows it.
     Recording,
     /// perfetto runs detached, as requested.
@@ -30,14 +33,36 @@ pub enum State {
     Uncollected,
     /// The trace is on this host, but is not converted yet.
     Fetched,
+    /// The results are complete, but a copy may still be on the device.
+    Finished,
     /// Another heaptap is fetching it.
     Collecting,
     /// The device is not connected.
     Away,
     /// No adb server answers at the session's address, so its device is unknown.
     ServerDown,
+    /// A program answers there, but not as an adb server does.
+    Unreadable,
     /// Neither perfetto nor a trace exists.
     Lost,
+}
+
+impl State {
+    /// Returns the class of a check for recordings that are left; `None` if a heaptap finishes it, or
+    /// if it runs as asked.
+    pub fn class_left(self) -> Option<ErrorClass> {
+        match self {
+            State::Starting
+            | State::Recording
+            | State::Detached
+            | State::Collecting
+            | State::Finished => None,
+            State::Unattended | State::Uncollected | State::Fetched | State::Lost => {
+                Some(ErrorClass::Budget)
+            }
+            State::Away | State::ServerDown | State::Unreadable => Some(ErrorClass::Inconclusive),
+        }
+    }
 }
 
 /// A session, as shown by `status`.
@@ -83,26 +108,63 @@ pub struct Statuses {
     pub unreadable: Vec<Unreadable>,
     /// Devices that do not answer, so recordings that were started elsewhere are unknown.
     pub silent: Vec<(String, SessionError)>,
+    /// Failures of adb servers, each with its address.
+    pub broken: Vec<(String, Failure)>,
+}
+
+/// Returns whether a program answered at the address of an adb server, but not as one does.
+fn is_of_broken_server(failure: &Failure) -> bool {
+    [
+        "adb-server-lost",
+        "adb-server-silent",
+        "adb-server-refused",
+        "not-an-adb-server",
+    ]
+    .contains(&failure.kind)
 }
 
 /// Returns the sessions of all journals within the scope and of `devices`, and what could not be
-/// looked at.
+/// looked at. `broken`: the server of the flags, if it failed.
 ///
 /// # Errors
 /// Returns an error if the directory of the journals cannot be read.
-pub async fn status(store: &Store, scope: &Scope, devices: &[Device]) -> Result<Statuses, Failure> {
+pub async fn status(
+    store: &Store,
+    scope: &Scope,
+    devices: &[Device],
+    broken: Option<(String, Failure)>,
+) -> Result<Statuses, Failure> {
     let (session_states, unreadable) = store.list()?;
     let mut all = Vec::new();
     let mut silent = Vec::new();
+    let mut broken: Vec<(String, Failure)> = broken.into_iter().collect();
     for session_state in session_states.iter().filter(|s| scope.holds(&s.header)) {
         let is_its = |device: &&Device| device.serial() == session_state.header.serial;
         let device = devices.iter().find(is_its);
         let mut wholes = session_states.iter();
+        let server = &session_state.header.server;
+        // Each request to a server that hangs takes seconds.
+        let known = broken.iter().find(|(address, _)| address == server);
+        let reached = match known {
+            Some((_, failure)) => Err(failure.clone()),
+            None => reach(&session_state.header, device).await,
+        };
+        if let (None, Err(failure)) = (known, &reached)
+            && is_of_broken_server(failure)
+        {
+            broken.push((server.clone(), failure.clone()));
+        }
         all.push(SessionStatus {
             is_part: wholes.any(|whole| companion::is_part_of(session_state, whole)),
-            ..status_of(store, session_state, device).await
+            ..status_on(store, session_state, reached).await
         });
     }
+    // The state of a session says that already.
+    let is_shown = |address: &String| {
+        let mut sessions = all.iter();
+        sessions.any(|one| one.state == State::ServerDown && one.server == *address)
+    };
+    broken.retain(|(address, failure)| is_of_broken_server(failure) || !is_shown(address));
     for device in devices {
         let found = match orphans(device, &session_states).await {
             Ok(found) => found,
@@ -138,6 +200,7 @@ pub async fn status(store: &Store, scope: &Scope, devices: &[Device]) -> Result<
         sessions: all,
         unreadable,
         silent,
+        broken,
     })
 }
 
@@ -148,14 +211,27 @@ pub(super) async fn status_of(
     session_state: &SessionState,
     device: Option<&Device>,
 ) -> SessionStatus {
+    let reached = reach(&session_state.header, device).await;
+    status_on(store, session_state, reached).await
+}
+
+async fn status_on(
+    store: &Store,
+    session_state: &SessionState,
+    reached: Result<Device, Failure>,
+) -> SessionStatus {
     let header = &session_state.header;
     let locked = store.is_locked(&header.id);
-    let reached = reach(header, device).await;
     let (state, trace_bytes) = match &reached {
         Err(_) if session_state.is_fetched() => (State::Fetched, None),
         Err(failure) if failure.kind == "no-adb-server" => (State::ServerDown, None),
+        Err(failure) if is_of_broken_server(failure) => (State::Unreadable, None),
         Err(_) => (State::Away, None),
         Ok(device) => look(device, session_state, locked).await,
+    };
+    let state = match state {
+        State::Fetched if is_recorded(&header.output, &header.id) => State::Finished,
+        other => other,
     };
     let restarted = match (&reached, state) {
         (Ok(device), State::Uncollected | State::Lost) => {
@@ -237,6 +313,7 @@ async fn look(device: &Device, session_state: &SessionState, locked: bool) -> (S
     // An app that hangs keeps a part of the script for heap files alive.
     let is_written = writer.is_some() && !session_state.ended;
     let state = match (is_written, stat, locked) {
+        (true, _, true) | (false, None, true) if session_state.is_starting() => State::Starting,
         (true, _, true) => State::Recording,
         (true, _, false) if session_state.detached => State::Detached,
         (true, _, false) => State::Unattended,

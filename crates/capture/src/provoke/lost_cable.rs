@@ -1,7 +1,7 @@
 //! Handling of a disconnected device: waits for it with a timeout, then either continues the plan
 //! or restores the changed settings.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::error::ProvokeError;
 use super::event::{Event, PutBack};
@@ -9,9 +9,8 @@ use super::phone_state;
 use super::run::Runner;
 use super::saved::{end_monkey, try_put_back};
 use super::unrestored::UnrestoredSetting;
+use heaptap_adb::RETURN_LIMIT;
 
-/// Maximum waiting time for a disconnected device.
-const RETURN: Duration = Duration::from_secs(60);
 /// Maximum number of disconnections without a completed repetition in between; after it the run
 /// ends, or, while restoring, the device is left unrestored.
 const LOSSES: u32 = 3;
@@ -36,7 +35,7 @@ impl Runner<'_> {
             });
             let since = Instant::now();
             let back = tokio::select! {
-                back = self.device.wait_ready(RETURN) => back.is_ok(),
+                back = self.device.wait_ready(RETURN_LIMIT) => back.is_ok(),
                 () = self.cancel.wait() => false,
             };
             if !back {
@@ -105,7 +104,7 @@ impl Runner<'_> {
                     goes_on: false,
                 });
                 let back = tokio::select! {
-                    back = self.device.wait_ready(RETURN) => back.is_ok(),
+                    back = self.device.wait_ready(RETURN_LIMIT) => back.is_ok(),
                     // The user who interrupted the run before the disconnection still waits for it.
                     () = self.cancel.wait(), if !self.report.interrupted => false,
                 };

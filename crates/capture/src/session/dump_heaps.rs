@@ -100,6 +100,7 @@ impl Session {
             }
             Ok(None) => {
                 self.note_ended()?;
+                self.tell_started();
                 Ok(self)
             }
             Err(error @ SessionError::NotFetched { .. }) => Err(error),

@@ -102,6 +102,9 @@ pub enum SessionError {
         #[source]
         source: io::Error,
     },
+    /// A file has the path of the output directory.
+    #[error("{} is a file, not a directory", path.display())]
+    OutputIsFile { path: PathBuf },
     /// The output directory is not empty.
     #[error("the directory {} is not empty", path.display())]
     OutputNotEmpty { path: PathBuf },
@@ -243,6 +246,16 @@ pub enum SessionError {
     /// Another host has the journal of the session, so only that host can request dumps.
     #[error("cannot take a snapshot in session {id}: another host started it")]
     StartedElsewhere { id: SessionId },
+    /// Another process starts the session, or has failed to.
+    #[error("session {id} {}", match is_late {
+        true => "has not started yet",
+        false => "did not start",
+    })]
+    NotStarted {
+        id: SessionId,
+        /// The start takes longer than it may.
+        is_late: bool,
+    },
     /// The session has ended, so it does not accept requests.
     #[error("session {id} is not recording any more")]
     NotRecording { id: SessionId },
@@ -375,6 +388,9 @@ impl Classified for SessionError {
             }
             SessionError::Output { .. } => ErrorFacts::new(ErrorClass::HostWrite, "host-write")
                 .with_help("choose another directory with `-o`"),
+            SessionError::OutputIsFile { .. } => {
+                ErrorFacts::new(ErrorClass::Usage, "output-is-file").with_help("name a directory")
+            }
             SessionError::OutputNotEmpty { .. } => {
                 ErrorFacts::new(ErrorClass::Usage, "output-not-empty")
                     .with_help("choose a new or empty directory with `-o`")
@@ -504,6 +520,12 @@ impl Classified for SessionError {
                 ErrorFacts::new(ErrorClass::Usage, "started-elsewhere").with_help(format!(
                     "take it on that host, or end the recording with `heaptap stop {id}`"
                 ))
+            }
+            SessionError::NotStarted { is_late, .. } => {
+                ErrorFacts::new(ErrorClass::Device, "not-started").with_help(match is_late {
+                    true => "wait until `heaptap status` lists it as recording, then try again",
+                    false => "see the output of the command that started it, then record again",
+                })
             }
             SessionError::NotRecording { id } => {
                 ErrorFacts::new(ErrorClass::Usage, "not-recording")

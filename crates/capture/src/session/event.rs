@@ -12,11 +12,11 @@ use heaptap_model::error::ErrorClass;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum SessionEvent {
-    /// perfetto is running on the device.
+    /// perfetto is running on the device, or has already ended.
     Started {
         session: SessionId,
-        /// PID of perfetto.
-        pid: u32,
+        /// PID of perfetto, unless it has ended.
+        pid: Option<u32>,
     },
     /// The start is slow: some data source is not ready yet.
     Starting,

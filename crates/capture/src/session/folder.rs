@@ -196,7 +196,7 @@ fn remove_marker(file: File, marker: &Path) -> io::Result<()> {
 /// Returns whether a path still names a file that was opened there: another process can have cleared
 /// and claimed the directory meanwhile.
 #[cfg(unix)]
-pub(super) fn is_still(file: &File, path: &Path) -> bool {
+pub fn is_still(file: &File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt as _;
     let identity = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
     let there = fs::symlink_metadata(path).map(identity);
@@ -205,7 +205,7 @@ pub(super) fn is_still(file: &File, path: &Path) -> bool {
 
 /// Only whether the name is there: files have no identity that the standard library shows.
 #[cfg(not(unix))]
-pub(super) fn is_still(_file: &File, path: &Path) -> bool {
+pub fn is_still(_file: &File, path: &Path) -> bool {
     path.exists()
 }
 

@@ -303,6 +303,12 @@ impl SessionState {
         }
     }
 
+    /// Returns whether perfetto has not been started yet, as far as the journal tells.
+    pub fn is_starting(&self) -> bool {
+        let is_over = self.ended || self.rebooted || self.over.is_some() || self.stopping();
+        self.process.is_none() && !is_over && !self.is_fetched()
+    }
+
     /// Returns whether perfetto was signalled or about to be.
     pub fn stopping(&self) -> bool {
         self.stopped_by.is_some()

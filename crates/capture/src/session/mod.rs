@@ -48,8 +48,8 @@ pub use dumps::SnapshotMethod;
 pub use error::{ForeignReason, SessionError};
 pub use event::{Control, Controls, Events, Progress, SessionEvent, stop_asked};
 pub use folder::{
-    Owner, Unclaimed, claim, clear_abandoned, hold, note_published, owner_of, part_prefix, release,
-    remove_parts, take_over,
+    Owner, Unclaimed, claim, clear_abandoned, hold, is_still, note_published, owner_of,
+    part_prefix, release, remove_parts, take_over,
 };
 pub use follow::FollowEnd;
 pub use heap_files::{HeapFile, HeapFileKind, HeapFiles, file_path, log_path};
@@ -66,7 +66,7 @@ pub use remote::{RemoteTrace, fixed_path, remote_traces, writer_for, writer_of};
 pub use selinux::{SelinuxChange, relax_selinux, restore_selinux};
 pub use session::{Session, claim_for};
 pub use snapshot::{Snapshot, take_snapshot};
-pub use start::Background;
+pub use start::{Background, await_start};
 pub use state_folder::STATE_DIR_VAR;
 pub use stop::{Ending, stop_for_another};
 pub use store::{SessionLock, Store, Unreadable};

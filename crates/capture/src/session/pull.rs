@@ -18,7 +18,7 @@ use super::journal::{self, Contents, Entry, SessionState};
 use super::probe::{self, QUICK};
 use super::session::Session;
 use super::unfinished::{self, ExistingFile};
-use heaptap_adb::{Command, DeviceError};
+use heaptap_adb::{Command, DeviceError, RETURN_LIMIT};
 use heaptap_model::bytes::Bytes;
 use heaptap_model::folder::RAW_TRACE;
 use heaptap_model::patience;
@@ -26,9 +26,6 @@ use heaptap_model::units::hex;
 
 /// Maximum silence between two blocks of a pull.
 const STALL: Duration = Duration::from_secs(20);
-/// Maximum time without progress, or for a file that grows; after it, the pull is left to a later
-/// `stop`.
-const PATIENCE: Duration = Duration::from_secs(120);
 /// Timeout for hashing the device's copy.
 const HASH_LIMIT: Duration = Duration::from_secs(300);
 /// Maximum number of failed attempts without progress; after it, the pull is left to a later
@@ -179,7 +176,7 @@ impl Session {
                     why
                 }
                 Err(Attempt::Grew(why)) => {
-                    if grows.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
+                    if grows.get_or_insert_with(Instant::now).elapsed() > RETURN_LIMIT {
                         return Err(self.not_fetched(&why));
                     }
                     broken = 0;
@@ -198,13 +195,13 @@ impl Session {
                 broken = 0;
                 backoff = Duration::from_millis(50);
             }
-            if broken >= BROKEN || last_progress.elapsed() > PATIENCE {
+            if broken >= BROKEN || last_progress.elapsed() > RETURN_LIMIT {
                 return Err(self.not_fetched(&why));
             }
             self.tell(SessionEvent::PullRetry { why });
             let back = async {
                 tokio::time::sleep(backoff).await;
-                self.device.wait_ready(PATIENCE).await
+                self.device.wait_ready(RETURN_LIMIT).await
             };
             tokio::select! {
                 // If it is not ready, the next attempt reports the error.

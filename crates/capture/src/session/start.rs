@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use super::error::SessionError;
 use super::event::SessionEvent;
-use super::journal::{Entry, ProcessKey};
+use super::id::SessionId;
+use super::journal::{Entry, ProcessKey, SessionState};
 use super::probe::{self, QUICK};
 use super::session::Session;
-use heaptap_adb::{Command, DeviceError, Output};
+use super::store::Store;
+use heaptap_adb::{Command, DeviceError, Output, RETURN_LIMIT};
 
 /// Facts known about a start when the connection is lost.
 pub(super) enum Unseen {
@@ -31,8 +33,8 @@ pub enum Background {
 const START_LIMIT: Duration = Duration::from_secs(45);
 /// Delay before a slow start is reported.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// Maximum waiting time for a device that disconnected while perfetto was starting.
-const RETURN_LIMIT: Duration = Duration::from_secs(60);
+/// Interval for reading the journal of a session that another process starts.
+const JOURNAL_LOOK: Duration = Duration::from_millis(50);
 
 /// `$1` pid, `$2` trace file. With a write period of 5 s the service starts the file late.
 const CONFIRM: &str = r#"n=0
@@ -76,6 +78,7 @@ impl Session {
                     self.note_over()?;
                 }
                 self.append(Entry::Ended)?;
+                self.tell_started();
                 Ok(self)
             }
             Err(error @ SessionError::NotFetched { .. }) => Err(error),
@@ -188,14 +191,17 @@ impl Session {
             Ok(moment) => moment.boot_ns,
             Err(_) => process.started_ns(),
         };
-        let pid = process.pid;
         self.append(Entry::Started { process, boot_ns })?;
         self.note_step("started");
+        self.tell_started();
+        Ok(())
+    }
+
+    pub(super) fn tell_started(&self) {
         self.tell(SessionEvent::Started {
             session: self.header().id.clone(),
-            pid,
+            pid: self.process().map(|process| process.pid),
         });
-        Ok(())
     }
 
     fn start_failure(&self, output: &Output) -> SessionError {
@@ -267,6 +273,40 @@ impl Session {
             serial: self.device.serial().to_owned(),
             reason,
         }
+    }
+}
+
+/// Waits while another process starts the session; `on_wait` is called once if it does. Returns its
+/// state then.
+///
+/// # Errors
+/// Returns [`SessionError::NotStarted`] if the start fails, or takes longer than a start may.
+pub async fn await_start(
+    store: &Store,
+    mut state: SessionState,
+    on_wait: impl FnOnce(&SessionId),
+) -> Result<SessionState, SessionError> {
+    let id = state.header.id.clone();
+    let is_starting = |state: &SessionState| state.is_starting() && store.is_locked(&id);
+    let mut on_wait = Some(on_wait);
+    let waiting = async {
+        while is_starting(&state) {
+            if let Some(on_wait) = on_wait.take() {
+                on_wait(&id);
+            }
+            tokio::time::sleep(JOURNAL_LOOK).await;
+            state = store.state(&id)?;
+        }
+        Ok(state)
+    };
+    let not_started = |is_late| SessionError::NotStarted {
+        id: id.clone(),
+        is_late,
+    };
+    match tokio::time::timeout(START_LIMIT + RETURN_LIMIT, waiting).await {
+        Ok(Err(SessionError::NoSuchSession { .. })) => Err(not_started(false)),
+        Ok(started) => started,
+        Err(_) => Err(not_started(true)),
     }
 }
 

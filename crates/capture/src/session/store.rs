@@ -112,6 +112,17 @@ impl Store {
         })
     }
 
+    /// Reads the journal of `id`.
+    ///
+    /// # Errors
+    /// Returns an error if it does not exist, or cannot be read.
+    pub fn state(&self, id: &SessionId) -> Result<SessionState, SessionError> {
+        let journal = self.open(id)?;
+        let path = journal.path().to_owned();
+        let read = journal.read();
+        read.map_err(|source| SessionError::State { path, source })
+    }
+
     /// Acquires the right to finish `id`.
     ///
     /// # Errors

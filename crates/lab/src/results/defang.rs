@@ -1,15 +1,13 @@
-//! Text from a device, safe for CI systems. They obey commands in the text that they show: GitHub
-//! Actions a leading `::` and any `##[`, Azure Pipelines `##vso[`, TeamCity `##teamcity[`; Jenkins
-//! and GitLab copy the file that `[[ATTACHMENT|path]]` names.
+//! Text from a device, safe for the files that CI systems read: one line, bounded, without commands
+//! and without characters that XML forbids.
 
+use heaptap_model::untrusted::ci::broken_up;
 use heaptap_model::untrusted::is_unsafe;
 
 /// Maximum length of a name, characters.
 pub(crate) const MAX_NAME_CHARS: usize = 200;
 /// Maximum length of a line, characters.
 pub(crate) const MAX_LINE_CHARS: usize = 1_000;
-
-const ATTACHMENT: &str = "attachment";
 
 /// Returns the text as one line of at most `max` characters. Control characters, characters that
 /// XML 1.0 forbids and those that reorder text become U+FFFD, line breaks and tabs blanks.
@@ -19,7 +17,7 @@ pub fn line(text: &str, max: usize) -> String {
         c if is_unsafe(c) || matches!(c, '\u{fffe}' | '\u{ffff}') => '\u{fffd}',
         c => c,
     });
-    let mut out = broken_up(&clean.collect::<String>());
+    let mut out = broken_up(&clean.collect::<String>()).into_owned();
     // The ellipsis replaces the last character.
     if let Some((end, _)) = out.char_indices().nth(max) {
         out.truncate(end);
@@ -32,33 +30,6 @@ pub fn line(text: &str, max: usize) -> String {
 /// Returns a name: a [`line()`] of at most [`MAX_NAME_CHARS`] without blanks around it.
 pub fn name(text: &str) -> String {
     line(text.trim(), MAX_NAME_CHARS)
-}
-
-/// Inserts blanks into the commands of a line.
-fn broken_up(text: &str) -> String {
-    let mut body = text.trim_start();
-    let mut out = text[..text.len() - body.len()].to_owned();
-    if body.starts_with("::") {
-        out.push_str(": ");
-        body = &body[1..];
-    }
-    for (at, c) in body.char_indices() {
-        let splits = match c {
-            '#' => out.ends_with('#'),
-            '[' => out.ends_with('[') && is_attachment(&body[at + 1..]),
-            _ => false,
-        };
-        if splits {
-            out.push(' ');
-        }
-        out.push(c);
-    }
-    out
-}
-
-fn is_attachment(rest: &str) -> bool {
-    rest.get(..ATTACHMENT.len())
-        .is_some_and(|word| word.eq_ignore_ascii_case(ATTACHMENT))
 }
 
 /// Escapes text for elements and quoted attributes of XML and HTML.

@@ -67,16 +67,19 @@ impl Server {
         killable: bool,
     ) -> io::Result<Arc<Server>> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
-        let link = if faults.strikes(FaultKind::NoDevice).is_some() {
-            Link::Gone
-        } else if faults.strikes(FaultKind::Offline).is_some() {
-            Link::Offline
-        } else if faults.strikes(FaultKind::Unauthorized).is_some() {
-            Link::Unauthorized
-        } else if faults.strikes(FaultKind::NoPermissions).is_some() {
-            Link::NoPermissions
-        } else {
-            Link::Device
+        // Each device is an occasion.
+        let link = || {
+            if faults.strikes(FaultKind::NoDevice).is_some() {
+                Link::Gone
+            } else if faults.strikes(FaultKind::Offline).is_some() {
+                Link::Offline
+            } else if faults.strikes(FaultKind::Unauthorized).is_some() {
+                Link::Unauthorized
+            } else if faults.strikes(FaultKind::NoPermissions).is_some() {
+                Link::NoPermissions
+            } else {
+                Link::Device
+            }
         };
         let ports: Vec<Port> = phones
             .into_iter()
@@ -84,7 +87,7 @@ impl Server {
             .map(|(i, kernel)| Port {
                 kernel,
                 transport: AtomicU64::new(i as u64 + 1),
-                link: Mutex::new(link),
+                link: Mutex::new(link()),
             })
             .collect();
         let server = Arc::new(Server {

@@ -100,7 +100,7 @@ pub(crate) async fn run(
         },
     };
     let phone = lookup::phone_asked(ctx, &args.names).await;
-    let mut stdout = Stdout(console.clone());
+    let mut stdout = Stdout::new(console.clone(), format);
     let exported = blocking::watched(ctx, "converting …", phone, move |control| {
         let look = LookOptions {
             control,
@@ -273,14 +273,42 @@ fn show(console: &Console, exported: &Exported) -> Outcome {
     exported.class.into()
 }
 
-/// Standard output through the console.
-struct Stdout(Console);
+/// Standard output through the console, as text where the format is one.
+struct Stdout {
+    console: Console,
+    format: run::Format,
+    /// Beginning of a line of text.
+    rest: Vec<u8>,
+}
+
+impl Stdout {
+    fn new(console: Console, format: run::Format) -> Stdout {
+        Stdout {
+            console,
+            format,
+            rest: Vec::new(),
+        }
+    }
+
+    fn put(&self, bytes: &[u8]) {
+        use run::Format::{Csv, Folded, Json, Parquet, Speedscope, Svg};
+        match (self.format, std::str::from_utf8(bytes)) {
+            (Folded | Csv | Svg, Ok(text)) => self.console.text(text),
+            (Speedscope | Json, Ok(text)) => self.console.json_text(text),
+            (Parquet, _) | (_, Err(_)) => self.console.raw(bytes),
+        }
+    }
+}
 
 impl Write for Stdout {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.rest.extend_from_slice(bytes);
+        let lines = self.rest.iter().rposition(|byte| *byte == b'\n');
+        let rest = self.rest.split_off(lines.map_or(0, |at| at + 1));
+        let lines = std::mem::replace(&mut self.rest, rest);
+        self.put(&lines);
         // A reader that closed the pipe does not need the rest. That is not a failure.
-        self.0.raw(bytes);
-        match self.0.stdout_is_closed() {
+        match self.console.stdout_is_closed() {
             true => Err(io::ErrorKind::BrokenPipe.into()),
             false => Ok(bytes.len()),
         }
@@ -288,5 +316,11 @@ impl Write for Stdout {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+impl Drop for Stdout {
+    fn drop(&mut self) {
+        self.put(&self.rest);
     }
 }

@@ -383,5 +383,5 @@ fn print_csv(console: &Console, report: &DiffReport, by: ByArg) {
             }
         }
     }
-    console.raw(text.as_bytes());
+    console.text(&text);
 }

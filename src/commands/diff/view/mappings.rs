@@ -142,5 +142,5 @@ pub(super) fn diff_csv(console: &Console, document: &ChangesDocument) {
         }
         text += &csv_line(&cells);
     }
-    console.raw(text.as_bytes());
+    console.text(&text);
 }

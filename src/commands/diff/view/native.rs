@@ -343,7 +343,7 @@ pub(super) fn print_csv(console: &Console, report: &DiffReport) {
             text += &csv_line(&cells);
         }
     }
-    console.raw(text.as_bytes());
+    console.text(&text);
 }
 
 fn figures(change: &ChangeRow) -> [Cell<'static>; COLUMNS.len()] {

@@ -682,5 +682,5 @@ pub(super) fn csv(console: &Console, report: &GcReport) {
             ]);
         }
     }
-    console.raw(text.as_bytes());
+    console.text(&text);
 }

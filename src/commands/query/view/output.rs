@@ -109,7 +109,10 @@ impl Output {
 
     fn write(&mut self) {
         if !self.text.is_empty() {
-            self.console.raw(self.text.as_bytes());
+            match self.form {
+                Form::Json | Form::JsonLines => self.console.json_text(&self.text),
+                Form::Csv | Form::Table => self.console.text(&self.text),
+            }
             self.text.clear();
         }
     }

@@ -4,12 +4,12 @@ use std::path::Path;
 
 use heaptap_lab::results::{RunState, ScenarioResult, github, markdown, values};
 use heaptap_lab::verdict::Verdict;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::console::table::Table;
 use crate::console::{Console, Style};
 use crate::error::ErrorClass;
-use crate::lab::files;
+use crate::lab::{files, many};
 use crate::untrusted::shell::quoted_path;
 
 /// Maximum number of results with details.
@@ -19,11 +19,15 @@ const DETAILED: usize = 3;
 pub(super) fn show(console: &Console, folder: &Path, results: &[ScenarioResult]) {
     annotate(console, results);
     if console.is_json() {
-        console.json(&json!({
+        let mut document = json!({
             "event": "finished",
             "output": folder.to_string_lossy(),
             "results": results,
-        }));
+        });
+        if let Some(error) = error(results) {
+            document["error"] = error;
+        }
+        console.json(&document);
         return;
     }
     for result in results {
@@ -44,6 +48,22 @@ pub(super) fn show(console: &Console, folder: &Path, results: &[ScenarioResult])
         ("see all runs", quoted_path(folder.join(files::INDEX))),
         ("feed a CI system", quoted_path(folder.join(files::JUNIT))),
     ]);
+}
+
+/// Returns the error that decides the exit code, as other commands print theirs; `None` if the budgets
+/// decide it.
+fn error(results: &[ScenarioResult]) -> Option<Value> {
+    let class = many::class_of(results).filter(|class| *class != ErrorClass::Budget)?;
+    let runs = results.iter().flat_map(|result| &result.runs);
+    let mut errors = runs.filter_map(|run| run.error.as_ref());
+    let error = errors.find(|error| error.code == class.exit_code())?;
+    Some(json!({
+        "code": error.code,
+        "kind": error.kind,
+        "message": error.message,
+        "help": error.help,
+        "step": error.step,
+    }))
 }
 
 fn show_one(console: &Console, result: &ScenarioResult) {

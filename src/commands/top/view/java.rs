@@ -467,7 +467,7 @@ fn print_csv(console: &Console, report: &TopReport) {
             Cell::text(frames.as_deref()),
         ]);
     }
-    console.raw(text.as_bytes());
+    console.text(&text);
     java_view::warn(console, &report.heap);
 }
 
@@ -493,7 +493,7 @@ fn show_tree(console: &Console, args: &Args, report: &TreeReport) {
                 Cell::maybe(figures.retained_native_bytes),
             ]);
         }
-        console.raw(text.as_bytes());
+        console.text(&text);
     } else {
         java_view::heading(console, &report.heap);
         java_view::totals(

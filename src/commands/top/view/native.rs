@@ -435,7 +435,7 @@ pub(super) fn print_csv(console: &Console, report: &TopReport) {
             text += &csv_line(&cells);
         }
     }
-    console.raw(text.as_bytes());
+    console.text(&text);
 }
 
 /// Prints the nodes of all heaps as CSV, one heap after another.
@@ -456,7 +456,7 @@ pub(super) fn print_tree_csv(console: &Console, report: &TopReport) {
             text += &csv_line(&cells);
         }
     }
-    console.raw(text.as_bytes());
+    console.text(&text);
 }
 
 /// Returns the names of the columns of a dump, those of `names`, and the views.
