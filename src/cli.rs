@@ -320,6 +320,7 @@ async fn run_typed(console: &Console, typed: Vec<OsString>) -> Result<Outcome, F
     let done = dispatch(&context, cli.command).await;
     done.map_err(|failure| {
         let mut failure = context.without_collect(failure);
+        context.typed.keep_own_advice(&mut failure);
         let help = failure.help.as_deref();
         failure.help = help.map(|help| context.globals.with_device(help));
         failure

@@ -9,6 +9,8 @@ use std::path::Path;
 use clap::{Arg, Command, ValueHint};
 use serde_json::Value;
 
+#[path = "grammar/hints.rs"]
+mod hints;
 #[path = "common/program.rs"]
 mod program;
 #[path = "grammar/table.rs"]
@@ -327,6 +329,99 @@ fn every_example_parses() {
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// The options of each command, by the words that call it, and of its group; with those of every
+/// command.
+fn typed_options() -> hints::Known {
+    let root = heaptap::cli::tree();
+    let names = |command: &Command| -> BTreeSet<String> {
+        let long = |arg: &Arg| arg.get_long().map(|long| format!("--{long}"));
+        let short = |arg: &Arg| arg.get_short().map(|short| format!("-{short}"));
+        let all = command.get_arguments();
+        all.flat_map(|arg| long(arg).into_iter().chain(short(arg)))
+            .collect()
+    };
+    let mut known = hints::Known::new();
+    for (name, command) in commands() {
+        let all = names(&command).into_iter().chain(names(&root));
+        let all: BTreeSet<String> = all.chain(["--help".into(), "--version".into()]).collect();
+        let group = name.split(' ').next().unwrap_or_default().to_owned();
+        known.entry(group).or_default().extend(all.iter().cloned());
+        known.insert(name, all);
+    }
+    known
+}
+
+#[test]
+fn messages_advise_only_options_of_their_command() {
+    let known = typed_options();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut wrong = BTreeSet::new();
+    let mut check = |place: &str, own: Option<&BTreeSet<String>>, text: &str| {
+        for (of, option) in hints::advised(text) {
+            let has = match (&of, own) {
+                (Some(of), _) => known.get(of).is_none_or(|has| has.contains(&option)),
+                (None, Some(own)) => own.contains(&option),
+                // Several commands print it; those without the option leave it out.
+                (None, None) => known.values().any(|has| has.contains(&option)),
+            };
+            if !has {
+                wrong.insert(format!("{place}: {option}: {text}"));
+            }
+        }
+    };
+    for part in ["src", "crates"] {
+        for source in hints::sources(&folder.join(part)) {
+            let place = source
+                .strip_prefix(folder)
+                .expect("in it")
+                .display()
+                .to_string();
+            let place = place.replace('\\', "/");
+            if ["/tests", "virtual-phone", "/examples/"]
+                .iter()
+                .any(|no| place.contains(no))
+            {
+                continue;
+            }
+            let command = place
+                .strip_prefix("src/commands/")
+                .and_then(|rest| rest.split('/').next());
+            let own = command.and_then(|command| known.get(&command.replace('_', "-")));
+            let text = std::fs::read_to_string(&source).expect("UTF-8");
+            for literal in hints::literals(&text) {
+                check(&place, own, &literal);
+            }
+        }
+    }
+    // As printed, whichever module has the text.
+    let mut printed = 0;
+    let snapshots = folder.join("tests/commands/snapshots");
+    for entry in std::fs::read_dir(snapshots).expect("snapshots") {
+        let text = std::fs::read_to_string(entry.expect("an entry").path()).expect("UTF-8");
+        let mut own = None;
+        for line in text.lines() {
+            if let Some(typed) = line.strip_prefix("$ ") {
+                let mut words = typed
+                    .split(' ')
+                    .skip_while(|word| *word != "heaptap")
+                    .skip(1);
+                own = words.next().and_then(|word| known.get(word));
+            } else if let Some(own) = own {
+                let is_message = ["error:", "help:", "warning:", "note:"];
+                if is_message
+                    .iter()
+                    .any(|label| line.trim_start().starts_with(label))
+                {
+                    printed += 1;
+                    check("printed", Some(own), line);
+                }
+            }
+        }
+    }
+    assert!(printed > 100, "{printed}");
+    hold("hints", wrong);
 }
 
 /// Options of Perfetto's two scripts, with a value if the option takes one.

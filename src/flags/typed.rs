@@ -15,6 +15,8 @@ use crate::untrusted::shell::quoted;
 pub struct TypedOptions {
     /// Long names, without dashes, and their values.
     options: Vec<(String, Vec<OsString>)>,
+    /// All options that the command has, with dashes.
+    known: Vec<String>,
 }
 
 impl TypedOptions {
@@ -41,7 +43,35 @@ impl TypedOptions {
             })
             .filter_map(|argument| Some((argument.get_long()?.to_owned(), values(argument))))
             .collect();
-        TypedOptions { options }
+        let long = |argument: &clap::Arg| Some(format!("--{}", argument.get_long()?));
+        let short = |argument: &clap::Arg| Some(format!("-{}", argument.get_short()?));
+        let all = command.get_arguments().chain(tree.get_arguments());
+        let known = all.flat_map(|argument| [long(argument), short(argument)]);
+        TypedOptions {
+            options,
+            known: known.flatten().collect(),
+        }
+    }
+
+    /// Removes advice that names options which the command does not have: errors of several commands
+    /// share their help.
+    pub fn keep_own_advice(&self, failure: &mut Failure) {
+        let is_own = |text: &&str| {
+            let mut spans = text.split('`').skip(1).step_by(2);
+            spans.all(|span| {
+                let option = span.split([' ', '=', '[']).next().unwrap_or_default();
+                !option.starts_with('-') || self.known.iter().any(|known| known == option)
+            })
+        };
+        let own = |help: String| {
+            let steps = help.split("; ").filter_map(|step| {
+                let kept: Vec<&str> = step.split(", or ").filter(is_own).collect();
+                (!kept.is_empty()).then(|| kept.join(", or "))
+            });
+            Some(steps.collect::<Vec<_>>().join("; ")).filter(|help| !help.is_empty())
+        };
+        failure.help = failure.help.take().and_then(own);
+        failure.hints.retain(|hint| is_own(&hint.as_str()));
     }
 
     /// Returns the first of these options that was typed.
@@ -100,6 +130,24 @@ mod tests {
         let again = options.again(&["tree", "limit"]);
         assert_eq!(again, " --focus='x.*' --pid=7 --pid=8");
         assert_eq!(typed("heaptap top a --json").again(&[]), "");
+    }
+
+    #[test]
+    fn advice_names_options_of_the_command() {
+        let of = |line: &str, help: &str| {
+            let mut failure = conflict("x", help);
+            failure.hints = vec![
+                "add `--force`".to_owned(),
+                "run `heaptap x -o y`".to_owned(),
+            ];
+            typed(line).keep_own_advice(&mut failure);
+            (failure.help, failure.hints.len())
+        };
+        let full = "free space, or write elsewhere with `-o`; then try `-s SERIAL`";
+        let kept = "free space; then try `-s SERIAL`";
+        assert_eq!(of("heaptap apps", full), (Some(kept.to_owned()), 1));
+        assert_eq!(of("heaptap report a", full), (Some(full.to_owned()), 2));
+        assert_eq!(of("heaptap apps", "name another with `-o`").0, None);
     }
 
     #[test]

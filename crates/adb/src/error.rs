@@ -239,7 +239,7 @@ impl Classified for DeviceError {
             }
             DeviceError::NoServer { address, .. } => {
                 ErrorFacts::new(ErrorClass::NoDevice, "no-adb-server").with_help(format!(
-                    "start an adb server there with `adb -P PORT start-server` (and `-a` for other \
+                    "start an adb server there with `adb -P PORT start-server` (`adb -a` for other \
                      hosts), forward {address} by ssh, or remove `--adb-server`, \
                      `ADB_SERVER_SOCKET` and `ANDROID_ADB_SERVER_ADDRESS` to use the local server"
                 ))

@@ -85,7 +85,7 @@ impl Selector {
     }
 
     /// Returns the one device that matches and is ready. Offline devices, such as emulators that were
-    /// closed, are no choice beside others.
+    /// closed, do not count if there are others.
     ///
     /// # Errors
     /// Returns [`DeviceError::NoDevice`], [`DeviceError::NotFound`], [`DeviceError::Several`] or

@@ -249,7 +249,7 @@ fn judge_selinux(selinux: Selinux) -> Check {
             "SELinux is permissive, so it protects neither apps nor system processes",
         )
         .fix(
-            "run `adb shell su root setenforce 1`, unless a recording with `--disable-selinux` is \
+            "run `adb shell su root setenforce 1`, unless `heaptap record --disable-selinux` is \
              running, which restores it at its end",
         ),
     }

@@ -472,7 +472,7 @@ fn nothing_held(dump: &Dump) -> Option<(&'static str, &'static str)> {
         )),
         DumpKind::AtMaximum => Some((
             "it shows the heap at its maximum, so differences are meaningless",
-            "record without `--dump-at-max`",
+            "record again, without `heaptap record --dump-at-max`",
         )),
         DumpKind::JavaHeap => Some((
             "it contains Java objects, merged by class",

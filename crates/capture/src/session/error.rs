@@ -458,8 +458,8 @@ impl Classified for SessionError {
             }
             SessionError::NoSnapshot { .. } => {
                 ErrorFacts::new(ErrorClass::Device, "snapshot-impossible").with_help(
-                    "record without `--no-snapshots` and `--dump-at-max`, or with \
-                     `--snapshots=PERIOD` for periodic dumps",
+                    "for periodic dumps, use `heaptap record --snapshots=PERIOD`; \
+                     `heaptap record --dump-at-max` has none",
                 )
             }
             SessionError::OneDump { .. } => {

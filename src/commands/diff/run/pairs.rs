@@ -166,7 +166,7 @@ fn not_held(name: &str, why: &str) -> Failure {
     let message = format!("cannot compare {name}: {why}");
     Failure::new(ErrorClass::Usage, "unreleased-unknown", message).with_help(
         "view it with `heaptap top`, or compare a heap that records frees, such as libc.malloc, \
-         recorded without `--dump-at-max`",
+         without `heaptap record --dump-at-max`",
     )
 }
 

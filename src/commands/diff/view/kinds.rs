@@ -89,7 +89,7 @@ fn name(typed: &OsStr) -> String {
 fn of_one(one: &OsStr, other: &OsStr, kind: &str) -> (String, String) {
     let help = match kind {
         "meminfo" => format!(
-            "compare two meminfo files. A recording made with `--with meminfo` has one for each \
+            "compare two meminfo files. A recording made with `heaptap record --with meminfo` has one for each \
              label in its directory meminfo; list them with `heaptap meminfo {}`.",
             quoted_path(other)
         ),

@@ -297,7 +297,7 @@ pub(super) fn judge(console: &Console, growth: &str, verdict: &Verdict) -> Optio
                     "cannot decide from these dumps whether growth exceeds {limit}: {growth}"
                 ),
                 Some(
-                    "record with a smaller `--interval`, or repeat the action more often between \
+                    "record with a smaller `heaptap record --interval`, or repeat the action more often between \
                      the dumps and divide with `--rounds`",
                 ),
             );
