@@ -29,11 +29,17 @@ const MAX_TAKERS: usize = 3;
 
 /// Returns the commands of `root` that take `option`, if clap does not know it for the typed
 /// command.
-fn takers(root: &clap::Command, option: &str) -> Vec<String> {
-    root.get_subcommands()
-        .filter(|command| takes(command, option))
-        .map(|command| format!("`heaptap {}`", command.get_name()))
-        .collect()
+fn takers(root: &clap::Command, typed: &clap::Command, option: &str) -> Vec<String> {
+    let has = |command: &clap::Command, long| takes(command, &format!("--{long}"));
+    let shared = |other: &&clap::Command| {
+        let longs = typed.get_arguments().filter_map(clap::Arg::get_long);
+        longs.filter(|long| has(other, long)).count()
+    };
+    let all = root.get_subcommands();
+    let mut takers: Vec<_> = all.filter(|command| takes(command, option)).collect();
+    takers.sort_by_key(|command| std::cmp::Reverse(shared(command)));
+    let name = |command: &clap::Command| format!("`heaptap {}`", command.get_name());
+    takers.into_iter().map(name).collect()
 }
 
 /// Returns true if a command takes an option, by its letter or its name.
@@ -92,7 +98,7 @@ fn help_of_option(
     if let Some(name) = nearest(long, names.filter(is_near)) {
         return Some(format!("did you mean --{name}?"));
     }
-    let takers = takers(root, option);
+    let takers = takers(root, command, option);
     // A longer list would not be helpful.
     (1..=MAX_TAKERS)
         .contains(&takers.len())
