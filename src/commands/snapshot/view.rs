@@ -51,7 +51,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         let words: Vec<&str> = told.untaken.iter().map(|source| source.word()).collect();
         console.warn(format_args!(
             "{}: heaptap took only the heap dump. No heaptap process follows session {session} \
-             anymore, so the data of `heaptap record --with {}` are missing.",
+             anymore, so `--with {}` is missing in this snapshot.",
             taken.label,
             words.join(",")
         ));

@@ -157,7 +157,7 @@ impl Way {
             }
             Figure::Profiled => {
                 return (at_label && !self.dumps_at_labels).then(|| {
-                    "record without `--no-snapshots`, or with `--snapshots=PERIOD`, to get a dump \
+                    "use `heaptap record --snapshots=PERIOD`, or leave out its --no-snapshots, to get a dump \
                      for each label"
                         .to_owned()
                 });

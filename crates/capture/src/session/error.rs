@@ -458,8 +458,8 @@ impl Classified for SessionError {
             }
             SessionError::NoSnapshot { .. } => {
                 ErrorFacts::new(ErrorClass::Device, "snapshot-impossible").with_help(
-                    "for periodic dumps, use `heaptap record --snapshots=PERIOD`; \
-                     `heaptap record --dump-at-max` has none",
+                    "for periodic dumps, use `heaptap record --snapshots=PERIOD`; with \
+                     `heaptap record --no-snapshots` or `heaptap record --dump-at-max`, there are none",
                 )
             }
             SessionError::OneDump { .. } => {
