@@ -30,7 +30,7 @@ const MAX_TAKERS: usize = 3;
 /// Returns the commands of `root` that take `option`, if clap does not know it for the typed
 /// command.
 fn takers(root: &clap::Command, typed: &clap::Command, option: &str) -> Vec<String> {
-    let has = |command: &clap::Command, long| takes(command, &format!("--{long}"));
+    let has = |command: &clap::Command, long: &str| takes(command, &format!("--{long}"));
     let shared = |other: &&clap::Command| {
         let longs = typed.get_arguments().filter_map(clap::Arg::get_long);
         longs.filter(|long| has(other, long)).count()
