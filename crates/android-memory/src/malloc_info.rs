@@ -7,6 +7,7 @@
 //! | `jemalloc-1` | jemalloc (up to Android 10, and on low-memory devices) | large, huge and bins of each heap; `<bin>`s are part of the bins |
 //! | `scudo-1` | Scudo (Android 11) | sizes times counts, only of its primary allocator: larger allocations have their own mappings and are not listed |
 //! | `debug-malloc-1` | malloc debug | sizes times totals of each allocation |
+//! | `1` | glibc, of programs on a host | memory from the system, less the free chunks of each arena, and large allocations with their own mappings |
 
 use serde::{Deserialize, Serialize};
 
@@ -19,17 +20,19 @@ pub enum Version {
     Jemalloc,
     Scudo,
     Debug,
+    Glibc,
     /// Another allocator; only the elements shared with the known ones are read.
     Other(String),
 }
 
 impl Version {
-    /// Returns the version string in the text.
+    /// Returns the version string in the text, that of glibc with its name.
     pub fn name(&self) -> &str {
         match self {
             Version::Jemalloc => "jemalloc-1",
             Version::Scudo => "scudo-1",
             Version::Debug => "debug-malloc-1",
+            Version::Glibc => "glibc-1",
             Version::Other(name) => name,
         }
     }
@@ -46,7 +49,7 @@ pub struct MallocInfo {
     pub count: Option<u64>,
     /// Number of heaps (arenas).
     pub heaps: u64,
-    /// Part of `live` that jemalloc counts as large and huge.
+    /// Part of `live` that jemalloc counts as large and huge, and glibc maps apart.
     pub large: u64,
     /// True if the text ended before its elements were closed; `live` is then too low.
     #[serde(rename = "truncated")]
@@ -69,6 +72,12 @@ pub enum MallocInfoError {
     /// The text is empty: the allocator does not support malloc_info (HWASan does not).
     #[error("the text is empty")]
     Empty,
+    /// The version is unknown, and no element that the known ones have was found.
+    #[error("it is of an unknown allocator, version {version:?}")]
+    UnknownVersion {
+        /// Version string, sanitized.
+        version: String,
+    },
     /// The text does not have a `<malloc>` element.
     #[error("no <malloc> element found; the text begins with {begin:?}")]
     NotMallocInfo {
@@ -92,6 +101,10 @@ struct Scan {
     large: u64,
     heaps: u64,
     strange: u64,
+    /// Free bytes of glibc's arenas.
+    free: u64,
+    /// True if a figure was read.
+    has_figures: bool,
     /// `<size>` and `<total>` of the open `<allocation>`.
     allocation: (Option<u64>, Option<u64>),
     closed: bool,
@@ -135,10 +148,14 @@ pub fn parse(text: &[u8]) -> Result<MallocInfo, MallocInfoError> {
             begin: sanitize(&begin).into_owned(),
         });
     };
+    if let (Version::Other(version), false) = (&version, scan.has_figures) {
+        let version = version.clone();
+        return Err(MallocInfoError::UnknownVersion { version });
+    }
     let counts = matches!(version, Version::Scudo | Version::Debug) || scan.count > 0;
     Ok(MallocInfo {
         version,
-        live: scan.live,
+        live: scan.live.saturating_sub(scan.free),
         count: counts.then_some(scan.count),
         heaps: scan.heaps,
         large: scan.large,
@@ -179,6 +196,7 @@ impl Scan {
                 "jemalloc-1" => Version::Jemalloc,
                 "scudo-1" => Version::Scudo,
                 "debug-malloc-1" => Version::Debug,
+                "1" => Version::Glibc,
                 other => {
                     let name = other.chars().take(LONGEST_NAME).collect::<String>();
                     Version::Other(sanitize(&name).into_owned())
@@ -188,16 +206,21 @@ impl Scan {
         if self.version.is_none() {
             return;
         }
+        self.has_figures |= matches!(
+            name,
+            "alloc" | "allocation" | "current_allocated" | "heap" | "summary"
+        );
+        let number = |name| attribute(attributes, name)?.trim().parse::<u64>().ok();
+        if self.version == Some(Version::Glibc) {
+            self.of_glibc(name, attribute(attributes, "type"), number("size"));
+        }
         match (self.open.len(), name) {
             (1, "heap") => self.heaps += 1,
             (1, "allocation") => self.allocation = (None, None),
-            (1, "alloc") => {
-                let number = |name| attribute(attributes, name)?.trim().parse::<u64>().ok();
-                match (number("size"), number("count")) {
-                    (Some(size), Some(count)) => self.add(size, count),
-                    _ => self.strange += 1,
-                }
-            }
+            (1, "alloc") => match (number("size"), number("count")) {
+                (Some(size), Some(count)) => self.add(size, count),
+                _ => self.strange += 1,
+            },
             // Sum from another allocator.
             (1, "summary") => {
                 if let Some(live) = attribute(attributes, "allocated") {
@@ -208,6 +231,25 @@ impl Scan {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// Adds an element of glibc: `<total>` and `<system>` are in each arena, and outside of the
+    /// arenas once more as sums, except for the large allocations.
+    fn of_glibc(&mut self, name: &str, kind: Option<&str>, size: Option<u64>) {
+        let is_of_heap = matches!(&self.open[..], [_, heap] if heap == "heap");
+        let sum = match (is_of_heap, name, kind) {
+            (true, "system", Some("current")) => &mut self.live,
+            (true, "total", Some("fast" | "rest")) => &mut self.free,
+            (false, "total", Some("mmap")) => {
+                self.large = self.large.saturating_add(size.unwrap_or(0));
+                &mut self.live
+            }
+            _ => return,
+        };
+        match size {
+            Some(size) => *sum = sum.saturating_add(size),
+            None => self.strange += 1,
         }
     }
 
@@ -333,6 +375,50 @@ mod tests {
                     <total>1</total></allocation></malloc>";
         let info = parse(text.as_bytes()).unwrap();
         assert_eq!((info.live, info.count), (328, Some(11)));
+    }
+
+    #[test]
+    fn glibc_counts_the_system_s_memory_less_free_chunks_and_mapped_allocations() {
+        let heap = |system: u64, fast: u64, rest: u64| {
+            format!(
+                "<heap nr=\"0\">\n<sizes>\n  <size from=\"17\" to=\"32\" total=\"64\" count=\"2\"/>\n\
+                 </sizes>\n<total type=\"fast\" count=\"0\" size=\"{fast}\"/>\n\
+                 <total type=\"rest\" count=\"1\" size=\"{rest}\"/>\n\
+                 <system type=\"current\" size=\"{system}\"/>\n<system type=\"max\" size=\"9999999\"/>\n\
+                 <aspace type=\"total\" size=\"{system}\"/>\n</heap>\n"
+            )
+        };
+        let sums = "<total type=\"fast\" count=\"0\" size=\"64\"/>\n\
+                    <total type=\"rest\" count=\"1\" size=\"131072\"/>\n\
+                    <total type=\"mmap\" count=\"1\" size=\"200704\"/>\n\
+                    <system type=\"current\" size=\"135168\"/>\n</malloc>\n";
+        let one = format!(
+            "<malloc version=\"1\">\n{}{sums}",
+            heap(135_168, 0, 131_072)
+        );
+        let info = parse(one.as_bytes()).unwrap();
+        assert_eq!(
+            (info.version, info.live, info.large),
+            (Version::Glibc, 204_800, 200_704)
+        );
+        assert!(!info.cut && info.heaps == 1 && info.count.is_none());
+        let two = format!(
+            "<malloc version=\"1\">\n{}{}{sums}",
+            heap(135_168, 64, 131_072),
+            heap(8192, 0, 4096)
+        );
+        assert_eq!(parse(two.as_bytes()).unwrap().live, 204_800 - 64 + 4096);
+    }
+
+    #[test]
+    fn an_unknown_allocator_is_not_an_empty_heap() {
+        let error = parse(b"<malloc version=\"mi-3\"><arena used=\"5\"/></malloc>").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "it is of an unknown allocator, version \"mi-3\""
+        );
+        let shared = b"<malloc version=\"mi-3\"><summary allocated=\"5\"/></malloc>";
+        assert_eq!(parse(shared).unwrap().live, 5);
     }
 
     #[test]

@@ -19,6 +19,7 @@
 //! | [`folder`] | names of files in a recording's directory |
 //! | [`patience`] | renames while another program has the file open |
 //! | [`untrusted`] | sanitized text from a device |
+//! | [`text`] | the plain form of a text: line ends, UTF-16 |
 //! | [`varint`] | variable-length integers |
 //! | [`mod@error`] | exit class and stable kind of every error |
 //!
@@ -77,6 +78,7 @@ pub mod patience;
 pub mod profile;
 pub mod smaps;
 pub mod stacks;
+pub mod text;
 pub mod timeline;
 pub mod touch;
 pub mod units;

@@ -55,7 +55,8 @@ pub fn read(path: &Path) -> Result<Vec<Scenario>, Failure> {
     if bytes.len() as u64 > MAX_BYTES {
         return Err(unreadable("it is larger than 1 MiB".to_owned()));
     }
-    let text = std::str::from_utf8(&bytes).map_err(|_| unreadable("it is not text".to_owned()))?;
+    let plain = heaptap_model::text::plain(&bytes);
+    let text = std::str::from_utf8(&plain).map_err(|_| unreadable("it is not text".to_owned()))?;
     let environment = |name: &str| std::env::var(name).ok();
     let parsed = with_actions(|actions| Scenario::parse(text, &name, &environment, actions));
     let scenarios = parsed.map_err(|problems| refused(&problems))?;

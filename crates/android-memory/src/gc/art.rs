@@ -1,8 +1,57 @@
 //! ART's log lines: collections in the two forms used by its versions, and waits for a collection.
-//! Any cause and collector is accepted, because each release adds new ones.
+//! Any collector is accepted, because each release adds new ones. The causes are known, so that
+//! other words before ` GC freed ` are not taken for one.
 
 use super::event::{Blocked, Logged, Runtime};
 use super::size::{duration, plain, size};
+
+/// Causes of collections, by the release that added them. The last ones are of 2023 and from the
+/// documentation.
+pub(super) const CAUSES: [&str; 24] = [
+    // 4.4 to 6
+    "Alloc",
+    "Background",
+    "Explicit",
+    "NativeAlloc",
+    "CollectorTransition",
+    "DisableMovingGc",
+    "HomogeneousSpaceCompact",
+    "HeapTrim",
+    // 7
+    "Instrumentation",
+    "AddRemoveAppImageSpace",
+    "Debugger",
+    "ClassLinker",
+    // 8
+    "None",
+    "NativeAllocBlocking",
+    "JitCodeCache",
+    "SystemWeakHolder",
+    "Hprof",
+    "ObjectsAllocated",
+    "ProfileSaver",
+    // 11
+    "RunEmptyCheckpoint",
+    "GetObjectsAllocated",
+    "AddRemoveSystemWeakHolder",
+    "DeletingDexCacheArrays",
+    "Concurrent",
+];
+
+/// Returns a line without the words before the cause of its collection.
+pub(super) fn without_prefix(line: &str) -> &str {
+    let Some((head, _)) = line.split_once(" GC freed ") else {
+        return line;
+    };
+    let mut at = 0;
+    for word in head.split(' ') {
+        if CAUSES.contains(&word) {
+            return &line[at..];
+        }
+        at += word.len() + 1;
+    }
+    line
+}
 
 /// Parses `CAUSE COLLECTOR[ (sampled)] GC freed …`.
 pub(super) fn collection(message: &str) -> Option<Logged> {
@@ -10,7 +59,7 @@ pub(super) fn collection(message: &str) -> Option<Logged> {
     let head = head.trim();
     let head = head.strip_suffix("(sampled)").map_or(head, str::trim_end);
     let (reason, collector) = head.split_once(' ').unwrap_or((head, ""));
-    if reason.is_empty() {
+    if !CAUSES.contains(&reason) {
         return None;
     }
     let mut logged = Logged::begun(Runtime::Art, reason, collector.trim());

@@ -145,10 +145,7 @@ impl GcLog {
         self.lines += 1;
         let mut splitter = std::mem::take(&mut self.splitter);
         let event = match splitter.line(text) {
-            Row::Line(line) => {
-                self.formed += u64::from(line.format != Format::Raw);
-                self.line(&line)
-            }
+            Row::Line(line) => self.push_line(&line),
             Row::Divider => {
                 self.formed += 1;
                 None
@@ -160,6 +157,12 @@ impl GcLog {
         };
         self.splitter = splitter;
         event
+    }
+
+    /// Reads a line that another parser made.
+    pub(super) fn push_line(&mut self, line: &LogLine<'_>) -> Option<GcLogEvent> {
+        self.formed += u64::from(line.format != Format::Raw);
+        self.line(line)
     }
 
     /// Sets the name of a process from another source.

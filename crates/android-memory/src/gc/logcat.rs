@@ -1,9 +1,11 @@
 //! Parsing of log lines in any format of `logcat -v` and in the formats that Android Studio,
-//! Eclipse and `flutter run` copy. Each line is parsed independently, so a log can mix formats.
+//! Eclipse and `flutter run` copy, also behind what a CI system puts before each line: a time, the
+//! name of a step, colors. Each line is parsed independently, so a log can mix formats.
 //! Only `-v long` needs the previous line, which [`Splitter`] remembers.
 
 use serde::Serialize;
 
+use super::art;
 use super::size::plain;
 use super::stamp::Stamp;
 
@@ -66,13 +68,43 @@ pub fn parse_line(text: &str) -> Option<LogLine<'_>> {
         return None;
     }
     let line = without_tool(text);
-    let known = timed(line)
-        .or_else(|| long_head(line))
-        .or_else(|| leveled(line, None));
-    Some(known.unwrap_or(LogLine {
-        message: text,
+    let known = headed(line);
+    // A tool that logs the lines of a device has its own header, without a process ID.
+    let inner = match known {
+        Some(LogLine { pid: Some(_), .. }) => None,
+        _ => inside(line),
+    };
+    Some(inner.or(known).unwrap_or_else(|| LogLine {
+        message: art::without_prefix(text),
         ..LogLine::empty(Format::Raw)
     }))
+}
+
+/// Parses a line that begins with a header of any format.
+fn headed(line: &str) -> Option<LogLine<'_>> {
+    timed(line)
+        .or_else(|| long_head(line))
+        .or_else(|| leveled(line, None))
+}
+
+/// Maximum number of bytes before a header inside a line.
+const LONGEST_PREFIX: usize = 256;
+
+/// Parses a line with a prefix before its header, which must have a process ID.
+fn inside(line: &str) -> Option<LogLine<'_>> {
+    let bytes = line.as_bytes();
+    let may_begin = |at: &usize| {
+        // `m` ends the code of a color.
+        let is_behind = !bytes[at - 1].is_ascii_alphanumeric() || bytes[at - 1] == b'm';
+        let next = bytes.get(at + 1);
+        is_behind
+            && match bytes[*at] {
+                b'0'..=b'9' | b'[' => true,
+                _ => matches!(next, Some(b'/' | b'(')),
+            }
+    };
+    let mut places = (1..bytes.len().min(LONGEST_PREFIX)).filter(may_begin);
+    places.find_map(|at| headed(line.get(at..)?).filter(|line| line.pid.is_some()))
 }
 
 /// Parser for the lines of one file, in order.
@@ -98,13 +130,18 @@ impl Splitter {
                 Row::Nothing
             }
             // A message body can look like another format, but not if it begins with a time.
-            Format::Time | Format::Threadtime | Format::Studio => {
+            Format::Time | Format::Threadtime | Format::Studio
+                if self.head.is_none() || timed(without_tool(bare(text))).is_some() =>
+            {
                 self.head = None;
                 Row::Line(line)
             }
             _ => match self.head.as_deref().and_then(parse_line) {
                 Some(head) => Row::Line(LogLine {
-                    message: bare(text),
+                    message: match line.format {
+                        Format::Raw => line.message,
+                        _ => bare(text),
+                    },
                     ..head
                 }),
                 None => Row::Line(line),
@@ -181,13 +218,20 @@ fn without_tool(text: &str) -> &str {
 
 /// Parses lines that begin with a time.
 fn timed(text: &str) -> Option<LogLine<'_>> {
-    let (time, rest) = Stamp::parse(text)?;
-    // Eclipse prints a colon after the time.
-    let rest = rest.strip_prefix(':').unwrap_or(rest);
-    if !rest.starts_with([' ', '\t']) {
-        return None;
+    let (mut time, mut rest) = Stamp::parse(text)?;
+    loop {
+        // Eclipse prints a colon after the time.
+        let after = rest.strip_prefix(':').unwrap_or(rest);
+        if !after.starts_with([' ', '\t']) {
+            return None;
+        }
+        rest = after.trim_start();
+        // The device's own time is the last one.
+        match Stamp::parse(rest) {
+            Some(inner) => (time, rest) = inner,
+            None => break,
+        }
     }
-    let rest = rest.trim_start();
     leveled(rest, Some(time))
         .or_else(|| threadtime(rest, time))
         .or_else(|| studio(rest, time))

@@ -4,6 +4,7 @@
 //! | module | owns |
 //! |---|---|
 //! | `logcat` | lines of a log: time, process, thread, level, tag, message |
+//! | `studio` | Android Studio's export in JSON |
 //! | `stamp` | times of lines, and one time axis per log |
 //! | `event` | events in a line: a collection, a wait, an OutOfMemoryError … |
 //! | `message` | detection of the event in a message |
@@ -29,6 +30,7 @@ mod oom;
 mod report;
 mod size;
 mod stamp;
+mod studio;
 #[cfg(test)]
 mod tests;
 mod trend;
@@ -47,3 +49,4 @@ pub use report::{
     MinorEvents, ProcessReport, Severity,
 };
 pub use stamp::{Axis, Stamp};
+pub use studio::{is_export, push_export};

@@ -15,6 +15,8 @@
 //! | `explain` | meaning of rows, with advice |
 //! | `parts` | division of a process's memory by App Summary's rules; check of sums |
 
+use heaptap_model::text::plain_str;
+
 mod compact;
 mod databases;
 pub mod explain;
@@ -71,15 +73,26 @@ pub struct Clocks {
 /// are kept as text.
 const MOST_LINES: usize = 1 << 18;
 
+/// Beginnings of what dumpsys, the service or adb print instead of an answer.
+const NO_ANSWER: [&str; 7] = [
+    "*** SERVICE 'meminfo' DUMP TIMEOUT",
+    "Can't find service: meminfo",
+    "cmd: Can't find service: meminfo",
+    "Error with service 'meminfo'",
+    "Permission Denial: ",
+    "error: ",
+    "adb: ",
+];
+
 const NO_PROCESS: &str = "No process found for: ";
 
-/// Returns whether a line says that the device could not query the app.
+/// Returns whether a line says that the device could not answer, or not for the app. A service
+/// other than meminfo does not count.
 pub(crate) fn is_trouble(line: &str) -> bool {
     let rest = line.trim_start().strip_prefix("Got ");
     let failure = rest.and_then(|rest| rest.split([' ', '!', ':']).next());
     failure.is_some_and(|word| word.ends_with("Exception"))
-        || line.starts_with("*** SERVICE 'meminfo' DUMP TIMEOUT")
-        || line.starts_with("Can't find service: meminfo")
+        || NO_ANSWER.iter().any(|begin| line.starts_with(begin))
 }
 
 /// Parses `Uptime: UPTIME Realtime: REALTIME`, or `time,UPTIME,REALTIME` of the forms for scripts.
@@ -99,20 +112,13 @@ impl Meminfo {
     /// Parses a text. Never fails: unknown parts are kept as text.
     pub fn parse(text: &str) -> Meminfo {
         let mut meminfo = Meminfo::default();
+        let text = &*plain_str(text);
         let body = text.strip_suffix('\n').unwrap_or(text);
         if text.is_empty() {
             return meminfo;
         }
         let mut lines: Vec<&str> = body.splitn(MOST_LINES + 1, '\n').collect();
         let rest = (lines.len() > MOST_LINES).then(|| lines.pop()).flatten();
-        let is_torn = !text.ends_with('\n');
-        let ended = lines.len() - usize::from(is_torn && rest.is_none());
-        // Some adb versions and pseudo-terminals end every line in CRLF.
-        if rest.is_none() && lines[..ended].iter().all(|line| line.ends_with('\r')) {
-            for line in &mut lines[..ended] {
-                *line = line.strip_suffix('\r').unwrap_or(line);
-            }
-        }
         meminfo.read(&lines);
         if let Some(rest) = rest {
             let mut text = Lines::default();

@@ -6,6 +6,7 @@
 //! |---|---|
 //! | `read` | the kernel's text of any size, line by line |
 //! | `showmap` | table, CSV and JSON of showmap |
+//! | `split` | the processes of a text that has several |
 //! | `kind` | the row of meminfo for a mapping |
 //! | `names` | names that are stable across runs |
 //! | `group` | sums by kind, library and mapping |
@@ -17,6 +18,7 @@ mod kind;
 mod names;
 mod read;
 mod showmap;
+mod split;
 #[cfg(test)]
 mod tests;
 
@@ -26,10 +28,12 @@ pub use heaptap_model::smaps::{Field, Module, SmapsRow, SmapsRows, SmapsWriter, 
 pub use kind::{Kind, SubKind};
 pub use names::{library_name, stable};
 pub use read::{Reader, SmapsError};
+pub use split::{ProcessText, split};
 
 use std::collections::BTreeMap;
 
 use super::division::{Division, Part};
+use heaptap_model::text::plain;
 use heaptap_model::timeline::{Parts, Source};
 
 /// Parses a text of any form: smaps, smaps_rollup, showmap's table, its CSV or JSON.
@@ -37,6 +41,7 @@ use heaptap_model::timeline::{Parts, Source};
 /// # Errors
 /// Returns an error if the text does not contain a memory mapping.
 pub fn parse(text: &[u8]) -> Result<Smaps, SmapsError> {
+    let text = &*plain(text);
     if let Some(smaps) = showmap::parse(text) {
         return smaps;
     }

@@ -73,7 +73,7 @@ impl Reader {
     /// Returns an error if there was no memory mapping.
     pub fn finish(mut self) -> Result<Smaps, SmapsError> {
         let last = std::mem::take(&mut self.line);
-        self.smaps.cut = !last.is_empty();
+        self.smaps.cut = !is_whole(&last);
         self.line(&last)?;
         let ends = std::mem::take(&mut self.last_key);
         self.close()?;
@@ -110,7 +110,6 @@ impl Reader {
     }
 
     fn line(&mut self, line: &[u8]) -> Result<(), SmapsError> {
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
         let line = &line[..line.len().min(LONGEST_LINE)];
         if line.iter().all(u8::is_ascii_whitespace) {
             return Ok(());
@@ -187,6 +186,13 @@ impl Reader {
         }
         true
     }
+}
+
+/// Returns whether a last line without its line end can be whole: a size, or the last figure of a
+/// kernel.
+fn is_whole(last: &[u8]) -> bool {
+    let others: [&[u8]; 3] = [b"VmFlags:", b"THPeligible:", b"ProtectionKey:"];
+    last.is_empty() || last.ends_with(b" kB") || others.iter().any(|key| last.starts_with(key))
 }
 
 /// `7b6c2e3000-7b6c37f000 r-xp 00051000 fe:2d 51       /apex/…/libc.so`

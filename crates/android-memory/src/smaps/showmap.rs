@@ -55,7 +55,6 @@ fn column(heading: &str) -> Option<Column> {
 
 /// Parses showmap's output; returns `None` for other texts.
 pub(super) fn parse(text: &[u8]) -> Option<Result<Smaps, SmapsError>> {
-    let text = text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(text);
     let text = text.trim_ascii_start();
     if text.starts_with(b"[") {
         return of_json(text);
@@ -96,9 +95,18 @@ impl Row {
             Column::End => mapping.end = address(cell)?,
             Column::Count => mapping.count = number()?,
             Column::Flags => {}
-            Column::Name => set_name(mapping, cell),
+            Column::Name => set_name(mapping, object(cell)),
         }
         Some(())
+    }
+}
+
+/// Returns the kernel's name of a mapping: showmap writes `[anon]` if there is none, and marks the
+/// memory behind a library.
+fn object(cell: &str) -> &str {
+    match cell {
+        "[anon]" => "",
+        named => named.strip_suffix(" [bss]").unwrap_or(named),
     }
 }
 
@@ -180,7 +188,6 @@ fn of_table(text: &str, heading: usize) -> Result<Smaps, SmapsError> {
     columns.pop();
     let mut rules = 0;
     'lines: for line in lines {
-        let line = line.strip_suffix('\r').unwrap_or(line);
         if line.trim_start().starts_with("----") {
             rules += 1;
             continue;
@@ -205,7 +212,7 @@ fn of_table(text: &str, heading: usize) -> Result<Smaps, SmapsError> {
                 continue 'lines;
             }
         }
-        set_name(&mut row.mapping, rest.trim());
+        row.set(Column::Name, rest);
         add(&mut smaps, row)?;
     }
     smaps.cut = rules < 2;

@@ -366,7 +366,11 @@ fn junk_is_counted_and_shown_and_a_text_of_junk_alone_is_refused() {
 #[test]
 fn a_text_that_ends_within_a_mapping_says_so() {
     let text = phone().0;
-    assert!(parse(&text.as_bytes()[..text.len() - 20]).unwrap().cut);
+    assert!(parse(&text.as_bytes()[..text.len() - 60]).unwrap().cut);
+    // Without the last line end, and with a part of the last flags, no figure is missing.
+    for missing in [1, 20] {
+        assert!(!parse(&text.as_bytes()[..text.len() - missing]).unwrap().cut);
+    }
     let last = text.rfind("7b70000000-").unwrap();
     let head = text[last..].find('\n').unwrap();
     assert!(parse(&text.as_bytes()[..=last + head]).unwrap().cut);
@@ -480,6 +484,80 @@ fn showmaps_newer_columns_are_found_by_their_headings() {
     assert_eq!(smaps.mappings[0].sums.get(Field::Locked), Some(12 << 10));
     assert_eq!(smaps.others["AnonHugePages"], 8 << 10);
     assert_eq!(smaps.strange_count, 1);
+}
+
+#[test]
+fn showmaps_names_are_those_of_the_kernel() {
+    let text = "\
+ virtual                     shared   shared  private  private
+    size      RSS      PSS    clean    dirty    clean    dirty     swap  swapPSS   #  object
+-------- -------- -------- -------- -------- -------- -------- -------- -------- ---- ------------------------------
+    2048     1024     1024        0        0        0     1024        0        0    3 [anon]
+      16       16       16        0        0        0       16        0        0    1 /system/lib64/libc.so [bss]
+-------- -------- -------- -------- -------- -------- -------- -------- -------- ---- ------------------------------
+    2064     1040     1040        0        0        0     1040        0        0    4 TOTAL
+";
+    let kinds: Vec<Kind> = parse(text.as_bytes())
+        .unwrap()
+        .classified()
+        .map(|row| row.1)
+        .collect();
+    assert_eq!(kinds, [Kind::Unknown, Kind::SoMmap]);
+}
+
+#[test]
+fn processes_of_a_text_are_found_one_by_one() {
+    let table = |kb: u64| {
+        format!(
+            " virtual                     shared   shared  private  private\n    \
+             size      RSS      PSS    clean    dirty    clean    dirty     swap  swapPSS   #  object\n\
+             -------- -------- --------\n {kb} {kb} {kb} 0 0 0 {kb} 0 0 1 [anon]\n\
+             -------- -------- --------\n    size  RSS  PSS # object\n-------- --------\n \
+             {kb} {kb} {kb} 0 0 0 {kb} 0 0 1 TOTAL\n"
+        )
+    };
+    let smaps = |kb: u64| {
+        let map = |text: Text, at| text.map((at, at + 0x4000), "rw-p", "", [kb, kb, 0, 0, kb, 0]);
+        map(map(Text::new(), 0x12c0_0000), 0x70_0000_0000).0
+    };
+    let (a, b) = (table(8), table(16));
+    let (c, d) = (smaps(9000), smaps(400));
+    let name = |name: &str| Some(name.to_owned());
+    for (text, expected) in [
+        (a.clone(), vec![(None, None)]),
+        (c.clone(), vec![(None, None)]),
+        (format!("{a}{b}"), vec![(None, None); 2]),
+        (format!("{c}{d}{c}"), vec![(None, None); 3]),
+        (
+            format!("==> /proc/7/smaps <==\n{c}\n==> /proc/8/smaps <==\n{d}"),
+            vec![(Some(7), None), (Some(8), None)],
+        ),
+        (
+            format!(
+                "------ SHOW MAP 7 (init) (su root showmap -q 7) ------\n{a}\
+                 ------ SHOW MAP 9 (gone) (su root showmap -q 9) ------\n\
+                 ------ SHOW MAP 8: com.example.app (showmap -q 8) ------\n{b}"
+            ),
+            vec![(Some(7), name("init")), (Some(8), name("com.example.app"))],
+        ),
+    ] {
+        let found = split(text.as_bytes());
+        let ids: Vec<_> = found
+            .iter()
+            .map(|part| (part.pid, part.name.clone()))
+            .collect();
+        assert_eq!(ids, expected, "{text}");
+        let sums = found
+            .iter()
+            .map(|part| parse(&text.as_bytes()[part.bytes.clone()]).unwrap());
+        let sums: Vec<u64> = sums.map(|part| part.total().of(Field::Size)).collect();
+        assert!(expected.len() < 2 || text.contains("rw-p") || sums == [8 << 10, 16 << 10]);
+        assert!(
+            found
+                .windows(2)
+                .all(|pair| pair[0].bytes.end <= pair[1].bytes.start)
+        );
+    }
 }
 
 /// Parses the kernel's smaps of the test process itself. The sums match its own rollup as far as

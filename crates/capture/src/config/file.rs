@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use super::{ConfigError, Options, preset, text, yaml};
+use heaptap_model::text::plain;
 use heaptap_model::units::ByteSize;
 use heaptap_proto::perfetto::TraceConfig;
 
@@ -63,9 +64,9 @@ impl ConfigFile {
     /// Returns an error if it contains unknown keys or fields.
     pub fn parse(bytes: &[u8], origin: &str) -> Result<ConfigFile, ConfigError> {
         let template = |config| ConfigFile::Template(Box::new(config));
-        match std::str::from_utf8(bytes) {
+        let plain = plain(bytes);
+        match std::str::from_utf8(&plain) {
             Ok(text) if !text.contains(['\0', '\u{1}', '\u{2}', '\u{8}']) => {
-                let text = text.trim_start_matches('\u{feff}');
                 if looks_like_text_proto(text) {
                     return text::parse_text(text)
                         .map(template)

@@ -7,6 +7,7 @@ use super::index::{ClassAt, Index, Survey};
 use super::unpack::{self, Reading};
 use heaptap_model::bytes::Bytes;
 use heaptap_model::profile::PacketLines;
+use heaptap_model::text::{is_odd, plain};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -90,7 +91,11 @@ impl MapFile {
     /// # Errors
     /// Returns the errors of [`MapFile::open`].
     pub fn from_bytes(bytes: Bytes, path: &Path) -> Result<MapFile, MapError> {
-        let bytes = unpack::unpack(bytes, path)?;
+        let mut bytes = unpack::unpack(bytes, path)?;
+        // The grammar itself skips a byte order mark and one CR: such a file stays mapped.
+        if is_odd(&bytes) {
+            bytes = Bytes::from(plain(&bytes).into_owned());
+        }
         let index = Index::build(&bytes);
         if index.survey.classes == 0 {
             return Err(MapError::NoClasses {

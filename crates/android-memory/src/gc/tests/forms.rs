@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::super::*;
 use heaptap_model::timeline::Collection;
+use std::io::Read as _;
 
 const LOG: &str = include_str!("../../../../../fixtures/gclog/gc_forms.log");
 const EXPECTED: &str = include_str!("../../../../../fixtures/gclog/gc_forms.expected.json");
@@ -342,4 +343,134 @@ fn assert_lines(name: &str, text: &str, lines: [(u32, char, &str, &str); 3]) {
         );
     }
     assert_eq!(seen, lines.len(), "{name}");
+}
+
+const GC: &str = "Explicit concurrent mark compact GC freed 10130KB AllocSpace bytes, 22(704KB) \
+    LOS objects, 49% free, 9010KB/18MB, paused 274us,607us total 19.749ms";
+
+#[test]
+fn headers_are_found_behind_what_ci_systems_and_wrappers_put_before_them() {
+    for header in [
+        "09-15 15:09:12.773 13999 14001 I com.example.app: ",
+        "2026-09-15 15:09:12.773 +0200 13999 14001 I com.example.app: ",
+        "        1773748800.123 10123 13999 14001 I com.example.app: ",
+        "09-15 15:09:12.773 I/com.example.app(13999): ",
+        "I/com.example.app(13999): ",
+        "2026-09-15 15:09:12.773 13999-14001 com.example.app com.example.app I ",
+    ] {
+        for prefix in [
+            "",
+            "2026-09-15T15:09:12.7730000Z ",
+            "2026-09-15T15:09:12.773Z 01O ",
+            "2026-09-15 15:09:12.773 ",
+            "[2026-09-15T15:09:12.773Z] ",
+            "[15:09:12] ",
+            "15:09:12  ",
+            "Sep 15 15:09:12 ",
+            "test\tRun tests\t2026-09-15T15:09:12.7730000Z ",
+            "emulator-5554: ",
+            "logcat  | ",
+            "\u{1b}[36mlogcat_1 |\u{1b}[0m ",
+            "09-15 15:09:12 I/Logcat: ",
+            "I/flutter: ",
+        ] {
+            let text = format!("{prefix}\u{1b}[32m{header}{GC}\u{1b}[0m\r");
+            let line = parse_line(&text).unwrap();
+            assert_eq!(line.pid, Some(13999), "{text}");
+            assert_eq!(line.tag, Some("com.example.app"), "{text}");
+            assert_eq!(line.message, GC, "{text}");
+        }
+    }
+    // A message quotes a line of the log.
+    let quoted = format!("09-15 15:09:13.000 7 8 I Crash: 09-15 15:09:12.773 1 2 I x: {GC}");
+    let line = parse_line(&quoted).unwrap();
+    assert_eq!((line.pid, line.tag), (Some(7), Some("Crash")));
+    assert!(!matches!(parse_event(&line), Some(Event::Collection(_))));
+}
+
+#[test]
+fn messages_without_a_header_are_found_behind_a_prefix() {
+    let mut log = GcLog::default();
+    log.push_all(&format!("2026-09-15T15:09:12.773Z {GC}\n"));
+    let long = "T [ 09-15 15:09:12.773 13999:14001 I/com.example.app ]";
+    log.push_all(&format!("{long}\n2026-09-15T15:09:12.773Z {GC}\n\n"));
+    let found: Vec<_> = log
+        .processes()
+        .map(|p| (p.pid, p.collections.len()))
+        .collect();
+    assert_eq!(found, [(None, 1), (Some(13999), 1)]);
+}
+
+#[test]
+fn a_reason_that_art_does_not_have_is_no_collection() {
+    for reason in ["2026-09-15T15:09:12Z", "\"message\":", "I/art:", "explicit"] {
+        let text = GC.replacen("Explicit", reason, 1);
+        assert_eq!(parse_message(None, &text), Some(Event::Other), "{text}");
+    }
+}
+
+#[test]
+fn an_export_of_android_studio_gives_its_processes() {
+    let message = |pid: u32, name: &str, seconds: u64, message: &str| {
+        serde_json::json!({
+            "header": {
+                "logLevel": "INFO", "pid": pid, "tid": 7, "applicationId": name,
+                "processName": name, "tag": "e.myapplicatio",
+                "timestamp": {"seconds": seconds, "nanos": 824_000_000}
+            },
+            "message": message
+        })
+    };
+    let first = GC.replace("19.749ms", "2.679s");
+    let messages = [
+        message(22935, "com.example.app", 1_720_000_000, &first),
+        message(
+            22935,
+            "com.example.app",
+            1_720_000_005,
+            &format!("one line\n{GC}"),
+        ),
+        message(8, "pid-8", 1_720_000_006, GC),
+    ];
+    let export = serde_json::json!({
+        "metadata": {"device": {"release": "14"}, "filter": "package:mine"},
+        "logcatMessages": messages
+    });
+    for text in [
+        export.to_string(),
+        serde_json::to_string_pretty(&export).unwrap(),
+    ] {
+        assert!(is_export(text.as_bytes()));
+        let mut log = GcLog::default();
+        push_export(&mut log, text.as_bytes()).unwrap();
+        let found: Vec<_> = log
+            .processes()
+            .map(|p| {
+                (
+                    p.pid,
+                    p.name.as_ref().unwrap().text.as_str(),
+                    p.collections.len(),
+                )
+            })
+            .collect();
+        assert_eq!(
+            found,
+            [
+                (Some(8), "e.myapplicatio", 1),
+                (Some(22935), "com.example.app", 2)
+            ]
+        );
+        let pause = &log.processes().nth(1).unwrap().collections[0];
+        assert_eq!(pause.at, Some(1_720_000_000_824_000_000));
+        assert_eq!(pause.logged.collection.duration, Some(2_679_000_000));
+        // What is cut gives the messages before.
+        let mut log = GcLog::default();
+        assert!(push_export(&mut log, &text.as_bytes()[..text.len() - 20]).is_err());
+        assert_eq!(log.processes().nth(1).unwrap().collections.len(), 2);
+    }
+    let endless = "{\"logcatMessages\": [{\"message\": \""
+        .as_bytes()
+        .chain(std::io::repeat(b'x'));
+    let error = push_export(&mut GcLog::default(), endless).unwrap_err();
+    assert!(error.to_string().contains("too long"), "{error}");
 }

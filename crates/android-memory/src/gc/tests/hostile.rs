@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 
+use super::super::art::CAUSES;
 use super::super::*;
 
 /// Returns words of the grammar in any order.
@@ -103,7 +104,7 @@ proptest! {
 
     #[test]
     fn what_art_prints_is_known_but_for_its_rounding(
-        reason in "[A-Z][A-Za-z]{0,20}",
+        reason in prop::sample::select(&CAUSES[..]),
         collector in "[a-z]{1,8}( [a-z+]{1,9}){0,3}",
         objects in any::<Option<u64>>(),
         freed in 0u64..1 << 40,

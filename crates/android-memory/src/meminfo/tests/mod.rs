@@ -108,7 +108,8 @@ fn only(meminfo: &Meminfo) -> &Process {
 fn look_through(text: &str) -> Meminfo {
     let meminfo = Meminfo::parse(text);
     let bare = |line: &str| line.trim_end_matches('\r').to_owned();
-    let lines: HashSet<String> = text.split('\n').map(bare).collect();
+    let plain = heaptap_model::text::plain_str(text);
+    let lines: HashSet<String> = plain.split('\n').map(bare).collect();
     let of_processes = meminfo.processes().flat_map(Process::texts);
     for line in meminfo.unknown().chain(of_processes.map(|(_, line)| line)) {
         assert!(lines.contains(&bare(line)), "{line:?} in {text:?}");
@@ -238,6 +239,10 @@ fn lines_of_windows_are_those_of_others_and_torn_ends_are_read() {
     let crlf = NEW.replace('\n', "\r\n");
     assert_eq!(Meminfo::parse(&crlf), Meminfo::parse(NEW));
     assert_eq!(Meminfo::parse(crlf.trim_end()), Meminfo::parse(NEW));
+    for end in ["\r\r\n", "\r", "\n\r"] {
+        let odd = NEW.replace('\n', end);
+        assert_eq!(Meminfo::parse(&odd), Meminfo::parse(NEW), "{end:?}");
+    }
     for end in 0..NEW.len() {
         look_through(&NEW[..end]);
     }
@@ -245,7 +250,8 @@ fn lines_of_windows_are_those_of_others_and_torn_ends_are_read() {
         ("\r\n", &[][..]),
         ("\n", &[]),
         ("a\r\nb", &["a", "b"]),
-        ("a\r\nb\n", &["a\r", "b"]),
+        ("a\r\nb\n", &["a", "b"]),
+        ("a\rb\n", &["a\rb"]),
         ("\r", &[]),
     ] {
         let meminfo = look_through(text);
