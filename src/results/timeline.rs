@@ -11,9 +11,10 @@ use super::recorded;
 use crate::error::ErrorClass;
 use crate::folder;
 use crate::import::{self, ImportError, OpenTrace};
+use crate::memory::gc::{Event, parse_message};
 use crate::profile::Health;
 use crate::timeline::{self, Collection, Entry, HeaptapAction, Observation, Source, Timeline};
-use crate::trace::{MemoryLoss, MemoryWanted, Surveyed, TraceError, TraceMemory};
+use crate::trace::{LogMessage, MemoryLoss, MemoryWanted, Surveyed, TraceError, TraceMemory};
 use crate::units::{ByteSize, counted, thousands};
 
 /// Maximum number of bytes read: enough for days of one reading per second. Directories from
@@ -126,12 +127,28 @@ impl LoadedTimeline {
     /// Adds the memory data of a trace, and findings about missing parts.
     pub fn add_trace(&mut self, told: TraceMemory) {
         self.findings.extend(of_loss(&told.loss));
-        self.add(told.timeline);
+        let mut timeline = told.timeline;
+        timeline.entries.extend(told.log.iter().filter_map(logged));
+        timeline.sort();
+        self.add(timeline);
     }
 
     fn find(&mut self, kind: &'static str, class: Option<ErrorClass>, message: String, help: &str) {
         self.findings
             .push(Finding::new(kind, class, message).with_help(help));
+    }
+}
+
+/// Returns the garbage collection in a line of a trace's log.
+fn logged(line: &LogMessage) -> Option<Entry> {
+    match parse_message(Some(&line.tag), &line.message)? {
+        Event::Collection(logged) => Some(Entry {
+            boot_ns: line.boot_ns,
+            pid: line.pid,
+            cost: None,
+            seen: Observation::Collection(logged.collection),
+        }),
+        _ => None,
     }
 }
 

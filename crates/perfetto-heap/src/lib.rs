@@ -137,7 +137,7 @@ pub mod wire;
 
 pub use framing::{Source, holds_packet as looks_like_trace};
 pub use java::JavaDump;
-pub use memory::{MemoryLoss, MemoryWanted, TraceMemory};
+pub use memory::{LogMessage, MemoryLoss, MemoryWanted, TraceMemory};
 pub use scan::{CompleteDump, DumpScanner};
 pub use smaps::SmapsFacts;
 pub use surveyed::Surveyed;

@@ -14,6 +14,7 @@ pub(super) mod payload {
     pub(crate) const TRACE_CONFIG: u32 = 33;
     pub(crate) const TRACE_STATS: u32 = 35;
     pub(crate) const PROFILE_PACKET: u32 = 37;
+    pub(crate) const ANDROID_LOG: u32 = 39;
     pub(crate) const SYSTEM_INFO: u32 = 45;
     pub(crate) const PACKAGES_LIST: u32 = 47;
     pub(crate) const DEFLATED: u32 = 50;
@@ -76,6 +77,7 @@ impl<'a> Packet<'a> {
                             | PROCESS_TREE
                             | CLOCK_SNAPSHOT
                             | SYS_STATS
+                            | ANDROID_LOG
                             | PROCESS_STATS
                             | INTERNED_DATA
                             | TRACE_CONFIG

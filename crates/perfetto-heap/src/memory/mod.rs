@@ -1,6 +1,7 @@
 //! Memory figures of a trace other than heaps, as entries of a timeline: resident memory of
 //! processes (`linux.process_stats`), the device's memory (`linux.sys_stats`), and GCs of Java
-//! heaps (`linux.ftrace`, atrace category `dalvik`). The first reading keeps only the positions of
+//! heaps (`linux.ftrace`, atrace category `dalvik`), and the runtime's lines of the log about them
+//! (`android.log`), whose words others parse. The first reading keeps only the positions of
 //! these packets; they are decoded on request.
 //!
 //! | module | owns |
@@ -9,12 +10,14 @@
 //! | `sys_stats` | the device's memory |
 //! | `ftrace` | events of all processors, sorted by time; atrace's texts |
 //! | `collections` | GCs and the heap's size from those events |
+//! | `log` | the log's lines about GCs |
 //! | `counters` | the figures of each packet, as Perfetto's counters |
 //! | `time` | timestamps of a packet's clock in BOOTTIME |
 
 mod collections;
 mod counters;
 mod ftrace;
+mod log;
 mod process_stats;
 mod sys_stats;
 #[cfg(test)]
@@ -26,6 +29,7 @@ use std::io;
 
 use self::collections::Collections;
 use self::ftrace::Ftrace;
+pub use self::log::LogMessage;
 use self::process_stats::ProcessStats;
 use self::time::Times;
 use super::clocks::Clocks;
@@ -57,6 +61,8 @@ pub struct MemoryWanted {
 pub struct TraceMemory {
     /// Entries in order of time.
     pub timeline: Timeline,
+    /// Lines of the device's log about GCs, in the order of the trace.
+    pub log: Vec<LogMessage>,
     /// Losses of the figures.
     pub loss: MemoryLoss,
 }
@@ -84,7 +90,7 @@ struct Stands {
     clock: u32,
     /// The packet has figures of processes or the device.
     has_figures: bool,
-    /// The packet has events of the kernel.
+    /// The packet has events of the kernel, or lines of the log.
     has_events: bool,
 }
 
@@ -111,7 +117,7 @@ impl Places {
         let (mut has_figures, mut has_events) = (false, false);
         for (kind, _) in &packet.payloads {
             has_figures |= matches!(*kind, payload::SYS_STATS | payload::PROCESS_STATS);
-            has_events |= *kind == payload::FTRACE_EVENTS;
+            has_events |= matches!(*kind, payload::FTRACE_EVENTS | payload::ANDROID_LOG);
         }
         if has_figures || has_events {
             let by_default = || self.clocks.get(&packet.sequence).copied();
@@ -155,6 +161,7 @@ impl Places {
         let times = Times::new(clocks);
         let mut processes = ProcessStats::default();
         let mut ftrace = Ftrace::default();
+        let mut log = Vec::new();
         let mut collections = Collections::new(wanted.every_counter);
         for &Stands { place, clock, .. } in &self.places {
             let Some(body) = reader.body(place)? else {
@@ -170,6 +177,18 @@ impl Places {
                         let outcome = ftrace.read(message, &times, packet.sequence, &mut loss);
                         ftrace.hand_over(&mut collections, &mut sink, &mut loss);
                         outcome
+                    }
+                    payload::ANDROID_LOG => {
+                        let sequence = packet.sequence;
+                        let own = packet
+                            .timestamp
+                            .and_then(|t| times.boot(clock, sequence, t));
+                        log::read(
+                            message,
+                            |t| times.boot(log::CLOCK, 0, t).or(own),
+                            &mut sink,
+                            &mut log,
+                        )
                     }
                     payload::PROCESS_STATS | payload::SYS_STATS => {
                         let time = packet.timestamp;
@@ -196,6 +215,7 @@ impl Places {
         loss.entries_left_out = sink.left_out;
         Ok(TraceMemory {
             timeline: sink.finish(recording),
+            log,
             loss,
         })
     }

@@ -59,6 +59,46 @@ fn sizes(memory: &TraceMemory) -> Vec<(u64, u64)> {
 const MS: u64 = 1_000_000;
 
 #[test]
+fn lines_of_the_log_about_collections_are_kept_with_their_time() {
+    let line = |pid: u64, at: u64, text: &str| {
+        let parts = [
+            number(2, pid),
+            number(5, at),
+            bytes(6, b"art"),
+            bytes(8, text.as_bytes()),
+        ];
+        bytes(1, &parts.concat())
+    };
+    let gc = "Explicit concurrent copying GC freed 1KB AllocSpace bytes";
+    let packets = |clocks: Vec<u8>| {
+        let lines = [
+            line(7, 5_000, gc),
+            line(7, 6_000, "hello"),
+            line(8, 7_000, gc),
+        ]
+        .concat();
+        [clocks, packet(&[number(8, 900), bytes(39, &lines)])]
+    };
+    let clock = |id: u64, at: u64| bytes(1, &[number(1, id), number(2, at)].concat());
+    let clocks = bytes(6, &[clock(6, 100), clock(1, 5_000)].concat());
+    let wanted = MemoryWanted {
+        pids: Some(BTreeSet::from([7])),
+        ..MemoryWanted::default()
+    };
+    // Without a relation of the clocks, the time of the packet.
+    for (clocks, at) in [(packet(&[clocks]), 100), (Vec::new(), 900)] {
+        let memory = read_of(&packets(clocks), &wanted);
+        let found: Vec<_> = memory
+            .log
+            .iter()
+            .map(|l| (l.boot_ns, l.pid, &l.message[..]))
+            .collect();
+        assert_eq!(found, [(at, 7, gc)]);
+        assert_eq!(memory.loss, MemoryLoss::default());
+    }
+}
+
+#[test]
 fn a_collection_has_its_reason_collector_duration_pauses_and_live_set() {
     let memory = read(&[bundle(&[
         event(100 * MS, 12, "C|7|Heap size (KB)|9000\n"),
