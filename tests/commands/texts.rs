@@ -306,7 +306,10 @@ fn a_text_inside_an_archive_is_not_read_with_the_bytes_around_it() {
         (mappings(), &["smaps", "-", "--json"]),
         (meminfo, &["meminfo", "input", "--json"]),
     ] {
-        let refused = Input::new(&stored(&text)).run(args);
+        let alone = Input::new(&text).json(args);
+        assert_eq!(Input::new(&stored(&text)).json(args), alone);
+        let tar = [&[b'x'; 257][..], b"ustar", &[0; 250], &text].concat();
+        let refused = Input::new(&tar).run(args);
         assert_eq!(refused.status.code(), Some(8), "{refused:?}");
     }
 }
@@ -347,5 +350,240 @@ fn an_allocators_xml_is_reconciled_from_standard_input() {
     assert!(
         told.contains("standard input does not contain a heap: it is text"),
         "{told}"
+    );
+}
+
+const MEMINFO: &str = "\
+Applications Memory Usage (in Kilobytes):
+Uptime: 100 Realtime: 100
+
+** MEMINFO in pid 4242 [com.example.app] **
+                   Pss  Private  Private  SwapPss      Rss     Heap     Heap     Heap
+                 Total    Dirty    Clean    Dirty    Total     Size    Alloc     Free
+                ------   ------   ------   ------   ------   ------   ------   ------
+  Native Heap    20000    19000       10        5    21000    30000    25000     5000
+        Stack      400      400        0        0      404
+        TOTAL    20400    19400       10        5    21404    30000    25000     5000
+";
+
+const GC: &str = "Explicit concurrent mark compact GC freed 10130KB AllocSpace bytes, 22(704KB) \
+    LOS objects, 49% free, 9010KB/18MB, paused 274us,607us total 19.749ms";
+
+/// A table of showmap with one library.
+fn showmap(kb: u64) -> String {
+    let row = |name: &str| format!("{kb} {kb} {kb} 0 0 0 {kb} 0 0 1 {name}\n");
+    format!(
+        " virtual                     shared   shared  private  private\n    \
+         size      RSS      PSS    clean    dirty    clean    dirty     swap  swapPSS   #  object\n\
+         -------- -------- --------\n{}-------- -------- --------\n{}",
+        row("/system/lib64/libc.so"),
+        row("TOTAL")
+    )
+}
+
+/// A bug report with a log, the mappings of two processes, and meminfo, among other sections.
+fn bugreport() -> String {
+    format!(
+        "========================================================\n\
+         == dumpstate: 2026-09-10 10:00:00\n\
+         ========================================================\n\
+         ------ SYSTEM LOG (logcat -v threadtime -d *:v) ------\n\
+         09-10 09:59:00.000  4242  4250 I com.example.app: {GC}\n\
+         ------ 0.4s was the duration of 'SYSTEM LOG' ------\n\
+         ------ SHOW MAP 1 (init) (/system/xbin/su root showmap -q 1) ------\n{}\
+         ------ SHOW MAP 4242: com.example.app (showmap -q 4242) ------\n{}\
+         ------ DUMPSYS HIGH (/system/bin/dumpsys) ------\n\
+         -------------------------------------------------------------------------------\n\
+         DUMP OF SERVICE HIGH meminfo:\n{MEMINFO}\
+         --------- 0.412s was the duration of dumpsys meminfo, ending at: 2026-09-10 10:00:04\n\
+         -------------------------------------------------------------------------------\n\
+         DUMP OF SERVICE HIGH activity:\n*** SERVICE 'activity' DUMP TIMEOUT (10000ms) EXPIRED ***\n",
+        showmap(4),
+        showmap(512)
+    )
+}
+
+fn zip_of(name: &str, text: &str) -> Vec<u8> {
+    let mut zip = zip::ZipWriter::new(Cursor::new(Vec::new()));
+    for (name, text) in [
+        (name, text),
+        ("FS/proc/version", "Linux"),
+        ("dumpstate_log.txt", "x"),
+    ] {
+        zip.start_file(name, zip::write::SimpleFileOptions::default())
+            .expect("memory");
+        zip.write_all(text.as_bytes()).expect("memory");
+    }
+    zip.finish().expect("memory").into_inner()
+}
+
+#[test]
+fn texts_with_any_line_ends_are_those_with_plain_ones() {
+    let smaps = "7100000000-7100100000 rw-p 00000000 00:00 0  [anon:scudo:primary]\n\
+                 Size: 1024 kB\nRss: 512 kB\nPss: 512 kB\nPrivate_Dirty: 512 kB\n";
+    let log = format!("--------- beginning of main\n09-15 15:09:12.773 7 8 I x.y: {GC}\n");
+    for end in ["\r\n", "\r\r\n", "\r"] {
+        let odd = |text: &str| Input::new(text.replace('\n', end).as_bytes());
+        let found = odd(MEMINFO).json(&["meminfo", "input", "--json"]);
+        assert_eq!(
+            found["processes"][0]["rows"][0]["values"]["pss"],
+            20_000 << 10,
+            "{end:?}"
+        );
+        let found = odd(smaps).json(&["smaps", "input", "--json"]);
+        assert_eq!(found["total"]["pss"], 512 << 10, "{end:?}");
+        assert_eq!(found["truncated"], false);
+        let found = odd(&log).json(&["gc", "-", "--json"]);
+        assert_eq!(found["processes"][0]["pid"], 7, "{end:?}");
+    }
+}
+
+#[test]
+fn each_command_reads_its_part_of_a_bug_report() {
+    let report = bugreport();
+    for bytes in [
+        report.clone().into_bytes(),
+        gzip(report.as_bytes()),
+        zip_of("bugreport-x-2026.txt", &report),
+    ] {
+        let input = Input::new(&bytes);
+        for name in ["input", "-"] {
+            let found = input.json(&["meminfo", name, "--json"]);
+            assert_eq!(found["processes"][0]["pid"], 4242);
+            assert_eq!(found["unknown"], serde_json::json!([]));
+            assert_eq!(found["problems"], serde_json::json!([]));
+            let found = input.json(&["gc", name, "--json"]);
+            assert_eq!(found["processes"][0]["collections"], 1);
+            let found = input.json(&["smaps", name, "-n", "com.example.app", "--json"]);
+            assert_eq!(found["total"]["pss"], 512 << 10);
+            assert_eq!(found["pid"], 4242);
+            let several = input.run(&["smaps", name]);
+            let told = String::from_utf8_lossy(&several.stderr);
+            assert_eq!(several.status.code(), Some(2), "{told}");
+            assert!(
+                told.contains("init (1)") && told.contains("-n NAME"),
+                "{told}"
+            );
+        }
+        // Nothing differs from itself.
+        let found = input.json(&["diff", "input", "input", "--json"]);
+        assert_eq!(found["kind"], "meminfo");
+        let top = input.run(&["top", "input"]);
+        let told = String::from_utf8_lossy(&top.stderr);
+        assert!(told.contains("heaptap meminfo"), "{told}");
+    }
+    let without = Input::new(b"== dumpstate: 2026-09-10 10:00:00\n------ UPTIME (uptime) ------\n");
+    for (command, section) in [
+        ("meminfo", "DUMP OF SERVICE meminfo"),
+        ("smaps", "SHOW MAP"),
+    ] {
+        let output = without.run(&[command, "input"]);
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(8), "{told}");
+        assert!(told.contains(&format!("section {section}")), "{told}");
+    }
+}
+
+#[test]
+fn processes_of_one_text_of_mappings_are_read_one_by_one() {
+    let mapping = |kb: u64| {
+        format!(
+            "7100000000-7100200000 rw-p 00000000 00:00 0\nSize: 2048 kB\nRss: {kb} kB\nPss: {kb} kB\n"
+        )
+    };
+    let input = Input::new(format!("{}{}", mapping(1024), mapping(8)).as_bytes());
+    let several = input.run(&["smaps", "input"]);
+    let told = String::from_utf8_lossy(&several.stderr);
+    assert_eq!(several.status.code(), Some(2), "{told}");
+    assert!(told.contains("@1, @2") && told.contains("FILE@N"), "{told}");
+    for (which, kb) in [("input@1", 1024), ("input@2", 8)] {
+        let found = input.json(&["smaps", which, "--json"]);
+        assert_eq!(found["total"]["pss"], kb << 10, "{which}");
+    }
+}
+
+#[test]
+fn what_the_device_wrote_instead_of_meminfo_is_the_cause() {
+    for (said, cause, help) in [
+        (
+            "Applications Memory Usage (in Kilobytes):\nUptime: 1 Realtime: 1\n\n\
+             *** SERVICE 'meminfo' DUMP TIMEOUT (10000ms) EXPIRED ***\n",
+            "DUMP TIMEOUT (10000ms)",
+            "dumpsys -t 60 meminfo",
+        ),
+        (
+            "Can't find service: meminfo\n",
+            "Can't find service",
+            "boot_completed",
+        ),
+        (
+            "Permission Denial: can't dump meminfo from pid=1, uid=10123\n",
+            "Permission Denial",
+            "adb shell",
+        ),
+        (
+            "error: no devices/emulators found\n",
+            "no devices",
+            "heaptap doctor",
+        ),
+        ("I/art     ( 2345): x\n", "it begins", "dumpsys meminfo"),
+        ("--------- beginning of main\n", "it is a log", "heaptap gc"),
+        ("heap_v2/524288\n", "jemalloc", "jeprof"),
+    ] {
+        let output = Input::new(said.as_bytes()).run(&["meminfo", "input"]);
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(8), "{told}");
+        assert!(told.contains(cause) && told.contains(help), "{told}");
+    }
+}
+
+#[test]
+fn a_text_of_another_kind_names_the_command_that_reads_it() {
+    let log = format!("09-15 15:09:12.773 7 8 I x.y: {GC}\n");
+    for (text, help) in [
+        (MEMINFO, "heaptap meminfo"),
+        (&log, "heaptap gc"),
+        (&showmap(4), "heaptap smaps"),
+        ("<malloc version=\"scudo-1\"></malloc>", "--reconcile"),
+        (
+            "heap profile:   3: 96 [  5: 160] @ heapprofile\n",
+            "pprof -proto",
+        ),
+    ] {
+        let input = Input::new(text.as_bytes());
+        for command in ["top", "leaks", "convert"] {
+            let output = input.run(&[command, "input"]);
+            let told = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(8), "{told}");
+            assert!(told.contains(help), "{told}");
+        }
+    }
+}
+
+#[test]
+fn a_log_behind_times_of_a_ci_system_and_an_export_of_studio_are_read() {
+    let line = |pid: u64, name: &str| {
+        format!("2026-09-15T15:09:12.7730000Z 09-15 15:09:12.773 {pid} {pid} I {name}: {GC}\n")
+    };
+    let log = [line(13999, "com.example.app"), line(929, "system_server")].concat();
+    let input = Input::new(log.as_bytes());
+    let found = input.json(&["gc", "input", "-n", "com.example.app", "--json"]);
+    assert_eq!(found["processes"][0]["pid"], 13999);
+    assert_eq!(found["processes"][0]["collections"], 1);
+    let export = serde_json::json!({"metadata": {}, "logcatMessages": [{
+        "header": {"logLevel": "INFO", "pid": 22935, "tid": 1, "applicationId": "com.example.app",
+            "processName": "com.example.app", "tag": "com.example.app",
+            "timestamp": {"seconds": 1_720_000_000, "nanos": 0}},
+        "message": GC
+    }]});
+    let export = serde_json::to_vec_pretty(&export).expect("memory");
+    let found = Input::new(&export).json(&["gc", "input", "--json"]);
+    assert_eq!(found["processes"][0]["name"], "com.example.app");
+    assert_eq!(found["processes"][0]["durations"]["max_ns"], 19_749_000);
+    let cut = Input::new(&export[..export.len() - 4]).run(&["gc", "input", "--json"]);
+    assert_eq!(cut.status.code(), Some(6), "{cut:?}");
+    assert!(
+        String::from_utf8_lossy(&cut.stdout).contains("22935"),
+        "{cut:?}"
     );
 }

@@ -28,10 +28,64 @@ pub enum Kind {
     /// A page of `heaptap report`.
     Report,
     Json,
+    /// A text whose beginning shows what wrote it.
+    Known(KnownText),
     Text,
     /// None of the other types.
     Unknown,
 }
+
+/// A text that is no heap, by what wrote it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KnownText {
+    Meminfo,
+    /// smaps or showmap.
+    Mappings,
+    Log,
+    Bugreport,
+    MallocInfo,
+    /// A heap profile in the text form of gperftools.
+    LegacyHeap,
+    /// The same of jemalloc.
+    JemallocHeap,
+}
+
+impl KnownText {
+    fn name(self) -> &'static str {
+        match self {
+            KnownText::Meminfo => "output of `dumpsys meminfo`",
+            KnownText::Mappings => "a text of memory mappings",
+            KnownText::Log => "a log",
+            KnownText::Bugreport => "a bug report",
+            KnownText::MallocInfo => "XML of malloc_info",
+            KnownText::LegacyHeap => "a heap profile in the text form of gperftools",
+            KnownText::JemallocHeap => "a heap profile in the text form of jemalloc",
+        }
+    }
+
+    /// Returns what reads it.
+    fn help(self) -> &'static str {
+        match self {
+            KnownText::Meminfo => "read it with `heaptap meminfo`",
+            KnownText::Mappings => "read it with `heaptap smaps`",
+            KnownText::Log => "read its garbage collections with `heaptap gc`",
+            KnownText::Bugreport => BUGREPORT_HELP,
+            KnownText::MallocInfo => "read it with `heaptap meminfo --reconcile`",
+            KnownText::LegacyHeap => {
+                "convert it with Google's pprof, which needs the program for its names: `pprof \
+                 -proto PROGRAM FILE > profile.pb.gz`"
+            }
+            KnownText::JemallocHeap => {
+                "convert it with `jeprof --raw PROGRAM FILE > raw`, then `pprof -proto raw > \
+                 profile.pb.gz`"
+            }
+        }
+    }
+}
+
+/// Help for a bug report, where another input is required.
+pub(super) const BUGREPORT_HELP: &str =
+    "read its parts with `heaptap gc`, `heaptap meminfo` or `heaptap smaps`";
 
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -52,6 +106,7 @@ impl fmt::Display for Kind {
             Kind::Html => "an HTML page",
             Kind::Report => "a page of `heaptap report`",
             Kind::Json => "JSON",
+            Kind::Known(text) => text.name(),
             Kind::Text => "text",
             Kind::Unknown => "of an unknown type",
         })
@@ -64,7 +119,13 @@ impl Kind {
     pub fn may_be_text(self) -> bool {
         matches!(
             self,
-            Kind::Text | Kind::Json | Kind::Html | Kind::Report | Kind::Empty | Kind::Unknown
+            Kind::Text
+                | Kind::Known(_)
+                | Kind::Json
+                | Kind::Html
+                | Kind::Report
+                | Kind::Empty
+                | Kind::Unknown
         )
     }
 
@@ -80,6 +141,7 @@ impl Kind {
             }
             Kind::Hprof => "inspect it with `heaptap hprof info` or `heaptap top`",
             Kind::Bzip2 => "unpack it with `bunzip2` first",
+            Kind::Known(text) => text.help(),
             Kind::Html => "fetch the trace again: this might be an error page from a server",
             Kind::Report => {
                 "open it in a browser, or pass the recording directory or file that it shows"
@@ -96,9 +158,13 @@ impl Kind {
     /// Returns the help text for commands that accept heaps of any type.
     pub fn help_with_heaps(self) -> &'static str {
         match self {
-            Kind::Elf | Kind::Html | Kind::Report | Kind::Empty | Kind::Zeros | Kind::Bzip2 => {
-                self.help()
-            }
+            Kind::Elf
+            | Kind::Html
+            | Kind::Report
+            | Kind::Empty
+            | Kind::Zeros
+            | Kind::Bzip2
+            | Kind::Known(_) => self.help(),
             _ => {
                 "pass a trace (recording directory or *.pftrace), a pprof (*.pb.gz), or an HPROF \
                  (from `am dumpheap` or `jmap -dump`)"
@@ -113,9 +179,13 @@ impl Kind {
             Kind::Pprof => {
                 "view it with `heaptap top` or `heaptap report`, or pass the original dump or trace"
             }
-            Kind::Elf | Kind::Html | Kind::Report | Kind::Empty | Kind::Zeros | Kind::Bzip2 => {
-                self.help()
-            }
+            Kind::Elf
+            | Kind::Html
+            | Kind::Report
+            | Kind::Empty
+            | Kind::Zeros
+            | Kind::Bzip2
+            | Kind::Known(_) => self.help(),
             _ => {
                 "pass the output of `am dumpheap` or `jmap -dump`, raw or in gzip, zstd, xz, ZIP \
                  or TAR"
@@ -169,28 +239,43 @@ pub fn detect(head: &[u8]) -> Kind {
     }
 }
 
-/// Beginnings of device texts; `0` is any digit. Texts that begin so can have control characters
-/// and bytes of other encodings, from file names and log messages.
-const DEVICE_TEXTS: [&str; 8] = [
-    "** MEMINFO in pid ",
-    "--------- beginning of ",
-    "00-00 00:00:00.",
-    "0000-00-00 00:00:00.",
-    "== dumpstate: ",
-    "========",
-    "Applications Memory Usage",
-    "Total PSS by process",
+/// Beginnings of known texts; `0` is any digit. Texts of devices can have control characters and
+/// bytes of other encodings, from file names and log messages.
+const KNOWN_TEXTS: [(&str, KnownText); 14] = [
+    ("** MEMINFO in pid ", KnownText::Meminfo),
+    ("Applications Memory Usage", KnownText::Meminfo),
+    ("Total PSS by process", KnownText::Meminfo),
+    ("--------- beginning of ", KnownText::Log),
+    ("00-00 00:00:00.", KnownText::Log),
+    ("0000-00-00 00:00:00.", KnownText::Log),
+    ("== dumpstate: ", KnownText::Bugreport),
+    ("------ SHOW MAP ", KnownText::Mappings),
+    ("virtual                     shared ", KnownText::Mappings),
+    ("==> /proc/", KnownText::Mappings),
+    ("<malloc version=", KnownText::MallocInfo),
+    ("heap profile: ", KnownText::LegacyHeap),
+    ("--- symbol\nbinary=", KnownText::LegacyHeap),
+    ("heap_v2/", KnownText::JemallocHeap),
 ];
 
-fn is_device_text(head: &[u8]) -> bool {
+fn known_text(head: &[u8]) -> Option<Kind> {
     let text = head.trim_ascii_start();
+    if text.starts_with(b"========") {
+        return Some(match super::bugreport::year(text) {
+            Some(_) => Kind::Known(KnownText::Bugreport),
+            None => Kind::Text,
+        });
+    }
     let begins = |shape: &str| {
         let shape = shape.as_bytes();
         let fits =
             |(want, byte): (&u8, &u8)| want == byte || *want == b'0' && byte.is_ascii_digit();
         text.len() >= shape.len() && shape.iter().zip(text).all(fits)
     };
-    DEVICE_TEXTS.into_iter().any(begins) || is_mapping(text)
+    let mut known = KNOWN_TEXTS.into_iter();
+    let known = known.find(|(shape, _)| begins(shape)).map(|found| found.1);
+    let known = known.or(is_mapping(text).then_some(KnownText::Mappings));
+    known.map(Kind::Known)
 }
 
 /// Returns whether a text begins with a mapping of smaps, such as `12c00000-32c00000 rw-p `.
@@ -205,8 +290,8 @@ fn is_mapping(text: &[u8]) -> bool {
 }
 
 fn text_kind(head: &[u8]) -> Option<Kind> {
-    if is_device_text(head) {
-        return Some(Kind::Text);
+    if let Some(known) = known_text(head) {
+        return Some(known);
     }
     let text = match std::str::from_utf8(head) {
         Ok(text) => text,
@@ -225,16 +310,22 @@ fn text_kind(head: &[u8]) -> Option<Kind> {
         let head = start.get(..tag.len());
         head.is_some_and(|head| head.eq_ignore_ascii_case(tag))
     };
-    Some(if start.starts_with(['{', '[']) {
-        Kind::Json
-    } else if ["<!doctype", "<html"].iter().any(|tag| begins(start, tag)) {
-        match start.contains(REPORT_MARK) {
-            true => Kind::Report,
-            false => Kind::Html,
-        }
-    } else {
-        Kind::Text
-    })
+    Some(
+        if start.starts_with("<?xml") && start.contains("<malloc version=") {
+            Kind::Known(KnownText::MallocInfo)
+        } else if start.starts_with('{') && start.contains("\"logcatMessages\"") {
+            Kind::Known(KnownText::Log)
+        } else if start.starts_with(['{', '[']) {
+            Kind::Json
+        } else if ["<!doctype", "<html"].iter().any(|tag| begins(start, tag)) {
+            match start.contains(REPORT_MARK) {
+                true => Kind::Report,
+                false => Kind::Html,
+            }
+        } else {
+            Kind::Text
+        },
+    )
 }
 
 /// Returns whether the bytes look like a pprof: only fields of a profile, in any order, among them
@@ -320,7 +411,28 @@ mod tests {
             (b"# tracer: nop\n", Kind::Text),
             (b"\x01\x02\x03", Kind::Unknown),
             (b"\x0a", Kind::Text),
-            (b"== dumpstate: 2026-11-20\xff\n", Kind::Text),
+            (
+                b"== dumpstate: 2026-11-20\xff\n",
+                Kind::Known(KnownText::Bugreport),
+            ),
+            (
+                b"========\n== dumpstate: 2026-11-20\n",
+                Kind::Known(KnownText::Bugreport),
+            ),
+            (
+                b"heap profile:   3: 96 [  5: 160] @ heapprofile\n",
+                Kind::Known(KnownText::LegacyHeap),
+            ),
+            (b"heap_v2/524288\n", Kind::Known(KnownText::JemallocHeap)),
+            (
+                b"<malloc version=\"scudo-1\">",
+                Kind::Known(KnownText::MallocInfo),
+            ),
+            (
+                b"\n virtual                     shared   shared",
+                Kind::Known(KnownText::Mappings),
+            ),
+            (b"{\"logcatMessages\": []}", Kind::Known(KnownText::Log)),
             // Of meminfo: as a packet, its tags and lengths would be right.
             (b"\n       Private Other:     2888\n  ", Kind::Text),
         ] {
@@ -345,7 +457,8 @@ mod tests {
                 "12c00000-32c00000 rw-p 00000000 00:00 0    /data/caf",
             ] {
                 let head = odd(begin, byte);
-                assert_eq!(detect(&head), Kind::Text, "{begin:?} {byte:#x}");
+                let kind = detect(&head);
+                assert!(matches!(kind, Kind::Known(_)), "{begin:?} {byte:#x}");
             }
         }
         assert_eq!(detect(&odd("not one of them", 0x01)), Kind::Trace);

@@ -1,7 +1,7 @@
 //! Opens any file or directory that can contain a heap: a Perfetto trace, an HPROF or a pprof. The
 //! input can be raw or in gzip, zstd, xz, ZIP or TAR, in a recording directory, or on stdin. The
-//! crate also opens device texts, raw or in any of those except TAR, and from a ZIP only as a
-//! stream. It owns detection and unpacking. `perfetto-heap` decodes traces; `android-hprof` decodes
+//! crate also opens device texts, raw or in any of those except TAR, and the sections of bug
+//! reports. It owns detection and unpacking. `perfetto-heap` decodes traces; `android-hprof` decodes
 //! HPROFs.
 //!
 //! | function | result |
@@ -30,6 +30,7 @@
 //! | `spool` | unpacked copies |
 //! | `hprof`, `pprof`, `heaps` | heap dumps, pprofs, and files that can contain any of them |
 //! | `shared` | two readers of one source |
+//! | [`bugreport`] | the sections of a bug report |
 //! | `text` | opening, unpacking, limiting and decoding texts |
 //!
 //! # A worked example
@@ -43,6 +44,7 @@
 //! ```
 
 mod archive;
+pub mod bugreport;
 mod codec;
 mod detect;
 mod heaps;
@@ -54,7 +56,7 @@ mod spool;
 mod tar;
 mod text;
 
-pub use detect::{Kind, REPORT_MARK, detect};
+pub use detect::{Kind, KnownText, REPORT_MARK, detect};
 pub use heaps::{HeapSource, open_heaps, open_heaps_stream};
 pub use hprof::{
     HprofInput, JavaSource, hprofs_in_folder, open_hprof, open_hprof_stream, open_hprofs,
@@ -320,6 +322,9 @@ impl Classified for ImportError {
                         .any(|name| name.starts_with("java_heap_dump.")) =>
                     {
                         "pass the recording or HPROF that these profiles are of".to_owned()
+                    }
+                    _ if members.iter().any(|name| name.starts_with("bugreport")) => {
+                        detect::BUGREPORT_HELP.to_owned()
                     }
                     _ if members.iter().any(|name| name.ends_with(".pb.gz")) => {
                         detect::Kind::Pprof.help().to_owned()

@@ -12,7 +12,7 @@ const IN_MEMORY: usize = 4 << 20;
 const ALL_IN_MEMORY: usize = 24 << 20;
 /// Maximum bytes of all copies of an input. No device writes a trace of this size, but a hostile
 /// file can claim it.
-const LARGEST: u64 = 64 << 30;
+pub(super) const LARGEST: u64 = 64 << 30;
 /// An input can unpack to [`SLACK`] bytes plus [`RATIO`] times its own size. Traces usually
 /// compress about tenfold.
 const SLACK: u64 = 1 << 30;

@@ -4,13 +4,16 @@
 //! unpacked text is limited. Damage to the compression is reported after all the text before it.
 
 use super::archive::{one_text, unopened};
+use super::bugreport::{self, Section, SectionReader};
 use super::codec::{Codec, PACKED_HEAD, breaks_off, codec_at};
 use super::detect::{Kind, detect};
-use super::spool::{Budget, Spool};
+use super::spool::{self, Budget, Spool};
 use super::{HEAD, ImportError};
 use heaptap_model::bytes::Bytes;
+use heaptap_model::text::{plain, plain_reader};
 use heaptap_model::units::ByteSize;
 use perfetto_heap::Source;
+use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read, Seek as _};
@@ -32,14 +35,19 @@ pub fn is_folder(typed: &Path) -> bool {
 /// Maximum number of bytes per request to a codec. A codec that fails loses what it had unpacked
 /// for that request.
 const STEP: usize = 1 << 10;
-/// Byte order mark of UTF-8.
-const UTF8_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// Maximum number of bytes of an unpacked bug report.
+const LARGEST_REPORT: u64 = 8 << 30;
+
+/// Replacement for half a character.
+const HALF: &str = "\u{fffd}";
 
 /// An input that can be a text. Opening it does not consume any bytes.
 pub struct TextInput<'a> {
     name: String,
     looked_at: LookedAt,
     origin: Origin<'a>,
+    is_regular: bool,
     /// Open ZIP whose member is being read.
     archive: Option<ZipArchive<Box<dyn Source>>>,
 }
@@ -61,8 +69,8 @@ impl LookedAt {
 
 /// Source of the bytes.
 enum Origin<'a> {
-    /// A regular file, positioned at its start.
-    File(File),
+    /// A regular file, positioned at its start, or an unpacked copy of a ZIP.
+    Seekable(Box<dyn Source>),
     /// The first bytes, which have already been read, and the rest.
     Stream(Vec<u8>, Box<dyn Read + 'a>),
 }
@@ -75,7 +83,7 @@ impl<'a> Origin<'a> {
 
     fn into_stream(self) -> Box<dyn Read + 'a> {
         match self {
-            Origin::File(file) => Box::new(file),
+            Origin::Seekable(source) => source,
             Origin::Stream(begin, rest) => Box::new(Cursor::new(begin).chain(rest)),
         }
     }
@@ -122,7 +130,8 @@ impl TextInput<'static> {
         let begin = begin(&mut file).map_err(unreadable)?;
         file.rewind().map_err(unreadable)?;
         let looked_at = LookedAt::of(&name, &begin)?;
-        Ok(Self::new(&name, looked_at, Origin::File(file)))
+        let origin = Origin::Seekable(Box::new(file));
+        Ok(Self::new(&name, looked_at, origin, true))
     }
 }
 
@@ -135,21 +144,22 @@ impl<'a> TextInput<'a> {
         let begin = begin(&mut stream).map_err(ImportError::unreadable(name))?;
         let looked_at = LookedAt::of(name, &begin)?;
         let origin = Origin::Stream(begin, Box::new(stream));
-        Ok(Self::new(name, looked_at, origin))
+        Ok(Self::new(name, looked_at, origin, false))
     }
 
-    fn new(name: &str, looked_at: LookedAt, origin: Origin<'a>) -> Self {
+    fn new(name: &str, looked_at: LookedAt, origin: Origin<'a>, is_regular: bool) -> Self {
         TextInput {
             name: name.to_owned(),
             looked_at,
             origin,
+            is_regular,
             archive: None,
         }
     }
 
     /// Returns whether the input is a regular file, which can be opened again.
     pub fn is_regular(&self) -> bool {
-        matches!(self.origin, Origin::File(_))
+        self.is_regular
     }
 
     /// Returns the name used in messages.
@@ -166,6 +176,32 @@ impl<'a> TextInput<'a> {
     /// Returns the first 64 KiB of the unpacked content, converted from UTF-16 to UTF-8.
     pub fn head(&self) -> &[u8] {
         &self.looked_at.head
+    }
+
+    /// Returns the first bytes of the text: of a ZIP, those of its main text. Empty if it has none.
+    ///
+    /// # Errors
+    /// Returns the same errors as [`TextInput::text`].
+    pub fn text_head(&mut self) -> Result<Vec<u8>, ImportError> {
+        if self.looked_at.kind != Kind::Zip {
+            return Ok(self.looked_at.head.clone());
+        }
+        let text = self.member(spool::LARGEST)?;
+        let head = text.map(|text| text.looked_at.head).unwrap_or_default();
+        if let Some(archive) = self.archive.take() {
+            let mut source = archive.into_inner();
+            source
+                .rewind()
+                .map_err(ImportError::unreadable(&self.name))?;
+            self.origin = Origin::Seekable(source);
+        }
+        Ok(head)
+    }
+
+    /// Returns whether the input is a bug report, as text or in a ZIP.
+    pub fn is_bugreport(&mut self) -> bool {
+        let head = self.text_head().unwrap_or_default();
+        bugreport::year(&head).is_some()
     }
 
     /// Returns the original bytes, packed or not.
@@ -196,7 +232,7 @@ impl<'a> TextInput<'a> {
         };
         let flaws: Rc<Flaws> = Rc::default();
         let source: Box<dyn Source> = match self.origin.take() {
-            Origin::File(file) if self.looked_at.depth == 0 => Box::new(file),
+            Origin::Seekable(source) if self.looked_at.depth == 0 => source,
             // The directory of a ZIP is at its end.
             origin => {
                 let stream = origin.into_stream();
@@ -228,6 +264,45 @@ impl<'a> TextInput<'a> {
             most,
         )?;
         text.unless_nothing_came(&self.name).map(Some)
+    }
+
+    /// Returns a section of a bug report, as text or in a ZIP, or the whole of another text, up to
+    /// `most` bytes. `None` if a ZIP has no text.
+    ///
+    /// # Errors
+    /// Returns the same errors as [`TextInput::whole`].
+    pub fn section(
+        mut self,
+        section: Section,
+        most: u64,
+    ) -> Result<Option<WholeText>, ImportError> {
+        let is_report = bugreport::year(self.head()).is_some();
+        if self.kind() != Kind::Zip && !is_report {
+            return self.whole(most).map(Some);
+        }
+        let name = self.name.clone();
+        let Some(mut text) = self.text(LARGEST_REPORT)? else {
+            return Ok(None);
+        };
+        let is_report = bugreport::year(text.head()).is_some();
+        let mut bytes = Vec::new();
+        let limit = most.saturating_add(1);
+        let read = match is_report {
+            true => SectionReader::new(&mut text, section)
+                .take(limit)
+                .read_to_end(&mut bytes),
+            false => text.by_ref().take(limit).read_to_end(&mut bytes),
+        };
+        read.map_err(ImportError::unreadable(&name))?;
+        if bytes.len() as u64 > most || text.is_cut() {
+            let most = ByteSize(most);
+            return Err(ImportError::TooLarge { name, most });
+        }
+        Ok(Some(WholeText {
+            bytes: Bytes::from(bytes),
+            damage: text.damage(),
+            is_section: is_report,
+        }))
     }
 
     /// Returns the whole text, up to `most` bytes. Does not open a ZIP.
@@ -265,6 +340,7 @@ impl<'a> TextInput<'a> {
         Ok(WholeText {
             bytes,
             damage: text.damage().or(failed),
+            is_section: false,
         })
     }
 }
@@ -275,6 +351,8 @@ pub struct WholeText {
     pub bytes: Bytes,
     /// Damage to the compression, if any; `bytes` is the text before it.
     pub damage: Option<String>,
+    /// True if it is a section of a bug report; empty if the report lacks it.
+    pub is_section: bool,
 }
 
 /// An unpacked text. It ends where its compression broke off.
@@ -322,22 +400,17 @@ impl<'a> Text<'a> {
                 flaws: Rc::clone(&flaws),
             });
         }
-        if head.starts_with(UTF8_MARK) {
-            let mark = UTF8_MARK.len();
-            io::copy(&mut (&mut stream).take(mark as u64), &mut io::sink()).map_err(unreadable)?;
-            head.drain(..mark);
-            kind = detect(&head);
-        } else if let Some(unit) = utf16(&head) {
-            let mut narrow = Vec::new();
-            let mut wide = Narrow::new(&head[..], unit);
-            wide.read_to_end(&mut narrow).map_err(unreadable)?;
-            // The head can end inside a character.
-            if narrow.ends_with(HALF.as_bytes()) {
-                narrow.truncate(narrow.len() - HALF.len());
+        // What is not a text passes unchanged.
+        if kind.may_be_text() {
+            stream = plain_reader(stream, &head).map_err(unreadable)?;
+            if let Cow::Owned(plain) = plain(&head) {
+                head = plain;
+                // The head can end inside a character of UTF-16.
+                if head.ends_with(HALF.as_bytes()) {
+                    head.truncate(head.len() - HALF.len());
+                }
+                kind = detect(&head);
             }
-            head = narrow;
-            stream = Box::new(Narrow::new(stream, unit));
-            kind = detect(&head);
         }
         if head.is_empty() && flaws.damage.borrow().is_some() {
             kind = packing;
@@ -465,87 +538,6 @@ impl Read for Bounded<'_> {
         let read = (&mut self.inner).take(self.left).read(out)?;
         self.left -= read as u64;
         Ok(read)
-    }
-}
-
-type Unit = fn([u8; 2]) -> u16;
-
-/// Replacement for half a character.
-const HALF: &str = "\u{fffd}";
-
-/// Returns the conversion of two bytes to a unit, if the text begins with a UTF-16 byte order mark.
-fn utf16(head: &[u8]) -> Option<Unit> {
-    match head {
-        [0xff, 0xfe, ..] => Some(u16::from_le_bytes),
-        [0xfe, 0xff, ..] => Some(u16::from_be_bytes),
-        _ => None,
-    }
-}
-
-/// A reader that converts UTF-16 to UTF-8.
-struct Narrow<R> {
-    inner: R,
-    unit: Unit,
-    /// First half of a surrogate pair.
-    half: Option<u16>,
-    ready: Vec<u8>,
-    at: usize,
-}
-
-impl<R: Read> Narrow<R> {
-    fn new(inner: R, unit: Unit) -> Self {
-        Narrow {
-            inner,
-            unit,
-            half: None,
-            ready: Vec::new(),
-            at: 0,
-        }
-    }
-}
-
-impl<R: Read> Read for Narrow<R> {
-    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        while self.at == self.ready.len() {
-            let bytes = first(&mut self.inner, 8192)?;
-            self.ready.clear();
-            self.at = 0;
-            if bytes.is_empty() {
-                if self.half.take().is_none() {
-                    return Ok(0);
-                }
-                self.ready.extend(HALF.as_bytes());
-                continue;
-            }
-            let units = bytes
-                .chunks_exact(2)
-                .map(|pair| (self.unit)([pair[0], pair[1]]));
-            let mut units: Vec<u16> = self.half.take().into_iter().chain(units).collect();
-            if units
-                .last()
-                .is_some_and(|unit| (0xd800..0xdc00).contains(unit))
-            {
-                self.half = units.pop();
-            }
-            let mut text = String::with_capacity(bytes.len());
-            for c in char::decode_utf16(units) {
-                match c {
-                    Ok('\u{feff}') => {}
-                    Ok(c) => text.push(c),
-                    Err(_) => text.push(char::REPLACEMENT_CHARACTER),
-                }
-            }
-            // Only the last read can have an odd number of bytes.
-            if bytes.len() % 2 == 1 {
-                text.push(char::REPLACEMENT_CHARACTER);
-            }
-            self.ready = text.into_bytes();
-        }
-        let some = &self.ready[self.at..];
-        let count = some.len().min(out.len());
-        out[..count].copy_from_slice(&some[..count]);
-        self.at += count;
-        Ok(count)
     }
 }
 

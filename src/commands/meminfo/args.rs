@@ -23,9 +23,9 @@ use std::path::PathBuf;
     after_long_help = "docs/guide/meminfo.md explains rows, columns and what asking costs."
 )]
 pub struct Args {
-    /// A text of dumpsys meminfo, or a recording's directory; - for stdin
+    /// Text of dumpsys meminfo, bug report, or recording; - for stdin
     ///
-    /// Texts may be packed with gzip, zstd or xz. INPUT@MOMENT chooses a moment of a recording.
+    /// Texts may be packed with gzip, zstd or xz, bug reports also a ZIP. INPUT@MOMENT chooses a moment of a recording.
     /// With --reconcile also the XML of malloc_info. With -n instead of INPUT, heaptap asks
     /// the device.
     #[arg(

@@ -20,10 +20,11 @@ use std::path::PathBuf;
     after_long_help = "On a device, the app must be debuggable, or adb must run as root. docs/guide/meminfo.md says what the figures mean."
 )]
 pub struct Args {
-    /// A text of smaps or showmap, a trace, or a recording's directory; - for stdin
+    /// Text of smaps or showmap, bug report, trace, or recording; - for stdin
     ///
-    /// Texts and traces may be packed with gzip, zstd or xz. INPUT@MOMENT chooses a moment of a
-    /// recording. With -n instead of INPUT, heaptap asks the device.
+    /// Texts and traces may be packed with gzip, zstd or xz, bug reports also a ZIP. -n or -p
+    /// chooses a process of several. INPUT@MOMENT chooses a moment of a recording, and FILE@N a
+    /// process that the text does not name. With -n instead of INPUT, heaptap asks the device.
     #[arg(value_name = "INPUT", required_unless_present = "TargetArgs")]
     pub input: Option<OsString>,
     /// Kind of rows

@@ -8,7 +8,7 @@ use crate::exit::Outcome;
 use crate::flags::context::Context;
 use crate::flags::source;
 use crate::memory::smaps::{Field, Sums};
-use crate::system::smaps::{self, Document, Mapped, Moment, Row};
+use crate::system::smaps::{self, Document, Mapped, Moment, Origin, Row};
 use crate::units::{ByteSize, counted, thousands};
 use crate::untrusted::sanitize;
 use crate::views::java::{Cell, csv_line};
@@ -231,10 +231,11 @@ fn remarks(document: &Document, total: &Sums) -> Vec<String> {
             .take(8)
             .map(|text| sanitize(&text).into_owned())
             .collect();
-        lines.push(format!(
-            "other snapshots (PATH@N, PATH@LABEL): {}",
-            there.join(", ")
-        ));
+        let what = match document.moment.origin {
+            Origin::File => "other processes (FILE@N)",
+            _ => "other snapshots (PATH@N, PATH@LABEL)",
+        };
+        lines.push(format!("{what}: {}", there.join(", ")));
     }
     lines
 }

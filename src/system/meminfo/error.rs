@@ -7,7 +7,8 @@ use crate::device::DeviceError;
 use crate::eligibility::{AbsentTarget, EligibilityError};
 use crate::error::{Classified, ErrorClass, ErrorFacts};
 use crate::heaps::moments::MomentNotFound;
-use crate::import::{ImportError, help_unreadable};
+use crate::import::{ImportError, Kind, help_unreadable};
+use crate::untrusted::sanitize;
 
 /// Error of reading meminfo.
 #[derive(Debug, thiserror::Error)]
@@ -57,6 +58,15 @@ pub enum MeminfoError {
         /// Description of its content.
         why: String,
     },
+    /// A file contains what the device printed instead of meminfo.
+    #[error(
+        "{name} has no meminfo, because the device did not answer: {}",
+        sanitize(said)
+    )]
+    NoAnswer { name: String, said: String },
+    /// A file contains another text.
+    #[error("{name} is not output of `dumpsys meminfo`: it is {kind}")]
+    OtherText { name: String, kind: Kind },
     /// A file contains XML of an allocator, which only `--reconcile` reads.
     #[error("{name} is XML of malloc_info, not output of `dumpsys meminfo`")]
     MallocInfo { name: String },
@@ -107,6 +117,23 @@ impl MeminfoError {
     }
 }
 
+/// Returns the next step after what the device said instead of meminfo.
+fn answer_help(said: &str) -> &'static str {
+    if said.contains("DUMP TIMEOUT") {
+        "dumpsys timed out; give it more time: `adb shell dumpsys -t 60 meminfo PROCESS > FILE`"
+    } else if said.contains("Can't find service") {
+        "wait until the device has started (`adb shell getprop sys.boot_completed` prints 1), then \
+         ask again"
+    } else if said.starts_with("Permission Denial") {
+        "ask through adb: `adb shell dumpsys meminfo PROCESS > FILE`; an app on the device may not"
+    } else if said.starts_with("error: ") || said.starts_with("adb: ") {
+        "adb wrote this; `heaptap doctor` checks the connection"
+    } else {
+        "the app did not answer: it might hang, be frozen or have died; ask again, or without the \
+         app: `heaptap meminfo -n NAME --local`"
+    }
+}
+
 impl Classified for MeminfoError {
     fn facts(&self) -> ErrorFacts {
         match self {
@@ -145,6 +172,12 @@ impl Classified for MeminfoError {
                     "save one with `heaptap meminfo -n NAME --save FILE`, or `adb shell dumpsys \
                      meminfo PROCESS > FILE`",
                 )
+            }
+            MeminfoError::NoAnswer { said, .. } => {
+                ErrorFacts::new(ErrorClass::BadInput, "not-a-meminfo").with_help(answer_help(said))
+            }
+            MeminfoError::OtherText { kind, .. } => {
+                ErrorFacts::new(ErrorClass::BadInput, "not-a-meminfo").with_help(kind.help())
             }
             MeminfoError::MallocInfo { .. } => {
                 ErrorFacts::new(ErrorClass::BadInput, "not-a-meminfo")

@@ -8,7 +8,8 @@ use super::document::{Document, KIND, ProcessFacts};
 use super::error::MeminfoError;
 use crate::heaps::moments::{self, Capture, KeptFile, Moments};
 use crate::heaps::selector::{DumpSelector, JavaInput, ProcessFilter};
-use crate::import::{self, ImportError, TextInput, WholeText, is_folder};
+use crate::import::bugreport::{self, Section};
+use crate::import::{self, ImportError, Kind, KnownText, TextInput, WholeText, detect, is_folder};
 use crate::memory::malloc_info;
 use crate::memory::meminfo::Meminfo;
 use crate::results::lists::join_list;
@@ -64,11 +65,14 @@ pub fn read(input: &JavaInput, processes: &ProcessFilter) -> Result<Document, Me
 }
 
 /// Returns whether an input begins like a meminfo text or document.
-pub fn is_meminfo(input: &TextInput<'_>) -> bool {
-    if !input.kind().may_be_text() {
+pub fn is_meminfo(input: &mut TextInput<'_>) -> bool {
+    let head = input.text_head().unwrap_or_default();
+    if bugreport::year(&head).is_some() {
+        return true;
+    }
+    if !detect(&head).may_be_text() {
         return false;
     }
-    let head = input.head();
     let begin = String::from_utf8_lossy(&head[..head.len().min(BEGIN)]);
     let json = begin.trim_start().starts_with('{');
     if json {
@@ -83,17 +87,26 @@ pub fn is_meminfo(input: &TextInput<'_>) -> bool {
 fn of_text(input: TextInput<'_>) -> Result<Document, MeminfoError> {
     let (name, kind) = (input.name().to_owned(), input.kind());
     // An archive can contain one uncompressed.
-    if !kind.may_be_text() && !input.head().is_empty() {
+    if !kind.may_be_text() && kind != Kind::Zip && !input.head().is_empty() {
         return Err(MeminfoError::NotMeminfo {
             name,
             why: format!("it is {kind}"),
         });
     }
-    match input.whole(LARGEST) {
-        Ok(WholeText {
+    match input.section(Section::Meminfo, LARGEST) {
+        Ok(Some(WholeText {
             damage: Some(what), ..
-        }) => Err(MeminfoError::of_text(ImportError::Damaged { name, what })),
-        Ok(text) => document(&text.bytes, name),
+        })) => Err(MeminfoError::of_text(ImportError::Damaged { name, what })),
+        Ok(Some(text)) if text.is_section && text.bytes.is_empty() => {
+            let section = Section::Meminfo.title();
+            let why = format!("it is a bug report without the section {section}");
+            Err(MeminfoError::NotMeminfo { name, why })
+        }
+        Ok(Some(text)) => document(&text.bytes, name),
+        Ok(None) => {
+            let why = format!("it is {kind} without a bug report");
+            Err(MeminfoError::NotMeminfo { name, why })
+        }
         Err(ImportError::TooLarge { .. }) => Err(MeminfoError::NotMeminfo {
             name,
             why: "it is too large".to_owned(),
@@ -131,6 +144,14 @@ fn document(bytes: &[u8], name: String) -> Result<Document, MeminfoError> {
     if document.processes.is_empty() && document.phone.is_none() {
         if malloc_info::parse(bytes).is_ok() {
             return Err(MeminfoError::MallocInfo { name });
+        }
+        if let Some(said) = meminfo.trouble() {
+            let said = said.trim_matches(['*', ' ']).to_owned();
+            return Err(MeminfoError::NoAnswer { name, said });
+        }
+        let kind = detect(bytes);
+        if matches!(kind, Kind::Known(text) if text != KnownText::Meminfo) {
+            return Err(MeminfoError::OtherText { name, kind });
         }
         let line = text.lines().map(str::trim).find(|line| !line.is_empty());
         return Err(MeminfoError::NotMeminfo {

@@ -11,11 +11,12 @@ use crate::heaps::java::ProgressReporter;
 use crate::heaps::moments::{self, Capture, KeptFile, MomentNotFound, Moments};
 use crate::heaps::selector::{JavaInput, ProcessFilter};
 use crate::heaps::trace_findings;
-use crate::import::{ImportError, Kind, TextInput, is_folder};
+use crate::import::bugreport::{self, Section};
+use crate::import::{ImportError, Kind, TextInput, detect, is_folder};
 use crate::memory::smaps::{self, Smaps, SmapsError};
 use crate::profile::DumpNumbers;
 use crate::results::findings::Finding;
-use crate::results::lists::join_list;
+use crate::results::lists::{join_list, process_name};
 use crate::results::manifest::{JAVA_HEAP, JavaDump, Manifest};
 use crate::results::{recorded, timeline};
 use crate::timeline::Observation;
@@ -48,6 +49,9 @@ pub enum InputError {
         /// Detected format.
         what: Kind,
     },
+    /// A bug report without mappings.
+    #[error("{path} contains no memory mappings: it is a bug report without a section SHOW MAP")]
+    NoSection { path: String },
     /// A recording without mappings.
     #[error("{path} contains no memory mappings, because they were not recorded")]
     NotRecorded { path: String },
@@ -96,6 +100,15 @@ impl Classified for InputError {
             InputError::TooLarge { .. } => {
                 ErrorFacts::new(ErrorClass::BadInput, "mappings-too-large")
             }
+            InputError::NoSection { .. } => ErrorFacts::new(ErrorClass::BadInput, "not-mappings")
+                .with_help(
+                    "only devices with root write it; `heaptap meminfo` reads the categories of \
+                     each process",
+                ),
+            InputError::NotMappings {
+                what: what @ Kind::Known(_),
+                ..
+            } => ErrorFacts::new(ErrorClass::BadInput, "not-mappings").with_help(what.help()),
             InputError::NotMappings { .. } | InputError::NotSmaps { .. } => {
                 ErrorFacts::new(ErrorClass::BadInput, "not-mappings").with_help(
                     "use the text of /proc/PID/smaps, the output of showmap, a trace, or a \
@@ -120,19 +133,22 @@ impl Classified for InputError {
             }
             InputError::SeveralProcesses { .. } => {
                 ErrorFacts::new(ErrorClass::Usage, "several-processes")
-                    .with_help("choose one with -n NAME or -p PID")
+                    .with_help("choose one with -n NAME or -p PID, or one of a text with FILE@N")
             }
         }
     }
 }
 
 /// Returns whether an input begins like a text of mappings.
-pub fn is_text(input: &TextInput<'_>) -> bool {
+pub fn is_text(input: &mut TextInput<'_>) -> bool {
+    let head = &*input.text_head().unwrap_or_default();
+    if bugreport::year(head).is_some() {
+        return true;
+    }
     // An archive can contain them uncompressed.
-    if !input.kind().may_be_text() {
+    if !detect(head).may_be_text() {
         return false;
     }
-    let head = input.head();
     // JSON is truncated there, so its beginning must be sufficient.
     let json = head.trim_ascii_start().starts_with(b"[")
         && memchr::memmem::find(head, b"\"shared clean\"").is_some();
@@ -165,7 +181,11 @@ pub fn load(
     }
     let chosen = choose(input, &known, &moments, processes)?;
     let text = TextInput::open(&kept[chosen].1).map_err(LookError::from)?;
-    let mut mapped = of_text(text)?;
+    let whole = JavaInput {
+        which: None,
+        ..input.clone()
+    };
+    let mut mapped = of_text(text, &whole, &ProcessFilter::default())?;
     mapped.moment = moments[chosen].clone();
     mapped.others = others(moments, chosen);
     Ok(mapped)
@@ -182,9 +202,11 @@ fn of_file(
     processes: &ProcessFilter,
     progress: &ProgressReporter,
 ) -> Result<Mapped, InputError> {
-    let opened = TextInput::typed(&input.path).map_err(LookError::from)?;
-    if is_text(&opened) {
-        return of_text(opened);
+    let mut opened = TextInput::typed(&input.path).map_err(LookError::from)?;
+    // Reports damage here, because a pipe can be read only once.
+    opened.text_head().map_err(LookError::from)?;
+    if is_text(&mut opened) {
+        return of_text(opened, input, processes);
     }
     let options = LookOptions::default();
     if opened.is_regular() {
@@ -200,10 +222,16 @@ fn of_file(
     of_traces(&shown, found, processes)
 }
 
-fn of_text(input: TextInput<'_>) -> Result<Mapped, InputError> {
-    let path = input.name().to_owned();
-    let text = match input.whole(LARGEST) {
-        Ok(text) => text,
+/// Reads a text: the mappings of the only process in it, or of the selected one.
+fn of_text(
+    text: TextInput<'_>,
+    input: &JavaInput,
+    processes: &ProcessFilter,
+) -> Result<Mapped, InputError> {
+    let (path, what) = (text.name().to_owned(), text.kind());
+    let text = match text.section(Section::Mappings, LARGEST) {
+        Ok(Some(text)) => text,
+        Ok(None) => return Err(InputError::NotMappings { path, what }),
         Err(ImportError::TooLarge { .. }) => return Err(InputError::TooLarge { path }),
         Err(ImportError::Damaged { what, .. }) => return Err(InputError::Torn { path, what }),
         Err(error) => return Err(LookError::from(error).into()),
@@ -211,13 +239,50 @@ fn of_text(input: TextInput<'_>) -> Result<Mapped, InputError> {
     if let Some(what) = text.damage {
         return Err(InputError::Torn { path, what });
     }
-    let text = text.bytes;
+    if text.is_section && text.bytes.is_empty() {
+        return Err(InputError::NoSection { path });
+    }
+    let mut text = text.bytes;
+    let parts = smaps::split(&text);
+    let moments = parts.iter().zip(1..).map(|(part, number)| Moment {
+        number,
+        ..Moment::new(
+            Origin::File,
+            part.name.clone().unwrap_or_default(),
+            part.pid.unwrap_or_default().into(),
+        )
+    });
+    let mut moments: Vec<Moment> = moments.collect();
+    let mut chosen = 0;
+    if moments.len() > 1 || moments.iter().any(|moment| moment.pid > 0) {
+        // Nothing shows whether parts without a process ID are of one process.
+        let wanted = moments.iter().filter(|moment| {
+            processes.takes((moment.pid > 0).then_some(moment.pid), &moment.process)
+        });
+        let wanted: Vec<&Moment> = wanted.collect();
+        let is_one = |pair: &[&Moment]| pair[0].pid == pair[1].pid && pair[0].pid > 0;
+        if input.which.is_none() && !wanted.windows(2).all(is_one) {
+            let there = wanted.iter().map(|moment| match moment.pid {
+                0 => moment.describe(),
+                pid => process_name(pid, &moment.process),
+            });
+            let there = join_list(there);
+            return Err(InputError::SeveralProcesses { path, there });
+        }
+        chosen = choose(input, &Moments::default(), &moments, processes)?;
+        if moments.len() > 1 {
+            text = text[parts[chosen].bytes.clone()].to_vec().into();
+        }
+    }
     let smaps = smaps::parse(&text).map_err(|source| InputError::NotSmaps { path, source })?;
+    if moments.is_empty() {
+        moments.push(Moment::new(Origin::File, String::new(), 0));
+    }
     Ok(Mapped {
-        moment: Moment::new(Origin::File, String::new(), 0),
+        moment: moments[chosen].clone(),
         smaps,
         text: Some(text),
-        others: Vec::new(),
+        others: others(moments, chosen),
     })
 }
 

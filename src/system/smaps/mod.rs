@@ -89,6 +89,9 @@ impl Moment {
             ("", 0) => String::new(),
             (process, pid) => format!(" of {}", process_name(pid, process)),
         };
+        if self.origin == Origin::File {
+            return format!("@{}{who}", self.number);
+        }
         let is_recorded = self.origin == Origin::Recording;
         let numbers = self.dump.or((!is_recorded).then_some(self.number));
         let name = self.capture().named(numbers.as_slice());

@@ -29,17 +29,22 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    fn of(path: &Path) -> Kind {
+    fn of(path: &Path, of_mappings: bool) -> Kind {
         if is_folder(path) {
             return Kind::Other;
         }
         let input = TextInput::of_regular(path).filter(|_| path != Path::new(STDIN));
-        match input {
-            Some(input) if input.head().is_empty() => Kind::Unknown,
-            Some(input) if is_meminfo(&input) => Kind::Meminfo,
-            Some(input) if smaps::is_text(&input) => Kind::Mappings,
-            Some(_) => Kind::Other,
-            None => Kind::Unknown,
+        let Some(mut input) = input.filter(|input| !input.head().is_empty()) else {
+            return Kind::Unknown;
+        };
+        // A bug report has both.
+        let is_report = input.is_bugreport();
+        if is_meminfo(&mut input) && !(is_report && of_mappings) {
+            return Kind::Meminfo;
+        }
+        match smaps::is_text(&mut input) {
+            true => Kind::Mappings,
+            false => Kind::Other,
         }
     }
 }
@@ -57,7 +62,8 @@ pub(super) fn check(before: &OsStr, after: &OsStr, of_mappings: bool) -> Result<
         }
     }
     let [left, right] = [before, after].map(JavaInput::parse);
-    let kinds = (Kind::of(&left.path), Kind::of(&right.path));
+    let kinds = [left, right].map(|input| Kind::of(&input.path, of_mappings));
+    let kinds = (kinds[0], kinds[1]);
     let (what, help) = match kinds {
         (Kind::Meminfo, Kind::Mappings) | (Kind::Mappings, Kind::Meminfo) => {
             let word = |kind| match kind {

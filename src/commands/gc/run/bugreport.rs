@@ -1,10 +1,9 @@
-//! The log inside a bug report of `adb bugreport`: the section SYSTEM LOG of its text, in a ZIP
-//! with other files. Other sections also quote log lines, of earlier boots and of crashes; they are
-//! skipped. The limits of heaps are read from the sections outside the log.
+//! The log inside a bug report, and the limits of heaps from the sections outside the log.
 
 use std::collections::BTreeMap;
 
 use super::OfPhone;
+use crate::import::bugreport::{self, Section, Sections};
 use crate::results::findings::Finding;
 use crate::units::ByteSize;
 
@@ -12,17 +11,12 @@ use crate::units::ByteSize;
 const MOST_PACKAGES: usize = 20_000;
 /// Maximum length of a package name. The device does not install packages with longer names.
 const LONGEST_PACKAGE: usize = 255;
-/// Bytes at the start of a report that contain its head.
-const HEAD: usize = 4 << 10;
-/// Prefix of the line with the creation time of the report.
-const MADE: &str = "== dumpstate: ";
-
 /// Line-by-line parser of a bug report.
 #[derive(Debug, Default)]
 pub(super) struct Bugreport {
     year: Option<i32>,
-    /// Whether the current section is the log, and whether the log had any lines.
-    in_log: bool,
+    sections: Sections,
+    /// Whether the log had any lines.
     had_log: bool,
     limits: [Option<u64>; 2],
     /// Package whose record is being read.
@@ -36,10 +30,8 @@ const LIMITS: [&str; 2] = ["dalvik.vm.heapgrowthlimit", "dalvik.vm.heapsize"];
 impl Bugreport {
     /// Returns a parser if `head` is the start of a bug report.
     pub(super) fn begins(head: &[u8]) -> Option<Bugreport> {
-        let head = String::from_utf8_lossy(&head[..head.len().min(HEAD)]);
-        let made = head.lines().find_map(|line| line.strip_prefix(MADE))?;
         Some(Bugreport {
-            year: made.split('-').next().and_then(|year| year.parse().ok()),
+            year: bugreport::year(head)?,
             ..Bugreport::default()
         })
     }
@@ -51,19 +43,14 @@ impl Bugreport {
 
     /// Parses the next line. Returns whether it belongs to the log.
     pub(super) fn is_log(&mut self, line: &str) -> bool {
-        if let Some(title) = line.strip_prefix("------ ") {
-            // `------ 1.234s was the duration of 'SYSTEM LOG' ------` ends a section.
-            self.in_log = ["SYSTEM LOG", "MAIN LOG"]
-                .iter()
-                .any(|log| title.starts_with(log));
+        let in_log = self.sections.line(line.as_bytes()) == Some(Section::Log);
+        if line.starts_with("------ ") {
             self.package = None;
-            return false;
-        }
-        self.had_log |= self.in_log;
-        if !self.in_log {
+        } else if !in_log {
             self.beside(line);
         }
-        self.in_log
+        self.had_log |= in_log;
+        in_log
     }
 
     /// Parses a line outside the log, such as `[dalvik.vm.heapsize]: [512m]`, or
@@ -101,7 +88,8 @@ impl Bugreport {
     /// Returns a finding if the report does not contain a log.
     pub(super) fn finding(&self, name: &str) -> Option<Finding> {
         (!self.had_log).then(|| {
-            let message = format!("{name} is a bug report without the section SYSTEM LOG");
+            let title = Section::Log.title();
+            let message = format!("{name} is a bug report without the section {title}");
             Finding::new("bugreport-without-log", None, message)
                 .with_help("take another with `adb bugreport`; this one is incomplete")
         })

@@ -27,11 +27,13 @@ pub enum GcError {
     NotALog { name: String, kind: Kind },
     /// A text does not contain a log line.
     #[error("{name} is not a log: {}", match lines {
+        _ if matches!(kind, Kind::Known(_)) => format!("it is {kind}"),
         1 => "its only line is not in a logcat format".to_owned(),
         more => format!("none of its {} lines is in a logcat format", thousands(*more)),
     })]
     NoLines {
         name: String,
+        kind: Kind,
         /// Number of lines.
         lines: u64,
     },
@@ -123,6 +125,11 @@ impl Classified for GcError {
                 "use a ZIP that contains a bug report (bugreport-….txt), or one log and no other \
                  text",
             ),
+            GcError::NotALog { kind, .. } | GcError::NoLines { kind, .. }
+                if matches!(kind, Kind::Known(_)) =>
+            {
+                ErrorFacts::new(ErrorClass::BadInput, "not-a-log").with_help(kind.help())
+            }
             GcError::NotALog { .. } | GcError::NoLines { .. } => {
                 ErrorFacts::new(ErrorClass::BadInput, "not-a-log").with_help(
                     "use the output of `adb logcat` in any format (plain, gzip, zstd or xz), a \

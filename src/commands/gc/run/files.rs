@@ -11,7 +11,7 @@ use crate::error::ErrorClass;
 use crate::folder;
 use crate::heaps::trace_findings;
 use crate::import::{self, Kind, Text, TextInput};
-use crate::memory::gc::GcLog;
+use crate::memory::gc::{self, GcLog};
 use crate::results::findings::Finding;
 use crate::results::manifest::Manifest;
 use crate::results::timeline::{TraceState, add, add_traces, collections_of};
@@ -140,7 +140,7 @@ fn missing_parts(read: &[TraceState]) -> Vec<Finding> {
 /// Returns whether a file is a text other than the timeline of a recording.
 fn is_log(path: &Path) -> bool {
     TextInput::of_regular(path)
-        .is_some_and(|input| input.kind() == Kind::Text && !timeline::are_lines(input.head()))
+        .is_some_and(|input| input.kind().may_be_text() && !timeline::are_lines(input.head()))
 }
 
 fn alone(name: &str, is_alone: bool) -> Result<(), GcError> {
@@ -237,12 +237,26 @@ fn read_log(log: &mut Log, mut text: Text<'_>, name: &str) -> Result<(), GcError
     {
         log.log = GcLog::of_year(year);
     }
-    let read = lines(&mut text, |line| {
-        let line = String::from_utf8_lossy(line);
-        if report.as_mut().is_none_or(|report| report.is_log(&line)) {
-            log.log.push(&line);
-        }
-    });
+    let is_export = gc::is_export(text.head());
+    let mut torn = None;
+    let read = match is_export {
+        // The lines before the damage count.
+        true => match gc::push_export(&mut log.log, &mut text) {
+            Ok(()) => Ok(()),
+            Err(error) if log.log.lines > lines_before => {
+                torn = Some(trace_findings::damaged(name, &error.to_string()));
+                Ok(())
+            }
+            Err(error) => Err(error),
+        },
+        false => lines(&mut text, |line| {
+            let line = String::from_utf8_lossy(line);
+            if report.as_mut().is_none_or(|report| report.is_log(&line)) {
+                log.log.push(&line);
+            }
+        }),
+    };
+    log.findings.extend(torn);
     let is_report = report.is_some();
     if let Some(report) = report {
         log.findings.extend(report.finding(name));
@@ -255,6 +269,7 @@ fn read_log(log: &mut Log, mut text: Text<'_>, name: &str) -> Result<(), GcError
     if lines > 0 && !is_log && !is_report {
         return Err(GcError::NoLines {
             name: name.to_owned(),
+            kind,
             lines,
         });
     }
