@@ -87,6 +87,7 @@ impl HeapSql {
                 process: facts.process.clone().unwrap_or_default(),
                 time_ns: facts.time_ns.unwrap_or(0),
                 reason: facts.reason.clone(),
+                is_out_of_memory: out_of_memory.is_some(),
                 out_of_memory,
             }],
             graph: Arc::clone(explorer.graph()),

@@ -54,6 +54,19 @@ fn a_database_is_not_named_like_a_file_of_rows() {
 }
 
 #[test]
+fn an_invalid_statement_has_no_warnings_before_its_error() {
+    let valid = query(&trace(), &[TOTALS], "");
+    assert!(stderr(&valid).contains("warning: "), "{}", stderr(&valid));
+    let invalid = query(&trace(), &["SELECT siz FROM heap_profile_allocation"], "");
+    assert!(stderr(&invalid).starts_with("error: no such column: siz"));
+    assert!(
+        !stderr(&invalid).contains("warning: "),
+        "{}",
+        stderr(&invalid)
+    );
+}
+
+#[test]
 fn tables_above_the_memory_limit_exceed_it() {
     let refused = query(&trace(), &[TOTALS, "--memory", "1kb"], "");
     assert_eq!(refused.status.code(), Some(9), "{}", stderr(&refused));

@@ -287,10 +287,16 @@ pub enum JavaCode {
     AheadOfTime,
 }
 
+/// Mapping of the frames of an OutOfMemoryError's stack, with Perfetto's name.
+pub const ART_METADATA: &str = "art_process_metadata";
+
 /// Returns the execution mode of a mapping's Java code, by its path; `None` if it is not Java code.
 /// The rules are those of Perfetto's importer: only the start of an extension is compared, because
 /// dex files in memory end in `.apk]` and more.
 pub fn java_code(path: &str) -> Option<JavaCode> {
+    if path == ART_METADATA {
+        return Some(JavaCode::Interpreted);
+    }
     if path.starts_with("/memfd:jit-cache") || path.starts_with("/memfd:jit-zygote-cache") {
         return Some(JavaCode::JustInTime);
     }

@@ -152,14 +152,21 @@ impl ToClock {
     /// Converts a time of the clock `from`; `None` if no snapshots link the clocks, or the result is
     /// before 0.
     pub(super) fn convert(&self, from: Clock, time: u64) -> Option<u64> {
-        let (mut clock, mut time) = (from, time);
+        u64::try_from(self.convert_signed(from, time)?).ok()
+    }
+
+    /// Converts a time like [`ToClock::convert`]; the result is negative before the clock began.
+    pub(super) fn convert_signed(&self, from: Clock, time: u64) -> Option<i128> {
+        let (mut clock, mut time) = (from, i128::from(time));
         while clock != self.to {
             let step = self.steps.get(&clock)?;
             // The last snapshot at or before the time, or the first one if there is none.
-            let after = step.pairs.partition_point(|pair| pair.0 <= time);
+            let after = step
+                .pairs
+                .partition_point(|pair| i128::from(pair.0) <= time);
             let (source, target) = *step.pairs.get(after.saturating_sub(1))?;
-            let converted = i128::from(target) + i128::from(time) - i128::from(source);
-            (clock, time) = (step.to, u64::try_from(converted).ok()?);
+            time += i128::from(target) - i128::from(source);
+            clock = step.to;
         }
         Some(time)
     }

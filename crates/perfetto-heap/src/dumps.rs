@@ -385,7 +385,7 @@ impl Assembly<'_> {
         };
         let lossy = self.chains.get(&run).is_some_and(|chain| chain.lossy);
         let samples = series.finish(kind, lossy && !unfinished);
-        let started = series.started(header.start_timestamp);
+        let started = series.started(header.start_timestamp.unwrap_or_default());
         if header.flags.disconnected {
             series.end();
         }
@@ -394,6 +394,16 @@ impl Assembly<'_> {
             time => by.convert(Clock::MONOTONIC_COARSE, time),
         };
         let time_ns = convert(header.timestamp, &self.to_trace_clock);
+        let signed = |time| {
+            let time = self
+                .to_trace_clock
+                .convert_signed(Clock::MONOTONIC_COARSE, time);
+            time.and_then(|time| i64::try_from(time).ok())
+        };
+        let window_ns = signed(header.timestamp).map(|end| {
+            let start = header.start_timestamp.and_then(signed);
+            (start.unwrap_or(end), end)
+        });
         if time_ns.is_none() && header.timestamp != 0 {
             self.health.dumps_without_clock += 1;
         }
@@ -416,6 +426,7 @@ impl Assembly<'_> {
             time_ns,
             wall_time_ns: convert(header.timestamp, &self.to_wall_clock),
             start_ns: convert(started, &self.to_trace_clock),
+            window_ns,
             raw_time_ns: header.timestamp,
             written_ns: written,
             sampling_interval_bytes,
@@ -478,5 +489,35 @@ fn requested_interval(requests: &[HeapRequest]) -> u64 {
     match intervals.all(|other| other == first) {
         true => first,
         false => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::made::{bytes, number};
+    use crate::{Trace, TraceError};
+    use std::io::Cursor;
+
+    #[test]
+    fn windows_begin_with_the_previous_dump_and_can_be_negative() {
+        let clock = |id, time| bytes(1, &[number(1, id), number(2, time)].concat());
+        let snapshot = bytes(6, &[clock(4, 10), clock(6, 0)].concat());
+        let dump = |index, times: &[(u32, u64)]| {
+            let sample = bytes(2, &[number(1, 1), number(2, 100), number(5, 1)].concat());
+            let times = times.iter().flat_map(|&(field, time)| number(field, time));
+            let part = [number(1, 7), bytes(11, b"h"), sample, times.collect()].concat();
+            let packet = [bytes(5, &part), number(7, index)].concat();
+            [number(10, 1), bytes(37, &packet)].concat()
+        };
+        let packets = [snapshot, dump(0, &[]), dump(1, &[(9, 25), (15, 5)])];
+        let trace: Vec<u8> = packets.iter().flat_map(|packet| bytes(1, packet)).collect();
+        let mut trace = Trace::open(Box::new(Cursor::new(trace))).unwrap();
+        let mut windows = Vec::new();
+        let read = trace.read_dumps::<TraceError>(|dump| {
+            windows.push(dump.window_ns);
+            Ok(())
+        });
+        read.unwrap();
+        assert_eq!(windows, [Some((-10, -10)), Some((-5, 15))]);
     }
 }

@@ -6,7 +6,9 @@ use std::collections::VecDeque;
 use super::allowance::pay;
 use super::wire::{Fields, WireError, each, each_message};
 use heaptap_model::heap_graph::Device;
-use heaptap_model::profile::{HeapRequest, Package, Process, Recording, ServiceStats, SystemInfo};
+use heaptap_model::profile::{
+    HeapRequest, MetadataValue, Package, Process, Recording, ServiceStats, SystemInfo,
+};
 use heaptap_model::units::Allowance;
 
 /// Memory of a process, a package and a word of the config, without their texts.
@@ -113,6 +115,16 @@ pub(super) fn read_config(
     allowance: &mut Allowance,
 ) -> Result<(), WireError> {
     recording.has_config = true;
+    let (mut msb, mut lsb) = (0, 0);
+    each(message, |number, value| match number {
+        22 => recording.set_metadata("unique_session_name", value.text()),
+        27 => msb = value.number(),
+        28 => lsb = value.number(),
+        _ => {}
+    })?;
+    if !recording.metadata.contains_key(UUID) {
+        set_uuid(recording, msb, lsb);
+    }
     each_message(message, 2, |source| {
         each_message(source, 1, |config| {
             let mut fields = Fields::new(config);
@@ -169,30 +181,96 @@ fn read_heapprofd_config(
     Ok(request)
 }
 
-/// Reads `SystemInfo` (45).
-pub(super) fn read_system_info(message: &[u8], system: &mut SystemInfo) -> Result<(), WireError> {
-    let mut fields = Fields::new(message);
-    while let Some((number, value)) = fields.next()? {
-        match number {
-            1 => {
-                let mut utsname = Fields::new(value.bytes());
-                while let Some((number, value)) = utsname.next()? {
-                    match number {
-                        3 => system.kernel = value.text(),
-                        4 => system.machine = value.text(),
-                        _ => {}
-                    }
-                }
-            }
-            2 => system.fingerprint = value.text(),
-            4 => system.tracing_service = value.text(),
-            5 => system.sdk = value.number(),
-            14 => system.manufacturer = value.text(),
-            _ => {}
-        }
+const UUID: &str = "trace_uuid";
+
+fn set_uuid(recording: &mut Recording, msb: u64, lsb: u64) {
+    if (msb, lsb) != (0, 0) {
+        let (a, b, c) = (msb >> 32, msb >> 16 & 0xffff, msb & 0xffff);
+        let (d, e) = (lsb >> 48, lsb & 0xffff_ffff_ffff);
+        recording.set_metadata(UUID, format!("{a:08x}-{b:04x}-{c:04x}-{d:04x}-{e:012x}"));
     }
+}
+
+/// Reads `TraceUuid` (89), which overrides that of the config.
+pub(super) fn read_uuid(message: &[u8], recording: &mut Recording) -> Result<(), WireError> {
+    let (mut msb, mut lsb) = (0, 0);
+    each(message, |number, value| match number {
+        1 => msb = value.number(),
+        2 => lsb = value.number(),
+        _ => {}
+    })?;
+    set_uuid(recording, msb, lsb);
     Ok(())
 }
+
+/// Reads the name of a `Trigger` (46, 113).
+pub(super) fn read_trigger(message: &[u8]) -> Result<String, WireError> {
+    let mut name = String::new();
+    each(message, |number, value| {
+        if number == 1 {
+            name = value.text();
+        }
+    })?;
+    Ok(name)
+}
+
+/// Reads `SystemInfo` (45).
+pub(super) fn read_system_info(message: &[u8], recording: &mut Recording) -> Result<(), WireError> {
+    let mut fields = Fields::new(message);
+    while let Some((number, value)) = fields.next()? {
+        let name = match number {
+            1 => {
+                each(value.bytes(), |number, value| {
+                    let at = (number as usize).wrapping_sub(1);
+                    if let Some(name) = SYSTEM_NAMES.get(at) {
+                        recording.set_metadata(name, value.text());
+                    }
+                })?;
+                continue;
+            }
+            2 => "android_build_fingerprint",
+            4 => "tracing_service_version",
+            5 => "android_sdk_version",
+            7 => "timezone_off_mins",
+            9 => "android_soc_model",
+            10 => "android_hardware_revision",
+            11 => "android_storage_model",
+            12 => "android_ram_model",
+            14 => "android_device_manufacturer",
+            16 => "system_ram_bytes",
+            _ => continue,
+        };
+        match number {
+            5 | 7 | 16 => recording.set_metadata(name, value.number()),
+            _ => recording.set_metadata(name, value.text()),
+        }
+    }
+    let metadata = &recording.metadata;
+    let text = |name| match metadata.get(name).map(Vec::as_slice) {
+        Some([MetadataValue::Text(text)]) => text.clone(),
+        _ => String::new(),
+    };
+    let sdk = match metadata.get("android_sdk_version").map(Vec::as_slice) {
+        Some([MetadataValue::Number(sdk)]) => *sdk as u64,
+        _ => 0,
+    };
+    recording.system = SystemInfo {
+        fingerprint: text("android_build_fingerprint"),
+        manufacturer: text("android_device_manufacturer"),
+        tracing_service: text("tracing_service_version"),
+        sdk,
+        machine: text("system_machine"),
+    };
+    Ok(())
+}
+
+/// Names of the fields of `Utsname`, from field 1.
+const SYSTEM_NAMES: [&str; 4] = [
+    "system_name",
+    "system_version",
+    "system_release",
+    "system_machine",
+];
 
 /// Brands that are not the name of their manufacturer.
 const BRANDS: [(&str, &str); 5] = [
@@ -262,6 +340,8 @@ pub(super) fn read_stats(message: &[u8]) -> Result<ServiceStats, WireError> {
 pub(super) enum ServiceEvent {
     /// Tracing began.
     Started,
+    /// All data sources began.
+    AllStarted,
     /// The data sources were asked to flush. Older services do not write this event.
     FlushStarted,
     /// All data sources answered, or the service stopped waiting.
@@ -274,11 +354,31 @@ pub(super) enum ServiceEvent {
     Other,
 }
 
+impl ServiceEvent {
+    /// Adds the event at its time, ns, to the facts of a recording.
+    pub(super) fn note(self, at: u64, recording: &mut Recording) {
+        match self {
+            ServiceEvent::Started => recording.set_metadata("tracing_started_ns", at),
+            ServiceEvent::AllStarted => recording.set_metadata("all_data_source_started_ns", at),
+            ServiceEvent::Disabled => recording.set_metadata("tracing_disabled_ns", at),
+            ServiceEvent::Flushed => {
+                let all = recording.metadata.entry(FLUSHED).or_default();
+                all.push(at.into());
+            }
+            ServiceEvent::FlushStarted | ServiceEvent::BuffersRead | ServiceEvent::Other => {}
+        }
+    }
+}
+
+/// The only fact with several values.
+const FLUSHED: &str = "all_data_source_flushed_ns";
+
 pub(super) fn read_service_event(message: &[u8]) -> Result<ServiceEvent, WireError> {
     let mut event = ServiceEvent::Other;
     let mut fields = Fields::new(message);
     while let Some((number, value)) = fields.next()? {
         match number {
+            1 if value.flag() => event = ServiceEvent::AllStarted,
             2 if value.flag() => event = ServiceEvent::Started,
             3 if value.flag() => event = ServiceEvent::Flushed,
             9 if value.flag() => event = ServiceEvent::FlushStarted,
@@ -339,7 +439,10 @@ impl Stop {
                 self.flushed_ns.push_front(at);
             }
             ServiceEvent::Disabled => self.timed_out_ns = self.began_before_limit(at),
-            ServiceEvent::Started | ServiceEvent::BuffersRead | ServiceEvent::Other => {}
+            ServiceEvent::Started
+            | ServiceEvent::AllStarted
+            | ServiceEvent::BuffersRead
+            | ServiceEvent::Other => {}
         }
     }
 
@@ -406,7 +509,10 @@ impl Ending {
                 self.said_more = true;
                 self.complete |= self.disabled;
             }
-            ServiceEvent::FlushStarted | ServiceEvent::Flushed | ServiceEvent::Other => {
+            ServiceEvent::AllStarted
+            | ServiceEvent::FlushStarted
+            | ServiceEvent::Flushed
+            | ServiceEvent::Other => {
                 self.said_more = true;
             }
         }
@@ -499,5 +605,40 @@ mod tests {
             read_process_tree(&tree, &mut recording, &mut allowance).unwrap();
         }
         assert_eq!(recording.processes[&5].start_ns, Some(9));
+    }
+
+    #[test]
+    fn facts_have_perfettos_names() {
+        let mut recording = Recording::default();
+        let system = [
+            field(1, &[field(1, b"Linux"), field(4, b"aarch64")].concat()),
+            field(2, b"g/f"),
+            vec![0x28, 34],
+        ];
+        read_system_info(&system.concat(), &mut recording).unwrap();
+        read_uuid(&[0x08, 1, 0x10, 2], &mut recording).unwrap();
+        read_config(&[0xd8, 1, 3], &mut recording, &mut Allowance::default()).unwrap();
+        for event in [
+            ServiceEvent::Started,
+            ServiceEvent::Flushed,
+            ServiceEvent::Flushed,
+        ] {
+            event.note(5, &mut recording);
+        }
+        let text = |text: &str| vec![MetadataValue::Text(text.to_owned())];
+        let expected = [
+            (FLUSHED, vec![MetadataValue::Number(5); 2]),
+            ("android_build_fingerprint", text("g/f")),
+            ("android_sdk_version", vec![MetadataValue::Number(34)]),
+            ("system_machine", text("aarch64")),
+            ("system_name", text("Linux")),
+            // That of the config comes later and is less current.
+            (UUID, text("00000000-0000-0001-0000-000000000002")),
+            ("tracing_started_ns", vec![MetadataValue::Number(5)]),
+        ];
+        assert_eq!(recording.metadata, expected.into());
+        let system = &recording.system;
+        assert_eq!((system.machine.as_str(), system.sdk), ("aarch64", 34));
+        assert_eq!(read_trigger(&field(1, b"oom")).unwrap(), "oom");
     }
 }

@@ -16,6 +16,7 @@ pub(super) mod payload {
     pub(crate) const PROFILE_PACKET: u32 = 37;
     pub(crate) const ANDROID_LOG: u32 = 39;
     pub(crate) const SYSTEM_INFO: u32 = 45;
+    pub(crate) const TRIGGER: u32 = 46;
     pub(crate) const PACKAGES_LIST: u32 = 47;
     pub(crate) const DEFLATED: u32 = 50;
     pub(crate) const HEAP_GRAPH: u32 = 56;
@@ -24,6 +25,7 @@ pub(super) mod payload {
     pub(crate) const SMAPS: u32 = 68;
     pub(crate) const SERVICE_EVENT: u32 = 69;
     pub(crate) const TRACE_UUID: u32 = 89;
+    pub(crate) const CLONE_TRIGGER: u32 = 113;
     pub(crate) const ART_METADATA: u32 = 131;
     pub(crate) const ZSTD: u32 = 133;
 }
@@ -84,6 +86,7 @@ impl<'a> Packet<'a> {
                             | TRACE_STATS
                             | PROFILE_PACKET
                             | SYSTEM_INFO
+                            | TRIGGER
                             | PACKAGES_LIST
                             | DEFLATED
                             | HEAP_GRAPH
@@ -92,6 +95,7 @@ impl<'a> Packet<'a> {
                             | SMAPS
                             | SERVICE_EVENT
                             | TRACE_UUID
+                            | CLONE_TRIGGER
                             | ART_METADATA
                             | ZSTD
                     ) {

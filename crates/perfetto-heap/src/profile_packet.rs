@@ -39,7 +39,7 @@ pub(super) struct Header {
     pub(super) pid: u64,
     pub(super) heap: String,
     pub(super) timestamp: u64,
-    pub(super) start_timestamp: u64,
+    pub(super) start_timestamp: Option<u64>,
     pub(super) flags: DumpFlags,
     pub(super) sampling_interval_bytes: u64,
     pub(super) orig_sampling_interval_bytes: u64,
@@ -86,7 +86,7 @@ impl Header {
                 12 => self.sampling_interval_bytes = value.number(),
                 13 => self.orig_sampling_interval_bytes = value.number(),
                 14 => flags.client_error = value.number() as u32,
-                15 => self.start_timestamp = value.number(),
+                15 => self.start_timestamp = Some(value.number()),
                 _ => {}
             }
         }

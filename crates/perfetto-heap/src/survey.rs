@@ -21,6 +21,8 @@ use heaptap_model::profile::{Health, NameMaps, Recording};
 use std::collections::HashMap;
 use std::io;
 
+/// Fact about the trigger that started or cloned the trace.
+const TRIGGER: &str = "trace_trigger";
 /// Minimum memory of a payload; many are kept by position and time.
 const PER_PAYLOAD: usize = 64;
 /// Memory of a process's metadata.
@@ -44,6 +46,8 @@ pub(super) struct Survey {
     sequences: HashMap<u32, Sequence>,
     packages: java::KnownPackages,
     ending: Ending,
+    /// The name of the trigger is that of a clone.
+    has_clone_trigger: bool,
     uuids: Copies,
     configs: Copies,
     /// A packet exceeded the memory limit: later packets are not read.
@@ -136,6 +140,9 @@ impl Survey {
         survey.health.damage_count += health.damage_count;
         survey.health.smaps_errors = survey.smaps.errors;
         survey.whole_bytes = packets.whole_bytes();
+        let recording = &mut survey.recording;
+        recording.set_metadata("trace_type", "proto".to_owned());
+        recording.set_metadata("trace_size_bytes", packets.size());
         survey.health.cut_bytes = health.cut_bytes;
         survey.health.stop_timed_out_ns = survey.ending.stop_timed_out_ns();
         // Before Android 14, a trace has no UUID; a clone of a session, which has two configs, is
@@ -261,12 +268,26 @@ impl Survey {
                 }
                 payload::TRACE_UUID => {
                     self.uuids.add(message);
-                    continue;
+                    (metadata::read_uuid(message, recording), "the trace UUID")
                 }
                 payload::SYSTEM_INFO => (
-                    metadata::read_system_info(message, &mut recording.system),
+                    metadata::read_system_info(message, recording),
                     "the system info",
                 ),
+                payload::TRIGGER | payload::CLONE_TRIGGER => {
+                    let is_clone = kind == payload::CLONE_TRIGGER && !self.has_clone_trigger;
+                    match metadata::read_trigger(message) {
+                        Ok(name) => {
+                            // That of a clone is used before others.
+                            if is_clone || !recording.metadata.contains_key(TRIGGER) {
+                                recording.set_metadata(TRIGGER, name);
+                            }
+                            self.has_clone_trigger |= is_clone;
+                            continue;
+                        }
+                        Err(error) => (Err(error), "a trigger"),
+                    }
+                }
                 payload::TRACE_STATS => match metadata::read_stats(message) {
                     Ok(stats) => {
                         recording.counters = service_counters::read(message);
@@ -282,6 +303,9 @@ impl Survey {
                         self.ending.event(event, packet.timestamp);
                         if event == ServiceEvent::Started {
                             recording.started_ns = recording.started_ns.or(packet.timestamp);
+                        }
+                        if let Some(at) = packet.timestamp {
+                            event.note(at, recording);
                         }
                         continue;
                     }
@@ -314,9 +338,7 @@ impl Survey {
                     let packages = &mut self.packages;
                     match java::read_art_metadata(message, recording, packages) {
                         Ok((pid, oom)) => {
-                            if let Some(oom) = oom {
-                                self.java.add_out_of_memory(pid, timestamp, oom);
-                            }
+                            self.java.add_process(pid, timestamp, oom);
                             continue;
                         }
                         Err(error) => (Err(error), "the metadata of an ART process"),

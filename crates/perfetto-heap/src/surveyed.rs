@@ -28,6 +28,8 @@ pub struct Surveyed {
     pub(super) clocks: Clocks,
     pub(super) dumps: DumpPlan,
     pub(super) java: Vec<JavaPlan>,
+    /// Metadata of processes without a dump at that time.
+    pub(super) graphless: Vec<JavaPlan>,
     pub(super) smaps: Vec<SmapsPlan>,
     pub(super) memory: memory::Places,
     pub(super) reader: PlaceReader,
@@ -77,6 +79,7 @@ impl Surveyed {
         let callstacks = interning.into_callstacks();
         symbols.apply(&mut recording);
         recording.started_ns = recording.started_ns.or(clocks.first_trace_time());
+        let (java, graphless) = java.finish();
         Ok(Surveyed {
             recording,
             name_maps: Arc::new(name_maps),
@@ -88,7 +91,8 @@ impl Surveyed {
                 callstacks,
                 lost_callstack,
             },
-            java: java.finish(),
+            java,
+            graphless,
             smaps: smaps.finish(),
             memory,
             reader,

@@ -25,6 +25,7 @@ pub struct Trace {
     clocks: Clocks,
     dumps: DumpPlan,
     java_dumps: Vec<JavaDump>,
+    graphless: Vec<JavaDump>,
     java_plans: Vec<JavaPlan>,
     smaps: Vec<SmapsFacts>,
     smaps_plans: Vec<SmapsPlan>,
@@ -37,6 +38,7 @@ impl Surveyed {
     pub fn seal(mut self) -> Trace {
         self.recording.tables.seal();
         let java_dumps = java::list(&self.java, &self.recording, &self.clocks);
+        let graphless = java::list(&self.graphless, &self.recording, &self.clocks);
         let smaps = smaps::list(&self.smaps, &self.recording);
         Trace {
             recording: Arc::new(self.recording),
@@ -44,7 +46,8 @@ impl Surveyed {
             clocks: self.clocks,
             dumps: self.dumps,
             java_dumps,
-            java_plans: self.java,
+            graphless,
+            java_plans: [self.java, self.graphless].concat(),
             smaps,
             smaps_plans: self.smaps,
             memory: self.memory,
@@ -131,13 +134,24 @@ impl Trace {
         &self.java_dumps
     }
 
-    /// Decodes one of [`Trace::java_dumps`]. Does not keep the result: a second call decodes again.
+    /// Returns the metadata of processes for which the trace does not have a dump of the same time,
+    /// such as OutOfMemoryErrors that were recorded without a heap graph, in order of their time.
+    pub fn graphless_dumps(&self) -> &[JavaDump] {
+        &self.graphless
+    }
+
+    /// Decodes one of [`Trace::java_dumps`], or makes an empty graph for one of
+    /// [`Trace::graphless_dumps`], whose positions follow. Does not keep the result: a second call decodes again.
     ///
     /// # Errors
     /// Returns an error if the source cannot be read. Missing and damaged parts are in the graph's
     /// losses.
     pub fn read_java_dump(&mut self, at: usize) -> Result<HeapGraph, TraceError> {
-        let mut graph = self.java_plans[at].read(&self.java_dumps[at], &mut self.reader)?;
+        let dump = match at.checked_sub(self.java_dumps.len()) {
+            None => &self.java_dumps[at],
+            Some(at) => &self.graphless[at],
+        };
+        let mut graph = self.java_plans[at].read(dump, &mut self.reader)?;
         graph.facts.device = metadata::device(&self.recording.system);
         Ok(graph)
     }

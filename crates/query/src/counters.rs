@@ -29,7 +29,7 @@ const NAME: Column = Column::text("name", "name of the counter").indexed();
 const TYPE: Column = Column::text("type", "kind of counter: process_memory, meminfo …").indexed();
 const PARENT: Column = Column::int("parent_id", "always NULL");
 const SOURCE: Column = Column::int("source_arg_set_id", "always NULL");
-const MACHINE: Column = Column::int("machine_id", "always NULL: a trace has one device");
+const MACHINE: Column = Column::int("machine_id", "always 0: a trace has one device");
 const UNIT: Column = Column::text(
     "unit",
     "as in Perfetto: `bytes` for `meminfo`, otherwise NULL",
@@ -140,6 +140,7 @@ impl Rows for Tracks {
             0 => row.into(),
             1 => track.name.into(),
             3 => track.kind.word().into(),
+            6 => Cell::Int(0),
             7 => track.kind.unit().into(),
             _ => Cell::Null,
         }
@@ -158,6 +159,7 @@ impl Rows for ProcessTracks {
             0 => row.into(),
             1 => track.name.into(),
             2 => track.kind.word().into(),
+            5 => Cell::Int(0),
             6 => track.kind.unit().into(),
             8 => track.pid.and_then(upid).into(),
             _ => Cell::Null,

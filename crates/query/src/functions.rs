@@ -2,7 +2,7 @@
 //! tables are next to them.
 
 use regex::Regex;
-use rusqlite::functions::{Context, FunctionFlags};
+use rusqlite::functions::{Aggregate, Context, FunctionFlags};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Error};
 
@@ -61,7 +61,90 @@ pub(super) fn add(connection: &Connection) -> Result<(), Error> {
             Ok(value.map(function).filter(|value| value.is_finite()))
         })?;
     }
+    connection.create_scalar_function("reverse", 1, FLAGS, |context| {
+        Ok(text(context, 0).map(|text| text.chars().rev().collect::<String>()))
+    })?;
+    for (name, arguments, whole) in PERCENTILES {
+        let aggregate = Percentile { name, whole };
+        connection.create_aggregate_function(name, arguments, FLAGS, aggregate)?;
+    }
     Ok(())
+}
+
+/// Aggregates of SQLite's extension, with their number of arguments and the second argument that
+/// stands for all values; the median does not have one.
+const PERCENTILES: [(&str, i32, f64); 4] = [
+    ("median", 1, 100.0),
+    ("percentile", 2, 100.0),
+    ("percentile_cont", 2, 1.0),
+    ("percentile_disc", 2, 1.0),
+];
+
+struct Percentile {
+    name: &'static str,
+    whole: f64,
+}
+
+/// Values that are not NULL, and the wanted fraction of them.
+#[derive(Default)]
+struct Values {
+    values: Vec<f64>,
+    fraction: Option<f64>,
+}
+
+impl Aggregate<Values, Option<f64>> for Percentile {
+    fn init(&self, _: &mut Context<'_>) -> Result<Values, Error> {
+        Ok(Values::default())
+    }
+
+    fn step(&self, context: &mut Context<'_>, values: &mut Values) -> Result<(), Error> {
+        let number = |at| match context.get_raw(at) {
+            ValueRef::Integer(number) => Some(number as f64),
+            ValueRef::Real(number) => Some(number),
+            _ => None,
+        };
+        let fraction = match context.len() {
+            1 => Some(0.5),
+            _ => number(1).map(|asked| asked / self.whole),
+        };
+        let fraction = fraction.filter(|fraction| (0.0..=1.0).contains(fraction));
+        let Some(fraction) = fraction else {
+            let (name, whole) = (self.name, self.whole);
+            let message = format!("{name}: the second argument is not a number from 0 to {whole}");
+            return Err(failure(&message));
+        };
+        if *values.fraction.get_or_insert(fraction) != fraction {
+            let message = format!("{}: the second argument differs between rows", self.name);
+            return Err(failure(&message));
+        }
+        match (number(0), context.get_raw(0)) {
+            (Some(value), _) => values.values.push(value),
+            (None, ValueRef::Null) => {}
+            _ => return Err(failure(&format!("{}: a value is not a number", self.name))),
+        }
+        Ok(())
+    }
+
+    fn finalize(&self, _: &mut Context<'_>, values: Option<Values>) -> Result<Option<f64>, Error> {
+        let Values {
+            mut values,
+            fraction,
+        } = values.unwrap_or_default();
+        let (Some(last), Some(fraction)) = (values.len().checked_sub(1), fraction) else {
+            return Ok(None);
+        };
+        values.sort_unstable_by(f64::total_cmp);
+        let place = fraction * last as f64;
+        let (below, above) = (
+            place.floor() as usize,
+            (place.floor() as usize + 1).min(last),
+        );
+        let value = match self.name {
+            "percentile_disc" => values[below],
+            _ => values[below] + (values[above] - values[below]) * place.fract(),
+        };
+        Ok(Some(value))
+    }
 }
 
 pub(super) fn failure(message: &str) -> Error {

@@ -59,12 +59,18 @@ impl Index {
     /// Returns an error if the statement is to end.
     pub(super) fn build(table: &dyn Rows, column: usize, stop: &Stop) -> Result<Index, TableError> {
         let len = table.len();
+        let numbers = table.numbers(column);
+        let cell = |row: usize| match &numbers {
+            Some(numbers) if numbers[row] == u32::MAX => Cell::Null,
+            Some(numbers) => Cell::Int(numbers[row].into()),
+            None => table.cell(row, column),
+        };
         let mut bounds: Option<(i64, i64)> = None;
         let mut nulls = 0;
         let mut whole = true;
         for row in 0..len {
             stop.check_at(row)?;
-            match table.cell(row, column) {
+            match cell(row) {
                 Cell::Int(value) => {
                     let (low, high) = bounds.unwrap_or((value, value));
                     bounds = Some((low.min(value), high.max(value)));
@@ -81,24 +87,23 @@ impl Index {
             let span = i128::from(high) - i128::from(low) + 1;
             // Four bytes a number: at most four times the size of the rows themselves.
             if span <= len as i128 * 4 + 1024 {
-                return Index::by_counting(table, column, low, span as usize, nulls, stop);
+                return Index::by_counting(len, cell, low, span as usize, nulls, stop);
             }
             return Ok(Index::by_sorting_numbers(table, column));
         }
         Ok(Index::by_sorting(table, column))
     }
 
-    fn by_counting(
-        table: &dyn Rows,
-        column: usize,
+    fn by_counting<'a>(
+        len: usize,
+        cell: impl Fn(usize) -> Cell<'a>,
         low: i64,
         span: usize,
         nulls: usize,
         stop: &Stop,
     ) -> Result<Index, TableError> {
-        let len = table.len();
         let mut starts = vec![0u32; span + 1];
-        let place = |row| match table.cell(row, column) {
+        let place = |row| match cell(row) {
             Cell::Int(value) => Some(value.wrapping_sub(low) as usize),
             _ => None,
         };

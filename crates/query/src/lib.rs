@@ -51,6 +51,7 @@
 //! | [`flamegraph`] | `experimental_flamegraph`, over both |
 //! | [`processes`] | processes and their `upid`s |
 //! | [`system`] | packages, counters, facts about the recording |
+//! | [`unread`] | tables of Perfetto that are always empty |
 //! | [`smaps`], [`memory`] | memory mappings of processes; counters, memory over time, GCs |
 //! | [`modules`] | modules of Perfetto's library |
 //! | [`prepass`] | PerfettoSQL's additions to SQL |
@@ -85,6 +86,7 @@ pub mod stacks;
 mod stop;
 pub mod system;
 mod table;
+pub mod unread;
 mod vtab;
 
 pub use copy::CopiedTable;

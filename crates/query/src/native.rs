@@ -61,9 +61,10 @@ pub struct NativeHeaps {
 }
 
 /// Returns the time of a dump in all tables: trace time, or the dump's own time if no clock
-/// converts it.
+/// converts it. It is negative for a dump before the trace clock began.
 pub fn time_of(dump: &HeapDump) -> i64 {
-    dump.time_ns.unwrap_or(dump.raw_time_ns) as i64
+    let known = dump.time_ns.unwrap_or(dump.raw_time_ns) as i64;
+    dump.window_ns.map_or(known, |(_, end)| end)
 }
 
 impl NativeHeaps {

@@ -206,6 +206,12 @@ pub(super) fn help_for_function(name: &str) -> &'static str {
         "CREATE_FUNCTION" | "CREATE_VIEW_FUNCTION" => {
             "use CREATE PERFETTO FUNCTION name(a INT, …) RETURNS type AS SELECT …"
         }
+        "EXPERIMENTAL_PROFILE"
+        | "CAT_STACKS"
+        | "STACK_FROM_STACK_PROFILE_CALLSITE"
+        | "STACK_FROM_STACK_PROFILE_FRAME" => {
+            "write pprof profiles with `heaptap convert INPUT -o DIR`"
+        }
         _ => "`SELECT DISTINCT name FROM pragma_function_list` lists functions",
     }
 }
@@ -341,13 +347,16 @@ fn refused(offset: usize, word: &str) -> Refusal {
     Refusal::new(offset, message).with_help(help)
 }
 
-/// Parses `INCLUDE PERFETTO MODULE a.b.c`, or `a.b.*` for all modules below `a.b`.
+/// Parses `INCLUDE PERFETTO MODULE a.b.c`, `a.b.*` for all modules below `a.b`, or `*`.
 fn include(mut reader: Reader<'_>) -> Result<Prepared, Refusal> {
     reader.takes("INCLUDE");
     reader.wants("PERFETTO")?;
     reader.wants("MODULE")?;
     let offset = reader.offset();
-    let mut module = reader.name("a module name")?;
+    let mut module = match reader.takes_sign('*') {
+        true => "*".to_owned(),
+        false => reader.name("a module name")?,
+    };
     while reader.takes_sign('.') {
         module.push('.');
         if reader.takes_sign('*') {
@@ -577,6 +586,10 @@ fn drop(mut reader: Reader<'_>) -> Result<Prepared, Refusal> {
     };
     let offset = reader.offset();
     let name = reader.name("a name")?;
+    if kind == "INDEX" && reader.takes("ON") {
+        // Names of indexes are unique without their table.
+        reader.name("a table name")?;
+    }
     end(&reader)?;
     let sql = format!("DROP {kind} {unless}temp.{}", quoted(&name));
     Ok(Prepared::written(Action::Drop, sql, offset))

@@ -110,7 +110,7 @@ static PROCESSES: Schema = Schema {
         Column::int("android_user_id", "`uid / 100000`"),
         Column::text("cmdline", "command line, if known"),
         Column::int("arg_set_id", "always NULL"),
-        Column::int("machine_id", "always NULL: a trace has one device"),
+        Column::int("machine_id", "always 0: a trace has one device"),
     ],
 };
 
@@ -122,12 +122,17 @@ static THREADS: Schema = Schema {
         Column::id(),
         Column::int("utid", "equal to `id`").found(Access::Row),
         Column::int("tid", "thread ID on the device").indexed(),
-        Column::text("name", "always NULL: not recorded in profiles"),
+        Column::text(
+            "name",
+            "`swapper` for the idle thread, otherwise NULL: not recorded in profiles",
+        ),
         Column::int("start_ts", "always NULL"),
         Column::int("end_ts", "always NULL"),
         Column::int("upid", "process").found(Access::Row),
         Column::int("is_main_thread", "always 1"),
-        Column::int("machine_id", "always NULL: a trace has one device"),
+        Column::int("is_idle", "1 for the idle thread"),
+        Column::int("machine_id", "always 0: a trace has one device"),
+        Column::int("arg_set_id", "always NULL"),
     ],
 };
 
@@ -160,6 +165,7 @@ impl Rows for ProcessTable {
                 .map(|uid| Cell::bits(uid / UIDS_OF_A_USER))
                 .unwrap_or(Cell::Null),
             10 => process.cmdline.as_deref().into(),
+            12 => Cell::Int(0),
             _ => Cell::Null,
         }
     }
@@ -174,7 +180,10 @@ impl Rows for ThreadTable {
         match column {
             0 | 1 | 6 => row.into(),
             2 => Cell::bits(self.0.rows[row].pid),
+            3 => (row == 0).then_some("swapper").into(),
             7 => Cell::Int(1),
+            8 => Cell::flag(row == 0),
+            9 => Cell::Int(0),
             _ => Cell::Null,
         }
     }

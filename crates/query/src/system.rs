@@ -5,24 +5,99 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
-use super::native::{NativeHeaps, time_of};
-use super::table::{Catalog, Cell, Column, Rows, Schema};
-use heaptap_model::profile::{Health, HeapDump, Recording};
+use rusqlite::types::Value as SqlValue;
 
-/// Adds the tables.
-pub fn add(catalog: &mut Catalog, heaps: &Arc<NativeHeaps>, health: &Health, times: &[u64]) {
+use super::functions::failure;
+use super::memory::MemorySource;
+use super::modules;
+use super::native::{NativeHeaps, time_of};
+use super::once::Once;
+use super::smaps::SmapsSource;
+use super::table::{Catalog, Cell, Column, Rows, Scalar, Schema, TableError};
+use heaptap_model::profile::{Health, HeapDump, MetadataValue, Recording};
+
+/// Adds the tables. `times` are those of Java heaps.
+pub fn add(
+    catalog: &mut Catalog,
+    heaps: &Arc<NativeHeaps>,
+    health: &Health,
+    times: Vec<u64>,
+    smaps: &Arc<dyn SmapsSource>,
+    memory: &Arc<dyn MemorySource>,
+) {
     let of = Arc::clone(&heaps.recording);
     catalog.table(&PACKAGES, move || Ok(Arc::new(Packages(Arc::clone(&of)))));
     let stats = Arc::new(Fixed(stats(heaps, health)));
     catalog.table(&STATS, move || Ok(Arc::clone(&stats) as Arc<dyn Rows>));
-    let metadata = Arc::new(Fixed(metadata(&heaps.recording)));
+    let recording = Arc::clone(&heaps.recording);
+    let metadata = Arc::new(Fixed(metadata(&recording)));
     catalog.table(
         &METADATA,
         move || Ok(Arc::clone(&metadata) as Arc<dyn Rows>),
     );
-    let bounds = Arc::new(Fixed(vec![bounds(heaps, times)]));
-    catalog.table(&BOUNDS, move || Ok(Arc::clone(&bounds) as Arc<dyn Rows>));
+    let (heaps, smaps, memory) = (Arc::clone(heaps), Arc::clone(smaps), Arc::clone(memory));
+    let once = Once::new();
+    let bounds = Arc::new(move || once.get(|| bounds(&heaps, &times, &*smaps, &*memory)));
+    for (name, about, value) in OF_BOUNDS {
+        let bounds = Arc::clone(&bounds);
+        catalog.scalar(Scalar {
+            name,
+            about,
+            arguments: &[],
+            value: Box::new(move |_| match bounds() {
+                Ok(known) => Ok(SqlValue::Integer(value(known.0, known.1))),
+                Err(error) => Err(failure(&error.0)),
+            }),
+        });
+    }
+    catalog.table(&BOUNDS, move || {
+        let known = bounds()?;
+        let row = vec![known.0.into(), known.1.into()];
+        Ok(Arc::new(Fixed(vec![row])))
+    });
+    let facts = Arc::clone(&recording);
+    catalog.scalar(Scalar {
+        name: "extract_metadata",
+        about: "Value of a fact in `metadata`; NULL if it is unknown.",
+        arguments: &["name"],
+        value: Box::new(move |context| {
+            let name: Option<String> = context.get(0)?;
+            let values = name.and_then(|name| facts.metadata.get(name.as_str()));
+            Ok(match values.and_then(|values| values.last()) {
+                None => SqlValue::Null,
+                Some(MetadataValue::Number(number)) => SqlValue::Integer(*number),
+                Some(MetadataValue::Text(text)) => SqlValue::Text(text.clone()),
+            })
+        }),
+    });
+    catalog.scalar(Scalar {
+        name: "extract_arg",
+        about: "Value of an argument in `args`: always NULL.",
+        arguments: &["arg_set_id", "key"],
+        value: Box::new(|_| Ok(SqlValue::Null)),
+    });
+    modules::add_of_trace(catalog);
 }
+
+/// Functions over the bounds of the trace: name, meaning, and value for the first and last time.
+type OfBounds = (&'static str, &'static str, fn(i64, i64) -> i64);
+const OF_BOUNDS: [OfBounds; 3] = [
+    (
+        "trace_start",
+        "First time in `trace_bounds`, ns of trace time.",
+        |start, _| start,
+    ),
+    (
+        "trace_end",
+        "Last time in `trace_bounds`, ns of trace time.",
+        |_, end| end,
+    ),
+    (
+        "trace_dur",
+        "Time between the first and the last time in `trace_bounds`, ns.",
+        |start, end| end.saturating_sub(start),
+    ),
+];
 
 static PACKAGES: Schema = Schema {
     name: "package_list",
@@ -84,16 +159,24 @@ static METADATA: Schema = Schema {
     columns: &[
         Column::id(),
         Column::text("name", "name of the fact").indexed(),
-        Column::text("key_type", "always `single`"),
+        Column::text(
+            "key_type",
+            "`single`, or `multi` for several values of a fact",
+        ),
         Column::int("int_value", "value, if it is a number"),
         Column::text("str_value", "value, if it is text"),
+        Column::int(
+            "machine_id",
+            "0 for a fact about the device, otherwise NULL",
+        ),
+        Column::int("trace_id", "0 for a fact about the trace, otherwise NULL"),
     ],
 };
 
 static BOUNDS: Schema = Schema {
     name: "trace_bounds",
     module: None,
-    about: "First and last time in the tables.",
+    about: "First and last time of allocations, Java heap dumps, counters and memory mappings.",
     columns: &[
         Column::int("start_ts", "first time, ns of trace time"),
         Column::int("end_ts", "last time, ns of trace time"),
@@ -294,48 +377,70 @@ fn stats(heaps: &NativeHeaps, health: &Health) -> Vec<Vec<Cell<'static>>> {
     rows
 }
 
+/// Facts about the trace; all others except [`OF_BOTH`] are about the device.
+const OF_TRACE: [&str; 5] = [
+    "trace_size_bytes",
+    "trace_trigger",
+    "trace_type",
+    "trace_uuid",
+    "unique_session_name",
+];
+/// Ends of the names of facts about the device and the trace: times of the tracing service.
+const OF_BOTH: &str = "_ns";
+
 fn metadata(recording: &Recording) -> Vec<Vec<Cell<'static>>> {
-    let system = &recording.system;
-    let texts = [
-        ("android_build_fingerprint", &system.fingerprint),
-        ("tracing_service_version", &system.tracing_service),
-        ("system_machine", &system.machine),
-        ("system_release", &system.kernel),
-    ];
-    let texts = texts.into_iter().filter(|(_, text)| !text.is_empty());
-    let sdk = (system.sdk > 0).then(|| ("android_sdk_version", Cell::bits(system.sdk), Cell::Null));
-    let started = recording
-        .started_ns
-        .map(|at| ("tracing_started_ns", Cell::bits(at), Cell::Null));
-    texts
-        .map(|(name, text)| (name, Cell::Null, Cell::from(text.clone())))
-        .chain(sdk)
-        .chain(started)
+    // In Perfetto, the type is known first and the size last.
+    let mut all: Vec<_> = recording.metadata.iter().collect();
+    all.sort_by_key(|(name, _)| (**name == "trace_size_bytes", **name != "trace_type"));
+    let all = all.into_iter();
+    all.flat_map(|(name, values)| values.iter().map(|value| (*name, value)))
         .enumerate()
-        .map(|(id, (name, int, text))| {
+        .map(|(id, (name, value))| {
+            let (int, text) = match value {
+                MetadataValue::Number(number) => (Cell::Int(*number), Cell::Null),
+                MetadataValue::Text(text) => (Cell::Null, Cell::from(text.clone())),
+            };
+            let key_type = match name {
+                "all_data_source_flushed_ns" => "multi",
+                _ => "single",
+            };
+            let (of_trace, of_both) = (OF_TRACE.contains(&name), name.ends_with(OF_BOTH));
             vec![
                 Cell::from(id),
                 Cell::text(name),
-                Cell::text("single"),
+                Cell::text(key_type),
                 int,
                 text,
+                (!of_trace).then_some(0u32).into(),
+                (of_trace || of_both).then_some(0u32).into(),
             ]
         })
         .collect()
 }
 
-/// Returns the first and the last time of native dumps, of Java dumps (`times`), and of the trace.
-fn bounds(heaps: &NativeHeaps, times: &[u64]) -> Vec<Cell<'static>> {
-    let started = heaps.recording.started_ns.map(|at| at as i64);
-    let begun = heaps.dumps.iter().filter_map(|dump| dump.start_ns);
-    let all: Vec<i64> = heaps
-        .dumps
-        .iter()
-        .map(time_of)
-        .chain(times.iter().map(|&at| at as i64))
-        .chain(begun.map(|at| at as i64))
-        .chain(started)
+/// Returns the first and the last time of allocations, Java dumps (`times`), counters and memory
+/// mappings.
+fn bounds(
+    heaps: &NativeHeaps,
+    times: &[u64],
+    smaps: &dyn SmapsSource,
+    memory: &dyn MemorySource,
+) -> Result<(i64, i64), TableError> {
+    let mappings = smaps.read()?;
+    let counters = memory.counters()?.values;
+    let deltas = heaps.deltas.iter().map(|delta| delta.dump);
+    let mut all: Vec<i64> = deltas
+        .map(|dump| time_of(&heaps.dumps[dump as usize]))
+        // The time of an HPROF is not known before it is read.
+        .chain(times.iter().filter(|&&at| at > 0).map(|&at| at as i64))
+        .chain(mappings.iter().map(|(_, at, _)| *at as i64))
         .collect();
-    let bound = |bound: Option<&i64>| Cell::Int(bound.copied().unwrap_or(0));
-    vec![bound(all.iter().min()), bound(all.iter().max())]
+    let ends = [counters.first(), counters.last()];
+    all.extend(ends.into_iter().flatten().map(|value| value.boot_ns as i64));
+    let (Some(&start), Some(&last)) = (all.iter().min(), all.iter().max()) else {
+        return Ok((0, 0));
+    };
+    // As in Perfetto, so that a trace of one moment has a duration.
+    let end = last.max(0) + i64::from(last.max(0) == start);
+    Ok((start, end))
 }

@@ -217,6 +217,13 @@ pub trait Rows: Send + Sync {
         None
     }
 
+    /// Returns all values of a column of row numbers, `u32::MAX` for NULL, if that is faster than
+    /// reading its cells.
+    fn numbers(&self, column: usize) -> Option<Vec<u32>> {
+        let _ = column;
+        None
+    }
+
     /// Appends the rows, ascending, with this value in a column of [`Access::Own`].
     fn lookup(&self, column: usize, key: i64, found: &mut Vec<u32>) {
         let rows = 0..self.len();

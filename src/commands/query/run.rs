@@ -20,14 +20,14 @@ use crate::heaps::selector::JavaInput;
 use crate::heaps::trace_findings;
 use crate::memory::smaps::SmapsRows;
 use crate::parallel::lock;
-use crate::profile::{DumpNumbers, Health, HeapDump, Recording, is_heap};
+use crate::profile::{DumpNumbers, Health, HeapDump, MetadataValue, Recording, is_heap};
 use crate::query::java::{JavaHeapFacts, JavaHeaps};
 use crate::query::memory::{self, MemorySource};
 use crate::query::native::{DumpName, NativeHeaps, NativeHeapsBuilder};
 use crate::query::smaps::{self, SmapsSource};
 use crate::query::{
     Catalog, CopiedTable, Database, Limits, Processes, QueryError, TableError, flamegraph, java,
-    modules, native, processes, stacks, system,
+    modules, native, processes, stacks, system, unread,
 };
 use crate::results::deduped::Deduped;
 use crate::results::findings::{self, Finding};
@@ -81,6 +81,18 @@ impl Losses {
         let class = findings::class(&findings).into_iter();
         lost.class = ErrorClass::first_of(lost.class.into_iter().chain(class));
         lost.findings.extend(findings);
+    }
+
+    fn add_unread(&self, table: &str, sources: &[String]) {
+        if !sources.is_empty() {
+            let message = format!(
+                "{table} is empty: heaptap does not read the events of {}",
+                join_list(sources.iter().cloned())
+            );
+            let help = "query the trace with Perfetto's trace processor";
+            let found = Finding::new("events-unread", None, message).with_help(help);
+            lock(&self.0).findings.push(found);
+        }
     }
 
     /// Returns the findings since the last call.
@@ -245,10 +257,14 @@ fn of_trace(
     findings.extend(lost.map(findings::final_dump_missing));
     findings.extend(flagged.into_values().flatten());
     let natives = builder.finish(Arc::clone(&recording));
-    let dumps = opened.trace.java_dumps().iter().enumerate();
+    let graphs = opened.trace.java_dumps().iter();
+    let all = graphs.chain(opened.trace.graphless_dumps());
+    let mut dumps: Vec<_> = all.enumerate().collect();
+    dumps.sort_by_key(|(_, dump)| dump.time_ns as i64);
     let (places, facts): (Vec<usize>, Vec<JavaHeapFacts>) = dumps
+        .into_iter()
         .filter(|(_, dump)| takes(dump.pid, &dump.process))
-        .map(|(at, dump)| (at, facts_of(dump)))
+        .map(|(at, dump)| (at, facts_of(dump, &recording)))
         .unzip();
     let mappings: Vec<usize> = (0..)
         .zip(opened.trace.smaps())
@@ -271,8 +287,11 @@ fn of_trace(
             known.enter_named(pid, name);
         }
     }
+    for facts in &facts {
+        enter_java(&mut known, facts);
+    }
     for dump in opened.trace.java_dumps() {
-        enter_java(&mut known, &facts_of(dump));
+        known.enter_named(dump.pid, &dump.process);
     }
     for smaps in opened.trace.smaps() {
         known.enter(smaps.pid);
@@ -312,7 +331,14 @@ fn of_trace(
         losses: losses.clone(),
     };
     Ok(QueryFile {
-        database: database(known, natives, &health, &Arc::new(heaps), options.limits)?,
+        database: database(
+            known,
+            natives,
+            &health,
+            &Arc::new(heaps),
+            options.limits,
+            &losses,
+        )?,
         findings,
         losses,
     })
@@ -374,7 +400,7 @@ fn of_hprofs(
     let natives = NativeHeapsBuilder::default().finish(Arc::new(Recording::default()));
     let (heaps, health) = (Arc::new(heaps), Health::default());
     Ok(QueryFile {
-        database: database(known, natives, &health, &heaps, options.limits)?,
+        database: database(known, natives, &health, &heaps, options.limits, &losses)?,
         findings,
         losses,
     })
@@ -421,6 +447,7 @@ fn database(
     health: &Health,
     heaps: &Arc<impl JavaHeaps + SmapsSource + MemorySource + 'static>,
     limits: Limits,
+    losses: &Losses,
 ) -> Result<Database, QueryError> {
     let mappings: Arc<dyn SmapsSource> = Arc::clone(heaps) as _;
     let readings: Arc<dyn MemorySource> = Arc::clone(heaps) as _;
@@ -431,9 +458,15 @@ fn database(
     processes::add(&mut catalog, &known);
     native::add(&mut catalog, &natives, &known);
     stacks::add(&mut catalog, &natives, &known);
-    let times: Vec<u64> = heaps.list().iter().map(|heap| heap.time_ns).collect();
-    system::add(&mut catalog, &natives, health, &times);
+    let times = heaps.list().iter().map(|heap| heap.time_ns).collect();
+    system::add(&mut catalog, &natives, health, times, &mappings, &readings);
     let graphs = java::add(&mut catalog, &heaps, &known);
+    java::add_callsites(&mut catalog, &graphs, &natives);
+    let sources = unread_sources(&natives.recording);
+    let losses = losses.clone();
+    unread::add(&mut catalog, move |table| {
+        losses.add_unread(table, &sources)
+    });
     flamegraph::add(&mut catalog, Some(&natives), Some(&graphs), &known);
     modules::add(&mut catalog, &natives);
     smaps::add(&mut catalog, mappings, &known);
@@ -441,8 +474,24 @@ fn database(
     Database::open_with(catalog, limits)
 }
 
-fn facts_of(dump: &crate::trace::JavaDump) -> JavaHeapFacts {
+/// Returns the data sources of a trace with events that are in no table.
+fn unread_sources(recording: &Recording) -> Vec<String> {
+    const UNREAD: [&str; 4] = ["linux.ftrace", "linux.perf", "track_event", "android.log"];
+    let sources = recording.data_sources.iter();
+    let unread = sources.filter(|name| UNREAD.contains(&name.as_str()));
+    unread.cloned().collect()
+}
+
+/// Name of the trigger of traces of OutOfMemoryErrors.
+const OUT_OF_MEMORY_TRIGGER: &str = "com.android.telemetry.art-outofmemory";
+
+fn facts_of(dump: &crate::trace::JavaDump, recording: &Recording) -> JavaHeapFacts {
+    let trigger = recording.metadata.get("trace_trigger");
+    let is_trigger =
+        |value: &MetadataValue| *value == MetadataValue::Text(OUT_OF_MEMORY_TRIGGER.to_owned());
     JavaHeapFacts {
+        is_out_of_memory: dump.out_of_memory.is_some()
+            || trigger.is_some_and(|values| values.iter().any(is_trigger)),
         pid: Some(dump.pid),
         process: dump.process.clone(),
         time_ns: dump.time_ns,
@@ -454,7 +503,7 @@ fn facts_of(dump: &crate::trace::JavaDump) -> JavaHeapFacts {
 /// Java heaps of a trace.
 struct TraceHeaps {
     facts: Vec<JavaHeapFacts>,
-    /// Position of each heap among the dumps of the trace.
+    /// Position of each heap among the dumps of the trace, and those without a graph after them.
     places: Vec<usize>,
     /// Positions of the selected captures of mappings.
     mappings: Vec<usize>,

@@ -76,14 +76,21 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         findings,
         losses,
     } = opened;
-    console.findings(&findings);
     let form = Form::of(console, args.csv);
+    if asks {
+        console.findings(&findings);
+    }
     let ended = match asks {
         true => prompt::converse(ctx, database, &losses, form).await,
         false => answer(ctx, database, sql, form, to).await,
     };
-    // A statement that fails has read heaps, too.
-    console.findings(&losses.take());
+    // They are about the rows: an invalid statement has none, and its error stands alone.
+    if !matches!(&ended, Err(error) if error.kind == "sql") {
+        if !asks {
+            console.findings(&findings);
+        }
+        console.findings(&losses.take());
+    }
     ended?;
     Ok(Outcome::of(class.into_iter().chain(losses.class())))
 }

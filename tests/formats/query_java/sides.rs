@@ -78,6 +78,7 @@ pub fn open(path: &Path) -> Database {
             time_ns: dump.time_ns,
             reason: dump.out_of_memory.as_ref().map(|_| "OOME".to_owned()),
             out_of_memory: dump.out_of_memory.clone(),
+            is_out_of_memory: dump.out_of_memory.is_some(),
         }
     });
     let list = list.collect();

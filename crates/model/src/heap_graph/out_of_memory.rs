@@ -1,5 +1,7 @@
 //! The OutOfMemoryError that caused a heap dump.
 
+use crate::profile::CallsiteId;
+
 /// An OutOfMemoryError that caused a heap dump.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct OutOfMemory {
@@ -12,6 +14,8 @@ pub struct OutOfMemory {
     pub message: String,
     /// Stack that threw the error, the throwing frame first.
     pub stack: Vec<ThrownFrame>,
+    /// The same stack in the tables of the recording.
+    pub callsite: Option<CallsiteId>,
 }
 
 /// A frame of the stack that threw the error.

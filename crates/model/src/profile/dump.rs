@@ -177,6 +177,10 @@ pub struct HeapDump {
     pub wall_time_ns: Option<u64>,
     /// Trace time at which profiling of this heap began; `None` if unknown.
     pub start_ns: Option<u64>,
+    /// Trace time of the previous dump of the heap, or of the start of profiling, and of this dump,
+    /// in ns. Both are negative before the trace clock began; the first equals the second if the
+    /// trace does not have it. `None` if no clock converts them.
+    pub window_ns: Option<(i64, i64)>,
     /// Unconverted timestamp of the dump (MONOTONIC_COARSE, ns).
     pub raw_time_ns: u64,
     /// Trace time (BOOTTIME) in ns at which the daemon wrote the dump; `None` if the trace does not

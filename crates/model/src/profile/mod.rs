@@ -26,6 +26,8 @@ pub use dump::{
 };
 pub use health::{Damage, Health, LastDump, ServiceStats};
 pub use name_maps::{NameMap, NameMaps, PacketLines, RenamedClass, RenamedMember};
-pub use recording::{HeapRequest, Package, Process, Recording, ServiceCounter, SystemInfo};
+pub use recording::{
+    HeapRequest, MetadataValue, Package, Process, Recording, ServiceCounter, SystemInfo,
+};
 pub use symbols::{Line, Lines, Symbols};
 pub use tables::{CallsiteId, Frame, FrameId, Mapping, MappingId, StringId, Tables};

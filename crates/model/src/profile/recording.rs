@@ -26,11 +26,39 @@ pub struct Recording {
     /// Names of all data sources of the config.
     pub data_sources: Vec<String>,
     pub system: SystemInfo,
+    /// Facts with the names of Perfetto's `metadata` table; only some have several values.
+    pub metadata: BTreeMap<&'static str, Vec<MetadataValue>>,
     /// Counters of the tracing service with the names of Perfetto's `stats` table and their buffer,
     /// from its last statistics, without zeros.
     pub counters: Vec<ServiceCounter>,
     /// Trace time (BOOTTIME) at which tracing began, in ns, if the trace has it.
     pub started_ns: Option<u64>,
+}
+
+impl Recording {
+    /// Sets a fact that has one value.
+    pub fn set_metadata(&mut self, name: &'static str, value: impl Into<MetadataValue>) {
+        self.metadata.insert(name, vec![value.into()]);
+    }
+}
+
+/// Value of a fact in [`Recording::metadata`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MetadataValue {
+    Number(i64),
+    Text(String),
+}
+
+impl From<u64> for MetadataValue {
+    fn from(number: u64) -> MetadataValue {
+        MetadataValue::Number(number as i64)
+    }
+}
+
+impl From<String> for MetadataValue {
+    fn from(text: String) -> MetadataValue {
+        MetadataValue::Text(text)
+    }
 }
 
 /// A counter of the tracing service.
@@ -113,6 +141,4 @@ pub struct SystemInfo {
     pub sdk: u64,
     /// Machine, such as `aarch64`.
     pub machine: String,
-    /// Kernel release.
-    pub kernel: String,
 }

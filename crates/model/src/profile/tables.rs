@@ -40,7 +40,7 @@ pub struct Mapping {
 }
 
 /// A code location. Its identity is (mapping, rel_pc, recorded name), or (name, file, line) for a
-/// frame without a mapping.
+/// frame without an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Frame {
     /// Mapping of the frame, if it has one.
@@ -49,7 +49,7 @@ pub struct Frame {
     pub rel_pc: u64,
     /// Name as recorded: mangled, a Java method, or empty.
     pub name: StringId,
-    /// Source file, only for a frame without a mapping; empty otherwise.
+    /// Source file, only for a frame without an address; empty otherwise.
     pub file: StringId,
     /// Line in `file`; 0 if unknown.
     pub line: u32,

@@ -83,7 +83,8 @@ pub(crate) struct Chain {
 pub(crate) struct Chains {
     open: BTreeMap<u32, Chain>,
     done: Vec<Chain>,
-    out_of_memory: Vec<(u64, u64, OutOfMemory)>,
+    /// Processes with metadata, by PID and time, and the error of each.
+    processes: Vec<(u64, u64, Option<OutOfMemory>)>,
 }
 
 impl Chains {
@@ -141,20 +142,17 @@ impl Chains {
         outcome
     }
 
-    /// Adds a process's metadata about its OutOfMemoryError.
-    pub(crate) fn add_out_of_memory(&mut self, pid: u64, time_ns: u64, oom: OutOfMemory) {
-        self.out_of_memory.push((pid, time_ns, oom));
+    /// Adds a process's metadata with its OutOfMemoryError, if there is one.
+    pub(crate) fn add_process(&mut self, pid: u64, time_ns: u64, oom: Option<OutOfMemory>) {
+        self.processes.push((pid, time_ns, oom));
     }
 
-    /// Returns all dumps, in order of their time.
-    pub(crate) fn finish(self) -> Vec<JavaPlan> {
+    /// Returns all dumps, and the metadata of processes without one, each in order of time.
+    pub(crate) fn finish(self) -> (Vec<JavaPlan>, Vec<JavaPlan>) {
         let mut dumps: Vec<JavaPlan> = Vec::new();
         let mut known: BTreeMap<(u64, u64), usize> = BTreeMap::new();
-        for chain in self.done.into_iter().chain(self.open.into_values()) {
-            let Some((pid, time_ns)) = chain.of else {
-                continue;
-            };
-            let at = *known.entry((time_ns, pid)).or_insert_with(|| {
+        let mut enter = |pid, time_ns, dumps: &mut Vec<JavaPlan>| {
+            *known.entry((time_ns, pid)).or_insert_with(|| {
                 dumps.push(JavaPlan {
                     pid,
                     time_ns,
@@ -162,16 +160,22 @@ impl Chains {
                     out_of_memory: None,
                 });
                 dumps.len() - 1
-            });
+            })
+        };
+        for chain in self.done.into_iter().chain(self.open.into_values()) {
+            let Some((pid, time_ns)) = chain.of else {
+                continue;
+            };
+            let at = enter(pid, time_ns, &mut dumps);
             dumps[at].chains.push(chain);
         }
-        for (pid, time_ns, oom) in self.out_of_memory {
-            if let Some(&at) = known.get(&(time_ns, pid)) {
-                dumps[at].out_of_memory = Some(oom);
-            }
+        for (pid, time_ns, oom) in self.processes {
+            let at = enter(pid, time_ns, &mut dumps);
+            let dump = &mut dumps[at];
+            dump.out_of_memory = oom.or(dump.out_of_memory.take());
         }
         dumps.sort_by_key(|dump| dump.time_ns);
-        dumps
+        dumps.into_iter().partition(|dump| !dump.chains.is_empty())
     }
 }
 

@@ -3,7 +3,8 @@
 
 use crate::wire::{Fields, WireError};
 use heaptap_model::heap_graph::{OutOfMemory, ThrownFrame};
-use heaptap_model::profile::{Package, Recording};
+use heaptap_model::names::ART_METADATA;
+use heaptap_model::profile::{CallsiteId, Frame, Line, Mapping, Package, Recording, StringId};
 use std::collections::HashSet;
 
 /// Maximum number of frames read of a stack: the runtime's own limit is much lower.
@@ -77,7 +78,50 @@ pub(crate) fn read_art_metadata(
             ..Package::default()
         });
     }
+    if !oom.stack.is_empty() {
+        oom.callsite = Some(enter_stack(&oom.stack, recording));
+    }
     Ok((pid, is_oom.then_some(oom)))
+}
+
+/// Enters a stack into the tables of the recording.
+fn enter_stack(stack: &[ThrownFrame], recording: &mut Recording) -> CallsiteId {
+    let (tables, symbols) = (&mut recording.tables, &mut recording.symbols);
+    let path = tables.intern_str(ART_METADATA);
+    let mapping = tables.intern_mapping(Mapping {
+        path,
+        ..Mapping::default()
+    });
+    let mut enter = |thrown: &ThrownFrame| {
+        let mut text = |text: &str| match text {
+            "" => StringId::default(),
+            text => tables.intern_str(text),
+        };
+        let (name, file, line) = (text(&thrown.method), text(&thrown.file), thrown.line);
+        let frame = tables.intern_frame(Frame {
+            mapping: Some(mapping),
+            rel_pc: 0,
+            name,
+            file,
+            line,
+        });
+        if symbols.row(frame).is_none()
+            && (file, line) != (StringId::default(), 0)
+            && let Some(lines) = symbols.add_lines(&[Line {
+                function: name,
+                linkage: name,
+                file,
+                line,
+            }])
+        {
+            symbols.set_lines(frame, lines);
+        }
+        frame.0
+    };
+    // Callers come first in the tables.
+    let mut frames: Vec<u32> = stack.iter().rev().map(&mut enter).collect();
+    frames.reverse();
+    tables.intern_callsite(&frames)
 }
 
 fn read_frame(message: &[u8]) -> Result<ThrownFrame, WireError> {

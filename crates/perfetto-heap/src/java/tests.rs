@@ -628,6 +628,33 @@ fn an_error_that_ran_out_of_memory_is_told_with_its_stack() {
     assert_eq!(graph.facts.reason.as_deref(), Some("OOME"));
 }
 
+#[test]
+fn an_error_without_a_graph_is_listed_with_its_callsite() {
+    let frame = |method: &[u8], line| message().bytes(1, method).number(3, line);
+    let stack = message()
+        .message(1, frame(b"void com.example.Cache.grow(int)", 42))
+        .message(1, frame(b"void com.example.Main.run()", 7));
+    let process = message().number(1, 7).number(5, 4096).message(8, stack);
+    let error = message().number(8, 10).number(10, 1).message(131, process);
+    let plain = message().message(131, message().number(1, 8)).number(8, 20);
+    let packets = [error, plain].map(|packet| message().message(1, packet).0);
+    let mut trace = open(&packets);
+    assert!(trace.java_dumps().is_empty());
+    let dumps = trace.graphless_dumps().to_vec();
+    let facts = dumps
+        .iter()
+        .map(|dump| (dump.pid, dump.time_ns, dump.out_of_memory.is_some()));
+    assert_eq!(facts.collect::<Vec<_>>(), [(7, 10, true), (8, 20, false)]);
+    let callsite = dumps[0].out_of_memory.as_ref().unwrap().callsite.unwrap();
+    let tables = &trace.recording().tables;
+    let frames = tables.callsite(callsite).map(|frame| tables.frame(frame));
+    let frames = frames.map(|frame| (tables.string(frame.name), frame.line));
+    let leaf_first = [("com.example.Cache.grow", 42), ("com.example.Main.run", 7)];
+    assert_eq!(frames.collect::<Vec<_>>(), leaf_first);
+    let graph = trace.read_java_dump(1).unwrap();
+    assert!(graph.is_empty() && graph.facts.pid == Some(8));
+}
+
 /// Builds a graph with something of everything.
 fn rich() -> Vec<Vec<u8>> {
     let objects = (1..60u64).fold(graph(0, true), |graph, id| {

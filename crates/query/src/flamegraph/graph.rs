@@ -8,6 +8,7 @@ use crate::java::Heaps;
 use crate::stop::Stop;
 use crate::table::TableError;
 use heaptap_analyze::class_tree::{ClassTree, Merge, NodeIndex, Over};
+use heaptap_model::heap_graph::{Root, RootKind};
 
 /// Returns the flamegraph of one dump.
 pub(super) fn flamegraph(
@@ -25,6 +26,11 @@ pub(super) fn flamegraph(
             asked.ts
         )));
     };
+    let graph = &heap.graph;
+    let is_rooted = |root: &Root| root.kind != RootKind::Unreachable;
+    if graph.facts.losses.truncated && !graph.roots().iter().any(is_rooted) {
+        return incomplete(asked, stop);
+    }
     let tree = ClassTree::of(
         &heap.graph,
         Over::ShortestPaths(heap.paths()),
@@ -51,4 +57,25 @@ pub(super) fn flamegraph(
     layout.texts.seal();
     let focus = asked.focus.as_deref();
     Flamegraph::of(Arc::new(layout), own, focus, Order::Widest, stop)
+}
+
+/// Returns the flamegraph of a dump whose roots are missing: as in Perfetto, one frame says so.
+fn incomplete(asked: &Asked, stop: &Stop) -> Result<Flamegraph, TableError> {
+    let mut layout = Layout::default();
+    let name = "ERROR: INCOMPLETE GRAPH (try increasing buffer size)";
+    layout.labels.push(Label {
+        name: layout.texts.id(name),
+        map_name: layout.texts.id("JAVA"),
+        source_file: None,
+        line: None,
+    });
+    layout.parents.push(None);
+    layout.texts.seal();
+    let own = vec![Figures {
+        count: 1,
+        size: 1,
+        ..Figures::default()
+    }];
+    let focus = asked.focus.as_deref();
+    Flamegraph::of(Arc::new(layout), own, focus, Order::Given, stop)
 }

@@ -1,5 +1,6 @@
 //! Frames merged into a tree and laid out from the root down.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use crate::stop::Stop;
@@ -75,7 +76,8 @@ pub(super) enum Order {
 
 impl Flamegraph {
     /// Computes cumulative figures from the figures of each frame of the layout. With a focus,
-    /// leaves out stacks without that text in a name; case is ignored.
+    /// leaves out frames unless they, a frame above or a frame below have that text in their name;
+    /// case is ignored. Frames above keep their own figures.
     ///
     /// # Errors
     /// Returns an error if the statement is to end.
@@ -89,6 +91,7 @@ impl Flamegraph {
         let nodes = layout.parents.len();
         let parent = |node: usize| layout.parents[node].map(|parent| parent as usize);
         let mut kept = vec![true; nodes];
+        let whole = cumulative(&layout, &own, stop)?;
         if let Some(focus) = focus {
             let focus = focus.to_lowercase();
             // Keep frames at or below a match.
@@ -96,28 +99,29 @@ impl Flamegraph {
                 stop.check_at(node)?;
                 let above = parent(node).is_some_and(|above| kept[above]);
                 kept[node] = above || layout.name(node as u32).to_lowercase().contains(&focus);
-                if !kept[node] {
-                    own[node] = Figures::default();
-                }
             }
             // Keep the frames above them, too.
             for node in (0..nodes).rev() {
-                if let Some(above) = parent(node)
-                    && kept[node]
-                {
-                    kept[above] = true;
+                match parent(node) {
+                    Some(above) if kept[node] => kept[above] = true,
+                    _ if kept[node] => {}
+                    _ => own[node] = Figures::default(),
                 }
             }
         }
-        let mut sums = own.clone();
-        for node in (0..nodes).rev() {
-            stop.check_at(node)?;
-            if let Some(above) = parent(node) {
-                let sum = sums[node];
-                sums[above].add(sum);
-            }
+        let focused = match focus {
+            None => None,
+            Some(_) => Some(cumulative(&layout, &own, stop)?),
+        };
+        let mut nodes: Vec<u32> = (0..nodes as u32)
+            .filter(|&node| kept[node as usize])
+            .collect();
+        if order == Order::Widest {
+            // As without a focus.
+            nodes.sort_by_key(|&node| Reverse(whole[node as usize].size.unsigned_abs()));
         }
-        let frames = rows(&layout, &kept, &own, &sums, order, stop)?;
+        let sums = focused.unwrap_or(whole);
+        let frames = rows(&layout, &nodes, &own, &sums, stop)?;
         Ok(Flamegraph { layout, frames })
     }
 
@@ -147,25 +151,32 @@ impl Flamegraph {
     }
 }
 
+/// Returns the figures of each frame with those of all frames below it.
+fn cumulative(layout: &Layout, own: &[Figures], stop: &Stop) -> Result<Vec<Figures>, TableError> {
+    let mut sums = own.to_vec();
+    for node in (0..own.len()).rev() {
+        stop.check_at(node)?;
+        if let Some(above) = layout.parents[node] {
+            let sum = sums[node];
+            sums[above as usize].add(sum);
+        }
+    }
+    Ok(sums)
+}
+
 const NONE: u32 = u32::MAX;
 
-/// Lays out the kept frames. Children are linked lists, so that the space is linear even for a
+/// Lays out the frames `nodes`, in which those of the same parent are in order. Children are linked lists, so that the space is linear even for a
 /// frame with a million children or a stack of a million frames.
 fn rows(
     layout: &Layout,
-    kept: &[bool],
+    nodes: &[u32],
     own: &[Figures],
     sums: &[Figures],
-    order: Order,
     stop: &Stop,
 ) -> Result<Vec<Frame>, TableError> {
-    let nodes = (0..kept.len() as u32).filter(|&node| kept[node as usize]);
-    let mut nodes: Vec<u32> = nodes.collect();
-    if order == Order::Widest {
-        nodes.sort_by_key(|&node| std::cmp::Reverse(sums[node as usize].size.unsigned_abs()));
-    }
-    let mut first_child = vec![NONE; kept.len()];
-    let mut next = vec![NONE; kept.len()];
+    let mut first_child = vec![NONE; own.len()];
+    let mut next = vec![NONE; own.len()];
     let mut first_root = NONE;
     // Back to front, so that each list is in order.
     for (at, &node) in nodes.iter().rev().enumerate() {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::super::native::NativeHeaps;
 use super::super::table::{Catalog, Cell, Column, Rows, Schema};
 use super::heaps::{Heap, Heaps, LazyHeaps};
 use heaptap_model::heap_graph::{OutOfMemory, ThrownFrame};
@@ -85,6 +86,50 @@ pub(super) fn add(catalog: &mut Catalog, heaps: &LazyHeaps) {
             Errors { heaps, rows }
         });
     }
+}
+
+static CALLSITES: Schema = Schema {
+    name: "heap_graph_thread_callsite",
+    module: None,
+    about: "Callstacks that threw OutOfMemoryErrors.",
+    columns: &[
+        Column::id(),
+        Column::int("heap_graph_id", "dump: `heap_graph.id`").indexed(),
+        Column::int("utid", "main thread of the process"),
+        Column::int("callsite_id", "callsite: `stack_profile_callsite.id`").indexed(),
+    ],
+};
+
+/// Dump, thread and callsite of errors.
+struct Thrown(Vec<[Option<u32>; 3]>);
+
+impl Rows for Thrown {
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn cell(&self, row: usize, column: usize) -> Cell<'_> {
+        match column.checked_sub(1) {
+            None => row.into(),
+            Some(at) => self.0[row][at].into(),
+        }
+    }
+}
+
+/// Adds the table of the callstacks of OutOfMemoryErrors, whose callsites are among the native ones.
+pub fn add_callsites(catalog: &mut Catalog, heaps: &LazyHeaps, native: &Arc<NativeHeaps>) {
+    let (lazy, native, stop) = (heaps.clone(), Arc::clone(native), catalog.stop());
+    catalog.table(&CALLSITES, move || {
+        let callsites = native.callsites(&stop)?;
+        let dumps = (0u32..).zip(lazy.list());
+        let rows = dumps.filter_map(|(dump, (facts, upid))| {
+            let thrown = facts.out_of_memory.as_ref()?.callsite;
+            let leaf = thrown.and_then(|callsite| callsites.leaf(callsite));
+            // Each process has one thread here, with the number of the process.
+            Some([Some(dump), Some(upid), leaf])
+        });
+        Ok(Arc::new(Thrown(rows.collect())))
+    });
 }
 
 struct Frame {

@@ -31,6 +31,7 @@ use std::sync::Arc;
 
 use super::processes::Processes;
 use super::table::{Catalog, TableError};
+pub use dumps::add_callsites;
 pub(super) use heaps::Heaps;
 pub use heaps::LazyHeaps;
 use heaptap_model::heap_graph::{Dominators, HeapGraph, OutOfMemory};
@@ -48,6 +49,8 @@ pub struct JavaHeapFacts {
     pub reason: Option<String>,
     /// The OutOfMemoryError that caused the dump.
     pub out_of_memory: Option<OutOfMemory>,
+    /// The dump is known to be of an OutOfMemoryError.
+    pub is_out_of_memory: bool,
 }
 
 /// Java heaps of an input, each read when a table first needs it.

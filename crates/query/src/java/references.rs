@@ -325,6 +325,36 @@ impl Rows for References {
         matches!(column, 1..=3).then(|| self.heaps.objects())
     }
 
+    fn numbers(&self, column: usize) -> Option<Vec<u32>> {
+        if column != 3 {
+            return None;
+        }
+        let mut all = Vec::with_capacity(self.len());
+        for heap in self.heaps.all() {
+            let graph = &heap.graph;
+            let row = |target| heap.row(target) as u32;
+            // Referents are in order of their owners. Only their owners have references whose
+            // target is not in the list of the others.
+            let mut referents = graph.referents().iter().peekable();
+            for owner in graph.objects() {
+                while referents.next_if(|next| next.owner < owner).is_some() {}
+                let is_apart = referents.peek().is_some_and(|next| next.owner == owner);
+                let targets = graph.references(owner).iter().enumerate();
+                all.extend(targets.map(|(at, &target)| match target {
+                    ObjectIndex::NONE if is_apart => {
+                        Place::Slot(owner, at).target(heap).map_or(u32::MAX, row)
+                    }
+                    ObjectIndex::NONE => u32::MAX,
+                    target => row(target),
+                }));
+            }
+            if is_hprof(graph) {
+                all.extend(graph.referents().iter().map(|apart| row(apart.target)));
+            }
+        }
+        Some(all)
+    }
+
     fn lookup(&self, column: usize, key: i64, found: &mut Vec<u32>) {
         let mut add = |heap: &Heap, owner: ObjectIndex| {
             let (slots, apart) = rows_of(heap, owner);

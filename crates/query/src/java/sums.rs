@@ -82,7 +82,7 @@ const BY_DUMP: Schema = Schema {
         ),
         Column::int(
             "is_out_of_memory_error",
-            "1 if an OutOfMemoryError caused the dump",
+            "1 if an OutOfMemoryError caused the dump; NULL if unknown",
         ),
         Column::int(
             "oome_failing_allocation_size",
@@ -159,13 +159,15 @@ struct Sums {
 struct ByDump {
     heaps: Arc<Heaps>,
     processes: Arc<Processes>,
-    /// Sums over all objects, and over reachable ones.
-    sums: Vec<[Sums; 2]>,
+    /// Position of each dump that has objects, with the sums over all, and over reachable ones.
+    sums: Vec<(usize, [Sums; 2])>,
 }
 
 impl ByDump {
     fn of(heaps: Arc<Heaps>, processes: Arc<Processes>) -> ByDump {
-        let sums = heaps.all().iter().map(sums).collect();
+        let with_objects = |(_, heap): &(usize, &Heap)| !heap.graph.is_empty();
+        let dumps = heaps.all().iter().enumerate().filter(with_objects);
+        let sums = dumps.map(|(at, heap)| (at, sums(heap))).collect();
         ByDump {
             heaps,
             processes,
@@ -203,8 +205,8 @@ impl Rows for ByDump {
     }
 
     fn cell(&self, row: usize, column: usize) -> Cell<'_> {
-        let heap = &self.heaps.all()[row];
-        let [all, reached] = &self.sums[row];
+        let (at, [all, reached]) = &self.sums[row];
+        let heap = &self.heaps.all()[*at];
         let of = if column < 6 { all } else { reached };
         let error = heap.facts.out_of_memory.as_ref();
         match column {
@@ -224,7 +226,7 @@ impl Rows for ByDump {
                 let bytes = heap.graph.facts.heap_bytes_allocated;
                 bytes.map_or(Cell::Null, Cell::bits)
             }
-            13 => Cell::flag(heap.facts.reason.as_deref() == Some("OOME")),
+            13 => heap.facts.is_out_of_memory.then_some(1u32).into(),
             14 => error.map_or(Cell::Null, |error| Cell::bits(error.allocation_bytes)),
             15 => error.map_or(Cell::Null, |error| Cell::bits(error.free_until_oom_bytes)),
             _ => Cell::Null,

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use super::fields::{original_name, recorded_name};
 use super::{JavaHeapFacts, JavaHeaps};
-use crate::{Catalog, Database, Processes, Sink, TableError, Value, modules, native};
+use crate::{Catalog, Database, Processes, Sink, TableError, Value, flamegraph, modules, native};
 use heaptap_analyze::dsl;
-use heaptap_model::heap_graph::{self, ClassIndex, Field, HeapGraph};
+use heaptap_model::heap_graph::{self, ClassIndex, Field, Follow, HeapGraph, OutOfMemory};
 
 /// A cache in a static field, and garbage.
 const HEAP: &str = "
@@ -45,15 +45,22 @@ fn database_at(texts: &[&str], times: &[u64]) -> Database {
         ..JavaHeapFacts::default()
     };
     let list = times.iter().map(facts).collect();
-    let graphs = texts.iter().map(|text| Arc::new(dsl::heap(text).graph));
-    let heaps: Arc<dyn JavaHeaps> = Arc::new(Heaps(list, graphs.collect()));
+    let graphs = texts.iter().map(|text| dsl::heap(text).graph);
+    database_of(list, graphs.collect())
+}
+
+fn database_of(list: Vec<JavaHeapFacts>, graphs: Vec<HeapGraph>) -> Database {
+    let graphs = graphs.into_iter().map(Arc::new).collect();
+    let heaps: Arc<dyn JavaHeaps> = Arc::new(Heaps(list, graphs));
     let mut processes = Processes::default();
     processes.enter_named(7, "lab");
     let processes = Arc::new(processes);
     let mut catalog = Catalog::default();
     let native = Arc::new(native::NativeHeaps::default());
     native::add(&mut catalog, &native, &processes);
-    super::add(&mut catalog, &heaps, &processes);
+    let graphs = super::add(&mut catalog, &heaps, &processes);
+    super::add_callsites(&mut catalog, &graphs, &native);
+    flamegraph::add(&mut catalog, Some(&native), Some(&graphs), &processes);
     modules::add(&mut catalog, &native);
     Database::open(catalog).unwrap()
 }
@@ -105,6 +112,90 @@ fn times_beyond_what_a_column_holds_are_found_where_they_are_shown() {
     assert_eq!(rows, ["-1|7"]);
     let ordered = "SELECT DISTINCT graph_sample_ts FROM heap_graph_object ORDER BY 1";
     assert_eq!(ask(&mut database, ordered), ["-1", "10"]);
+}
+
+#[test]
+fn focus_keeps_the_figures_of_frames_above_a_match() {
+    let mut database = database(&["
+        root RootNode 100 root=JAVA_FRAME -> left:l0, right:r0
+        l0 LeftChild0 200 -> next:l1
+        l1 LeftChild1 400
+        r0 RightChild0 50
+    "]);
+    let focus = "SELECT depth, name, count, cumulative_count, size, cumulative_size
+                 FROM experimental_flamegraph('graph', 10, NULL, 1, NULL, 'left')";
+    let expected = [
+        "0|RootNode [ROOT_JAVA_FRAME]|1|3|100|700",
+        "1|LeftChild0|1|2|200|600",
+        "2|LeftChild1|1|1|400|400",
+    ];
+    assert_eq!(ask(&mut database, focus), expected);
+}
+
+#[test]
+fn a_truncated_graph_without_roots_has_one_frame() {
+    let mut graph = dsl::heap("a Thing 8").graph;
+    graph.facts.losses.truncated = true;
+    graph.root_unreachable(Follow::default());
+    let facts = JavaHeapFacts {
+        pid: Some(7),
+        time_ns: 10,
+        ..JavaHeapFacts::default()
+    };
+    let mut database = database_of(vec![facts], vec![graph]);
+    let flamegraph = "SELECT name, map_name, cumulative_size
+                      FROM experimental_flamegraph('graph', 10, NULL, 1, NULL, NULL)";
+    let rows = ask(&mut database, flamegraph);
+    assert_eq!(
+        rows,
+        ["ERROR: INCOMPLETE GRAPH (try increasing buffer size)|JAVA|1"]
+    );
+}
+
+#[test]
+fn errors_without_a_graph_have_a_row_but_no_statistics() {
+    let facts = |time_ns, is_out_of_memory: bool| JavaHeapFacts {
+        pid: Some(7),
+        time_ns,
+        reason: is_out_of_memory.then(|| "OOME".to_owned()),
+        out_of_memory: is_out_of_memory.then(OutOfMemory::default),
+        is_out_of_memory,
+        ..JavaHeapFacts::default()
+    };
+    let list = vec![facts(10, false), facts(20, true)];
+    let graphs = vec![dsl::heap(HEAP).graph, dsl::heap("").graph];
+    let mut database = database_of(list, graphs);
+    let graphs = ask(&mut database, "SELECT * FROM heap_graph");
+    assert_eq!(graphs, ["0|10|1|-|-|0", "1|20|1|OOME|-|0"]);
+    let thrown = ask(&mut database, "SELECT * FROM heap_graph_thread_callsite");
+    assert_eq!(thrown, ["0|1|1|-"]);
+    let stats = "SELECT graph_sample_ts, is_out_of_memory_error FROM android_heap_graph_stats";
+    assert_eq!(ask(&mut database, stats), ["10|-"]);
+}
+
+#[test]
+fn references_are_found_by_their_targets() {
+    let weak = "
+        a lab.A 16 root=STICKY_CLASS -> x:b, y:null, z:b
+        w java.lang.ref.WeakReference 24 root=STICKY_CLASS -> java.lang.ref.Reference.referent:b, q:a
+        b lab.B 8 -> back:a
+    ";
+    let mut database = database(&[HEAP, weak]);
+    let same = "SELECT o.id,
+                  (SELECT group_concat(r.id) FROM heap_graph_reference r WHERE r.owned_id = o.id)
+                  IS (SELECT group_concat(r.id) FROM heap_graph_reference r
+                      WHERE +r.owned_id = o.id) AS same
+                FROM heap_graph_object o";
+    let rows = ask(&mut database, same);
+    assert_eq!(rows.len(), 10);
+    assert!(rows.iter().all(|row| row.ends_with("|1")), "{rows:?}");
+    let found = ask(
+        &mut database,
+        "SELECT count(*) > 3 FROM heap_graph_reference r
+         JOIN heap_graph_object o ON r.owned_id = o.id
+         JOIN heap_graph_class c ON c.id = o.type_id WHERE c.name IN ('lab.A', 'lab.B')",
+    );
+    assert_eq!(found, ["1"]);
 }
 
 #[test]

@@ -11,6 +11,8 @@ mod callstacks;
 mod graphs;
 mod library;
 
+pub(crate) use library::add_of_trace;
+
 use std::sync::Arc;
 
 use super::native::NativeHeaps;

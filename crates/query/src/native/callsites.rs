@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::NativeHeaps;
 use crate::stop::Stop;
-use crate::table::{Catalog, Cell, Column, Rows, Schema, TableError};
+use crate::table::{Argument, Catalog, Cell, Column, Rows, Schema, TableError};
 use heaptap_model::profile::index::{Index, Seed};
 use heaptap_model::profile::{CallsiteId, FrameId, Tables};
 
@@ -121,7 +121,71 @@ impl Rows for Table {
     }
 }
 
+static ANCESTORS: Schema = Schema {
+    name: "experimental_ancestor_stack_profile_callsite",
+    module: None,
+    about: "Callers of a callsite up to the root: \
+            experimental_ancestor_stack_profile_callsite(callsite_id).",
+    columns: &[
+        Column::int("id", "callsite: `stack_profile_callsite.id`").sorted(),
+        Column::int("depth", "distance from the root; 0 for a root"),
+        Column::int("parent_id", "callsite that called it"),
+        Column::int("frame_id", "frame: `stack_profile_frame.id`"),
+        Column::int("start_id", "callsite").argument().hidden(),
+    ],
+};
+
+/// Callers of a callsite, the root first.
+struct Ancestors {
+    table: Table,
+    rows: Vec<u32>,
+}
+
+impl Rows for Ancestors {
+    fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    fn cell(&self, row: usize, column: usize) -> Cell<'_> {
+        match column {
+            4 => Cell::Null,
+            column => self.table.cell(self.rows[row] as usize, column),
+        }
+    }
+}
+
+fn ancestors(heaps: &Arc<NativeHeaps>, start: &Argument) -> Result<Ancestors, TableError> {
+    let table = Table(Arc::clone(heaps));
+    let callsites = heaps.made_callsites().rows();
+    let mut rows = Vec::new();
+    let start = match start {
+        Argument::Null => None,
+        Argument::Int(id) => {
+            let row = usize::try_from(*id).ok().and_then(|row| callsites.get(row));
+            Some(row.ok_or_else(|| {
+                TableError(format!("{}: no callsite has the ID {id}", ANCESTORS.name))
+            })?)
+        }
+        _ => {
+            let message = format!("{}: the ID of a callsite is missing", ANCESTORS.name);
+            return Err(TableError(message));
+        }
+    };
+    let mut above = start.and_then(|start| start.parent);
+    while let Some(row) = above {
+        rows.push(row);
+        above = callsites[row as usize].parent;
+    }
+    rows.reverse();
+    Ok(Ancestors { table, rows })
+}
+
 pub(super) fn add(catalog: &mut Catalog, heaps: &Arc<NativeHeaps>) {
+    let (of, stop) = (Arc::clone(heaps), catalog.stop());
+    catalog.function(&ANCESTORS, move |arguments| {
+        of.callsites(&stop)?;
+        Ok(Arc::new(ancestors(&of, &arguments[4])?))
+    });
     let heaps = Arc::clone(heaps);
     let stop = catalog.stop();
     catalog.table(&SCHEMA, move || {

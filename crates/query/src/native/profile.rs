@@ -13,7 +13,10 @@ static PROFILES: Schema = Schema {
     about: "Dumps of native heaps, one row for each dump of a heap, including empty ones.",
     columns: &[
         Column::id(),
-        Column::int("ts", "start of profiling of the heap; `ts_end` if unknown"),
+        Column::int(
+            "ts",
+            "previous dump, or start of profiling; `ts_end` if unknown",
+        ),
         Column::int("ts_end", "time of the dump: `heap_profile_allocation.ts`").indexed(),
         Column::int("dur", "`ts_end` minus `ts`"),
         Column::int("upid", "process").indexed(),
@@ -54,7 +57,7 @@ impl Rows for Profiles {
     fn cell(&self, row: usize, column: usize) -> Cell<'_> {
         let dump = &self.0.dumps[row];
         let end = time_of(dump);
-        let start = dump.start_ns.map_or(end, |start| start as i64);
+        let start = dump.window_ns.map_or(end, |(start, _)| start);
         match column {
             0 => row.into(),
             1 => start.into(),
