@@ -158,7 +158,7 @@ static METADATA: Schema = Schema {
     about: "Facts about the recorded system from the trace.",
     columns: &[
         Column::id(),
-        Column::text("name", "name of the fact").indexed(),
+        Column::text("name", "name of the fact"),
         Column::text(
             "key_type",
             "`single`, or `multi` for several values of a fact",

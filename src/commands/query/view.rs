@@ -80,12 +80,13 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     if asks {
         console.findings(&findings);
     }
+    let mut has_rows = false;
     let ended = match asks {
         true => prompt::converse(ctx, database, &losses, form).await,
-        false => answer(ctx, database, sql, form, to).await,
+        false => answer(ctx, database, sql, form, to, &mut has_rows).await,
     };
-    // They are about the rows: an invalid statement has none, and its error stands alone.
-    if !matches!(&ended, Err(error) if error.kind == "sql") {
+    // They are about rows: without any, the error of an invalid statement stands alone.
+    if has_rows || !matches!(&ended, Err(error) if error.kind == "sql") {
         if !asks {
             console.findings(&findings);
         }
@@ -95,13 +96,15 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     Ok(Outcome::of(class.into_iter().chain(losses.class())))
 }
 
-/// Runs the given statements and commands, and writes the requested copy.
+/// Runs the given statements and commands, and writes the requested copy. Sets `has_rows` if a
+/// statement returned any.
 async fn answer(
     ctx: &Context,
     mut database: Database,
     sql: Option<String>,
     form: Form,
     to: Option<(PathBuf, ExistingFile)>,
+    has_rows: &mut bool,
 ) -> Result<(), Failure> {
     // Commands print text, so they are not accepted in output formats for programs.
     let pieces = match (sql, form) {
@@ -118,7 +121,9 @@ async fn answer(
             }
             Piece::Statements(sql) => {
                 let output = Output::new(ctx.console.clone(), form);
+                let rows = output.counter();
                 let (back, ran) = execute(ctx, database, sql, output, Some(PATIENCE)).await?;
+                *has_rows |= rows.load(Ordering::Relaxed) > 0;
                 ran?;
                 database = back;
             }

@@ -164,7 +164,7 @@ fn an_out_of_memory_error_without_a_graph_has_its_rows() {
         bytes(8, &stack),
     ];
     let error = [number(8, 1234), bytes(131, &process.concat())].concat();
-    let size = |kb| [bytes(2, &[number(1, 77), number(9, kb)].concat())].concat();
+    let size = |kb| bytes(1, &[number(1, 77), number(4, kb)].concat());
     let stats = |at, kb| [number(8, at), bytes(9, &size(kb))].concat();
     let config = bytes(33, &bytes(2, &bytes(1, &bytes(1, b"linux.ftrace"))));
     let packets = [
@@ -210,4 +210,17 @@ fn an_out_of_memory_error_without_a_graph_has_its_rows() {
     assert!(ask(&[], none).is_empty());
     let bounds = ask(&["start_ts", "end_ts"], "SELECT * FROM trace_bounds");
     assert_eq!(bounds, ["1234 4000"]);
+    let anonymous = ask(
+        &["ts", "dur", "anon_rss"],
+        "SELECT * FROM memory_rss_and_swap_per_process",
+    );
+    assert_eq!(
+        anonymous,
+        ["2000 1000 3072", "3000 1000 2048", "4000 1 2048"]
+    );
+    let highest = ask(
+        &["ts", "dur", "rss_high_watermark"],
+        "SELECT * FROM memory_rss_high_watermark_per_process",
+    );
+    assert_eq!(highest, ["2000 1000 3072", "3000 1000 3072"]);
 }

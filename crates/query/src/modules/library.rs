@@ -370,6 +370,9 @@ pub(crate) fn add_of_trace(catalog: &mut Catalog) {
 
 pub(super) fn add(catalog: &mut Catalog) {
     add_conversions(catalog);
+    for module in OF_TRACE.iter().filter_map(|view| view.module) {
+        catalog.module(module);
+    }
     for module in EMPTY {
         catalog.module(module);
     }
