@@ -573,6 +573,52 @@ mod tests {
     }
 
     #[test]
+    fn reads_the_device_of_new_and_old_traces() {
+        let facts = |message: &[Vec<u8>]| {
+            let mut system = SystemInfo::default();
+            read_system_info(&message.concat(), &mut system).unwrap();
+            let Device {
+                sdk,
+                manufacturer,
+                build,
+            } = device(&system);
+            (
+                sdk,
+                manufacturer.unwrap_or_default(),
+                build.unwrap_or_default(),
+            )
+        };
+        let told = |sdk, maker: &str, build: &str| (sdk, maker.to_owned(), build.to_owned());
+        let fingerprint = |text: &str| field(2, text.as_bytes());
+        assert_eq!(facts(&[]), told(None, "", ""));
+        assert_eq!(facts(&[fingerprint("x")]), told(None, "", ""));
+        for (text, sdk, maker, build) in [
+            (
+                "google/sdk/emu:11/RSR1.1/7:user/k",
+                Some(30),
+                "google",
+                "RSR1.1",
+            ),
+            ("Redmi/p/d:12/SKQ1/V13:user/k", Some(31), "Xiaomi", "SKQ1"),
+            (
+                "Nokia/p/d:S/TPP2.220218.008/1:user/k",
+                None,
+                "HMD Global",
+                "TPP2.220218.008",
+            ),
+        ] {
+            assert_eq!(facts(&[fingerprint(text)]), told(sdk, maker, build));
+        }
+        // The API level and the manufacturer themselves are better.
+        let both = [
+            fingerprint("POCO/p/d:12/ID/1:user/k"),
+            vec![0x28, 34],
+            field(14, b"samsung"),
+        ];
+        assert_eq!(facts(&both), told(Some(34), "samsung", "ID"));
+    }
+
+    #[test]
     fn reads_packages() {
         let entry = [field(1, b"com.x"), vec![0x10, 0x94, 0x4e, 0x18, 1]].concat();
         let mut recording = Recording::default();

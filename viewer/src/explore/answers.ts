@@ -282,7 +282,8 @@ export interface LeakGroup {
   what: string;
   class: string;
   certainty: "confirmed" | "likely" | "possible";
-  library: { reference: string; what: string } | null;
+  /** Known leak of Android, a manufacturer or a library, if it is one. */
+  library: { reference: string; whose: string } | null;
   count: number;
   retained: RetainedBytes;
   root: string;

@@ -50,7 +50,8 @@ function heading(group: LeakGroup, hasLink: boolean): HTMLElement {
   return h(
     "h3",
     null,
-    h("span", { class: `tag ${group.certainty === "possible" ? "" : "certain"}` }, group.certainty),
+    h("span", { class: `tag ${group.certainty === "possible" || group.library ? "" : "certain"}` }, group.certainty),
+    group.library && h("span", { class: "tag" }, "not yours"),
     " ",
     ...(hasLink ? [h("a", { href: leakAddress(group) }, ...words)] : words),
   );
@@ -66,7 +67,7 @@ function retainedText(of: RetainedBytes): string {
 }
 
 function leak(group: LeakGroup, isEntry: boolean): HTMLElement {
-  const library = group.library && h("p", { class: "soft" }, "Known leak of Android: ", name(group.library.reference), ". ", group.library.what);
+  const library = group.library && h("p", { class: "soft" }, "Known leak of ", name(group.library.whose), ": ", name(group.library.reference));
   const listed = group.leaks.slice(0, MAX_OBJECTS);
   const hasList = group.count > listed.length && answers("objects", { class: group.class });
   const objects = h(

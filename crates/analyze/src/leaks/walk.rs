@@ -9,7 +9,7 @@ use super::live::{Live, thread_name};
 use crate::fields::{self, NamedField};
 use crate::lookup;
 use heaptap_model::heap_graph::{
-    ClassIndex, ClassKind, HeapGraph, ObjectIndex, ObjectSet, Reachable, RootKind, Value,
+    BasicType, ClassIndex, ClassKind, HeapGraph, ObjectIndex, ObjectSet, Reachable, RootKind, Value,
 };
 
 /// Evidence levels of references and roots. A level is walked after everything at better levels.
@@ -256,8 +256,8 @@ struct Marks<'a> {
     special: Vec<Special>,
     /// Numbers of the patterns with a field or root of exactly that class.
     by_class: HashMap<ClassIndex, Vec<usize>>,
-    /// Marked references of instances; `None` if their positions do not follow from the class.
-    positions: HashMap<ClassIndex, Option<Vec<(usize, usize)>>>,
+    /// Positions of the marked fields among all fields of an instance, with their patterns.
+    positions: HashMap<ClassIndex, Vec<(usize, usize)>>,
     /// Messages in a queue, if a pattern depends on it.
     queued: ObjectSet,
 }
@@ -367,41 +367,65 @@ impl<'a> Marks<'a> {
         }
         if !self.positions.contains_key(&class) {
             let positions = self.positions_of(object);
+            if positions.is_empty() {
+                self.special[class.at()] = Special::No;
+            }
             self.positions.insert(class, positions);
         }
-        match &self.positions[&class] {
-            Some(marked) => {
-                for (at, &target) in graph.references(object).iter().enumerate() {
-                    if target != ObjectIndex::NONE {
-                        let marked = marked.iter().find(|(marked, _)| *marked == at);
-                        self.add(object, target, marked.map(|m| m.1), found);
-                    }
-                }
+        let mut marked = self.marked(object, &self.positions[&class]);
+        for &target in graph.references(object) {
+            if target != ObjectIndex::NONE {
+                // Another field can refer to the same object.
+                let at = marked.iter().position(|(marked, _)| *marked == target);
+                let pattern = at.map(|at| marked.swap_remove(at).1);
+                self.add(object, target, pattern, found);
             }
-            None => self.named(object, found),
         }
     }
 
-    /// Returns the positions of the marked references among those of an object, which hold for its
-    /// class if the fields and the references of the object agree.
-    fn positions_of(&self, object: ObjectIndex) -> Option<Vec<(usize, usize)>> {
-        let references = self.graph.references(object);
+    /// Returns the positions of the fields of an object that match patterns, with their patterns.
+    fn positions_of(&self, object: ObjectIndex) -> Vec<(usize, usize)> {
         let class = self.graph.class_of(object);
-        let mut marked = Vec::new();
+        let mut positions = Vec::new();
         let mut at = 0;
-        let mut agree = true;
         fields::visit(self.graph, object, |field| {
-            let target = match field.value {
-                Value::Object(target) => target,
-                Value::Null | Value::Dangling(_) => ObjectIndex::NONE,
-                _ => return ControlFlow::Continue(()),
-            };
-            agree &= references.get(at) == Some(&target);
-            marked.extend(self.of_field(class, &field).map(|pattern| (at, pattern)));
+            if field.value.basic_type() == BasicType::Object {
+                positions.extend(self.of_field(class, &field).map(|pattern| (at, pattern)));
+            }
             at += 1;
             ControlFlow::Continue(())
         });
-        (agree && at == references.len()).then_some(marked)
+        positions
+    }
+
+    /// Returns the references of an object at such positions.
+    fn marked(
+        &self,
+        object: ObjectIndex,
+        positions: &[(usize, usize)],
+    ) -> Vec<(ObjectIndex, usize)> {
+        let mut marked = Vec::new();
+        let mut left = positions;
+        let mut at = 0;
+        let mut agrees = true;
+        fields::visit(self.graph, object, |field| {
+            let Some((&(position, pattern), rest)) = left.split_first() else {
+                return ControlFlow::Break(());
+            };
+            if position == at {
+                let name = self.known[pattern].pattern.field;
+                agrees &= name == "*" || field.name == Some(name);
+                marked.extend(field.value.object().map(|target| (target, pattern)));
+                left = rest;
+            }
+            at += 1;
+            ControlFlow::Continue(())
+        });
+        // In heap graphs of Android 11, objects of a class can have their fields in another order.
+        match agrees && left.is_empty() {
+            true => marked,
+            false => self.marked(object, &self.positions_of(object)),
+        }
     }
 
     /// Adds a reference with the pattern that its field matches.
