@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
-use super::advice;
+use super::advice::{Adviser, Held};
 use super::kinds::{ByName, Kind, Kinds};
 use super::known_leaks::Known;
 use super::live::Live;
@@ -15,10 +15,11 @@ use super::verdict::{Certainty, Status, Verdict};
 use super::walk::{self, Walk};
 use super::{Leak, LeakGroup, Leaks, Nested, Shape, Step, Unheld};
 use crate::label::without_address;
+use crate::lookup;
 use crate::paths::{self, short};
 use crate::repetition::{self, Hop, Repeated};
 use heaptap_model::heap_graph::{
-    Follow, HeapGraph, ObjectIndex, ObjectSet, Reachable, Retained, ShortestPaths,
+    Follow, HeapGraph, ObjectIndex, ObjectSet, Reachable, Retained, ShortestPaths, Value,
 };
 use heaptap_model::units::counted;
 
@@ -64,7 +65,7 @@ impl Judge {
 fn fragments(sought: &[(ObjectIndex, Kind)]) -> Vec<ObjectIndex> {
     sought
         .iter()
-        .filter(|(_, kind)| kind.leaked() == Kind::AndroidxFragment.leaked())
+        .filter(|(_, kind)| kind.is_fragment())
         .map(|&(object, _)| object)
         .collect()
 }
@@ -117,6 +118,7 @@ pub fn find_with(graph: &HeapGraph, texts: bool) -> Leaks {
         walk: &walk,
         references: References::of(graph, &walk, &ends, texts),
         known: &known,
+        adviser: Adviser::new(graph),
         ends: &marks,
         classes: paths_to_classes(graph, &starting_classes(graph, &walk, &ends)),
     };
@@ -214,15 +216,17 @@ fn untold(
     }
     let has = |kind: Kind| sought.iter().any(|&(_, k)| k == kind);
     if !graph.contents().has_values() {
-        let unjudged: Vec<&str> = [
+        let mut unjudged: Vec<&str> = [
             (Kind::Window, "windows"),
             (Kind::MessageQueue, "loopers"),
-            (Kind::ViewModel, "view models"),
             (Kind::Composition, "compositions"),
         ]
         .into_iter()
         .filter_map(|(kind, name)| has(kind).then_some(name))
         .collect();
+        if has(Kind::ViewModel) && !kinds.has(Kind::ViewModelStore) {
+            unjudged.push("view models");
+        }
         if !unjudged.is_empty() {
             tell(&format!(
                 "a heap graph does not contain values, so {} cannot be judged; \
@@ -276,6 +280,7 @@ struct Finder<'a> {
     walk: &'a Walk,
     references: References<'a>,
     known: &'a [Known],
+    adviser: Adviser<'a>,
     /// Leaking objects.
     ends: &'a ObjectSet,
     /// Paths to the classes at which paths begin; `None` without such classes.
@@ -308,6 +313,8 @@ impl Finder<'_> {
         });
         let mut groups: Vec<LeakGroup> = Vec::new();
         let mut by_key: HashMap<(String, String), usize> = HashMap::new();
+        // Group and leak of each registered object, by the way in which it was registered.
+        let mut by_cause: HashMap<(usize, ObjectIndex), (usize, usize)> = HashMap::new();
         let mut steps = 0;
         let mut left_out = 0;
         for ((object, kind, verdict), kept, nested) in all {
@@ -317,13 +324,20 @@ impl Finder<'_> {
             }
             let raw = self.references.path(self.walk, object);
             steps += raw.len();
+            let suspects = self.suspects(&raw);
             let library = self.library(object);
             let signature = match library {
                 Some(known) => of_pattern(&known.pattern.name()),
-                None => self.signature(&raw),
+                None => self.signature(&raw, &suspects),
             };
             let class = self.class_name(self.graph.class_of(object));
-            let leak = Leak {
+            let way = self.adviser.way(&Held {
+                kind,
+                class: &class,
+                raw: &raw,
+                suspects: &suspects,
+            });
+            let mut leak = Leak {
                 object,
                 id: self.graph.id(object),
                 certainty: verdict.certainty,
@@ -331,22 +345,54 @@ impl Finder<'_> {
                 kept,
                 nested,
             };
-            match by_key.get(&(signature.clone(), class.clone())) {
-                Some(&at) => {
-                    groups[at].kept.add(kept);
-                    groups[at].leaks.push(leak);
+            if way.is_some_and(|found| found.way.is_passing) {
+                leak.certainty = Certainty::Possible;
+                leak.reason += "; only an idle thread of a pool holds it";
+            }
+            let holder = suspects.iter().position(|&suspect| suspect);
+            let holder = holder.and_then(|at| self.rules.kind(raw[at].object));
+            if kind.is_fragment()
+                && holder.is_some_and(|kind| kind == Kind::Activity || kind.is_fragment())
+            {
+                leak.certainty = Certainty::Possible;
+                leak.reason += "; what keeps it is alive and might add it again";
+            }
+            let cause = way.filter(|_| library.is_none());
+            let cause = cause.map(|found| (found.number, self.window_of(found.registered)));
+            let key = (signature, class);
+            let known = by_key.get(&key).copied();
+            let same_cause = cause.and_then(|cause| by_cause.get(&cause).copied());
+            let at = match (known, same_cause) {
+                (Some(at), _) => {
+                    let group = &mut groups[at];
+                    group.kept.add(kept);
+                    group.certainty = group.certainty.min(leak.certainty);
+                    group.leaks.push(leak);
+                    at
                 }
-                None => {
+                (None, Some((at, first))) => {
+                    groups[at].kept.add(kept);
+                    groups[at].leaks[first].add(leak, key.1);
+                    continue;
+                }
+                (None, None) => {
                     let raw = self.with_root_of_class(raw);
                     let path = self.steps(&raw);
-                    by_key.insert((signature.clone(), class.clone()), groups.len());
                     let root = self.root(&raw);
-                    let advice = advice::of(kind, &class, library, &path, &root);
-                    let (path, path_left_out) = folded(path);
-                    groups.push(LeakGroup {
-                        signature,
+                    let suspects: Vec<bool> = path.iter().map(|step| step.suspect).collect();
+                    let held = Held {
                         kind,
-                        class,
+                        class: &key.1,
+                        raw: &raw,
+                        suspects: &suspects,
+                    };
+                    let advice = self.adviser.of(&held, library, &path, &root);
+                    let (path, path_left_out) = folded(path);
+                    by_key.insert(key.clone(), groups.len());
+                    groups.push(LeakGroup {
+                        signature: key.0,
+                        kind,
+                        class: key.1,
                         certainty: leak.certainty,
                         library: library.cloned(),
                         leaks: vec![leak],
@@ -356,7 +402,12 @@ impl Finder<'_> {
                         path_left_out,
                         advice,
                     });
+                    groups.len() - 1
                 }
+            };
+            if let Some(cause) = cause {
+                let leak = (at, groups[at].leaks.len() - 1);
+                by_cause.entry(cause).or_insert(leak);
             }
         }
         groups.sort_by(|a, b| {
@@ -371,14 +422,21 @@ impl Finder<'_> {
         (groups, left_out)
     }
 
+    /// Returns the view of a window root, which is one window with it; otherwise the object.
+    fn window_of(&self, object: ObjectIndex) -> ObjectIndex {
+        let is_root = self.rules.kind(object) == Some(Kind::ViewRoot);
+        let view = is_root.then(|| lookup::any(self.graph, object, "mView"));
+        view.flatten().and_then(Value::object).unwrap_or(object)
+    }
+
+    fn suspects(&self, raw: &[RawStep]) -> Vec<bool> {
+        let own = raw.iter().map(|r| self.rules.judge(r.object).status);
+        suspects(&settle(&own.collect::<Vec<Status>>()))
+    }
+
     /// Returns the signature of the suspected references.
-    fn signature(&self, raw: &[RawStep]) -> String {
-        let own: Vec<Status> = raw
-            .iter()
-            .map(|r| self.rules.judge(r.object).status)
-            .collect();
-        let suspects = suspects(&settle(&own));
-        let suspected = raw.iter().zip(suspects).filter(|(_, suspect)| *suspect);
+    fn signature(&self, raw: &[RawStep], suspects: &[bool]) -> String {
+        let suspected = raw.iter().zip(suspects).filter(|(_, suspect)| **suspect);
         of_references(suspected.filter_map(|(step, _)| {
             let class = self.graph.class_of(step.object);
             let class = self.graph.class_behind(step.object).unwrap_or(class);

@@ -67,6 +67,10 @@ pub enum Kind {
     LoadedApk,
     /// `android.os.Binder`.
     Binder,
+    /// `androidx.lifecycle.ViewModelStore`.
+    ViewModelStore,
+    /// `kotlinx.coroutines.JobSupport`.
+    Job,
 }
 
 impl Kind {
@@ -80,7 +84,7 @@ impl Kind {
             Kind::View => "detached View",
             Kind::Editor => "text editor of a detached View",
             Kind::DecorContext | Kind::ContextWrapper | Kind::ContextImpl => {
-                "Context of a destroyed Activity"
+                "Context of a destroyed component"
             }
             Kind::Service => "stopped Service",
             Kind::Window => "destroyed Window",
@@ -118,6 +122,14 @@ impl Kind {
         }
     }
 
+    /// Returns whether objects of this kind are fragments.
+    pub(super) fn is_fragment(self) -> bool {
+        matches!(
+            self,
+            Kind::PlatformFragment | Kind::SupportFragment | Kind::AndroidxFragment
+        )
+    }
+
     /// Returns whether the search covers objects of this kind. Objects of other kinds are judged
     /// only on the path to one.
     pub(super) fn is_sought(self) -> bool {
@@ -135,6 +147,8 @@ impl Kind {
                 | Kind::Animator
                 | Kind::LoadedApk
                 | Kind::Binder
+                | Kind::ViewModelStore
+                | Kind::Job
         )
     }
 }
@@ -173,6 +187,8 @@ fn of_name(name: &str) -> Option<Kind> {
         "android.animation.Animator" => Kind::Animator,
         "android.app.LoadedApk" => Kind::LoadedApk,
         "android.os.Binder" => Kind::Binder,
+        "androidx.lifecycle.ViewModelStore" => Kind::ViewModelStore,
+        "kotlinx.coroutines.JobSupport" => Kind::Job,
         _ => return None,
     })
 }
@@ -220,6 +236,11 @@ impl Kinds {
     /// Returns whether the graph has a class of a searched kind.
     pub fn any_sought(&self) -> bool {
         self.by_class.iter().flatten().any(|kind| kind.is_sought())
+    }
+
+    /// Returns whether the graph has a class of a kind.
+    pub fn has(&self, kind: Kind) -> bool {
+        self.by_class.contains(&Some(kind))
     }
 
     pub fn of_class(&self, class: ClassIndex) -> Option<Kind> {

@@ -108,7 +108,7 @@ fn activity_thread(graph: &HeapGraph, names: &ByName<'_>, kinds: &Kinds) -> Opti
 
 /// Returns the values of an `ArrayMap` or a `HashMap`; `None` for other objects or missing
 /// contents.
-fn map_values(graph: &HeapGraph, map: ObjectIndex) -> Option<Vec<ObjectIndex>> {
+pub(super) fn map_values(graph: &HeapGraph, map: ObjectIndex) -> Option<Vec<ObjectIndex>> {
     if let Some(array) = lookup::any(graph, map, "mArray") {
         let elements = match array {
             Value::Object(array) => lookup::elements(graph, array),
@@ -173,12 +173,18 @@ fn watched(graph: &HeapGraph, kinds: &Kinds) -> BTreeMap<ObjectIndex, Watched> {
             continue;
         }
         let since = lookup::any(graph, referent.owner, "retainedUptimeMillis");
-        let description = lookup::any(graph, referent.owner, "description")
-            .and_then(Value::object)
-            .and_then(|text| graph.contents().string(graph, text))
-            .filter(|text| !text.is_empty());
+        // Until 2.0, the description is in `name`.
+        let text = |name| {
+            let text = lookup::any(graph, referent.owner, name)?.object()?;
+            let text = graph.contents().string(graph, text)?;
+            Some(text).filter(|text| !text.is_empty())
+        };
+        let description = text("description").or_else(|| text("name"));
+        // Version 1 has no time: it dumps the heap because an object is retained.
+        let of_version_1 = since.is_none() && graph.contents().has_values();
+        let retained = since.and_then(Value::integer).map(|ms| ms != -1);
         let found = Watched {
-            retained: since.and_then(Value::integer).map(|ms| ms != -1),
+            retained: retained.or(of_version_1.then_some(true)),
             description,
         };
         let slot = all.entry(referent.target).or_insert_with(|| found.clone());

@@ -13,7 +13,7 @@
 //! | `steps` | paths by field names, without the internals of collections |
 //! | `signature` | statuses along a path, suspected references, one signature per cause |
 //! | `retained` | sizes kept by leaks |
-//! | `advice` | advice for developers |
+//! | `advice` | advice for developers, by the ways in `ways.txt` |
 //! | `find` | the whole search |
 
 mod advice;
@@ -108,6 +108,20 @@ pub struct Leak {
     pub kept: Retained,
     /// Other leaking objects that it keeps, by class.
     pub nested: Vec<Nested>,
+}
+
+impl Leak {
+    /// Adds another leak of the same cause.
+    fn add(&mut self, other: Leak, class: String) {
+        self.kept.add(other.kept);
+        let same = Nested { class, count: 1 };
+        for nested in other.nested.into_iter().chain([same]) {
+            match self.nested.iter_mut().find(|n| n.class == nested.class) {
+                Some(known) => known.count += nested.count,
+                None => self.nested.push(nested),
+            }
+        }
+    }
 }
 
 /// Leaking objects of one class that another leak keeps.

@@ -5,12 +5,13 @@
 //! A missing field does not prove anything. A rule without its fields returns unknown.
 
 use std::borrow::Cow;
-use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::cell::{OnceCell, RefCell};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::ops::ControlFlow;
 
 use super::kinds::{Kind, Kinds};
 use super::known_leaks::is_library;
-use super::live::{Live, thread_name};
+use super::live::{Live, map_values, thread_name};
 use super::verdict::{Certainty, Status, Verdict};
 use crate::lookup;
 use crate::paths::short;
@@ -25,7 +26,12 @@ pub(super) struct Rules<'g> {
     /// class.
     pub stale_views: Cow<'g, BTreeMap<ObjectIndex, String>>,
     judged: RefCell<HashMap<ObjectIndex, Verdict>>,
+    /// View models in stores, looked up for the first one without a flag.
+    stored: OnceCell<Option<BTreeSet<ObjectIndex>>>,
 }
+
+/// Maximum number of objects examined for what one fragment keeps.
+const MOST_KEPT: usize = 1_000;
 
 /// Maximum number of steps from a context to the one it wraps, or from a view to its parent.
 const MOST_STEPS: usize = 1_000;
@@ -38,6 +44,7 @@ impl<'g> Rules<'g> {
             live,
             stale_views: Cow::default(),
             judged: RefCell::default(),
+            stored: OnceCell::new(),
         }
     }
 
@@ -129,9 +136,10 @@ impl<'g> Rules<'g> {
             Kind::Animator => {
                 Verdict::unknown("an animator; an endless animation holds its target")
             }
-            Kind::LoadedApk => Verdict::unknown("holds the receivers passed to registerReceiver"),
+            Kind::LoadedApk => Verdict::unknown("holds registered receivers and bound connections"),
+            Kind::Job => self.job(object),
             Kind::Binder => Verdict::unknown("a Binder lives until the other process releases it"),
-            Kind::Watched => Verdict::default(),
+            Kind::Watched | Kind::ViewModelStore => Verdict::default(),
         }
     }
 
@@ -157,8 +165,12 @@ impl<'g> Rules<'g> {
 
     fn activity(&self, object: ObjectIndex) -> Verdict {
         let class = "android.app.Activity";
-        let by_flag = self.flag(object, class, "mDestroyed", Flag::EndsLife);
+        let mut by_flag = self.flag(object, class, "mDestroyed", Flag::EndsLife);
         if by_flag.status != Status::Unknown {
+            let changing = self.get(object, class, "mChangingConfigurations");
+            if by_flag.status == Status::Leaking && changing == Some(Value::Boolean(true)) {
+                by_flag.reason += ", on rotation or another configuration change";
+            }
             return by_flag;
         }
         let records = self.live.activities.as_ref();
@@ -189,10 +201,15 @@ impl<'g> Rules<'g> {
             Some(all) if all.contains(&object) => {
                 Verdict::in_use("ActivityThread.mServices contains it")
             }
-            Some(_) => Verdict::leaking(
-                Certainty::Certain,
-                "ActivityThread.mServices no longer contains it",
-            ),
+            Some(_) => match self.get(object, "android.app.Service", "mThread") {
+                Some(Value::Null) => Verdict::unknown(
+                    "the system did not start it (mThread is null): another service delegates to it",
+                ),
+                _ => Verdict::leaking(
+                    Certainty::Certain,
+                    "ActivityThread.mServices no longer contains it",
+                ),
+            },
         }
     }
 
@@ -261,46 +278,34 @@ impl<'g> Rules<'g> {
         }
     }
 
-    /// Finds views that an app's fragment keeps in its own fields, directly or through a binding,
-    /// although its view was destroyed.
+    /// Finds views that an app's fragment keeps although its view was destroyed: in its own fields,
+    /// or by bindings, adapters, observers and delegates.
     pub fn find_stale_views(&mut self, fragments: &[ObjectIndex]) {
-        for &fragment in fragments {
-            if self.judge(fragment).status == Status::Leaking {
-                continue;
-            }
+        let view_of = |rules: &Self, fragment| {
             let base = [
                 "androidx.fragment.app.Fragment",
                 "android.app.Fragment",
                 "android.support.v4.app.Fragment",
             ];
-            let view = base
-                .iter()
-                .find_map(|class| self.get(fragment, class, "mView"));
-            if view != Some(Value::Null) {
+            let mut views = base.iter().map(|class| rules.get(fragment, class, "mView"));
+            views.find_map(|view| view)
+        };
+        let views = fragments.iter().filter_map(|&f| view_of(self, f)?.object());
+        let shown: BTreeSet<ObjectIndex> = views.collect();
+        let mut seen = BTreeSet::new();
+        for &fragment in fragments {
+            if self.judge(fragment).status == Status::Leaking
+                || view_of(self, fragment) != Some(Value::Null)
+            {
                 continue;
             }
-            let mut kept = BTreeSet::new();
-            crate::fields::visit(self.graph, fragment, |field| {
-                let own = field.declared_in.is_some_and(|class| {
-                    !is_library(self.graph.class(class).shown()) && !field.is_static
-                });
-                if let (true, Some(target)) = (own, field.value.object()) {
-                    kept.insert(target);
-                }
-                std::ops::ControlFlow::Continue(())
-            });
-            let bindings: Vec<ObjectIndex> = kept
-                .iter()
-                .filter(|&&o| self.name_of(o).ends_with("Binding"))
-                .filter_map(|&o| lookup::any(self.graph, o, "rootView")?.object())
-                .collect();
-            kept.extend(bindings);
             let name = self.name_of(fragment).to_owned();
-            for view in kept {
-                let detached = self.kind(view) == Some(Kind::View)
-                    && self.get(view, "android.view.View", "mAttachInfo") == Some(Value::Null)
-                    && self.was_attached(view) != Some(false);
-                if detached {
+            for view in self.kept_views(fragment, &mut seen) {
+                let is_stale = self.get(view, "android.view.View", "mAttachInfo")
+                    == Some(Value::Null)
+                    && self.was_attached(view) != Some(false)
+                    && !self.line(view).any(|view| shown.contains(&view));
+                if is_stale {
                     self.judged.borrow_mut().remove(&view);
                     self.stale_views.to_mut().insert(view, name.clone());
                 }
@@ -308,7 +313,104 @@ impl<'g> Rules<'g> {
         }
     }
 
+    /// Returns the views that a fragment keeps, except views without a parent in caches, which wait for
+    /// reuse. Objects in `seen` were examined for another fragment.
+    fn kept_views(
+        &self,
+        fragment: ObjectIndex,
+        seen: &mut BTreeSet<ObjectIndex>,
+    ) -> Vec<ObjectIndex> {
+        let most = seen.len() + MOST_KEPT;
+        seen.insert(fragment);
+        let mut queue = VecDeque::from([fragment]);
+        let mut views = Vec::new();
+        while let Some(object) = queue.pop_front() {
+            let is_fragment = object == fragment;
+            let name = self.name_of(object);
+            let is_cache = ["[]", "Holder", "Pool", "Cache"]
+                .iter()
+                .any(|of| name.contains(of));
+            crate::fields::visit(self.graph, object, |field| {
+                let own = |class| !is_library(self.graph.class(class).shown());
+                let is_kept = !field.is_static
+                    && field.name != Some("referent")
+                    && (!is_fragment
+                        || field.name == Some("mLifecycleRegistry")
+                        || field.declared_in.is_some_and(own));
+                let Some(target) = field.value.object().filter(|_| is_kept) else {
+                    return ControlFlow::Continue(());
+                };
+                if !seen.insert(target) {
+                    return ControlFlow::Continue(());
+                }
+                match self.kind(target) {
+                    Some(Kind::View) if !is_cache || !self.is_root_view(target) => {
+                        views.push(target);
+                    }
+                    None | Some(Kind::LifecycleRegistry | Kind::Job)
+                        if self.is_followed(target) =>
+                    {
+                        queue.push_back(target);
+                    }
+                    _ => {}
+                }
+                match seen.len() < most {
+                    true => ControlFlow::Continue(()),
+                    false => ControlFlow::Break(()),
+                }
+            });
+            if seen.len() >= most {
+                break;
+            }
+        }
+        views
+    }
+
+    /// Returns whether what an object refers to belongs to the fragment that keeps it.
+    fn is_followed(&self, object: ObjectIndex) -> bool {
+        let class = self.graph.class(self.graph.class_of(object)).shown();
+        let apart = ["android.", "androidx.fragment.", "java.lang."];
+        super::kinds::is_instance(self.graph, object)
+            && class != "androidx.recyclerview.widget.RecyclerView$RecycledViewPool"
+            && (class.ends_with("[]") || !apart.iter().any(|package| class.starts_with(package)))
+    }
+
     // Views, windows.
+
+    /// Returns a view and the views above it.
+    fn line(&self, view: ObjectIndex) -> impl Iterator<Item = ObjectIndex> + '_ {
+        std::iter::successors(Some(view), |&view| self.parent_view(view)).take(MOST_STEPS)
+    }
+
+    /// Returns the verdict on a detached view by an owner in its tags that has ended.
+    fn by_owner(&self, view: ObjectIndex) -> Option<Verdict> {
+        let tags = self
+            .get(view, "android.view.View", "mKeyedTags")?
+            .object()?;
+        let values = lookup::any(self.graph, tags, "mValues")?.object()?;
+        lookup::elements(self.graph, values)
+            .into_iter()
+            .find_map(|(_, owner)| {
+                let name = self.name_of(owner);
+                let is_leaking = |verdict: Verdict| verdict.status == Status::Leaking;
+                match self.kind(owner) {
+                    Some(Kind::Activity) if is_leaking(self.activity(owner)) => {
+                        Some(format!("its owner {name} was destroyed"))
+                    }
+                    Some(kind) if kind.is_fragment() && is_leaking(self.judge(owner)) => {
+                        Some(format!("its fragment {name} was removed"))
+                    }
+                    None => {
+                        let registry =
+                            lookup::any(self.graph, owner, "mLifecycleRegistry")?.object()?;
+                        let state = self.lifecycle_state(registry)?;
+                        (state == "DESTROYED").then(|| format!("its owner, a {name}, is DESTROYED"))
+                    }
+                    _ => None,
+                }
+            })
+            .map(|reason| Verdict::leaking(Certainty::Likely, reason))
+    }
 
     fn parent_view(&self, view: ObjectIndex) -> Option<ObjectIndex> {
         let parent = self.get(view, "android.view.View", "mParent")?.object()?;
@@ -337,20 +439,19 @@ impl<'g> Rules<'g> {
         if let Some(verdict) = self.leaking_context(object, class) {
             return verdict;
         }
-        let mut root = object;
-        for _ in 0..MOST_STEPS {
-            match self.parent_view(root) {
-                Some(parent) => root = parent,
-                None => break,
-            }
+        let attached = self.get(object, class, "mAttachInfo");
+        if attached == Some(Value::Null)
+            && let Some(verdict) = self.line(object).find_map(|view| self.by_owner(view))
+        {
+            return verdict;
         }
+        let root = self.line(object).last().unwrap_or(object);
         let parent = self.get(root, class, "mParent");
         let in_window = matches!(parent, Some(Value::Object(_)))
             || self.graph.is_a(
                 self.graph.class_of(root),
                 "com.android.internal.policy.DecorView",
             );
-        let attached = self.get(object, class, "mAttachInfo");
         let root_attached = self.get(root, class, "mAttachInfo");
         match (attached, in_window) {
             (Some(Value::Object(_)), true) if root != object => match root_attached {
@@ -417,7 +518,8 @@ impl<'g> Rules<'g> {
             (Some(Value::Object(_)), Some(Value::Null)) => {
                 Verdict::leaking(Certainty::Certain, "it was shown and then hidden")
             }
-            (Some(Value::Object(_)), Some(Value::Object(_))) => Verdict::in_use("it is visible"),
+            (_, Some(Value::Object(_))) => Verdict::in_use("it is visible"),
+            // Since Android 11, a toast that was hidden is as one that was not shown yet.
             _ => Verdict::default(),
         }
     }
@@ -441,13 +543,14 @@ impl<'g> Rules<'g> {
 
     // Contexts.
 
-    /// Judges the owner of a context. `whose` is "its context" or similar. Returns `None` if no
-    /// activity is behind the context.
+    /// Judges the owner of a context. `whose` is "its context" or similar. Returns `None` if neither
+    /// an activity nor a service is behind the context.
     fn of_context(&self, context: ObjectIndex, whose: &str) -> Option<Verdict> {
         let inner = self.unwrap_context(context)?;
         let kind = self.kind(inner);
         let verdict = match kind {
             Some(Kind::Activity) => self.activity(inner),
+            Some(Kind::Service) => self.service(inner),
             _ => return None,
         };
         let name = self.name_of(inner);
@@ -461,13 +564,13 @@ impl<'g> Rules<'g> {
         })
     }
 
-    /// Returns the activity at the end of a chain of wrappers.
+    /// Returns the activity or service at the end of a chain of wrappers.
     fn unwrap_context(&self, context: ObjectIndex) -> Option<ObjectIndex> {
         let mut at = context;
         // Hostile dumps contain cycles of contexts.
         for _ in 0..MOST_STEPS {
             let next = match self.kind(at)? {
-                Kind::Activity => return Some(at),
+                Kind::Activity | Kind::Service => return Some(at),
                 Kind::DecorContext => lookup::any(self.graph, at, "mPhoneWindow")
                     .and_then(Value::object)
                     .and_then(|window| self.get(window, "android.view.Window", "mContext")),
@@ -489,6 +592,13 @@ impl<'g> Rules<'g> {
     }
 
     fn context_impl(&self, object: ObjectIndex) -> Verdict {
+        let outer = self.get(object, "android.app.ContextImpl", "mOuterContext");
+        let outer = outer
+            .and_then(Value::object)
+            .and_then(|outer| self.kind(outer));
+        if outer == Some(Kind::Application) {
+            return Verdict::in_use("it is the context of the Application");
+        }
         self.of_context(object, "its outer context")
             .unwrap_or_default()
     }
@@ -517,11 +627,32 @@ impl<'g> Rules<'g> {
         if self.live.main_queue == Some(object) {
             return Verdict::in_use("the main thread's queue");
         }
-        let flag = lookup::one_of(self.graph, object, &["mQuitting", "mQuiting"]);
-        match flag.and_then(Value::boolean) {
-            Some(true) => Verdict::leaking(Certainty::Certain, "its looper has quit"),
+        let stack = lookup::any(self.graph, object, "mStack").and_then(Value::object);
+        let names = ["mQuitting", "mQuiting", "mQuittingValue"];
+        let has_quit = match stack {
+            Some(stack) => self.has_quit(stack),
+            None => lookup::one_of(self.graph, object, &names).and_then(Value::boolean),
+        };
+        match has_quit {
+            Some(true) => Verdict::leaking(
+                Certainty::Possible,
+                "its looper has quit; a Handler that is still held does little harm",
+            ),
             Some(false) => Verdict::in_use("its looper is running"),
             None => Verdict::default(),
+        }
+    }
+
+    /// Returns whether the last message of a queue says that its looper quit: Android 17.
+    fn has_quit(&self, stack: ObjectIndex) -> Option<bool> {
+        let class = self.graph.class_of(stack);
+        let quitting = lookup::of_class(self.graph, class, "QUITTING_NODE_OBJ")?.object()?;
+        match lookup::any(self.graph, stack, "mTopValue")? {
+            Value::Object(top) => {
+                let object = self.get(top, "android.os.Message", "obj")?;
+                Some(object.object() == Some(quitting))
+            }
+            _ => Some(false),
         }
     }
 
@@ -536,7 +667,48 @@ impl<'g> Rules<'g> {
         match cleared {
             Some(true) => Verdict::leaking(Certainty::Certain, "it was cleared"),
             Some(false) => Verdict::in_use("it was not cleared"),
-            None => Verdict::default(),
+            None => match self.stored.get_or_init(|| self.stored_view_models()) {
+                Some(stored) if stored.contains(&object) => {
+                    Verdict::in_use("a ViewModelStore contains it")
+                }
+                Some(_) => Verdict::leaking(
+                    Certainty::Likely,
+                    "no ViewModelStore contains it, so it was cleared",
+                ),
+                None => Verdict::default(),
+            },
+        }
+    }
+
+    /// Returns the view models in all stores; `None` if the dump lacks the contents of one.
+    fn stored_view_models(&self) -> Option<BTreeSet<ObjectIndex>> {
+        let mut all = None;
+        for object in self.graph.objects() {
+            if self.kind(object) != Some(Kind::ViewModelStore) {
+                continue;
+            }
+            let map = lookup::one_of(self.graph, object, &["map", "mMap"])?.object()?;
+            let stored: &mut BTreeSet<_> = all.get_or_insert_default();
+            stored.extend(map_values(self.graph, map)?);
+        }
+        all
+    }
+
+    /// Describes a coroutine by its state.
+    fn job(&self, object: ObjectIndex) -> Verdict {
+        let state = lookup::one_of(self.graph, object, &["_state$volatile", "_state"]);
+        let state = state
+            .and_then(Value::object)
+            .map(|state| self.name_of(state));
+        match state.and_then(|name| name.rsplit('$').next()) {
+            Some("Finishing") => Verdict::unknown("a coroutine that ends, but still runs"),
+            Some("Empty" | "NodeList" | "InactiveNodeList") => {
+                Verdict::unknown("a coroutine that runs")
+            }
+            Some(name) if name.starts_with("Completed") => {
+                Verdict::unknown("a coroutine that has ended")
+            }
+            _ => Verdict::default(),
         }
     }
 

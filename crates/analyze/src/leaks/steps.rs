@@ -254,7 +254,10 @@ impl<'g> References<'g> {
         match &step.reference {
             Some(Reference::Element(_)) => self.class(step.object) == "java.lang.Object[]",
             Some(Reference::Field(name)) => {
-                matches!(name.as_str(), "value" | "val" | "item" | "key")
+                matches!(
+                    name.as_str(),
+                    "value" | "val" | "item" | "key" | "mValue" | "mKey"
+                )
             }
             _ => false,
         }
@@ -304,6 +307,8 @@ fn is_collection(class: &str) -> bool {
         | "android.util"
         | "androidx.collection"
         | "android.support.v4.util"
+        | "androidx.arch.core.internal"
+        | "androidx.compose.runtime.collection"
         | "kotlin.collections" => {
             let outer = name.split('$').next().unwrap_or(name);
             ends.iter().any(|end| outer.ends_with(end)) || outer == "Collections"

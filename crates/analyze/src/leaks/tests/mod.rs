@@ -5,6 +5,7 @@ mod known;
 pub(crate) mod made;
 mod paths;
 mod rules;
+mod ways;
 
 use super::*;
 use heaptap_model::heap_graph::{HeapGraph, RootKind};

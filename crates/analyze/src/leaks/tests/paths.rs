@@ -319,7 +319,7 @@ fn advice_is_what_the_suspected_reference_asks_for() {
         (
             "android.os.Message",
             "obj",
-            "A pending message holds it (obj)",
+            "A pending message holds it (Main): call removeCallbacks",
         ),
         // The app cannot clear a field of the library.
         (
@@ -336,7 +336,10 @@ fn advice_is_what_the_suspected_reference_asks_for() {
                 heap.fixed("android.os.Build$VERSION", "SDK_INT", Is::Int(34));
                 let activity = destroyed(&mut heap);
                 let message = heap.new_object(class, &[(field, Is::Ref(activity))]);
-                keep(&mut heap, "HOLDER", message);
+                let queue = "android.os.MessageQueue";
+                heap.field(queue, "mMessages");
+                let queue = heap.new_object(queue, &[("mMessages", Is::Ref(message))]);
+                keep(&mut heap, "HOLDER", queue);
                 find(&heap.graph()).groups[0].advice.clone()
             }
             _ => hold(class, field, object),
