@@ -1,6 +1,7 @@
 //! The classes of a dump: names, hierarchy and fields, and for each class with instances the
 //! offsets of references in an instance's data.
 
+use super::hotspot::STACK_CHUNK;
 use super::id_map::IdMap;
 use super::index::Index;
 use super::names::java_class_name;
@@ -28,6 +29,11 @@ pub(super) struct Classes {
     pub(super) arrays_of: IdMap<Vec<u64>>,
     /// ART's arrays that represent the vtables of classes: bytes by ID.
     pub(super) overheads: IdMap<u32>,
+    /// Names of superclasses that the dump does not have.
+    pub(super) missing_supers: Vec<String>,
+    /// Marks the classes below one of them, whose instances have fields that are not known; empty
+    /// if there are none.
+    lacks_fields: Vec<bool>,
     /// Names were cut or fields left out because all of them together exceed the limit.
     pub(super) names_cut: bool,
 }
@@ -160,6 +166,8 @@ pub(super) fn classes(file: &Bytes, outline: &Outline, index: &mut Index) -> Cla
         class_class: ClassIndex(0),
         arrays_of: IdMap::default(),
         overheads: IdMap::default(),
+        missing_supers: Vec::new(),
+        lacks_fields: Vec::new(),
         names_cut: false,
     };
     let mut supers = Vec::with_capacity(index.classes.len());
@@ -208,8 +216,14 @@ pub(super) fn classes(file: &Bytes, outline: &Outline, index: &mut Index) -> Cla
         index.ids.insert(ObjectId(array));
         index.primitive_arrays |= 1 << BasicType::Byte as u8;
     }
-    for (class, &superclass) in all.rows.iter_mut().zip(&supers) {
+    let mut lacks_super = vec![false; supers.len()];
+    let mut missing_supers = IdMap::default();
+    for ((class, &superclass), lacks) in all.rows.iter_mut().zip(&supers).zip(&mut lacks_super) {
         class.superclass = all.by_id.get(&superclass).copied();
+        *lacks = class.superclass.is_none() && superclass != 0;
+        if *lacks && missing_supers.insert(superclass, ()).is_none() {
+            all.missing_supers.push(name_of(&mut names, superclass));
+        }
     }
     // Classes of objects that are missing in the dump; the dump has the names of some.
     let mut missing: Vec<u64> = index.used.keys().copied().collect();
@@ -228,6 +242,13 @@ pub(super) fn classes(file: &Bytes, outline: &Outline, index: &mut Index) -> Cla
         all.by_id.insert(id, class);
     }
     all.names_cut = names.cut;
+    if !all.missing_supers.is_empty() {
+        let lacks = |class| {
+            let mut ancestry = all.ancestry(ClassIndex(class as u32));
+            ancestry.any(|ancestor| lacks_super.get(ancestor.at()) == Some(&true))
+        };
+        all.lacks_fields = (0..all.rows.len()).map(lacks).collect();
+    }
     if !outline.android {
         all.find_arrays(file, outline);
     }
@@ -322,6 +343,36 @@ impl Classes {
         for (class, kind) in self.rows.iter_mut().zip(kinds) {
             class.kind = kind;
         }
+    }
+
+    /// Returns whether a superclass is missing whose fields the instances of this class have.
+    pub(super) fn lacks_fields(&self, class: ClassIndex) -> bool {
+        self.lacks_fields.get(class.at()) == Some(&true)
+    }
+
+    /// Returns the objects of classes that lack a superclass, given the class of each object and
+    /// how many they are.
+    pub(super) fn count_partial(&self, objects: impl Iterator<Item = (ClassIndex, u64)>) -> u64 {
+        if self.lacks_fields.is_empty() {
+            return 0;
+        }
+        let partial = objects.filter(|(class, _)| self.lacks_fields(*class));
+        partial.map(|(_, count)| count).sum()
+    }
+
+    /// Returns HotSpot's class of stacks of virtual threads, and the offset of the number of words
+    /// in the data of an instance.
+    pub(super) fn stack_chunk(&self, outline: &Outline) -> Option<(ClassIndex, usize)> {
+        let at = self.rows.iter().position(|row| row.name == STACK_CHUNK)?;
+        let mut words_at = 0;
+        for field in &self.rows[at].fields {
+            let basic = field.basic.unwrap_or(BasicType::Object);
+            if (field.name.as_str(), basic) == ("size", BasicType::Int) {
+                return Some((ClassIndex(at as u32), words_at));
+            }
+            words_at += basic.bytes(outline.id_size.bytes());
+        }
+        None
     }
 
     /// Returns a class and its superclasses, up to the limit.

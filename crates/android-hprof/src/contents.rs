@@ -226,12 +226,29 @@ impl HprofContents {
             },
             None => None,
         };
-        name.or_else(|| {
+        let started = || {
             let started = &self.outline.stacks.started;
             let at = started.partition_point(|thread| thread.0 < serial);
             let &(_, name) = started.get(at).filter(|thread| thread.0 == serial)?;
             self.outline.strings.get(&self.file, name)
-        })
+        };
+        let name = name.filter(|name| !name.is_empty()).or_else(started);
+        name.or_else(|| self.unnamed_thread(graph, self.stacks.thread(serial)?.0))
+    }
+
+    /// Returns the name for a thread without one, as most virtual threads are: `virtual thread #42`.
+    fn unnamed_thread(&self, graph: &HeapGraph, thread: ObjectIndex) -> Option<String> {
+        let number = field(self, graph, thread, "tid")?.integer()?;
+        let class = graph.class_of(thread);
+        // The other class stands for virtual threads in a VM without them.
+        let mut kinds = ["java.lang.VirtualThread", "java.lang.BaseVirtualThread"].iter();
+        let is_virtual = kinds.any(|kind| graph.is_a(class, kind));
+        let kind = if is_virtual {
+            "virtual thread"
+        } else {
+            "thread"
+        };
+        Some(format!("{kind} #{number}"))
     }
 
     fn frame(&self, id: &[u8]) -> String {

@@ -24,6 +24,10 @@ pub struct Histogram {
     pub rows: Vec<HistogramRow>,
     /// Model of the shallow sizes.
     pub sizes: SizeModel,
+    /// Number of the dump in its file, from 1.
+    pub number: u32,
+    /// Number of dumps in the file.
+    pub among: u32,
     /// Losses of the dump. References are not followed, so dangling ones are not counted.
     pub losses: Losses,
 }
@@ -49,7 +53,7 @@ pub fn histogram(file: &Bytes, options: &Options) -> Result<Histogram, HprofErro
         // The bytes of strings include arrays that exist only in the dump, which requires a graph.
         return Ok(of_graph(&read(file.clone(), options)?));
     }
-    let mut outline = Outline::read(file, false)?;
+    let mut outline = Outline::read(file, false, options.dump)?;
     let threads = options.threads.unwrap_or_else(parallel::threads);
     let mut layouts = Layouts::new(options.sizes, &outline, &sample(file, &outline));
     loop {
@@ -61,7 +65,7 @@ pub fn histogram(file: &Bytes, options: &Options) -> Result<Histogram, HprofErro
         };
         let (mut counted, trouble) = count(&parts, layouts, &outline);
         if trouble.crossed && !outline.exact {
-            outline = Outline::read(file, true)?;
+            outline = Outline::read(file, true, options.dump)?;
             continue;
         }
         // Sizes of arrays were added up with the layout found in a sample of the dump.
@@ -104,6 +108,8 @@ fn of_graph(graph: &HeapGraph) -> Histogram {
     Histogram {
         rows: rows_of(names.zip(counts)),
         sizes: graph.facts.sizes,
+        number: graph.facts.number,
+        among: graph.facts.among,
         losses: graph.facts.losses.clone(),
     }
 }
@@ -132,6 +138,7 @@ fn count(parts: &Parts<'_>, layouts: Layouts, outline: &Outline) -> (Counted, Tr
         by_class: IdMap::default(),
         last: None,
         odd_is_overhead: outline.may_have_overheads(),
+        stack_chunk: outline.stack_chunk(parts.file),
     });
     let mut all = Counted::default();
     for worker in workers {
@@ -170,6 +177,8 @@ struct Counted {
     index: Index,
     classes: IdMap<Tally>,
     primitive: [Tally; 12],
+    /// Offsets of the instances that contain a stack: only their data states their size.
+    stack_chunks: Vec<usize>,
 }
 
 impl Counted {
@@ -178,6 +187,7 @@ impl Counted {
         for (class, tally) in other.classes {
             self.classes.entry(class).or_default().add(tally);
         }
+        self.stack_chunks.extend(other.stack_chunks);
         for (ours, theirs) in self.primitive.iter_mut().zip(other.primitive) {
             ours.add(theirs);
         }
@@ -192,7 +202,20 @@ impl Counted {
     ) -> Histogram {
         let classes = classes(file, outline, &mut self.index);
         let sizes = Sizes::new(options.sizes, file, outline, &self.index, &classes);
-        let mut losses = losses(outline, trouble, &classes);
+        let mut losses = losses(file, outline, trouble, &classes);
+        let tallies = self.classes.iter();
+        let instances =
+            tallies.filter_map(|(id, tally)| Some((*classes.by_id.get(id)?, tally.instances)));
+        losses.partial_objects = classes.count_partial(instances);
+        let chunk_bytes = |class: ClassIndex| {
+            let chunks = self.stack_chunks.iter();
+            let chunks = chunks.filter_map(|&at| match SubRecord::at(file, at, outline.id_size)? {
+                SubRecord::Instance(chunk) => Some(sizes.instance(class, chunk.data)),
+                _ => None,
+            });
+            chunks.fold(0, u64::saturating_add)
+        };
+        let stack_chunk = classes.stack_chunk(outline).map(|(class, _)| class);
         for &length in self.index.overheads.values() {
             let bytes = sizes
                 .layouts
@@ -211,11 +234,13 @@ impl Counted {
             let Some(&class) = classes.by_id.get(id) else {
                 continue;
             };
-            let bytes = if classes.dumps[class.at()].is_some() {
-                tally.instances.saturating_mul(sizes.instance(class, 0))
-            } else {
+            if classes.dumps[class.at()].is_none() {
                 losses.unknown_classes += tally.instances;
-                tally.data_bytes
+            }
+            let bytes = match sizes.each_instance(class) {
+                Some(bytes) => tally.instances.saturating_mul(bytes),
+                None if stack_chunk == Some(class) => chunk_bytes(class),
+                None => tally.data_bytes,
             };
             add(class, tally.instances, bytes);
             add(class, tally.arrays, tally.array_bytes);
@@ -232,6 +257,8 @@ impl Counted {
         Histogram {
             rows: rows_of(names.zip(rows)),
             sizes: sizes.layouts.model,
+            number: outline.number,
+            among: outline.among,
             losses,
         }
     }
@@ -248,6 +275,8 @@ struct Counter {
     /// Class of the last object and its index.
     last: Option<(u64, u32)>,
     odd_is_overhead: bool,
+    /// ID of HotSpot's class of stacks.
+    stack_chunk: Option<u64>,
 }
 
 impl Counter {
@@ -289,6 +318,9 @@ impl Visitor for Counter {
         match record {
             SubRecord::Instance(instance) => {
                 self.counted.index.evidence.object(instance.id);
+                if self.stack_chunk == Some(instance.class) {
+                    self.counted.stack_chunks.push(at);
+                }
                 let tally = self.tally(instance.class);
                 tally.instances += 1;
                 tally.data_bytes += layouts.unknown_instance(instance.data.len());

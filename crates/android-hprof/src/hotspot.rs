@@ -48,6 +48,15 @@ pub(super) fn has_virtual_threads(classes: &Classes) -> bool {
 }
 
 const THREAD: &str = "java.lang.Thread";
+/// Class of the stacks of virtual threads: the stack follows the fields of an instance.
+pub(super) const STACK_CHUNK: &str = "jdk.internal.vm.StackChunk";
+
+/// Returns the bytes of a stack chunk whose fields take `fields` bytes and whose stack takes
+/// `words`: after the stack comes a bitmap with a bit for each place of a reference.
+pub(super) fn stack_chunk_bytes(fields: u64, words: u64, vm: &Vm) -> u64 {
+    let bitmap = (words * (8 / vm.reference)).div_ceil(64);
+    aligned(fields + (words + bitmap) * 8, vm.alignment)
+}
 
 fn declares(class: &Class, field: &str) -> bool {
     class.fields.iter().any(|own| own.name == field)
@@ -94,6 +103,8 @@ fn injected(class: &Class, vm: &Vm) -> &'static [Injected] {
         "java.lang.invoke.MethodHandleNatives$CallSiteContext" => &[Pointer, Bytes(8)],
         "java.lang.StackFrameInfo" => &[Bytes(2)],
         "java.lang.InternalError" => &[Bytes(1)],
+        // cont, pc, maxThawingSize, flags.
+        STACK_CHUNK => &[Reference, Pointer, Bytes(4), Bytes(1)],
         _ => &[],
     }
 }
@@ -102,10 +113,30 @@ fn injected(class: &Class, vm: &Vm) -> &'static [Injected] {
 fn is_contended(class: &Class, field: &str, vm: &Vm) -> bool {
     match class.name.as_str() {
         THREAD => !vm.has_virtual_threads && field.starts_with("threadLocalRandom"),
-        "java.util.concurrent.ConcurrentHashMap$CounterCell"
-        | "java.util.concurrent.atomic.Striped64$Cell" => true,
+        "java.util.concurrent.ForkJoinPool" => {
+            field == "ctl" || vm.has_virtual_threads && field == "parallelism"
+        }
+        "java.util.concurrent.ForkJoinPool$WorkQueue" => match field {
+            "top" | "source" | "nsteals" => true,
+            "phase" | "access" | "stackPred" | "parking" => vm.has_virtual_threads,
+            _ => false,
+        },
+        "java.util.concurrent.SubmissionPublisher$BufferedSubscription" => {
+            matches!(field, "demand" | "waiting")
+        }
         _ => false,
     }
+}
+
+/// Returns whether a class is `@Contended`: padding is around the fields that it declares.
+fn is_contended_class(class: &Class) -> bool {
+    matches!(
+        class.name.as_str(),
+        "java.util.concurrent.ConcurrentHashMap$CounterCell"
+            | "java.util.concurrent.atomic.Striped64$Cell"
+            | "java.util.concurrent.Exchanger$Node"
+            | "java.util.concurrent.SubmissionPublisher$BufferedSubscription"
+    )
 }
 
 /// Fields placed so far.
@@ -223,11 +254,21 @@ fn own_fields(classes: &Classes, class: ClassIndex, vm: &Vm, placed: &mut Placed
         placed.put_all(primitives, references, vm);
         return;
     }
+    let padded = is_contended_class(row);
+    if padded {
+        // The VM does not fill the gap before the first field, either.
+        let widest = primitives.iter().copied().max().unwrap_or(vm.reference);
+        placed.gaps.clear();
+        placed.end = aligned(placed.end + CONTENDED_PADDING, widest);
+    }
     placed.put_all(primitives, references, vm);
-    if !apart.is_empty() || references_apart > 0 {
+    let has_group = !apart.is_empty() || references_apart > 0;
+    if has_group {
         placed.gaps.clear();
         placed.end += CONTENDED_PADDING;
         placed.put_all(apart, references_apart, vm);
+    }
+    if padded || has_group {
         placed.gaps.clear();
         // Subclasses begin after the padding, not in it.
         placed.end = aligned(placed.end + CONTENDED_PADDING, vm.alignment);

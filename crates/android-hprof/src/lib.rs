@@ -121,6 +121,7 @@ pub mod sub_records;
 mod tests;
 
 pub use histogram::{Histogram, HistogramRow, histogram};
+pub use outline::{dumps, lacks_array_contents};
 pub use read::read;
 pub use rewrite::{DamageList, Ending, Rewritten};
 
@@ -139,6 +140,8 @@ pub struct Options {
     pub sizes: Option<SizeModel>,
     /// Number of threads; `None` for the number of processors of the host.
     pub threads: Option<NonZero<usize>>,
+    /// Number of a dump, from 1, in a file that has several; `None` for the last one.
+    pub dump: Option<u32>,
 }
 
 /// Reason why a dump cannot be read at all.

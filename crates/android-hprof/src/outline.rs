@@ -4,8 +4,8 @@
 use super::HprofError;
 use super::id_map::IdMap;
 use super::names::StringTable;
-use super::records::{Content, Damage, Frame, Header, IdSize, Records, tag};
-use super::sub_records::SubRecords;
+use super::records::{Content, Damage, Frame, Header, IdSize, Record, Records, tag};
+use super::sub_records::{self, SubRecords};
 use heaptap_model::bytes::Bytes;
 use std::ops::Range;
 
@@ -35,8 +35,14 @@ pub(super) struct Outline {
     pub(super) overhead_names: IdMap<()>,
     pub(super) loaded: Vec<LoadedClass>,
     pub(super) stacks: StackRecords,
-    /// Runs of dump records.
+    /// Runs of dump records of the chosen dump.
     pub(super) parts: Vec<Range<usize>>,
+    /// Number of the chosen dump in the file, from 1.
+    pub(super) number: u32,
+    /// Number of dumps in the file.
+    pub(super) among: u32,
+    /// Bytes of the file behind the end of the dump.
+    pub(super) bytes_behind: u64,
     /// The dump breaks off.
     pub(super) truncated: bool,
     pub(super) damage: Vec<Damage>,
@@ -64,8 +70,13 @@ pub(super) struct StackRecords {
 
 impl Outline {
     /// Reads the top level. With `exactly`, reads the sub-records of dump records to find their
-    /// actual ends, for files in which sub-records cross the declared end.
-    pub(super) fn read(file: &Bytes, exactly: bool) -> Result<Outline, HprofError> {
+    /// actual ends, for files in which sub-records cross the declared end. `dump` chooses one of
+    /// several dumps by its number; by default the last one.
+    pub(super) fn read(
+        file: &Bytes,
+        exactly: bool,
+        dump: Option<u32>,
+    ) -> Result<Outline, HprofError> {
         let header = Header::read(file)?;
         let mut outline = Outline {
             version: header.version.to_owned(),
@@ -80,12 +91,17 @@ impl Outline {
             loaded: Vec::new(),
             stacks: StackRecords::default(),
             parts: Vec::new(),
+            number: 0,
+            among: 0,
+            bytes_behind: 0,
             truncated: false,
             damage: Vec::new(),
             malformed: 0,
         };
         let mut segmented = false;
         let mut ended = false;
+        let mut boundary = Boundary::default();
+        let mut chosen = None;
         let mut records = Records::new(file, &header);
         let mut released = 0;
         while let Some(record) = records.next() {
@@ -97,6 +113,14 @@ impl Outline {
                     break;
                 }
             };
+            if boundary.begins_dump(&record) {
+                if dump == Some(boundary.dumps - 1) {
+                    let truncated = outline.truncated || segmented && !ended;
+                    chosen = Some((std::mem::take(&mut outline.parts), truncated));
+                }
+                outline.parts.clear();
+                (segmented, ended) = (false, false);
+            }
             outline.truncated |= record.cut_short;
             if record.is_dump() {
                 segmented |= record.tag == tag::HEAP_DUMP_SEGMENT;
@@ -165,6 +189,13 @@ impl Outline {
                 Content::Dump | Content::End | Content::Other => {}
             }
         }
+        outline.among = boundary.dumps.max(1);
+        outline.number = outline.among;
+        if let (Some((parts, truncated)), Some(number)) = (chosen, dump) {
+            (outline.parts, outline.truncated, outline.number) = (parts, truncated, number);
+            (segmented, ended) = (false, true);
+        }
+        outline.bytes_behind = records.behind() as u64;
         // A dump without any dump record broke off before the first one.
         outline.truncated |= segmented && !ended || outline.parts.is_empty();
         outline.strings.seal();
@@ -189,10 +220,70 @@ impl Outline {
         }
     }
 
+    /// Returns the ID of HotSpot's class of stacks of virtual threads.
+    pub(super) fn stack_chunk(&self, file: &Bytes) -> Option<u64> {
+        let name = |id| self.strings.get(file, id);
+        let is_it = |class: &&LoadedClass| {
+            name(class.name).is_some_and(|name| name == "jdk/internal/vm/StackChunk")
+        };
+        let found = || self.loaded.iter().find(is_it).map(|class| class.class);
+        (!self.android).then(found).flatten()
+    }
+
     fn note(&mut self, damage: Damage) {
         if self.damage.len() < MOST_DAMAGE {
             self.damage.push(damage);
         }
+    }
+}
+
+/// Returns the number of dumps in a file, at least 1. The agent of old JDKs wrote one for each
+/// request to the same file.
+///
+/// # Errors
+/// Returns an error if the file has no HPROF header.
+pub fn dumps(file: &[u8]) -> Result<u32, HprofError> {
+    let header = Header::read(file)?;
+    let mut boundary = Boundary::default();
+    for record in Records::new(file, &header).flatten() {
+        boundary.begins_dump(&record);
+    }
+    Ok(boundary.dumps.max(1))
+}
+
+/// Returns whether the dump records read well if arrays of primitives have no contents: KOOM cuts
+/// them out, and keeps the lengths of records.
+pub fn lacks_array_contents(file: &[u8]) -> bool {
+    let Ok(header) = Header::read(file) else {
+        return false;
+    };
+    let first = Records::new(file, &header).flatten().find(Record::is_dump);
+    first.is_some_and(|dump| sub_records::lacks_array_contents(file, dump.at, header.id_size))
+}
+
+/// Finds the first record of each dump: a `HEAP_DUMP` is one, and segments up to their end.
+#[derive(Debug, Default)]
+struct Boundary {
+    /// Number of dumps so far.
+    dumps: u32,
+    in_segments: bool,
+}
+
+impl Boundary {
+    /// Returns whether a record begins another dump than the first.
+    fn begins_dump(&mut self, record: &Record<'_>) -> bool {
+        let begins = match record.tag {
+            tag::HEAP_DUMP => !record.body.is_empty(),
+            tag::HEAP_DUMP_SEGMENT => !self.in_segments && !record.body.is_empty(),
+            tag::HEAP_DUMP_END => {
+                self.in_segments = false;
+                return false;
+            }
+            _ => return false,
+        };
+        self.in_segments |= record.tag == tag::HEAP_DUMP_SEGMENT;
+        self.dumps += u32::from(begins);
+        begins && self.dumps > 1
     }
 }
 

@@ -315,7 +315,7 @@ impl Visitor for Measure<'_> {
                 dump.references_of(layout, instance.data, |_, _| references += 1);
                 let row = Row {
                     class,
-                    shallow: dump.sizes.instance(class, instance.data.len()),
+                    shallow: dump.sizes.instance(class, instance.data),
                     references,
                 };
                 self.put(instance.id, at, heap, row);

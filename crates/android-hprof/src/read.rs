@@ -6,7 +6,7 @@ use super::classes::{Classes, classes};
 use super::contents::HprofContents;
 use super::filled::FilledFields;
 use super::index::{Index, index};
-use super::outline::{MOST_DAMAGE, Outline};
+use super::outline::{MOST_DAMAGE, Outline, lacks_array_contents};
 use super::passes::{Columns, Dump};
 use super::scan::{Parts, Trouble};
 use super::sizes::Sizes;
@@ -28,11 +28,11 @@ pub fn read(file: Bytes, options: &Options) -> Result<HeapGraph, HprofError> {
     if file.len() as u64 >= Positions::LIMIT {
         return Err(HprofError::TooLarge { what: "bytes" });
     }
-    let mut outline = Outline::read(&file, false)?;
+    let mut outline = Outline::read(&file, false, options.dump)?;
     let mut threads = options.threads.unwrap_or_else(parallel::threads);
     let (mut index, mut trouble) = index(&parts(&file, &outline, threads), &outline);
     if trouble.crossed {
-        outline = Outline::read(&file, true)?;
+        outline = Outline::read(&file, true, options.dump)?;
         (index, trouble) = super::index::index(&parts(&file, &outline, threads), &outline);
     }
     if index.ids.inserted() > u64::from(u32::MAX) - 1 {
@@ -48,7 +48,7 @@ pub fn read(file: Bytes, options: &Options) -> Result<HeapGraph, HprofError> {
     }
     let sizes = Sizes::new(options.sizes, &file, &outline, &index, &classes);
     let mut columns = Columns::new(ids.len(), &file, &index);
-    let mut losses = losses(&outline, &trouble, &classes);
+    let mut losses = losses(&file, &outline, &trouble, &classes);
     let (targets, filled) = {
         let dump = Dump {
             outline: &outline,
@@ -67,6 +67,8 @@ pub fn read(file: Bytes, options: &Options) -> Result<HeapGraph, HprofError> {
         losses.dangling_references = dangling;
         (targets, filled)
     };
+    let class_of = columns.class_of.iter().map(|&class| (ClassIndex(class), 1));
+    losses.partial_objects = classes.count_partial(class_of);
     losses.repeated_objects = repeated;
     losses.malformed += columns.malformed;
     let facts = DumpFacts {
@@ -76,6 +78,8 @@ pub fn read(file: Bytes, options: &Options) -> Result<HeapGraph, HprofError> {
         },
         time_ns: outline.time_ms.saturating_mul(1_000_000),
         sizes: sizes.layouts.model,
+        number: outline.number,
+        among: outline.among,
         losses,
         ..DumpFacts::default()
     };
@@ -119,8 +123,8 @@ impl Found {
             row.object = find(id);
             row.loader = find(dump.loader());
             let varies = matches!(row.kind, ClassKind::Array | ClassKind::Class);
-            let bytes = self.sizes.instance(class, 0);
-            row.instance_bytes = (!varies).then_some(bytes);
+            let bytes = self.sizes.each_instance(class);
+            row.instance_bytes = bytes.filter(|_| !varies);
             class_objects.extend(row.object.map(|object| (object, class)));
         }
         class_objects.sort_unstable();
@@ -204,7 +208,12 @@ fn parts<'a>(file: &'a Bytes, outline: &'a Outline, threads: NonZero<usize>) -> 
     }
 }
 
-pub(super) fn losses(outline: &Outline, trouble: &Trouble, classes: &Classes) -> Losses {
+pub(super) fn losses(
+    file: &[u8],
+    outline: &Outline,
+    trouble: &Trouble,
+    classes: &Classes,
+) -> Losses {
     let mut damage: Vec<String> = outline.damage.iter().map(ToString::to_string).collect();
     damage.extend(trouble.damage.iter().map(ToString::to_string));
     if classes.names_cut {
@@ -214,7 +223,15 @@ pub(super) fn losses(outline: &Outline, trouble: &Trouble, classes: &Classes) ->
     Losses {
         truncated: outline.truncated || trouble.cut_short,
         malformed: outline.malformed + trouble.malformed,
+        contents_cut: !trouble.damage.is_empty() && lacks_array_contents(file),
         damage,
+        bytes_behind: outline.bytes_behind,
+        missing_supers: classes
+            .missing_supers
+            .iter()
+            .take(MOST_DAMAGE)
+            .cloned()
+            .collect(),
         ..Losses::default()
     }
 }

@@ -369,6 +369,8 @@ pub struct Frame {
 pub struct Records<'a> {
     file: &'a [u8],
     at: usize,
+    /// The last record ended the dump.
+    ended: bool,
 }
 
 impl<'a> Records<'a> {
@@ -377,12 +379,17 @@ impl<'a> Records<'a> {
         Records {
             file,
             at: header.bytes,
+            ended: false,
         }
     }
 
     /// Returns the records from an offset on, at which a record begins.
     pub(crate) fn at_offset(file: &'a [u8], at: usize) -> Records<'a> {
-        Records { file, at }
+        Records {
+            file,
+            at,
+            ended: false,
+        }
     }
 
     /// Continues at an offset: after a sub-record that crossed the end of its record.
@@ -393,6 +400,11 @@ impl<'a> Records<'a> {
     /// Returns the offset of the next record.
     pub fn at(&self) -> usize {
         self.at
+    }
+
+    /// Returns the number of bytes behind the end of the dump that are no record of it.
+    pub(crate) fn behind(&self) -> usize {
+        self.file.len().saturating_sub(self.at)
     }
 
     /// Returns the actual number of bytes after the header of the record at `at`, and whether the
@@ -459,6 +471,11 @@ impl<'a> Iterator for Records<'a> {
             return None;
         }
         let at = self.at;
+        // The dump is whole; what follows is of no HPROF, or begins another file.
+        let is_dump = matches!(self.file[at], tag::HEAP_DUMP | tag::HEAP_DUMP_SEGMENT);
+        if self.ended && !is_dump && !may_begin_record(self.file, at) {
+            return None;
+        }
         let mut cursor = Cursor::new(self.file, at);
         let header = (cursor.u1(), cursor.u4(), cursor.u4());
         let (Some(tag), Some(time_us), Some(declared_bytes)) = header else {
@@ -471,6 +488,7 @@ impl<'a> Iterator for Records<'a> {
         let body_at = cursor.at();
         let (bytes, cut_short) = self.body_bytes(tag, declared_bytes, body_at);
         self.at = body_at + bytes;
+        self.ended = tag == tag::HEAP_DUMP_END;
         Some(Ok(Record {
             at,
             tag,

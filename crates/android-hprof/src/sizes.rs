@@ -14,10 +14,23 @@ use heaptap_model::heap_graph::{BasicType, ClassIndex, SizeModel};
 /// Shallow sizes of all objects of a dump.
 pub(super) struct Sizes {
     pub(super) layouts: Layouts,
-    /// Instance sizes by class; `None` if the dump does not have the class.
+    /// Instance sizes by class; `None` if they vary, or if the dump does not have the class or a
+    /// superclass whose fields the size has.
     instances: Vec<Option<u64>>,
+    /// Class whose instances contain a stack.
+    stack_chunk: Option<StackChunk>,
     /// Sizes of class objects by ID.
     class_objects: IdMap<u64>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct StackChunk {
+    class: ClassIndex,
+    /// Bytes before the stack.
+    fields: u64,
+    /// Offset of the number of words in an instance's data.
+    words_at: usize,
+    vm: Vm,
 }
 
 impl Sizes {
@@ -46,6 +59,10 @@ impl Sizes {
         let instance = |class: usize| {
             let said = u64::from(dump(class)?.instance_bytes());
             let index = ClassIndex(class as u32);
+            let states_size = matches!(layouts.model, SizeModel::Dump | SizeModel::Art);
+            if !states_size && classes.lacks_fields(index) {
+                return None;
+            }
             Some(match layouts.model {
                 SizeModel::Dump => said,
                 SizeModel::Art => aligned(said, layouts.alignment),
@@ -53,7 +70,20 @@ impl Sizes {
                 SizeModel::Hotspot => placed.bytes(index),
             })
         };
-        let instances: Vec<_> = (0..classes.rows.len()).map(instance).collect();
+        let mut instances: Vec<_> = (0..classes.rows.len()).map(instance).collect();
+        let stack_chunk = match layouts.model {
+            SizeModel::Hotspot => classes.stack_chunk(outline),
+            SizeModel::Dump | SizeModel::Art | SizeModel::Mat => None,
+        };
+        let stack_chunk = stack_chunk.and_then(|(class, words_at)| {
+            let fields = instances[class.at()].take()?;
+            Some(StackChunk {
+                class,
+                fields,
+                words_at,
+                vm,
+            })
+        });
         let own = instances.get(classes.class_class.at());
         let own = own.copied().flatten().unwrap_or(0);
         let mut class_objects = IdMap::default();
@@ -82,17 +112,36 @@ impl Sizes {
         Sizes {
             layouts,
             instances,
+            stack_chunk,
             class_objects,
         }
     }
 
-    /// Returns the size of an instance with `data` bytes of data.
+    /// Returns the size of every instance of a class; `None` if it depends on the instance.
     #[inline]
-    pub(super) fn instance(&self, class: ClassIndex, data: usize) -> u64 {
-        match self.instances.get(class.at()) {
-            Some(&Some(bytes)) => bytes,
-            _ => self.layouts.unknown_instance(data),
+    pub(super) fn each_instance(&self, class: ClassIndex) -> Option<u64> {
+        self.instances.get(class.at()).copied().flatten()
+    }
+
+    /// Returns the size of an instance with its data.
+    #[inline]
+    pub(super) fn instance(&self, class: ClassIndex, data: &[u8]) -> u64 {
+        match self.each_instance(class) {
+            Some(bytes) => bytes,
+            None => self.varying_instance(class, data),
         }
+    }
+
+    #[cold]
+    fn varying_instance(&self, class: ClassIndex, data: &[u8]) -> u64 {
+        let Some(chunk) = self.stack_chunk.filter(|chunk| chunk.class == class) else {
+            return self.layouts.unknown_instance(data.len());
+        };
+        let words = data
+            .get(chunk.words_at..)
+            .and_then(|data| data.first_chunk());
+        let words = words.map_or(0, |bytes| i32::from_be_bytes(*bytes).max(0));
+        hotspot::stack_chunk_bytes(chunk.fields, words as u64, &chunk.vm)
     }
 
     /// Returns the size of a class object.

@@ -13,7 +13,9 @@
 //! FE heap     u4 heap, name: heap of the objects that follow
 //! ```
 
-use super::records::{Cursor, Damage, DamageKind, IdSize, Record, may_begin_record};
+use super::records::{
+    Cursor, Damage, DamageKind, IdSize, RECORD_HEADER_BYTES, Record, may_begin_record, tag,
+};
 use heaptap_model::heap_graph::{BasicType, HeapKind, RootKind};
 
 /// Tags of sub-records that are not roots.
@@ -277,6 +279,37 @@ impl<'a> SubRecord<'a> {
             tag => SubRecord::Root(read_root(tag, cursor, size)?),
         })
     }
+}
+
+/// Returns whether the sub-records from the dump record at an offset on read well if arrays of
+/// primitives have no contents, and at least one lacks them.
+pub(crate) fn lacks_array_contents(file: &[u8], at: usize, id_size: IdSize) -> bool {
+    const MOST_RECORDS: usize = 1 << 16;
+    let mut cursor = Cursor::new(file, at);
+    let mut lacking = 0;
+    for _ in 0..MOST_RECORDS {
+        let before = cursor;
+        let read = match cursor.u1() {
+            None | Some(tag::HEAP_DUMP_END) => break,
+            // No sub-record has these tags.
+            Some(tag::HEAP_DUMP | tag::HEAP_DUMP_SEGMENT) => {
+                cursor.take(RECORD_HEADER_BYTES - 1).is_some()
+            }
+            Some(sub_tag::PRIMITIVE_ARRAY) => {
+                let length = cursor.take(id_size.bytes() + 4).and_then(|_| cursor.u4());
+                lacking += u32::from(length > Some(0));
+                cursor.u1().and_then(BasicType::of_code).is_some()
+            }
+            Some(_) => {
+                cursor = before;
+                SubRecord::read(&mut cursor, id_size).is_ok()
+            }
+        };
+        if !read {
+            return false;
+        }
+    }
+    lacking > 0
 }
 
 fn read_root(tag: u8, cursor: &mut Cursor<'_>, size: IdSize) -> Result<RootRecord, DamageKind> {

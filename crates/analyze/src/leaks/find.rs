@@ -208,7 +208,12 @@ fn untold(
     } else if graph.facts.losses.lacks_objects() {
         tell("parts of the dump are missing, so leaks or their paths might be missing as well");
     }
-    if !graph.is_empty() && !kinds.any_sought() {
+    if !graph.is_empty() && !kinds.any_sought() && graph.is_of_java_se() {
+        tell(
+            "the rules are about classes of Android, and this is a heap of Java SE; compare two of \
+             its dumps (`heaptap leaks A B`, `heaptap diff A B`)",
+        );
+    } else if !graph.is_empty() && !kinds.any_sought() {
         tell(
             "the dump does not contain any class that the rules cover; if its names are \
              obfuscated, pass the app's R8 mapping with `--mapping`",

@@ -4,6 +4,7 @@ mod contents;
 mod damaged;
 pub(crate) mod dump;
 mod hostile;
+mod java_se;
 mod model;
 mod shapes;
 mod strip;

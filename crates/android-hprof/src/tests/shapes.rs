@@ -325,7 +325,14 @@ fn native_bytes_belong_to_the_referent_of_a_cleaner_that_has_not_run() {
     let thunk = format!("{registry}$CleanerThunk");
     class(0x240, &thunk, OBJECT, &[("this$0", Object)]);
     node(&mut dump, 0x1000, 0);
-    for (at, size, has_run) in [(0, 4097, false), (1, 1000, false), (2, 70_000, true)] {
+    // The last one has no size of its own.
+    let cleaners = [
+        (0, 4097, false),
+        (1, 1000, false),
+        (2, 70_000, true),
+        (3, 99, false),
+    ];
+    for (at, size, has_run) in cleaners {
         let (cleaner, thunk, registry) = (0x2000 + at * 8, 0x2100 + at * 8, 0x2200 + at * 8);
         dump.instance(registry, 0x230, &[Val::Long(size)]);
         dump.instance(thunk, 0x240, &[Val::Ref(registry)]);

@@ -16,6 +16,9 @@ pub struct DumpFacts {
     pub reason: Option<String>,
     /// Model of the shallow sizes.
     pub sizes: SizeModel,
+    /// Number of the dump in its HPROF, from 1, and of dumps in it; 0 for other sources.
+    pub number: u32,
+    pub among: u32,
     pub losses: Losses,
     /// Device of the dump, as far as its trace describes it.
     pub device: Device,
@@ -31,6 +34,10 @@ pub struct Device {
     /// ID of the build, as in `Build.ID`.
     pub build: Option<String>,
 }
+
+/// Size of a `NativeAllocationRegistry` whose creator did not state one: Android then assumes 98
+/// bytes of malloc, whatever the size.
+pub const UNKNOWN_NATIVE_SIZE: i64 = 99;
 
 /// Source of a graph.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -79,6 +86,14 @@ pub struct Losses {
     pub repeated_objects: u64,
     /// Objects whose class is not in the dump.
     pub unknown_classes: u64,
+    /// Superclasses that are not in the dump although classes extend them; at most 32.
+    pub missing_supers: Vec<String>,
+    /// Objects that have fields of those, which cannot be read.
+    pub partial_objects: u64,
+    /// The contents of arrays of primitives were cut out, so what follows them cannot be read.
+    pub contents_cut: bool,
+    /// Bytes behind the end of the dump, which are no part of it.
+    pub bytes_behind: u64,
     /// Objects or records that could not be read.
     pub malformed: u64,
     /// References whose field the dump does not name, although it names those of others.
@@ -90,7 +105,7 @@ pub struct Losses {
 impl Losses {
     /// Returns whether objects are missing. Others that they referenced can look unreachable.
     pub fn lacks_objects(&self) -> bool {
-        self.truncated || self.missing_packets > 0 || self.malformed > 0
+        self.truncated || self.missing_packets > 0 || self.malformed > 0 || self.partial_objects > 0
     }
 
     /// Adds a description of damage unless the list is full.

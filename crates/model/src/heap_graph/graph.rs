@@ -6,7 +6,7 @@ use super::contents::{
     AllocationSite, Field, FieldRenamer, PrimitiveArray, ReferenceField, ReferenceName,
     ThreadFacts, Value,
 };
-use super::facts::DumpFacts;
+use super::facts::{DumpFacts, DumpSource};
 use super::follow::{Follow, ReferenceKind};
 use super::id_set::Ids;
 use super::ids::{ClassIndex, ObjectId, ObjectIndex};
@@ -166,6 +166,20 @@ impl HeapGraph {
     pub fn is_a(&self, class: ClassIndex, name: &str) -> bool {
         self.ancestry(class)
             .any(|c| self.class(c).name == name || self.class(c).shown() == name)
+    }
+
+    /// Returns whether the heap is of a JVM on a computer, not of Android. A converter gives dumps of
+    /// Android the version of Java SE.
+    pub fn is_of_java_se(&self) -> bool {
+        let version = match &self.facts.source {
+            DumpSource::Hprof { version, .. } => version,
+            DumpSource::HeapGraph => return false,
+        };
+        let of_android = |class: &Class| {
+            let mut packages = ["android.", "dalvik.", "libcore."].iter();
+            packages.any(|package| class.name.starts_with(package))
+        };
+        version != "JAVA PROFILE 1.0.3" && !self.classes.iter().any(of_android)
     }
 
     /// Returns the shallow size in bytes.

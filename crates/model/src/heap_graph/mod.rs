@@ -54,7 +54,7 @@ pub use contents::{
     ReferenceName, ThreadFacts, Value,
 };
 pub use dominators::{Dominators, Retained};
-pub use facts::{Device, DumpFacts, DumpSource, Losses, SizeModel};
+pub use facts::{Device, DumpFacts, DumpSource, Losses, SizeModel, UNKNOWN_NATIVE_SIZE};
 pub use follow::{Follow, ReferenceKind};
 pub use graph::{Contents, HeapGraph, HeapKind, NoContents, Referent};
 pub use id_set::{Ids, IdsBuilder};

@@ -5,7 +5,7 @@
 //! `this$0` is the registry. A Cleaner whose `next` is itself has run. Unreachable Cleaners count,
 //! too.
 
-use heaptap_model::heap_graph::{HeapGraph, ObjectIndex, Value};
+use heaptap_model::heap_graph::{HeapGraph, ObjectIndex, UNKNOWN_NATIVE_SIZE, Value};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
@@ -41,7 +41,9 @@ pub(super) fn native_bytes(
         let Some(registry) = field(thunk, THUNK, "this$0") else {
             continue;
         };
-        let bytes = sizes.get(&registry).map_or(0, |size| size & !IS_MALLOC);
+        let size = sizes.get(&registry);
+        let size = size.filter(|&&size| size != UNKNOWN_NATIVE_SIZE);
+        let bytes = size.map_or(0, |size| size & !IS_MALLOC);
         if let Ok(bytes) = u64::try_from(bytes)
             && bytes != 0
         {
