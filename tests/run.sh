@@ -66,6 +66,7 @@ find_given() {
 }
 
 has_llvm() { compgen -c llvm-symbolizer >/dev/null; }
+has_cxxfilt() { compgen -c | grep -qE '^llvm-cxxfilt-(19|2[0-9])$'; }
 has_libc_debug() {
   local id
   id=$(readelf -n /lib/*/libc.so.6 2>/dev/null | sed -n 's/.*Build ID: //p' | head -1) || true
@@ -87,6 +88,7 @@ find_judges() {
   command -v sqlite3 >/dev/null && judge sqlite3 || lacks "sqlite3" "$absent"
   has_llvm && judge llvm_frames || lacks "llvm-symbolizer" "$absent"
   has_llvm && has_libc_debug && judge llvm_and_libc || lacks "libc's debug file" "$absent"
+  has_cxxfilt && judge llvm_cxxfilt || lacks "llvm-cxxfilt 19" "$absent"
   has_hprof_conv && judge hprof_conv || lacks "hprof-conv" "$absent"
   has_jdk && judge jdk || lacks "the JDK's jmap" "$absent"
   has_visualvm && judge visualvm || lacks "VisualVM's reader of heap dumps" "$absent"

@@ -81,6 +81,15 @@ fn found_llvm_symbolizer() -> Result<String, Missing> {
     found.ok_or_else(|| "llvm-symbolizer is not installed".to_owned())
 }
 
+/// The newest installed llvm-cxxfilt. Before 19 it does not know all that compilers write.
+fn found_llvm_cxxfilt() -> Result<String, Missing> {
+    let mut names = [19, 20, 21, 22]
+        .map(|version| format!("llvm-cxxfilt-{version}"))
+        .into_iter();
+    let found = names.find(|name| runs(name, "--version"));
+    found.ok_or_else(|| "llvm-cxxfilt 19 or newer is not installed".to_owned())
+}
+
 fn found_ci_readers() -> Result<CiReaders, Missing> {
     let variable = "HEAPTAP_CI_PYTHON";
     let python = python_with(variable, "check_jsonschema, junitparser, xmlschema")?;
@@ -137,6 +146,11 @@ pub fn llvm_symbolizer() -> String {
     needed(found_llvm_symbolizer())
 }
 
+/// llvm-cxxfilt.
+pub fn llvm_cxxfilt() -> String {
+    needed(found_llvm_cxxfilt())
+}
+
 /// A Python with DuckDB.
 pub fn duckdb() -> String {
     needed(python_with("HEAPTAP_EXPORT_PYTHON", "duckdb"))
@@ -181,6 +195,7 @@ pub fn missing() -> Vec<Missing> {
         found_hprof_conv().map(drop),
         found_visualvm().map(drop),
         found_llvm_symbolizer().map(drop),
+        found_llvm_cxxfilt().map(drop),
         python_with("HEAPTAP_EXPORT_PYTHON", "duckdb").map(drop),
         found_spark().map(drop),
         python_with("HEAPTAP_PERFETTO_PYTHON", "perfetto.protos").map(drop),

@@ -1,5 +1,5 @@
 //! Compares symbolization with llvm-symbolizer: frames, names, files and lines for addresses of
-//! libc's debug file and of this program. `tests/run.sh` installs them.
+//! libc's debug file and of this program; and names with llvm-cxxfilt. `tests/run.sh` installs them.
 
 use heaptap::symbolize::file::{Bytes, SiblingFiles, SymbolFile, identify};
 use object::{Object, ObjectSymbol, SymbolKind};
@@ -141,4 +141,46 @@ fn judged_by_llvm_and_libc_frames_of_libc_are_the_same() {
 #[cfg(target_os = "linux")]
 fn judged_by_llvm_frames_of_this_program_are_the_same() {
     agrees(&std::env::current_exe().expect("this program"), 300);
+}
+
+/// Mangled names of C++ in the libraries of a directory: up to a number of each, to have many.
+fn mangled_names(folder: &str, most_of_each: usize) -> Vec<String> {
+    let paths = std::fs::read_dir(folder).expect("a directory").flatten();
+    let paths = paths
+        .map(|entry| entry.path())
+        .filter(|path| path.is_file());
+    let mut names = std::collections::BTreeSet::new();
+    for path in paths {
+        let Ok(bytes) = Bytes::map(&path) else {
+            continue;
+        };
+        let Ok(file) = object::File::parse(bytes.as_ref()) else {
+            continue;
+        };
+        let symbols = file.symbols().chain(file.dynamic_symbols());
+        let mangled = symbols.filter_map(|symbol| symbol.name().ok());
+        let mangled = mangled.filter(|name| name.starts_with("_Z") && !name.contains("17h"));
+        names.extend(mangled.take(most_of_each).map(str::to_owned));
+    }
+    names.into_iter().collect()
+}
+
+#[test]
+#[ignore = "needs llvm-cxxfilt: tests/run.sh runs it"]
+#[cfg(target_os = "linux")]
+fn judged_by_llvm_cxxfilt_names_of_libraries_are_the_same() {
+    let names = mangled_names("/usr/lib/x86_64-linux-gnu", 20_000).join("\n");
+    let mut list = tempfile::NamedTempFile::new().expect("a temporary file");
+    writeln!(list, "{names}").expect("the names");
+    let output = Command::new(crate::judge::llvm_cxxfilt())
+        .stdin(list.reopen().expect("the names"))
+        .output()
+        .expect("llvm-cxxfilt runs");
+    let theirs = String::from_utf8(output.stdout).expect("text");
+    let pairs: Vec<_> = names.lines().zip(theirs.lines()).collect();
+    let differ = |&&(name, shown): &&(&str, &str)| heaptap::names::demangle(name) != shown;
+    let different: Vec<_> = pairs.iter().filter(differ).take(1_000).collect();
+    println!("{} of {} names differ", different.len(), pairs.len());
+    assert!(pairs.len() > 5_000, "only {} names", pairs.len());
+    assert!(different.len() * 1_000 <= pairs.len(), "{different:#?}");
 }

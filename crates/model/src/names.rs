@@ -1,6 +1,7 @@
 //! Names of functions: demangled, deobfuscated, or, for functions without a name, module and
 //! offset.
 
+mod itanium;
 pub mod platform;
 
 use std::borrow::Cow;
@@ -33,7 +34,7 @@ pub fn demangle(name: &str) -> Cow<'_, str> {
         };
     }
     if (name.starts_with("_Z") || name.starts_with("__Z"))
-        && let Some(demangled) = demangle_cpp(name)
+        && let Some(demangled) = itanium::demangle(name, max_bytes(name))
     {
         return Cow::Owned(unescape_rust(&demangled).unwrap_or(demangled));
     }
@@ -88,103 +89,18 @@ fn split_suffix(name: &str) -> (&str, &str) {
     name.split_at(at)
 }
 
-/// Demangles a C++ name to the spelling of llvm-symbolizer, which Perfetto's tools show. The
-/// demangler's own options limit recursion.
-fn demangle_cpp(name: &str) -> Option<String> {
-    // Suffixes that compilers append to clones are not part of the name: `.cold`, `.llvm.1234`.
-    let (mangled, suffix) = match name.find('.') {
-        Some(at) => name.split_at(at),
-        None => (name, ""),
-    };
-    let symbol = cpp_demangle::Symbol::new(mangled).ok()?;
-    let mut demangled = Bounded::for_name(name);
-    let options = cpp_demangle::DemangleOptions::new();
-    symbol.structured_demangle(&mut demangled, &options).ok()?;
-    let mut text = respell(&demangled.text);
-    if !suffix.is_empty() {
-        text.push_str(" (");
-        text.push_str(suffix);
-        text.push(')');
-    }
-    Some(text)
-}
-
-/// Types whose numbers have a suffix instead of a cast.
-const SUFFIXES: [(&str, &str); 5] = [
-    ("(unsigned long)", "ul"),
-    ("(unsigned int)", "u"),
-    ("(long)", "l"),
-    ("(unsigned long long)", "ull"),
-    ("(long long)", "ll"),
-];
-
-/// Converts the demangler's GNU spelling to LLVM's: `>>` closes two lists, `5u` is a number, a
-/// lambda is `'lambda'(int)`, the next of its kind `'lambda0'(int)`.
-fn respell(text: &str) -> String {
-    let thunk = text.strip_prefix("{virtual override thunk({offset(");
-    let thunk = thunk.and_then(|rest| rest.strip_suffix(")}")?.split_once(")}, "));
-    if let Some((_, method)) = thunk {
-        return format!("non-virtual thunk to {}", respell(method));
-    }
-    let mut spelled = String::with_capacity(text.len());
-    let mut rest = text;
-    // All that is spelled otherwise starts with one of these.
-    while let Some(at) = rest.find([' ', '(', '{']) {
-        spelled.push_str(&rest[..at]);
-        rest = &rest[at..];
-        if rest.starts_with(" >") && spelled.ends_with('>') {
-            rest = &rest[1..];
-        } else if let Some((shown, after)) = number(rest).or_else(|| unnamed(rest)) {
-            spelled.push_str(&shown);
-            rest = after;
-        } else {
-            spelled.push_str(&rest[..1]);
-            rest = &rest[1..];
-        }
-    }
-    spelled.push_str(rest);
-    spelled
-}
-
-/// Parses `(unsigned int)5` at the start of a text.
-fn number(text: &str) -> Option<(String, &str)> {
-    let casts = SUFFIXES.iter();
-    let cast = |(cast, suffix): &(&str, &'static str)| Some((text.strip_prefix(cast)?, *suffix));
-    let (digits, suffix) = casts.filter_map(cast).next()?;
-    let sign = usize::from(digits.starts_with('-'));
-    let length = digits[sign..]
-        .bytes()
-        .take_while(u8::is_ascii_digit)
-        .count();
-    let (digits, after) = digits.split_at(sign + length);
-    (length > 0).then(|| (format!("{digits}{suffix}"), after))
-}
-
-/// Parses `{lambda(int)#2}` or `{unnamed type#2}` at the start of a text.
-fn unnamed(text: &str) -> Option<(String, &str)> {
-    let (word, arguments, rest) = if let Some(rest) = text.strip_prefix("{lambda(") {
-        // A nested lambda would have braces.
-        let end = rest.find(['{', '}'])?;
-        let (arguments, _) = rest[..end].rsplit_once(")#")?;
-        ("lambda", Some(arguments), &rest[arguments.len() + 2..])
-    } else {
-        ("unnamed", None, text.strip_prefix("{unnamed type#")?)
-    };
-    let (number, after) = rest.split_once('}')?;
-    let number = match number.parse::<u32>().ok()? {
-        0 | 1 => String::new(),
-        number => (number - 2).to_string(),
-    };
-    let shown = match arguments {
-        Some(arguments) => format!("'{word}{number}'({})", respell(arguments)),
-        None => format!("'{word}{number}'"),
-    };
-    Some((shown, after))
+/// Returns the maximum length of a demangled name, in bytes: it follows the name's length, so that
+/// many names stay within their file's share of memory. Templates of the standard library grow about
+/// 15 times.
+fn max_bytes(name: &str) -> usize {
+    const MAX_GROWTH_FACTOR: usize = 32;
+    const MIN_LIMIT_BYTES: usize = 1 << 10;
+    const LIMIT_BYTES: usize = 256 << 10;
+    LIMIT_BYTES.min(MIN_LIMIT_BYTES + MAX_GROWTH_FACTOR * name.len())
 }
 
 /// Text with a length limit: demangling writes out each back reference, so every few letters can
-/// double the length. The limit follows the name's length, so that many names stay within their file's
-/// share of memory.
+/// double the length.
 struct Bounded {
     text: String,
     most_bytes: usize,
@@ -192,17 +108,12 @@ struct Bounded {
 }
 
 impl Bounded {
-    /// Templates of the standard library grow about 15 times.
-    const MAX_GROWTH_FACTOR: usize = 32;
-    const MIN_LIMIT_BYTES: usize = 1 << 10;
-    const MOST_BYTES: usize = 256 << 10;
     const MOST_PIECES: usize = 1 << 17;
 
     fn for_name(name: &str) -> Bounded {
-        let most_bytes = Self::MIN_LIMIT_BYTES + Self::MAX_GROWTH_FACTOR * name.len();
         Bounded {
             text: String::new(),
-            most_bytes: most_bytes.min(Self::MOST_BYTES),
+            most_bytes: max_bytes(name),
             pieces: 0,
         }
     }
