@@ -37,7 +37,7 @@ const LAYOUT: &str = "v1";
 
 /// Reader version, part of every cache key of symbol data. It contains the release; bump the number
 /// when symbol parsing changes between releases.
-pub const READER: &str = concat!(env!("CARGO_PKG_VERSION"), " 1");
+pub const READER: &str = concat!(env!("CARGO_PKG_VERSION"), " 2");
 
 /// Size limits, in bytes.
 pub(super) const MOST_LIBRARIES: u64 = 4 << 30;

@@ -12,7 +12,19 @@ const PAGE: u64 = 4096;
 /// Returns the link-time address of a frame's `rel_pc`, in code mapped from `offset` in the file by
 /// an unwinder that used this load bias. Nothing is ever subtracted: if the unwinder used a larger
 /// bias than the file has, the frame is left unchanged, as in Perfetto.
+///
+/// The device's file can have its segments at other offsets than this one, as `patchelf` moves them.
+/// If the unwinder's bias puts the start of the mapping at that of a segment, it is that of the
+/// device's file.
 pub(super) fn svma(elf: &Elf, rel_pc: u64, offset: u64, load_bias: u64) -> u64 {
+    let start = offset.wrapping_add(load_bias);
+    let begins_there = |segment: &Segment| {
+        let page = segment.address - segment.address % PAGE;
+        start == page || start == first_page(segment, segment.address)
+    };
+    if elf.executable().any(begins_there) {
+        return rel_pc;
+    }
     let bias = match elf.keeps_code() {
         true => of_kept(elf, offset),
         false => of_debug_only(elf, offset),
@@ -112,6 +124,7 @@ mod tests {
             ],
             0x1_0000,
         );
+        let fixed = file(&[(true, 0, 0x40_0000, 0x2898, 0x2898)], 0x1000);
         // Lower addresses than offsets do not occur in practice.
         let wrapping = file(&[(true, 0x8000, 0x1000, 0x1000, 0x1000)], 0x1000);
         for (name, elf, offset, load_bias, missing) in [
@@ -132,6 +145,16 @@ mod tests {
             ("64 KiB, mapped by 4", &large_pages, 0x4000, 0, 0x1_0000),
             ("64 KiB, split", &large_pages, 0x8000, 0, 0x1_0000),
             ("wrapping", &wrapping, 0x8000, 0, 0),
+            // The device's file has the code two pages further behind, as `patchelf` leaves it.
+            (
+                "not position-independent, moved",
+                &fixed,
+                0x2000,
+                0x3f_e000,
+                0,
+            ),
+            ("not position-independent", &fixed, 0, 0x40_0000, 0),
+            ("lld, moved", &lld, 0x5000, 0, 0),
         ] {
             assert_eq!(
                 svma(elf, 0x1234, offset, load_bias),

@@ -11,8 +11,9 @@
 //! PUBLIC [m] 1160 0 foo_c                address, parameter size, name
 //! ```
 //!
-//! Numbers are hexadecimal, except lines, files, origins and nesting. Addresses are relative to the
-//! load address of the module; names are already demangled. The index has only the start of each
+//! Numbers are hexadecimal, except lines, files, origins and nesting. Addresses count from the image
+//! base: the address of the first loaded segment, which is 0 if the module is position-independent.
+//! Names are already demangled. A PUBLIC record has no size. The index has only the start of each
 //! FUNC; its lines are read when an address falls into it.
 
 use super::answers::{Answers, SourceLine};
@@ -87,6 +88,32 @@ fn hex(text: &[u8]) -> Vec<u8> {
         u8::from_str_radix(pair, 16).ok()
     };
     text.chunks(2).map_while(digits).collect()
+}
+
+/// Returns the lowest address of a FUNC record; without any, that of a PUBLIC record.
+pub(super) fn lowest_address(bytes: &[u8]) -> u64 {
+    let index = Index::build(bytes);
+    let first = index.functions.first().map(|function| function.address);
+    let first = first.or_else(|| index.publics.first().map(|public| public.address));
+    first.unwrap_or(u64::MAX)
+}
+
+/// Returns the image base of a module whose code was mapped with this load bias. Code is nowhere
+/// below its bias, so functions below it count from another base: that of a program that is not
+/// position-independent. Its bias is the base, some pages more if each segment begins on its own
+/// page, or less if `patchelf` moved the code.
+pub(super) fn image_base(load_bias: u64, lowest_address: impl FnOnce() -> u64) -> u64 {
+    /// Linkers put programs at multiples of 2 MiB; for 32-bit ARM at 32 KiB or 64 KiB.
+    const LARGE: u64 = 1 << 20;
+    const SMALL: u64 = 1 << 15;
+    let unit = if load_bias < LARGE { SMALL } else { LARGE };
+    let nearest = load_bias.saturating_add(unit / 2);
+    let base = nearest - nearest % unit;
+    if base > 0 && lowest_address() < load_bias {
+        base
+    } else {
+        0
+    }
 }
 
 /// Offsets of the functions in a Breakpad file.
@@ -191,6 +218,7 @@ impl<'data> Index<'data> {
                 let after = self.publics.partition_point(|p| p.address <= *address);
                 if let Some(public) = self.publics[..after].last()
                     && public.address >= floor
+                    && address - public.address < LONGEST_PUBLIC
                     && let Some(name) = self.name_of(public.offset, b"PUBLIC ", 2)
                 {
                     answers.add(line(&text(name), "", 0));
@@ -298,6 +326,9 @@ fn holding<T>(spans: &[Span<T>], address: u64) -> Option<&Span<T>> {
     let span = spans[..after].last()?;
     (address - span.start < span.size).then_some(span)
 }
+
+/// Maximum size of the function of a PUBLIC record, in bytes.
+const LONGEST_PUBLIC: u64 = 64 << 10;
 
 /// Maximum nesting of inlined calls. A few dozen levels occur, and each is searched for each
 /// address.
@@ -445,6 +476,40 @@ mod tests {
         assert!(!facts.is_build(&BuildId(vec![1; 20])));
         assert!(!facts.is_build(&BuildId::default()));
         assert!(Module::read(b"MODULE Linux arm64 123 lib\n").is_none());
+    }
+
+    #[test]
+    fn functions_below_the_load_bias_count_from_the_image_base() {
+        for (case, lowest, load_bias, base) in [
+            ("position-independent", 0x1130, 0, 0),
+            ("a page of each segment, lld", 0x1690, 0x1000, 0),
+            ("pages of 64 KiB, lld", 0x2_1690, 0x2_0000, 0),
+            ("ld", 0x1000, 0x40_0000, 0x40_0000),
+            (
+                "ld, code at the start of the file",
+                0x480,
+                0x40_0000,
+                0x40_0000,
+            ),
+            ("lld", 0x1690, 0x20_1000, 0x20_0000),
+            ("lld with pages of 64 KiB", 0x2_1690, 0x22_0000, 0x20_0000),
+            ("moved by patchelf", 0x480, 0x3f_e000, 0x40_0000),
+            ("32-bit ARM", 0x174, 0x1_0000, 0x1_0000),
+            ("link-time addresses", 0x40_1000, 0x40_0000, 0),
+            ("no records", u64::MAX, 0x40_0000, 0),
+        ] {
+            assert_eq!(image_base(load_bias, || lowest), base, "{case}");
+        }
+        assert_eq!(lowest_address(FILE), 0x1130);
+        assert_eq!(
+            lowest_address(b"PUBLIC 2000 0 b\nPUBLIC 1000 0 a\n"),
+            0x1000
+        );
+    }
+
+    #[test]
+    fn an_address_far_behind_the_last_public_has_no_name() {
+        assert_eq!(names(&[0x1170 + 0xffff, 0x1170 + 0x1_0000]).len(), 1);
     }
 
     #[test]

@@ -41,8 +41,9 @@ impl Section {
         self.flags & elf::SHF_COMPRESSED.0 != 0
     }
 
-    pub fn is_allocated(&self) -> bool {
-        self.flags & elf::SHF_ALLOC.0 != 0
+    /// Returns whether the section is loaded as code, also if its bytes are not in this file.
+    pub fn is_code(&self) -> bool {
+        self.flags & elf::SHF_EXECINSTR.0 != 0
     }
 }
 
@@ -115,8 +116,11 @@ impl Elf {
     /// In debug-only files the code sections have no bytes. Files without section headers still
     /// have their code.
     pub fn keeps_code(&self) -> bool {
-        let is_code = |section: &&Section| section.flags & elf::SHF_EXECINSTR.0 != 0;
-        let mut code = self.sections.iter().filter(is_code).peekable();
+        let mut code = self
+            .sections
+            .iter()
+            .filter(|section| section.is_code())
+            .peekable();
         code.peek().is_none() || code.any(|section| section.kind != elf::SHT_NOBITS)
     }
 

@@ -45,7 +45,7 @@ use self::sections::{Allowance, read_mini_debuginfo};
 use self::symtab::SymbolTables;
 use ::object::elf::{SHT_DYNSYM, SHT_SYMTAB};
 use std::num::NonZero;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Opened symbol file.
 pub struct SymbolFile {
@@ -56,7 +56,8 @@ pub struct SymbolFile {
 
 enum Kind {
     Elf(Box<Library>),
-    Breakpad(Bytes),
+    /// The text, and the lowest address of its functions, which is read when needed.
+    Breakpad(Bytes, OnceLock<u64>),
 }
 
 /// ELF file with the data from its supplementary files.
@@ -82,7 +83,7 @@ impl SymbolFile {
             return Ok(SymbolFile {
                 facts: module.facts(),
                 notes: Notes::default(),
-                kind: Kind::Breakpad(bytes),
+                kind: Kind::Breakpad(bytes, OnceLock::new()),
             });
         }
         let elf = Elf::read(&bytes)?;
@@ -147,11 +148,15 @@ impl SymbolFile {
     /// mapped code in the ELF, `load_bias` the one that the unwinder used.
     ///
     /// Old unwinders used a load bias of 0 if the segment's address and its offset differ: the
-    /// difference is added. If the file does not allow this, `rel_pc` stays unchanged.
+    /// difference is added. If the file does not allow this, `rel_pc` stays unchanged. For a Breakpad
+    /// file the address counts from the image base.
     pub fn svma(&self, rel_pc: u64, offset: u64, load_bias: u64) -> u64 {
         match &self.kind {
             Kind::Elf(library) => bias::svma(&library.elf, rel_pc, offset, load_bias),
-            Kind::Breakpad(_) => rel_pc,
+            Kind::Breakpad(bytes, lowest) => {
+                let lowest = || *lowest.get_or_init(|| breakpad::lowest_address(bytes));
+                rel_pc.saturating_sub(breakpad::image_base(load_bias, lowest))
+            }
         }
     }
 
@@ -164,7 +169,7 @@ impl SymbolFile {
         sink: &mut dyn FnMut(usize, &[SourceLine<'_>]),
     ) {
         let answers = match &self.kind {
-            Kind::Breakpad(bytes) => {
+            Kind::Breakpad(bytes, _) => {
                 let mut answers = Answers::default();
                 breakpad::Index::build(bytes).lookup(addresses, &mut answers);
                 vec![answers]

@@ -1,7 +1,7 @@
 //! Symbol tables: the symbol at or before an address, by the rules of llvm-symbolizer.
 //!
-//! Functions, data and untyped symbols of loaded sections count. If several are at one address, the
-//! largest counts, and among equal ones the last in the table. The nearest one at or before the
+//! Functions and untyped symbols of sections with code count: data does not name code, whatever the
+//! address. If several are at one address, the largest counts, and among equal ones the last in the table. The nearest one at or before the
 //! address is used, unless it has a size and ends before the address. Mapping symbols (`$x`, `$a`,
 //! `$t`, `$d`) do not name code. A local symbol belongs to the `STT_FILE` symbol before it.
 
@@ -22,8 +22,8 @@ struct Table {
     strings: Range<usize>,
     /// Section indexes (`SHT_SYMTAB_SHNDX`), for files with more than 65279 sections.
     section_indexes: Range<usize>,
-    /// True if the section with this index is loaded.
-    is_loaded: Vec<bool>,
+    /// True if the section with this index has code.
+    is_code: Vec<bool>,
     machine: Machine,
     is_64: bool,
 }
@@ -55,7 +55,7 @@ impl SymbolTables {
                 .section_of(elf::SHT_SYMTAB_SHNDX)
                 .filter(|_| kind == elf::SHT_SYMTAB)
                 .map_or(0..0, |section| section.file.clone()),
-            is_loaded: elf.sections.iter().map(Section::is_allocated).collect(),
+            is_code: elf.sections.iter().map(Section::is_code).collect(),
             machine: elf.machine,
             is_64: elf.is_64,
         };
@@ -129,11 +129,9 @@ impl Table {
                 }
                 continue;
             };
-            let names_code = kind == elf::STT_FUNC
-                || kind == elf::STT_GNU_IFUNC
-                || kind == elf::STT_OBJECT
-                || kind == elf::STT_NOTYPE;
-            if !names_code || !self.is_loaded.get(section).is_some_and(|loaded| *loaded) {
+            let names_code =
+                kind == elf::STT_FUNC || kind == elf::STT_GNU_IFUNC || kind == elf::STT_NOTYPE;
+            if !names_code || !self.is_code.get(section).is_some_and(|is_code| *is_code) {
                 continue;
             }
             let mut address: u64 = symbol.st_value(endian).into();
