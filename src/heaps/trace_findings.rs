@@ -8,8 +8,10 @@ use crate::names::could_be_app;
 use crate::profile::MALLOC_HEAP;
 use crate::profile::{Health, HeapRequest, Recording};
 use crate::results::findings::{BUSY, Finding, SEVERAL_RECORDINGS, TRACE_CUT};
+use crate::results::lists::join_list;
 use crate::stacks::Unexpanded;
 use crate::units::counted;
+use crate::untrusted::shell::quoted;
 
 fn finding(
     kind: &'static str,
@@ -28,11 +30,14 @@ pub(crate) const NOT_ASKED_FOR: &str = "not-requested";
 /// Kind of the finding that the app of a target cannot be profiled.
 pub(crate) const NOT_PROFILEABLE: &str = "not-profileable";
 
+/// Kind of the finding that no process was recorded.
+const NO_PROCESS: &str = "no-process-matched";
+
 /// Finding kinds that guess why there are no samples; left out if the cause is known.
 pub const GUESSES: [&str; 6] = [
     "no-samples",
     "nothing-allocated",
-    "no-process-matched",
+    NO_PROCESS,
     "heapprofd-silent",
     "nothing-recorded",
     "stop-timed-out",
@@ -315,9 +320,7 @@ fn of_health(health: &Health, sampled: bool) -> Vec<Finding> {
 pub fn why_empty(recording: &Recording, health: &Health, has_entries: bool) -> Option<Finding> {
     let cut = health.ends_early || health.damage_count > 0;
     let why = why_nothing(recording, health, has_entries);
-    let of_java = recording.data_sources.iter().any(|name| name == JAVA_HPROF);
-    let is_guess = GUESSES.contains(&why.kind) || (of_java && why.kind == NOT_ASKED_FOR);
-    (!cut || !is_guess).then_some(why)
+    (!cut || !GUESSES.contains(&why.kind)).then_some(why)
 }
 
 fn why_nothing(recording: &Recording, health: &Health, has_entries: bool) -> Finding {
@@ -338,6 +341,24 @@ fn why_nothing(recording: &Recording, health: &Health, has_entries: bool) -> Fin
                 "dump again with a larger buffer: `heaptap dump -b 512mb`",
             );
         }
+        if recording.data_sources.iter().any(|name| name == JAVA_HPROF) {
+            let (targets, check) = match recording.java_targets.as_slice() {
+                [] => ("a process".to_owned(), "NAME".to_owned()),
+                [name] if !name.starts_with("pid ") => (name.clone(), quoted(name)),
+                names => (join_list(names.iter().cloned()), "NAME".to_owned()),
+            };
+            return empty(
+                NO_PROCESS,
+                format!(
+                    "the config requests a Java heap of {targets}, but the trace has none: the \
+                     process was not running, or is neither debuggable nor profileable"
+                ),
+                &format!(
+                    "run `heaptap check -n {check}` to see which processes match and can be \
+                     profiled, then dump again with `heaptap dump -n {check}`"
+                ),
+            );
+        }
         return empty(
             NOT_ASKED_FOR,
             match recording.data_sources.is_empty() {
@@ -351,10 +372,7 @@ fn why_nothing(recording: &Recording, health: &Health, has_entries: bool) -> Fin
                         .join(", ")
                 ),
             },
-            match recording.data_sources.iter().any(|name| name == JAVA_HPROF) {
-                true => "dump again with `heaptap dump -n NAME`",
-                false => "record one with `heaptap record -n NAME`",
-            },
+            "record one with `heaptap record -n NAME`",
         );
     }
     if has_entries {
@@ -366,6 +384,18 @@ fn why_nothing(recording: &Recording, health: &Health, has_entries: bool) -> Fin
     }
     if let Some(refused) = recording.requests.iter().find_map(refusal) {
         return refused;
+    }
+    let names_none = |request: &HeapRequest| {
+        request.process_cmdline.is_empty() && request.pids.is_empty() && !request.all
+    };
+    if recording.requests.iter().all(names_none) {
+        return empty(
+            NO_PROCESS,
+            "the config of the recording names no process: it has neither process_cmdline nor pid \
+             nor all"
+                .to_owned(),
+            "record again with `heaptap record -n NAME`, or name the process in heapprofd_config",
+        );
     }
     if let Some(closed) = closed_package(recording) {
         return closed;
@@ -406,7 +436,7 @@ fn why_nothing(recording: &Recording, health: &Health, has_entries: bool) -> Fin
     let mut names = names.peekable();
     let is_launchable = names.peek().is_none() || names.any(|name| could_be_app(name));
     empty(
-        "no-process-matched",
+        NO_PROCESS,
         format!(
             "heapprofd found no process to profile for {targets}: none ran with that name, it \
              cannot be profiled, or heapprofd was not running"
@@ -521,5 +551,78 @@ fn targets(requests: &[HeapRequest]) -> String {
     match names.len() {
         0 => "any process".to_owned(),
         _ => names.join(", "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Recording with a config of these data sources.
+    fn recorded(data_sources: &[&str]) -> Recording {
+        Recording {
+            has_config: true,
+            data_sources: data_sources.iter().map(|name| (*name).to_owned()).collect(),
+            ..Recording::default()
+        }
+    }
+
+    #[test]
+    fn a_config_that_names_no_process_is_the_reason() {
+        let request = HeapRequest {
+            sampling_interval_bytes: 4096,
+            ..HeapRequest::default()
+        };
+        let mut recording = recorded(&["android.heapprofd"]);
+        recording.requests = vec![request.clone()];
+        let why = why_empty(&recording, &Health::default(), false).expect("a reason");
+        assert_eq!(why.kind, NO_PROCESS);
+        assert!(why.message.contains("names no process"), "{}", why.message);
+        for named in [
+            HeapRequest {
+                all: true,
+                ..request.clone()
+            },
+            HeapRequest {
+                pids: vec![4],
+                ..request.clone()
+            },
+            HeapRequest {
+                process_cmdline: vec!["com.example".to_owned()],
+                ..request
+            },
+        ] {
+            recording.requests = vec![named];
+            let why = why_empty(&recording, &Health::default(), false).expect("a reason");
+            assert!(why.message.contains("found no process"), "{}", why.message);
+        }
+    }
+
+    #[test]
+    fn a_java_heap_that_did_not_come_names_its_process() {
+        let mut recording = recorded(&["android.packages_list", JAVA_HPROF]);
+        for (targets, shown, command) in [
+            (
+                vec!["xxxApplication"],
+                "of xxxApplication,",
+                "check -n xxxApplication`",
+            ),
+            (vec!["a b;c"], "of a b;c,", "check -n 'a b;c'`"),
+            (vec!["a", "pid 7"], "of a, pid 7,", "check -n NAME`"),
+            (vec![], "of a process,", "check -n NAME`"),
+        ] {
+            recording.java_targets = targets.into_iter().map(str::to_owned).collect();
+            let why = why_empty(&recording, &Health::default(), false).expect("a reason");
+            assert_eq!(why.kind, NO_PROCESS);
+            assert!(why.message.contains(shown), "{}", why.message);
+            let help = why.help.expect("a remedy");
+            assert!(help.contains(command), "{help}");
+        }
+        // A file that was cut has its own reason.
+        let cut = Health {
+            ends_early: true,
+            ..Health::default()
+        };
+        assert!(why_empty(&recording, &cut, false).is_none());
     }
 }

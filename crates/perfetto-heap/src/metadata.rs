@@ -108,7 +108,7 @@ pub(super) fn read_process_tree(
     })
 }
 
-/// Reads `TraceConfig` (33), limited to native heap profiles.
+/// Reads `TraceConfig` (33), limited to heaps.
 pub(super) fn read_config(
     message: &[u8],
     recording: &mut Recording,
@@ -133,6 +133,9 @@ pub(super) fn read_config(
                 match number {
                     1 => name = value.text(),
                     105 => request = Some(read_heapprofd_config(value.bytes(), allowance)?),
+                    110 => {
+                        read_java_targets(value.bytes(), &mut recording.java_targets, allowance)?
+                    }
                     _ => {}
                 }
             }
@@ -145,6 +148,26 @@ pub(super) fn read_config(
             Ok(())
         })
     })
+}
+
+/// Reads the processes of a `JavaHprofConfig`.
+fn read_java_targets(
+    message: &[u8],
+    targets: &mut Vec<String>,
+    allowance: &mut Allowance,
+) -> Result<(), WireError> {
+    let mut fields = Fields::new(message);
+    while let Some((number, value)) = fields.next()? {
+        if matches!(number, 1 | 2) {
+            pay(allowance, 2 * WORD + 36 * value.bytes().len())?;
+        }
+        match number {
+            1 => targets.push(value.text()),
+            2 => value.numbers(|pid| targets.push(format!("pid {pid}")))?,
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 fn read_heapprofd_config(

@@ -11,6 +11,13 @@ pub enum ConfigError {
     /// No target process is given.
     #[error("no target process is given")]
     NoTarget,
+    /// The config file is for something else than a native heap.
+    #[error("the config is for {what}, not for a native heap")]
+    NotNative {
+        what: String,
+        /// The next step.
+        help: String,
+    },
     /// A value would fail or do harm.
     #[error("cannot use {option} {value}: {why}")]
     BadValue {
@@ -133,6 +140,9 @@ impl Classified for ConfigError {
             ConfigError::NoTarget => ErrorFacts::new(ErrorClass::Usage, "no-target").with_help(
                 "use `-n NAME`, `-p PID` or `--package PKG`; `heaptap apps` lists packages",
             ),
+            ConfigError::NotNative { help, .. } => {
+                ErrorFacts::new(ErrorClass::Usage, "config-not-native").with_help(help)
+            }
             ConfigError::BadValue { help, .. } => {
                 ErrorFacts::new(ErrorClass::Usage, "bad-value").with_help(help)
             }

@@ -67,6 +67,11 @@ impl ConfigFile {
         let plain = plain(bytes);
         match std::str::from_utf8(&plain) {
             Ok(text) if !text.contains(['\0', '\u{1}', '\u{2}', '\u{8}']) => {
+                if text.trim_start().starts_with('{') {
+                    let why = "JSON is not supported; a config is heaptap's YAML, or Perfetto's \
+                               text or binary format";
+                    return Err(ConfigError::bad_file(origin, why.to_owned()));
+                }
                 if looks_like_text_proto(text) {
                     return text::parse_text(text)
                         .map(template)

@@ -5,8 +5,10 @@ use std::time::Duration;
 use super::file::ConfigFile;
 use super::options::{Options, Snapshots};
 use super::sources::{heapprofd_in, heapprofd_of};
-use super::{CaptureSpec, ConfigError, fields};
+use super::{CaptureSpec, ConfigError, JAVA_HPROF, JAVA_HPROF_OOM, fields};
 use heaptap_model::profile::ART_HEAP;
+use heaptap_model::untrusted::shell::quoted;
+use heaptap_proto::perfetto::TraceConfig;
 
 /// Values for Java allocations, as in configs/java-allocations.yaml.
 const JAVA_INTERVAL: u64 = 16 << 10;
@@ -46,8 +48,13 @@ pub fn resolve(file: Option<&ConfigFile>, flags: &Options) -> Result<Resolved, C
                 .duration_ms
                 .filter(|ms| *ms > 0)
                 .map(|ms| Duration::from_millis(ms.into()));
-            if let Some(heapprofd) = heapprofd_of(template) {
-                spec.read_from(heapprofd);
+            match heapprofd_of(template) {
+                Some(heapprofd) => spec.read_from(heapprofd),
+                // For processes on the command line, heapprofd is added.
+                None if !flags.all && flags.targets.is_empty() && flags.settings.is_empty() => {
+                    return Err(not_native(template));
+                }
+                None => {}
             }
             &none
         }
@@ -69,6 +76,39 @@ pub fn resolve(file: Option<&ConfigFile>, flags: &Options) -> Result<Resolved, C
         notices: spec.notices(),
         spec,
     })
+}
+
+/// Returns the error of a config without a native heap, with the command for what it has.
+fn not_native(config: &TraceConfig) -> ConfigError {
+    let sources = config
+        .data_sources
+        .iter()
+        .filter_map(|source| source.config.as_ref());
+    let java = sources
+        .clone()
+        .find(|source| [JAVA_HPROF, JAVA_HPROF_OOM].contains(&source.name()));
+    let Some(java) = java else {
+        let names: Vec<&str> = sources.map(|source| source.name()).collect();
+        return ConfigError::NotNative {
+            what: match names.is_empty() {
+                true => "no data source".to_owned(),
+                false => names.join(", "),
+            },
+            help: "add `-n NAME`, and heaptap adds the heap profile of that process".to_owned(),
+        };
+    };
+    let targets = java.java_hprof_config.as_ref();
+    let name = targets.and_then(|targets| targets.process_cmdline.first());
+    let name = name.map_or("NAME".to_owned(), quoted);
+    let oom = if java.name() == JAVA_HPROF_OOM {
+        " --wait-for-oom"
+    } else {
+        ""
+    };
+    ConfigError::NotNative {
+        what: format!("a Java heap dump ({})", java.name()),
+        help: format!("dump the Java heap with `heaptap dump -n {name}{oom}`"),
+    }
 }
 
 impl Options {

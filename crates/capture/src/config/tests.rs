@@ -775,3 +775,67 @@ fn a_huge_interval_has_a_notice() {
     assert!(notices(100 << 30)[0].contains("about 100.0 GiB of"));
     assert_eq!(notices(16 << 20), [""; 0]);
 }
+
+#[test]
+fn a_config_without_a_native_heap_names_the_command_for_what_it_has() {
+    let java = r#"data_sources { config { name: "android.java_hprof" java_hprof_config { process_cmdline: "com.example.app" } } }"#;
+    let oom = r#"data_sources { config { name: "android.java_hprof.oom" } }"#;
+    let ftrace = r#"data_sources { config { name: "linux.ftrace" } }"#;
+    let native = r#"data_sources { config { name: "android.heapprofd" heapprofd_config { all: true sampling_interval_bytes: 4096 } } }"#;
+    for (text, kind, message, help) in [
+        (
+            java,
+            "config-not-native",
+            "a Java heap dump",
+            "`heaptap dump -n com.example.app`",
+        ),
+        (
+            oom,
+            "config-not-native",
+            "java_hprof.oom",
+            "`heaptap dump -n NAME --wait-for-oom`",
+        ),
+        (
+            ftrace,
+            "config-not-native",
+            "for linux.ftrace",
+            "add `-n NAME`",
+        ),
+        (
+            "duration_ms: 5",
+            "config-not-native",
+            "no data source",
+            "add `-n NAME`",
+        ),
+        (
+            r#"{"duration_ms": 5}"#,
+            "config-invalid",
+            "JSON",
+            "docs/reference",
+        ),
+    ] {
+        let file = ConfigFile::parse(text.as_bytes(), "a.cfg");
+        let why = file.and_then(|file| resolve(Some(&file), &Options::default()));
+        let why = why.expect_err(text);
+        assert_eq!(why.facts().kind, kind, "{text}");
+        assert!(why.to_string().contains(message), "{why}");
+        let helped = why.facts().help.unwrap_or_default();
+        assert!(helped.contains(help), "{helped}");
+    }
+    for (text, options) in [
+        (java, named("com.example.app")),
+        (&*format!("{java}\n{native}"), Options::default()),
+    ] {
+        let file = ConfigFile::parse(text.as_bytes(), "a.cfg").expect("a config");
+        let config = resolve(Some(&file), &options).expect("a native heap").spec;
+        let config = config
+            .encode(&DeviceLimits::default())
+            .expect("a config")
+            .config;
+        assert!(
+            config.data_sources.iter().any(sources::is(JAVA_HPROF)),
+            "{text}"
+        );
+        heapprofd(&config);
+    }
+}

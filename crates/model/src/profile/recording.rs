@@ -21,6 +21,8 @@ pub struct Recording {
     /// Native heap profiles in the config, one entry per data source; empty if the trace does not
     /// contain its config.
     pub requests: Vec<HeapRequest>,
+    /// Processes of the Java heap dumps in the config: names, and `pid 42`.
+    pub java_targets: Vec<String>,
     /// The trace contains the config it was recorded with.
     pub has_config: bool,
     /// Names of all data sources of the config.

@@ -62,6 +62,19 @@ pub(super) fn is_archive(head: &[u8]) -> bool {
     head.starts_with(b"PK\x03\x04") || head.starts_with(b"PK\x05\x06")
 }
 
+/// Returns whether a file begins as gzip, xz, zstd, bzip2, LZ4 or 7-Zip.
+pub(super) fn is_packed(head: &[u8]) -> bool {
+    const HEADS: [&[u8]; 6] = [
+        b"\x1f\x8b\x08",
+        b"\xfd7zXZ",
+        b"\x28\xb5\x2f\xfd",
+        b"BZh",
+        b"\x04\x22\x4d\x18",
+        b"7z\xbc\xaf\x27\x1c",
+    ];
+    HEADS.iter().any(|start| head.starts_with(start))
+}
+
 /// Returns whether a file has the name of an archive that can contain libraries: a `.jar` in a
 /// source tree is skipped.
 pub(super) fn has_archive_name(name: &str) -> bool {

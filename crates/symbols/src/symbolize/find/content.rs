@@ -16,6 +16,8 @@ pub(super) enum Content {
     Symbols(Box<Symbols>),
     /// A ZIP archive, with its members that have symbols.
     Archive(Vec<Entry>),
+    /// A compressed file or an archive that is not read, which might have symbols.
+    Packed,
     /// A file that begins like one with symbols, but is damaged.
     Damaged(String),
     /// The system denied reading it. The reason is not stored, because it can change.
@@ -102,6 +104,7 @@ impl Content {
     pub(super) fn why_not(&self) -> Option<WhyNot> {
         match self {
             Content::Other => Some(WhyNot::NotElf),
+            Content::Packed => Some(WhyNot::Packed),
             Content::Damaged(what) => Some(WhyNot::Damaged(what.clone())),
             Content::Unreadable { kind } => Some(WhyNot::Unreadable(*kind)),
             Content::Symbols(_) | Content::Archive(_) => None,

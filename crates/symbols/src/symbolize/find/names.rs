@@ -196,9 +196,22 @@ pub(super) fn build_id_path(build_id: &[u8]) -> Option<PathBuf> {
     )
 }
 
+/// Endings of compressed files.
+const PACKED: [&str; 5] = [".gz", ".xz", ".zst", ".bz2", ".lz4"];
+
+/// Returns whether a file has the name of an archive other than ZIP.
+pub(super) fn is_tar(name: &str) -> bool {
+    const ENDINGS: [&str; 6] = [".tar", ".tgz", ".txz", ".tbz2", ".tzst", ".7z"];
+    let packed = PACKED.iter().find_map(|ending| name.strip_suffix(ending));
+    let name = packed.unwrap_or(name);
+    ENDINGS.iter().any(|ending| name.ends_with(ending))
+}
+
 /// Returns the common part in the names of a library's files: `libfoo.so` for `libfoo.so`,
-/// `libfoo.so.debug`, `libfoo.so.dbg`, `libfoo.so.sym`.
+/// `libfoo.so.debug`, `libfoo.so.dbg`, `libfoo.so.sym`, `libfoo.so.gz`, `libfoo.so.debug.xz`.
 pub(super) fn key_of(name: &str) -> &str {
+    let packed = PACKED.iter().find_map(|ending| name.strip_suffix(ending));
+    let name = packed.filter(|key| !key.is_empty()).unwrap_or(name);
     const ENDINGS: [&str; 5] = [".debug", ".dbg", ".sym", ".breakpad", ".unstripped"];
     let stripped = ENDINGS.iter().find_map(|ending| name.strip_suffix(ending));
     stripped.filter(|key| !key.is_empty()).unwrap_or(name)

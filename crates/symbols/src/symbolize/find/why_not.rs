@@ -20,6 +20,8 @@ pub enum WhyNot {
     NothingToCompare,
     /// It is neither ELF nor Breakpad symbols nor an archive.
     NotElf,
+    /// It is compressed, or an archive that is not read.
+    Packed,
     /// It is a directory, a pipe or a device.
     NotAFile,
     /// The system does not allow reading it.
@@ -52,6 +54,7 @@ impl WhyNot {
             WhyNot::NoBuildId => "no-build-id",
             WhyNot::NothingToCompare => "nothing-to-compare",
             WhyNot::NotElf => "not-elf",
+            WhyNot::Packed => "packed",
             WhyNot::NotAFile => "not-a-file",
             WhyNot::Unreadable(_) => "unreadable",
             WhyNot::Damaged(_) => "damaged",
@@ -77,6 +80,7 @@ impl fmt::Display for WhyNot {
                 "cannot be compared: the recording does not have a build ID of this library",
             ),
             WhyNot::NotElf => f.write_str("is not an ELF file"),
+            WhyNot::Packed => f.write_str("is packed, and heaptap reads only ZIP: unpack it"),
             WhyNot::NotAFile => f.write_str("is not a regular file"),
             WhyNot::Unreadable(kind) => write!(f, "cannot be read: {kind}"),
             WhyNot::Damaged(what) => write!(f, "is damaged: {what}"),

@@ -8,7 +8,7 @@ mod walk;
 use super::content::{Content, Entry, Symbols};
 use super::found::{Candidate, Found, Nearest, Place};
 use super::gradle;
-use super::names::{LibraryQuery, key_of};
+use super::names::{LibraryQuery, is_tar, key_of};
 use super::source::Source;
 use super::why_not::WhyNot;
 use crate::symbolize::cache::{Answers, READER};
@@ -57,6 +57,8 @@ pub(super) struct Index {
     folders: Vec<(String, Folder)>,
     by_id: HashMap<Vec<u8>, Vec<At>>,
     by_name: HashMap<String, Vec<At>>,
+    /// Archives that are not read.
+    tars: Vec<At>,
     /// Roots that could not be read, or not as a whole.
     lost: Vec<(PathBuf, WhyNot)>,
 }
@@ -141,6 +143,11 @@ impl Tree {
                 unpacked += 1;
             }
             self.add(index, at, true, place, query, found);
+        }
+        if found.full() == full {
+            for &at in &index.tars {
+                found.refuse(place, index.path(at), WhyNot::Packed);
+            }
         }
         let Some(names) = query.names else {
             return;
@@ -248,6 +255,7 @@ impl Index {
             folders: Vec::new(),
             by_id: HashMap::new(),
             by_name: HashMap::new(),
+            tars: Vec::new(),
             lost: walked.lost,
         };
         for (folder, (_, contents)) in (0..).zip(&folders) {
@@ -273,7 +281,7 @@ impl Index {
     fn enter(&mut self, at: At, name: &str, content: &Content) {
         match content {
             // Thousands of these are sources and images; text in place of a library is reported.
-            Content::Other if !name.contains(".so") => return,
+            Content::Other | Content::Packed if !name.contains(".so") && !is_tar(name) => return,
             Content::Archive(_) => return,
             Content::Symbols(symbols) => {
                 if !symbols.build_id.is_empty() {
@@ -288,6 +296,10 @@ impl Index {
                 }
             }
             _ => {}
+        }
+        // An archive that is not read can have any library.
+        if *content == Content::Packed && is_tar(name) {
+            self.tars.push(at);
         }
         self.by_name
             .entry(key_of(name).to_owned())

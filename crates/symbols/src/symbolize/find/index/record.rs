@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
 /// Format version. Bump it when the structure or its meaning changes.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// Walked directories by path.
 pub(in crate::symbolize::find) type Folders = HashMap<String, Folder>;

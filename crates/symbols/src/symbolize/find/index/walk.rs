@@ -12,6 +12,7 @@ use super::record::{Below, File, Folder, Folders};
 use crate::symbolize::file::{self, Bytes, FileError};
 use crate::symbolize::find::archive;
 use crate::symbolize::find::content::{Content, Symbols};
+use crate::symbolize::find::names::is_tar;
 use crate::symbolize::find::regular;
 use crate::symbolize::find::source::Stamp;
 use crate::symbolize::find::why_not::WhyNot;
@@ -523,7 +524,13 @@ pub(super) fn content_of(path: &Path, may_be_archive: bool) -> Content {
     });
     match bytes {
         Ok(Some(bytes)) => content_of_bytes(&bytes),
-        Ok(None) => Content::Other,
+        Ok(None) => {
+            let name = path.file_name().and_then(|name| name.to_str());
+            match archive::is_packed(&head) || name.is_some_and(is_tar) {
+                true => Content::Packed,
+                false => Content::Other,
+            }
+        }
         Err(WhyNot::Unreadable(kind)) => Content::Unreadable { kind },
         Err(_) => Content::Other,
     }

@@ -315,3 +315,37 @@ fn a_tree_of_the_kernel_is_no_place() {
     let found = find(symbols(&[kernel]), PATH, &ID);
     assert_eq!(reasons(&found), ["not-a-file"]);
 }
+
+#[test]
+fn packed_files_that_are_not_read_are_told() {
+    const GZIP: &[u8] = b"\x1f\x8b\x08\0\0\0\0\0 compressed data, as long as a file";
+    const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd compressed data, as long as a file";
+    let tree = Tree::new();
+    let files: [(&str, &[u8]); 7] = [
+        ("a/libfoo.so.gz", GZIP),
+        ("b/libfoo.so.debug.zst", ZSTD),
+        ("c/symbols.tar.gz", GZIP),
+        ("d/symbols.tar", b"libfoo.so and much more in an archive"),
+        // Others are not of this library, or no library at all.
+        ("e/libother.so.gz", GZIP),
+        ("f/notes.txt.gz", GZIP),
+        ("g/libfoo.so.txt", b"text about a library, not packed"),
+    ];
+    for (below, bytes) in files {
+        tree.put(below, bytes);
+    }
+    for _ in 0..2 {
+        let found = tree.find();
+        let told = reasons(&found);
+        assert_eq!(told.iter().filter(|why| **why == "packed").count(), 4);
+        let told: Vec<_> = found.attempts.iter().map(|attempt| &attempt.path).collect();
+        for (below, _) in &files[..4] {
+            let path = tree.root.path().join(below).display().to_string();
+            assert!(told.contains(&&path), "{path} is not in {told:?}");
+        }
+    }
+    // The unpacked library is found beside them.
+    tree.put("a/libfoo.so", &elf(&ID, &FULL));
+    let found = tree.find();
+    assert_eq!(found.candidates.len(), 1);
+}
