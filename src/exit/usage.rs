@@ -10,6 +10,7 @@ use crate::console::{Console, visible};
 use crate::error::{ErrorClass, Failure};
 use crate::import::help_missing_file;
 use crate::near::{is_slip, nearest};
+use crate::units::NO_UNIT;
 use crate::untrusted::shell::quoted;
 
 /// Returns clap's text with `seen` instead of `typed`. clap can have removed a part that looks like
@@ -86,6 +87,14 @@ fn help_of_option(
 ) -> Option<String> {
     let globals = |name: &str| takes(root, name);
     let has = |name: &str| takes(command, name) || globals(name);
+    if takes(command, "--host") && !typed.iter().any(|word| word == "--") {
+        let mut words = typed.iter().skip_while(|word| *word != "--host").skip(1);
+        // The option is the program's.
+        if let Some(program) = words.find(|word| !word.starts_with('-')) {
+            let line = with_added(typed, "--", program)?;
+            return Some(format!("a program and its arguments follow --: {line}"));
+        }
+    }
     if let Some(help) = hints::of_option(command.get_name(), option, typed, has) {
         return Some(help);
     }
@@ -162,10 +171,6 @@ fn with_added(typed: &[String], added: &str, before: &str) -> Option<String> {
 /// Returns the help for an unexpected word.
 fn help_of_word(command: &clap::Command, word: &str, typed: &[String]) -> Option<String> {
     let name = command.get_name();
-    if takes(command, "--host") && typed.iter().any(|typed| typed == "--host") {
-        let line = with_added(typed, "--", word)?;
-        return Some(format!("a program and its arguments follow --: {line}"));
-    }
     if word.contains('=') && word.starts_with("android") {
         // `--virtual` takes its value only after `=`.
         return Some(format!(
@@ -318,7 +323,18 @@ pub(crate) fn show(
                 false if value.trim().is_empty() => format!("\"{value}\""),
                 false => value.into_owned(),
             };
-            (format!("cannot use {what}: {cause}"), None)
+            match cause.split_once(": ") {
+                Some((cause, _)) if cause == NO_UNIT => {
+                    let number = what.rsplit(' ').next().unwrap_or_default();
+                    let option = as_typed(command, name, &typed);
+                    let help = format!(
+                        "`{option} {number}s` is {number} seconds, `{option} {number}ms` \
+                         {number} milliseconds"
+                    );
+                    (format!("cannot use {option} {number}: {cause}"), Some(help))
+                }
+                _ => (format!("cannot use {what}: {cause}"), None),
+            }
         }
         ErrorKind::MissingRequiredArgument => {
             let names = match error.get(ContextKind::InvalidArg) {
@@ -391,6 +407,16 @@ pub(crate) fn show(
     Err(Failure::usage(message)
         .with_excerpt(excerpt)
         .with_help(help))
+}
+
+/// Returns an option as it was typed: with its letter, or with its name.
+fn as_typed(command: &clap::Command, long: &str, typed: &[String]) -> String {
+    let name = long.trim_start_matches('-');
+    let mut options = command.get_arguments();
+    let option = options.find(|option| option.get_long() == Some(name));
+    let letter = option.and_then(|option| Some(format!("-{}", option.get_short()?)));
+    let is_typed = |letter: &String| typed.iter().any(|word| word.starts_with(letter.as_str()));
+    letter.filter(is_typed).unwrap_or_else(|| long.to_owned())
 }
 
 /// Returns whether `-n` of a command names a process on the device; elsewhere it is a filter.

@@ -15,7 +15,8 @@ use crate::heaps::selector::{ALL, DumpSelector, JavaInput};
 pub struct MomentArgs {
     /// Moment of inputs: a label, a number, last, end or all
     ///
-    /// Applies to inputs without @MOMENT. A number is that of a dump: the N-th of its process and
+    /// Applies to inputs without @MOMENT. Without it, commands that show one dump show the last one
+    /// with a label, otherwise the last. A number is that of a dump: the N-th of its process and
     /// heap, from 1. `end` is that label or, without it, the end of the recording. May be repeated
     /// in commands that read several dumps. `gc` takes a period between two labels, FROM..TO.
     #[arg(long = "at", value_name = "MOMENT")]
@@ -45,7 +46,7 @@ impl MomentArgs {
     pub fn dumps(&self, input: &JavaInput) -> Vec<DumpSelector> {
         match self.scope(input, DumpScope::All) {
             DumpScope::These(named) => named,
-            DumpScope::All | DumpScope::Last => Vec::new(),
+            DumpScope::All | DumpScope::Default => Vec::new(),
         }
     }
 
@@ -54,9 +55,9 @@ impl MomentArgs {
     /// # Errors
     /// Returns an error if several moments are named.
     pub fn one(&self, input: JavaInput) -> Result<JavaInput, Failure> {
-        let which = match self.scope(&input, DumpScope::Last) {
+        let which = match self.scope(&input, DumpScope::Default) {
             DumpScope::These(mut all) if all.len() == 1 => all.pop(),
-            DumpScope::Last => None,
+            DumpScope::Default => None,
             DumpScope::These(_) | DumpScope::All => {
                 let message = "this command shows one moment, and several are named";
                 return Err(

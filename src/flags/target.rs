@@ -61,6 +61,25 @@ impl TargetArgs {
     }
 }
 
+/// Selected processes of a command that reads no file: a bare word is a name, too.
+#[derive(Debug, Clone, Default, Args)]
+pub struct NamedTargetArgs {
+    /// Process names, as with -n
+    #[arg(value_name = "NAME", value_delimiter = ',', hide_short_help = true)]
+    pub words: Vec<String>,
+    #[command(flatten)]
+    target: TargetArgs,
+}
+
+impl NamedTargetArgs {
+    /// Returns the selected processes, with those of bare words.
+    pub fn target(&self) -> TargetArgs {
+        let mut target = self.target.clone();
+        target.names.extend(self.words.iter().cloned());
+        target
+    }
+}
+
 /// Parses a process id.
 fn pid(text: &str) -> Result<u32, String> {
     match text.parse() {

@@ -205,7 +205,8 @@ impl Moments {
         all.filter_map(|dump| Some((dump, of(dump)?))).collect()
     }
 
-    /// Returns the indexes of the selected captures; those of the latest label by default. There
+    /// Returns the indexes of the selected captures; those of the last label by default,
+    /// otherwise those of the end. There
     /// are several if there were several processes.
     ///
     /// # Errors
@@ -241,7 +242,11 @@ impl Moments {
             false => all(),
         };
         let (found, is_known) = match which {
-            None => (all(), false),
+            None => {
+                let labelled = latest(those(&|c| c.label.is_some()));
+                let none = labelled.is_empty();
+                (if none { all() } else { labelled }, false)
+            }
             Some(DumpSelector::Last) => (last(), true),
             Some(DumpSelector::End) => {
                 let end = DumpSelector::End.to_string();
@@ -594,7 +599,8 @@ mod tests {
     fn a_number_is_a_dumps_and_means_what_was_kept_for_it() {
         let (moments, captures) = (moments(), captures());
         let at = |which| found(&moments, &captures, which);
-        assert_eq!(moments.find(None, &captures).unwrap(), [3]);
+        // The last label, not the end.
+        assert_eq!(moments.find(None, &captures).unwrap(), [1, 2]);
         for (which, expected) in [
             // The first dump of each process: for the second process, that of the second label.
             ("1", &[0, 2][..]),

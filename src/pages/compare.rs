@@ -1,5 +1,7 @@
 //! Several inputs of one page: merges them into one table, and selects the dumps to compare.
 
+use std::ops::Range;
+
 use super::ReportInput;
 use crate::heaps::input::{DumpScope, NativeFile};
 use crate::heaps::pairs::pairs;
@@ -31,7 +33,7 @@ pub(super) fn joined(files: Vec<(String, Box<NativeFile>)>) -> (StackProfile, Ve
     (profile, starts)
 }
 
-/// Selects the dumps to compare: the last selected one of each heap, on both sides.
+/// Selects the dumps to compare: of each heap the last selected one, or the default, on both sides.
 pub(super) fn diff(
     base: &ReportInput,
     main: &ReportInput,
@@ -45,7 +47,12 @@ pub(super) fn diff(
     let (before, after): (Vec<usize>, Vec<usize>) = match starts.get(1) {
         Some(&second) => {
             let end = starts.get(2).copied().unwrap_or(dumps.len());
-            ((0..second).collect(), (second..end).collect())
+            let meant = |input: &ReportInput, side: Range<usize>| {
+                let is_all = !matches!(input.wanted, DumpScope::These(_));
+                side.filter(|&at| !is_all || dumps[at].facts.is_default)
+                    .collect()
+            };
+            (meant(base, 0..second), meant(main, second..end))
         }
         None => {
             let end = DumpSelector::End.to_string();
@@ -79,7 +86,7 @@ pub(super) fn diff(
 /// `labelled_end`: whether a dump has the label that otherwise means the end.
 fn is_meant(dump: &Dump, wanted: &DumpScope, labelled_end: bool) -> bool {
     let DumpScope::These(named) = wanted else {
-        return true;
+        return dump.facts.is_default;
     };
     named.iter().any(|which| match which {
         DumpSelector::Last => true,

@@ -52,7 +52,7 @@ pub(super) fn growth(file: &NativeFile) -> Vec<Growth> {
                             low: site.growth_per_iteration.rate.low,
                             high: site.growth_per_iteration.rate.high,
                         },
-                        verdict: page_verdict(site.verdict).to_owned(),
+                        verdict: site.verdict.to_owned(),
                         says: site.sentence.clone(),
                     })
                     .collect(),
@@ -60,13 +60,4 @@ pub(super) fn growth(file: &NativeFile) -> Vec<Growth> {
         }
     }
     all
-}
-
-/// Returns the word of the page's format for a verdict of `leaks`.
-fn page_verdict(verdict: &str) -> &str {
-    match verdict {
-        "inconclusive" => "cant-tell",
-        "within-sampling-error" => "within-noise",
-        other => other,
-    }
 }

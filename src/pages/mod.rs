@@ -5,6 +5,7 @@ mod compare;
 mod error;
 mod file;
 mod growth;
+mod host_paths;
 mod java;
 mod native;
 mod open;
@@ -20,12 +21,12 @@ use std::path::{Path, PathBuf};
 use time::OffsetDateTime;
 
 use self::compare::{diff, joined};
+use self::host_paths::{HostPaths, last_component};
 use self::open::{Opened, Opening, open, to_open};
 use self::process_total::Measured;
 use crate::error::{ErrorClass, Failure};
 use crate::heaps::input::{DumpScope, LookOptions, NativeFile};
 use crate::heaps::java::{JavaOptions, ProgressReporter};
-use crate::heaps::selector::DumpSelector;
 use crate::naming::names::MappingOption;
 use crate::parallel;
 use crate::report::data::header::{Fact, Folded, Header, Per, Recorded};
@@ -49,30 +50,35 @@ pub struct ReportInput {
 }
 
 impl ReportInput {
-    /// Returns it as typed, quoted for the shell.
+    /// Returns it without its directory, quoted for the shell.
     fn typed(&self) -> Vec<String> {
+        let path = last_component(&self.path);
         match &self.wanted {
             DumpScope::These(named) => {
-                let dumps = named.iter().map(|which| quoted_dump(&self.path, which));
+                let dumps = named.iter().map(|which| quoted_dump(path, which));
                 dumps.collect()
             }
-            DumpScope::All => vec![quoted_path(&self.path)],
-            DumpScope::Last => vec![quoted_dump(&self.path, DumpSelector::Last)],
+            DumpScope::All => vec![quoted_path(path)],
+            DumpScope::Default => {
+                let manifest = Manifest::read(&self.path).ok();
+                let labels = manifest
+                    .as_ref()
+                    .map_or(&[][..], |manifest| &manifest.labels);
+                let mut labels = labels.iter().rev();
+                let label = labels.find(|label| !label.dumps.is_empty());
+                vec![quoted_dump(path, label.map_or("last", |label| &label.name))]
+            }
         }
     }
 }
 
 impl fmt::Display for ReportInput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = match self.path.file_name() {
-            Some(name) => Path::new(name),
-            None => &self.path,
-        };
-        write!(f, "{}", name.display())?;
+        write!(f, "{}", last_component(&self.path).display())?;
         match &self.wanted {
             DumpScope::These(named) => named.iter().try_for_each(|which| write!(f, "@{which}")),
             // The page names the dump.
-            DumpScope::All | DumpScope::Last => Ok(()),
+            DumpScope::All | DumpScope::Default => Ok(()),
         }
     }
 }
@@ -303,6 +309,7 @@ fn header(request: &ReportRequest, opened: &[Opened], mut recorded: Vec<Recorded
         title: title(request, opened),
         ..Header::default()
     };
+    let hidden = HostPaths::of(request);
     let several = opened.len() > 1;
     let has_java = opened.iter().any(|one| !one.java.is_empty());
     let mut first = 0;
@@ -335,6 +342,8 @@ fn header(request: &ReportRequest, opened: &[Opened], mut recorded: Vec<Recorded
             if several {
                 warning.message = format!("{}: {}", one.name, warning.message);
             }
+            hidden.strip(&mut warning.message);
+            warning.help.iter_mut().for_each(|help| hidden.strip(help));
             header.warnings.push(warning);
         }
         first += one.dumps();
@@ -371,7 +380,7 @@ fn header(request: &ReportRequest, opened: &[Opened], mut recorded: Vec<Recorded
         .and_then(|file| file.symbolization.as_ref())
         .map(native::symbolization);
     if let Some(input) = request.inputs.first() {
-        header.commands = native::commands(&input.path, file, has_java);
+        header.commands = native::commands(last_component(&input.path), file, has_java);
     }
     header.unseen = unseen::unseen(file.map(|file| &file.profile), has_java, measured.as_ref());
     header

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::process_total::last_of_each;
+use super::process_total::shown_of_each;
 use crate::heaps::input::NativeFile;
 use crate::profile::DumpKind;
 use crate::report::data::header::{
@@ -203,8 +203,8 @@ pub(super) fn symbolization(of: &manifest::Symbolization) -> Symbolization {
     }
 }
 
-/// Returns the memory by category, as far as known from this input: unreleased bytes at the last
-/// dump of each heap.
+/// Returns the memory by category, as far as known from this input: unreleased bytes at the
+/// shown dump of each heap.
 pub(super) fn went(file: Option<&NativeFile>, mut java: Option<(u64, u64)>) -> Where {
     let mut parts = Vec::new();
     let mut add = |name: &str, bytes: Option<u64>, how: String| {
@@ -218,7 +218,7 @@ pub(super) fn went(file: Option<&NativeFile>, mut java: Option<(u64, u64)>) -> W
         Some(file) => {
             let mut held = None;
             let mut heaps: Vec<&str> = Vec::new();
-            for dump in last_of_each(&file.profile) {
+            for dump in shown_of_each(&file.profile) {
                 let kind = dump.facts.kind;
                 if [DumpKind::AllocationsOnly, DumpKind::Difference].contains(&kind) {
                     continue;
@@ -290,7 +290,7 @@ fn in_words(heaps: &[&str]) -> String {
     }
 }
 
-/// Returns suggested commands; `input` as typed.
+/// Returns suggested commands for the last component of an input.
 pub(super) fn commands(input: &Path, file: Option<&NativeFile>, has_java: bool) -> Vec<Command> {
     let input = quoted_path(input);
     let mut all = Vec::new();

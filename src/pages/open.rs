@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use super::host_paths::{HostPaths, last_component};
 use super::java::{self, HeapPlace};
 use super::{ReportInput, ReportRequest, milliseconds};
 use crate::error::{ErrorClass, Failure};
@@ -214,6 +215,7 @@ fn add_java(
     opening: &mut Opening,
     progress: &ProgressReporter,
 ) -> Result<(), JavaError> {
+    let hidden = HostPaths::of(request);
     let mut options = request.java.clone();
     options.names.mappings.splice(0..0, input.mappings.clone());
     let mut file = JavaFile::open(&input.path, java, options, progress)?;
@@ -230,10 +232,14 @@ fn add_java(
     let mut parts = Vec::new();
     for (at, dump) in order {
         let wall_ms = file.dumps()[dump].time.map(milliseconds);
-        let heap = file.read(dump)?;
+        let mut heap = file.read(dump)?;
         let class = heap.class();
         opened.findings.extend(heap.findings.iter().cloned());
         opened.class = ErrorClass::first_of([opened.class, class].into_iter().flatten());
+        heap.path = last_component(&heap.path).to_owned();
+        for finding in &mut heap.findings {
+            hidden.strip_finding(finding);
+        }
         progress.begin("finding leaks and waste");
         let before = opening.before.take_if(|_| Some(dump) == main);
         let explored = ExploredHeap::of(heap, request.contents, before);
@@ -242,7 +248,7 @@ fn add_java(
         }
         progress.begin("writing the page");
         let place = HeapPlace {
-            input: &input.path,
+            input: last_component(&input.path),
             wall_ms,
             number: first + at,
             among,
@@ -293,7 +299,7 @@ fn choose(
                 _ => found,
             }
         }
-        DumpScope::Last => file.choose_all(None)?,
+        DumpScope::Default => file.choose_all(None)?,
         DumpScope::All if count <= JAVA_HEAPS => (0..count).collect(),
         // The first and the last ones are the most informative.
         DumpScope::All => std::iter::once(0)
@@ -305,7 +311,7 @@ fn choose(
             side.filter(|side| request.base.is_some() && is_same(&side.path, &input.path))?;
         let which = match &side.wanted {
             DumpScope::These(named) => named.last(),
-            DumpScope::Last | DumpScope::All => None,
+            DumpScope::Default | DumpScope::All => None,
         };
         file.choose(which).ok()
     };

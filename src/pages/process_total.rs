@@ -44,25 +44,29 @@ pub(super) struct Divided {
     pub(super) native_alloc: Option<i64>,
 }
 
-/// Returns the last dump of each heap.
-pub(super) fn last_of_each(profile: &StackProfile) -> Vec<&Dump> {
-    let mut last: Vec<&Dump> = Vec::new();
+/// Returns the dump of each heap that the page shows first.
+pub(super) fn shown_of_each(profile: &StackProfile) -> Vec<&Dump> {
+    let mut shown: Vec<&Dump> = Vec::new();
     for dump in &profile.dumps {
-        let same =
-            |a: &Dump, b: &Dump| (a.facts.pid, &a.facts.heap) == (b.facts.pid, &b.facts.heap);
-        last.retain(|before| !same(before, dump));
-        last.push(dump);
+        let known = shown
+            .iter()
+            .position(|known| known.facts.is_of_heap(&dump.facts));
+        match known {
+            Some(at) if shown[at].facts.is_default => {}
+            Some(at) => shown[at] = dump,
+            None => shown.push(dump),
+        }
     }
-    last
+    shown
 }
 
 impl Measured {
-    /// At the last dump of the heap with the most bytes, which the page shows first.
+    /// At the dump of the heap with the most bytes that the page shows first.
     pub(super) fn at_dump(profile: &StackProfile, timeline: &Timeline) -> Option<Measured> {
         let held = |dump: &Dump| held(dump).unwrap_or(i64::MIN);
-        let last = last_of_each(profile);
-        let dump = *last.iter().max_by_key(|dump| held(dump))?;
-        let same = last.iter().filter(|of| of.facts.pid == dump.facts.pid);
+        let shown = shown_of_each(profile);
+        let dump = *shown.iter().max_by_key(|dump| held(dump))?;
+        let same = shown.iter().filter(|of| of.facts.pid == dump.facts.pid);
         let sum = same.filter_map(|dump| self::held(dump));
         let sum = sum.fold(0i64, i64::saturating_add);
         let pid = u32::try_from(dump.facts.pid).ok()?;
@@ -193,7 +197,7 @@ impl Measured {
                 add(
                     "native",
                     self.held,
-                    "sampled: unreleased at the last dump".to_owned(),
+                    "sampled: unreleased at this dump".to_owned(),
                 );
                 let mut known = self.held;
                 if let Some((shallow, _)) = java {

@@ -10,6 +10,7 @@ use crate::heap_graph::{
     RootKind,
 };
 use crate::heaps::java::JavaHeap;
+use crate::heaps::selector::DumpSelector;
 use crate::report::data;
 
 fn java_part() -> JavaPart {
@@ -234,7 +235,7 @@ fn the_command_for_all_callsites_writes_the_same_page() {
         mappings: Vec::new(),
     };
     let mut request = ReportRequest {
-        inputs: vec![input("rec", DumpScope::Last)],
+        inputs: vec![input("rec", DumpScope::Default)],
         base: None,
         per: None,
         look: LookOptions::default(),

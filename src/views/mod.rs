@@ -13,6 +13,7 @@ pub mod native;
 pub mod page;
 pub(crate) mod paths;
 pub mod progress;
+pub mod recordings;
 pub mod sites;
 pub(crate) mod start;
 pub mod summary;

@@ -19,7 +19,7 @@ use crate::console::Console;
 use crate::console::Style;
 use crate::console::keys::{Keys, Pressed, Typing};
 use crate::console::signals::Signal;
-use crate::eligibility::{Finding, Severity};
+use crate::eligibility::{Finding, FindingId, Severity};
 use crate::error::Failure;
 use crate::exit::Outcome;
 use crate::flags::context::Context;
@@ -248,7 +248,11 @@ impl Show {
                 false => (Style::Warn, "warning"),
             };
             let label = self.console.on_stderr(style, word);
-            let mut lines = vec![format!("{label}: {who} ({})", finding.why)];
+            let text = match finding.id {
+                FindingId::NotRunning if is_note => format!("{who}; waiting for it to start"),
+                _ => format!("{who} ({})", finding.why),
+            };
+            let mut lines = vec![format!("{label}: {text}")];
             if let Some(fix) = &finding.fix {
                 let label = self.console.on_stderr(Style::Help, "help");
                 lines.push(format!("{label}: {fix}"));

@@ -199,6 +199,7 @@ fn the_demo_leaves_a_recording_that_names_the_leak() {
     what_it_suggests_shows_plain_names(&folder, &stderr);
 
     leaks_name_what_was_planted(&folder, &stderr);
+    the_default_dump_is_that_of_the_last_label(&folder);
     what_was_read_beside_is_shown(&folder, &manifest);
     of_two_recordings_each_keeps_its_own(&folder);
     java_heaps_beside_the_recording_belong_to_it(&folder);
@@ -433,6 +434,49 @@ fn java_heaps_beside_the_recording_belong_to_it(folder: &Path) {
     assert!(!part.contains("DetailActivity"));
 }
 
+/// `leaks`, `top`, `explore` and the page show the last dump with a label, not the one of the end.
+fn the_default_dump_is_that_of_the_last_label(folder: &Path) {
+    let run = |args: &[&str]| {
+        let run = crate::program::heaptap()
+            .args(args)
+            .arg(folder)
+            .output()
+            .expect("the binary runs");
+        String::from_utf8(run.stdout).expect("text")
+    };
+    let name = format!("{}@after", folder.display());
+    let top = run(&["top"]);
+    assert!(top.starts_with(&name), "{top}");
+    let leaks = run(&["leaks"]);
+    assert!(leaks.contains("unreleased at @after"), "{leaks}");
+    let compared = "\nCompared 5 dumps, @round-1 to @after. Smallest leak visible: ";
+    assert!(leaks.contains(compared), "{leaks}");
+    let lines: Vec<&str> = leaks.lines().collect();
+    assert!(lines[1].starts_with("Confirmed leaks: "), "{leaks}");
+    let page = folder.with_file_name("whole.html");
+    let page = page.to_str().expect("a path");
+    run(&["report", "--force", "-o", page]);
+    let text = std::fs::read_to_string(page).expect("a page");
+    let data = data::from_page(&text).expect("it has data");
+    let decoded = data::Data::decode(&data).expect("just written");
+    let header = decoded.header;
+    let shown = &header.dumps[header.series[0].shown];
+    assert_eq!(shown.label.as_deref(), Some("after"));
+    let held = header.went.as_ref().and_then(|memory| memory.at.clone());
+    assert!(
+        held.is_some_and(|at| at.contains("after")),
+        "{:?}",
+        header.went
+    );
+    // The page is sent to others: it does not name the directory, and neither do its data.
+    let directory = folder.parent().and_then(Path::to_str).expect("a path");
+    let mut all = format!("{text}{header:?}");
+    for heap in &decoded.java {
+        all += &heap.to_string();
+    }
+    assert!(!all.contains(directory), "{directory} is in the page");
+}
+
 /// The demo's next command reports the two leaks, the larger first, and nothing else.
 fn leaks_name_what_was_planted(folder: &Path, stderr: &str) {
     let next = format!("heaptap leaks {}", folder.display());
@@ -447,7 +491,7 @@ fn leaks_name_what_was_planted(folder: &Path, stderr: &str) {
     let sites = document["series"][0]["sites"].as_array().expect("a list");
     let grows: Vec<(&str, &str, i64)> = sites
         .iter()
-        .filter(|site| site["verdict"] == "grows")
+        .filter(|site| site["verdict"] == "confirmed")
         .map(|site| {
             let own = &site["app_frame"];
             let file = own["file"]

@@ -439,7 +439,7 @@ fn a_native_series_names_what_grows_and_its_churn() {
             (own, site["verdict"].as_str().unwrap())
         })
         .collect();
-    let grows = ["leak_large", "rec_alloc", "leak_small"].map(|name| (name, "grows"));
+    let grows = ["leak_large", "rec_alloc", "leak_small"].map(|name| (name, "confirmed"));
     assert_eq!(named, grows);
     assert_eq!(sites[0]["freed_bytes"], 0);
     assert_eq!(sites[0]["in_every_iteration"], true);
@@ -532,7 +532,8 @@ fn dumps_of_a_series_may_be_named_one_by_one() {
         (&2.into(), &6.0.into())
     );
     let (text, _) = words(&[&named[..], &["--rounds", "3"]].concat());
-    let iterations = "6 iterations between them (`--rounds 3` from each dump to the next)";
+    let iterations = "Compared 3 dumps, c_cont.pftrace@3 to c_cont.pftrace@9, each 3 iterations \
+                      apart (`--rounds 3`).";
     assert!(text.contains(iterations), "{text}");
     for (command, inputs) in [("leaks", &named[..]), ("diff", &named[..2])] {
         for count in ["0", "0.5", "abc"] {
@@ -553,7 +554,7 @@ fn dumps_of_a_series_may_be_named_one_by_one() {
     assert_eq!(numbers, [3, 6, 9]);
     let sites = document["series"][0]["sites"].as_array().unwrap();
     assert_eq!(sites[0]["app_frame"]["function"], "leak_large");
-    assert_eq!(sites[0]["verdict"], "grows");
+    assert_eq!(sites[0]["verdict"], "confirmed");
     // All of it is below a large enough tolerance, so the check passes.
     let wide = [&named[..], &["--tolerance", "1g", "--fail"]].concat();
     assert_eq!(heaptap(&wide).status.code(), Some(0));

@@ -16,6 +16,7 @@ mod demo;
 mod errors_exercised;
 mod errors_page;
 mod exports;
+mod first_steps;
 mod fleet;
 mod inputs;
 mod judges;

@@ -78,10 +78,10 @@ pub(crate) const COMMANDS: &[Row] = &[
     row("doctor", "", "O", "try name"),
     row("devices", "", "", "connect disconnect pair mdns"),
     row("apps", "FILTER", "", "all"),
-    row("check", "", "TH", ""),
+    row("check", "NAME", "TH", ""),
     row(
         "record",
-        "PROGRAM",
+        "NAME PROGRAM",
         "TDOSMN",
         "continuous-dump interval heaps all-heaps java-allocations shmem-size block-client \
          no-block-client block-client-timeout no-startup no-running dump-at-max \
@@ -91,7 +91,7 @@ pub(crate) const COMMANDS: &[Row] = &[
     ),
     row(
         "dump",
-        "",
+        "NAME",
         "TOM",
         "buffer-size continuous-dump dump-smaps stop-when-done no-stop-when-done no-versions \
          wait-for-oom oom-wait-seconds hprof bitmaps malloc-info no-gc timeout no-check detach \
@@ -116,7 +116,7 @@ pub(crate) const COMMANDS: &[Row] = &[
         "leaks",
         "INPUT",
         "T@HFLSMJ",
-        "interval fail rounds tolerance warmup only",
+        "interval fail fail-known rounds tolerance warmup only",
     ),
     row(
         "diff",
@@ -271,7 +271,6 @@ pub(crate) const WRONG: &[&str] = &[
     "top T --process x",
     "top T --frobnicate",
     "top T -n nobody",
-    "record com.example.app",
     "record -n x -d 30",
     "record",
     "query T SELEKT",

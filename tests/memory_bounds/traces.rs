@@ -84,7 +84,7 @@ fn both(all: &mut Shapes, shape: &str, file: Vec<u8>) {
 fn look(path: &Path) -> Option<NativeFile> {
     input::native(
         path,
-        &DumpScope::Last,
+        &DumpScope::Default,
         &LookOptions::default(),
         &ProgressReporter::default(),
     )

@@ -26,7 +26,7 @@ fn labelled_rounds_tell_the_leak_and_accuse_nothing_healthy() {
     let sites = series["sites"].as_array().unwrap();
     let grows: Vec<&str> = sites
         .iter()
-        .filter(|site| site["verdict"] == "grows")
+        .filter(|site| site["verdict"] == "confirmed")
         .map(|site| site["app_frame"]["function"].as_str().unwrap())
         .collect();
     // Without symbols, the nearest named frame is the JNI method above both leaks.

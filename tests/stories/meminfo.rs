@@ -138,7 +138,7 @@ fn absent_app_has_one_message_in_all_commands() {
         assert!(missing.contains(text), "{missing}");
         if command != ["check"] {
             let stopped = with("com.example.stopped");
-            let text = "no running process matches com.example.stopped";
+            let text = "com.example.stopped is not running";
             assert!(stopped.contains(text), "{stopped}");
         }
     }
@@ -174,7 +174,7 @@ fn a_target_of_which_nothing_runs_is_told_beside_those_that_do() {
     let told = troubles.iter().filter_map(Value::as_str);
     assert_eq!(
         told.collect::<Vec<_>>(),
-        ["no running process matches com.example.nope"]
+        ["com.example.nope is not running"]
     );
     let shown = lab.expect(6, &["meminfo", "-n", &both]);
     assert!(shown.stderr.contains(nope), "{shown}");

@@ -40,9 +40,10 @@ fn a_name_means_one_moment_whoever_is_asked() {
         assert_eq!(labelled, at(&after), "{command:?}");
         let end = at("@end");
         assert_ne!(labelled, end, "{command:?}");
-        for which in ["@last", &last, ""] {
+        for which in ["@last", &last] {
             assert_eq!(end, at(which), "{command:?} {which}");
         }
+        assert_eq!(labelled, at(""), "{command:?}");
         let input = "out@befor";
         let mut args = command.to_vec();
         args.extend([input, "--json"]);
@@ -64,6 +65,7 @@ fn a_name_means_one_moment_whoever_is_asked() {
     };
     for more in [&[][..], &["--heap", "java"]] {
         assert_eq!(number("@after", more), after, "{more:?}");
+        assert_eq!(number("", more), after, "{more:?}");
         assert_eq!(number(&after, more), after, "{more:?}");
         assert_eq!(number("@end", more), last, "{more:?}");
         assert_eq!(number("@last", more), last, "{more:?}");

@@ -180,7 +180,7 @@ fn what_is_waited_for_and_what_is_not_meant_is_said_at_the_start() {
     let waiting = lab.run(&["record", "-n", "com.example.stopped", "-d", "1s"]);
     let said = waiting.to_string();
     assert!(
-        said.contains("note: no running process matches com.example.stopped"),
+        said.contains("note: com.example.stopped is not running; waiting for it to start"),
         "{said}"
     );
     assert!(said.contains("--launch"), "{said}");

@@ -266,7 +266,7 @@ fn an_app_that_does_not_run_is_named_and_not_started() {
     let lab = Lab::new("android=14,build=user,speed=10");
     let before = state(&lab);
     for (app, kind, message) in [
-        ("com.example.stopped", "not-running", "no running process"),
+        ("com.example.stopped", "not-running", "is not running"),
         (
             "com.example.nowhere",
             "target-not-found",

@@ -19,11 +19,11 @@ import { libraryName, rawLabel, type Keys } from "./keys";
 import { MemoryPanel } from "./memory";
 import { recordings } from "./readings";
 import { heapTitles, sanitize } from "./names";
-import type { Header } from "./format";
+import type { Header, Series } from "./format";
 import type { Profile } from "./profile";
 import { Stage, type Scene } from "./scene";
 import { atPlace, decodeState, encodeState, type State, type Tab } from "./state";
-import { firstState, growth, availableTabs, isComparable, noGrowthReason, TAB_TITLES } from "./start";
+import { endsOf, firstState, growth, availableTabs, isComparable, noGrowthReason, TAB_TITLES } from "./start";
 import { SumView } from "./sumview";
 import { summary, summedNote, type GrowthRow, type GrowthTotal } from "./summary";
 import { ThemeSwitch } from "./theme";
@@ -203,7 +203,7 @@ export class App {
   private fillCards(rows: GrowthRow[], total: GrowthTotal | null, why: string): void {
     this.grown = [rows, total, why];
     this.cardsOf = this.state.dump;
-    const last = this.header.series[this.header.dumps[this.start.dump]?.series ?? 0]?.dumps ?? [];
+    const series = this.header.series[this.header.dumps[this.start.dump]?.series ?? 0];
     fill(
       this.cards,
       summary(this.header, this.start.dump, this.state.dump, rows, total, why, {
@@ -219,16 +219,17 @@ export class App {
         },
         grown: (row) => {
           const name = row.label;
-          this.change({ tab: "flame", search: name, ...this.firstToLast(last) });
+          this.change({ tab: "flame", search: name, ...this.firstToLast(series) });
         },
-        compare: () => this.change({ tab: "changes", ...this.firstToLast(last) }),
+        compare: () => this.change({ tab: "changes", ...this.firstToLast(series) }),
       }),
     );
   }
 
-  private firstToLast(dumps: number[]): Partial<State> {
+  private firstToLast(series: Series | undefined): Partial<State> {
     if (this.header.diff) return { dump: this.start.dump, base: this.start.base };
-    return dumps.length > 1 ? { dump: dumps[dumps.length - 1]!, base: dumps[0]! } : {};
+    const ends = endsOf(series);
+    return ends ? { dump: ends[1], base: ends[0] } : {};
   }
 
   /** Opens a page: that of differences compares the shown dump with the first, the first with the last. */
@@ -237,7 +238,7 @@ export class App {
     const series = this.header.dumps[dump]?.series ?? 0;
     const own = this.header.series[series]?.dumps ?? [];
     const isUnset = tab === "changes" && base === null && isComparable(this.header, series);
-    this.change({ tab, ...(isUnset && (dump === own[0] ? this.firstToLast(own) : { base: own[0]! })) });
+    this.change({ tab, ...(isUnset && (dump === own[0] ? this.firstToLast(this.header.series[series]) : { base: own[0]! })) });
   }
 
   /** Changes the state, as a new history entry unless `replace` is set. */

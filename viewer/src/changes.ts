@@ -77,12 +77,12 @@ export class ChangesView {
   /** Shows the verdicts of `heaptap leaks` for the series, each with its sentence. */
   private showVerdicts(series: number): void {
     const growth = this.profile.header.growth?.find((each) => each.series === series);
-    const kinds = this.scene?.state.base === null ? [] : ["grew", "within-noise"];
+    const kinds = this.scene?.state.base === null ? [] : ["grew", "within-sampling-error"];
     if (!growth || growth.sites.length === 0) {
       fill(this.verdicts, legend(kinds));
       return;
     }
-    const grows = growth.sites.filter((site) => site.verdict === "grows").length;
+    const grows = growth.sites.filter((site) => site.verdict === "confirmed").length;
     fill(
       this.verdicts,
       h(

@@ -90,6 +90,8 @@ export interface Series {
   from_startup: boolean | null;
   after: number | null;
   dumps: number[];
+  /** Index of the dump that is shown first. */
+  shown: number;
 }
 
 export interface GrowthSite {
@@ -97,7 +99,7 @@ export interface GrowthSite {
   library: string;
   allocators?: string[];
   per_round: { value: number; low: number; high: number };
-  verdict: "grows" | "within-noise" | "cant-tell" | string;
+  verdict: "confirmed" | "within-sampling-error" | "inconclusive" | string;
   says: string;
 }
 

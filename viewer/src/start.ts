@@ -31,7 +31,7 @@ export function availableTabs(header: Header): Tab[] {
 }
 
 /**
- * Returns the state with the last dump of the largest heap; with several recordings, of the last one. A
+ * Returns the state with the default dump of the largest heap; with several recordings, of the last one. A
  * page of a difference opens on that difference.
  */
 export function firstState(header: Header, tabs: Tab[]): State {
@@ -40,14 +40,14 @@ export function firstState(header: Header, tabs: Tab[]): State {
   const recorded = header.timelines?.[header.timelines.length - 1];
   const begin = !recorded ? 0 : recorded.to === header.dumps.length ? recorded.from : recorded.to;
   for (const series of header.series) {
-    const last = series.dumps[series.dumps.length - 1];
-    if (last === undefined || (last < begin && begin < header.dumps.length)) continue;
-    const facts = header.dumps[last]!;
+    const { shown } = series;
+    const facts = header.dumps[shown];
+    if (!facts || (shown < begin && begin < header.dumps.length)) continue;
     const measure = facts.measures[facts.default_measure];
     const total = measure?.unit === "bytes" ? measure.total : 0;
     if (total > most) {
       most = total;
-      dump = last;
+      dump = shown;
     }
   }
   let base: number | null = null;
@@ -77,6 +77,14 @@ export function firstState(header: Header, tabs: Tab[]): State {
   };
 }
 
+/** Returns the first dump of a series and the one that its growth ends at: that shown first, as `heaptap leaks`. */
+export function endsOf(series: Series | undefined): [number, number] | null {
+  const [first, ...later] = series?.dumps ?? [];
+  const last = later[later.length - 1];
+  if (first === undefined || last === undefined) return null;
+  return [first, series!.shown === first ? last : series!.shown];
+}
+
 /** Returns the growth over the series of the first screen, or between the sides of a difference. */
 export function growth(
   profile: Profile,
@@ -87,10 +95,9 @@ export function growth(
   const facts = header.dumps[start.dump];
   const none = { rows: [], total: null, why: noGrowthReason(header, start.dump) };
   if (!facts || (start.base === null && !isComparable(header, facts.series))) return none;
-  const dumps = header.series[facts.series]?.dumps ?? [];
-  const from = start.base ?? (dumps.length > 1 ? dumps[0]! : null);
-  const to = start.base === null ? dumps[dumps.length - 1] : start.dump;
-  if (from === null || to === undefined) return none;
+  const ends = start.base === null ? endsOf(header.series[facts.series]) : [start.base, start.dump];
+  if (!ends) return none;
+  const [from, to] = ends as [number, number];
   const last = header.dumps[to]!;
   const measure = last.measures.findIndex(({ view }) => view === "space");
   const index = measure >= 0 ? measure : last.default_measure;
@@ -109,10 +116,10 @@ export function growth(
     measure: index,
     shown: shownValues(profile, after, null, "after"),
   } as unknown as Scene;
-  // The rows are differences between the first and the last dump. Their verdicts are those of
+  // The rows are differences between the two dumps. Their verdicts are those of
   // `heaptap leaks` over all iterations, and confirmed growth comes first.
   const ranked = start.base === null ? header.growth?.find((each) => each.series === facts.series) : undefined;
-  const order = ["grows", "cant-tell", "within-noise"];
+  const order = ["confirmed", "inconclusive", "within-sampling-error"];
   const judged = (row: ChangeRow): GrowthSite | undefined =>
     ranked?.sites
       .filter((site) => site.function === row.label || site.allocators?.includes(row.label))
@@ -121,11 +128,11 @@ export function growth(
     .filter((row) => row.after > row.before)
     .map((row) => {
       const site = judged(row);
-      const verdict = site?.verdict ?? (row.certain === false ? "within-noise" : "grew");
+      const verdict = site?.verdict ?? (row.certain === false ? "within-sampling-error" : "grew");
       return { label: row.label, value: row.after - row.before, says: site?.says ?? row.label, verdict, key: row.key };
     })
-    .filter((row) => row.verdict !== "within-noise")
-    .sort((a, b) => Number(b.verdict === "grows") - Number(a.verdict === "grows") || b.value - a.value)
+    .filter((row) => row.verdict !== "within-sampling-error")
+    .sort((a, b) => Number(b.verdict === "confirmed") - Number(a.verdict === "confirmed") || b.value - a.value)
     .slice(0, 3);
   return { rows, total, why: "" };
 }

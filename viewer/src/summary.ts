@@ -38,18 +38,18 @@ export function describedHeap(heaps: JavaFacts[]): number {
 
 /** Labels of the verdicts, as in `heaptap leaks`. */
 export const VERDICTS: Record<string, string> = {
-  grows: "grows",
+  grows: "confirmed",
   grew: "grew",
-  "within-noise": "within sampling error",
-  "cant-tell": "inconclusive",
+  "within-sampling-error": "within sampling error",
+  "inconclusive": "inconclusive",
 };
 
 /** Meanings of the verdicts. */
 const MEANINGS: Record<string, string> = {
-  grows: "confirmed leak, over all iterations",
+  confirmed: "a leak, over all iterations",
   grew: "more in the later dump; once or repeatedly",
-  "within-noise": "can be chance",
-  "cant-tell": "not known to continue, or too little data",
+  "within-sampling-error": "can be chance",
+  "inconclusive": "not known to continue, or too little data",
 };
 
 /** Returns the meanings of those verdicts that occur, as one line. */

@@ -121,21 +121,21 @@ test("growth: the rows are of the two dumps of the headline, with the verdicts o
   assert.match(await card.locator(".headline").textContent(), /^\+1\.3 MiB before → level 3$/);
   const rows = await card.locator(".ranked button").evaluateAll((all) => all.map((row) => [...row.children].map((part) => part.textContent)));
   assert.deepEqual(rows, [
-    ["Level::load(std::string const&)", "+480.0 KiB", "grows"],
+    ["Level::load(std::string const&)", "+480.0 KiB", "confirmed"],
     ["SkBitmap::allocPixels()", "+800.0 KiB", "grew"],
     ["operator()(byte[], int)", "+40.0 KiB", "inconclusive"],
   ]);
-  assert.match(await card.locator(".hint").textContent(), /^grows: .* grew: .* inconclusive: /);
+  assert.match(await card.locator(".hint").textContent(), /^confirmed: .* grew: .* inconclusive: /);
   await page.close();
 });
 
 test("growth: a place without a name has the verdict of the function that it represents", async () => {
-  const site = { function: "Java_com_example_load", library: "libgame.so", allocators: ["SkBitmap::allocPixels()"], verdict: "grows", says: "It grows." };
+  const site = { function: "Java_com_example_load", library: "libgame.so", allocators: ["SkBitmap::allocPixels()"], verdict: "confirmed", says: "It grows." };
   const per_round = { value: 1, low: 1, high: 1 };
   const page = await chromium.open(game({ growth: [{ series: 0, per: "iteration", rounds: 2, sites: [{ ...site, per_round }] }] }));
   const rows = page.locator('.cards section[aria-label="Growth"] .ranked button');
   await rows.first().waitFor();
-  assert.match(await rows.first().textContent(), /^SkBitmap::allocPixels\(\).*grows$/);
+  assert.match(await rows.first().textContent(), /^SkBitmap::allocPixels\(\).*confirmed$/);
   await page.close();
 });
 
@@ -153,7 +153,7 @@ test("19b: growth within sampling error is marked, and is gray", async () => {
   await page.getByRole("button", { name: /^Grew \(/ }).click();
   const grown = await inApp(page, (app) => app.changes.table.rows.map((row) => [row.kind, row.certain]));
   assert.ok(grown.length > 0 && grown.every(([kind, certain]) => kind === "grew" && certain), JSON.stringify(grown));
-  assert.match(await page.locator(".pane details").textContent(), /Confirmed leaks: 1 of 2 callsites, over 2 iterations.*grows.*Level::load.*inconclusive.*8 iterations would decide/s);
+  assert.match(await page.locator(".pane details").textContent(), /Confirmed leaks: 1 of 2 callsites, over 2 iterations.*confirmed.*Level::load.*inconclusive.*8 iterations would decide/s);
   // The same figures by hand: notes on sampling, differences of one recording.
   const ranges = await inApp(page, (app) => Object.fromEntries(app.changes.rows.map((row) => [row.label, row.range])));
   const z = 1.959963984540054;

@@ -213,8 +213,10 @@ function encodeTables(model) {
   }));
   const series = [];
   facts.forEach((dump, place) => {
-    series[dump.series] ??= { pid: dump.pid, process: dump.process, heap: dump.heap, start_ms: 0, from_startup: true, after: null, dumps: [] };
-    series[dump.series].dumps.push(place);
+    series[dump.series] ??= { pid: dump.pid, process: dump.process, heap: dump.heap, start_ms: 0, from_startup: true, after: null, dumps: [], shown: place };
+    const own = series[dump.series];
+    own.dumps.push(place);
+    if (dump.label || !dumps[own.shown].label) own.shown = place;
   });
   let offset = 0;
   const placed = sections.map(([name, bytes]) => {

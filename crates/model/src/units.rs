@@ -189,9 +189,12 @@ pub fn is_bare(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_digit() || c == '.')
 }
 
+/// Cause of the error for a number without a unit.
+pub const NO_UNIT: &str = "it has no unit";
+
 /// Returns the error for a number without a unit.
 pub fn without_unit(number: &str) -> String {
-    format!("it has no unit: {number}s is {number} seconds, {number}ms {number} milliseconds")
+    format!("{NO_UNIT}: {number}s is {number} seconds, {number}ms {number} milliseconds")
 }
 
 fn split_number(text: &str) -> (&str, &str) {

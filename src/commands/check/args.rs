@@ -1,7 +1,7 @@
 //! The flags of `heaptap check`.
 
 use crate::flags::heap::HeapArgs;
-use crate::flags::target::TargetArgs;
+use crate::flags::target::NamedTargetArgs;
 
 /// Flags of `check`.
 #[derive(Debug, clap::Args)]
@@ -10,7 +10,7 @@ use crate::flags::target::TargetArgs;
     heaptap check -n 'com.example.*' --heap native,java --json")]
 pub struct Args {
     #[command(flatten)]
-    pub target: TargetArgs,
+    pub target: NamedTargetArgs,
     #[command(flatten)]
     pub heap: HeapArgs,
 }

@@ -19,7 +19,7 @@ use crate::views::eligibility::show_finding;
 /// Returns an error if the device cannot be reached or is lost.
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let options = CheckOptions {
-        targets: args.target.required()?.targets(),
+        targets: args.target.target().required()?.targets(),
         user: ctx.globals.user,
         scope: match (
             args.heap.of_native().is_some(),

@@ -13,6 +13,7 @@ use std::path::PathBuf;
 #[command(
     before_help = "Examples:\n  \
     heaptap convert raw-trace -o profiles           gzipped pprofs\n  \
+    heaptap convert rec@last -o last.pb.gz          one dump, one pprof\n  \
     heaptap convert rec -o rec.speedscope.json      for speedscope\n  \
     heaptap convert rec --format parquet -o tables  for DuckDB\n  \
     heaptap convert rec@last --format folded -o - | flamegraph.pl > flame.svg",
@@ -26,7 +27,7 @@ pub struct Args {
     pub input: OsString,
     /// A new or empty directory; with other formats a file; - for stdout
     ///
-    /// The default is heaptap-INPUT-TIME-ID for pprofs, and a file named after INPUT otherwise.
+    /// A file name that ends in .pb.gz takes the pprof of one dump. The default is heaptap-INPUT-TIME-ID for pprofs, and a file named after INPUT otherwise.
     /// Without --format, a name that ends like a file of another format (z.htm, z.txt) is an error;
     /// end the name of a directory with `/`.
     #[arg(short, long, value_name = "FILE|DIR")]

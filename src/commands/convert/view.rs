@@ -1,8 +1,10 @@
 //! `heaptap convert`: shows the result of the conversion of a trace to pprofs. `export` handles the
 //! other formats.
 
-use std::path::Path;
+use std::fs::File;
+use std::path::{Path, PathBuf};
 
+use serde_json::json;
 use time::OffsetDateTime;
 
 pub(crate) use super::args::{Args, Format};
@@ -18,16 +20,24 @@ use crate::exit::Outcome;
 use crate::export::pprof::PprofOptions;
 use crate::flags::conflicts::conflict;
 use crate::flags::context::Context;
+use crate::folder;
 use crate::heaps::java::lying_in;
 use crate::heaps::selector::JavaInput;
 use crate::import::ImportError;
+use crate::results::destination::unwritable;
 use crate::results::file_names::default_name;
 use crate::results::manifest::{Dumps, Manifest};
 use crate::results::output::OutputFolder;
+use crate::results::overwrite::{self, Replace};
 use crate::results::recorded;
+use crate::results::whole_file::WholeFile;
 use crate::session::SessionId;
+use crate::session::unfinished::ExistingFile;
+use crate::units::{ByteSize, counted};
+use crate::untrusted::sanitize;
 use crate::untrusted::shell::quoted_path;
 use crate::views::missing::Remedy;
+use crate::views::paths::near;
 use crate::views::summary::Wrote;
 use crate::views::{blocking, summary};
 
@@ -49,29 +59,27 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         let message = "a pprof contains all views; `--view` applies to other formats";
         return Err(Failure::usage(message));
     }
-    if let Some(output) = &args.output
-        && is_one_file(output)
-    {
-        let message = format!(
-            "cannot write pprofs to {}: they are a directory of files",
-            output.display()
-        );
-        return Err(Failure::new(ErrorClass::Usage, "needs-directory", message)
-            .with_help("name a directory with `-o`"));
-    }
     let typed = JavaInput::parse(&args.input);
+    // A file gets the only pprof of a directory that is removed again.
+    let single = match &args.output {
+        Some(output) if is_one_file(output) => Some(SinglePprof::new(output, &typed, args.force)?),
+        _ => None,
+    };
     let dumps = args.moment.dumps(&typed);
     let input = match typed.path == Path::new("-") {
         true => Input::Stdin,
         false => Input::Path(typed.path),
     };
-    let output = args.output.unwrap_or_else(|| {
-        let target = match &input {
-            Input::Stdin => "stdin".to_owned(),
-            Input::Path(path) => stem(path),
-        };
-        default_name(&target, OffsetDateTime::now_utc(), &SessionId::random()).into()
-    });
+    let target = match &input {
+        Input::Stdin => "stdin".to_owned(),
+        Input::Path(path) => stem(path),
+    };
+    let named = default_name(&target, OffsetDateTime::now_utc(), &SessionId::random());
+    let output = match (&single, args.output) {
+        (Some(single), _) => folder::of(&single.path).join(named),
+        (None, Some(output)) => output,
+        (None, None) => named.into(),
+    };
     if let Input::Path(path) = &input {
         // Before a directory for the results is created.
         let name = path.display().to_string();
@@ -154,6 +162,20 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     };
     let (class, is_cut) = (converted.class(), converted.is_cut());
     manifest.warnings.extend(converted.warnings());
+    if let Some(single) = single {
+        let native = converted.dumps.iter().map(|dump| &dump.file);
+        let files = native.chain(converted.java.iter().map(|dump| &dump.file));
+        let files: Vec<&String> = files.flatten().collect();
+        let bytes = single.take(&files, staging.path());
+        drop(staging);
+        folder.discard();
+        let warnings = manifest.warnings.iter();
+        for warning in warnings {
+            ctx.console
+                .warn_with_help(&warning.message, warning.help.as_deref());
+        }
+        return single.show(ctx, bytes?, class);
+    }
     let class = match tracked {
         Some(tracked) => tracked.enter(&mut manifest, class),
         None => class,
@@ -179,4 +201,72 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let wrote = Wrote::default();
     summary::show(&ctx.console, &written, &manifest, &wrote, heaps, remedy);
     Ok(Outcome::from(class))
+}
+
+/// A pprof in a file that the user named.
+struct SinglePprof {
+    path: PathBuf,
+    existing: ExistingFile,
+    /// The input, to paste.
+    input: String,
+}
+
+impl SinglePprof {
+    fn new(path: &Path, input: &JavaInput, force: bool) -> Result<SinglePprof, Failure> {
+        let name = path.to_string_lossy();
+        if name.ends_with(".pb") || name == "-" {
+            let message = format!(
+                "cannot write to {}: pprofs are packed with gzip",
+                sanitize(&name)
+            );
+            return Err(Failure::new(ErrorClass::Usage, "bad-value", message)
+                .with_help("name a file that ends in .pb.gz"));
+        }
+        let existing = overwrite::check(path, [input.path.as_path()], Replace::of_force(force))?;
+        Ok(SinglePprof {
+            path: path.to_owned(),
+            existing,
+            input: quoted_path(&input.path),
+        })
+    }
+
+    /// Copies the only file of `folder` that was written. Returns its size.
+    fn take(&self, files: &[&String], folder: &Path) -> Result<u64, Failure> {
+        let name = self.path.display();
+        let [file] = files else {
+            let many = counted(files.len() as u64, "pprof", "pprofs");
+            let message = format!("cannot write {many} to {name}");
+            return Err(
+                Failure::new(ErrorClass::Usage, "needs-directory", message).with_help(format!(
+                    "choose one dump, such as `heaptap convert {}@last -o {}`, and one heap with \
+                     `--heap`; or name a directory",
+                    self.input,
+                    quoted_path(&self.path)
+                )),
+            );
+        };
+        let copied = || {
+            let mut whole = WholeFile::typed(&self.path, self.existing)?;
+            let bytes = std::io::copy(&mut File::open(folder.join(file))?, &mut whole)?;
+            whole.finish().map(|()| bytes)
+        };
+        copied().map_err(|source| unwritable(name, &source))
+    }
+
+    fn show(
+        &self,
+        ctx: &Context,
+        bytes: u64,
+        class: Option<ErrorClass>,
+    ) -> Result<Outcome, Failure> {
+        if ctx.console.is_json() {
+            let file = json!({ "path": self.path, "bytes": bytes });
+            ctx.console.json(&json!({ "files": [file] }));
+        }
+        let wrote = near(&self.path);
+        let size = ByteSize(bytes);
+        ctx.console
+            .say(format_args!("wrote {} ({size})", wrote.display()));
+        Ok(Outcome::from(class))
+    }
 }

@@ -17,6 +17,7 @@ use std::path::PathBuf;
 #[derive(Debug, clap::Args)]
 #[command(
     before_help = "Examples:\n  \
+    heaptap diff rec                       its first and its last dump\n  \
     heaptap diff rec@before rec@after      two dumps of a recording\n  \
     heaptap diff old new --by library      two recordings, joined by name\n  \
     heaptap diff old new --fail-over 2MiB  in CI: exits with 9 if it grew more\n  \
@@ -36,7 +37,11 @@ pub struct Args {
     #[arg(value_name = "A")]
     pub before: OsString,
     /// Second dump, of the same or another run or build
+    ///
+    /// Without it, the first and the last dump of A are compared.
     #[arg(value_name = "B")]
+    pub second: Option<OsString>,
+    #[arg(skip)]
     pub after: OsString,
     /// Kind of rows
     ///

@@ -55,7 +55,8 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     outcome.map_err(|failure| fail_checks::failure(judges, failure))
 }
 
-async fn of_any_kind(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
+async fn of_any_kind(ctx: &Context, mut args: Args) -> Result<Outcome, Failure> {
+    [args.before, args.after] = sides(args.before, args.second.take())?;
     args.native.moment.check([&args.before, &args.after])?;
     if matches!(args.output, Some(DiffOutput::Page(_))) {
         args.native.heap.refuse_java_parts("diff -o PAGE")?;
@@ -88,6 +89,27 @@ async fn of_any_kind(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         ));
     }
     Ok(outcome)
+}
+
+/// Returns both sides: of a single input, its first and its last dump.
+fn sides(before: OsString, after: Option<OsString>) -> Result<[OsString; 2], Failure> {
+    if let Some(after) = after {
+        return Ok([before, after]);
+    }
+    let input = JavaInput::parse(&before);
+    if input.which.is_some() {
+        let whole = quoted_path(&input.path);
+        let message = format!("missing B, the dump to compare {input} with");
+        return Err(Failure::usage(message).with_help(format!(
+            "name one, such as {whole}@last, or compare the first with the last: heaptap diff {whole}"
+        )));
+    }
+    let side = |moment: &str| {
+        let mut side = before.clone();
+        side.push(moment);
+        side
+    };
+    Ok([side("@1"), side("@last")])
 }
 
 /// Compares the memory mappings of both inputs.
@@ -128,7 +150,7 @@ async fn compare_mappings(
 /// Returns the request for the page of a difference.
 fn page(args: &Args) -> ReportRequest {
     let side = |typed: &OsString, maps: &[OsString]| {
-        let (input, wanted) = args.native.input(typed, DumpScope::Last);
+        let (input, wanted) = args.native.input(typed, DumpScope::Default);
         ReportInput {
             path: input.path,
             wanted,
@@ -160,7 +182,7 @@ async fn compare(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         return java::run(ctx, args, Default::default()).await;
     }
     let side = |typed: &OsString, maps: &[OsString]| {
-        let (input, wanted) = args.native.input(typed, DumpScope::Last);
+        let (input, wanted) = args.native.input(typed, DumpScope::Default);
         let mut options = args.native.options(&args.java);
         let needs_tree = !by(&args).is_of_frames() || args.profile().is_some();
         options.list_from = (!needs_tree).then_some(0);

@@ -2,7 +2,7 @@
 
 use crate::config::{BitmapFormat, JavaSpec};
 use crate::flags::sample_names::SampleNamesArg;
-use crate::flags::target::TargetArgs;
+use crate::flags::target::{NamedTargetArgs, TargetArgs};
 use crate::flags::time::{perfetto_seconds, perfetto_time, positive_time};
 use crate::units::ByteSize;
 use clap::ValueHint;
@@ -15,19 +15,20 @@ use std::time::Duration;
 #[command(before_help = "Examples:\n  \
     heaptap dump -n com.example.app                the Java heap now\n  \
     heaptap dump -n com.example.app -c 30s         every 30 seconds\n  \
-    heaptap dump -n com.example.app --hprof        an HPROF with values\n  \
+    heaptap dump -n com.example.app --hprof -o x.hprof    an HPROF with values\n  \
     heaptap dump --package com.example.app         all processes of an app\n  \
     heaptap dump -n com.example.app --wait-for-oom --oom-wait-seconds 600")]
 pub struct Args {
     #[command(flatten)]
-    pub target: TargetArgs,
+    pub target: NamedTargetArgs,
     #[command(flatten)]
     pub capture: JavaArgs,
     #[command(flatten)]
     pub file: FileArgs,
     /// A new or empty directory
     ///
-    /// The default is heaptap-TARGET-TIME-SESSION in the current directory.
+    /// With --hprof also a file that ends in .hprof. The default is heaptap-TARGET-TIME-SESSION in
+    /// the current directory.
     #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "How to dump")]
     pub output: Option<PathBuf>,
     /// Continue even if a process may not be profiled

@@ -1,6 +1,11 @@
 //! `heaptap dump`: options and progress of a dump of Java heaps.
 
 use std::ffi::OsString;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+use time::OffsetDateTime;
 
 use super::args::Args;
 use crate::config::{BitmapFormat, DeviceLimits, HeapFileSpec};
@@ -10,15 +15,24 @@ use crate::exit::Outcome;
 use crate::export::pprof::PprofOptions;
 use crate::flags::context::Context;
 use crate::flags::names::{NamesArgs, PullLibsArg};
+use crate::folder;
 use crate::naming::names::NameOptions;
 use crate::naming::r8_mappings::R8Mappings;
 use crate::recording::capture_kind::{CaptureKind, JavaResults};
 use crate::recording::dump;
 use crate::recording::heap_files::{self, HeapFileOptions};
 use crate::recording::options::RecordOptions;
-use crate::recording::outcome::Recorded;
-use crate::session::Store;
+use crate::recording::outcome::{Finished, Recorded};
+use crate::results::destination::unwritable;
+use crate::results::file_names::default_name;
+use crate::results::overwrite::{self, Replace};
+use crate::results::whole_file::WholeFile;
+use crate::session::unfinished::ExistingFile;
+use crate::session::{SessionId, Store};
+use crate::units::ByteSize;
+use crate::untrusted::shell::quoted_path;
 use crate::views::page;
+use crate::views::paths::near;
 use crate::views::progress::{self, Show};
 use crate::views::start;
 
@@ -36,7 +50,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             "`--timeout` requires `--hprof` or `--malloc-info`",
         ));
     }
-    let spec = args.capture.spec(&args.target);
+    let spec = args.capture.spec(&args.target.target());
     spec.validate()?;
     if args.print_config {
         let config = spec.encode(&DeviceLimits::default())?;
@@ -73,8 +87,12 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
 
 /// Runs `--hprof` and `--malloc-info`.
 async fn run_files(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
+    let file = match &args.output {
+        Some(output) if is_hprof(output) => Some(hprof_file(&args, output)?),
+        _ => None,
+    };
     let spec = HeapFileSpec {
-        targets: args.target.targets(),
+        targets: args.target.target().targets(),
         hprof: args.file.hprof,
         malloc_info: args.file.malloc_info,
         gc: !args.file.no_gc,
@@ -88,7 +106,15 @@ async fn run_files(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let store = Store::of_user()?;
     let options = HeapFileOptions {
         spec,
-        output: args.output,
+        // The results are complete in a directory before the file gets its name.
+        output: match &file {
+            Some((path, _)) => Some(folder::of(path).join(default_name(
+                &path.to_string_lossy(),
+                OffsetDateTime::now_utc(),
+                &SessionId::random(),
+            ))),
+            None => args.output,
+        },
         force: args.no_check,
         detach: args.detach,
         silence: args.file.timeout.unwrap_or(heap_files::SILENCE),
@@ -101,7 +127,81 @@ async fn run_files(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             heap_files::dump(device, &store, &options, controls, on_event).await
         })
         .await?;
-    show_recorded(ctx, recorded)
+    match (file, recorded) {
+        (Some((path, existing)), Recorded::Finished(mut finished)) if finished.class.is_none() => {
+            page::end_session(ctx, &mut finished);
+            take_hprof(ctx, &finished, &path, existing)
+        }
+        (_, recorded) => show_recorded(ctx, recorded),
+    }
+}
+
+/// Returns whether an output has the name of one HPROF.
+fn is_hprof(output: &Path) -> bool {
+    let ends_so = output
+        .extension()
+        .is_some_and(|ending| ending.eq_ignore_ascii_case("hprof"));
+    ends_so && !output.is_dir()
+}
+
+/// Checks the file that gets the HPROF.
+fn hprof_file(args: &Args, output: &Path) -> Result<(PathBuf, ExistingFile), Failure> {
+    let flags = [
+        (args.file.malloc_info, "`--malloc-info`"),
+        (args.detach, "`--detach`"),
+    ];
+    if let Some((_, flag)) = flags.iter().find(|flag| flag.0) {
+        let message = format!(
+            "{flag} needs a directory, and {} is a file",
+            output.display()
+        );
+        return Err(Failure::usage(message).with_help("name a directory with `-o`"));
+    }
+    let existing = overwrite::check(output, [], Replace::Nothing);
+    let existing = existing.map_err(|error| Failure::from(error).with_help("name another file"))?;
+    Ok((output.to_owned(), existing))
+}
+
+/// Moves the only HPROF of the results to `path`, and removes their directory.
+fn take_hprof(
+    ctx: &Context,
+    finished: &Finished,
+    path: &Path,
+    existing: ExistingFile,
+) -> Result<Outcome, Failure> {
+    let (console, folder) = (&ctx.console, &finished.output);
+    let dumps = finished.manifest.dumps.java.iter();
+    let files: Vec<&String> = dumps.filter_map(|dump| dump.file.as_ref()).collect();
+    let [file] = files[..] else {
+        let message = format!(
+            "{} HPROFs cannot be one file, {}",
+            files.len(),
+            path.display()
+        );
+        let help = format!("they are in {}", quoted_path(near(folder)));
+        return Err(Failure::usage(message).with_help(help));
+    };
+    let moved = || {
+        let mut whole = WholeFile::typed(path, existing)?;
+        let bytes = std::io::copy(&mut File::open(folder.join(file))?, &mut whole)?;
+        whole.finish()?;
+        std::fs::remove_dir_all(folder)?;
+        Ok(bytes)
+    };
+    let bytes = moved().map_err(|source| unwritable(path.display(), &source))?;
+    if console.is_json() {
+        console.json(&json!({ "path": path, "bytes": bytes }));
+    }
+    let typed = quoted_path(path);
+    console.say(format_args!(
+        "wrote {} ({})",
+        path.display(),
+        ByteSize(bytes)
+    ));
+    console.say(format_args!(
+        "next: heaptap leaks {typed} · heaptap top {typed}"
+    ));
+    Ok(Outcome::Done)
 }
 
 /// Returns the sources of class names. Java heaps contain their names, so no symbols are searched.

@@ -23,6 +23,7 @@ use crate::heaps::leaks::{HiddenLeaks, LeaksReport, LeaksRequest, leaks};
 use crate::heaps::selector::JavaInput;
 use crate::units::counted;
 use crate::views::java_summary::java_place;
+use crate::views::recordings::input_missing;
 use crate::views::{blocking, java as java_view};
 
 /// Default entries of each list in JSON.
@@ -43,6 +44,10 @@ pub async fn run(ctx: &Context, mut args: Args) -> Result<Outcome, Failure> {
 }
 
 async fn either(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
+    if args.inputs.is_empty() {
+        let java = args.native.heap.is_java_only();
+        return Err(input_missing("leaks", &args.java.target, java));
+    }
     args.native.moment.check(&args.inputs)?;
     args.native.heap.refuse_java_parts("leaks")?;
     let java_flag = first_given([
@@ -175,7 +180,7 @@ fn java_beside(input: &OsString) -> Option<String> {
 fn default_dumps(args: &Args) -> DumpScope {
     match args.inputs.len() {
         1 => DumpScope::All,
-        _ => DumpScope::Last,
+        _ => DumpScope::Default,
     }
 }
 
@@ -193,7 +198,7 @@ async fn java_leaks(ctx: &Context, args: Args, opened: OpenedJava) -> Result<Out
                 path: input.path.clone(),
                 which: Some(which),
             })),
-            DumpScope::All | DumpScope::Last => inputs.push(input),
+            DumpScope::All | DumpScope::Default => inputs.push(input),
         }
     }
     // The terminal output truncates each list on its own.

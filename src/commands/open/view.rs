@@ -96,8 +96,16 @@ async fn show_trace(
     } else if args.print_url {
         console.data(&served.url);
     }
+    let input = quoted_path(&args.input);
+    console.say(format_args!(
+        "opening {}, a page on the network, in the browser. The page fetches {name} ({size}) from \
+         this host.",
+        args.ui
+    ));
+    console.say(format_args!(
+        "without the network: heaptap report {input} --open"
+    ));
     if !args.print_url {
-        console.say(format_args!("serving {name} ({size}) to {}", args.ui));
         show_site(console, &served.once_url, &served.url);
         if !options.page {
             console.detail(
@@ -106,10 +114,6 @@ async fn show_trace(
             );
         }
     }
-    let input = quoted_path(&args.input);
-    console.say(format_args!(
-        "the UI needs the network; `heaptap report {input} --open` does not"
-    ));
     // Printed before the wait, so that it does not look like a hang.
     console.say(format_args!(
         "serving until the trace is fetched, at most {} (press Ctrl-C to stop)",

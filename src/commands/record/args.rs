@@ -4,7 +4,7 @@ use crate::flags::capture::CaptureArgs;
 use crate::flags::names::NamesArgs;
 use crate::flags::no_report::NoReportArgs;
 use crate::flags::sample_names::SampleNamesArg;
-use crate::flags::target::TargetArgs;
+use crate::flags::target::NamedTargetArgs;
 use crate::flags::time::time;
 use crate::recording::companion_options::Source;
 use std::ffi::OsString;
@@ -22,7 +22,7 @@ use std::time::Duration;
     heaptap record --host -o out -- ./server --port 80    a program of this Linux host")]
 pub struct Args {
     #[command(flatten)]
-    pub target: TargetArgs,
+    pub target: NamedTargetArgs,
     #[command(flatten)]
     pub capture: CaptureArgs,
     /// Also java, meminfo, smaps, gc or all

@@ -59,6 +59,11 @@ const REFUSED: [(&str, &str); 22] = [
 /// Returns an error if the program cannot be recorded, or its results cannot be written.
 pub(super) async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     refuse(ctx)?;
+    if let Some(word) = args.target.words.first() {
+        let message = format!("unexpected word {}", sanitize(word));
+        return Err(Failure::usage(message)
+            .with_help("a program and its arguments follow --: heaptap record --host -- PROGRAM"));
+    }
     host::supported()?;
     let resolved = args.capture.resolve_for_host(&ctx.console)?;
     if !resolved.spec.targets.is_empty() {

@@ -29,7 +29,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     }
     ctx.check_detach(args.detach)?;
     let companions: CompanionOptions = args.with.iter().flat_map(|with| with.sources()).collect();
-    let mut resolved = args.capture.resolve(&args.target, &ctx.console)?;
+    let mut resolved = args.capture.resolve(&args.target.target(), &ctx.console)?;
     resolved.spec.companions = companions.in_trace();
     if args.capture.print_config {
         let config = resolved.spec.encode(&DeviceLimits::default())?;

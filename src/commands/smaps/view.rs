@@ -191,17 +191,13 @@ fn remarks(document: &Document, total: &Sums) -> Vec<String> {
     if let Some(remark) = &document.moment.remark {
         lines.push(format!("note: {remark}"));
     } else if total.get(Field::PrivateDirty).is_some() {
-        let swapped = match total.get(Field::SwapPss) {
-            Some(bytes) => format!(" and {} swapped out (its share)", ByteSize(bytes)),
-            None => match total.get(Field::Swap) {
-                Some(bytes) => format!(" and {} swapped out", ByteSize(bytes)),
-                None => String::new(),
-            },
-        };
+        let swapped = total.get(Field::SwapPss).or(total.get(Field::Swap));
+        let swapped = swapped.filter(|bytes| *bytes > 0);
+        let swapped = swapped.map(|bytes| format!(" + {} swapped", ByteSize(bytes)));
         lines.push(format!(
-            "private cost: {} of dirty pages{swapped}, which are not shared and cannot be read \
-             back from a file",
-            ByteSize(total.of(Field::PrivateDirty))
+            "only this process pays for {} dirty{}",
+            ByteSize(total.of(Field::PrivateDirty)),
+            swapped.unwrap_or_default()
         ));
     }
     if document.cut {

@@ -16,7 +16,7 @@ use std::ffi::OsString;
 #[derive(Debug, clap::Args)]
 #[command(
     before_help = "Examples:\n  \
-    heaptap top rec                              functions of the last dump\n  \
+    heaptap top rec                              functions at the last label\n  \
     heaptap top rec@after-login --by library     a labeled dump\n  \
     heaptap top rec --tree                       from the root down\n  \
     heaptap top dump.hprof                       largest objects and classes\n  \
@@ -31,7 +31,9 @@ pub struct Args {
     /// A recording's directory, a trace, a pprof or an HPROF
     ///
     /// INPUT@MOMENT chooses one dump: INPUT@LABEL, INPUT@N, INPUT@last or INPUT@end.
-    #[arg(value_name = "INPUT")]
+    #[arg(value_name = "INPUT", required_unless_present_any = ["names", "pids", "packages"])]
+    pub typed: Option<OsString>,
+    #[arg(skip)]
     pub input: OsString,
     /// Kind of rows
     ///

@@ -95,9 +95,6 @@ pub struct HeapRow {
     pub heap: String,
     /// Dumps, oldest first.
     pub dumps: Vec<DumpRow>,
-    /// Number of dumps in the inputs, including those that are left out.
-    #[serde(skip)]
-    pub(crate) available: usize,
     /// Number of steps from the first to the last dump.
     #[serde(rename = "steps")]
     pub rounds: u64,
@@ -178,7 +175,7 @@ pub struct SiteRow {
     /// Frames of the stack, allocating frame first, without allocators; for a line, only its own
     /// frame.
     pub stack: Vec<StackFrame>,
-    /// `grows`, `within-sampling-error`, `inconclusive`.
+    /// `confirmed`, `within-sampling-error`, `inconclusive`.
     pub verdict: &'static str,
     /// Reason for an inconclusive result: `too-few-samples`, `one-step`, `slowing`, `unsteady`,
     /// `too-few-iterations`, `incomplete`.
@@ -321,7 +318,6 @@ impl Rows<'_> {
         HeapRow {
             heap: heap.name.clone(),
             dumps: heap.dumps.iter().map(DumpRow::of).collect(),
-            available: heap.available,
             rounds: heap.dumps.len() as u64 - 1,
             iterations: self.growth.iterations(at),
             paired: heap.paired,
@@ -354,7 +350,7 @@ impl Rows<'_> {
         let iterations = self.growth.iterations(site.heap) as u64;
         let heap = &self.heaps[site.heap];
         let (verdict, reason) = match site.verdict {
-            Verdict::Grows { .. } => ("grows", None),
+            Verdict::Grows { .. } => ("confirmed", None),
             Verdict::WithinNoise => ("within-sampling-error", None),
             Verdict::CantTell(doubt) => ("inconclusive", Some(word(doubt))),
         };

@@ -37,8 +37,6 @@ pub(super) struct Series<'a> {
 pub(super) struct Heap<'a> {
     pub name: String,
     pub dumps: Vec<Member<'a>>,
-    /// Number of its dumps in the inputs, including those that are left out.
-    pub available: usize,
     /// True if all are of one recording of one process.
     pub paired: bool,
 }
@@ -121,7 +119,6 @@ pub(super) fn series_of<'a>(
         let labelled = is_default && labelled_only(&mut series, &heaps);
         let mut rounds = None;
         for (name, dumps) in heaps {
-            let available = dumps.len();
             let chosen: Vec<&'a Opened<'_>> = dumps
                 .into_iter()
                 .filter(|opened| !labelled || opened.dump.facts.label.is_some())
@@ -186,7 +183,6 @@ pub(super) fn series_of<'a>(
             let mut heap = Heap {
                 name: name.to_owned(),
                 dumps: members,
-                available,
                 paired: false,
             };
             heap.pair(inputs);

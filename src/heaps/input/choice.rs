@@ -11,14 +11,14 @@ use crate::profile::is_heap;
 use crate::results::findings::{self, Finding};
 use crate::results::lists::{join_list, join_processes};
 use crate::results::manifest::Manifest;
-use crate::stacks::Facts;
+use crate::stacks::{Facts, default_rank};
 
 /// Selection of dumps.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum DumpScope {
-    /// The last one of each process and heap.
+    /// The one of each process and heap that all commands and pages show by default.
     #[default]
-    Last,
+    Default,
     All,
     /// The given selectors.
     These(Vec<DumpSelector>),
@@ -67,7 +67,10 @@ pub(super) fn choose(
             left.retain(|&at| !listed[at].facts.open || !has_closed(&listed[at].facts));
             Ok(left)
         }
-        DumpScope::Last => Ok(last_of_each(listed, &left)),
+        DumpScope::Default => {
+            left.retain(|&at| listed[at].facts.is_default);
+            Ok(left)
+        }
         DumpScope::These(all) => {
             let mut chosen = BTreeSet::new();
             for which in all {
@@ -147,12 +150,29 @@ fn named(
     }
 }
 
+/// Marks the default dump of each process and heap: the last one with a label, otherwise the last.
+pub(super) fn mark_defaults(listed: &mut [ListedDump]) {
+    let all: Vec<usize> = (0..listed.len()).collect();
+    for at in highest_of_each(listed, &all, ListedDump::rank) {
+        listed[at].facts.is_default = true;
+    }
+}
+
 fn last_of_each(listed: &[ListedDump], among: &[usize]) -> Vec<usize> {
+    highest_of_each(listed, among, |dump| default_rank(dump.facts.open, false))
+}
+
+/// Returns the last dump of the highest rank of each process and heap.
+fn highest_of_each(
+    listed: &[ListedDump],
+    among: &[usize],
+    rank: impl Fn(&ListedDump) -> u8,
+) -> Vec<usize> {
     let mut last: BTreeMap<(u64, &str), usize> = BTreeMap::new();
     for &at in among {
         let facts = &listed[at].facts;
         let known = last.entry((facts.pid, &facts.heap)).or_insert(at);
-        if facts.supersedes(&listed[*known].facts) {
+        if rank(&listed[at]) >= rank(&listed[*known]) {
             *known = at;
         }
     }
@@ -175,7 +195,7 @@ pub(super) fn open_ones(
     wanted: &DumpScope,
 ) -> Vec<Finding> {
     let all = match wanted {
-        DumpScope::Last | DumpScope::All => true,
+        DumpScope::Default | DumpScope::All => true,
         DumpScope::These(named) => named.iter().any(DumpSelector::is_last),
     };
     let is_of_chosen = |dump: &ListedDump| {

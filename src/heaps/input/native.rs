@@ -8,7 +8,7 @@ use crate::profile::SystemInfo;
 use crate::results::findings::{self, Finding, NAMES_MISSING};
 use crate::results::lists::process_name;
 use crate::results::manifest::{Manifest, Symbolization, Totals};
-use crate::stacks::{Dump, Facts, JoinBy, StackProfile, join};
+use crate::stacks::{Dump, Facts, JoinBy, StackProfile, default_rank, join};
 use crate::timeline::Timeline;
 use crate::untrusted::shell::quoted_path;
 
@@ -27,6 +27,11 @@ pub struct ListedDump {
 }
 
 impl ListedDump {
+    /// Returns its rank as the default dump.
+    pub(super) fn rank(&self) -> u8 {
+        default_rank(self.facts.open, !self.labels.is_empty())
+    }
+
     /// Returns a description: `@2 (after-login) libc.malloc of com.example.app (2050)`.
     pub fn describe(&self) -> String {
         let facts = &self.facts;

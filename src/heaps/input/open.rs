@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::choice::{DumpScope, choose, open_ones, unmatched};
+use super::choice::{DumpScope, choose, mark_defaults, open_ones, unmatched};
 use super::error::LookError;
 use super::native::{ListedDump, NativeFile, joined};
 use super::options::LookOptions;
@@ -25,7 +25,7 @@ use crate::results::deduped::Deduped;
 use crate::results::findings::{self, Finding};
 use crate::results::manifest::{Manifest, Totals, Warning};
 use crate::results::{recorded, timeline};
-use crate::stacks::{Facts, ProjectOptions, Projector, StackProfile, View};
+use crate::stacks::{Facts, ProjectOptions, Projector, StackProfile, View, default_rank};
 use crate::timeline::Timeline;
 use crate::trace::MemoryWanted;
 
@@ -215,6 +215,7 @@ pub fn open(
         });
         return Err(LookError::NoHeap { name, why });
     }
+    mark_defaults(&mut reading.listed);
     let chosen = choose(&name, &reading.listed, manifest.as_deref(), options, wanted)?;
     let open = open_ones(&reading.listed, &chosen, wanted);
     reading.findings.extend(open);
@@ -471,8 +472,14 @@ impl<'a> Reading<'a> {
                     Interest::Sure => add(&mut projector, place, &dump, facts),
                     Interest::IfLast => {
                         let key = (dump.pid, dump.heap.clone());
-                        let closed = last.get(&key).is_some_and(|(_, known)| !known.open);
-                        let passed_over = match !dump.open || !closed {
+                        let is_default = *self.wanted == DumpScope::Default;
+                        let rank = |at: usize| {
+                            let listed: &ListedDump = &self.listed[at];
+                            let is_labelled = is_default && !listed.labels.is_empty();
+                            default_rank(listed.facts.open, is_labelled)
+                        };
+                        let known = last.get(&key).map_or(0, |(known, _)| rank(*known));
+                        let passed_over = match rank(place) >= known {
                             true => last.insert(key, (place, dump)),
                             false => Some((place, dump)),
                         };
@@ -528,6 +535,9 @@ impl<'a> Reading<'a> {
             }
         }
         dumps.retain(|(place, _)| chosen_set.contains(place));
+        for (place, dump) in &mut dumps {
+            dump.facts.is_default = self.listed[*place].facts.is_default;
+        }
         dumps.sort_by_key(|(place, _)| *place);
         // Flags are cumulative: the last dump of each heap has all of them.
         let mut said: BTreeMap<(u64, &str), usize> = BTreeMap::new();
@@ -580,7 +590,7 @@ fn interest(dump: &ListedDump, wanted: &DumpScope, options: &LookOptions) -> Int
     }
     match wanted {
         DumpScope::All => Interest::Sure,
-        DumpScope::Last => Interest::IfLast,
+        DumpScope::Default => Interest::IfLast,
         DumpScope::These(all) => {
             // Digits can be a label if no dump has that number.
             let is_it = |which: &DumpSelector| match which {

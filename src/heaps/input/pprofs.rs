@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::choice::{DumpScope, choose, unmatched};
+use super::choice::{DumpScope, choose, mark_defaults, unmatched};
 use super::error::LookError;
 use super::native::{ListedDump, NativeFile, joined};
 use super::options::LookOptions;
@@ -104,11 +104,13 @@ pub(super) fn open(
     }
     findings.extend(flagged);
     findings.extend(manifest.and_then(|manifest| missing(manifest, inputs, wanted)));
+    mark_defaults(&mut listed);
     let chosen = choose(name, &listed, manifest, options, wanted)?;
     findings.extend(unmatched(&listed, options));
     let mut place = 0;
     for profile in &mut profiles {
-        profile.dumps.retain(|_| {
+        profile.dumps.retain_mut(|dump| {
+            dump.facts.is_default = listed[place].facts.is_default;
             place += 1;
             chosen.contains(&(place - 1))
         });
@@ -143,7 +145,7 @@ fn missing(manifest: &Manifest, inputs: &[PprofInput], wanted: &DumpScope) -> Op
         .filter_map(|dump| dump.file.as_ref());
     let gone: Vec<&String> = files.filter(|file| !is_there(file)).collect();
     let needs_all = match wanted {
-        DumpScope::All | DumpScope::Last => true,
+        DumpScope::All | DumpScope::Default => true,
         DumpScope::These(all) => all.iter().any(DumpSelector::is_last),
     };
     let class = needs_all.then_some(ErrorClass::Incomplete);

@@ -23,6 +23,7 @@ use crate::results::findings::Finding;
 use crate::results::lists::{join_processes, process_name};
 use crate::results::manifest::{self, JAVA_HEAP, JavaDump, JavaKind, Manifest, ManifestError};
 use crate::results::recorded;
+use crate::stacks::default_rank;
 use crate::trace::{Surveyed, Trace};
 use time::OffsetDateTime;
 
@@ -348,7 +349,8 @@ impl JavaFile {
         &self.listed
     }
 
-    /// Returns the index of the selected dump in [`JavaFile::dumps`]; the last one by default.
+    /// Returns the index of the selected dump in [`JavaFile::dumps`]; by default the last one with a
+    /// label, otherwise the last.
     ///
     /// # Errors
     /// Returns an error if it does not exist, or if the dumps are of several processes.
@@ -371,13 +373,18 @@ impl JavaFile {
     /// Returns an error if none matches.
     pub fn choose_all(&self, which: Option<&DumpSelector>) -> Result<Vec<usize>, JavaError> {
         let several = self.has_several_processes();
+        let prefers_labels = which.is_none();
+        let rank = |at: usize| {
+            let dump = &self.listed[at];
+            default_rank(dump.open, prefers_labels && dump.label.is_some())
+        };
         let last = |is_it: &dyn Fn(&Listed) -> bool| -> Vec<usize> {
             let mut of_process: BTreeMap<Option<u64>, usize> = BTreeMap::new();
             let all = self.listed.iter().enumerate();
             for (at, dump) in all.filter(|(_, dump)| is_it(dump)) {
                 let process = dump.pid.filter(|_| several);
                 let known = of_process.get(&process);
-                if !dump.open || known.is_none_or(|&known| self.listed[known].open) {
+                if known.is_none_or(|&known| rank(at) >= rank(known)) {
                     of_process.insert(process, at);
                 }
             }

@@ -518,7 +518,7 @@ mod tests {
 
     #[test]
     fn a_moment_is_found_by_label_number_and_process() {
-        assert_eq!(chosen(None, None), Ok(3));
+        assert_eq!(chosen(None, None), Ok(2));
         assert_eq!(chosen(Some("end"), None), Ok(3));
         assert_eq!(chosen(Some("2"), None), Ok(2));
         assert_eq!(chosen(Some("2020"), None), Ok(2));

@@ -132,7 +132,11 @@ pub const MANIFEST_SNIPPET: &str = "<profileable android:shell=\"true\"/>";
 
 /// Returns the message of all commands that need a process that runs.
 pub fn no_running_process(targets: impl Display) -> String {
-    format!("no running process matches {targets}")
+    let targets = targets.to_string();
+    match targets.contains(['*', ',']) {
+        true => format!("no running process matches {targets}"),
+        false => format!("{targets} is not running"),
+    }
 }
 
 impl Finding {

@@ -115,6 +115,19 @@ pub struct Facts {
     pub unfinished: bool,
     /// The file ends before the dump does: it is used only on request, or if it is the only one.
     pub open: bool,
+    /// Commands and pages show this dump of its heap unless another one is selected.
+    pub is_default: bool,
+}
+
+/// Rank among the dumps of a heap: the last dump of the highest rank is shown unless another one is
+/// selected. A dump that is still open is shown only if there is no other, and a label counts if
+/// `is_labelled`.
+pub fn default_rank(is_open: bool, is_labelled: bool) -> u8 {
+    match (is_open, is_labelled) {
+        (true, _) => 0,
+        (false, false) => 1,
+        (false, true) => 2,
+    }
 }
 
 impl Facts {

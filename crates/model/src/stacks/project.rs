@@ -59,6 +59,7 @@ impl Facts {
             flags: dump.flags,
             unfinished: dump.unfinished,
             open: dump.open,
+            is_default: false,
         }
     }
 }

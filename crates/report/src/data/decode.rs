@@ -315,6 +315,7 @@ fn with_facts(dump: &super::header::Dump, rows: Rows, header: &Header) -> Dump {
             },
             unfinished: dump.unfinished,
             open: false,
+            is_default: false,
         },
         measures: dump
             .measures

@@ -207,6 +207,8 @@ pub struct Series {
     pub after: Option<usize>,
     /// Indexes of its dumps in chronological order.
     pub dumps: Vec<usize>,
+    /// Index of the dump that is shown first.
+    pub shown: usize,
 }
 
 /// Growth over a series.
@@ -234,7 +236,7 @@ pub struct GrowthSite {
     pub allocators: Vec<String>,
     /// Bytes per iteration.
     pub per_round: Interval,
-    /// `grows`, `within-noise`, `cant-tell`.
+    /// `confirmed`, `within-sampling-error`, `inconclusive`.
     pub verdict: String,
     /// Verdict as a sentence.
     pub says: String,

@@ -311,10 +311,15 @@ pub fn series(profile: &StackProfile, inputs: &[usize]) -> (Vec<header::Series>,
                 from_startup: facts.flags.from_startup,
                 after: before,
                 dumps: Vec::new(),
+                shown: at,
             };
             all.push((facts, entry));
         }
-        all[number].1.dumps.push(at);
+        let own = &mut all[number].1;
+        own.dumps.push(at);
+        if facts.is_default || !profile.dumps[own.shown].facts.is_default {
+            own.shown = at;
+        }
         of_dump.push(number);
     }
     let series = all.into_iter().map(|(_, series)| series).collect();

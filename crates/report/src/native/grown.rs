@@ -402,19 +402,13 @@ fn moment(dump: &Dump) -> String {
 fn verdicts(html: &mut Html, growth: &Growth) {
     let rows = growth.sites.iter().take(ROWS).map(|site| {
         vec![
-            match site.verdict.as_str() {
-                "grows" => "grows",
-                "within-noise" => "within sampling error",
-                _ => "inconclusive",
-            }
-            .to_owned(),
+            site.verdict.replace('-', " "),
             format!("<b>{}</b>", Foreign(&fitting(&site.function))),
             Foreign(&site.says).to_string(),
         ]
     });
     let caption = format!(
-        "Verdicts of <code>heaptap leaks</code> over all {} iterations, by growth per {}. “grows” is \
-         a confirmed leak.",
+        "Verdicts of <code>heaptap leaks</code> over all {} iterations, by growth per {}.",
         growth.rounds,
         Foreign(&growth.per)
     );

@@ -89,7 +89,10 @@ fn show_series(console: &Console, series: &SeriesRow) {
         n => format!("Native heap: {n} confirmed leaks, the largest:"),
     };
     console.data(console.styled(Style::Strong, text));
-    let first = series.sites.first().filter(|site| site.verdict == "grows");
+    let first = series
+        .sites
+        .first()
+        .filter(|site| site.verdict == "confirmed");
     if let Some(site) = first {
         show_site(console, "  ", site, &series.heaps, None);
     }

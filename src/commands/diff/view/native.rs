@@ -196,14 +196,15 @@ fn show_rows(console: &Console, report: &DiffReport, heap: &HeapDiff) {
         if all > noise.len() {
             note += &format!(", the {} largest (`--noise` shows all)", noise.len());
         }
-        // A row's interval considers that row alone; significance is tested for all rows together.
-        if noise.iter().any(|row| leaves_out_zero(&change(row).growth)) {
-            let tested = counted((heap.rows_confirmed + all) as u64, "row", "rows");
-            note += &format!("; of {tested}, chance alone gives some an interval without 0");
-        }
         console.data("");
         console.data(console.styled(Style::Strong, note));
         table(console, report, &noise, change).show(console);
+        // A row's interval considers that row alone; significance is tested for all rows together.
+        if noise.iter().any(|row| leaves_out_zero(&change(row).growth)) {
+            let tested = counted((heap.rows_confirmed + all) as u64, "row", "rows");
+            let note = format!("With {tested}, an interval may exclude 0 by chance.");
+            console.data(console.styled(Style::Dim, note));
+        }
     }
     // Cumulative growth of callers and callees overlaps, so its sum is not the total.
     let shown: f64 = heap.rows.iter().map(|row| row.own.growth.value).sum();

@@ -39,25 +39,11 @@ fn show_series(
         (name, pid) => format!("{name} ({pid})"),
     };
     console.data(console.styled(Style::Strong, untrusted::sanitize(&who)));
-    for heap in &series.heaps {
-        show_heap(console, heap, !document.filter.is_empty());
-        let rows = series.sites.iter().filter(|site| site.heap == heap.heap);
-        let rows = rows.filter(|site| site.verdict == "grows" || is_suspect(site));
-        let grown: f64 = rows.map(|site| site.growth_per_iteration.value).sum();
-        let total = heap.growth_per_iteration.rate;
-        if let Some(size) = shrank_elsewhere(grown, total.value, total.high) {
-            let text = format!("the other callsites shrank by {size} per iteration in total");
-            console.data(console.styled(Style::Dim, text));
-        }
-    }
-    for note in &series.notes {
-        paragraph(console, "", &untrusted::sanitize(note), Style::Warn);
-    }
     let filter = &document.filter;
     if !series.matches && !filter.is_empty() {
-        console.data("");
         let message = no_match(!filter.ignore.is_empty(), filter.selects(), "any dump");
         console.data(console.styled(Style::Warn, message));
+        show_method(console, series);
         return;
     }
     let of = |verdict: &str| -> Vec<&SiteRow> {
@@ -65,8 +51,7 @@ fn show_series(
         sites.filter(|site| site.verdict == verdict).collect()
     };
     let leaks = series.leaks + series.leaks_below_tolerance;
-    console.data("");
-    let grows = of("grows");
+    let grows = of("confirmed");
     // A line of code can stand for several callsites.
     let (one, many) = match grows.iter().any(|site| site.callsites > 1) {
         true => ("location grows", "locations grow"),
@@ -84,6 +69,17 @@ fn show_series(
         _ => Style::Strong,
     };
     console.data(console.styled(style, headline));
+    for heap in &series.heaps {
+        show_total(console, heap, !filter.is_empty());
+        let rows = series.sites.iter().filter(|site| site.heap == heap.heap);
+        let rows = rows.filter(|site| site.verdict == "confirmed" || is_suspect(site));
+        let grown: f64 = rows.map(|site| site.growth_per_iteration.value).sum();
+        let total = heap.growth_per_iteration.rate;
+        if let Some(size) = shrank_elsewhere(grown, total.value, total.high) {
+            let text = format!("the other callsites shrank by {size} per iteration in total");
+            console.data(console.styled(Style::Dim, text));
+        }
+    }
     for (at, site) in grows.iter().enumerate() {
         console.data("");
         let lead = format!("{}. ", at + 1);
@@ -106,6 +102,7 @@ fn show_series(
     show_churn(console, series, limit, |site| {
         elsewhere(site, &grows, &untold)
     });
+    show_method(console, series);
     let with_stack = grows
         .iter()
         .chain(untold.iter().filter(|site| is_suspect(site)));
@@ -138,44 +135,57 @@ fn time_note(heap: &HeapRow) -> Option<String> {
     ))
 }
 
-fn show_heap(console: &Console, heap: &HeapRow, is_filtered: bool) {
-    let names: Vec<&str> = heap.dumps.iter().map(|dump| dump.brief.as_str()).collect();
-    let names = match names.as_slice() {
-        [first, second, .., last] if names.len() > 8 => format!("{first}, {second} … {last}"),
-        names => names.join(", "),
+/// Shows which dumps were compared, what their sampling can miss, and the limits of the result.
+fn show_method(console: &Console, series: &SeriesRow) {
+    console.data("");
+    for heap in &series.heaps {
+        let of_heap = match series.heaps.len() {
+            1 => String::new(),
+            _ => format!("{}: ", name_of(heap)),
+        };
+        let text = format!("{of_heap}{}", method(heap));
+        paragraph(console, "", &untrusted::sanitize(&text), Style::Dim);
+    }
+    for note in &series.notes {
+        paragraph(console, "", &untrusted::sanitize(note), Style::Warn);
+    }
+}
+
+/// `Compared 5 dumps, @round-1 to @after. Smallest leak visible: 10 KiB per iteration.`
+fn method(heap: &HeapRow) -> String {
+    let dumps = counted(heap.dumps.len() as u64, "dump", "dumps");
+    let first = heap.dumps.first().map_or("", |dump| &dump.brief);
+    let each = heap.iterations as u64 / heap.rounds.max(1);
+    let apart = match each {
+        1 => String::new(),
+        n => format!(
+            ", each {} apart (`--rounds {n}`)",
+            counted(n, "iteration", "iterations")
+        ),
     };
-    let name = match heap.heap.as_str() {
-        "" => "the heap",
-        name => name,
-    };
-    let iterations = counted(heap.iterations as u64, "iteration", "iterations");
-    let each = thousands(heap.iterations as u64 / heap.rounds.max(1));
-    let interval = heap
-        .dumps
-        .iter()
-        .map(|dump| dump.sampling_interval_bytes)
-        .max();
-    let sampled = match interval {
-        Some(1) | None => "every allocation recorded".to_owned(),
-        Some(bytes) => format!(
-            "one sample per {}; leaks of less than {} per iteration might be missed",
-            ByteSize(bytes),
+    let dumps_have = heap.dumps.iter();
+    let visible = match dumps_have.map(|dump| dump.sampling_interval_bytes).max() {
+        Some(1) | None => "Every allocation was recorded.".to_owned(),
+        Some(_) => format!(
+            "Smallest leak visible: {} per iteration.",
             ByteSize(heap.detectable_bytes_per_iteration.ceil() as u64)
         ),
     };
-    let dumps = match heap.dumps.len() {
-        compared if compared < heap.available => format!(
-            "{} of {} dumps compared",
-            thousands(compared as u64),
-            thousands(heap.available as u64)
-        ),
-        all => format!("{} dumps", thousands(all as u64)),
-    };
-    let text = format!(
-        "{name}: {dumps}, {iterations} between them (`--rounds {each}` from each dump to the next): \
-         {names}; {sampled}"
-    );
-    paragraph(console, "", &untrusted::sanitize(&text), Style::Dim);
+    format!(
+        "Compared {dumps}, {first} to {}{apart}. {visible}",
+        last_dump(heap)
+    )
+}
+
+fn name_of(heap: &HeapRow) -> &str {
+    match heap.heap.as_str() {
+        "" => "the heap",
+        name => name,
+    }
+}
+
+fn show_total(console: &Console, heap: &HeapRow, is_filtered: bool) {
+    let name = name_of(heap);
     let size = |bytes: i64| ByteSize(bytes.max(0).unsigned_abs());
     let all = heap.dumps.last().map_or(0, |dump| dump.space);
     let last = last_dump(heap);

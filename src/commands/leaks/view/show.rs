@@ -148,32 +148,14 @@ fn show_leaks(console: &Console, leaks: &LeaksRows, limit: usize) {
         };
         console.data(console.styled(style, headline));
     } else {
+        let headline = format!("{}.", leaks_by_certainty(leaks));
+        console.data(console.styled(Style::Strong, headline));
         let objects = counted(
             leaks.objects,
             "leaked object retains",
             "leaked objects retain",
         );
-        let possible = leaks
-            .groups
-            .iter()
-            .filter(|group| group.certainty == "possible");
-        let possible = possible.count() as u64;
-        let known = match leaks.groups_known {
-            0 => String::new(),
-            known if known == leaks.groups_total => "; known and not yours".to_owned(),
-            known => format!("; {} known and not yours", counted(known, "is", "are")),
-        };
-        let ways = match (leaks.groups_total, possible) {
-            (1, 0) => "on 1 path".to_owned(),
-            (1, _) => "on 1 path, only possible".to_owned(),
-            (n, 0) => format!("on {} paths", thousands(n)),
-            (n, possible) => format!(
-                "on {} paths, {possible} of them only possible",
-                thousands(n)
-            ),
-        };
-        let headline = format!("Leaks: {objects} {}, {ways}{known}", kept(leaks.kept));
-        console.data(console.styled(Style::Strong, headline));
+        console.data(format_args!("{objects} {}.", kept(leaks.kept)));
     }
     let mut was_own = leaks.groups_known < leaks.groups_total;
     for (at, group) in leaks.groups.iter().take(limit).enumerate() {
@@ -204,6 +186,31 @@ fn show_leaks(console: &Console, leaks: &LeaksRows, limit: usize) {
         console.data("");
         console.data(console.styled(Style::Dim, format!("Not analyzed: {untold}")));
     }
+}
+
+/// `4 leaks: 1 confirmed, 1 likely, 1 possible, 1 known and not yours`.
+fn leaks_by_certainty(leaks: &LeaksRows) -> String {
+    let all = counted(leaks.groups_total, "leak", "leaks");
+    // Without every leak, the parts would not add up.
+    if leaks.groups.len() as u64 != leaks.groups_total {
+        return all;
+    }
+    let of = |certainty: &&str| {
+        let own = leaks.groups.iter().filter(|group| group.library.is_none());
+        let count = own.filter(|group| group.certainty == *certainty).count();
+        (count > 0).then(|| format!("{} {certainty}", thousands(count as u64)))
+    };
+    let mut parts: Vec<String> = ["confirmed", "likely", "possible"]
+        .iter()
+        .filter_map(of)
+        .collect();
+    if leaks.groups_known > 0 {
+        parts.push(format!(
+            "{} known and not yours",
+            thousands(leaks.groups_known)
+        ));
+    }
+    format!("{all}: {}", parts.join(", "))
 }
 
 fn objects(count: u64) -> String {

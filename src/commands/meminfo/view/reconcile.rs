@@ -101,7 +101,7 @@ fn of_folder(input: &JavaInput, progress: &ProgressReporter) -> Result<Vec<Momen
         errors: true,
         ..LookOptions::default()
     };
-    let listed = match input::open(&input.path, &DumpScope::Last, &options, progress) {
+    let listed = match input::open(&input.path, &DumpScope::Default, &options, progress) {
         Ok(OpenedInput::Native(file, _)) => file.listed,
         // The system's figures are useful even without a profile.
         Ok(OpenedInput::Java(_)) | Err(LookError::NoHeap { .. } | LookError::Broken { .. }) => {
@@ -137,9 +137,9 @@ fn choose(all: Vec<Moment>, input: &JavaInput, args: &Args) -> Result<Vec<Table>
              and the kernel count of a process is kept at each label and at the end",
         ));
     }
-    let meant = match args.moment.scope(input, DumpScope::Last) {
+    let meant = match args.moment.scope(input, DumpScope::Default) {
         DumpScope::All => of_process,
-        DumpScope::Last | DumpScope::These(_) => {
+        DumpScope::Default | DumpScope::These(_) => {
             let which = args.moment.one(input.clone())?.which;
             let found = reconcile::choose(&input.path, of_process, which.as_ref());
             found.map_err(|missing| {

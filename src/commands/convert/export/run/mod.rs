@@ -296,7 +296,7 @@ fn choose_columns<'a>(
     Ok(chosen)
 }
 
-/// Returns the dump to write to a single file: the last one, preferring the malloc heap.
+/// Returns the dump to write to a single file: the default one, preferring the malloc heap.
 fn one_dump(chosen: &Chosen<'_>, gathered: &Gathered) -> Result<usize, ExportError> {
     let facts = |at: usize| &chosen.dumps[at].dump.facts;
     let mut left: Vec<usize> = (0..chosen.dumps.len()).collect();
@@ -309,7 +309,9 @@ fn one_dump(chosen: &Chosen<'_>, gathered: &Gathered) -> Result<usize, ExportErr
     if left.iter().any(|&at| facts(at).heap == MALLOC_HEAP) {
         left.retain(|&at| facts(at).heap == MALLOC_HEAP);
     }
-    let last = left.into_iter().max_by_key(|&at| facts(at).number);
+    let last = left
+        .into_iter()
+        .max_by_key(|&at| (facts(at).is_default, facts(at).number));
     Ok(last.expect("an empty selection was refused"))
 }
 
