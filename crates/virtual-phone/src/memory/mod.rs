@@ -160,7 +160,7 @@ impl Memory {
         let key = (process.pid, process.started);
         let account = accounts.entry(key).or_insert_with(|| {
             let package = packages::of_process(&state.packages, process);
-            let heaps = LiveHeaps::new(&self.spec, package, process);
+            let heaps = LiveHeaps::new(&self.spec, package, process, self.clock.appeared());
             Account {
                 history: first_history(&self.clock, process),
                 art: heaps.flow("com.android.art", java::LARGE_BYTES),

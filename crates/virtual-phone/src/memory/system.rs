@@ -79,7 +79,7 @@ impl Memory {
     }
 
     /// Sums the memory of all processes.
-    fn sum(&self, state: &State, now: BootNs) -> Ram {
+    pub(super) fn sum(&self, state: &State, now: BootNs) -> Ram {
         let mut ram = Ram {
             total: TOTAL[usize::from(self.spec.android >= 15)],
             buffers: 5_120,

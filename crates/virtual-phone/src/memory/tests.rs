@@ -67,6 +67,30 @@ fn rows_mappings_and_totals_agree_in_every_process() {
 }
 
 #[test]
+fn after_hours_every_app_fits_and_the_figures_of_the_system_add_up() {
+    let kernel = phone("android=14,java=2000");
+    let state = kernel.state();
+    let pss = |hours: u64| -> u64 {
+        let moment = kernel.clock.boot() + hours * 3_600 * SECOND;
+        let ledgers = state.processes.iter();
+        let ledgers = ledgers.filter_map(|process| kernel.memory.ledger(&state, process, moment));
+        ledgers.map(|ledger| ledger.rows().sum().pages.pss).sum()
+    };
+    let ram = kernel
+        .memory
+        .sum(&state, kernel.clock.boot() + 3_600 * SECOND);
+    assert_eq!(ram.used, pss(1));
+    let kernels = ram.kernel() + ram.slab / 3;
+    let files = ram.cached - ram.mapped - ram.shmem;
+    let taken = ram.used + kernels + ram.zram() + files + ram.buffers;
+    let lost = ram.total - taken - ram.free;
+    assert!(lost < ram.total / 32, "{ram:?}");
+    assert!(ram.free > ram.total / 64, "{ram:?}");
+    let (one, two) = (pss(1), pss(2));
+    assert!(two < one + one / 10, "{one} kB, then {two} kB");
+}
+
+#[test]
 fn malloc_info_and_heap_alloc_are_what_the_workload_holds() {
     let kernel = phone("android=14,java=2000");
     let process = app(&kernel);

@@ -143,7 +143,12 @@ impl Target {
     ) -> Target {
         let workload = {
             let package = packages::of_process(&kernel.state().packages, &process);
-            Arc::new(Workload::build(&kernel.spec, package, &process))
+            Arc::new(Workload::build(
+                &kernel.spec,
+                package,
+                &process,
+                kernel.clock.appeared(),
+            ))
         };
         let heaps = heaps(kernel, config, &workload)
             .into_iter()

@@ -85,8 +85,13 @@ pub(crate) struct Flow {
 }
 
 impl LiveHeaps {
-    pub(crate) fn new(spec: &PhoneSpec, package: Option<Package>, process: &Process) -> LiveHeaps {
-        let workload = Workload::build(spec, package, process);
+    pub(crate) fn new(
+        spec: &PhoneSpec,
+        package: Option<Package>,
+        process: &Process,
+        appeared: BootNs,
+    ) -> LiveHeaps {
+        let workload = Workload::build(spec, package, process, appeared);
         let heaps = (0..workload.heaps.len())
             .map(|place| Heap {
                 place,
@@ -317,7 +322,7 @@ pub(crate) mod tests {
     #[test]
     fn activities_that_stay_are_held() {
         let (spec, package, process) = app("android=14", 0);
-        let mut heaps = LiveHeaps::new(&spec, package.clone(), &process);
+        let mut heaps = LiveHeaps::new(&spec, package.clone(), &process, 0);
         let mut history = History::for_tests(0);
         let now = 3 * SECOND;
         let before = heaps.at("libc.malloc", &history, now);
@@ -327,7 +332,7 @@ pub(crate) mod tests {
         }
         history.set_deeds(deeds);
         let after = heaps.at("libc.malloc", &history, now);
-        let workload = Workload::build(&spec, package, &process);
+        let workload = Workload::build(&spec, package, &process, 0);
         let all = workload.of_an_activity(0);
         let (bytes, count) = all.fold((0, 0), |(bytes, count), (_, blocks, size)| {
             (bytes + 3 * blocks * size, count + 3 * blocks)
@@ -348,9 +353,9 @@ pub(crate) mod tests {
         for (words, seconds) in [("android=14", 9), ("android=11,app=heavy,sites=3000", 3)] {
             let started = 77 * SECOND + 3;
             let (spec, package, process) = app(words, started);
-            let mut heaps = LiveHeaps::new(&spec, package.clone(), &process);
+            let mut heaps = LiveHeaps::new(&spec, package.clone(), &process, 0);
             let history = History::for_tests(started);
-            let workload = Workload::build(&spec, package, &process);
+            let workload = Workload::build(&spec, package, &process, 0);
             for (place, heap) in workload.heaps.iter().enumerate() {
                 for half in 1..=2 * seconds {
                     let now = started + half * SECOND / 2;

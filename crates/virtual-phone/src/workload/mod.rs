@@ -96,6 +96,29 @@ pub(crate) struct Workload {
     pub(crate) frames: Vec<FrameDef>,
     pub(crate) heaps: Vec<HeapDef>,
     seed: u64,
+    /// Time after the start of the process in ms at which leaks end.
+    leaks_until_ms: u64,
+}
+
+/// Size in bytes at which an app no longer grows: all apps, each as large, fit into the phone.
+const MAX_LEAKED: u64 = 160 << 20;
+/// The same for the app that is made to leak.
+const MAX_LEAKED_BY_APP: u64 = 1 << 30;
+
+/// Returns the time in ms until leaks of these sites have `bytes`.
+fn leaks_until_ms<'a>(sites: impl Iterator<Item = &'a Site>, bytes: u64) -> u64 {
+    let leaks = sites.filter(|site| site.leaks_always());
+    let rate = leaks.map(|site| site.per_second * (site.size.0 + site.size.1) as f64 / 2.0);
+    match rate.sum::<f64>() {
+        rate if rate > 0.0 => (bytes as f64 / rate * 1_000.0) as u64,
+        _ => u64::MAX,
+    }
+}
+
+impl Site {
+    fn leaks_always(&self) -> bool {
+        matches!((&self.life, &self.phase), (Life::Forever, Phase::Always))
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,8 +130,13 @@ pub(crate) struct Allocation {
 }
 
 impl Workload {
-    /// Builds the workload of `process` of a package on a phone.
-    pub(crate) fn build(spec: &PhoneSpec, package: Option<Package>, process: &Process) -> Workload {
+    /// Builds the workload of `process` of a package on a phone that appeared at `appeared`.
+    pub(crate) fn build(
+        spec: &PhoneSpec,
+        package: Option<Package>,
+        process: &Process,
+        appeared: BootNs,
+    ) -> Workload {
         let name = process.name();
         let heavy = spec.app == AppState::Heavy && name == APP;
         let percent = package.as_ref().map_or(100, |p| p.memory_percent);
@@ -130,7 +158,17 @@ impl Workload {
             let (low, high) = site.size;
             site.size = (low * percent / 100, high * percent / 100);
         }
+        let most = if name == APP {
+            MAX_LEAKED_BY_APP
+        } else {
+            MAX_LEAKED
+        };
+        let sites = heaps.iter().flat_map(|heap| &heap.sites);
+        // A process does not run from its start until the phone appears.
+        let paused = appeared.saturating_sub(process.started) / MILLI;
+        let leaks_until_ms = leaks_until_ms(sites, most).saturating_add(paused);
         Workload {
+            leaks_until_ms,
             mappings: builder.mappings,
             frames: builder.frames,
             heaps,
@@ -189,6 +227,7 @@ impl Workload {
         let count = match site.phase {
             Phase::Activity(_) => 0,
             Phase::First(limit) if since * ms >= limit => 0,
+            Phase::Always if since * ms >= self.leaks_until_ms && site.leaks_always() => 0,
             Phase::Burst { period, on } if since * ms % period >= on => 0,
             _ => {
                 let rate = site.per_second * ms as f64 / 1_000.0;

@@ -221,7 +221,7 @@ mod tests {
 
     fn heaps(words: &str, started: BootNs) -> LiveHeaps {
         let (spec, package, process) = super::super::live::tests::app(words, started);
-        LiveHeaps::new(&spec, package, &process)
+        LiveHeaps::new(&spec, package, &process, 0)
     }
 
     #[test]
