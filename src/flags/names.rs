@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, ValueEnum, ValueHint};
 
+use crate::bytes::GIT_LFS_POINTER;
 use crate::console::Console;
 
 use crate::error::Failure;
@@ -107,12 +108,14 @@ fn no_symbols_in(path: &Path) -> Option<&'static str> {
     if !file.metadata().ok()?.is_file() {
         return None;
     }
-    file.take(6).read_to_end(&mut start).ok()?;
+    file.take(64).read_to_end(&mut start).ok()?;
     let known: [&[u8]; 3] = [b"\x7fELF", b"MODULE", b"PK"];
     if start.is_empty() {
         Some("is empty")
     } else if known.iter().any(|magic| start.starts_with(magic)) {
         None
+    } else if start.starts_with(GIT_LFS_POINTER) {
+        Some("is a pointer of Git LFS; fetch the file with `git lfs pull`")
     } else {
         Some("is neither a library nor Breakpad symbols nor a ZIP")
     }

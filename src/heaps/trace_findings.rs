@@ -4,10 +4,11 @@
 use std::collections::BTreeSet;
 
 use crate::error::ErrorClass;
+use crate::import;
 use crate::names::could_be_app;
 use crate::profile::MALLOC_HEAP;
 use crate::profile::{Health, HeapRequest, Recording};
-use crate::results::findings::{BUSY, Finding, SEVERAL_RECORDINGS, TRACE_CUT};
+use crate::results::findings::{self, BUSY, Finding, SEVERAL_RECORDINGS, TRACE_CUT};
 use crate::results::lists::join_list;
 use crate::stacks::Unexpanded;
 use crate::units::counted;
@@ -69,6 +70,9 @@ pub(crate) const INPUT_DAMAGED: &str = "input-damaged";
 /// Returns a finding about a partly unreadable file.
 pub fn damaged(name: &str, what: &str) -> Finding {
     let message = format!("{name}: {what}");
+    if what.ends_with(import::BYTES_BEHIND) {
+        return Finding::new(findings::BYTES_BEHIND, None, message);
+    }
     let found = Finding::new(INPUT_DAMAGED, ErrorClass::BadInput, message);
     // No need to fetch files that can be repaired here.
     match what.contains("`heaptap ") {

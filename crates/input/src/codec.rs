@@ -3,6 +3,7 @@
 use super::detect::{Kind, detect};
 use super::spool::Spool;
 use super::{DEEPEST, HEAD, ImportError, parallel_gzip};
+use flate2::bufread::GzDecoder;
 use std::io::{self, BufRead, Read};
 
 /// Memory limit for an xz dictionary, in KiB; `xz -9` uses 64 MiB.
@@ -44,7 +45,7 @@ impl Codec {
     /// Returns an error if the codec cannot allocate its memory.
     pub(super) fn reader<'a>(self, packed: impl BufRead + 'a) -> io::Result<Box<dyn Read + 'a>> {
         Ok(match self {
-            Codec::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(packed)),
+            Codec::Gzip => Box::new(Members::new(packed)),
             Codec::Zstd => Box::new(zstd::stream::read::Decoder::with_buffer(packed)?),
             Codec::Xz => Box::new(lzma_rust2::XzReader::new_mem_limit(
                 packed,
@@ -102,8 +103,57 @@ impl Codec {
     }
 }
 
+/// Error of [`Members`] if other bytes follow the last one.
+const NO_MEMBER: &str = "no gzip header";
+
+/// The members of a gzip file, one after the other.
+pub(super) struct Members<R> {
+    /// The member that is being read.
+    member: Option<GzDecoder<R>>,
+    /// What follows the last member.
+    rest: Option<R>,
+}
+
+impl<R: BufRead> Members<R> {
+    pub(super) fn new(packed: R) -> Members<R> {
+        Members {
+            member: None,
+            rest: Some(packed),
+        }
+    }
+}
+
+impl<R: BufRead> Read for Members<R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        loop {
+            if let Some(member) = &mut self.member {
+                let read = member.read(out)?;
+                if read > 0 || out.is_empty() {
+                    return Ok(read);
+                }
+                self.rest = self.member.take().map(GzDecoder::into_inner);
+            }
+            let Some(rest) = &mut self.rest else {
+                return Ok(0);
+            };
+            match rest.fill_buf()? {
+                [] => return Ok(0),
+                [0x1f, ..] => self.member = self.rest.take().map(GzDecoder::new),
+                _ => return Err(io::Error::other(NO_MEMBER)),
+            }
+        }
+    }
+}
+
+/// End of the description of a whole stream with other bytes behind it.
+pub const BYTES_BEHIND: &str = "is whole; the bytes behind it are no part of it";
+
 /// Describes a stream of this compression that broke off after `size` unpacked bytes.
 pub(super) fn breaks_off(packing: &str, size: u64, why: &str) -> String {
+    // Codecs check each part of a stream, and then expect another part.
+    if size > 0 && [NO_MEMBER, "Unknown frame descriptor"].contains(&why) {
+        return format!("its {packing} stream {BYTES_BEHIND}");
+    }
     format!("its {packing} stream breaks off after {size} bytes: {why}")
 }
 

@@ -1,5 +1,6 @@
 //! File type detection by the first bytes.
 
+use heaptap_model::bytes::GIT_LFS_POINTER;
 use perfetto_heap::looks_like_trace;
 use perfetto_heap::wire::{Fields, Value};
 use std::fmt;
@@ -31,6 +32,8 @@ pub enum Kind {
     /// A text whose beginning shows what wrote it.
     Known(KnownText),
     Text,
+    /// A file in place of the expected one, or one that was changed on its way.
+    Foreign(&'static Foreign),
     /// None of the other types.
     Unknown,
 }
@@ -87,6 +90,64 @@ impl KnownText {
 pub(super) const BUGREPORT_HELP: &str =
     "read its parts with `heaptap gc`, `heaptap meminfo` or `heaptap smaps`";
 
+/// A file that heaptap cannot read, with the reason and the remedy.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Foreign(&'static str, &'static str);
+
+const FETCH: &str = "fetch it again with `adb pull`, or with `adb exec-out` in a shell that does not \
+                     convert output, such as cmd";
+
+/// Files by their first bytes.
+#[rustfmt::skip]
+const FOREIGN: [(&[u8], Foreign); 7] = [
+    (GIT_LFS_POINTER, Foreign("a pointer of Git LFS, not the file itself", "fetch the file with `git lfs pull`")),
+    (b"JAVA PROFILE 1.0.1, created ", Foreign(
+        "a text HPROF from the hprof agent, which has only a part of each object",
+        "write a binary one with `-agentlib:hprof=heap=dump,format=b` or `jmap -dump:format=b`",
+    )),
+    (b"7z\xbc\xaf\x27\x1c", Foreign("a 7z archive", "unpack it with `7z x` first")),
+    (b"Rar!\x1a\x07", Foreign("a RAR archive", "unpack it first")),
+    (b"\x04\x22\x4d\x18", Foreign("an LZ4 file", "unpack it with `lz4 -d` first")),
+    (b"FLR\0", Foreign(
+        "a recording of JDK Flight Recorder",
+        "take a heap dump with `jcmd PID GC.heap_dump FILE`",
+    )),
+    (b"\0\x12portable heap dump", Foreign(
+        "a portable heap dump (PHD) of OpenJ9",
+        "open it in Eclipse MAT with IBM DTFJ, or take an HPROF from a HotSpot VM",
+    )),
+];
+
+const CORE: Foreign = Foreign(
+    "a core dump of a process",
+    "extract the Java heap with `jhsdb jmap --binaryheap --exe java --core FILE`",
+);
+const CRLF: Foreign = Foreign(
+    "a binary file that was changed on its way: a CR was added before each LF",
+    FETCH,
+);
+const UTF16: Foreign = Foreign(
+    "a binary file that was changed on its way: PowerShell wrote it as text in UTF-16",
+    FETCH,
+);
+const UTF8: Foreign = Foreign(
+    "a binary file that was changed on its way: a program read and wrote it as text",
+    FETCH,
+);
+const WITHOUT_ZEROS: Foreign = Foreign(
+    "an HPROF that was changed on its way: its zero bytes are missing",
+    FETCH,
+);
+const BEHIND_OTHERS: Foreign = Foreign(
+    "an HPROF behind other bytes, such as a byte order mark or the output of a command",
+    FETCH,
+);
+const SERVER_ERROR: Foreign = Foreign(
+    "an error message of a server in XML",
+    "fetch the file again; check its address and your access to it",
+);
+const BASE64: Foreign = Foreign("a file in Base64", "decode it with `base64 -d` first");
+
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -108,6 +169,7 @@ impl fmt::Display for Kind {
             Kind::Json => "JSON",
             Kind::Known(text) => text.name(),
             Kind::Text => "text",
+            Kind::Foreign(foreign) => foreign.0,
             Kind::Unknown => "of an unknown type",
         })
     }
@@ -129,6 +191,15 @@ impl Kind {
         )
     }
 
+    /// Returns whether [`Kind::help`] is the same for all commands.
+    fn has_own_help(self) -> bool {
+        use Kind::{Bzip2, Elf, Empty, Foreign, Html, Known, Report, Zeros};
+        matches!(
+            self,
+            Elf | Html | Report | Empty | Zeros | Bzip2 | Foreign(_) | Known(_)
+        )
+    }
+
     /// Returns the help text for commands that require a trace.
     pub fn help(self) -> &'static str {
         match self {
@@ -142,7 +213,8 @@ impl Kind {
             Kind::Hprof => "inspect it with `heaptap hprof info` or `heaptap top`",
             Kind::Bzip2 => "unpack it with `bunzip2` first",
             Kind::Known(text) => text.help(),
-            Kind::Html => "fetch the trace again: this might be an error page from a server",
+            Kind::Foreign(foreign) => foreign.1,
+            Kind::Html => "fetch the file again: this might be an error page from a server",
             Kind::Report => {
                 "open it in a browser, or pass the recording directory or file that it shows"
             }
@@ -158,13 +230,7 @@ impl Kind {
     /// Returns the help text for commands that accept heaps of any type.
     pub fn help_with_heaps(self) -> &'static str {
         match self {
-            Kind::Elf
-            | Kind::Html
-            | Kind::Report
-            | Kind::Empty
-            | Kind::Zeros
-            | Kind::Bzip2
-            | Kind::Known(_) => self.help(),
+            kind if kind.has_own_help() => kind.help(),
             _ => {
                 "pass a trace (recording directory or *.pftrace), a pprof (*.pb.gz), or an HPROF \
                  (from `am dumpheap` or `jmap -dump`)"
@@ -179,13 +245,7 @@ impl Kind {
             Kind::Pprof => {
                 "view it with `heaptap top` or `heaptap report`, or pass the original dump or trace"
             }
-            Kind::Elf
-            | Kind::Html
-            | Kind::Report
-            | Kind::Empty
-            | Kind::Zeros
-            | Kind::Bzip2
-            | Kind::Known(_) => self.help(),
+            kind if kind.has_own_help() => kind.help(),
             _ => {
                 "pass the output of `am dumpheap` or `jmap -dump`, raw or in gzip, zstd, xz, ZIP \
                  or TAR"
@@ -202,6 +262,9 @@ pub fn detect(head: &[u8]) -> Kind {
     if head.is_empty() {
         return Kind::Empty;
     }
+    if let Some(foreign) = foreign(head) {
+        return Kind::Foreign(foreign);
+    }
     for (magic, kind) in [
         (&[0x1f, 0x8b][..], Kind::Gzip),
         (&[0x28, 0xb5, 0x2f, 0xfd], Kind::Zstd),
@@ -209,7 +272,7 @@ pub fn detect(head: &[u8]) -> Kind {
         (b"PK\x03\x04", Kind::Zip),
         (b"PK\x05\x06", Kind::Zip),
         (b"\x7fELF", Kind::Elf),
-        (b"JAVA PROFILE 1.0", Kind::Hprof),
+        (HPROF, Kind::Hprof),
         (b"SQLite format 3\0", Kind::Sqlite),
     ] {
         if head.starts_with(magic) {
@@ -237,6 +300,94 @@ pub fn detect(head: &[u8]) -> Kind {
         true => Kind::Zeros,
         false => Kind::Unknown,
     }
+}
+
+/// Magic of every version of HPROF.
+const HPROF: &[u8] = b"JAVA PROFILE 1.0";
+
+/// Returns the file that these first bytes belong to, if it is none that heaptap reads.
+fn foreign(head: &[u8]) -> Option<&'static Foreign> {
+    if let Some((_, known)) = FOREIGN.iter().find(|(magic, _)| head.starts_with(magic)) {
+        return Some(known);
+    }
+    // Type 4 of an ELF file, in either byte order.
+    if head.starts_with(b"\x7fELF") && matches!(head.get(16..18), Some([4, 0] | [0, 4])) {
+        return Some(&CORE);
+    }
+    if let [0xff, 0xfe, units @ ..] | [0xfe, 0xff, units @ ..] = head {
+        let zeros = units.chunks_exact(2).filter(|unit| *unit == [0, 0]);
+        return (zeros.count() >= 4).then_some(&UTF16);
+    }
+    if head.starts_with(b"J\0A\0V\0A\0") || head.starts_with(b"\0J\0A\0V\0A") {
+        return Some(&UTF16);
+    }
+    if !head.contains(&0) {
+        let is_hprof = head.starts_with(HPROF) && head.get(18).is_some_and(|byte| *byte < b' ');
+        return match is_hprof {
+            true => Some(&WITHOUT_ZEROS),
+            false => is_base64(head).then_some(&BASE64),
+        };
+    }
+    let line_feeds = memchr::memchr_iter(b'\n', head);
+    let (mut lone, mut behind_cr) = (0, 0);
+    for at in line_feeds {
+        match at > 0 && head[at - 1] == b'\r' {
+            true => behind_cr += 1,
+            false => lone += 1,
+        }
+    }
+    // By chance, one of 256 is.
+    if lone == 0 && behind_cr >= 4 {
+        return Some(&CRLF);
+    }
+    if is_recoded(head) {
+        return Some(&UTF8);
+    }
+    let mut found = memchr::memmem::find_iter(head, HPROF).filter(|&at| at > 0);
+    let is_header = |at: usize| {
+        let rest = &head[at + HPROF.len()..];
+        matches!(rest, [b'.', b'1'..=b'3', 0, 0, 0, 0, 4 | 8, ..])
+    };
+    // An archive without compression also has it behind other bytes.
+    let is_archive = head.starts_with(b"PK") || head.get(257..262) == Some(b"ustar");
+    let may_be = !is_archive && !head.starts_with(HPROF);
+    (may_be && found.any(is_header)).then_some(&BEHIND_OTHERS)
+}
+
+/// Returns whether binary data was decoded and encoded as text: all of it is UTF-8, with many
+/// replacement characters or only characters that Latin-1 has, with its controls.
+fn is_recoded(head: &[u8]) -> bool {
+    let text = match std::str::from_utf8(head) {
+        Ok(text) => text,
+        Err(error) if error.error_len().is_none() => {
+            return is_recoded(&head[..error.valid_up_to()]);
+        }
+        Err(_) => return false,
+    };
+    let wide = text.chars().filter(|c| !c.is_ascii());
+    // Texts do not have the controls of Latin-1.
+    let (mut lost, mut controls, mut others) = (0, 0, 0);
+    for c in wide {
+        match c {
+            char::REPLACEMENT_CHARACTER => lost += 1,
+            '\u{80}'..='\u{9f}' => controls += 1,
+            '\u{a0}'..='\u{ff}' => {}
+            _ => others += 1,
+        }
+    }
+    lost >= 4 || controls >= 4 && others == 0
+}
+
+/// Returns whether a file has only lines of Base64, of all kinds of its letters: neither words nor
+/// hashes.
+fn is_base64(head: &[u8]) -> bool {
+    let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/=\r\n".contains(byte);
+    let letters = [
+        u8::is_ascii_uppercase,
+        u8::is_ascii_lowercase,
+        u8::is_ascii_digit,
+    ];
+    head.len() >= 40 && head.iter().all(is_part) && letters.iter().all(|kind| head.iter().any(kind))
 }
 
 /// Beginnings of known texts; `0` is any digit. Texts of devices can have control characters and
@@ -313,6 +464,8 @@ fn text_kind(head: &[u8]) -> Option<Kind> {
     Some(
         if start.starts_with("<?xml") && start.contains("<malloc version=") {
             Kind::Known(KnownText::MallocInfo)
+        } else if begins(start, "<?xml") && start.contains("<Error>") {
+            Kind::Foreign(&SERVER_ERROR)
         } else if start.starts_with('{') && start.contains("\"logcatMessages\"") {
             Kind::Known(KnownText::Log)
         } else if start.starts_with(['{', '[']) {
@@ -437,6 +590,108 @@ mod tests {
             (b"\n       Private Other:     2888\n  ", Kind::Text),
         ] {
             assert_eq!(detect(head), kind, "{head:?}");
+        }
+    }
+
+    /// Returns an HPROF with class names and addresses, as it begins.
+    fn hprof() -> Vec<u8> {
+        let mut file = b"JAVA PROFILE 1.0.3\0\0\0\0\x04\0\0\x01\x8b\xcf\xe5\x68\0".to_vec();
+        for (name, id) in [("a.Node", 0x1234_8a80_u32), ("b.List", 0x12c0_9df0)] {
+            file.extend(b"\x01\0\0\0\0\0\0\0\x0a");
+            file.extend(id.to_be_bytes());
+            file.extend(name.as_bytes());
+            file.extend(b"\x01\0\0\0\0\0\0\0\x0a\0\0\0\x07methods\n");
+        }
+        file
+    }
+
+    #[test]
+    fn a_file_that_was_changed_on_its_way_is_said_to_be() {
+        let whole = hprof();
+        assert_eq!(detect(&whole), Kind::Hprof);
+        let latin = |byte: &u8| char::from(*byte);
+        let with_cr = |file: &[u8]| {
+            let bytes = file.iter().flat_map(|&byte| match byte {
+                b'\n' => vec![b'\r', b'\n'],
+                byte => vec![byte],
+            });
+            bytes.collect::<Vec<u8>>()
+        };
+        let utf16 = whole.iter().flat_map(|&byte| [byte, 0]);
+        let utf16: Vec<u8> = [0xff, 0xfe].into_iter().chain(utf16).collect();
+        let without_zeros = whole.iter().copied().filter(|&byte| byte != 0);
+        for (file, foreign) in [
+            (with_cr(&whole), &CRLF),
+            (utf16, &UTF16),
+            (
+                String::from_utf8_lossy(&whole).into_owned().into_bytes(),
+                &UTF8,
+            ),
+            (
+                whole.iter().map(latin).collect::<String>().into_bytes(),
+                &UTF8,
+            ),
+            (without_zeros.collect(), &WITHOUT_ZEROS),
+            ([b"\xef\xbb\xbf", &whole[..]].concat(), &BEHIND_OTHERS),
+            (
+                [b"File: /data/local/tmp/x\n", &whole[..]].concat(),
+                &BEHIND_OTHERS,
+            ),
+        ] {
+            assert_eq!(detect(&file), Kind::Foreign(foreign));
+        }
+        // Two files in one are told by the reader.
+        assert_eq!(detect(&[&whole[..], &whole].concat()), Kind::Hprof);
+        // A trace, too: every packet begins with a line feed.
+        let packet = [&[0x0a, 0x66, 0x50, 1, 0x7a, 98][..], &[0; 98]].concat();
+        let trace = packet.repeat(8);
+        assert_eq!(detect(&trace), Kind::Trace);
+        assert_eq!(detect(&with_cr(&trace)), Kind::Foreign(&CRLF));
+    }
+
+    #[test]
+    fn files_of_other_tools_have_their_own_help() {
+        for (head, what, help) in [
+            (
+                &b"version https://git-lfs.github.com/spec/v1\noid sha256:0"[..],
+                "a pointer of Git LFS",
+                "`git lfs pull`",
+            ),
+            (
+                b"JAVA PROFILE 1.0.1, created Mon Jan 05",
+                "text HPROF",
+                "format=b",
+            ),
+            (
+                b"<?xml version=\"1.0\"?>\n<Error><Code>AccessDenied</Code></Error>",
+                "a server",
+                "address",
+            ),
+            (b"7z\xbc\xaf\x27\x1c\0\x04", "7z", "`7z x`"),
+            (b"FLR\0\0\x02", "Flight Recorder", "GC.heap_dump"),
+            (
+                b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x04\0",
+                "core dump",
+                "jhsdb",
+            ),
+            (
+                b"SkFWQSBQUk9GSUxFIDEuMC4zAAAAAAQAAAGLz+VoAAEAAAAA\nAAAAAAAA\n",
+                "Base64",
+                "base64 -d",
+            ),
+        ] {
+            let kind = detect(head);
+            assert!(kind.to_string().contains(what), "{kind}");
+            let helps = [kind.help(), kind.help_with_heaps(), kind.help_with_hprof()];
+            assert!(helps.iter().all(|text| text.contains(help)), "{kind}");
+            assert!(!kind.may_be_text());
+        }
+        // Words and hashes are no Base64 of a heap.
+        for text in [
+            "a word",
+            "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+        ] {
+            assert_eq!(detect(text.as_bytes()), Kind::Text);
         }
     }
 

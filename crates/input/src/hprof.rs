@@ -479,6 +479,17 @@ mod tests {
     }
 
     #[test]
+    fn a_whole_stream_may_have_other_bytes_behind_it() {
+        let plain = dump("whole");
+        for packed in [gzip(&plain), zstd::encode_all(&plain[..], 3).unwrap()] {
+            let found = open(&[&packed[..], b"Done.\n"].concat()).unwrap();
+            assert_eq!(*found.bytes, plain);
+            let damage = found.damage.unwrap();
+            assert!(damage.ends_with(crate::BYTES_BEHIND), "{damage}");
+        }
+    }
+
+    #[test]
     fn a_folder_gives_its_dumps_and_its_trace_first() {
         let folder = tempfile::tempdir().unwrap();
         let write = |name: &str, bytes: &[u8]| {

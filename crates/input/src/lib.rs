@@ -56,7 +56,8 @@ mod spool;
 mod tar;
 mod text;
 
-pub use detect::{Kind, KnownText, REPORT_MARK, detect};
+pub use codec::BYTES_BEHIND;
+pub use detect::{Foreign, Kind, KnownText, REPORT_MARK, detect};
 pub use heaps::{HeapSource, open_heaps, open_heaps_stream};
 pub use hprof::{
     HprofInput, JavaSource, hprofs_in_folder, open_hprof, open_hprof_stream, open_hprofs,

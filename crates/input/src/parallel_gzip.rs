@@ -5,6 +5,7 @@
 //! sequentially.
 
 use super::ImportError;
+use super::codec::Members;
 use super::spool::Spool;
 use std::sync::mpsc::{Receiver, sync_channel};
 
@@ -29,7 +30,7 @@ pub(super) fn unpack(packed: &[u8], spool: &mut Spool) -> Result<Option<String>,
     if done == packed.len() {
         return Ok(None);
     }
-    spool.append(flate2::bufread::MultiGzDecoder::new(&packed[done..]))
+    spool.append(Members::new(&packed[done..]))
 }
 
 /// Returns the offsets of the first byte and of everything that looks like a member header.

@@ -15,6 +15,9 @@ use std::ops::{Deref, Range};
 use std::path::Path;
 use std::sync::Arc;
 
+/// First bytes of a pointer that Git LFS leaves in place of a file.
+pub const GIT_LFS_POINTER: &[u8] = b"version https://git-lfs.github.com/spec/";
+
 /// Bytes that several threads can hold and read at once. A clone is cheap.
 #[derive(Clone)]
 pub struct Bytes {

@@ -40,6 +40,8 @@ pub enum MapError {
         path: PathBuf,
         /// Problems of the first lines.
         first_bad_lines: Vec<BadLine>,
+        /// Git LFS left its pointer in place of the file.
+        is_lfs_pointer: bool,
     },
 }
 
@@ -64,6 +66,11 @@ impl Classified for MapError {
                 .with_help("unpack the file and pass the mapping file"),
             MapError::Archive { .. } => ErrorFacts::new(ErrorClass::BadInput, "no-mapping-inside")
                 .with_help("extract the mapping file and pass it"),
+            MapError::NoClasses {
+                is_lfs_pointer: true,
+                ..
+            } => ErrorFacts::new(ErrorClass::BadInput, "not-a-mapping")
+                .with_help("it is a pointer of Git LFS; fetch the file with `git lfs pull`"),
             MapError::NoClasses { .. } => ErrorFacts::new(ErrorClass::BadInput, "not-a-mapping")
                 .with_help(
                     "pass the file that R8 writes to Gradle's build/outputs/mapping, or download \

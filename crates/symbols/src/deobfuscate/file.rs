@@ -5,7 +5,7 @@ use super::class::{Class, Method, OriginalLines, packet_name};
 use super::error::MapError;
 use super::index::{ClassAt, Index, Survey};
 use super::unpack::{self, Reading};
-use heaptap_model::bytes::Bytes;
+use heaptap_model::bytes::{Bytes, GIT_LFS_POINTER};
 use heaptap_model::profile::PacketLines;
 use heaptap_model::text::{is_odd, plain};
 use std::borrow::Cow;
@@ -101,6 +101,7 @@ impl MapFile {
             return Err(MapError::NoClasses {
                 path: path.to_owned(),
                 first_bad_lines: index.survey.first_bad_lines,
+                is_lfs_pointer: bytes.starts_with(GIT_LFS_POINTER),
             });
         }
         Ok(MapFile {
