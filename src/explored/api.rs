@@ -62,6 +62,7 @@ struct Meta<'a> {
     roots: u64,
     /// `None` before dominators are computed.
     reachable: Option<Size>,
+    unreachable: Option<Size>,
     #[serde(flatten)]
     served: Option<ServerFacts>,
 }
@@ -211,6 +212,7 @@ fn meta(explored: &ExploredHeap, served: Option<ServerFacts>) -> Meta<'_> {
         classes: graph.map_or(0, |graph| graph.classes().len() as u64),
         roots: graph.map_or(0, |graph| graph.roots().len() as u64),
         reachable: sized.map(|(explorer, _)| explorer.dominators().total().into()),
+        unreachable: sized.map(|(explorer, _)| explorer.unreachable()),
         served,
         progress,
     }

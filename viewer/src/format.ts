@@ -132,6 +132,8 @@ export interface JavaFacts {
   objects: number;
   shallow: number;
   native: number;
+  /** Bytes of unreachable objects, Java and native. */
+  unreachable: number;
   /** Name of the dump that it is compared with. */
   compared_with?: string | null;
   /** The most severe first. */

@@ -123,6 +123,9 @@ function memoryCard(header: Header, place: number, shownDump: number): HTMLEleme
       const of = heaps.length > 1 ? ` of ${sanitize(heapTitles(heaps)[at]!)}` : "";
       const native = heap.native > 0 ? `, which own ${bytes(heap.native)} of native memory` : "";
       card.append(h("p", { class: "headline" }, h("b", null, bytes(heap.shallow)), h("span", { class: "soft" }, ` in ${counted(heap.objects, "reachable Java object")}${of}${native}`)));
+      if (heap.unreachable > heap.shallow + heap.native) {
+        card.append(h("p", { class: "unseen-words" }, h("b", { "aria-hidden": "true" }, "! "), `Most of this heap is unreachable: ${bytes(heap.unreachable)} more.`));
+      }
     }
   }
   if (header.unseen.length > 0) {

@@ -1,12 +1,15 @@
 //! The heap and the indices that are built once: on request, or all of them ahead.
 
+use crate::answer::Size;
 use crate::bitmap_list::BitmapList;
 use crate::chains::Chains;
 use crate::lists::SortedLists;
 use crate::merged_tree::{FlameTree, MergedTree};
 use crate::ranking::Ranking;
 use heaptap_analyze::filter::Filter;
-use heaptap_analyze::histogram::{Histogram, HistogramKey, ObjectScope, histogram, histograms};
+use heaptap_analyze::histogram::{
+    Histogram, HistogramKey, ObjectScope, Sums, histogram, histograms,
+};
 use heaptap_analyze::leaks::Judge;
 use heaptap_analyze::paths;
 use heaptap_model::heap_graph::{
@@ -143,6 +146,23 @@ impl Explorer {
     /// Returns the objects that roots reach.
     pub fn reachable(&self) -> &Reachable {
         self.paths().1.reachable()
+    }
+
+    /// Returns the objects that roots do not reach, and their sizes.
+    pub fn unreachable(&self) -> Size {
+        let reachable = self.dominators().total();
+        let reachable = Sums {
+            count: reachable.count,
+            shallow_bytes: reachable.bytes,
+            native_bytes: reachable.native_bytes,
+            ..Sums::default()
+        };
+        let others = Sums::of_unreachable(&self.graph, &reachable);
+        Size {
+            count: others.count,
+            java_bytes: others.shallow_bytes,
+            native_bytes: others.native_bytes,
+        }
     }
 
     /// Finds the shortest paths, and merges them for their flame graph.

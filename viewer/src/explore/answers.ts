@@ -28,7 +28,9 @@ export interface Meta {
   objects: number;
   classes: number;
   roots: number;
+  /** null before dominators are computed. */
   reachable: Size | null;
+  unreachable: Size | null;
 }
 
 /** The OutOfMemoryError that caused the dump. */
@@ -57,6 +59,8 @@ export interface HeapFacts {
   sizes: "dump" | "mat" | "art" | "hotspot";
   /** Kinds of references that are not followed. */
   excluded: string[];
+  /** Whether objects are missing, so that others can look unreachable. */
+  lacks_objects: boolean;
   warnings: { kind: string; message: string; help: string | null }[];
 }
 

@@ -1,8 +1,8 @@
 // The heap explorer: shows the place in the address, in a page of its own or as a part of the report.
 
 import { fill, h, name, sentence } from "../dom";
-import { counted, thousands } from "../units";
-import { answers, ApiError, ask, kept, type Meta, type Table } from "./api";
+import { bytes, counted, thousands } from "../units";
+import { answers, ApiError, ask, kept, total, type Meta, type Table } from "./api";
 import { decode, encode, isPlace, type Place } from "./place";
 import { failure, KEEP } from "./rows";
 import { RENDER, type Render } from "./views";
@@ -282,6 +282,11 @@ function notes(meta: Meta): Node[] {
   if (meta.error !== null) made.push(h("p", { class: "failed", role: "alert" }, name(meta.error)));
   if (meta.heap?.source === "hprof" && !meta.contents) made.push(h("p", { class: "soft" }, sentence(`Texts, values and pixels are hidden.${file ? " To include them in a file, use `--contents`." : ""}`)));
   if (file) made.push(h("p", { class: "soft" }, `This file has ${thousands(file.objects)} of ${counted(meta.reachable?.count ?? meta.objects, "object")}. To see all objects, run `, h("code", null, name(file.command)), "."));
+  if (meta.unreachable && total(meta.unreachable) > total(meta.reachable)) {
+    const [lost, whole] = [total(meta.unreachable), total(meta.unreachable) + total(meta.reachable)].map(bytes);
+    const end = meta.heap?.lacks_objects ? "Objects are missing from the dump, so others can look unreachable." : "The next GC frees it.";
+    made.push(h("p", { class: "warning" }, `Most of this heap is unreachable: ${lost} of ${whole}. ${end}`));
+  }
   made.push(...warnings.map((each) => h("p", { class: "warning" }, each.message, each.help ? ` ${each.help}` : "")));
   return made;
 }

@@ -47,12 +47,12 @@ export async function overview(_place: Place, meta: Meta, signal: AbortSignal): 
   );
 }
 
-function sizes({ reachable, ...meta }: Meta, heaps: ClassRow[]): HTMLElement {
+function sizes({ reachable, unreachable, ...meta }: Meta, heaps: ClassRow[]): HTMLElement {
   return facts([
     ["Reachable", reachable ? `${bytes(total(reachable))} in ${counted(reachable.count, "object")}` : "…"],
     ["Java", reachable ? bytes(reachable.java_bytes) : "…"],
     ["Native", reachable ? bytes(reachable.native_bytes) : "…"],
-    ["Unreachable", reachable ? counted(meta.objects - reachable.count, "object") : "…"],
+    ["Unreachable", unreachable ? `${bytes(total(unreachable))} in ${counted(unreachable.count, "object")}` : "…"],
     ["Loaded classes", thousands(meta.classes)],
     ["GC roots", thousands(meta.roots)],
     ...heaps.map((row): [string, string] => [`Heap ${row.name}`, `${bytes(row.shallow_bytes)} in ${counted(row.count, "object")}`]),

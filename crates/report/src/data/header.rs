@@ -335,6 +335,9 @@ pub struct JavaHeap {
     pub shallow: u64,
     /// Native bytes owned by the objects.
     pub native: u64,
+    /// Bytes of unreachable objects, Java and native.
+    #[serde(default)]
+    pub unreachable: u64,
     /// Name of the dump that it is compared with. The page opens on this heap.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compared_with: Option<String>,

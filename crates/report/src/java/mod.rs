@@ -8,7 +8,7 @@ use super::data::header::{Fact, JavaHeap, JavaLeak};
 use super::data::milliseconds;
 use super::html::{Foreign, Html};
 use change::Change;
-use heaptap_analyze::histogram::{Histogram, Row};
+use heaptap_analyze::histogram::{Histogram, Row, Sums};
 use heaptap_analyze::leaks::{LeakGroup, Leaks};
 use heaptap_model::heap_graph::{DumpSource, HeapGraph, SizeModel};
 use heaptap_model::units::{ByteSize, counted, thousands};
@@ -101,10 +101,16 @@ pub fn part(page: &JavaPage<'_>, number: usize, data: Vec<u8>) -> JavaPart {
             objects: total.count,
             shallow: total.shallow_bytes,
             native: total.native_bytes,
+            unreachable: own_bytes(&Sums::of_unreachable(page.graph, total)),
             compared_with: page.change.as_ref().map(|change| change.before.clone()),
             leaks: leaks.map(leak).collect(),
         },
     }
+}
+
+/// Returns the bytes of objects themselves, Java and native.
+fn own_bytes(sums: &Sums) -> u64 {
+    sums.shallow_bytes.saturating_add(sums.native_bytes)
 }
 
 /// Returns the process of the heap, or the file name if it is unknown.
@@ -196,11 +202,25 @@ fn head(html: &mut Html, page: &JavaPage<'_>, number: usize) {
         );
     }
     tile(html, thousands(total.count), "reachable objects");
-    let garbage = (page.graph.len() as u64).saturating_sub(total.count);
-    if garbage > 0 {
-        tile(html, thousands(garbage), "unreachable objects");
+    let garbage = Sums::of_unreachable(page.graph, total);
+    if garbage.count > 0 {
+        let unreachable = ByteSize(own_bytes(&garbage)).to_string();
+        let objects = counted(garbage.count, "unreachable object", "unreachable objects");
+        tile(html, unreachable, &format!("in {objects}"));
     }
-    html.add(format_args!("</div>\n<dl>"));
+    html.add(format_args!("</div>\n"));
+    if own_bytes(&garbage) > own_bytes(total) {
+        let end = match page.graph.facts.losses.lacks_objects() {
+            true => "Objects are missing from the dump, so others can look unreachable.",
+            false => "The next GC frees it.",
+        };
+        html.add(format_args!(
+            "<p class=\"warn\">Most of this heap is unreachable: {} of {}. {end}</p>\n",
+            ByteSize(own_bytes(&garbage)),
+            ByteSize(own_bytes(&garbage).saturating_add(own_bytes(total))),
+        ));
+    }
+    html.add(format_args!("<dl>"));
     for fact in facts(page) {
         html.add(format_args!(
             "<dt>{}</dt><dd>{}</dd>",
