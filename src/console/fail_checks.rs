@@ -68,6 +68,8 @@ pub(crate) enum Judged {
     Objects,
     /// Objects of the classes that the leak rules cover.
     LeakRules,
+    /// The same, in a heap that is not of Android.
+    JavaSe,
 }
 
 /// Warns that a check examined nothing: its filters have no matches, or there is no data.
@@ -91,6 +93,10 @@ fn nothing_judged(judged: Judged, is_filtered: bool) -> (&'static str, Option<&'
             "nothing was checked: the heap has no class that the rules cover",
             Some("if its names are obfuscated, pass the R8 mapping of the app with `--mapping`"),
         ),
+        (false, Judged::JavaSe) => (
+            "nothing was checked: the heap has no class of Android, which the rules cover",
+            Some("compare two dumps with `heaptap leaks A B` or `heaptap diff A B`"),
+        ),
     }
 }
 
@@ -100,12 +106,18 @@ mod tests {
 
     #[test]
     fn filters_are_blamed_only_if_there_are_some() {
-        for judged in [Judged::Samples, Judged::Objects, Judged::LeakRules] {
+        for judged in [
+            Judged::Samples,
+            Judged::Objects,
+            Judged::LeakRules,
+            Judged::JavaSe,
+        ] {
             let (message, help) = nothing_judged(judged, true);
             assert!(message.contains("filters") && help.is_some());
             let (message, help) = nothing_judged(judged, false);
             assert!(message.contains("the heap has no "));
-            assert_eq!(help.is_some(), judged == Judged::LeakRules);
+            let of_rules = matches!(judged, Judged::LeakRules | Judged::JavaSe);
+            assert_eq!(help.is_some(), of_rules);
         }
     }
 

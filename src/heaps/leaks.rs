@@ -62,6 +62,8 @@ pub struct LeaksReport {
 pub enum HiddenLeaks {
     /// The rules cover none of its classes.
     NotCovered,
+    /// The same, because the heap is not of Android.
+    JavaSe,
     /// Names of classes that they cover are minified.
     Minified,
 }
@@ -76,6 +78,7 @@ impl HiddenLeaks {
             classes.any(|class| class.shown().starts_with("androidx."))
         };
         match found.is_covered {
+            false if heap.graph.is_of_java_se() => Some(HiddenLeaks::JavaSe),
             false => Some(HiddenLeaks::NotCovered),
             true if is_minified() && !is_named() => Some(HiddenLeaks::Minified),
             true => None,
@@ -148,6 +151,7 @@ pub fn leaks(
                 let mut file =
                     JavaFile::open(&input.path, opened, request.options.clone(), progress)?;
                 missing.push(std::mem::take(&mut file.missing));
+                file.list_dumps_of_hprof(&input.which);
                 let dump = file.choose(input.which.as_ref())?;
                 each(file.read(dump)?, at + 1 == all.len());
             }

@@ -222,6 +222,9 @@ fn add_java(
     let processes = file.processes();
     let processes = processes.map(|(pid, name)| (pid, name.to_owned()));
     opened.processes.extend(processes);
+    if let DumpScope::These(named) = &input.wanted {
+        file.list_dumps_of_hprof(named);
+    }
     let DumpChoice { dumps, base, main } = choose(&file, input, request)?;
     opened.findings.extend(left_out(&file, input, &dumps));
     // The base of the comparison is read first; the page keeps the order.

@@ -138,8 +138,16 @@ pub fn is_of_names(kind: &str) -> bool {
 
 /// Returns whether findings of this kind are notes, not warnings.
 pub fn is_note(kind: &str) -> bool {
-    matches!(kind, DEDUPED_FRAMES | NAMES_MISSING)
+    matches!(
+        kind,
+        DEDUPED_FRAMES | NAMES_MISSING | BYTES_BEHIND | SEVERAL_DUMPS
+    )
 }
+
+/// Kind of the finding that a whole file has other bytes behind its end.
+pub const BYTES_BEHIND: &str = "bytes-behind";
+/// Kind of the finding that an HPROF has several dumps.
+pub const SEVERAL_DUMPS: &str = "dumps-in-file";
 
 /// Kind of the finding that heapprofd did not write its final dump in time.
 pub const FINAL_DUMP_MISSING: &str = "final-dump-missing";

@@ -6,6 +6,7 @@ use std::io::{self, Write};
 
 use crate::conversion::convert::Input;
 use crate::error::{Classified, ErrorClass, Failure};
+use crate::heaps::java::heap::UNCUT;
 use crate::hprof::convert::{ConvertOptions, Converted};
 use crate::hprof::info::Info;
 use crate::hprof::strip::{StripOptions, Stripped};
@@ -153,10 +154,15 @@ fn findings(input: &HprofInput, damage: &DamageList, ending: Ending) -> Vec<Find
         found.push(Finding::new(kind, ErrorClass::BadInput, message).with_help(help));
     };
     const AGAIN: &str = "copy the file again from its source, or take another dump";
-    if let Some(what) = &input.damage {
+    if let Some(what) = &input.damage
+        && !what.ends_with(import::BYTES_BEHIND)
+    {
         add("input-damaged", format!("{name}: {what}"), AGAIN);
     }
-    if let Some(first) = damage.first.first() {
+    if !damage.is_empty() && crate::hprof::lacks_array_contents(&input.bytes) {
+        let message = format!("{name}: the contents of its arrays were cut out, as KOOM does");
+        add("hprof-damaged", message, UNCUT);
+    } else if let Some(first) = damage.first.first() {
         let more = match damage.count {
             1 => String::new(),
             count => format!(", and {} more", count - 1),

@@ -223,11 +223,16 @@ async fn java_leaks(ctx: &Context, args: Args, opened: OpenedJava) -> Result<Out
     for heap in &document.heaps {
         java_view::warn(console, heap);
     }
-    let is_judged = report.matches && report.hidden != Some(HiddenLeaks::NotCovered);
+    let covers_none = match report.hidden {
+        Some(HiddenLeaks::NotCovered) => Some(fail_checks::Judged::LeakRules),
+        Some(HiddenLeaks::JavaSe) => Some(fail_checks::Judged::JavaSe),
+        Some(HiddenLeaks::Minified) | None => None,
+    };
+    let is_judged = report.matches && covers_none.is_none();
     if args.fail && !is_judged {
-        let (judged, is_filtered) = match report.matches {
-            true => (fail_checks::Judged::LeakRules, false),
-            false => (fail_checks::Judged::Objects, is_filtered),
+        let (judged, is_filtered) = match covers_none.filter(|_| report.matches) {
+            Some(judged) => (judged, false),
+            None => (fail_checks::Judged::Objects, is_filtered),
         };
         fail_checks::warn_nothing_judged(console, judged, is_filtered);
     }

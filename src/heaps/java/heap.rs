@@ -9,7 +9,8 @@ use crate::heap_graph::{
 };
 use crate::heaps::selector::DumpSelector;
 use crate::naming::r8_mappings::UsedMap;
-use crate::results::findings::{self, Finding};
+use crate::results::findings::{self, BYTES_BEHIND, Finding, SEVERAL_DUMPS};
+use crate::results::lists::join_list;
 use crate::units::counted;
 
 /// Callback at the start of each step that can take a while, with a description such as `reading
@@ -38,6 +39,10 @@ impl std::fmt::Debug for ProgressReporter {
         f.debug_struct("ProgressReporter").finish_non_exhaustive()
     }
 }
+
+/// Remedy for an HPROF whose arrays have no contents.
+pub const UNCUT: &str = "restore its layout with KOOM's `koom-fill-crop.jar`, or dump without \
+                         stripping; `heaptap hprof strip` leaves a readable file";
 
 pub struct JavaHeap {
     /// Objects, classes, references, roots.
@@ -138,6 +143,10 @@ pub fn of_losses(graph: &HeapGraph) -> Vec<Finding> {
         dangling_references,
         unknown_classes,
         malformed,
+        missing_supers,
+        partial_objects,
+        contents_cut,
+        bytes_behind,
         damage,
         ..
     } = &graph.facts.losses;
@@ -173,6 +182,12 @@ pub fn of_losses(graph: &HeapGraph) -> Vec<Finding> {
         let message = with_consequence(&lost);
         let finding = Finding::new("heap-graph-incomplete", ErrorClass::Incomplete, message);
         add(finding.with_help("dump again with a larger buffer (`heaptap dump -b 512mb`)"));
+    } else if *contents_cut {
+        let message = with_consequence(
+            "the contents of arrays were cut out of the HPROF, as KOOM does, so most of it cannot \
+             be read",
+        );
+        add(Finding::new("hprof-truncated", ErrorClass::BadInput, message).with_help(UNCUT));
     } else if *truncated {
         let message = with_consequence("the HPROF is truncated");
         let help = "copy or dump it again; `heaptap hprof info FILE` shows where it ends";
@@ -180,8 +195,18 @@ pub fn of_losses(graph: &HeapGraph) -> Vec<Finding> {
     }
     // The classes of a heap graph come last, so they are missing if it is truncated.
     let classes_lost = is_trace && (*truncated || *missing_packets > 0);
-    if *malformed > 0 || (*unknown_classes > 0 && !classes_lost) || !damage.is_empty() {
+    let unreadable =
+        *malformed > 0 || (*unknown_classes > 0 && !classes_lost) || !damage.is_empty();
+    if !contents_cut && (unreadable || *partial_objects > 0) {
         let mut parts = Vec::new();
+        if *partial_objects > 0 {
+            parts.push(format!(
+                "the superclass {} is missing: {} fields that cannot be read, and objects that \
+                 only these refer to look unreachable",
+                join_list(missing_supers.iter().cloned()),
+                counted(*partial_objects, "object has", "objects have"),
+            ));
+        }
         if *malformed > 0 {
             parts.push(format!(
                 "{} unreadable",
@@ -198,6 +223,22 @@ pub fn of_losses(graph: &HeapGraph) -> Vec<Finding> {
         parts.extend(damage.first().cloned());
         let message = parts.join("; ");
         add(Finding::new("heap-damaged", ErrorClass::BadInput, message));
+    }
+    if *bytes_behind > 0 {
+        let message = format!(
+            "the HPROF is whole; {} behind its end {} no part of it",
+            counted(*bytes_behind, "byte", "bytes"),
+            if *bytes_behind == 1 { "is" } else { "are" },
+        );
+        add(Finding::new(BYTES_BEHIND, None, message));
+    }
+    let facts = &graph.facts;
+    if facts.among > 1 {
+        let message = format!(
+            "the HPROF has {} dumps, and this is dump {}; `FILE@N` selects one of them",
+            facts.among, facts.number,
+        );
+        add(Finding::new(SEVERAL_DUMPS, None, message));
     }
     // A dump always has some; this many mean that a part of it is missing.
     let many = graph.len() as u64 / 10;

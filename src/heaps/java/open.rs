@@ -65,9 +65,19 @@ pub struct Listed {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
-    Trace { trace: usize, dump: usize },
-    Hprof(usize),
+    Trace {
+        trace: usize,
+        dump: usize,
+    },
+    /// Without a number, the last dump of the file.
+    Hprof {
+        hprof: usize,
+        dump: Option<u32>,
+    },
 }
+
+/// Maximum number of dumps of one HPROF that are listed.
+const MOST_DUMPS_OF_HPROF: u32 = 1000;
 
 impl Listed {
     fn describe_process(&self) -> String {
@@ -287,9 +297,40 @@ impl JavaFile {
         for (at, hprof) in self.hprofs.iter().enumerate() {
             let entry = recorded.and_then(|manifest| recorded::hprof_entry(manifest, hprof));
             let pid = entry.map(|entry| entry.pid);
-            self.listed.push(add(entry, pid, "", Place::Hprof(at)));
+            let place = Place::Hprof {
+                hprof: at,
+                dump: None,
+            };
+            self.listed.push(add(entry, pid, "", place));
         }
         self.listed.sort_by_key(|dump| dump.order);
+    }
+
+    /// Lists each dump of the only HPROF if `which` selects one by its number. Otherwise the last is
+    /// read, which does not need another pass over the file.
+    pub fn list_dumps_of_hprof<'w>(&mut self, which: impl IntoIterator<Item = &'w DumpSelector>) {
+        let numbered = |which: &DumpSelector| matches!(which, DumpSelector::Number(_));
+        let [only] = &self.listed[..] else {
+            return;
+        };
+        let Place::Hprof { hprof, dump: None } = only.place else {
+            return;
+        };
+        if !which.into_iter().any(numbered) {
+            return;
+        }
+        let among = hprof::dumps(&self.hprofs[hprof].bytes).unwrap_or(1);
+        if among > 1 {
+            let dump = |number| Listed {
+                number,
+                place: Place::Hprof {
+                    hprof,
+                    dump: Some(number),
+                },
+                ..only.clone()
+            };
+            self.listed = (1..=among.min(MOST_DUMPS_OF_HPROF)).map(dump).collect();
+        }
     }
 
     /// Gives companion heaps the numbers of the dumps they belong to in the recording; heaps
@@ -467,8 +508,20 @@ impl JavaFile {
     /// Returns the HPROF of a dump; `None` for a heap graph of a trace.
     pub fn hprof(&self, at: usize) -> Option<&HprofInput> {
         match self.listed[at].place {
-            Place::Hprof(hprof) => Some(&self.hprofs[hprof]),
+            Place::Hprof { hprof, .. } => Some(&self.hprofs[hprof]),
             Place::Trace { .. } => None,
+        }
+    }
+
+    /// Returns the options for reading a dump that is in an HPROF.
+    pub fn hprof_options(&self, at: usize) -> hprof::Options {
+        hprof::Options {
+            sizes: self.options.sizes,
+            dump: match self.listed[at].place {
+                Place::Hprof { dump, .. } => dump,
+                Place::Trace { .. } => None,
+            },
+            ..hprof::Options::default()
         }
     }
 
@@ -518,14 +571,10 @@ impl JavaFile {
                 findings.extend(self.heap_maps[trace].unused());
                 graph
             }
-            Place::Hprof(hprof) => {
+            Place::Hprof { hprof, .. } => {
                 let input = &self.hprofs[hprof];
                 self.progress.begin(&format!("reading {}", input.name));
-                let options = hprof::Options {
-                    sizes: self.options.sizes,
-                    ..hprof::Options::default()
-                };
-                let graph = hprof::read(input.bytes.clone(), &options);
+                let graph = hprof::read(input.bytes.clone(), &self.hprof_options(at));
                 let mut graph = graph.map_err(|source| JavaError::Hprof {
                     name: input.name.clone(),
                     source,
@@ -580,7 +629,7 @@ impl JavaFile {
                 let dumps = self.traces[trace].java_dumps();
                 heap.out_of_memory.clone_from(&dumps[dump].out_of_memory);
             }
-            Place::Hprof(hprof) => {
+            Place::Hprof { hprof, .. } => {
                 let input = &self.hprofs[hprof];
                 let damage = input.damage.as_ref();
                 let damage = damage.map(|what| trace_findings::damaged(&input.name, what));
@@ -588,6 +637,10 @@ impl JavaFile {
             }
         }
         heap.among = self.among(listed);
+        if heap.graph.facts.among > 1 && heap.among == 1 {
+            heap.number = heap.graph.facts.number;
+            heap.among = heap.graph.facts.among as usize;
+        }
         heap
     }
 }
@@ -615,6 +668,7 @@ pub fn open(
     progress: &ProgressReporter,
 ) -> Result<JavaHeap, JavaError> {
     let mut file = JavaFile::open(&input.path, opened, options, progress)?;
+    file.list_dumps_of_hprof(&input.which);
     let at = file.choose(input.which.as_ref())?;
     let mut heap = file.read(at)?;
     heap.findings.append(&mut file.missing);
@@ -672,7 +726,10 @@ mod tests {
             time: None,
             open,
             order: 0,
-            place: Place::Hprof(0),
+            place: Place::Hprof {
+                hprof: 0,
+                dump: None,
+            },
         }
     }
 

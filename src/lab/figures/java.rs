@@ -115,7 +115,7 @@ impl<'a> Heaps<'a> {
             .collect();
         match HiddenLeaks::of(heap, &found).filter(|_| parts.is_empty()) {
             None => Figure::sum_of(parts),
-            Some(HiddenLeaks::NotCovered) => {
+            Some(HiddenLeaks::NotCovered | HiddenLeaks::JavaSe) => {
                 Figure::missing("the rules cover no class of the heap".to_owned())
             }
             Some(HiddenLeaks::Minified) => {

@@ -6,6 +6,7 @@ mod diff;
 mod dumps;
 mod folders;
 mod incomplete;
+mod java_se;
 mod paths;
 mod top;
 

@@ -33,13 +33,11 @@ pub fn count(
         && options.names.mappings.is_empty()
         && options.names.variables.is_empty();
     let mut file = JavaFile::open(&input.path, opened, options.clone(), progress)?;
+    file.list_dumps_of_hprof(&input.which);
     let at = file.choose(input.which.as_ref())?;
     if let Some(input) = file.hprof(at).filter(|_| plain) {
         progress.begin(&format!("counting {}", input.name));
-        let read = hprof::Options {
-            sizes: options.sizes,
-            ..hprof::Options::default()
-        };
+        let read = file.hprof_options(at);
         let unreadable = |source| JavaError::Hprof {
             name: input.name.clone(),
             source,
@@ -54,6 +52,8 @@ pub fn count(
             },
             time_ns: header.time_ms.saturating_mul(1_000_000),
             sizes: counted.sizes,
+            number: counted.number,
+            among: counted.among,
             losses: counted.losses.clone(),
             ..DumpFacts::default()
         };

@@ -57,10 +57,11 @@ pub fn names(
     if let Ok(false) = native {
         return Ok(names);
     }
-    let file = match JavaFile::open(input, java_heaps, java.clone(), &progress) {
+    let mut file = match JavaFile::open(input, java_heaps, java.clone(), &progress) {
         Ok(file) => file,
         Err(error) => return Err(native.err().map_or(error.into(), ExportError::from)),
     };
+    file.list_dumps_of_hprof(dumps);
     for which in dumps {
         let name = |at: usize| match file.hprof(at) {
             Some(hprof) => DumpName::Hprof(hprof.name.clone()),
@@ -213,6 +214,7 @@ fn add_java(
     let listed = file.processes();
     processes.extend(listed.map(|(pid, name)| (pid, name.to_owned())));
     let named = &request.chosen;
+    file.list_dumps_of_hprof(named);
     let chosen: Vec<usize> = match named.is_empty() {
         true => (0..file.dumps().len()).collect(),
         false => {
