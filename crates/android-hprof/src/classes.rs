@@ -1,7 +1,6 @@
 //! The classes of a dump: names, hierarchy and fields, and for each class with instances the
 //! offsets of references in an instance's data.
 
-use super::hotspot::STACK_CHUNK;
 use super::id_map::IdMap;
 use super::index::Index;
 use super::names::java_class_name;
@@ -12,6 +11,9 @@ use heaptap_model::heap_graph::{
     BasicType, Class, ClassIndex, ClassKind, DEEPEST, FieldDecl, ObjectId, ReferenceKind,
 };
 use std::collections::HashMap;
+
+/// HotSpot's class of the stacks of virtual threads: the stack follows the fields of an instance.
+pub(super) const STACK_CHUNK: &str = "jdk.internal.vm.StackChunk";
 
 pub(super) struct Classes {
     pub(super) rows: Vec<Class>,

@@ -7,7 +7,7 @@
 //! rounded up to the width of a reference, and only the gap before the first 8-byte field is
 //! filled.
 
-use super::classes::Classes;
+use super::classes::{Classes, STACK_CHUNK};
 use super::evidence::aligned;
 use super::sub_records::ClassDump;
 use heaptap_model::heap_graph::{BasicType, Class, ClassIndex};
@@ -48,8 +48,6 @@ pub(super) fn has_virtual_threads(classes: &Classes) -> bool {
 }
 
 const THREAD: &str = "java.lang.Thread";
-/// Class of the stacks of virtual threads: the stack follows the fields of an instance.
-pub(super) const STACK_CHUNK: &str = "jdk.internal.vm.StackChunk";
 
 /// Returns the bytes of a stack chunk whose fields take `fields` bytes and whose stack takes
 /// `words`: after the stack comes a bitmap with a bit for each place of a reference.

@@ -1,9 +1,9 @@
 //! Compression of single streams. Archives of several files are in `archive`.
 
 use super::detect::{Kind, detect};
+use super::parallel_gzip::{self, Members, NO_MEMBER};
 use super::spool::Spool;
-use super::{DEEPEST, HEAD, ImportError, parallel_gzip};
-use flate2::bufread::GzDecoder;
+use super::{DEEPEST, HEAD, ImportError};
 use std::io::{self, BufRead, Read};
 
 /// Memory limit for an xz dictionary, in KiB; `xz -9` uses 64 MiB.
@@ -99,48 +99,6 @@ impl Codec {
                 what,
             }),
             what => Ok(what),
-        }
-    }
-}
-
-/// Error of [`Members`] if other bytes follow the last one.
-const NO_MEMBER: &str = "no gzip header";
-
-/// The members of a gzip file, one after the other.
-pub(super) struct Members<R> {
-    /// The member that is being read.
-    member: Option<GzDecoder<R>>,
-    /// What follows the last member.
-    rest: Option<R>,
-}
-
-impl<R: BufRead> Members<R> {
-    pub(super) fn new(packed: R) -> Members<R> {
-        Members {
-            member: None,
-            rest: Some(packed),
-        }
-    }
-}
-
-impl<R: BufRead> Read for Members<R> {
-    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        loop {
-            if let Some(member) = &mut self.member {
-                let read = member.read(out)?;
-                if read > 0 || out.is_empty() {
-                    return Ok(read);
-                }
-                self.rest = self.member.take().map(GzDecoder::into_inner);
-            }
-            let Some(rest) = &mut self.rest else {
-                return Ok(0);
-            };
-            match rest.fill_buf()? {
-                [] => return Ok(0),
-                [0x1f, ..] => self.member = self.rest.take().map(GzDecoder::new),
-                _ => return Err(io::Error::other(NO_MEMBER)),
-            }
         }
     }
 }

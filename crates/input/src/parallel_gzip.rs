@@ -5,8 +5,9 @@
 //! sequentially.
 
 use super::ImportError;
-use super::codec::Members;
 use super::spool::Spool;
+use flate2::bufread::GzDecoder;
+use std::io::{self, BufRead, Read};
 use std::sync::mpsc::{Receiver, sync_channel};
 
 /// First bytes of a member without name, time and comment.
@@ -31,6 +32,48 @@ pub(super) fn unpack(packed: &[u8], spool: &mut Spool) -> Result<Option<String>,
         return Ok(None);
     }
     spool.append(Members::new(&packed[done..]))
+}
+
+/// Error of [`Members`] if other bytes follow the last one.
+pub(super) const NO_MEMBER: &str = "no gzip header";
+
+/// The members of a gzip file, one after the other.
+pub(super) struct Members<R> {
+    /// The member that is being read.
+    member: Option<GzDecoder<R>>,
+    /// What follows the last member.
+    rest: Option<R>,
+}
+
+impl<R: BufRead> Members<R> {
+    pub(super) fn new(packed: R) -> Members<R> {
+        Members {
+            member: None,
+            rest: Some(packed),
+        }
+    }
+}
+
+impl<R: BufRead> Read for Members<R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        loop {
+            if let Some(member) = &mut self.member {
+                let read = member.read(out)?;
+                if read > 0 || out.is_empty() {
+                    return Ok(read);
+                }
+                self.rest = self.member.take().map(GzDecoder::into_inner);
+            }
+            let Some(rest) = &mut self.rest else {
+                return Ok(0);
+            };
+            match rest.fill_buf()? {
+                [] => return Ok(0),
+                [0x1f, ..] => self.member = self.rest.take().map(GzDecoder::new),
+                _ => return Err(io::Error::other(NO_MEMBER)),
+            }
+        }
+    }
 }
 
 /// Returns the offsets of the first byte and of everything that looks like a member header.
