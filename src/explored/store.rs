@@ -2,8 +2,10 @@
 //! of the largest objects as there is room for. JSON, packed by gzip.
 
 use super::api;
+use super::compare::{self, ChangeQuery};
 use super::heap::ExploredHeap;
-use crate::explore::{ObjectRow, TABLE_KEYS, Table};
+use crate::analyze::histogram::HistogramKey;
+use crate::explore::{ClassQuery, ClassSort, ObjectRow, Page, TABLE_KEYS};
 use crate::net::{ApiProblem, ApiRequest};
 use crate::parallel;
 use flate2::Compression;
@@ -79,10 +81,19 @@ impl Store<'_> {
     fn add_heap(&mut self) -> Vec<String> {
         self.add("meta", &[]);
         let mut classes = Vec::new();
-        for (by, _) in TABLE_KEYS {
-            let rows = self.add_rows("classes", &[("by", by)], usize::MAX);
-            if by == "class" {
-                classes = texts(&rows, "name");
+        for (name, by) in TABLE_KEYS {
+            let query = ClassQuery {
+                by,
+                sort: ClassSort::Retained,
+                reverse: false,
+                filter: String::new(),
+                page: Page::ALL,
+            };
+            let table = self.explored.explorer().classes(&query);
+            self.put("classes", &[("by", name)], &json(&table));
+            if by == HistogramKey::Class {
+                let listed = table.rows.into_iter().take(MAX_LISTED_CLASSES);
+                classes = listed.map(|row| row.name).collect();
             }
         }
         let leaks = self.add("leaks", &[]);
@@ -91,8 +102,15 @@ impl Store<'_> {
         for tree in ["paths", "dominators"] {
             self.add("flame", &[("tree", tree), ("most", MAX_NODES)]);
         }
-        if self.explored.comparison().is_some() {
-            self.add_rows("changes", &[], usize::MAX);
+        if let Some(comparison) = self.explored.comparison() {
+            let query = ChangeQuery {
+                sort: ClassSort::Retained,
+                reverse: false,
+                filter: String::new(),
+                page: Page::ALL,
+            };
+            let changes = compare::classes(comparison, &query);
+            self.put("changes", &[], &json(&changes));
             for operation in ["changed-leaks", "changed-dominators"] {
                 self.add(operation, &[]);
             }
@@ -100,7 +118,7 @@ impl Store<'_> {
         for (name, table) in self.explored.holders() {
             self.put("holders", &[("class", name)], &json(table));
         }
-        let bitmaps = self.add_rows("bitmaps", &[], MAX_ROWS);
+        let bitmaps = self.add_rows("bitmaps", &[]);
         if self.explored.shows_contents() {
             self.add_contents(&bitmaps);
         }
@@ -114,11 +132,10 @@ impl Store<'_> {
         objects
     }
 
-    /// Adds lists of the largest objects. Returns the IDs of the objects.
+    /// Adds lists of the largest objects, also of each of these classes. Returns the IDs of the objects.
     fn add_largest(&mut self, classes: &[String]) -> Vec<String> {
         let explorer = self.explored.explorer();
-        let listed = &classes[..classes.len().min(MAX_LISTED_CLASSES)];
-        let largest = explorer.largest(OBJECTS, listed, MAX_LISTED);
+        let largest = explorer.largest(OBJECTS, classes, MAX_LISTED);
         let ids =
             |rows: &[ObjectRow]| -> Vec<String> { rows.iter().map(|row| row.id.clone()).collect() };
         self.put("objects", &[], &json(&largest.all));
@@ -129,7 +146,7 @@ impl Store<'_> {
             objects.extend(ids(&rows.rows));
         }
         objects.extend(ids(others));
-        let top = self.add_rows("objects", &[("top", "")], MAX_ROWS);
+        let top = self.add_rows("objects", &[("top", "")]);
         objects.extend(texts(&top, "id"));
         objects
     }
@@ -166,25 +183,12 @@ impl Store<'_> {
     }
 
     /// Asks for the first rows of a list, adds and returns them.
-    fn add_rows(&mut self, operation: &str, query: &[(&str, &str)], most: usize) -> Vec<Value> {
-        let mut rows: Vec<Value> = Vec::new();
-        loop {
-            let (offset, limit) = (rows.len().to_string(), (most - rows.len()).to_string());
-            let mut part = query.to_vec();
-            part.extend([("offset", offset.as_str()), ("limit", limit.as_str())]);
-            let mut answer: Value = read(&must_ask(self.explored, operation, &part));
-            let total = answer["total"].as_u64().unwrap_or(0);
-            let new = match answer["rows"].take() {
-                Value::Array(rows) => rows,
-                _ => Vec::new(),
-            };
-            let is_last = new.is_empty();
-            rows.extend(new);
-            if is_last || rows.len() >= most || rows.len() as u64 >= total {
-                let table = Table { total, rows };
-                self.put(operation, query, &json(&table));
-                return table.rows;
-            }
+    fn add_rows(&mut self, operation: &str, query: &[(&str, &str)]) -> Vec<Value> {
+        let limit = MAX_ROWS.to_string();
+        let query = [query, &[("limit", &limit)]].concat();
+        match self.add(operation, &query)["rows"].take() {
+            Value::Array(rows) => rows,
+            _ => Vec::new(),
         }
     }
 

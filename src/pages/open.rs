@@ -187,7 +187,7 @@ fn add_timeline(opened: &mut Opened, path: &Path, mut known: readings::LoadedTim
     let class = findings::class(&known.findings).into_iter();
     opened.class = ErrorClass::first_of(opened.class.into_iter().chain(class));
     opened.findings.extend(known.findings);
-    let dumps = opened.native.iter().flat_map(|file| &file.listed);
+    let dumps = opened.native.iter().flat_map(|file| file.listed.iter());
     let names: BTreeMap<u64, &str> = dumps
         .map(|dump| (dump.facts.pid, dump.facts.process.as_str()))
         .collect();

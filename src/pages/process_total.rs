@@ -7,6 +7,7 @@ use crate::report::data::timeline::{Process, Timeline};
 use crate::stacks::{Dump, StackProfile, View};
 use crate::timeline::Source;
 use crate::units::{ByteSize, HumanDuration, SignedSize};
+use std::collections::HashMap;
 use std::time::Duration;
 
 /// Maximum distance to a dump that counts as the same time, in ms.
@@ -47,13 +48,12 @@ pub(super) struct Divided {
 /// Returns the dump of each heap that the page shows first.
 pub(super) fn shown_of_each(profile: &StackProfile) -> Vec<&Dump> {
     let mut shown: Vec<&Dump> = Vec::new();
+    let mut places = HashMap::new();
     for dump in &profile.dumps {
-        let known = shown
-            .iter()
-            .position(|known| known.facts.is_of_heap(&dump.facts));
-        match known {
-            Some(at) if shown[at].facts.is_default => {}
-            Some(at) => shown[at] = dump,
+        let place = *places.entry(dump.facts.heap_key()).or_insert(shown.len());
+        match shown.get_mut(place) {
+            Some(known) if known.facts.is_default => {}
+            Some(known) => *known = dump,
             None => shown.push(dump),
         }
     }

@@ -149,6 +149,14 @@ fn heap_dumps() {
         ),
         ("classes", segment(&many(SIZE, |n| class(id(n), &[], &[])))),
         (
+            "classes that each extend the next",
+            segment(&many(SIZE / 2, |n| {
+                let mut class = class(id(n), &[], &[]);
+                class[9..13].copy_from_slice(&words(&[id(n) + 8]));
+                class
+            })),
+        ),
+        (
             "classes with fields",
             segment(&many(SIZE, |n| class(id(n), &[], &[8; 500]))),
         ),
@@ -190,7 +198,13 @@ fn heap_dumps() {
     for (shape, file) in shapes {
         let size = file.len();
         let file = Bytes::from(file);
-        all.read(shape, size, || read(file.clone(), &Options::default()));
+        all.read(shape, size, || {
+            let heap = read(file.clone(), &Options::default());
+            if let Ok(heap) = &heap {
+                super::tables_of(heap);
+            }
+            heap
+        });
         all.read(shape, size, || histogram(&file, &Options::default()));
     }
     all.hold();

@@ -16,6 +16,11 @@ mod traces;
 mod wire;
 
 use counting::Counting;
+use heaptap::analyze::filter::Filter;
+use heaptap::analyze::histogram::{ObjectScope, histograms};
+use heaptap::analyze::largest::largest;
+use heaptap::explore::TABLE_KEYS;
+use heaptap::heap_graph::{Dominators, Follow, HeapGraph};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 #[global_allocator]
@@ -66,6 +71,16 @@ impl Shapes {
     fn hold(self) {
         assert!(self.too_much.is_empty(), "{:#?}", self.too_much);
     }
+}
+
+/// Computes what the tables of `top` and of the page have about a Java heap.
+fn tables_of(graph: &HeapGraph) {
+    let dominators = Dominators::compute(graph, Follow::default());
+    let all = Filter::default();
+    drop(largest(graph, &dominators, &all, 20, true));
+    let keys = TABLE_KEYS.map(|(_, by)| by);
+    let scope = ObjectScope::Reachable(&dominators);
+    drop(histograms(graph, scope, &keys, &all));
 }
 
 #[test]

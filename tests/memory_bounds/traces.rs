@@ -57,6 +57,7 @@ fn read(file: &Arc<[u8]>) -> Trace {
     for at in 0..trace.java_dumps().len() {
         let mut graph = trace.read_java_dump(at).expect("memory");
         renamed.heaps.name(&mut graph, &recording);
+        super::tables_of(&graph);
     }
     for at in 0..trace.smaps().len() {
         drop(trace.read_smaps(at).expect("memory"));
@@ -398,6 +399,10 @@ fn java_heaps() {
         ),
         ("empty objects", heap_graph(&many(SIZE, |_| vec![0x12, 0]))),
         ("objects", heap_graph(&many(SIZE, object))),
+        (
+            "empty objects with ids",
+            heap_graph(&many(2 * SIZE, |n| bytes(2, &number(1, n + 1)))),
+        ),
         (
             "objects of scattered ids",
             heap_graph(&many(SIZE, |n| bytes(2, &number(1, pseudo(n) << 4)))),

@@ -167,9 +167,7 @@ pub fn histograms(
     let mut count = 0;
     for &by in keys {
         groupings.push(Grouping::new(graph, by, count));
-        count += groupings
-            .last()
-            .map_or(0, |of| of.groups.names.len() as u32);
+        count += groupings.last().map_or(0, |of| of.names.len() as u32);
     }
     let mut all = Groupings::new(graph, &groupings);
     // Groups of one key are hardly ever equal.
@@ -182,9 +180,7 @@ pub fn histograms(
         all.places.take_common();
     }
     let names = groupings.iter_mut();
-    let names = names
-        .map(|of| std::mem::take(&mut of.groups.names))
-        .collect();
+    let names = names.map(|of| std::mem::take(&mut of.names)).collect();
     let place_of = |object| Some(all.place(graph, object));
     sum(
         graph,
@@ -196,6 +192,10 @@ pub fn histograms(
     )
 }
 
+/// Maximum number of classes on the way up from a class, itself included: several times the depth of
+/// any program, so that long chains in a damaged dump do not cost their square.
+const MAX_SUPERCLASSES: usize = 64;
+
 /// Heaps that objects can be in.
 const HEAPS: [HeapKind; 4] = [
     HeapKind::Unknown,
@@ -206,8 +206,10 @@ const HEAPS: [HeapKind; 4] = [
 
 /// Groups by one property.
 struct Grouping {
-    groups: Groups,
-    by_class: Vec<Vec<u32>>,
+    /// Names of the groups, in order of their numbers.
+    names: Vec<String>,
+    /// A place for each class.
+    by_class: Places,
     /// Of class objects, which have the group of the class that they represent.
     by_object: HashMap<ObjectIndex, u32>,
     by_heap: Option<[u32; HEAPS.len()]>,
@@ -224,15 +226,15 @@ impl Grouping {
         let mut by_heap = None;
         let by_class = match by {
             HistogramKey::Class => classes(graph, |class| {
-                vec![groups.number(label::class_name(graph, class))]
+                [groups.number(label::class_name(graph, class))]
             }),
             HistogramKey::ClassInAnyRun => classes(graph, |class| {
                 let name = label::class_name(graph, class);
-                vec![groups.number(&label::without_address(name))]
+                [groups.number(&label::without_address(name))]
             }),
             HistogramKey::Package => {
                 let of = classes(graph, |class| {
-                    vec![groups.number(label::package(graph.class(class).shown()))]
+                    [groups.number(label::package(graph.class(class).shown()))]
                 });
                 for object in label::class_objects(graph) {
                     if let Some(name) = label::class_behind(graph, object) {
@@ -241,21 +243,26 @@ impl Grouping {
                 }
                 of
             }
-            HistogramKey::Superclass => classes(graph, |class| {
-                let line = graph.ancestry(class);
-                let names = line.map(|c| groups.number(label::class_name(graph, c)));
-                let mut names: Vec<u32> = names.collect();
-                names.sort_unstable();
-                names.dedup();
-                names
-            }),
+            HistogramKey::Superclass => {
+                // Each name is looked up once, not once for each of its subclasses.
+                let own = classes(graph, |class| {
+                    [groups.number(label::class_name(graph, class))]
+                });
+                classes(graph, |class| {
+                    let line = graph.ancestry(class).take(MAX_SUPERCLASSES);
+                    let mut names: Vec<u32> = line.map(|class| own.groups[class.at()]).collect();
+                    names.sort_unstable();
+                    names.dedup();
+                    names
+                })
+            }
             HistogramKey::Heap => {
                 let name = |kind: HeapKind| match kind {
                     HeapKind::Unknown => "(unknown)",
                     kind => kind.name(),
                 };
                 by_heap = Some(HEAPS.map(|kind| groups.number(name(kind))));
-                classes(graph, |_| Vec::new())
+                classes(graph, |_| [])
             }
             HistogramKey::Loader => {
                 let name = |class: ClassIndex| match graph.class(class).loader {
@@ -265,7 +272,7 @@ impl Grouping {
                     }
                     None => "(boot)".to_owned(),
                 };
-                let of = classes(graph, |class| vec![groups.number(&name(class))]);
+                let of = classes(graph, |class| [groups.number(&name(class))]);
                 for object in label::class_objects(graph) {
                     if let Some(class) = graph.class_behind(object) {
                         by_object.insert(object, groups.number(&name(class)));
@@ -275,7 +282,7 @@ impl Grouping {
             }
         };
         Grouping {
-            groups,
+            names: groups.names,
             by_class,
             by_object,
             by_heap,
@@ -306,7 +313,13 @@ impl Places {
     }
 
     fn push(&mut self, groups: impl Iterator<Item = u32>) {
-        self.groups.extend(groups);
+        for group in groups {
+            // A class can have hundreds of superclasses: doubling would waste tens of megabytes.
+            if self.groups.len() == self.groups.capacity() {
+                self.groups.reserve_exact(64.max(self.groups.len() / 8));
+            }
+            self.groups.push(group);
+        }
         self.starts.push(self.groups.len() as u32);
     }
 
@@ -398,7 +411,7 @@ impl Groupings {
         let mut places = Places::new();
         for class in 0..graph.classes().len() {
             for heap in 0..heaps {
-                let by_class = all.iter().flat_map(|of| &of.by_class[class]);
+                let by_class = all.iter().flat_map(|of| of.by_class.groups(class));
                 places.push(by_class.copied().chain(of_heap(heap)));
             }
         }
@@ -408,7 +421,7 @@ impl Groupings {
                 let class = graph.class_of(object).at();
                 let groups = all.iter().flat_map(|of| match of.by_object.get(&object) {
                     Some(group) => std::slice::from_ref(group),
-                    None => &of.by_class[class],
+                    None => of.by_class.groups(class),
                 });
                 let heap = of_heap(heap_place(graph.heap_of(object)));
                 by_object.insert(object, places.len());
@@ -501,11 +514,15 @@ impl Groups {
     }
 }
 
-fn classes<T>(graph: &HeapGraph, of: impl FnMut(ClassIndex) -> T) -> Vec<T> {
-    (0..graph.classes().len() as u32)
-        .map(ClassIndex)
-        .map(of)
-        .collect()
+fn classes<G: IntoIterator<Item = u32>>(
+    graph: &HeapGraph,
+    mut of: impl FnMut(ClassIndex) -> G,
+) -> Places {
+    let mut places = Places::new();
+    for class in (0..graph.classes().len() as u32).map(ClassIndex) {
+        places.push(of(class).into_iter());
+    }
+    places
 }
 
 /// Sums objects that the filter selects and that have a place into the groups of the place. `names` has the

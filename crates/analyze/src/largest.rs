@@ -308,8 +308,11 @@ pub fn largest(
             if let Some(large) = said_best(&firsts)
                 && is_enough(&top, most, large.retained)
             {
-                offer(&mut top, most, large.object, large.retained);
                 chains.insert(large.object, large);
+                // Ties are offered, too, as many as there are objects: only the largest stay.
+                if let Some(left) = offer(&mut top, most, large.object, large.retained) {
+                    chains.remove(&left);
+                }
             }
         }
     } else {
@@ -344,14 +347,20 @@ fn is_enough(top: &Top, most: usize, retained: Retained) -> bool {
     least.is_none_or(|Reverse((least, _))| retained.total_bytes() >= *least)
 }
 
-fn offer(top: &mut Top, most: usize, object: ObjectIndex, retained: Retained) {
-    let entry = Reverse((retained.total_bytes(), Reverse(object)));
-    if top.len() < most {
-        top.push(entry);
-    } else if top.peek().is_some_and(|least| entry < *least) {
-        top.pop();
-        top.push(entry);
+/// Adds an object if it is among the `most` largest. Returns the object that is not among them then:
+/// the smallest one so far, or this one.
+fn offer(
+    top: &mut Top,
+    most: usize,
+    object: ObjectIndex,
+    retained: Retained,
+) -> Option<ObjectIndex> {
+    top.push(Reverse((retained.total_bytes(), Reverse(object))));
+    if top.len() <= most {
+        return None;
     }
+    let Reverse((_, Reverse(least))) = top.pop()?;
+    Some(least)
 }
 
 /// Returns the object that represents a chain: the outermost of those with the most descriptive

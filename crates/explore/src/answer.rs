@@ -16,6 +16,12 @@ pub struct Page {
 pub const MAX_ROWS: usize = 500;
 
 impl Page {
+    /// All rows, for what is not a request from outside.
+    pub const ALL: Page = Page {
+        offset: 0,
+        limit: usize::MAX,
+    };
+
     /// Creates a part with at most [`MAX_ROWS`] rows.
     pub fn new(offset: usize, limit: usize) -> Page {
         Page {

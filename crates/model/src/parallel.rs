@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError, mpsc};
 
 /// Maximum number of threads for [`ranges`]: each has sums of its own.
 pub const MAX_THREADS: usize = 8;
@@ -20,7 +20,10 @@ pub fn limit(threads: NonZero<usize>) {
 
 /// Returns the number of threads that share one piece of work: the processors, within the limit.
 pub fn threads() -> NonZero<usize> {
-    let processors = std::thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN);
+    // To count them takes several system calls, and small pieces of work ask often.
+    static PROCESSORS: LazyLock<NonZero<usize>> =
+        LazyLock::new(|| std::thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN));
+    let processors = *PROCESSORS;
     NonZero::new(LIMIT.load(Ordering::Relaxed)).map_or(processors, |limit| processors.min(limit))
 }
 

@@ -181,8 +181,8 @@ struct Assembly<'a> {
 }
 
 /// Memory of a dump in the consumer, and of a heap's state through all its dumps.
-const DUMP: usize = 1000;
-const SERIES: usize = 1000;
+const DUMP: usize = 1500;
+const SERIES: usize = 1500;
 
 impl Assembly<'_> {
     fn packet(&mut self, entry: &Entry, run: RunId, body: &[u8]) -> Result<(), Halt> {

@@ -198,12 +198,14 @@ pub(super) fn open_ones(
         DumpScope::Default | DumpScope::All => true,
         DumpScope::These(named) => named.iter().any(DumpSelector::is_last),
     };
-    let is_of_chosen = |dump: &ListedDump| {
-        let mut chosen = chosen.iter().map(|&at| &listed[at].facts);
-        chosen.any(|facts| facts.is_of_heap(&dump.facts))
-    };
+    let heaps: BTreeSet<_> = chosen
+        .iter()
+        .map(|&at| listed[at].facts.heap_key())
+        .collect();
     let passed_over = |&(at, dump): &(usize, &ListedDump)| {
-        all && dump.facts.open && !chosen.contains(&at) && is_of_chosen(dump)
+        all && dump.facts.open
+            && chosen.binary_search(&at).is_err()
+            && heaps.contains(&dump.facts.heap_key())
     };
     let open = listed.iter().enumerate().filter(passed_over);
     open.map(|(_, dump)| findings::open_dump(&dump.facts))

@@ -17,7 +17,7 @@ mod traces;
 pub use choice::DumpScope;
 pub use error::LookError;
 pub(crate) use native::MANY_UNNAMED;
-pub use native::{ListedDump, NativeFile};
+pub use native::{DumpList, ListedDump, NativeFile};
 #[cfg(feature = "sql")]
 pub(crate) use open::listed;
 pub use open::{NativeSource, OpenedInput, native, open, source, source_of_stream};

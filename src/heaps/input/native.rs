@@ -1,5 +1,6 @@
 //! Native heaps of an input: the selected dumps as symbolized stacks, and related facts.
 
+use std::ops::Deref;
 use std::path::PathBuf;
 
 use crate::analyze::sampling::Estimate;
@@ -49,6 +50,50 @@ impl ListedDump {
     }
 }
 
+/// All dumps of an input, in chronological order. They can be tens of thousands, so those of one heap
+/// are found by an index.
+#[derive(Debug, Default)]
+pub struct DumpList {
+    dumps: Vec<ListedDump>,
+    /// Positions of the dumps, by process and heap, then in chronological order.
+    by_heap: Vec<u32>,
+}
+
+impl From<Vec<ListedDump>> for DumpList {
+    fn from(dumps: Vec<ListedDump>) -> DumpList {
+        let mut by_heap: Vec<u32> = (0..dumps.len() as u32).collect();
+        by_heap.sort_by_key(|&at| dumps[at as usize].facts.heap_key());
+        DumpList { dumps, by_heap }
+    }
+}
+
+impl Deref for DumpList {
+    type Target = [ListedDump];
+
+    fn deref(&self) -> &[ListedDump] {
+        &self.dumps
+    }
+}
+
+impl DumpList {
+    /// Returns the dumps of the same heap of the same process, in chronological order.
+    pub fn of_heap(&self, facts: &Facts) -> impl DoubleEndedIterator<Item = &ListedDump> + Clone {
+        let key = facts.heap_key();
+        let of = |at: &u32| &self.dumps[*at as usize];
+        let start = self
+            .by_heap
+            .partition_point(|at| of(at).facts.heap_key() < key);
+        let length = self.by_heap[start..].partition_point(|at| of(at).facts.heap_key() == key);
+        self.by_heap[start..start + length].iter().map(of)
+    }
+
+    /// Returns the entry of a dump.
+    pub fn entry(&self, facts: &Facts) -> Option<&ListedDump> {
+        self.of_heap(facts)
+            .find(|listed| listed.facts.is_dump(facts))
+    }
+}
+
 /// The native heaps of an input.
 #[derive(Debug)]
 pub struct NativeFile {
@@ -56,8 +101,8 @@ pub struct NativeFile {
     pub path: PathBuf,
     /// Selected dumps, in chronological order; at least one.
     pub profile: StackProfile,
-    /// All dumps of the input, in chronological order.
-    pub listed: Vec<ListedDump>,
+    /// All dumps of the input.
+    pub listed: DumpList,
     /// Number of Java heap dumps in the same input.
     pub java_dumps: usize,
     /// Findings about the input and the selected dumps.
@@ -118,9 +163,8 @@ impl NativeFile {
 
     /// Returns whether a label selects the dump: of several dumps with a label, it selects the last.
     fn is_last_labelled(&self, dump: &Dump, label: &str) -> bool {
-        !self.listed.iter().any(|listed| {
-            listed.facts.is_of_heap(&dump.facts)
-                && listed.facts.number > dump.facts.number
+        !self.listed.of_heap(&dump.facts).any(|listed| {
+            listed.facts.number > dump.facts.number
                 && listed.labels.iter().any(|known| known == label)
         })
     }
@@ -128,9 +172,7 @@ impl NativeFile {
     /// Returns the number of dumps of its process and heap in the input. If some are missing, the
     /// number of the last one tells it; a single pprof does not tell how many others there are.
     pub fn count_of(&self, dump: &Dump) -> usize {
-        let listed = self.listed.iter();
-        let same = listed.filter(|listed| listed.facts.is_of_heap(&dump.facts));
-        match same.count() {
+        match self.listed.of_heap(&dump.facts).count() {
             1 => 1,
             several => several.max(dump.facts.number as usize),
         }
@@ -138,8 +180,7 @@ impl NativeFile {
 
     /// Describes a dump, as [`ListedDump::describe`].
     pub fn describe(&self, dump: &Dump) -> String {
-        let is = |listed: &&ListedDump| listed.facts.is_dump(&dump.facts);
-        let listed = self.listed.iter().find(is);
+        let listed = self.listed.entry(&dump.facts);
         listed.map_or_else(|| format!("@{}", dump.facts.number), ListedDump::describe)
     }
 }

@@ -519,9 +519,8 @@ impl<'a> Reading<'a> {
         Ok(())
     }
 
-    /// Returns the file with the dumps at the indexes `chosen`.
+    /// Returns the file with the dumps at the indexes `chosen`, which ascend.
     fn finish(mut self, chosen: &[usize]) -> NativeFile {
-        let chosen_set: BTreeSet<usize> = chosen.iter().copied().collect();
         let mut profile = joined(self.profiles);
         let mut places = self.places.into_iter().flatten();
         let mut dumps: Vec<_> = profile
@@ -534,7 +533,7 @@ impl<'a> Reading<'a> {
                 self.listed[*place].held = sampled::total(dump, View::Space);
             }
         }
-        dumps.retain(|(place, _)| chosen_set.contains(place));
+        dumps.retain(|(place, _)| chosen.binary_search(place).is_ok());
         for (place, dump) in &mut dumps {
             dump.facts.is_default = self.listed[*place].facts.is_default;
         }
@@ -559,7 +558,7 @@ impl<'a> Reading<'a> {
         NativeFile {
             path: Default::default(),
             profile,
-            listed: self.listed,
+            listed: self.listed.into(),
             java_dumps: 0,
             findings: self.findings,
             manifest: None,

@@ -112,14 +112,14 @@ pub(super) fn open(
         profile.dumps.retain_mut(|dump| {
             dump.facts.is_default = listed[place].facts.is_default;
             place += 1;
-            chosen.contains(&(place - 1))
+            chosen.binary_search(&(place - 1)).is_ok()
         });
     }
     profiles.retain(|profile| !profile.dumps.is_empty());
     Ok(NativeFile {
         path: Default::default(),
         profile: joined(profiles),
-        listed,
+        listed: listed.into(),
         java_dumps: 0,
         findings,
         manifest: None,

@@ -489,10 +489,9 @@ impl JavaFile {
 
     /// Returns whether the dumps are of several processes.
     pub fn has_several_processes(&self) -> bool {
-        let mut pids: Vec<_> = self.listed.iter().filter_map(|dump| dump.pid).collect();
-        pids.sort_unstable();
-        pids.dedup();
-        pids.len() > 1
+        let mut pids = self.listed.iter().filter_map(|dump| dump.pid);
+        let first = pids.next();
+        pids.any(|pid| Some(pid) != first)
     }
 
     /// Returns the process of each dump, with its PID if it is known.

@@ -15,7 +15,7 @@ use crate::analyze::native::sampled::SampledColumn;
 use crate::analyze::native::shown::Shown;
 use crate::analyze::native::table::{Key, Table};
 use crate::error::Classified as _;
-use crate::heaps::input::{self, DumpScope, ListedDump, LookOptions, NativeFile, OpenedInput};
+use crate::heaps::input::{self, DumpScope, LookOptions, NativeFile, OpenedInput};
 use crate::heaps::java::ProgressReporter;
 use crate::lab::state::Figure;
 use crate::profile::is_heap;
@@ -126,13 +126,8 @@ impl Opened {
     fn dumps_at(&self, label: &str) -> Vec<&Dump> {
         let mut found: Vec<&Dump> = Vec::new();
         for dump in &self.0.profile.dumps {
-            let is_it = |listed: &&ListedDump| listed.facts.is_dump(&dump.facts);
-            let labels = self
-                .0
-                .listed
-                .iter()
-                .find(is_it)
-                .map(|l| l.labels.as_slice());
+            let labels = self.0.listed.entry(&dump.facts);
+            let labels = labels.map(|listed| listed.labels.as_slice());
             if label != END && !labels.unwrap_or_default().iter().any(|l| l == label) {
                 continue;
             }

@@ -142,9 +142,14 @@ impl Facts {
         !self.open || known.open
     }
 
+    /// Returns process and heap, which identify a heap of an input.
+    pub fn heap_key(&self) -> (u64, &str) {
+        (self.pid, &self.heap)
+    }
+
     /// Returns whether both belong to the same heap of one process of an input.
     pub fn is_of_heap(&self, other: &Facts) -> bool {
-        (self.pid, &self.heap) == (other.pid, &other.heap)
+        self.heap_key() == other.heap_key()
     }
 }
 

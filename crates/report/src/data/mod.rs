@@ -38,7 +38,8 @@ use values::Rows;
 
 use heaptap_model::parallel;
 use heaptap_model::profile::DumpFlags;
-use heaptap_model::stacks::{Dump, Facts, StackProfile};
+use heaptap_model::stacks::{Dump, StackProfile};
+use std::collections::HashMap;
 
 /// Magic number at the start of the data.
 const MAGIC: &[u8; 4] = b"HTR1";
@@ -277,30 +278,31 @@ fn flag_names(flags: DumpFlags) -> Vec<String> {
 /// each dump. A process ID with another name, with a new start of profiling, or in another input is
 /// another run.
 pub fn series(profile: &StackProfile, inputs: &[usize]) -> (Vec<header::Series>, Vec<usize>) {
-    let mut all: Vec<(&Facts, header::Series)> = Vec::new();
+    let mut all: Vec<header::Series> = Vec::new();
     let mut of_dump = Vec::with_capacity(profile.dumps.len());
     let mut of_input = 0;
+    // The last series of each heap, of each of its starts, and of the heaps with one name of the
+    // processes with one name.
+    let (mut of_heap, mut of_start, mut of_name) = (HashMap::new(), HashMap::new(), HashMap::new());
     for (at, dump) in profile.dumps.iter().enumerate() {
         let facts = &dump.facts;
         if inputs.contains(&at) {
             of_input = all.len();
         }
-        let is_same = |first: &Facts| {
-            (first.pid, &first.process, &first.heap) == (facts.pid, &facts.process, &facts.heap)
-                && (first.start_ns == facts.start_ns
-                    || first.start_ns.is_none()
-                    || facts.start_ns.is_none())
+        let name = (&facts.process, &facts.heap);
+        let heap = (facts.pid, name);
+        let is_own = |number: &usize| *number >= of_input;
+        let known: Option<usize> = match facts.start_ns {
+            None => of_heap.get(&heap).copied(),
+            // An unknown start can be the same.
+            start => {
+                let started = |start| of_start.get(&(heap, start)).copied();
+                started(start).max(started(None))
+            }
         };
-        let find = |is_it: &dyn Fn(&Facts) -> bool| {
-            let own = &all[of_input..];
-            let found = own.iter().rposition(|(first, _)| is_it(first));
-            found.map(|at| of_input + at)
-        };
-        let known = find(&is_same);
-        let before = find(&|first| {
-            !facts.process.is_empty()
-                && (&first.process, &first.heap) == (&facts.process, &facts.heap)
-        });
+        let known = known.filter(is_own);
+        let named = of_name.get(&name).copied();
+        let before = named.filter(|number| !facts.process.is_empty() && is_own(number));
         let number = known.unwrap_or(all.len());
         if known.is_none() {
             let entry = header::Series {
@@ -313,15 +315,17 @@ pub fn series(profile: &StackProfile, inputs: &[usize]) -> (Vec<header::Series>,
                 dumps: Vec::new(),
                 shown: at,
             };
-            all.push((facts, entry));
+            all.push(entry);
+            of_heap.insert(heap, number);
+            of_start.insert((heap, facts.start_ns), number);
+            of_name.insert(name, number);
         }
-        let own = &mut all[number].1;
+        let own = &mut all[number];
         own.dumps.push(at);
         if facts.is_default || !profile.dumps[own.shown].facts.is_default {
             own.shown = at;
         }
         of_dump.push(number);
     }
-    let series = all.into_iter().map(|(_, series)| series).collect();
-    (series, of_dump)
+    (all, of_dump)
 }

@@ -10,7 +10,7 @@ use crate::console::{Console, Style};
 use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::context::Context;
-use crate::heaps::input::{self, DumpScope, LookError, LookOptions, OpenedInput};
+use crate::heaps::input::{self, DumpList, DumpScope, LookError, LookOptions, OpenedInput};
 use crate::heaps::java::ProgressReporter;
 use crate::heaps::selector::JavaInput;
 use crate::import::ImportError;
@@ -105,7 +105,7 @@ fn of_folder(input: &JavaInput, progress: &ProgressReporter) -> Result<Vec<Momen
         Ok(OpenedInput::Native(file, _)) => file.listed,
         // The system's figures are useful even without a profile.
         Ok(OpenedInput::Java(_)) | Err(LookError::NoHeap { .. } | LookError::Broken { .. }) => {
-            Vec::new()
+            DumpList::default()
         }
         Err(error) => return Err(error),
     };

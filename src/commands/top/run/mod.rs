@@ -22,7 +22,7 @@ use crate::analyze::native::table::{Key, Row, Table};
 use crate::analyze::native::tree::{LeftOut, Pruning, Tree};
 use crate::error::{ErrorClass, Failure};
 pub(crate) use crate::heaps::input::rows::Order;
-use crate::heaps::input::{ListedDump, NativeFile};
+use crate::heaps::input::{DumpList, ListedDump, NativeFile};
 use crate::profile::DumpKind;
 use crate::stacks::{Dump, Facts, Measure, StackTable, TRACKED_HEAP, Unit, Values};
 
@@ -267,17 +267,15 @@ fn viewed(dump: &Dump, name: Option<&str>) -> Option<usize> {
 /// Returns the number of the last dump of a heap while its process was connected, if `facts` is of
 /// a later dump with less than half of the unreleased memory. Memory that a process frees while it
 /// exits is not informative.
-fn before_leaving(facts: &Facts, listed: &[ListedDump]) -> Option<u32> {
+fn before_leaving(facts: &Facts, listed: &DumpList) -> Option<u32> {
+    if !facts.flags.disconnected {
+        return None;
+    }
     let held = |dump: &ListedDump| dump.totals.as_ref()?.space;
-    let is_before =
-        |other: &&ListedDump| other.facts.is_of_heap(facts) && other.facts.number < facts.number;
-    let this = listed
-        .iter()
-        .find(|dump| dump.facts.is_dump(facts) && facts.flags.disconnected)?;
+    let this = listed.entry(facts)?;
     let there = listed
-        .iter()
-        .filter(is_before)
-        .filter(|dump| !dump.facts.flags.disconnected)
+        .of_heap(facts)
+        .filter(|dump| dump.facts.number < facts.number && !dump.facts.flags.disconnected)
         .max_by_key(|dump| dump.facts.number)?;
     (held(this)?.saturating_mul(2) < held(there)?).then_some(there.facts.number)
 }

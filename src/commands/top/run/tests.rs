@@ -1,7 +1,7 @@
 //! Tests of dumps before and after a process exits.
 
 use super::before_leaving;
-use crate::heaps::input::ListedDump;
+use crate::heaps::input::{DumpList, ListedDump};
 use crate::results::manifest::Totals;
 use crate::stacks::Facts;
 
@@ -29,23 +29,23 @@ fn listed(number: u32, space: i64, has_left: bool) -> ListedDump {
 
 #[test]
 fn a_process_that_left_holding_next_to_nothing_points_to_the_dump_before() {
-    let all = [
+    let all = DumpList::from(vec![
         listed(0, 10, false),
         listed(1, 100, false),
         listed(2, 4, true),
-    ];
+    ]);
     assert_eq!(before_leaving(&all[2].facts, &all), Some(1));
     assert_eq!(before_leaving(&all[1].facts, &all), None);
 }
 
 #[test]
 fn a_last_dump_that_holds_as_much_or_is_alone_points_nowhere() {
-    let much = [listed(0, 100, false), listed(1, 50, true)];
+    let much = DumpList::from(vec![listed(0, 100, false), listed(1, 50, true)]);
     assert_eq!(before_leaving(&much[1].facts, &much), None);
-    let alone = [listed(0, 4, true)];
+    let alone = DumpList::from(vec![listed(0, 4, true)]);
     assert_eq!(before_leaving(&alone[0].facts, &alone), None);
     let mut other = listed(0, 100, false);
     other.facts.pid = 8;
-    let others = [other, listed(1, 4, true)];
+    let others = DumpList::from(vec![other, listed(1, 4, true)]);
     assert_eq!(before_leaving(&others[1].facts, &others), None);
 }
