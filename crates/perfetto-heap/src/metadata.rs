@@ -598,13 +598,13 @@ mod tests {
     #[test]
     fn reads_the_device_of_new_and_old_traces() {
         let facts = |message: &[Vec<u8>]| {
-            let mut system = SystemInfo::default();
-            read_system_info(&message.concat(), &mut system).unwrap();
+            let mut recording = Recording::default();
+            read_system_info(&message.concat(), &mut recording).unwrap();
             let Device {
                 sdk,
                 manufacturer,
                 build,
-            } = device(&system);
+            } = device(&recording.system);
             (
                 sdk,
                 manufacturer.unwrap_or_default(),
