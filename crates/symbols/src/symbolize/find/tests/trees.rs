@@ -345,7 +345,7 @@ fn packed_files_that_are_not_read_are_told() {
         }
     }
     // The unpacked library is found beside them.
-    tree.put("a/libfoo.so", &elf(&ID, &FULL));
+    tree.put("a/libfoo.so", &elf(&ID, FULL));
     let found = tree.find();
     assert_eq!(found.candidates.len(), 1);
 }
