@@ -344,7 +344,7 @@ fn packed_files_that_are_not_read_are_told() {
             assert!(told.contains(&&path), "{path} is not in {told:?}");
         }
     }
-    // The unpacked library is found beside them.
+    // The unpacked library in the same directory is found.
     tree.put("a/libfoo.so", &elf(&ID, FULL));
     let found = tree.find();
     assert_eq!(found.candidates.len(), 1);
