@@ -88,6 +88,7 @@
 //! | `held_classes` | classes that only their instances hold |
 //! | `native` | bytes by `NativeAllocationRegistry` |
 //! | `contents`, `strings`, `stacks` | fields, text, threads and stacks, read on request |
+//! | [`write()`] | a graph as an HPROF |
 #![warn(missing_docs)]
 
 mod art;
@@ -116,6 +117,7 @@ mod stacks;
 mod strings;
 pub mod strip;
 pub mod sub_records;
+mod write;
 
 #[cfg(test)]
 mod tests;
@@ -124,6 +126,7 @@ pub use histogram::{Histogram, HistogramRow, histogram};
 pub use outline::{dumps, lacks_array_contents};
 pub use read::read;
 pub use rewrite::{DamageList, Ending, Rewritten};
+pub use write::{Unwritten, write};
 
 use heaptap_model::error::{Classified, ErrorClass, ErrorFacts};
 #[cfg(doc)]

@@ -16,6 +16,7 @@ use std::path::PathBuf;
     heaptap convert rec@last -o last.pb.gz          one dump, one pprof\n  \
     heaptap convert rec -o rec.speedscope.json      for speedscope\n  \
     heaptap convert rec --format parquet -o tables  for DuckDB\n  \
+    heaptap convert rec@last -o heap.hprof          a Java heap, for Eclipse MAT\n  \
     heaptap convert rec@last --format folded -o - | flamegraph.pl > flame.svg",
     after_long_help = "docs/reference/formats.md describes every format."
 )]
@@ -99,4 +100,6 @@ pub enum Format {
     Parquet,
     /// A flame graph as a picture, one file a dump and view
     Svg,
+    /// The graph of one Java heap: Eclipse MAT, VisualVM, Android Studio
+    Hprof,
 }

@@ -15,14 +15,13 @@ use crate::untrusted::shell::quoted_path;
 const DATABASES: [&str; 3] = ["db", "sqlite", "sqlite3"];
 
 /// Endings of common files that `convert` does not write. No package name is likely to end so.
-const OTHER_FILES: [&str; 28] = [
+const OTHER_FILES: [&str; 27] = [
     "bmp",
     "collapsed",
     "doc",
     "docx",
     "gif",
     "gz",
-    "hprof",
     "htm",
     "jpeg",
     "jpg",
@@ -172,6 +171,7 @@ mod tests {
             "z.html",
             "x.folded",
             "x.svg",
+            "x.hprof",
             ".hidden",
         ] {
             assert_eq!(unknown_ending(name), None, "{name}");

@@ -132,6 +132,37 @@ fn java_heaps_have_the_numbers_of_their_pprofs() {
     }
 }
 
+#[test]
+fn a_heap_graph_becomes_an_hprof_and_an_hprof_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let graph = fixture(JAVA[0]);
+    let output = convert(folder.path(), &graph, &["-o", "heap.hprof"]);
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(told.contains("the HPROF has zeros"), "{told}");
+    assert!(told.contains("wrote heap.hprof"), "{told}");
+    let written = std::fs::read(folder.path().join("heap.hprof")).expect("a file");
+    let piped = convert(folder.path(), &graph, &["--format", "hprof", "-o", "-"]);
+    assert!(piped.stdout == written);
+    // It opens as any other.
+    let output = heaptap(folder.path(), &["top", "heap.hprof", "--json"]);
+    assert_eq!(output.status.code(), Some(0));
+    let refused = |arguments: &[&str]| {
+        let output = heaptap(folder.path(), &[&["convert", "--json"], arguments].concat());
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        let document: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        document["error"]["kind"].as_str().map(str::to_owned)
+    };
+    let graph = graph.to_string_lossy();
+    for flags in [["--dominators"].as_slice(), &["--view", "space"]] {
+        refused(&[&[&*graph, "-o", "other.hprof"], flags].concat());
+    }
+    let kind = refused(&["heap.hprof", "-o", "other.hprof"]);
+    assert_eq!(kind.as_deref(), Some("bad-value"));
+    let kind = refused(&["heap.hprof", "-o", "heap.hprof", "--force"]);
+    assert_eq!(kind.as_deref(), Some("output-is-input"));
+    assert!(!folder.path().join("other.hprof").exists());
+}
+
 const JAVA: [&str; 2] = [
     "heap_graphs/graph_10k.pftrace.zst",
     "hprof/android-a.hprof.gz",

@@ -4,7 +4,7 @@
 
 mod conversion;
 mod csv;
-mod judge;
+pub(crate) mod judge;
 mod profile;
 mod rows;
 mod tables;

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 /// Runs `hprof-conv` on a dump; `None` if it fails or hangs.
-fn judged(judge: &PathBuf, bytes: &[u8], app_only: bool) -> Option<Vec<u8>> {
+pub(super) fn judged(judge: &PathBuf, bytes: &[u8], app_only: bool) -> Option<Vec<u8>> {
     let folder = tempfile::tempdir().expect("a folder");
     let (from, to) = (folder.path().join("in"), folder.path().join("out"));
     std::fs::write(&from, bytes).expect("room");

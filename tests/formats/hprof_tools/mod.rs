@@ -7,6 +7,7 @@ mod conv;
 mod dump;
 mod strip;
 mod visualvm;
+mod written;
 
 use heaptap::hprof::info::info;
 use heaptap::import::open_hprofs;

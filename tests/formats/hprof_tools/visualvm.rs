@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Numbers of classes, instances and roots, and a checksum over references, for each file.
-fn judged(jar: &Path, files: &[PathBuf]) -> Vec<String> {
+pub(super) fn judged(jar: &Path, files: &[PathBuf]) -> Vec<String> {
     let output = Command::new("java")
         .arg("-cp")
         .arg(jar)

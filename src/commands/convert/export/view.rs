@@ -37,6 +37,7 @@ pub(crate) fn format(format: Format) -> Option<run::Format> {
         #[cfg(feature = "parquet")]
         Format::Parquet => Some(run::Format::Parquet),
         Format::Svg => Some(run::Format::Svg),
+        Format::Hprof => Some(run::Format::Hprof),
     }
 }
 
@@ -58,6 +59,9 @@ pub(crate) async fn run(
     let goal = goal(&args, format, &stem);
     if format == run::Format::Parquet && !matches!(goal, OutputDestination::Folder(_)) {
         return Err(ExportError::TablesToFile.into());
+    }
+    if format == run::Format::Hprof {
+        refuse_unfit(&args, "hprof")?;
     }
     if goal == OutputDestination::Stdout && console.is_json() {
         return Err(both_to_stdout());
@@ -134,15 +138,7 @@ pub(crate) async fn run(
 /// Returns an error if the input does not contain a selected heap or the page cannot be written.
 pub(crate) async fn page(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let console = &ctx.console;
-    let unfit = [
-        ("`--view`", !args.views.is_empty()),
-        ("`--timestamps`", !args.timestamps.is_empty()),
-        ("`--dominators`", args.dominators),
-    ];
-    if let Some((flag, _)) = unfit.iter().find(|flag| flag.1) {
-        let message = format!("`--format html` does not support {flag}");
-        return Err(Failure::usage(message));
-    }
+    refuse_unfit(&args, "html")?;
     let input = JavaInput::parse(&args.input);
     let dumps = args.moment.dumps(&input);
     let goal = match (args.output, input.path.as_path()) {
@@ -190,6 +186,22 @@ pub(crate) async fn page(ctx: &Context, args: Args) -> Result<Outcome, Failure> 
     console.findings(&told.findings);
     page::show(ctx, goal.path(), &told);
     Ok(told.class.into())
+}
+
+/// Refuses the flags of formats that consist of values by callsite.
+fn refuse_unfit(args: &Args, format: &str) -> Result<(), Failure> {
+    let unfit = [
+        ("`--view`", !args.views.is_empty()),
+        ("`--timestamps`", !args.timestamps.is_empty()),
+        ("`--dominators`", args.dominators),
+    ];
+    match unfit.iter().find(|flag| flag.1) {
+        Some((flag, _)) => {
+            let message = format!("`--format {format}` does not support {flag}");
+            Err(Failure::usage(message))
+        }
+        None => Ok(()),
+    }
 }
 
 fn both_to_stdout() -> Failure {
@@ -291,11 +303,11 @@ impl Stdout {
     }
 
     fn put(&self, bytes: &[u8]) {
-        use run::Format::{Csv, Folded, Json, Parquet, Speedscope, Svg};
+        use run::Format::{Csv, Folded, Hprof, Json, Parquet, Speedscope, Svg};
         match (self.format, std::str::from_utf8(bytes)) {
             (Folded | Csv | Svg, Ok(text)) => self.console.text(text),
             (Speedscope | Json, Ok(text)) => self.console.json_text(text),
-            (Parquet, _) | (_, Err(_)) => self.console.raw(bytes),
+            (Parquet | Hprof, _) | (_, Err(_)) => self.console.raw(bytes),
         }
     }
 }

@@ -41,6 +41,12 @@ pub enum ExportError {
     /// Parquet output requires a directory.
     #[error("cannot write Parquet to one file or to standard output: it is a directory of tables")]
     TablesToFile,
+    /// The selected dump is of an HPROF, which has more than its graph.
+    #[error("the dump is already in an HPROF: {name}")]
+    AlreadyHprof {
+        /// Name of the input.
+        name: String,
+    },
     /// The output would overwrite a file.
     #[error(transparent)]
     Output(#[from] OverwriteError),
@@ -76,6 +82,11 @@ impl Classified for ExportError {
             }
             ExportError::TablesToFile => ErrorFacts::new(ErrorClass::Usage, "needs-directory")
                 .with_help("name a directory with `-o`"),
+            ExportError::AlreadyHprof { .. } => ErrorFacts::new(ErrorClass::Usage, "bad-value")
+                .with_help(
+                    "copy the file, or write Java SE's dialect with `heaptap hprof conv` or a copy \
+                     without contents with `heaptap hprof strip`",
+                ),
             ExportError::Output(error) => error.facts(),
             ExportError::Write { .. } => {
                 ErrorFacts::new(ErrorClass::HostWrite, "output-unwritable")

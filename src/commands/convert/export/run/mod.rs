@@ -5,6 +5,7 @@
 mod error;
 mod gather;
 mod goal;
+mod hprof;
 #[cfg_attr(not(feature = "parquet"), path = "no_tables.rs")]
 mod tables;
 
@@ -43,6 +44,8 @@ pub enum Format {
     Parquet,
     /// Flame graphs, one file for each dump and view.
     Svg,
+    /// The graph of one Java heap.
+    Hprof,
 }
 
 impl Format {
@@ -55,6 +58,7 @@ impl Format {
             Format::Json => "json",
             Format::Parquet => "parquet",
             Format::Svg => "svg",
+            Format::Hprof => "hprof",
         }
     }
 
@@ -134,6 +138,9 @@ pub fn export(
     stdout: &mut (dyn Write + Send),
     progress: &ProgressReporter,
 ) -> Result<Exported, ExportError> {
+    if request.format == Format::Hprof {
+        return hprof::export(request, goal, stdout, progress);
+    }
     let mut tables = match (request.format, goal) {
         (Format::Parquet, OutputDestination::Folder(folder)) => {
             tables::Folder::new(folder, &request.look.control)
