@@ -60,7 +60,10 @@ impl TypedOptions {
             let mut spans = text.split('`').skip(1).step_by(2);
             spans.all(|span| {
                 let option = span.split([' ', '=', '[']).next().unwrap_or_default();
-                !option.starts_with('-') || self.known.iter().any(|known| known == option)
+                // `-agentlib:hprof` and the like are options of other programs.
+                let is_ours = option.starts_with("--") || option.len() == 2;
+                !(option.starts_with('-') && is_ours)
+                    || self.known.iter().any(|known| known == option)
             })
         };
         let own = |help: String| {
@@ -148,6 +151,8 @@ mod tests {
         assert_eq!(of("heaptap apps", full), (Some(kept.to_owned()), 1));
         assert_eq!(of("heaptap report a", full), (Some(full.to_owned()), 2));
         assert_eq!(of("heaptap apps", "name another with `-o`").0, None);
+        let other = "write it with `-agentlib:hprof=format=b`";
+        assert_eq!(of("heaptap apps", other).0.as_deref(), Some(other));
     }
 
     #[test]
