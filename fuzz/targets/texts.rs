@@ -10,6 +10,7 @@ use heaptap::memory::meminfo::Meminfo;
 use heaptap::memory::smaps::{By, Reader, Smaps, Sums, changes, parse, stable};
 use heaptap::memory::status::{self as proc_status, Status};
 use heaptap::timeline::Source;
+use heaptap_model::text::plain_str;
 use std::collections::HashSet;
 
 /// Bytes as what a phone answers while an app is provoked, and as an action.
@@ -120,11 +121,11 @@ pub fn malloc_info(bytes: &[u8]) {
 pub fn meminfo(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let meminfo = Meminfo::parse(&text);
-    let bare = |line: &str| line.trim_end_matches('\r').to_owned();
-    let lines: HashSet<String> = text.split('\n').map(bare).collect();
+    let plain = plain_str(&text);
+    let lines: HashSet<&str> = plain.split('\n').collect();
     let of_processes = meminfo.processes().flat_map(|process| process.texts());
     for line in meminfo.unknown().chain(of_processes.map(|(_, line)| line)) {
-        assert!(lines.contains(&bare(line)), "a line of the text");
+        assert!(lines.contains(line), "a line of the text");
     }
     for process in meminfo.processes() {
         process.parts(Source::Meminfo);

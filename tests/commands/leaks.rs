@@ -532,8 +532,7 @@ fn dumps_of_a_series_may_be_named_one_by_one() {
         (&2.into(), &6.0.into())
     );
     let (text, _) = words(&[&named[..], &["--rounds", "3"]].concat());
-    let iterations = "Compared 3 dumps, c_cont.pftrace@3 to c_cont.pftrace@9, each 3 iterations \
-                      apart (`--rounds 3`).";
+    let iterations = "Compared 3 dumps, @3 to @9, each 3 iterations apart (`--rounds 3`).";
     assert!(text.contains(iterations), "{text}");
     for (command, inputs) in [("leaks", &named[..]), ("diff", &named[..2])] {
         for count in ["0", "0.5", "abc"] {

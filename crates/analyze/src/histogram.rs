@@ -194,7 +194,7 @@ pub fn histograms(
 
 /// Maximum number of classes on the way up from a class, itself included: several times the depth of
 /// any program, so that long chains in a damaged dump do not cost their square.
-const MAX_SUPERCLASSES: usize = 64;
+const MAX_SUPERCLASSES: usize = 32;
 
 /// Heaps that objects can be in.
 const HEAPS: [HeapKind; 4] = [
