@@ -38,7 +38,7 @@ export function describedHeap(heaps: JavaFacts[]): number {
 
 /** Labels of the verdicts, as in `heaptap leaks`. */
 export const VERDICTS: Record<string, string> = {
-  grows: "confirmed",
+  confirmed: "confirmed",
   grew: "grew",
   "within-sampling-error": "within sampling error",
   "inconclusive": "inconclusive",

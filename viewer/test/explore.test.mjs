@@ -296,8 +296,9 @@ test("a page that is a file shows the same without a server", { skip }, async ()
   await shown(page, "Largest classes");
   assert.match(await page.textContent(".explored"), /What grew.*since .*leaklab-before\.hprof\.zst/s);
   assert.match(await page.textContent(".explored"), /This file has [\d,]+ of 40,066 objects\. To see all objects, run heaptap explore .*leaklab-after\.hprof\.zst\./);
-  // The texts of the views are those of the server, without what only the file says.
-  const words = async (of) => (await of.textContent(".explored")).replace(/Texts, values .*?--contents\./, "").replace(/This file has .*?\.zst\./, "").replace(/This file does not have .*?\./g, "").replace(/“[^”]*”/g, "").replace(/[\d,]+ small nodes not shown\./, "");
+  // The texts of the views are those of the server, without what only the file says, and without
+  // directories, which only the server says.
+  const words = async (of) => (await of.textContent(".explored")).replace(/Texts, values .*?--contents\./, "").replace(/This file has .*?\.zst\./, "").replace(/This file does not have .*?\./g, "").replace(/“[^”]*”/g, "").replace(/[\d,]+ small nodes not shown\./, "").replace(/since \S*\//, "since ");
   const id = "0xfc070958";
   for (const view of ["leaks", "classes", "classes?sort=count&filter=lab", "classes?by=package&sort=name&reverse=1", "dominators", "flame", "compare", "waste", `object/${id}`]) {
     const texts = [];

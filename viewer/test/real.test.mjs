@@ -140,7 +140,7 @@ test("the first screen shows where the memory is, growth, and memory outside the
   assert.match(words, /EventHistory::Append/, "the planted leak is named");
   assert.match(words, /Outside this profile: .*Graphics/);
   assert.equal(await page.locator("#heaptap-static").isVisible(), false);
-  assert.equal(await inApp(page, (app) => app.state.dump), (await inApp(page, (app) => app.header.dumps.length)) - 1);
+  assert.equal(await inApp(page, (app) => app.header.dumps[app.state.dump].label), "after", "the last dump with a label");
   await page.close();
 });
 

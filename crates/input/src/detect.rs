@@ -328,6 +328,11 @@ fn foreign(head: &[u8]) -> Option<&'static Foreign> {
             false => is_base64(head).then_some(&BASE64),
         };
     }
+    // An archive without compression, and a text of a device, can have all of what follows.
+    let is_archive = head.starts_with(b"PK") || head.get(257..262) == Some(b"ustar");
+    if is_archive || known_text(head).is_some() {
+        return None;
+    }
     let line_feeds = memchr::memchr_iter(b'\n', head);
     let (mut lone, mut behind_cr) = (0, 0);
     for at in line_feeds {
@@ -348,10 +353,7 @@ fn foreign(head: &[u8]) -> Option<&'static Foreign> {
         let rest = &head[at + HPROF.len()..];
         matches!(rest, [b'.', b'1'..=b'3', 0, 0, 0, 0, 4 | 8, ..])
     };
-    // An archive without compression also has it behind other bytes.
-    let is_archive = head.starts_with(b"PK") || head.get(257..262) == Some(b"ustar");
-    let may_be = !is_archive && !head.starts_with(HPROF);
-    (may_be && found.any(is_header)).then_some(&BEHIND_OTHERS)
+    (!head.starts_with(HPROF) && found.any(is_header)).then_some(&BEHIND_OTHERS)
 }
 
 /// Returns whether binary data was decoded and encoded as text: all of it is UTF-8, with many

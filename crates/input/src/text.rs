@@ -186,8 +186,8 @@ impl<'a> TextInput<'a> {
         if self.looked_at.kind != Kind::Zip {
             return Ok(self.looked_at.head.clone());
         }
-        let text = self.member(spool::LARGEST)?;
-        let head = text.map(|text| text.looked_at.head).unwrap_or_default();
+        let text = self.member(spool::LARGEST);
+        let head = text.map(|text| text.map(|text| text.looked_at.head).unwrap_or_default());
         if let Some(archive) = self.archive.take() {
             let mut source = archive.into_inner();
             source
@@ -195,7 +195,7 @@ impl<'a> TextInput<'a> {
                 .map_err(ImportError::unreadable(&self.name))?;
             self.origin = Origin::Seekable(source);
         }
-        Ok(head)
+        head
     }
 
     /// Returns whether the input is a bug report, as text or in a ZIP.

@@ -1,7 +1,7 @@
 //! Facts of a trace other than samples: packages, processes, the config, the system, the service's
 //! buffer statistics. Each function reads one payload.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use super::allowance::pay;
 use super::wire::{Fields, WireError, each, each_message};
@@ -115,16 +115,6 @@ pub(super) fn read_config(
     allowance: &mut Allowance,
 ) -> Result<(), WireError> {
     recording.has_config = true;
-    let (mut msb, mut lsb) = (0, 0);
-    each(message, |number, value| match number {
-        22 => recording.set_metadata("unique_session_name", value.text()),
-        27 => msb = value.number(),
-        28 => lsb = value.number(),
-        _ => {}
-    })?;
-    if !recording.metadata.contains_key(UUID) {
-        set_uuid(recording, msb, lsb);
-    }
     each_message(message, 2, |source| {
         each_message(source, 1, |config| {
             let mut fields = Fields::new(config);
@@ -147,7 +137,18 @@ pub(super) fn read_config(
             recording.data_sources.push(name);
             Ok(())
         })
-    })
+    })?;
+    let (mut msb, mut lsb) = (0, 0);
+    each(message, |number, value| match number {
+        22 => recording.set_metadata("unique_session_name", value.text()),
+        27 => msb = value.number(),
+        28 => lsb = value.number(),
+        _ => {}
+    })?;
+    if !recording.metadata.contains_key(UUID) {
+        set_uuid(recording, msb, lsb);
+    }
+    Ok(())
 }
 
 /// Reads the processes of a `JavaHprofConfig`.
@@ -268,7 +269,11 @@ pub(super) fn read_system_info(message: &[u8], recording: &mut Recording) -> Res
             _ => recording.set_metadata(name, value.text()),
         }
     }
-    let metadata = &recording.metadata;
+    Ok(())
+}
+
+/// Returns the system as the metadata describe it.
+pub(super) fn system(metadata: &BTreeMap<&'static str, Vec<MetadataValue>>) -> SystemInfo {
     let text = |name| match metadata.get(name).map(Vec::as_slice) {
         Some([MetadataValue::Text(text)]) => text.clone(),
         _ => String::new(),
@@ -277,14 +282,13 @@ pub(super) fn read_system_info(message: &[u8], recording: &mut Recording) -> Res
         Some([MetadataValue::Number(sdk)]) => *sdk as u64,
         _ => 0,
     };
-    recording.system = SystemInfo {
+    SystemInfo {
         fingerprint: text("android_build_fingerprint"),
         manufacturer: text("android_device_manufacturer"),
         tracing_service: text("tracing_service_version"),
         sdk,
         machine: text("system_machine"),
-    };
-    Ok(())
+    }
 }
 
 /// Names of the fields of `Utsname`, from field 1.
@@ -600,6 +604,7 @@ mod tests {
         let facts = |message: &[Vec<u8>]| {
             let mut recording = Recording::default();
             read_system_info(&message.concat(), &mut recording).unwrap();
+            recording.system = system(&recording.metadata);
             let Device {
                 sdk,
                 manufacturer,
@@ -679,12 +684,12 @@ mod tests {
     #[test]
     fn facts_have_perfettos_names() {
         let mut recording = Recording::default();
-        let system = [
+        let message = [
             field(1, &[field(1, b"Linux"), field(4, b"aarch64")].concat()),
             field(2, b"g/f"),
             vec![0x28, 34],
         ];
-        read_system_info(&system.concat(), &mut recording).unwrap();
+        read_system_info(&message.concat(), &mut recording).unwrap();
         read_uuid(&[0x08, 1, 0x10, 2], &mut recording).unwrap();
         read_config(&[0xd8, 1, 3], &mut recording, &mut Allowance::default()).unwrap();
         for event in [
@@ -706,7 +711,7 @@ mod tests {
             ("tracing_started_ns", vec![MetadataValue::Number(5)]),
         ];
         assert_eq!(recording.metadata, expected.into());
-        let system = &recording.system;
+        let system = &system(&recording.metadata);
         assert_eq!((system.machine.as_str(), system.sdk), ("aarch64", 34));
         assert_eq!(read_trigger(&field(1, b"oom")).unwrap(), "oom");
     }

@@ -143,6 +143,7 @@ impl Survey {
         let recording = &mut survey.recording;
         recording.set_metadata("trace_type", "proto".to_owned());
         recording.set_metadata("trace_size_bytes", packets.size());
+        recording.system = metadata::system(&recording.metadata);
         survey.health.cut_bytes = health.cut_bytes;
         survey.health.stop_timed_out_ns = survey.ending.stop_timed_out_ns();
         // Before Android 14, a trace has no UUID; a clone of a session, which has two configs, is

@@ -40,6 +40,8 @@ impl Surveyed {
         let java_dumps = java::list(&self.java, &self.recording, &self.clocks);
         let graphless = java::list(&self.graphless, &self.recording, &self.clocks);
         let smaps = smaps::list(&self.smaps, &self.recording);
+        let mut java_plans = self.java;
+        java_plans.extend(self.graphless);
         Trace {
             recording: Arc::new(self.recording),
             health: self.health,
@@ -47,7 +49,7 @@ impl Surveyed {
             dumps: self.dumps,
             java_dumps,
             graphless,
-            java_plans: [self.java, self.graphless].concat(),
+            java_plans,
             smaps,
             smaps_plans: self.smaps,
             memory: self.memory,

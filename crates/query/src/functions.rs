@@ -92,6 +92,9 @@ struct Values {
     fraction: Option<f64>,
 }
 
+/// Maximum number of values of a percentile: they are not part of SQLite's own memory limit.
+const MAX_VALUES: usize = 1 << 25;
+
 impl Aggregate<Values, Option<f64>> for Percentile {
     fn init(&self, _: &mut Context<'_>) -> Result<Values, Error> {
         Ok(Values::default())
@@ -118,6 +121,9 @@ impl Aggregate<Values, Option<f64>> for Percentile {
             return Err(failure(&message));
         }
         match (number(0), context.get_raw(0)) {
+            (Some(_), _) if values.values.len() >= MAX_VALUES => {
+                return Err(failure(&format!("{}: too many values", self.name)));
+            }
             (Some(value), _) => values.values.push(value),
             (None, ValueRef::Null) => {}
             _ => return Err(failure(&format!("{}: a value is not a number", self.name))),

@@ -14,6 +14,9 @@ use crate::lookup;
 use crate::paths::{Place, link, short};
 use heaptap_model::heap_graph::{ClassIndex, Follow, HeapGraph, ObjectIndex, Value};
 
+/// Maximum number of entries of a table of thread locals that is read.
+const MAX_THREAD_LOCALS: usize = 1 << 16;
+
 /// Way to register an object.
 pub(super) struct Way {
     places: Vec<WayPlace>,
@@ -262,6 +265,9 @@ impl<'g> Adviser<'g> {
             .find_map(|name| {
                 let map = lookup::any(graph, thread, name)?.object()?;
                 let table = lookup::any(graph, map, "table")?.object()?;
+                if graph.references(table).len() > MAX_THREAD_LOCALS {
+                    return None;
+                }
                 let mut entries = lookup::elements(graph, table).into_iter();
                 entries.find(|&(_, entry)| {
                     lookup::any(graph, entry, "value").and_then(Value::object) == Some(value)

@@ -376,8 +376,10 @@ impl Finder<'_> {
                     at
                 }
                 (None, Some((at, first))) => {
-                    groups[at].kept.add(kept);
-                    groups[at].leaks[first].add(leak, key.1);
+                    let group = &mut groups[at];
+                    group.kept.add(kept);
+                    group.certainty = group.certainty.min(leak.certainty);
+                    group.leaks[first].add(leak, key.1);
                     continue;
                 }
                 (None, None) => {

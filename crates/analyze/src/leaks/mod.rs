@@ -113,6 +113,9 @@ pub struct Leak {
 impl Leak {
     /// Adds another leak of the same cause.
     fn add(&mut self, other: Leak, class: String) {
+        if other.certainty < self.certainty {
+            (self.certainty, self.reason) = (other.certainty, other.reason);
+        }
         self.kept.add(other.kept);
         let same = Nested { class, count: 1 };
         for nested in other.nested.into_iter().chain([same]) {

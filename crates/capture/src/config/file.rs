@@ -68,7 +68,13 @@ impl ConfigFile {
         match std::str::from_utf8(&plain) {
             Ok(text) if !text.contains(['\0', '\u{1}', '\u{2}', '\u{8}']) => {
                 // Of the same keys as YAML, JSON is YAML.
-                let is_perfetto = ["buffers", "ataSources", "data_sources", "duration_ms"];
+                let is_perfetto = [
+                    "\"buffers\"",
+                    "ataSources\"",
+                    "\"data_sources\"",
+                    "\"duration_ms\"",
+                    "\"durationMs\"",
+                ];
                 let is_perfetto = is_perfetto.iter().any(|key| text.contains(key));
                 if text.trim_start().starts_with('{') && is_perfetto {
                     let why = "JSON is not supported; a config is heaptap's YAML, or Perfetto's \

@@ -58,16 +58,20 @@ fn push_broken_up(out: &mut String, line: &str) {
         body = &body[1..];
     }
     for (at, c) in body.char_indices() {
-        let splits = match c {
-            '#' => out.ends_with('#'),
-            '[' => out.ends_with('[') && is_attachment(&body[at + 1..]),
-            ':' => FOLDS.iter().any(|word| out.ends_with(word)),
-            _ => false,
-        };
-        if splits {
+        if completes(out, c, &body[at + c.len_utf8()..]) {
             out.push(' ');
         }
         out.push(c);
+    }
+}
+
+/// Returns whether a character after `out` completes the mark of a command, given what follows.
+fn completes(out: &str, c: char, rest: &str) -> bool {
+    match c {
+        '#' => out.ends_with('#'),
+        '[' => out.ends_with('[') && is_attachment(rest),
+        ':' => FOLDS.iter().any(|word| out.ends_with(word)),
+        _ => false,
     }
 }
 
@@ -76,13 +80,23 @@ fn is_attachment(rest: &str) -> bool {
         .is_some_and(|word| word.eq_ignore_ascii_case(ATTACHMENT))
 }
 
-/// Escapes the commands in JSON, whose values stay the same: `#` occurs in strings only. No line
-/// begins inside of a string.
+/// Marks of commands, at least one of which is in each text that has one inside of a line.
+const MARKS: [&str; 4] = ["#", "[[", "section_", "travis_fold"];
+
+/// Escapes the commands in JSON, whose values stay the same: these marks occur in strings only. No
+/// line begins inside of a string.
 pub fn escaped_json(json: &str) -> Cow<'_, str> {
-    match json.contains('#') {
-        true => Cow::Owned(json.replace('#', "\\u0023")),
-        false => Cow::Borrowed(json),
+    if !MARKS.iter().any(|mark| json.contains(mark)) {
+        return Cow::Borrowed(json);
     }
+    let mut out = String::with_capacity(json.len() + 16);
+    for (at, c) in json.char_indices() {
+        match c == '#' || completes(&out, c, &json[at + c.len_utf8()..]) {
+            true => out += &format!("\\u{:04x}", u32::from(c)),
+            false => out.push(c),
+        }
+    }
+    Cow::Owned(out)
 }
 
 #[cfg(test)]
@@ -115,9 +129,11 @@ mod tests {
 
     #[test]
     fn json_has_the_same_values_without_commands() {
-        let json = r###"{"a":"##[error]\\##vso[x]"}"###;
+        let json = r###"{"a":"##[error]\\##vso[x] [[ATTACHMENT|x]] section_start:1:a"}"###;
         let safe = escaped_json(json);
-        assert!(!safe.contains('#'), "{safe}");
+        for mark in ["#", "[[", "section_start:"] {
+            assert!(!safe.contains(mark), "{safe}");
+        }
         let read = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
         assert_eq!(read(&safe), read(json));
     }

@@ -314,11 +314,20 @@ impl Stdout {
 
 impl Write for Stdout {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.rest.extend_from_slice(bytes);
-        let lines = self.rest.iter().rposition(|byte| *byte == b'\n');
-        let rest = self.rest.split_off(lines.map_or(0, |at| at + 1));
-        let lines = std::mem::replace(&mut self.rest, rest);
-        self.put(&lines);
+        use run::Format::{Json, Parquet, Speedscope};
+        // A command is within a line of a text, and within a string of JSON, which is one line.
+        let is_end = |byte: &u8| match self.format {
+            Parquet => true,
+            Speedscope | Json => matches!(byte, b'"' | b','),
+            _ => *byte == b'\n',
+        };
+        let whole = bytes.iter().rposition(is_end).map_or(0, |at| at + 1);
+        if whole > 0 {
+            let mut part = std::mem::take(&mut self.rest);
+            part.extend_from_slice(&bytes[..whole]);
+            self.put(&part);
+        }
+        self.rest.extend_from_slice(&bytes[whole..]);
         // A reader that closed the pipe does not need the rest. That is not a failure.
         match self.console.stdout_is_closed() {
             true => Err(io::ErrorKind::BrokenPipe.into()),

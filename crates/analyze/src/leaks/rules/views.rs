@@ -6,6 +6,9 @@ use crate::leaks::verdict::{Certainty, Status, Verdict};
 use crate::lookup;
 use heaptap_model::heap_graph::{ObjectIndex, Value};
 
+/// Maximum number of tags of a view that are read: a damaged dump can have any number, for each view.
+const MAX_TAGS: usize = 256;
+
 impl Rules<'_> {
     /// Returns a view and the views above it.
     pub(super) fn line(&self, view: ObjectIndex) -> impl Iterator<Item = ObjectIndex> + '_ {
@@ -18,6 +21,9 @@ impl Rules<'_> {
             .get(view, "android.view.View", "mKeyedTags")?
             .object()?;
         let values = lookup::any(self.graph, tags, "mValues")?.object()?;
+        if self.graph.references(values).len() > MAX_TAGS {
+            return None;
+        }
         lookup::elements(self.graph, values)
             .into_iter()
             .find_map(|(_, owner)| {
