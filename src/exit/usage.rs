@@ -78,6 +78,19 @@ fn command_of<'a>(root: &'a clap::Command, typed: &[String]) -> &'a clap::Comman
     found
 }
 
+/// Returns whether a typed option of a command has its value in the next word.
+fn takes_next_word(command: &clap::Command, word: &str) -> bool {
+    let is_it = |arg: &&clap::Arg| match word.strip_prefix("--") {
+        Some(long) => arg.get_long() == Some(long),
+        None => arg
+            .get_short()
+            .is_some_and(|short| word == format!("-{short}")),
+    };
+    let mut all = command.get_arguments();
+    all.find(is_it)
+        .is_some_and(|arg| arg.get_action().takes_values())
+}
+
 /// Returns the help for an option that a command does not have.
 fn help_of_option(
     root: &clap::Command,
@@ -89,8 +102,15 @@ fn help_of_option(
     let has = |name: &str| takes(command, name) || globals(name);
     if takes(command, "--host") && !typed.iter().any(|word| word == "--") {
         let mut words = typed.iter().skip_while(|word| *word != "--host").skip(1);
+        let mut program = words.next();
+        while let Some(word) = program.filter(|word| word.starts_with('-')) {
+            if takes_next_word(command, word) {
+                words.next();
+            }
+            program = words.next();
+        }
         // The option is the program's.
-        if let Some(program) = words.find(|word| !word.starts_with('-')) {
+        if let Some(program) = program {
             let line = with_added(typed, "--", program)?;
             return Some(format!("a program and its arguments follow --: {line}"));
         }

@@ -241,7 +241,7 @@ fn trace_for_the_ui_needs_a_network_and_the_report_does_not() {
     let open = ["open", "rec", "--print-url", "--page", "--timeout", "1ms"];
     let output = desk.command(&open).output().unwrap();
     let said = text(&output.stderr);
-    let network = said.find("`heaptap report rec --open` does not");
+    let network = said.find("without the network: heaptap report rec --open");
     let wait = said.find("serving until");
     assert!(network.is_some() && network < wait, "{said}");
     assert_eq!(output.status.code(), Some(12), "{said}");

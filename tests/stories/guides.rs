@@ -62,6 +62,19 @@ fn prepare(work: &Path) {
                  new.apk}\nsteps: [start, {sleep: 200ms}, {snapshot: up}]\nbudgets:\n- {name: \
                  startup, native: {function: LoadDefaults}, at: up, change: 5%}\n";
     std::fs::write(work.join("merge.yaml"), merge).unwrap();
+    let meminfo = fixture("meminfo/synthetic_api34_d.txt");
+    let bar = "=".repeat(56);
+    let mut report = format!(
+        "{bar}\n== dumpstate: 2026-09-10 10:00:00\n{bar}\n------ DUMPSYS HIGH (/system/bin/dumpsys) \
+         ------\nDUMP OF SERVICE HIGH meminfo:\n"
+    )
+    .into_bytes();
+    report.extend(&meminfo);
+    let mut zip = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    let name = "bugreport-x-2026-09-10-10-00-00.txt";
+    zip.start_file(name, zip::write::SimpleFileOptions::default())
+        .unwrap();
+    std::io::Write::write_all(&mut zip, &report).unwrap();
     let packed = fixture("hprof/android-a.hprof.gz");
     let mut heap = Vec::new();
     let mut unpacked = flate2::read::MultiGzDecoder::new(packed.as_slice());
@@ -69,7 +82,8 @@ fn prepare(work: &Path) {
     for (name, bytes) in [
         ("app.hprof", heap),
         ("gc.log", fixture("gclog/gc_forms.log")),
-        ("meminfo.txt", fixture("meminfo/synthetic_api34_d.txt")),
+        ("meminfo.txt", meminfo),
+        ("bugreport.zip", zip.finish().unwrap().into_inner()),
         ("trace.pftrace", fixture("conversions/c_cont.pftrace")),
     ] {
         std::fs::write(work.join(name), bytes).unwrap();
