@@ -374,7 +374,8 @@ fn utf_16_and_a_mark_of_utf_8_come_as_utf_8() {
 
 proptest! {
     #[test]
-    fn any_text_comes_back(text in "[^\u{feff}]{0,200}", packing in 0..3) {
+    // UTF-16 with several NULs is a binary file that PowerShell wrote as text.
+    fn any_text_comes_back(text in "[^\u{feff}\\x00]{0,200}", packing in 0..3) {
         for bytes in [wide(&text, u16::to_le_bytes), wide(&text, u16::to_be_bytes)] {
             let packed = match packing {
                 0 => bytes,

@@ -70,15 +70,15 @@ fn rows_mappings_and_totals_agree_in_every_process() {
 fn after_hours_every_app_fits_and_the_figures_of_the_system_add_up() {
     let kernel = phone("android=14,java=2000");
     let state = kernel.state();
+    // The clock runs while this is computed.
+    let boot = kernel.clock.boot();
     let pss = |hours: u64| -> u64 {
-        let moment = kernel.clock.boot() + hours * 3_600 * SECOND;
+        let moment = boot + hours * 3_600 * SECOND;
         let ledgers = state.processes.iter();
         let ledgers = ledgers.filter_map(|process| kernel.memory.ledger(&state, process, moment));
         ledgers.map(|ledger| ledger.rows().sum().pages.pss).sum()
     };
-    let ram = kernel
-        .memory
-        .sum(&state, kernel.clock.boot() + 3_600 * SECOND);
+    let ram = kernel.memory.sum(&state, boot + 3_600 * SECOND);
     assert_eq!(ram.used, pss(1));
     let kernels = ram.kernel() + ram.slab / 3;
     let files = ram.cached - ram.mapped - ram.shmem;
