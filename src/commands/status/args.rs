@@ -11,7 +11,8 @@ pub struct Args {
     pub session: Option<String>,
     /// Exit with 9 if a recording waits or is lost
     ///
-    /// A recording waits if it is not fetched or not finished, and no heaptap process works on it.
+    /// A recording waits if it is not fetched or not finished, and no heaptap process works on it. One
+    /// that still runs after `--detach` does not wait.
     /// Exits with 12 if a state cannot be read: the device or the adb server does not answer, or a
     /// journal is damaged.
     #[arg(long)]
