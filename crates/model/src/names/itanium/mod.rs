@@ -32,16 +32,16 @@ type Id = u32;
 #[derive(Debug, Clone, Copy)]
 struct List(u32, u32);
 
-/// Part of a name. Nodes refer to earlier nodes; only forward references refer to later ones.
+/// Part of a name. Nodes refer to earlier nodes.
 #[derive(Debug, Clone, Copy)]
 enum Node<'a> {
     Text(&'a str),
-    /// Parts of an expression or of another text, and how loosely it binds.
-    Sequence(u8, List),
-    /// A part that has parentheses if it binds this loosely or more.
-    Operand(Id, u8),
-    /// A comparison or shift whose `>` needs parentheses between `<` and `>`.
-    Greater(Id),
+    /// Parts of a text.
+    Sequence(List),
+    /// Parts of an operation with two operands or more.
+    Operation(List),
+    /// A part of an operation, which has parentheses if it is one.
+    Operand(Id),
     /// `a, b`: also the arguments that a pack consists of.
     Commas(List),
     /// `<a, b>`
@@ -68,9 +68,6 @@ enum Node<'a> {
     Pack(List),
     /// Its part is written once for each argument of the pack in it.
     Expansion(Id),
-    /// A template parameter in the type of a conversion operator, whose arguments follow it: an index
-    /// of `Tree::forward`.
-    Forward(usize),
 }
 
 /// A function, or without name its type; the suffix has qualifiers.
@@ -79,15 +76,13 @@ struct Function {
     result: Option<Id>,
     name: Option<Id>,
     parameters: Id,
-    suffix: Id,
+    suffix: [&'static str; 3],
 }
 
 #[derive(Debug, Default)]
 struct Tree<'a> {
     nodes: Vec<Node<'a>>,
     lists: Vec<Id>,
-    /// Arguments of forward references.
-    forward: Vec<Option<Id>>,
 }
 
 impl<'a> Tree<'a> {

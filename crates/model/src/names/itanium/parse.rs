@@ -1,6 +1,6 @@
 //! Reads names and types of the Itanium ABI into nodes.
 
-use super::tables::{Operator, Patterns, SPECIAL_NAMES, STANDARD, TYPES};
+use super::tables::{Patterns, SPECIAL_NAMES, STANDARD, TYPES};
 use super::{Function, Id, List, MAX_DEPTH, Node, Tree};
 
 /// Reads a whole name; `None` if it is not a mangled name or nests too deep.
@@ -31,18 +31,12 @@ pub(super) struct Parser<'a> {
     /// Nodes that will be a list.
     pub(super) stack: Vec<Id>,
     pub(super) substitutions: Vec<Id>,
-    /// Template arguments that parameters refer to: those of the function, and of lambdas in it.
-    pub(super) parameters: Vec<Option<Vec<Id>>>,
-    /// Whether template parameters refer to arguments that follow.
-    pub(super) is_forward: bool,
-    /// Slots of such references and the numbers of their parameters.
-    pub(super) forward: Vec<(usize, usize)>,
+    /// Template arguments of the function, to which parameters refer.
+    pub(super) arguments: Option<Vec<Id>>,
     /// Whether arguments behind a type belong to it, not to the conversion operator.
     pub(super) takes_arguments: bool,
     /// Level of the parameters that are the `auto` of the lambda being read.
     pub(super) lambda_level: Option<usize>,
-    /// Numbers of names given to template parameters of lambdas: types, values, templates.
-    pub(super) lambda_names: [usize; 3],
     pub(super) depth: usize,
 }
 
@@ -54,7 +48,6 @@ pub(super) struct Traits {
     /// Constructors and conversion operators have no result type.
     pub(super) is_structor: bool,
     pub(super) has_arguments: bool,
-    pub(super) has_this: bool,
     pub(super) qualifiers: &'static str,
     pub(super) reference: &'static str,
 }
@@ -135,14 +128,10 @@ impl<'a> Parser<'a> {
     }
 
     pub(super) fn sequence(&mut self, parts: &[Id]) -> Id {
-        self.sequence_with(0, parts)
-    }
-
-    pub(super) fn sequence_with(&mut self, precedence: u8, parts: &[Id]) -> Id {
         let start = self.stack.len();
         self.stack.extend_from_slice(parts);
         let parts = self.popped(start);
-        self.add(Node::Sequence(precedence, parts))
+        self.add(Node::Sequence(parts))
     }
 
     pub(super) fn popped(&mut self, start: usize) -> List {
@@ -180,12 +169,16 @@ impl<'a> Parser<'a> {
     /// Reads what the first pattern describes whose code is next.
     pub(super) fn any_of(&mut self, patterns: Patterns) -> Option<Option<Id>> {
         let found = patterns.iter().find(|(code, _)| self.take(code));
-        found.map(|(_, pattern)| self.pattern(pattern, &Operator::NONE))
+        found.map(|(_, pattern)| {
+            let parts = self.parts(pattern, "")?;
+            Some(self.add(Node::Sequence(parts)))
+        })
     }
 
     /// Reads what a pattern describes: its text, in which `%` and a letter stand for a part of the
-    /// name (`part`), or for a letter that must follow: `%E` and `%_`.
-    pub(super) fn pattern(&mut self, pattern: &'static str, operator: &Operator) -> Option<Id> {
+    /// name (`part`), for the symbol of an operator (`%o`), or for a letter that must follow: `%E`
+    /// and `%_`.
+    pub(super) fn parts(&mut self, pattern: &'static str, symbol: &'static str) -> Option<List> {
         let start = self.stack.len();
         let mut pieces = pattern.split('%');
         let mut text = pieces.next()?;
@@ -201,15 +194,6 @@ impl<'a> Parser<'a> {
                 b'_' => self.expect("_")?,
                 // A number that is not written.
                 b'#' => _ = self.index_text()?,
-                b'h' => {
-                    let is_virtual = self.take("v");
-                    if is_virtual {
-                        self.index_text()?;
-                    } else {
-                        self.expect("h")?;
-                    }
-                    self.index_text()?;
-                }
                 b'p' => {
                     self.number();
                     self.expect("p")?;
@@ -219,13 +203,15 @@ impl<'a> Parser<'a> {
                 b'R' if self.rest().is_empty() => {}
                 b'R' => _ = self.index(36)?,
                 kind => {
-                    let part = self.part(kind, operator)?;
+                    let part = match kind {
+                        b'o' => self.text(symbol),
+                        _ => self.part(kind)?,
+                    };
                     self.stack.push(part);
                 }
             }
         }
-        let parts = self.popped(start);
-        Some(self.add(Node::Sequence(operator.precedence, parts)))
+        Some(self.popped(start))
     }
 
     /// Takes a number and `_`.
@@ -235,18 +221,35 @@ impl<'a> Parser<'a> {
         Some(number)
     }
 
-    pub(super) fn part(&mut self, kind: u8, operator: &Operator) -> Option<Id> {
-        match kind {
+    fn part(&mut self, kind: u8) -> Option<Id> {
+        let part = match kind {
             b't' => self.type_(),
+            b'z' => self.type_without_arguments(),
             b'n' => self.name(&mut Traits::default()),
             b'f' => self.encoding(),
-            b'a' => self.template_argument(),
-            b'i' => self.identifier(),
+            b'e' => self.expression(),
+            b'c' => self.converted(),
+            b'L' => self.until("E", Self::expression),
+            b'A' => self.until("E", Self::template_argument),
+            b'i' | b'u' => self.identifier(),
             b'd' => {
                 let number = self.number();
                 Some(self.text(number))
             }
-            b'A' => self.until("E", Self::template_argument),
+            b'0' => {
+                let part = self.expression()?;
+                Some(self.add(Node::Operand(part)))
+            }
+            b'P' | b'X' | b'Y' => {
+                // `sizeof...(T)` has the parameter behind its code, whose `T` was taken.
+                self.at -= usize::from(kind == b'Y');
+                let part = match kind {
+                    b'P' => self.type_(),
+                    b'X' => self.expression(),
+                    _ => self.template_parameter(),
+                };
+                Some(self.add(Node::Expansion(part?)))
+            }
             b'C' => {
                 let whole = self.type_()?;
                 self.index_text()?;
@@ -254,30 +257,33 @@ impl<'a> Parser<'a> {
                 let between = self.text("-in-");
                 Some(self.sequence(&[part, between, whole]))
             }
-            b'P' => {
-                let part = self.type_()?;
-                Some(self.add(Node::Expansion(part)))
-            }
             b'v' => {
                 let length = self.length()?;
                 let element = self.type_()?;
                 let (open, close) = (self.text(" vector["), self.text("]"));
                 Some(self.sequence(&[element, open, length, close]))
             }
-            _ => self.expression_part(kind, operator),
+            _ => None,
+        }?;
+        // Built-in types can have arguments.
+        if kind == b'u' && self.take("I") {
+            let arguments = self.until("E", Self::template_argument)?;
+            let (open, close) = (self.text("("), self.text(")"));
+            return Some(self.sequence(&[part, open, arguments, close]));
         }
+        Some(part)
     }
 
     // Functions and names.
 
     /// Reads a function with its type, a variable or a special name.
     pub(super) fn encoding(&mut self) -> Option<Id> {
-        let outer = std::mem::take(&mut self.parameters);
+        let outer = self.arguments.take();
         let encoding = self.nested(|parser| match parser.next()[0] {
             b'G' | b'T' => parser.any_of(SPECIAL_NAMES)?,
             _ => parser.function(),
         })?;
-        self.parameters = outer;
+        self.arguments = outer;
         Some(encoding)
     }
 
@@ -286,22 +292,11 @@ impl<'a> Parser<'a> {
             is_function: true,
             ..Traits::default()
         };
-        let first_forward = self.forward.len();
         let name = self.name(&mut traits)?;
-        // Parameters that were read before their arguments.
-        for (slot, index) in self.forward.drain(first_forward..) {
-            let arguments = self.parameters.first()?.as_ref()?;
-            self.tree.forward[slot] = Some(*arguments.get(index)?);
-        }
         let is_end = |parser: &Self| matches!(parser.next()[0], 0 | b'E' | b'.' | b'_');
         if is_end(self) {
             return Some(name);
         }
-        let mut suffix = vec![self.text(traits.qualifiers), self.text(traits.reference)];
-        suffix.extend(match self.take("Ua9enable_ifI") {
-            true => Some(self.pattern(" [enable_if:%A]", &Operator::NONE)?),
-            false => None,
-        });
         let result = match traits.has_arguments && !traits.is_structor {
             true => Some(self.type_()?),
             false => None,
@@ -309,20 +304,16 @@ impl<'a> Parser<'a> {
         let start = self.stack.len();
         if !self.take("v") {
             loop {
-                let mut parameter = self.type_()?;
-                if std::mem::take(&mut traits.has_this) {
-                    let this = self.text("this ");
-                    parameter = self.sequence(&[this, parameter]);
-                }
+                let parameter = self.type_()?;
                 self.stack.push(parameter);
-                if is_end(self) || self.next()[0] == b'Q' {
+                if is_end(self) {
                     break;
                 }
             }
         }
         let parameters = self.popped(start);
-        suffix.extend(self.requirement()?);
-        Some(self.add_function(result, Some(name), parameters, &suffix))
+        let suffix = [traits.qualifiers, traits.reference, ""];
+        Some(self.add_function(result, Some(name), parameters, suffix))
     }
 
     pub(super) fn add_function(
@@ -330,24 +321,15 @@ impl<'a> Parser<'a> {
         result: Option<Id>,
         name: Option<Id>,
         parameters: List,
-        suffix: &[Id],
+        suffix: [&'static str; 3],
     ) -> Id {
         let parameters = self.add(Node::Commas(parameters));
-        let suffix = self.sequence(suffix);
         self.add(Node::Function(Function {
             result,
             name,
             parameters,
             suffix,
         }))
-    }
-
-    /// Reads ` requires constraint`.
-    pub(super) fn requirement(&mut self) -> Option<Option<Id>> {
-        match self.take("Q") {
-            true => Some(Some(self.pattern(" requires %e", &Operator::NONE)?)),
-            false => Some(None),
-        }
     }
 
     pub(super) fn name(&mut self, traits: &mut Traits) -> Option<Id> {
@@ -387,29 +369,23 @@ impl<'a> Parser<'a> {
         traits: &mut Traits,
         scope: Option<Id>,
     ) -> Option<Id> {
-        let is_friend = scope.is_some() && self.take("F");
         self.take("L");
         let mut name = match (self.next(), scope) {
             ([b'1'..=b'9', _], _) => self.identifier()?,
-            ([b'U', _], _) => self.unnamed_type()?,
-            ([b'D', b'C'], _) => {
+            ([b'U', b'l'], _) => {
                 self.at += 2;
-                let names = self.until("E", Self::identifier)?;
-                let (open, close) = (self.text("["), self.text("]"));
-                self.sequence(&[open, names, close])
+                self.nested(Self::lambda)?
+            }
+            ([b'U', b't'], _) => {
+                self.at += 2;
+                let texts = ["'unnamed", self.index_text()?, "'"].map(|text| self.text(text));
+                self.sequence(&texts)
             }
             ([b'C' | b'D', _], Some(scope)) => self.structor(scope, traits)?,
             _ => self.operator_name(traits)?,
         };
         name = self.tagged(name)?;
-        if is_friend {
-            let friend = self.text("friend ");
-            name = self.sequence(&[friend, name]);
-        }
-        Some(match scope {
-            Some(scope) => self.add(Node::Scoped(scope, name)),
-            None => name,
-        })
+        Some(self.scoped(scope, name))
     }
 
     pub(super) fn tagged(&mut self, mut name: Id) -> Option<Id> {
@@ -426,20 +402,15 @@ impl<'a> Parser<'a> {
             false => ("~", b"01245"),
         };
         self.at += usize::from(!tilde.is_empty());
-        let is_inherited = tilde.is_empty() && self.take("I");
         if !variants.contains(&self.next()[0]) {
             return None;
         }
         self.at += 1;
         traits.is_structor = true;
-        if is_inherited {
-            self.name(traits)?;
-        }
         Some(self.add(Node::Structor(tilde, class)))
     }
 
     pub(super) fn nested_name(&mut self, traits: &mut Traits) -> Option<Id> {
-        traits.has_this = traits.is_function && self.take("H");
         traits.qualifiers = self.qualifiers();
         traits.reference = match self.take("O") {
             true => " &&",
@@ -487,7 +458,7 @@ impl<'a> Parser<'a> {
             self.discriminator();
             self.text("string literal")
         } else {
-            let outer = std::mem::take(&mut self.parameters);
+            let outer = self.arguments.take();
             let is_default_argument = self.take("d");
             if is_default_argument {
                 self.index_text()?;
@@ -496,7 +467,7 @@ impl<'a> Parser<'a> {
             if !is_default_argument {
                 self.discriminator();
             }
-            self.parameters = outer;
+            self.arguments = outer;
             name
         };
         Some(self.add(Node::Scoped(function, name)))
@@ -525,16 +496,15 @@ impl<'a> Parser<'a> {
     /// Reads the name of an operator: `operator+`.
     pub(super) fn operator_name(&mut self, traits: &mut Traits) -> Option<Id> {
         if self.take("cv") {
-            let outer = (self.takes_arguments, self.is_forward);
-            self.takes_arguments = false;
-            self.is_forward |= traits.is_function;
-            let name = self.pattern("operator %t", &Operator::NONE)?;
-            (self.takes_arguments, self.is_forward) = outer;
+            let class = self.type_without_arguments()?;
             traits.is_structor = true;
-            return Some(name);
+            let operator = self.text("operator ");
+            return Some(self.sequence(&[operator, class]));
         }
         if self.take("li") {
-            return self.pattern("operator\"\" %i", &Operator::NONE);
+            let operator = self.text("operator\"\" ");
+            let suffix = self.identifier()?;
+            return Some(self.sequence(&[operator, suffix]));
         }
         let operator = self.operator()?;
         let texts = operator.name()?.map(|text| self.text(text));
@@ -547,7 +517,7 @@ impl<'a> Parser<'a> {
     pub(super) fn template_arguments(&mut self, are_own: bool) -> Option<Id> {
         self.expect("I")?;
         if are_own {
-            self.parameters = vec![Some(Vec::new())];
+            self.arguments = Some(Vec::new());
         }
         let start = self.stack.len();
         while !self.take("E") {
@@ -559,10 +529,8 @@ impl<'a> Parser<'a> {
                     Node::Commas(pack) => self.add(Node::Pack(pack)),
                     _ => argument,
                 };
-                self.parameters.first_mut()?.as_mut()?.push(meant);
+                self.arguments.as_mut()?.push(meant);
             }
-            let requirement = self.requirement()?;
-            self.stack.extend(requirement);
         }
         let arguments = self.popped(start);
         Some(self.add(Node::Arguments(arguments)))
@@ -580,16 +548,15 @@ impl<'a> Parser<'a> {
                 parser.at += 1;
                 parser.until("E", Self::template_argument)
             }
-            [b'L', b'Z'] => {
-                parser.at += 2;
-                let function = parser.encoding()?;
-                parser.expect("E")?;
-                Some(function)
-            }
             [b'L', _] => parser.literal(),
-            [b'T', _] if parser.is_parameter_declaration() => {
-                // The parameter is not written.
-                parser.parameter_declaration(false)?;
+            // How the parameter is declared is not written.
+            [b'T', kind @ (b'y' | b'n' | b'k')] => {
+                parser.at += 2;
+                match kind {
+                    b'n' => _ = parser.type_()?,
+                    b'k' => _ = parser.name(&mut Traits::default())?,
+                    _ => {}
+                }
                 parser.template_argument()
             }
             _ => parser.type_(),
@@ -603,23 +570,11 @@ impl<'a> Parser<'a> {
             false => 0,
         };
         let index = self.index(10)?;
-        if self.is_forward && level == 0 {
-            let slot = self.tree.forward.len();
-            self.tree.forward.push(None);
-            self.forward.push((slot, index));
-            return Some(self.add(Node::Forward(slot)));
-        }
-        let known = self.parameters.get(level).and_then(Option::as_ref);
+        let known = self.arguments.as_ref().filter(|_| level == 0);
         if let Some(argument) = known.and_then(|known| known.get(index)) {
             return Some(*argument);
         }
-        if self.lambda_level != Some(level) || level > self.parameters.len() {
-            return None;
-        }
-        if level == self.parameters.len() {
-            self.parameters.push(None);
-        }
-        Some(self.text("auto"))
+        (self.lambda_level == Some(level)).then(|| self.text("auto"))
     }
 
     /// Reads a reference to an earlier part, or an abbreviated class of the standard library.

@@ -1,6 +1,6 @@
 //! Writes the nodes of a name: what precedes a declared name, then what follows it.
 
-use super::tables::{COMMA, STANDARD};
+use super::tables::STANDARD;
 use super::{Function, Id, List, MAX_DEPTH, Node, Tree};
 
 /// Maximum number of nodes that are visited: packs can multiply them without a letter of output.
@@ -14,7 +14,6 @@ pub(super) fn print(tree: &Tree<'_>, root: Id, max_bytes: usize) -> Option<Strin
         max_bytes,
         steps: 0,
         depth: 0,
-        open: 1,
         pack: None,
     };
     printer.print(root)?;
@@ -27,8 +26,6 @@ struct Printer<'t> {
     max_bytes: usize,
     steps: usize,
     depth: usize,
-    /// Parentheses that are open within the nearest `<`: if none, `>` would close that.
-    open: usize,
     /// The argument of packs that is written, and the number of arguments.
     pack: Option<(usize, usize)>,
 }
@@ -66,13 +63,6 @@ impl<'t> Printer<'t> {
     }
 
     fn push(&mut self, text: &str) -> Option<()> {
-        for letter in text.bytes() {
-            match letter {
-                b'(' | b'[' | b'{' => self.open += 1,
-                b')' | b']' | b'}' => self.open = self.open.saturating_sub(1),
-                _ => {}
-            }
-        }
         self.text.push_str(text);
         (self.text.len() <= self.max_bytes).then_some(())
     }
@@ -80,19 +70,22 @@ impl<'t> Printer<'t> {
     fn left(&mut self, id: Id) -> Option<()> {
         match self.tree.node(id) {
             Node::Text(text) => self.push(text),
-            Node::Sequence(_, parts) => {
+            Node::Sequence(parts) | Node::Operation(parts) => {
                 let mut parts = self.tree.list(parts).iter();
                 parts.try_for_each(|&part| self.print(part))
             }
-            Node::Operand(part, precedence) => self.operand(part, precedence),
-            Node::Greater(part) if self.open == 0 => self.operand(part, 0),
-            Node::Greater(part) => self.print(part),
+            Node::Operand(part) => match self.tree.node(part) {
+                Node::Operation(_) => {
+                    self.push("(")?;
+                    self.print(part)?;
+                    self.push(")")
+                }
+                _ => self.print(part),
+            },
             Node::Commas(parts) => self.commas(parts),
             Node::Arguments(arguments) => {
-                let outer = std::mem::take(&mut self.open);
                 self.push("<")?;
                 self.commas(arguments)?;
-                self.open = outer;
                 self.push(">")
             }
             Node::Scoped(scope, name) => {
@@ -147,7 +140,7 @@ impl<'t> Printer<'t> {
                 self.push(qualifiers)
             }
             Node::Expansion(part) => self.expand(part),
-            Node::Pack(_) | Node::Forward(_) => match self.argument(id) {
+            Node::Pack(_) => match self.argument(id) {
                 Some(argument) => self.side(argument, Self::left),
                 None => Some(()),
             },
@@ -163,7 +156,8 @@ impl<'t> Printer<'t> {
                 if let Some(result) = function.result {
                     self.side(result, Self::right)?;
                 }
-                self.print(function.suffix)
+                let mut suffix = function.suffix.iter();
+                suffix.try_for_each(|text| self.push(text))
             }
             Node::Pointer(pointee) | Node::Member(_, pointee) => self.right_of_pointer(pointee),
             Node::Reference(..) => {
@@ -177,7 +171,7 @@ impl<'t> Printer<'t> {
                 self.side(element, Self::right)
             }
             Node::Qualified(part, _) => self.side(part, Self::right),
-            Node::Pack(_) | Node::Forward(_) => match self.argument(id) {
+            Node::Pack(_) => match self.argument(id) {
                 Some(argument) => self.side(argument, Self::right),
                 None => Some(()),
             },
@@ -203,23 +197,6 @@ impl<'t> Printer<'t> {
         self.side(pointee, Self::right)
     }
 
-    fn operand(&mut self, id: Id, parenthesized: u8) -> Option<()> {
-        if self.precedence(id) < parenthesized {
-            return self.print(id);
-        }
-        self.push("(")?;
-        self.print(id)?;
-        self.push(")")
-    }
-
-    fn precedence(&self, id: Id) -> u8 {
-        match self.tree.node(id) {
-            Node::Sequence(precedence, _) => precedence,
-            Node::Greater(part) => self.precedence(part),
-            _ => 0,
-        }
-    }
-
     /// Writes parts with commas between them. Packs without arguments have none.
     fn commas(&mut self, parts: List) -> Option<()> {
         let mut separator = "";
@@ -227,7 +204,7 @@ impl<'t> Printer<'t> {
             let before = self.text.len();
             self.push(separator)?;
             let start = self.text.len();
-            self.operand(part, COMMA)?;
+            self.print(part)?;
             match self.text.len() == start {
                 true => self.text.truncate(before),
                 false => separator = ", ",
@@ -258,15 +235,12 @@ impl<'t> Printer<'t> {
 
     /// Returns the argument that a parameter stands for; of a pack, the one that is written.
     fn argument(&mut self, id: Id) -> Option<Id> {
-        match self.tree.node(id) {
-            Node::Forward(slot) => self.tree.forward[slot],
-            Node::Pack(arguments) => {
-                let arguments = self.tree.list(arguments);
-                let (index, _) = *self.pack.get_or_insert((0, arguments.len()));
-                arguments.get(index).copied()
-            }
-            _ => None,
-        }
+        let Node::Pack(arguments) = self.tree.node(id) else {
+            return None;
+        };
+        let arguments = self.tree.list(arguments);
+        let (index, _) = *self.pack.get_or_insert((0, arguments.len()));
+        arguments.get(index).copied()
     }
 
     /// Follows parameters to the type that they stand for.
