@@ -5,6 +5,7 @@ use super::{MIB, Shapes};
 use heaptap::export::pprof::{Pprof, PprofOptions};
 use heaptap::heaps::input::{self, DumpScope, LookOptions, NativeFile};
 use heaptap::heaps::java::ProgressReporter;
+use heaptap::hprof;
 use heaptap::naming::names::NameOptions;
 use heaptap::naming::r8_mappings::R8Mappings;
 use heaptap::trace::{MemoryWanted, Surveyed, Trace, TraceError};
@@ -58,6 +59,8 @@ fn read(file: &Arc<[u8]>) -> Trace {
         let mut graph = trace.read_java_dump(at).expect("memory");
         renamed.heaps.name(&mut graph, &recording);
         super::tables_of(&graph);
+        // Larger than any heap of ART, it is refused.
+        let _ = hprof::write(&graph, 0, &mut std::io::sink());
     }
     for at in 0..trace.smaps().len() {
         drop(trace.read_smaps(at).expect("memory"));
@@ -463,6 +466,35 @@ fn java_heaps() {
             heap_graph(&many(SIZE, |n| {
                 bytes(9, &[number(1, n + 1), bytes(3, b"a")].concat())
             })),
+        ),
+        (
+            "a large type for each object",
+            heap_graph(&many(MIB, |n| {
+                let size = number(4, 60_000);
+                let class = bytes(9, &[number(1, n + 1), bytes(3, b"a"), size].concat());
+                let object = [number(1, (n + 1) << 3), number(2, n + 1), number(3, 60_000)];
+                [class, bytes(2, &object.concat())].concat()
+            })),
+        ),
+        (
+            "arrays of a gigabyte",
+            heap_graph(
+                &[
+                    bytes(
+                        9,
+                        &[number(1, 1), bytes(3, b"int[]"), number(7, 3)].concat(),
+                    ),
+                    bytes(
+                        2,
+                        &[number(1, 8), number(2, 1), number(3, 1 << 30)].concat(),
+                    ),
+                    bytes(
+                        2,
+                        &[number(1, 16), number(2, 1), number(3, 1 << 30)].concat(),
+                    ),
+                ]
+                .concat(),
+            ),
         ),
         (
             "types of one long location",

@@ -134,7 +134,7 @@ impl Edit for ToJavaSe {
     }
 
     #[inline]
-    fn sub_record(&mut self, range: Range<usize>, record: &SubRecord<'_>, out: &mut Body<'_>) {
+    fn sub_record(&mut self, range: Range<usize>, record: &SubRecord<'_>, out: &mut Body<'_, '_>) {
         let id = range.start + 1..range.start + 1 + self.id_bytes;
         match record {
             SubRecord::Heap { heap, .. } => {

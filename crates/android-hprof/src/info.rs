@@ -7,8 +7,8 @@ use super::records::{
     modified_utf8, tag,
 };
 use super::rewrite::{DamageList, Ending};
-use super::sub_records::{SubRecord, SubRecords, heap_kind, root_kind, sub_tag};
-use heaptap_model::heap_graph::{HeapKind, RootKind};
+use super::sub_records::{HEAPS, SubRecord, SubRecords, root_kind, sub_tag};
+use heaptap_model::heap_graph::RootKind;
 use std::collections::{BTreeMap, HashMap};
 
 /// Facts about a dump.
@@ -133,13 +133,8 @@ impl Info {
 
 /// Returns the default name of one of ART's heaps, for dumps that do not name it.
 pub fn heap_word(heap: u32) -> &'static str {
-    match heap_kind(heap) {
-        HeapKind::App => "app",
-        HeapKind::Zygote => "zygote",
-        HeapKind::BootImage => "image",
-        _ if heap == 0 => "default",
-        _ => "unknown",
-    }
+    let known = HEAPS.iter().find(|known| known.1 == heap);
+    known.map_or("unknown", |known| known.0)
 }
 
 /// Maximum number of distinct heaps: ART has four, a hostile dump one for each of its bytes.

@@ -107,6 +107,7 @@ pub mod info;
 mod names;
 mod native;
 mod outline;
+mod output;
 mod passes;
 mod read;
 pub mod records;

@@ -44,6 +44,12 @@ impl IdSize {
         }
     }
 
+    /// Appends an ID.
+    #[inline]
+    pub(crate) fn put(self, out: &mut Vec<u8>, id: u64) {
+        out.extend_from_slice(&id.to_be_bytes()[8 - self.bytes()..]);
+    }
+
     /// Returns all IDs in these bytes; a remainder at the end is ignored.
     pub fn each(self, bytes: &[u8]) -> impl ExactSizeIterator<Item = u64> + '_ {
         bytes

@@ -2,6 +2,7 @@
 //! lengths of changed dump records, and the handling of damage: every complete record and
 //! sub-record is kept; damaged ones are left out and listed.
 
+use super::output::{Output, declared};
 use super::records::{Damage, DamageKind, Header, RECORD_HEADER_BYTES, Record, Records, tag};
 use super::sub_records::{SubRecord, SubRecords};
 use heaptap_model::error::{ErrorClass, ErrorFacts, mend_write};
@@ -11,8 +12,6 @@ use std::ops::Range;
 /// Maximum size in bytes of dump record bodies that are assembled in memory. Larger ones are read
 /// twice, because the new length comes before them.
 const IN_MEMORY: usize = 4 << 20;
-/// Bytes collected before they are written.
-const BUFFER: usize = 1 << 20;
 /// Maximum length in bytes of the headers of empty records that can be taken back.
 const MAX_HELD: usize = 64 << 20;
 /// Maximum number of damaged places that are listed; the rest is only counted.
@@ -89,7 +88,7 @@ pub(super) trait Edit: Clone {
     /// guess what a length of 0 means, and can take the rest of the file for its body.
     fn keeps_empty(&self) -> bool;
     /// Writes the replacement of a sub-record, `range` of the file.
-    fn sub_record(&mut self, range: Range<usize>, record: &SubRecord<'_>, out: &mut Body<'_>);
+    fn sub_record(&mut self, range: Range<usize>, record: &SubRecord<'_>, out: &mut Body<'_, '_>);
 }
 
 /// Facts about a copy.
@@ -121,12 +120,7 @@ pub(super) fn rewrite(
     sink: &mut dyn Write,
 ) -> io::Result<Rewritten> {
     let mut done = Rewritten::default();
-    let mut out = Out {
-        buffer: Vec::with_capacity(BUFFER),
-        held: 0,
-        written: 0,
-        sink,
-    };
+    let mut out = Output::new(sink);
     out.put(new_header)?;
     let mut records = Records::new(file, header);
     while let Some(record) = records.next() {
@@ -152,7 +146,7 @@ pub(super) fn rewrite(
             }
             done.records += 1;
             out.held = 0;
-            out.record_header(&record, record.body.len())?;
+            out.record_header(record.tag, record.time_us, record.body.len())?;
             match edit.other(&record) {
                 Other::Keep => out.put(record.body)?,
                 Other::ZeroFrom(at) => {
@@ -208,11 +202,11 @@ fn dump_record(
     header: &Header<'_>,
     record: &Record<'_>,
     edit: &mut impl Edit,
-    out: &mut Out<'_>,
+    out: &mut Output<'_>,
     damage: &mut DamageList,
 ) -> io::Result<(usize, u64)> {
     if record.body.len() <= IN_MEMORY {
-        let length_at = out.record_header(record, 0)?;
+        let length_at = out.record_header(record.tag, record.time_us, 0)?;
         let mut body = Body::new(file, To::Memory(&mut out.buffer));
         let read_to = sub_records(file, header, record, edit, &mut body, damage);
         let length = body.finish()?;
@@ -229,7 +223,7 @@ fn dump_record(
         &mut DamageList::default(),
     );
     let length = measured.finish()?;
-    let length_at = out.record_header(record, 0)?;
+    let length_at = out.record_header(record.tag, record.time_us, 0)?;
     out.buffer[length_at..length_at + 4].copy_from_slice(&declared(length));
     if length > 0 {
         out.held = 0;
@@ -240,17 +234,12 @@ fn dump_record(
     Ok((read_to, length))
 }
 
-/// Returns a length as a record declares it: modulo 2^32, as writers of huge dumps do.
-fn declared(length: u64) -> [u8; 4] {
-    (length as u32).to_be_bytes()
-}
-
 fn sub_records(
     file: &[u8],
     header: &Header<'_>,
     record: &Record<'_>,
     edit: &mut impl Edit,
-    body: &mut Body<'_>,
+    body: &mut Body<'_, '_>,
     damage: &mut DamageList,
 ) -> usize {
     edit.dump();
@@ -265,23 +254,23 @@ fn sub_records(
 }
 
 /// The body of a dump record while it is written. Errors are returned at its end.
-pub(super) struct Body<'a> {
+pub(super) struct Body<'a, 's> {
     file: &'a [u8],
     /// Range of the file that is still to be copied.
     pending: Range<usize>,
     bytes: u64,
-    to: To<'a>,
+    to: To<'a, 's>,
     failed: Option<io::Error>,
 }
 
-enum To<'a> {
+enum To<'a, 's> {
     Nowhere,
     Memory(&'a mut Vec<u8>),
-    Out(&'a mut dyn Sink),
+    Out(&'a mut Output<'s>),
 }
 
-impl<'a> Body<'a> {
-    fn new(file: &'a [u8], to: To<'a>) -> Body<'a> {
+impl<'a, 's> Body<'a, 's> {
+    fn new(file: &'a [u8], to: To<'a, 's>) -> Body<'a, 's> {
         Body {
             file,
             pending: 0..0,
@@ -372,79 +361,4 @@ pub(super) fn unwritable(error: &io::Error) -> ErrorFacts {
     let mend = mend_write(error);
     ErrorFacts::new(ErrorClass::HostWrite, "output-unwritable")
         .with_help(format!("{mend}, or choose another file"))
-}
-
-trait Sink {
-    fn put(&mut self, bytes: &[u8]) -> io::Result<()>;
-    fn zeros(&mut self, count: usize) -> io::Result<()>;
-}
-
-/// Output through a buffer that collects small records.
-struct Out<'a> {
-    buffer: Vec<u8>,
-    /// Length of the headers of empty dump records at the end of the buffer. They stay there,
-    /// because they can be taken back.
-    held: usize,
-    written: u64,
-    sink: &'a mut dyn Write,
-}
-
-impl Out<'_> {
-    /// Writes a record's header. Returns the position of its length in the buffer.
-    fn record_header(&mut self, record: &Record<'_>, length: usize) -> io::Result<usize> {
-        self.flush_if_full()?;
-        let at = self.buffer.len();
-        self.buffer.push(record.tag);
-        self.buffer.extend(record.time_us.to_be_bytes());
-        self.buffer.extend(declared(length as u64));
-        Ok(at + RECORD_HEADER_BYTES - 4)
-    }
-
-    /// Removes the headers that are held. Returns their number.
-    fn take_back(&mut self) -> u64 {
-        let left = self.buffer.len() - self.held;
-        self.buffer.truncate(left);
-        (std::mem::take(&mut self.held) / RECORD_HEADER_BYTES) as u64
-    }
-
-    fn flush_if_full(&mut self) -> io::Result<()> {
-        match self.buffer.len() - self.held < BUFFER {
-            true => Ok(()),
-            false => self.flush(),
-        }
-    }
-
-    /// Writes everything that is not held.
-    fn flush(&mut self) -> io::Result<()> {
-        let settled = self.buffer.len() - self.held;
-        self.sink.write_all(&self.buffer[..settled])?;
-        self.written += settled as u64;
-        self.buffer.drain(..settled);
-        Ok(())
-    }
-}
-
-impl Sink for Out<'_> {
-    fn put(&mut self, mut bytes: &[u8]) -> io::Result<()> {
-        // The bytes can be mapped. If the file is cut short meanwhile, a read by this process finds
-        // zeros, and a read by the system, within write(2), fails.
-        while !bytes.is_empty() {
-            self.flush_if_full()?;
-            let room = BUFFER - self.buffer.len();
-            let (piece, rest) = bytes.split_at(bytes.len().min(room));
-            self.buffer.extend_from_slice(piece);
-            bytes = rest;
-        }
-        self.flush_if_full()
-    }
-
-    fn zeros(&mut self, mut count: usize) -> io::Result<()> {
-        while count > 0 {
-            let piece = count.min(BUFFER);
-            self.buffer.resize(self.buffer.len() + piece, 0);
-            self.flush_if_full()?;
-            count -= piece;
-        }
-        Ok(())
-    }
 }

@@ -103,6 +103,7 @@ pub fn strip(
 }
 
 /// Classes of a dump, as far as values in their instances have to be found.
+#[derive(Default)]
 struct Classes<'a> {
     dumps: IdMap<ClassDump<'a>>,
     /// `java.lang.String` of every loader that has one.
@@ -124,18 +125,7 @@ struct Classes<'a> {
 
 impl<'a> Classes<'a> {
     fn read(file: &'a [u8], header: &Header<'_>) -> Classes<'a> {
-        let mut classes = Classes {
-            dumps: IdMap::default(),
-            strings: IdSet::default(),
-            registries: IdSet::default(),
-            views: IdSet::default(),
-            hash: IdSet::default(),
-            value: IdSet::default(),
-            size: IdSet::default(),
-            attach_count: IdSet::default(),
-            of_class: IdSet::default(),
-            names: IdSet::default(),
-        };
+        let mut classes = Classes::default();
         let (mut string, mut registry) = (IdSet::default(), IdSet::default());
         let mut view = IdSet::default();
         let mut loaded = Vec::new();
@@ -333,7 +323,7 @@ impl ToShare<'_> {
         layout
     }
 
-    fn instance(&mut self, range: Range<usize>, class: u64, bytes: usize, out: &mut Body<'_>) {
+    fn instance(&mut self, range: Range<usize>, class: u64, bytes: usize, out: &mut Body<'_, '_>) {
         let data = range.end - bytes;
         let zeroed = self.layout(class, bytes);
         let zeroed = zeroed.iter().map(|part| {
@@ -343,7 +333,7 @@ impl ToShare<'_> {
         keep_but(range, zeroed, out);
     }
 
-    fn class(&self, range: Range<usize>, class: &ClassDump<'_>, out: &mut Body<'_>) {
+    fn class(&self, range: Range<usize>, class: &ClassDump<'_>, out: &mut Body<'_, '_>) {
         let of_class = &self.classes.of_class;
         let statics = class.statics().filter(|it| !of_class.contains(&it.name));
         let zeroed = class
@@ -362,7 +352,11 @@ impl ToShare<'_> {
 }
 
 /// Keeps a part of the file except the given ranges, which become zero.
-fn keep_but(range: Range<usize>, zeroed: impl Iterator<Item = Range<usize>>, out: &mut Body<'_>) {
+fn keep_but(
+    range: Range<usize>,
+    zeroed: impl Iterator<Item = Range<usize>>,
+    out: &mut Body<'_, '_>,
+) {
     let mut at = range.start;
     for part in zeroed.filter(|part| !part.is_empty()) {
         out.keep(at..part.start);
@@ -395,7 +389,7 @@ impl Edit for ToShare<'_> {
     }
 
     #[inline]
-    fn sub_record(&mut self, range: Range<usize>, record: &SubRecord<'_>, out: &mut Body<'_>) {
+    fn sub_record(&mut self, range: Range<usize>, record: &SubRecord<'_>, out: &mut Body<'_, '_>) {
         match record {
             SubRecord::PrimitiveArray(array) => {
                 let bytes = array.data.map_or(0, <[u8]>::len);

@@ -119,29 +119,45 @@ pub struct ClassDump<'a> {
     fields_at: usize,
 }
 
+/// Tags of roots and their kinds.
+const ROOTS: [(u8, RootKind); 16] = [
+    (0xff, RootKind::Unknown),
+    (0x01, RootKind::JniGlobal),
+    (0x02, RootKind::JniLocal),
+    (0x03, RootKind::JavaFrame),
+    (0x04, RootKind::NativeStack),
+    (0x05, RootKind::StickyClass),
+    (0x06, RootKind::ThreadBlock),
+    (0x07, RootKind::MonitorUsed),
+    (0x08, RootKind::ThreadObject),
+    (0x89, RootKind::InternedString),
+    (0x8a, RootKind::Finalizing),
+    (0x8b, RootKind::Debugger),
+    (0x8c, RootKind::ReferenceCleanup),
+    (0x8d, RootKind::VmInternal),
+    (0x8e, RootKind::JniMonitor),
+    (0x90, RootKind::Unreachable),
+];
+
 /// Returns the kind of root of a tag, or `None` if the tag is not a root.
 pub fn root_kind(tag: u8) -> Option<RootKind> {
-    use RootKind::*;
-    Some(match tag {
-        0xff => Unknown,
-        0x01 => JniGlobal,
-        0x02 => JniLocal,
-        0x03 => JavaFrame,
-        0x04 => NativeStack,
-        0x05 => StickyClass,
-        0x06 => ThreadBlock,
-        0x07 => MonitorUsed,
-        0x08 => ThreadObject,
-        0x89 => InternedString,
-        0x8a => Finalizing,
-        0x8b => Debugger,
-        0x8c => ReferenceCleanup,
-        0x8d => VmInternal,
-        0x8e => JniMonitor,
-        0x90 => Unreachable,
-        _ => return None,
-    })
+    let root = ROOTS.iter().find(|root| root.0 == tag);
+    root.map(|root| root.1)
 }
+
+/// Returns the tag of a kind of root.
+pub(crate) fn root_tag(kind: RootKind) -> u8 {
+    let root = ROOTS.iter().find(|root| root.1 == kind);
+    root.map_or(0xff, |root| root.0)
+}
+
+/// Names and numbers of ART's heaps, by [`HeapKind`].
+pub(crate) const HEAPS: [(&str, u32); 4] = [
+    ("default", 0),
+    ("app", 0x41),
+    ("zygote", 0x5a),
+    ("image", 0x49),
+];
 
 /// Returns ART's heap of that number.
 pub fn heap_kind(heap: u32) -> HeapKind {
