@@ -23,7 +23,8 @@ impl StringTable {
         self.rows.sort_by_key(|row| row.0);
     }
 
-    fn bytes<'a>(&self, file: &'a [u8], id: u64) -> Option<&'a [u8]> {
+    /// Returns the bytes of the name with that ID.
+    pub(super) fn bytes<'a>(&self, file: &'a [u8], id: u64) -> Option<&'a [u8]> {
         let after = self.rows.partition_point(|row| row.0 <= id);
         let &(found, at, bytes) = self.rows.get(after.checked_sub(1)?)?;
         if found != id {

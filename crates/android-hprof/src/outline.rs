@@ -20,6 +20,7 @@ const RELEASE_BYTES: usize = 64 << 20;
 #[derive(Debug)]
 pub(super) struct Outline {
     pub(super) version: String,
+    /// The dump is of Android: see [`Outline::loads_android`].
     pub(super) android: bool,
     /// The ends of dump records were found by reading their sub-records.
     pub(super) exact: bool,
@@ -199,10 +200,23 @@ impl Outline {
         // A dump without any dump record broke off before the first one.
         outline.truncated |= segmented && !ended || outline.parts.is_empty();
         outline.strings.seal();
+        outline.android |= outline.loads_android(file);
         outline.stacks.frames.sort_by_key(|frame| frame.id);
         outline.stacks.traces.sort_by_key(|trace| trace.0);
         outline.stacks.started.sort_by_key(|thread| thread.0);
         Ok(outline)
+    }
+
+    /// Returns whether the dump is of Android, by its classes: converters give it the version of Java
+    /// SE, but keep the names, which have dots. HotSpot's have slashes, those of Android's classes
+    /// that a program for a JVM contains as well.
+    fn loads_android(&self, file: &[u8]) -> bool {
+        const PACKAGES: [&[u8]; 3] = [b"android.", b"dalvik.", b"libcore."];
+        let is_of_android = |class: &LoadedClass| {
+            let name = self.strings.bytes(file, class.name).unwrap_or_default();
+            PACKAGES.iter().any(|package| name.starts_with(package))
+        };
+        self.loaded.iter().any(is_of_android)
     }
 
     /// Returns whether arrays with odd IDs can represent the vtables of a class: objects of ART

@@ -75,6 +75,7 @@ pub fn read(file: Bytes, options: &Options) -> Result<HeapGraph, HprofError> {
         source: DumpSource::Hprof {
             version: outline.version.clone(),
             id_bytes: outline.id_size.bytes() as u8,
+            android: outline.android,
         },
         time_ns: outline.time_ms.saturating_mul(1_000_000),
         sizes: sizes.layouts.model,

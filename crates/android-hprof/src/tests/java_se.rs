@@ -3,6 +3,7 @@
 
 use super::dump::{ClassSpec, Dump, Val};
 use super::{graph_of, object};
+use crate::convert::{ConvertOptions, convert};
 use crate::info::info;
 use crate::{Options, dumps, histogram, read};
 use heaptap_model::bytes::Bytes;
@@ -365,4 +366,28 @@ fn contents_of_arrays_that_were_cut_out_are_noticed() {
     assert!(!graph_of(whole.clone()).facts.losses.contents_cut);
     let broken = graph_of(whole[..whole.len() - 20].to_vec()).facts.losses;
     assert!(broken.truncated && !broken.contents_cut);
+}
+
+#[test]
+fn a_converted_dump_is_of_android_and_a_jvm_with_its_classes_is_not() {
+    let mut dump = Dump::art();
+    class(&mut dump, OBJECT, "java.lang.Object", 0, &[]);
+    class(
+        &mut dump,
+        0x120,
+        "android.app.Activity",
+        OBJECT,
+        &[("mResult", Int)],
+    );
+    dump.instance(0x1008, 0x120, &[Val::Int(7)]);
+    let of_device = dump.finish();
+    let mut converted = Vec::new();
+    convert(&of_device, ConvertOptions::default(), &mut converted).expect("of Android");
+    let [of_device, converted] = [of_device, converted].map(graph_of);
+    assert!(!converted.is_of_java_se());
+    let bytes = |graph: &HeapGraph| graph.shallow_bytes(object(graph, 0x1008));
+    assert_eq!(bytes(&converted), bytes(&of_device));
+    let mut dump = jdk();
+    class(&mut dump, 0x120, "android/app/Activity", OBJECT, &[]);
+    assert!(graph_of(dump.finish()).is_of_java_se());
 }

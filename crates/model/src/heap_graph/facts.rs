@@ -51,6 +51,8 @@ pub enum DumpSource {
         version: String,
         /// Bytes of an ID, 4 or 8.
         id_bytes: u8,
+        /// The heap is of Android, also if a converter gave the file the version of Java SE.
+        android: bool,
     },
 }
 

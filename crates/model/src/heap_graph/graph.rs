@@ -168,18 +168,9 @@ impl HeapGraph {
             .any(|c| self.class(c).name == name || self.class(c).shown() == name)
     }
 
-    /// Returns whether the heap is of a JVM on a computer, not of Android. A converter gives dumps of
-    /// Android the version of Java SE.
+    /// Returns whether the heap is of a JVM on a computer, not of Android.
     pub fn is_of_java_se(&self) -> bool {
-        let version = match &self.facts.source {
-            DumpSource::Hprof { version, .. } => version,
-            DumpSource::HeapGraph => return false,
-        };
-        let of_android = |class: &Class| {
-            let mut packages = ["android.", "dalvik.", "libcore."].iter();
-            packages.any(|package| class.name.starts_with(package))
-        };
-        version != "JAVA PROFILE 1.0.3" && !self.classes.iter().any(of_android)
+        matches!(self.facts.source, DumpSource::Hprof { android: false, .. })
     }
 
     /// Returns the shallow size in bytes.

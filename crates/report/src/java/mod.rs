@@ -144,7 +144,9 @@ fn facts(page: &JavaPage<'_>) -> Vec<Fact> {
         "Source",
         match &facts.source {
             DumpSource::HeapGraph => "heap graph of android.java_hprof".to_owned(),
-            DumpSource::Hprof { version, id_bytes } => {
+            DumpSource::Hprof {
+                version, id_bytes, ..
+            } => {
                 format!("HPROF, {version}, {id_bytes}-byte IDs")
             }
         },

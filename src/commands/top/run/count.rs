@@ -49,6 +49,7 @@ pub fn count(
             source: DumpSource::Hprof {
                 version: header.version.to_owned(),
                 id_bytes: header.id_size.bytes() as u8,
+                android: header.is_android(),
             },
             time_ns: header.time_ms.saturating_mul(1_000_000),
             sizes: counted.sizes,
