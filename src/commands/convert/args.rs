@@ -29,8 +29,8 @@ pub struct Args {
     /// A new or empty directory; with other formats a file; - for stdout
     ///
     /// A file name that ends in .pb.gz takes the pprof of one dump. The default is heaptap-INPUT-TIME-ID for pprofs, and a file named after INPUT otherwise.
-    /// Without --format, a name that ends like a file of another format (z.htm, z.txt) is an error;
-    /// end the name of a directory with `/`.
+    /// Without --format, a name with another ending (z.htm, z.old) is an error; end the name of a
+    /// directory with `/`.
     #[arg(short, long, value_name = "FILE|DIR")]
     pub output: Option<PathBuf>,
     /// Format; by default that of FILE's ending, or pprof

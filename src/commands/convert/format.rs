@@ -15,34 +15,9 @@ use crate::untrusted::shell::quoted_path;
 const DATABASES: [&str; 3] = ["db", "sqlite", "sqlite3"];
 
 /// Endings of common files that `convert` does not write. No package name is likely to end so.
-const OTHER_FILES: [&str; 27] = [
-    "bmp",
-    "collapsed",
-    "doc",
-    "docx",
-    "gif",
-    "gz",
-    "htm",
-    "jpeg",
-    "jpg",
-    "log",
-    "md",
-    "pdf",
-    "perfetto-trace",
-    "pftrace",
-    "png",
-    "stacks",
-    "tar",
-    "tgz",
-    "tsv",
-    "txt",
-    "webp",
-    "xls",
-    "xlsx",
-    "xml",
-    "yaml",
-    "zip",
-    "zst",
+const OTHER_FILES: [&str; 25] = [
+    "bmp", "doc", "docx", "gif", "gz", "htm", "jpeg", "jpg", "log", "md", "pdf", "pftrace", "png",
+    "stacks", "tar", "tgz", "tsv", "txt", "webp", "xls", "xlsx", "xml", "yaml", "zip", "zst",
 ];
 
 /// Returns the format: as typed, or else by the ending of the output.
@@ -91,8 +66,8 @@ fn endings() -> impl Iterator<Item = (Format, &'static str)> {
     })
 }
 
-/// Returns the ending of a name if it looks like that of a file but is of no format, and the ending
-/// that is probably meant. Directories have dots, too: `rec-1.2`, `com.example.app`.
+/// Returns the ending of a name if it is of no format, and the ending that is probably meant.
+/// Directories have dots, too: `rec-1.2`, `com.example.app`.
 fn unknown_ending(name: &str) -> Option<(String, Option<&'static str>)> {
     let file = name.rsplit(std::path::is_separator).next()?;
     let (stem, ending) = file.rsplit_once('.')?;
@@ -107,11 +82,9 @@ fn unknown_ending(name: &str) -> Option<(String, Option<&'static str>)> {
         let is_misspelled = format == Format::Json && meant(part) == Some("speedscope.json");
         return is_misspelled.then(|| (format!("{part}.json"), Some("speedscope.json")));
     }
-    let meant = meant(ending);
-    let is_database = DATABASES.contains(&ending) && !is_package(file);
-    let is_file =
-        is_database || OTHER_FILES.contains(&ending) || meant.is_some() && !is_package(file);
-    is_file.then(|| (ending.to_owned(), meant))
+    let could_be_file = !stem.is_empty() && ending.starts_with(char::is_alphabetic);
+    let is_file = could_be_file && (!is_package(file) || OTHER_FILES.contains(&ending));
+    is_file.then(|| (ending.to_owned(), meant(ending)))
 }
 
 /// Returns whether a name could be that of a package: three or more parts that begin with a letter.
@@ -163,8 +136,7 @@ mod tests {
             "com.example.svc",
             "com.example.db",
             "a.b/rec",
-            "x.d",
-            "rec.old",
+            "rec.2",
             "rec.json",
             "rec.after.json",
             "x.speedscope.json",
@@ -181,6 +153,8 @@ mod tests {
             ("com.example.app.htm", "htm", Some("html")),
             ("z.txt", "txt", None),
             ("z.sqlite", "sqlite", None),
+            ("rec.old", "old", None),
+            ("x.foo", "foo", None),
             ("z.foldd", "foldd", Some("folded")),
             ("a/z.cvs", "cvs", Some("csv")),
             ("z.speedscope", "speedscope", Some("speedscope.json")),

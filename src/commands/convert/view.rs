@@ -1,10 +1,8 @@
 //! `heaptap convert`: shows the result of the conversion of a trace to pprofs. `export` handles the
 //! other formats.
 
-use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use serde_json::json;
 use time::OffsetDateTime;
 
 pub(crate) use super::args::{Args, Format};
@@ -20,24 +18,19 @@ use crate::exit::Outcome;
 use crate::export::pprof::PprofOptions;
 use crate::flags::conflicts::conflict;
 use crate::flags::context::Context;
-use crate::folder;
 use crate::heaps::java::lying_in;
 use crate::heaps::selector::JavaInput;
 use crate::import::ImportError;
-use crate::results::destination::unwritable;
 use crate::results::file_names::default_name;
 use crate::results::manifest::{Dumps, Manifest};
 use crate::results::output::OutputFolder;
 use crate::results::overwrite::{self, Replace};
 use crate::results::recorded;
-use crate::results::whole_file::WholeFile;
 use crate::session::SessionId;
-use crate::session::unfinished::ExistingFile;
-use crate::units::{ByteSize, counted};
 use crate::untrusted::sanitize;
 use crate::untrusted::shell::quoted_path;
 use crate::views::missing::Remedy;
-use crate::views::paths::near;
+use crate::views::single_file::SingleFile;
 use crate::views::summary::Wrote;
 use crate::views::{blocking, summary};
 
@@ -62,10 +55,11 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let typed = JavaInput::parse(&args.input);
     // A file gets the only pprof of a directory that is removed again.
     let single = match &args.output {
-        Some(output) if is_one_file(output) => Some(SinglePprof::new(output, &typed, args.force)?),
+        Some(output) if is_one_file(output) => Some(single_pprof(output, &typed.path, args.force)?),
         _ => None,
     };
     let dumps = args.moment.dumps(&typed);
+    let typed_path = typed.path.clone();
     let input = match typed.path == Path::new("-") {
         true => Input::Stdin,
         false => Input::Path(typed.path),
@@ -74,11 +68,12 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         Input::Stdin => "stdin".to_owned(),
         Input::Path(path) => stem(path),
     };
-    let named = default_name(&target, OffsetDateTime::now_utc(), &SessionId::random());
     let output = match (&single, args.output) {
-        (Some(single), _) => folder::of(&single.path).join(named),
+        (Some(single), _) => single.folder(),
         (None, Some(output)) => output,
-        (None, None) => named.into(),
+        (None, None) => {
+            default_name(&target, OffsetDateTime::now_utc(), &SessionId::random()).into()
+        }
     };
     if let Input::Path(path) = &input {
         // Before a directory for the results is created.
@@ -162,19 +157,26 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     };
     let (class, is_cut) = (converted.class(), converted.is_cut());
     manifest.warnings.extend(converted.warnings());
+    let dumps = Dumps {
+        native: converted.dumps,
+        java: converted.java,
+    };
     if let Some(single) = single {
-        let native = converted.dumps.iter().map(|dump| &dump.file);
-        let files = native.chain(converted.java.iter().map(|dump| &dump.file));
-        let files: Vec<&String> = files.flatten().collect();
-        let bytes = single.take(&files, staging.path());
+        for warning in &manifest.warnings {
+            let help = warning.help.as_deref();
+            ctx.console.warn_with_help(&warning.message, help);
+        }
+        let written = single.write(&ctx.console, &dumps, staging.path(), || {
+            format!(
+                "choose one dump, such as `heaptap convert {}@last -o {}`, and one heap with \
+                 `--heap`; or name a directory",
+                quoted_path(&typed_path),
+                quoted_path(&single.path)
+            )
+        });
         drop(staging);
         folder.discard();
-        let warnings = manifest.warnings.iter();
-        for warning in warnings {
-            ctx.console
-                .warn_with_help(&warning.message, warning.help.as_deref());
-        }
-        return single.show(ctx, bytes?, class);
+        return written.map(|()| Outcome::from(class));
     }
     let class = match tracked {
         Some(tracked) => tracked.enter(&mut manifest, class),
@@ -182,10 +184,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     };
     manifest.outcome.exit_code = class.map_or(0, ErrorClass::exit_code);
     manifest.outcome.complete = class.is_none() && !is_cut;
-    manifest.dumps = Dumps {
-        native: converted.dumps,
-        java: converted.java,
-    };
+    manifest.dumps = dumps;
     recorded::bind(&mut manifest, &labels);
     manifest.symbolization = Some(converted.symbolization);
     manifest.profiles = Some(pprof.into());
@@ -203,70 +202,19 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     Ok(Outcome::from(class))
 }
 
-/// A pprof in a file that the user named.
-struct SinglePprof {
-    path: PathBuf,
-    existing: ExistingFile,
-    /// The input, to paste.
-    input: String,
-}
-
-impl SinglePprof {
-    fn new(path: &Path, input: &JavaInput, force: bool) -> Result<SinglePprof, Failure> {
-        let name = path.to_string_lossy();
-        if name.ends_with(".pb") || name == "-" {
-            let message = format!(
-                "cannot write to {}: pprofs are packed with gzip",
-                sanitize(&name)
-            );
-            return Err(Failure::new(ErrorClass::Usage, "bad-value", message)
-                .with_help("name a file that ends in .pb.gz"));
-        }
-        let existing = overwrite::check(path, [input.path.as_path()], Replace::of_force(force))?;
-        Ok(SinglePprof {
-            path: path.to_owned(),
-            existing,
-            input: quoted_path(&input.path),
-        })
+/// Checks the file that gets a pprof.
+fn single_pprof(path: &Path, input: &Path, force: bool) -> Result<SingleFile, Failure> {
+    let name = path.to_string_lossy();
+    if name.ends_with(".pb") || name == "-" {
+        let message = format!(
+            "cannot write to {}: pprofs are packed with gzip",
+            sanitize(&name)
+        );
+        return Err(Failure::new(ErrorClass::Usage, "bad-value", message)
+            .with_help("name a file that ends in .pb.gz"));
     }
-
-    /// Copies the only file of `folder` that was written. Returns its size.
-    fn take(&self, files: &[&String], folder: &Path) -> Result<u64, Failure> {
-        let name = self.path.display();
-        let [file] = files else {
-            let many = counted(files.len() as u64, "pprof", "pprofs");
-            let message = format!("cannot write {many} to {name}");
-            return Err(
-                Failure::new(ErrorClass::Usage, "needs-directory", message).with_help(format!(
-                    "choose one dump, such as `heaptap convert {}@last -o {}`, and one heap with \
-                     `--heap`; or name a directory",
-                    self.input,
-                    quoted_path(&self.path)
-                )),
-            );
-        };
-        let copied = || {
-            let mut whole = WholeFile::typed(&self.path, self.existing)?;
-            let bytes = std::io::copy(&mut File::open(folder.join(file))?, &mut whole)?;
-            whole.finish().map(|()| bytes)
-        };
-        copied().map_err(|source| unwritable(name, &source))
-    }
-
-    fn show(
-        &self,
-        ctx: &Context,
-        bytes: u64,
-        class: Option<ErrorClass>,
-    ) -> Result<Outcome, Failure> {
-        if ctx.console.is_json() {
-            let file = json!({ "path": self.path, "bytes": bytes });
-            ctx.console.json(&json!({ "files": [file] }));
-        }
-        let wrote = near(&self.path);
-        let size = ByteSize(bytes);
-        ctx.console
-            .say(format_args!("wrote {} ({size})", wrote.display()));
-        Ok(Outcome::from(class))
-    }
+    Ok(SingleFile {
+        path: path.to_owned(),
+        existing: overwrite::check(path, [input], Replace::of_force(force))?,
+    })
 }

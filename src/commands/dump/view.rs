@@ -1,11 +1,7 @@
 //! `heaptap dump`: options and progress of a dump of Java heaps.
 
 use std::ffi::OsString;
-use std::fs::File;
-use std::path::{Path, PathBuf};
-
-use serde_json::json;
-use time::OffsetDateTime;
+use std::path::Path;
 
 use super::args::Args;
 use crate::config::{BitmapFormat, DeviceLimits, HeapFileSpec};
@@ -15,25 +11,21 @@ use crate::exit::Outcome;
 use crate::export::pprof::PprofOptions;
 use crate::flags::context::Context;
 use crate::flags::names::{NamesArgs, PullLibsArg};
-use crate::folder;
 use crate::naming::names::NameOptions;
 use crate::naming::r8_mappings::R8Mappings;
 use crate::recording::capture_kind::{CaptureKind, JavaResults};
 use crate::recording::dump;
 use crate::recording::heap_files::{self, HeapFileOptions};
 use crate::recording::options::RecordOptions;
-use crate::recording::outcome::{Finished, Recorded};
+use crate::recording::outcome::Recorded;
 use crate::results::destination::unwritable;
-use crate::results::file_names::default_name;
 use crate::results::overwrite::{self, Replace};
-use crate::results::whole_file::WholeFile;
-use crate::session::unfinished::ExistingFile;
-use crate::session::{SessionId, Store};
-use crate::units::ByteSize;
+use crate::session::Store;
 use crate::untrusted::shell::quoted_path;
 use crate::views::page;
 use crate::views::paths::near;
 use crate::views::progress::{self, Show};
+use crate::views::single_file::SingleFile;
 use crate::views::start;
 
 /// Runs the command.
@@ -108,11 +100,7 @@ async fn run_files(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         spec,
         // The results are complete in a directory before the file gets its name.
         output: match &file {
-            Some((path, _)) => Some(folder::of(path).join(default_name(
-                &path.to_string_lossy(),
-                OffsetDateTime::now_utc(),
-                &SessionId::random(),
-            ))),
+            Some(file) => Some(file.folder()),
             None => args.output,
         },
         force: args.no_check,
@@ -128,9 +116,19 @@ async fn run_files(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         })
         .await?;
     match (file, recorded) {
-        (Some((path, existing)), Recorded::Finished(mut finished)) if finished.class.is_none() => {
+        (Some(file), Recorded::Finished(mut finished)) if finished.class.is_none() => {
             page::end_session(ctx, &mut finished);
-            take_hprof(ctx, &finished, &path, existing)
+            let folder = &finished.output;
+            file.write(&ctx.console, &finished.manifest.dumps, folder, || {
+                format!("they are in {}", quoted_path(near(folder)))
+            })?;
+            std::fs::remove_dir_all(folder)
+                .map_err(|source| unwritable(folder.display(), &source))?;
+            let typed = quoted_path(&file.path);
+            ctx.console.say(format_args!(
+                "next: heaptap leaks {typed} · heaptap top {typed}"
+            ));
+            Ok(Outcome::Done)
         }
         (_, recorded) => show_recorded(ctx, recorded),
     }
@@ -145,7 +143,7 @@ fn is_hprof(output: &Path) -> bool {
 }
 
 /// Checks the file that gets the HPROF.
-fn hprof_file(args: &Args, output: &Path) -> Result<(PathBuf, ExistingFile), Failure> {
+fn hprof_file(args: &Args, output: &Path) -> Result<SingleFile, Failure> {
     let flags = [
         (args.file.malloc_info, "`--malloc-info`"),
         (args.detach, "`--detach`"),
@@ -159,49 +157,10 @@ fn hprof_file(args: &Args, output: &Path) -> Result<(PathBuf, ExistingFile), Fai
     }
     let existing = overwrite::check(output, [], Replace::Nothing);
     let existing = existing.map_err(|error| Failure::from(error).with_help("name another file"))?;
-    Ok((output.to_owned(), existing))
-}
-
-/// Moves the only HPROF of the results to `path`, and removes their directory.
-fn take_hprof(
-    ctx: &Context,
-    finished: &Finished,
-    path: &Path,
-    existing: ExistingFile,
-) -> Result<Outcome, Failure> {
-    let (console, folder) = (&ctx.console, &finished.output);
-    let dumps = finished.manifest.dumps.java.iter();
-    let files: Vec<&String> = dumps.filter_map(|dump| dump.file.as_ref()).collect();
-    let [file] = files[..] else {
-        let message = format!(
-            "{} HPROFs cannot be one file, {}",
-            files.len(),
-            path.display()
-        );
-        let help = format!("they are in {}", quoted_path(near(folder)));
-        return Err(Failure::usage(message).with_help(help));
-    };
-    let moved = || {
-        let mut whole = WholeFile::typed(path, existing)?;
-        let bytes = std::io::copy(&mut File::open(folder.join(file))?, &mut whole)?;
-        whole.finish()?;
-        std::fs::remove_dir_all(folder)?;
-        Ok(bytes)
-    };
-    let bytes = moved().map_err(|source| unwritable(path.display(), &source))?;
-    if console.is_json() {
-        console.json(&json!({ "path": path, "bytes": bytes }));
-    }
-    let typed = quoted_path(path);
-    console.say(format_args!(
-        "wrote {} ({})",
-        path.display(),
-        ByteSize(bytes)
-    ));
-    console.say(format_args!(
-        "next: heaptap leaks {typed} · heaptap top {typed}"
-    ));
-    Ok(Outcome::Done)
+    Ok(SingleFile {
+        path: output.to_owned(),
+        existing,
+    })
 }
 
 /// Returns the sources of class names. Java heaps contain their names, so no symbols are searched.
