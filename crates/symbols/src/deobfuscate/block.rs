@@ -50,7 +50,7 @@ fn add<'a>(class: &mut Class<'a>, original: &'a str, member: Member<'a>) -> Abov
     let obfuscated = member.obfuscated;
     match member.parameters {
         Some(parameters) => {
-            class.add_method(Method {
+            class.methods.push(Method {
                 obfuscated,
                 holder,
                 name,
@@ -65,7 +65,7 @@ fn add<'a>(class: &mut Class<'a>, original: &'a str, member: Member<'a>) -> Abov
             Above::Method
         }
         None => {
-            class.add_field(Field {
+            class.fields.push(Field {
                 obfuscated,
                 holder,
                 name,
@@ -79,8 +79,8 @@ fn add<'a>(class: &mut Class<'a>, original: &'a str, member: Member<'a>) -> Abov
 
 fn note(class: &mut Class, above: &Above, metadata: Metadata) {
     let notes = match above {
-        Above::Method => class.last_method_notes(),
-        Above::Field => class.last_field_notes(),
+        Above::Method => class.methods.last_mut().map(|method| &mut method.notes),
+        Above::Field => class.fields.last_mut().map(|field| &mut field.notes),
         Above::Other => return,
     };
     if let Some(notes) = notes {

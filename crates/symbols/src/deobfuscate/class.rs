@@ -13,9 +13,9 @@ pub(super) const MOST_MEMBERS: usize = 1 << 18;
 pub(super) struct Class<'a> {
     /// Name in the source.
     pub(super) original: &'a str,
-    /// In order of their names in the app; entries of one name in order of the file.
-    methods: Vec<Method<'a>>,
-    fields: Vec<Field<'a>>,
+    /// In order of their names in the app once finished; entries of one name in order of the file.
+    pub(super) methods: Vec<Method<'a>>,
+    pub(super) fields: Vec<Field<'a>>,
 }
 
 /// One entry of a method: a range of its lines, or all of them.
@@ -151,26 +151,7 @@ impl<'a> Class<'a> {
         self.methods.len() + self.fields.len() >= MOST_MEMBERS
     }
 
-    /// Adds a member, in order of the file. Lookups work only after [`Class::finish`].
-    pub(super) fn add_method(&mut self, method: Method<'a>) {
-        self.methods.push(method);
-    }
-
-    pub(super) fn add_field(&mut self, field: Field<'a>) {
-        self.fields.push(field);
-    }
-
-    /// Returns the metadata of the method that was added last.
-    pub(super) fn last_method_notes(&mut self) -> Option<&mut Option<Box<Notes>>> {
-        self.methods.last_mut().map(|method| &mut method.notes)
-    }
-
-    /// Returns the metadata of the field that was added last.
-    pub(super) fn last_field_notes(&mut self) -> Option<&mut Option<Box<Notes>>> {
-        self.fields.last_mut().map(|field| &mut field.notes)
-    }
-
-    /// Sorts members by name; members with the same name keep their order.
+    /// Sorts members by name, for lookups; members with the same name keep their order.
     pub(super) fn finish(&mut self) {
         self.methods.sort_by_key(|method| method.obfuscated);
         self.fields.sort_by_key(|field| field.obfuscated);
@@ -188,16 +169,6 @@ impl<'a> Class<'a> {
         let start = self.fields.partition_point(|f| f.obfuscated < obfuscated);
         let rest = &self.fields[start..];
         &rest[..rest.partition_point(|f| f.obfuscated == obfuscated)]
-    }
-
-    /// Returns all fields, in order of their names in the app.
-    pub(super) fn all_fields(&self) -> &[Field<'a>] {
-        &self.fields
-    }
-
-    /// Returns all entries of methods, in order of their names in the app.
-    pub(super) fn all_methods(&self) -> &[Method<'a>] {
-        &self.methods
     }
 }
 

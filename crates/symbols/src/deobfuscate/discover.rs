@@ -2,7 +2,8 @@
 //! package from the build's metadata of the variant. The search through the project does not follow
 //! links and is bounded. Whether an R8 mapping fits a trace is decided elsewhere.
 
-use super::json::Json;
+use super::json;
+use serde_json::Value;
 use std::fs;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -111,8 +112,8 @@ fn package(outputs: &Path, variant: &str) -> Option<String> {
     let mut folders = vec![(outputs.join("apk"), 0)];
     while let Some((folder, depth)) = folders.pop() {
         if let Some(note) = read_note(&folder.join("output-metadata.json"))
-            && note.get("variantName").and_then(Json::text) == Some(variant)
-            && let Some(package) = note.get("applicationId").and_then(Json::text)
+            && note.get("variantName").and_then(Value::as_str) == Some(variant)
+            && let Some(package) = note.get("applicationId").and_then(Value::as_str)
         {
             return Some(package.to_owned());
         }
@@ -124,14 +125,14 @@ fn package(outputs: &Path, variant: &str) -> Option<String> {
     None
 }
 
-fn read_note(path: &Path) -> Option<Json> {
+fn read_note(path: &Path) -> Option<Value> {
     let file = fs::File::open(path).ok()?;
     if !file.metadata().ok()?.is_file() {
         return None;
     }
     let mut text = String::new();
     file.take(LARGEST_NOTE).read_to_string(&mut text).ok()?;
-    Json::parse(&text)
+    json::parse(&text)
 }
 
 #[cfg(test)]

@@ -178,13 +178,13 @@ impl MapFile {
                 original,
             })?;
             let class = self.read(at);
-            for field in class.all_fields() {
+            for field in &class.fields {
                 sink(Entry::Field {
                     obfuscated: field.obfuscated,
                     original: packet_name(original, field.holder, field.name),
                 })?;
             }
-            for method in class.all_methods() {
+            for method in &class.methods {
                 sink(Entry::Method {
                     obfuscated: method.obfuscated,
                     original: packet_name(original, method.holder, method.name),

@@ -11,7 +11,6 @@
 //! is parsed without the others.
 
 use super::class::{LineRange, OriginalLines};
-use std::fmt;
 
 /// Parsed line.
 #[derive(Debug, PartialEq)]
@@ -41,51 +40,35 @@ pub(super) struct Member<'a> {
 }
 
 /// Reason why a line is invalid.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
-    /// Not UTF-8.
+    #[error("not UTF-8")]
     NotText,
-    /// No `->`.
+    #[error("missing `->`")]
     NoArrow,
-    /// A class without `:` at its end.
+    #[error("missing `:` at the end of a class")]
     NoColon,
     /// Nothing on one side of the arrow.
+    #[error("missing name")]
     NoName,
-    /// A name with a blank inside.
+    #[error("blank in a name")]
     BlankInName,
     /// A member without a type.
+    #[error("missing type")]
     NoType,
-    /// A range with one number.
+    #[error("line range with only one number")]
     OneNumber,
-    /// `:` without a number after it.
+    #[error("missing number after `:`")]
     NoNumber,
-    /// `(` without `)`.
+    #[error("`(` without `)`")]
     OpenBracket,
     /// Something other than an arrow after the name and its lines.
+    #[error("unexpected text before `->`")]
     Unexpected,
-    /// A member before any class.
+    #[error("member without a class")]
     NoClass,
-    /// A member of a class with more members than the limit.
+    #[error("too many members in the class")]
     TooMany,
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Fault::NotText => "not UTF-8",
-            Fault::NoArrow => "missing `->`",
-            Fault::NoColon => "missing `:` at the end of a class",
-            Fault::NoName => "missing name",
-            Fault::BlankInName => "blank in a name",
-            Fault::NoType => "missing type",
-            Fault::OneNumber => "line range with only one number",
-            Fault::NoNumber => "missing number after `:`",
-            Fault::OpenBracket => "`(` without `)`",
-            Fault::Unexpected => "unexpected text before `->`",
-            Fault::NoClass => "member without a class",
-            Fault::TooMany => "too many members in the class",
-        })
-    }
 }
 
 fn is_blank(byte: u8) -> bool {

@@ -12,7 +12,8 @@
 //!
 //! Without a header only source files count. A newer 2.x is read as far as it is supported.
 
-use super::json::Json;
+use super::json;
+use serde_json::Value;
 
 /// Format version of a part of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -100,16 +101,16 @@ impl Metadata {
     /// Parses the JSON of a comment. Returns `None` if it is not JSON, or if it is not known in the
     /// given format version.
     pub(super) fn parse(json: &str, version: Version) -> Option<Metadata> {
-        let json = Json::parse(json)?;
-        let id = json.get("id")?.text()?;
+        let json = json::parse(json)?;
+        let id = json.get("id")?.as_str()?;
         if id == "sourceFile" {
-            let name = json.get("fileName")?.text()?;
+            let name = json.get("fileName")?.as_str()?;
             return Some(Metadata::SourceFile(name.to_owned()));
         }
         let from = |major, minor| version >= Version::of(major, minor);
         Some(match id.strip_prefix(PREFIX)? {
             "mapping" => {
-                let written = json.get("version").and_then(Json::text);
+                let written = json.get("version").and_then(Value::as_str);
                 let version = written.and_then(Version::parse);
                 let known = version.filter(|version| version.major <= Version::NEWEST.major);
                 Metadata::Version {
@@ -120,15 +121,17 @@ impl Metadata {
             "synthesized" if from(1, 0) => Metadata::Synthesized,
             "outline" if from(2, 0) => Metadata::Outline,
             "outlineCallsite" if from(2, 0) => {
-                let positions = json.get("positions")?.entries().iter();
+                let positions = json.get("positions")?.as_object()?.iter();
                 Metadata::OutlineCallsite(
                     positions
-                        .filter_map(|(from, to)| Some((from.trim().parse().ok()?, to.number()?)))
+                        .filter_map(|(from, to)| {
+                            Some((from.trim().parse().ok()?, json::number(to)?))
+                        })
                         .collect(),
                 )
             }
             "residualsignature" if from(2, 2) => {
-                Metadata::ResidualSignature(json.get("signature")?.text()?.to_owned())
+                Metadata::ResidualSignature(json.get("signature")?.as_str()?.to_owned())
             }
             _ => return None,
         })

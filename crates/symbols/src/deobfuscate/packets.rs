@@ -37,7 +37,7 @@ impl<'a> PacketMap<'a> {
                 let (holder, name) = qualified(part.original, member.original);
                 let obfuscated = member.obfuscated;
                 if member.is_method {
-                    class.add_method(Method {
+                    class.methods.push(Method {
                         obfuscated,
                         holder,
                         name,
@@ -50,7 +50,7 @@ impl<'a> PacketMap<'a> {
                         notes: None,
                     });
                 } else {
-                    class.add_field(Field {
+                    class.fields.push(Field {
                         obfuscated,
                         holder,
                         name,

@@ -158,7 +158,7 @@ fn name(build_id: &BuildId, origin: Origin) -> Option<String> {
 mod tests {
     use super::super::Cache;
     use super::*;
-    use crate::symbolize::find::sample_files::{FULL, ID, OTHER, elf};
+    use crate::symbolize::find::tests::sample_files::{FULL, ID, OTHER, elf};
 
     #[test]
     fn a_library_has_its_build_id_or_is_not_kept() {

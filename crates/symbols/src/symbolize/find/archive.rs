@@ -30,31 +30,9 @@ const HIGHEST_RATIO: u64 = 1032;
 const BEGINNING: u64 = 64 << 10;
 
 /// File extensions of app members without symbols, of which there are thousands.
-const DULL: [&str; 24] = [
-    "arsc",
-    "class",
-    "css",
-    "dex",
-    "gif",
-    "html",
-    "java",
-    "jpeg",
-    "jpg",
-    "js",
-    "json",
-    "kotlin_builtins",
-    "kotlin_metadata",
-    "kotlin_module",
-    "kt",
-    "mp3",
-    "mp4",
-    "ogg",
-    "otf",
-    "png",
-    "properties",
-    "ttf",
-    "webp",
-    "xml",
+const DULL: [&str; 20] = [
+    "arsc", "class", "css", "dex", "gif", "html", "java", "jpeg", "jpg", "js", "json", "kt", "mp3",
+    "mp4", "ogg", "otf", "png", "ttf", "webp", "xml",
 ];
 
 /// Returns whether a file begins like a ZIP archive.

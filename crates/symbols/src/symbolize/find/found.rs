@@ -39,38 +39,30 @@ pub enum Place {
     Device,
 }
 
+/// Words and names of the places, in their order.
+const PLACES: [(&str, &str); 10] = [
+    ("symbols", "--symbols"),
+    ("binary-path", "PERFETTO_BINARY_PATH"),
+    ("breakpad", "BREAKPAD_SYMBOL_DIR"),
+    ("project", "Gradle project"),
+    ("product-out", "ANDROID_PRODUCT_OUT"),
+    ("host-path", "this host"),
+    ("build-id-tree", ".build-id tree"),
+    ("cache", "cache"),
+    ("debuginfod", "debuginfod"),
+    ("device", "the device"),
+];
+
 impl Place {
     /// Returns the stable word for scripts.
     pub fn word(self) -> &'static str {
-        match self {
-            Place::Symbols => "symbols",
-            Place::BinaryPath => "binary-path",
-            Place::BreakpadDir => "breakpad",
-            Place::Project => "project",
-            Place::ProductOut => "product-out",
-            Place::HostPath => "host-path",
-            Place::BuildIdTree => "build-id-tree",
-            Place::Cache => "cache",
-            Place::Debuginfod => "debuginfod",
-            Place::Device => "device",
-        }
+        PLACES[self as usize].0
     }
 }
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Place::Symbols => "--symbols",
-            Place::BinaryPath => "PERFETTO_BINARY_PATH",
-            Place::BreakpadDir => "BREAKPAD_SYMBOL_DIR",
-            Place::Project => "Gradle project",
-            Place::ProductOut => "ANDROID_PRODUCT_OUT",
-            Place::HostPath => "this host",
-            Place::BuildIdTree => ".build-id tree",
-            Place::Cache => "cache",
-            Place::Debuginfod => "debuginfod",
-            Place::Device => "the device",
-        })
+        f.pad(PLACES[*self as usize].1)
     }
 }
 

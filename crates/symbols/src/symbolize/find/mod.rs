@@ -423,6 +423,4 @@ impl Shared {
 }
 
 #[cfg(test)]
-pub(in crate::symbolize) mod sample_files;
-#[cfg(test)]
-mod tests;
+pub(in crate::symbolize) mod tests;

@@ -2,16 +2,15 @@
 //! a few numbers. Defines the form in memory and the bytes in the cache.
 
 use crate::symbolize::file::SourceLine;
-use heaptap_model::profile::index::{Index, Seed};
-use heaptap_model::profile::interned::{next_id, span};
-use heaptap_model::varint::put;
+use heaptap_model::profile::interned::Texts;
+use serde::{Deserialize, Serialize};
 
 /// Maximum number of inlined calls at one address; outer ones beyond it are left out, as when
 /// symbols are read from a trace.
 const DEEPEST: usize = 256;
 
 /// One line; texts are positions in [`Texts`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Line {
     pub(super) function: u32,
     pub(super) linkage: u32,
@@ -21,7 +20,7 @@ pub(super) struct Line {
 
 /// Lines of one address: a range of [`AddressLines::lines`], and the index of the library's file
 /// that they come from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(super) struct Row {
     start: u32,
     end: u32,
@@ -60,9 +59,9 @@ impl AddressLines {
         }
         for line in innermost_first.iter().take(DEEPEST) {
             let line = Line {
-                function: self.texts.intern(line.function),
-                linkage: self.texts.intern(line.linkage),
-                file: self.texts.intern(line.file),
+                function: self.texts.id(line.function),
+                linkage: self.texts.id(line.linkage),
+                file: self.texts.id(line.file),
                 line: line.line,
             };
             self.lines.push(line);
@@ -120,146 +119,36 @@ impl AddressLines {
 
     /// Returns the number of texts.
     pub(super) fn text_count(&self) -> usize {
-        self.texts.ends.len()
+        self.texts.len()
     }
 
-    /// Appends the encoded lines to `out`.
-    pub(super) fn encode(&self, out: &mut Vec<u8>) {
-        put(out, self.texts.ends.len() as u64);
-        let mut start = 0;
-        for &end in &self.texts.ends {
-            put(out, (end - start) as u64);
-            start = end;
-        }
-        out.extend_from_slice(self.texts.text.as_bytes());
-        for at in 0..self.rows.len() {
-            let lines = self.lines(at);
-            put(out, lines.len() as u64);
-            if lines.is_empty() {
-                continue;
-            }
-            out.push(self.rows[at].file);
-            for line in lines {
-                for number in [line.function, line.linkage, line.file, line.line] {
-                    put(out, u64::from(number));
-                }
-            }
-        }
+    /// Returns texts, lines and rows, as the cache stores them.
+    pub(super) fn parts(&self) -> (Vec<&str>, &[Line], &[Row]) {
+        let texts = (0..self.texts.len() as u32).map(|id| self.text(id));
+        (texts.collect(), &self.lines, &self.rows)
     }
 
-    /// Decodes the lines of `addresses` addresses from the output of [`AddressLines::encode`];
-    /// `None` for other input.
-    pub(super) fn decode(input: &mut Input<'_>, addresses: usize) -> Option<AddressLines> {
-        let count = input.number()?;
-        let mut ends = Vec::new();
-        let mut end = 0usize;
-        for _ in 0..count {
-            end = end.checked_add(usize::try_from(input.number()?).ok()?)?;
-            ends.push(end);
-        }
-        let text = std::str::from_utf8(input.bytes(end)?).ok()?;
-        if !ends.iter().all(|&end| text.is_char_boundary(end)) {
-            return None;
-        }
-        let mut decoded = AddressLines {
-            texts: Texts {
-                text: text.to_owned(),
-                ends,
-                ..Texts::default()
-            },
-            lines: Vec::new(),
-            rows: Vec::with_capacity(addresses),
-        };
-        for _ in 0..addresses {
-            let count = input.number()?;
-            if count == 0 {
-                decoded.rows.push(Row::default());
-                continue;
-            }
-            let file = *input.bytes(1)?.first()?;
-            let start = u32::try_from(decoded.lines.len()).ok()?;
-            for _ in 0..count {
-                let mut numbers = [0; 4];
-                for number in &mut numbers {
-                    *number = u32::try_from(input.number()?).ok()?;
-                }
-                let [function, linkage, source, line] = numbers;
-                let texts = [function, linkage, source];
-                if texts
-                    .iter()
-                    .any(|&text| u64::from(text) >= count_of(&decoded))
-                {
-                    return None;
-                }
-                decoded.lines.push(Line {
-                    function,
-                    linkage,
-                    file: source,
-                    line,
-                });
-            }
-            let end = u32::try_from(decoded.lines.len()).ok()?;
-            decoded.rows.push(Row { start, end, file });
-        }
-        Some(decoded)
-    }
-}
-
-fn count_of(lines: &AddressLines) -> u64 {
-    lines.texts.ends.len() as u64
-}
-
-/// Texts without duplicates.
-#[derive(Debug, Clone, Default)]
-struct Texts {
-    seed: Seed,
-    index: Index,
-    text: String,
-    ends: Vec<usize>,
-}
-
-impl Texts {
-    fn intern(&mut self, text: &str) -> u32 {
-        let hash = self.seed.bytes(text.as_bytes());
-        let next = next_id(self.ends.len());
-        let (all, ends) = (&self.text, &self.ends);
-        let (id, there) = self
-            .index
-            .find_or_insert(hash, next, |id| all[span(ends, id)] == *text);
-        if !there {
-            self.text.push_str(text);
-            self.ends.push(self.text.len());
-        }
-        id
-    }
-
-    fn get(&self, id: u32) -> &str {
-        &self.text[span(&self.ends, id)]
-    }
-}
-
-/// Input read from the front; numbers in it never cause allocations.
-pub(super) struct Input<'a>(pub(super) &'a [u8]);
-
-impl<'a> Input<'a> {
-    /// Reads the next `length` bytes.
-    pub(super) fn bytes(&mut self, length: usize) -> Option<&'a [u8]> {
-        let (head, rest) = self.0.split_at_checked(length)?;
-        self.0 = rest;
-        Some(head)
-    }
-
-    /// Reads the next LEB128 number.
-    pub(super) fn number(&mut self) -> Option<u64> {
-        let mut number = 0u64;
-        for shift in (0..64).step_by(7) {
-            let byte = *self.bytes(1)?.first()?;
-            number |= u64::from(byte & 0x7f) << shift;
-            if byte < 0x80 {
-                return Some(number);
-            }
-        }
-        None
+    /// Restores lines from their parts; `None` if these contradict each other.
+    pub(super) fn from_parts(
+        texts: &[&str],
+        lines: Vec<Line>,
+        rows: Vec<Row>,
+    ) -> Option<AddressLines> {
+        let mut known = Texts::default();
+        let is_next = |(at, text): (usize, &&str)| known.id(text) as usize == at;
+        let is_whole = texts.iter().enumerate().all(is_next)
+            && lines.iter().all(|line| {
+                let ids = [line.function, line.linkage, line.file];
+                ids.iter().all(|&id| (id as usize) < texts.len())
+            })
+            && rows
+                .iter()
+                .all(|row| row.start <= row.end && row.end as usize <= lines.len());
+        is_whole.then_some(AddressLines {
+            texts: known,
+            lines,
+            rows,
+        })
     }
 }
 
@@ -302,34 +191,27 @@ mod tests {
     }
 
     #[test]
-    fn what_is_encoded_reads_back() {
+    fn parts_make_the_same_lines() {
         let lines = some();
-        let mut bytes = Vec::new();
-        lines.encode(&mut bytes);
-        let mut input = Input(&bytes);
-        let back = AddressLines::decode(&mut input, 4).unwrap();
-        assert!(input.0.is_empty());
+        let (texts, all, rows) = lines.parts();
+        let back = AddressLines::from_parts(&texts, all.to_vec(), rows.to_vec()).unwrap();
         assert_eq!(shown(&back), shown(&lines));
         assert_eq!(back.rows()[2].file, 1);
         assert!(!back.rows()[1].is_known());
-        assert_eq!(back.text_count(), 5, "inner, a.cc, outer, ünïcode, none");
+        assert_eq!(back.text_count(), 5, "none, inner, a.cc, outer, ünïcode");
     }
 
     #[test]
-    fn every_damage_is_told_or_harmless() {
-        let mut bytes = Vec::new();
-        some().encode(&mut bytes);
-        for at in 0..bytes.len() {
-            assert!(AddressLines::decode(&mut Input(&bytes[..at]), 4).is_none());
-            for bit in 0..8 {
-                let mut damaged = bytes.clone();
-                damaged[at] ^= 1 << bit;
-                if let Some(lines) = AddressLines::decode(&mut Input(&damaged), 4) {
-                    // Whatever the result is, it can be read.
-                    assert_eq!(shown(&lines).len(), 4);
-                }
-            }
-        }
+    fn parts_that_contradict_each_other_are_refused() {
+        let lines = some();
+        let (texts, all, rows) = lines.parts();
+        let is_whole = |texts: &[&str], lines: usize| {
+            AddressLines::from_parts(texts, all[..lines].to_vec(), rows.to_vec()).is_some()
+        };
+        assert!(is_whole(&texts, all.len()));
+        assert!(!is_whole(&texts, all.len() - 1));
+        assert!(!is_whole(&texts[..4], all.len()));
+        assert!(!is_whole(&["", "", "a", "b", "c"], all.len()));
     }
 
     #[test]

@@ -6,15 +6,14 @@
 //! identity (path, size, time) of every candidate in order is included, too. So a better, changed
 //! or deleted file leads to a new lookup.
 
-use super::lines::{AddressLines, Input};
+use super::lines::{AddressLines, Line, Row};
 use crate::symbolize::cache::READER;
 use crate::symbolize::find::Candidate;
 use crate::symbolize::library::Library;
-use heaptap_model::varint::put;
 use sha2::{Digest as _, Sha256};
 
 /// Format version. Bump it when the form changes.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 /// Maximum number of addresses that are merged; beyond it only those of the last recording are
 /// kept.
 const MOST: usize = 1 << 20;
@@ -48,46 +47,21 @@ pub(super) fn key(library: &Library, candidates: &[Candidate]) -> [u8; 32] {
 impl Stored {
     /// Encodes the results.
     pub(super) fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::new();
-        put(&mut out, self.files.len() as u64);
-        for &(candidate, has_unwind) in &self.files {
-            out.extend([candidate, u8::from(has_unwind)]);
-        }
-        put(&mut out, self.addresses.len() as u64);
-        let mut last = 0;
-        for &address in &self.addresses {
-            put(&mut out, address.wrapping_sub(last));
-            last = address;
-        }
-        self.lines.encode(&mut out);
-        out
+        let parts = (&self.files, &self.addresses, self.lines.parts());
+        postcard::to_stdvec(&parts).expect("numbers and texts can be encoded")
     }
 
     /// Decodes the results; `None` for other input.
     pub(super) fn decode(bytes: &[u8]) -> Option<Stored> {
-        let mut input = Input(bytes);
-        let mut files = Vec::new();
-        for _ in 0..input.number()? {
-            let &[candidate, has_unwind] = input.bytes(2)? else {
-                return None;
-            };
-            files.push((candidate, has_unwind != 0));
-        }
-        let mut addresses = Vec::new();
-        let mut last = 0u64;
-        for at in 0..input.number()? {
-            let address = last.wrapping_add(input.number()?);
-            if at > 0 && address <= last {
-                return None;
-            }
-            addresses.push(address);
-            last = address;
-        }
-        let lines = AddressLines::decode(&mut input, addresses.len())?;
-        input.0.is_empty().then_some(Stored {
+        type Parts<'a> = (Vec<&'a str>, Vec<Line>, Vec<Row>);
+        let (files, addresses, parts): (_, Vec<u64>, Parts<'_>) =
+            postcard::from_bytes(bytes).ok()?;
+        let (texts, lines, rows) = parts;
+        let is_whole = addresses.is_sorted_by(|a, b| a < b) && rows.len() == addresses.len();
+        Some(Stored {
             files,
             addresses,
-            lines,
+            lines: AddressLines::from_parts(&texts, lines, rows).filter(|_| is_whole)?,
         })
     }
 

@@ -2,7 +2,7 @@
 //! address.
 
 use super::*;
-use crate::symbolize::find::{Places, sample_files};
+use crate::symbolize::find::{Places, tests::sample_files};
 use crate::symbolize::library::wanted;
 use heaptap_model::profile::{Frame, FrameId, Mapping, Recording, StringId};
 use heaptap_model::units::BuildId;

@@ -1,6 +1,6 @@
 //! Walk through a directory tree that finds files with symbols and their builds. Defines the limits
 //! of the walk and the parts of an earlier walk that are still valid. Several threads share the
-//! directories.
+//! directories of a level, then the files in them.
 //!
 //! If the time of a directory has not changed, it contains the same names, and only size and time
 //! of its files are read. A file with unchanged size and time is not opened. Neither is trusted if
@@ -17,11 +17,10 @@ use crate::symbolize::find::regular;
 use crate::symbolize::find::source::Stamp;
 use crate::symbolize::find::why_not::WhyNot;
 use heaptap_model::error::catch_panic;
-use heaptap_model::parallel::lock;
+use heaptap_model::parallel;
 use std::collections::{HashMap, HashSet};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 /// Maximum depth of directories below a root.
@@ -32,11 +31,6 @@ pub(super) const MOST_FILES: usize = if cfg!(test) { 2_000 } else { 1_000_000 };
 const YOUNG_NS: i64 = 2_000_000_000;
 /// Minimum size of a file: smaller ones are neither ELF nor ZIP nor Breakpad.
 const SMALLEST: u64 = 22;
-/// Number of files of a directory that a thread examines itself before it shares the rest.
-const SHARE: usize = 256;
-/// Maximum number of threads; more would wait for the disk rather than for the processor.
-const MOST_THREADS: usize = 8;
-
 /// Directories with very many files but no libraries.
 const SKIPPED: [&str; 5] = [".git", ".hg", ".repo", ".svn", "node_modules"];
 /// Virtual file systems of the kernel.
@@ -67,69 +61,89 @@ pub(super) fn walk(roots: &[PathBuf], earlier: Folders) -> Walked {
 }
 
 fn walk_with(roots: &[PathBuf], earlier: Folders, look: Look) -> Walked {
-    let mut jobs = Vec::new();
-    let mut lost = Vec::new();
-    let mut targets = Vec::new();
+    let mut walked = Walked::default();
+    let mut level = Vec::new();
     for root in roots {
         match root.canonicalize() {
             Ok(target) if is_of_kernel(&target) => {
-                lost.push((root.clone(), WhyNot::NotAFile));
+                walked.lost.push((root.clone(), WhyNot::NotAFile));
             }
-            Ok(target) => {
-                targets.push(target.clone());
-                jobs.push(Job::Folder(Walking {
-                    path: root.clone(),
-                    target,
-                    depth: 0,
-                }));
-            }
+            Ok(target) => level.push(Walking {
+                path: root.clone(),
+                target,
+            }),
             Err(error) => {
-                let why_not = match regular::why_not(&error) {
-                    WhyNot::NotThere => WhyNot::NoSuchPlace,
-                    other => other,
-                };
-                lost.push((root.clone(), why_not));
+                let why_not = no_place(regular::why_not(&error));
+                walked.lost.push((root.clone(), why_not));
             }
         }
     }
-    let pending = jobs.len();
-    let walk = Walk {
-        state: Mutex::new(State {
-            jobs,
-            pending,
-            walked: Walked {
-                lost,
-                ..Walked::default()
-            },
-            seen: HashSet::new(),
-        }),
-        more: Condvar::new(),
-        earlier: Mutex::new(earlier),
-        targets,
+    let mut walk = Walk {
+        earlier,
+        targets: level.iter().map(|root| root.target.clone()).collect(),
+        seen: HashSet::new(),
         now_ns: Stamp::time_ns(SystemTime::now()),
         look,
     };
-    let threads = heaptap_model::parallel::threads().get();
-    std::thread::scope(|scope| {
-        for _ in 1..threads.min(MOST_THREADS) {
-            scope.spawn(|| walk.work());
+    for depth in 0..=DEEPEST {
+        let read = each(level.len(), |at| walk.folder(&level[at]));
+        let new = read.iter().enumerate().flat_map(|(at, read)| {
+            let read = read.as_ref().ok().and_then(Option::as_ref);
+            read.into_iter()
+                .flat_map(move |read| read.new.iter().map(move |new| (at, new)))
+        });
+        let new: Vec<(usize, &(String, Stamp))> = new.collect();
+        let files = each(new.len(), |number| {
+            let (at, (name, stamp)) = new[number];
+            (at, walk.look_into(&level[at].path, name, *stamp))
+        });
+        let mut files = files.into_iter().peekable();
+        let mut next = Vec::new();
+        for ((at, walking), read) in level.iter().enumerate().zip(read) {
+            let mut read = match read {
+                Ok(Some(read)) => read,
+                Ok(None) => continue,
+                Err(error) if depth == 0 => {
+                    let why_not = regular::why_not(&error);
+                    walked.lost.push((walking.path.clone(), why_not));
+                    continue;
+                }
+                Err(_) => continue,
+            };
+            while let Some((_, file)) = files.next_if(|file| file.0 == at) {
+                read.folder.files.push(file);
+            }
+            read.folder
+                .files
+                .sort_unstable_by(|a, b| a.name.cmp(&b.name));
+            walked.files += read.folder.files.len();
+            walked.is_changed |= read.is_changed || !read.new.is_empty();
+            next.extend(walk.below(walking, &read.folder));
+            walked.folders.insert(read.key, read.folder);
         }
-        walk.work();
-    });
-    let left = walk
-        .earlier
-        .into_inner()
-        .unwrap_or_else(PoisonError::into_inner);
-    let state = walk
-        .state
-        .into_inner()
-        .unwrap_or_else(PoisonError::into_inner);
-    let mut walked = state.walked;
-    walked.is_changed |= !left.is_empty();
-    for folder in walked.folders.values_mut() {
-        folder.files.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        walked.is_cut = walked.files > MOST_FILES;
+        level = next;
+        if level.is_empty() || walked.is_cut {
+            break;
+        }
     }
+    let mut earlier = walk.earlier.keys();
+    walked.is_changed |= earlier.any(|key| !walked.folders.contains_key(key));
     walked
+}
+
+/// Runs work for each number with several threads.
+fn each<T: Send>(len: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    let done = parallel::balanced(len, 2, |range| range.map(&work).collect::<Vec<T>>());
+    done.into_iter().flatten().collect()
+}
+
+/// Returns the reason why a root cannot be walked.
+fn no_place(why_not: WhyNot) -> WhyNot {
+    match why_not {
+        WhyNot::NotThere => WhyNot::NoSuchPlace,
+        other => other,
+    }
 }
 
 /// Examines a single file instead of a tree, whatever its name.
@@ -144,11 +158,7 @@ pub(super) fn one(path: &Path, mut earlier: Folders) -> Walked {
     let stamp = match regular::stat(path) {
         Ok(metadata) => Stamp::of(&metadata),
         Err(why_not) => {
-            let why_not = match why_not {
-                WhyNot::NotThere => WhyNot::NoSuchPlace,
-                other => other,
-            };
-            walked.lost.push((path.to_owned(), why_not));
+            walked.lost.push((path.to_owned(), no_place(why_not)));
             return walked;
         }
     };
@@ -176,226 +186,110 @@ struct Walking {
     path: PathBuf,
     /// Its real path, after resolving links.
     target: PathBuf,
-    /// Levels below its root.
-    depth: usize,
-}
-
-/// Job for a thread.
-enum Job {
-    /// Read a directory.
-    Folder(Walking),
-    /// Examine files of a directory that was read before.
-    Files(PathBuf, Vec<(String, Stamp)>),
 }
 
 struct Walk {
-    state: Mutex<State>,
-    /// Signals new jobs, or the end of all jobs.
-    more: Condvar,
-    /// Result of the earlier walk; directories left at the end no longer exist.
-    earlier: Mutex<Folders>,
+    earlier: Folders,
     /// Real paths of the roots.
     targets: Vec<PathBuf>,
+    /// Directories reached through links, by their real paths.
+    seen: HashSet<PathBuf>,
     now_ns: i64,
     look: Look,
 }
 
-struct State {
-    jobs: Vec<Job>,
-    /// Number of jobs waiting or running.
-    pending: usize,
-    walked: Walked,
-    /// Directories reached through links, by their real paths.
-    seen: HashSet<PathBuf>,
-}
-
-/// Result of one job.
-#[derive(Default)]
-struct Brought {
-    jobs: Vec<Job>,
-    folder: Option<(String, Folder)>,
-    files: Option<(String, Vec<File>)>,
-    looked_at: usize,
+/// A directory that was read.
+struct Reading {
+    key: String,
+    /// Of its files only those whose data is kept.
+    folder: Folder,
+    /// The others, to be examined.
+    new: Vec<(String, Stamp)>,
     is_changed: bool,
-    lost: Option<(PathBuf, WhyNot)>,
 }
 
 impl Walk {
-    fn state(&self) -> MutexGuard<'_, State> {
-        lock(&self.state)
-    }
-
-    /// Runs jobs until there are none.
-    fn work(&self) {
-        let mut state = self.state();
-        loop {
-            while state.jobs.is_empty() && state.pending > 0 {
-                state = self
-                    .more
-                    .wait(state)
-                    .unwrap_or_else(PoisonError::into_inner);
-            }
-            let Some(job) = state.jobs.pop() else {
-                return;
-            };
-            drop(state);
-            // Every job must be counted as done, otherwise the other threads would wait forever.
-            let brought = self.brought(job);
-            state = self.state();
-            state.take(brought);
-            self.more.notify_all();
-        }
-    }
-
-    /// Runs a job; if it panics, its directory counts as unreadable.
-    fn brought(&self, job: Job) -> Brought {
-        let path = match &job {
-            Job::Folder(folder) => folder.path.clone(),
-            Job::Files(path, _) => path.clone(),
+    /// Reads a directory; `None` if it is not walked.
+    fn folder(&self, folder: &Walking) -> std::io::Result<Option<Reading>> {
+        let path = folder.path.as_path();
+        let Some(key) = path.to_str().filter(|_| !is_of_kernel(&folder.target)) else {
+            return Ok(None);
         };
-        let done = catch_panic(|| match job {
-            Job::Folder(folder) => self.folder(&folder),
-            Job::Files(path, files) => self.files(&path, files),
-        });
-        done.unwrap_or_else(|panic| Brought {
-            is_changed: true,
-            lost: Some((path, WhyNot::Damaged(bug(&panic)))),
-            ..Brought::default()
-        })
-    }
-
-    fn folder(&self, folder: &Walking) -> Brought {
-        let (path, depth) = (folder.path.as_path(), folder.depth);
-        let mut brought = Brought::default();
-        let Some(key) = path.to_str().map(str::to_owned) else {
-            return brought;
+        let earlier = self.earlier.get(key);
+        let mtime_ns = Stamp::time_ns(std::fs::metadata(path)?.modified()?);
+        let mut reading = Reading {
+            key: key.to_owned(),
+            folder: Folder {
+                mtime_ns: Some(mtime_ns).filter(|&time| self.is_old(time)),
+                files: Vec::new(),
+                folders: Vec::new(),
+            },
+            new: Vec::new(),
+            is_changed: false,
         };
-        if is_of_kernel(&folder.target) {
-            return brought;
-        }
-        let earlier = self.earlier.lock();
-        let earlier = earlier.unwrap_or_else(PoisonError::into_inner).remove(&key);
-        let mut mtime_ns = match std::fs::metadata(path).and_then(|m| m.modified()) {
-            Ok(time) => Some(Stamp::time_ns(time)).filter(|&time| self.is_old(time)),
-            Err(error) => {
-                brought.lost = (depth == 0).then(|| (path.to_owned(), regular::why_not(&error)));
-                brought.is_changed = earlier.is_some();
-                return brought;
-            }
-        };
-        let same_names =
-            mtime_ns.is_some() && earlier.as_ref().is_some_and(|e| e.mtime_ns == mtime_ns);
-        let (mut kept, mut new) = (Vec::new(), Vec::new());
-        let folders = match earlier {
+        let mtime_ns = reading.folder.mtime_ns;
+        match earlier.filter(|earlier| mtime_ns.is_some() && earlier.mtime_ns == mtime_ns) {
             // Windows returns sizes and times with the names, and reading each file costs more.
-            Some(earlier) if same_names && !cfg!(windows) => {
-                for file in earlier.files {
+            Some(earlier) if !cfg!(windows) => {
+                for file in &earlier.files {
                     match regular::stat(&path.join(&file.name)) {
-                        Ok(metadata) => self.sort(file, Stamp::of(&metadata), &mut kept, &mut new),
+                        Ok(metadata) => reading.sort(file, Stamp::of(&metadata)),
                         // The target of a link is missing; it can come back at any time, as
                         // anything.
-                        Err(_) => mtime_ns = None,
+                        Err(_) => reading.folder.mtime_ns = None,
                     }
                 }
-                brought.is_changed = mtime_ns.is_none();
-                earlier.folders
+                reading.is_changed = reading.folder.mtime_ns.is_none();
+                reading.folder.folders = earlier.folders.clone();
             }
-            earlier => {
-                brought.is_changed = true;
-                let files = earlier.map(|earlier| earlier.files).unwrap_or_default();
-                let mut before: HashMap<String, File> = files
-                    .into_iter()
-                    .map(|file| (file.name.clone(), file))
-                    .collect();
-                let listed = match list(path) {
-                    Ok(listed) => listed,
-                    Err(error) => {
-                        brought.lost =
-                            (depth == 0).then(|| (path.to_owned(), regular::why_not(&error)));
-                        return brought;
-                    }
-                };
+            _ => {
+                reading.is_changed = true;
+                let files = earlier.into_iter().flat_map(|earlier| &earlier.files);
+                let before: HashMap<&str, &File> = files.map(|file| (&*file.name, file)).collect();
+                let listed = list(path)?;
                 for (name, stamp) in listed.files {
-                    match before.remove(&name) {
-                        Some(file) => self.sort(file, stamp, &mut kept, &mut new),
-                        None => new.push((name, stamp)),
+                    match before.get(&*name) {
+                        Some(file) => reading.sort(file, stamp),
+                        None => reading.new.push((name, stamp)),
                     }
                 }
                 if listed.is_passing {
-                    mtime_ns = None;
+                    reading.folder.mtime_ns = None;
                 }
-                listed.folders
-            }
-        };
-        brought.looked_at = kept.len() + new.len();
-        brought.is_changed |= !new.is_empty();
-        if depth < DEEPEST {
-            for below in &folders {
-                let path = path.join(&below.name);
-                let target = match below.is_link {
-                    true => self.worth_following(&path),
-                    false => Some(folder.target.join(&below.name)),
-                };
-                if let Some(target) = target {
-                    let depth = depth + 1;
-                    brought.jobs.push(Job::Folder(Walking {
-                        path,
-                        target,
-                        depth,
-                    }));
-                }
+                reading.folder.folders = listed.folders;
             }
         }
-        while new.len() > SHARE {
-            let share = new.split_off(new.len() - SHARE);
-            brought.jobs.push(Job::Files(path.to_owned(), share));
-        }
-        kept.extend(
-            new.into_iter()
-                .map(|(name, stamp)| self.look_into(path, name, stamp)),
-        );
-        let folder = Folder {
-            mtime_ns,
-            files: kept,
-            folders,
-        };
-        brought.folder = Some((key, folder));
-        brought
+        Ok(Some(reading))
     }
 
-    fn files(&self, path: &Path, files: Vec<(String, Stamp)>) -> Brought {
-        let files = files.into_iter();
-        let files = files.map(|(name, stamp)| self.look_into(path, name, stamp));
-        Brought {
-            files: path.to_str().map(|key| (key.to_owned(), files.collect())),
-            ..Brought::default()
-        }
-    }
-
-    /// Keeps the data of an unchanged file, or schedules it for examination.
-    fn sort(&self, file: File, stamp: Stamp, kept: &mut Vec<File>, new: &mut Vec<(String, Stamp)>) {
-        if file.is_settled && file.stamp == stamp {
-            kept.push(file);
-        } else {
-            new.push((file.name, stamp));
-        }
+    /// Returns the subdirectories of a directory to be read.
+    fn below(&mut self, walking: &Walking, folder: &Folder) -> Vec<Walking> {
+        let below = folder.folders.iter().filter_map(|below| {
+            let path = walking.path.join(&below.name);
+            let target = match below.is_link {
+                true => self.worth_following(&path)?,
+                false => walking.target.join(&below.name),
+            };
+            Some(Walking { path, target })
+        });
+        below.collect()
     }
 
     fn is_old(&self, mtime_ns: i64) -> bool {
         self.now_ns.saturating_sub(mtime_ns) > YOUNG_NS
     }
 
-    fn look_into(&self, folder: &Path, name: String, stamp: Stamp) -> File {
+    fn look_into(&self, folder: &Path, name: &str, stamp: Stamp) -> File {
         let content = match stamp.size < SMALLEST {
             true => Content::Other,
             false => look_with(
                 self.look,
-                &folder.join(&name),
-                archive::has_archive_name(&name),
+                &folder.join(name),
+                archive::has_archive_name(name),
             ),
         };
         File {
-            name,
+            name: name.to_owned(),
             stamp,
             is_settled: self.is_old(stamp.mtime_ns) && content.is_lasting(),
             content,
@@ -404,38 +298,25 @@ impl Walk {
 
     /// Returns the target directory of a link if it should be walked: not if it is walked anyway,
     /// nor if it leads back to a directory above the walk.
-    fn worth_following(&self, link: &Path) -> Option<PathBuf> {
+    fn worth_following(&mut self, link: &Path) -> Option<PathBuf> {
         let target = link.canonicalize().ok()?;
         let inside = self.targets.iter().any(|root| target.starts_with(root));
         let above = self.targets.iter().any(|root| root.starts_with(&target));
         if inside || above || is_of_kernel(&target) {
             return None;
         }
-        let mut state = self.state();
-        let seen = state.seen.iter().any(|seen| target.starts_with(seen));
-        (!seen && state.seen.insert(target.clone())).then_some(target)
+        let seen = self.seen.iter().any(|seen| target.starts_with(seen));
+        (!seen && self.seen.insert(target.clone())).then_some(target)
     }
 }
 
-impl State {
-    fn take(&mut self, brought: Brought) {
-        self.pending -= 1;
-        let walked = &mut self.walked;
-        walked.files += brought.looked_at;
-        walked.is_changed |= brought.is_changed;
-        walked.lost.extend(brought.lost);
-        walked.folders.extend(brought.folder);
-        if let Some((key, files)) = brought.files
-            && let Some(folder) = walked.folders.get_mut(&key)
-        {
-            folder.files.extend(files);
+impl Reading {
+    /// Keeps the data of an unchanged file, or schedules it for examination.
+    fn sort(&mut self, file: &File, stamp: Stamp) {
+        match file.is_settled && file.stamp == stamp {
+            true => self.folder.files.push(file.clone()),
+            false => self.new.push((file.name.clone(), stamp)),
         }
-        if walked.files > MOST_FILES {
-            walked.is_cut = true;
-            return;
-        }
-        self.pending += brought.jobs.len();
-        self.jobs.extend(brought.jobs);
     }
 }
 

@@ -3,7 +3,7 @@
 use super::{find, paths, reasons, symbols};
 use crate::symbolize::cache::Cache;
 use crate::symbolize::file::Knowledge;
-use crate::symbolize::find::sample_files::{FULL, ID, NAMES, OTHER, elf, library, put, zip};
+use crate::symbolize::find::tests::sample_files::{FULL, ID, NAMES, OTHER, elf, library, put, zip};
 use crate::symbolize::find::{Finder, Mode, Places, WhyNot};
 
 const PATH: &str = "/data/app/~~r==/com.example-q==/base.apk!lib/arm64-v8a/libfoo.so";

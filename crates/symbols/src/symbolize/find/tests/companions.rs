@@ -2,7 +2,7 @@
 
 use super::{find, symbols};
 use crate::symbolize::file::{Bytes, DebugLink, Supplement, SupplementaryRef};
-use crate::symbolize::find::sample_files::{FULL, ID, NAMES, OTHER, elf, put, zip};
+use crate::symbolize::find::tests::sample_files::{FULL, ID, NAMES, OTHER, elf, put, zip};
 use crate::symbolize::find::{Found, Places};
 use heaptap_model::units::BuildId;
 

@@ -5,11 +5,12 @@ mod archives;
 mod companions;
 mod order;
 mod places;
+pub(in crate::symbolize) mod sample_files;
 mod servers;
 mod trees;
 
-use super::sample_files::library;
 use super::{Finder, Found, Place, Places};
+use sample_files::library;
 use std::path::Path;
 
 /// Returns places with only these `--symbols` roots.

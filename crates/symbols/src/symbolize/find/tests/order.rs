@@ -3,7 +3,9 @@
 
 use super::{find, paths, reasons, symbols};
 use crate::symbolize::file::Knowledge;
-use crate::symbolize::find::sample_files::{FULL, ID, NAMES, OTHER, STRIPPED, elf, library, put};
+use crate::symbolize::find::tests::sample_files::{
+    FULL, ID, NAMES, OTHER, STRIPPED, elf, library, put,
+};
 use crate::symbolize::find::{Attempt, Finder, Place, WhyNot};
 use heaptap_model::units::BuildId;
 

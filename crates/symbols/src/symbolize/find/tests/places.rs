@@ -3,7 +3,7 @@
 use super::{find, paths, places_of, reasons, symbols};
 use crate::symbolize::cache::{Cache, Origin};
 use crate::symbolize::file::{Knowledge, debug_id};
-use crate::symbolize::find::sample_files::{
+use crate::symbolize::find::tests::sample_files::{
     FULL, ID, NAMES, OTHER, STRIPPED, breakpad, elf, library, put,
 };
 use crate::symbolize::find::{Finder, Mode, Place, Places, WhyNot, project_around};

@@ -4,7 +4,7 @@ use super::{places_of, reasons};
 use crate::symbolize::cache::Cache;
 use crate::symbolize::debuginfod::Servers;
 use crate::symbolize::file::Knowledge;
-use crate::symbolize::find::sample_files::{FULL, ID, NAMES, OTHER, elf, library};
+use crate::symbolize::find::tests::sample_files::{FULL, ID, NAMES, OTHER, elf, library};
 use crate::symbolize::find::{Finder, Found, Place, Places, WhyNot};
 use heaptap_model::units::ByteSize;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -219,7 +219,7 @@ fn no_server_is_asked_where_a_place_has_the_best() {
     let server = Server::new(|_| response("404 Not Found", b""));
     let search = Search::new(&[&server.url]);
     let root = tempfile::tempdir().unwrap();
-    crate::symbolize::find::sample_files::put(root.path(), "libfoo.so", &elf(&ID, FULL));
+    crate::symbolize::find::tests::sample_files::put(root.path(), "libfoo.so", &elf(&ID, FULL));
     let places = Places {
         symbols: vec![root.path().to_owned()],
         cache: Some(Cache::in_folder(search.cache.path()).unwrap()),

@@ -3,7 +3,7 @@
 use super::{find, paths, reasons, symbols};
 use crate::symbolize::cache::Cache;
 use crate::symbolize::file::Knowledge;
-use crate::symbolize::find::sample_files::{FULL, ID, NAMES, OTHER, elf, library, put};
+use crate::symbolize::find::tests::sample_files::{FULL, ID, NAMES, OTHER, elf, library, put};
 use crate::symbolize::find::{Finder, Found, Places};
 use std::fs::File;
 use std::path::{Path, PathBuf};
