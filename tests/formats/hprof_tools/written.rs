@@ -229,7 +229,8 @@ fn a_graph_of_android_11_keeps_them_too() {
     assert_eq!(back.referents().len(), 1);
     let find = |id: u64| back.find(ObjectId(8 * id)).expect("it is written");
     let of_class = |id: u64| back.class(back.class_of(find(id)));
-    let superclass = |id| of_class(id).superclass.map(|class| &*back.class(class).name);
+    let name = |class| &*back.class(class).name;
+    let superclass = |id| of_class(id).superclass.map(name);
     assert_eq!(superclass(1), None);
     assert_eq!(superclass(4), Some("java.lang.ref.Reference"));
     let fields = |class: &Class| -> Vec<String> {
