@@ -10,7 +10,6 @@ use crate::console::{Console, visible};
 use crate::error::{ErrorClass, Failure};
 use crate::import::help_missing_file;
 use crate::near::{is_slip, nearest};
-use crate::units::NO_UNIT;
 use crate::untrusted::shell::quoted;
 
 /// Returns clap's text with `seen` instead of `typed`. clap can have removed a part that looks like
@@ -343,18 +342,11 @@ pub(crate) fn show(
                 false if value.trim().is_empty() => format!("\"{value}\""),
                 false => value.into_owned(),
             };
-            match cause.split_once(": ") {
-                Some((cause, _)) if cause == NO_UNIT => {
-                    let number = what.rsplit(' ').next().unwrap_or_default();
-                    let option = as_typed(command, name, &typed);
-                    let help = format!(
-                        "`{option} {number}s` is {number} seconds, `{option} {number}ms` \
-                         {number} milliseconds"
-                    );
-                    (format!("cannot use {option} {number}: {cause}"), Some(help))
-                }
-                _ => (format!("cannot use {what}: {cause}"), None),
-            }
+            let (cause, help) = match cause.split_once("; ") {
+                Some((cause, help)) => (cause, Some(help.to_owned())),
+                None => (cause, None),
+            };
+            (format!("cannot use {what}: {cause}"), help)
         }
         ErrorKind::MissingRequiredArgument => {
             let names = match error.get(ContextKind::InvalidArg) {
@@ -427,16 +419,6 @@ pub(crate) fn show(
     Err(Failure::usage(message)
         .with_excerpt(excerpt)
         .with_help(help))
-}
-
-/// Returns an option as it was typed: with its letter, or with its name.
-fn as_typed(command: &clap::Command, long: &str, typed: &[String]) -> String {
-    let name = long.trim_start_matches('-');
-    let mut options = command.get_arguments();
-    let option = options.find(|option| option.get_long() == Some(name));
-    let letter = option.and_then(|option| Some(format!("-{}", option.get_short()?)));
-    let is_typed = |letter: &String| typed.iter().any(|word| word.starts_with(letter.as_str()));
-    letter.filter(is_typed).unwrap_or_else(|| long.to_owned())
 }
 
 /// Returns whether `-n` of a command names a process on the device; elsewhere it is a filter.

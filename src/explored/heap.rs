@@ -12,7 +12,7 @@ use crate::heap_graph::OutOfMemory;
 use crate::heaps::java::diff::{self, DiffReport, Half};
 use crate::heaps::java::facts::HeapFacts;
 use crate::heaps::java::{self, JavaError, JavaHeap, JavaOptions, OpenedJava, ProgressReporter};
-use crate::heaps::leaks::{LeaksRows, WasteDocument, document};
+use crate::heaps::leaks::{LeaksRows, document};
 use crate::heaps::selector::JavaInput;
 use crate::parallel;
 use crate::parallel::lock;
@@ -31,7 +31,7 @@ pub struct ExploredHeap {
     progress: Mutex<Progress>,
     found_leaks: OnceLock<Leaks>,
     leaks: OnceLock<LeaksRows>,
-    waste: OnceLock<WasteDocument>,
+    waste: OnceLock<Waste>,
     comparison: OnceLock<DiffReport>,
     sql: OnceLock<Result<HeapSql, String>>,
     holders: OnceLock<Vec<HeldClass>>,
@@ -248,7 +248,7 @@ impl ExploredHeap {
 
     /// Returns what is wasted: what `leaks` finds, without texts and values if they are hidden.
     /// Computed on first use.
-    pub(super) fn waste(&self) -> &WasteDocument {
+    pub(super) fn waste(&self) -> &Waste {
         self.waste.get_or_init(|| self.told(self.measured_waste()))
     }
 
@@ -258,13 +258,16 @@ impl ExploredHeap {
     }
 
     /// Adds the names of holders.
-    fn told(&self, mut waste: Waste) -> WasteDocument {
+    fn told(&self, mut waste: Waste) -> Waste {
         let explorer = self.explorer();
         let dominators = explorer.dominators();
         let is_reachable = |object| dominators.is_reachable(object);
         let referrers = explorer.known_referrers();
         waste.name_holders(explorer.graph(), &is_reachable, referrers);
-        document::waste(waste, explorer.shows_contents())
+        if !explorer.shows_contents() {
+            waste.hide_contents();
+        }
+        waste
     }
 
     pub(super) fn progress(&self) -> Progress {

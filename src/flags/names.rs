@@ -9,10 +9,9 @@ use std::path::{Path, PathBuf};
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, ValueEnum, ValueHint};
 
-use crate::bytes::GIT_LFS_POINTER;
 use crate::console::Console;
-
 use crate::error::Failure;
+use crate::import::{Kind, detect};
 use crate::naming::device_libs::PullLibs;
 use crate::naming::names::{MappingOption, NameOptions, VARIABLES, absolute};
 use crate::symbolize::find::Mode;
@@ -102,22 +101,19 @@ pub(crate) fn existing() -> impl TypedValueParser<Value = PathBuf> {
 }
 
 /// Returns the obvious error of a file given for symbols.
-fn no_symbols_in(path: &Path) -> Option<&'static str> {
+fn no_symbols_in(path: &Path) -> Option<String> {
     let mut start = Vec::new();
     let file = std::fs::File::open(path).ok()?;
     if !file.metadata().ok()?.is_file() {
         return None;
     }
     file.take(64).read_to_end(&mut start).ok()?;
-    let known: [&[u8]; 3] = [b"\x7fELF", b"MODULE", b"PK"];
-    if start.is_empty() {
-        Some("is empty")
-    } else if known.iter().any(|magic| start.starts_with(magic)) {
-        None
-    } else if start.starts_with(GIT_LFS_POINTER) {
-        Some("is a pointer of Git LFS; fetch the file with `git lfs pull`")
-    } else {
-        Some("is neither a library nor Breakpad symbols nor a ZIP")
+    match detect(&start) {
+        Kind::Elf | Kind::Zip => None,
+        _ if start.starts_with(b"MODULE") => None,
+        Kind::Empty => Some("is empty".to_owned()),
+        kind @ Kind::Foreign(_) => Some(format!("is {kind}; {}", kind.help())),
+        _ => Some("is neither a library nor Breakpad symbols nor a ZIP".to_owned()),
     }
 }
 

@@ -5,10 +5,7 @@ pub(crate) mod document;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub use document::{
-    CrowdedRow, DuplicateRow, Duplicated, GroupRow, LargeRow, LeaksDocument, LeaksRows, LibraryRow,
-    WasteDocument,
-};
+pub use document::{LeaksDocument, LeaksRows};
 
 use crate::analyze::filter::Filter;
 use crate::analyze::growth::{self, Growth, Snapshot};
@@ -96,7 +93,7 @@ impl LeaksReport {
         let groups = self.document.leaks.iter().flat_map(|leaks| &leaks.groups);
         groups
             .filter(|group| with_known || group.library.is_none())
-            .any(|group| group.certainty != Certainty::Possible.name())
+            .any(|group| group.certainty != Certainty::Possible)
     }
 }
 
@@ -361,7 +358,7 @@ impl Earlier {
             };
             found.keep(|class| request.classes.takes(class));
             found.cut(limit);
-            document.waste = Some(document::waste(found, true));
+            document.waste = Some(found);
         }
         LeaksReport {
             document,
@@ -375,7 +372,7 @@ impl Earlier {
 fn counts(found: &Leaks) -> BTreeMap<(String, String), u64> {
     let of = |group: &leaks::LeakGroup| {
         let key = (group.signature.clone(), group.class.clone());
-        (key, group.leaks.len() as u64)
+        (key, group.count)
     };
     found.groups.iter().map(of).collect()
 }

@@ -12,3 +12,11 @@ pub mod trace_findings;
 
 /// Note about several inputs that are out of order.
 const NOT_IN_ORDER: &str = "the inputs are not in the order of their times; pass the oldest first";
+
+/// Returns the help of an error about something that does not exist: a suggestion, and what is there.
+fn available(near: Option<&str>, there: &str) -> String {
+    match near {
+        Some(near) => format!("{near} Available: {there}"),
+        None => format!("available: {there}"),
+    }
+}

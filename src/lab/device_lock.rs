@@ -9,7 +9,7 @@
 //! monotonic clock. The clocks of two hosts are never compared. An owner that was suspended notices
 //! the next number, and gives up.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::path_lock::PathLock;
 use crate::device::{Address, Device};
 use crate::error::{ErrorClass, Failure};
 use crate::parallel::lock;
@@ -79,8 +80,7 @@ impl Owner {
 /// A device that no other scenario uses while this lives.
 #[derive(Debug)]
 pub struct DeviceLock {
-    /// `None` if the file system does not support locks.
-    file: Option<File>,
+    _lock: PathLock,
     files: Files,
     number: u64,
     /// Whether the device is released. Held while the owner's file is written, because aborting the
@@ -169,11 +169,6 @@ impl Drop for DeviceLock {
             // Otherwise others wait until it is gone.
             let _ = std::fs::write(self.files.owner(self.number), owner.text());
         }
-        if let Some(file) = self.file.take() {
-            // While it is locked, except on Windows, which cannot remove open files.
-            let _held = (!cfg!(windows)).then_some(file);
-            remove(&self.files.lock());
-        }
     }
 }
 
@@ -231,10 +226,6 @@ impl Files {
         self.folder.join(format!("{}.owner-{number}", self.key))
     }
 
-    fn lock(&self) -> PathBuf {
-        self.folder.join(format!("{}.lock", self.key))
-    }
-
     /// Returns the numbers of all owners' files.
     fn numbers(&self) -> io::Result<Vec<u64>> {
         let prefix = format!("{}.owner-", self.key);
@@ -252,13 +243,6 @@ impl Files {
     }
 
     fn try_acquire(&self, watched: &mut Watched) -> io::Result<Option<DeviceLock>> {
-        let path = self.lock();
-        let mut options = OpenOptions::new();
-        let file = options
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&path)?;
         let last = self.last()?;
         let text = match last {
             0 => String::new(),
@@ -266,20 +250,18 @@ impl Files {
         };
         // Watched from the beginning, and also for messages.
         let is_gone = watched.is_gone(&text);
-        let file = match fs4::FileExt::try_lock(&file) {
-            // Its last owner removed the name.
-            Ok(()) if !session::is_still(&file, &path) => return Ok(None),
-            Ok(()) => Some(file),
-            Err(fs4::TryLockError::WouldBlock) => return Ok(None),
-            Err(fs4::TryLockError::Error(_)) => None,
-        };
+        let lock = self.folder.join(format!("{}.lock", self.key));
+        let mut lock = PathLock::open_file(lock)?;
+        if !lock.acquire() {
+            return Ok(None);
+        }
         let own = Owner::this_process();
         let is_free = last == 0
             || is_gone
             || Owner::parse(&text).is_some_and(|owner| {
                 // The system would hold its lock if that process of this host were running.
                 let was_here = owner.boot == own.boot && !own.boot.is_empty();
-                owner.free || was_here && file.is_some()
+                owner.free || was_here && lock.is_held
             });
         if !is_free || !self.claim(last + 1, &own)? {
             return Ok(None);
@@ -288,7 +270,7 @@ impl Files {
         let is_over = Arc::new(Mutex::new(false));
         let beats = beat(self.clone(), last + 1, own, lose, Arc::clone(&is_over));
         Ok(Some(DeviceLock {
-            file,
+            _lock: lock,
             files: self.clone(),
             number: last + 1,
             is_over,

@@ -14,12 +14,16 @@ use crate::units;
 
 /// Directory of the locks, next to the journals.
 const FOLDER: &str = "locks";
+/// Maximum number of attempts at a lock. Each can end at a file that its last owner removes.
+const MAX_ATTEMPTS: usize = 1000;
 
 /// A path that no other process of this host uses while this lives.
 #[derive(Debug)]
 pub(crate) struct PathLock {
     file: Option<File>,
     path: PathBuf,
+    /// Whether the file system holds the lock.
+    pub(super) is_held: bool,
 }
 
 impl PathLock {
@@ -31,7 +35,7 @@ impl PathLock {
         PathLock::open_file(locks.join(name(path)))
     }
 
-    fn open_file(path: PathBuf) -> io::Result<PathLock> {
+    pub(super) fn open_file(path: PathBuf) -> io::Result<PathLock> {
         let mut options = OpenOptions::new();
         let file = options
             .write(true)
@@ -41,6 +45,7 @@ impl PathLock {
         Ok(PathLock {
             file: Some(file),
             path,
+            is_held: false,
         })
     }
 
@@ -53,12 +58,18 @@ impl PathLock {
     /// Tries to take the lock. Without locks in the file system, one job at a time has it.
     fn take(&mut self) -> bool {
         let taken = self.file.as_ref().map(fs4::FileExt::try_lock);
-        let is_taken = !matches!(taken, Some(Err(fs4::TryLockError::WouldBlock)));
-        if !is_taken {
-            // Dropping it removes nothing of another's.
+        self.is_held = matches!(taken, Some(Ok(())));
+        !matches!(taken, Some(Err(fs4::TryLockError::WouldBlock)))
+    }
+
+    /// Tries to take the lock of the file that others find. Otherwise, dropping this removes nothing of
+    /// another's.
+    pub(super) fn acquire(&mut self) -> bool {
+        let is_acquired = self.take() && self.is_still();
+        if !is_acquired {
             self.file = None;
         }
-        is_taken
+        is_acquired
     }
 
     /// Removes the locks of processes that were killed.
@@ -69,9 +80,8 @@ impl PathLock {
         for other in others.flatten().map(|entry| entry.path()) {
             if other != self.path
                 && let Ok(mut left) = PathLock::open_file(other)
-                && (!left.take() || !left.is_still())
             {
-                left.file = None;
+                left.acquire();
             }
         }
     }
@@ -94,7 +104,7 @@ impl Drop for PathLock {
 /// # Errors
 /// Returns an error if the state directory cannot be written.
 pub(super) fn wait(store: &Store, path: &Path) -> io::Result<PathLock> {
-    loop {
+    for _ in 0..MAX_ATTEMPTS {
         let mut lock = PathLock::open(store, path)?;
         let _ = lock.file.as_ref().map(fs4::FileExt::lock);
         if lock.is_still() {
@@ -102,6 +112,15 @@ pub(super) fn wait(store: &Store, path: &Path) -> io::Result<PathLock> {
         }
         lock.file = None;
     }
+    Err(unstable())
+}
+
+/// Returns the error of a file system that does not recognize an open file.
+fn unstable() -> io::Error {
+    io::Error::other(
+        "the file system of the state directory changes the identity of open files; set \
+         HEAPTAP_STATE_DIR to a local directory",
+    )
 }
 
 /// Takes the lock of `path`; `None` if another process has it.
@@ -109,17 +128,19 @@ pub(super) fn wait(store: &Store, path: &Path) -> io::Result<PathLock> {
 /// # Errors
 /// Returns an error if the state directory cannot be written.
 pub(super) fn take(store: &Store, path: &Path) -> io::Result<Option<PathLock>> {
-    loop {
+    for _ in 0..MAX_ATTEMPTS {
         let mut lock = PathLock::open(store, path)?;
-        if !lock.take() {
-            return Ok(None);
-        }
-        if lock.is_still() {
+        let is_free = lock.take();
+        if is_free && lock.is_still() {
             lock.sweep();
             return Ok(Some(lock));
         }
         lock.file = None;
+        if !is_free {
+            return Ok(None);
+        }
     }
+    Err(unstable())
 }
 
 /// Returns the name of a lock, which does not depend on the spelling of the path.

@@ -138,9 +138,7 @@ impl Bitmap {
 
 /// Returns whether a class is `Bitmap` or extends it.
 pub fn is_bitmap(graph: &HeapGraph, class: ClassIndex) -> bool {
-    // Real hierarchies are not that tall.
-    let mut ancestry = graph.ancestry(class).take(64);
-    ancestry.any(|class| graph.class(class).shown() == BITMAP)
+    graph.is_a(class, BITMAP)
 }
 
 /// Returns for each bitmap the first one with equal pixels of the same width and height; `None` if the

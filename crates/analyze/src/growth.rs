@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::hash::{Hash as _, Hasher as _};
 use std::ops::ControlFlow;
 
+use super::paths::{Place, link};
 use super::{fields, label};
 use heaptap_model::heap_graph::{Follow, HeapGraph, ObjectIndex, Reachable, RootKind, Value};
 use heaptap_model::profile::interned::Texts;
@@ -545,15 +546,10 @@ fn reference(graph: &HeapGraph, owner: ObjectIndex, target: ObjectIndex) -> Opti
     if owner == ObjectIndex::NONE {
         return None;
     }
-    let mut name = None;
-    fields::visit(graph, owner, |field| {
-        if field.value != Value::Object(target) {
-            return ControlFlow::Continue(());
-        }
-        name = field.name.map(str::to_owned);
-        ControlFlow::Break(())
-    });
-    name
+    match link(graph, owner, target, Follow::STRONG).place {
+        Place::Field(name) | Place::Static(name) => Some(name),
+        Place::Element(_) | Place::Elements | Place::Unnamed => None,
+    }
 }
 
 #[cfg(test)]

@@ -45,54 +45,32 @@ pub struct Tree {
     pub tops: Vec<usize>,
 }
 
-/// Names by class; classes with equal display names share a name.
-struct Names<'a> {
-    graph: &'a HeapGraph,
-    key: NodeKey,
-    texts: Texts,
-    of_class: Vec<Option<u32>>,
-    is_class: Vec<bool>,
-}
-
-impl<'a> Names<'a> {
-    fn of(graph: &'a HeapGraph, key: NodeKey) -> Names<'a> {
-        let count = graph.classes().len();
-        Names {
-            graph,
-            key,
-            texts: Texts::default(),
-            of_class: vec![None; count],
-            is_class: label::is_class(graph),
-        }
-    }
-
-    fn number(&mut self, object: ObjectIndex) -> u32 {
-        let class = self.graph.class_of(object).at();
-        if let Some(number) = self.of_class[class] {
-            return number;
-        }
-        let number = match self.key {
-            NodeKey::Class => {
-                let name = label::object_name(self.graph, object);
-                self.texts.id(&label::without_address(&name))
-            }
-            NodeKey::Package => {
-                let behind = label::class_behind(self.graph, object);
-                let own = || label::class_name(self.graph, self.graph.class_of(object));
-                self.texts.id(label::package(behind.unwrap_or_else(own)))
-            }
-        };
-        if !self.is_class[class] {
-            self.of_class[class] = Some(number);
-        }
-        number
-    }
-}
-
 /// Merges the tree. Nodes that retain less than `least` bytes (Java and native) are omitted,
 /// including their descendants.
 pub fn merged(graph: &HeapGraph, dominators: &Dominators, key: NodeKey, least: u64) -> Tree {
-    let mut names = Names::of(graph, key);
+    // Names by class; classes with equal display names share a name.
+    let mut texts = Texts::default();
+    let mut of_class = vec![None; graph.classes().len()];
+    let is_class = label::is_class(graph);
+    let mut number = |object| {
+        let class = graph.class_of(object);
+        let mut of_object = || match key {
+            NodeKey::Class => {
+                let name = label::object_name(graph, object);
+                texts.id(&label::without_address(&name))
+            }
+            NodeKey::Package => {
+                let behind = label::class_behind(graph, object);
+                let own = || label::class_name(graph, class);
+                texts.id(label::package(behind.unwrap_or_else(own)))
+            }
+        };
+        match is_class[class.at()] {
+            // Class objects differ.
+            true => of_object(),
+            false => *of_class[class.at()].get_or_insert_with(of_object),
+        }
+    };
     let mut tree = Tree::default();
     let mut numbers: Vec<u32> = Vec::new();
     // The child of each node that was found last: the next object usually belongs to the same one.
@@ -105,7 +83,7 @@ pub fn merged(graph: &HeapGraph, dominators: &Dominators, key: NodeKey, least: u
             line.pop();
         }
         let above = line.last().map(|&(node, _)| node);
-        let name = names.number(object);
+        let name = number(object);
         let node = match above {
             Some(above) if numbers[above] == name => above,
             Some(above) if numbers.get(latest[above]) == Some(&name) => latest[above],
@@ -137,7 +115,7 @@ pub fn merged(graph: &HeapGraph, dominators: &Dominators, key: NodeKey, least: u
         line.push((node, at + retained.count as usize));
     }
     for (node, number) in tree.nodes.iter_mut().zip(numbers) {
-        names.texts.get(number).clone_into(&mut node.name);
+        texts.get(number).clone_into(&mut node.name);
     }
     tree.without_small(least)
 }

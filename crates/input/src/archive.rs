@@ -48,15 +48,44 @@ pub(super) fn open_zip(
 
 /// Receiver of the members of an archive.
 pub(super) trait Members {
-    /// Reads a member if the receiver supports it.
-    fn add(&mut self, name: String, stream: impl Read) -> Result<(), ImportError>;
+    /// Reads a member, which begins with `head`, if the receiver supports it.
+    fn add(&mut self, name: String, head: Vec<u8>, rest: impl Read) -> Result<(), ImportError>;
 
-    /// Records that a part of the archive cannot be read.
-    fn damaged(&mut self, what: String);
+    fn unread(&mut self) -> &mut Unread;
 }
 
-fn too_many() -> String {
-    format!("only its first {MOST_MEMBERS} files were read")
+/// Parts of an archive that were not read.
+#[derive(Default)]
+pub(super) struct Unread {
+    /// Names of a few members without what is sought.
+    pub(super) others: Vec<String>,
+    /// Reason why a part cannot be read.
+    pub(super) damage: Option<String>,
+}
+
+impl Unread {
+    pub(super) fn add(&mut self, name: String) {
+        if self.others.len() < NAMED {
+            self.others.push(name);
+        }
+    }
+
+    fn limit_members(&mut self) {
+        self.damage = Some(format!("only its first {MOST_MEMBERS} files were read"));
+    }
+}
+
+/// Passes a file to `members`.
+fn pass(
+    members: &mut impl Members,
+    name: String,
+    mut stream: impl Read,
+) -> Result<(), ImportError> {
+    let mut head = Vec::new();
+    if let Err(error) = stream.by_ref().take(HEAD as u64).read_to_end(&mut head) {
+        members.unread().damage = Some(format!("{name}: {error}"));
+    }
+    members.add(name, head, stream)
 }
 
 /// Passes the files of a TAR to `members`, in order.
@@ -69,18 +98,18 @@ pub(super) fn each_in_tar(
     loop {
         match archive.next() {
             Ok(Some(_)) if left == 0 => {
-                members.damaged(too_many());
+                members.unread().limit_members();
                 break;
             }
             Ok(Some(Some(mut file))) => {
                 left -= 1;
                 let member = std::mem::take(&mut file.name);
-                members.add(member, file)?;
+                pass(members, member, file)?;
             }
             Ok(Some(None)) => left -= 1,
             Ok(None) => break,
             Err(error) => {
-                members.damaged(format!("the TAR breaks off: {error}"));
+                members.unread().damage = Some(format!("the TAR breaks off: {error}"));
                 break;
             }
         }
@@ -109,7 +138,7 @@ pub(super) fn each_in_zip(
         what: unopened(&error),
     })?;
     if archive.len() > MOST_MEMBERS {
-        members.damaged(too_many());
+        members.unread().limit_members();
     }
     for at in 0..archive.len().min(MOST_MEMBERS) {
         match archive.by_index(at) {
@@ -118,10 +147,10 @@ pub(super) fn each_in_zip(
                     Ok(name) => name.into_owned(),
                     Err(_) => format!("member {at}"),
                 };
-                members.add(member, file)?;
+                pass(members, member, file)?;
             }
             Ok(_) => {}
-            Err(error) => members.damaged(error.to_string()),
+            Err(error) => members.unread().damage = Some(error.to_string()),
         }
     }
     Ok(())
@@ -177,17 +206,12 @@ struct Traces<'a> {
     budget: &'a Budget,
     traces: Vec<Member>,
     companions: Vec<(usize, Box<dyn Source>)>,
-    others: Vec<String>,
-    damage: Option<String>,
+    unread: Unread,
 }
 
 impl Members for Traces<'_> {
     /// Reads a member if it is a trace, packed or not, or a companion of one.
-    fn add(&mut self, name: String, mut stream: impl Read) -> Result<(), ImportError> {
-        let mut head = Vec::new();
-        if let Err(error) = stream.by_ref().take(HEAD as u64).read_to_end(&mut head) {
-            self.damage = Some(format!("{name}: {error}"));
-        }
+    fn add(&mut self, name: String, head: Vec<u8>, rest: impl Read) -> Result<(), ImportError> {
         let companion = COMPANIONS
             .iter()
             .position(|start| file_name(&name).starts_with(start));
@@ -203,20 +227,17 @@ impl Members for Traces<'_> {
             _ => companion.is_some() && !head.is_empty(),
         };
         if !wanted {
-            if self.others.len() < NAMED {
-                self.others.push(name);
-            }
+            self.unread.add(name);
             return Ok(());
         }
         if self.traces.len() + self.companions.len() >= MOST_TRACES {
-            self.damage = Some(format!(
+            self.unread.damage = Some(format!(
                 "only the first {MOST_TRACES} traces in the archive were read"
             ));
             return Ok(());
         }
         let mut spool = Spool::new(self.archive, self.budget);
-        spool.append(&head[..])?;
-        let damage = spool.append(stream)?;
+        let damage = spool.append((&head[..]).chain(rest))?;
         let spooled = spool.finish(damage.map(|what| format!("{name}: {what}")))?;
         match companion {
             Some(order) => self.companions.push((order, spooled.source)),
@@ -229,8 +250,8 @@ impl Members for Traces<'_> {
         Ok(())
     }
 
-    fn damaged(&mut self, what: String) {
-        self.damage = Some(what);
+    fn unread(&mut self) -> &mut Unread {
+        &mut self.unread
     }
 }
 
@@ -241,8 +262,7 @@ impl<'a> Traces<'a> {
             budget,
             traces: Vec::new(),
             companions: Vec::new(),
-            others: Vec::new(),
-            damage: None,
+            unread: Unread::default(),
         }
     }
 
@@ -276,25 +296,24 @@ impl<'a> Traces<'a> {
                         damaged.get_or_insert_with(|| error.to_string());
                     }
                     refused = Some(error);
-                    if self.others.len() < NAMED {
-                        self.others.push(member.name);
-                    }
+                    self.unread.add(member.name);
                 }
             }
         }
         if let Some(last) = found.last_mut() {
-            last.damage = last.damage.take().or(self.damage).or(damaged);
+            last.damage = last.damage.take().or(self.unread.damage).or(damaged);
             return Ok(found);
         }
-        if let (None, Some(error), [_]) = (&self.damage, refused, &self.others[..]) {
+        let Unread { others, damage } = self.unread;
+        if let (None, Some(error), [_]) = (&damage, refused, &others[..]) {
             return Err(error);
         }
         let name = self.archive.to_owned();
-        Err(match self.damage.or(damaged) {
+        Err(match damage.or(damaged) {
             Some(what) => ImportError::Damaged { name, what },
             None => ImportError::NoTraceInside {
                 name,
-                members: self.others,
+                members: others,
             },
         })
     }

@@ -13,7 +13,7 @@
 //! --------- 0.412s was the duration of dumpsys meminfo, ending at: 2026-09-10 10:00:04
 //! ```
 
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Cursor, Read};
 
 /// Bytes at the start of a report that contain its head.
 const HEAD: usize = 4 << 10;
@@ -95,8 +95,7 @@ pub(super) struct SectionReader<R> {
     /// Whether the current line is wanted, and whether its end was read.
     is_wanted: bool,
     is_ended: bool,
-    line: Vec<u8>,
-    at: usize,
+    line: Cursor<Vec<u8>>,
 }
 
 impl<R: Read> SectionReader<R> {
@@ -107,35 +106,34 @@ impl<R: Read> SectionReader<R> {
             wanted,
             is_wanted: false,
             is_ended: true,
-            line: Vec::new(),
-            at: 0,
+            line: Cursor::default(),
         }
     }
 }
 
 impl<R: Read> Read for SectionReader<R> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        while self.at == self.line.len() {
-            self.line.clear();
-            self.at = 0;
+        loop {
+            let count = self.line.read(out)?;
+            if count > 0 || out.is_empty() {
+                return Ok(count);
+            }
+            self.line.set_position(0);
+            let line = self.line.get_mut();
+            line.clear();
             let mut piece = (&mut self.inner).take(LONGEST_PIECE);
-            if piece.read_until(b'\n', &mut self.line)? == 0 {
+            if piece.read_until(b'\n', line)? == 0 {
                 return Ok(0);
             }
             // A long line comes in pieces, of which the first decides.
             if self.is_ended {
-                self.is_wanted = self.sections.line(&self.line) == Some(self.wanted);
+                self.is_wanted = self.sections.line(line) == Some(self.wanted);
             }
-            self.is_ended = self.line.ends_with(b"\n");
+            self.is_ended = line.ends_with(b"\n");
             if !self.is_wanted {
-                self.at = self.line.len();
+                line.clear();
             }
         }
-        let some = &self.line[self.at..];
-        let count = some.len().min(out.len());
-        out[..count].copy_from_slice(&some[..count]);
-        self.at += count;
-        Ok(count)
     }
 }
 

@@ -2,8 +2,9 @@
 
 use super::detect::{Kind, detect};
 use super::parallel_gzip::{self, Members, NO_MEMBER};
-use super::spool::Spool;
+use super::spool::{Budget, Spool};
 use super::{DEEPEST, HEAD, ImportError};
+use heaptap_model::bytes::Bytes;
 use std::io::{self, BufRead, Read};
 
 /// Memory limit for an xz dictionary, in KiB; `xz -9` uses 64 MiB.
@@ -113,6 +114,25 @@ pub(super) fn breaks_off(packing: &str, size: u64, why: &str) -> String {
         return format!("its {packing} stream {BYTES_BEHIND}");
     }
     format!("its {packing} stream breaks off after {size} bytes: {why}")
+}
+
+/// Unpacks bytes that are `depth` levels deep from all their compression. Returns them with their depth,
+/// and the damage to the outermost layer that has some.
+pub(super) fn unpack_all(
+    mut bytes: Bytes,
+    name: &str,
+    mut depth: u32,
+    budget: &Budget,
+) -> Result<(Bytes, u32, Option<String>), ImportError> {
+    let mut damage = None;
+    while let Some(codec) = codec_at(detect(&bytes[..bytes.len().min(HEAD)]), depth, name)? {
+        let mut spool = Spool::new(name, budget);
+        let unpacked = codec.unpack(&bytes, &mut spool)?;
+        damage = damage.or(codec.damage(name, spool.size(), unpacked)?);
+        bytes = spool.into_bytes()?;
+        depth += 1;
+    }
+    Ok((bytes, depth, damage))
 }
 
 /// Returns the codec of a file found `depth` levels deep, if it is compressed.

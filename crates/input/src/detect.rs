@@ -54,34 +54,30 @@ pub enum KnownText {
 }
 
 impl KnownText {
-    fn name(self) -> &'static str {
+    /// Returns its name and what reads it.
+    fn described(self) -> (&'static str, &'static str) {
         match self {
-            KnownText::Meminfo => "output of `dumpsys meminfo`",
-            KnownText::Mappings => "a text of memory mappings",
-            KnownText::Log => "a log",
-            KnownText::Bugreport => "a bug report",
-            KnownText::MallocInfo => "XML of malloc_info",
-            KnownText::LegacyHeap => "a heap profile in the text form of gperftools",
-            KnownText::JemallocHeap => "a heap profile in the text form of jemalloc",
-        }
-    }
-
-    /// Returns what reads it.
-    fn help(self) -> &'static str {
-        match self {
-            KnownText::Meminfo => "read it with `heaptap meminfo`",
-            KnownText::Mappings => "read it with `heaptap smaps`",
-            KnownText::Log => "read its garbage collections with `heaptap gc`",
-            KnownText::Bugreport => BUGREPORT_HELP,
-            KnownText::MallocInfo => "read it with `heaptap meminfo --reconcile`",
-            KnownText::LegacyHeap => {
+            KnownText::Meminfo => (
+                "output of `dumpsys meminfo`",
+                "read it with `heaptap meminfo`",
+            ),
+            KnownText::Mappings => ("a text of memory mappings", "read it with `heaptap smaps`"),
+            KnownText::Log => ("a log", "read its garbage collections with `heaptap gc`"),
+            KnownText::Bugreport => ("a bug report", BUGREPORT_HELP),
+            KnownText::MallocInfo => (
+                "XML of malloc_info",
+                "read it with `heaptap meminfo --reconcile`",
+            ),
+            KnownText::LegacyHeap => (
+                "a heap profile in the text form of gperftools",
                 "convert it with Google's pprof, which needs the program for its names: `pprof \
-                 -proto PROGRAM FILE > profile.pb.gz`"
-            }
-            KnownText::JemallocHeap => {
+                 -proto PROGRAM FILE > profile.pb.gz`",
+            ),
+            KnownText::JemallocHeap => (
+                "a heap profile in the text form of jemalloc",
                 "convert it with `jeprof --raw PROGRAM FILE > raw`, then `pprof -proto raw > \
-                 profile.pb.gz`"
-            }
+                 profile.pb.gz`",
+            ),
         }
     }
 }
@@ -167,7 +163,7 @@ impl fmt::Display for Kind {
             Kind::Html => "an HTML page",
             Kind::Report => "a page of `heaptap report`",
             Kind::Json => "JSON",
-            Kind::Known(text) => text.name(),
+            Kind::Known(text) => text.described().0,
             Kind::Text => "text",
             Kind::Foreign(foreign) => foreign.0,
             Kind::Unknown => "of an unknown type",
@@ -212,7 +208,7 @@ impl Kind {
             }
             Kind::Hprof => "inspect it with `heaptap hprof info` or `heaptap top`",
             Kind::Bzip2 => "unpack it with `bunzip2` first",
-            Kind::Known(text) => text.help(),
+            Kind::Known(text) => text.described().1,
             Kind::Foreign(foreign) => foreign.1,
             Kind::Html => "fetch the file again: this might be an error page from a server",
             Kind::Report => {
@@ -359,12 +355,8 @@ fn foreign(head: &[u8]) -> Option<&'static Foreign> {
 /// Returns whether binary data was decoded and encoded as text: all of it is UTF-8, with many
 /// replacement characters or only characters that Latin-1 has, with its controls.
 fn is_recoded(head: &[u8]) -> bool {
-    let text = match std::str::from_utf8(head) {
-        Ok(text) => text,
-        Err(error) if error.error_len().is_none() => {
-            return is_recoded(&head[..error.valid_up_to()]);
-        }
-        Err(_) => return false,
+    let Some(text) = utf8(head) else {
+        return false;
     };
     let wide = text.chars().filter(|c| !c.is_ascii());
     // Texts do not have the controls of Latin-1.
@@ -442,18 +434,19 @@ fn is_mapping(text: &[u8]) -> bool {
     is_range && matches!(permissions, Some([_, _, _, b'p' | b's']))
 }
 
+/// Returns first bytes as text, without a character that is cut at their end.
+fn utf8(head: &[u8]) -> Option<&str> {
+    match std::str::from_utf8(head) {
+        Err(error) if error.error_len().is_none() => utf8(&head[..error.valid_up_to()]),
+        text => text.ok(),
+    }
+}
+
 fn text_kind(head: &[u8]) -> Option<Kind> {
     if let Some(known) = known_text(head) {
         return Some(known);
     }
-    let text = match std::str::from_utf8(head) {
-        Ok(text) => text,
-        // A character is cut at the end of the head.
-        Err(error) if error.error_len().is_none() => {
-            std::str::from_utf8(&head[..error.valid_up_to()]).ok()?
-        }
-        Err(_) => return None,
-    };
+    let text = utf8(head)?;
     let odd = |c: char| c.is_control() && !c.is_whitespace() && c != '\u{1b}';
     if text.chars().any(odd) {
         return None;

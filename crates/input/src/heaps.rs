@@ -1,11 +1,11 @@
 //! Opening of inputs that contain heaps of any type: traces, pprofs and HPROFs.
 
-use super::codec::innermost;
+use super::codec::{PACKED_HEAD, innermost};
 use super::detect::Kind;
-use super::hprof::{HprofInput, JavaSource, hprofs_of_bytes, spool_stream};
+use super::hprof::{HprofInput, hprofs_of_bytes, open_hprofs, spool_stream};
 use super::pprof::{self, PprofInput};
 use super::spool::Budget;
-use super::{ImportError, OpenTrace, open_hprofs, open_java};
+use super::{ImportError, OpenTrace};
 use heaptap_model::bytes::Bytes;
 use std::fs::File;
 use std::io::{Cursor, Read};
@@ -21,56 +21,21 @@ pub enum HeapSource {
     Hprofs(Vec<HprofInput>),
 }
 
-/// Number of first bytes that reliably show the type of an input.
-const HEAD: u64 = 1 << 20;
+/// Heaps that are sought.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sought {
+    /// All, those of traces first.
+    Any,
+    /// Java heaps: in traces and HPROFs, those of an archive first.
+    Java,
+}
 
 /// Opens a file or directory. If a directory contains a trace and other files, returns the trace.
 ///
 /// # Errors
 /// Returns an error if the input does not contain a heap, or if it cannot be read.
 pub fn open_heaps(path: &Path) -> Result<HeapSource, ImportError> {
-    let name = path.display().to_string();
-    let unreadable = ImportError::unreadable(&name);
-    let metadata = std::fs::metadata(path).map_err(unreadable)?;
-    if metadata.is_dir() {
-        return match super::open(path) {
-            Ok(traces) => Ok(HeapSource::Traces(traces)),
-            Err(error @ ImportError::NoTraceInside { .. }) => {
-                let profiles = pprof::in_folder(path).map_err(unreadable)?;
-                if !profiles.is_empty() {
-                    let profiles: Result<_, _> = profiles.iter().map(|p| open_pprof(p)).collect();
-                    return Ok(HeapSource::Pprofs(profiles?));
-                }
-                match open_hprofs(path) {
-                    Ok(found) => Ok(HeapSource::Hprofs(found)),
-                    Err(ImportError::NoHprofInside { .. }) => Err(error),
-                    Err(error) => Err(error),
-                }
-            }
-            Err(error) => Err(error),
-        };
-    }
-    if !metadata.is_file() {
-        let file = File::open(path).map_err(unreadable)?;
-        return open_heaps_stream(file, &name);
-    }
-    let mut head = Vec::new();
-    let file = File::open(path).map_err(unreadable)?;
-    file.take(HEAD).read_to_end(&mut head).map_err(unreadable)?;
-    match innermost(&head) {
-        Kind::Hprof => open_hprofs(path).map(HeapSource::Hprofs),
-        Kind::Pprof => Ok(HeapSource::Pprofs(vec![open_pprof(path)?])),
-        // The first bytes of an archive do not show its content.
-        Kind::Zip | Kind::Tar => match super::open(path) {
-            Ok(traces) => Ok(HeapSource::Traces(traces)),
-            Err(error) => match open_java(path) {
-                Ok(JavaSource::Hprofs(found)) => Ok(HeapSource::Hprofs(found)),
-                Ok(JavaSource::Traces(found)) => Ok(HeapSource::Traces(found)),
-                Err(_) => Err(error),
-            },
-        },
-        _ => super::open(path).map(HeapSource::Traces).map_err(no_heap),
-    }
+    open_path(path, Sought::Any)
 }
 
 /// Opens a stream, for example stdin.
@@ -78,17 +43,107 @@ pub fn open_heaps(path: &Path) -> Result<HeapSource, ImportError> {
 /// # Errors
 /// Returns the same errors as [`open_heaps`].
 pub fn open_heaps_stream(stream: impl Read, name: &str) -> Result<HeapSource, ImportError> {
-    let (bytes, budget) = spool_stream(stream, name)?;
-    match innermost(&bytes) {
-        Kind::Hprof => return hprofs_of_bytes(bytes, name, &budget).map(HeapSource::Hprofs),
-        Kind::Pprof => {
-            let profile = pprof::of_bytes(bytes, name, &budget)?;
-            return Ok(HeapSource::Pprofs(vec![profile]));
-        }
-        _ => {}
+    open_stream(stream, name, Sought::Any)
+}
+
+/// Opens a file or directory that contains Java heaps, in traces or HPROFs. If a directory has
+/// both, returns the trace; [`hprofs_in_folder`](super::hprofs_in_folder) returns the others.
+///
+/// # Errors
+/// Returns an error if the input contains neither, or if it cannot be read.
+pub fn open_java(path: &Path) -> Result<HeapSource, ImportError> {
+    open_path(path, Sought::Java)
+}
+
+/// Opens a stream in the same way as [`open_java`] opens a file.
+///
+/// # Errors
+/// Returns the same errors as [`open_java`].
+pub fn open_java_stream(stream: impl Read, name: &str) -> Result<HeapSource, ImportError> {
+    open_stream(stream, name, Sought::Java)
+}
+
+fn open_path(path: &Path, sought: Sought) -> Result<HeapSource, ImportError> {
+    let name = path.display().to_string();
+    let unreadable = ImportError::unreadable(&name);
+    let metadata = std::fs::metadata(path).map_err(unreadable)?;
+    if metadata.is_dir() {
+        return open_folder(path, sought);
     }
-    let traces = super::unpack(Box::new(Cursor::new(bytes)), name, 0, &budget);
-    traces.map(HeapSource::Traces).map_err(no_heap)
+    let file = File::open(path).map_err(unreadable)?;
+    if !metadata.is_file() {
+        return open_stream(file, &name, sought);
+    }
+    let mut head = Vec::new();
+    file.take(PACKED_HEAD as u64)
+        .read_to_end(&mut head)
+        .map_err(unreadable)?;
+    let hprofs = || open_hprofs(path);
+    let pprof = || open_pprof(path);
+    open_kind(innermost(&head), sought, hprofs, pprof, || {
+        super::open(path)
+    })
+}
+
+fn open_folder(path: &Path, sought: Sought) -> Result<HeapSource, ImportError> {
+    let error = match super::open(path) {
+        Ok(traces) => return Ok(HeapSource::Traces(traces)),
+        Err(error @ ImportError::NoTraceInside { .. }) => error,
+        Err(error) => return Err(error),
+    };
+    if sought == Sought::Any {
+        let name = path.display().to_string();
+        let profiles = pprof::in_folder(path).map_err(ImportError::unreadable(&name))?;
+        if !profiles.is_empty() {
+            let profiles: Result<_, _> = profiles.iter().map(|p| open_pprof(p)).collect();
+            return Ok(HeapSource::Pprofs(profiles?));
+        }
+    }
+    match open_hprofs(path) {
+        Err(ImportError::NoHprofInside { .. }) => Err(error),
+        found => found.map(HeapSource::Hprofs),
+    }
+}
+
+fn open_stream(stream: impl Read, name: &str, sought: Sought) -> Result<HeapSource, ImportError> {
+    let (bytes, budget) = spool_stream(stream, name)?;
+    let hprofs = || hprofs_of_bytes(bytes.clone(), name, &budget);
+    let pprof = || pprof::of_bytes(bytes.clone(), name, &budget);
+    let traces = || super::unpack(Box::new(Cursor::new(bytes.clone())), name, 0, &budget);
+    open_kind(innermost(&bytes), sought, hprofs, pprof, traces)
+}
+
+/// Opens an input whose innermost type is known, as one of the kinds that it can be.
+fn open_kind(
+    kind: Kind,
+    sought: Sought,
+    hprofs: impl FnOnce() -> Result<Vec<HprofInput>, ImportError>,
+    pprof: impl FnOnce() -> Result<PprofInput, ImportError>,
+    traces: impl FnOnce() -> Result<Vec<OpenTrace>, ImportError>,
+) -> Result<HeapSource, ImportError> {
+    let hprofs = || hprofs().map(HeapSource::Hprofs);
+    let traces = || traces().map(HeapSource::Traces);
+    match (kind, sought) {
+        (Kind::Hprof, _) => hprofs(),
+        (Kind::Pprof, Sought::Any) => Ok(HeapSource::Pprofs(vec![pprof()?])),
+        // The first bytes of an archive do not show its content.
+        (Kind::Zip | Kind::Tar, Sought::Any) => {
+            traces().or_else(|error| hprofs().map_err(|_| error))
+        }
+        (Kind::Zip | Kind::Tar, Sought::Java) => match hprofs() {
+            Err(ImportError::NoHprofInside { .. } | ImportError::NotAnHprof { .. }) => traces(),
+            found => found,
+        },
+        (_, sought) => traces().map_err(|error| match (error, sought) {
+            (ImportError::NotATrace { name, what }, Sought::Any) => {
+                ImportError::NotAHeap { name, what }
+            }
+            (ImportError::NotATrace { name, what }, Sought::Java) => {
+                ImportError::NotAJavaHeap { name, what }
+            }
+            (error, _) => error,
+        }),
+    }
 }
 
 fn open_pprof(path: &Path) -> Result<PprofInput, ImportError> {
@@ -96,13 +151,6 @@ fn open_pprof(path: &Path) -> Result<PprofInput, ImportError> {
     let bytes = Bytes::map(path).map_err(ImportError::unreadable(&name))?;
     let budget = Budget::of(bytes.len() as u64);
     pprof::of_bytes(bytes, &name, &budget)
-}
-
-fn no_heap(error: ImportError) -> ImportError {
-    match error {
-        ImportError::NotATrace { name, what } => ImportError::NotAHeap { name, what },
-        error => error,
-    }
 }
 
 #[cfg(test)]

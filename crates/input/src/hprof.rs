@@ -2,11 +2,11 @@
 //! unnamed temporary file, which is mapped. This module owns the packing around an HPROF;
 //! `android-hprof` decodes it.
 
-use super::archive::{self, Members};
-use super::codec::{codec_at, innermost};
+use super::archive::{self, Members, Unread};
+use super::codec::{innermost, unpack_all};
 use super::detect::{Kind, detect};
 use super::spool::{Budget, Spool};
-use super::{HEAD, ImportError, OpenTrace};
+use super::{HEAD, ImportError};
 use heaptap_model::bytes::Bytes;
 use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
@@ -23,14 +23,6 @@ pub struct HprofInput {
     pub bytes: Bytes,
     /// Damage to the compression or archive around the HPROF, if not everything could be unpacked.
     pub damage: Option<String>,
-}
-
-/// Content of an input of Java heaps.
-pub enum JavaSource {
-    /// Perfetto traces, as returned by [`open`](super::open); several in a bundle.
-    Traces(Vec<OpenTrace>),
-    /// HPROFs: one, or all in an archive or directory; at least one.
-    Hprofs(Vec<HprofInput>),
 }
 
 /// Opens the only HPROF in a file or directory: raw, or in gzip, zstd, xz, ZIP or TAR.
@@ -119,74 +111,6 @@ pub fn hprofs_in_folder(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Opens a file or directory that contains Java heaps, in traces or HPROFs. If a directory has
-/// both, returns the trace; [`hprofs_in_folder`] returns the others.
-///
-/// # Errors
-/// Returns an error if the input contains neither, or if it cannot be read.
-pub fn open_java(path: &Path) -> Result<JavaSource, ImportError> {
-    let name = path.display().to_string();
-    let unreadable = ImportError::unreadable(&name);
-    let metadata = std::fs::metadata(path).map_err(unreadable)?;
-    if metadata.is_dir() {
-        return match super::open(path) {
-            Ok(traces) => Ok(JavaSource::Traces(traces)),
-            Err(error @ ImportError::NoTraceInside { .. }) => match open_hprofs(path) {
-                Ok(found) => Ok(JavaSource::Hprofs(found)),
-                Err(ImportError::NoHprofInside { .. }) => Err(error),
-                Err(error) => Err(error),
-            },
-            Err(error) => Err(error),
-        };
-    }
-    if !metadata.is_file() {
-        let file = std::fs::File::open(path).map_err(unreadable)?;
-        return open_java_stream(file, &name);
-    }
-    let bytes = Bytes::map(path).map_err(unreadable)?;
-    open_either(bytes, &name, || super::open(path))
-}
-
-/// Opens a stream in the same way as [`open_java`] opens a file.
-///
-/// # Errors
-/// Returns the same errors as [`open_java`].
-pub fn open_java_stream(stream: impl Read, name: &str) -> Result<JavaSource, ImportError> {
-    let (bytes, budget) = spool_stream(stream, name)?;
-    open_either(bytes.clone(), name, || {
-        super::unpack(Box::new(Cursor::new(bytes)), name, 0, &budget)
-    })
-}
-
-fn open_either(
-    bytes: Bytes,
-    name: &str,
-    traces: impl FnOnce() -> Result<Vec<OpenTrace>, ImportError>,
-) -> Result<JavaSource, ImportError> {
-    let hprofs = |bytes: Bytes| -> Result<JavaSource, ImportError> {
-        let budget = Budget::of(bytes.len() as u64);
-        hprofs_of_bytes(bytes, name, &budget).map(JavaSource::Hprofs)
-    };
-    match innermost(&bytes) {
-        Kind::Hprof => hprofs(bytes),
-        // The first bytes of an archive do not show its content.
-        Kind::Zip | Kind::Tar => match hprofs(bytes) {
-            Ok(found) => Ok(found),
-            Err(ImportError::NoHprofInside { .. } | ImportError::NotAnHprof { .. }) => {
-                traces().map(JavaSource::Traces)
-            }
-            Err(error) => Err(error),
-        },
-        _ => match traces() {
-            Ok(found) => Ok(JavaSource::Traces(found)),
-            Err(ImportError::NotATrace { name, what }) => {
-                Err(ImportError::NotAJavaHeap { name, what })
-            }
-            Err(error) => Err(error),
-        },
-    }
-}
-
 fn the_only(mut found: Vec<HprofInput>, name: &str) -> Result<HprofInput, ImportError> {
     if found.len() > 1 {
         return Err(several_hprofs(name, &found));
@@ -222,40 +146,31 @@ fn find(
     budget: &Budget,
     found: &mut Vec<HprofInput>,
 ) -> Result<(), ImportError> {
-    let kind = detect(&bytes[..bytes.len().min(HEAD)]);
-    let Some(codec) = codec_at(kind, depth, name)? else {
-        return match kind {
-            Kind::Hprof => {
-                found.push(HprofInput {
-                    name: name.to_owned(),
-                    bytes,
-                    damage: None,
-                });
-                Ok(())
-            }
-            Kind::Zip => {
-                let mut members = Hprofs::new(name, depth, budget, found);
-                archive::each_in_zip(Cursor::new(&bytes[..]), name, &mut members)?;
-                members.finish()
-            }
-            Kind::Tar => {
-                let mut members = Hprofs::new(name, depth, budget, found);
-                archive::each_in_tar(&bytes[..], &mut members)?;
-                members.finish()
-            }
-            what => Err(ImportError::NotAnHprof {
+    let (bytes, depth, damage) = unpack_all(bytes, name, depth, budget)?;
+    let before = found.len();
+    match detect(&bytes[..bytes.len().min(HEAD)]) {
+        Kind::Hprof => found.push(HprofInput {
+            name: name.to_owned(),
+            bytes,
+            damage: None,
+        }),
+        Kind::Zip => {
+            let mut members = Hprofs::new(name, depth, budget, found);
+            archive::each_in_zip(Cursor::new(&bytes[..]), name, &mut members)?;
+            members.finish()?;
+        }
+        Kind::Tar => {
+            let mut members = Hprofs::new(name, depth, budget, found);
+            archive::each_in_tar(&bytes[..], &mut members)?;
+            members.finish()?;
+        }
+        what => {
+            return Err(ImportError::NotAnHprof {
                 name: name.to_owned(),
                 what,
-            }),
-        };
-    };
-    let mut spool = Spool::new(name, budget);
-    let damage = codec.unpack(&bytes, &mut spool)?;
-    let damage = codec.damage(name, spool.size(), damage)?;
-    let unpacked = spool.into_bytes()?;
-    drop(bytes);
-    let before = found.len();
-    find(unpacked, name, depth + 1, budget, found)?;
+            });
+        }
+    }
     if damage.is_some()
         && let Some(last) = found[before..].last_mut()
     {
@@ -272,30 +187,22 @@ struct Hprofs<'a> {
     budget: &'a Budget,
     found: &'a mut Vec<HprofInput>,
     before: usize,
-    others: Vec<String>,
-    damage: Option<String>,
+    unread: Unread,
 }
 
 impl Members for Hprofs<'_> {
     /// Reads a member if it is an HPROF, packed or not.
-    fn add(&mut self, name: String, mut stream: impl Read) -> Result<(), ImportError> {
-        let mut head = Vec::new();
-        if let Err(error) = stream.by_ref().take(HEAD as u64).read_to_end(&mut head) {
-            self.damage = Some(format!("{name}: {error}"));
-        }
+    fn add(&mut self, name: String, head: Vec<u8>, rest: impl Read) -> Result<(), ImportError> {
         if !matches!(innermost(&head), Kind::Hprof | Kind::Zip | Kind::Tar) {
-            if self.others.len() < archive::NAMED {
-                self.others.push(name);
-            }
+            self.unread.add(name);
             return Ok(());
         }
         if self.found.len() >= MOST_DUMPS {
-            self.damage = Some(format!("only the first {MOST_DUMPS} dumps were read"));
+            self.unread.damage = Some(format!("only the first {MOST_DUMPS} dumps were read"));
             return Ok(());
         }
         let mut spool = Spool::new(self.archive, self.budget);
-        spool.write(&head)?;
-        let damage = spool.append(stream)?;
+        let damage = spool.append((&head[..]).chain(rest))?;
         let bytes = spool.into_bytes()?;
         let full = format!("{}:{name}", self.archive);
         let before = self.found.len();
@@ -306,9 +213,7 @@ impl Members for Hprofs<'_> {
             }
             // An inner archive without an HPROF.
             Err(_) => {
-                if self.others.len() < archive::NAMED {
-                    self.others.push(name);
-                }
+                self.unread.add(name);
                 return Ok(());
             }
         }
@@ -320,8 +225,8 @@ impl Members for Hprofs<'_> {
         Ok(())
     }
 
-    fn damaged(&mut self, what: String) {
-        self.damage = Some(what);
+    fn unread(&mut self) -> &mut Unread {
+        &mut self.unread
     }
 }
 
@@ -339,22 +244,21 @@ impl<'a> Hprofs<'a> {
             budget,
             found,
             before,
-            others: Vec::new(),
-            damage: None,
+            unread: Unread::default(),
         }
     }
 
     fn finish(self) -> Result<(), ImportError> {
         let name = self.archive.to_owned();
         if let Some(last) = self.found[self.before..].last_mut() {
-            last.damage = last.damage.take().or(self.damage);
+            last.damage = last.damage.take().or(self.unread.damage);
             return Ok(());
         }
-        match self.damage {
+        match self.unread.damage {
             Some(what) => Err(ImportError::Damaged { name, what }),
             None => Err(ImportError::NoHprofInside {
                 name,
-                members: self.others,
+                members: self.unread.others,
             }),
         }
     }
@@ -363,6 +267,7 @@ impl<'a> Hprofs<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{HeapSource, open_java, open_java_stream};
     use std::io::Write as _;
 
     /// The dump below, compressed by `xz`.
@@ -432,7 +337,7 @@ mod tests {
             assert_eq!(input.damage, None);
             assert!(matches!(
                 open_java_stream(&packed[..], "x"),
-                Ok(JavaSource::Hprofs(found)) if found.len() == 1
+                Ok(HeapSource::Hprofs(found)) if found.len() == 1
             ));
             // A file gives the same result as a stream.
             let folder = tempfile::tempdir().unwrap();
@@ -520,7 +425,7 @@ mod tests {
         ));
         assert!(matches!(
             open_java(folder.path()),
-            Ok(JavaSource::Hprofs(found)) if found.len() == 2
+            Ok(HeapSource::Hprofs(found)) if found.len() == 2
         ));
         write(
             "raw-trace",
@@ -528,7 +433,7 @@ mod tests {
         );
         assert!(matches!(
             open_java(folder.path()),
-            Ok(JavaSource::Traces(found)) if found.len() == 1
+            Ok(HeapSource::Traces(found)) if found.len() == 1
         ));
     }
 }

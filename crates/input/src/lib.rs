@@ -58,10 +58,9 @@ mod text;
 
 pub use codec::BYTES_BEHIND;
 pub use detect::{Foreign, Kind, KnownText, REPORT_MARK, detect};
-pub use heaps::{HeapSource, open_heaps, open_heaps_stream};
+pub use heaps::{HeapSource, open_heaps, open_heaps_stream, open_java, open_java_stream};
 pub use hprof::{
-    HprofInput, JavaSource, hprofs_in_folder, open_hprof, open_hprof_stream, open_hprofs,
-    open_java, open_java_stream, several_hprofs,
+    HprofInput, hprofs_in_folder, open_hprof, open_hprof_stream, open_hprofs, several_hprofs,
 };
 pub use pprof::{Pprof, PprofDamage, PprofInput, read_pprof};
 pub use shared::share;

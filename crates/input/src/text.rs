@@ -7,6 +7,7 @@ use super::archive::{one_text, unopened};
 use super::bugreport::{self, Section, SectionReader};
 use super::codec::{Codec, PACKED_HEAD, breaks_off, codec_at};
 use super::detect::{Kind, detect};
+use super::shared::share;
 use super::spool::{self, Budget, Spool};
 use super::{HEAD, ImportError};
 use heaptap_model::bytes::Bytes;
@@ -186,16 +187,8 @@ impl<'a> TextInput<'a> {
         if self.looked_at.kind != Kind::Zip {
             return Ok(self.looked_at.head.clone());
         }
-        let text = self.member(spool::LARGEST);
-        let head = text.map(|text| text.map(|text| text.looked_at.head).unwrap_or_default());
-        if let Some(archive) = self.archive.take() {
-            let mut source = archive.into_inner();
-            source
-                .rewind()
-                .map_err(ImportError::unreadable(&self.name))?;
-            self.origin = Origin::Seekable(source);
-        }
-        head
+        let text = self.member(spool::LARGEST)?;
+        Ok(text.map(|text| text.looked_at.head).unwrap_or_default())
     }
 
     /// Returns whether the input is a bug report, as text or in a ZIP.
@@ -244,6 +237,8 @@ impl<'a> TextInput<'a> {
                 }
             }
         };
+        let (source, kept) = share(source);
+        self.origin = Origin::Seekable(kept);
         let archive = ZipArchive::new(source).map_err(|error| {
             // The end of the ZIP is missing because the compression around it broke off.
             let around = flaws.damage.borrow_mut().take();

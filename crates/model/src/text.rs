@@ -13,7 +13,7 @@
 //! Another CR inside a line stays: a progress bar writes it, and it does not end the line.
 
 use std::borrow::Cow;
-use std::io::{self, Read};
+use std::io::{self, Cursor, Read};
 
 /// Bytes at the start of a text that decide about its form.
 const HEAD: usize = 64 << 10;
@@ -89,8 +89,7 @@ struct LineEnds<R> {
     open: usize,
     /// Whether the next byte begins a line.
     begins: bool,
-    ready: Vec<u8>,
-    at: usize,
+    ready: Cursor<Vec<u8>>,
 }
 
 impl<R> LineEnds<R> {
@@ -100,8 +99,7 @@ impl<R> LineEnds<R> {
             by_cr: memchr::memchr(b'\n', head).is_none(),
             open: 0,
             begins: true,
-            ready: Vec::new(),
-            at: 0,
+            ready: Cursor::default(),
         }
     }
 
@@ -109,28 +107,33 @@ impl<R> LineEnds<R> {
     fn add(&mut self, text: &[u8]) {
         let Some(first) = text.first() else { return };
         let open = std::mem::take(&mut self.open);
+        let ready = self.ready.get_mut();
         match (*first, self.by_cr) {
             (b'\n', _) => {}
-            (_, true) => self.ready.resize(self.ready.len() + open, b'\n'),
-            (_, false) if open > 0 && !self.begins => self.ready.push(b'\r'),
+            (_, true) => ready.resize(ready.len() + open, b'\n'),
+            (_, false) if open > 0 && !self.begins => ready.push(b'\r'),
             _ => {}
         }
-        self.ready.extend_from_slice(text);
+        ready.extend_from_slice(text);
         self.begins = text.ends_with(b"\n");
     }
 }
 
 impl<R: Read> Read for LineEnds<R> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        while self.at == self.ready.len() {
+        loop {
+            let count = self.ready.read(out)?;
+            if count > 0 || out.is_empty() {
+                return Ok(count);
+            }
             let count = self.inner.read(out)?;
             let mut rest = &out[..count];
             if count == 0 || self.open == 0 && memchr::memchr(b'\r', rest).is_none() {
                 self.begins = rest.last().map_or(self.begins, |last| *last == b'\n');
                 return Ok(count);
             }
-            self.ready.clear();
-            self.at = 0;
+            self.ready.set_position(0);
+            self.ready.get_mut().clear();
             while let Some(end) = memchr::memchr(b'\r', rest) {
                 self.add(&rest[..end]);
                 self.open += 1;
@@ -138,11 +141,6 @@ impl<R: Read> Read for LineEnds<R> {
             }
             self.add(rest);
         }
-        let some = &self.ready[self.at..];
-        let count = some.len().min(out.len());
-        out[..count].copy_from_slice(&some[..count]);
-        self.at += count;
-        Ok(count)
     }
 }
 
@@ -155,8 +153,7 @@ struct Narrow<R> {
     unit: Unit,
     /// First half of a surrogate pair.
     half: Option<u16>,
-    ready: Vec<u8>,
-    at: usize,
+    ready: Cursor<Vec<u8>>,
 }
 
 impl<R: Read> Narrow<R> {
@@ -165,24 +162,27 @@ impl<R: Read> Narrow<R> {
             inner,
             unit,
             half: None,
-            ready: Vec::new(),
-            at: 0,
+            ready: Cursor::default(),
         }
     }
 }
 
 impl<R: Read> Read for Narrow<R> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        while self.at == self.ready.len() {
+        loop {
+            let count = self.ready.read(out)?;
+            if count > 0 || out.is_empty() {
+                return Ok(count);
+            }
             let mut bytes = Vec::new();
             (&mut self.inner).take(8192).read_to_end(&mut bytes)?;
-            self.ready.clear();
-            self.at = 0;
+            self.ready.set_position(0);
+            self.ready.get_mut().clear();
             if bytes.is_empty() {
                 if self.half.take().is_none() {
                     return Ok(0);
                 }
-                self.ready.extend(HALF.as_bytes());
+                self.ready.get_mut().extend(HALF.as_bytes());
                 continue;
             }
             let units = bytes
@@ -207,13 +207,8 @@ impl<R: Read> Read for Narrow<R> {
             if bytes.len() % 2 == 1 {
                 text.push(char::REPLACEMENT_CHARACTER);
             }
-            self.ready = text.into_bytes();
+            self.ready = Cursor::new(text.into_bytes());
         }
-        let some = &self.ready[self.at..];
-        let count = some.len().min(out.len());
-        out[..count].copy_from_slice(&some[..count]);
-        self.at += count;
-        Ok(count)
     }
 }
 

@@ -189,12 +189,9 @@ pub fn is_bare(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_digit() || c == '.')
 }
 
-/// Cause of the error for a number without a unit.
-pub const NO_UNIT: &str = "it has no unit";
-
-/// Returns the error for a number without a unit.
+/// Returns the error for a number without a unit, and its help.
 pub fn without_unit(number: &str) -> String {
-    format!("{NO_UNIT}: {number}s is {number} seconds, {number}ms {number} milliseconds")
+    format!("it has no unit; write {number}s for seconds, or {number}ms for milliseconds")
 }
 
 fn split_number(text: &str) -> (&str, &str) {

@@ -9,7 +9,7 @@ use crate::conversion::java_profiles::{self, JavaProfileOptions, Pending, Source
 use crate::heap_graph::HeapGraph;
 use crate::heaps::trace_findings;
 use crate::hprof;
-use crate::import::{self, HprofInput, ImportError, JavaSource, OpenTrace};
+use crate::import::{self, HeapSource, HprofInput, ImportError, OpenTrace};
 use crate::naming::packet_files::known_maps;
 use crate::naming::r8_mappings::{self, UsedMap, add_used};
 use crate::results::manifest::{JAVA_HEAP, Manifest};
@@ -23,7 +23,7 @@ pub(super) fn open_path(path: &Path) -> Result<(Vec<OpenTrace>, Vec<HprofInput>)
             Ok((traces, Vec::new()))
         }
         Err(error) => match import::open_java(path) {
-            Ok(JavaSource::Hprofs(hprofs)) => Ok((Vec::new(), hprofs)),
+            Ok(HeapSource::Hprofs(hprofs)) => Ok((Vec::new(), hprofs)),
             // The error about the trace applies to both.
             _ => Err(error),
         },

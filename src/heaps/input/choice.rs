@@ -1,6 +1,6 @@
 //! Selection of dumps of an input, and readable lists of the available ones.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use super::error::LookError;
 use super::native::ListedDump;
@@ -11,7 +11,7 @@ use crate::profile::is_heap;
 use crate::results::findings::{self, Finding};
 use crate::results::lists::{join_list, join_processes};
 use crate::results::manifest::Manifest;
-use crate::stacks::{Facts, default_rank};
+use crate::stacks::{Facts, last_of_each};
 
 /// Selection of dumps.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -62,9 +62,12 @@ pub(super) fn choose(
     }
     match wanted {
         DumpScope::All => {
-            let closed: BTreeSet<_> = left.iter().filter_map(|&at| closed(&listed[at])).collect();
-            let has_closed = |facts: &Facts| closed.contains(&(facts.pid, facts.heap.as_str()));
-            left.retain(|&at| !listed[at].facts.open || !has_closed(&listed[at].facts));
+            let all = left.iter().map(|&at| &listed[at].facts);
+            let closed: BTreeSet<_> = all.filter(|f| !f.open).map(Facts::heap_key).collect();
+            left.retain(|&at| {
+                let facts = &listed[at].facts;
+                !facts.open || !closed.contains(&facts.heap_key())
+            });
             Ok(left)
         }
         DumpScope::Default => {
@@ -129,14 +132,16 @@ fn named(
     which: &DumpSelector,
     is_label: bool,
 ) -> Vec<usize> {
+    let last =
+        |among: &[usize]| Facts::last_of_each(among.iter().map(|&at| (at, &listed[at].facts)));
     let labelled = |label: &str| -> Vec<usize> {
         let is = |at: &usize| listed[*at].labels.iter().any(|l| l == label);
         let all: Vec<usize> = among.iter().copied().filter(is).collect();
-        last_of_each(listed, &all)
+        last(&all)
     };
     match which {
-        DumpSelector::Last => last_of_each(listed, among),
-        DumpSelector::End if !is_label => last_of_each(listed, among),
+        DumpSelector::Last => last(among),
+        DumpSelector::End if !is_label => last(among),
         DumpSelector::End => labelled(&which.to_string()),
         DumpSelector::Label(label) => labelled(label),
         DumpSelector::Number(number) => {
@@ -152,39 +157,10 @@ fn named(
 
 /// Marks the default dump of each process and heap: the last one with a label, otherwise the last.
 pub(super) fn mark_defaults(listed: &mut [ListedDump]) {
-    let all: Vec<usize> = (0..listed.len()).collect();
-    for at in highest_of_each(listed, &all, ListedDump::rank) {
+    let all = listed.iter().enumerate();
+    for at in last_of_each(all.map(|(at, dump)| (at, dump.facts.heap_key(), dump.rank(true)))) {
         listed[at].facts.is_default = true;
     }
-}
-
-fn last_of_each(listed: &[ListedDump], among: &[usize]) -> Vec<usize> {
-    highest_of_each(listed, among, |dump| default_rank(dump.facts.open, false))
-}
-
-/// Returns the last dump of the highest rank of each process and heap.
-fn highest_of_each(
-    listed: &[ListedDump],
-    among: &[usize],
-    rank: impl Fn(&ListedDump) -> u8,
-) -> Vec<usize> {
-    let mut last: BTreeMap<(u64, &str), usize> = BTreeMap::new();
-    for &at in among {
-        let facts = &listed[at].facts;
-        let known = last.entry((facts.pid, &facts.heap)).or_insert(at);
-        if rank(&listed[at]) >= rank(&listed[*known]) {
-            *known = at;
-        }
-    }
-    let mut last: Vec<usize> = last.into_values().collect();
-    last.sort_unstable();
-    last
-}
-
-/// Returns process and heap of a complete dump.
-fn closed(dump: &ListedDump) -> Option<(u64, &str)> {
-    let facts = &dump.facts;
-    (!facts.open).then_some((facts.pid, facts.heap.as_str()))
 }
 
 /// Returns findings about open dumps that were skipped although the last one, or all, were

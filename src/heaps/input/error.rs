@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::error::{Classified, ErrorClass, ErrorFacts};
+use crate::heaps::available;
 use crate::heaps::selector::or_rows;
 use crate::import::ImportError;
 use crate::naming::r8_mappings::MapsError;
@@ -117,10 +118,8 @@ impl Classified for LookError {
                      top`",
                 ),
             LookError::NoSuchDump { near, there, .. } => {
-                ErrorFacts::new(ErrorClass::Usage, "no-such-dump").with_help(match near {
-                    Some(near) => format!("{near} Available: {there}"),
-                    None => format!("available: {there}"),
-                })
+                ErrorFacts::new(ErrorClass::Usage, "no-such-dump")
+                    .with_help(available(near.as_deref(), there))
             }
             LookError::NoSuchProcess { process, there, .. } => {
                 ErrorFacts::new(ErrorClass::Usage, "no-such-process")

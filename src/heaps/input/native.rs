@@ -28,9 +28,9 @@ pub struct ListedDump {
 }
 
 impl ListedDump {
-    /// Returns its rank as the default dump.
-    pub(super) fn rank(&self) -> u8 {
-        default_rank(self.facts.open, !self.labels.is_empty())
+    /// Returns its rank as the default dump, for which labels count or do not.
+    pub(super) fn rank(&self, with_labels: bool) -> u8 {
+        default_rank(self.facts.open, with_labels && !self.labels.is_empty())
     }
 
     /// Returns a description: `@2 (after-login) libc.malloc of com.example.app (2050)`.

@@ -25,7 +25,7 @@ use crate::results::deduped::Deduped;
 use crate::results::findings::{self, Finding};
 use crate::results::manifest::{Manifest, Totals, Warning};
 use crate::results::{recorded, timeline};
-use crate::stacks::{Facts, ProjectOptions, Projector, StackProfile, View, default_rank};
+use crate::stacks::{Facts, ProjectOptions, Projector, StackProfile, View};
 use crate::timeline::Timeline;
 use crate::trace::MemoryWanted;
 
@@ -473,11 +473,7 @@ impl<'a> Reading<'a> {
                     Interest::IfLast => {
                         let key = (dump.pid, dump.heap.clone());
                         let is_default = *self.wanted == DumpScope::Default;
-                        let rank = |at: usize| {
-                            let listed: &ListedDump = &self.listed[at];
-                            let is_labelled = is_default && !listed.labels.is_empty();
-                            default_rank(listed.facts.open, is_labelled)
-                        };
+                        let rank = |at: usize| self.listed[at].rank(is_default);
                         let known = last.get(&key).map_or(0, |(known, _)| rank(*known));
                         let passed_over = match rank(place) >= known {
                             true => last.insert(key, (place, dump)),

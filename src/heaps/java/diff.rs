@@ -375,7 +375,7 @@ fn by_signature(found: &Leaks, filter: &Filter) -> BTreeMap<(String, String), Le
             .or_insert_with(|| LeakChange {
                 signature: group.signature.clone(),
                 class: group.class.clone(),
-                what: group.what(),
+                what: group.what,
                 path: names.join(" → "),
                 status: "same",
                 before_count: 0,
@@ -383,7 +383,7 @@ fn by_signature(found: &Leaks, filter: &Filter) -> BTreeMap<(String, String), Le
                 before_bytes: 0,
                 after_bytes: 0,
             });
-        entry.after_count += group.leaks.len() as u64;
+        entry.after_count += group.count;
         let bytes = group.kept.total_bytes();
         entry.after_bytes = entry.after_bytes.saturating_add(bytes);
     }

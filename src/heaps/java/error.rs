@@ -2,6 +2,7 @@
 
 use super::heap::JavaHeap;
 use crate::error::{Classified, ErrorClass, ErrorFacts};
+use crate::heaps::available;
 use crate::heaps::moments::MomentNotFound;
 use crate::heaps::selector::or_rows;
 use crate::heaps::trace_findings::is_missing_part;
@@ -147,10 +148,8 @@ impl Classified for JavaError {
                 ErrorFacts::new(ErrorClass::Usage, "no-such-capture").with_help(missing.help())
             }
             JavaError::NoSuchDump { near, there, .. } => {
-                ErrorFacts::new(ErrorClass::Usage, "no-such-dump").with_help(match near {
-                    Some(near) => format!("{near} Available: {there}"),
-                    None => format!("available: {there}"),
-                })
+                ErrorFacts::new(ErrorClass::Usage, "no-such-dump")
+                    .with_help(available(near.as_deref(), there))
             }
             JavaError::NoSuchProcess { process, there, .. } => {
                 ErrorFacts::new(ErrorClass::Usage, "no-such-process")

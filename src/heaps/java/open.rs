@@ -14,7 +14,7 @@ use crate::heaps::moments::{Capture, Moments, did_you_mean, names_besides, no_du
 use crate::heaps::selector::{DumpSelector, JavaInput, ProcessFilter};
 use crate::heaps::trace_findings;
 use crate::hprof;
-use crate::import::{self, HprofInput, JavaSource, STDIN, STDIN_NAME};
+use crate::import::{self, HeapSource, HprofInput, STDIN, STDIN_NAME};
 use crate::naming::names::NameOptions;
 use crate::naming::packet_files::known_maps;
 use crate::naming::r8_mappings::{HeapMaps, R8Mappings, minified};
@@ -23,7 +23,7 @@ use crate::results::findings::Finding;
 use crate::results::lists::{join_processes, process_name};
 use crate::results::manifest::{self, JAVA_HEAP, JavaDump, JavaKind, Manifest, ManifestError};
 use crate::results::recorded;
-use crate::stacks::default_rank;
+use crate::stacks::{default_rank, last_of_each};
 use crate::trace::{Surveyed, Trace};
 use time::OffsetDateTime;
 
@@ -215,8 +215,9 @@ impl JavaFile {
             import::open_java(path)?
         };
         let mut traces = match source {
-            JavaSource::Traces(traces) => traces,
-            JavaSource::Hprofs(hprofs) => return Ok(OpenedJava::Hprofs(hprofs)),
+            HeapSource::Traces(traces) => traces,
+            HeapSource::Hprofs(hprofs) => return Ok(OpenedJava::Hprofs(hprofs)),
+            HeapSource::Pprofs(_) => Vec::new(),
         };
         recorded::compare(path, &mut traces);
         let read = traces.into_iter().map(|trace| {
@@ -415,23 +416,13 @@ impl JavaFile {
     pub fn choose_all(&self, which: Option<&DumpSelector>) -> Result<Vec<usize>, JavaError> {
         let several = self.has_several_processes();
         let prefers_labels = which.is_none();
-        let rank = |at: usize| {
-            let dump = &self.listed[at];
-            default_rank(dump.open, prefers_labels && dump.label.is_some())
-        };
-        let last = |is_it: &dyn Fn(&Listed) -> bool| -> Vec<usize> {
-            let mut of_process: BTreeMap<Option<u64>, usize> = BTreeMap::new();
+        let last = |is_it: &dyn Fn(&Listed) -> bool| {
             let all = self.listed.iter().enumerate();
-            for (at, dump) in all.filter(|(_, dump)| is_it(dump)) {
+            last_of_each(all.filter(|(_, dump)| is_it(dump)).map(|(at, dump)| {
+                let is_labelled = prefers_labels && dump.label.is_some();
                 let process = dump.pid.filter(|_| several);
-                let known = of_process.get(&process);
-                if known.is_none_or(|&known| rank(at) >= rank(known)) {
-                    of_process.insert(process, at);
-                }
-            }
-            let mut found: Vec<usize> = of_process.into_values().collect();
-            found.sort_unstable();
-            found
+                (at, process, default_rank(dump.open, is_labelled))
+            }))
         };
         let by_label = |wanted: &str| last(&|dump| dump.label.as_deref() == Some(wanted));
         let by_number = |number: u32| -> Vec<usize> {

@@ -308,7 +308,7 @@ fn first_leak(graph: &HeapGraph, targets: &[ObjectIndex]) -> Option<(ObjectIndex
     let found = leaks::find(graph);
     let mut all = found.groups.iter().flat_map(|group| {
         let of_group = group.leaks.iter();
-        of_group.map(move |leak| (group.what(), leak))
+        of_group.map(move |leak| (group.what, leak))
     });
     let (what, leak) = all.find(|(_, leak)| targets.binary_search(&leak.object).is_ok())?;
     let verdict = LeakVerdict {

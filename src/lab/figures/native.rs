@@ -20,7 +20,7 @@ use crate::heaps::java::ProgressReporter;
 use crate::lab::state::Figure;
 use crate::profile::is_heap;
 use crate::results::lists::join_list;
-use crate::stacks::{Dump, View};
+use crate::stacks::{Dump, Facts, View};
 
 /// The native heaps of a run, at all its labels.
 pub(super) struct Opened(NativeFile);
@@ -124,23 +124,14 @@ impl Opened {
 
     /// Returns the dump of each process and heap at a label; at the end, the last ones.
     fn dumps_at(&self, label: &str) -> Vec<&Dump> {
-        let mut found: Vec<&Dump> = Vec::new();
-        for dump in &self.0.profile.dumps {
-            let labels = self.0.listed.entry(&dump.facts);
-            let labels = labels.map(|listed| listed.labels.as_slice());
-            if label != END && !labels.unwrap_or_default().iter().any(|l| l == label) {
-                continue;
-            }
-            match found
-                .iter_mut()
-                .find(|known| known.facts.is_of_heap(&dump.facts))
-            {
-                Some(known) if dump.facts.supersedes(&known.facts) => *known = dump,
-                Some(_) => {}
-                None => found.push(dump),
-            }
-        }
-        found
+        let dumps = &self.0.profile.dumps;
+        let is_it = |facts: &Facts| {
+            let listed = self.0.listed.entry(facts);
+            label == END || listed.is_some_and(|listed| listed.labels.iter().any(|l| l == label))
+        };
+        let facts = dumps.iter().map(|dump| &dump.facts).enumerate();
+        let last = Facts::last_of_each(facts.filter(|(_, facts)| is_it(facts)));
+        last.into_iter().map(|at| &dumps[at]).collect()
     }
 
     fn add(

@@ -337,7 +337,7 @@ fn given_hprof_of_the_dialer_holds_what_perflib_knows() {
         panic!("{:?}", found.groups);
     };
     assert_eq!(
-        (group.class.as_str(), group.what(), group.leaks.len()),
+        (group.class.as_str(), group.what, group.leaks.len()),
         (
             "com.android.dialer.calllog.CallLogNotificationsService",
             "stopped Service",

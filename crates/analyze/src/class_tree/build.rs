@@ -5,7 +5,6 @@ use super::{ClassTree, Merge, Node, NodeIndex};
 use heaptap_model::heap_graph::{Class, HeapGraph, HeapKind, ObjectIndex, ObjectSet, RootKind};
 use heaptap_model::profile::index::{FastHash, Index, Seed};
 use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
 
 /// Numbered class names.
 struct Names {
@@ -255,13 +254,10 @@ struct Key {
     heap: HeapKind,
 }
 
-/// Nodes by key, as an open-addressing table of key hashes and node numbers, which count from 1 so
-/// that 0 is a free slot. The keys are in the nodes. The children of a node are near its own
-/// number in the table where there is room, and anywhere otherwise: trees are built and read in
-/// the order of numbers, and a table with millions of nodes exceeds the caches.
+/// Nodes by key. The keys are in the nodes.
 struct Children {
-    hasher: Factor,
-    slots: Vec<(u32, u32)>,
+    seed: Seed,
+    index: Index,
     /// Nodes that were asked for lately, by their keys: most objects join few nodes.
     recent: Vec<(Key, u32)>,
     /// Heap that is part of the key, by node.
@@ -282,23 +278,11 @@ const NO_KEY: Key = Key {
 impl Default for Children {
     fn default() -> Children {
         Children {
-            hasher: Factor::default(),
-            slots: Vec::new(),
+            seed: Seed::default(),
+            index: Index::default(),
             recent: vec![(NO_KEY, 0); 1 << RECENT_BITS],
             heaps: Vec::new(),
         }
-    }
-}
-
-/// Number of slots, a power of two, in which a node's children are near.
-const NEAR: usize = 32;
-
-/// Random hash factor, so that a dump cannot force collisions.
-struct Factor(u64);
-
-impl Default for Factor {
-    fn default() -> Factor {
-        Factor(RandomState::new().hash_one(0) | 1)
     }
 }
 
@@ -317,102 +301,37 @@ impl Children {
         node
     }
 
-    /// Does the same by the table of all nodes.
+    /// Does the same by the index of all nodes.
     fn find(&mut self, key: Key, nodes: &mut Vec<Node>, heap: impl Fn() -> HeapKind) -> u32 {
-        if nodes.len() * 4 >= self.slots.len() * 3 {
-            self.grow(nodes);
+        let root = key.root.map_or(0, |root| root as u32 + 1);
+        let words = [key.parent, key.name, root << 8 | key.heap as u32];
+        let next = nodes.len() as u32;
+        let known = |node| key_of(node, nodes, &self.heaps) == key;
+        let (node, is_known) = self
+            .index
+            .find_or_insert(self.seed.words(&words), next, known);
+        if !is_known {
+            self.heaps.push(key.heap);
+            nodes.push(Node {
+                parent: (key.parent != TOP).then_some(NodeIndex(key.parent)),
+                name: key.name,
+                root: key.root,
+                heap: heap(),
+                is_native: false,
+                count: 0,
+                bytes: 0,
+            });
         }
-        let hash = self.hash(key);
-        let mut probes = self.probes(key.parent, hash);
-        let free = loop {
-            let at = probes.next();
-            let (found, node) = self.slots[at];
-            if node == 0 {
-                break at;
-            }
-            if found == hash && self.key(node - 1, nodes) == key {
-                return node - 1;
-            }
-        };
-        let node = nodes.len() as u32;
-        self.slots[free] = (hash, node + 1);
-        self.heaps.push(key.heap);
-        nodes.push(Node {
-            parent: (key.parent != TOP).then_some(NodeIndex(key.parent)),
-            name: key.name,
-            root: key.root,
-            heap: heap(),
-            is_native: false,
-            count: 0,
-            bytes: 0,
-        });
         node
     }
-
-    /// Returns the slots of a key in the order of the search.
-    #[inline]
-    fn probes(&self, parent: u32, hash: u32) -> Probes {
-        let mask = self.slots.len() - 1;
-        let near = (parent as usize).wrapping_mul(2) & !(NEAR - 1) | hash as usize & (NEAR - 1);
-        Probes {
-            mask,
-            at: near & mask,
-            far: hash as usize & mask,
-        }
-    }
-
-    fn key(&self, node: u32, nodes: &[Node]) -> Key {
-        let of = &nodes[node as usize];
-        Key {
-            parent: of.parent.map_or(TOP, |parent| parent.0),
-            name: of.name,
-            root: of.root,
-            heap: self.heaps[node as usize],
-        }
-    }
-
-    fn hash(&self, key: Key) -> u32 {
-        let root = key.root.map_or(0, |root| root as u64 + 1);
-        let words = u64::from(key.parent) << 32 | u64::from(key.name);
-        let words = words ^ root << 24 ^ (key.heap as u64) << 29;
-        let product = u128::from(words ^ self.hasher.0) * u128::from(self.hasher.0);
-        ((product as u64) ^ (product >> 64) as u64) as u32
-    }
-
-    /// Doubles the table and fills it from the nodes, whose order the near slots follow.
-    #[cold]
-    fn grow(&mut self, nodes: &[Node]) {
-        let size = (self.slots.len() * 2).max(64);
-        self.slots = Vec::new();
-        self.slots = vec![(0, 0); size];
-        for node in 0..nodes.len() as u32 {
-            let key = self.key(node, nodes);
-            let hash = self.hash(key);
-            let mut probes = self.probes(key.parent, hash);
-            let free = loop {
-                let at = probes.next();
-                if self.slots[at].1 == 0 {
-                    break at;
-                }
-            };
-            self.slots[free] = (hash, node + 1);
-        }
-    }
 }
 
-/// Search for a slot: first the near one, then those from a place that depends on a secret.
-struct Probes {
-    mask: usize,
-    at: usize,
-    far: usize,
-}
-
-impl Probes {
-    #[inline]
-    fn next(&mut self) -> usize {
-        let at = self.at;
-        self.at = self.far;
-        self.far = (self.far + 1) & self.mask;
-        at
+fn key_of(node: u32, nodes: &[Node], heaps: &[HeapKind]) -> Key {
+    let of = &nodes[node as usize];
+    Key {
+        parent: of.parent.map_or(TOP, |parent| parent.0),
+        name: of.name,
+        root: of.root,
+        heap: heaps[node as usize],
     }
 }

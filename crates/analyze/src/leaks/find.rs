@@ -399,11 +399,15 @@ impl Finder<'_> {
                     groups.push(LeakGroup {
                         signature: key.0,
                         kind,
+                        what: kind.leaked(),
                         class: key.1,
                         certainty: leak.certainty,
                         library: library.cloned(),
+                        count: 0,
+                        count_before: None,
                         leaks: vec![leak],
                         kept,
+                        dominated: Retained::default(),
                         root,
                         path,
                         path_left_out,
@@ -416,6 +420,9 @@ impl Finder<'_> {
                 let leak = (at, groups[at].leaks.len() - 1);
                 by_cause.entry(cause).or_insert(leak);
             }
+        }
+        for group in &mut groups {
+            group.count = group.leaks.len() as u64;
         }
         groups.sort_by(|a, b| {
             let possible = |g: &LeakGroup| g.certainty == Certainty::Possible;

@@ -73,6 +73,13 @@ pub enum Kind {
     Job,
 }
 
+/// As its name.
+impl serde::Serialize for Kind {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
 impl Kind {
     /// Returns a description of a leaking object of this kind, such as `destroyed Activity`.
     pub fn leaked(self) -> &'static str {

@@ -33,7 +33,8 @@ pub struct Pattern {
     pub class: &'static str,
     /// Field; `*` is any field that the class declares.
     pub field: &'static str,
-    releases: &'static str,
+    /// Ranges of API levels.
+    releases: Vec<Releases>,
     makers: &'static str,
     library: &'static str,
     /// Reason of the leak, as a sentence without a period.
@@ -42,11 +43,15 @@ pub struct Pattern {
     pub remedy: Option<&'static str>,
 }
 
-/// Package of a library and the library's name.
-type Package = (&'static str, &'static str);
+/// Range of API levels, both ends included, and the ID of the only affected build.
+type Releases = (i64, Option<i64>, Option<&'static str>);
 
-fn table() -> &'static (Vec<Pattern>, Vec<Package>) {
-    static READ: OnceLock<(Vec<Pattern>, Vec<Package>)> = OnceLock::new();
+/// All API levels.
+const ALL: Releases = (1, None, None);
+
+/// Returns the patterns of the table, and the packages of libraries.
+fn table() -> &'static (Vec<Pattern>, Vec<&'static str>) {
+    static READ: OnceLock<(Vec<Pattern>, Vec<&'static str>)> = OnceLock::new();
     READ.get_or_init(|| {
         let lines = TABLE.lines();
         let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
@@ -61,16 +66,15 @@ fn table() -> &'static (Vec<Pattern>, Vec<Package>) {
                 "X" => Form::Ignored,
                 "W" => Form::WeakTarget,
                 _ => {
-                    packages.push((column(1), column(2)));
+                    packages.push(column(1));
                     continue;
                 }
             };
-            let releases = column(3);
             patterns.push(Pattern {
                 form,
                 class: column(1),
                 field: column(2),
-                releases: if releases == "-" { "*" } else { releases },
+                releases: column(3).split(',').map(releases).collect(),
                 makers: column(4),
                 library: column(5),
                 what: column(6),
@@ -81,13 +85,20 @@ fn table() -> &'static (Vec<Pattern>, Vec<Package>) {
     })
 }
 
+/// Parses `19-27`, `29`, `31-`, `-23`, `32@BUILD` or `*`.
+fn releases(text: &'static str) -> Releases {
+    let (range, build) = match text.split_once('@') {
+        Some((range, build)) => (range, Some(build)),
+        None => (text, None),
+    };
+    let (from, to) = range.split_once('-').unwrap_or((range, range));
+    (from.parse().unwrap_or(ALL.0), to.parse().ok(), build)
+}
+
 /// Returns all patterns of the table.
 pub(super) fn patterns() -> &'static [Pattern] {
     &table().0
 }
-
-/// Range of API levels, both ends included, and the ID of the only affected build.
-type Releases = (i64, Option<i64>, Option<&'static str>);
 
 impl Pattern {
     /// Returns the display name: `android.os.Message.obj`; for a root, its class.
@@ -100,8 +111,8 @@ impl Pattern {
 
     /// Returns the first and the last affected API level.
     pub fn api(&self) -> (i64, Option<i64>) {
-        let (first, last) = (self.releases().next(), self.releases().last());
-        (first.map_or(1, |r| r.0), last.and_then(|r| r.1))
+        let (first, last) = (self.releases.first(), self.releases.last());
+        (first.map_or(ALL.0, |r| r.0), last.and_then(|r| r.1))
     }
 
     /// Returns the affected versions of the library, if they are known.
@@ -109,31 +120,20 @@ impl Pattern {
         self.library.split_once(" (")?.1.strip_suffix(')')
     }
 
-    fn releases(&self) -> impl Iterator<Item = Releases> {
-        self.releases.split(',').map(|part| {
-            let (range, build) = match part.split_once('@') {
-                Some((range, build)) => (range, Some(build)),
-                None => (part, None),
-            };
-            let (from, to) = range.split_once('-').unwrap_or((range, range));
-            (from.parse().unwrap_or(1), to.parse().ok(), build)
-        })
-    }
-
     /// Returns the affected releases in words; empty for all.
     fn releases_in_words(&self) -> String {
-        let ranges = self.releases().map(|(from, to, build)| {
+        let ranges = self.releases.iter().map(|&(from, to, build)| {
             let range = match to {
                 None => format!("{from} and later"),
                 Some(to) if from == to => to.to_string(),
-                Some(to) if from == 1 => format!("{to} and earlier"),
+                Some(to) if from == ALL.0 => format!("{to} and earlier"),
                 Some(to) => format!("{from} to {to}"),
             };
             range + &build.map_or_else(String::new, |build| format!(" (build {build})"))
         });
-        match self.releases {
-            "*" => String::new(),
-            _ => format!(" (API {})", ranges.collect::<Vec<_>>().join(", ")),
+        match self.releases == [ALL] {
+            true => String::new(),
+            false => format!(" (API {})", ranges.collect::<Vec<_>>().join(", ")),
         }
     }
 
@@ -141,19 +141,16 @@ impl Pattern {
     /// is not affected.
     fn on(&'static self, device: &Device) -> Option<Known> {
         let mut unknown = Vec::new();
-        let in_range = |&(from, to, _): &Releases| {
-            let sdk = device.sdk;
-            sdk.is_none_or(|sdk| sdk >= from && to.is_none_or(|to| sdk <= to))
+        let is_hit = |&&(from, to, wanted): &&Releases| {
+            let in_range = |sdk| sdk >= from && to.is_none_or(|to| sdk <= to);
+            let build = wanted.zip(device.build.as_deref());
+            device.sdk.is_none_or(in_range) && build.is_none_or(|(wanted, build)| wanted == build)
         };
-        let is_build = |release: &Releases| match (release.2, &device.build) {
-            (Some(wanted), Some(build)) => wanted == build,
-            _ => true,
-        };
-        let hits = || self.releases().filter(in_range).filter(is_build);
-        hits().next()?;
-        if self.releases != "*" && device.sdk.is_none() {
+        let mut hits = self.releases.iter().filter(is_hit).peekable();
+        hits.peek()?;
+        if self.releases != [ALL] && device.sdk.is_none() {
             unknown.push("release");
-        } else if device.build.is_none() && hits().all(|release| release.2.is_some()) {
+        } else if device.build.is_none() && hits.all(|release| release.2.is_some()) {
             unknown.push("build");
         }
         if self.makers != "-" {
@@ -180,20 +177,40 @@ impl Pattern {
             ("-", maker, _) => format!("{maker}'s Android"),
             (library, ..) => library.to_owned(),
         };
+        let (from_api, to_api) = self.api();
         Some(Known {
             pattern: self,
+            reference: self.name(),
             whose,
+            versions: self.versions(),
+            from_api,
+            to_api,
+            what: self.what,
+            workaround: self.remedy,
             unknown,
         })
     }
 }
 
 /// Known leak on the device of a dump.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Known {
+    #[serde(skip)]
     pub pattern: &'static Pattern,
+    /// Display name of the reference.
+    pub reference: String,
     /// Owner of the code that leaks: `Android 12`, `samsung's Android`, `Glide (before 4.13.0)`.
     pub whose: String,
+    /// Affected versions of a library, if they are known.
+    pub versions: Option<&'static str>,
+    /// First API level.
+    pub from_api: i64,
+    /// Last affected API level; `None` if not fixed.
+    pub to_api: Option<i64>,
+    /// Reason of the leak.
+    pub what: &'static str,
+    /// What an app can do; `None` if nothing.
+    pub workaround: Option<&'static str>,
     /// Conditions that the dump does not tell, so that the reference decides: `release`, `build`,
     /// `manufacturer`, `version`.
     pub unknown: Vec<&'static str>,
@@ -208,13 +225,12 @@ impl Known {
 
     /// Returns a title such as `known leak of Android 12, not yours`.
     pub fn title(&self) -> String {
-        title(&self.whose)
+        format!("known leak of {}, not yours", self.whose)
     }
 
     /// Returns the reason, the affected releases and the next step, as sentences.
     pub(super) fn advice(&self) -> String {
-        let pattern = self.pattern;
-        let remedy = match pattern.remedy {
+        let remedy = match self.workaround {
             Some(remedy) => format!("To avoid it, {remedy}."),
             None => "App code cannot fix it; the leak ends when its owner clears the reference."
                 .to_owned(),
@@ -227,15 +243,10 @@ impl Known {
                 format!(" {all} unknown: the reference alone decides.")
             }
         };
-        let releases = pattern.releases_in_words();
-        let what = pattern.what;
+        let releases = self.pattern.releases_in_words();
+        let what = self.what;
         format!("This leak is not yours{releases}: {what}. {remedy}{unknown}")
     }
-}
-
-/// Returns the title of a known leak of that owner: `known leak of Android 12, not yours`.
-pub fn title(whose: &str) -> String {
-    format!("known leak of {whose}, not yours")
 }
 
 /// Returns the version of Android with an API level.
@@ -272,9 +283,6 @@ pub(super) fn matches(pattern: &str, class: &str) -> bool {
 /// Returns whether a class is not the app's: it belongs to the platform or to a library, by its
 /// package.
 pub(super) fn is_library(class: &str) -> bool {
-    is_platform(class)
-        || table()
-            .1
-            .iter()
-            .any(|(package, _)| class.starts_with(package))
+    let mut packages = table().1.iter();
+    is_platform(class) || packages.any(|package| class.starts_with(package))
 }

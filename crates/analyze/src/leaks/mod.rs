@@ -33,7 +33,7 @@ pub(super) mod tests;
 
 pub use find::{Judge, find, find_with};
 pub use kinds::Kind;
-pub use known_leaks::{Known, title as known_title};
+pub use known_leaks::Known;
 pub use steps::Reference;
 pub use verdict::{Certainty, Status, Verdict};
 
@@ -59,23 +59,30 @@ pub struct Leaks {
     pub is_covered: bool,
 }
 
-/// Leaks with the same signature and class.
-#[derive(Debug, Clone)]
+/// Leaks with the same signature and class, as `leaks --json` has them.
+#[derive(Debug, Clone, serde::Serialize)]
 pub struct LeakGroup {
     /// SHA-1 of the suspected references, in hex; for a known leak, of its reference.
     pub signature: String,
-    /// Kind of the leaking objects.
+    /// Kind of the leaking objects, and its description, such as `destroyed Activity`.
     pub kind: Kind,
+    pub what: &'static str,
     /// Display name of the leaking class.
     pub class: String,
     /// Highest certainty among the leaks.
     pub certainty: Certainty,
     /// Known leak of Android, a manufacturer or a library, if it is one.
     pub library: Option<Known>,
-    /// All leaks, largest kept size first.
-    pub leaks: Vec<Leak>,
+    /// Number of leaks.
+    pub count: u64,
+    /// Number of leaks in the first of several dumps; `None` for one dump, or if the first lacks objects.
+    pub count_before: Option<u64>,
     /// Total size kept by the leaks.
+    #[serde(rename = "retained")]
     pub kept: Retained,
+    /// Dominated bytes, if they were added up. They differ from `kept` if other objects also retain a
+    /// part, or if references are followed that `kept` ignores.
+    pub dominated: Retained,
     /// Root of the first leak's path, for output.
     pub root: String,
     /// Path of the first leak, from its root to the leaking object, with repetitions folded.
@@ -84,13 +91,8 @@ pub struct LeakGroup {
     pub path_left_out: u64,
     /// Advice, as sentences.
     pub advice: String,
-}
-
-impl LeakGroup {
-    /// Returns a description such as `destroyed Activity`.
-    pub fn what(&self) -> &'static str {
-        self.kind.leaked()
-    }
+    /// Leaks, largest kept size first.
+    pub leaks: Vec<Leak>,
 }
 
 /// Object that leaks.

@@ -1,29 +1,13 @@
 //! Large arrays, and arrays of objects that are mostly null.
 
+use super::LargeObject;
 use super::parts::Examination;
 use super::sparse::{SparseGroup, SparseGroups};
 use crate::label::is_primitive;
-use heaptap_model::heap_graph::{ClassIndex, HeapGraph, ObjectId, ObjectIndex, SharedObjectSet};
-
-/// Array of at least [`super::LARGE_ARRAY_BYTES`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LargeArray {
-    pub object: ObjectIndex,
-    /// ID in the dump.
-    pub id: ObjectId,
-    pub class: String,
-    /// Number of elements, if known.
-    pub length: Option<u32>,
-    /// Shallow bytes.
-    pub bytes: u64,
-    /// Summary of the contents; empty if the dump does not contain them.
-    pub value: String,
-    /// Name of a holder.
-    pub held_by: Option<String>,
-}
+use heaptap_model::heap_graph::{ClassIndex, HeapGraph, ObjectIndex, SharedObjectSet};
 
 pub(super) struct Found {
-    pub large: Vec<LargeArray>,
+    pub large: Vec<LargeObject>,
     pub large_total: (u64, u64),
     pub sparse: Vec<SparseGroup>,
     pub sparse_bytes: u64,
@@ -147,18 +131,19 @@ pub(super) fn slot_bytes(graph: &HeapGraph, array: ObjectIndex, length: u32) -> 
     }
 }
 
-fn describe(graph: &HeapGraph, bytes: u64, object: ObjectIndex) -> LargeArray {
+fn describe(graph: &HeapGraph, bytes: u64, object: ObjectIndex) -> LargeObject {
     let primitives = graph.contents().primitive_array(graph, object);
     let length = match primitives {
         Some(array) => Some(array.length),
         None => graph.contents().object_array_length(graph, object),
     };
-    LargeArray {
+    LargeObject {
         object,
         id: graph.id(object),
         class: graph.class(graph.class_of(object)).shown().to_owned(),
-        length,
+        length: length.map(u64::from),
         bytes,
+        native: false,
         value: primitives
             .map(super::duplicates::in_words)
             .unwrap_or_default(),

@@ -35,8 +35,9 @@ pub struct CollectionKind {
 }
 
 /// Hash table whose elements share few buckets, which makes every lookup slow.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Crowded {
+    #[serde(skip)]
     pub object: ObjectIndex,
     /// ID in the dump.
     pub id: ObjectId,
@@ -48,17 +49,11 @@ pub struct Crowded {
     pub used_buckets: u64,
     /// Number of buckets.
     pub buckets: u64,
+    /// Percentage of elements that share a bucket with an earlier one: with a good hash, about 30
+    /// when the table is about to grow.
+    pub collisions_percent: u64,
     /// Name of a holder.
     pub held_by: Option<String>,
-}
-
-impl Crowded {
-    /// Returns the percentage of elements that share a bucket with an earlier one: with a good
-    /// hash, about 30 when the table is about to grow.
-    pub fn collisions_percent(&self) -> u64 {
-        let own = self.used_buckets.saturating_mul(100);
-        100u64.saturating_sub(own.div_ceil(self.size.max(1)))
-    }
 }
 
 /// Minimum number of elements; fewer can share buckets by chance.
@@ -214,19 +209,18 @@ impl Gathered {
                 .add(object, class, size, looked.slots, wasted_bytes);
         }
         if let (Some(size), Some(used_buckets)) = (looked.size, looked.used_buckets) {
-            let crowded = Crowded {
-                object,
-                id: graph.id(object),
-                class: String::new(),
-                size,
-                used_buckets,
-                buckets: looked.slots,
-                held_by: None,
-            };
-            if size >= LEAST_CROWDED && crowded.collisions_percent() >= MUCH_CROWDED {
+            let own = used_buckets.saturating_mul(100);
+            let collisions_percent = 100u64.saturating_sub(own.div_ceil(size.max(1)));
+            if size >= LEAST_CROWDED && collisions_percent >= MUCH_CROWDED {
                 self.crowded.push(Crowded {
+                    object,
+                    id: graph.id(object),
                     class: graph.class(class).shown().to_owned(),
-                    ..crowded
+                    size,
+                    used_buckets,
+                    buckets: looked.slots,
+                    collisions_percent,
+                    held_by: None,
                 });
             }
         }

@@ -1,6 +1,6 @@
 //! Equal strings and equal arrays of primitives.
 
-use super::equal::{Equal, Same, Seed};
+use super::equal::{Equal, Same};
 use super::parts::Examination;
 use crate::fields;
 use crate::label::is_primitive;
@@ -8,19 +8,21 @@ use heaptap_model::heap_graph::{
     BasicType, ClassIndex, ClassKind, HeapGraph, ObjectId, ObjectIndex, PrimitiveArray,
     SharedObjectSet,
 };
+use heaptap_model::profile::index::Seed;
 use heaptap_model::units::hex;
+use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use std::ops::ControlFlow;
 
 /// Duplicates of one sort.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Duplicates {
     /// Number of objects examined.
     pub count: u64,
     /// Shallow bytes; for strings including their arrays.
     pub bytes: u64,
-    /// Number of distinct contents.
-    pub distinct: u64,
+    /// Number of distinct contents; `None` for bitmaps.
+    pub distinct: Option<u64>,
     /// Bytes of all but one object of each content.
     pub wasted_bytes: u64,
     /// Number of objects whose contents are not in the dump.
@@ -30,7 +32,7 @@ pub struct Duplicates {
 }
 
 /// Contents that occur several times.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DuplicateGroup {
     /// Number of objects.
     pub count: u64,
@@ -38,18 +40,19 @@ pub struct DuplicateGroup {
     pub each_bytes: u64,
     /// Bytes of all but one object. Strings that share an array waste only themselves.
     pub wasted_bytes: u64,
-    /// `java.lang.String`, or the class of the array.
     pub class: String,
-    /// Number of characters or elements.
-    pub length: u32,
-    /// Text, or a summary of the array; cut to `MOST_SHOWN` characters.
+    /// Number of characters, elements or pixels.
+    pub length: u64,
+    /// Text, or a summary of the array, cut to `MOST_SHOWN` characters; dimensions of a bitmap.
     pub value: String,
-    /// First digits of the SHA-256 of the UTF-8 text or of the array's bytes, in hex. Identifies
-    /// contents that must not be shown.
-    pub hash: String,
+    /// First digits of the SHA-256 of the UTF-8 text or of the array's bytes, in hex; `None` for
+    /// bitmaps and for hidden contents, because short ones can be guessed.
+    pub hash: Option<String>,
     /// One of the objects.
+    #[serde(skip)]
     pub example: ObjectIndex,
     /// ID of the example in the dump.
+    #[serde(rename = "example")]
     pub example_id: ObjectId,
     /// Name of a holder of the example, such as `a.B.field`; `None` if only a root holds it.
     pub held_by: Option<String>,
@@ -134,8 +137,12 @@ impl<'s> EqualContents<'s> {
         EqualContents {
             string_arrays,
             counted: SharedObjectSet::new(string_arrays.texts.graph.len()),
-            seed: Seed::new(),
+            seed: Seed::default(),
         }
+    }
+
+    fn hash(&self, (kind, bytes): Content<'_>) -> u64 {
+        self.seed.number(self.seed.bytes(bytes) ^ kind)
     }
 
     /// Sums up what was found. Returns true if the dump was stripped of the contents of strings or arrays.
@@ -143,16 +150,17 @@ impl<'s> EqualContents<'s> {
         let StringArrays { texts, .. } = self.string_arrays;
         let Texts { graph, .. } = *texts;
         let parts = parts.into_iter().reduce(|mut all, part| {
-            all.strings
-                .merge(part.strings, &self.seed, |o| texts.content(o));
-            all.arrays
-                .merge(part.arrays, &self.seed, |o| array_content(graph, o));
+            let hash = |content: Content<'_>| self.hash(content);
+            all.strings.merge(part.strings, hash, |o| texts.content(o));
+            let of = |o| array_content(graph, o);
+            all.arrays.merge(part.arrays, hash, of);
             all.string_sums.add(part.string_sums);
             all.array_sums.add(part.array_sums);
             all
         });
         let Some(whole) = parts else {
-            return (Duplicates::default(), Duplicates::default(), false);
+            let none = Sums::default().without_contents();
+            return (none.clone(), none, false);
         };
         let (of_strings, of_arrays) = (whole.string_sums, whole.array_sums);
         let strings = match of_strings.is_stripped() {
@@ -196,7 +204,7 @@ impl Examination for EqualContents<'_> {
                     Some(content) => {
                         let same = Same::one(object, new_array);
                         let of = |other| texts.content(other);
-                        if all.strings.put(same, content, &self.seed, of) {
+                        if all.strings.put(same, content, self.hash(content), of) {
                             all.string_sums.add_content(content.1);
                         }
                     }
@@ -211,7 +219,7 @@ impl Examination for EqualContents<'_> {
                     Some(content) => {
                         let same = Same::one(object, true);
                         let of = |other| array_content(graph, other);
-                        if all.arrays.put(same, content, &self.seed, of) {
+                        if all.arrays.put(same, content, self.hash(content), of) {
                             all.array_sums.add_content(content.1);
                         }
                     }
@@ -251,6 +259,7 @@ impl Sums {
             count: self.count,
             bytes: self.bytes,
             without_contents: self.count,
+            distinct: Some(0),
             ..Duplicates::default()
         }
     }
@@ -312,7 +321,7 @@ fn duplicates_of(
                 class,
                 length,
                 value,
-                hash,
+                hash: Some(hash),
                 example: same.first,
                 example_id: graph.id(same.first),
                 held_by: None,
@@ -322,24 +331,24 @@ fn duplicates_of(
     Duplicates {
         count: sums.count,
         bytes: sums.bytes,
-        distinct: equal.len() as u64,
+        distinct: Some(equal.len() as u64),
         wasted_bytes,
         without_contents: sums.without_contents,
         groups,
     }
 }
 
-fn describe(graph: &HeapGraph, object: ObjectIndex, string: bool) -> (String, u32, String, String) {
+fn describe(graph: &HeapGraph, object: ObjectIndex, string: bool) -> (String, u64, String, String) {
     let class = graph.class(graph.class_of(object)).shown().to_owned();
     if string {
         let text = graph.contents().string(graph, object);
         let text = text.as_deref().unwrap_or_default();
-        let length = u32::try_from(text.chars().count()).unwrap_or(u32::MAX);
+        let length = text.chars().count() as u64;
         let shown = text.chars().take(MOST_SHOWN).collect();
         return (class, length, shown, hash_of(text.as_bytes()));
     }
     let array = graph.contents().primitive_array(graph, object);
-    let length = array.map_or(0, |array| array.length);
+    let length = array.map_or(0, |array| array.length.into());
     let hash = array.and_then(|array| array.bytes).map(hash_of);
     let shown = array.map(in_words).unwrap_or_default();
     (class, length, shown, hash.unwrap_or_default())

@@ -33,8 +33,6 @@ mod sparse;
 #[cfg(test)]
 mod tests;
 
-pub use arrays::LargeArray;
-pub use bitmaps::{BitmapGroup, BitmapRow, Bitmaps};
 pub use boxed::Boxed;
 pub use collections::{CollectionKind, Crowded};
 pub use duplicates::{DuplicateGroup, Duplicates, MOST_SHOWN};
@@ -45,51 +43,81 @@ use arrays::Arrays;
 use boxed::Boxes;
 use collections::Collections;
 use duplicates::{EqualContents, StringArrays};
-use heaptap_model::heap_graph::{HeapGraph, ObjectIndex, Reachable, Referrers};
+use heaptap_model::heap_graph::{HeapGraph, HeapKind, ObjectId, ObjectIndex, Reachable, Referrers};
 use heaptap_model::units::counted;
 use holders::Holders;
 use parts::{PairedExamination, Scope};
+use serde::Serialize;
 
-/// Waste of a heap. Lists are cut to the requested limit; sums are not.
-#[derive(Debug, Clone, Default)]
+/// Waste of a heap, as `leaks --json` has it. Lists are cut to the requested limit; sums are not.
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct Waste {
+    /// `app` if the dump has several heaps: the others are shared by all apps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub heap: Option<&'static str>,
+    /// Maximum number of bytes that could be saved, without merely large objects.
+    pub wasted_bytes: u64,
+    /// Equal strings.
     pub strings: Duplicates,
     /// Equal arrays of primitives, except those behind strings and bitmaps.
     pub arrays: Duplicates,
-    pub bitmaps: Bitmaps,
+    /// Bitmaps with equal pixels; `bytes` are those of pixels, in the Java heap and native.
+    pub bitmaps: Duplicates,
+    pub largest_bitmaps: Vec<LargeObject>,
     /// Collections by class, most wasted bytes first.
     pub collections: Vec<CollectionKind>,
     /// Collections that waste the most.
+    #[serde(rename = "oversized_collections")]
     pub sparse: Vec<SparseGroup>,
-    /// Hash tables whose keys share few buckets.
-    pub crowded: Vec<Crowded>,
     /// Arrays of objects outside known collections that are mostly empty.
     pub sparse_arrays: Vec<SparseGroup>,
     /// Bytes of empty slots in all of these arrays.
     pub sparse_array_bytes: u64,
+    /// Hash tables whose keys share few buckets.
+    #[serde(rename = "hash_collisions")]
+    pub crowded: Vec<Crowded>,
     /// Boxed numbers, by class.
     pub boxed: Vec<Boxed>,
     /// Arrays of at least [`LARGE_ARRAY_BYTES`].
-    pub large: Vec<LargeArray>,
-    /// Number of large arrays and their bytes.
-    pub large_total: (u64, u64),
+    pub large_arrays: Vec<LargeObject>,
+    /// Number of large arrays, and their bytes.
+    pub large_arrays_count: u64,
+    pub large_arrays_bytes: u64,
     /// Class loaders whose classes another one has loaded too.
     pub loaders: Vec<RepeatedLoader>,
-    /// Whether the dump has several heaps, of which only that of the app counts.
-    pub is_of_app_heap: bool,
     /// Limits of the analysis for this dump, as sentences.
+    #[serde(rename = "not_analyzed")]
     pub untold: Vec<String>,
+}
+
+/// A large array, or a bitmap.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LargeObject {
+    #[serde(skip)]
+    pub object: ObjectIndex,
+    /// ID in the dump.
+    pub id: ObjectId,
+    pub class: String,
+    /// Shallow bytes of an array, bytes of the pixels of a bitmap.
+    pub bytes: u64,
+    /// Number of elements or pixels, if known.
+    pub length: Option<u64>,
+    /// Summary of the contents, empty if the dump does not contain them; dimensions of a bitmap.
+    pub value: String,
+    /// Whether the bytes are native rather than in the Java heap.
+    pub native: bool,
+    /// Name of a holder.
+    pub held_by: Option<String>,
 }
 
 /// Minimum size for an array to be listed as large.
 pub const LARGE_ARRAY_BYTES: u64 = 256 << 10;
 
 impl Waste {
-    /// Returns the maximum number of bytes that could be saved, without merely large objects.
-    pub fn total_bytes(&self) -> u64 {
+    fn sum_up(&mut self) {
         let collections = self.collections.iter().map(|c| c.wasted_bytes);
         let boxed = self.boxed.iter().filter_map(|b| b.wasted_bytes);
-        collections
+        self.wasted_bytes = collections
             .chain(boxed)
             .chain([
                 self.strings.wasted_bytes,
@@ -97,25 +125,41 @@ impl Waste {
                 self.bitmaps.wasted_bytes,
                 self.sparse_array_bytes,
             ])
-            .fold(0, u64::saturating_add)
+            .fold(0, u64::saturating_add);
     }
-}
 
-impl Waste {
-    /// Keeps list entries of classes that `wanted` accepts. Sums do not change.
+    /// Keeps list entries of classes that `wanted` accepts. Sums do not change, except that of all waste.
     pub fn keep(&mut self, wanted: impl Fn(&str) -> bool) {
-        let bitmap = wanted(crate::bitmaps::BITMAP);
-        self.strings.groups.retain(|row| wanted(&row.class));
-        self.arrays.groups.retain(|row| wanted(&row.class));
-        self.bitmaps.groups.retain(|_| bitmap);
-        self.bitmaps.largest.retain(|_| bitmap);
+        for all in [&mut self.strings, &mut self.arrays, &mut self.bitmaps] {
+            all.groups.retain(|row| wanted(&row.class));
+        }
+        for all in [&mut self.largest_bitmaps, &mut self.large_arrays] {
+            all.retain(|row| wanted(&row.class));
+        }
+        for all in [&mut self.sparse, &mut self.sparse_arrays] {
+            all.retain(|row| wanted(&row.class));
+        }
         self.collections.retain(|row| wanted(&row.class));
-        self.sparse.retain(|row| wanted(&row.class));
         self.crowded.retain(|row| wanted(&row.class));
-        self.sparse_arrays.retain(|row| wanted(&row.class));
         self.boxed.retain(|row| wanted(&row.class));
-        self.large.retain(|row| wanted(&row.class));
         self.loaders.retain(|row| wanted(&row.class));
+        self.sum_up();
+    }
+
+    /// Removes the contents of strings and arrays.
+    pub fn hide_contents(&mut self) {
+        for group in self
+            .strings
+            .groups
+            .iter_mut()
+            .chain(&mut self.arrays.groups)
+        {
+            group.value.clear();
+            group.hash = None;
+        }
+        for array in &mut self.large_arrays {
+            array.value.clear();
+        }
     }
 
     /// Names a holder of each listed object, one of those that `is_reachable` selects. Reversed references
@@ -127,63 +171,40 @@ impl Waste {
         referrers: Option<&Referrers>,
     ) {
         let mut holders = Holders::default();
-        let groups = self.strings.groups.iter().chain(&self.arrays.groups);
-        for group in groups {
-            holders.want(group.example);
-        }
-        for row in self
-            .bitmaps
-            .groups
-            .iter()
-            .map(|g| g.example)
-            .chain(self.bitmaps.largest.iter().map(|b| b.object))
-            .chain(self.sparse.iter().map(|g| g.example))
-            .chain(self.sparse_arrays.iter().map(|g| g.example))
-            .chain(self.crowded.iter().map(|c| c.object))
-            .chain(self.large.iter().map(|a| a.object))
-            .chain(self.loaders.iter().map(|l| l.object))
-        {
-            holders.want(row);
+        for (object, _) in self.listed() {
+            holders.want(object);
         }
         let holders = holders.find(graph, is_reachable, referrers);
-        let groups = self
-            .strings
-            .groups
-            .iter_mut()
-            .chain(&mut self.arrays.groups);
-        for group in groups {
-            group.held_by = holders.name(group.example);
+        for (object, held_by) in self.listed() {
+            *held_by = holders.name(object);
         }
-        for group in &mut self.bitmaps.groups {
-            group.held_by = holders.name(group.example);
-        }
-        for group in self.sparse.iter_mut().chain(&mut self.sparse_arrays) {
-            group.held_by = holders.name(group.example);
-        }
-        for row in &mut self.bitmaps.largest {
-            row.held_by = holders.name(row.object);
-        }
-        for row in &mut self.crowded {
-            row.held_by = holders.name(row.object);
-        }
-        for row in &mut self.large {
-            row.held_by = holders.name(row.object);
-        }
-        for row in &mut self.loaders {
-            row.held_by = holders.name(row.object);
-        }
+    }
+
+    /// Returns the object of each list entry, with the place for the name of its holder.
+    fn listed(&mut self) -> impl Iterator<Item = (ObjectIndex, &mut Option<String>)> {
+        let equal = [&mut self.strings, &mut self.arrays, &mut self.bitmaps].into_iter();
+        let equal = equal.flat_map(|all| &mut all.groups);
+        let sparse = self.sparse.iter_mut().chain(&mut self.sparse_arrays);
+        let large = self.largest_bitmaps.iter_mut();
+        let large = large.chain(&mut self.large_arrays);
+        equal
+            .map(|row| (row.example, &mut row.held_by))
+            .chain(sparse.map(|row| (row.example, &mut row.held_by)))
+            .chain(large.map(|row| (row.object, &mut row.held_by)))
+            .chain((self.crowded.iter_mut()).map(|row| (row.object, &mut row.held_by)))
+            .chain((self.loaders.iter_mut()).map(|row| (row.object, &mut row.held_by)))
     }
 
     /// Cuts lists to `limit` entries, except those whose sums are shown.
     pub fn cut(&mut self, limit: usize) {
-        self.strings.groups.truncate(limit);
-        self.arrays.groups.truncate(limit);
-        self.bitmaps.groups.truncate(limit);
-        self.bitmaps.largest.truncate(limit);
+        for all in [&mut self.strings, &mut self.arrays, &mut self.bitmaps] {
+            all.groups.truncate(limit);
+        }
+        self.largest_bitmaps.truncate(limit);
         self.sparse.truncate(limit);
         self.crowded.truncate(limit);
         self.sparse_arrays.truncate(limit);
-        self.large.truncate(limit);
+        self.large_arrays.truncate(limit);
         self.loaders.truncate(limit);
     }
 }
@@ -205,7 +226,7 @@ pub fn without_holders(graph: &HeapGraph, reachable: &Reachable, limit: usize) -
     let has_numbers = graph.contents().has_values() && !boxed::are_all_zero(graph);
     let scope = Scope::new(graph, reachable, has_numbers);
     let mut waste = Waste {
-        is_of_app_heap: !graph.heaps.is_empty(),
+        heap: (!graph.heaps.is_empty()).then_some(HeapKind::App.name()),
         ..Waste::default()
     };
     let string_arrays = StringArrays::new(graph);
@@ -228,20 +249,22 @@ pub fn without_holders(graph: &HeapGraph, reachable: &Reachable, limit: usize) -
     let (strings, equal_arrays, is_stripped) = equals.sum_up(duplicates, limit);
     waste.strings = strings;
     waste.arrays = equal_arrays;
-    waste.bitmaps = bitmaps.bitmaps;
+    waste.bitmaps = bitmaps.equal;
+    waste.largest_bitmaps = bitmaps.largest;
     if is_stripped {
         // Pixels are arrays, too.
         waste.bitmaps.groups.clear();
         waste.bitmaps.wasted_bytes = 0;
-        waste.bitmaps.without_pixels = waste.bitmaps.count;
+        waste.bitmaps.without_contents = waste.bitmaps.count;
     }
     waste.boxed = boxed::sum_up(boxes);
     let found = arrays::sum_up(graph, arrays, &collections.owned, limit);
-    waste.large = found.large;
-    waste.large_total = found.large_total;
+    waste.large_arrays = found.large;
+    (waste.large_arrays_count, waste.large_arrays_bytes) = found.large_total;
     waste.sparse_arrays = found.sparse;
     waste.sparse_array_bytes = found.sparse_bytes;
     waste.loaders = loaders::find(&scope, limit);
+    waste.sum_up();
     if !graph.contents().has_values() {
         waste.untold.push(
             "a heap graph contains neither text nor numbers: equal strings, arrays and bitmaps \

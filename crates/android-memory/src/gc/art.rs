@@ -1,6 +1,5 @@
 //! ART's log lines: collections in the two forms used by its versions, and waits for a collection.
-//! Any collector is accepted, because each release adds new ones. The causes are known, so that
-//! other words before ` GC freed ` are not taken for one.
+//! Any collector and any cause are accepted, because each release adds new ones.
 
 use super::event::{Blocked, Logged, Runtime};
 use super::size::{duration, plain, size};
@@ -38,19 +37,28 @@ pub(super) const CAUSES: [&str; 24] = [
     "Concurrent",
 ];
 
-/// Returns a line without the words before the cause of its collection.
+/// Returns whether a word can be the cause of a collection: `NativeAlloc`.
+fn is_cause(word: &str) -> bool {
+    word.starts_with(|c: char| c.is_ascii_uppercase())
+        && word.bytes().all(|b| b.is_ascii_alphabetic())
+}
+
+/// Returns a line without the words before the cause of its collection: a known one, otherwise the
+/// last word in front of the collector, which is in lower case.
 pub(super) fn without_prefix(line: &str) -> &str {
     let Some((head, _)) = line.split_once(" GC freed ") else {
         return line;
     };
     let mut at = 0;
-    for word in head.split(' ') {
-        if CAUSES.contains(&word) {
-            return &line[at..];
-        }
+    let words = head.split(' ').map(|word| {
+        let start = at;
         at += word.len() + 1;
-    }
-    line
+        (start, word)
+    });
+    let words: Vec<(usize, &str)> = words.collect();
+    let known = words.iter().find(|(_, word)| CAUSES.contains(word));
+    let cause = known.or_else(|| words.iter().rfind(|(_, word)| is_cause(word)));
+    cause.map_or(line, |&(at, _)| &line[at..])
 }
 
 /// Parses `CAUSE COLLECTOR[ (sampled)] GC freed …`.
@@ -59,7 +67,7 @@ pub(super) fn collection(message: &str) -> Option<Logged> {
     let head = head.trim();
     let head = head.strip_suffix("(sampled)").map_or(head, str::trim_end);
     let (reason, collector) = head.split_once(' ').unwrap_or((head, ""));
-    if !CAUSES.contains(&reason) {
+    if !is_cause(reason) {
         return None;
     }
     let mut logged = Logged::begun(Runtime::Art, reason, collector.trim());

@@ -1,9 +1,8 @@
 //! Search for pprofs: in a file, packed or not, or in a directory that a conversion wrote.
 
-use super::super::codec::Codec;
-use super::super::detect::detect;
-use super::super::spool::{Budget, Spool};
-use super::super::{DEEPEST, HEAD, ImportError};
+use super::super::ImportError;
+use super::super::codec::unpack_all;
+use super::super::spool::Budget;
 use heaptap_model::bytes::Bytes;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -21,20 +20,11 @@ pub struct PprofInput {
 
 /// Returns the pprof in the bytes of a file, packed or not.
 pub(crate) fn of_bytes(
-    mut bytes: Bytes,
+    bytes: Bytes,
     name: &str,
     budget: &Budget,
 ) -> Result<PprofInput, ImportError> {
-    let mut damage = None;
-    for _ in 0..DEEPEST {
-        let Some(codec) = Codec::of(detect(&bytes[..bytes.len().min(HEAD)])) else {
-            break;
-        };
-        let mut spool = Spool::new(name, budget);
-        let unpacked = codec.unpack(&bytes, &mut spool)?;
-        damage = damage.or(codec.damage(name, spool.size(), unpacked)?);
-        bytes = spool.into_bytes()?;
-    }
+    let (bytes, _, damage) = unpack_all(bytes, name, 0, budget)?;
     Ok(PprofInput {
         name: name.to_owned(),
         bytes,

@@ -323,8 +323,15 @@ fn a_zip_stands_for_one_text() {
     let mut text = input.text(10).unwrap().unwrap();
     assert_eq!(io::copy(&mut text, &mut io::sink()).unwrap(), 10);
     assert!(text.is_cut());
-    let error = open(&zip[..zip.len() / 2]).text(u64::MAX).err();
+    let cut = &zip[..zip.len() / 2];
+    let error = open(cut).text(u64::MAX).err();
     assert!(matches!(error, Some(ImportError::Damaged { .. })));
+    // Its bytes are still there for another reader.
+    let mut input = open(cut);
+    assert!(!input.is_bugreport() && input.text_head().is_err());
+    let mut all = Vec::new();
+    input.into_stream().read_to_end(&mut all).unwrap();
+    assert_eq!(all, cut);
 }
 
 #[test]

@@ -28,7 +28,12 @@ impl Seed {
     #[inline]
     pub fn bytes(self, bytes: &[u8]) -> u64 {
         let mut hash = self.0 ^ bytes.len() as u64;
-        for word in bytes.as_chunks::<8>().0 {
+        let (pairs, last) = bytes.as_chunks::<8>().0.as_chunks::<2>();
+        for pair in pairs {
+            let [one, other] = pair.map(u64::from_le_bytes);
+            hash = fold(one ^ MULTIPLIER ^ self.0, hash ^ other);
+        }
+        for word in last {
             hash = fold(hash ^ u64::from_le_bytes(*word), MULTIPLIER ^ self.0);
         }
         fold(hash ^ last_word(bytes), MULTIPLIER)
@@ -225,8 +230,18 @@ mod tests {
     }
 
     #[test]
-    fn length_and_order_change_the_hash() {
+    fn each_byte_and_the_length_change_the_hash() {
         let seed = Seed::default();
+        for len in 0..70 {
+            let bytes = vec![7; len];
+            let whole = seed.bytes(&bytes);
+            assert_ne!(whole, seed.bytes(&[bytes.clone(), vec![0]].concat()));
+            for at in 0..len {
+                let mut other = bytes.clone();
+                other[at] ^= 0x80;
+                assert_ne!(whole, seed.bytes(&other), "{len} {at}");
+            }
+        }
         assert_ne!(seed.bytes(b"a"), seed.bytes(b"a\0"));
         assert_ne!(seed.words(&[1, 2]), seed.words(&[2, 1]));
         assert_ne!(seed.words(&[1]), seed.words(&[1, 0]));

@@ -1,5 +1,7 @@
 //! The numbers: available columns, and each dump's values by callsite.
 
+use std::collections::BTreeMap;
+
 use super::table::{NodeId, StackTable};
 use crate::profile::{DumpFlags, DumpKind};
 
@@ -119,9 +121,21 @@ pub struct Facts {
     pub is_default: bool,
 }
 
-/// Rank among the dumps of a heap: the last dump of the highest rank is shown unless another one is
-/// selected. A dump that is still open is shown only if there is no other, and a label counts if
-/// `is_labelled`.
+/// Returns the last dump of the highest rank of each heap, ascending: the one that is shown unless
+/// another one is selected. `dumps` has their places, heaps and ranks, in chronological order.
+pub fn last_of_each<K: Ord>(dumps: impl IntoIterator<Item = (usize, K, u8)>) -> Vec<usize> {
+    let mut last = BTreeMap::new();
+    for (at, heap, rank) in dumps {
+        let known = last.entry(heap).or_insert((rank, at));
+        *known = (rank, at).max(*known);
+    }
+    let mut last: Vec<usize> = last.into_values().map(|(_, at)| at).collect();
+    last.sort_unstable();
+    last
+}
+
+/// Rank among the dumps of a heap, for [`last_of_each`]. A dump that is still open is shown only if
+/// there is no other, and a label counts if `is_labelled`.
 pub fn default_rank(is_open: bool, is_labelled: bool) -> u8 {
     match (is_open, is_labelled) {
         (true, _) => 0,
@@ -136,10 +150,11 @@ impl Facts {
         self.is_of_heap(other) && self.number == other.number
     }
 
-    /// Returns whether this dump, which follows `known` of the same heap, is the last one so far: a
-    /// dump that is still open is the last only if there is no other.
-    pub fn supersedes(&self, known: &Facts) -> bool {
-        !self.open || known.open
+    /// Returns the last dump of each heap, whatever their labels, ascending. `dumps` has places and
+    /// facts, in chronological order.
+    pub fn last_of_each<'a>(dumps: impl IntoIterator<Item = (usize, &'a Facts)>) -> Vec<usize> {
+        let dumps = dumps.into_iter();
+        last_of_each(dumps.map(|(at, dump)| (at, dump.heap_key(), default_rank(dump.open, false))))
     }
 
     /// Returns process and heap, which identify a heap of an input.
@@ -268,17 +283,17 @@ mod tests {
 
     #[test]
     fn an_open_dump_is_the_last_only_where_there_is_no_other() {
-        let dump = |open| Facts {
-            open,
-            ..Facts::default()
-        };
-        for (open, known_open, supersedes) in [
-            (false, false, true),
-            (false, true, true),
-            (true, true, true),
-            (true, false, false),
+        for (known, open, last) in [
+            (false, false, 1),
+            (true, false, 1),
+            (true, true, 1),
+            (false, true, 0),
         ] {
-            assert_eq!(dump(open).supersedes(&dump(known_open)), supersedes);
+            let dumps = [known, open].map(|open| Facts {
+                open,
+                ..Facts::default()
+            });
+            assert_eq!(Facts::last_of_each(dumps.iter().enumerate()), [last]);
         }
     }
 }

@@ -1,12 +1,11 @@
 //! `heaptap_dump` and `heaptap_sample`: dumps with their totals, and the memory of each by
 //! callstack.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::{Stacks, VIEWS, figure};
 use crate::table::{Catalog, Cell, Column, Rows, Schema};
-use heaptap_model::stacks::NodeId;
+use heaptap_model::stacks::{Facts, NodeId};
 
 static DUMPS: Schema = Schema {
     name: "heaptap_dump",
@@ -165,15 +164,10 @@ pub(super) fn add(catalog: &mut Catalog, stacks: &Arc<Stacks>) {
     let of = Arc::clone(stacks);
     catalog.table(&DUMPS, move || {
         let dumps = &of.facts;
-        let mut lasts: HashMap<(u64, &str), usize> = HashMap::new();
-        for (at, dump) in dumps.iter().enumerate() {
-            let known = lasts.entry((dump.pid, &dump.heap)).or_insert(at);
-            if dump.supersedes(&dumps[*known]) {
-                *known = at;
-            }
-        }
         let mut last = vec![false; dumps.len()];
-        lasts.into_values().for_each(|at| last[at] = true);
+        for at in Facts::last_of_each(dumps.iter().enumerate()) {
+            last[at] = true;
+        }
         Ok(Arc::new(Dumps {
             last,
             stacks: Arc::clone(&of),

@@ -246,11 +246,8 @@ fn dump_of(
     match arguments.last() {
         None | Some(Argument::Absent | Argument::Null) => {
             let facts = &stacks.facts;
-            let last = (0..count).reduce(|known, at| match facts[at].supersedes(&facts[known]) {
-                true => at,
-                false => known,
-            });
-            Ok(last)
+            let is_closed = facts.iter().rposition(|dump| !dump.open);
+            Ok(is_closed.or(count.checked_sub(1)))
         }
         Some(Argument::Int(id)) => match usize::try_from(*id) {
             Ok(id) if id < count => Ok(Some(id)),

@@ -30,7 +30,7 @@ pub(super) fn write(html: &mut Html, leaks: &Leaks, number: usize) {
             ByteSize(group.kept.total_bytes()),
             thousands(group.leaks.len() as u64),
             Foreign(&group.class),
-            group.what(),
+            group.what,
             group.certainty.name(),
             Foreign(&whose),
             Foreign(&group.advice),

@@ -76,13 +76,8 @@ pub(super) fn read(source: &Source, progress: &ProgressReporter) -> Result<Read,
 fn add_native(recording: &mut Recording, file: &NativeFile) {
     let table = &file.profile.table;
     let callsites = Callsites::of(table);
-    let mut last: BTreeMap<(u64, &str), usize> = BTreeMap::new();
-    for (at, dump) in file.profile.dumps.iter().enumerate() {
-        let known = last.entry((dump.facts.pid, &dump.facts.heap)).or_insert(at);
-        if dump.facts.supersedes(&file.profile.dumps[*known].facts) {
-            *known = at;
-        }
-    }
+    let facts = file.profile.dumps.iter().map(|dump| &dump.facts);
+    let last = stacks::Facts::last_of_each(facts.enumerate());
     for (at, dump) in file.profile.dumps.iter().enumerate() {
         let facts = &dump.facts;
         let columns = |bytes, count| dump.column(bytes).zip(dump.column(count));
@@ -117,7 +112,7 @@ fn add_native(recording: &mut Recording, file: &NativeFile) {
         recording.dumps.push(Dump {
             kind: facts.kind.name().to_owned(),
             interval_bytes: facts.sampling_interval_bytes,
-            is_last: last.get(&(facts.pid, facts.heap.as_str())) == Some(&at),
+            is_last: last.binary_search(&at).is_ok(),
             alloc: total(alloc),
             live: total(live),
             samples: rows.into_values().collect(),
@@ -158,7 +153,7 @@ fn add_java(
         classes.extend(heap.class());
         read.findings.extend(heap.findings.iter().cloned());
         read.recording.dumps.push(Dump {
-            is_last: last.contains(&at),
+            is_last: last.binary_search(&at).is_ok(),
             ..dump_of(&heap, &mut read.recording.names)
         });
     }

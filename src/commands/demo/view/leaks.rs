@@ -109,10 +109,10 @@ fn show_java(console: &Console, rows: &LeaksRows) {
     let Some(group) = rows.groups.first() else {
         return;
     };
-    let certainty = match (group.certainty, group.leaks.first()) {
-        ("confirmed", Some(leak)) => format!("confirmed: {}", leak.reason),
-        (certainty, Some(leak)) => format!("{certainty}: {}", leak.reason),
-        (certainty, None) => certainty.to_owned(),
+    let certainty = group.certainty.name();
+    let certainty = match group.leaks.first() {
+        Some(leak) => format!("{certainty}: {}", leak.reason),
+        None => certainty.to_owned(),
     };
     console.data(format_args!(
         "  {} × {}  {}",

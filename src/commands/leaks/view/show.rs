@@ -2,12 +2,13 @@
 
 use super::waste;
 use crate::analyze::growth::{Grown, Growth};
-use crate::analyze::leaks::{Reference, Shape, Status, Step};
+use crate::analyze::leaks::{Certainty, LeakGroup, Reference, Shape, Status, Step};
+use crate::analyze::waste::Waste;
 use crate::console::table::{Table, show_hidden};
 use crate::console::wrap::wrapped;
 use crate::console::{Console, Style};
 use crate::heaps::java::facts::HeapFacts;
-use crate::heaps::leaks::{GroupRow, LeaksDocument, LeaksRows, WasteDocument};
+use crate::heaps::leaks::{LeaksDocument, LeaksRows};
 use crate::units::{ByteSize, counted, thousands};
 use crate::untrusted;
 use crate::views::java as java_view;
@@ -56,7 +57,7 @@ pub(super) fn show(console: &Console, document: &LeaksDocument, limit: Option<us
         waste::show(console, waste, limit(ROWS));
     }
     let groups = document.leaks.iter().flat_map(|leaks| &leaks.groups);
-    let groups: Vec<&GroupRow> = groups.take(limit(GROUPS)).collect();
+    let groups: Vec<&LeakGroup> = groups.take(limit(GROUPS)).collect();
     let mut notes = legend(&groups, has_elements(document));
     if groups.iter().any(|group| group.kept.native_bytes > 0) {
         notes.push(java_view::WITH_NATIVE);
@@ -72,10 +73,10 @@ pub(super) fn show(console: &Console, document: &LeaksDocument, limit: Option<us
 }
 
 /// Returns whether rows for several objects name the referrer of one of them.
-fn has_copies(waste: &WasteDocument) -> bool {
+fn has_copies(waste: &Waste) -> bool {
     let equal = [&waste.strings, &waste.arrays, &waste.bitmaps];
     let mut copies = equal.into_iter().flat_map(|all| &all.groups);
-    let mut rooms = waste.room.iter().chain(&waste.sparse_arrays);
+    let mut rooms = waste.sparse.iter().chain(&waste.sparse_arrays);
     copies.any(|row| row.held_by.is_some())
         || rooms.any(|row| row.count > 1 && row.held_by.is_some())
 }
@@ -97,7 +98,7 @@ fn has_elements(document: &LeaksDocument) -> bool {
 }
 
 /// Returns the meanings of the marks in the paths, of those that occur.
-fn legend(groups: &[&GroupRow], has_elements: bool) -> Vec<&'static str> {
+fn legend(groups: &[&LeakGroup], has_elements: bool) -> Vec<&'static str> {
     let any = |is: fn(&Step) -> bool| groups.iter().any(|group| group.path.iter().any(is));
     let mut marks = Vec::new();
     if any(|step| step.status == Status::Unknown) {
@@ -195,15 +196,13 @@ fn leaks_by_certainty(leaks: &LeaksRows) -> String {
     if leaks.groups.len() as u64 != leaks.groups_total {
         return all;
     }
-    let of = |certainty: &&str| {
+    let of = |certainty: Certainty| {
         let own = leaks.groups.iter().filter(|group| group.library.is_none());
-        let count = own.filter(|group| group.certainty == *certainty).count();
-        (count > 0).then(|| format!("{} {certainty}", thousands(count as u64)))
+        let count = own.filter(|group| group.certainty == certainty).count();
+        (count > 0).then(|| format!("{} {}", thousands(count as u64), certainty.name()))
     };
-    let mut parts: Vec<String> = ["confirmed", "likely", "possible"]
-        .iter()
-        .filter_map(of)
-        .collect();
+    let all_of = [Certainty::Certain, Certainty::Likely, Certainty::Possible];
+    let mut parts: Vec<String> = all_of.into_iter().filter_map(of).collect();
     if leaks.groups_known > 0 {
         parts.push(format!(
             "{} known and not yours",
@@ -217,11 +216,11 @@ fn objects(count: u64) -> String {
     counted(count, "object", "objects")
 }
 
-fn show_group(console: &Console, number: usize, group: &GroupRow) {
+fn show_group(console: &Console, number: usize, group: &LeakGroup) {
     let certainty = match group.certainty {
-        "confirmed" => "",
-        "likely" => ", likely",
-        _ => ", possibly",
+        Certainty::Certain => "",
+        Certainty::Likely => ", likely",
+        Certainty::Possible => ", possibly",
     };
     let new = match (group.count_before, group.count) {
         (None, _) => String::new(),
@@ -274,7 +273,7 @@ fn show_group(console: &Console, number: usize, group: &GroupRow) {
     }
 }
 
-fn show_path(console: &Console, group: &GroupRow) {
+fn show_path(console: &Console, group: &LeakGroup) {
     // Skip the steps that are certainly in use.
     let first = match console.verbosity() {
         0 => {
@@ -313,7 +312,7 @@ fn show_path(console: &Console, group: &GroupRow) {
     }
 }
 
-fn show_step(console: &Console, group: &GroupRow, step: &Step, last: bool) {
+fn show_step(console: &Console, group: &LeakGroup, step: &Step, last: bool) {
     let class = untrusted::sanitize(&step.class).into_owned();
     let name = match step.shape {
         Shape::Class => format!("class {class}"),

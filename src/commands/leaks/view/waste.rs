@@ -1,15 +1,13 @@
 //! Shows what a Java heap wastes.
 
-use crate::analyze::waste::MOST_SHOWN;
-use crate::analyze::waste::SparseGroup;
+use crate::analyze::waste::{Duplicates, LargeObject, MOST_SHOWN, SparseGroup, Waste};
 use crate::console::table::fitting;
 use crate::console::{Console, Style};
-use crate::heaps::leaks::{Duplicated, LargeRow, WasteDocument};
 use crate::units::{ByteSize, counted, thousands};
 use crate::untrusted;
 
 /// Shows waste; `limit` is the number of rows below each kind.
-pub(super) fn show(console: &Console, waste: &WasteDocument, limit: usize) {
+pub(super) fn show(console: &Console, waste: &Waste, limit: usize) {
     console.data("");
     let of_heap = waste.heap.map(|heap| format!(" of the {heap} heap"));
     let of_heap = of_heap.unwrap_or_default();
@@ -43,7 +41,7 @@ pub(super) fn show(console: &Console, waste: &WasteDocument, limit: usize) {
                 counted(sparse, "uses", "use")
             ),
         );
-        rooms(console, &waste.room, limit);
+        rooms(console, &waste.sparse, limit);
     }
     if waste.sparse_array_bytes > 0 {
         title(console, waste.sparse_array_bytes, "mostly null arrays", "");
@@ -179,7 +177,7 @@ fn line(console: &Console, figure: &str, text: &str, held_by: Option<&str>) {
     }
 }
 
-fn equal(console: &Console, title_: &str, all: &Duplicated, what: &str, limit: usize) {
+fn equal(console: &Console, title_: &str, all: &Duplicates, what: &str, limit: usize) {
     if all.wasted_bytes == 0 {
         return;
     }
@@ -241,7 +239,7 @@ fn rooms(console: &Console, rows: &[SparseGroup], limit: usize) {
     }
 }
 
-fn largest(console: &Console, what: &str, remark: &str, rows: &[LargeRow], limit: usize) {
+fn largest(console: &Console, what: &str, remark: &str, rows: &[LargeObject], limit: usize) {
     if rows.is_empty() {
         return;
     }

@@ -346,10 +346,13 @@ fn texts_of_the_platform_are_short_and_plain() {
 
 #[test]
 fn what_leakcanary_watched_and_found_retained_leaks() {
-    for (values, since, expected) in [
-        (true, 12_345, CERTAIN),
-        (true, -1, None),
-        (false, 12_345, LIKELY),
+    // An object can be watched twice.
+    for (values, times, expected) in [
+        (true, &[12_345][..], CERTAIN),
+        (true, &[-1], None),
+        (true, &[-1, 12_345], CERTAIN),
+        (true, &[12_345, -1], CERTAIN),
+        (false, &[12_345], LIKELY),
     ] {
         let mut heap = android();
         if !values {
@@ -357,17 +360,19 @@ fn what_leakcanary_watched_and_found_retained_leaks() {
         }
         let object = heap.new_object("app.Holder", &[]);
         let why = heap.string("app.Presenter received onCleared");
-        let watch = heap.new_object(
-            "leakcanary.KeyedWeakReference",
-            &[
-                ("referent", Is::Ref(object)),
-                ("retainedUptimeMillis", Is::Long(since)),
-                ("description", Is::Ref(why)),
-            ],
-        );
-        keep(&mut heap, "WATCH", watch);
+        for &since in times {
+            let watch = heap.new_object(
+                "leakcanary.KeyedWeakReference",
+                &[
+                    ("referent", Is::Ref(object)),
+                    ("retainedUptimeMillis", Is::Long(since)),
+                    ("description", Is::Ref(why)),
+                ],
+            );
+            keep(&mut heap, "WATCH", watch);
+        }
         keep(&mut heap, "OBJECT", object);
-        assert_eq!(certainty(heap, object), expected, "{values} {since}");
+        assert_eq!(certainty(heap, object), expected, "{values} {times:?}");
     }
 }
 
@@ -606,6 +611,21 @@ fn looper_of_android_17_has_quit_when_its_stack_says_so() {
         let queue = heap.new_object("android.os.MessageQueue", &[("mStack", Is::Ref(stack))]);
         keep(&mut heap, "QUEUE", queue);
         assert_eq!(certainty(heap, queue), expected);
+    }
+}
+
+#[test]
+fn looper_has_quit_by_the_flag_of_its_release() {
+    // Until Android 4.3, since then, and the concurrent queue of Android 16.
+    for flag in ["mQuiting", "mQuitting", "mQuittingValue"] {
+        for (quits, expected) in [(true, POSSIBLE), (false, None)] {
+            let mut heap = android();
+            let queue = "android.os.MessageQueue";
+            heap.class(queue, OBJECT, &[(flag, Is::Bool(quits))]);
+            let queue = heap.new_object(queue, &[(flag, Is::Bool(quits))]);
+            keep(&mut heap, "QUEUE", queue);
+            assert_eq!(certainty(heap, queue), expected, "{flag}");
+        }
     }
 }
 

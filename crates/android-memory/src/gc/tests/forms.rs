@@ -407,6 +407,14 @@ fn a_reason_that_art_does_not_have_is_no_collection() {
         let text = GC.replacen("Explicit", reason, 1);
         assert_eq!(parse_message(None, &text), Some(Event::Other), "{text}");
     }
+    // One that a later release adds is shown as it is.
+    let text = GC.replacen("Explicit", "MadeLater", 1);
+    assert_eq!(logged(&text).collection.reason, "MadeLater");
+    let text = format!("2026-09-15T15:09:12Z Device {text}");
+    assert_eq!(
+        logged(parse_line(&text).unwrap().message).collection.reason,
+        "MadeLater"
+    );
 }
 
 #[test]
