@@ -488,6 +488,42 @@ fn paths_find_the_addresses_that_queries_print() {
 }
 
 #[test]
+fn table_of_events_that_are_not_read_says_so() {
+    use heaptap::proto::perfetto as pb;
+    use prost::Message as _;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace");
+    let source = pb::DataSourceConfig {
+        name: Some("linux.ftrace".to_owned()),
+        ..pb::DataSourceConfig::default()
+    };
+    let config = pb::TraceConfig {
+        data_sources: vec![pb::trace_config::DataSource {
+            config: Some(source),
+            ..pb::trace_config::DataSource::default()
+        }],
+        ..pb::TraceConfig::default()
+    };
+    let packet = pb::TracePacket {
+        trace_config: Some(config),
+        ..pb::TracePacket::default()
+    };
+    let events = pb::Trace {
+        packet: vec![packet],
+    };
+    let native = std::fs::read(trace()).unwrap();
+    std::fs::write(&path, [native, events.encode_to_vec()].concat()).unwrap();
+    for (path, is_unread) in [(path, true), (trace(), false)] {
+        let output = query(&path, &["--csv", "SELECT count(*) AS n FROM slice"], "");
+        assert_eq!(stdout(&output), "n\n0\n", "{}", stderr(&output));
+        let warning = "slice is empty: heaptap does not read the events of linux.ftrace";
+        let found = stderr(&output);
+        assert_eq!(found.contains(warning), is_unread, "{found}");
+        assert_eq!(found.contains("trace processor"), is_unread, "{found}");
+    }
+}
+
+#[test]
 fn an_hprof_that_is_not_readable_is_an_error_whatever_is_asked() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("wide.hprof");

@@ -580,6 +580,25 @@ fn a_log_behind_times_of_a_ci_system_and_an_export_of_studio_are_read() {
     let found = Input::new(&export).json(&["gc", "input", "--json"]);
     assert_eq!(found["processes"][0]["name"], "com.example.app");
     assert_eq!(found["processes"][0]["durations"]["max_ns"], 19_749_000);
+    // The same line in packets of a trace (`android.log`): of a process, and of another one.
+    let field = |number: u8, value: &[u8]| {
+        let length = [value.len() as u8 | 0x80, (value.len() >> 7) as u8];
+        [&[number << 3 | 2][..], &length, value].concat()
+    };
+    let event = |pid: u8| {
+        let times = [
+            &[0x10, pid, 0x28, 0x01][..],
+            &field(6, b"art"),
+            &field(8, GC.as_bytes()),
+        ];
+        field(1, &times.concat())
+    };
+    let log = [event(7), event(7), event(9)].concat();
+    let packet = [&[0x40, 0x01, 0xba, 0x02][..], &field(0, &log)[1..]].concat();
+    let trace = field(1, &packet).repeat(2);
+    let found = Input::new(&trace).json(&["gc", "input", "-p", "7", "--json"]);
+    assert_eq!(found["processes"][0]["collections"], 4, "{found:#}");
+    assert_eq!(found["processes"].as_array().map(Vec::len), Some(1));
     let cut = Input::new(&export[..export.len() - 4]).run(&["gc", "input", "--json"]);
     assert_eq!(cut.status.code(), Some(6), "{cut:?}");
     assert!(

@@ -51,7 +51,7 @@ fn xz(dictionary: u8) -> Vec<u8> {
     [header, with_sum(&block), stored].concat()
 }
 
-fn zip_of(members: u64, name: impl Fn(u64) -> String, content: &[u8]) -> Vec<u8> {
+pub(super) fn zip_of(members: u64, name: impl Fn(u64) -> String, content: &[u8]) -> Vec<u8> {
     let mut out = zip::ZipWriter::new(Cursor::new(Vec::new()));
     let options = zip::write::SimpleFileOptions::default();
     for n in 0..members {

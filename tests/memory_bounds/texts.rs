@@ -1,8 +1,10 @@
 //! Texts of a device: meminfo, smaps, logs, malloc_info; and the data that heaptap stores about
 //! them.
 
+use super::archives::zip_of;
 use super::wire::many;
 use super::{MIB, Shapes};
+use heaptap::commands::gc::run;
 use heaptap::jdwp::Allocations;
 use heaptap::memory::gc::GcLog;
 use heaptap::memory::malloc_info;
@@ -145,6 +147,36 @@ fn other_texts() {
             let mut log = GcLog::of_year(2026);
             log.push_all(&text);
             log
+        });
+    }
+    all.hold();
+
+    let mut all = Shapes::of("a packed or exported log");
+    let export = |messages: &[u8]| [&b"{\"logcatMessages\":["[..], messages].concat();
+    let message = |n: u64| format!("{{\"header\":{{\"pid\":{n}}},\"message\":\"GC_ {told}\"}},");
+    let report = |lines: &[u8]| {
+        let head = "== dumpstate: 2026-01-01 00:00:00\n------ SYSTEM LOG (logcat) ------\n";
+        zip_of(
+            1,
+            |_| "bugreport.txt".to_owned(),
+            &[head.as_bytes(), lines].concat(),
+        )
+    };
+    let folder = tempfile::tempdir().expect("a directory");
+    let path = folder.path().join("input");
+    for (shape, file) in [
+        ("messages of Studio", export(&lines(message))),
+        (
+            "one long message of Studio",
+            export(&b"{\"message\":\"".repeat(SIZE / 12)),
+        ),
+        ("one deep message of Studio", export(&b"[".repeat(SIZE))),
+        ("a report of many processes", report(&lines(|n| log(n, n)))),
+        ("a report of one long line", report(&b"a".repeat(SIZE))),
+    ] {
+        std::fs::write(&path, &file).expect("a writable directory");
+        all.read(shape, file.len(), || {
+            run::read(&[run::Input::Path(path.clone())]).map(drop)
         });
     }
     all.hold();

@@ -305,6 +305,11 @@ fn advice_names_the_registration_that_holds_the_leak() {
             &["static", "null"],
         ),
         (
+            "threadlocal android.animation.AnimationHandler.sAnimatorHandler > android.animation.AnimationHandler.mAnimationCallbacks > list > app.Spin:android.animation.ValueAnimator.mUpdateListeners > list > app.Main$1.this$0 > activity",
+            &["cancel() on the animator"],
+            &["static", "remove()"],
+        ),
+        (
             "static app.Keeper.VIEWS > android.view.ViewTreeObserver.mOnPreDrawListeners > list > app.Main$1.this$0 > activity",
             &["viewTreeObserver"],
             &["static"],
@@ -370,12 +375,125 @@ fn advice_names_the_registration_that_holds_the_leak() {
             &["null", "lear "],
         ),
         (
+            "static androidx.localbroadcastmanager.content.LocalBroadcastManager.mInstance > androidx.localbroadcastmanager.content.LocalBroadcastManager.mReceivers > list > app.Net.page > activity",
+            &["LocalBroadcastManager.unregisterReceiver for Net"],
+            &["null"],
+        ),
+        (
+            "static android.hardware.display.DisplayManagerGlobal.sInstance > android.hardware.display.DisplayManagerGlobal.mDisplayListeners > list > android.hardware.display.DisplayManagerGlobal$DisplayListenerDelegate.mListener > app.Screen.page > activity",
+            &["unregisterDisplayListener for Screen"],
+            &["null"],
+        ),
+        (
+            "static app.Keeper.ACCESS > android.view.accessibility.AccessibilityManager.mTouchExplorationStateChangeListeners > list > app.Talk.page > activity",
+            &["AccessibilityManager that matches the add method, for Talk"],
+            &["null"],
+        ),
+        (
+            "static app.Keeper.AUDIO > android.media.AudioManager.mAudioFocusIdListenerMap > list > android.media.AudioManager$FocusRequestInfo.mRequest > app.Player.page > activity",
+            &["abandonAudioFocusRequest for Player"],
+            &["null"],
+        ),
+        (
+            "jni > android.telephony.TelephonyCallback.callback > app.Calls.page > activity",
+            &["unregisterTelephonyCallback for Calls"],
+            &["null"],
+        ),
+        (
+            "static app.Keeper.CAMERAS > android.hardware.camera2.CameraManager$CameraManagerGlobal.mCallbackMap > list > app.Shot.page > activity",
+            &["unregisterAvailabilityCallback for Shot"],
+            &["null"],
+        ),
+        (
+            "static app.Keeper.WEB > android.webkit.WebView.mProvider > app.Bridge.page > activity",
+            &["Remove the WebView from its parent", "destroy()"],
+            &["null"],
+        ),
+        (
+            "static app.Keeper.APP > app.App:android.app.Application.mCallbacksController > android.content.ComponentCallbacksController.mComponentCallbacks > list > app.Memory.page > activity",
+            &["unregisterComponentCallbacks for Memory"],
+            &["null"],
+        ),
+        (
+            "static app.Keeper.MOVE > android.view.ViewPropertyAnimator.mView > view",
+            &["animate().cancel()"],
+            &["null"],
+        ),
+        (
+            "static app.Keeper.FRAMES > android.view.Choreographer$CallbackRecord.action > app.Frames.page > activity",
+            &["removeFrameCallback for Frames"],
+            &["null"],
+        ),
+        (
+            &format!(
+                "static app.Keeper.SCOPE > androidx.lifecycle.LifecycleCoroutineScopeImpl.coroutineContext > {LAMBDA}.this$0 > view"
+            ),
+            &["viewLifecycleOwner.lifecycleScope", "Main.load"],
+            &["null"],
+        ),
+        (
+            "static app.Keeper.STATE > androidx.compose.runtime.snapshots.SnapshotStateObserver.observedScopeMaps > list > app.Scope.page > view",
+            &["stop() on your SnapshotStateObserver"],
+            &["null"],
+        ),
+        (
+            "static app.Keeper.EFFECT > androidx.compose.runtime.DisposableEffectImpl.onDispose > app.Leave.page > activity",
+            &["onDispose of a DisposableEffect", "Unregister Leave"],
+            &["null"],
+        ),
+        (
+            "static app.Keeper.LAUNCHED > androidx.compose.runtime.LaunchedEffectImpl.task > app.Tick.page > activity",
+            &["rememberUpdatedState"],
+            &["null"],
+        ),
+        (
+            "static app.Keeper.REMEMBERED > androidx.compose.runtime.SnapshotMutableStateImpl.next > activity",
+            &["Do not remember the Main"],
+            &["lear "],
+        ),
+        (
+            "static app.Keeper.IMAGES > coil3.request.ViewTargetRequestDelegate.target > view",
+            &["Dispose the Coil request"],
+            &["null"],
+        ),
+        (
+            "static app.Keeper.SAVED > androidx.savedstate.SavedStateRegistry.components > list > app.Saved.page > activity",
+            &["unregisterSavedStateProvider for Saved"],
+            &["null"],
+        ),
+        (
+            "static app.Keeper.WORK > androidx.work.impl.WorkerWrapper.worker > app.Sync.page > activity",
+            &["IDs as input data to Sync"],
+            &["null"],
+        ),
+        (
+            "static app.Keeper.PLAYER > androidx.media3.exoplayer.ExoPlayerImpl.listeners > list > app.Video.page > activity",
+            &["release() on the player"],
+            &["null"],
+        ),
+        (
+            "static app.Keeper.SOUND > android.media.MediaPlayer.mOnCompletionListener > app.Sound.page > activity",
+            &["release() on the player"],
+            &["null"],
+        ),
+        (
+            "static android.lib.Views.sViews > app.PageBinding.root > view",
+            &["the field with the PageBinding to null in onDestroyView"],
+            &["static"],
+        ),
+        (
+            "static android.lib.Graph.sGraph > dagger.internal.DoubleCheck.instance > activity",
+            &["in a narrower scope, such as ActivityScoped"],
+            &["null"],
+        ),
+        (
             "static android.lib.Unknown.sInstance > android.lib.Unknown.mFocus > view",
             &["not a field of the app"],
             &["lear ", "null", "static"],
         ),
     ];
     let mut wrong = Vec::new();
+    let mut given = Vec::new();
     for (text, has, lacks) in cases {
         let (advice, certainty) = advice(text);
         let lacking = has.iter().filter(|part| !advice.contains(**part));
@@ -384,8 +502,20 @@ fn advice_names_the_registration_that_holds_the_leak() {
         if !parts.is_empty() || certainty != Certainty::Certain {
             wrong.push(format!("{text}\n  {advice}\n  {certainty:?} {parts:?}"));
         }
+        given.push(advice);
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    // Each way of the table is that of a case; an idle pool has a test of its own.
+    let lines = include_str!("../ways.txt").lines();
+    let sentences =
+        lines.filter_map(|line| line.split_once(" | ").filter(|_| !line.starts_with('#')));
+    let without = sentences.filter(|(places, sentence)| {
+        let parts = || sentence.split(['{', '}']).step_by(2);
+        let is_it = |advice: &String| parts().all(|part| advice.contains(part));
+        !places.starts_with('?') && !given.iter().any(is_it)
+    });
+    let without: Vec<&str> = without.map(|(places, _)| places).collect();
+    assert!(without.is_empty(), "{without:?} {given:#?}");
 }
 
 #[test]
