@@ -352,10 +352,9 @@ impl Earlier {
             progress.begin("looking for waste");
             let reachable = Reachable::of(graph, heap.follow);
             let limit = limit.min(MOST_LISTED);
-            let mut found = match request.classes.takes_all() {
-                true => waste::find(graph, &reachable, limit),
-                false => waste::find(graph, &reachable, MOST_LISTED),
-            };
+            let takes_all = request.classes.takes_all();
+            let most = if takes_all { limit } else { MOST_LISTED };
+            let mut found = waste::find(graph, &reachable, most);
             found.keep(|class| request.classes.takes(class));
             found.cut(limit);
             document.waste = Some(found);

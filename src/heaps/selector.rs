@@ -209,24 +209,16 @@ impl ProcessFilter {
 
     /// A filter for each name, id and package.
     pub fn each(&self) -> Vec<ProcessFilter> {
-        let name = |name: &String| ProcessFilter {
-            names: vec![name.clone()],
-            ..ProcessFilter::default()
+        let one = |names: &[String], pids: &[u64], packages: &[String]| ProcessFilter {
+            names: names.to_vec(),
+            pids: pids.to_vec(),
+            packages: packages.to_vec(),
         };
-        let pid = |pid: &u64| ProcessFilter {
-            pids: vec![*pid],
-            ..ProcessFilter::default()
-        };
-        let package = |package: &String| ProcessFilter {
-            packages: vec![package.clone()],
-            ..ProcessFilter::default()
-        };
-        let names = self.names.iter().map(name);
-        let pids = self.pids.iter().map(pid);
-        names
-            .chain(pids)
-            .chain(self.packages.iter().map(package))
-            .collect()
+        let names = self.names.chunks(1).map(|name| one(name, &[], &[]));
+        let pids = self.pids.chunks(1).map(|pid| one(&[], pid, &[]));
+        let packages = self.packages.chunks(1);
+        let packages = packages.map(|package| one(&[], &[], package));
+        names.chain(pids).chain(packages).collect()
     }
 
     /// Returns warnings about the parts that take no process of an input. `what` is missing of them,

@@ -266,17 +266,12 @@ fn of_health(health: &Health, sampled: bool) -> Vec<Finding> {
         ));
     }
     if health.dumps_without_clock > 0 {
-        let mut clock = finding(
-            "no-clock",
-            ErrorClass::Incomplete,
-            format!(
-                "{} no time because the trace has no clocks; their own timestamps are used",
-                counted(health.dumps_without_clock, "dump has", "dumps have")
-            ),
-            "values are not affected",
+        let message = format!(
+            "{} no time because the trace has no clocks; their own timestamps are used",
+            counted(health.dumps_without_clock, "dump has", "dumps have")
         );
-        clock.class = None;
-        found.push(clock);
+        let clock = Finding::new("no-clock", None, message);
+        found.push(clock.with_help("values are not affected"));
     }
     if let Some(service) = &health.service {
         let lost = [

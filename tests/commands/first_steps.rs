@@ -120,21 +120,12 @@ fn an_hprof_goes_to_the_file_that_was_named() {
 }
 
 #[test]
-fn a_time_without_a_unit_is_answered_with_the_typed_value() {
+fn time_without_a_unit_is_answered_with_its_values_in_units() {
     let folder = tempfile::tempdir().expect("a directory");
     for (args, help) in [
-        (
-            &["record", "-n", "x", "-d", "10"][..],
-            "`-d 10s` is 10 seconds",
-        ),
-        (
-            &["record", "-n", "x", "--duration=7"],
-            "`--duration 7s` is 7 seconds",
-        ),
-        (
-            &["meminfo", "-n", "x", "--every", "3"],
-            "`--every 3s` is 3 seconds",
-        ),
+        (&["record", "-n", "x", "-d", "10"][..], "10s is 10 seconds"),
+        (&["record", "-n", "x", "--duration=7"], "7s is 7 seconds"),
+        (&["meminfo", "-n", "x", "--every", "3"], "3s is 3 seconds"),
     ] {
         let said = error_of(folder.path(), 2, args);
         assert!(said.contains(help), "{said}");

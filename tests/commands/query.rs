@@ -512,7 +512,8 @@ fn table_of_events_that_are_not_read_says_so() {
         packet: vec![packet],
     };
     let native = std::fs::read(trace()).unwrap();
-    std::fs::write(&path, [native, events.encode_to_vec()].concat()).unwrap();
+    // The first config is that of the recording.
+    std::fs::write(&path, [events.encode_to_vec(), native].concat()).unwrap();
     for (path, is_unread) in [(path, true), (trace(), false)] {
         let output = query(&path, &["--csv", "SELECT count(*) AS n FROM slice"], "");
         assert_eq!(stdout(&output), "n\n0\n", "{}", stderr(&output));

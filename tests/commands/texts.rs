@@ -594,7 +594,11 @@ fn a_log_behind_times_of_a_ci_system_and_an_export_of_studio_are_read() {
         field(1, &times.concat())
     };
     let log = [event(7), event(7), event(9)].concat();
-    let packet = [&[0x40, 0x01, 0xba, 0x02][..], &field(0, &log)[1..]].concat();
+    let packet = [
+        &[0x40, 0x01, 0x50, 0x01, 0xba, 0x02][..],
+        &field(0, &log)[1..],
+    ]
+    .concat();
     let trace = field(1, &packet).repeat(2);
     let found = Input::new(&trace).json(&["gc", "input", "-p", "7", "--json"]);
     assert_eq!(found["processes"][0]["collections"], 4, "{found:#}");

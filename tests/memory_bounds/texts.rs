@@ -153,7 +153,12 @@ fn other_texts() {
 
     let mut all = Shapes::of("a packed or exported log");
     let export = |messages: &[u8]| [&b"{\"logcatMessages\":["[..], messages].concat();
-    let message = |n: u64| format!("{{\"header\":{{\"pid\":{n}}},\"message\":\"GC_ {told}\"}},");
+    let message = |n: u64| {
+        format!(
+            "{{\"header\":{{\"pid\":{n},\"tag\":\"art\",\"timestamp\":{{\"seconds\":{n}}}}},\
+             \"message\":\"Background concurrent copying GC {told}\"}},"
+        )
+    };
     let report = |lines: &[u8]| {
         let head = "== dumpstate: 2026-01-01 00:00:00\n------ SYSTEM LOG (logcat) ------\n";
         zip_of(

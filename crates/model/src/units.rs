@@ -191,7 +191,7 @@ pub fn is_bare(text: &str) -> bool {
 
 /// Returns the error for a number without a unit, and its help.
 pub fn without_unit(number: &str) -> String {
-    format!("it has no unit; write {number}s for seconds, or {number}ms for milliseconds")
+    format!("it has no unit; {number}s is {number} seconds, {number}ms {number} milliseconds")
 }
 
 fn split_number(text: &str) -> (&str, &str) {

@@ -275,18 +275,8 @@ fn row(table: &StackTable, series: &Series<'_>, request: &NativeLeaksRequest) ->
         matches: growth.has_matches(),
         heaps: (0..heaps.len()).map(|at| rows.heap(at)).collect(),
         tested: growth.tested,
-        leaks: count(|of| {
-            of.verdict
-                == Verdict::Grows {
-                    below_tolerance: false,
-                }
-        }),
-        leaks_below_tolerance: count(|of| {
-            of.verdict
-                == Verdict::Grows {
-                    below_tolerance: true,
-                }
-        }),
+        leaks: count(|of| of.verdict.grows() && !is_tolerated(of.verdict)),
+        leaks_below_tolerance: count(|of| is_tolerated(of.verdict)),
         suspects: count(|of| of.verdict.is_suspect() && !of.verdict.grows()),
         inconclusive: count(|of| lacks_data(of.verdict)),
         inconclusive_without_growth: count(|of| lacks_data(of.verdict) && of.grown <= 0),
@@ -294,6 +284,11 @@ fn row(table: &StackTable, series: &Series<'_>, request: &NativeLeaksRequest) ->
         sites: sites.iter().map(|site| rows.site(site)).collect(),
         churn: churn.iter().map(|site| rows.site(site)).collect(),
     }
+}
+
+/// Returns whether there is growth within the tolerance.
+fn is_tolerated(verdict: Verdict) -> bool {
+    matches!(verdict, Verdict::Grows { below_tolerance } if below_tolerance)
 }
 
 /// Returns whether there is too little data for a verdict.
@@ -373,10 +368,7 @@ impl Rows<'_> {
             stack: stack.iter().map(|frame| place(*frame)).collect(),
             verdict,
             inconclusive_reason: reason,
-            below_tolerance: site.verdict
-                == Verdict::Grows {
-                    below_tolerance: true,
-                },
+            below_tolerance: is_tolerated(site.verdict),
             growth: (&site.grown).into(),
             growth_per_iteration: facts::Growth::of(site.rate, true),
             samples: site.grown.samples,

@@ -90,6 +90,16 @@ struct FileFacts {
     is_trace: bool,
 }
 
+impl FileFacts {
+    fn of(file: &NativeFile) -> FileFacts {
+        FileFacts {
+            name: file.path.display().to_string(),
+            sdk: file.system.sdk,
+            is_trace: file.symbolization.is_some(),
+        }
+    }
+}
+
 /// Result of searching for growth.
 pub enum GrowthLooked {
     /// Growth of native heaps.
@@ -201,11 +211,7 @@ pub fn of_file(file: &NativeFile, limit: usize) -> Option<NativeLeaksDocument> {
                 name: file.name_of(dump),
             })
             .collect(),
-        files: vec![FileFacts {
-            name: file.path.display().to_string(),
-            sdk: file.system.sdk,
-            is_trace: file.symbolization.is_some(),
-        }],
+        files: vec![FileFacts::of(file)],
     };
     let series = series::series_of(&inputs, &request).ok()?;
     Some(document::document(&inputs.table, &series, &request))
@@ -213,14 +219,7 @@ pub fn of_file(file: &NativeFile, limit: usize) -> Option<NativeLeaksDocument> {
 
 impl Inputs<'_> {
     fn of(files: Vec<NativeFile>) -> Inputs<'static> {
-        let facts = files
-            .iter()
-            .map(|file| FileFacts {
-                name: file.path.display().to_string(),
-                sdk: file.system.sdk,
-                is_trace: file.symbolization.is_some(),
-            })
-            .collect();
+        let facts = files.iter().map(FileFacts::of).collect();
         let names: Vec<Vec<String>> = files
             .iter()
             .map(|file| file.profile.dumps.iter().map(|d| file.name_of(d)).collect())

@@ -95,7 +95,7 @@ impl DumpList {
 }
 
 /// The native heaps of an input.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct NativeFile {
     /// File or directory as typed.
     pub path: PathBuf,

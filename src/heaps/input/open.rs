@@ -20,13 +20,12 @@ use crate::heaps::selector::DumpSelector;
 use crate::heaps::trace_findings::{self, CONSEQUENCES};
 use crate::import::{self, HeapSource, HprofInput, ImportError, PprofInput, STDIN, STDIN_NAME};
 use crate::naming::coverage::{Coverage, Tally};
-use crate::profile::{DumpNumbers, HeapDump, LastDump, SystemInfo, is_heap};
+use crate::profile::{DumpNumbers, HeapDump, LastDump, is_heap};
 use crate::results::deduped::Deduped;
 use crate::results::findings::{self, Finding};
 use crate::results::manifest::{Manifest, Totals, Warning};
 use crate::results::{recorded, timeline};
 use crate::stacks::{Facts, ProjectOptions, Projector, StackProfile, View};
-use crate::timeline::Timeline;
 use crate::trace::MemoryWanted;
 
 /// Contents of an input.
@@ -552,15 +551,11 @@ impl<'a> Reading<'a> {
         }
         profile.dumps = dumps.into_iter().map(|(_, dump)| dump).collect();
         NativeFile {
-            path: Default::default(),
             profile,
             listed: self.listed.into(),
-            java_dumps: 0,
             findings: self.findings,
-            manifest: None,
-            system: SystemInfo::default(),
-            memory: Timeline::default(),
             symbolization: Some(self.tally.into_manifest()),
+            ..NativeFile::default()
         }
     }
 }
@@ -574,13 +569,11 @@ enum Interest {
 
 fn interest(dump: &ListedDump, wanted: &DumpScope, options: &LookOptions) -> Interest {
     let facts = &dump.facts;
-    let is_heap = options.heaps.is_empty()
-        || options
-            .heaps
-            .iter()
-            .any(|heap| is_heap(heap, &facts.heap, facts.flags));
+    let mut heaps = options.heaps.iter();
+    let is_wanted =
+        options.heaps.is_empty() || heaps.any(|heap| is_heap(heap, &facts.heap, facts.flags));
     let processes = &options.processes;
-    if !processes.takes(Some(facts.pid), &facts.process) || !is_heap {
+    if !processes.takes(Some(facts.pid), &facts.process) || !is_wanted {
         return Interest::None;
     }
     match wanted {

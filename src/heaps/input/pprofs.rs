@@ -12,7 +12,7 @@ use crate::error::ErrorClass;
 use crate::heaps::selector::DumpSelector;
 use crate::heaps::trace_findings;
 use crate::import::{ImportError, PprofInput, read_pprof};
-use crate::profile::{DumpKind, DumpNumbers, SystemInfo};
+use crate::profile::{DumpKind, DumpNumbers};
 use crate::results::findings::Finding;
 use crate::results::lists::join_list;
 use crate::results::manifest::{self, Manifest, Totals};
@@ -117,15 +117,10 @@ pub(super) fn open(
     }
     profiles.retain(|profile| !profile.dumps.is_empty());
     Ok(NativeFile {
-        path: Default::default(),
         profile: joined(profiles),
         listed: listed.into(),
-        java_dumps: 0,
         findings,
-        manifest: None,
-        system: SystemInfo::default(),
-        memory: Default::default(),
-        symbolization: None,
+        ..NativeFile::default()
     })
 }
 

@@ -63,20 +63,13 @@ impl<'a> Namer<'a> {
         let (sample, stack) = match key {
             Key::Group(group) => (Some(self.groups.sample(group)), None),
             Key::Callsite(id) => {
-                let most = if self.frames == 0 {
-                    usize::MAX
-                } else {
-                    self.frames
+                let most = match self.frames {
+                    0 => usize::MAX,
+                    frames => frames,
                 };
                 let stack = self.shown.stack(id).take(most);
-                (
-                    self.shown.frame(id),
-                    Some(
-                        stack
-                            .map(|frame| StackFrame::of(self.table, frame))
-                            .collect(),
-                    ),
-                )
+                let stack = stack.map(|frame| StackFrame::of(self.table, frame));
+                (self.shown.frame(id), Some(stack.collect()))
             }
         };
         let frame = sample.map(|sample| StackFrame::of(self.table, sample));

@@ -192,7 +192,7 @@ impl JavaFile {
         }
         let wanted = file.options.processes.clone();
         if !wanted.is_empty() {
-            let there = file.describe_processes();
+            let there = join_processes(file.processes());
             file.missing = wanted.missing("a Java heap of", file.processes());
             file.listed
                 .retain(|dump| wanted.takes(dump.pid, &dump.process));
@@ -258,28 +258,29 @@ impl JavaFile {
         for entry in entries {
             numbers.take(entry.pid, JAVA_HEAP, entry.number);
         }
-        let mut add =
-            |entry: Option<&manifest::JavaDump>, pid: Option<u64>, process: &str, place| {
-                let number = match entry {
-                    Some(entry) => entry.number,
-                    None => numbers.next(pid.unwrap_or(0), JAVA_HEAP),
-                };
-                let named = entry.map_or("", |entry| &entry.process);
-                Listed {
-                    number,
-                    order: entry.map_or(usize::MAX, |entry| {
-                        let is_it = |other: &manifest::JavaDump| std::ptr::eq(other, entry);
-                        entries.iter().position(is_it).unwrap_or(usize::MAX)
-                    }),
-                    label: entry.and_then(|entry| Some(entry.label.as_ref()?.name.clone())),
-                    pid,
-                    process: if process.is_empty() { named } else { process }.to_owned(),
-                    time_ns: None,
-                    open: false,
-                    time: entry.and_then(|entry| entry.time),
-                    place,
-                }
+        let mut add = |entry: Option<&manifest::JavaDump>,
+                       pid: Option<u64>,
+                       process: &str,
+                       place| {
+            let number = match entry {
+                Some(entry) => entry.number,
+                None => numbers.next(pid.unwrap_or(0), JAVA_HEAP),
             };
+            let named = entry.map_or("", |entry| &entry.process);
+            Listed {
+                number,
+                order: entry
+                    .and_then(|entry| entries.iter().position(|other| std::ptr::eq(other, entry)))
+                    .unwrap_or(usize::MAX),
+                label: entry.and_then(|entry| Some(entry.label.as_ref()?.name.clone())),
+                pid,
+                process: if process.is_empty() { named } else { process }.to_owned(),
+                time_ns: None,
+                open: false,
+                time: entry.and_then(|entry| entry.time),
+                place,
+            }
+        };
         for (trace, all) in self.traces.iter().enumerate() {
             for (dump, found) in all.java_dumps().iter().enumerate() {
                 let entry = entries.iter().find(|entry| {
@@ -403,7 +404,7 @@ impl JavaFile {
             Some(&last) if pids.len() < 2 || !self.has_several_processes() => Ok(last),
             _ => Err(JavaError::SeveralProcesses {
                 name: self.path.display().to_string(),
-                there: self.describe_processes(),
+                there: join_processes(self.processes()),
             }),
         }
     }
@@ -489,10 +490,6 @@ impl JavaFile {
     pub fn processes(&self) -> impl Iterator<Item = (Option<u64>, &str)> + Clone {
         let all = self.listed.iter();
         all.map(|dump| (dump.pid, dump.process.as_str()))
-    }
-
-    fn describe_processes(&self) -> String {
-        join_processes(self.processes())
     }
 
     /// Returns the HPROF of a dump; `None` for a heap graph of a trace.

@@ -133,12 +133,10 @@ impl Waste {
         for all in [&mut self.strings, &mut self.arrays, &mut self.bitmaps] {
             all.groups.retain(|row| wanted(&row.class));
         }
-        for all in [&mut self.largest_bitmaps, &mut self.large_arrays] {
-            all.retain(|row| wanted(&row.class));
-        }
-        for all in [&mut self.sparse, &mut self.sparse_arrays] {
-            all.retain(|row| wanted(&row.class));
-        }
+        self.largest_bitmaps.retain(|row| wanted(&row.class));
+        self.large_arrays.retain(|row| wanted(&row.class));
+        self.sparse.retain(|row| wanted(&row.class));
+        self.sparse_arrays.retain(|row| wanted(&row.class));
         self.collections.retain(|row| wanted(&row.class));
         self.crowded.retain(|row| wanted(&row.class));
         self.boxed.retain(|row| wanted(&row.class));

@@ -14,7 +14,7 @@ use super::stamp::Axis;
 /// Maximum number of collections of all processes; further ones are only counted.
 const MOST_COLLECTIONS: usize = 300_000;
 /// Maximum number of processes.
-const MOST_PROCESSES: usize = 20_000;
+const MOST_PROCESSES: usize = 16_000;
 /// Maximum number of waits and of errors per process.
 const MOST_OTHERS: usize = 20_000;
 /// Maximum number of unknown lines kept per process as examples.
