@@ -2,129 +2,68 @@
 
 use crate::untrusted::shell::quoted;
 
-/// An option that a command does not have, and its answer.
-struct OptionHint {
-    /// Commands of the hint, as typed; empty for every command.
-    commands: &'static [&'static str],
-    typed: &'static str,
-    answer: Answer,
-}
-
-/// What to type instead.
-#[derive(Clone, Copy)]
-enum Answer {
-    /// This option instead of the typed one, with the same value.
-    Option(&'static str),
-    /// This text, which names options of the same command.
-    Words(&'static str),
-    /// Another command.
-    Command(&'static str),
-}
-
-const fn of_all(typed: &'static str, answer: Answer) -> OptionHint {
-    OptionHint {
-        commands: &[],
-        typed,
-        answer,
-    }
-}
-
-const fn of(commands: &'static [&'static str], typed: &'static str, answer: Answer) -> OptionHint {
-    OptionHint {
-        commands,
-        typed,
-        answer,
-    }
-}
-
 /// Ways to select processes.
 const PROCESS: &str = "a process is named with -n NAME, -p PID or --package PKG";
 
 /// A dump is of one moment: a recording has a duration.
 const JAVA_FOR_A_TIME: &str = "heaptap record -n NAME --with java -d TIME";
 
-/// The hints for options. The first match is shown.
-const OPTIONS: &[OptionHint] = &[
-    of(&["check"], "--for", Answer::Option("--heap")),
-    of(&["meminfo", "gc"], "--for", Answer::Option("-d")),
-    of(&["meminfo"], "--all", Answer::Option("--wide")),
-    of(&["meminfo"], "-a", Answer::Option("--wide")),
-    of(
-        &["meminfo"],
+/// Options that commands do not have: the commands (none: every command), the option, and what to type
+/// instead: another option with the same value, another command, or a text about options of the same
+/// command. The first match is shown.
+const OPTIONS: &[(&str, &str, &str)] = &[
+    ("check", "--for", "--heap"),
+    ("meminfo gc", "--for", "-d"),
+    ("meminfo", "--all", "--wide"),
+    ("meminfo", "-a", "--wide"),
+    (
+        "meminfo",
         "--file",
-        Answer::Words("name the text alone: heaptap meminfo FILE"),
+        "name the text alone: heaptap meminfo FILE",
     ),
-    of(
-        &["meminfo"],
-        "-f",
-        Answer::Words("name the text alone: heaptap meminfo FILE"),
-    ),
-    of(&["meminfo"], "--allow-gc", Answer::Option("--no-local")),
-    of(&["top"], "--all", Answer::Words("use --reachable any")),
-    of(
-        &["top"],
-        "--unreachable",
-        Answer::Words("use --reachable no"),
-    ),
-    of(
-        &["top"],
-        "--objects",
-        Answer::Words("use --by object --focus REGEX"),
-    ),
-    of(&["gc"], "--list", Answer::Words("use --by collection")),
-    of(&["query"], "-f", Answer::Option("--file")),
-    of(&["query"], "--to", Answer::Option("-o")),
-    of(
-        &["query"],
-        "--list",
-        Answer::Words("ask for .tables instead of SQL"),
-    ),
-    of(&["convert"], "--to", Answer::Option("--format")),
-    of(&["diff"], "--pprof", Answer::Words("use -o FILE.pb.gz")),
-    of(
-        &["symbolize"],
-        "--into",
-        Answer::Words("use --whole-trace -o FILE"),
-    ),
-    of(&["record", "dump"], "--force", Answer::Option("--no-check")),
-    of(
-        &["record"],
-        "--all",
-        Answer::Words("use -n '*' for every process"),
-    ),
-    of(&["record"], "--snapshot-every", Answer::Option("-c")),
-    of(&["dump"], "--deadline", Answer::Option("--timeout")),
-    of(&["dump"], "-d", Answer::Command(JAVA_FOR_A_TIME)),
-    of(&["dump"], "--duration", Answer::Command(JAVA_FOR_A_TIME)),
-    of(
-        &["open"],
-        "--report",
-        Answer::Command("heaptap report INPUT --open"),
-    ),
-    of(&["report"], "--full", Answer::Words("use -l 0")),
-    of_all("--process", Answer::Option("-n")),
-    of_all("--app", Answer::Option("-n")),
-    of_all("--pkg", Answer::Option("--package")),
-    of_all("--dump", Answer::Option("--at")),
-    of_all("--java", Answer::Words("use --heap java")),
-    of_all("--class", Answer::Option("--focus")),
-    of_all("--exclude", Answer::Option("--ignore-refs")),
-    of_all("--loops", Answer::Option("--rounds")),
-    of_all("--per", Answer::Option("--rounds")),
-    of_all("--no-pull-libs", Answer::Words("use --pull-libs never")),
-    of(
-        &["record", "convert", "symbolize", "stop"],
+    ("meminfo", "-f", "name the text alone: heaptap meminfo FILE"),
+    ("meminfo", "--allow-gc", "--no-local"),
+    ("top", "--all", "use --reachable any"),
+    ("top", "--unreachable", "use --reachable no"),
+    ("top", "--objects", "use --by object --focus REGEX"),
+    ("gc", "--list", "use --by collection"),
+    ("query", "-f", "--file"),
+    ("query", "--to", "-o"),
+    ("query", "--list", "ask for .tables instead of SQL"),
+    ("convert", "--to", "--format"),
+    ("diff", "--pprof", "use -o FILE.pb.gz"),
+    ("symbolize", "--into", "use --whole-trace -o FILE"),
+    ("record dump", "--force", "--no-check"),
+    ("record", "--all", "use -n '*' for every process"),
+    ("record", "--snapshot-every", "-c"),
+    ("dump", "--deadline", "--timeout"),
+    ("dump", "-d", JAVA_FOR_A_TIME),
+    ("dump", "--duration", JAVA_FOR_A_TIME),
+    ("open", "--report", "heaptap report INPUT --open"),
+    ("report", "--full", "use -l 0"),
+    ("", "--process", "-n"),
+    ("", "--app", "-n"),
+    ("", "--pkg", "--package"),
+    ("", "--dump", "--at"),
+    ("", "--java", "use --heap java"),
+    ("", "--class", "--focus"),
+    ("", "--exclude", "--ignore-refs"),
+    ("", "--loops", "--rounds"),
+    ("", "--per", "--rounds"),
+    ("", "--no-pull-libs", "use --pull-libs never"),
+    (
+        "record convert symbolize stop",
         "--symbolizer-mode",
-        Answer::Words("set the variable PERFETTO_SYMBOLIZER_MODE to find or index"),
+        "set the variable PERFETTO_SYMBOLIZER_MODE to find or index",
     ),
-    of_all("--top", Answer::Option("-l")),
-    of_all("--max", Answer::Option("-l")),
-    of_all("--count", Answer::Option("-l")),
-    of_all("--rows", Answer::Option("-l")),
-    of_all("--format", Answer::Words("use --csv or --json")),
-    of_all("--overwrite", Answer::Option("--force")),
-    of_all("--out", Answer::Option("-o")),
-    of_all("--dir", Answer::Option("-o")),
+    ("", "--top", "-l"),
+    ("", "--max", "-l"),
+    ("", "--count", "-l"),
+    ("", "--rows", "-l"),
+    ("", "--format", "use --csv or --json"),
+    ("", "--overwrite", "--force"),
+    ("", "--out", "-o"),
+    ("", "--dir", "-o"),
 ];
 
 /// The hints for commands: the typed word, and heaptap's commands for it.
@@ -179,23 +118,19 @@ pub(super) fn of_option(
     typed: &[String],
     takes: impl Fn(&str) -> bool,
 ) -> Option<String> {
-    let fits = |hint: &&OptionHint| {
-        hint.typed == option && (hint.commands.is_empty() || hint.commands.contains(&command))
-    };
-    let hint = OPTIONS.iter().find(fits)?;
-    match hint.answer {
-        Answer::Words(words) => {
-            // An answer that the command does not accept is useless.
-            let mut options = words.split(' ').filter(|word| word.starts_with('-'));
-            options.all(takes).then(|| words.to_owned())
-        }
-        Answer::Command(command) => Some(format!("use `{command}`")),
-        Answer::Option(answer) if !takes(answer) => None,
-        Answer::Option(answer) => match corrected(option, answer, typed) {
-            Some(line) => Some(line),
-            None if answer == "-n" => Some(PROCESS.to_owned()),
-            None => Some(format!("use {answer}")),
-        },
+    let (.., answer) = OPTIONS.iter().find(|(commands, lacking, _)| {
+        *lacking == option && (commands.is_empty() || commands.split(' ').any(|c| c == command))
+    })?;
+    let mut options = answer.split(' ').filter(|word| word.starts_with('-'));
+    match answer.split_once(' ') {
+        Some(("heaptap", _)) => Some(format!("use `{answer}`")),
+        // An answer that the command does not accept is useless.
+        _ if !options.all(takes) => None,
+        Some(_) => Some((*answer).to_owned()),
+        None => corrected(option, answer, typed).or_else(|| match *answer {
+            "-n" => Some(PROCESS.to_owned()),
+            _ => Some(format!("use {answer}")),
+        }),
     }
 }
 
@@ -323,13 +258,14 @@ mod tests {
             }
             assert!(root.find_subcommand(word).is_none(), "{word} is a command");
         }
-        for hint in OPTIONS {
-            let all: Vec<&str> = match hint.commands {
-                [] => root
+        for (commands, typed, _) in OPTIONS {
+            let named: Vec<&str> = commands.split_whitespace().collect();
+            let all: Vec<&str> = match named.is_empty() {
+                true => root
                     .get_subcommands()
                     .map(clap::Command::get_name)
                     .collect(),
-                named => named.to_vec(),
+                false => named.clone(),
             };
             let answered = all.iter().filter(|name| {
                 let command = root.find_subcommand(name).expect("a command");
@@ -340,20 +276,13 @@ mod tests {
                         None => arg.get_short() == option.chars().nth(1),
                     })
                 };
-                assert!(
-                    hint.commands.is_empty() || !takes(hint.typed),
-                    "{name} takes {}",
-                    hint.typed
-                );
-                let typed = ["heaptap".to_owned(), hint.typed.to_owned()];
-                of_option(name, hint.typed, &typed, takes).is_some()
+                assert!(named.is_empty() || !takes(typed), "{name} takes {typed}");
+                let line = ["heaptap".to_owned(), (*typed).to_owned()];
+                of_option(name, typed, &line, takes).is_some()
             });
-            let wanted = hint.commands.len().max(1);
             assert!(
-                answered.count() >= wanted,
-                "{} of {:?}",
-                hint.typed,
-                hint.commands
+                answered.count() >= named.len().max(1),
+                "{typed} of {commands}"
             );
         }
     }

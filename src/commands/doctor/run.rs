@@ -110,11 +110,7 @@ pub async fn diagnose(
         }
         Err(failure) => checks.push(failed("adb-server", failure)),
     }
-    checks.push(host_clock());
-    checks.push(state_folder());
-    let output = existing(output);
-    checks.push(output_folder(&output));
-    checks.push(host_disk(&output));
+    checks.extend(host(&existing(output)));
     Diagnosis {
         ready: checks.iter().all(|check| check.status != Status::Fail),
         serial,
@@ -122,10 +118,36 @@ pub async fn diagnose(
     }
 }
 
-fn check(id: &str, side: Side, status: Status, what: impl Into<String>) -> Check {
+/// Checks this host.
+fn host(output: &Path) -> [Check; 4] {
+    let checks = [
+        host_clock(),
+        state_folder(),
+        output_folder(output),
+        host_disk(output),
+    ];
+    checks.map(|check| Check {
+        side: Side::Host,
+        ..check
+    })
+}
+
+fn ok(id: &str, what: impl Into<String>) -> Check {
+    check(id, Status::Ok, what)
+}
+
+fn warn(id: &str, what: impl Into<String>) -> Check {
+    check(id, Status::Warn, what)
+}
+
+fn fail(id: &str, what: impl Into<String>) -> Check {
+    check(id, Status::Fail, what)
+}
+
+fn check(id: &str, status: Status, what: impl Into<String>) -> Check {
     Check {
         id: id.to_owned(),
-        side,
+        side: Side::Device,
         status,
         what: what.into(),
         fix: None,
@@ -144,7 +166,7 @@ fn failed(id: &str, failure: impl Into<Failure>) -> Check {
     let failure = failure.into();
     Check {
         fix: failure.help,
-        ..check(id, Side::Device, Status::Fail, failure.message)
+        ..fail(id, failure.message)
     }
 }
 
@@ -152,7 +174,7 @@ fn adb_program(found: HostAdb, server_runs: bool) -> Check {
     let (status, what) = match found {
         HostAdb::Found(path) => {
             let what = format!("adb is {}", path.display());
-            return check("adb-program", Side::Device, Status::Ok, what);
+            return ok("adb-program", what);
         }
         HostAdb::Missing(_) if server_runs => (
             Status::Warn,
@@ -163,7 +185,7 @@ fn adb_program(found: HostAdb, server_runs: bool) -> Check {
             "cannot find adb in PATH or in the usual locations of the Android SDK",
         ),
     };
-    check("adb-program", Side::Device, status, what).fix(
+    check("adb-program", status, what).fix(
         "install the Android SDK Platform-Tools and add adb to PATH, or set ANDROID_HOME to the \
          SDK",
     )
@@ -171,20 +193,16 @@ fn adb_program(found: HostAdb, server_runs: bool) -> Check {
 
 async fn adb_server(server: &Server) -> Check {
     match server.version().await {
-        Ok(version) if version < SERVER_VERSION => check(
+        Ok(version) if version < SERVER_VERSION => warn(
             "adb-server",
-            Side::Device,
-            Status::Warn,
             format!(
                 "the adb server at {} is old (protocol {version})",
                 server.address()
             ),
         )
         .fix("update the Android SDK Platform-Tools, then run `adb kill-server`"),
-        Ok(version) => check(
+        Ok(version) => ok(
             "adb-server",
-            Side::Device,
-            Status::Ok,
             format!("adb server at {} (protocol {version})", server.address()),
         ),
         Err(error) => failed("adb-server", error),
@@ -196,7 +214,7 @@ async fn device(server: &Server, selector: &Selector, checks: &mut Vec<Check>) -
     match server.select(selector).await {
         Ok(device) => {
             let what = format!("{} is connected and authorized", device.serial());
-            checks.push(check("device", Side::Device, Status::Ok, what));
+            checks.push(ok("device", what));
             Some(device)
         }
         Err(error) => {
@@ -218,13 +236,13 @@ async fn phone(device: &Device, checks: &mut Vec<Check>) {
             .collect();
             checks.push(if missing.is_empty() {
                 let what = "adb supports exit codes and 64-bit sizes (shell_v2, stat_v2)";
-                check("adb-features", Side::Device, Status::Ok, what)
+                ok("adb-features", what)
             } else {
                 let what = format!(
                     "adb does not support {}; using the older protocol",
                     missing.join(" and ")
                 );
-                check("adb-features", Side::Device, Status::Warn, what)
+                warn("adb-features", what)
                     .fix("update the Android SDK Platform-Tools on the host of the adb server")
             });
         }
@@ -240,7 +258,7 @@ async fn phone(device: &Device, checks: &mut Vec<Check>) {
 }
 
 fn judge_selinux(selinux: Selinux) -> Check {
-    let check = |status, what| check("selinux", Side::Device, status, what);
+    let check = |status, what| check("selinux", status, what);
     match selinux {
         Selinux::Enforcing => check(Status::Ok, "SELinux is enforcing"),
         Selinux::Disabled => check(Status::Warn, "SELinux is disabled"),
@@ -257,8 +275,6 @@ fn judge_selinux(selinux: Selinux) -> Check {
 
 /// Returns the checks that follow from the facts of a device.
 fn judge(facts: &DeviceFacts, now: SystemTime) -> Vec<Check> {
-    let ok = |id, what: String| check(id, Side::Device, Status::Ok, what);
-    let warn = |id, what: String| check(id, Side::Device, Status::Warn, what);
     // `eligibility` defines the texts of its findings.
     let findings: Vec<Check> = eligibility::decide_device(facts)
         .into_iter()
@@ -271,20 +287,12 @@ fn judge(facts: &DeviceFacts, now: SystemTime) -> Vec<Check> {
             let what = format!("{}: {}", finding.what, finding.why);
             Check {
                 fix: finding.fix,
-                ..check(
-                    &finding.id.as_str().to_lowercase(),
-                    Side::Device,
-                    status,
-                    what,
-                )
+                ..check(&finding.id.to_string().to_lowercase(), status, what)
             }
         })
         .collect();
     let mut checks = vec![match (&facts.release, facts.sdk) {
-        (None, None) => warn(
-            "android",
-            "cannot read the Android version of the device".to_owned(),
-        ),
+        (None, None) => warn("android", "cannot read the Android version of the device"),
         _ => ok(
             "android",
             format!(
@@ -300,24 +308,19 @@ fn judge(facts: &DeviceFacts, now: SystemTime) -> Vec<Check> {
     checks.push(match &facts.build_type {
         Some(BuildType::User) => ok(
             "build-type",
-            "user build: only debuggable or profileable apps can be recorded".to_owned(),
+            "user build: only debuggable or profileable apps can be recorded",
         ),
         Some(_) => ok(
             "build-type",
-            "not a user build: nearly every process can be recorded".to_owned(),
+            "not a user build: nearly every process can be recorded",
         ),
-        None => warn(
-            "build-type",
-            "cannot read the build type of the device".to_owned(),
-        ),
+        None => warn("build-type", "cannot read the build type of the device"),
     });
     checks.extend(facts.selinux.map(judge_selinux));
     match (facts.tracing_on, &facts.sessions) {
         (Some(true), None) if facts.api().is_some_and(|sdk| sdk >= QUERY_SDK) => checks.push(
-            check(
+            fail(
                 "tracing",
-                Side::Device,
-                Status::Fail,
                 "the tracing service is enabled but does not respond",
             )
             .fix(
@@ -325,25 +328,22 @@ fn judge(facts: &DeviceFacts, now: SystemTime) -> Vec<Check> {
                  same with `1`, or restart the device",
             ),
         ),
-        (Some(true), _) => checks.push(ok("tracing", "the tracing daemon is running".to_owned())),
+        (Some(true), _) => checks.push(ok("tracing", "the tracing daemon is running")),
         // A finding of `eligibility` reports this.
         (Some(false), _) => {}
         (None, _) => checks.push(
             warn(
                 "tracing",
-                "cannot determine whether the tracing daemon is running".to_owned(),
+                "cannot determine whether the tracing daemon is running",
             )
             .fix("if a recording does not start, run `adb shell setprop persist.traced.enable 1`"),
         ),
     }
     checks.push(match (&facts.perfetto_version, &facts.sessions) {
         (Some(version), _) => ok("perfetto", format!("perfetto {version}")),
-        (None, Some(_)) => ok("perfetto", "perfetto responds".to_owned()),
-        (None, None) => warn(
-            "perfetto",
-            "perfetto on the device did not respond".to_owned(),
-        )
-        .fix("check that the device runs Android 10 or later; recording requires its perfetto"),
+        (None, Some(_)) => ok("perfetto", "perfetto responds"),
+        (None, None) => warn("perfetto", "perfetto on the device did not respond")
+            .fix("check that the device runs Android 10 or later; recording requires its perfetto"),
     });
     match facts.free_bytes {
         Some(free) => {
@@ -356,7 +356,7 @@ fn judge(facts: &DeviceFacts, now: SystemTime) -> Vec<Check> {
         }
         None => checks.push(warn(
             "device-space",
-            "cannot read the free space in /data/misc/perfetto-traces".to_owned(),
+            "cannot read the free space in /data/misc/perfetto-traces",
         )),
     }
     if let Some(clock) = facts.clock_s {
@@ -375,12 +375,12 @@ fn phone_clock(clock_s: i64, now: SystemTime) -> Check {
     let apart = clock_s.abs_diff(now);
     if apart <= CLOCK_SKEW {
         let what = "the device clock agrees with the host clock";
-        return check("clock", Side::Device, Status::Ok, what);
+        return ok("clock", what);
     }
     let behind = if clock_s < now { "behind" } else { "ahead of" };
     let apart = crate::units::HumanDuration(Duration::from_secs(apart));
     let what = format!("the device clock is {apart} {behind} the host clock");
-    check("clock", Side::Device, Status::Warn, what)
+    warn("clock", what)
         .fix("set both clocks from the network; traces use device time, and files use host time")
 }
 
@@ -388,20 +388,10 @@ fn host_clock() -> Check {
     // Start of 2026, the year in which this was written.
     const WRITTEN: Duration = Duration::from_secs(1_767_225_600);
     if SystemTime::now() < SystemTime::UNIX_EPOCH + WRITTEN {
-        return check(
-            "host-clock",
-            Side::Host,
-            Status::Warn,
-            "the host clock is set before 2026",
-        )
-        .fix("set the host clock, because recordings are named by its time");
+        return warn("host-clock", "the host clock is set before 2026")
+            .fix("set the host clock, because recordings are named by its time");
     }
-    check(
-        "host-clock",
-        Side::Host,
-        Status::Ok,
-        "the host clock is plausible",
-    )
+    ok("host-clock", "the host clock is plausible")
 }
 
 fn state_folder() -> Check {
@@ -415,16 +405,12 @@ fn state_folder() -> Check {
             }
         });
     match writable {
-        Ok(folder) => check(
+        Ok(folder) => ok(
             "state-directory",
-            Side::Host,
-            Status::Ok,
             format!("recording journals are written to {}", folder.display()),
         ),
-        Err(why) => check(
+        Err(why) => fail(
             "state-directory",
-            Side::Host,
-            Status::Fail,
             format!("cannot write recording journals: {why}"),
         )
         .fix(format!(
@@ -437,16 +423,12 @@ fn state_folder() -> Check {
 fn output_folder(folder: &Path) -> Check {
     let shown = folder.display();
     match can_write(folder) {
-        Ok(()) => check(
+        Ok(()) => ok(
             "output-directory",
-            Side::Host,
-            Status::Ok,
             format!("recordings can be created in {shown}"),
         ),
-        Err(error) => check(
+        Err(error) => fail(
             "output-directory",
-            Side::Host,
-            Status::Fail,
             format!("recordings cannot be created in {shown}: {error}"),
         )
         .fix("change to another directory, or name one with `-o`"),
@@ -462,16 +444,14 @@ fn host_disk(folder: &Path) -> Check {
                 MIN_DISK_BYTES..LITTLE_DISK => Status::Warn,
                 _ => Status::Ok,
             };
-            let check = check("host-disk", Side::Host, status, what);
+            let check = check("host-disk", status, what);
             match status {
                 Status::Ok => check,
                 _ => check.fix("free disk space, or name a directory on another disk with `-o`"),
             }
         }
-        Err(error) => check(
+        Err(error) => warn(
             "host-disk",
-            Side::Host,
-            Status::Warn,
             format!("cannot read the free space on the host: {error}"),
         ),
     }
@@ -585,7 +565,7 @@ mod tests {
     #[test]
     fn an_unwritable_folder_is_this_hosts_failure() {
         let folder = tempfile::tempdir().unwrap();
-        let check = output_folder(&folder.path().join("missing"));
+        let [.., check, _] = host(&folder.path().join("missing"));
         assert_eq!((check.status, check.side), (Status::Fail, Side::Host));
         let diagnosis = Diagnosis {
             ready: false,
