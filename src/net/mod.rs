@@ -11,17 +11,19 @@
 //! |---|---|
 //! | `answer` | answers, as a function of the request head |
 //! | `body` | a file as a body, read as fast as it is consumed |
+//! | `door` | what both servers share |
 //! | `page` | the page that transfers a trace if the UI cannot fetch it |
 //! | `server` | socket, connections, deadlines |
 //! | `site` | a page and the requests of its script, for `explore` |
 
 mod answer;
 mod body;
+mod door;
 mod page;
 mod server;
 mod site;
 
-pub use server::{Ended, NoConnections, Offer, Server, ServerEvent};
+pub use server::{Ended, Offer, Server, ServerEvent};
 pub use site::{Api, ApiHandler, ApiProblem, ApiRequest, Site, SitePage};
 
 #[cfg(test)]

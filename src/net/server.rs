@@ -2,44 +2,29 @@
 
 use super::answer::{Answer, Content, Terms};
 use super::body::{self, FileBody, Progress};
+use super::door::{Door, Guests, Once, guard, http, no_connections, reason, secret};
 use super::page;
-use crate::error::{Classified, ErrorClass, ErrorFacts};
-use crate::parallel::lock;
+use crate::error::Failure;
 use crate::trace::Source;
-use crate::units::hex;
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
-use hyper::server::conn::http1;
+use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
-use hyper_util::rt::{TokioIo, TokioTimer};
-use std::collections::VecDeque;
+use hyper_util::rt::TokioIo;
 use std::convert::Infallible;
 use std::io::{self, SeekFrom};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio::sync::Mutex;
-use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-/// Time limit for sending a request.
-const HEAD_PATIENCE: Duration = Duration::from_secs(10);
 /// Time limit for a stalled connection, in either direction.
 const STALL_PATIENCE: Duration = Duration::from_secs(60);
 /// Time limit of a second fetch waiting for the end of the first.
 const TURN_PATIENCE: Duration = Duration::from_secs(5);
-/// Maximum size of a request head, in bytes; browsers send a few hundred.
-const LARGEST_HEAD: usize = 16 << 10;
-/// Maximum number of connections without a fetch: browsers keep six. Beyond it, the oldest is
-/// closed, so that no client can lock out others.
-const MOST_IDLE: usize = 32;
-/// Pause after a connection that could not be accepted.
-pub(super) const FAILURE_PAUSE: Duration = Duration::from_millis(100);
-/// Maximum number of consecutive failures.
-pub(super) const MOST_FAILURES: u32 = 50;
 
 /// A file, and its permitted reader.
 pub struct Offer {
@@ -62,23 +47,6 @@ pub enum Ended {
     TimedOut,
 }
 
-/// Connections fail again and again.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot accept connections on 127.0.0.1")]
-pub struct NoConnections {
-    /// Error of the operating system.
-    #[from]
-    source: io::Error,
-}
-
-impl Classified for NoConnections {
-    fn facts(&self) -> ErrorFacts {
-        ErrorFacts::new(ErrorClass::HostWrite, "no-listener").with_help(
-            "stop other programs and try again; the host might lack a resource such as open files",
-        )
-    }
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServerEvent {
     /// A client that knows the path began to fetch the file.
@@ -89,19 +57,8 @@ pub enum ServerEvent {
 
 /// A listening server that has not answered yet.
 pub struct Server {
-    listener: TcpListener,
-    address: SocketAddr,
+    door: Door,
     shared: Shared,
-}
-
-/// Returns the limits of every connection.
-pub(super) fn http() -> http1::Builder {
-    let mut http = http1::Builder::new();
-    http.timer(TokioTimer::default())
-        .header_read_timeout(HEAD_PATIENCE)
-        .max_buf_size(LARGEST_HEAD)
-        .keep_alive(false);
-    http
 }
 
 /// State shared by all connections.
@@ -110,8 +67,7 @@ struct Shared {
     source: Arc<Mutex<Box<dyn Source>>>,
     length: u64,
     page: Option<(Bytes, HeaderValue)>,
-    /// Target of the redirection; taken by the first request.
-    entry: std::sync::Mutex<Option<HeaderValue>>,
+    entry: Once,
     disposition: HeaderValue,
 }
 
@@ -121,8 +77,7 @@ impl Server {
     /// # Errors
     /// Returns an error if the port is in use or the file cannot be read.
     pub async fn bind(port: u16, offer: Offer) -> io::Result<Server> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
-        let address = listener.local_addr()?;
+        let door = Door::open(port).await?;
         let mut source = offer.source;
         let length = source.seek(SeekFrom::End(0))?;
         let secret = secret()?;
@@ -141,7 +96,7 @@ impl Server {
         let disposition = format!("attachment; filename=\"{name}\"");
         let shared = Shared {
             terms: Terms {
-                host: address.to_string(),
+                host: door.address.to_string(),
                 file,
                 page: page.is_some().then(|| format!("/{secret}/")),
                 entry: None,
@@ -150,14 +105,10 @@ impl Server {
             source: Arc::new(Mutex::new(source)),
             length,
             page,
-            entry: std::sync::Mutex::default(),
+            entry: Once::default(),
             disposition: HeaderValue::try_from(disposition).map_err(io::Error::other)?,
         };
-        Ok(Server {
-            listener,
-            address,
-            shared,
-        })
+        Ok(Server { door, shared })
     }
 
     /// Returns an address that redirects only its first request to `goal`. All users of a computer
@@ -166,17 +117,16 @@ impl Server {
     /// # Errors
     /// Returns an error if the system has no random bits, or `goal` is not an address.
     pub fn lead_once(&mut self, goal: &str) -> io::Result<String> {
-        let location = HeaderValue::try_from(goal).map_err(io::Error::other)?;
         let path = format!("/{}", secret()?);
-        let address = format!("http://{}{path}", self.address);
+        let address = format!("http://{}{path}", self.door.address);
         self.shared.terms.entry = Some(path);
-        self.shared.entry = std::sync::Mutex::new(Some(location));
+        self.shared.entry = Once::to(goal)?;
         Ok(address)
     }
 
     /// Returns the listening address.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.door.address
     }
 
     /// Bytes of the file.
@@ -185,13 +135,13 @@ impl Server {
     }
 
     pub fn file_url(&self) -> String {
-        format!("http://{}{}", self.address, self.shared.terms.file)
+        format!("http://{}{}", self.door.address, self.shared.terms.file)
     }
 
     /// Returns the URL of the page, if there is one.
     pub fn page_url(&self) -> Option<String> {
         let page = self.shared.terms.page.as_ref()?;
-        Some(format!("http://{}{page}", self.address))
+        Some(format!("http://{}{page}", self.door.address))
     }
 
     /// Answers until the complete file was fetched, or no part of it for `patience`. Calls
@@ -203,42 +153,22 @@ impl Server {
         self,
         patience: Duration,
         on_event: impl Fn(ServerEvent) + Send + Sync + 'static,
-    ) -> Result<Ended, NoConnections> {
+    ) -> Result<Ended, Failure> {
         let on_event: Arc<dyn Fn(ServerEvent) + Send + Sync> = Arc::new(on_event);
-        let (listener, shared) = (self.listener, Arc::new(self.shared));
-        let mut connections: JoinSet<Connection> = JoinSet::new();
-        let mut idle: VecDeque<Guest> = VecDeque::new();
+        let (mut door, shared) = (self.door, Arc::new(self.shared));
+        let mut guests = Guests::none();
         let mut deadline = Instant::now() + patience;
-        let mut failures = 0;
-        let mut resume = Instant::now();
         loop {
             tokio::select! {
-                accepted = accept_from(&listener, resume) => match accepted {
+                accepted = door.accept() => match accepted {
                     Ok(stream) => {
-                        failures = 0;
-                        idle.retain(Guest::is_idle);
-                        while idle.len() >= MOST_IDLE {
-                            if let Some(oldest) = idle.pop_front() {
-                                oldest.task.abort();
-                            }
-                        }
                         let (shared, on_event) = (Arc::clone(&shared), Arc::clone(&on_event));
-                        let fetches = Arc::new(AtomicBool::new(false));
-                        let attended = attend(stream, shared, Arc::clone(&fetches), on_event);
-                        let task = connections.spawn(attended);
-                        idle.push_back(Guest { task, fetches });
+                        guests.attend(|fetches| attend(stream, shared, fetches, on_event));
                     }
-                    Err(error) if failures >= MOST_FAILURES && connections.is_empty() => {
-                        return Err(error.into());
-                    }
-                    // Connections that failed before they began are ignored. If the host has no
-                    // file descriptors left, the next attempt would also fail immediately, forever.
-                    Err(_) => {
-                        failures += 1;
-                        resume = Instant::now() + FAILURE_PAUSE;
-                    }
+                    Err(error) if guests.open.is_empty() => return Err(no_connections(&error)),
+                    Err(_) => {}
                 },
-                Some(ended) = connections.join_next() => match ended {
+                Some(ended) = guests.open.join_next() => match ended {
                     Ok(Connection::Whole) => return Ok(Ended::Fetched),
                     Ok(Connection::Broken) => deadline = Instant::now() + patience,
                     Ok(Connection::Idle) | Err(_) => {}
@@ -253,26 +183,6 @@ impl Server {
             }
         }
     }
-}
-
-/// An open connection.
-struct Guest {
-    task: AbortHandle,
-    /// Set if it used the file's path, and fetches it or waits to do so.
-    fetches: Arc<AtomicBool>,
-}
-
-impl Guest {
-    fn is_idle(&self) -> bool {
-        !self.fetches.load(Ordering::Relaxed) && !self.task.is_finished()
-    }
-}
-
-/// Accepts the next connection, not before `resume`.
-pub(super) async fn accept_from(listener: &TcpListener, resume: Instant) -> io::Result<TcpStream> {
-    sleep_until(resume).await;
-    let (stream, _) = listener.accept().await?;
-    Ok(stream)
 }
 
 /// Result of a connection.
@@ -366,19 +276,12 @@ async fn respond(
             }
         }
         Content::Entry => {
-            let taken = lock(&shared.entry).take();
-            match taken {
-                Some(location) => {
-                    answer.headers.insert(header::LOCATION, location);
-                }
-                None => answer.status = StatusCode::NOT_FOUND,
-            }
+            answer.status = shared.entry.redirect(&mut answer.headers);
         }
     }
     if answer.status.is_client_error() || answer.status.is_server_error() {
         on_event(ServerEvent::Refused(answer.status.as_u16()));
-        let reason = answer.status.canonical_reason().unwrap_or("refused");
-        content = body::Content::Text(Bytes::from_static(reason.as_bytes()));
+        content = body::Content::Text(reason(answer.status));
     }
     let mut response = Response::new(content);
     *response.status_mut() = answer.status;
@@ -400,22 +303,6 @@ async fn respond(
     response
 }
 
-/// Sets the headers of every answer: it is of that type, is not stored, and other sites cannot use it.
-pub(super) fn guard(headers: &mut HeaderMap, media: &'static str) {
-    for (name, value) in [
-        (header::CONTENT_TYPE, media),
-        (header::CACHE_CONTROL, "no-store"),
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (header::REFERRER_POLICY, "no-referrer"),
-        (
-            HeaderName::from_static("cross-origin-resource-policy"),
-            "same-origin",
-        ),
-    ] {
-        headers.insert(name, HeaderValue::from_static(value));
-    }
-}
-
 /// The file is being fetched by another connection.
 fn busy() -> Answer {
     let mut answer = Answer {
@@ -426,13 +313,6 @@ fn busy() -> Answer {
     let seconds = HeaderValue::from_static("1");
     answer.headers.insert(header::RETRY_AFTER, seconds);
     answer
-}
-
-/// Returns 128 unpredictable bits.
-pub(super) fn secret() -> io::Result<String> {
-    let mut bits = [0; 16];
-    getrandom::fill(&mut bits).map_err(io::Error::other)?;
-    Ok(hex(&bits))
 }
 
 /// Returns a name for the last part of a path: letters, digits, `.`, `_`, `-`, at most 100
@@ -452,6 +332,7 @@ fn in_url(name: &str) -> String {
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
+    use super::super::door::{FAILURE_PAUSE, MOST_FAILURES};
     use super::*;
     use std::os::fd::AsFd as _;
 
@@ -464,7 +345,7 @@ mod tests {
             page: false,
         };
         let server = Server::bind(0, offer).await.expect("a free port");
-        let shared = server.listener.as_fd().try_clone_to_owned();
+        let shared = server.door.listener.as_fd().try_clone_to_owned();
         let shared = std::net::TcpStream::from(shared.expect("a descriptor"));
         // Linux fails every accept() on a socket that was shut down.
         let shut = shared.shutdown(std::net::Shutdown::Both);

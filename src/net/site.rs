@@ -12,32 +12,24 @@
 
 use super::answer::{is_for, is_origin};
 use super::body::Content;
-use super::server::{
-    FAILURE_PAUSE, MOST_FAILURES, NoConnections, accept_from, guard, http, secret,
-};
+use super::door::{Door, Guests, Once, guard, http, no_connections, reason, secret};
+use crate::error::Failure;
 use crate::parallel::lock;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
-use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
-use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep_until};
 
 /// Maximum number of connections: a browser keeps six.
 const MAX_CONNECTIONS: usize = 64;
-/// Maximum number of connections without a request; beyond it, the oldest is closed, so that no other
-/// program can keep the browser out.
-const MAX_SILENT: usize = 32;
 /// Maximum number of requests that are answered at the same time.
 const MAX_ANSWERS: usize = 4;
 /// Time that a connection may be open: longer than any answer takes.
@@ -91,8 +83,7 @@ pub struct Api {
 
 /// A listening site that has not answered yet.
 pub struct Site {
-    listener: TcpListener,
-    address: SocketAddr,
+    door: Door,
     shared: Shared,
 }
 
@@ -101,8 +92,7 @@ struct Shared {
     page: Bytes,
     policy: HeaderValue,
     api: Api,
-    /// Target of the redirection; taken by the first request.
-    entry: Mutex<Option<HeaderValue>>,
+    entry: Once,
     answers: Arc<Semaphore>,
     used: Mutex<Instant>,
 }
@@ -113,22 +103,20 @@ impl Site {
     /// # Errors
     /// Returns an error if the port is in use.
     pub async fn bind(port: u16, page: SitePage, api: Api) -> io::Result<Site> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
-        let address = listener.local_addr()?;
+        let door = Door::open(port).await?;
         let rules = Rules {
-            host: address.to_string(),
+            host: door.address.to_string(),
             page: format!("/{}/", secret()?),
             entry: format!("/{}", secret()?),
         };
-        let url = format!("http://{address}{}", rules.page);
+        let url = format!("http://{}{}", door.address, rules.page);
         Ok(Site {
-            listener,
-            address,
+            door,
             shared: Shared {
                 page: Bytes::from(page.text),
                 policy: HeaderValue::try_from(page.policy).map_err(io::Error::other)?,
                 api,
-                entry: Mutex::new(Some(HeaderValue::try_from(url).map_err(io::Error::other)?)),
+                entry: Once::to(&url)?,
                 answers: Arc::new(Semaphore::new(MAX_ANSWERS)),
                 used: Mutex::new(Instant::now()),
                 rules,
@@ -138,50 +126,30 @@ impl Site {
 
     /// Returns the address of the page.
     pub fn url(&self) -> String {
-        format!("http://{}{}", self.address, self.shared.rules.page)
+        format!("http://{}{}", self.door.address, self.shared.rules.page)
     }
 
     /// Returns an address that redirects only its first request to the page. All users of a computer
     /// see the arguments of its programs, so browsers are started with this address.
     pub fn entry_url(&self) -> String {
-        format!("http://{}{}", self.address, self.shared.rules.entry)
+        format!("http://{}{}", self.door.address, self.shared.rules.entry)
     }
 
     /// Answers until there was no request for `idle`, and none is being answered.
     ///
     /// # Errors
     /// Returns an error if accepting connections fails repeatedly.
-    pub async fn serve(self, idle: Duration) -> Result<(), NoConnections> {
-        let (listener, shared) = (self.listener, Arc::new(self.shared));
-        let mut connections: JoinSet<()> = JoinSet::new();
-        let mut silent: VecDeque<(AbortHandle, Arc<AtomicBool>)> = VecDeque::new();
-        let mut failures = 0;
-        let mut resume = Instant::now();
+    pub async fn serve(self, idle: Duration) -> Result<(), Failure> {
+        let (mut door, shared) = (self.door, Arc::new(self.shared));
+        let mut guests = Guests::none();
         loop {
             let end = *lock(&shared.used) + idle;
             tokio::select! {
-                accepted = accept_from(&listener, resume), if connections.len() < MAX_CONNECTIONS => {
-                    match accepted {
-                        Ok(stream) => {
-                            failures = 0;
-                            silent.retain(|(task, asked)| {
-                                !task.is_finished() && !asked.load(Ordering::Relaxed)
-                            });
-                            while silent.len() >= MAX_SILENT {
-                                silent.pop_front().inspect(|(oldest, _)| oldest.abort());
-                            }
-                            let asked = Arc::new(AtomicBool::new(false));
-                            let guest = attend(stream, Arc::clone(&shared), Arc::clone(&asked));
-                            silent.push_back((connections.spawn(guest), asked));
-                        }
-                        Err(error) if failures >= MOST_FAILURES => return Err(error.into()),
-                        Err(_) => {
-                            failures += 1;
-                            resume = Instant::now() + FAILURE_PAUSE;
-                        }
-                    }
+                accepted = door.accept(), if guests.open.len() < MAX_CONNECTIONS => {
+                    let stream = accepted.map_err(|error| no_connections(&error))?;
+                    guests.attend(|asked| attend(stream, Arc::clone(&shared), asked));
                 }
-                Some(_) = connections.join_next() => {}
+                Some(_) = guests.open.join_next() => {}
                 () = sleep_until(end) => {
                     if shared.answers.available_permits() < MAX_ANSWERS {
                         *lock(&shared.used) = Instant::now();
@@ -213,18 +181,14 @@ async fn respond(shared: &Arc<Shared>, request: &Request<Incoming>) -> Response<
         .check(request.method(), request.uri(), request.headers());
     let (status, media, body) = match target {
         Err(status) => (status, "text/plain", reason(status)),
-        Ok(Target::Entry) => match lock(&shared.entry).take() {
-            Some(location) => {
-                let mut response = response(StatusCode::SEE_OTHER, "text/plain", Bytes::new());
-                response.headers_mut().insert(header::LOCATION, location);
+        Ok(Target::Entry) => {
+            let mut response = response(StatusCode::SEE_OTHER, "text/plain", Bytes::new());
+            let status = shared.entry.redirect(response.headers_mut());
+            if status == StatusCode::SEE_OTHER {
                 return response;
             }
-            None => (
-                StatusCode::NOT_FOUND,
-                "text/plain",
-                reason(StatusCode::NOT_FOUND),
-            ),
-        },
+            (status, "text/plain", reason(status))
+        }
         Ok(Target::Page) => {
             *lock(&shared.used) = Instant::now();
             let mut response = response(
@@ -280,10 +244,6 @@ async fn answer(shared: &Arc<Shared>, request: ApiRequest) -> (StatusCode, Bytes
     };
     let body = serde_json::json!({ "error": problem }).to_string();
     (status, body.into())
-}
-
-fn reason(status: StatusCode) -> Bytes {
-    Bytes::from_static(status.canonical_reason().unwrap_or("refused").as_bytes())
 }
 
 fn response(status: StatusCode, media: &'static str, body: Bytes) -> Response<Content> {

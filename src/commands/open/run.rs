@@ -3,12 +3,11 @@
 //! page that heaptap wrote there is shown, because a page can run scripts.
 
 use crate::bytes::sha256_of;
-use crate::error::{Classified, ErrorClass, ErrorFacts};
+use crate::error::{ErrorClass, Failure};
 use crate::folder::{RAW_TRACE, SYMBOLIZED_TRACE};
 use crate::heaps::trace_findings;
-use crate::import::{self, ImportError, OpenTrace};
-use crate::net::{NoConnections, Offer, Server};
-use crate::pages::browser::NoBrowser;
+use crate::import::{self, OpenTrace};
+use crate::net::{Offer, Server};
 use crate::pages::{PAGE, is_page};
 use crate::results::findings::Finding;
 use crate::results::manifest::{self, Manifest};
@@ -24,79 +23,16 @@ pub const UI: &str = "https://ui.perfetto.dev";
 /// The only loopback port from which the UI's content policy allows fetches.
 pub const UI_PORT: u16 = 9001;
 
-/// Reason why nothing is shown.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    /// The input cannot be shown or read.
-    #[error(transparent)]
-    Import(#[from] ImportError),
-    /// A bundle contains several traces.
-    #[error("{name} contains several traces: {}", members.join(", "))]
-    SeveralTraces {
-        name: String,
-        /// Names of the traces.
-        members: Vec<String>,
-    },
-    /// Another program uses the port.
-    #[error("port {port} of 127.0.0.1 is in use")]
-    PortBusy { port: u16 },
-    /// The port cannot be opened.
-    #[error("cannot listen on 127.0.0.1:{port}")]
-    Listen {
-        port: u16,
-        /// Error of the operating system.
-        source: io::Error,
-    },
-    /// The server cannot accept connections.
-    #[error(transparent)]
-    NoConnections(#[from] NoConnections),
-    /// The trace was not fetched in time.
-    #[error("the browser did not fetch the trace within {}", HumanDuration(*.0))]
-    NotFetched(Duration),
-    /// The browser cannot be started.
-    #[error(transparent)]
-    NoBrowser(#[from] NoBrowser),
-    /// A directory contains a page that heaptap did not write.
-    #[error("{} is not the page that heaptap wrote into this directory", path.display())]
-    UnknownPage { path: PathBuf },
-    /// `--ui` is not the address of a page.
-    #[error("{0:?} is not the address of a UI")]
-    BadUi(String),
-}
-
-impl Classified for OpenError {
-    fn facts(&self) -> ErrorFacts {
-        match self {
-            OpenError::Import(error) => error.facts(),
-            OpenError::NoBrowser(error) => error.facts(),
-            OpenError::SeveralTraces { .. } => ErrorFacts::new(ErrorClass::Usage, "several-traces")
-                .with_help("unpack one of them and pass its file"),
-            OpenError::PortBusy { .. } => ErrorFacts::new(ErrorClass::HostWrite, "port-busy")
-                .with_help(format!(
-                    "stop the program that uses the port, such as another `heaptap open` or \
-                     trace_processor, or add `--page`. The UI fetches only from port {UI_PORT}."
-                )),
-            OpenError::Listen { .. } => ErrorFacts::new(ErrorClass::HostWrite, "no-listener")
-                .with_help("add `--page`, which uses any free port"),
-            OpenError::NoConnections(error) => error.facts(),
-            // The host did its part; the result is unknown.
-            OpenError::NotFetched(_) => {
-                ErrorFacts::new(ErrorClass::Inconclusive, "trace-not-fetched").with_help(
-                    "allow the browser to reach this host if it asks, add `--page` to avoid the \
-                     question, or wait longer with `--timeout`",
-                )
-            }
-            OpenError::UnknownPage { path } => {
-                ErrorFacts::new(ErrorClass::BadInput, "page-unknown").with_help(format!(
-                    "move the page away and run `heaptap report {} --open`. heaptap does not open \
-                     unknown pages, because they can run scripts.",
-                    quoted_path(path.parent().unwrap_or(path))
-                ))
-            }
-            OpenError::BadUi(_) => ErrorFacts::new(ErrorClass::Usage, "bad-ui")
-                .with_help(format!("use an address such as {UI}")),
-        }
-    }
+/// The trace was not fetched in time. The host did its part; the result is unknown.
+pub fn not_fetched(patience: Duration) -> Failure {
+    let message = format!(
+        "the browser did not fetch the trace within {}",
+        HumanDuration(patience)
+    );
+    Failure::new(ErrorClass::Inconclusive, "trace-not-fetched", message).with_help(
+        "allow the browser to reach this host if it asks, add `--page` to avoid the question, or \
+         wait longer with `--timeout`",
+    )
 }
 
 /// Thing to show for an input.
@@ -131,7 +67,7 @@ impl TraceToShow {
 ///
 /// # Errors
 /// Returns an error if the input cannot be shown or read.
-pub fn choose(path: &Path) -> Result<Shown, OpenError> {
+pub fn choose(path: &Path) -> Result<Shown, Failure> {
     if is_page(path) {
         return Ok(Shown::Page(path.to_owned()));
     }
@@ -147,17 +83,21 @@ pub fn choose(path: &Path) -> Result<Shown, OpenError> {
         },
     };
     let Some(trace) = traces.pop().filter(|_| traces.is_empty()) else {
-        return Err(OpenError::SeveralTraces {
-            name: path.display().to_string(),
-            members: traces.into_iter().map(|trace| trace.name).collect(),
-        });
+        let members: Vec<String> = traces.into_iter().map(|trace| trace.name).collect();
+        let message = format!(
+            "{} contains several traces: {}",
+            path.display(),
+            members.join(", ")
+        );
+        return Err(Failure::new(ErrorClass::Usage, "several-traces", message)
+            .with_help("unpack one of them and pass its file"));
     };
     let name = title(path);
     Ok(Shown::Trace(TraceToShow { name, trace }))
 }
 
 /// Returns the page of an input.
-fn page_of(path: &Path) -> Result<Shown, OpenError> {
+fn page_of(path: &Path) -> Result<Shown, Failure> {
     let page = path.join(PAGE);
     if !path.is_dir() || !page.is_file() || !path.join(manifest::FILE_NAME).exists() {
         return Ok(Shown::NoPageYet);
@@ -165,7 +105,18 @@ fn page_of(path: &Path) -> Result<Shown, OpenError> {
     let known = Manifest::read(path).ok().and_then(|found| found.page);
     match known.is_some_and(|known| sha256_of(&page).is_ok_and(|sum| sum == known.sha256)) {
         true => Ok(Shown::Page(page)),
-        false => Err(OpenError::UnknownPage { path: page }),
+        false => {
+            let message = format!(
+                "{} is not the page that heaptap wrote into this directory",
+                page.display()
+            );
+            let failure = Failure::new(ErrorClass::BadInput, "page-unknown", message);
+            Err(failure.with_help(format!(
+                "move the page away and run `heaptap report {} --open`. heaptap does not open \
+                 unknown pages, because they can run scripts.",
+                quoted_path(path)
+            )))
+        }
     }
 }
 
@@ -214,8 +165,12 @@ impl Ui {
     ///
     /// # Errors
     /// Returns an error if it is not an address.
-    pub fn parse(address: &str) -> Result<Ui, OpenError> {
-        let bad = || OpenError::BadUi(address.to_owned());
+    pub fn parse(address: &str) -> Result<Ui, Failure> {
+        let bad = || {
+            let message = format!("{address:?} is not the address of a UI");
+            Failure::new(ErrorClass::Usage, "bad-ui", message)
+                .with_help(format!("use an address such as {UI}"))
+        };
         let (scheme, rest) = address.split_once("://").ok_or_else(bad)?;
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
         let (host, path) = rest.split_at(end);
@@ -259,7 +214,7 @@ pub struct TraceServer {
 ///
 /// # Errors
 /// Returns an error if the port cannot be opened.
-pub async fn give(trace: TraceToShow, options: &ServeOptions) -> Result<TraceServer, OpenError> {
+pub async fn give(trace: TraceToShow, options: &ServeOptions) -> Result<TraceServer, Failure> {
     let offer = Offer {
         source: trace.trace.source,
         name: trace.name,
@@ -267,18 +222,30 @@ pub async fn give(trace: TraceToShow, options: &ServeOptions) -> Result<TraceSer
         page: options.page,
     };
     let port = options.port;
+    let no_listener = |source: io::Error| {
+        let message = format!("cannot listen on 127.0.0.1:{port}");
+        Failure::new(ErrorClass::HostWrite, "no-listener", message)
+            .caused_by(&source)
+            .with_help("add `--page`, which uses any free port")
+    };
     let server = Server::bind(port, offer).await;
     let mut server = server.map_err(|source| match source.kind() {
-        io::ErrorKind::AddrInUse => OpenError::PortBusy { port },
-        _ => OpenError::Listen { port, source },
+        io::ErrorKind::AddrInUse => {
+            let message = format!("port {port} of 127.0.0.1 is in use");
+            Failure::new(ErrorClass::HostWrite, "port-busy", message).with_help(format!(
+                "stop the program that uses the port, such as another `heaptap open` or \
+                 trace_processor, or add `--page`. The UI fetches only from port {UI_PORT}."
+            ))
+        }
+        _ => no_listener(source),
     })?;
     let trace_url = server.file_url();
     let from_ui = || format!("{}/#!/?url={trace_url}", options.ui.address);
     let url = server.page_url().unwrap_or_else(from_ui);
-    let once_url = server.lead_once(&url);
+    let once_url = server.lead_once(&url).map_err(no_listener)?;
     Ok(TraceServer {
-        once_url: once_url.map_err(|source| OpenError::Listen { port, source })?,
         url,
+        once_url,
         bytes: server.length(),
         trace_url,
         server,
@@ -348,14 +315,12 @@ mod tests {
         fixture("conversions/c_cont.pftrace", "raw-trace");
         std::fs::write(path("notes.txt"), "not a heap").expect("written");
         assert!(matches!(choose(&path("dump.hprof")), Ok(Shown::NoPageYet)));
-        assert!(matches!(
-            choose(&path("notes.txt")),
-            Err(OpenError::Import(_))
-        ));
+        let kind = |shown: Result<Shown, Failure>| shown.err().map(|failure| failure.kind);
+        assert_eq!(kind(choose(&path("notes.txt"))), Some("unknown-format"));
         assert!(matches!(page_of(folder.path()), Ok(Shown::NoPageYet)));
         std::fs::write(path(PAGE), "<!doctype html>").expect("written");
         assert!(matches!(page_of(folder.path()), Ok(Shown::NoPageYet)));
-        assert!(matches!(choose(&path("none")), Err(OpenError::Import(_))));
+        assert!(choose(&path("none")).is_err());
         assert!(matches!(choose(folder.path()), Ok(Shown::Trace(_))));
     }
 
@@ -363,8 +328,9 @@ mod tests {
     fn the_page_of_a_folder_is_shown_only_as_the_manifest_knows_it() {
         let folder = tempfile::tempdir().expect("a folder");
         let page = folder.path().join(PAGE);
-        let is_unknown =
-            |shown| matches!(shown, Err(OpenError::UnknownPage { path }) if path == page);
+        let is_unknown = |shown: Result<Shown, Failure>| {
+            shown.is_err_and(|failure| failure.kind == "page-unknown")
+        };
         let head = format!("<!doctype html>\n{} 0.1.0\">", crate::report::MARK);
         assert_eq!(crate::report::MARK, crate::import::REPORT_MARK);
         std::fs::write(&page, &head).expect("written");
@@ -394,13 +360,13 @@ mod tests {
         assert!(matches!(shown, Ok(Shown::Page(path)) if path == page));
         // A page of another program can run any script.
         std::fs::write(&page, head).expect("written");
-        assert!(matches!(choose(&page), Err(OpenError::Import(_))));
+        assert!(choose(&page).is_err());
     }
 
     #[test]
     fn a_trace_that_nobody_fetched_is_no_fault_of_this_host() {
-        let error = OpenError::NotFetched(Duration::from_secs(300));
-        assert_eq!(error.class(), ErrorClass::Inconclusive);
-        assert_eq!(error.kind(), "trace-not-fetched");
+        let error = not_fetched(Duration::from_secs(300));
+        assert_eq!(error.class, ErrorClass::Inconclusive);
+        assert_eq!(error.kind, "trace-not-fetched");
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::json;
 
 use super::args::Args;
-use super::run::{self, OpenError, ServeOptions, Shown, TraceToShow, UI_PORT, Ui};
+use super::run::{self, ServeOptions, Shown, TraceToShow, UI_PORT, Ui};
 use crate::console::signals::watch_signals;
 use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
@@ -130,8 +130,8 @@ async fn show_trace(
                 console.say(format_args!("the browser fetched the trace ({size})"));
                 Ok(Outcome::Done)
             }
-            Ok(Ended::TimedOut) => Err(OpenError::NotFetched(args.timeout).into()),
-            Err(error) => Err(OpenError::from(error).into()),
+            Ok(Ended::TimedOut) => Err(run::not_fetched(args.timeout)),
+            Err(error) => Err(error),
         },
         _ = signals.recv() => {
             let message = "interrupted before the trace was fetched";
