@@ -22,7 +22,7 @@ use crate::flags::conflicts::conflict;
 use crate::phone::VirtualPhone;
 use crate::recording::advice::{advises_collect, remove_collect};
 use crate::recording::sessions::Scope;
-use crate::session::SessionError;
+use crate::session::CaptureError;
 use crate::units::HumanDuration;
 
 /// Advice for a virtual phone that outlives a command.
@@ -258,7 +258,7 @@ impl Context {
     ) -> Result<&Device, Failure> {
         tokio::select! {
             device = self.device() => device,
-            _ = signals.recv() => Err(SessionError::Interrupted.into()),
+            _ = signals.recv() => Err(CaptureError::interrupted().into()),
         }
     }
 
@@ -291,7 +291,7 @@ impl Context {
             }
             tokio::select! {
                 () = tokio::time::sleep(DEVICE_LOOK.min(deadline - now)) => {}
-                _ = signals.recv() => return Err(SessionError::Interrupted.into()),
+                _ = signals.recv() => return Err(CaptureError::interrupted().into()),
             }
         }
     }

@@ -143,7 +143,7 @@ pub(super) async fn not_recorded(bench: &Bench<'_>) -> Result<(), Failure> {
     let package = &bench.target.package;
     match attempt::recording_of_app(bench.device, bench.store, package).await? {
         None => Ok(()),
-        Some(error) => Err(error.into()),
+        Some(error) => Err(error),
     }
 }
 

@@ -73,8 +73,7 @@ pub(super) struct App {
 pub(super) async fn app(device: &Device, package: &str) -> Result<App, Failure> {
     let script = r#"dumpsys package "$1" | grep -E "versionName=|versionCode=|codePath=""#;
     let command = Command::script(script).called("reading the version of the app");
-    let output = device.run(&command.arg(package), QUICK).await?;
-    Ok(app_in(&String::from_utf8_lossy(&output.stdout)))
+    Ok(app_in(&device.text(&command.arg(package), QUICK).await?))
 }
 
 fn app_in(text: &str) -> App {

@@ -17,6 +17,7 @@ use super::options::RecordOptions;
 use super::outcome::{EndedBy, Finished, Recorded};
 use super::plan::{self, Plan};
 use super::sessions;
+use crate::capture::error::kind;
 use crate::config::{EncodedConfig, Targets};
 use crate::conversion::allocations::{self, TrackingError};
 use crate::device::Device;
@@ -29,7 +30,7 @@ use crate::export::pprof::SampleNames;
 use crate::results::file_names::default_name;
 use crate::results::output::OutputFolder;
 use crate::session::{
-    self, Background, Controls, FollowEnd, Session, SessionError, SessionHeader, SessionId, Store,
+    self, Background, CaptureError, Controls, FollowEnd, Session, SessionHeader, SessionId, Store,
 };
 
 /// Returns the directory for the results of a later attempt: `out-2`, next to `out`.
@@ -59,7 +60,7 @@ pub(super) async fn record_once(
     let starting = async {
         let prepared = tokio::select! {
             prepared = prepare(device, store, options, id, &folder, on_event) => prepared?,
-            () = session::stop_asked(controls) => return Err(SessionError::Interrupted.into()),
+            () = session::stop_asked(controls) => return Err(CaptureError::interrupted().into()),
         };
         // Only the single file of Android 10 can contain an earlier recording.
         if !prepared.header.removable {
@@ -78,7 +79,7 @@ pub(super) async fn record_once(
     };
     if options.detach {
         match session.confirm().await {
-            Err(error @ SessionError::Rejected { .. }) => {
+            Err(error) if error.is(&[kind::REJECTED]) => {
                 session.forget()?;
                 folder.discard();
                 return Err(error.into());
@@ -186,8 +187,8 @@ async fn prepare(
     }
     if !tracks && kind.scope() == Scope::Native {
         match recorded_already(device, store, &assessment).await? {
-            Some(first) if options.force => warn_of_first(&first.into(), on_event),
-            Some(first) => return Err(first.into()),
+            Some(first) if options.force => warn_of_first(&first, on_event),
+            Some(first) => return Err(first),
             None => {}
         }
     }
@@ -353,7 +354,7 @@ async fn start(
         let events = session_events(on_event);
         sessions::abandon(device, store, &header.id, controls, events).await?;
     }
-    let failure = started.unwrap_or_else(|| SessionError::Interrupted.into());
+    let failure = started.unwrap_or_else(|| CaptureError::interrupted().into());
     // A session that might still be running keeps its guard.
     if relaxed.into_inner() && failure.class != ErrorClass::NotFetched {
         let path = &header.remote_path;
@@ -438,7 +439,7 @@ async fn to_launch(
     };
     let now = eligibility::assess(device, facts, targets, &assess).await?;
     if let Some(refusal) = now.not_installed() {
-        return Err(refusal.into());
+        return Err(refusal);
     }
     let is_missing = |package: &String| {
         let mut reports = now.targets.iter();
@@ -449,7 +450,11 @@ async fn to_launch(
     match packages.is_empty() {
         true => {
             let target = first_target(targets);
-            Err(SessionError::NothingToLaunch { target }.into())
+            let message = format!("cannot launch {target}: it does not belong to an app");
+            Err(
+                Failure::new(ErrorClass::Usage, "nothing-to-launch", message)
+                    .with_help("omit `--launch`, or name an app"),
+            )
         }
         false => Ok(packages),
     }
@@ -488,7 +493,7 @@ async fn recorded_already(
     device: &Device,
     store: &Store,
     assessment: &Assessment,
-) -> Result<Option<SessionError>, Failure> {
+) -> Result<Option<Failure>, Failure> {
     let wanted = &assessment.resolved;
     let matched = || assessment.targets.iter().flat_map(|t| &t.processes);
     let shared = |other: &SessionHeader| {
@@ -511,7 +516,7 @@ pub(crate) async fn recording_of_app(
     device: &Device,
     store: &Store,
     package: &str,
-) -> Result<Option<SessionError>, Failure> {
+) -> Result<Option<Failure>, Failure> {
     let is_of_app = |name: &&String| name.split(':').next() == Some(package);
     let shared = |other: &SessionHeader| other.names.iter().find(is_of_app).cloned();
     recording_that(device, store, shared).await
@@ -522,7 +527,7 @@ async fn recording_that(
     device: &Device,
     store: &Store,
     shared: impl Fn(&SessionHeader) -> Option<String>,
-) -> Result<Option<SessionError>, Failure> {
+) -> Result<Option<Failure>, Failure> {
     let (mut session_states, _) = store.list()?;
     // Android 10 supports one recording at a time, of any kind: `make_way` handles that.
     session_states.retain(|state| state.pulled.is_none() && state.header.removable);
@@ -538,10 +543,13 @@ async fn recording_that(
                 .await?
                 .is_some()
         {
-            return Ok(Some(SessionError::AlreadyRecorded {
-                id: other.id.clone(),
-                target,
-            }));
+            let id = &other.id;
+            let message = format!("session {id} is already recording {target}");
+            let failure = Failure::new(ErrorClass::Device, "already-recorded", message);
+            return Ok(Some(failure.with_help(format!(
+                "end that session with `heaptap stop {id}`; heapprofd profiles a process in only \
+                 one session at a time"
+            ))));
         }
     }
     Ok(None)

@@ -5,9 +5,7 @@ use std::time::Duration;
 
 use super::companion_options::CompanionOptions;
 use super::plan::JavaPlan;
-use crate::config::{
-    CaptureSpec, ConfigError, DeviceLimits, EncodedConfig, JavaSpec, Snapshots, Targets,
-};
+use crate::config::{CaptureSpec, DeviceLimits, EncodedConfig, JavaSpec, Snapshots, Targets};
 use crate::eligibility::{AssessOptions, Assessment, DeviceFacts, Root, Scope, Startup};
 use crate::error::Failure;
 use crate::session::{Background, SnapshotMethod};
@@ -99,12 +97,11 @@ impl CaptureKind {
     /// Returns why the recording would be empty; `None` if it might not be.
     pub(super) fn refusal(&self, assessment: &Assessment) -> Option<Failure> {
         let refused = assessment.refusal(self.scope());
-        let refused = refused.or_else(|| match self {
+        refused.or_else(|| match self {
             // Only running processes can be dumped.
             CaptureKind::Java(spec, _) if spec.wait_for_oom.is_none() => assessment.nothing_runs(),
             _ => None,
-        });
-        refused.map(Failure::from)
+        })
     }
 
     /// Adapts the capture to the device of `facts`. `labels`: continuous dumps as a replacement for
@@ -114,7 +111,7 @@ impl CaptureKind {
         facts: &DeviceFacts,
         assessment: &Assessment,
         labels: Labels,
-    ) -> Result<Fitted, ConfigError> {
+    ) -> Result<Fitted, Failure> {
         let surroundings = DeviceLimits {
             free_bytes: facts.free_bytes,
             memory_bytes: facts.memory_bytes,
@@ -134,7 +131,7 @@ fn fit_native(
     assessment: &Assessment,
     labels: Labels,
     surroundings: &DeviceLimits,
-) -> Result<Fitted, ConfigError> {
+) -> Result<Fitted, Failure> {
     let (mut spec, notices) = match facts.api() {
         Some(api) => spec.for_sdk(api)?,
         None => (spec.clone(), Vec::new()),
@@ -168,7 +165,7 @@ fn fit_java(
     facts: &DeviceFacts,
     assessment: &Assessment,
     surroundings: &DeviceLimits,
-) -> Result<Fitted, ConfigError> {
+) -> Result<Fitted, Failure> {
     let (mut spec, notices) = match facts.api() {
         Some(api) => spec.for_sdk(api)?,
         None => (spec.clone(), Vec::new()),

@@ -12,13 +12,13 @@ use crate::device::Device;
 use crate::eligibility::{
     self, EmptyTarget, Evidence, Finding, FindingId, LogLine, PackageRow, Recorded,
 };
-use crate::error::ErrorClass;
+use crate::error::{ErrorClass, Failure};
 use crate::heaps::trace_findings::{CONSEQUENCES, GUESSES, NOT_ASKED_FOR, NOT_PROFILEABLE};
 use crate::names::could_be_app;
 use crate::profile::Health;
 use crate::results::findings;
 use crate::results::manifest;
-use crate::session::{self, DurationBounds, Session, SessionError, SessionState};
+use crate::session::{self, DurationBounds, Session, SessionState};
 use std::collections::BTreeMap;
 
 /// Cause of the end of a recording, as far as it is known.
@@ -331,7 +331,11 @@ fn warning(plan: &Plan, target: &EmptyTarget, finding: Finding) -> manifest::War
     manifest::Warning {
         help: finding.fix,
         ..manifest::Warning::new(
-            finding.id.as_str().to_ascii_lowercase().replace('_', "-"),
+            finding
+                .id
+                .to_string()
+                .to_ascii_lowercase()
+                .replace('_', "-"),
             match finding.id {
                 FindingId::NoDump => format!("{}: {what}: {}", target.name, finding.why),
                 _ => format!("{}: {nothing}: {what} ({})", target.name, finding.why),
@@ -377,12 +381,17 @@ fn stop_timed_out(target: &EmptyTarget) -> manifest::Warning {
 
 /// Returns the error for files that are missing after a restart. Files survive one, so the serial can be
 /// another device's by now, and the session stays in the journal.
-pub(super) async fn lost_to_restart(session: &Session, ended_by: EndedBy) -> Option<SessionError> {
+pub(super) async fn lost_to_restart(session: &Session, ended_by: EndedBy) -> Option<Failure> {
     let now = session::moment(session.device()).await;
     let is_other_boot = now.is_ok_and(|now| now.boot_id != session.header().boot_id);
-    (ended_by == EndedBy::Reboot || is_other_boot).then(|| SessionError::LostToReboot {
-        serial: session.device().serial().to_owned(),
-        id: session.id().clone(),
+    (ended_by == EndedBy::Reboot || is_other_boot).then(|| {
+        let (serial, id) = (session.device().serial(), session.id());
+        let message =
+            format!("{serial} restarted during session {id}, and nothing of it is left there");
+        Failure::new(ErrorClass::Device, "device-rebooted", message).with_help(format!(
+            "if this is another device, connect the one that recorded and run `heaptap stop {id}`; \
+             otherwise forget the session with `heaptap stop --forget {id}` and record again"
+        ))
     })
 }
 

@@ -18,6 +18,7 @@ use super::companion_options::CompanionOptions;
 use super::events::{EventHandler, RecordEvent, Step, warn};
 use super::outcome::{EndedBy, Finished, LastJournal};
 use super::plan::{self, Plan};
+use crate::capture::error::kind;
 use crate::conversion::convert::{Converted, Input, Plain, Request};
 use crate::conversion::error::ConvertError;
 use crate::conversion::tracked;
@@ -39,7 +40,7 @@ use crate::results::manifest::{self, DumpId, Manifest};
 use crate::results::output::{is_own, own};
 use crate::results::publication::Staging;
 use crate::session::{
-    self, Controls, Owner, RawTrace, Session, SessionError, SessionHeader, SessionState,
+    self, CaptureError, Controls, Owner, RawTrace, Session, SessionHeader, SessionState,
     SnapshotMethod, part_prefix, release, remove_parts,
 };
 
@@ -78,11 +79,7 @@ async fn finish_session(
         _ => {}
     }
     let existing = own(&output, &id)?;
-    let keep = |source| SessionError::Keep {
-        id: id.clone(),
-        path: output.clone(),
-        source,
-    };
+    let keep = |source| CaptureError::keep(&id, &output, source);
     remove_parts(&output, &id).map_err(keep)?;
     companion::sweep(&output);
     let mut plan = Plan::read(&session.header().plan)?;
@@ -105,7 +102,7 @@ async fn finish_session(
     }
     let trace = match fetch(&mut session, controls).await {
         Ok(trace) => trace,
-        Err(error @ (SessionError::NothingLeft { .. } | SessionError::Rejected { .. })) => {
+        Err(error) if error.is(&[kind::TRACE_GONE, kind::REJECTED]) => {
             return Err(without_file(session, &plan, ended_by, error).await);
         }
         Err(error) => return Err(error.into()),
@@ -263,12 +260,12 @@ async fn without_file(
     mut session: Session,
     plan: &Plan,
     ended_by: EndedBy,
-    mut error: SessionError,
+    mut error: CaptureError,
 ) -> Failure {
     let mut labels = None;
-    if let SessionError::NothingLeft { .. } = error {
+    if error.is(&[kind::TRACE_GONE]) {
         if let Some(lost) = causes::lost_to_restart(&session, ended_by).await {
-            return lost.into();
+            return lost;
         }
         error = no_error_came(&session, plan, ended_by).unwrap_or(error);
         // Without the newest labels, the known ones are told.
@@ -356,11 +353,9 @@ async fn tracked(
         let maps = R8Mappings::open_what_opens(&names);
         tracked::write(&output, &goal, lists, &maps)
     });
-    let written = written.await.map_err(|source| SessionError::Keep {
-        id: session.id().clone(),
-        path: session.header().output.clone(),
-        source,
-    })?;
+    let written = written
+        .await
+        .map_err(|source| CaptureError::keep(session.id(), &session.header().output, source))?;
     let mut written = written;
     if let Some(beside) = beside {
         written.note_end(beside);
@@ -380,17 +375,22 @@ fn has_no_java_dump(converted: &Converted, size: u64) -> bool {
 
 /// Returns the error for an OutOfMemoryError that did not occur. Returns `None` if none was waited
 /// for, or not until the end: then another cause has to be told.
-fn no_error_came(session: &Session, plan: &Plan, ended_by: EndedBy) -> Option<SessionError> {
+fn no_error_came(session: &Session, plan: &Plan, ended_by: EndedBy) -> Option<CaptureError> {
     let waited_s = plan.java.as_ref()?.oom_wait_s?;
     if ended_by == EndedBy::Interrupted {
-        return Some(SessionError::Interrupted);
+        return Some(CaptureError::interrupted());
     }
     let had_time = causes::in_full(
         Duration::from_secs(waited_s),
         session.duration_bounds(),
         true,
     );
-    (ended_by != EndedBy::Reboot && had_time).then_some(SessionError::NoOutOfMemory { waited_s })
+    let message = format!("no OutOfMemoryError occurred within {waited_s} s");
+    let failure = Failure::new(ErrorClass::Empty, "no-out-of-memory", message).with_help(
+        "wait longer with `--oom-wait-seconds`; only the first OutOfMemoryError of a debuggable or \
+         profileable app counts",
+    );
+    (ended_by != EndedBy::Reboot && had_time).then(|| failure.into())
 }
 
 async fn convert(
@@ -445,11 +445,12 @@ async fn convert(
                     continue;
                 }
                 control.cancel();
-                return Err(SessionError::NotFinished {
-                    id: session.id().clone(),
-                    path: trace.path.clone(),
-                }
-                .into());
+                let (id, path) = (session.id(), trace.path.display());
+                let message = format!("interrupted before {path} was converted");
+                return Err(
+                    Failure::new(ErrorClass::NotFetched, "not-finished", message)
+                        .with_help(format!("run `heaptap stop {id}` to finish it")),
+                );
             }
         }
     }
@@ -591,7 +592,7 @@ fn note_startup(manifest: &mut Manifest) {
 }
 
 /// Returns the trace on the host: fetched now, or by an earlier process that was interrupted.
-async fn fetch(session: &mut Session, controls: &mut Controls) -> Result<RawTrace, SessionError> {
+async fn fetch(session: &mut Session, controls: &mut Controls) -> Result<RawTrace, CaptureError> {
     let output = session.header().output.clone();
     let goal = output.join(RAW_TRACE);
     if let Some(pulled) = session.state().pulled.clone()

@@ -20,7 +20,7 @@ use crate::naming::names::NameOptions;
 use crate::results::file_names::{default_name, file_name};
 use crate::results::output::OutputFolder;
 use crate::session::{
-    self, Controls, HEAP_FILES_VERSION, HeapFile, HeapFileKind, HeapFiles, Session, SessionError,
+    self, CaptureError, Controls, HEAP_FILES_VERSION, HeapFile, HeapFileKind, HeapFiles, Session,
     SessionHeader, SessionId, SnapshotMethod, Store,
 };
 
@@ -79,7 +79,7 @@ pub async fn dump(
     let folder = OutputFolder::prepare(&wanted)?;
     let prepared = tokio::select! {
         prepared = prepare(device, options, id, &folder, on_event) => prepared,
-        () = session::stop_asked(controls) => Err(SessionError::Interrupted.into()),
+        () = session::stop_asked(controls) => Err(CaptureError::interrupted().into()),
     };
     let started = match prepared {
         // This is short, and nothing needs to be undone halfway.
@@ -132,7 +132,7 @@ async fn prepare(
     if let Some(refusal) = assessment.heap_file_refusal()
         && !options.force
     {
-        return Err(refusal.into());
+        return Err(refusal);
     }
     if let Some(api) = facts.api() {
         spec.check_sdk(api)?;
@@ -140,8 +140,8 @@ async fn prepare(
     let files = files_of(&assessment, spec, &id, options.force);
     if files.is_empty() {
         // Only reached with --force, which cannot start a process.
-        let nothing = assessment.nothing_runs().map(Failure::from);
-        return Err(nothing.unwrap_or_else(|| SessionError::Interrupted.into()));
+        let nothing = assessment.nothing_runs();
+        return Err(nothing.unwrap_or_else(|| CaptureError::interrupted().into()));
     }
     let header = header(device, options, id, &facts, &assessment, files, folder).await?;
     on_event(RecordEvent::Checked(Checked {

@@ -26,7 +26,7 @@ use crate::patience;
 use crate::results::file_names::default_name;
 use crate::results::manifest;
 use crate::results::output::OutputFolder;
-use crate::session::SessionError;
+use crate::session::CaptureError;
 use crate::session::SessionId;
 use crate::untrusted::shell::quoted_path;
 
@@ -131,7 +131,7 @@ pub async fn record(
         Ok(checked) => checked,
         Err(error) => {
             folder.discard();
-            return Err(error.into());
+            return Err(error);
         }
     };
     on_event(HostEvent::HostChecked {
@@ -187,7 +187,7 @@ pub async fn record(
     {
         let kept = staging.keep().join(RAW_TRACE);
         let path = trace;
-        return Err(Failure::from(SessionError::Output { path, source }).with_help(convert(&kept)));
+        return Err(Failure::from(CaptureError::output(&path, source)).with_help(convert(&kept)));
     }
     on_event(HostEvent::Converting);
     let (named, run) = {
@@ -225,13 +225,13 @@ async fn start(
     };
     let tracing = tokio::select! {
         started = starting => started?,
-        _ = signals.next() => return Err(SessionError::Interrupted.into()),
+        _ = signals.next() => return Err(CaptureError::interrupted().into()),
     };
     match tracing.run(checked, &options.request.command) {
         Ok(program) => Ok((tracing, program)),
         Err(error) => {
             tracing.end().await;
-            Err(error.into())
+            Err(error)
         }
     }
 }

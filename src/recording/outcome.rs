@@ -8,7 +8,7 @@ use crate::conversion::java_summary::JavaSummary;
 use crate::error::ErrorClass;
 use crate::results::manifest::Manifest;
 use crate::results::summary::HeapSummary;
-use crate::session::{Controls, Session, SessionError, SessionId, SnapshotMethod, stop_asked};
+use crate::session::{CaptureError, Controls, Session, SessionId, SnapshotMethod, stop_asked};
 
 /// Outcome of `record`.
 #[derive(Debug)]
@@ -107,7 +107,7 @@ impl LastJournal {
     ///
     /// # Errors
     /// Returns an error if the journal cannot be removed.
-    pub fn forget(&mut self) -> Result<(), SessionError> {
+    pub fn forget(&mut self) -> Result<(), CaptureError> {
         self.0.take().map_or(Ok(()), Session::forget)
     }
 }

@@ -2,6 +2,7 @@
 //! again, and the format of the results.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
@@ -12,7 +13,7 @@ use crate::eligibility::{Answer, Assessment, DeviceFacts, PreflightFacts, Root, 
 use crate::export::pprof::{PprofOptions, SampleNames};
 use crate::naming::names::NameOptions;
 use crate::results::manifest;
-use crate::session::{self, BootId, SessionError};
+use crate::session::{self, BootId, CaptureError};
 use crate::untrusted::shell::quoted;
 
 /// Stored in the journal as JSON.
@@ -105,10 +106,10 @@ impl Plan {
     ///
     /// # Errors
     /// Returns an error if it is of another version of heaptap.
-    pub fn read(value: &serde_json::Value) -> Result<Plan, SessionError> {
-        serde_json::from_value(value.clone()).map_err(|source| SessionError::State {
-            path: "the plan of the session".into(),
-            source: std::io::Error::new(std::io::ErrorKind::InvalidData, source),
+    pub fn read(value: &serde_json::Value) -> Result<Plan, CaptureError> {
+        serde_json::from_value(value.clone()).map_err(|source| {
+            let source = std::io::Error::new(std::io::ErrorKind::InvalidData, source);
+            CaptureError::state(Path::new("the plan of the session"), source)
         })
     }
 
@@ -155,7 +156,7 @@ impl Plan {
 ///
 /// # Errors
 /// Returns an error if the device does not answer.
-pub async fn boot_id(device: &Device, facts: &DeviceFacts) -> Result<BootId, SessionError> {
+pub async fn boot_id(device: &Device, facts: &DeviceFacts) -> Result<BootId, CaptureError> {
     Ok(match &facts.boot_id {
         Some(boot_id) => BootId(boot_id.clone()),
         None => session::moment(device).await?.boot_id,

@@ -24,13 +24,14 @@ use super::companion_options::Source;
 use super::events::{EventHandler, RecordEvent, Step, session_events};
 use super::outcome::Finished;
 use super::plan::Plan;
+use crate::capture::error::kind;
 use crate::device::Device;
 use crate::error::{ErrorClass, Failure};
 use crate::naming::names::NameOptions;
 use crate::results::manifest::Manifest;
 use crate::results::output::{is_own, is_recorded};
 use crate::session::{
-    self, Controls, SessionError, SessionHeader, SessionId, SessionState, Snapshot, SnapshotMethod,
+    self, CaptureError, Controls, SessionHeader, SessionId, SessionState, Snapshot, SnapshotMethod,
     Store, Unreadable,
 };
 use crate::untrusted::shell::quoted;
@@ -62,7 +63,7 @@ pub async fn snapshot(
 ) -> Result<SnapshotOutcome, Failure> {
     let chosen = selector.choose(store, Purpose::Snapshot).await;
     let session_state = match chosen {
-        Err(none @ (SessionError::NoSession { .. } | SessionError::NoSuchSession { .. })) => {
+        Err(none) if none.is(&[kind::NO_SESSION, kind::NO_SUCH_SESSION]) => {
             return Err(of_orphan(store, device().await, selector.id(), none).await);
         }
         chosen => chosen?,
@@ -71,8 +72,15 @@ pub async fn snapshot(
     let header = &session_state.header;
     let plan = Plan::read(&header.plan)?;
     if plan.java.is_some() && header.snapshots == SnapshotMethod::Impossible {
-        let id = header.id.clone();
-        return Err(SessionError::OneDump { id }.into());
+        let message = format!(
+            "session {} dumps Java heaps only once and does not support snapshots",
+            header.id
+        );
+        return Err(
+            Failure::new(ErrorClass::Device, "snapshot-impossible", message).with_help(
+                "run `heaptap dump` again, or use `heaptap dump -c 30s` for periodic dumps",
+            ),
+        );
     }
     let command = label
         .as_ref()
@@ -89,11 +97,17 @@ pub async fn snapshot(
     };
     let taking = session::take_snapshot(&device, store, &session_state, label, None).await;
     let snapshot = match taking {
-        Err(SessionError::NotRecording { id })
-            if status_of(store, &session_state, Some(&device)).await.state == State::Lost =>
+        Err(error)
+            if error.is(&[kind::NOT_RECORDING])
+                && status_of(store, &session_state, Some(&device)).await.state == State::Lost =>
         {
-            let serial = header.serial.clone();
-            return Err(SessionError::Lost { serial, id }.into());
+            let (id, serial) = (&header.id, &header.serial);
+            let message = format!("session {id} has ended, and no trace of it is left on {serial}");
+            return Err(
+                Failure::new(ErrorClass::Device, kind::TRACE_GONE, message).with_help(format!(
+                    "forget the session with `heaptap stop --forget {id}`"
+                )),
+            );
         }
         other => other?,
     };
@@ -110,7 +124,7 @@ async fn of_orphan(
     store: &Store,
     device: Option<Device>,
     wanted: Option<&str>,
-    none: SessionError,
+    none: CaptureError,
 ) -> Failure {
     let Some(device) = device else {
         return none.into();
@@ -119,9 +133,16 @@ async fn of_orphan(
         Ok((known, _)) => known,
         Err(error) => return error.into(),
     };
-    match choose_orphan(store, &device, &known, wanted, none).await {
-        Ok(trace) if trace.writer.is_none() => SessionError::NotRecording { id: trace.id }.into(),
-        Ok(trace) => SessionError::StartedElsewhere { id: trace.id }.into(),
+    match choose_orphan(store, &device, &known, wanted, Purpose::Snapshot, none).await {
+        Ok(trace) if trace.writer.is_none() => CaptureError::not_recording(&trace.id).into(),
+        Ok(trace) => {
+            let id = trace.id;
+            let message =
+                format!("cannot take a snapshot in session {id}: another host started it");
+            Failure::new(ErrorClass::Usage, "started-elsewhere", message).with_help(format!(
+                "take it on that host, or end the recording with `heaptap stop {id}`"
+            ))
+        }
         Err(error) => error.into(),
     }
 }
@@ -151,7 +172,7 @@ impl Stopped {
     ///
     /// # Errors
     /// Returns an error if its journal cannot be removed.
-    pub fn forget(self) -> Result<(), SessionError> {
+    pub fn forget(self) -> Result<(), CaptureError> {
         match self {
             Stopped::Finished(mut finished) => finished.journal.forget(),
             Stopped::LeftToRecorder { .. } => Ok(()),
@@ -182,11 +203,14 @@ pub async fn stop(
         )
     {
         if output.is_some() {
-            return Err(SessionError::OutputOfRecorder {
-                id: session_state.header.id.clone(),
-                path: session_state.header.output.clone(),
-            }
-            .into());
+            let header = &session_state.header;
+            let message = format!(
+                "the heaptap process that records or fetches session {} writes its results to {}",
+                header.id,
+                header.output.display()
+            );
+            return Err(Failure::new(ErrorClass::Usage, "output-taken", message)
+                .with_help("leave out `-o`, and copy the directory when it is complete"));
         }
         let session_state = session_state.clone();
         if state == State::Collecting {
@@ -222,7 +246,7 @@ pub async fn stop(
 pub fn all(
     store: &Store,
     scope: &Scope,
-) -> Result<(Vec<SessionState>, Vec<Unreadable>), SessionError> {
+) -> Result<(Vec<SessionState>, Vec<Unreadable>), CaptureError> {
     let (session_states, unreadable) = store.list()?;
     let held = session_states
         .into_iter()
@@ -252,15 +276,17 @@ async fn stop_recorder(
     loop {
         match store.lock(&id) {
             Ok(_) => break,
-            Err(SessionError::Busy { .. }) => {}
-            Err(SessionError::NoSuchSession { .. }) => return done_by_recorder(&session_state),
+            Err(error) if error.is(&[kind::SESSION_BUSY]) => {}
+            Err(error) if error.is(&[kind::NO_SUCH_SESSION]) => {
+                return done_by_recorder(&session_state);
+            }
             Err(error) => return Err(error.into()),
         }
         let events = session_events(on_event);
         match session::stop_for_another(&at_hand, store, &id, controls, events).await {
             // After unlocking, the other process has finished the session or died.
             Ok(newest) => session_state = newest.unwrap_or(session_state),
-            Err(SessionError::NoSuchSession { .. }) => {}
+            Err(error) if error.is(&[kind::NO_SUCH_SESSION]) => {}
             Err(error) => return Err(error.into()),
         }
     }
@@ -280,12 +306,7 @@ fn done_by_recorder(session_state: &SessionState) -> Result<Stopped, Failure> {
     let manifest = Manifest::read(&header.output).ok();
     let manifest = manifest.filter(|_| is_own(&header.output, &header.id));
     let Some(manifest) = manifest else {
-        return Err(SessionError::NothingLeft {
-            serial: header.serial.clone(),
-            id: header.id.clone(),
-            shared: false,
-        }
-        .into());
+        return Err(CaptureError::nothing_left(&header.serial, &header.id, false).into());
     };
     Ok(Stopped::LeftToRecorder {
         session: header.id.clone(),
@@ -303,7 +324,7 @@ fn done_by_recorder(session_state: &SessionState) -> Result<Stopped, Failure> {
 pub fn forget(
     store: &Store,
     wanted: &str,
-) -> Result<(SessionHeader, Option<String>), SessionError> {
+) -> Result<(SessionHeader, Option<String>), CaptureError> {
     let state = choice::named(store, wanted)?;
     let lock = store.lock(&state.header.id)?;
     state.release_folders();

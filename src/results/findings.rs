@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::lists::join_list;
 use super::{manifest, unwinding};
-use crate::error::{Classified, ErrorClass, mend_write};
+use crate::error::{Classified, ErrorClass, Failure, mend_write};
 use crate::near::nearest;
 use crate::profile::{COMMON_HEAPS, HeapDump, LastDump, MALLOC_HEAP, Tables, known_heap};
 use crate::stacks::Facts;
@@ -52,6 +52,14 @@ impl Finding {
         Finding {
             help: facts.help,
             ..Finding::new(facts.kind, facts.class, error.to_string())
+        }
+    }
+
+    /// Converts a failure that does not end the command.
+    pub fn from_failure(failure: &Failure) -> Finding {
+        Finding {
+            help: failure.help.clone(),
+            ..Finding::new(failure.kind, failure.class, &failure.message)
         }
     }
 

@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 
 use super::manifest::{self, Manifest};
 use super::publication::{Staging, Unpublished, continue_publication};
+use crate::error::{ErrorClass, Failure};
 use crate::folder::{self, UNFINISHED_PREFIX};
 use crate::session::unfinished::ExistingFile;
-use crate::session::{self, ForeignReason, Owner, SessionError, SessionId, Unclaimed};
+use crate::session::{self, CaptureError, Owner, SessionId, Unclaimed};
 
 /// A directory that this run created or found empty.
 #[derive(Debug)]
@@ -25,11 +26,8 @@ impl OutputFolder {
     /// # Errors
     /// Returns an error if the directory is not empty, belongs to another session, or cannot be
     /// created.
-    pub fn prepare(path: &Path) -> Result<Self, SessionError> {
-        let output = |source| SessionError::Output {
-            path: path.to_owned(),
-            source,
-        };
+    pub fn prepare(path: &Path) -> Result<Self, CaptureError> {
+        let output = |source| CaptureError::output(path, source);
         let absolute = std::path::absolute(path).map_err(output)?;
         if absolute.to_str().is_none() {
             // The journal and the manifest are text.
@@ -43,7 +41,7 @@ impl OutputFolder {
                 if items.next().is_some() {
                     let owner = session::owner_of(&absolute).map_err(output)?;
                     let owned = owner.map_or(Unclaimed::NotEmpty, Unclaimed::Owned);
-                    return Err(owned.into_error(path.to_owned()));
+                    return Err(owned.into_error(path));
                 }
                 false
             }
@@ -64,11 +62,13 @@ impl OutputFolder {
     ///
     /// # Errors
     /// Returns an error if `path` is not that of a directory, or free.
-    pub fn check(path: &Path) -> Result<(), SessionError> {
+    pub fn check(path: &Path) -> Result<(), CaptureError> {
         match path.metadata() {
-            Ok(found) if !found.is_dir() => Err(SessionError::OutputIsFile {
-                path: path.to_owned(),
-            }),
+            Ok(found) if !found.is_dir() => {
+                let message = format!("{} is a file, not a directory", path.display());
+                let failure = Failure::new(ErrorClass::Usage, "output-is-file", message);
+                Err(failure.with_help("name a directory").into())
+            }
             _ => Ok(()),
         }
     }
@@ -77,7 +77,7 @@ impl OutputFolder {
     ///
     /// # Errors
     /// As [`OutputFolder::prepare`].
-    pub fn hold(path: &Path) -> Result<Self, SessionError> {
+    pub fn hold(path: &Path) -> Result<Self, CaptureError> {
         let mut folder = OutputFolder::prepare(path)?;
         match session::hold(&folder.path) {
             Ok(held) => {
@@ -86,7 +86,7 @@ impl OutputFolder {
             }
             Err(unclaimed) => {
                 folder.discard();
-                Err(unclaimed.into_error(path.to_owned()))
+                Err(unclaimed.into_error(path))
             }
         }
     }
@@ -100,11 +100,9 @@ impl OutputFolder {
     ///
     /// # Errors
     /// Returns an error if it cannot be written.
-    pub fn stage(&self) -> Result<Staging, SessionError> {
-        Staging::new(&self.path, UNFINISHED_PREFIX).map_err(|source| SessionError::Output {
-            path: self.path.clone(),
-            source,
-        })
+    pub fn stage(&self) -> Result<Staging, CaptureError> {
+        Staging::new(&self.path, UNFINISHED_PREFIX)
+            .map_err(|source| CaptureError::output(&self.path, source))
     }
 
     /// Publishes results, and releases the directory. If the process is killed meanwhile, the next
@@ -112,11 +110,8 @@ impl OutputFolder {
     ///
     /// # Errors
     /// Returns an error if another file has a name, or the directory cannot be written.
-    pub fn publish(mut self, staging: Staging) -> Result<(), SessionError> {
-        let output = |source| SessionError::Output {
-            path: self.path.clone(),
-            source,
-        };
+    pub fn publish(mut self, staging: Staging) -> Result<(), CaptureError> {
+        let output = |source| CaptureError::output(&self.path, source);
         if let Some(held) = &self.held {
             let names = staging.names().map_err(output)?;
             session::note_published(held, names.iter().map(String::as_str)).map_err(output)?;
@@ -157,21 +152,9 @@ impl Drop for OutputFolder {
 ///
 /// # Errors
 /// Returns an error if it belongs to another session, contains unknown files, or cannot be written.
-pub(crate) fn own(folder: &Path, id: &SessionId) -> Result<ExistingFile, SessionError> {
-    let foreign = |path: &Path, reason| SessionError::OutputForeign {
-        id: id.clone(),
-        path: path.to_owned(),
-        reason,
-    };
-    let belongs = |owner: &Owner| {
-        let owner = owner.session().cloned();
-        foreign(folder, ForeignReason::OwnedBy(owner))
-    };
-    let keep = |source| SessionError::Keep {
-        id: id.clone(),
-        path: folder.to_owned(),
-        source,
-    };
+pub(crate) fn own(folder: &Path, id: &SessionId) -> Result<ExistingFile, CaptureError> {
+    let belongs = |owner: &Owner| CaptureError::output_of_other(id, folder, owner.session());
+    let keep = |source| CaptureError::keep(id, folder, source);
     let mine = Owner::Session(id.clone());
     let mut owner = session::owner_of(folder).map_err(keep)?;
     if owner == Some(Owner::Other) && session::take_over(folder, &mine).map_err(keep)? {
@@ -193,14 +176,14 @@ pub(crate) fn own(folder: &Path, id: &SessionId) -> Result<ExistingFile, Session
             Ok(()) => {}
             Err(Unclaimed::Owned(owner)) => return Err(belongs(&owner)),
             Err(Unclaimed::NotEmpty) => {
-                return Err(foreign(folder, ForeignReason::NotEmpty));
+                return Err(CaptureError::output_has_others(id, folder));
             }
             Err(Unclaimed::Io(error)) => return Err(keep(error)),
         }
     }
     let manifest = folder.join(manifest::FILE_NAME);
     match std::fs::symlink_metadata(&manifest) {
-        Ok(_) => Err(foreign(&manifest, ForeignReason::NameTaken)),
+        Ok(_) => Err(CaptureError::name_taken(id, &manifest)),
         Err(_) => Ok(ExistingFile::Stays),
     }
 }
@@ -268,15 +251,10 @@ mod tests {
         OutputFolder::prepare(&sub).unwrap().discard();
         assert!(sub.exists(), "what was there stays");
         std::fs::write(sub.join("x"), b"").unwrap();
-        assert!(matches!(
-            OutputFolder::prepare(&sub),
-            Err(SessionError::OutputNotEmpty { .. })
-        ));
+        let kind = |path: &Path| OutputFolder::prepare(path).unwrap_err().kind();
+        assert_eq!(kind(&sub), "output-not-empty");
         std::fs::write(dir.path().join("file"), b"").unwrap();
-        assert!(matches!(
-            OutputFolder::prepare(&dir.path().join("file/x")),
-            Err(SessionError::Output { .. })
-        ));
+        assert_eq!(kind(&dir.path().join("file/x")), "host-write");
     }
 
     fn manifest_of(id: &SessionId) -> Manifest {

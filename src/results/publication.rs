@@ -9,7 +9,7 @@ use super::manifest;
 use crate::folder;
 use crate::patience;
 use crate::session::unfinished::{ExistingFile, place};
-use crate::session::{self, ForeignReason, SessionError, SessionId};
+use crate::session::{self, CaptureError, SessionId};
 
 /// End of the name of a staging directory whose results are complete and synced.
 const READY: &str = ".ready";
@@ -182,28 +182,20 @@ pub enum Unpublished {
 
 impl Unpublished {
     /// Converts to the failure of finishing session `id`.
-    pub(crate) fn of_session(self, id: &SessionId) -> SessionError {
+    pub(crate) fn of_session(self, id: &SessionId) -> CaptureError {
         match self {
-            Unpublished::Taken(path) => SessionError::OutputForeign {
-                id: id.clone(),
-                path,
-                reason: ForeignReason::NameTaken,
-            },
-            Unpublished::Io(path, source) => SessionError::Keep {
-                id: id.clone(),
-                path,
-                source,
-            },
+            Unpublished::Taken(path) => CaptureError::name_taken(id, &path),
+            Unpublished::Io(path, source) => CaptureError::keep(id, &path, source),
         }
     }
 
     /// Converts to the failure of a command without a session.
-    pub fn of_command(self) -> SessionError {
+    pub fn of_command(self) -> CaptureError {
         match self {
-            Unpublished::Taken(path) => SessionError::OutputNotEmpty {
-                path: path.parent().unwrap_or(&path).to_owned(),
-            },
-            Unpublished::Io(path, source) => SessionError::Output { path, source },
+            Unpublished::Taken(path) => {
+                CaptureError::output_not_empty(path.parent().unwrap_or(&path))
+            }
+            Unpublished::Io(path, source) => CaptureError::output(&path, source),
         }
     }
 }

@@ -14,7 +14,7 @@ pub(crate) fn show_finding(console: &Console, f: &Finding, indent: &str) {
             Scope::Java => (Style::Warn, "error (Java)"),
         },
     };
-    let id = console.styled(Style::Dim, f.id.as_str());
+    let id = console.styled(Style::Dim, f.id);
     console.data(format_args!(
         "{indent}{}: {}: {} [{id}]",
         console.styled(style, word),

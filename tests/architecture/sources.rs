@@ -84,7 +84,7 @@ fn sources_below(package: &str, src: &Path) -> Vec<Source> {
 /// Files that are compiled for tests only.
 fn is_test_file(path: &str) -> bool {
     let path = format!("/{path}");
-    let names = ["/tests.rs", "/scripted.rs", "/fake_phone.rs", "/made.rs"];
+    let names = ["/tests.rs", "/scripted.rs", "/testing.rs", "/made.rs"];
     path.contains("/tests/") || names.iter().any(|name| path.ends_with(name))
 }
 

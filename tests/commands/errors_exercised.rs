@@ -4,13 +4,17 @@ use std::fs;
 use std::path::Path;
 
 /// Kinds that no test names, and why.
-const EXCEPTIONS: [(&str, &str); 15] = [
+const EXCEPTIONS: [(&str, &str); 16] = [
     (
         "adb-not-found",
         "adb is also found in fixed places of the host",
     ),
     ("gc-not-logged", "the virtual phone logs every GC"),
     ("gc-not-requested", "the virtual phone accepts every signal"),
+    (
+        "host-program-not-started",
+        "the check finds the programs that the host cannot start",
+    ),
     ("hprof-too-large", "the HPROF has more than 4 GiB"),
     (
         "keeps-dying",

@@ -61,7 +61,8 @@ fn literal(text: &str) -> Option<&str> {
 }
 
 /// The kinds passed to [`ErrorFacts::new`](heaptap::error::ErrorFacts::new) and
-/// [`Failure::new`](heaptap::error::Failure::new), and the literals behind `=>` in every `fn kind`.
+/// [`Failure::new`](heaptap::error::Failure::new), those in `mod kind`, and the literals behind `=>` in
+/// every `fn kind`.
 fn kinds_of_errors() -> BTreeSet<String> {
     let mut texts = Vec::new();
     sources(&root().join("src"), &mut texts);
@@ -81,7 +82,12 @@ fn kinds_of_errors() -> BTreeSet<String> {
                 add(literal(arm));
             }
         }
-        for function in ["ErrorFacts::new(", "Failure::new("] {
+        let constants = text.split_once("pub mod kind {").unwrap_or_default().1;
+        let constants = constants.split("\n}\n").next().unwrap_or_default();
+        for literal_of in [constants.split(": &str = "), text.split(".failure(")] {
+            literal_of.skip(1).for_each(|rest| add(literal(rest)));
+        }
+        for function in ["ErrorFacts::new(", "Failure::new(", "CaptureError::new("] {
             for call in text.split(function).skip(1) {
                 // The class, then the kind.
                 add(call.split_once(',').and_then(|(_, rest)| literal(rest)));
@@ -185,7 +191,12 @@ fn kinds_of_warnings() -> BTreeSet<String> {
     for path in TABLES {
         let text = fs::read_to_string(root().join(path)).expect("it is there");
         let code = text.split("#[cfg(test)]\nmod tests {").next();
-        tables.push(code.unwrap_or_default().to_owned());
+        let lines = code.unwrap_or_default().lines();
+        tables.push(
+            lines
+                .filter(|line| !line.contains("Failure::new("))
+                .collect::<String>(),
+        );
     }
     for text in &tables {
         let literals = text

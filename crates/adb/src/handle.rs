@@ -179,6 +179,15 @@ impl Device {
         self.run_with_stdin(command, &[], deadline).await
     }
 
+    /// Runs `command` to its end, and returns what it printed to stdout, whatever its exit code.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Device::run`].
+    pub async fn text(&self, command: &Command, deadline: Duration) -> Result<String, DeviceError> {
+        let output = self.run(command, deadline).await?;
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
     /// Runs `command` to its end, writes `stdin` to it and then closes its stdin.
     ///
     /// On devices without `shell_v2` (before Android 7), stderr is part of stdout.

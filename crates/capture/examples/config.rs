@@ -6,11 +6,12 @@
 //! ```
 #![allow(clippy::print_stdout, reason = "an example prints")]
 
-use heaptap_capture::config::{ConfigError, DeviceLimits, Options, Targets, resolve};
+use heaptap_capture::config::{DeviceLimits, Options, Targets, resolve};
+use heaptap_model::error::Failure;
 use heaptap_model::units::parse_duration;
 use std::time::Duration;
 
-fn config(app: &str, duration: Duration) -> Result<String, ConfigError> {
+fn config(app: &str, duration: Duration) -> Result<String, Failure> {
     let options = Options {
         targets: Targets {
             names: vec![app.to_owned()],

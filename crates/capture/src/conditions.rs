@@ -16,13 +16,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 
 /// What apps can write comes last: the first of two equal sections counts. `$1` is a package.
 /// `logcat -t` would count lines of all tags.
-const SCRIPT: &str = r#"echo "@@heaptap thermal"; dumpsys thermalservice
-echo "@@heaptap battery"; dumpsys battery
-echo "@@heaptap saver"; settings get global low_power
-echo "@@heaptap screen"; dumpsys power | grep mWakefulness=
-echo "@@heaptap df"; df -k /data/misc/perfetto-traces
-echo "@@heaptap exits"; dumpsys activity exit-info "$1"
-echo "@@heaptap log"; logcat -d -v threadtime -s lowmemorykiller:I | tail -n 200"#;
+const SCRIPT: &str = include_str!("scripts/conditions.sh").trim_ascii_end();
 
 /// Conditions at one time, with all kills that the device remembers.
 #[derive(Debug, Clone, Default)]

@@ -7,6 +7,7 @@
 //! | [`conditions`] | heat, battery, free space, kills for memory |
 //! | [`config`] | options, presets, txtproto, YAML; their rules; the encoded TraceConfig |
 //! | [`eligibility`] | processes that can be profiled, the reasons if not, and the fixes |
+//! | [`error`] | the error of all of them |
 //! | [`host`] | programs of this host, through heapprofd's preload library |
 //! | [`session`] | lifecycle of a session on the device: start, snapshot, stop, pull; its journal on the host |
 //! | [`observe`] | samples of memory and the log, during a recording or alone |
@@ -46,16 +47,17 @@
 //! assert!(config.text.contains("sampling_interval_bytes: 4096"));
 //!
 //! assert!(resolve(None, &Options::default()).is_err(), "no target process is given");
-//! # Ok::<(), heaptap_capture::config::ConfigError>(())
+//! # Ok::<(), heaptap_model::error::Failure>(())
 //! ```
 
 pub mod conditions;
 pub mod config;
 pub mod eligibility;
-#[cfg(test)]
-mod fake_phone;
+pub mod error;
 pub mod host;
 pub mod jdwp;
 pub mod observe;
 pub mod provoke;
 pub mod session;
+#[cfg(test)]
+mod testing;

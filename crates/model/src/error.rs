@@ -232,6 +232,23 @@ impl Failure {
         self
     }
 
+    /// Returns the same failure with further lines of help.
+    pub fn with_hints(mut self, hints: Vec<String>) -> Self {
+        self.hints = hints;
+        self
+    }
+
+    /// Returns the facts of a typed error that wraps the failure.
+    pub fn facts(&self) -> ErrorFacts {
+        ErrorFacts {
+            class: self.class,
+            kind: self.kind,
+            excerpt: self.excerpt.clone(),
+            help: self.help.clone(),
+            hints: self.hints.clone(),
+        }
+    }
+
     /// Returns the same failure with a cause and the causes of it at the end of its message, except
     /// for those that the message already includes.
     pub fn caused_by(mut self, cause: &(dyn Error + 'static)) -> Self {
@@ -266,6 +283,8 @@ impl<E: Classified> From<E> for Failure {
         }
     }
 }
+
+impl Error for Failure {}
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -2,8 +2,9 @@
 
 use serde::Serialize;
 
+use crate::capture::error::CaptureError;
 use crate::device::Device;
-use crate::eligibility::{self, DeviceFacts, EligibilityError, Finding, InstalledApp, ListOptions};
+use crate::eligibility::{self, DeviceFacts, Finding, InstalledApp, ListOptions};
 
 /// Result.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -19,7 +20,7 @@ pub struct AppsReport {
 ///
 /// # Errors
 /// Returns an error if the device is lost or does not respond, or its package manager does not.
-pub async fn list(device: &Device, options: &ListOptions) -> Result<AppsReport, EligibilityError> {
+pub async fn list(device: &Device, options: &ListOptions) -> Result<AppsReport, CaptureError> {
     let facts = eligibility::facts(device).await?;
     let apps = eligibility::list_apps(device, &facts, options).await?;
     Ok(AppsReport {

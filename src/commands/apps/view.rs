@@ -54,18 +54,20 @@ fn show(console: &Console, report: &AppsReport) {
         Some(width) if is_wide(&columns(&rows, &[]), width) => narrow(console, &rows, width),
         _ => show_columns(console, &rows, &[]),
     }
-    let mut reasons: BTreeMap<&str, (&Finding, usize)> = BTreeMap::new();
+    let mut reasons: BTreeMap<String, (&Finding, usize)> = BTreeMap::new();
     for finding in report.apps.iter().flat_map(|a| &a.findings) {
         if finding.severity == Severity::Blocks {
-            reasons.entry(finding.id.as_str()).or_insert((finding, 0)).1 += 1;
+            reasons
+                .entry(finding.id.to_string())
+                .or_insert((finding, 0))
+                .1 += 1;
         }
     }
     for (finding, count) in reasons.into_values() {
         let apps = if count == 1 { "app" } else { "apps" };
         console.say(format_args!(
             "no for {count} {apps}: {} [{}]",
-            finding.why,
-            finding.id.as_str()
+            finding.why, finding.id
         ));
         if let Some(fix) = &finding.fix {
             console.say(format_args!(

@@ -2,11 +2,10 @@
 
 use serde::Serialize;
 
+use crate::capture::error::CaptureError;
 use crate::config::Targets;
 use crate::device::Device;
-use crate::eligibility::{
-    self, AssessOptions, DeviceFacts, EligibilityError, Finding, Scope, Startup, TargetReport,
-};
+use crate::eligibility::{self, AssessOptions, DeviceFacts, Finding, Scope, Startup, TargetReport};
 
 /// Request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,10 +36,7 @@ pub struct CheckReport {
 ///
 /// # Errors
 /// Returns an error if the device is lost or does not respond.
-pub async fn check(
-    device: &Device,
-    options: &CheckOptions,
-) -> Result<CheckReport, EligibilityError> {
+pub async fn check(device: &Device, options: &CheckOptions) -> Result<CheckReport, CaptureError> {
     let facts = eligibility::facts(device).await?;
     let how = AssessOptions {
         user: options.user,

@@ -27,7 +27,7 @@ use crate::recording::try_out::{
     try_out,
 };
 use crate::results::whole_file::write_named;
-use crate::session::{SessionError, SessionEvent, Store};
+use crate::session::{CaptureError, SessionEvent, Store};
 use crate::untrusted::shell::quoted_path;
 
 /// Names of the files of the report.
@@ -59,7 +59,7 @@ pub(super) async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let selector = ctx.selector();
     let diagnosis = tokio::select! {
         diagnosis = diagnose(ctx.server().await, &selector, output) => diagnosis,
-        _ = signals.recv() => return Err(SessionError::Interrupted.into()),
+        _ = signals.recv() => return Err(CaptureError::interrupted().into()),
     };
     let options = TryOptions {
         targets: Targets {

@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use tokio::sync::Notify;
 
 use super::args::{Args, ByArg};
-use super::run::{self, GcError, GcReport, Input, Stretch, Target};
+use super::run::{self, GcReport, Input, Stretch, Target};
 use crate::console::signals::watch_signals;
 use crate::device::Device;
 use crate::eligibility::DeviceFacts;
@@ -157,7 +157,7 @@ async fn now(
 ) -> Result<Outcome, Failure> {
     let console = &ctx.console;
     let mut all = Vec::new();
-    let mut failures: Vec<GcError> = Vec::new();
+    let mut failures: Vec<Failure> = Vec::new();
     for target in targets {
         match run::collect_now(device, facts, target).await {
             Ok(collected) => {
@@ -168,15 +168,15 @@ async fn now(
             }
             Err(error) => {
                 // The others are on the same device.
-                let is_lost = matches!(&error, GcError::Device(lost) if lost.is_connection());
-                failures.push(error);
+                let is_lost = error.is_connection();
+                failures.push(error.into());
                 if is_lost {
                     break;
                 }
             }
         }
     }
-    let mut warnings: Vec<Finding> = failures.iter().map(Finding::from_error).collect();
+    let mut warnings: Vec<Finding> = failures.iter().map(Finding::from_failure).collect();
     let class = ErrorClass::first_of(warnings.iter().filter_map(|one| one.class));
     // Without a collection, the gravest failure is the error.
     let gravest = warnings.iter().position(|one| one.class == class);
@@ -189,7 +189,7 @@ async fn now(
     }
     console.findings(&warnings);
     match error {
-        Some(error) => Err(error.into()),
+        Some(error) => Err(error),
         None => Ok(Outcome::of(class)),
     }
 }

@@ -316,7 +316,7 @@ mod tests {
         std::fs::write(path("notes.txt"), "not a heap").expect("written");
         assert!(matches!(choose(&path("dump.hprof")), Ok(Shown::NoPageYet)));
         let kind = |shown: Result<Shown, Failure>| shown.err().map(|failure| failure.kind);
-        assert_eq!(kind(choose(&path("notes.txt"))), Some("unknown-format"));
+        assert_eq!(kind(choose(&path("notes.txt"))), Some("not-a-trace"));
         assert!(matches!(page_of(folder.path()), Ok(Shown::NoPageYet)));
         std::fs::write(path(PAGE), "<!doctype html>").expect("written");
         assert!(matches!(page_of(folder.path()), Ok(Shown::NoPageYet)));

@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::device::{Address, Device, DeviceState, Selector, Server};
 use crate::error::{ErrorClass, Failure};
 use crate::provoke::{
-    self, Cancel, Event, Journals, Plan, ProvokeError, PutBack, Report, Saved, Step,
+    self, Cancel, CaptureError, Event, Journals, Plan, PutBack, Report, Saved, Step,
 };
 use crate::recording::companion::TimelineFile;
 use crate::results::whole_file::unless_link;
@@ -165,11 +165,7 @@ async fn find(server: &Server, saved: &Saved) -> Result<Device, Failure> {
     let noted = Selector::Serial(saved.serial.clone());
     let why = match server.select(&noted).await {
         Ok(device) if is_of(&device, saved).await? => return Ok(device),
-        Ok(device) => ProvokeError::OtherPhone {
-            serial: device.serial().to_owned(),
-            noted: saved.phone(),
-        }
-        .into(),
+        Ok(device) => CaptureError::other_device(device.serial(), &saved.phone()).into(),
         Err(error) => Failure::from(error),
     };
     let devices = server.devices().await?;
@@ -184,7 +180,7 @@ async fn find(server: &Server, saved: &Saved) -> Result<Device, Failure> {
     Err(why)
 }
 
-async fn is_of(device: &Device, saved: &Saved) -> Result<bool, ProvokeError> {
+async fn is_of(device: &Device, saved: &Saved) -> Result<bool, CaptureError> {
     let own = provoke::hardware_serial(device).await?;
     let server = device.server().address();
     Ok(session::identity(device.serial(), &own, &server) == saved.phone())

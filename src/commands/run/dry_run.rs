@@ -6,7 +6,7 @@ use heaptap_lab::verdict::Looks;
 
 use crate::device::Device;
 use crate::error::Failure;
-use crate::provoke::{self, Plan, ProvokeError, dry_run};
+use crate::provoke::{self, Plan, dry_run};
 use crate::units::{HumanDuration, counted};
 use crate::untrusted::shell::quoted;
 
@@ -90,7 +90,7 @@ pub fn never_decides(scenario: &Scenario) -> Option<String> {
 
 async fn commands_of(
     device: Option<&Device>,
-    target: &dyn Fn() -> Result<provoke::Target, ProvokeError>,
+    target: &dyn Fn() -> Result<provoke::Target, Failure>,
     steps: &[&Step],
     depth: usize,
     lines: &mut Vec<String>,

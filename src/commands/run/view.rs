@@ -177,7 +177,7 @@ async fn perform(
     let _claimed = files::claim(&store, folder, args.resume)?;
     let phones = tokio::select! {
         phones = prepare::phones(ctx, args, folder, requests) => phones?,
-        _ = signals.recv() => return Err(crate::session::SessionError::Interrupted.into()),
+        _ = signals.recv() => return Err(crate::session::CaptureError::interrupted().into()),
     };
     // One scenario on one device has the directory for itself.
     let mut folders = phones.iter().flat_map(|phone| &phone.requests);

@@ -8,7 +8,7 @@ use crate::exit::Outcome;
 use crate::flags::context::Context;
 use crate::flags::session::scope_of_all;
 use crate::recording::sessions::{self, SessionStatus, State, Statuses};
-use crate::session::{SessionError, Store, Unreadable};
+use crate::session::{CaptureError, Store, Unreadable};
 use crate::units::{ByteSize, HumanDuration};
 use crate::untrusted::shell::quoted;
 use serde::Serialize;
@@ -40,11 +40,11 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         all.retain(|s| s.session.as_str().starts_with(wanted.as_str()));
         unreadable.retain(|(path, _)| sessions::is_journal_of(path, wanted));
         if all.is_empty() && unreadable.is_empty() {
-            return Err(SessionError::NoSuchSession { id: wanted.clone() }.into());
+            return Err(CaptureError::no_such_session(wanted).into());
         }
     }
-    let unread = |(path, source): Unreadable| Failure::from(SessionError::State { path, source });
-    let unlooked = |(serial, error): (String, SessionError)| {
+    let unread = |(path, source): Unreadable| Failure::from(CaptureError::state(&path, source));
+    let unlooked = |(serial, error): (String, CaptureError)| {
         let mut failure = Failure::from(error);
         failure.message = format!(
             "cannot look for recordings on {serial}: {}",

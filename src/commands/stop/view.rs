@@ -10,7 +10,7 @@ use crate::flags::session::{scope_of_all, selector};
 use crate::naming::names::NameOptions;
 use crate::naming::r8_mappings::R8Mappings;
 use crate::recording::sessions::{self, Stopped};
-use crate::session::{SessionError, SessionId, Store};
+use crate::session::{CaptureError, SessionId, Store};
 use crate::views::page;
 use crate::views::progress::{self, Show};
 use serde_json::{Value, json};
@@ -115,14 +115,14 @@ async fn all(
             .unwrap_or_default()
             .to_string_lossy()
             .into_owned();
-        let failure = Failure::from(SessionError::State { path, source });
+        let failure = Failure::from(CaptureError::state(&path, source));
         classes.push(failure.class);
         failed(&id, &failure, &mut documents);
     }
     for state in sessions {
         let id = state.header.id.to_string();
         let stopped = match signals.try_recv() {
-            Ok(_) => Err(SessionError::Interrupted.into()),
+            Ok(_) => Err(CaptureError::interrupted().into()),
             Err(_) => {
                 console.say(format_args!("session {id}:"));
                 stop(ctx, store, args, Some(id.clone()), names).await

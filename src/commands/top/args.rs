@@ -10,6 +10,8 @@ use crate::flags::native::NativeArgs;
 use crate::flags::stack::StackArgs;
 use crate::units::ByteSize;
 use clap::ValueEnum;
+use serde::de::value::StrDeserializer;
+use serde::de::{DeserializeOwned, IntoDeserializer as _};
 use std::ffi::OsString;
 
 /// Flags of `top`.
@@ -149,19 +151,7 @@ pub enum ByArg {
 
 impl ByArg {
     pub(super) fn of_java(self) -> Option<Grouping> {
-        Some(match self {
-            ByArg::Class => Grouping::Class,
-            ByArg::Package => Grouping::Package,
-            ByArg::Superclass => Grouping::Superclass,
-            ByArg::Object => Grouping::Object,
-            ByArg::Heap => Grouping::Heap,
-            ByArg::Loader => Grouping::Loader,
-            ByArg::Root => Grouping::Root,
-            ByArg::Thread => Grouping::Thread,
-            ByArg::Callsite | ByArg::Function | ByArg::Library | ByArg::File | ByArg::Line => {
-                return None;
-            }
-        })
+        of_same_name(self)
     }
 
     pub(super) fn of_native(self) -> Option<RowKey> {
@@ -204,14 +194,7 @@ pub enum SortArg {
 
 impl SortArg {
     pub(super) fn of_java(self) -> Option<Order> {
-        Some(match self {
-            SortArg::Retained => Order::Retained,
-            SortArg::Shallow => Order::Shallow,
-            SortArg::Native => Order::Native,
-            SortArg::Count => Order::Count,
-            SortArg::Name => Order::Name,
-            SortArg::Own | SortArg::Cumulative => return None,
-        })
+        of_same_name(self)
     }
 
     pub(super) fn of_native(self) -> Option<native_top::Order> {
@@ -222,4 +205,11 @@ impl SortArg {
             SortArg::Retained | SortArg::Shallow | SortArg::Native | SortArg::Count => return None,
         })
     }
+}
+
+/// Returns the value of another enum that has the typed name.
+fn of_same_name<T: DeserializeOwned>(typed: impl ValueEnum) -> Option<T> {
+    let value = typed.to_possible_value()?;
+    let name: StrDeserializer<'_, serde::de::value::Error> = value.get_name().into_deserializer();
+    T::deserialize(name).ok()
 }

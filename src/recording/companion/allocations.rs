@@ -239,7 +239,7 @@ impl Tracking {
     /// Returns why the device does not answer; `None` if it does.
     async fn away(&self) -> Option<DeviceError> {
         match session::moment(&self.shared.device).await {
-            Err(session::SessionError::Device(error)) if error.is_connection() => Some(error),
+            Err(session::CaptureError::Device(error)) if error.is_connection() => Some(error),
             _ => None,
         }
     }

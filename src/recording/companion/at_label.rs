@@ -13,7 +13,7 @@ use crate::device::{Device, DeviceError};
 use crate::observe::OurWindows;
 use crate::results::file_names::file_name;
 use crate::results::whole_file::{folder_inside, temporary_in};
-use crate::session::SessionError;
+use crate::session::CaptureError;
 use crate::session::unfinished::place;
 use crate::timeline::{HeaptapAction, Kept, Missed, Observation};
 
@@ -58,10 +58,10 @@ impl From<DeviceError> for NotTaken {
     }
 }
 
-impl From<SessionError> for NotTaken {
-    fn from(error: SessionError) -> Self {
+impl From<CaptureError> for NotTaken {
+    fn from(error: CaptureError) -> Self {
         match error {
-            SessionError::Device(error) => error.into(),
+            CaptureError::Device(error) => error.into(),
             error => NotTaken::Because(error.to_string()),
         }
     }

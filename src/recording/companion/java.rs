@@ -155,7 +155,7 @@ pub(super) async fn capture(at: &At, heaps: &Arc<Heaps>) -> Result<SeparateHeaps
     // It contains the heaps of all labels, or it belongs to something else.
     if session::owner_of(&folder)?.as_ref() != Some(&heaps.owner) {
         session::claim(&folder, &heaps.owner)
-            .map_err(|unclaimed| because(&unclaimed.into_error(folder.clone()).to_string()))?;
+            .map_err(|unclaimed| because(&unclaimed.into_error(&folder).to_string()))?;
     }
     let own = folder.join(at.name());
     let pids: Vec<u32> = at.processes.iter().map(|(pid, _)| *pid).collect();

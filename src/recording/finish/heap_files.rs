@@ -34,7 +34,7 @@ use crate::results::output::own;
 use crate::results::publication::Staging;
 use crate::session::unfinished::ExistingFile;
 use crate::session::{
-    self, Controls, HeapFile, HeapFileFate, HeapFileKind, RawTrace, Session, SessionError,
+    self, CaptureError, Controls, HeapFile, HeapFileFate, HeapFileKind, RawTrace, Session,
     SessionId, part_prefix,
 };
 use crate::untrusted::sanitize_bytes;
@@ -105,7 +105,7 @@ pub(super) async fn finish(
         }
         let is_refused = came.iter().any(|c| c.fate.complaint.is_some());
         if !is_refused && let Some(lost) = causes::lost_to_restart(&session, ended_by).await {
-            return Err(lost.into());
+            return Err(lost);
         }
         let failure = why_nothing(&session, &came, Duration::from_millis(wanted.silence_ms));
         if session.remove_remote().await {
@@ -153,11 +153,7 @@ pub(super) async fn finish(
     }
     let id = session.id().clone();
     let staging = Staging::new(&output, &part_prefix(&id));
-    let staging = staging.map_err(|source| SessionError::Keep {
-        id: id.clone(),
-        path: output.clone(),
-        source,
-    })?;
+    let staging = staging.map_err(|source| CaptureError::keep(&id, &output, source))?;
     let mut packets = Vec::new();
     let unwritten = packet_files::keep_maps(&mut manifest, &maps, staging.path(), &mut packets);
     manifest.warnings.extend(unwritten);

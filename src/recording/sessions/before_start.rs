@@ -4,11 +4,12 @@
 use super::choice;
 use super::collect::{How, adopt, collect_known};
 use super::phone::PATIENCE;
+use crate::capture::error::kind;
 use crate::device::Device;
 use crate::error::Failure;
 use crate::recording::events::{EventHandler, RecordEvent, Step};
 use crate::session::{
-    self, Controls, Events, RemoteTrace, Session, SessionError, SessionId, SessionState, Store,
+    self, CaptureError, Controls, Events, RemoteTrace, Session, SessionId, SessionState, Store,
     TraceWriter,
 };
 
@@ -22,11 +23,11 @@ pub(crate) async fn abandon(
     id: &SessionId,
     controls: &mut Controls,
     events: Events,
-) -> Result<(), SessionError> {
+) -> Result<(), CaptureError> {
     let mut session = match Session::resume(device.clone(), store.clone(), id, events) {
         Ok(session) => session,
         // It had not changed anything yet.
-        Err(SessionError::NoSuchSession { .. }) => return Ok(()),
+        Err(error) if error.is(&[kind::NO_SUCH_SESSION]) => return Ok(()),
         Err(error) => return Err(error),
     };
     let asking = async {
@@ -79,11 +80,8 @@ pub(crate) async fn make_way(
         .find(is_ours)
         .or_else(|| earlier.iter().find(|c| store.is_locked(&c.header.id)));
     if writer.is_some() || running.is_some() {
-        return Err(SessionError::OneAtATime {
-            serial: device.serial().to_owned(),
-            id: running.map(|c| c.header.id.clone()),
-        }
-        .into());
+        let id = running.map(|c| &c.header.id);
+        return Err(CaptureError::one_at_a_time(device.serial(), id).into());
     }
     let mut fetch = async |session_state: SessionState| {
         let device = device.clone();

@@ -3,8 +3,10 @@
 
 use super::scope::Scope;
 use super::status::{State, status_of};
+use crate::capture::error::kind;
+use crate::error::{ErrorClass, Failure};
 use crate::recording::companion;
-use crate::session::{SessionError, SessionState, Store};
+use crate::session::{CaptureError, SessionState, Store};
 use std::path::Path;
 
 /// Selection of a session by a command.
@@ -21,7 +23,7 @@ impl SessionSelector {
         &self,
         store: &Store,
         purpose: Purpose,
-    ) -> Result<SessionState, SessionError> {
+    ) -> Result<SessionState, CaptureError> {
         match self {
             SessionSelector::Id(id) => named(store, id),
             SessionSelector::Only(scope) => unnamed(store, scope, purpose).await,
@@ -45,7 +47,7 @@ pub enum Purpose {
 }
 
 impl Purpose {
-    fn words(self) -> &'static str {
+    pub(super) fn words(self) -> &'static str {
         match self {
             Purpose::Snapshot => "take a snapshot of",
             Purpose::Stop => "stop",
@@ -73,7 +75,7 @@ impl Purpose {
 ///
 /// # Errors
 /// Returns an error if there is no such session, or several.
-pub fn named(store: &Store, wanted: &str) -> Result<SessionState, SessionError> {
+pub fn named(store: &Store, wanted: &str) -> Result<SessionState, CaptureError> {
     let (mut session_states, unreadable) = store.list()?;
     session_states.retain(|c| c.header.id.as_str().starts_with(wanted));
     match session_states.len() {
@@ -82,10 +84,8 @@ pub fn named(store: &Store, wanted: &str) -> Result<SessionState, SessionError> 
                 .into_iter()
                 .find(|(path, _)| is_journal_of(path, wanted))
             {
-                Some((path, source)) => SessionError::State { path, source },
-                None => SessionError::NoSuchSession {
-                    id: wanted.to_owned(),
-                },
+                Some((path, source)) => CaptureError::state(&path, source),
+                None => CaptureError::no_such_session(wanted),
             },
         ),
         1 => Ok(session_states.remove(0)),
@@ -108,7 +108,7 @@ pub async fn unnamed(
     store: &Store,
     scope: &Scope,
     purpose: Purpose,
-) -> Result<SessionState, SessionError> {
+) -> Result<SessionState, CaptureError> {
     let what = purpose.words();
     let (session_states, unreadable) = store.list()?;
     let (mut session_states, others): (Vec<_>, Vec<_>) = session_states
@@ -121,14 +121,8 @@ pub async fn unnamed(
     }
     if session_states.is_empty() {
         return Err(match unreadable.into_iter().next() {
-            Some((path, source)) => SessionError::State { path, source },
-            None => SessionError::NoSession {
-                what,
-                elsewhere: others
-                    .into_iter()
-                    .map(|c| (c.header.id, c.header.serial))
-                    .collect(),
-            },
+            Some((path, source)) => CaptureError::state(&path, source),
+            None => no_session(what, &others).into(),
         });
     }
     let mut standing = Vec::new();
@@ -151,10 +145,25 @@ pub async fn unnamed(
             }
         }
     }
-    Err(SessionError::NoneServes {
-        what,
-        states: standing.iter().map(|(s, c)| in_words(*s, c)).collect(),
-    })
+    let states: Vec<String> = standing.iter().map(|(s, c)| in_words(*s, c)).collect();
+    let message = format!("there is no session to {what}: {}", states.join(", "));
+    Err(Failure::new(ErrorClass::Usage, kind::NONE_SERVES, message)
+        .with_help("run `heaptap status` for the state and next step of each session")
+        .into())
+}
+
+/// Returns the error if a device has no session to `what`, given those of others.
+fn no_session(what: &str, elsewhere: &[SessionState]) -> Failure {
+    let mut message = format!("there is no session to {what}");
+    let each = elsewhere.iter().map(|other| &other.header);
+    let each = each.map(|other| format!("session {} is on device {}", other.id, other.serial));
+    let each: Vec<String> = each.collect();
+    let mut help = "start one with `heaptap record`";
+    if !each.is_empty() {
+        message += &format!(" on this device; {}", each.join(", "));
+        help = "connect the device of a session, then run `heaptap status`";
+    }
+    Failure::new(ErrorClass::Usage, kind::NO_SESSION, message).with_help(help)
 }
 
 /// Returns the sessions without those that record a part of another one.
@@ -191,10 +200,8 @@ fn in_words(state: State, session_state: &SessionState) -> String {
     }
 }
 
-fn several(session_states: &[SessionState]) -> SessionError {
-    SessionError::SeveralSessions {
-        ids: ids(session_states),
-    }
+fn several(session_states: &[SessionState]) -> CaptureError {
+    CaptureError::several_sessions(&ids(session_states))
 }
 
 fn ids<'a>(session_states: impl IntoIterator<Item = &'a SessionState>) -> Vec<String> {

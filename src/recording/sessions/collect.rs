@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use time::OffsetDateTime;
 
-use super::choice;
+use super::choice::{self, Purpose};
 use super::phone::{PATIENCE, is_fetched, orphans, reach, require_phone, waits_for};
+use crate::capture::error::kind;
 use crate::device::Device;
 use crate::eligibility;
-use crate::error::Failure;
+use crate::error::{ErrorClass, Failure};
 use crate::folder;
 use crate::heaps::java::FOLDER;
 use crate::naming::names::NameOptions;
@@ -24,7 +25,7 @@ use crate::results::file_names::default_name;
 use crate::results::manifest::FILE_NAME;
 use crate::results::output::{OutputFolder, is_own, own};
 use crate::session::{
-    self, Controls, Ending, FollowEnd, Owner, RemoteTrace, Session, SessionError, SessionHeader,
+    self, CaptureError, Controls, Ending, FollowEnd, Owner, RemoteTrace, Session, SessionHeader,
     SessionState, Store,
 };
 
@@ -32,11 +33,11 @@ use crate::session::{
 /// the device for `wanted`, an ID or its beginning, if the journal does not contain the session.
 ///
 /// # Errors
-/// Returns [`SessionError::NotFetched`] if the trace cannot be fetched; it remains on the device.
+/// Returns [`CaptureError::not_fetched`] if the trace cannot be fetched; it remains on the device.
 pub(super) async fn collect(
     store: &Store,
     device: impl AsyncFnOnce() -> Result<Device, Failure>,
-    chosen: Result<SessionState, SessionError>,
+    chosen: Result<SessionState, CaptureError>,
     wanted: Option<&str>,
     how: How<'_>,
     controls: &mut Controls,
@@ -50,16 +51,12 @@ pub(super) async fn collect(
             };
             return collect_alone(store, at_hand, session_state, how, controls, on_event).await;
         }
-        Err(
-            error @ (SessionError::NoSession { .. }
-            | SessionError::NoSuchSession { .. }
-            | SessionError::NoneServes { .. }),
-        ) => error,
+        Err(none) if none.is(&[kind::NO_SESSION, kind::NO_SUCH_SESSION, kind::NONE_SERVES]) => none,
         Err(error) => return Err(error.into()),
     };
     let device = match device().await {
         Ok(device) => device,
-        Err(_) if matches!(none, SessionError::NoneServes { .. }) => return Err(none.into()),
+        Err(_) if none.is(&[kind::NONE_SERVES]) => return Err(none.into()),
         // Devices can have sessions that this host does not know.
         Err(mut failure) => {
             failure.message = format!("{none}, and {}", failure.message);
@@ -67,7 +64,7 @@ pub(super) async fn collect(
         }
     };
     let known = store.list()?.0;
-    let trace = choose_orphan(store, &device, &known, wanted, none).await?;
+    let trace = choose_orphan(store, &device, &known, wanted, Purpose::Stop, none).await?;
     let id = trace.id.clone();
     adopt(store, &device, trace, how.output, true).await?;
     let session_state = choice::named(store, id.as_str())?;
@@ -161,12 +158,7 @@ async fn reach_elsewhere(
         device.serial(),
         device.server().address()
     );
-    Err(SessionError::NotFetched {
-        serial: header.serial.clone(),
-        id: header.id.clone(),
-        why,
-    }
-    .into())
+    Err(CaptureError::not_fetched(&header.serial, &header.id, why).into())
 }
 
 pub(super) async fn choose_orphan(
@@ -174,8 +166,9 @@ pub(super) async fn choose_orphan(
     device: &Device,
     known: &[SessionState],
     wanted: Option<&str>,
-    none: SessionError,
-) -> Result<RemoteTrace, SessionError> {
+    purpose: Purpose,
+    none: CaptureError,
+) -> Result<RemoteTrace, CaptureError> {
     let mut found = orphans(device, known).await?;
     let mut running = Vec::new();
     match wanted {
@@ -187,20 +180,26 @@ pub(super) async fn choose_orphan(
         }
     }
     match found.len() {
-        0 => Err(match none {
-            SessionError::NoSession { what, .. } if !running.is_empty() => {
-                SessionError::OnlyElsewhere {
-                    what,
-                    serial: device.serial().to_owned(),
-                    ids: running.iter().map(|t| t.id.to_string()).collect(),
-                }
-            }
-            none => none,
-        }),
+        0 if none.is(&[kind::NO_SESSION]) && !running.is_empty() => {
+            let ids: Vec<String> = running.iter().map(|t| t.id.to_string()).collect();
+            let message = format!(
+                "there is no session of this host to {}; {} is recording {}, started elsewhere",
+                purpose.words(),
+                device.serial(),
+                ids.join(", ")
+            );
+            Err(Failure::new(ErrorClass::Usage, kind::NO_SESSION, message)
+                .with_help("`heaptap status` has the command that ends it from here")
+                .into())
+        }
+        0 => Err(none),
         1 => Ok(found.remove(0)),
-        _ => Err(SessionError::SeveralSessions {
-            ids: found.iter().map(|t| t.id.to_string()).collect(),
-        }),
+        _ => Err(CaptureError::several_sessions(
+            &found
+                .iter()
+                .map(|trace| trace.id.to_string())
+                .collect::<Vec<_>>(),
+        )),
     }
 }
 
@@ -274,10 +273,7 @@ pub(super) async fn collect_known(
     require_phone(session.device(), &session_state.header).await?;
     let from = session_state.header.output.clone();
     let other = how.output.map(std::path::absolute).transpose();
-    let other = other.map_err(|source| SessionError::Output {
-        path: from.clone(),
-        source,
-    })?;
+    let other = other.map_err(|source| CaptureError::output(&from, source))?;
     let other = other.filter(|output| *output != from && !folder::is_same(output, &from));
     // Before fetching, and before data of another session could be mistaken for this one.
     if other.is_none() {
@@ -303,10 +299,8 @@ pub(super) async fn collect_known(
             // A process that was killed while it copied has claimed it, or it was moved by hand,
             // perhaps with results whose publication is to be continued.
             own(&output, &id)?;
-            session::remove_parts(&output, &id).map_err(|source| SessionError::Output {
-                path: output.clone(),
-                source,
-            })?;
+            session::remove_parts(&output, &id)
+                .map_err(|source| CaptureError::output(&output, source))?;
         } else {
             let folder = OutputFolder::prepare(&output)?;
             if let Err(error) = session.claim_output(folder.path()) {
@@ -455,8 +449,7 @@ async fn end(
                 .await?
                 .is_some()
         {
-            let serial = header.serial.clone();
-            return Err(SessionError::OneAtATime { serial, id: None }.into());
+            return Err(CaptureError::one_at_a_time(&header.serial, None).into());
         }
         return Ok(EndedBy::Unknown);
     }
@@ -493,7 +486,7 @@ async fn await_dumps(
 }
 
 /// Returns whether the duration of a session was over when the device restarted, `up_ns` ago.
-fn ended_before(header: &SessionHeader, up_ns: u64) -> Result<bool, SessionError> {
+fn ended_before(header: &SessionHeader, up_ns: u64) -> Result<bool, CaptureError> {
     let Some(duration_ms) = Plan::read(&header.plan)?.duration_ms else {
         return Ok(false);
     };

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::device::{Address, Device, Selector, Server};
 use crate::error::{ErrorClass, Failure};
 use crate::recording::advice::trace_is_here;
-use crate::session::{self, RemoteTrace, SessionError, SessionHeader, SessionState, Store};
+use crate::session::{self, CaptureError, RemoteTrace, SessionHeader, SessionState, Store};
 
 /// Time limit of a small request.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
@@ -56,7 +56,7 @@ pub(super) fn waits_for(header: &SessionHeader, mut failure: Failure, command: &
 pub(super) async fn orphans(
     device: &Device,
     session_states: &[SessionState],
-) -> Result<Vec<RemoteTrace>, SessionError> {
+) -> Result<Vec<RemoteTrace>, CaptureError> {
     let mut traces = session::remote_traces(device).await?;
     traces.retain(|t| session_states.iter().all(|c| c.header.id != t.id));
     Ok(traces)
@@ -73,13 +73,17 @@ pub(super) fn is_fetched(store: &Store, device: &Device, trace: &RemoteTrace) ->
 pub(super) async fn require_phone(
     device: &Device,
     header: &SessionHeader,
-) -> Result<(), SessionError> {
+) -> Result<(), CaptureError> {
     if session::is_phone_of(device, header).await? {
         Ok(())
     } else {
-        Err(SessionError::OtherPhone {
-            serial: device.serial().to_owned(),
-            id: header.id.clone(),
-        })
+        let (serial, id) = (device.serial(), &header.id);
+        let message = format!("{serial} is not the device that recorded session {id}");
+        let failure = Failure::new(ErrorClass::NoDevice, "other-device", message);
+        Err(failure
+            .with_help(format!(
+                "connect the device that recorded it, then run `heaptap stop {id}`"
+            ))
+            .into())
     }
 }

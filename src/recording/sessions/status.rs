@@ -13,7 +13,7 @@ use crate::recording::companion;
 use crate::recording::plan::Plan;
 use crate::results::output::is_recorded;
 use crate::session::{
-    self, HeapFiles, RemoteTrace, SessionError, SessionHeader, SessionId, SessionState, Store,
+    self, CaptureError, HeapFiles, RemoteTrace, SessionHeader, SessionId, SessionState, Store,
     Unreadable,
 };
 
@@ -107,7 +107,7 @@ pub struct Statuses {
     /// Journals that cannot be read.
     pub unreadable: Vec<Unreadable>,
     /// Devices that do not answer, so recordings that were started elsewhere are unknown.
-    pub silent: Vec<(String, SessionError)>,
+    pub silent: Vec<(String, CaptureError)>,
     /// Failures of adb servers, each with its address.
     pub broken: Vec<(String, Failure)>,
 }

@@ -6,11 +6,12 @@ use std::collections::BTreeSet;
 use super::Ended;
 use super::TryOptions;
 use super::document::TriedApp;
+use crate::capture::error::CaptureError;
 use crate::config::Targets;
 use crate::device::Device;
 use crate::eligibility::{
-    self, Answer, AppType, AssessOptions, Assessment, CACHED_ADJ, DeviceFacts, EligibilityError,
-    Finding, FindingId, ListOptions, ProcessReport, Scope, Severity, Startup,
+    self, Answer, AppType, AssessOptions, Assessment, CACHED_ADJ, DeviceFacts, Finding, FindingId,
+    ListOptions, ProcessReport, Scope, Severity, Startup,
 };
 use crate::error::{ErrorClass, Failure};
 use crate::provoke;
@@ -84,9 +85,9 @@ impl App {
         }
     }
 
-    fn refused(&self, answer: usize, refusal: Option<EligibilityError>) -> Option<Failure> {
+    fn refused(&self, answer: usize, refusal: Option<Failure>) -> Option<Failure> {
         match (self.answers[answer], refusal) {
-            (Answer::No, Some(refusal)) => Some(refusal.into()),
+            (Answer::No, Some(refusal)) => Some(refusal),
             (Answer::No, None) => Some(Failure::new(
                 ErrorClass::NotEligible,
                 "not-eligible",
@@ -208,7 +209,7 @@ async fn assess(
     facts: &DeviceFacts,
     targets: &Targets,
     options: &TryOptions,
-) -> Result<Assessment, EligibilityError> {
+) -> Result<Assessment, CaptureError> {
     let how = AssessOptions {
         user: options.user,
         startup: Startup::Off,
@@ -287,7 +288,7 @@ fn best<'a>(assessment: &'a Assessment, front: Option<&str>) -> Option<&'a Proce
 fn not_running(assessment: &Assessment) -> Failure {
     let is_known = assessment.targets.iter().any(|target| target.found);
     match assessment.heap_file_refusal() {
-        Some(refusal) if !is_known => refusal.into(),
+        Some(refusal) if !is_known => refusal,
         _ => {
             let absent = assessment.absent_target();
             Failure::new(ErrorClass::NotEligible, "not-running", absent.to_string())

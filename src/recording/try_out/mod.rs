@@ -39,6 +39,7 @@ use self::raw::RawFolder;
 use self::unchanged::DeviceState;
 use super::advice::device_away;
 use super::events::RecordEvent;
+use crate::capture::error::kind;
 use crate::config::Targets;
 use crate::device::Device;
 use crate::eligibility::{self, DeviceFacts};
@@ -47,7 +48,7 @@ use crate::naming::names::NameOptions;
 use crate::provoke::Cancel;
 use crate::results::manifest::version;
 use crate::results::output::OutputFolder;
-use crate::session::{SessionError, Store};
+use crate::session::{CaptureError, Store};
 
 /// Time for a device that vanished to return before the rest is not tried.
 const RETURN: Duration = Duration::from_secs(5);
@@ -309,11 +310,11 @@ impl Bench<'_> {
 }
 
 fn interrupted() -> Failure {
-    SessionError::Interrupted.into()
+    CaptureError::interrupted().into()
 }
 
 /// Prepares the directory. Another try in the same second gets another default name.
-fn prepare(output: Option<&Path>) -> Result<OutputFolder, SessionError> {
+fn prepare(output: Option<&Path>) -> Result<OutputFolder, CaptureError> {
     if let Some(output) = output {
         return OutputFolder::hold(output);
     }
@@ -322,7 +323,7 @@ fn prepare(output: Option<&Path>) -> Result<OutputFolder, SessionError> {
     let name = now.format(format).expect("every date has these fields");
     let first = PathBuf::from(format!("heaptap-try-{name}"));
     match OutputFolder::hold(&first) {
-        Err(SessionError::OutputNotEmpty { .. } | SessionError::OutputClaimed { .. }) => {
+        Err(error) if error.is(&[kind::OUTPUT_NOT_EMPTY, kind::OUTPUT_CLAIMED]) => {
             OutputFolder::hold(Path::new(&format!(
                 "heaptap-try-{name}-{}",
                 std::process::id()

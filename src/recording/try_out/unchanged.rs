@@ -74,8 +74,7 @@ impl DeviceState {
         let command = Command::script(STATE)
             .called(STATE_QUERY)
             .arg(pid.map_or_else(|| "none".to_owned(), |pid| pid.to_string()));
-        let output = device.run(&command, LOOK).await?;
-        let text = String::from_utf8_lossy(&output.stdout);
+        let text = device.text(&command, LOOK).await?;
         DeviceState::parse(&text).ok_or_else(|| DeviceError::Garbled {
             serial: device.serial().to_owned(),
             what: STATE_QUERY.to_owned(),

@@ -3,8 +3,9 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::capture::error::CaptureError;
 use crate::device::DeviceError;
-use crate::eligibility::{AbsentTarget, EligibilityError};
+use crate::eligibility::AbsentTarget;
 use crate::error::{Classified, ErrorClass, ErrorFacts};
 use crate::heaps::moments::MomentNotFound;
 use crate::import::{ImportError, Kind, help_unreadable};
@@ -19,7 +20,7 @@ pub enum MeminfoError {
     Device(#[from] DeviceError),
     /// The device could not list its processes.
     #[error(transparent)]
-    Eligibility(#[from] EligibilityError),
+    Eligibility(#[from] CaptureError),
     /// No running process matches.
     #[error(transparent)]
     NotFound(AbsentTarget),

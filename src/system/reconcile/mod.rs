@@ -66,8 +66,7 @@ pub async fn of_phone(
     let status = Command::script(STATUS)
         .called("reading the memory of a process")
         .arg(&number);
-    let output = device.run(&status, STATUS_LIMIT).await?;
-    take_status(&mut known, &String::from_utf8_lossy(&output.stdout));
+    take_status(&mut known, &device.text(&status, STATUS_LIMIT).await?);
     // Mappings before meminfo, for which the app collects garbage.
     match fetch::proc_file(device, (pid, &process), "smaps").await {
         Ok(fetched) => {

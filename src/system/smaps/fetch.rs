@@ -39,7 +39,7 @@ pub enum FetchError {
     Device(#[from] DeviceError),
     /// The device could not list its processes.
     #[error(transparent)]
-    Eligibility(#[from] eligibility::EligibilityError),
+    Eligibility(#[from] crate::capture::error::CaptureError),
     /// No running process has that name.
     #[error(transparent)]
     NotRunning(AbsentTarget),

@@ -7,8 +7,10 @@
 
 use std::time::Duration;
 
+use super::error::bad_value;
+use super::rules;
 use super::sources::{self, PROCESS_STATS};
-use super::{ConfigError, rules};
+use heaptap_model::error::Failure;
 use heaptap_proto::perfetto::process_stats_config::Quirks;
 use heaptap_proto::perfetto::trace_config::DataSource;
 use heaptap_proto::perfetto::{
@@ -62,7 +64,7 @@ impl CompanionSources {
         *self == CompanionSources::default()
     }
 
-    pub(super) fn validate(&self) -> Result<(), ConfigError> {
+    pub(super) fn validate(&self) -> Result<(), Failure> {
         for (option, period, least) in [
             ("the process period", self.processes, LEAST_PROCESS_PERIOD),
             ("the system period", self.system, LEAST_SYSTEM_PERIOD),
@@ -70,7 +72,7 @@ impl CompanionSources {
             let Some(period) = period else { continue };
             rules::check_millis(option, period)?;
             if period < least || period > LONGEST_PERIOD {
-                return Err(ConfigError::bad_value(
+                return Err(bad_value(
                     option,
                     format!("{period:?}"),
                     format!("the period must be between {least:?} and one hour"),

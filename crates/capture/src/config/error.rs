@@ -1,89 +1,44 @@
-//! Errors of a config.
+//! Refused values, options and config files. Each failure names the cause and a remedy.
 
-use std::io;
-use std::path::PathBuf;
+use std::fmt::Display;
 
-use heaptap_model::error::{Classified, ErrorClass, ErrorFacts};
+use heaptap_model::error::{ErrorClass, Failure};
 
-/// Reason to refuse a config.
-#[derive(Debug, thiserror::Error)]
-pub enum ConfigError {
-    /// No target process is given.
-    #[error("no target process is given")]
-    NoTarget,
-    /// The config file is for something else than a native heap.
-    #[error("the config is for {what}, not for a native heap")]
-    NotNative {
-        what: String,
-        /// The next step.
-        help: String,
-    },
-    /// A value would fail or do harm.
-    #[error("cannot use {option} {value}: {why}")]
-    BadValue {
-        /// The option as typed.
-        option: String,
-        value: String,
-        /// The effect of the value.
-        why: String,
-        /// The alternative.
-        help: String,
-    },
-    /// Two options exclude each other.
-    #[error("cannot combine {first} with {second}: {why}")]
-    Conflict {
-        first: &'static str,
-        second: &'static str,
-        why: &'static str,
-    },
-    /// The Android release of the device does not support it.
-    #[error("{option} needs Android {needs}, but the device runs {}: {why}", release(*sdk))]
-    TooOld {
-        option: &'static str,
-        /// The first release that supports it.
-        needs: u32,
-        /// The device's API level.
-        sdk: u32,
-        /// The effect on this device.
-        why: &'static str,
-    },
-    /// `--set` has an unknown field or an invalid form.
-    #[error("cannot apply --set {setting}: {why}")]
-    BadSetting {
-        /// As typed.
-        setting: String,
-        /// The problem.
-        why: String,
-        /// The valid fields or values.
-        help: String,
-    },
-    /// Neither a file nor a preset.
-    #[error("{} is neither a file nor a preset", path.display())]
-    NoSuchFile {
-        /// As typed.
-        path: PathBuf,
-        /// All preset names.
-        presets: String,
-        /// The preset with a similar name.
-        similar: Option<&'static str>,
-    },
-    /// The config file cannot be read.
-    #[error("cannot read the config {}", path.display())]
-    Unreadable {
-        path: PathBuf,
-        #[source]
-        source: io::Error,
-    },
-    /// The config file is invalid.
-    #[error("{origin}: {why}")]
-    BadFile {
-        /// The file, with line and column if known.
-        origin: String,
-        /// The problem.
-        why: String,
-        /// The next step.
-        help: String,
-    },
+pub(super) fn no_target() -> Failure {
+    Failure::new(ErrorClass::Usage, "no-target", "no target process is given")
+        .with_help("use `-n NAME`, `-p PID` or `--package PKG`; `heaptap apps` lists packages")
+}
+
+pub(super) fn bad_value(
+    option: &str,
+    value: impl Display,
+    why: impl Display,
+    help: impl Into<String>,
+) -> Failure {
+    let message = format!("cannot use {option} {value}: {why}");
+    Failure::new(ErrorClass::Usage, "bad-value", message).with_help(help)
+}
+
+pub(super) fn conflict(first: &str, second: &str, why: &str) -> Failure {
+    let message = format!("cannot combine {first} with {second}: {why}");
+    Failure::new(ErrorClass::Usage, "option-conflict", message)
+        .with_help(format!("omit {first} or {second}"))
+}
+
+/// Refuses `option` on a device of an API level below that of Android `needs`.
+pub(super) fn too_old(option: &str, needs: u32, sdk: u32, why: &str) -> Failure {
+    let runs = release(sdk);
+    let message = format!("{option} needs Android {needs}, but the device runs {runs}: {why}");
+    Failure::new(ErrorClass::NotEligible, "android-too-old", message)
+        .with_help(format!("omit {option}, or use a newer device"))
+}
+
+/// Refuses a config. `origin` is its path or preset, with the line if it is known.
+pub(super) fn bad_file(origin: &str, why: impl Display) -> Failure {
+    let message = format!("{origin}: {why}");
+    Failure::new(ErrorClass::BadInput, "config-invalid", message).with_help(
+        "see docs/reference/formats.md for the supported keys, and configs/ for examples",
+    )
 }
 
 /// Formats an API level as the release that people know.
@@ -98,80 +53,4 @@ fn release(sdk: u32) -> String {
         _ => return format!("API level {sdk}"),
     };
     format!("Android {name} (API level {sdk})")
-}
-
-impl ConfigError {
-    pub(super) fn bad_value(
-        option: impl Into<String>,
-        value: impl ToString,
-        why: impl Into<String>,
-        help: impl Into<String>,
-    ) -> Self {
-        ConfigError::BadValue {
-            option: option.into(),
-            value: value.to_string(),
-            why: why.into(),
-            help: help.into(),
-        }
-    }
-
-    pub(super) fn too_old(option: &'static str, needs: u32, sdk: u32, why: &'static str) -> Self {
-        ConfigError::TooOld {
-            option,
-            needs,
-            sdk,
-            why,
-        }
-    }
-
-    pub(super) fn bad_file(origin: &str, why: String) -> Self {
-        ConfigError::BadFile {
-            origin: origin.to_owned(),
-            why,
-            help: "see docs/reference/formats.md for the supported keys, and configs/ for examples"
-                .to_owned(),
-        }
-    }
-}
-
-impl Classified for ConfigError {
-    fn facts(&self) -> ErrorFacts {
-        match self {
-            ConfigError::NoTarget => ErrorFacts::new(ErrorClass::Usage, "no-target").with_help(
-                "use `-n NAME`, `-p PID` or `--package PKG`; `heaptap apps` lists packages",
-            ),
-            ConfigError::NotNative { help, .. } => {
-                ErrorFacts::new(ErrorClass::Usage, "config-not-native").with_help(help)
-            }
-            ConfigError::BadValue { help, .. } => {
-                ErrorFacts::new(ErrorClass::Usage, "bad-value").with_help(help)
-            }
-            ConfigError::Conflict { first, second, .. } => {
-                ErrorFacts::new(ErrorClass::Usage, "option-conflict")
-                    .with_help(format!("omit {first} or {second}"))
-            }
-            ConfigError::TooOld { option, .. } => {
-                ErrorFacts::new(ErrorClass::NotEligible, "android-too-old")
-                    .with_help(format!("omit {option}, or use a newer device"))
-            }
-            ConfigError::BadSetting { help, .. } => {
-                ErrorFacts::new(ErrorClass::Usage, "bad-setting").with_help(help)
-            }
-            ConfigError::NoSuchFile {
-                presets, similar, ..
-            } => {
-                ErrorFacts::new(ErrorClass::BadInput, "config-not-found").with_help(match similar {
-                    Some(name) => format!("did you mean `{name}`? The presets are {presets}"),
-                    None => format!("choose a file or one of the presets {presets}"),
-                })
-            }
-            ConfigError::Unreadable { .. } => {
-                ErrorFacts::new(ErrorClass::BadInput, "config-unreadable")
-                    .with_help("check the path and its permissions")
-            }
-            ConfigError::BadFile { help, .. } => {
-                ErrorFacts::new(ErrorClass::BadInput, "config-invalid").with_help(help)
-            }
-        }
-    }
 }

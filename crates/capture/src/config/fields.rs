@@ -4,9 +4,9 @@ use prost_reflect::{
     DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, ReflectMessage as _, Value,
 };
 
-use super::ConfigError;
 use super::sources::heapprofd_in;
 use super::text::descriptor;
+use heaptap_model::error::{ErrorClass, Failure};
 use heaptap_model::near::nearest;
 use heaptap_model::units::ByteSize;
 use heaptap_proto::perfetto::{HeapprofdConfig, TraceConfig};
@@ -25,13 +25,11 @@ impl FieldSetting {
     ///
     /// # Errors
     /// Returns an error if the text does not have that form.
-    pub fn parse(text: &str) -> Result<Self, ConfigError> {
-        let bad = |why: &str| ConfigError::BadSetting {
-            setting: text.to_owned(),
-            why: why.to_owned(),
-            help: "use `--set heapprofd.FIELD=VALUE`, such as \
-                   `heapprofd.max_heapprofd_memory_kb=200000`"
-                .to_owned(),
+    pub fn parse(text: &str) -> Result<Self, Failure> {
+        let bad = |why: &str| {
+            let help = "use `--set heapprofd.FIELD=VALUE`, such as \
+                        `heapprofd.max_heapprofd_memory_kb=200000`";
+            bad_setting(text, why).with_help(help)
         };
         let (path, value) = text.split_once('=').ok_or_else(|| bad("`=` is missing"))?;
         let path = path
@@ -50,7 +48,7 @@ impl FieldSetting {
 pub(super) fn apply_settings(
     config: &mut TraceConfig,
     settings: &[FieldSetting],
-) -> Result<(), ConfigError> {
+) -> Result<(), Failure> {
     if settings.is_empty() {
         return Ok(());
     }
@@ -79,7 +77,7 @@ fn set_field(
     last: &str,
     setting: &FieldSetting,
     first: bool,
-) -> Result<(), ConfigError> {
+) -> Result<(), Failure> {
     if let Some((head, rest)) = path.split_first() {
         let field = find(&message.descriptor(), head, setting)?;
         if !matches!(field.kind(), Kind::Message(_)) || field.is_list() {
@@ -124,7 +122,7 @@ fn find(
     message: &MessageDescriptor,
     name: &str,
     setting: &FieldSetting,
-) -> Result<FieldDescriptor, ConfigError> {
+) -> Result<FieldDescriptor, Failure> {
     message.get_field_by_name(name).ok_or_else(|| {
         let known: Vec<String> = message.fields().map(|f| f.name().to_owned()).collect();
         let hint = nearest(name, known.iter().map(String::as_str))
@@ -145,19 +143,21 @@ fn names(message: &MessageDescriptor, prefix: &str) -> String {
     names.join(", ")
 }
 
-fn bad(setting: &FieldSetting, why: String, help: String) -> ConfigError {
-    ConfigError::BadSetting {
-        setting: format!("heapprofd.{}={}", setting.path, setting.value),
-        why,
-        help,
-    }
+fn bad(setting: &FieldSetting, why: String, help: String) -> Failure {
+    let setting = format!("heapprofd.{}={}", setting.path, setting.value);
+    bad_setting(&setting, &why).with_help(help)
+}
+
+fn bad_setting(setting: &str, why: &str) -> Failure {
+    let message = format!("cannot apply --set {setting}: {why}");
+    Failure::new(ErrorClass::Usage, "bad-setting", message)
 }
 
 fn parse_value(
     field: &FieldDescriptor,
     text: &str,
     setting: &FieldSetting,
-) -> Result<Value, ConfigError> {
+) -> Result<Value, Failure> {
     let wrong = |wants: &str| {
         bad(
             setting,

@@ -3,7 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use super::{ConfigError, Options, preset, text, yaml};
+use super::error::bad_file;
+use super::{Options, preset, text, yaml};
+use heaptap_model::error::{ErrorClass, Failure};
 use heaptap_model::text::plain;
 use heaptap_model::units::ByteSize;
 use heaptap_proto::perfetto::TraceConfig;
@@ -25,7 +27,7 @@ impl ConfigFile {
     ///
     /// # Errors
     /// Returns an error if the file cannot be read or contains unknown keys or fields.
-    pub fn load(path: &Path) -> Result<ConfigFile, ConfigError> {
+    pub fn load(path: &Path) -> Result<ConfigFile, Failure> {
         // A directory is not a config: a recording can have the name of a preset.
         if (!path.exists() || path.is_dir())
             && let Some(preset) = path.to_str().and_then(preset::find)
@@ -33,26 +35,25 @@ impl ConfigFile {
             return ConfigFile::parse(preset.text.as_bytes(), preset.name);
         }
         if !path.exists() {
-            return Err(ConfigError::NoSuchFile {
-                path: path.to_owned(),
-                presets: preset::names(),
-                similar: path.to_str().and_then(preset::similar),
-            });
+            let presets = preset::names();
+            let help = match path.to_str().and_then(preset::similar) {
+                Some(name) => format!("did you mean `{name}`? The presets are {presets}"),
+                None => format!("choose a file or one of the presets {presets}"),
+            };
+            let message = format!("{} is neither a file nor a preset", path.display());
+            let failure = Failure::new(ErrorClass::BadInput, "config-not-found", message);
+            return Err(failure.with_help(help));
         }
-        let unreadable = |source| ConfigError::Unreadable {
-            path: path.to_owned(),
-            source,
+        let unreadable = |error: std::io::Error| {
+            let message = format!("cannot read the config {}: {error}", path.display());
+            Failure::new(ErrorClass::BadInput, "config-unreadable", message)
+                .with_help("check the path and its permissions")
         };
         let size = fs::metadata(path).map_err(unreadable)?.len();
         if size > MAX_BYTES {
-            return Err(ConfigError::bad_file(
-                &path.display().to_string(),
-                format!(
-                    "file is {}; the limit is {}",
-                    ByteSize(size),
-                    ByteSize(MAX_BYTES)
-                ),
-            ));
+            let (size, limit) = (ByteSize(size), ByteSize(MAX_BYTES));
+            let why = format!("file is {size}; the limit is {limit}");
+            return Err(bad_file(&path.display().to_string(), why));
         }
         let bytes = fs::read(path).map_err(unreadable)?;
         ConfigFile::parse(&bytes, &path.display().to_string())
@@ -62,7 +63,7 @@ impl ConfigFile {
     ///
     /// # Errors
     /// Returns an error if it contains unknown keys or fields.
-    pub fn parse(bytes: &[u8], origin: &str) -> Result<ConfigFile, ConfigError> {
+    pub fn parse(bytes: &[u8], origin: &str) -> Result<ConfigFile, Failure> {
         let template = |config| ConfigFile::Template(Box::new(config));
         let plain = plain(bytes);
         match std::str::from_utf8(&plain) {
@@ -79,12 +80,12 @@ impl ConfigFile {
                 if text.trim_start().starts_with('{') && is_perfetto {
                     let why = "JSON is not supported; a config is heaptap's YAML, or Perfetto's \
                                text or binary format";
-                    return Err(ConfigError::bad_file(origin, why.to_owned()));
+                    return Err(bad_file(origin, why));
                 }
                 if looks_like_text_proto(text) {
                     return text::parse_text(text)
                         .map(template)
-                        .map_err(|why| ConfigError::bad_file(origin, why));
+                        .map_err(|why| bad_file(origin, why));
                 }
                 let targets = yaml::parse(text, origin)?;
                 let options: Options = yaml::parse(text, origin)?;
@@ -94,10 +95,8 @@ impl ConfigFile {
                 })))
             }
             _ => text::parse_binary(bytes).map(template).map_err(|why| {
-                ConfigError::bad_file(
-                    origin,
-                    format!("the file is neither text nor a serialized TraceConfig: {why}"),
-                )
+                let what = "the file is neither text nor a serialized TraceConfig";
+                bad_file(origin, format!("{what}: {why}"))
             }),
         }
     }

@@ -1,7 +1,9 @@
 //! Spec of heap files from `am dumpheap`, adapted to each Android release.
 
+use super::Targets;
+use super::error::{no_target, too_old};
 use super::rules;
-use super::{ConfigError, Targets};
+use heaptap_model::error::Failure;
 
 /// Format for the contents of bitmaps in a dump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -61,9 +63,9 @@ impl HeapFileSpec {
     ///
     /// # Errors
     /// Returns an error for the first broken rule, with its reason.
-    pub fn validate(&self) -> Result<(), ConfigError> {
+    pub fn validate(&self) -> Result<(), Failure> {
         if self.targets.is_empty() {
-            return Err(ConfigError::NoTarget);
+            return Err(no_target());
         }
         rules::check_target_names(&self.targets)
     }
@@ -72,13 +74,13 @@ impl HeapFileSpec {
     ///
     /// # Errors
     /// Returns an error if the device does not support the request.
-    pub fn check_sdk(&self, sdk: u32) -> Result<(), ConfigError> {
+    pub fn check_sdk(&self, sdk: u32) -> Result<(), Failure> {
         if sdk < WAITS_SDK {
             let why = "its `am dumpheap` ends before the file is complete";
-            return Err(ConfigError::too_old("a heap file", 10, sdk, why));
+            return Err(too_old("a heap file", 10, sdk, why));
         }
         if self.bitmaps.is_some() && sdk < BITMAPS_SDK {
-            return Err(ConfigError::too_old(
+            return Err(too_old(
                 "--bitmaps",
                 15,
                 sdk,

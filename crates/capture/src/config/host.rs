@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use super::sources::heapprofd_in;
-use super::{CaptureSpec, CompanionSources, ConfigError, DeviceLimits, EncodedConfig, Targets};
+use super::{CaptureSpec, CompanionSources, DeviceLimits, EncodedConfig, Targets};
+use heaptap_model::error::Failure;
 
 /// Time limit of flushing. A heapprofd that dies meanwhile delays the end by all of it.
 const FLUSH_TIMEOUT_MS: u32 = 5000;
@@ -18,7 +19,7 @@ impl CaptureSpec {
     ///
     /// # Errors
     /// Returns an error if [`CaptureSpec::validate`] rejects the spec.
-    pub fn encode_for_host(&self) -> Result<EncodedConfig, ConfigError> {
+    pub fn encode_for_host(&self) -> Result<EncodedConfig, Failure> {
         let mut spec = self.clone();
         spec.targets = Targets::default();
         // heaptap ends the session, after the program or at its time limit.
@@ -44,7 +45,7 @@ impl CaptureSpec {
     ///
     /// # Errors
     /// As [`CaptureSpec::encode_for_host`].
-    pub fn encode_release() -> Result<EncodedConfig, ConfigError> {
+    pub fn encode_release() -> Result<EncodedConfig, Failure> {
         let spec = CaptureSpec {
             interval_bytes: NEVER,
             ..CaptureSpec::default()

@@ -3,10 +3,12 @@
 
 use std::time::Duration;
 
+use super::error::{bad_value, conflict, no_target, too_old};
 use super::rules;
 use super::sources;
 use super::trace_config::{self, DeviceLimits, EncodedConfig};
-use super::{ConfigError, Targets, trigger};
+use super::{Targets, trigger};
+use heaptap_model::error::Failure;
 use heaptap_model::units::ByteSize;
 use heaptap_proto::perfetto::trace_config::WriteFlushMode;
 use heaptap_proto::perfetto::{JavaHprofConfig, TraceConfig, java_hprof_config};
@@ -92,18 +94,18 @@ impl JavaSpec {
     ///
     /// # Errors
     /// Returns an error for the first broken rule, with its reason.
-    pub fn validate(&self) -> Result<(), ConfigError> {
+    pub fn validate(&self) -> Result<(), Failure> {
         if self.wait_for_oom.is_some() {
             self.check_oom()?;
         }
         if self.targets.is_empty() {
-            return Err(ConfigError::NoTarget);
+            return Err(no_target());
         }
         rules::check_target_names(&self.targets)?;
         if let Some(bytes) = self.buffer_bytes
             && !(1024..=MOST_BUFFER_BYTES).contains(&bytes)
         {
-            return Err(ConfigError::bad_value(
+            return Err(bad_value(
                 "--buffer-size",
                 bytes,
                 "a buffer must have 1 KiB to 4 GiB",
@@ -116,14 +118,8 @@ impl JavaSpec {
         Ok(())
     }
 
-    fn check_oom(&self) -> Result<(), ConfigError> {
-        let conflict = |second, why| {
-            Err(ConfigError::Conflict {
-                first: "--wait-for-oom",
-                second,
-                why,
-            })
-        };
+    fn check_oom(&self) -> Result<(), Failure> {
+        let conflict = |second, why| Err(conflict("--wait-for-oom", second, why));
         if !self.targets.pids.is_empty() {
             return conflict(
                 "--pid",
@@ -146,7 +142,7 @@ impl JavaSpec {
             );
         }
         if self.targets.names.is_empty() && self.targets.packages.is_empty() {
-            return Err(ConfigError::bad_value(
+            return Err(bad_value(
                 "--wait-for-oom",
                 "",
                 "it needs a process name",
@@ -154,14 +150,12 @@ impl JavaSpec {
             ));
         }
         match self.wait_for_oom {
-            Some(wait) if wait.is_zero() || wait > MAX_TRIGGER_TIMEOUT => {
-                Err(ConfigError::bad_value(
-                    "--oom-wait-seconds",
-                    wait.as_secs(),
-                    "the tracing service waits 1 second to 7 days",
-                    "give the time in seconds, such as `60`",
-                ))
-            }
+            Some(wait) if wait.is_zero() || wait > MAX_TRIGGER_TIMEOUT => Err(bad_value(
+                "--oom-wait-seconds",
+                wait.as_secs(),
+                "the tracing service waits 1 second to 7 days",
+                "give the time in seconds, such as `60`",
+            )),
             _ => Ok(()),
         }
     }
@@ -170,13 +164,13 @@ impl JavaSpec {
     ///
     /// # Errors
     /// Returns an error if the device would record something else than requested.
-    pub fn for_sdk(&self, sdk: u32) -> Result<(JavaSpec, Vec<String>), ConfigError> {
-        let too_old = |option, needs, why| Err(ConfigError::too_old(option, needs, sdk, why));
+    pub fn for_sdk(&self, sdk: u32) -> Result<(JavaSpec, Vec<String>), Failure> {
+        let refuse = |option, needs, why| Err(too_old(option, needs, sdk, why));
         if sdk < JAVA_SDK {
-            return too_old("a Java heap dump", 11, "it does not have this data source");
+            return refuse("a Java heap dump", 11, "it does not have this data source");
         }
         if self.wait_for_oom.is_some() && sdk < OOM_SDK {
-            return too_old(
+            return refuse(
                 "--wait-for-oom",
                 14,
                 "its runtime does not report OutOfMemoryErrors",
@@ -229,7 +223,7 @@ impl JavaSpec {
     ///
     /// # Errors
     /// Returns an error if [`JavaSpec::validate`] rejects the spec.
-    pub fn encode(&self, device: &DeviceLimits) -> Result<EncodedConfig, ConfigError> {
+    pub fn encode(&self, device: &DeviceLimits) -> Result<EncodedConfig, Failure> {
         self.validate()?;
         Ok(self.trace_config(device).into())
     }

@@ -27,7 +27,6 @@ mod trigger;
 mod yaml;
 
 pub use companion_sources::CompanionSources;
-pub use error::ConfigError;
 pub use fields::FieldSetting;
 pub use file::ConfigFile;
 pub use heap_file::{BitmapFormat, HeapFileSpec};

@@ -5,7 +5,8 @@ use std::time::Duration;
 use super::file::ConfigFile;
 use super::options::{Options, Snapshots};
 use super::sources::{heapprofd_in, heapprofd_of};
-use super::{CaptureSpec, ConfigError, JAVA_HPROF, JAVA_HPROF_OOM, fields};
+use super::{CaptureSpec, JAVA_HPROF, JAVA_HPROF_OOM, fields};
+use heaptap_model::error::{ErrorClass, Failure};
 use heaptap_model::profile::ART_HEAP;
 use heaptap_model::untrusted::shell::quoted;
 use heaptap_proto::perfetto::TraceConfig;
@@ -31,7 +32,7 @@ pub struct Resolved {
 ///
 /// # Errors
 /// Returns an error if a field does not exist, or if the result breaks a rule.
-pub fn resolve(file: Option<&ConfigFile>, flags: &Options) -> Result<Resolved, ConfigError> {
+pub fn resolve(file: Option<&ConfigFile>, flags: &Options) -> Result<Resolved, Failure> {
     let mut spec = CaptureSpec::default();
     if flags.java_allocations.is_some() {
         // Java code allocates a lot; same values as the preset.
@@ -79,7 +80,11 @@ pub fn resolve(file: Option<&ConfigFile>, flags: &Options) -> Result<Resolved, C
 }
 
 /// Returns the error of a config without a native heap, with the command for what it has.
-fn not_native(config: &TraceConfig) -> ConfigError {
+fn not_native(config: &TraceConfig) -> Failure {
+    let failure = |what: String| {
+        let message = format!("the config is for {what}, not for a native heap");
+        Failure::new(ErrorClass::Usage, "config-not-native", message)
+    };
     let sources = config
         .data_sources
         .iter()
@@ -89,13 +94,12 @@ fn not_native(config: &TraceConfig) -> ConfigError {
         .find(|source| [JAVA_HPROF, JAVA_HPROF_OOM].contains(&source.name()));
     let Some(java) = java else {
         let names: Vec<&str> = sources.map(|source| source.name()).collect();
-        return ConfigError::NotNative {
-            what: match names.is_empty() {
-                true => "no data source".to_owned(),
-                false => names.join(", "),
-            },
-            help: "add `-n NAME`, and heaptap adds the heap profile of that process".to_owned(),
+        let what = match names.is_empty() {
+            true => "no data source".to_owned(),
+            false => names.join(", "),
         };
+        return failure(what)
+            .with_help("add `-n NAME`, and heaptap adds the heap profile of that process");
     };
     let targets = java.java_hprof_config.as_ref();
     let name = targets.and_then(|targets| targets.process_cmdline.first());
@@ -105,10 +109,9 @@ fn not_native(config: &TraceConfig) -> ConfigError {
     } else {
         ""
     };
-    ConfigError::NotNative {
-        what: format!("a Java heap dump ({})", java.name()),
-        help: format!("dump the Java heap with `heaptap dump -n {name}{oom}`"),
-    }
+    failure(format!("a Java heap dump ({})", java.name())).with_help(format!(
+        "dump the Java heap with `heaptap dump -n {name}{oom}`"
+    ))
 }
 
 impl Options {

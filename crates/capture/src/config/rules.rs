@@ -3,8 +3,10 @@
 
 use std::time::Duration;
 
+use super::error::{bad_value, conflict, no_target, too_old};
 use super::sources::heapprofd_of;
-use super::{CaptureSpec, ConfigError, JavaAllocations, Targets};
+use super::{CaptureSpec, JavaAllocations, Targets};
+use heaptap_model::error::Failure;
 use heaptap_model::profile::{MALLOC_HEAP, meant_heap};
 use heaptap_model::units::ByteSize;
 
@@ -50,41 +52,41 @@ impl CaptureSpec {
     ///
     /// # Errors
     /// Returns an error for the first broken rule, with its reason.
-    pub fn validate(&self) -> Result<(), ConfigError> {
+    pub fn validate(&self) -> Result<(), Failure> {
         self.check_targets()?;
         self.check_sampling()?;
         self.check_heaps()?;
         self.check_times()?;
         if self.no_startup && self.no_running {
-            return Err(ConfigError::Conflict {
-                first: "--no-startup",
-                second: "--no-running",
-                why: "no process would be left to profile",
-            });
+            return Err(conflict(
+                "--no-startup",
+                "--no-running",
+                "no process would be left to profile",
+            ));
         }
         self.companions.validate()?;
         self.check_template()
     }
 
-    fn check_targets(&self) -> Result<(), ConfigError> {
+    fn check_targets(&self) -> Result<(), Failure> {
         let all = heapprofd_of(&self.template).is_some_and(|h| h.all());
         if self.targets.is_empty() && !all {
-            return Err(ConfigError::NoTarget);
+            return Err(no_target());
         }
         check_target_names(&self.targets)?;
         if self.no_running && self.targets.names.is_empty() && self.targets.packages.is_empty() {
-            return Err(ConfigError::Conflict {
-                first: "--no-running",
-                second: "-p",
-                why: "a PID refers to a process that is already running",
-            });
+            return Err(conflict(
+                "--no-running",
+                "-p",
+                "a PID refers to a process that is already running",
+            ));
         }
         Ok(())
     }
 
-    fn check_sampling(&self) -> Result<(), ConfigError> {
+    fn check_sampling(&self) -> Result<(), Failure> {
         if self.interval_bytes == 0 {
-            return Err(ConfigError::bad_value(
+            return Err(bad_value(
                 "--interval",
                 0,
                 "heapprofd rejects it, and on Android 10 and 11 it crashes the target",
@@ -105,7 +107,7 @@ impl CaptureSpec {
             .clamp(MIN_SHMEM, MAX_SHMEM)
             .checked_next_power_of_two()
             .map_or(MAX_SHMEM, |n| n.min(MAX_SHMEM));
-        Err(ConfigError::bad_value(
+        Err(bad_value(
             "--shmem-size",
             shmem,
             why,
@@ -113,16 +115,16 @@ impl CaptureSpec {
         ))
     }
 
-    fn check_heaps(&self) -> Result<(), ConfigError> {
+    fn check_heaps(&self) -> Result<(), Failure> {
         if self.all_heaps && !self.heaps.is_empty() {
-            return Err(ConfigError::Conflict {
-                first: "--all-heaps",
-                second: "--heaps",
-                why: "`--all-heaps` already includes every heap",
-            });
+            return Err(conflict(
+                "--all-heaps",
+                "--heaps",
+                "`--all-heaps` already includes every heap",
+            ));
         }
         if self.heaps.len() > MAX_HEAPS {
-            return Err(ConfigError::bad_value(
+            return Err(bad_value(
                 "--heaps",
                 format!("with {} names", self.heaps.len()),
                 "heapprofd supports at most 64 heaps",
@@ -131,7 +133,7 @@ impl CaptureSpec {
         }
         for heap in &self.heaps {
             if heap.is_empty() || heap.len() > MAX_HEAP_NAME_BYTES || heap.contains('\0') {
-                return Err(ConfigError::bad_value(
+                return Err(bad_value(
                     "--heaps",
                     format!("{heap:?}"),
                     "a heap name has 1 to 63 bytes",
@@ -142,11 +144,11 @@ impl CaptureSpec {
         Ok(())
     }
 
-    fn check_times(&self) -> Result<(), ConfigError> {
+    fn check_times(&self) -> Result<(), Failure> {
         if let Some(duration) = self.duration
             && duration > MAX_DURATION
         {
-            return Err(ConfigError::bad_value(
+            return Err(bad_value(
                 "--duration",
                 format!("{} s", duration.as_secs()),
                 "the tracing service rejects sessions longer than 7 days",
@@ -174,12 +176,12 @@ impl CaptureSpec {
         Ok(())
     }
 
-    fn check_template(&self) -> Result<(), ConfigError> {
+    fn check_template(&self) -> Result<(), Failure> {
         let Some(heapprofd) = heapprofd_of(&self.template) else {
             return Ok(());
         };
         if heapprofd.stream_allocations() {
-            return Err(ConfigError::bad_value(
+            return Err(bad_value(
                 "heapprofd.stream_allocations",
                 true,
                 "a stream of single allocations is not a heap profile, and no tool can read it",
@@ -189,7 +191,7 @@ impl CaptureSpec {
         let intervals = &heapprofd.heap_sampling_intervals;
         if !intervals.is_empty() && (intervals.len() != self.heaps.len() || intervals.contains(&0))
         {
-            return Err(ConfigError::bad_value(
+            return Err(bad_value(
                 "heapprofd.heap_sampling_intervals",
                 format!("{intervals:?}"),
                 "heapprofd needs one interval above 0 for each heap; otherwise it records nothing",
@@ -204,18 +206,18 @@ impl CaptureSpec {
     ///
     /// # Errors
     /// Returns an error if the device would record something else than requested.
-    pub fn for_sdk(&self, sdk: u32) -> Result<(CaptureSpec, Vec<String>), ConfigError> {
+    pub fn for_sdk(&self, sdk: u32) -> Result<(CaptureSpec, Vec<String>), Failure> {
         let mut spec = self.clone();
         let mut notices = Vec::new();
-        let too_old = |option, needs, why| Err(ConfigError::too_old(option, needs, sdk, why));
+        let refuse = |option, needs, why| Err(too_old(option, needs, sdk, why));
         if sdk < 29 {
-            return too_old("a native heap profile", 10, "it does not have heapprofd");
+            return refuse("a native heap profile", 10, "it does not have heapprofd");
         }
         if spec.tracks(Some(sdk)) {
             notices.extend(spec.leave_to_runtime());
         } else if spec.java_allocations.is_some() {
             if sdk < HEAPS_SDK {
-                return too_old(
+                return refuse(
                     "--java-allocations=heap",
                     12,
                     "its runtime does not report allocations to heapprofd; for a debuggable \
@@ -236,7 +238,7 @@ impl CaptureSpec {
                 ""
             };
             if !option.is_empty() {
-                return too_old(option, 12, "only libc.malloc would be recorded");
+                return refuse(option, 12, "only libc.malloc would be recorded");
             }
         }
         if sdk == 30 && spec.dump_at_max {
@@ -247,7 +249,7 @@ impl CaptureSpec {
         }
         if sdk < 30 {
             if spec.dump_at_max {
-                return too_old(
+                return refuse(
                     "--dump-at-max",
                     11,
                     "the dump would show the end of the recording, not the maximum",
@@ -348,7 +350,7 @@ impl CaptureSpec {
 }
 
 /// Rejects names that no process can have.
-pub(super) fn check_target_names(targets: &Targets) -> Result<(), ConfigError> {
+pub(super) fn check_target_names(targets: &Targets) -> Result<(), Failure> {
     for name in targets.names.iter().chain(&targets.packages) {
         let why = if name.trim().is_empty() {
             "the name is empty"
@@ -359,7 +361,7 @@ pub(super) fn check_target_names(targets: &Targets) -> Result<(), ConfigError> {
         } else {
             continue;
         };
-        return Err(ConfigError::bad_value(
+        return Err(bad_value(
             "-n",
             format!("{name:?}"),
             why,
@@ -367,7 +369,7 @@ pub(super) fn check_target_names(targets: &Targets) -> Result<(), ConfigError> {
         ));
     }
     if targets.pids.contains(&0) {
-        return Err(ConfigError::bad_value(
+        return Err(bad_value(
             "-p",
             0,
             "no process has this PID",
@@ -378,16 +380,16 @@ pub(super) fn check_target_names(targets: &Targets) -> Result<(), ConfigError> {
 }
 
 /// Checks a time for a field of whole milliseconds.
-pub(super) fn check_millis(option: &str, value: Duration) -> Result<(), ConfigError> {
+pub(super) fn check_millis(option: &str, value: Duration) -> Result<(), Failure> {
     check_whole(option, value, Duration::from_millis(1))
 }
 
-fn check_whole(option: &str, value: Duration, unit: Duration) -> Result<(), ConfigError> {
+fn check_whole(option: &str, value: Duration, unit: Duration) -> Result<(), Failure> {
     let counted = value.as_nanos() / unit.as_nanos();
     if counted > 0 && counted <= u128::from(u32::MAX) {
         return Ok(());
     }
-    Err(ConfigError::bad_value(
+    Err(bad_value(
         option,
         format!("{value:?}"),
         format!("it must be {unit:?} to {} times that", u32::MAX),

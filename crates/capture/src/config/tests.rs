@@ -6,7 +6,7 @@ use std::time::Duration;
 use prost::Message as _;
 
 use super::*;
-use heaptap_model::error::{Classified as _, ErrorClass};
+use heaptap_model::error::{ErrorClass, Failure};
 use heaptap_proto::perfetto::trace_config::WriteFlushMode;
 
 fn named(name: &str) -> Options {
@@ -23,7 +23,7 @@ fn spec_of(options: &Options) -> CaptureSpec {
     resolve(None, options).expect("a good config").spec
 }
 
-fn refused(options: &Options) -> ConfigError {
+fn refused(options: &Options) -> Failure {
     resolve(None, options).expect_err("a bad config")
 }
 
@@ -269,10 +269,13 @@ fn known_bad_values_are_refused_with_the_reason() {
     ];
     for (options, kind, words) in cases {
         let error = refused(&options);
-        assert_eq!(error.kind(), kind, "{error}");
+        assert_eq!(error.kind, kind, "{error}");
         assert!(error.to_string().contains(words), "{error}");
-        assert!(error.help().is_some_and(|h| !h.is_empty()), "{error}");
-        assert_eq!(error.class(), ErrorClass::Usage);
+        assert!(
+            error.help.as_ref().is_some_and(|h| !h.is_empty()),
+            "{error}"
+        );
+        assert_eq!(error.class, ErrorClass::Usage);
     }
 }
 
@@ -282,7 +285,7 @@ fn a_refused_size_names_one_that_works() {
         shmem_bytes: Some(5 << 20),
         ..named("a")
     })
-    .help();
+    .help;
     assert_eq!(help.as_deref(), Some("use 8388608 (8.0 MiB)"));
 }
 
@@ -333,7 +336,7 @@ fn android_releases_take_what_they_know() {
             }
             (Err(error), Err(words)) => {
                 assert!(error.to_string().contains(words), "{error}");
-                assert_eq!(error.class(), ErrorClass::NotEligible);
+                assert_eq!(error.class, ErrorClass::NotEligible);
             }
             (got, expected) => panic!("sdk {sdk}: {got:?}, expected {expected:?}"),
         }
@@ -419,7 +422,7 @@ fn single_fields_are_set_by_name() {
     ] {
         let error = set(&[setting]).expect_err(setting);
         assert!(error.to_string().contains(words), "{error}");
-        let given = error.help().unwrap();
+        let given = error.help.as_ref().unwrap();
         assert!(given.contains(help), "{setting}: {given}");
     }
 }
@@ -634,7 +637,7 @@ fn unknown_names_in_files_are_refused_with_their_place() {
     ] {
         let error = ConfigFile::parse(text.as_bytes(), "t").expect_err(text);
         assert!(error.to_string().contains(words), "{text:?}: {error}");
-        assert_eq!(error.class(), ErrorClass::BadInput);
+        assert_eq!(error.class, ErrorClass::BadInput);
     }
     // Field 200 of a TraceConfig, which does not exist; then bytes that are not a message.
     let error = ConfigFile::parse(&[0xc0, 0x0c, 0x01], "t").expect_err("unknown field");
@@ -644,7 +647,10 @@ fn unknown_names_in_files_are_refused_with_their_place() {
     );
     assert!(ConfigFile::parse(&[0xff; 40], "t").is_err());
     let error = ConfigFile::load(Path::new("no-such-preset")).expect_err("no file");
-    assert!(error.help().unwrap().contains("leak-hunt"), "{error}");
+    assert!(
+        error.help.as_ref().unwrap().contains("leak-hunt"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -691,7 +697,7 @@ fn java_allocations_are_arts_heap_with_what_suits_it() {
     let error = spec_of(&asked(JavaAllocations::Heap))
         .for_sdk(30)
         .unwrap_err();
-    assert_eq!(error.class(), ErrorClass::NotEligible);
+    assert_eq!(error.class, ErrorClass::NotEligible);
     let error = error.to_string();
     assert!(
         error.contains("--java-allocations=heap needs Android 12"),

@@ -6,7 +6,8 @@ use prost::Message as _;
 use super::sources::{
     HEAPPROFD, PACKAGES_LIST, PROCESS_STATS, heapprofd_in, is, millis, ring, source,
 };
-use super::{CaptureSpec, ConfigError, JavaAllocations, Targets, text, trigger};
+use super::{CaptureSpec, JavaAllocations, Targets, text, trigger};
+use heaptap_model::error::Failure;
 use heaptap_proto::perfetto::heapprofd_config::ContinuousDumpConfig;
 use heaptap_proto::perfetto::process_stats_config::Quirks;
 use heaptap_proto::perfetto::trace_config::{ProducerConfig, WriteFlushMode};
@@ -96,7 +97,7 @@ impl CaptureSpec {
     ///
     /// # Errors
     /// Returns an error if [`CaptureSpec::validate`] rejects the spec.
-    pub fn encode(&self, device: &DeviceLimits) -> Result<EncodedConfig, ConfigError> {
+    pub fn encode(&self, device: &DeviceLimits) -> Result<EncodedConfig, Failure> {
         self.validate()?;
         Ok(self.trace_config(device).into())
     }

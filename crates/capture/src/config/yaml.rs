@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use serde::de::{self, Deserialize, DeserializeOwned, Deserializer, IgnoredAny, Visitor};
 
-use super::ConfigError;
+use super::error::bad_file;
 use super::fields::FieldSetting;
+use heaptap_model::error::Failure;
 use heaptap_model::near::nearest;
 use heaptap_model::units::{ByteSize, parse_duration, parse_time};
 
@@ -36,7 +37,7 @@ pub(super) const KEYS: &[&str] = &[
 ];
 
 /// Parses a YAML config, or the part of it that `T` has.
-pub(super) fn parse<T: DeserializeOwned>(text: &str, origin: &str) -> Result<T, ConfigError> {
+pub(super) fn parse<T: DeserializeOwned>(text: &str, origin: &str) -> Result<T, Failure> {
     let fail = |error: serde_yaml::Error| {
         let place = error.location().map_or_else(
             || origin.to_owned(),
@@ -45,21 +46,18 @@ pub(super) fn parse<T: DeserializeOwned>(text: &str, origin: &str) -> Result<T, 
         let why = error.to_string();
         // The origin already contains the location.
         let why = why.split(" at line ").next().unwrap_or(&why);
-        ConfigError::bad_file(&place, why.to_owned())
+        bad_file(&place, why)
     };
     if text
         .lines()
         .all(|line| line.trim().is_empty() || line.trim_start().starts_with('#'))
     {
-        return Err(ConfigError::bad_file(
-            origin,
-            "the config is empty".to_owned(),
-        ));
+        return Err(bad_file(origin, "the config is empty"));
     }
     if let Some(line) = text.lines().position(is_nested_deeply) {
         let place = format!("{origin}:{}", line + 1);
         let why = format!("lists and maps are nested more than {MAX_DEPTH} deep");
-        return Err(ConfigError::bad_file(&place, why));
+        return Err(bad_file(&place, why));
     }
     // Parse only the keys first, so that an unknown key is reported with its place and suggestion.
     serde_yaml::from_str::<BTreeMap<Key, IgnoredAny>>(text).map_err(fail)?;

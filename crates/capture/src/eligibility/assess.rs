@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::absent::AbsentTarget;
 use super::assessment::{AssessOptions, Assessment, Startup};
 use super::decide::decide_device;
-use super::error::{AbsentTarget, EligibilityError};
 use super::facts::DeviceFacts;
 use super::gather::{self, PackageFilter, user_of};
 use super::matching::{
@@ -15,6 +15,7 @@ use super::names;
 use super::processes::{CACHED_ADJ, Pid, ProcDetails, Process, ProcessKind};
 use super::report::report;
 use crate::config::Targets;
+use crate::error::CaptureError;
 use heaptap_adb::Device;
 
 /// Assesses `targets` in two to four shell calls, about half a second on a device.
@@ -26,7 +27,7 @@ pub async fn assess(
     facts: &DeviceFacts,
     targets: &Targets,
     options: &AssessOptions,
-) -> Result<Assessment, EligibilityError> {
+) -> Result<Assessment, CaptureError> {
     let user = user_of(facts, options.user);
     let (processes, packages) = tokio::join!(
         gather::processes(device, facts),
@@ -70,7 +71,7 @@ async fn other_users(
     snapshot: &mut Snapshot,
     only: Option<u32>,
     listed: u32,
-) -> Result<(), EligibilityError> {
+) -> Result<(), CaptureError> {
     let matched = specs.iter().flat_map(|spec| matching(spec, snapshot, only));
     let users: BTreeSet<u32> = matched
         .filter_map(Process::user)
@@ -96,7 +97,7 @@ async fn whole_names(
     device: &Device,
     targets: &Targets,
     snapshot: &mut Snapshot,
-) -> Result<(), EligibilityError> {
+) -> Result<(), CaptureError> {
     let rooted = |name: &String| name.starts_with('/') && names::is_pattern(name);
     if !targets.names.iter().any(rooted) {
         return Ok(());
@@ -129,7 +130,7 @@ async fn ask_about_cached(
     device: &Device,
     matched: &[Pid],
     snapshot: &mut Snapshot,
-) -> Result<(), EligibilityError> {
+) -> Result<(), CaptureError> {
     let is_open = |p: &&Process| {
         matched.contains(&p.pid)
             && p.frozen.is_none()
@@ -153,7 +154,7 @@ pub async fn resolve_pids(
     facts: &DeviceFacts,
     targets: &Targets,
     user: Option<u32>,
-) -> Result<Vec<(Pid, String)>, EligibilityError> {
+) -> Result<Vec<(Pid, String)>, CaptureError> {
     Ok(resolve_each(device, facts, targets, user).await?.found)
 }
 
@@ -209,7 +210,7 @@ pub async fn resolve_each(
     facts: &DeviceFacts,
     targets: &Targets,
     user: Option<u32>,
-) -> Result<Resolved, EligibilityError> {
+) -> Result<Resolved, CaptureError> {
     let mut snapshot = Snapshot {
         processes: gather::processes(device, facts).await?,
         packages: None,

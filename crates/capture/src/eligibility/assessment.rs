@@ -5,12 +5,13 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
+use super::absent::AbsentTarget;
 use super::decide::Answer;
-use super::error::{AbsentTarget, EligibilityError};
 use super::finding::{Finding, FindingId, Scope, Severity};
 use super::packages::Package;
 use super::processes::Process;
 use crate::config::{CaptureSpec, Targets};
+use heaptap_model::error::{ErrorClass, Failure};
 
 /// Treatment of targets that are not running yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -189,7 +190,7 @@ impl Assessment {
 
     /// Returns the reason to refuse a recording: the device or every target is not eligible.
     /// Returns `None` if at least one target is eligible or might be.
-    pub fn refusal(&self, scope: Scope) -> Option<EligibilityError> {
+    pub fn refusal(&self, scope: Scope) -> Option<Failure> {
         let hopeless = self
             .targets
             .iter()
@@ -198,43 +199,57 @@ impl Assessment {
     }
 
     /// Builds the refusal, with the first reason.
-    fn not_eligible(&self, scope: Scope) -> EligibilityError {
+    fn not_eligible(&self, scope: Scope) -> Failure {
         let findings = self.findings(scope);
         let reason: Option<&Finding> = findings.iter().map(|(_, f)| *f).find(|f| {
             let no_java = scope == Scope::Java && f.id == FindingId::NativeNoJava;
             f.severity == Severity::Blocks || no_java || f.id == FindingId::NotRunning
         });
-        EligibilityError::NotEligible {
-            targets: self.names(),
-            why: reason.map_or_else(
-                || "no process can be profiled".to_owned(),
-                |f| format!("{} ({})", f.what, f.why),
-            ),
-            fix: reason.and_then(|f| f.fix.clone()),
-            missing: self.targets.iter().all(|t| !t.found),
-            native: reason.is_some_and(|f| f.id == FindingId::NativeNoJava),
+        let why = reason.map_or_else(
+            || "no process can be profiled".to_owned(),
+            |f| format!("{} ({})", f.what, f.why),
+        );
+        let message = format!("cannot profile {}: {why}", self.names());
+        let fix = reason.and_then(|f| f.fix.clone());
+        if self.targets.iter().all(|t| !t.found) {
+            return Failure {
+                help: fix,
+                ..Failure::new(ErrorClass::NotEligible, "target-not-found", message)
+            };
         }
+        let is_native = reason.is_some_and(|f| f.id == FindingId::NativeNoJava);
+        Failure::new(ErrorClass::NotEligible, "not-eligible", message).with_help(match fix {
+            _ if is_native => "record the native heap with `heaptap record`".to_owned(),
+            Some(question) if question.ends_with('?') => {
+                format!("{question} Use `--no-check` to record anyway.")
+            }
+            Some(fix) => format!("{fix}; use `--no-check` to record anyway"),
+            None => "use `--no-check` to record anyway".to_owned(),
+        })
     }
 
     /// Returns the reason to refuse a dump of running processes: none is running. Returns `None`
     /// if a target has processes.
-    pub fn nothing_runs(&self) -> Option<EligibilityError> {
+    pub fn nothing_runs(&self) -> Option<Failure> {
         let none = self.targets.iter().all(|t| t.processes.is_empty());
-        (none && !self.targets.is_empty())
-            .then(|| EligibilityError::NotRunning(self.absent_target()))
+        (none && !self.targets.is_empty()).then(|| {
+            let mut failure = self.absent_target().failure("not-running");
+            failure.message.insert_str(0, "cannot dump the heap: ");
+            failure
+        })
     }
 
     /// Returns the refusal of a launch: no target is an app on the device. Needs [`Startup::Off`],
     /// because apps name their processes freely. Returns `None` if the device does not list its
     /// packages.
-    pub fn not_installed(&self) -> Option<EligibilityError> {
+    pub fn not_installed(&self) -> Option<Failure> {
         let none = self.targets.iter().all(TargetReport::is_not_installed);
         (none && !self.targets.is_empty()).then(|| self.not_eligible(Scope::Both))
     }
 
     /// Returns the refusal if `am dumpheap` would fail for every target, or `None` if it might
     /// work for one.
-    pub fn heap_file_refusal(&self) -> Option<EligibilityError> {
+    pub fn heap_file_refusal(&self) -> Option<Failure> {
         if let Some(error) = self.nothing_runs() {
             let missing = self.targets.iter().all(|t| !t.found);
             return Some(match missing {
@@ -246,10 +261,22 @@ impl Assessment {
         if processes().any(|p| p.hprof != Answer::No) {
             return None;
         }
-        Some(EligibilityError::NotDebuggable {
-            targets: self.names(),
-            native: processes().all(|p| !p.process.has_art()),
-            graph: processes().any(|p| p.java == Answer::Yes),
+        let is_native = processes().all(|p| !p.process.has_art());
+        let why = match is_native {
+            true => "no Java runtime",
+            false => "not debuggable",
+        };
+        let message = format!("am dumpheap refuses {}: {why}", self.names());
+        let failure = Failure::new(ErrorClass::NotEligible, "not-debuggable", message);
+        let graph = match processes().any(|p| p.java == Answer::Yes) {
+            true => ", or run `heaptap dump` without `--hprof`, for which profileable is enough",
+            false => "",
+        };
+        Some(match is_native {
+            true => failure,
+            false => failure.with_help(format!(
+                "use a debug build of the app (android:debuggable) or a userdebug device{graph}"
+            )),
         })
     }
 

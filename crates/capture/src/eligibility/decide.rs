@@ -8,7 +8,7 @@
 use serde::Serialize;
 
 use super::facts::{DeviceFacts, Selinux};
-use super::finding::{Finding, Scope};
+use super::finding::{Finding, Scope, Severity};
 use super::packages::{AppType, PER_USER, Package};
 use super::processes::{CACHED_ADJ, Process, ProcessKind, is_zygote_name};
 use crate::config::HEAPS_SDK;
@@ -133,7 +133,6 @@ fn sessions(d: &DeviceFacts) -> Option<Finding> {
 
 /// Returns whether one of `findings` blocks profiles of this kind.
 pub fn blocked(findings: &[Finding], scope: Scope) -> bool {
-    use super::finding::Severity;
     findings
         .iter()
         .any(|f| f.severity == Severity::Blocks && (f.scope == scope || f.scope == Scope::Both))
@@ -143,7 +142,6 @@ pub fn blocked(findings: &[Finding], scope: Scope) -> bool {
 /// the appid of its app), in the device's order.
 pub fn decide_process(d: &DeviceFacts, p: &Process, packages: &[&Package]) -> Verdict {
     let mut findings = Vec::new();
-    let mut unknown = false;
     if d.api().is_some_and(|sdk| sdk < HEAPS_SDK)
         && d.is_64_bit() == Some(true)
         && p.bits == Some(32)
@@ -151,24 +149,9 @@ pub fn decide_process(d: &DeviceFacts, p: &Process, packages: &[&Package]) -> Ve
         findings.push(Finding::arch_32(&p.name));
     }
     findings.extend(malloc_hooks(d, &p.name));
-    match domain_gate(d, p) {
-        Gate::Denied(finding) => findings.push(finding),
-        Gate::Unknown(finding) => {
-            unknown = true;
-            findings.push(finding);
-        }
-        Gate::Allowed => {}
-    }
-    if !unknown && !blocked(&findings, Scope::Both) {
-        match uid_gate(d, &p.name, p.uid, packages) {
-            Gate::Denied(finding) => findings.push(finding),
-            Gate::Unknown(finding) => {
-                unknown = true;
-                findings.push(finding);
-            }
-            Gate::Allowed => {}
-        }
-    }
+    let gate = domain_gate(d, p).or_else(|| uid_gate(d, &p.name, p.uid, packages));
+    let unknown = leaves_open(gate.as_ref());
+    findings.extend(gate);
     if !p.has_art() && !blocked(&findings, Scope::Both) {
         findings.push(Finding::native_no_java(&p.name));
     }
@@ -183,54 +166,52 @@ pub fn decide_process(d: &DeviceFacts, p: &Process, packages: &[&Package]) -> Ve
     if matches!(p.state, Some('T' | 't')) {
         findings.push(Finding::stopped(p));
     }
-    let device = decide_device(d);
-    let answer = |scope, possible: bool| {
-        if !possible || blocked(&findings, scope) || blocked(&device, scope) {
-            Answer::No
-        } else if unknown {
-            Answer::Unknown
-        } else {
-            Answer::Yes
-        }
+    let java = match p.has_art() {
+        true => Answer::Yes,
+        false => Answer::No,
     };
-    Verdict {
-        native: answer(Scope::Native, true),
-        java: answer(Scope::Java, p.has_art()),
-        hprof: if p.has_art() && p.kind != ProcessKind::Zygote {
-            may_dumpheap(d, packages, Answer::Yes)
-        } else {
-            Answer::No
-        },
-        findings,
-    }
+    let hprof = match p.kind {
+        ProcessKind::Zygote => Answer::No,
+        _ if !p.has_art() => Answer::No,
+        _ => may_dumpheap(d, packages, Answer::Yes),
+    };
+    verdict(d, findings, unknown, [Answer::Yes, java, hprof])
 }
 
 /// Decides about an app that is not running, as if `name` were a process of `packages`.
 pub fn decide_app(d: &DeviceFacts, name: &str, packages: &[&Package], uid: Option<u32>) -> Verdict {
-    let mut findings: Vec<Finding> = malloc_hooks(d, name).into_iter().collect();
-    let mut unknown = false;
-    match uid_gate(d, name, uid, packages) {
-        Gate::Denied(finding) => findings.push(finding),
-        Gate::Unknown(finding) => {
-            unknown = true;
-            findings.push(finding);
-        }
-        Gate::Allowed => {}
-    }
+    let gate = uid_gate(d, name, uid, packages);
+    let unknown = leaves_open(gate.as_ref());
+    let findings = malloc_hooks(d, name).into_iter().chain(gate).collect();
+    let hprof = may_dumpheap(d, packages, Answer::OnceRunning);
+    let yes = [Answer::OnlyFromStartup, Answer::OnceRunning, hprof];
+    verdict(d, findings, unknown, yes)
+}
+
+/// Returns whether the finding of a gate does not decide: profiling might be allowed.
+fn leaves_open(gate: Option<&Finding>) -> bool {
+    gate.is_some_and(|finding| finding.severity != Severity::Blocks)
+}
+
+/// Reduces the answers for native heaps, Java heap graphs and HPROFs to what the findings allow.
+fn verdict(
+    d: &DeviceFacts,
+    findings: Vec<Finding>,
+    unknown: bool,
+    [native, java, hprof]: [Answer; 3],
+) -> Verdict {
     let device = decide_device(d);
-    let answer = |scope, yes| {
-        if blocked(&findings, scope) || blocked(&device, scope) {
+    let answer = |scope, yes| match unknown {
+        _ if yes == Answer::No || blocked(&findings, scope) || blocked(&device, scope) => {
             Answer::No
-        } else if unknown {
-            Answer::Unknown
-        } else {
-            yes
         }
+        true => Answer::Unknown,
+        false => yes,
     };
     Verdict {
-        native: answer(Scope::Native, Answer::OnlyFromStartup),
-        java: answer(Scope::Java, Answer::OnceRunning),
-        hprof: may_dumpheap(d, packages, Answer::OnceRunning),
+        native: answer(Scope::Native, native),
+        java: answer(Scope::Java, java),
+        hprof,
         findings,
     }
 }
@@ -252,29 +233,18 @@ fn may_dumpheap(d: &DeviceFacts, packages: &[&Package], yes: Answer) -> Answer {
     }
 }
 
-enum Gate {
-    Allowed,
-    Denied(Finding),
-    Unknown(Finding),
-}
-
 /// Checks processes that SELinux or the process itself excludes from profiling on every build.
-fn domain_gate(d: &DeviceFacts, p: &Process) -> Gate {
+fn domain_gate(d: &DeviceFacts, p: &Process) -> Option<Finding> {
     let permissive = matches!(d.selinux, Some(Selinux::Permissive | Selinux::Disabled));
     let user = d.is_user_build() != Some(false);
     match p.kind {
-        ProcessKind::KernelThread => return Gate::Denied(Finding::kernel_thread(&p.name)),
-        ProcessKind::Zygote if permissive && !user => {
-            return Gate::Unknown(Finding::zygote(&p.name, true));
+        ProcessKind::KernelThread => Some(Finding::kernel_thread(&p.name)),
+        ProcessKind::Zygote => Some(Finding::zygote(&p.name, permissive && !user)),
+        _ => {
+            let never = is_never_profiled(p, d.api().unwrap_or(HEAPS_SDK));
+            (never && (user || !permissive)).then(|| Finding::critical(&p.name))
         }
-        ProcessKind::Zygote => return Gate::Denied(Finding::zygote(&p.name, false)),
-        _ => {}
     }
-    let never = is_never_profiled(p, d.api().unwrap_or(HEAPS_SDK));
-    if never && (user || !permissive) {
-        return Gate::Denied(Finding::critical(&p.name));
-    }
-    Gate::Allowed
 }
 
 /// Returns whether the process is in one of SELinux's never-profile domains, of which there are
@@ -320,57 +290,58 @@ fn is_never_profiled(p: &Process, sdk: u32) -> bool {
 }
 
 /// Applies heapprofd's own check, `CanProfile`: the build type, then the UID, then the manifest.
-fn uid_gate(d: &DeviceFacts, name: &str, uid: Option<u32>, packages: &[&Package]) -> Gate {
+fn uid_gate(
+    d: &DeviceFacts,
+    name: &str,
+    uid: Option<u32>,
+    packages: &[&Package],
+) -> Option<Finding> {
     match d.is_user_build() {
-        Some(false) => return Gate::Allowed,
-        None => return Gate::Unknown(Finding::unknown(name)),
+        Some(false) => return None,
+        None => return Some(Finding::unknown(name)),
         Some(true) => {}
     }
     let Some(uid) = uid else {
-        return Gate::Unknown(Finding::unknown(name));
+        return Some(Finding::unknown(name));
     };
     match uid % PER_USER {
-        0..=9_999 => Gate::Denied(Finding::system_uid(name, uid)),
+        0..=9_999 => Some(Finding::system_uid(name, uid)),
         10_000..=19_999 => manifest_gate(name, packages),
         20_000..=29_999 if d.api().is_none_or(|sdk| sdk >= 33) => manifest_gate(name, packages),
-        90_000..=99_999 => Gate::Denied(Finding::isolated(name)),
-        _ => Gate::Denied(Finding::uid_range(name, uid)),
+        90_000..=99_999 => Some(Finding::isolated(name)),
+        _ => Some(Finding::uid_range(name, uid)),
     }
 }
 
 /// Checks the manifests of the packages with one appid. The first in `packages.list` decides
 /// for all, and its order is not known here; therefore they must agree.
-fn manifest_gate(name: &str, packages: &[&Package]) -> Gate {
-    let Some(first) = packages.first() else {
-        return Gate::Unknown(Finding::unknown(name));
+fn manifest_gate(name: &str, packages: &[&Package]) -> Option<Finding> {
+    let mut all = packages.iter();
+    let Some(own) = all
+        .find(|p| is_process_of(name, &p.name))
+        .or(packages.first())
+    else {
+        return Some(Finding::unknown(name));
     };
     let verdicts: Vec<Option<bool>> = packages
         .iter()
         .map(|p| p.app_type.map(AppType::allows_shell))
         .collect();
     if verdicts.iter().all(|v| *v == Some(true)) {
-        return Gate::Allowed;
+        return None;
     }
-    if let Some(closed) = packages
-        .iter()
-        .find(|_| verdicts.iter().all(|v| *v == Some(false)))
-    {
-        let own = packages.iter().find(|p| is_process_of(name, &p.name));
-        return Gate::Denied(Finding::user_release(own.unwrap_or(closed)));
+    if verdicts.iter().all(|v| *v == Some(false)) {
+        return Some(Finding::user_release(own));
     }
     if verdicts.contains(&Some(true)) && verdicts.contains(&Some(false)) {
-        let own = packages
-            .iter()
-            .find(|p| is_process_of(name, &p.name))
-            .unwrap_or(first);
         let others: Vec<&str> = packages
             .iter()
             .filter(|p| p.name != own.name)
             .map(|p| p.name.as_str())
             .collect();
-        return Gate::Unknown(Finding::shared_uid(&own.name, &others));
+        return Some(Finding::shared_uid(&own.name, &others));
     }
-    Gate::Unknown(Finding::unknown(name))
+    Some(Finding::unknown(name))
 }
 
 /// Returns whether a process with this name certainly belongs to `package`: its name, alone or with

@@ -371,9 +371,9 @@ fn memory_bytes(line: &str) -> Option<u64> {
 
 /// Parses `df -k`: the figure before the one with `%`, in KiB. Long device names push the
 /// figures to the next line.
-pub(crate) fn free_bytes(lines: &[String]) -> Option<u64> {
+pub(crate) fn free_bytes(lines: &[impl AsRef<str>]) -> Option<u64> {
     lines.iter().rev().find_map(|line| {
-        let words: Vec<&str> = line.split_whitespace().collect();
+        let words: Vec<&str> = line.as_ref().split_whitespace().collect();
         let percent = words
             .iter()
             .position(|w| w.strip_suffix('%').is_some_and(|n| n.parse::<u8>().is_ok()))?;

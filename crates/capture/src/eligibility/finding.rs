@@ -5,6 +5,8 @@ use std::fmt::Display;
 
 use serde::{Deserialize, Serialize};
 
+use FindingId as F;
+
 use super::packages::{AppType, Package};
 use super::processes::Process;
 use heaptap_model::names::could_be_app;
@@ -47,44 +49,7 @@ pub enum FindingId {
     Refused,
 }
 
-impl FindingId {
-    /// Returns the ID as scripts see it, such as `USER_RELEASE`.
-    pub fn as_str(self) -> &'static str {
-        use FindingId as F;
-        match self {
-            F::SdkLow => "SDK_LOW",
-            F::NotInstalled => "NOT_INSTALLED",
-            F::NotRunning => "NOT_RUNNING",
-            F::Subproc => "SUBPROC",
-            F::OtherUser => "OTHER_USER",
-            F::UserRelease => "USER_RELEASE",
-            F::PlatformOnly => "PLATFORM_ONLY",
-            F::SystemUid => "SYSTEM_UID",
-            F::UidRange => "UID_RANGE",
-            F::Isolated => "ISOLATED",
-            F::Critical => "CRITICAL",
-            F::Zygote => "ZYGOTE",
-            F::NativeNoJava => "NATIVE_NO_JAVA",
-            F::Arch => "ARCH",
-            F::NativeBridge => "NATIVE_BRIDGE",
-            F::MallocDebug => "MALLOC_DEBUG",
-            F::Wrapped => "WRAPPED",
-            F::SharedUid => "SHARED_UID",
-            F::Frozen => "FROZEN",
-            F::Cached => "CACHED",
-            F::Stopped => "STOPPED",
-            F::ScreenOff => "SCREEN_OFF",
-            F::TracedOff => "TRACED_OFF",
-            F::Busy => "BUSY",
-            F::SessionLimit => "SESSION_LIMIT",
-            F::Space => "SPACE",
-            F::Unknown => "UNKNOWN",
-            F::NoAllocation => "NO_ALLOCATION",
-            F::NoDump => "NO_DUMP",
-            F::Refused => "REFUSED",
-        }
-    }
-}
+display_as_serialized!(FindingId);
 
 /// Effect of a finding on a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -139,32 +104,32 @@ pub fn no_running_process(targets: impl Display) -> String {
     }
 }
 
+fn finding(id: F, severity: Severity, what: impl Into<String>) -> Finding {
+    Finding {
+        id,
+        severity,
+        scope: Scope::Both,
+        what: what.into(),
+        why: String::new(),
+        fix: None,
+        asks: false,
+    }
+}
+
+fn blocks(id: F, what: impl Into<String>) -> Finding {
+    finding(id, Severity::Blocks, what)
+}
+
+fn warns(id: F, what: impl Into<String>) -> Finding {
+    finding(id, Severity::Warning, what)
+}
+
+fn notes(id: F, what: impl Into<String>) -> Finding {
+    finding(id, Severity::Note, what)
+}
+
 impl Finding {
     /// Of native and Java recordings, unless [`Finding::scope`] limits it.
-    fn new(id: FindingId, severity: Severity, what: impl Into<String>) -> Finding {
-        Finding {
-            id,
-            severity,
-            scope: Scope::Both,
-            what: what.into(),
-            why: String::new(),
-            fix: None,
-            asks: false,
-        }
-    }
-
-    fn blocks(id: FindingId, what: impl Into<String>) -> Finding {
-        Finding::new(id, Severity::Blocks, what)
-    }
-
-    fn warns(id: FindingId, what: impl Into<String>) -> Finding {
-        Finding::new(id, Severity::Warning, what)
-    }
-
-    fn notes(id: FindingId, what: impl Into<String>) -> Finding {
-        Finding::new(id, Severity::Note, what)
-    }
-
     fn scope(mut self, scope: Scope) -> Finding {
         self.scope = scope;
         self
@@ -185,8 +150,8 @@ impl Finding {
             Scope::Java => ("Java heap graphs", "Android 11"),
             _ => ("native heap profiles", "Android 10"),
         };
-        Finding::blocks(
-            FindingId::SdkLow,
+        blocks(
+            F::SdkLow,
             format!("{kind} need {needs}; the device runs {system}"),
         )
         .scope(scope)
@@ -201,8 +166,8 @@ impl Finding {
 
     /// Returns the finding for a named heap before Android 12.
     pub(super) fn no_choice_of_heaps(system: &str) -> Finding {
-        Finding::blocks(
-            FindingId::SdkLow,
+        blocks(
+            F::SdkLow,
             format!("a choice of native heaps needs Android 12; the device runs {system}"),
         )
         .scope(Scope::Native)
@@ -216,8 +181,8 @@ impl Finding {
     }
 
     pub(super) fn not_installed(name: &str, user: u32, similar: &[&str]) -> Finding {
-        let f = Finding::blocks(
-            FindingId::NotInstalled,
+        let f = blocks(
+            F::NotInstalled,
             format!("user {user} does not have a package {name}, and no process has that name"),
         )
         .why("there is nothing to profile");
@@ -229,7 +194,7 @@ impl Finding {
     }
 
     pub(super) fn not_running(name: &str, severity: Severity) -> Finding {
-        let f = Finding::new(FindingId::NotRunning, severity, no_running_process(name));
+        let f = finding(F::NotRunning, severity, no_running_process(name));
         match severity {
             Severity::Blocks => f.why("`--no-startup` records only running processes").fix(
                 match could_be_app(name) {
@@ -247,7 +212,7 @@ impl Finding {
 
     /// After the recording: it waited for the process to start.
     pub(super) fn never_started(name: &str) -> Finding {
-        Finding::warns(FindingId::NotRunning, format!("{name} was not running"))
+        warns(F::NotRunning, format!("{name} was not running"))
             .why("it did not start while the recording ran")
             .fix(start_it(name))
     }
@@ -264,7 +229,7 @@ impl Finding {
     }
 
     pub(super) fn no_process(name: &str, similar: &[&str]) -> Finding {
-        Finding::blocks(FindingId::NotRunning, no_running_process(name))
+        blocks(F::NotRunning, no_running_process(name))
             .why("no running program and no installed app has that name")
             .fix("start it first, or list the apps with `heaptap apps`")
             .or_meant(name, similar)
@@ -272,8 +237,8 @@ impl Finding {
 
     pub(super) fn no_user(user: u32, users: &[u32]) -> Finding {
         let users: Vec<String> = users.iter().map(u32::to_string).collect();
-        Finding::blocks(
-            FindingId::OtherUser,
+        blocks(
+            F::OtherUser,
             format!("the device does not have user {user}"),
         )
         .why(match users.as_slice() {
@@ -285,20 +250,20 @@ impl Finding {
     }
 
     pub(super) fn no_match(pattern: &str) -> Finding {
-        Finding::blocks(FindingId::NotRunning, no_running_process(pattern))
+        blocks(F::NotRunning, no_running_process(pattern))
             .why("patterns match only running processes")
             .fix("start it first, or give its full name to record it from its start")
     }
 
     pub(super) fn pid_gone(pid: u32) -> Finding {
-        Finding::blocks(FindingId::NotRunning, format!("no process has PID {pid}"))
+        blocks(F::NotRunning, format!("no process has PID {pid}"))
             .why("the process has ended, or the number is wrong")
             .fix("use the process name, which also matches after a restart")
     }
 
     pub(super) fn subprocesses(name: &str, others: &[&str], package: &str) -> Finding {
-        Finding::notes(
-            FindingId::Subproc,
+        notes(
+            F::Subproc,
             format!("{package} also runs {}", others.join(", ")),
         )
         .why(match others.len() {
@@ -314,8 +279,8 @@ impl Finding {
 
     pub(super) fn other_users(name: &str, users: &[u32], pids: &[u32]) -> Finding {
         let list = |v: &[u32]| v.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
-        Finding::notes(
-            FindingId::OtherUser,
+        notes(
+            F::OtherUser,
             format!("{name} runs for users {}", list(users)),
         )
         .why("a name matches processes of all users")
@@ -328,15 +293,15 @@ impl Finding {
     pub(super) fn user_release(package: &Package) -> Finding {
         let name = &package.name;
         if package.app_type == Some(AppType::PlatformOnly) {
-            return Finding::blocks(
-                FindingId::PlatformOnly,
+            return blocks(
+                F::PlatformOnly,
                 format!("{name} can be profiled only by the system"),
             )
             .why("the device runs a user build, which then refuses profiling from adb")
             .fix(manifest_fix());
         }
-        Finding::blocks(
-            FindingId::UserRelease,
+        blocks(
+            F::UserRelease,
             format!("{name} is neither debuggable nor profileable from adb"),
         )
         .why("user builds profile only apps whose manifest allows it; the profile would be empty")
@@ -344,8 +309,8 @@ impl Finding {
     }
 
     pub(super) fn system_uid(name: &str, uid: u32) -> Finding {
-        Finding::blocks(
-            FindingId::SystemUid,
+        blocks(
+            F::SystemUid,
             format!("{name} runs with a system UID ({uid})"),
         )
         .why("user builds never let adb profile system processes, regardless of the manifest")
@@ -353,8 +318,8 @@ impl Finding {
     }
 
     pub(super) fn uid_range(name: &str, uid: u32) -> Finding {
-        Finding::blocks(
-            FindingId::UidRange,
+        blocks(
+            F::UidRange,
             format!("{name} runs with UID {uid}, which does not belong to a profileable package"),
         )
         .why("user builds profile only apps and, from Android 13, their SDK sandboxes")
@@ -362,16 +327,13 @@ impl Finding {
     }
 
     pub(super) fn isolated(name: &str) -> Finding {
-        Finding::blocks(
-            FindingId::Isolated,
-            format!("{name} is an isolated process"),
-        )
-        .why("its UID does not belong to a package, so user builds refuse profiling from adb")
-        .fix("profile the app's main process, or use a userdebug build")
+        blocks(F::Isolated, format!("{name} is an isolated process"))
+            .why("its UID does not belong to a package, so user builds refuse profiling from adb")
+            .fix("profile the app's main process, or use a userdebug build")
     }
 
     pub(super) fn critical(name: &str) -> Finding {
-        Finding::blocks(FindingId::Critical, format!("{name} cannot be profiled"))
+        blocks(F::Critical, format!("{name} cannot be profiled"))
         .why("SELinux forbids it on every build")
         .fix(
             "on a userdebug build, use `record --disable-selinux` (runs `su root setenforce 0`, which \
@@ -380,8 +342,8 @@ impl Finding {
     }
 
     pub(super) fn zygote(name: &str, permissive: bool) -> Finding {
-        Finding::new(
-            FindingId::Zygote,
+        finding(
+            F::Zygote,
             if permissive {
                 Severity::Warning
             } else {
@@ -398,13 +360,13 @@ impl Finding {
     }
 
     pub(super) fn kernel_thread(name: &str) -> Finding {
-        Finding::blocks(FindingId::Critical, format!("{name} is a kernel thread"))
+        blocks(F::Critical, format!("{name} is a kernel thread"))
             .why("it does not have a heap of its own")
     }
 
     pub(super) fn native_no_java(name: &str) -> Finding {
-        Finding::notes(
-            FindingId::NativeNoJava,
+        notes(
+            F::NativeNoJava,
             format!("{name} does not have a Java runtime"),
         )
         .scope(Scope::Java)
@@ -412,18 +374,15 @@ impl Finding {
     }
 
     pub(super) fn arch_x86() -> Finding {
-        Finding::blocks(
-            FindingId::Arch,
-            "Android 10 cannot profile native heaps on x86",
-        )
-        .scope(Scope::Native)
-        .why("heapprofd of Android 10 does not unwind x86 stacks")
-        .fix("use an x86 image with Android 11 or newer, or an ARM device")
+        blocks(F::Arch, "Android 10 cannot profile native heaps on x86")
+            .scope(Scope::Native)
+            .why("heapprofd of Android 10 does not unwind x86 stacks")
+            .fix("use an x86 image with Android 11 or newer, or an ARM device")
     }
 
     pub(super) fn arch_32(name: &str) -> Finding {
-        Finding::blocks(
-            FindingId::Arch,
+        blocks(
+            F::Arch,
             format!("{name} is a 32-bit process on a 64-bit device"),
         )
         .scope(Scope::Native)
@@ -432,8 +391,8 @@ impl Finding {
     }
 
     pub(super) fn native_bridge(bridge: &str) -> Finding {
-        Finding::notes(
-            FindingId::NativeBridge,
+        notes(
+            F::NativeBridge,
             format!("the device translates apps built for another processor ({bridge})"),
         )
         .scope(Scope::Native)
@@ -442,8 +401,8 @@ impl Finding {
     }
 
     pub(super) fn malloc_debug(name: &str, property: &str) -> Finding {
-        Finding::blocks(
-            FindingId::MallocDebug,
+        blocks(
+            F::MallocDebug,
             format!("{name} has malloc debugging enabled ({property})"),
         )
         .scope(Scope::Native)
@@ -454,8 +413,8 @@ impl Finding {
     }
 
     pub(super) fn wrapped(name: &str) -> Finding {
-        Finding::notes(
-            FindingId::Wrapped,
+        notes(
+            F::Wrapped,
             format!("{name} starts through a wrapper (wrap.{name})"),
         )
         .scope(Scope::Native)
@@ -468,8 +427,8 @@ impl Finding {
     }
 
     pub(super) fn shared_uid(package: &str, others: &[&str]) -> Finding {
-        Finding::warns(
-            FindingId::SharedUid,
+        warns(
+            F::SharedUid,
             format!("{package} shares its UID with {}", others.join(", ")),
         )
         .why("their manifests differ, and the first package in the device's list decides for all")
@@ -477,14 +436,14 @@ impl Finding {
     }
 
     pub(super) fn frozen(name: &str) -> Finding {
-        Finding::warns(FindingId::Frozen, format!("{name} is frozen"))
+        warns(F::Frozen, format!("{name} is frozen"))
             .why("the profiler attaches only when the process runs and allocates")
             .fix("bring the app to the foreground")
     }
 
     pub(super) fn cached(name: &str, can_freeze: bool) -> Finding {
-        Finding::warns(
-            FindingId::Cached,
+        warns(
+            F::Cached,
             format!("{name} is cached in the background"),
         )
         .why(if can_freeze {
@@ -496,8 +455,8 @@ impl Finding {
     }
 
     pub(super) fn stopped(process: &Process) -> Finding {
-        Finding::warns(
-            FindingId::Stopped,
+        warns(
+            F::Stopped,
             format!("{} ({}) is stopped", process.name, process.pid),
         )
         .why("a debugger or SIGSTOP suspended it; the profiler attaches when it continues")
@@ -505,30 +464,27 @@ impl Finding {
     }
 
     pub(super) fn screen_off() -> Finding {
-        Finding::notes(FindingId::ScreenOff, "the screen is off")
+        notes(F::ScreenOff, "the screen is off")
             .why("apps do little then, and the profiler attaches only when they allocate")
             .fix("run `adb shell input keyevent KEYCODE_WAKEUP`")
     }
 
     pub(super) fn traced_off() -> Finding {
-        Finding::blocks(
-            FindingId::TracedOff,
-            "the tracing daemon of the device is off",
-        )
-        .why("a recording needs it")
-        .fix("run `adb shell setprop persist.traced.enable 1`")
+        blocks(F::TracedOff, "the tracing daemon of the device is off")
+            .why("a recording needs it")
+            .fix("run `adb shell setprop persist.traced.enable 1`")
     }
 
     pub(super) fn busy(what: String) -> Finding {
-        Finding::warns(FindingId::Busy, what)
+        warns(F::Busy, what)
             .scope(Scope::Native)
             .why("a process can be in only one heap profile at a time; the second gets no samples")
             .fix("stop the other session or wait for its end; `heaptap status` lists heaptap's own")
     }
 
     pub(super) fn other_sessions(list: &str) -> Finding {
-        Finding::notes(
-            FindingId::Busy,
+        notes(
+            F::Busy,
             format!("other tracing sessions are running: {list}"),
         )
         .scope(Scope::Native)
@@ -537,8 +493,8 @@ impl Finding {
     }
 
     pub(super) fn session_limit(count: usize) -> Finding {
-        Finding::blocks(
-            FindingId::SessionLimit,
+        blocks(
+            F::SessionLimit,
             format!("the adb shell already has {count} running tracing sessions"),
         )
         .why("the device allows five sessions per user")
@@ -546,8 +502,8 @@ impl Finding {
     }
 
     pub(super) fn space(free: u64) -> Finding {
-        Finding::warns(
-            FindingId::Space,
+        warns(
+            F::Space,
             format!("the device has only {} of free space", ByteSize(free)),
         )
         .why("the recording ends if its file cannot grow")
@@ -555,8 +511,8 @@ impl Finding {
     }
 
     pub(super) fn unknown(name: &str) -> Finding {
-        Finding::warns(
-            FindingId::Unknown,
+        warns(
+            F::Unknown,
             format!("{name} cannot be checked for eligibility"),
         )
         .why("the device did not answer; an empty profile would mean that profiling is not allowed")
@@ -564,8 +520,8 @@ impl Finding {
     }
 
     pub(super) fn no_dump(name: &str) -> Finding {
-        Finding::warns(
-            FindingId::NoDump,
+        warns(
+            F::NoDump,
             format!("{name} did not produce a heap dump"),
         )
         .scope(Scope::Java)
@@ -583,8 +539,8 @@ impl Finding {
                 heaps.join(", ")
             )
         };
-        Finding::warns(
-            FindingId::NoAllocation,
+        warns(
+            F::NoAllocation,
             format!("{name} had no sampled allocations"),
         )
         .scope(Scope::Native)
@@ -599,11 +555,8 @@ impl Finding {
     }
 
     pub(super) fn refused(line: &str) -> Finding {
-        Finding::blocks(
-            FindingId::Refused,
-            format!("the device log reports: {line}"),
-        )
-        .why("this explains the missing samples")
+        blocks(F::Refused, format!("the device log reports: {line}"))
+            .why("this explains the missing samples")
     }
 }
 

@@ -23,38 +23,16 @@ const QUICK: Duration = Duration::from_secs(10);
 const SERVICE: Duration = Duration::from_secs(20);
 
 /// Script for the facts that only need the shell and the kernel.
-pub(super) const BASE: &str = "\
-    echo @@heaptap getprop; getprop; \
-    echo; echo @@heaptap id; id -u; \
-    echo; echo @@heaptap boot_id; cat /proc/sys/kernel/random/boot_id; \
-    echo; echo @@heaptap uptime; cat /proc/uptime; \
-    echo; echo @@heaptap date; date +%s; \
-    echo; echo @@heaptap memory; grep MemTotal /proc/meminfo; \
-    echo; echo @@heaptap getenforce; getenforce; \
-    echo; echo @@heaptap df; df -k /data/misc/perfetto-traces";
+pub(super) const BASE: &str = include_str!("../scripts/device.sh").trim_ascii_end();
 
 /// Script for the facts that need system services.
-pub(super) const SERVICES: &str = "\
-    echo @@heaptap users; pm list users; \
-    echo; echo @@heaptap current_user; am get-current-user; \
-    echo; echo @@heaptap screen; dumpsys power | grep mWakefulness=; \
-    echo; echo @@heaptap version; perfetto --version 2>&1";
+pub(super) const SERVICES: &str = include_str!("../scripts/services.sh").trim_ascii_end();
 
 /// Script for the kernel's facts about the processes given as arguments.
-pub(super) const DETAILS: &str = "\
-    for p in \"$@\"; do \
-    echo; echo \"@@heaptap cmdline $p\"; cat /proc/$p/cmdline; \
-    echo; echo \"@@heaptap adj $p\"; cat /proc/$p/oom_score_adj; \
-    echo; echo \"@@heaptap label $p\"; cat /proc/$p/attr/current; \
-    echo; echo \"@@heaptap events $p\"; \
-    cat /sys/fs/cgroup/uid_*/pid_$p/cgroup.events /sys/fs/cgroup/*/uid_*/pid_$p/cgroup.events; \
-    done";
+pub(super) const DETAILS: &str = include_str!("../scripts/processes.sh").trim_ascii_end();
 
 /// Script for the app types of the packages given as arguments (Android 12 and later).
-const APP_TYPES: &str = "\
-    for p in \"$@\"; do \
-    echo; echo \"@@heaptap $p\"; simpleperf_app_runner \"$p\" --show-app-type; \
-    done";
+const APP_TYPES: &str = include_str!("../scripts/app_types.sh").trim_ascii_end();
 
 /// Maximum number of arguments per call; it keeps command lines within the limit of old
 /// devices.

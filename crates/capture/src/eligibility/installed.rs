@@ -3,13 +3,14 @@
 use serde::Serialize;
 
 use super::decide::{Answer, decide_app, decide_process};
-use super::error::EligibilityError;
 use super::facts::DeviceFacts;
 use super::finding::{Finding, Severity};
 use super::gather::{self, PackageFilter, of_appid, user_of};
 use super::packages::{PER_USER, Package};
 use super::processes::{Pid, Process};
+use crate::error::CaptureError;
 use heaptap_adb::Device;
+use heaptap_model::error::{ErrorClass, Failure};
 
 /// Selection of packages to list.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -54,14 +55,20 @@ pub async fn list_apps(
     device: &Device,
     facts: &DeviceFacts,
     options: &ListOptions,
-) -> Result<Vec<InstalledApp>, EligibilityError> {
+) -> Result<Vec<InstalledApp>, CaptureError> {
     let user = user_of(facts, options.user);
     let (all, third_party, processes) = tokio::join!(
         gather::packages(device, user, PackageFilter::All),
         gather::packages(device, user, PackageFilter::ThirdParty),
         gather::processes(device, facts),
     );
-    let all = all?.ok_or(EligibilityError::NoPackages { user })?;
+    let all = all?.ok_or_else(|| {
+        let message = format!("the device does not list any packages for user {user}");
+        Failure::new(ErrorClass::Device, "no-packages", message).with_help(
+            "check the user with `adb shell pm list users`, or wait until the device has finished \
+             booting",
+        )
+    })?;
     let third_party = third_party?;
     let processes = processes?;
     let is_system = |name: &str| {

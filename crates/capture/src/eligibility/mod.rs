@@ -23,10 +23,10 @@ macro_rules! display_as_serialized {
     };
 }
 
+mod absent;
 mod assess;
 mod assessment;
 mod decide;
-mod error;
 mod facts;
 mod finding;
 mod gather;
@@ -43,10 +43,10 @@ pub(crate) mod sections;
 #[cfg(test)]
 mod tests;
 
+pub use absent::AbsentTarget;
 pub use assess::{Resolved, absent_target, assess, missing_package, resolve_each, resolve_pids};
 pub use assessment::{AssessOptions, Assessment, ProcessReport, Startup, TargetKind, TargetReport};
 pub use decide::{Answer, decide_device, no_choice_of_heaps};
-pub use error::{AbsentTarget, EligibilityError};
 pub(crate) use facts::free_bytes;
 pub use facts::{AndroidUser, BuildType, DeviceFacts, Root, Selinux, TracingSession};
 pub use finding::{Finding, FindingId, MANIFEST_SNIPPET, Scope, Severity, no_running_process};

@@ -7,10 +7,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use heaptap_model::bytes::Bytes;
+use heaptap_model::error::{ErrorClass, Failure};
 use object::elf;
 
 use super::elf::ElfFacts;
-use super::error::HostError;
+use super::error::unsuitable;
 use super::find::{self, Tools};
 use super::os;
 use super::request::Request;
@@ -44,16 +45,18 @@ const MAX_SHEBANG_BYTES: usize = 255;
 ///
 /// # Errors
 /// Returns an error if it does not exist.
-pub fn program_name(request: &Request) -> Result<String, HostError> {
+pub fn program_name(request: &Request) -> Result<String, Failure> {
     find_program(request).map(|(_, name)| name)
 }
 
 /// Returns the executable file, and the last part of the name as typed.
-fn find_program(request: &Request) -> Result<(PathBuf, String), HostError> {
+fn find_program(request: &Request) -> Result<(PathBuf, String), Failure> {
     let typed = request.command.first().cloned().unwrap_or_default();
     let program = search(&typed, request.path.as_deref());
-    let program = program.ok_or_else(|| HostError::ProgramMissing {
-        program: typed.to_string_lossy().into_owned(),
+    let program = program.ok_or_else(|| {
+        let message = format!("cannot find the program {}", typed.to_string_lossy());
+        Failure::new(ErrorClass::BadInput, "host-program-missing", message)
+            .with_help("check the name after `--`; a program of the current directory needs ./")
     })?;
     let name = Path::new(&typed).file_name().unwrap_or(&typed);
     Ok((program, name.to_string_lossy().into_owned()))
@@ -64,14 +67,18 @@ fn find_program(request: &Request) -> Result<(PathBuf, String), HostError> {
 /// # Errors
 /// Returns an error if a part is missing, or if the program would not be recorded; with
 /// [`Request::force`], the latter are cautions.
-pub fn check(request: &Request) -> Result<Checked, HostError> {
+pub fn check(request: &Request) -> Result<Checked, Failure> {
     let (program, name) = find_program(request)?;
     let tools = find::find(request)?;
     let ring = request.tmp.as_deref().unwrap_or(Path::new("/tmp"));
     if !ring.is_dir() || !os::is_writable(ring) {
-        return Err(HostError::RingBuffer {
-            path: ring.to_owned(),
-        });
+        let message = format!(
+            "cannot profile here: TMPDIR is {}, which is not a writable directory, and heapprofd \
+             keeps its ring buffer there",
+            ring.display()
+        );
+        let failure = Failure::new(ErrorClass::HostWrite, "host-ring-buffer", message);
+        return Err(failure.with_help("create the directory, or unset TMPDIR"));
     }
     let library = read_library(&tools.library)?;
     let typed = request.command.first().cloned().unwrap_or_default();
@@ -99,11 +106,7 @@ pub fn check(request: &Request) -> Result<Checked, HostError> {
                     None => why,
                 };
                 if !request.force {
-                    return Err(HostError::Unsuitable {
-                        program: shown,
-                        why: about,
-                        help,
-                    });
+                    return Err(unsuitable(&shown, &about, help));
                 }
                 checked.cautions.push(Caution {
                     message: format!("{shown}: {about}"),
@@ -117,11 +120,9 @@ pub fn check(request: &Request) -> Result<Checked, HostError> {
                     file = interpreter;
                 }
                 None => {
-                    return Err(HostError::Unsuitable {
-                        program: shown,
-                        why: format!("its interpreter does not exist: {line}"),
-                        help: "correct the first line of the script".to_owned(),
-                    });
+                    let why = format!("its interpreter does not exist: {line}");
+                    let help = "correct the first line of the script";
+                    return Err(unsuitable(&shown, &why, help));
                 }
             },
         }
@@ -162,11 +163,10 @@ struct Library {
     facts: ElfFacts,
 }
 
-fn read_library(path: &Path) -> Result<Library, HostError> {
-    let unusable = |why: String, help: &str| HostError::LibraryUnusable {
-        library: path.to_owned(),
-        why,
-        help: help.to_owned(),
+fn read_library(path: &Path) -> Result<Library, Failure> {
+    let unusable = |why: String, help: &str| {
+        let message = format!("cannot use the preload library {}: {why}", path.display());
+        Failure::new(ErrorClass::BadInput, "host-library-unusable", message).with_help(help)
     };
     const NAME: &str = "name libheapprofd_glibc_preload.so of a Perfetto build for this system";
     let bytes = Bytes::map(path).map_err(|error| unusable(error.to_string(), NAME))?;

@@ -5,7 +5,9 @@ use std::convert::Infallible;
 use std::ffi::OsString;
 use std::path::Path;
 
-use super::{Checked, HostError, Origin, ProgramEnd, SessionEnd, unsupported};
+use heaptap_model::error::Failure;
+
+use super::{Checked, Origin, ProgramEnd, SessionEnd, unsupported};
 
 /// Signals to heaptap.
 #[derive(Debug)]
@@ -16,7 +18,7 @@ impl Signals {
     ///
     /// # Errors
     /// Always.
-    pub fn watch() -> Result<Signals, HostError> {
+    pub fn watch() -> Result<Signals, Failure> {
         Err(unsupported())
     }
 
@@ -45,7 +47,7 @@ impl Tracing {
     ///
     /// # Errors
     /// Always.
-    pub async fn start(_: &Checked) -> Result<Tracing, HostError> {
+    pub async fn start(_: &Checked) -> Result<Tracing, Failure> {
         Err(unsupported())
     }
 
@@ -53,7 +55,7 @@ impl Tracing {
     ///
     /// # Errors
     /// Always.
-    pub async fn record(&mut self, _: &[u8], _: &Path) -> Result<(), HostError> {
+    pub async fn record(&mut self, _: &[u8], _: &Path) -> Result<(), Failure> {
         match self.0 {}
     }
 
@@ -61,7 +63,7 @@ impl Tracing {
     ///
     /// # Errors
     /// Always.
-    pub fn run(&self, _: &Checked, _: &[OsString]) -> Result<Program, HostError> {
+    pub fn run(&self, _: &Checked, _: &[OsString]) -> Result<Program, Failure> {
         match self.0 {}
     }
 

@@ -7,9 +7,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use super::error::HostError;
 use super::os;
 use super::request::Request;
+use heaptap_model::error::{ErrorClass, Failure};
+
+/// Archive of Perfetto's releases for this processor.
+const RELEASE: &str = if cfg!(target_arch = "aarch64") {
+    "linux-arm64.zip"
+} else {
+    "linux-amd64.zip"
+};
 
 /// Directory of Perfetto's scripts, in the home directory.
 const PREBUILTS: &str = ".local/share/perfetto/prebuilts";
@@ -34,7 +41,7 @@ pub struct Tools {
 ///
 /// # Errors
 /// Returns an error if a part is missing, with the searched places.
-pub(super) fn find(request: &Request) -> Result<Tools, HostError> {
+pub(super) fn find(request: &Request) -> Result<Tools, Failure> {
     let named: Vec<PathBuf> = request.perfetto_dir.iter().cloned().collect();
     let mut on_path: Vec<PathBuf> = request
         .path
@@ -53,7 +60,13 @@ pub(super) fn find(request: &Request) -> Result<Tools, HostError> {
             places.push(format!("PATH, {SYSTEM}"));
             places.extend(prebuilts.iter().map(|p| p.display().to_string()));
         }
-        HostError::ToolsMissing { what, places }
+        let message = format!("cannot find {what}; searched {}", places.join(", "));
+        Failure::new(ErrorClass::BadInput, "host-tools-missing", message).with_help(format!(
+            "{RELEASE} of Perfetto's releases (github.com/google/perfetto/releases) has tracebox \
+             and libheapprofd_glibc_preload.so: unpack it, then name its directory with \
+             --perfetto-dir DIR. Older releases do not have the library. `traced` and `perfetto` \
+             of a distribution work too, with --preload-library LIB."
+        ))
     };
     // A directory that the user named must have the service: another one would be a surprise.
     let searched: Vec<&[PathBuf]> = match named.is_empty() {

@@ -30,8 +30,9 @@ pub use elsewhere::{Program, Signals, Tracing};
 #[cfg(target_os = "linux")]
 pub use linux::{Program, Signals, Tracing};
 
+use heaptap_model::error::Failure;
+
 pub use check::{Caution, Checked, check, program_name};
-pub use error::HostError;
 pub use find::Tools;
 pub use request::Request;
 pub use tree::Processes;
@@ -40,17 +41,15 @@ pub use tree::Processes;
 ///
 /// # Errors
 /// Returns an error on systems other than Linux: the preload library exists only for glibc.
-pub fn supported() -> Result<(), HostError> {
+pub fn supported() -> Result<(), Failure> {
     match cfg!(target_os = "linux") {
         true => Ok(()),
         false => Err(unsupported()),
     }
 }
 
-fn unsupported() -> HostError {
-    HostError::NotLinux {
-        system: std::env::consts::OS,
-    }
+fn unsupported() -> Failure {
+    error::unsupported(std::env::consts::OS)
 }
 
 /// Sender of a signal.

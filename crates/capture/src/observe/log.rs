@@ -324,8 +324,7 @@ pub struct RingLog {
 }
 
 /// Reads the device's clocks, and the oldest line of the buffer.
-const RING: &str = r#"{ read -r up idle < /proc/uptime; } 2>/dev/null; print -r -- "$up $EPOCHREALTIME"
-logcat -d -v threadtime -v epoch -b main 2>/dev/null | head -n 3"#;
+const RING: &str = include_str!("../scripts/log_ring.sh").trim_ascii_end();
 
 /// Reads the lines of `pids` between two times, BOOTTIME, from the log's ring buffer.
 ///
@@ -337,8 +336,7 @@ pub async fn read_ring(
     (from_ns, until_ns): (u64, u64),
 ) -> Result<RingLog, DeviceError> {
     let command = Command::script(RING).called("reading the log");
-    let output = device.run(&command, PATIENCE).await?;
-    let text = String::from_utf8_lossy(&output.stdout);
+    let text = device.text(&command, PATIENCE).await?;
     let mut head = text.lines();
     let clocks = head.next().unwrap_or("");
     let mut clock = Clock::default();

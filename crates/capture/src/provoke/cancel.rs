@@ -2,7 +2,7 @@
 
 use tokio::sync::watch;
 
-use super::error::ProvokeError;
+use crate::error::CaptureError;
 
 /// Handle to end a run.
 #[derive(Debug)]
@@ -22,10 +22,10 @@ impl Cancel {
     /// Returns the error of an ended run.
     ///
     /// # Errors
-    /// Returns [`ProvokeError::Interrupted`] if the run must end.
-    pub fn check(&self) -> Result<(), ProvokeError> {
+    /// Returns an error if the run must end.
+    pub fn check(&self) -> Result<(), CaptureError> {
         match *self.0.borrow() {
-            true => Err(ProvokeError::Interrupted),
+            true => Err(CaptureError::canceled()),
             false => Ok(()),
         }
     }

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use super::action::TrimLevel;
 use super::commands::{self, CheckedCommand};
-use super::error::ProvokeError;
 use super::event::{Effect, Launch};
 use super::phone_state::{self, Front, QUICK, SLOW};
 use super::read::{self, Shown};
 use super::run::Runner;
 use super::saved::end_monkey;
+use crate::error::CaptureError;
 use heaptap_adb::ShellEvent;
 
 /// Interval for checking an effect.
@@ -25,7 +25,7 @@ const MONKEY_WORDS: usize = 256 << 10;
 
 impl Runner<'_> {
     /// Rotates the screen, and checks that the foreground activity has another object afterwards.
-    pub(super) async fn turn(&mut self, checked: &CheckedCommand) -> Result<Effect, ProvokeError> {
+    pub(super) async fn turn(&mut self, checked: &CheckedCommand) -> Result<Effect, CaptureError> {
         let package = &self.plan.target.package;
         let (_, before) = phone_state::shown(self.device, package).await?;
         let turned_before = match self.in_vain_before {
@@ -83,7 +83,7 @@ impl Runner<'_> {
     pub(super) async fn front_until(
         &self,
         fits: impl Fn(&Front) -> bool,
-    ) -> Result<Result<Front, Front>, ProvokeError> {
+    ) -> Result<Result<Front, Front>, CaptureError> {
         let mut begin = None;
         loop {
             let front = phone_state::front(self.device).await?;
@@ -99,7 +99,7 @@ impl Runner<'_> {
     }
 
     /// Presses HOME, or BACK until the app has left the foreground.
-    pub(super) async fn leave(&mut self, checked: &CheckedCommand) -> Result<Effect, ProvokeError> {
+    pub(super) async fn leave(&mut self, checked: &CheckedCommand) -> Result<Effect, CaptureError> {
         let package = self.plan.target.package.clone();
         for _ in 0..checked.at_most {
             self.cancel.check()?;
@@ -124,7 +124,7 @@ impl Runner<'_> {
         &self,
         checked: &CheckedCommand,
         anew: bool,
-    ) -> Result<Launch, ProvokeError> {
+    ) -> Result<Launch, CaptureError> {
         let package = &self.plan.target.package;
         let output = self.device.run(&checked.command, SLOW * 2).await?;
         let (out, err) = phone_state::texts(&output);
@@ -151,7 +151,7 @@ impl Runner<'_> {
         &self,
         checked: &CheckedCommand,
         level: TrimLevel,
-    ) -> Result<Effect, ProvokeError> {
+    ) -> Result<Effect, CaptureError> {
         let output = self.device.run(&checked.command, SLOW).await?;
         let (out, err) = phone_state::texts(&output);
         let refused = read::complaint(output.exit, &out, &err);
@@ -187,7 +187,7 @@ impl Runner<'_> {
         checked: &CheckedCommand,
         (events, seed): (u32, u32),
         throttle: Duration,
-    ) -> Result<Effect, ProvokeError> {
+    ) -> Result<Effect, CaptureError> {
         let silence = throttle.saturating_mul(TELLS_EACH) + SILENCE;
         let mut shell = self.device.spawn(&checked.command, QUICK).await?;
         let mut text = String::new();
@@ -196,7 +196,7 @@ impl Runner<'_> {
                 event = tokio::time::timeout(silence, shell.next()) => event,
                 // Only a monkey with a recorded PID can be ended.
                 () = self.cancel.wait(), if self.saved.monkey.is_some() => {
-                    return Err(ProvokeError::Interrupted);
+                    return Err(CaptureError::canceled());
                 }
             };
             let Ok(event) = event else {
@@ -246,7 +246,7 @@ impl Runner<'_> {
     }
 
     /// Ends the app's process, and checks until it is gone.
-    pub(super) async fn end(&self, checked: &CheckedCommand) -> Result<Effect, ProvokeError> {
+    pub(super) async fn end(&self, checked: &CheckedCommand) -> Result<Effect, CaptureError> {
         let before = self.look().await?;
         phone_state::run_quick(self.device, &checked.command, SLOW).await?;
         loop {

@@ -4,10 +4,10 @@
 use std::time::Duration;
 
 use super::action::{Action, Monkey, Trim, TrimLevel};
-use super::error::ProvokeError;
 use super::{Plan, Target};
 use crate::session::with_user;
 use heaptap_adb::Command;
+use heaptap_model::error::{ErrorClass, Failure};
 
 /// Facts about a device that affect its commands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -131,7 +131,7 @@ pub(super) fn of(
     place: usize,
     phone: &Phone,
     round: u32,
-) -> Result<Vec<Vec<CheckedCommand>>, ProvokeError> {
+) -> Result<Vec<Vec<CheckedCommand>>, Failure> {
     let Some(action) = plan.actions.get(place) else {
         return Ok(Vec::new());
     };
@@ -232,11 +232,16 @@ pub(super) fn of(
             one(CheckedCommand::new(crash.arg(process), Check::Ended))
         }
         // Before Android 14 it expects UIDs, in a different order of arguments.
-        Action::Compact if phone.sdk < U => Err(ProvokeError::NotOnThisAndroid {
-            serial: phone.serial.clone(),
-            action: action.to_string(),
-            why: "it needs Android 14",
-        }),
+        Action::Compact if phone.sdk < U => {
+            let message = format!(
+                "{} does not support {action}: it needs Android 14",
+                phone.serial
+            );
+            Err(
+                Failure::new(ErrorClass::Device, "not-on-this-android", message)
+                    .with_help(SEE_THE_LIST),
+            )
+        }
         Action::Compact => {
             let compact = Command::program("am").args(["compact", "full"]);
             // This subcommand expects its option last.
@@ -245,6 +250,10 @@ pub(super) fn of(
         }
     }
 }
+
+/// Help for actions that a device does not support.
+pub(super) const SEE_THE_LIST: &str =
+    "run `heaptap provoke --list` for the requirements of each action";
 
 /// Delay after an input before the app is checked.
 pub(super) const AFTER_INPUT: Duration = Duration::from_millis(300);
@@ -255,13 +264,16 @@ pub(super) fn start(
     target: &Target,
     flags: &str,
     anew: bool,
-) -> Result<CheckedCommand, ProvokeError> {
+) -> Result<CheckedCommand, Failure> {
     let Some(component) = &phone.launcher else {
-        return Err(ProvokeError::NoActivity {
-            serial: phone.serial.clone(),
-            package: target.package.clone(),
-            why: "its icon does not start an activity".to_owned(),
-        });
+        let message = format!(
+            "cannot start an activity of {} on {}: its icon does not start an activity",
+            target.package, phone.serial
+        );
+        let failure = Failure::new(ErrorClass::NotEligible, "no-activity", message);
+        return Err(failure.with_help(
+            "choose another user with `--user`, or open an app without an icon with `deep-link`",
+        ));
     };
     let command = with_user(Command::program("am").args(["start", "-W"]), target.user)
         .args([
@@ -276,10 +288,7 @@ pub(super) fn start(
 }
 
 /// Returns the command that starts the app like its icon.
-pub(super) fn start_as_icon(
-    phone: &Phone,
-    target: &Target,
-) -> Result<CheckedCommand, ProvokeError> {
+pub(super) fn start_as_icon(phone: &Phone, target: &Target) -> Result<CheckedCommand, Failure> {
     start(phone, target, AS_ICON, false)
 }
 

@@ -4,10 +4,10 @@ use serde::Serialize;
 
 use super::Plan;
 use super::commands::{self, CheckedCommand, press};
-use super::error::ProvokeError;
 use super::phone_state;
 use super::run::{dismiss, saved, stay_on, wants_front};
 use super::saved::Setting;
+use crate::error::CaptureError;
 use heaptap_adb::{Command, Device};
 
 /// A planned command.
@@ -28,7 +28,7 @@ pub struct Planned {
 ///
 /// # Errors
 /// Returns the errors of [`super::run()`], as far as they are known beforehand.
-pub async fn dry_run(device: &Device, plan: &Plan) -> Result<Vec<Planned>, ProvokeError> {
+pub async fn dry_run(device: &Device, plan: &Plan) -> Result<Vec<Planned>, CaptureError> {
     let facts = phone_state::facts(device, &plan.target).await?;
     let plan = &facts.plan(plan);
     let mut saved = saved(device, "", plan, &facts)?;

@@ -5,11 +5,11 @@
 use heaptap_adb::Device;
 
 use super::commands::press;
-use super::error::ProvokeError;
 use super::event::PutBack;
 use super::phone_state::{self, SLOW, hardware_serial, run_quick};
 use super::run::dismiss;
 use super::saved::{DOZE, Journals, Lock, Saved, Setting, identity_of, put_back};
+use crate::error::CaptureError;
 
 /// Wanted settings.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -73,7 +73,7 @@ impl HeldSettings {
         &self,
         device: &Device,
         journals: &Journals,
-    ) -> Result<PutBack, ProvokeError> {
+    ) -> Result<PutBack, CaptureError> {
         put_back(device, &journals.of_runs(), &self.saved).await
     }
 }
@@ -88,7 +88,7 @@ pub async fn hold(
     journals: &Journals,
     package: &str,
     options: HoldOptions,
-) -> Result<HeldSettings, ProvokeError> {
+) -> Result<HeldSettings, CaptureError> {
     let journals = &journals.of_runs();
     let hardware_serial = hardware_serial(device).await?;
     let identity = identity_of(device, &hardware_serial);
@@ -134,7 +134,7 @@ async fn change(
     saved: &Saved,
     changes: &[Setting],
     options: HoldOptions,
-) -> Result<(), ProvokeError> {
+) -> Result<(), CaptureError> {
     for setting in changes {
         run_quick(device, &setting.command(), SLOW).await?;
     }
@@ -152,7 +152,7 @@ async fn change(
 ///
 /// # Errors
 /// Returns the errors of [`put_back`], or an error if another process changes the device.
-pub async fn restore(device: &Device, journals: &Journals) -> Result<Vec<PutBack>, ProvokeError> {
+pub async fn restore(device: &Device, journals: &Journals) -> Result<Vec<PutBack>, CaptureError> {
     let hardware_serial = hardware_serial(device).await?;
     let identity = identity_of(device, &hardware_serial);
     let mut restored = Vec::new();

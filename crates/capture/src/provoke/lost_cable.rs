@@ -3,13 +3,14 @@
 
 use std::time::Instant;
 
-use super::error::ProvokeError;
 use super::event::{Event, PutBack};
 use super::phone_state;
 use super::run::Runner;
 use super::saved::{end_monkey, try_put_back};
-use super::unrestored::UnrestoredSetting;
+use super::unrestored::{self, UnrestoredSetting};
+use crate::error::CaptureError;
 use heaptap_adb::RETURN_LIMIT;
+use heaptap_model::error::ErrorClass;
 
 /// Maximum number of disconnections without a completed repetition in between; after it the run
 /// ends, or, while restoring, the device is left unrestored.
@@ -21,7 +22,7 @@ impl Runner<'_> {
     /// # Errors
     /// Returns any other error unchanged; `error` itself if the device does not come back in time
     /// or the run is cancelled; or an error if the device restarted or is another one.
-    pub(super) async fn wait_for_phone(&mut self, error: ProvokeError) -> Result<(), ProvokeError> {
+    pub(super) async fn wait_for_phone(&mut self, error: CaptureError) -> Result<(), CaptureError> {
         let mut error = error;
         loop {
             if !error.is_connection() || self.gave_up || self.lost_in_a_row >= LOSSES {
@@ -55,17 +56,21 @@ impl Runner<'_> {
 
     /// Verifies that it is the same device without a restart, that no earlier command still affects
     /// the app, and that the screen can be used.
-    async fn make_ready(&mut self) -> Result<(), ProvokeError> {
-        let serial = || self.device.serial().to_owned();
+    async fn make_ready(&mut self) -> Result<(), CaptureError> {
+        let serial = self.device.serial();
         let hardware = phone_state::hardware_serial(self.device).await?;
         if !self.saved.hardware_serial.is_empty() && hardware != self.saved.hardware_serial {
-            return Err(ProvokeError::OtherPhone {
-                serial: serial(),
-                noted: self.saved.hardware_serial.clone(),
-            });
+            return Err(CaptureError::other_device(
+                serial,
+                &self.saved.hardware_serial,
+            ));
         }
         if phone_state::boot(self.device).await? != self.boot {
-            return Err(ProvokeError::Restarted { serial: serial() });
+            let message = format!("{serial} restarted while it was disconnected");
+            return Err(
+                CaptureError::new(ErrorClass::Device, "device-restarted", message)
+                    .with_help("start again when the device is ready"),
+            );
         }
         if let Some(pid) = self.saved.monkey {
             end_monkey(self.device, pid).await?;
@@ -83,17 +88,18 @@ impl Runner<'_> {
     /// because the device might be connected while its `settings` command never answers.
     pub(super) async fn put_back(
         &self,
-        failed: Option<&ProvokeError>,
-    ) -> Result<Option<PutBack>, ProvokeError> {
+        failed: Option<&CaptureError>,
+    ) -> Result<Option<PutBack>, CaptureError> {
         let Some(saved) = self.journals.of(&self.saved.phone())? else {
             return Ok(None);
         };
         let mut unrestored = saved.all_unrestored();
         if let (true, Some(error)) = (self.gave_up, failed) {
-            return Err(self.not_put_back(format!("{error}, and it did not come back"), unrestored));
+            let what = format!("{error}, and it did not come back");
+            return Err(self.not_put_back(&what, &unrestored));
         }
         let mut away = match failed {
-            Some(ProvokeError::Device(error)) if error.is_connection() => Some(error.to_string()),
+            Some(error) if error.is_connection() => Some(error.to_string()),
             _ => None,
         };
         let mut losses = 0;
@@ -110,7 +116,7 @@ impl Runner<'_> {
                 };
                 if !back {
                     let what = format!("{what}, and it did not come back");
-                    return Err(self.not_put_back(what, unrestored));
+                    return Err(self.not_put_back(&what, &unrestored));
                 }
             }
             let not_yet = match try_put_back(self.device, self.journals, &saved).await {
@@ -121,18 +127,14 @@ impl Runner<'_> {
             losses += 1;
             if losses >= LOSSES {
                 let what = format!("{}, {losses} times in a row", not_yet.why);
-                return Err(self.not_put_back(what, not_yet.unrestored));
+                return Err(self.not_put_back(&what, &not_yet.unrestored));
             }
             away = Some(not_yet.why.to_string());
             unrestored = not_yet.unrestored;
         }
     }
 
-    fn not_put_back(&self, what: String, unrestored: Vec<UnrestoredSetting>) -> ProvokeError {
-        ProvokeError::NotPutBack {
-            serial: self.device.serial().to_owned(),
-            what,
-            unrestored,
-        }
+    fn not_put_back(&self, what: &str, unrestored: &[UnrestoredSetting]) -> CaptureError {
+        unrestored::error(self.device.serial(), what, unrestored)
     }
 }

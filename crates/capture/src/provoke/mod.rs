@@ -4,7 +4,7 @@
 //!
 //! | module | owns |
 //! |---|---|
-//! | `action` | the actions as values, as text, in YAML |
+//! | `action` | the actions as values, as text |
 //! | `cancel` | ending a run from outside |
 //! | `catalog` | descriptions of the actions for people |
 //! | `checks` | checks of the effect after each command |
@@ -20,13 +20,14 @@
 //! | `trend` | change of memory from iteration to iteration, with its confidence interval |
 //! | `unrestored` | settings that were not restored, and commands to restore them manually |
 
+use heaptap_model::error::{ErrorClass, Failure};
+
 mod action;
 mod cancel;
 pub mod catalog;
 mod checks;
 mod commands;
 mod dry;
-mod error;
 mod event;
 mod hold;
 mod lost_cable;
@@ -38,11 +39,11 @@ mod settle;
 mod trend;
 mod unrestored;
 
+pub use crate::error::CaptureError;
 pub use action::{Action, ActionError, Key, Monkey, Point, Swipe, Trim, TrimLevel};
 pub use cancel::{Cancel, Canceller};
 pub use commands::{CheckedCommand, Phone};
 pub use dry::{Planned, dry_run};
-pub use error::ProvokeError;
 pub use event::{Death, Effect, Event, Launch, PutBack, Report, Step};
 pub use hold::{HeldSettings, HoldOptions, hold, restore};
 pub use phone_state::{boot, foreground, hardware_serial};
@@ -68,7 +69,7 @@ impl Target {
     ///
     /// # Errors
     /// Returns an error if the text is not a package or process name.
-    pub fn parse(text: &str, user: Option<u32>) -> Result<Target, ProvokeError> {
+    pub fn parse(text: &str, user: Option<u32>) -> Result<Target, Failure> {
         let package = text.split(':').next().unwrap_or(text);
         let fits = |c: char| c.is_ascii_alphanumeric() || "._".contains(c);
         let good = !package.is_empty() && package.len() <= 223 && package.chars().all(fits);
@@ -79,9 +80,14 @@ impl Target {
                 process: text.to_owned(),
                 user,
             }),
-            false => Err(ProvokeError::BadTarget {
-                text: text.to_owned(),
-            }),
+            false => {
+                let message = format!("{text:?} is not a package or process name");
+                Err(
+                    Failure::new(ErrorClass::Usage, "bad-target", message).with_help(
+                        "use a package name such as com.example.app; `heaptap apps` lists them",
+                    ),
+                )
+            }
         }
     }
 }

@@ -3,15 +3,17 @@
 
 use std::time::Duration;
 
-use super::commands::Phone;
-use super::error::ProvokeError;
+use super::commands::{Phone, SEE_THE_LIST};
 use super::event::Death;
 use super::read::{self, Pulse, Shown};
 use super::{Plan, Target};
 use crate::eligibility::missing_package;
+use crate::error::{CaptureError, kind};
 use crate::session::resolve_launcher;
 use android_memory::status::uptime_ns;
 use heaptap_adb::{Command, Device, Output};
+use heaptap_model::error::ErrorClass;
+use heaptap_model::untrusted::sanitize;
 
 /// Timeout for files of /proc and properties.
 pub(super) const QUICK: Duration = Duration::from_secs(15);
@@ -19,11 +21,7 @@ pub(super) const QUICK: Duration = Duration::from_secs(15);
 pub(super) const SLOW: Duration = Duration::from_secs(60);
 
 /// `$1` is the name of a process.
-const LOOK: &str = r#"cat /proc/uptime
-for p in $(pidof "$1"); do
-  echo "pid $p"
-  cat /proc/$p/stat /proc/$p/status 2>/dev/null
-done"#;
+const LOOK: &str = include_str!("../scripts/app_process.sh").trim_ascii_end();
 
 /// State of a process at one time.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,13 +30,11 @@ pub(super) struct Look {
     pub(super) pulse: Option<Pulse>,
 }
 
-pub(super) async fn look(device: &Device, target: &Target) -> Result<Look, ProvokeError> {
+pub(super) async fn look(device: &Device, target: &Target) -> Result<Look, CaptureError> {
     let script = Command::script(LOOK).called("reading the process state");
-    let output = device.run(&script.arg(&target.process), QUICK).await?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    let Some((boot_ns, all)) = read::pulses(&text) else {
-        return Err(unexpected_output(device, "the clock and processes", &text));
-    };
+    let text = device.text(&script.arg(&target.process), QUICK).await?;
+    let (boot_ns, all) = read::pulses(&text)
+        .ok_or_else(|| CaptureError::unexpected_answer(device, "the clock and processes", &text))?;
     let user = target.user.unwrap_or(0);
     let of_user = |p: &&Pulse| p.uid.is_some_and(|uid| uid / 100_000 == user);
     let own = all.iter().find(of_user);
@@ -56,18 +52,12 @@ pub(super) async fn look(device: &Device, target: &Target) -> Result<Look, Provo
 ///
 /// # Errors
 /// Returns an error if the device cannot be reached.
-pub async fn hardware_serial(device: &Device) -> Result<String, ProvokeError> {
+pub async fn hardware_serial(device: &Device) -> Result<String, CaptureError> {
     let command = Command::program("getprop").arg("ro.serialno");
-    let answer = device.run(&command, QUICK).await?;
-    Ok(String::from_utf8_lossy(&answer.stdout).trim().to_owned())
+    Ok(device.text(&command, QUICK).await?.trim().to_owned())
 }
 
-const FRONT: &str = r#"cat /proc/uptime
-x=$(dumpsys activity activities | grep -E "^Display #|ResumedActivity|FocusedActivity")
-case "$x" in
-  *Activity*) echo "$x" ;;
-  *) dumpsys window | grep -E "Display: mDisplayId=|mCurrentFocus" ;;
-esac"#;
+const FRONT: &str = include_str!("../scripts/foreground.sh").trim_ascii_end();
 
 /// Foreground activity, and the time.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,13 +74,11 @@ impl Front {
     }
 }
 
-pub(super) async fn front(device: &Device) -> Result<Front, ProvokeError> {
+pub(super) async fn front(device: &Device) -> Result<Front, CaptureError> {
     let script = Command::script(FRONT).called("reading the foreground activity");
-    let output = device.run(&script, SLOW).await?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    let Some(boot_ns) = uptime_ns(&text) else {
-        return Err(unexpected_output(device, "the foreground activity", &text));
-    };
+    let text = device.text(&script, SLOW).await?;
+    let boot_ns = uptime_ns(&text)
+        .ok_or_else(|| CaptureError::unexpected_answer(device, "the foreground activity", &text))?;
     Ok(Front {
         boot_ns,
         component: read::front(&text).or_else(|| read::focus(&text)),
@@ -101,48 +89,42 @@ pub(super) async fn front(device: &Device) -> Result<Front, ProvokeError> {
 ///
 /// # Errors
 /// Returns an error if the device cannot be reached, or answers something else.
-pub async fn foreground(device: &Device) -> Result<Option<String>, ProvokeError> {
+pub async fn foreground(device: &Device) -> Result<Option<String>, CaptureError> {
     Ok(front(device).await?.component)
 }
 
-const TOP: &str = r#"cat /proc/uptime
-dumpsys activity top | grep -E "^ *(ACTIVITY|Local Activity|mResumed)""#;
+const TOP: &str = include_str!("../scripts/activity.sh").trim_ascii_end();
 
 /// Reads the visible activity as described by its app, and the time.
 pub(super) async fn shown(
     device: &Device,
     package: &str,
-) -> Result<(u64, Option<Shown>), ProvokeError> {
+) -> Result<(u64, Option<Shown>), CaptureError> {
     let script = Command::script(TOP).called("reading the activity's object");
-    let output = device.run(&script, SLOW).await?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    let Some(boot_ns) = uptime_ns(&text) else {
-        return Err(unexpected_output(device, "the foreground activity", &text));
-    };
+    let text = device.text(&script, SLOW).await?;
+    let boot_ns = uptime_ns(&text)
+        .ok_or_else(|| CaptureError::unexpected_answer(device, "the foreground activity", &text))?;
     let all = read::shown(&text);
     let own = |s: &&Shown| s.component.split('/').next() == Some(package);
     let resumed = all.iter().filter(own).find(|s| s.resumed);
     Ok((boot_ns, resumed.or_else(|| all.iter().find(own)).cloned()))
 }
 
-const SCREEN: &str = r#"dumpsys power | grep mWakefulness=
-dumpsys window | grep -E "KeyguardShowing|mShowingLockscreen""#;
+const SCREEN: &str = include_str!("../scripts/screen.sh").trim_ascii_end();
 
 /// Returns whether the screen is off and whether a lock screen shows; `None` if unknown.
-pub(super) async fn screen(device: &Device) -> Result<(Option<bool>, Option<bool>), ProvokeError> {
+pub(super) async fn screen(device: &Device) -> Result<(Option<bool>, Option<bool>), CaptureError> {
     let script = Command::script(SCREEN).called("reading the screen state");
-    let output = device.run(&script, SLOW).await?;
-    Ok(read::screen(&String::from_utf8_lossy(&output.stdout)))
+    Ok(read::screen(&device.text(&script, SLOW).await?))
 }
 
 /// Returns the rotation of the screen; `None` if unknown.
-pub(super) async fn rotation(device: &Device) -> Result<Option<u32>, ProvokeError> {
+pub(super) async fn rotation(device: &Device) -> Result<Option<u32>, CaptureError> {
     let script = Command::script(
         r#"dumpsys window | grep -E "Display: mDisplayId=|mRotation=|mCurrentRotation=""#,
     );
     let script = script.called("reading the screen rotation");
-    let output = device.run(&script, SLOW).await?;
-    Ok(read::rotation(&String::from_utf8_lossy(&output.stdout)))
+    Ok(read::rotation(&device.text(&script, SLOW).await?))
 }
 
 const BOOT: &str = "cat /proc/sys/kernel/random/boot_id 2>/dev/null";
@@ -151,10 +133,9 @@ const BOOT: &str = "cat /proc/sys/kernel/random/boot_id 2>/dev/null";
 ///
 /// # Errors
 /// Returns an error if the device cannot be reached.
-pub async fn boot(device: &Device) -> Result<String, ProvokeError> {
+pub async fn boot(device: &Device) -> Result<String, CaptureError> {
     let script = Command::script(BOOT).called("reading the boot ID");
-    let output = device.run(&script, QUICK).await?;
-    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    Ok(device.text(&script, QUICK).await?.trim().to_owned())
 }
 
 /// Facts about a device and its settings.
@@ -185,13 +166,9 @@ impl Facts {
 /// contains its output: neither output nor silence is a value that could be restored.
 pub(super) type Reading = Result<Option<String>, String>;
 
-const FACTS: &str = r#"echo "sdk $(getprop ro.build.version.sdk)"
-echo "user $(am get-current-user)"
-echo "accelerometer $(settings get system accelerometer_rotation)"
-echo "rotation $(settings get system user_rotation)"
-echo "stay-on $(settings get global stay_on_while_plugged_in)""#;
+const FACTS: &str = include_str!("../scripts/settings.sh").trim_ascii_end();
 
-pub(super) async fn facts(device: &Device, target: &Target) -> Result<Facts, ProvokeError> {
+pub(super) async fn facts(device: &Device, target: &Target) -> Result<Facts, CaptureError> {
     let script = Command::script(FACTS).called("reading the settings");
     let output = device.run(&script, SLOW).await?;
     let text = String::from_utf8_lossy(&output.stdout);
@@ -207,7 +184,11 @@ pub(super) async fn facts(device: &Device, target: &Target) -> Result<Facts, Pro
         value("rotation"),
         value("stay-on"),
     ) else {
-        return Err(unexpected_output(device, "the release and settings", &text));
+        return Err(CaptureError::unexpected_answer(
+            device,
+            "the release and settings",
+            &text,
+        ));
     };
     let in_front: Option<u32> = value("user").and_then(|v| v.parse().ok());
     let mut target = target.clone();
@@ -224,7 +205,7 @@ pub(super) async fn facts(device: &Device, target: &Target) -> Result<Facts, Pro
     if launcher.is_none()
         && let Some(absent) = missing_package(device, &target.package, target.user).await
     {
-        return Err(ProvokeError::Absent(absent));
+        return Err(absent.failure("target-not-found").into());
     }
     let told = |reading: &Reading| reading.as_ref().ok().cloned().flatten();
     let user_rotation = setting(rotation);
@@ -253,13 +234,12 @@ pub(super) async fn death(
     target: &Target,
     pid: u32,
     next_pid: Option<u32>,
-) -> Result<Death, ProvokeError> {
+) -> Result<Death, CaptureError> {
     let mut reason = None;
     // Since Android 11.
     if phone.sdk >= 30 {
         let ask = Command::program("dumpsys").args(["activity", "exit-info"]);
-        let output = device.run(&ask.arg(&target.package), SLOW).await?;
-        reason = read::exit_reason(&String::from_utf8_lossy(&output.stdout), pid);
+        reason = read::exit_reason(&device.text(&ask.arg(&target.package), SLOW).await?, pid);
     }
     let log = Command::program("logcat").args(["-d", "-v", "threadtime", "-t", "500"]);
     let log = log.args([
@@ -269,8 +249,7 @@ pub(super) async fn death(
         "libc:F",
         "DEBUG:F",
     ]);
-    let output = device.run(&log, SLOW).await?;
-    let text = String::from_utf8_lossy(&output.stdout);
+    let text = device.text(&log, SLOW).await?;
     Ok(Death {
         pid,
         process: target.process.clone(),
@@ -281,7 +260,7 @@ pub(super) async fn death(
 }
 
 /// Waits on the device.
-pub(super) async fn pause(device: &Device, long: Duration) -> Result<(), ProvokeError> {
+pub(super) async fn pause(device: &Device, long: Duration) -> Result<(), CaptureError> {
     let seconds = format!("{}.{:03}", long.as_secs(), long.subsec_millis());
     let sleep = Command::program("sleep").arg(seconds);
     // A device whose clock is slower than the host's is a virtual phone.
@@ -294,7 +273,7 @@ pub(super) async fn run_quick(
     device: &Device,
     command: &Command,
     limit: Duration,
-) -> Result<(String, String), ProvokeError> {
+) -> Result<(String, String), CaptureError> {
     let output = device.run(command, limit).await?;
     let (out, err) = texts(&output);
     match read::complaint(output.exit, &out, &err) {
@@ -310,18 +289,8 @@ pub(super) fn texts(output: &Output) -> (String, String) {
     )
 }
 
-pub(super) fn refused(device: &Device, command: &Command, why: &str) -> ProvokeError {
-    ProvokeError::Refused {
-        serial: device.serial().to_owned(),
-        command: heaptap_model::untrusted::sanitize(command.text()).into_owned(),
-        why: heaptap_model::untrusted::sanitize(why).into_owned(),
-    }
-}
-
-pub(super) fn unexpected_output(device: &Device, what: &'static str, text: &str) -> ProvokeError {
-    ProvokeError::Odd {
-        serial: device.serial().to_owned(),
-        what,
-        text: text.chars().take(200).collect(),
-    }
+pub(super) fn refused(device: &Device, command: &Command, why: &str) -> CaptureError {
+    let (serial, command, why) = (device.serial(), sanitize(command.text()), sanitize(why));
+    let message = format!("{serial} refused `{command}`: {why}");
+    CaptureError::new(ErrorClass::Device, kind::REFUSED, message).with_help(SEE_THE_LIST)
 }

@@ -7,14 +7,16 @@ use super::Plan;
 use super::action::Action;
 use super::cancel::Cancel;
 use super::commands::{self, Check, CheckedCommand, Phone, press};
-use super::error::ProvokeError;
 use super::event::{Effect, Event, Report, Step};
 use super::phone_state::{self, Facts, Reading, SLOW};
 use super::read::Pulse;
 use super::saved::{Journals, Saved, Setting, identity_of, put_back};
 use super::settle::{PAUSE, Resting, Sample, Settle};
 use super::trend::{FEWEST, Held, Trend};
+use crate::error::{CaptureError, kind};
 use heaptap_adb::{Command, Device};
+use heaptap_model::error::ErrorClass;
+use heaptap_model::untrusted::sanitize;
 
 /// Maximum time until an effect is visible, by the device's clock.
 const EFFECT_NS: u64 = 5_000_000_000;
@@ -34,7 +36,7 @@ pub async fn run(
     journals: &Journals,
     cancel: &Cancel,
     tell: &(dyn Fn(&Event) + Send + Sync),
-) -> Result<Report, ProvokeError> {
+) -> Result<Report, CaptureError> {
     let hardware_serial = phone_state::hardware_serial(device).await?;
     let identity = identity_of(device, &hardware_serial);
     let _lock = journals.lock(&identity)?;
@@ -69,7 +71,9 @@ pub async fn run(
         held: Vec::new(),
     };
     let mut result = runner.work().await;
-    if let Err(ProvokeError::Interrupted) = &result {
+    if let Err(error) = &result
+        && error.is(&[kind::INTERRUPTED])
+    {
         runner.report.interrupted = true;
         result = Ok(());
     }
@@ -101,7 +105,7 @@ pub(super) fn saved(
     hardware_serial: &str,
     plan: &Plan,
     facts: &Facts,
-) -> Result<Saved, ProvokeError> {
+) -> Result<Saved, CaptureError> {
     let setting = |space: &str, key: &str, value: &Reading| match value {
         Ok(value) => Ok(Setting {
             space: space.to_owned(),
@@ -207,7 +211,7 @@ struct Place<'a> {
 }
 
 impl Runner<'_> {
-    async fn work(&mut self) -> Result<(), ProvokeError> {
+    async fn work(&mut self) -> Result<(), CaptureError> {
         self.cancel.check()?;
         if self.plan.needs_screen() {
             self.wake(true).await?;
@@ -255,7 +259,7 @@ impl Runner<'_> {
 
     /// Runs the next repetition of an action; returns whether there was one. A repetition that a
     /// disconnection interrupted is repeated when the device is back.
-    async fn go_on(&mut self, place: &mut Place<'_>) -> Result<bool, ProvokeError> {
+    async fn go_on(&mut self, place: &mut Place<'_>) -> Result<bool, CaptureError> {
         match self.next_doing(place).await {
             Ok(true) => {
                 place.done += 1;
@@ -278,7 +282,7 @@ impl Runner<'_> {
         }
     }
 
-    async fn next_doing(&mut self, place: &mut Place<'_>) -> Result<bool, ProvokeError> {
+    async fn next_doing(&mut self, place: &mut Place<'_>) -> Result<bool, CaptureError> {
         self.cancel.check()?;
         let doings = match place.doings.take() {
             Some(doings) => doings,
@@ -308,12 +312,13 @@ impl Runner<'_> {
     async fn doings(
         &mut self,
         place: &Place<'_>,
-    ) -> Result<Vec<Vec<CheckedCommand>>, ProvokeError> {
+    ) -> Result<Vec<Vec<CheckedCommand>>, CaptureError> {
         if matches!(place.action, Action::Rotate(_)) {
             self.bring_to_front().await?;
             self.look_how_it_is_turned(place).await?;
         }
-        commands::of(self.plan, place.at, &self.phone, place.round)
+        let doings = commands::of(self.plan, place.at, &self.phone, place.round)?;
+        Ok(doings)
     }
 
     /// Returns the unit of comparison for growth: iterations, or repetitions if there is only one
@@ -342,7 +347,7 @@ impl Runner<'_> {
     }
 
     /// Records the settings to restore, once.
-    fn note(&mut self) -> Result<(), ProvokeError> {
+    fn note(&mut self) -> Result<(), CaptureError> {
         if !self.noted && !self.saved.settings.is_empty() {
             self.journals.note(&self.saved)?;
             self.noted = true;
@@ -350,12 +355,12 @@ impl Runner<'_> {
         Ok(())
     }
 
-    pub(super) async fn look(&self) -> Result<phone_state::Look, ProvokeError> {
+    pub(super) async fn look(&self) -> Result<phone_state::Look, CaptureError> {
         phone_state::look(self.device, &self.plan.target).await
     }
 
     /// Switches the screen on, unlocks it if possible, and keeps it on.
-    pub(super) async fn wake(&mut self, first: bool) -> Result<(), ProvokeError> {
+    pub(super) async fn wake(&mut self, first: bool) -> Result<(), CaptureError> {
         let (off, locked) = phone_state::screen(self.device).await?;
         let off = off == Some(true);
         if first {
@@ -382,7 +387,7 @@ impl Runner<'_> {
         Ok(())
     }
 
-    async fn unlock(&mut self) -> Result<(), ProvokeError> {
+    async fn unlock(&mut self) -> Result<(), CaptureError> {
         phone_state::run_quick(self.device, &dismiss(), SLOW).await?;
         for _ in 0..6 {
             if phone_state::screen(self.device).await?.1 != Some(true) {
@@ -391,15 +396,18 @@ impl Runner<'_> {
             phone_state::pause(self.device, Duration::from_millis(500)).await?;
         }
         let needs = self.plan.actions.iter().find(|a| a.needs_screen());
-        Err(ProvokeError::Locked {
-            serial: self.device.serial().to_owned(),
-            what: needs.map_or_else(String::new, Action::to_string),
-        })
+        let what = needs.map_or_else(String::new, Action::to_string);
+        let serial = self.device.serial();
+        let message = format!("{what} needs an unlocked screen, and {serial} is locked");
+        Err(
+            CaptureError::new(ErrorClass::Device, "screen-locked", message)
+                .with_help("unlock it manually; heaptap cannot enter a PIN, pattern or password"),
+        )
     }
 
     /// Starts the app like its icon, unless it runs in the foreground: an activity can stay there
     /// for a moment after its process has died.
-    async fn bring_to_front(&mut self) -> Result<(), ProvokeError> {
+    async fn bring_to_front(&mut self) -> Result<(), CaptureError> {
         let package = &self.plan.target.package;
         if phone_state::front(self.device).await?.is_of(package)
             && self.look().await?.pulse.is_some()
@@ -410,11 +418,16 @@ impl Runner<'_> {
         let checked = commands::start_as_icon(&self.phone, &self.plan.target)?;
         let launch = self.launch(&checked, false).await?;
         if let Some(front) = launch.behind {
-            return Err(ProvokeError::NotInFront {
-                serial: self.device.serial().to_owned(),
-                package: package.clone(),
-                front,
-            });
+            let message = format!(
+                "cannot bring {package} to the foreground on {}: {} is in front",
+                self.device.serial(),
+                sanitize(&front)
+            );
+            let error = CaptureError::new(ErrorClass::Device, "not-in-foreground", message);
+            return Err(error.with_help(
+                "close what is in front (a permission dialog?), and check that the app keeps \
+                 running",
+            ));
         }
         (self.tell)(&Event::BroughtToFront(launch));
         Ok(())
@@ -422,7 +435,7 @@ impl Runner<'_> {
 
     /// Adjusts the expected orientation to the actual one, which depends on how the device is held
     /// if the screen rotates automatically.
-    async fn look_how_it_is_turned(&mut self, place: &Place<'_>) -> Result<(), ProvokeError> {
+    async fn look_how_it_is_turned(&mut self, place: &Place<'_>) -> Result<(), CaptureError> {
         let upright = commands::is_upright(self.plan, place.at, &self.phone, place.round);
         let expected = upright == place.done.is_multiple_of(2);
         let turned = phone_state::rotation(self.device).await?;
@@ -469,7 +482,7 @@ impl Runner<'_> {
         action: &Action,
         mut step: Step,
         commands: &[CheckedCommand],
-    ) -> Result<(), ProvokeError> {
+    ) -> Result<(), CaptureError> {
         if (step.time == 1 || step.again) && acts_in_front(action) {
             self.bring_to_front().await?;
         }
@@ -509,7 +522,7 @@ impl Runner<'_> {
     }
 
     /// Compares the process with the last observed one; returns whether that one died by itself.
-    async fn notice(&mut self, now: Option<&Pulse>) -> Result<bool, ProvokeError> {
+    async fn notice(&mut self, now: Option<&Pulse>) -> Result<bool, CaptureError> {
         let meant = std::mem::take(&mut self.told_to_end);
         let same = |a: &Pulse, b: &Pulse| (a.pid, a.started) == (b.pid, b.started);
         let died = match &self.pulse {
@@ -529,12 +542,15 @@ impl Runner<'_> {
         (self.tell)(&Event::Died(death.clone()));
         self.report.deaths.push(death);
         match self.deaths_in_a_row >= DEATHS {
-            true => Err(ProvokeError::KeepsDying {
-                serial: self.device.serial().to_owned(),
-                process: target.process.clone(),
-                times: self.deaths_in_a_row,
-                why,
-            }),
+            true => {
+                let (process, serial) = (&target.process, self.device.serial());
+                let times = self.deaths_in_a_row;
+                let message = format!("{process} on {serial} died {times} times in a row: {why}");
+                Err(
+                    CaptureError::new(ErrorClass::Incomplete, "keeps-dying", message)
+                        .with_help("find the cause with `heaptap gc` or in the device log"),
+                )
+            }
             false => Ok(true),
         }
     }
@@ -544,7 +560,7 @@ impl Runner<'_> {
         &mut self,
         checked: &CheckedCommand,
         effects: &mut Vec<Effect>,
-    ) -> Result<(), ProvokeError> {
+    ) -> Result<(), CaptureError> {
         // The journal must exist before the first change, so that the device is always restored.
         self.note()?;
         match &checked.check {
@@ -590,10 +606,10 @@ impl Runner<'_> {
     }
 
     /// Waits, unless the run is cancelled.
-    pub(super) async fn pause(&self, long: Duration) -> Result<(), ProvokeError> {
+    pub(super) async fn pause(&self, long: Duration) -> Result<(), CaptureError> {
         tokio::select! {
             done = phone_state::pause(self.device, long) => done,
-            () = self.cancel.wait() => Err(ProvokeError::Interrupted),
+            () = self.cancel.wait() => Err(CaptureError::canceled()),
         }
     }
 
@@ -615,7 +631,7 @@ impl Runner<'_> {
     }
 
     /// Waits until the app is idle.
-    async fn settle(&mut self, round: u32, settle: Settle) -> Result<(), ProvokeError> {
+    async fn settle(&mut self, round: u32, settle: Settle) -> Result<(), CaptureError> {
         let limit = u64::try_from(settle.limit.as_nanos()).unwrap_or(u64::MAX);
         let mut resting = Resting::of(settle.rest);
         let mut begin = None;

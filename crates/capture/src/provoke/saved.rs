@@ -2,22 +2,23 @@
 //! restored even if this process or the cable fails.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use super::commands::press;
-use super::error::ProvokeError;
 use super::event::PutBack;
 use super::phone_state::{QUICK, hardware_serial, refused, run_quick};
 use super::read;
-use super::unrestored::UnrestoredSetting;
+use super::unrestored::{self, UnrestoredSetting};
+use crate::error::{CaptureError, kind};
 use crate::session::unfinished;
 use crate::session::{Store, identity};
 use heaptap_adb::{Command, Device};
-use heaptap_model::folder::{self, UNFINISHED_PREFIX, sync};
+use heaptap_model::error::{ErrorClass, Failure};
+use heaptap_model::folder;
 use heaptap_model::{units, untrusted};
 use sha2::{Digest as _, Sha256};
 
@@ -59,14 +60,17 @@ impl Setting {
     }
 
     /// Restores the setting and verifies it; the inner error describes a rejected value.
-    async fn put(&self, device: &Device) -> Result<Result<(), String>, ProvokeError> {
+    async fn put(&self, device: &Device) -> Result<Result<(), String>, CaptureError> {
         match run_quick(device, &self.command(), SLOW).await {
             Ok(_) => {}
-            Err(refused @ ProvokeError::Refused { .. }) => return Ok(Err(refused.to_string())),
+            Err(refused) if refused.is(&[kind::REFUSED]) => return Ok(Err(refused.to_string())),
             Err(error) => return Err(error),
         }
-        let answer = device.run(&query(&self.space, &self.key), SLOW).await?;
-        let text = String::from_utf8_lossy(&answer.stdout).trim().to_owned();
+        let text = device
+            .text(&query(&self.space, &self.key), SLOW)
+            .await?
+            .trim()
+            .to_owned();
         let now = (text != "null").then_some(text);
         Ok(match now == self.value {
             true => Ok(()),
@@ -80,7 +84,7 @@ impl Setting {
         device: &Device,
         space: &str,
         key: &str,
-    ) -> Result<Setting, ProvokeError> {
+    ) -> Result<Setting, CaptureError> {
         let query = query(space, key);
         let (text, _) = run_quick(device, &query, SLOW).await?;
         let text = text.trim();
@@ -173,14 +177,11 @@ impl Journals {
     ///
     /// # Errors
     /// Returns an error if it cannot be created.
-    pub fn in_folder(folder: &Path) -> Result<Journals, ProvokeError> {
+    pub fn in_folder(folder: &Path) -> Result<Journals, CaptureError> {
         let folder = folder.join("provoke");
         match folder::create(&folder) {
             Ok(()) => Ok(Journals { folder }),
-            Err(source) => Err(ProvokeError::Journal {
-                path: folder,
-                source,
-            }),
+            Err(source) => Err(unwritable(&folder, source)),
         }
     }
 
@@ -188,7 +189,7 @@ impl Journals {
     ///
     /// # Errors
     /// Returns an error if their directory cannot be created.
-    pub fn beside(store: &Store) -> Result<Journals, ProvokeError> {
+    pub fn beside(store: &Store) -> Result<Journals, CaptureError> {
         let folder = store.folder();
         Journals::in_folder(folder.parent().unwrap_or(folder))
     }
@@ -222,21 +223,23 @@ impl Journals {
     /// Acquires the right to change the device with this [`identity`].
     ///
     /// # Errors
-    /// Returns [`ProvokeError::Busy`] if another process has it.
-    pub fn lock(&self, phone: &str) -> Result<Lock, ProvokeError> {
+    /// Returns an error if another process has it.
+    pub fn lock(&self, phone: &str) -> Result<Lock, CaptureError> {
         let path = self.path(phone, "lock");
         let mut options = OpenOptions::new();
         let options = options.read(true).write(true).create(true).truncate(false);
-        let fail = |source| ProvokeError::Journal {
-            path: path.clone(),
-            source,
-        };
+        let fail = |source| unwritable(&path, source);
         let file = options.open(&path).map_err(fail)?;
         match fs4::FileExt::try_lock(&file) {
             Ok(()) => Ok(Lock { _file: file }),
-            Err(fs4::TryLockError::WouldBlock) => Err(ProvokeError::Busy {
-                serial: phone.to_owned(),
-            }),
+            Err(fs4::TryLockError::WouldBlock) => {
+                let message = format!("another heaptap process is provoking on {phone}");
+                Err(
+                    CaptureError::new(ErrorClass::Device, "provoke-busy", message).with_help(
+                        "wait for its end, or stop it with Ctrl-C, which restores the device",
+                    ),
+                )
+            }
             Err(fs4::TryLockError::Error(source)) => Err(fail(source)),
         }
     }
@@ -245,30 +248,18 @@ impl Journals {
     ///
     /// # Errors
     /// Returns an error if this host cannot write.
-    pub fn note(&self, saved: &Saved) -> Result<(), ProvokeError> {
+    pub fn note(&self, saved: &Saved) -> Result<(), CaptureError> {
         let path = self.path(&saved.phone(), "json");
-        let write = || -> io::Result<()> {
-            let bytes = serde_json::to_vec_pretty(saved)?;
-            unfinished::remove_abandoned(&self.folder);
-            let mut named = tempfile::Builder::new();
-            let mut file = named.prefix(UNFINISHED_PREFIX).tempfile_in(&self.folder)?;
-            unfinished::hold(file.as_file());
-            file.write_all(&bytes)?;
-            file.as_file().sync_all()?;
-            unfinished::replace(file.into_temp_path(), &path)?;
-            sync(&self.folder)
-        };
-        write().map_err(|source| ProvokeError::Journal {
-            path: path.clone(),
-            source,
-        })
+        let write =
+            || -> io::Result<()> { unfinished::write(&path, &serde_json::to_vec_pretty(saved)?) };
+        write().map_err(|source| unwritable(&path, source))
     }
 
     /// Returns what to restore on the device with this [`identity`]; `None` if there is nothing.
     ///
     /// # Errors
     /// Returns an error if the journal cannot be read.
-    pub fn of(&self, phone: &str) -> Result<Option<Saved>, ProvokeError> {
+    pub fn of(&self, phone: &str) -> Result<Option<Saved>, CaptureError> {
         let path = self.path(phone, "json");
         let read = match std::fs::read(&path) {
             Ok(bytes) => serde_json::from_slice(&bytes).map_err(io::Error::from),
@@ -277,7 +268,7 @@ impl Journals {
         };
         match read {
             Ok(saved) => Ok(Some(saved)),
-            Err(source) => Err(ProvokeError::Journal { path, source }),
+            Err(source) => Err(unwritable(&path, source)),
         }
     }
 
@@ -300,11 +291,11 @@ impl Journals {
     ///
     /// # Errors
     /// Returns an error if the journal cannot be removed.
-    pub fn forget(&self, saved: &Saved) -> Result<(), ProvokeError> {
+    pub fn forget(&self, saved: &Saved) -> Result<(), CaptureError> {
         let path = self.path(&saved.phone(), "json");
         match std::fs::remove_file(&path) {
             Err(source) if source.kind() != io::ErrorKind::NotFound => {
-                Err(ProvokeError::Journal { path, source })
+                Err(unwritable(&path, source))
             }
             _ => Ok(()),
         }
@@ -312,15 +303,13 @@ impl Journals {
 }
 
 /// Ends a monkey, unless its PID belongs to another process by now.
-const END_MONKEY: &str = r#"if grep -q monkey /proc/$1/cmdline 2>/dev/null; then
-  kill -KILL $1 && echo ended
-fi"#;
+const END_MONKEY: &str = include_str!("../scripts/end_monkey.sh").trim_ascii_end();
 
 /// Timeout of `settings`: it is a program of Android's runtime.
 const SLOW: Duration = Duration::from_secs(30);
 
 /// Ends the monkey; returns whether it was still running.
-pub(super) async fn end_monkey(device: &Device, pid: u32) -> Result<bool, ProvokeError> {
+pub(super) async fn end_monkey(device: &Device, pid: u32) -> Result<bool, CaptureError> {
     let script = Command::script(END_MONKEY).called("ending monkey");
     let answer = device.run(&script.arg(pid.to_string()), QUICK).await?;
     Ok(answer.stdout.starts_with(b"ended"))
@@ -335,26 +324,32 @@ pub async fn put_back(
     device: &Device,
     journals: &Journals,
     saved: &Saved,
-) -> Result<PutBack, ProvokeError> {
+) -> Result<PutBack, CaptureError> {
     let done = try_put_back(device, journals, saved).await;
     done.map_err(|not_yet| not_yet.error(device.serial()))
 }
 
+fn unwritable(path: &Path, source: io::Error) -> CaptureError {
+    let message = format!("cannot write the settings to restore to {}", path.display());
+    Failure::new(ErrorClass::HostWrite, "journal-unwritable", message)
+        .with_help("free disk space, or set `HEAPTAP_STATE_DIR` to another directory")
+        .caused_by(&source)
+        .into()
+}
+
 /// Reason why not everything was restored, and the rest.
 pub(super) struct NotYet {
-    pub(super) why: ProvokeError,
+    pub(super) why: CaptureError,
     pub(super) unrestored: Vec<UnrestoredSetting>,
 }
 
 impl NotYet {
     /// Converts this into the error for the user, who can only run the printed commands.
-    pub(super) fn error(self, serial: &str) -> ProvokeError {
+    pub(super) fn error(self, serial: &str) -> CaptureError {
         match self.why {
-            ProvokeError::Device(error) => ProvokeError::NotPutBack {
-                serial: serial.to_owned(),
-                what: error.to_string(),
-                unrestored: self.unrestored,
-            },
+            CaptureError::Device(error) => {
+                unrestored::error(serial, &error.to_string(), &self.unrestored)
+            }
             other => other,
         }
     }
@@ -388,16 +383,14 @@ pub(super) async fn try_put_back(
     saved: &Saved,
 ) -> Result<PutBack, NotYet> {
     let serial = device.serial().to_owned();
-    let nothing_done = |why: ProvokeError| NotYet {
+    let nothing_done = |why: CaptureError| NotYet {
         why,
         unrestored: saved.all_unrestored(),
     };
     let hardware = hardware_serial(device).await.map_err(nothing_done)?;
     if !saved.hardware_serial.is_empty() && hardware != saved.hardware_serial {
-        return Err(nothing_done(ProvokeError::OtherPhone {
-            serial,
-            noted: saved.hardware_serial.clone(),
-        }));
+        let error = CaptureError::other_device(&serial, &saved.hardware_serial);
+        return Err(nothing_done(error));
     }
     let mut done = PutBack {
         serial: serial.clone(),
@@ -439,11 +432,7 @@ pub(super) async fn try_put_back(
     }
     if !refused.is_empty() {
         let (unrestored, why): (Vec<UnrestoredSetting>, Vec<String>) = refused.into_iter().unzip();
-        let why = ProvokeError::NotPutBack {
-            serial,
-            what: why.join("; "),
-            unrestored,
-        };
+        let why = unrestored::error(&serial, &why.join("; "), &unrestored);
         return Err(NotYet {
             why,
             unrestored: Vec::new(),

@@ -1,8 +1,10 @@
 //! Settings of a device that were not restored, and commands to restore them manually.
 
+use crate::error::{CaptureError, kind};
 use heaptap_adb::Command;
+use heaptap_model::error::{ErrorClass, Failure};
 use heaptap_model::untrusted;
-use heaptap_model::untrusted::shell::Shell;
+use heaptap_model::untrusted::shell::{Shell, quoted};
 
 /// A setting that was not restored, with the command for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,4 +34,42 @@ impl UnrestoredSetting {
         };
         Some(format!("adb -s {serial} shell {command}"))
     }
+}
+
+impl CaptureError {
+    /// The device is not that of the settings to restore.
+    pub fn other_device(serial: &str, noted: &str) -> Self {
+        let message =
+            format!("{serial} is not the device ({noted}) whose settings must be restored");
+        Self::new(ErrorClass::NoDevice, "other-device", message)
+            .with_help("connect that device, then run `heaptap provoke --restore` again")
+    }
+
+    /// The user ended the actions.
+    pub(super) fn canceled() -> Self {
+        Self::new(ErrorClass::Interrupted, kind::INTERRUPTED, "interrupted")
+    }
+}
+
+/// Returns the error of a device that is not restored: why, and what is left to do.
+pub(super) fn error(serial: &str, why: &str, unrestored: &[UnrestoredSetting]) -> CaptureError {
+    let what: Vec<&str> = unrestored.iter().map(|one| one.what.as_str()).collect();
+    let mut message = format!("cannot restore {serial}: {why}");
+    if !what.is_empty() {
+        message += &format!("; not restored: {}", what.join(", "));
+    }
+    let commands = unrestored.iter();
+    let commands = commands.filter_map(|one| one.by_hand(serial, Shell::HOST));
+    let hints: Vec<String> = commands.collect();
+    let and_by_hand = match hints.is_empty() {
+        true => "",
+        false => ", or restore the settings manually:",
+    };
+    let serial = quoted(serial);
+    Failure::new(ErrorClass::Device, "not-restored", message)
+        .with_help(format!(
+            "run `heaptap provoke --restore -s {serial}`{and_by_hand}"
+        ))
+        .with_hints(hints)
+        .into()
 }

@@ -13,7 +13,6 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::error::SessionError;
 use super::event::Controls;
 use super::heap_files::{FOLDER, HeapFile, HeapFiles};
 use super::journal::{Contents, Entry, ProcessKey};
@@ -22,6 +21,7 @@ use super::pull::RawTrace;
 use super::session::Session;
 use super::start::Unseen;
 use super::unfinished::ExistingFile;
+use crate::error::{CaptureError, kind};
 use heaptap_adb::{Command, DeviceError};
 
 /// Time without growth after which a file counts as complete, if nothing else shows it.
@@ -51,47 +51,24 @@ pub struct HeapFileFate {
 }
 
 /// `$1` log, `$2` the script, the rest for that script.
-const START: &str = r#"log=$1; script=$2; shift 2
-if ! : > "$log"; then echo "cannot write $log" >&2; exit 1; fi
-sh -c "$script" heaptap-dumpheap "$log" "$@" </dev/null >/dev/null 2>&1 &
-echo $!"#;
+const START: &str = include_str!("../scripts/dumpheap_start.sh").trim_ascii_end();
 
 /// `$1` log, `$2` number of checks without growth before a file is given up, then pid, flags and
 /// file of each. After TERM it still finishes the current file. Output of `am` goes to a file next
 /// to it. The script is a single line, so that it is one line in the output of `ps`, too.
-const DUMP: &str = "log=$1; most=$2; shift 2; stop=; \
-    trap \"stop=1\" TERM; trap \"\" HUP INT; \
-    while [ $# -gt 2 ]; do \
-      pid=$1; flags=$2; file=$3; shift 3; \
-      if [ -n \"$stop\" ]; then continue; fi; \
-      echo \"begin $file\" >> \"$log\"; \
-      (am dumpheap $flags $pid \"$file\" > \"$file.said\" 2>&1 </dev/null; \
-        echo \"end $file $?\" >> \"$log\") & \
-      last=none; still=0; \
-      while ! grep -q \"^end $file \" \"$log\"; do \
-        sleep 0.2; \
-        size=$(stat -c %s \"$file\" 2>/dev/null); \
-        if [ \"$size\" = \"$last\" ]; then still=$((still+1)); else still=0; last=$size; fi; \
-        if [ $still -ge $most ]; then echo \"late $file\" >> \"$log\"; break; fi; \
-        if [ $still -ge 5 ] && [ ! -d /proc/$pid ]; then \
-          echo \"gone $file\" >> \"$log\"; break; \
-        fi; \
-      done; \
-    done; \
-    echo over >> \"$log\"";
+const DUMP: &str = include_str!("../scripts/dumpheap.sh").trim_ascii_end();
 /// Checks per second.
 const LOOKS: u64 = 5;
 
 /// `$1` log, then files. The output for each follows a line with its name.
-const FATES: &str = r#"cat "$1"; shift
-for file in "$@"; do echo "said $file"; head -c 4000 "$file.said" 2>/dev/null; echo; done"#;
+const FATES: &str = include_str!("../scripts/dumpheap_fates.sh").trim_ascii_end();
 
 impl Session {
     /// Starts writing the files in the background of the device.
     ///
     /// # Errors
     /// Returns the errors of [`Session::start`].
-    pub async fn start_heap_files(mut self) -> Result<Session, SessionError> {
+    pub async fn start_heap_files(mut self) -> Result<Session, CaptureError> {
         match self.launch_heap_files().await {
             // The script is running: if the journal cannot be written, the files stay.
             Ok(Some(process)) => {
@@ -103,7 +80,7 @@ impl Session {
                 self.tell_started();
                 Ok(self)
             }
-            Err(error @ SessionError::NotFetched { .. }) => Err(error),
+            Err(error) if error.is(&[kind::NOT_FETCHED]) => Err(error),
             Err(error) => {
                 if self.remove_remote().await {
                     self.forget()?;
@@ -114,14 +91,14 @@ impl Session {
     }
 
     /// Returns `None` if the script has already ended.
-    async fn launch_heap_files(&mut self) -> Result<Option<ProcessKey>, SessionError> {
+    async fn launch_heap_files(&mut self) -> Result<Option<ProcessKey>, CaptureError> {
         let log = self.header().remote_path.clone();
         let wanted = self.heap_files()?.clone();
         let looks = (wanted.silence_ms * LOOKS).div_ceil(1000).max(1);
         let mut command = Command::script(START)
             .called("starting the heap dumps")
             .arg(&log)
-            .arg(DUMP)
+            .arg(DUMP.lines().map(str::trim).collect::<Vec<_>>().join(" "))
             .arg(looks.to_string());
         for file in &wanted.files {
             command = command
@@ -134,26 +111,23 @@ impl Session {
                 Ok(seen) => Ok(seen),
                 Err(_) => self.started_unseen(Unseen::Pid).await,
             },
-            Ok(output) => Err(SessionError::StartFailed {
-                serial: self.device.serial().to_owned(),
-                exit: output.exit,
-                text: String::from_utf8_lossy(&output.stderr).trim().to_owned(),
-            }),
+            Ok(output) => {
+                let text = String::from_utf8_lossy(&output.stderr);
+                let serial = self.device.serial();
+                Err(CaptureError::start_failed(serial, output.exit, text.trim()))
+            }
             Err(error @ DeviceError::Refused { .. }) => Err(error.into()),
             Err(error) => self.started_unseen(Unseen::Perhaps(error)).await,
         }
     }
 
     /// Finds the script by the PID that the start printed; `None` if it has already ended.
-    async fn find_started(&self, printed: &[u8]) -> Result<Option<ProcessKey>, SessionError> {
+    async fn find_started(&self, printed: &[u8]) -> Result<Option<ProcessKey>, CaptureError> {
         let text = String::from_utf8_lossy(printed);
         let pid = text.lines().find_map(|line| line.trim().parse().ok());
         let Some(pid) = pid else {
-            return Err(probe::unexpected_output(
-                &self.device,
-                "starting the heap dumps",
-                &text,
-            ));
+            let what = "starting the heap dumps";
+            return Err(CaptureError::unexpected_answer(&self.device, what, &text));
         };
         let log = &self.header().remote_path;
         let until = Instant::now() + FORK_LIMIT;
@@ -174,21 +148,18 @@ impl Session {
     ///
     /// # Errors
     /// Returns an error if it is a session of perfetto.
-    pub fn heap_files(&self) -> Result<&HeapFiles, SessionError> {
-        self.header()
-            .heap_files
-            .as_ref()
-            .ok_or_else(|| SessionError::State {
-                path: "the journal of the session".into(),
-                source: std::io::Error::other("it does not list heap files"),
-            })
+    pub fn heap_files(&self) -> Result<&HeapFiles, CaptureError> {
+        self.header().heap_files.as_ref().ok_or_else(|| {
+            let source = std::io::Error::other("it does not list heap files");
+            CaptureError::state(Path::new("the journal of the session"), source)
+        })
     }
 
     /// Reads the result of each file on the device, by its path there.
     ///
     /// # Errors
-    /// Returns [`SessionError::NotFetched`] if the device cannot be reached.
-    pub async fn heap_file_fates(&self) -> Result<BTreeMap<String, HeapFileFate>, SessionError> {
+    /// Returns [`CaptureError::not_fetched`] if the device cannot be reached.
+    pub async fn heap_file_fates(&self) -> Result<BTreeMap<String, HeapFileFate>, CaptureError> {
         let files = &self.heap_files()?.files;
         let command = Command::script(FATES)
             .called("reading the state of the heap dumps")
@@ -203,12 +174,12 @@ impl Session {
     /// returns only after the file is written.
     ///
     /// # Errors
-    /// Returns [`SessionError::NotFetched`] if the device cannot be reached.
+    /// Returns [`CaptureError::not_fetched`] if the device cannot be reached.
     pub async fn settle_heap_file(
         &self,
         file: &HeapFile,
         fate: &HeapFileFate,
-    ) -> Result<(), SessionError> {
+    ) -> Result<(), CaptureError> {
         if fate.late || fate.gone || fate.exit.is_some() || fate.over && !fate.begun {
             return Ok(());
         }
@@ -273,7 +244,7 @@ impl Session {
         file: &HeapFile,
         goal: &Path,
         controls: &mut Controls,
-    ) -> Result<Option<RawTrace>, SessionError> {
+    ) -> Result<Option<RawTrace>, CaptureError> {
         let stat = self.device.stat(&file.remote, QUICK).await;
         let stat = stat.map_err(|error| self.not_fetched(&error.to_string()))?;
         let size = stat.map_or(0, |stat| stat.size);

@@ -6,11 +6,11 @@
 use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
-use super::error::SessionError;
 use super::id::SessionId;
+use crate::error::CaptureError;
 use heaptap_model::bytes::open_regular;
 use heaptap_model::folder::{
     MARKER, MAX_MARKER_BYTES, OWN_PREFIX, RAW_TRACE, create as create_folder, is_unfinished, sync,
@@ -58,14 +58,11 @@ pub enum Unclaimed {
 
 impl Unclaimed {
     /// Converts this into the error of a command that needs the directory `path` for new results.
-    pub fn into_error(self, path: PathBuf) -> SessionError {
+    pub fn into_error(self, path: &Path) -> CaptureError {
         match self {
-            Unclaimed::Owned(owner) => SessionError::OutputClaimed {
-                path,
-                owner: owner.session().cloned(),
-            },
-            Unclaimed::NotEmpty => SessionError::OutputNotEmpty { path },
-            Unclaimed::Io(source) => SessionError::Output { path, source },
+            Unclaimed::Owned(owner) => CaptureError::output_claimed(path, owner.session()),
+            Unclaimed::NotEmpty => CaptureError::output_not_empty(path),
+            Unclaimed::Io(source) => CaptureError::output(path, source),
         }
     }
 }

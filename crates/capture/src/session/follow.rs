@@ -10,36 +10,19 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::completion::Completion;
-use super::error::SessionError;
 use super::event::{Control, Controls, Progress, SessionEvent};
 use super::probe::{self, QUICK};
 use super::session::Session;
 use super::snapshot::{Asked, Taken};
 use super::targets;
+use crate::eligibility::free_bytes;
+use crate::error::CaptureError;
 use android_memory::status::uptime_ns;
 use heaptap_adb::{Command, DeviceError, Lines, Shell, ShellEvent};
 
 /// Reports once a second and checks perfetto five times as often.
 /// `$1` pid, `$2` the files that grow, `$3` pids of targets, the rest: names of targets.
-const LOOP: &str = r#"pid=$1; file=$2; targets=$3; shift 3
-echo "boot $(cat /proc/sys/kernel/random/boot_id)"
-while [ -d /proc/$pid ]; do
-  echo "up $(cat /proc/uptime)"
-  echo "stat $(cat /proc/$pid/stat 2>/dev/null)"
-  for f in $file; do echo "size $(stat -c %s "$f" 2>/dev/null)"; done
-  echo "free $(df -k /data 2>/dev/null | tail -n 1)"
-  live=
-  for p in $targets; do if [ -d /proc/$p ]; then live="$live $p"; fi; done
-  if [ $# -gt 0 ]; then live="$live $(pidof "$@")"; fi
-  echo "pids $live"
-  status=
-  for p in $live; do status="$status /proc/$p/status"; done
-  if [ -n "$status" ]; then grep -h VmRSS $status 2>/dev/null; fi
-  echo report
-  for i in 1 2 3 4 5; do if [ -d /proc/$pid ]; then sleep 0.2; fi; done
-done
-echo "up $(cat /proc/uptime)"
-echo over"#;
+const LOOP: &str = include_str!("../scripts/follow.sh").trim_ascii_end();
 
 /// Maximum silence of the loop; after it the connection counts as dead.
 const SILENCE: Duration = Duration::from_secs(15);
@@ -114,9 +97,9 @@ impl Session {
     /// of lost connections.
     ///
     /// # Errors
-    /// Returns [`SessionError::NotFetched`] if the device sends an unexpected answer or refuses the
+    /// Returns [`CaptureError::not_fetched`] if the device sends an unexpected answer or refuses the
     /// loop.
-    pub async fn follow(&mut self, controls: &mut Controls) -> Result<FollowEnd, SessionError> {
+    pub async fn follow(&mut self, controls: &mut Controls) -> Result<FollowEnd, CaptureError> {
         if self.process().is_none() {
             return Ok(FollowEnd::Over);
         }
@@ -126,7 +109,7 @@ impl Session {
             snapshots.early.insert(taken.number(), taken);
         }
         let mut early = snapshots.early.into_values();
-        let reported = early.try_for_each(|taken| -> Result<(), SessionError> {
+        let reported = early.try_for_each(|taken| -> Result<(), CaptureError> {
             snapshots.asked.extend(self.end_snapshot(taken)?);
             Ok(())
         });
@@ -142,7 +125,7 @@ impl Session {
         &mut self,
         controls: &mut Controls,
         snapshots: &mut Snapshots,
-    ) -> Result<FollowEnd, SessionError> {
+    ) -> Result<FollowEnd, CaptureError> {
         let mut lost_at: Option<Instant> = None;
         let mut backoff = Duration::from_millis(100);
         let mut completion = std::mem::take(&mut self.completion);
@@ -152,8 +135,8 @@ impl Session {
                 .await
             {
                 Ok(end) => return Ok(end),
-                Err(SessionError::Device(error)) if error.is_connection() => error,
-                Err(SessionError::Device(error)) => {
+                Err(CaptureError::Device(error)) if error.is_connection() => error,
+                Err(CaptureError::Device(error)) => {
                     return Err(self.not_fetched(&error.to_string()));
                 }
                 Err(other) => return Err(other),
@@ -201,7 +184,7 @@ impl Session {
         snapshots: &mut Snapshots,
         lost_at: &mut Option<Instant>,
         completion: &mut Completion,
-    ) -> Result<FollowEnd, SessionError> {
+    ) -> Result<FollowEnd, CaptureError> {
         let mut shell = self.start_loop().await?;
         let mut lines = Lines::default();
         let mut report = Progress::default();
@@ -288,14 +271,14 @@ impl Session {
     async fn note_last_names(
         &mut self,
         naming: &mut JoinSet<Vec<(u32, String)>>,
-    ) -> Result<(), SessionError> {
+    ) -> Result<(), CaptureError> {
         match tokio::time::timeout(LAST_NAMES, naming.join_next()).await {
             Ok(Some(named)) => self.note_named(named.unwrap_or_default()),
             Ok(None) | Err(_) => Ok(()),
         }
     }
 
-    async fn start_loop(&self) -> Result<Shell, SessionError> {
+    async fn start_loop(&self) -> Result<Shell, CaptureError> {
         let header = self.header();
         let pid = self.process().map_or(0, |p| p.pid);
         let targets: Vec<String> = header.pids.iter().map(u32::to_string).collect();
@@ -355,7 +338,7 @@ impl Session {
                 let bytes = rest.parse::<u64>().unwrap_or(0);
                 report.trace_bytes = report.trace_bytes.saturating_add(bytes);
             }
-            "free" => report.free_bytes = parse_free(rest),
+            "free" => report.free_bytes = free_bytes(&[rest]),
             "pids" => report.pids.extend(
                 rest.split_whitespace()
                     .filter_map(|p| p.parse::<u32>().ok()),
@@ -403,34 +386,5 @@ impl Session {
             what: "following the recording".to_owned(),
             source: None,
         }
-    }
-}
-
-/// Parses the fourth column of `df -k`, in bytes.
-fn parse_free(line: &str) -> Option<u64> {
-    line.split_whitespace()
-        .nth(3)?
-        .parse::<u64>()
-        .ok()?
-        .checked_mul(1024)
-}
-
-/// Runs every parser of this module.
-pub(super) fn every_reader(output: &[u8]) {
-    let mut lines = Lines::default();
-    for line in output.chunks(50).flat_map(|piece| lines.push(piece)) {
-        parse_free(line.trim_end());
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn free_space_is_read_from_df() {
-        let line = "/dev/block/dm-5  110000000 85000000 24000000  78% /data";
-        assert_eq!(parse_free(line), Some(24_000_000 * 1024));
-        assert_eq!(parse_free(""), None);
     }
 }

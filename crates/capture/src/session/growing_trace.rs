@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::error::SessionError;
 use super::probe::{self, QUICK};
+use crate::error::CaptureError;
 use android_memory::status::uptime_ns;
 use heaptap_adb::{Command, Device, ShellEvent};
 use perfetto_heap::DumpScanner;
@@ -17,9 +17,7 @@ const BLOCK: u64 = 64 << 10;
 const MAX_HEAD: usize = 4 << 10;
 
 /// `$1` trace file, `$2` blocks to skip, `$3` perfetto's pid.
-const LOOK_AT: &str = r#"cat /proc/uptime
-if [ -d /proc/$3 ]; then echo alive; else echo gone; fi
-dd if="$1" bs=65536 skip=$2 2>/dev/null"#;
+const LOOK_AT: &str = include_str!("../scripts/trace_so_far.sh").trim_ascii_end();
 
 /// Trace file of a session, and its writer.
 pub(super) struct TraceFile<'a> {
@@ -42,7 +40,7 @@ pub(super) async fn look(
     file: &TraceFile<'_>,
     at: &mut u64,
     scan: &mut DumpScanner,
-) -> Result<Look, SessionError> {
+) -> Result<Look, CaptureError> {
     let skip = *at / BLOCK;
     let command = Command::script(LOOK_AT)
         .called("reading the trace so far")
@@ -76,7 +74,7 @@ pub(super) async fn look(
             };
             let uptime = String::from_utf8_lossy(uptime);
             look.boot_ns = uptime_ns(&uptime)
-                .ok_or_else(|| probe::unexpected_output(device, "uptime", &uptime))?;
+                .ok_or_else(|| CaptureError::unexpected_answer(device, "uptime", &uptime))?;
             look.alive = state == b"alive";
             bytes = rest.to_vec();
         }

@@ -1,9 +1,9 @@
 //! Which device is which, independent of cable and address. Sessions, locks and the journals of
 //! settings follow this one rule.
 
-use super::error::SessionError;
 use super::journal::{SessionHeader, SessionState};
 use super::probe::QUICK;
+use crate::error::CaptureError;
 use heaptap_adb::{Address, Command, Device, DeviceError};
 
 /// Returns the serial number of its own that tells a device from all others. Emulators of one image
@@ -47,8 +47,7 @@ impl DeviceIdentity {
     /// Returns an error if the device cannot be reached.
     async fn read(device: &Device) -> Result<DeviceIdentity, DeviceError> {
         let question = Command::script(FACTS).called("checking the device identity");
-        let output = device.run(&question, QUICK).await?;
-        let text = String::from_utf8_lossy(&output.stdout);
+        let text = device.text(&question, QUICK).await?;
         let mut lines = text.lines().map(|line| line.trim().to_owned());
         Ok(DeviceIdentity {
             serial: device.serial().to_owned(),
@@ -92,7 +91,7 @@ impl DeviceIdentity {
 ///
 /// # Errors
 /// Returns an error if the device cannot be reached.
-pub async fn is_phone_of(device: &Device, header: &SessionHeader) -> Result<bool, SessionError> {
+pub async fn is_phone_of(device: &Device, header: &SessionHeader) -> Result<bool, CaptureError> {
     Ok(DeviceIdentity::read(device).await?.has(header))
 }
 
@@ -103,7 +102,7 @@ pub async fn is_phone_of(device: &Device, header: &SessionHeader) -> Result<bool
 pub async fn retain_of(
     device: &Device,
     sessions: &mut Vec<SessionState>,
-) -> Result<(), SessionError> {
+) -> Result<(), CaptureError> {
     if !sessions.is_empty() {
         let own = DeviceIdentity::read(device).await?;
         sessions.retain(|session| own.has(&session.header));

@@ -43,9 +43,9 @@ mod tests;
 pub mod unfinished;
 mod until_dumped;
 
+pub use crate::error::CaptureError;
 pub use dump_heaps::HeapFileFate;
 pub use dumps::SnapshotMethod;
-pub use error::{ForeignReason, SessionError};
 pub use event::{Control, Controls, Events, Progress, SessionEvent, stop_asked};
 pub use folder::{
     Owner, Unclaimed, claim, clear_abandoned, hold, is_still, note_published, owner_of,
@@ -77,6 +77,5 @@ pub use targets::matching_processes;
 /// Runs every parser of this module over an output of the device, for fuzzing.
 pub fn every_reader(output: &[u8]) {
     dump_heaps::every_reader(&String::from_utf8_lossy(output));
-    follow::every_reader(output);
     probe::every_reader(output);
 }

@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use super::error::SessionError;
 use super::heap_files::SCRIPT_NAME;
 use super::id::SessionId;
 use super::journal::{BootId, ProcessKey, SessionHeader};
+use crate::error::CaptureError;
 use android_memory::gc::parse_line;
 use android_memory::status::{Ticks, uptime_ns};
 use heaptap_adb::{Command, Device, DeviceError};
@@ -55,11 +55,10 @@ impl ProcessFacts {
 const MOMENT: &str = "cat /proc/sys/kernel/random/boot_id /proc/uptime";
 
 /// Reads the boot ID and the uptime.
-pub async fn moment(device: &Device) -> Result<Moment, SessionError> {
-    let output = device
-        .run(&Command::script(MOMENT).called("reading its clock"), QUICK)
+pub async fn moment(device: &Device) -> Result<Moment, CaptureError> {
+    let text = device
+        .text(&Command::script(MOMENT).called("reading its clock"), QUICK)
         .await?;
-    let text = String::from_utf8_lossy(&output.stdout);
     let mut lines = text.lines().map(str::trim);
     let parsed = (|| {
         Some(Moment {
@@ -67,11 +66,10 @@ pub async fn moment(device: &Device) -> Result<Moment, SessionError> {
             boot_ns: uptime_ns(lines.next()?)?,
         })
     })();
-    parsed.ok_or_else(|| unexpected_output(device, "the boot ID and uptime", &text))
+    parsed.ok_or_else(|| CaptureError::unexpected_answer(device, "the boot ID and uptime", &text))
 }
 
-pub(super) const PROCESS: &str = "cat /proc/$1/stat 2>/dev/null && cat /proc/$1/cmdline 2>/dev/null || \
-    [ ! -d /proc/$1 ]";
+pub(super) const PROCESS: &str = include_str!("../scripts/process.sh").trim_ascii_end();
 
 /// Reads the state of process `pid`; `None` if it does not exist. Returns an error if the
 /// answer is missing or nonsense: the process might exist.
@@ -252,14 +250,6 @@ pub(super) fn every_reader(output: &[u8]) {
     for line in String::from_utf8_lossy(output).lines() {
         let _ = (message_of_log_line(line), parse_ps_line(line));
         parse_boot_id(line);
-    }
-}
-
-pub(super) fn unexpected_output(device: &Device, what: &'static str, text: &str) -> SessionError {
-    SessionError::OddAnswer {
-        serial: device.serial().to_owned(),
-        what,
-        text: text.chars().take(200).collect(),
     }
 }
 

@@ -10,7 +10,6 @@ use std::time::Duration;
 use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 
-use super::error::{ForeignReason, SessionError};
 use super::event::{Controls, SessionEvent, stop_asked};
 use super::folder::part_prefix;
 use super::id::SessionId;
@@ -18,6 +17,7 @@ use super::journal::{self, Contents, Entry, SessionState};
 use super::probe::{self, QUICK};
 use super::session::Session;
 use super::unfinished::{self, ExistingFile};
+use crate::error::CaptureError;
 use heaptap_adb::{Command, DeviceError, RETURN_LIMIT};
 use heaptap_model::bytes::Bytes;
 use heaptap_model::folder::RAW_TRACE;
@@ -81,14 +81,14 @@ impl Session {
     /// Fetches the trace to `goal`.
     ///
     /// # Errors
-    /// Returns [`SessionError::NotFetched`] if the device stays away or a stop is requested,
-    /// [`SessionError::Keep`] if this host cannot write, [`SessionError::NothingLeft`]
+    /// Returns [`CaptureError::not_fetched`] if the device stays away or a stop is requested,
+    /// [`CaptureError::keep`] if this host cannot write, [`CaptureError::nothing_left`]
     /// if the device does not have the file.
     pub async fn pull(
         &mut self,
         goal: &Path,
         controls: &mut Controls,
-    ) -> Result<RawTrace, SessionError> {
+    ) -> Result<RawTrace, CaptureError> {
         self.note_ended()?;
         let remote = self.header().remote_path.clone();
         let entry = |Contents { size, sha256 }| Entry::Pulled { size, sha256 };
@@ -103,11 +103,11 @@ impl Session {
             {
                 Err(self.rejection().await)
             }
-            None => Err(SessionError::NothingLeft {
-                serial: self.device.serial().to_owned(),
-                id: self.id().clone(),
-                shared: !self.header().removable,
-            }),
+            None => Err(CaptureError::nothing_left(
+                self.device.serial(),
+                self.id(),
+                !self.header().removable,
+            )),
         }
     }
 
@@ -121,7 +121,7 @@ impl Session {
         earlier: ExistingFile,
         entry: impl Fn(Contents) -> Entry,
         controls: &mut Controls,
-    ) -> Result<Option<RawTrace>, SessionError> {
+    ) -> Result<Option<RawTrace>, CaptureError> {
         let mut ended_told = false;
         let mut grows = None;
         let mut last_progress = Instant::now();
@@ -152,18 +152,10 @@ impl Session {
                 }
                 Ok(None) => return Ok(None),
                 Err(Attempt::Host(source)) => {
-                    return Err(SessionError::Keep {
-                        id: self.id().clone(),
-                        path: goal.to_owned(),
-                        source,
-                    });
+                    return Err(CaptureError::keep(self.id(), goal, source));
                 }
                 Err(Attempt::Taken) => {
-                    return Err(SessionError::OutputForeign {
-                        id: self.id().clone(),
-                        path: goal.to_owned(),
-                        reason: ForeignReason::NameTaken,
-                    });
+                    return Err(CaptureError::name_taken(self.id(), goal));
                 }
                 Err(Attempt::Growing) => {
                     return Err(self.not_fetched("the device is still writing it"));
@@ -226,7 +218,7 @@ impl Session {
         match is_running {
             Ok(false) => {}
             Ok(true) => return Err(Attempt::Growing),
-            Err(SessionError::Device(error)) => return Err(Attempt::Device(error)),
+            Err(CaptureError::Device(error)) => return Err(Attempt::Device(error)),
             Err(odd) => return Err(Attempt::Mismatch(odd.to_string())),
         }
         let Some(before) = stat.map_err(Attempt::Device)? else {
@@ -309,7 +301,7 @@ impl Session {
         &self,
         goal: &Path,
         copies: Vec<Contents>,
-    ) -> Result<Option<RawTrace>, SessionError> {
+    ) -> Result<Option<RawTrace>, CaptureError> {
         if copies.is_empty() || std::fs::symlink_metadata(goal).is_err() {
             return Ok(None);
         }
@@ -322,11 +314,8 @@ impl Session {
                 }));
             }
         }
-        let aside = set_aside(goal).map_err(|source| SessionError::Keep {
-            id: self.id().clone(),
-            path: goal.to_owned(),
-            source,
-        })?;
+        let aside =
+            set_aside(goal).map_err(|source| CaptureError::keep(self.id(), goal, source))?;
         self.warn(format!(
             "{} has changed since it was fetched. It is now {}, and heaptap fetches the device's \
              copy again.",
@@ -446,7 +435,7 @@ impl Session {
     ///
     /// # Errors
     /// Returns an error if the copy or the journal cannot be written.
-    pub fn move_output(&mut self, output: &Path) -> Result<(), SessionError> {
+    pub fn move_output(&mut self, output: &Path) -> Result<(), CaptureError> {
         let mut placed = Vec::new();
         let moved = self.copy_output(output, &mut placed);
         if moved.is_err() {
@@ -462,16 +451,12 @@ impl Session {
         &mut self,
         output: &Path,
         placed: &mut Vec<PathBuf>,
-    ) -> Result<(), SessionError> {
+    ) -> Result<(), CaptureError> {
         let from = self.header().output.clone();
         let mut is_copied = |name: &str, contents: &Contents| {
             let goal = output.join(name);
             self.copy(&from.join(name), &goal, contents, placed)
-                .map_err(|source| SessionError::Keep {
-                    id: self.id().clone(),
-                    path: goal,
-                    source,
-                })
+                .map_err(|source| CaptureError::keep(self.id(), &goal, source))
         };
         let mut pulled = self.state.pulled.clone();
         if let Some(trace) = &pulled

@@ -1,9 +1,9 @@
 //! heaptap's traces on a device, from any host; and the single fixed file of Android 10.
 
-use super::error::SessionError;
 use super::id::{SessionId, TRACE_DIR};
 use super::journal::SessionHeader;
 use super::probe::{self, QUICK, TraceWriter};
+use crate::error::CaptureError;
 use heaptap_adb::{Command, Device, RemoteStat};
 
 /// A trace on a device.
@@ -22,7 +22,7 @@ pub struct RemoteTrace {
 ///
 /// # Errors
 /// Returns an error if the device cannot be reached.
-pub async fn remote_traces(device: &Device) -> Result<Vec<RemoteTrace>, SessionError> {
+pub async fn remote_traces(device: &Device) -> Result<Vec<RemoteTrace>, CaptureError> {
     let output = device
         .run(&Command::program("ls").arg(TRACE_DIR), QUICK)
         .await?;
@@ -55,7 +55,7 @@ pub fn fixed_path(shell_is_root: bool) -> String {
 ///
 /// # Errors
 /// Returns an error if the device cannot be reached.
-pub async fn writer_of(device: &Device, path: &str) -> Result<Option<TraceWriter>, SessionError> {
+pub async fn writer_of(device: &Device, path: &str) -> Result<Option<TraceWriter>, CaptureError> {
     Ok(probe::find_writer(device, path).await?)
 }
 
@@ -66,6 +66,6 @@ pub async fn writer_of(device: &Device, path: &str) -> Result<Option<TraceWriter
 pub async fn writer_for(
     device: &Device,
     header: &SessionHeader,
-) -> Result<Option<TraceWriter>, SessionError> {
+) -> Result<Option<TraceWriter>, CaptureError> {
     Ok(probe::find_own_writer(device, header).await?)
 }

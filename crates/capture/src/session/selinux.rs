@@ -3,28 +3,20 @@
 
 use std::time::Duration;
 
-use super::error::SessionError;
 use super::session::Session;
-use heaptap_adb::{Command, Device};
+use crate::error::CaptureError;
+use heaptap_adb::{Command, Device, Output};
+use heaptap_model::error::ErrorClass;
 
 /// Runs as root. `$1` is the trace file that only our perfetto writes to, `$2` the guard: a
 /// separate program, so that it does not hold this connection open. There is one guard at a time:
 /// the first of two would restore SELinux during the recording of the other. The name of the guard
 /// is quoted in its middle, so that the search does not match this script.
-const RELAX: &str = r#"if ps -A -o ARGS | grep -q "[h]eaptap-guard"; then echo guarded; exit 0; fi
-if [ "$(getenforce)" != Enforcing ]; then echo unchanged; exit 0; fi
-sh -c "$2" heaptap"-guard" "$1" </dev/null >/dev/null 2>&1 &
-if setenforce 0; then echo permissive; else echo refused; fi"#;
+const RELAX: &str = include_str!("../scripts/selinux_relax.sh").trim_ascii_end();
 
 /// Waits up to two minutes for our perfetto, then until it ends. Its own line in `ps` begins with
 /// `sh`, so it does not match itself.
-const GUARD: &str = r#"trap "" HUP INT TERM
-n=0
-while [ $n -lt 240 ]; do
-  if ps -A -o ARGS | grep -q "^perfetto .*$1"; then n=1000; else n=$((n+1)); sleep 0.5; fi
-done
-while ps -A -o ARGS | grep -q "^perfetto .*$1"; do sleep 0.3; done
-setenforce 1"#;
+const GUARD: &str = include_str!("../scripts/selinux_guard.sh").trim_ascii_end();
 
 /// Time allowed for arming the guard.
 const ARMING: Duration = Duration::from_secs(20);
@@ -46,7 +38,7 @@ pub async fn relax_selinux(
     device: &Device,
     as_root: bool,
     remote_path: &str,
-) -> Result<SelinuxChange, SessionError> {
+) -> Result<SelinuxChange, CaptureError> {
     let script = Command::script(RELAX)
         .called("arming the SELinux guard")
         .arg(remote_path)
@@ -56,21 +48,33 @@ pub async fn relax_selinux(
     match said.as_str() {
         "permissive" => Ok(SelinuxChange::UntilTheEnd),
         "unchanged" => Ok(SelinuxChange::AsItWas),
-        "guarded" => Err(SessionError::SelinuxGuarded {
-            serial: device.serial().to_owned(),
-        }),
-        _ => Err(SessionError::SelinuxStays {
-            serial: device.serial().to_owned(),
-            text: String::from_utf8_lossy(&output.stderr).trim().to_owned(),
-        }),
+        "guarded" => {
+            let serial = device.serial();
+            let message =
+                format!("another recording on {serial} makes SELinux permissive until it ends");
+            let error = CaptureError::new(ErrorClass::Device, "selinux-guarded", message);
+            Err(error.with_help(
+                "end it with `heaptap stop`; if `heaptap status` does not list it, try again in \
+                 two minutes",
+            ))
+        }
+        _ => Err(stays(device, &output)),
     }
+}
+
+fn stays(device: &Device, output: &Output) -> CaptureError {
+    let (serial, text) = (device.serial(), String::from_utf8_lossy(&output.stderr));
+    let message = format!(
+        "cannot make SELinux permissive on {serial}: {}",
+        text.trim()
+    );
+    CaptureError::new(ErrorClass::Device, "selinux-stays", message)
+        .with_help("use a userdebug build, where `su root setenforce 0` works")
 }
 
 /// Runs as root. Makes SELinux enforcing and ends the guard for `$1`. Otherwise the guard would do
 /// this only after its two minutes, in the middle of a later recording.
-const RESTORE: &str = r#"setenforce 1
-ps -A -o PID,ARGS | grep "[h]eaptap-guard" | grep "$1" | while read pid rest; do kill -KILL $pid; done
-getenforce"#;
+const RESTORE: &str = include_str!("../scripts/selinux_restore.sh").trim_ascii_end();
 
 /// Undoes [`relax_selinux`] if perfetto was not started.
 ///
@@ -80,18 +84,14 @@ pub async fn restore_selinux(
     device: &Device,
     as_root: bool,
     remote_path: &str,
-) -> Result<(), SessionError> {
+) -> Result<(), CaptureError> {
     let script = Command::script(RESTORE)
         .called("restoring SELinux")
         .arg(remote_path);
     let output = device.run(&root_command(script, as_root), ARMING).await?;
-    if output.stdout.trim_ascii() == b"Enforcing" {
-        Ok(())
-    } else {
-        Err(SessionError::SelinuxStays {
-            serial: device.serial().to_owned(),
-            text: String::from_utf8_lossy(&output.stderr).trim().to_owned(),
-        })
+    match output.stdout.trim_ascii() {
+        b"Enforcing" => Ok(()),
+        _ => Err(stays(device, &output)),
     }
 }
 
@@ -107,11 +107,7 @@ fn root_command(script: Command, as_root: bool) -> Command {
 
 /// Waits until the guard for `$1` has ended; checks three times a second. Commands that search for
 /// it do not match themselves.
-const AWAIT_GUARD: &str = r#"n=0
-while [ $n -lt 50 ] && ps -A -o ARGS | grep "[h]eaptap-guard" | grep -q "$1"; do
-  n=$((n+1)); sleep 0.1
-done
-getenforce"#;
+const AWAIT_GUARD: &str = include_str!("../scripts/selinux_await.sh").trim_ascii_end();
 
 impl Session {
     /// Waits until the guard has restored SELinux: otherwise it would undo the request of a

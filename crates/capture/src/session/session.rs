@@ -7,7 +7,6 @@ use time::OffsetDateTime;
 
 use super::completion::Completion;
 use super::dumps::SnapshotMethod;
-use super::error::SessionError;
 use super::event::{Events, Progress, SessionEvent};
 use super::folder::{self, Owner};
 use super::id::SessionId;
@@ -17,6 +16,7 @@ use super::journal::{
 };
 use super::probe::{self, QUICK};
 use super::store::{SessionLock, Store};
+use crate::error::CaptureError;
 use heaptap_adb::{Command, Device, DeviceError};
 use heaptap_model::untrusted::shell::quoted;
 
@@ -94,7 +94,7 @@ impl Session {
         store: Store,
         header: SessionHeader,
         events: Events,
-    ) -> Result<Session, SessionError> {
+    ) -> Result<Session, CaptureError> {
         let (journal, lock) = store.create(header)?;
         let in_process = device.server().is_in_process();
         let mut session = Self::assemble(device, store, journal, Some(lock), events)?;
@@ -115,13 +115,13 @@ impl Session {
     /// Continues a session that another process started.
     ///
     /// # Errors
-    /// Returns [`SessionError::Busy`] if that process is still running.
+    /// Returns [`CaptureError::busy`] if that process is still running.
     pub fn resume(
         device: Device,
         store: Store,
         id: &SessionId,
         events: Events,
-    ) -> Result<Session, SessionError> {
+    ) -> Result<Session, CaptureError> {
         let lock = store.lock(id)?;
         let journal = store.open(id)?;
         let mut session = Self::assemble(device, store, journal, Some(lock), events)?;
@@ -135,7 +135,7 @@ impl Session {
         store: Store,
         id: &SessionId,
         events: Events,
-    ) -> Result<Session, SessionError> {
+    ) -> Result<Session, CaptureError> {
         let journal = store.open(id)?;
         Self::assemble(device, store, journal, None, events)
     }
@@ -146,11 +146,10 @@ impl Session {
         journal: Journal,
         lock: Option<SessionLock>,
         events: Events,
-    ) -> Result<Session, SessionError> {
-        let state = journal.read().map_err(|source| SessionError::State {
-            path: journal.path().to_owned(),
-            source,
-        })?;
+    ) -> Result<Session, CaptureError> {
+        let state = journal
+            .read()
+            .map_err(|source| CaptureError::state(journal.path(), source))?;
         Ok(Session {
             device,
             state,
@@ -195,11 +194,11 @@ impl Session {
     ///
     /// # Errors
     /// Returns an error if it cannot be read.
-    pub fn reread(&mut self) -> Result<&SessionState, SessionError> {
-        self.state = self.journal.read().map_err(|source| SessionError::State {
-            path: self.journal.path().to_owned(),
-            source,
-        })?;
+    pub fn reread(&mut self) -> Result<&SessionState, CaptureError> {
+        self.state = self
+            .journal
+            .read()
+            .map_err(|source| CaptureError::state(self.journal.path(), source))?;
         Ok(&self.state)
     }
 
@@ -218,7 +217,7 @@ impl Session {
     ///
     /// # Errors
     /// Returns an error if the journal cannot be written.
-    pub fn note_ended(&mut self) -> Result<(), SessionError> {
+    pub fn note_ended(&mut self) -> Result<(), CaptureError> {
         self.append(Entry::Ended)
     }
 
@@ -226,7 +225,7 @@ impl Session {
     ///
     /// # Errors
     /// Returns an error if the journal cannot be written.
-    pub fn note_rebooted(&mut self) -> Result<(), SessionError> {
+    pub fn note_rebooted(&mut self) -> Result<(), CaptureError> {
         if self.state.rebooted {
             return Ok(());
         }
@@ -238,7 +237,7 @@ impl Session {
     ///
     /// # Errors
     /// As [`claim_for`], and if the journal cannot be written.
-    pub fn claim_output(&mut self, output: &std::path::Path) -> Result<(), SessionError> {
+    pub fn claim_output(&mut self, output: &std::path::Path) -> Result<(), CaptureError> {
         let output = output.to_owned();
         self.append(Entry::Claiming {
             output: output.clone(),
@@ -259,7 +258,7 @@ impl Session {
     ///
     /// # Errors
     /// Returns an error if the journal cannot be written.
-    pub fn note_over(&mut self) -> Result<(), SessionError> {
+    pub fn note_over(&mut self) -> Result<(), CaptureError> {
         if self.state.over.is_some() {
             return Ok(());
         }
@@ -284,7 +283,7 @@ impl Session {
     ///
     /// # Errors
     /// Returns an error if the device cannot be reached.
-    pub async fn is_running(&self) -> Result<bool, SessionError> {
+    pub async fn is_running(&self) -> Result<bool, CaptureError> {
         let Some(process) = &self.state.process else {
             return Ok(false);
         };
@@ -296,13 +295,10 @@ impl Session {
     }
 
     /// Appends to the journal, and reads the lines that other processes appended.
-    pub(super) fn append(&mut self, entry: Entry) -> Result<(), SessionError> {
+    pub(super) fn append(&mut self, entry: Entry) -> Result<(), CaptureError> {
         self.journal
             .append(&entry)
-            .map_err(|source| SessionError::State {
-                path: self.journal.path().to_owned(),
-                source,
-            })?;
+            .map_err(|source| CaptureError::state(self.journal.path(), source))?;
         self.reread().map(|_| ())
     }
 
@@ -323,12 +319,8 @@ impl Session {
     }
 
     /// Returns the error of a session whose data are still on the device.
-    pub fn not_fetched(&self, why: &str) -> SessionError {
-        SessionError::NotFetched {
-            serial: self.device.serial().to_owned(),
-            id: self.id().clone(),
-            why: why.to_owned(),
-        }
+    pub fn not_fetched(&self, why: &str) -> CaptureError {
+        CaptureError::not_fetched(self.device.serial(), self.id(), why)
     }
 
     /// Removes the trace from the device. A failure is only reported as a warning. Returns false if
@@ -416,21 +408,19 @@ impl Session {
     ///
     /// # Errors
     /// Returns an error if the journal cannot be removed.
-    pub fn forget(self) -> Result<(), SessionError> {
+    pub fn forget(self) -> Result<(), CaptureError> {
         if self.lock.is_some() {
             self.state.release_folders();
         }
         self.remove_journal()
     }
 
-    fn remove_journal(self) -> Result<(), SessionError> {
+    fn remove_journal(self) -> Result<(), CaptureError> {
         // Closed first: Windows might keep the name of an open file.
         drop(self.journal);
         match self.lock {
             Some(lock) => self.store.forget(&self.state.header.id, lock),
-            None => Err(SessionError::Busy {
-                id: self.state.header.id,
-            }),
+            None => Err(CaptureError::busy(&self.state.header.id)),
         }
     }
 }
@@ -439,10 +429,7 @@ impl Session {
 ///
 /// # Errors
 /// Returns an error if the directory belongs to another owner, is not empty, or cannot be written.
-pub fn claim_for(id: &SessionId, output: &std::path::Path) -> Result<(), SessionError> {
-    let path = output.to_owned();
-    match folder::claim(output, &Owner::Session(id.clone())) {
-        Ok(()) => Ok(()),
-        Err(unclaimed) => Err(unclaimed.into_error(path)),
-    }
+pub fn claim_for(id: &SessionId, output: &std::path::Path) -> Result<(), CaptureError> {
+    let claimed = folder::claim(output, &Owner::Session(id.clone()));
+    claimed.map_err(|unclaimed| unclaimed.into_error(output))
 }

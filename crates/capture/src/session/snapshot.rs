@@ -9,7 +9,6 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::dumps::SnapshotMethod;
-use super::error::SessionError;
 use super::event::SessionEvent;
 use super::growing_trace::{LOOK, TraceFile, look};
 use super::id::SessionId;
@@ -19,9 +18,11 @@ use super::session::Session;
 use super::store::Store;
 use super::targets::target_pids;
 use crate::config::HEAPPROFD;
+use crate::error::{CaptureError, kind};
 use android_memory::status::uptime_ns;
 use heaptap_adb::{Command, Device};
 use heaptap_model::error::Classified as _;
+use heaptap_model::error::ErrorClass;
 use perfetto_heap::{CompleteDump, DumpScanner};
 
 /// A snapshot whose dump is complete in the device's file.
@@ -87,7 +88,7 @@ impl Asked {
 pub(super) struct Taken {
     asked: Asked,
     labels_before: usize,
-    result: Result<Snapshot, SessionError>,
+    result: Result<Snapshot, CaptureError>,
 }
 
 impl Taken {
@@ -111,9 +112,9 @@ const DUMP_LIMIT: Duration = Duration::from_secs(30);
 /// of an attempt that lost the connection after the journal had it.
 ///
 /// # Errors
-/// Returns [`SessionError::NoSnapshot`] if the device does not support it,
-/// [`SessionError::TargetsGone`] if no process is left to dump,
-/// [`SessionError::NothingAttached`] if none was ever dumped, or [`SessionError::SnapshotLate`] if
+/// Returns an error if the device does not support it,
+/// an error if no process is left to dump,
+/// an error if none was ever dumped, or an error if
 /// no dump arrived in time.
 pub async fn take_snapshot(
     device: &Device,
@@ -121,11 +122,9 @@ pub async fn take_snapshot(
     state: &SessionState,
     label: String,
     noted: Option<Label>,
-) -> Result<Snapshot, SessionError> {
+) -> Result<Snapshot, CaptureError> {
     let header = &state.header;
-    let not_recording = || SessionError::NotRecording {
-        id: header.id.clone(),
-    };
+    let not_recording = || CaptureError::not_recording(&header.id);
     let process = state.process.as_ref().ok_or_else(not_recording)?;
     let now = probe::process(device, process.pid).await?;
     if now.is_none_or(|p| p.key != *process || !p.writes_to(&header.remote_path)) {
@@ -146,9 +145,7 @@ pub async fn take_snapshot(
     if header.snapshots == SnapshotMethod::Impossible
         && !(header.labels_without_dumps && store.is_locked(&header.id))
     {
-        return Err(SessionError::NoSnapshot {
-            why: NO_WAY.to_owned(),
-        });
+        return Err(CaptureError::no_snapshot(NO_WAY));
     }
     let mut journal = store.open(&header.id)?;
     let is_noted = noted.is_some();
@@ -158,16 +155,21 @@ pub async fn take_snapshot(
         sent_ns: None,
     });
     let mut note = |entry: &Entry| {
-        journal.append(entry).map_err(|source| SessionError::State {
-            path: journal.path().to_owned(),
-            source,
-        })
+        journal
+            .append(entry)
+            .map_err(|source| CaptureError::state(journal.path(), source))
     };
     if !is_noted {
         note(&Entry::Label(request.clone()))?;
     }
-    let gone = || SessionError::TargetsGone {
-        id: header.id.clone(),
+    let gone = || {
+        let id = &header.id;
+        let message =
+            format!("cannot take a snapshot in session {id}: the recorded process has ended");
+        CaptureError::new(ErrorClass::NotEligible, "not-running", message).with_help(format!(
+            "start the app again and take another snapshot, or end the recording with `heaptap \
+             stop {id}`"
+        ))
     };
     if header.snapshots != SnapshotMethod::Impossible && are_gone(state, &expected) {
         return Err(gone());
@@ -196,25 +198,32 @@ pub async fn take_snapshot(
         // Dumps of several processes arrive one after another.
         others: extra + 2 * period + Duration::from_secs(1),
     };
-    let late = || SessionError::SnapshotLate {
-        after: waiting.limit,
-    };
+    let late = || CaptureError::snapshot_late(waiting.limit);
     let taken = match waiting.until_complete(start).await {
         // The start position was not a packet boundary: read the whole file.
         Ok(None) => waiting.until_complete(0).await,
         taken => taken,
     };
     let taken = taken.and_then(|taken| taken.ok_or_else(late));
-    if let Err(SessionError::SnapshotLate { .. }) = taken {
+    if let Err(late) = &taken
+        && late.is(&[kind::SNAPSHOT_LATE])
+    {
         if let Ok(running) = target_pids(device, state).await
             && are_gone(state, &running)
         {
             return Err(gone());
         }
         if header.config.contains(HEAPPROFD) && waiting.has_no_dump().await {
-            return Err(SessionError::NothingAttached {
-                after: waiting.limit,
-            });
+            let message = format!(
+                "no dump arrived within {} s: heapprofd attaches to a process when it allocates, \
+                 and has not attached to any yet",
+                waiting.limit.as_secs()
+            );
+            let error = CaptureError::new(ErrorClass::Device, kind::SNAPSHOT_LATE, message);
+            return Err(error.with_help(
+                "use the app until it allocates, then take another snapshot; the recording \
+                 continues",
+            ));
         }
     }
     taken
@@ -267,7 +276,7 @@ impl Waiting<'_> {
 
     /// Reads the file from `at` on until the dump is complete; `None` if `at` was not a packet
     /// boundary.
-    async fn until_complete(&self, mut at: u64) -> Result<Option<Snapshot>, SessionError> {
+    async fn until_complete(&self, mut at: u64) -> Result<Option<Snapshot>, CaptureError> {
         let mut scan = DumpScanner::default();
         // The device's clock decides about lateness, and ours if the device is silent.
         let silent = Instant::now() + self.limit + QUICK;
@@ -278,7 +287,7 @@ impl Waiting<'_> {
             let look =
                 tokio::time::timeout_at(silent, look(self.device, &file, &mut at, &mut scan))
                     .await
-                    .map_err(|_| SessionError::SnapshotLate { after: self.limit })??;
+                    .map_err(|_| CaptureError::snapshot_late(self.limit))??;
             if scan.is_lost() {
                 return Ok(None);
             }
@@ -305,12 +314,10 @@ impl Waiting<'_> {
                 return Ok(Some(self.snapshot(&dumps, &pids, look.boot_ns)));
             }
             if !look.alive {
-                return Err(SessionError::NotRecording {
-                    id: self.id.clone(),
-                });
+                return Err(CaptureError::not_recording(self.id));
             }
             if since(self.request.boot_ns) >= self.limit {
-                return Err(SessionError::SnapshotLate { after: self.limit });
+                return Err(CaptureError::snapshot_late(self.limit));
             }
             tokio::time::sleep(LOOK).await;
         }
@@ -346,7 +353,7 @@ const SIGNAL: &str = "cat /proc/uptime; killall -USR1 heapprofd";
 const SIGNAL_AS_ROOT: &str = "cat /proc/uptime; su root killall -USR1 heapprofd";
 
 /// Requests a dump. Returns the device's clock right before.
-async fn signal_heapprofd(device: &Device, su: bool) -> Result<Option<u64>, SessionError> {
+async fn signal_heapprofd(device: &Device, su: bool) -> Result<Option<u64>, CaptureError> {
     let script = if su { SIGNAL_AS_ROOT } else { SIGNAL };
     let command = Command::script(script).called("requesting a dump");
     let output = device.run(&command, QUICK).await?;
@@ -354,12 +361,9 @@ async fn signal_heapprofd(device: &Device, su: bool) -> Result<Option<u64>, Sess
         let uptime = String::from_utf8_lossy(&output.stdout);
         return Ok(uptime_ns(&uptime));
     }
-    Err(SessionError::NoSnapshot {
-        why: format!(
-            "cannot signal heapprofd: {}",
-            String::from_utf8_lossy(&output.stderr).trim()
-        ),
-    })
+    let why = String::from_utf8_lossy(&output.stderr);
+    let why = format!("cannot signal heapprofd: {}", why.trim());
+    Err(CaptureError::no_snapshot(&why))
 }
 
 impl Session {
@@ -393,7 +397,7 @@ impl Session {
     ///
     /// # Errors
     /// Returns the error of reading the session's journal.
-    pub(super) fn end_snapshot(&mut self, taken: Taken) -> Result<Option<Asked>, SessionError> {
+    pub(super) fn end_snapshot(&mut self, taken: Taken) -> Result<Option<Asked>, CaptureError> {
         self.reread()?;
         let Taken {
             mut asked,
@@ -401,7 +405,7 @@ impl Session {
             result,
         } = taken;
         match result {
-            Err(SessionError::Device(error))
+            Err(CaptureError::Device(error))
                 if error.is_connection() && asked.labels_before.is_none() =>
             {
                 asked.labels_before = Some(labels_before);
@@ -434,7 +438,7 @@ impl Session {
     }
 
     /// Reports a request that waits when following ends, because of `error` or with the recording.
-    pub(super) fn miss_snapshot(&self, asked: Asked, error: Option<&SessionError>) {
+    pub(super) fn miss_snapshot(&self, asked: Asked, error: Option<&CaptureError>) {
         let begun = asked.labels_before.unwrap_or(usize::MAX);
         let mut since = self.state.labels.iter().skip(begun);
         if since.any(|noted| noted.label == asked.label) {
@@ -443,12 +447,11 @@ impl Session {
                 asked.label
             ));
         }
-        let id = self.id().clone();
-        let ended = SessionError::NotRecording { id };
+        let ended = CaptureError::not_recording(self.id());
         self.fail_snapshot(asked, error.unwrap_or(&ended));
     }
 
-    fn fail_snapshot(&self, asked: Asked, error: &SessionError) {
+    fn fail_snapshot(&self, asked: Asked, error: &CaptureError) {
         self.tell(SessionEvent::SnapshotFailed {
             label: asked.label,
             why: error.to_string(),

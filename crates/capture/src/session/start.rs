@@ -3,14 +3,15 @@
 
 use std::time::Duration;
 
-use super::error::SessionError;
 use super::event::SessionEvent;
 use super::id::SessionId;
 use super::journal::{Entry, ProcessKey, SessionState};
 use super::probe::{self, QUICK};
 use super::session::Session;
 use super::store::Store;
+use crate::error::{CaptureError, kind};
 use heaptap_adb::{Command, DeviceError, Output, RETURN_LIMIT};
+use heaptap_model::error::ErrorClass;
 
 /// Facts known about a start when the connection is lost.
 pub(super) enum Unseen {
@@ -37,18 +38,14 @@ const PATIENCE: Duration = Duration::from_secs(3);
 const JOURNAL_LOOK: Duration = Duration::from_millis(50);
 
 /// `$1` pid, `$2` trace file. With a write period of 5 s the service starts the file late.
-const CONFIRM: &str = r#"n=0
-while [ $n -lt 60 ] && [ ! -s "$2" ] && [ -d /proc/$1 ]; do n=$((n+1)); sleep 0.1; done
-if [ ! -d /proc/$1 ] && [ ! -s "$2" ]; then echo gone; fi"#;
+const CONFIRM: &str = include_str!("../scripts/confirm.sh").trim_ascii_end();
 
 /// Android 10 has one file for all recordings, of all hosts. `$1` trace file, `$2` flag, `$3`
 /// session. Each start is in the list of processes before it reads the list, so of two at the same
 /// time at least one sees the other. The session tells its own shells from others. `$4` is the
 /// variable that tells perfetto's processes apart. A single line, so that it is one line in the
 /// output of `ps`, too.
-const START_ALONE: &str = "if ps -A -o ARGS | grep -F \" $1\" | grep -v -F \"$3\" | \
-    grep -q -F \"perfetto -\"; then echo busy; else export \"$4\"; \
-    exec perfetto -c - -o \"$1\" \"$2\"; fi";
+const START_ALONE: &str = include_str!("../scripts/start_alone.sh").trim_ascii_end();
 
 impl Session {
     /// Starts perfetto with `config` (a serialized TraceConfig).
@@ -56,12 +53,12 @@ impl Session {
     /// # Errors
     /// Returns the cause of a failed start; then neither a journal nor a file is left. If the
     /// connection is lost permanently, the journal stays and the error is
-    /// [`SessionError::NotFetched`].
+    /// [`CaptureError::not_fetched`].
     pub async fn start(
         mut self,
         config: &[u8],
         background: Background,
-    ) -> Result<Session, SessionError> {
+    ) -> Result<Session, CaptureError> {
         let before = probe::moment(&self.device).await;
         match self.launch(config, background).await {
             Ok(Some(process)) => {
@@ -81,7 +78,7 @@ impl Session {
                 self.tell_started();
                 Ok(self)
             }
-            Err(error @ SessionError::NotFetched { .. }) => Err(error),
+            Err(error) if error.is(&[kind::NOT_FETCHED]) => Err(error),
             Err(error) => {
                 if self.remove_new_remote().await {
                     self.forget()?;
@@ -96,7 +93,7 @@ impl Session {
         &mut self,
         config: &[u8],
         background: Background,
-    ) -> Result<Option<ProcessKey>, SessionError> {
+    ) -> Result<Option<ProcessKey>, CaptureError> {
         let remote = self.header().remote_path.clone();
         let flag = match background {
             Background::Wait => "-D",
@@ -127,8 +124,7 @@ impl Session {
             Err(error) => return self.started_unseen(Unseen::Perhaps(error)).await,
         };
         if output.stdout.trim_ascii() == b"busy" {
-            let serial = self.device.serial().to_owned();
-            return Err(SessionError::OneAtATime { serial, id: None });
+            return Err(CaptureError::one_at_a_time(self.device.serial(), None));
         }
         let Some(pid) = parse_pid(&output) else {
             return Err(self.start_failure(&output));
@@ -164,7 +160,7 @@ impl Session {
     pub(super) async fn started_unseen(
         &mut self,
         unseen: Unseen,
-    ) -> Result<Option<ProcessKey>, SessionError> {
+    ) -> Result<Option<ProcessKey>, CaptureError> {
         let remote = &self.header().remote_path;
         let looking = async {
             self.device.wait_ready(RETURN_LIMIT).await?;
@@ -185,7 +181,7 @@ impl Session {
         }
     }
 
-    pub(super) async fn note_started(&mut self, process: ProcessKey) -> Result<(), SessionError> {
+    pub(super) async fn note_started(&mut self, process: ProcessKey) -> Result<(), CaptureError> {
         let moment = probe::moment(&self.device).await;
         let boot_ns = match moment {
             Ok(moment) => moment.boot_ns,
@@ -204,20 +200,20 @@ impl Session {
         });
     }
 
-    fn start_failure(&self, output: &Output) -> SessionError {
-        let serial = self.device.serial().to_owned();
+    fn start_failure(&self, output: &Output) -> CaptureError {
+        let serial = self.device.serial();
         let text = complaint(output);
         let lower = text.to_lowercase();
         if output.exit == 127 {
-            SessionError::NoPerfetto { serial }
+            let message = format!("perfetto is not installed on {serial}");
+            CaptureError::new(ErrorClass::Device, "no-perfetto", message)
+                .with_help("use a device with Android 10 or newer")
         } else if lower.contains("traced") && lower.contains("connect") {
-            SessionError::TracingOff { serial, text }
+            let message = format!("tracing is disabled on {serial}: {text}");
+            CaptureError::new(ErrorClass::Device, "tracing-off", message)
+                .with_help("run `adb shell setprop persist.traced.enable 1`")
         } else {
-            SessionError::StartFailed {
-                serial,
-                exit: output.exit,
-                text,
-            }
+            CaptureError::start_failed(serial, output.exit, &text)
         }
     }
 
@@ -225,9 +221,9 @@ impl Session {
     /// moment. Waits until the trace begins, perfetto ends, or a few seconds are over.
     ///
     /// # Errors
-    /// Returns [`SessionError::Rejected`], with nothing left, or [`SessionError::NotFetched`] if
+    /// Returns an error, with nothing left, or [`CaptureError::not_fetched`] if
     /// the device cannot be reached.
-    pub async fn confirm(&mut self) -> Result<(), SessionError> {
+    pub async fn confirm(&mut self) -> Result<(), CaptureError> {
         let Some(process) = self.process() else {
             return Ok(());
         };
@@ -253,7 +249,7 @@ impl Session {
     }
 
     /// Returns the reason why the service rejected the session, from the device log.
-    pub(super) async fn rejection(&self) -> SessionError {
+    pub(super) async fn rejection(&self) -> CaptureError {
         let log = probe::log_of_perfetto(&self.device).await;
         let telling = [
             "reject", "error", "fail", "already", "limit", "invalid", "too many",
@@ -269,10 +265,15 @@ impl Session {
             .unwrap_or_else(|| {
                 "it ended immediately, and the device log does not contain a reason".to_owned()
             });
-        SessionError::Rejected {
-            serial: self.device.serial().to_owned(),
-            reason,
-        }
+        let serial = self.device.serial();
+        let help = match reason.contains("No space left on device") {
+            true => "free storage on the device, then record again",
+            false => {
+                "stop other sessions (listed by `adb shell perfetto --query`) or restart the device"
+            }
+        };
+        let message = format!("the tracing service on {serial} rejected the recording: {reason}");
+        CaptureError::new(ErrorClass::Device, kind::REJECTED, message).with_help(help)
     }
 }
 
@@ -280,12 +281,12 @@ impl Session {
 /// state then.
 ///
 /// # Errors
-/// Returns [`SessionError::NotStarted`] if the start fails, or takes longer than a start may.
+/// Returns an error if the start fails, or takes longer than a start may.
 pub async fn await_start(
     store: &Store,
     mut state: SessionState,
     on_wait: impl FnOnce(&SessionId),
-) -> Result<SessionState, SessionError> {
+) -> Result<SessionState, CaptureError> {
     let id = state.header.id.clone();
     let is_starting = |state: &SessionState| state.is_starting() && store.is_locked(&id);
     let mut on_wait = Some(on_wait);
@@ -297,16 +298,22 @@ pub async fn await_start(
             tokio::time::sleep(JOURNAL_LOOK).await;
             state = store.state(&id)?;
         }
-        Ok(state)
+        Ok::<_, CaptureError>(state)
     };
-    let not_started = |is_late| SessionError::NotStarted {
-        id: id.clone(),
-        is_late,
+    let not_started = |what: &str, help: &str| {
+        let message = format!("session {id} {what}");
+        CaptureError::new(ErrorClass::Device, "not-started", message).with_help(help)
     };
     match tokio::time::timeout(START_LIMIT + RETURN_LIMIT, waiting).await {
-        Ok(Err(SessionError::NoSuchSession { .. })) => Err(not_started(false)),
+        Ok(Err(error)) if error.is(&[kind::NO_SUCH_SESSION]) => Err(not_started(
+            "did not start",
+            "see the output of the command that started it, then record again",
+        )),
         Ok(started) => started,
-        Err(_) => Err(not_started(true)),
+        Err(_) => Err(not_started(
+            "has not started yet",
+            "wait until `heaptap status` lists it as recording, then try again",
+        )),
     }
 }
 

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::error::SessionError;
 use super::event::{Controls, Events, SessionEvent, stop_asked};
 use super::id::SessionId;
 use super::journal::{Entry, SessionState};
 use super::probe::{self, QUICK};
 use super::session::Session;
 use super::store::Store;
+use crate::error::CaptureError;
 use heaptap_adb::{Command, Device, DeviceError, Lines, ShellEvent};
 
 /// `$1` pid, `$2` start ticks (100 a second), `$3` boot id, `$4` trace file, `$5` `first` if
@@ -22,24 +22,7 @@ use heaptap_adb::{Command, Device, DeviceError, Lines, ShellEvent};
 /// handler yet, so it gets two more seconds; an older one without a handler was already signalled,
 /// and its final dump might take long. If the device cannot start `cat`, the script ends without an
 /// answer.
-pub(super) const STOP: &str = r#"case "$(cat /proc/sys/kernel/random/boot_id)" in "$3") ;; "") exit 1;; *) echo rebooted; exit 0;; esac
-if stat=$(cat /proc/$1/stat 2>/dev/null) && args=$(cat /proc/$1/cmdline 2>/dev/null); then :
-elif [ -d /proc/$1 ]; then exit 1
-else echo over; exit 0; fi
-case "$stat" in *" $2 "*) ;; *) echo over; exit 0;; esac
-case "$args" in *"$4"*) ;; *) echo over; exit 0;; esac
-n=0
-while [ $n -lt 20 ]; do
-  case "$(grep SigCgt /proc/$1/status 2>/dev/null)" in
-    *[4567cdef]???) kill -TERM $1 && echo sent; n=99;;
-    "") n=100;;
-    *) up=$(cat /proc/uptime); up=${up%%.*}
-      if [ $((up - $2 / 100)) -lt 5 ]; then n=$((n+1)); sleep 0.1; else n=99; fi;;
-  esac
-done
-if [ $n = 20 ] && [ "$5" = first ]; then kill -TERM $1 && echo sent; fi
-while [ -d /proc/$1 ]; do sleep 0.02; done
-echo over"#;
+pub(super) const STOP: &str = include_str!("../scripts/stop.sh").trim_ascii_end();
 
 /// Time that a device can take beyond its own timeouts.
 const SLACK: Duration = Duration::from_secs(15);
@@ -60,9 +43,9 @@ impl Session {
     /// Stops perfetto (signalling at most once, across processes) and waits until it has ended.
     ///
     /// # Errors
-    /// Returns [`SessionError::NotFetched`] if it does not end in time, if the device does not come
+    /// Returns [`CaptureError::not_fetched`] if it does not end in time, if the device does not come
     /// back, or if a stop is requested again.
-    pub async fn stop(&mut self, controls: &mut Controls) -> Result<Ending, SessionError> {
+    pub async fn stop(&mut self, controls: &mut Controls) -> Result<Ending, CaptureError> {
         let limit = Duration::from_millis(self.header().stop_limit_ms) + SLACK;
         let deadline = Instant::now() + limit;
         let mut asked_before = self.reread()?.stopping();
@@ -152,7 +135,7 @@ impl Session {
     ///
     /// # Errors
     /// Returns an error if the device cannot be reached.
-    pub async fn find_process(&mut self) -> Result<(), SessionError> {
+    pub async fn find_process(&mut self) -> Result<(), CaptureError> {
         if self.process().is_some() || self.state.ended {
             return Ok(());
         }
@@ -179,7 +162,7 @@ pub async fn stop_for_another(
     id: &SessionId,
     controls: &mut Controls,
     events: Events,
-) -> Result<Option<SessionState>, SessionError> {
+) -> Result<Option<SessionState>, CaptureError> {
     let mut session = Session::beside(device.clone(), store.clone(), id, events)?;
     session.find_process().await?;
     let mut newest: Option<SessionState> = None;

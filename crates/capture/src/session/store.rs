@@ -11,13 +11,12 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::error::SessionError;
 use super::folder::is_still;
 use super::id::SessionId;
 use super::journal::{self, Journal, SessionHeader, SessionState};
 use super::{state_folder, unfinished};
+use crate::error::CaptureError;
 use heaptap_adb::RemoteStat;
-use heaptap_model::folder::{self, UNFINISHED_PREFIX};
 use heaptap_model::parallel;
 
 /// Number of attempts after which a held lock means that another process finishes the session.
@@ -57,10 +56,9 @@ impl Store {
     ///
     /// # Errors
     /// Returns an error if there is no home directory, or if the store cannot be created.
-    pub fn of_user() -> Result<Self, SessionError> {
-        let folder = state_folder::of_user().map_err(|source| SessionError::State {
-            path: PathBuf::from("the user's state directory"),
-            source,
+    pub fn of_user() -> Result<Self, CaptureError> {
+        let folder = state_folder::of_user().map_err(|source| {
+            CaptureError::state(&PathBuf::from("the user's state directory"), source)
         })?;
         Self::in_folder(&folder)
     }
@@ -69,12 +67,10 @@ impl Store {
     ///
     /// # Errors
     /// Returns an error if it cannot be created.
-    pub fn in_folder(folder: &Path) -> Result<Self, SessionError> {
+    pub fn in_folder(folder: &Path) -> Result<Self, CaptureError> {
         let folder = folder.join("sessions");
-        heaptap_model::folder::create(&folder).map_err(|source| SessionError::State {
-            path: folder.clone(),
-            source,
-        })?;
+        heaptap_model::folder::create(&folder)
+            .map_err(|source| CaptureError::state(&folder, source))?;
         Ok(Store {
             folder,
             own: Arc::default(),
@@ -90,12 +86,12 @@ impl Store {
     ///
     /// # Errors
     /// Returns an error if this host cannot write.
-    pub fn create(&self, header: SessionHeader) -> Result<(Journal, SessionLock), SessionError> {
+    pub fn create(&self, header: SessionHeader) -> Result<(Journal, SessionLock), CaptureError> {
         let id = header.id.clone();
         let lock = self.take_lock(&id)?;
         let path = self.journal_path(&id);
-        let journal = Journal::create(&path, header)
-            .map_err(|source| SessionError::State { path, source })?;
+        let journal =
+            Journal::create(&path, header).map_err(|source| CaptureError::state(&path, source))?;
         parallel::lock(&self.own).insert(id);
         Ok((journal, lock))
     }
@@ -104,11 +100,11 @@ impl Store {
     ///
     /// # Errors
     /// Returns an error if it does not exist.
-    pub fn open(&self, id: &SessionId) -> Result<Journal, SessionError> {
+    pub fn open(&self, id: &SessionId) -> Result<Journal, CaptureError> {
         let path = self.journal_path(id);
         Journal::open(&path).map_err(|source| match source.kind() {
-            io::ErrorKind::NotFound => SessionError::NoSuchSession { id: id.to_string() },
-            _ => SessionError::State { path, source },
+            io::ErrorKind::NotFound => CaptureError::no_such_session(id),
+            _ => CaptureError::state(&path, source),
         })
     }
 
@@ -116,19 +112,19 @@ impl Store {
     ///
     /// # Errors
     /// Returns an error if it does not exist, or cannot be read.
-    pub fn state(&self, id: &SessionId) -> Result<SessionState, SessionError> {
+    pub fn state(&self, id: &SessionId) -> Result<SessionState, CaptureError> {
         let journal = self.open(id)?;
         let path = journal.path().to_owned();
         let read = journal.read();
-        read.map_err(|source| SessionError::State { path, source })
+        read.map_err(|source| CaptureError::state(&path, source))
     }
 
     /// Acquires the right to finish `id`.
     ///
     /// # Errors
-    /// Returns [`SessionError::Busy`] if another process has it, or
-    /// [`SessionError::NoSuchSession`] if the session is finished.
-    pub fn lock(&self, id: &SessionId) -> Result<SessionLock, SessionError> {
+    /// Returns [`CaptureError::busy`] if another process has it, or
+    /// [`CaptureError::no_such_session`] if the session is finished.
+    pub fn lock(&self, id: &SessionId) -> Result<SessionLock, CaptureError> {
         self.open(id)?;
         let lock = self.take_lock(id)?;
         // The previous owner of the lock might have finished the session.
@@ -143,24 +139,21 @@ impl Store {
     /// do at a time.
     ///
     /// # Errors
-    /// Returns [`SessionError::Busy`] if another process has it.
+    /// Returns [`CaptureError::busy`] if another process has it.
     pub fn while_locked<T>(
         &self,
         id: &SessionId,
         work: impl FnOnce() -> T,
-    ) -> Result<T, SessionError> {
+    ) -> Result<T, CaptureError> {
         let lock = self.take_lock(id)?;
         let done = work();
         self.unlock(id, lock);
         Ok(done)
     }
 
-    fn take_lock(&self, id: &SessionId) -> Result<SessionLock, SessionError> {
+    fn take_lock(&self, id: &SessionId) -> Result<SessionLock, CaptureError> {
         let path = self.lock_path(id);
-        let failed = |source| SessionError::State {
-            path: path.clone(),
-            source,
-        };
+        let failed = |source| CaptureError::state(&path, source);
         let mut looks = 0;
         loop {
             let mut file = OpenOptions::new()
@@ -179,7 +172,7 @@ impl Store {
                     continue;
                 }
                 Err(fs4::TryLockError::WouldBlock) => {
-                    return Err(SessionError::Busy { id: id.clone() });
+                    return Err(CaptureError::busy(id));
                 }
                 Err(fs4::TryLockError::Error(e)) => return Err(failed(e)),
             }
@@ -213,7 +206,7 @@ impl Store {
         serial: &str,
         path: &str,
         stat: RemoteStat,
-    ) -> Result<(), SessionError> {
+    ) -> Result<(), CaptureError> {
         let file = self.collected_path();
         let write = || {
             let lock = OpenOptions::new()
@@ -231,16 +224,9 @@ impl Store {
                 size: stat.size,
                 mtime: stat.mtime,
             });
-            unfinished::remove_abandoned(folder::of(&file));
-            let mut whole = unfinished::file_in(folder::of(&file), UNFINISHED_PREFIX)?;
-            whole.write_all(&serde_json::to_vec(&all)?)?;
-            whole.as_file().sync_all()?;
-            unfinished::replace(whole.into_temp_path(), &file)
+            unfinished::write(&file, &serde_json::to_vec(&all)?)
         };
-        write().map_err(|source| SessionError::State {
-            path: file.clone(),
-            source,
-        })
+        write().map_err(|source| CaptureError::state(&file, source))
     }
 
     /// Returns whether the current file at `path` of `serial` has been fetched.
@@ -266,11 +252,11 @@ impl Store {
     ///
     /// # Errors
     /// Returns an error if this host cannot write.
-    pub fn forget(&self, id: &SessionId, lock: SessionLock) -> Result<(), SessionError> {
+    pub fn forget(&self, id: &SessionId, lock: SessionLock) -> Result<(), CaptureError> {
         let path = self.journal_path(id);
         remove_if_there(&path)
             .and_then(|()| journal::sync_folder(&path))
-            .map_err(|source| SessionError::State { path, source })?;
+            .map_err(|source| CaptureError::state(&path, source))?;
         self.unlock(id, lock);
         Ok(())
     }
@@ -290,11 +276,8 @@ impl Store {
     ///
     /// # Errors
     /// Returns an error if the directory cannot be read.
-    pub fn list(&self) -> Result<(Vec<SessionState>, Vec<Unreadable>), SessionError> {
-        let failed = |source| SessionError::State {
-            path: self.folder.clone(),
-            source,
-        };
+    pub fn list(&self) -> Result<(Vec<SessionState>, Vec<Unreadable>), CaptureError> {
+        let failed = |source| CaptureError::state(&self.folder, source);
         let mut found = Vec::new();
         let mut unreadable = Vec::new();
         for item in std::fs::read_dir(&self.folder).map_err(failed)? {
@@ -380,6 +363,7 @@ fn remove_if_there(path: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::kind;
     use crate::session::journal::tests::header;
     use heaptap_model::error::Classified as _;
 
@@ -411,7 +395,7 @@ mod tests {
         );
         assert!(matches!(
             store.open(&id),
-            Err(SessionError::NoSuchSession { .. })
+            Err(error) if error.is(&[kind::NO_SUCH_SESSION])
         ));
     }
 
@@ -422,7 +406,7 @@ mod tests {
         let id = SessionId::random();
         let nested = || store.while_locked(&id, || ()).unwrap_err();
         let refused = store.while_locked(&id, nested).unwrap();
-        assert!(matches!(refused, SessionError::Busy { .. }), "{refused}");
+        assert!(refused.is(&[kind::SESSION_BUSY]), "{refused}");
         assert_eq!(store.while_locked(&id, || 7).unwrap(), 7);
         assert_eq!(std::fs::read_dir(&store.folder).unwrap().count(), 0);
     }

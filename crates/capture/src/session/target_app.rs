@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use super::error::SessionError;
+use crate::error::CaptureError;
 use heaptap_adb::{Command, Device, DeviceError};
+use heaptap_model::error::ErrorClass;
 
 /// Timeout of `am`, which is slow because it starts Android's runtime.
 const AM_LIMIT: Duration = Duration::from_secs(30);
@@ -16,7 +17,7 @@ pub async fn force_stop(
     device: &Device,
     package: &str,
     user: Option<u32>,
-) -> Result<(), SessionError> {
+) -> Result<(), CaptureError> {
     let command = with_user(Command::program("am").arg("force-stop"), user).arg(package);
     let output = device.run(&command, AM_LIMIT).await?;
     if output.exit == 0 {
@@ -41,7 +42,7 @@ pub async fn launcher_activity(
     device: &Device,
     package: &str,
     user: Option<u32>,
-) -> Result<Activity, SessionError> {
+) -> Result<Activity, CaptureError> {
     match resolve_launcher(device, package, user, AM_LIMIT).await? {
         Some(component) => Ok(Activity {
             package: package.to_owned(),
@@ -70,8 +71,7 @@ pub(crate) async fn resolve_launcher(
         "-c",
         "android.intent.category.LAUNCHER",
     ]);
-    let output = device.run(&resolve.arg(package), limit).await?;
-    let text = String::from_utf8_lossy(&output.stdout);
+    let text = device.text(&resolve.arg(package), limit).await?;
     let own = format!("{package}/");
     let found = text.lines().map(str::trim).rfind(|l| l.starts_with(&own));
     Ok(found.map(str::to_owned))
@@ -85,7 +85,7 @@ pub async fn launch(
     device: &Device,
     activity: &Activity,
     user: Option<u32>,
-) -> Result<(), SessionError> {
+) -> Result<(), CaptureError> {
     let start = with_user(Command::program("am").arg("start"), user);
     let start = start.args(["-n", &activity.component]);
     let output = device.run(&start, AM_LIMIT).await?;
@@ -105,10 +105,9 @@ pub(crate) fn with_user(command: Command, user: Option<u32>) -> Command {
     }
 }
 
-fn not_launched(device: &Device, package: &str, why: &[u8]) -> SessionError {
-    SessionError::NotLaunched {
-        serial: device.serial().to_owned(),
-        package: package.to_owned(),
-        why: String::from_utf8_lossy(why).trim().to_owned(),
-    }
+fn not_launched(device: &Device, package: &str, why: &[u8]) -> CaptureError {
+    let (serial, why) = (device.serial(), String::from_utf8_lossy(why));
+    let message = format!("cannot launch {package} on {serial}: {}", why.trim());
+    CaptureError::new(ErrorClass::Device, "not-launched", message)
+        .with_help("start it manually during the recording")
 }

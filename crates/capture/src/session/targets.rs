@@ -2,24 +2,23 @@
 
 use std::collections::BTreeSet;
 
-use super::error::SessionError;
 use super::journal::{Entry, SessionState};
 use super::probe::{self, QUICK};
 use super::session::Session;
+use crate::error::CaptureError;
 use heaptap_adb::{Command, Device};
 
 /// Finds the running processes that match the targets of a session.
 pub(super) async fn target_pids(
     device: &Device,
     state: &SessionState,
-) -> Result<BTreeSet<u32>, SessionError> {
+) -> Result<BTreeSet<u32>, CaptureError> {
     let header = &state.header;
     let mut pids = BTreeSet::new();
     if !header.names.is_empty() {
-        let output = device
-            .run(&Command::program("pidof").args(&header.names), QUICK)
+        let text = device
+            .text(&Command::program("pidof").args(&header.names), QUICK)
             .await?;
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
         pids.extend(
             text.split_whitespace()
                 .filter_map(|p| p.parse::<u32>().ok()),
@@ -40,7 +39,7 @@ pub(super) async fn target_pids(
 pub async fn matching_processes(
     device: &Device,
     state: &SessionState,
-) -> Result<Vec<(u32, String)>, SessionError> {
+) -> Result<Vec<(u32, String)>, CaptureError> {
     let pids = target_pids(device, state).await?;
     Ok(names(device, pids).await)
 }
@@ -72,19 +71,19 @@ impl Session {
     ///
     /// # Errors
     /// Returns an error if the journal cannot be written.
-    pub async fn note_targets(&mut self) -> Result<(), SessionError> {
+    pub async fn note_targets(&mut self) -> Result<(), CaptureError> {
         match target_pids(&self.device, &self.state).await {
             Ok(mut pids) => {
                 pids.retain(|pid| !self.state.seen.contains_key(pid));
                 let named = names(&self.device, pids).await;
                 self.note_named(named)
             }
-            Err(SessionError::Device(_)) => Ok(()),
+            Err(CaptureError::Device(_)) => Ok(()),
             Err(other) => Err(other),
         }
     }
 
-    pub(super) fn note_named(&mut self, named: Vec<(u32, String)>) -> Result<(), SessionError> {
+    pub(super) fn note_named(&mut self, named: Vec<(u32, String)>) -> Result<(), CaptureError> {
         for (pid, name) in named {
             if !self.state.seen.contains_key(&pid) {
                 self.append(Entry::Seen { pid, name })?;

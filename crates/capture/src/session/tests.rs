@@ -9,7 +9,8 @@ use tokio::sync::mpsc;
 
 use super::journal::tests::header;
 use super::*;
-use crate::fake_phone::{FakePhone, Reply, says};
+use crate::error::kind;
+use crate::testing::{FakePhone, Reply, says};
 
 /// A session that runs on `phone` as pid 7, and its events so far.
 struct Fixture {
@@ -71,7 +72,7 @@ async fn a_perfetto_that_never_ends_is_left_for_collect() {
         .stop(&mut fixture.controls)
         .await
         .unwrap_err();
-    assert!(matches!(error, SessionError::NotFetched { .. }), "{error}");
+    assert!(error.is(&[kind::NOT_FETCHED]), "{error}");
     // The limit of the fixture's journal, plus slack.
     let waited = begun.elapsed();
     assert!((60..90).contains(&waited.as_secs()), "{waited:?}");
@@ -166,7 +167,7 @@ async fn a_second_request_to_stop_gives_up_at_once() {
         .stop(&mut fixture.controls)
         .await
         .unwrap_err();
-    assert!(matches!(error, SessionError::NotFetched { .. }), "{error}");
+    assert!(error.is(&[kind::NOT_FETCHED]), "{error}");
     assert!(begun.elapsed() < Duration::from_secs(1));
 }
 
@@ -428,11 +429,8 @@ async fn an_end_that_was_seen_is_known_to_later_processes() {
 fn help_of_an_unwritable_result_fits_its_cause() {
     use heaptap_model::error::Classified as _;
     let help = |kind: io::ErrorKind| {
-        let error = SessionError::Keep {
-            id: header().id,
-            path: "out/app.hprof".into(),
-            source: kind.into(),
-        };
+        let path = std::path::Path::new("out/app.hprof");
+        let error = CaptureError::keep(&header().id, path, kind.into());
         error.help().unwrap()
     };
     let full = help(io::ErrorKind::StorageFull);

@@ -2,11 +2,11 @@
 //! independent of their content.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::Path;
 use std::time::Duration;
 
-use heaptap_model::folder::{RAW_TRACE, is_unfinished};
+use heaptap_model::folder::{self, RAW_TRACE, UNFINISHED_PREFIX, is_unfinished};
 use heaptap_model::patience::patiently;
 use tempfile::TempPath;
 
@@ -135,6 +135,21 @@ pub fn publish(
 /// Returns the error of the system.
 pub fn replace(file: TempPath, goal: &Path) -> io::Result<()> {
     persist(file, goal).map_err(|(error, _)| error)
+}
+
+/// Writes a file, or replaces it, so that it is whole even after a power loss. Removes what killed
+/// writers left in its directory.
+///
+/// # Errors
+/// Returns an error if the directory cannot be written.
+pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let folder = folder::of(path);
+    remove_abandoned(folder);
+    let mut file = file_in(folder, UNFINISHED_PREFIX)?;
+    file.write_all(bytes)?;
+    file.as_file().sync_all()?;
+    replace(file.into_temp_path(), path)?;
+    folder::sync(folder)
 }
 
 fn persist(file: TempPath, goal: &Path) -> Result<(), (io::Error, TempPath)> {

@@ -6,8 +6,9 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use super::bugreport::Bugreport;
-use super::{GcError, GcReport, GcSource, OfPhone, Stretch};
-use crate::error::ErrorClass;
+use super::error::{not_a_log, of_text as text_failure, of_traces, unreadable};
+use super::{GcReport, GcSource, OfPhone, Stretch};
+use crate::error::{ErrorClass, Failure};
 use crate::folder;
 use crate::heaps::trace_findings;
 use crate::import::{self, Kind, Text, TextInput};
@@ -16,7 +17,7 @@ use crate::results::findings::Finding;
 use crate::results::manifest::Manifest;
 use crate::results::timeline::{TraceState, add, add_traces, collections_of};
 use crate::results::{recorded, timeline};
-use crate::units::ByteSize;
+use crate::units::{ByteSize, thousands};
 
 /// Maximum length of a line in bytes; the rest is dropped. The limit of the log itself is about
 /// 4000.
@@ -42,13 +43,13 @@ pub enum Input {
 ///
 /// # Errors
 /// Returns an error if an input cannot be read or has another kind.
-pub fn read(inputs: &[Input]) -> Result<GcReport, GcError> {
+pub fn read(inputs: &[Input]) -> Result<GcReport, Failure> {
     let mut log = Log::default();
     let is_alone = inputs.len() == 1;
     for input in inputs {
         let recorded = match input {
             Input::Stdin => {
-                let input = TextInput::stdin().map_err(GcError::of_text)?;
+                let input = TextInput::stdin().map_err(text_failure)?;
                 of_text(&mut log, input, None, is_alone)?
             }
             Input::Path(path) => of_path(&mut log, path, is_alone)?,
@@ -56,7 +57,12 @@ pub fn read(inputs: &[Input]) -> Result<GcReport, GcError> {
                 let name = path.display().to_string();
                 alone(&name, is_alone)?;
                 if is_log(path) {
-                    return Err(GcError::LogHasNoLabels { name });
+                    let message = format!("{name} is a log, and only recordings have labels");
+                    let failure = Failure::new(ErrorClass::Usage, "no-such-capture", message);
+                    return Err(failure.with_help(
+                        "leave out the labels to read the whole log, or pass the recording \
+                         directory",
+                    ));
                 }
                 Some(of_known(known_of(path, Some(stretch))?))
             }
@@ -71,12 +77,12 @@ pub fn read(inputs: &[Input]) -> Result<GcReport, GcError> {
 }
 
 /// Reads a file into `log`. For a recording, which must be the only input, returns its report.
-fn of_path(log: &mut Log, path: &Path, is_alone: bool) -> Result<Option<GcReport>, GcError> {
+fn of_path(log: &mut Log, path: &Path, is_alone: bool) -> Result<Option<GcReport>, Failure> {
     let name = path.display().to_string();
     if path.is_dir() {
         return alone(&name, is_alone).and_then(|()| recording(path).map(Some));
     }
-    let input = TextInput::open(path).map_err(GcError::of_text)?;
+    let input = TextInput::open(path).map_err(text_failure)?;
     // A pipe gives its bytes once: `heaptap gc <(adb logcat -d)`.
     let file = Some(path).filter(|_| input.is_regular());
     of_text(log, input, file, is_alone)
@@ -89,7 +95,7 @@ fn of_text(
     mut input: TextInput<'_>,
     file: Option<&Path>,
     is_alone: bool,
-) -> Result<Option<GcReport>, GcError> {
+) -> Result<Option<GcReport>, Failure> {
     let name = input.name().to_owned();
     let are_lines = timeline::are_lines(input.head());
     if input.kind() == Kind::Trace {
@@ -99,17 +105,20 @@ fn of_text(
             None => trace(input, &name)?,
         }));
     }
-    let Some(mut text) = input.text(LARGEST).map_err(GcError::of_text)? else {
-        return Err(GcError::NotALog {
-            name,
-            kind: Kind::Zip,
-        });
+    let Some(mut text) = input.text(LARGEST).map_err(text_failure)? else {
+        let message = format!(
+            "{name} is neither a log nor a recording: it is {}",
+            Kind::Zip
+        );
+        return Err(not_a_log(message, Kind::Zip).with_help(
+            "use a ZIP that contains a bug report (bugreport-….txt), or one log and no other text",
+        ));
     };
     if !are_lines {
         return read_log(log, text, &name).map(|()| None);
     }
     alone(&name, is_alone)?;
-    let known = timeline::of_lines(&mut text, &name).map_err(GcError::unreadable(&name))?;
+    let known = timeline::of_lines(&mut text, &name).map_err(unreadable(&name))?;
     let mut report = of_known(known);
     report.findings.extend(flaws(&text, &name));
     if let Some(path) = file {
@@ -119,10 +128,10 @@ fn of_text(
 }
 
 /// Returns the report of a trace that can be read only once.
-fn trace(input: TextInput<'_>, name: &str) -> Result<GcReport, GcError> {
+fn trace(input: TextInput<'_>, name: &str) -> Result<GcReport, Failure> {
     let mut known = timeline::LoadedTimeline::default();
     let traces = import::open_stream(input.into_stream(), name)?;
-    let read = add(&mut known, traces, &collections_of(None))?;
+    let read = add(&mut known, traces, &collections_of(None)).map_err(of_traces)?;
     known.findings.extend(missing_parts(&read));
     Ok(of_known(known))
 }
@@ -143,12 +152,16 @@ fn is_log(path: &Path) -> bool {
         .is_some_and(|input| input.kind().may_be_text() && !timeline::are_lines(input.head()))
 }
 
-fn alone(name: &str, is_alone: bool) -> Result<(), GcError> {
+fn alone(name: &str, is_alone: bool) -> Result<(), Failure> {
     match is_alone {
         true => Ok(()),
-        false => Err(GcError::NotAlone {
-            name: name.to_owned(),
-        }),
+        false => {
+            let message = format!("cannot combine recording {name} with other inputs");
+            Err(
+                Failure::new(ErrorClass::Usage, "recording-not-alone", message)
+                    .with_help("pass the recording alone; only logs can be combined"),
+            )
+        }
     }
 }
 
@@ -162,7 +175,7 @@ struct Log {
 }
 
 /// Returns the report of a recording: its timeline and the collections of its trace.
-fn recording(path: &Path) -> Result<GcReport, GcError> {
+fn recording(path: &Path) -> Result<GcReport, Failure> {
     let mut report = of_known(known_of(path, None)?);
     report.findings.extend(unasked(path, &report));
     Ok(report)
@@ -205,9 +218,9 @@ fn name_processes(report: &mut GcReport, path: &Path) {
     }
 }
 
-fn known_of(path: &Path, stretch: Option<&Stretch>) -> Result<timeline::LoadedTimeline, GcError> {
+fn known_of(path: &Path, stretch: Option<&Stretch>) -> Result<timeline::LoadedTimeline, Failure> {
     let mut known = timeline::beside(path);
-    let read = add_traces(&mut known, path)?;
+    let read = add_traces(&mut known, path).map_err(of_traces)?;
     known.findings.extend(missing_parts(&read));
     if let Some(stretch) = stretch {
         let findings = stretch.cut(path, &mut known.timeline)?;
@@ -222,13 +235,11 @@ fn of_known(known: timeline::LoadedTimeline) -> GcReport {
     report
 }
 
-fn read_log(log: &mut Log, mut text: Text<'_>, name: &str) -> Result<(), GcError> {
+fn read_log(log: &mut Log, mut text: Text<'_>, name: &str) -> Result<(), Failure> {
     let kind = text.kind();
     if !kind.may_be_text() {
-        return Err(GcError::NotALog {
-            name: name.to_owned(),
-            kind,
-        });
+        let message = format!("{name} is neither a log nor a recording: it is {kind}");
+        return Err(not_a_log(message, kind));
     }
     let mut report = Bugreport::begins(text.head());
     let (lines_before, formed_before) = (log.log.lines, log.log.formed);
@@ -262,16 +273,20 @@ fn read_log(log: &mut Log, mut text: Text<'_>, name: &str) -> Result<(), GcError
         log.findings.extend(report.finding(name));
         report.tell(&mut log.phone);
     }
-    read.map_err(GcError::unreadable(name))?;
+    read.map_err(unreadable(name))?;
     let lines = log.log.lines.saturating_sub(lines_before);
     // Lines of `-v raw` have no prefix, but collections in them show that they are a log.
     let is_log = log.log.formed > formed_before || !log.log.formats.is_empty();
     if lines > 0 && !is_log && !is_report {
-        return Err(GcError::NoLines {
-            name: name.to_owned(),
-            kind,
-            lines,
-        });
+        let why = match lines {
+            _ if matches!(kind, Kind::Known(_)) => format!("it is {kind}"),
+            1 => "its only line is not in a logcat format".to_owned(),
+            more => format!(
+                "none of its {} lines is in a logcat format",
+                thousands(more)
+            ),
+        };
+        return Err(not_a_log(format!("{name} is not a log: {why}"), kind));
     }
     log.findings.extend(flaws(&text, name));
     Ok(())
@@ -323,7 +338,6 @@ fn lines(input: impl Read, mut each: impl FnMut(&[u8])) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Classified as _;
     use std::io::Write as _;
 
     const LINE: &str = "I/art     ( 2345): Explicit concurrent mark sweep GC freed 104710(7MB) \
@@ -331,10 +345,10 @@ mod tests {
         67.216ms";
 
     /// Reads a log called `name` and unpacks at most `most` bytes.
-    fn read(bytes: &[u8], name: &str, most: u64) -> Result<Log, GcError> {
+    fn read(bytes: &[u8], name: &str, most: u64) -> Result<Log, Failure> {
         let mut log = Log::default();
-        let mut input = TextInput::of_stream(bytes, name).map_err(GcError::of_text)?;
-        let text = input.text(most).map_err(GcError::of_text)?;
+        let mut input = TextInput::of_stream(bytes, name).map_err(text_failure)?;
+        let text = input.text(most).map_err(text_failure)?;
         read_log(&mut log, text.expect("no ZIP"), name).map(|()| log)
     }
 
@@ -351,7 +365,7 @@ mod tests {
         std::fs::write(&path, LINE).unwrap();
         let stretch = Stretch::parse("before..after").unwrap();
         let error = super::read(&[Input::Stretch(path, stretch)]).unwrap_err();
-        assert!(matches!(error, GcError::LogHasNoLabels { .. }), "{error}");
+        assert_eq!(error.kind, "no-such-capture", "{error}");
     }
 
     #[test]
@@ -400,7 +414,7 @@ mod tests {
         assert!(found.message.starts_with(what), "{}", found.message);
         // This one is cut so early that nothing can be read.
         let error = read(&packed[..10], "a.gz", LARGEST).err().unwrap();
-        assert_eq!(error.kind(), "log-unreadable");
+        assert_eq!(error.kind, "log-unreadable");
     }
 
     #[test]
@@ -443,7 +457,7 @@ mod tests {
             "{\"some\": \"json\"}\n",
         ] {
             let error = read(text).err().unwrap();
-            assert_eq!(error.kind(), "not-a-log");
+            assert_eq!(error.kind, "not-a-log");
             assert!(
                 error.to_string().starts_with("a.txt is not a log: "),
                 "{error}"
@@ -465,15 +479,6 @@ mod tests {
     fn what_is_no_log_is_refused() {
         let elf = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0";
         let error = read(elf, "lib.so", LARGEST).err().unwrap();
-        assert!(
-            matches!(
-                error,
-                GcError::NotALog {
-                    kind: Kind::Elf,
-                    ..
-                }
-            ),
-            "{error}"
-        );
+        assert_eq!(error.kind, "not-a-log", "{error}");
     }
 }

@@ -20,7 +20,6 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-pub use self::error::GcError;
 pub use self::files::{Input, read};
 pub use self::now::{Collected, GcTrigger, Measured, collect_now};
 pub use self::phone::{Followed, Target, find, follow, read_ring};

@@ -8,10 +8,11 @@ use std::time::Duration;
 use serde::Serialize;
 use tokio::time::Instant;
 
-use super::GcError;
 use super::phone::{self, Target};
+use crate::capture::error::CaptureError;
 use crate::device::{Command, Device, Output};
 use crate::eligibility::{DeviceFacts, Root};
+use crate::error::ErrorClass;
 use crate::memory::gc::{Event, Logged, Stamp, parse_event, parse_line};
 use crate::timeline::Collection;
 use crate::untrusted::sanitize_bytes;
@@ -106,13 +107,21 @@ pub async fn collect_now(
     device: &Device,
     facts: &DeviceFacts,
     target: &Target,
-) -> Result<Collected, GcError> {
-    let (name, pid) = (target.name.clone(), target.pid);
+) -> Result<Collected, CaptureError> {
+    let (name, pid) = (&target.name, target.pid);
     if !target.has_art {
-        return Err(GcError::NoArt { name, pid });
+        let message = format!("{name} ({pid}) does not have a Java heap");
+        let error = CaptureError::new(ErrorClass::NotEligible, "gc-no-java", message);
+        return Err(error.with_help(
+            "choose an app or system_server. Only they have a garbage collector, and the signal \
+             would end a native process.",
+        ));
     }
     if target.frozen {
-        return Err(GcError::Frozen { name, pid });
+        let message =
+            format!("{name} ({pid}) is frozen and cannot collect garbage until it runs again");
+        let error = CaptureError::new(ErrorClass::NotEligible, "gc-frozen", message);
+        return Err(error.with_help("bring the app to the foreground, then try again"));
     }
     let mut log = Watched::begin(device, pid).await?;
     let mut refused = Vec::new();
@@ -132,15 +141,23 @@ pub async fn collect_now(
             .map(|(trigger, why)| format!("{}: {why}", trigger.words()))
             .collect();
         let why = why.join("; ");
-        return Err(GcError::NotAsked { name, pid, why });
+        let message = format!("cannot request a GC of {name} ({pid}): {why}");
+        return Err(
+            CaptureError::new(ErrorClass::Device, "gc-not-requested", message)
+                .with_help("check with `heaptap check` whether the process is still running"),
+        );
     };
     let Some((at, logged)) = log.explicit(device, pid).await? else {
-        return Err(GcError::NothingLogged {
-            name,
-            pid,
-            way: trigger.words(),
-            seconds: WATCHED.as_secs(),
-        });
+        let message = format!(
+            "{name} ({pid}) did not log a collection within {} s after a GC was requested {}",
+            WATCHED.as_secs(),
+            trigger.words()
+        );
+        return Err(
+            CaptureError::new(ErrorClass::Device, "gc-not-logged", message).with_help(
+                "watch the log with `heaptap gc --follow`; a busy process responds late",
+            ),
+        );
     };
     let before = log.before.as_ref().and_then(|(then, logged)| {
         let mut measured = measured(logged)?;
@@ -176,7 +193,7 @@ async fn ask(
     facts: &DeviceFacts,
     target: &Target,
     trigger: GcTrigger,
-) -> Result<Result<(), String>, GcError> {
+) -> Result<Result<(), String>, CaptureError> {
     let pid = target.pid.to_string();
     let app = match (trigger, facts.root) {
         (GcTrigger::Meminfo, _) => None,
@@ -243,7 +260,7 @@ struct Watched {
 }
 
 impl Watched {
-    async fn begin(device: &Device, pid: u32) -> Result<Watched, GcError> {
+    async fn begin(device: &Device, pid: u32) -> Result<Watched, CaptureError> {
         let text = phone::lines(device, pid, None).await?;
         let mut watched = Watched {
             before: None,
@@ -268,7 +285,7 @@ impl Watched {
         &mut self,
         device: &Device,
         pid: u32,
-    ) -> Result<Option<(Option<i64>, Logged)>, GcError> {
+    ) -> Result<Option<(Option<i64>, Logged)>, CaptureError> {
         let until = Instant::now() + WATCHED;
         let mut pause = Duration::from_millis(100);
         loop {

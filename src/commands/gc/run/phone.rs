@@ -6,7 +6,9 @@ use std::time::Duration;
 use serde::Serialize;
 use tokio::time::Instant;
 
-use super::{GcError, GcReport, GcSource, OfPhone, package_of};
+use super::error::no_log;
+use super::{GcReport, GcSource, OfPhone, package_of};
+use crate::capture::error::CaptureError;
 use crate::config::Targets;
 use crate::device::{Command, Device, DeviceError};
 use crate::eligibility::{self, AppType, AssessOptions, DeviceFacts, Startup, TargetReport};
@@ -49,7 +51,7 @@ pub async fn find(
     device: &Device,
     targets: &Targets,
     user: Option<u32>,
-) -> Result<(DeviceFacts, Vec<Target>), GcError> {
+) -> Result<(DeviceFacts, Vec<Target>), CaptureError> {
     let facts = eligibility::facts(device).await?;
     let how = AssessOptions {
         user,
@@ -60,7 +62,15 @@ pub async fn find(
     found.sort_by_key(|target| target.pid);
     found.dedup_by_key(|target| target.pid);
     if found.is_empty() {
-        return Err(GcError::NotRunning(assessment.absent_target()));
+        let absent = assessment.absent_target();
+        let mut failure = absent.failure("gc-not-running");
+        if absent.can_start {
+            let help = absent.help;
+            failure = failure.with_help(format!(
+                "{help}, or read an earlier log with `adb logcat -d | heaptap gc - -n NAME`"
+            ));
+        }
+        return Err(failure.into());
     }
     Ok((facts, found))
 }
@@ -103,16 +113,14 @@ pub(super) async fn lines(
     device: &Device,
     pid: u32,
     from: Option<&str>,
-) -> Result<String, GcError> {
+) -> Result<String, CaptureError> {
     let output = match device.run(&logcat(pid, from), PATIENCE).await {
         Ok(output) => output,
-        Err(DeviceError::Refused { text, .. }) => return Err(GcError::NoLog { why: text }),
+        Err(DeviceError::Refused { text, .. }) => return Err(no_log(&text).into()),
         Err(error) => return Err(error.into()),
     };
     if output.exit != 0 && output.stdout.is_empty() {
-        return Err(GcError::NoLog {
-            why: sanitize_bytes(output.stderr.trim_ascii()),
-        });
+        return Err(no_log(&sanitize_bytes(output.stderr.trim_ascii())).into());
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
@@ -127,7 +135,7 @@ pub async fn read_ring(
     facts: &DeviceFacts,
     targets: &[Target],
     since: Option<Duration>,
-) -> Result<GcReport, GcError> {
+) -> Result<GcReport, CaptureError> {
     let mut log = GcLog::default();
     let mut findings = Vec::new();
     let from = match (since, facts.clock_s) {
@@ -186,8 +194,7 @@ struct Moment {
 impl Moment {
     async fn now(device: &Device) -> Result<Moment, DeviceError> {
         let command = Command::script(CLOCKS).called("reading the clocks");
-        let output = device.run(&command, PATIENCE).await?;
-        let text = String::from_utf8_lossy(&output.stdout);
+        let text = device.text(&command, PATIENCE).await?;
         let mut lines = text.lines().map(str::trim);
         Ok(Moment {
             up_ns: lines.next().and_then(seconds_ns),
@@ -208,7 +215,7 @@ pub async fn follow(
     since: Option<Duration>,
     stop: impl Future<Output = ()>,
     mut tell: impl FnMut(Followed<'_>),
-) -> Result<GcReport, GcError> {
+) -> Result<GcReport, CaptureError> {
     let mut phone = of_phone(device, targets).await?;
     let begun = Moment::now(device).await?;
     let host = Instant::now();
@@ -246,7 +253,7 @@ pub async fn follow(
         }
     };
     if let Some(why) = refused {
-        return Err(GcError::NoLog { why });
+        return Err(no_log(&why).into());
     }
     // Measured by the device clock, like the log. A disconnected device does not report it.
     let ended = tokio::time::timeout(QUICK, Moment::now(device)).await;
@@ -270,7 +277,7 @@ pub async fn follow(
 }
 
 /// Returns the heap limits of the processes.
-async fn of_phone(device: &Device, targets: &[Target]) -> Result<OfPhone, GcError> {
+async fn of_phone(device: &Device, targets: &[Target]) -> Result<OfPhone, CaptureError> {
     let mut phone = OfPhone {
         known: limits(device).await?,
         ..OfPhone::default()
@@ -297,7 +304,7 @@ async fn of_phone(device: &Device, targets: &[Target]) -> Result<OfPhone, GcErro
 }
 
 /// Returns the limits of heaps on the device.
-async fn limits(device: &Device) -> Result<GcContext, GcError> {
+async fn limits(device: &Device) -> Result<GcContext, CaptureError> {
     const ASK: &str = "getprop dalvik.vm.heapgrowthlimit; getprop dalvik.vm.heapsize";
     let command = Command::script(ASK).called("reading the heap's limits");
     let output = match device.run(&command, PATIENCE).await {

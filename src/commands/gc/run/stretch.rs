@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
-use super::GcError;
+use crate::error::{ErrorClass, Failure};
 use crate::heaps::moments::{labels_in_words, near_label};
 use crate::results::findings::Finding;
 use crate::results::manifest::Manifest;
@@ -49,7 +49,7 @@ impl Stretch {
         &self,
         path: &Path,
         timeline: &mut Timeline,
-    ) -> Result<Vec<Finding>, GcError> {
+    ) -> Result<Vec<Finding>, Failure> {
         let labels = labels(path, timeline);
         let moments = |label: Option<&str>| match label {
             None => Ok(None),
@@ -152,14 +152,20 @@ fn labels(path: &Path, timeline: &Timeline) -> Vec<(String, u64)> {
     seen.collect()
 }
 
-fn no_such(path: &Path, label: &str, labels: &[(String, u64)]) -> GcError {
+fn no_such(path: &Path, label: &str, labels: &[(String, u64)]) -> Failure {
     let names = labels.iter().map(|(name, _)| name.as_str());
-    GcError::NoSuchLabel {
-        name: path.display().to_string(),
-        label: label.to_owned(),
-        near: near_label(label, names.clone()).map(str::to_owned),
-        there: labels_in_words(names),
-    }
+    let there = labels_in_words(names.clone());
+    let help = match (near_label(label, names), there.as_str()) {
+        (_, "") => {
+            "show the whole recording without `@`, or set labels with `heaptap snapshot --label \
+             NAME` while it records"
+        }
+        (Some(near), _) => &format!("did you mean {}?", sanitize(near)),
+        (None, there) => &format!("choose from: {}", sanitize(there)),
+    };
+    let (name, label) = (path.display(), sanitize(label));
+    let message = format!("{name} does not have a label {label}");
+    Failure::new(ErrorClass::Usage, "no-such-capture", message).with_help(help)
 }
 
 /// Removes the entries outside the range, but keeps the processes that existed at its beginning.
@@ -274,11 +280,10 @@ mod tests {
         let nowhere = Path::new("/nowhere");
         let stretch = Stretch::parse("befor..after").unwrap();
         let error = stretch.cut(nowhere, &mut timeline()).unwrap_err();
-        let GcError::NoSuchLabel { near, there, .. } = &error else {
-            panic!("{error}");
-        };
-        assert_eq!(near.as_deref(), Some("before"));
-        assert_eq!(there, "before, after");
+        assert_eq!(error.help.as_deref(), Some("did you mean before?"));
+        let stretch = Stretch::parse("elsewhere..after").unwrap();
+        let error = stretch.cut(nowhere, &mut timeline()).unwrap_err();
+        assert_eq!(error.help.as_deref(), Some("choose from: before, after"));
         assert_eq!(Stretch::parse("before"), None);
     }
 
@@ -313,12 +318,11 @@ mod tests {
     fn each_label_is_told_once_however_often_it_was_set() {
         let mut timeline = labelled(&[("login", 1), ("Logout", 2), ("login", 3)]);
         let stretch = Stretch::parse("logout..").unwrap();
-        let error = stretch.cut(Path::new("/nowhere"), &mut timeline);
-        let Err(GcError::NoSuchLabel { near, there, .. }) = error else {
-            panic!("{error:?}");
-        };
-        assert_eq!(near.as_deref(), Some("Logout"));
-        assert_eq!(there, "login, Logout");
+        let mut help = |stretch: Stretch| stretch.cut(Path::new("/nowhere"), &mut timeline);
+        let mut help = |stretch| help(stretch).unwrap_err().help.unwrap();
+        assert_eq!(help(stretch), "did you mean Logout?");
+        let elsewhere = Stretch::parse("elsewhere..").unwrap();
+        assert_eq!(help(elsewhere), "choose from: login, Logout");
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::heaps::selector::JavaInput;
 use crate::import::ImportError;
 use crate::memory::reconcile::{Difference, Figure, Table};
 use crate::results::timeline;
-use crate::session::SessionError;
+use crate::session::CaptureError;
 use crate::system::reconcile;
 use crate::system::reconcile::Moment;
 use crate::untrusted::sanitize;
@@ -52,7 +52,7 @@ pub(super) async fn run(
         let table = tokio::select! {
             table = reconcile::of_phone(device, &targets, ctx.globals.user) => table?,
             // The device removes its files when the connection ends.
-            _ = signals.recv() => return Err(SessionError::Interrupted.into()),
+            _ = signals.recv() => return Err(CaptureError::interrupted().into()),
         };
         return Ok(print(&ctx.console, vec![table]));
     };

@@ -114,9 +114,7 @@ fn report(heap: &JavaHeap, table: &Histogram, request: &TopRequest) -> TopReport
     let rows = table.rows.iter().map(|row| TopRow {
         name: row.name.clone(),
         figures: Figures::own(&row.sums),
-        object: None,
-        thread: None,
-        allocated_at: None,
+        ..TopRow::default()
     });
     let (rows, rows_total) = limited(rows.collect(), request);
     TopReport {

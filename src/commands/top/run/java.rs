@@ -1,6 +1,6 @@
 //! `top` of a Java heap: computes the requested table for display.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
 use super::threads::{ThreadRow, Threads};
@@ -16,7 +16,7 @@ use crate::heaps::java::heap::JavaHeap;
 use crate::units::thousands;
 
 /// Key of the rows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Grouping {
     #[default]
@@ -36,7 +36,7 @@ pub enum Grouping {
 }
 
 /// Order of rows: largest first, names ascending.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {
     #[default]
@@ -80,7 +80,7 @@ pub struct TopRequest {
 }
 
 /// Row of a table.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct TopRow {
     /// Common property of its objects.
     pub name: String,
@@ -240,9 +240,7 @@ fn of_histogram(histogram: &Histogram, counted: Counted) -> Vec<TopRow> {
             Counted::Unreachable => Figures::own(&row.sums),
             Counted::Reachable | Counted::All => Figures::with_retained(&row.sums),
         },
-        object: None,
-        thread: None,
-        allocated_at: None,
+        ..TopRow::default()
     };
     histogram.rows.iter().map(row).collect()
 }
@@ -280,9 +278,8 @@ fn threads(heap: &JavaHeap, request: &TopRequest) -> (Vec<TopRow>, usize) {
     let rows = threads.rows().map(|(name, figures, thread)| TopRow {
         name,
         figures,
-        object: None,
         thread: Some(thread),
-        allocated_at: None,
+        ..TopRow::default()
     });
     let (mut rows, count) = limited(rows.collect(), request);
     for thread in rows.iter_mut().filter_map(|row| row.thread.as_mut()) {
@@ -341,12 +338,12 @@ fn objects(heap: &JavaHeap, request: &TopRequest) -> (Vec<TopRow>, usize) {
             retained_bytes: Some(large.retained.bytes),
             retained_native_bytes: Some(large.retained.native_bytes),
         },
-        thread: None,
         object: Some(object_row(heap, &mut ways, large, members.as_ref())),
         allocated_at: match request.allocation_sites {
             true => graph.contents().allocated_at(graph, large.object),
             false => None,
         },
+        ..TopRow::default()
     };
     (shown.iter().map(row).collect(), total)
 }
@@ -434,9 +431,8 @@ fn by_site(heap: &JavaHeap, request: &TopRequest) -> Vec<TopRow> {
             Counted::Unreachable => Figures::own(&sums[group as usize]),
             _ => Figures::with_retained(&sums[group as usize]),
         },
-        object: None,
-        thread: None,
         allocated_at: site,
+        ..TopRow::default()
     };
     numbers.into_iter().map(row).collect()
 }

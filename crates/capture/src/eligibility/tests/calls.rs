@@ -6,10 +6,11 @@ use prost::Message as _;
 use super::targets::names;
 use crate::config::Targets;
 use crate::eligibility::{
-    Answer, AppTypeSource, AssessOptions, EligibilityError, FindingId, ListOptions, Root, assess,
-    facts, list_apps, resolve_each, resolve_pids,
+    Answer, AppTypeSource, AssessOptions, FindingId, ListOptions, Root, assess, facts, list_apps,
+    resolve_each, resolve_pids,
 };
-use crate::fake_phone::{FakePhone, Reply, says};
+use crate::error::CaptureError;
+use crate::testing::{FakePhone, Reply, says};
 use heaptap_adb::DeviceError;
 use heaptap_proto::perfetto::{
     PackagesList, Trace, TraceConfig, TracePacket, packages_list::PackageInfo,
@@ -193,10 +194,7 @@ async fn a_phone_without_any_tool_is_unknown_and_no_error() {
         .expect("it answers, if badly");
     assert_eq!(a.targets[0].findings[0].id, FindingId::NotRunning);
     let list = list_apps(&device, &f, &ListOptions::default()).await;
-    assert!(matches!(
-        list,
-        Err(EligibilityError::NoPackages { user: 0 })
-    ));
+    assert!(list.unwrap_err().is(&["no-packages"]));
 }
 
 #[tokio::test(start_paused = true)]
@@ -238,7 +236,7 @@ async fn a_lost_phone_is_an_error_and_never_an_answer() {
     let lost = assess(&device, &f, &names(&["com.example.app"]), &options).await;
     assert!(matches!(
         lost,
-        Err(EligibilityError::Device(DeviceError::Lost { .. }))
+        Err(CaptureError::Device(DeviceError::Lost { .. }))
     ));
 }
 

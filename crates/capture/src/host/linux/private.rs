@@ -8,7 +8,8 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::super::HostError;
+use super::super::error::private_directory as failed;
+use heaptap_model::error::Failure;
 
 /// Names of the sockets.
 pub(super) const PRODUCER: &str = "producer";
@@ -27,8 +28,7 @@ pub(super) struct PrivateDirectory {
 }
 
 impl PrivateDirectory {
-    pub(super) fn create() -> Result<PrivateDirectory, HostError> {
-        let failed = |source| HostError::PrivateDirectory { source };
+    pub(super) fn create() -> Result<PrivateDirectory, Failure> {
         let mut error = io::Error::other("every temporary directory has a path that is too long");
         for base in [std::env::temp_dir(), "/tmp".into()] {
             match in_base(&base) {

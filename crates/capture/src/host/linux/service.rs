@@ -13,10 +13,12 @@ use rustix::process::Signal;
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
-use super::super::{Checked, HostError, SessionEnd, Tools};
+use super::super::error::{private_directory, tracing_failed};
+use super::super::{Checked, SessionEnd, Tools};
 use super::private::{CONSUMER, PRODUCER, PrivateDirectory};
 use super::program::Program;
 use super::{bound, raw, send};
+use heaptap_model::error::{ErrorClass, Failure};
 
 const PRODUCER_SOCKET: &str = "PERFETTO_PRODUCER_SOCK_NAME";
 /// Marks the processes of one recording; they inherit it.
@@ -49,7 +51,7 @@ impl Tracing {
     ///
     /// # Errors
     /// Returns an error if it does not start.
-    pub async fn start(checked: &Checked) -> Result<Tracing, HostError> {
+    pub async fn start(checked: &Checked) -> Result<Tracing, Failure> {
         let private = PrivateDirectory::create()?;
         let tools = checked.tools.clone();
         let traced = start_traced(&tools, &private).await?;
@@ -65,15 +67,13 @@ impl Tracing {
     ///
     /// # Errors
     /// Returns an error if perfetto or traced refuse it.
-    pub async fn record(&mut self, config: &[u8], output: &Path) -> Result<(), HostError> {
-        let tool = "perfetto";
-        let failed = |why: String| HostError::TracingFailed { tool, why };
+    pub async fn record(&mut self, config: &[u8], output: &Path) -> Result<(), Failure> {
+        let failed = |error: io::Error| tracing_failed("perfetto", error);
         let file = self.private.file("config");
-        std::fs::write(&file, config).map_err(|source| HostError::PrivateDirectory { source })?;
+        std::fs::write(&file, config).map_err(private_directory)?;
         let log = self.private.file("perfetto.log");
-        let (mut reader, writer) = io::pipe().map_err(|error| failed(error.to_string()))?;
-        let mut command = command(&self.tools.perfetto, &self.private, &log)
-            .map_err(|error| failed(error.to_string()))?;
+        let (mut reader, writer) = io::pipe().map_err(failed)?;
+        let mut command = command(&self.tools.perfetto, &self.private, &log).map_err(failed)?;
         command
             .arg("-c")
             .arg(&file)
@@ -82,48 +82,36 @@ impl Tracing {
             .arg("--notify-fd")
             .arg(raw(&writer).to_string());
         bound(&mut command, Signal::KILL, Some(raw(&writer)));
-        let mut perfetto = command.spawn().map_err(|error| failed(error.to_string()))?;
+        let mut perfetto = command.spawn().map_err(failed)?;
         drop(writer);
-        let said = timeout(START_TIMEOUT, byte(&mut reader)).await;
-        match said {
+        let why = match timeout(START_TIMEOUT, byte(&mut reader)).await {
             Ok(Some(0)) => {
                 self.perfetto = Some(perfetto);
-                Ok(())
+                return Ok(());
             }
-            Ok(Some(_)) => {
-                end(&mut perfetto).await;
-                Err(failed(format!(
-                    "traced did not accept the session{}",
-                    words(&log)
-                )))
-            }
-            Ok(None) => {
-                end(&mut perfetto).await;
-                Err(failed(format!(
-                    "it ended before its session was active{}",
-                    words(&log)
-                )))
-            }
-            Err(_) => {
-                end(&mut perfetto).await;
-                Err(failed(format!(
-                    "its session was not active after {} s{}",
-                    START_TIMEOUT.as_secs(),
-                    words(&log)
-                )))
-            }
-        }
+            Ok(Some(_)) => "traced did not accept the session",
+            Ok(None) => "it ended before its session was active",
+            Err(_) => &format!(
+                "its session was not active after {} s",
+                START_TIMEOUT.as_secs()
+            ),
+        };
+        end(&mut perfetto).await;
+        Err(tracing_failed(
+            "perfetto",
+            format_args!("{why}{}", words(&log)),
+        ))
     }
 
     /// Starts the program with the library, which waits for the session.
     ///
     /// # Errors
     /// Returns an error if the system does not start it.
-    pub fn run(&self, checked: &Checked, arguments: &[OsString]) -> Result<Program, HostError> {
+    pub fn run(&self, checked: &Checked, arguments: &[OsString]) -> Result<Program, Failure> {
         let library = self
             .private
             .preloadable(&self.tools.library)
-            .map_err(|source| HostError::PrivateDirectory { source })?;
+            .map_err(private_directory)?;
         let mut preload = library.into_os_string();
         if let Some(inherited) = std::env::var_os("LD_PRELOAD").filter(|value| !value.is_empty()) {
             preload.push(":");
@@ -142,9 +130,10 @@ impl Tracing {
             .env(BLOCKING_INIT, "1")
             .kill_on_drop(true);
         bound(&mut command, Signal::TERM, None);
-        let child = command.spawn().map_err(|source| HostError::NotStarted {
-            program: checked.program.display().to_string(),
-            source,
+        let child = command.spawn().map_err(|source| {
+            let message = format!("cannot start {}: {source}", checked.program.display());
+            Failure::new(ErrorClass::NotEligible, "host-program-not-started", message)
+                .with_help("check that the program runs without heaptap")
         })?;
         Ok(Program::new(child))
     }
@@ -236,39 +225,29 @@ impl Tracing {
     }
 }
 
-async fn start_traced(tools: &Tools, private: &PrivateDirectory) -> Result<Child, HostError> {
-    let tool = "traced";
-    let failed = |why: String| HostError::TracingFailed { tool, why };
+async fn start_traced(tools: &Tools, private: &PrivateDirectory) -> Result<Child, Failure> {
+    let failed = |error: io::Error| tracing_failed("traced", error);
     for socket in [PRODUCER, CONSUMER] {
         // Left by an earlier traced that was killed.
         let _ = std::fs::remove_file(private.file(socket));
     }
     let log = private.file("traced.log");
-    let (mut reader, writer) = io::pipe().map_err(|error| failed(error.to_string()))?;
-    let mut command =
-        command(&tools.traced, private, &log).map_err(|error| failed(error.to_string()))?;
+    let (mut reader, writer) = io::pipe().map_err(failed)?;
+    let mut command = command(&tools.traced, private, &log).map_err(failed)?;
     command.env("TRACED_NOTIFY_FD", raw(&writer).to_string());
     bound(&mut command, Signal::KILL, Some(raw(&writer)));
-    let mut traced = command.spawn().map_err(|error| failed(error.to_string()))?;
+    let mut traced = command.spawn().map_err(failed)?;
     drop(writer);
-    match timeout(START_TIMEOUT, byte(&mut reader)).await {
-        Ok(Some(b'1')) => Ok(traced),
-        Ok(_) => {
-            end(&mut traced).await;
-            Err(failed(format!(
-                "it ended before it listened{}",
-                words(&log)
-            )))
-        }
-        Err(_) => {
-            end(&mut traced).await;
-            Err(failed(format!(
-                "it did not listen after {} s{}",
-                START_TIMEOUT.as_secs(),
-                words(&log)
-            )))
-        }
-    }
+    let why = match timeout(START_TIMEOUT, byte(&mut reader)).await {
+        Ok(Some(b'1')) => return Ok(traced),
+        Ok(_) => "it ended before it listened",
+        Err(_) => &format!("it did not listen after {} s", START_TIMEOUT.as_secs()),
+    };
+    end(&mut traced).await;
+    Err(tracing_failed(
+        "traced",
+        format_args!("{why}{}", words(&log)),
+    ))
 }
 
 /// Returns a command in a process group of its own, which the terminal does not signal.

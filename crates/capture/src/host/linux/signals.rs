@@ -4,13 +4,14 @@
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use heaptap_model::error::{ErrorClass, Failure};
 use heaptap_model::hangup;
 use rustix::process::Signal;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::super::{HostError, Origin};
+use super::super::Origin;
 
 /// `si_code` of signals that the kernel sends, such as those of a terminal.
 const SI_KERNEL: i32 = 0x80;
@@ -29,8 +30,11 @@ impl Signals {
     ///
     /// # Errors
     /// Returns an error if the system does not allow handlers.
-    pub fn watch() -> Result<Signals, HostError> {
-        watch().map_err(|source| HostError::Signals { source })
+    pub fn watch() -> Result<Signals, Failure> {
+        watch().map_err(|error| {
+            let message = format!("cannot watch for signals: {error}");
+            Failure::new(ErrorClass::Bug, "no-signals", message)
+        })
     }
 
     /// Returns the next signal, and its origin.

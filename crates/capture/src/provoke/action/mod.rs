@@ -8,14 +8,12 @@
 
 mod parse;
 mod trim;
-mod yaml;
 
 use std::fmt;
 use std::time::Duration;
 
 pub use self::parse::ActionError;
 pub use self::trim::{Trim, TrimLevel};
-use self::yaml::MonkeyForm;
 
 /// Default duration of a swipe.
 const SWIPE: Duration = Duration::from_millis(300);
@@ -146,7 +144,7 @@ impl Action {
             | Action::RestartActivity(n) => Some(n.to_string()),
             Action::Trim(Trim::All) => Some("all".to_owned()),
             Action::Trim(Trim::Level(level)) => Some(level.name().to_owned()),
-            Action::Monkey(m) => Some(MonkeyForm::from(m).text()),
+            Action::Monkey(m) => Some(m.to_string()),
             Action::DeepLink(uri) => Some(uri.clone()),
             Action::Tap(at) => Some(format!("{},{}", at.x, at.y)),
             Action::Swipe(s) => {
@@ -180,6 +178,19 @@ impl Action {
             self,
             Action::Wait(_) | Action::ForceStop | Action::Crash | Action::Compact
         )
+    }
+}
+
+impl fmt::Display for Monkey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.events)?;
+        if let Some(seed) = self.seed {
+            write!(f, ",seed={seed}")?;
+        }
+        match self.throttle {
+            THROTTLE => Ok(()),
+            throttle => write!(f, ",throttle={}ms", throttle.as_millis()),
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use super::super::run::{Figure, Live, Watched};
 use super::block::clock;
 use crate::timeline::{Entry, Observation};
 use crate::untrusted::sanitize;
+use serde_json::Value;
 
 /// Figures of meminfo in a line, with their headings.
 const PARTS: [(Figure, &str); 8] = [
@@ -133,59 +134,56 @@ pub(super) const CSV_HEAD: &str = "boot_s,pid,process,source,vm_rss,rss_anon,rss
     swap,oom_score_adj,pss,java,native,code,stack,graphics,private_other,system,total_rss,\
     device_ms,bytes,event";
 
+/// Fields of the timeline in the columns from `source` to `total_rss`.
+const RESIDENT: [&str; 7] = [
+    "source",
+    "rss",
+    "anon",
+    "file",
+    "shmem",
+    "swap",
+    "oom_score_adj",
+];
+const MEMINFO: [&str; 16] = [
+    "source",
+    "",
+    "",
+    "",
+    "",
+    "",
+    "",
+    "total_pss",
+    "java",
+    "native",
+    "code",
+    "stack",
+    "graphics",
+    "private_other",
+    "system",
+    "total_rss",
+];
+
 /// Returns the CSV line of an answer, or of a process that started or exited.
 pub(super) fn csv_line(live: &Live, entry: &Entry) -> Option<String> {
-    let some = |value: Option<u64>| value.map_or_else(String::new, |value| value.to_string());
-    let none = |count: usize| vec![String::new(); count];
-    let mut event = "";
-    let cells: Vec<String> = match &entry.seen {
-        Observation::Resident(resident) => {
-            let own = vec![
-                resident.source.word().to_owned(),
-                resident.rss.to_string(),
-                some(resident.anon),
-                some(resident.file),
-                some(resident.shmem),
-                some(resident.swap),
-                resident
-                    .oom_score_adj
-                    .map_or_else(String::new, |adj| adj.to_string()),
-            ];
-            [own, none(9)].concat()
-        }
-        Observation::Parts(parts) => {
-            let own = [
-                parts.total_pss,
-                parts.java,
-                parts.native,
-                parts.code,
-                parts.stack,
-                parts.graphics,
-                parts.private_other,
-                parts.system,
-            ];
-            let source = vec![parts.source.word().to_owned()];
-            let own = own.iter().map(i64::to_string).collect();
-            [source, none(6), own, vec![some(parts.total_rss)]].concat()
-        }
-        Observation::Process(process) => {
-            event = if process.restarted {
-                "restarted"
-            } else {
-                "runs"
-            };
-            none(16)
-        }
-        Observation::Gone => {
-            event = "gone";
-            none(16)
-        }
-        Observation::Gap(_) => {
-            event = "gap";
-            none(16)
-        }
+    let (fields, event): (&[&str], &str) = match &entry.seen {
+        Observation::Resident(_) => (&RESIDENT, ""),
+        Observation::Parts(_) => (&MEMINFO, ""),
+        Observation::Process(process) if process.restarted => (&[], "restarted"),
+        Observation::Process(_) => (&[], "runs"),
+        Observation::Gone => (&[], "gone"),
+        Observation::Gap(_) => (&[], "gap"),
         _ => return None,
     };
+    let seen = serde_json::json!(entry.seen);
+    let mut cells = fields.iter().map(|field| match &seen[*field] {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        number => number.to_string(),
+    });
+    let cells: Vec<String> = MEMINFO
+        .iter()
+        .map(|_| cells.next().unwrap_or_default())
+        .collect();
     let (seconds, nanos) = (entry.boot_ns / 1_000_000_000, entry.boot_ns % 1_000_000_000);
     let name = of(live, entry.pid).map_or("", |process| &process.name);
     let cost = entry.cost.map_or_else(

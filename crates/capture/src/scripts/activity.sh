@@ -1,0 +1,2 @@
+cat /proc/uptime
+dumpsys activity top | grep -E "^ *(ACTIVITY|Local Activity|mResumed)"

@@ -1,0 +1,3 @@
+for p in "$@"; do
+echo; echo "@@heaptap $p"; simpleperf_app_runner "$p" --show-app-type
+done

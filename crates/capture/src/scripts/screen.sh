@@ -1,0 +1,2 @@
+dumpsys power | grep mWakefulness=
+dumpsys window | grep -E "KeyguardShowing|mShowingLockscreen"

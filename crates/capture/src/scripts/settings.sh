@@ -1,0 +1,5 @@
+echo "sdk $(getprop ro.build.version.sdk)"
+echo "user $(am get-current-user)"
+echo "accelerometer $(settings get system accelerometer_rotation)"
+echo "rotation $(settings get system user_rotation)"
+echo "stay-on $(settings get global stay_on_while_plugged_in)"
