@@ -13,11 +13,10 @@
 //! the length of C3 arrays, but clears their stack number, so readers take the following bytes for
 //! their values. [`ConvertOptions::compat`] reproduces that result.
 
-use super::records::{Header, HeaderError, Record};
-use super::rewrite::{Body, Edit, Other, Rewritten, no_header, rewrite, unwritable};
+use super::records::{Header, Record};
+use super::rewrite::{Body, Edit, Other, RewriteError, Rewritten, rewrite};
 use super::sub_records::{SubRecord, sub_tag};
-use heaptap_model::error::{Classified, ErrorClass, ErrorFacts};
-use std::io::{self, Write};
+use std::io::Write;
 use std::ops::Range;
 
 /// Options of a conversion.
@@ -41,37 +40,6 @@ pub struct Converted {
     pub without_data: u64,
 }
 
-/// Reason why a dump was not converted.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ConvertError {
-    /// The file does not have a header.
-    #[error("it is not an HPROF: {0}")]
-    Header(#[from] HeaderError),
-    /// The dump is not Android's dialect.
-    #[error("it is not an Android dump; Java SE tools can read {version:?} directly")]
-    NotAndroid {
-        /// Version text of the header.
-        version: String,
-    },
-    /// The result cannot be written.
-    #[error("cannot write the result")]
-    Write(#[from] io::Error),
-}
-
-impl Classified for ConvertError {
-    fn facts(&self) -> ErrorFacts {
-        match self {
-            ConvertError::Header(_) => no_header(),
-            ConvertError::NotAndroid { .. } => {
-                ErrorFacts::new(ErrorClass::BadInput, "hprof-not-android")
-                    .with_help("open the dump in the other tool without converting it")
-            }
-            ConvertError::Write(error) => unwritable(error),
-        }
-    }
-}
-
 /// Offset of the header byte that differs between `1.0.3` and `1.0.2`.
 const VERSION_AT: usize = 17;
 
@@ -85,10 +53,10 @@ pub fn convert(
     file: &[u8],
     options: ConvertOptions,
     out: &mut dyn Write,
-) -> Result<Converted, ConvertError> {
+) -> Result<Converted, RewriteError> {
     let header = Header::read(file)?;
     if !header.is_android() {
-        return Err(ConvertError::NotAndroid {
+        return Err(RewriteError::NotAndroid {
             version: header.version.to_owned(),
         });
     }
@@ -291,7 +259,7 @@ mod tests {
         for version in ["1.0.2", "1.0.1"] {
             let mut out = Vec::new();
             let error = convert(&file(version, &[]), ConvertOptions::default(), &mut out);
-            assert!(matches!(error, Err(ConvertError::NotAndroid { .. })));
+            assert!(matches!(error, Err(RewriteError::NotAndroid { .. })));
             assert!(out.is_empty());
         }
     }

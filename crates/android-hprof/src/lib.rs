@@ -126,7 +126,7 @@ mod tests;
 pub use histogram::{Histogram, HistogramRow, histogram};
 pub use outline::{dumps, lacks_array_contents};
 pub use read::read;
-pub use rewrite::{DamageList, Ending, Rewritten};
+pub use rewrite::{DamageList, Ending, RewriteError, Rewritten};
 pub use write::{Unwritten, write};
 
 use heaptap_model::error::{Classified, ErrorClass, ErrorFacts};

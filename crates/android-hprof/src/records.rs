@@ -199,38 +199,34 @@ impl fmt::Display for Damage {
 pub mod tag {
     pub const UTF8: u8 = 0x01;
     pub const LOAD_CLASS: u8 = 0x02;
-    pub const UNLOAD_CLASS: u8 = 0x03;
     pub const FRAME: u8 = 0x04;
     pub const TRACE: u8 = 0x05;
-    pub const ALLOC_SITES: u8 = 0x06;
-    pub const HEAP_SUMMARY: u8 = 0x07;
     pub const START_THREAD: u8 = 0x0a;
-    pub const END_THREAD: u8 = 0x0b;
     pub const HEAP_DUMP: u8 = 0x0c;
-    pub const CPU_SAMPLES: u8 = 0x0d;
-    pub const CONTROL: u8 = 0x0e;
     pub const HEAP_DUMP_SEGMENT: u8 = 0x1c;
     pub const HEAP_DUMP_END: u8 = 0x2c;
 
+    const NAMES: [(u8, &str); 14] = [
+        (UTF8, "UTF8"),
+        (LOAD_CLASS, "LOAD_CLASS"),
+        (0x03, "UNLOAD_CLASS"),
+        (FRAME, "FRAME"),
+        (TRACE, "TRACE"),
+        (0x06, "ALLOC_SITES"),
+        (0x07, "HEAP_SUMMARY"),
+        (START_THREAD, "START_THREAD"),
+        (0x0b, "END_THREAD"),
+        (HEAP_DUMP, "HEAP_DUMP"),
+        (0x0d, "CPU_SAMPLES"),
+        (0x0e, "CONTROL_SETTINGS"),
+        (HEAP_DUMP_SEGMENT, "HEAP_DUMP_SEGMENT"),
+        (HEAP_DUMP_END, "HEAP_DUMP_END"),
+    ];
+
     /// Returns the name of a tag in HPROF's documentation, or `None` for an undocumented tag.
     pub fn name(tag: u8) -> Option<&'static str> {
-        Some(match tag {
-            UTF8 => "UTF8",
-            LOAD_CLASS => "LOAD_CLASS",
-            UNLOAD_CLASS => "UNLOAD_CLASS",
-            FRAME => "FRAME",
-            TRACE => "TRACE",
-            ALLOC_SITES => "ALLOC_SITES",
-            HEAP_SUMMARY => "HEAP_SUMMARY",
-            START_THREAD => "START_THREAD",
-            END_THREAD => "END_THREAD",
-            HEAP_DUMP => "HEAP_DUMP",
-            CPU_SAMPLES => "CPU_SAMPLES",
-            CONTROL => "CONTROL_SETTINGS",
-            HEAP_DUMP_SEGMENT => "HEAP_DUMP_SEGMENT",
-            HEAP_DUMP_END => "HEAP_DUMP_END",
-            _ => return None,
-        })
+        let known = NAMES.iter().find(|known| known.0 == tag);
+        known.map(|known| known.1)
     }
 }
 

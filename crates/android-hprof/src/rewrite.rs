@@ -3,9 +3,11 @@
 //! sub-record is kept; damaged ones are left out and listed.
 
 use super::output::{Output, declared};
-use super::records::{Damage, DamageKind, Header, RECORD_HEADER_BYTES, Record, Records, tag};
+use super::records::{
+    Damage, DamageKind, Header, HeaderError, RECORD_HEADER_BYTES, Record, Records, tag,
+};
 use super::sub_records::{SubRecord, SubRecords};
-use heaptap_model::error::{ErrorClass, ErrorFacts, mend_write};
+use heaptap_model::error::{Classified, ErrorClass, ErrorFacts, mend_write};
 use std::io::{self, Write};
 use std::ops::Range;
 
@@ -350,15 +352,38 @@ impl<'a, 's> Body<'a, 's> {
     }
 }
 
-/// Returns the facts of a file without a header.
-pub(super) fn no_header() -> ErrorFacts {
-    ErrorFacts::new(ErrorClass::BadInput, "hprof-header")
-        .with_help("fetch the dump again or take one with `heaptap dump --hprof`, which checks it")
+/// Reason why a file was not converted or stripped.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RewriteError {
+    /// The file does not have a header.
+    #[error("it is not an HPROF: {0}")]
+    Header(#[from] HeaderError),
+    /// The dump is not Android's dialect.
+    #[error("it is not an Android dump; Java SE tools can read {version:?} directly")]
+    NotAndroid {
+        /// Version text of the header.
+        version: String,
+    },
+    /// The result cannot be written.
+    #[error("cannot write the result")]
+    Write(#[from] io::Error),
 }
 
-/// Returns the facts of a result that cannot be written.
-pub(super) fn unwritable(error: &io::Error) -> ErrorFacts {
-    let mend = mend_write(error);
-    ErrorFacts::new(ErrorClass::HostWrite, "output-unwritable")
-        .with_help(format!("{mend}, or choose another file"))
+impl Classified for RewriteError {
+    fn facts(&self) -> ErrorFacts {
+        let bad_input = |kind| ErrorFacts::new(ErrorClass::BadInput, kind);
+        match self {
+            RewriteError::Header(_) => bad_input("hprof-header").with_help(
+                "fetch the dump again or take one with `heaptap dump --hprof`, which checks it",
+            ),
+            RewriteError::NotAndroid { .. } => bad_input("hprof-not-android")
+                .with_help("open the dump in the other tool without converting it"),
+            RewriteError::Write(error) => {
+                let mend = mend_write(error);
+                ErrorFacts::new(ErrorClass::HostWrite, "output-unwritable")
+                    .with_help(format!("{mend}, or choose another file"))
+            }
+        }
+    }
 }

@@ -12,13 +12,12 @@
 //! lengths of arrays, numbers in fields (see [`StripOptions::fields`]) and stacks.
 
 use super::id_map::{IdMap, IdSet};
-use super::records::{Content, Header, HeaderError, IdSize, Record, Records, tag};
-use super::rewrite::{Body, Edit, Other, Rewritten, no_header, rewrite, unwritable};
+use super::records::{Content, Header, IdSize, Record, Records, tag};
+use super::rewrite::{Body, Edit, Other, RewriteError, Rewritten, rewrite};
 use super::sub_records::{ClassDump, SubRecord, SubRecords};
-use heaptap_model::error::{Classified, ErrorFacts};
 use heaptap_model::heap_graph::BasicType;
 use heaptap_model::heap_graph::DEEPEST;
-use std::io::{self, Write};
+use std::io::Write;
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -48,27 +47,6 @@ pub struct Stripped {
     pub unknown_records: u64,
 }
 
-/// Reason why stripping failed.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum StripError {
-    /// The file does not have a header.
-    #[error("it is not an HPROF: {0}")]
-    Header(#[from] HeaderError),
-    /// The copy cannot be written.
-    #[error("cannot write the copy")]
-    Write(#[from] io::Error),
-}
-
-impl Classified for StripError {
-    fn facts(&self) -> ErrorFacts {
-        match self {
-            StripError::Header(_) => no_header(),
-            StripError::Write(error) => unwritable(error),
-        }
-    }
-}
-
 /// Strips a dump. Damage is not an error: what can be read is copied; the rest is left out and
 /// listed in the result. Reads the file twice, or three times to keep strings.
 ///
@@ -78,7 +56,7 @@ pub fn strip(
     file: &[u8],
     options: StripOptions,
     out: &mut dyn Write,
-) -> Result<Stripped, StripError> {
+) -> Result<Stripped, RewriteError> {
     let header = Header::read(file)?;
     let classes = Classes::read(file, &header);
     let strings = match options.keep_strings {

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 use super::pilot::sessions_below;
-use crate::hprof::strip::{StripError, StripOptions, strip};
+use crate::hprof::RewriteError;
+use crate::hprof::strip::{StripOptions, strip};
 use crate::results::manifest;
 use crate::results::whole_file::WholeFile;
 use crate::session::Store;
@@ -73,7 +74,7 @@ fn write_stripped(file: &Path, goal: &Path) -> io::Result<()> {
         fields: true,
     };
     strip(&bytes, options, &mut out).map_err(|error| match error {
-        StripError::Write(error) => error,
+        RewriteError::Write(error) => error,
         other => io::Error::other(other),
     })?;
     out.finish()

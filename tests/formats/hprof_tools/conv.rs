@@ -4,7 +4,8 @@
 use super::dump::{ANDROID, Shape, dump};
 use super::given;
 use crate::judge;
-use heaptap::hprof::convert::{ConvertError, ConvertOptions, Converted, convert};
+use heaptap::hprof::RewriteError;
+use heaptap::hprof::convert::{ConvertOptions, Converted, convert};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -30,7 +31,7 @@ pub(super) fn judged(judge: &PathBuf, bytes: &[u8], app_only: bool) -> Option<Ve
         .then(|| std::fs::read(to).expect("a result"))
 }
 
-fn ours(bytes: &[u8], app_only: bool, compat: bool) -> Result<(Converted, Vec<u8>), ConvertError> {
+fn ours(bytes: &[u8], app_only: bool, compat: bool) -> Result<(Converted, Vec<u8>), RewriteError> {
     let mut out = Vec::new();
     let options = ConvertOptions { app_only, compat };
     let done = convert(bytes, options, &mut out)?;

@@ -7,9 +7,10 @@ use std::fmt;
 use std::sync::Mutex;
 
 /// Part of a symbol file that could not be used, with the reason.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum Note {
     /// A section, or data derived from it, is inconsistent.
+    #[error("{part} is damaged: {why}")]
     Damaged {
         /// Section, such as `.debug_info`.
         part: String,
@@ -17,19 +18,27 @@ pub enum Note {
         why: String,
     },
     /// Its debug file was not found.
+    #[error("functions and lines are in {name}, which was not found")]
     NeedsDebugFile { name: String },
     /// Its dwz file was not found.
+    #[error(
+        "part of the debug information is in {path} (build ID {build_id}), which was not found"
+    )]
     NeedsSupplement {
         path: String,
         /// Build ID in hex.
         build_id: String,
     },
     /// A file of split DWARF was not found.
+    #[error("inlined calls of a unit are in {name}; neither it nor a .dwp file was found")]
     NeedsSplit {
         /// Path as passed to the compiler.
         name: String,
     },
     /// The work limit for a file of its size was reached.
+    #[error(
+        "the debug information exceeds the expansion limit; results found before that are used"
+    )]
     TooMuchWork,
 }
 
@@ -50,30 +59,6 @@ impl Note {
         Note::NeedsSupplement {
             path: supplement.path.clone(),
             build_id: supplement.build_id.to_string(),
-        }
-    }
-}
-
-impl fmt::Display for Note {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Note::Damaged { part, why } => write!(f, "{part} is damaged: {why}"),
-            Note::NeedsDebugFile { name } => {
-                write!(f, "functions and lines are in {name}, which was not found")
-            }
-            Note::NeedsSupplement { path, build_id } => write!(
-                f,
-                "part of the debug information is in {path} (build ID {build_id}), which was \
-                 not found"
-            ),
-            Note::NeedsSplit { name } => write!(
-                f,
-                "inlined calls of a unit are in {name}; neither it nor a .dwp file was found"
-            ),
-            Note::TooMuchWork => f.write_str(
-                "the debug information exceeds the expansion limit; results found before that \
-                 are used",
-            ),
         }
     }
 }

@@ -11,27 +11,15 @@ use crate::symbolize::file::{self, Facts};
 use heaptap_model::untrusted::sanitize;
 use std::path::{Component, Path};
 
-/// Result of examining a path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Look {
-    /// A file is there: it was added or refused.
-    Something,
-    /// No file is there.
-    Nothing,
-}
-
 /// Examines the file at `path`.
-pub(super) fn look_at(path: &Path, place: Place, query: &LibraryQuery, found: &mut Found) -> Look {
+pub(super) fn look_at(path: &Path, place: Place, query: &LibraryQuery, found: &mut Found) {
     let text = sanitize(&path.to_string_lossy()).into_owned();
     let mapped = source::map(path, None);
     let (facts, stamp) = match mapped.and_then(|(b, stamp)| Ok((file::identify(&b)?, stamp))) {
         Ok(read) => read,
         // A directory can have the name of a library: `libfoo.so/`.
-        Err(WhyNot::NotThere | WhyNot::NotAFile) if !path.is_file() => return Look::Nothing,
-        Err(why_not) => {
-            found.refuse(place, text, why_not);
-            return Look::Something;
-        }
+        Err(WhyNot::NotThere | WhyNot::NotAFile) if !path.is_file() => return,
+        Err(why_not) => return found.refuse(place, text, why_not),
     };
     let source = Source::File {
         path: path.to_owned(),
@@ -39,7 +27,6 @@ pub(super) fn look_at(path: &Path, place: Place, query: &LibraryQuery, found: &m
     };
     let likeness = query.likeness(path.components().filter_map(plain));
     judge(facts, source, text, likeness, place, query, found);
-    Look::Something
 }
 
 /// Adds a file as a candidate, or records why it cannot be used.

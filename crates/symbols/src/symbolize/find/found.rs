@@ -214,18 +214,10 @@ impl Found {
             (false, false) => WhyNot::OtherBuildId(near.build_id.clone()),
         };
         self.refuse(near.place, near.path.clone(), why_not);
-        if !query.library.build_id.is_empty() {
-            self.come_near(near);
-        }
-    }
-
-    fn come_near(&mut self, near: Nearest) {
         // If two are equally close, the first stays, because its place comes first.
-        if self
-            .nearest
-            .as_ref()
-            .is_none_or(|n| near.likeness > n.likeness)
-        {
+        let nearest = self.nearest.as_ref();
+        let is_nearer = nearest.is_none_or(|nearest| near.likeness > nearest.likeness);
+        if is_nearer && !query.library.build_id.is_empty() {
             self.nearest = Some(near);
         }
     }

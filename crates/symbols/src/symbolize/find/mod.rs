@@ -376,24 +376,17 @@ fn ask(client: &Client, query: &LibraryQuery, found: &mut Found) {
 impl Shared {
     /// Returns the roots that can contain a `.build-id` tree.
     fn roots(&self) -> impl Iterator<Item = &Path> {
-        let rooted = |search: &&Search| {
-            !matches!(
-                search.how,
-                How::HostPath | How::Cache(_) | How::Debuginfod(_)
-            )
-        };
-        self.searches
-            .iter()
-            .filter(rooted)
-            .map(|search| search.root.as_path())
+        self.roots_of(|how| !matches!(how, How::HostPath | How::Cache(_) | How::Debuginfod(_)))
     }
 
     fn build_id_trees(&self) -> impl Iterator<Item = &Path> {
-        let trees = |search: &&Search| matches!(search.how, How::BuildIdTree);
-        self.searches
-            .iter()
-            .filter(trees)
-            .map(|search| search.root.as_path())
+        self.roots_of(|how| matches!(how, How::BuildIdTree))
+    }
+
+    fn roots_of(&self, is_meant: fn(&How) -> bool) -> impl Iterator<Item = &Path> {
+        let searches = self.searches.iter();
+        let meant = searches.filter(move |search| is_meant(&search.how));
+        meant.map(|search| search.root.as_path())
     }
 
     /// Returns the files with this name in the walked trees.
@@ -404,21 +397,14 @@ impl Shared {
 
     /// Returns a debug file from the cache or a server.
     fn fetch_debug(&self, build_id: &BuildId) -> Option<PathBuf> {
-        let mut path = None;
-        for search in &self.searches {
-            path = match &search.how {
-                How::Cache(cache) => {
-                    let kept = cache.libraries().get(build_id, Origin::Debuginfo);
-                    kept.map(|(path, _)| path)
-                }
-                How::Debuginfod(client) => client.fetch(build_id, Origin::Debuginfo, |_, _| {}),
-                _ => None,
-            };
-            if path.is_some() {
-                break;
+        self.searches.iter().find_map(|search| match &search.how {
+            How::Cache(cache) => {
+                let kept = cache.libraries().get(build_id, Origin::Debuginfo);
+                kept.map(|(path, _)| path)
             }
-        }
-        path
+            How::Debuginfod(client) => client.fetch(build_id, Origin::Debuginfo, |_, _| {}),
+            _ => None,
+        })
     }
 }
 

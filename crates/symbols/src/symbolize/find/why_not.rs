@@ -2,45 +2,61 @@
 
 use crate::symbolize::file::FileError;
 use heaptap_model::units::{BuildId, ByteSize};
-use std::fmt;
 use std::io;
 
 /// Reason why a file or place was not used.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WhyNot {
     /// No file with this name or build ID.
+    #[error("not found")]
     NotThere,
     /// The place itself does not exist.
+    #[error("does not exist")]
     NoSuchPlace,
     /// It is another build of the library.
+    #[error("has another build ID: {0}")]
     OtherBuildId(BuildId),
     /// The file does not have a build ID, and matching by name was not requested.
+    #[error("does not have a build ID")]
     NoBuildId,
     /// The recording does not have a build ID of the library, so files cannot be compared with it.
+    #[error("cannot be compared: the recording does not have a build ID of this library")]
     NothingToCompare,
     /// It is neither ELF nor Breakpad symbols nor an archive.
+    #[error("is not an ELF file")]
     NotElf,
     /// It is compressed, or an archive that is not read.
+    #[error("is packed, and heaptap reads only ZIP: unpack it")]
     Packed,
     /// It is a directory, a pipe or a device.
+    #[error("is not a regular file")]
     NotAFile,
     /// The system does not allow reading it.
+    #[error("cannot be read: {0}")]
     Unreadable(io::ErrorKind),
     /// It cannot be parsed.
+    #[error("is damaged: {0}")]
     Damaged(String),
     /// It is larger than the limit for decompression or fetching.
+    #[error("is too large ({0})")]
     TooLarge(ByteSize),
     /// The tree has more than this number of files, and the rest of it was not searched.
+    #[error("has more than {0} files; the rest was not searched")]
     TooManyFiles(usize),
     /// It changed since it was found.
+    #[error("changed since it was found")]
     Changed,
     /// The server did not respond, or returned an error.
+    #[error("{0}")]
     Server(String),
     /// Fetching it would exceed the budget for unrequested fetches.
+    #[error("{0}")]
     OverBudget(String),
     /// The device is disconnected, refused, or was not queried.
+    #[error("{0}")]
     Device(String),
     /// Number of further files in this place that were not used.
+    #[error("and {0} more")]
     AndMore(usize),
 }
 
@@ -69,35 +85,6 @@ impl WhyNot {
     }
 }
 
-impl fmt::Display for WhyNot {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            WhyNot::NotThere => f.write_str("not found"),
-            WhyNot::NoSuchPlace => f.write_str("does not exist"),
-            WhyNot::OtherBuildId(id) => write!(f, "has another build ID: {id}"),
-            WhyNot::NoBuildId => f.write_str("does not have a build ID"),
-            WhyNot::NothingToCompare => f.write_str(
-                "cannot be compared: the recording does not have a build ID of this library",
-            ),
-            WhyNot::NotElf => f.write_str("is not an ELF file"),
-            WhyNot::Packed => f.write_str("is packed, and heaptap reads only ZIP: unpack it"),
-            WhyNot::NotAFile => f.write_str("is not a regular file"),
-            WhyNot::Unreadable(kind) => write!(f, "cannot be read: {kind}"),
-            WhyNot::Damaged(what) => write!(f, "is damaged: {what}"),
-            WhyNot::TooLarge(size) => write!(f, "is too large ({size})"),
-            WhyNot::TooManyFiles(most) => {
-                write!(f, "has more than {most} files; the rest was not searched")
-            }
-            WhyNot::Changed => f.write_str("changed since it was found"),
-            WhyNot::Server(what) | WhyNot::OverBudget(what) | WhyNot::Device(what) => {
-                f.write_str(what)
-            }
-            WhyNot::AndMore(count) => write!(f, "and {count} more"),
-        }
-    }
-}
-
-/// Converts an error of reading a symbol file to a reason for the search.
 impl From<FileError> for WhyNot {
     fn from(error: FileError) -> WhyNot {
         match error {

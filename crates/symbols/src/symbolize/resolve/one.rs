@@ -53,13 +53,12 @@ impl Resolver<'_> {
             false => self.ask_all(&mut work, found),
         };
         LibraryOutcome {
-            library: library.clone(),
             files: work.files,
             failures: work.failures,
             attempts: found.attempts,
             nearest: found.nearest,
-            search_failed: None,
             lines: work.lines,
+            ..LibraryOutcome::unasked(library.clone())
         }
     }
 

@@ -113,14 +113,7 @@ impl Tree {
             SearchRoot::Project(_) => b"index of a project\0",
             SearchRoot::File(_) => b"index of a file\0",
         };
-        let path = self.root.path().as_os_str().as_encoded_bytes();
-        Sha256::new()
-            .chain_update(kind)
-            .chain_update(READER)
-            .chain_update([0])
-            .chain_update(path)
-            .finalize()
-            .into()
+        cache_key(kind, self.root.path().as_os_str().as_encoded_bytes())
     }
 
     /// Adds files of the library's build, and records files with its name that are another build.
@@ -213,13 +206,7 @@ impl Tree {
     /// Returns the amount of information in a compressed member: cached, or found by reading all of
     /// it.
     fn knowledge_of(&self, source: &Source) -> Result<Knowledge, WhyNot> {
-        let key: [u8; 32] = Sha256::new()
-            .chain_update(b"knowledge\0")
-            .chain_update(READER)
-            .chain_update([0])
-            .chain_update(source.identity())
-            .finalize()
-            .into();
+        let key = cache_key(b"knowledge\0", &source.identity());
         let cached = self.cache.as_ref().and_then(|cache| cache.get(&key));
         if let Some(known) = cached.and_then(|bytes| postcard::from_bytes(&bytes).ok()) {
             return Ok(known);
@@ -385,6 +372,12 @@ impl Index {
             None => Source::File { path, stamp },
         }
     }
+}
+
+/// Returns the cache key of what the reader knows about something.
+fn cache_key(kind: &[u8], of: &[u8]) -> [u8; 32] {
+    let digest = Sha256::new().chain_update(kind).chain_update(READER);
+    digest.chain_update([0]).chain_update(of).finalize().into()
 }
 
 /// Returns whether a file in the index is the library's build.
