@@ -69,7 +69,7 @@ fn judged_by_adb_it_lists_runs_pushes_and_pulls() {
     assert!(!run(&["push", &path(&there), "/system/f"]).status.success());
     run(&["shell", "log -t mine hello"]);
     assert!(out(&run(&["logcat", "-d"])).contains("mine"), "logcat");
-    assert_eq!(out(&run(&["exec-out", "printf 'a\\nb'"])), "a\nb");
+    assert_eq!(out(&run(&["exec-out", "echo a; echo -n b"])), "a\nb");
     assert!(out(&run(&["shell", "-t", "-t", "echo x"])).contains("x\r\n"));
     assert!(!run(&["root"]).stdout.is_empty());
     assert!(run(&["wait-for-device"]).status.success());

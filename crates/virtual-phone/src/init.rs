@@ -84,7 +84,7 @@ pub(crate) fn main_process(state: &State, name: &str, user: u32) -> Option<Pid> 
     state
         .processes
         .iter()
-        .find(|p| p.name() == name && matches!(&p.role, Role::App { user: u, .. } if *u == user))
+        .find(|p| p.name() == name && p.is_app_of(Some(user)))
         .map(|p| p.pid)
 }
 

@@ -4,10 +4,11 @@
 use std::io::Read as _;
 
 use super::clock::Now;
-use super::foreground::{self, Why};
+use super::foreground;
 use super::fs::{FileData, Kind, Node, Tree, normalize};
 use super::installed;
 use super::packages::{self, InstallOptions, Package};
+use super::screen::Why;
 use super::spec::{BuildType, PhoneSpec};
 use super::state::State;
 
@@ -146,13 +147,9 @@ pub(crate) fn uninstall(state: &mut State, spec: &PhoneSpec, name: &str, now: No
 
 /// Ends the processes of a package that changes.
 fn stop(state: &mut State, spec: &PhoneSpec, name: &str, now: Now) {
-    let why = Why {
-        reason: match spec.android >= 14 {
-            true => (16, "PACKAGE UPDATED"),
-            false => (13, "OTHER KILLS BY SYSTEM"),
-        },
-        subreason: (0, "UNKNOWN"),
-        description: "installPackageLI",
+    let why = match spec.android >= 14 {
+        true => Why::new(16, "PACKAGE UPDATED", "installPackageLI"),
+        false => Why::new(13, "OTHER KILLS BY SYSTEM", "installPackageLI"),
     };
     foreground::stop(state, name, None, why, None, now);
 }

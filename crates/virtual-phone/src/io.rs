@@ -258,10 +258,6 @@ impl Fds {
     pub(crate) fn set(&mut self, fd: u32, to: Fd) {
         self.0.insert(fd, to);
     }
-
-    pub(crate) fn close(&mut self, fd: u32) {
-        self.0.remove(&fd);
-    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::access::Cred;
-use super::clock::{BootNs, Clock, MILLI};
+use super::clock::{BootNs, Clock, MILLI, Now};
 use super::events::{Events, lock};
 use super::faults::{FaultKind, Faults};
 use super::foreground;
@@ -64,6 +64,23 @@ impl Kernel {
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         lock(&self.state)
+    }
+
+    /// Changes the state now, and wakes those who wait for a change.
+    pub(crate) fn change<T>(&self, act: impl FnOnce(&mut State, Now) -> T) -> T {
+        let now = self.clock.now();
+        let result = act(&mut self.state(), now);
+        self.events.notify();
+        result
+    }
+
+    /// Ends a process by a signal that did not come from the system.
+    pub(crate) fn killed(&self, pid: Pid, signal: u8) {
+        self.change(|state, now| {
+            if let Some(process) = state.processes.get(pid).cloned() {
+                foreground::died(state, &process, signal, now);
+            }
+        });
     }
 
     /// Stores a request to the phone; only the first [`MAX_REQUESTS`] are stored.

@@ -72,6 +72,7 @@ mod java;
 mod kernel;
 mod logcat;
 mod memory;
+mod named;
 mod numbers;
 mod packages;
 mod population;

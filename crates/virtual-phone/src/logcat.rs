@@ -26,6 +26,28 @@ pub(crate) struct LogLine {
 }
 
 impl LogLine {
+    /// Formats the line as `threadtime` does, including its newline; with times in seconds since
+    /// 1970, or as dates.
+    pub(crate) fn formatted(&self, epoch: bool) -> String {
+        let time = match epoch {
+            true => format!(
+                "{:>19}.{:03}",
+                self.time / SECOND,
+                self.time % SECOND / MILLI
+            ),
+            false => timestamp(self.time),
+        };
+        let LogLine {
+            pid,
+            tid,
+            level,
+            tag,
+            text,
+            ..
+        } = self;
+        format!("{time} {pid:>5} {tid:>5} {level} {tag:<8}: {text}\n")
+    }
+
     /// Returns the buffer that contains the line.
     pub(crate) fn buffer(&self) -> &'static str {
         match (self.tag.as_str(), self.uid) {
@@ -132,33 +154,6 @@ impl LogFilter {
     }
 }
 
-/// Output format of lines: `threadtime`.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Format {
-    /// Times in seconds since 1970, not as dates.
-    pub(crate) epoch: bool,
-}
-
-impl Format {
-    /// Formats the line, including its newline.
-    pub(crate) fn line(self, line: &LogLine) -> String {
-        let LogLine {
-            time,
-            pid,
-            tid,
-            level,
-            tag,
-            text,
-            ..
-        } = line;
-        let time = match self.epoch {
-            true => format!("{:>19}.{:03}", time / SECOND, time % SECOND / MILLI),
-            false => timestamp(*time),
-        };
-        format!("{time} {pid:>5} {tid:>5} {level} {tag:<8}: {text}\n")
-    }
-}
-
 /// Formats a time in nanoseconds since 1970.
 pub(crate) fn date(real_ns: u64, format: &(impl Formattable + ?Sized)) -> String {
     let time = OffsetDateTime::from_unix_timestamp_nanos(i128::from(real_ns));
@@ -206,7 +201,7 @@ mod tests {
             (false, "11-14 22:13:20.123     7     9 I tag     : t\n"),
             (true, "         1700000000.123     7     9 I tag     : t\n"),
         ] {
-            assert_eq!(Format { epoch }.line(&line("tag", 'I')), expected);
+            assert_eq!(line("tag", 'I').formatted(epoch), expected);
         }
     }
 

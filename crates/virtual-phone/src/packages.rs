@@ -1,7 +1,6 @@
 //! The installed packages: profiling settings of their manifests, their sources and processes, and
 //! heapprofd's CanProfile decision for a UID.
 
-use super::process::{Process, Role};
 use super::spec::{BuildType, PhoneSpec};
 
 /// Profiling setting of a manifest.
@@ -228,14 +227,6 @@ impl Package {
         }
         line
     }
-}
-
-/// Returns the package of a process.
-pub(crate) fn of_process(packages: &[Package], process: &Process) -> Option<Package> {
-    let Role::App { package, .. } = &process.role else {
-        return None;
-    };
-    packages.iter().find(|p| p.name == package).cloned()
 }
 
 /// Returns heapprofd's decision on a process of `uid` for a session started over adb.

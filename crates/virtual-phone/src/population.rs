@@ -319,7 +319,7 @@ fn start_all(state: &mut State, spec: &PhoneSpec, clock: &Clock) {
     let apps: Vec<(Pid, String, BootNs)> = state
         .processes
         .iter()
-        .filter(|p| matches!(p.role, Role::App { .. }))
+        .filter(|p| p.app().is_some())
         .map(|p| (p.pid, p.name().to_owned(), p.started))
         .collect();
     for (pid, name, started) in apps {

@@ -194,6 +194,25 @@ impl Process {
         }
     }
 
+    /// Returns package and user of an app's process.
+    pub(crate) fn app(&self) -> Option<(&str, u32)> {
+        match &self.role {
+            Role::App { package, user } => Some((package, *user)),
+            _ => None,
+        }
+    }
+
+    /// Returns whether it is a process of an app of this user, or of any.
+    pub(crate) fn is_app_of(&self, user: Option<u32>) -> bool {
+        self.app()
+            .is_some_and(|(_, u)| user.is_none_or(|user| user == u))
+    }
+
+    /// Returns whether it is a process of this package.
+    pub(crate) fn is_of(&self, package: &str) -> bool {
+        self.app().is_some_and(|(name, _)| name == package)
+    }
+
     /// Returns the name in `ps`: argv0, or the thread's name in brackets.
     pub(crate) fn name(&self) -> &str {
         self.argv.first().map_or("", String::as_str)

@@ -91,18 +91,6 @@ pub(crate) fn lookup(
     }
 }
 
-pub(crate) fn kernel_release(kernel: &Kernel) -> &'static str {
-    match kernel.spec.android {
-        10 => "4.9.185-perf",
-        11 => "4.19.113-perf",
-        12 => "5.10.66-android12-9",
-        13 => "5.10.149-android13-4",
-        14 => "5.15.137-android14-11",
-        15 => "6.1.99-android14-11",
-        _ => "6.6.77-android15-8",
-    }
-}
-
 fn meminfo(kernel: &Kernel, state: &State) -> String {
     let ram = kernel.memory.ram(state);
     let mut text = String::new();

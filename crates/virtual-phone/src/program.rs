@@ -38,6 +38,14 @@ pub(crate) struct Cmd {
 pub(crate) enum Halt {
     Exit(u8),
     Stop(Stop),
+    /// A file operation failed.
+    Failed(Errno),
+}
+
+impl From<Errno> for Halt {
+    fn from(errno: Errno) -> Halt {
+        Halt::Failed(errno)
+    }
 }
 
 impl From<Stop> for Halt {
@@ -49,8 +57,57 @@ impl From<Stop> for Halt {
 /// Exit status, or the reason for an early end.
 pub(crate) type Done = Result<u8, Halt>;
 
-/// Single-letter flags with their values.
-pub(crate) type Flags = Vec<(char, Option<String>)>;
+/// Arguments of a program: single-letter flags with their values, and the rest.
+#[derive(Default)]
+pub(crate) struct Arguments {
+    flags: Vec<(char, Option<String>)>,
+    pub(crate) rest: Vec<String>,
+}
+
+impl Arguments {
+    pub(crate) fn has(&self, letter: char) -> bool {
+        self.flags.iter().any(|(flag, _)| *flag == letter)
+    }
+
+    /// Returns the value of a flag.
+    pub(crate) fn value(&self, letter: char) -> Option<&str> {
+        let flag = self.flags.iter().find(|(flag, _)| *flag == letter)?;
+        flag.1.as_deref()
+    }
+
+    /// Splits arguments as `getopt` does: a letter of `known` before a colon has a value. Returns a
+    /// letter that is not known as an error.
+    fn split(args: &[String], known: &str) -> Result<Arguments, char> {
+        let mut split = Arguments::default();
+        let mut args = args.iter();
+        while let Some(arg) = args.next() {
+            if arg == "--" {
+                split.rest.extend(args.cloned());
+                break;
+            }
+            if !arg.starts_with('-') || arg.len() == 1 || arg.starts_with("--") {
+                split.rest.push(arg.clone());
+                continue;
+            }
+            for (at, letter) in arg.char_indices().skip(1) {
+                let found = known.split_once(letter).filter(|_| letter != ':');
+                let (_, after) = found.ok_or(letter)?;
+                if !after.starts_with(':') {
+                    split.flags.push((letter, None));
+                    continue;
+                }
+                let inline = &arg[at + letter.len_utf8()..];
+                let value = match inline.is_empty() {
+                    true => args.next().cloned(),
+                    false => Some(inline.to_owned()),
+                };
+                split.flags.push((letter, value));
+                break;
+            }
+        }
+        Ok(split)
+    }
+}
 
 /// Implementation of a program.
 pub(crate) type Program = fn(&mut Cmd) -> Done;
@@ -73,9 +130,9 @@ impl Programs {
         self.0.get(name).copied()
     }
 
-    /// Returns the path of a program in PATH.
-    pub(crate) fn find(&self, name: &str) -> Option<String> {
-        self.by_name(name).map(|_| format!("/system/bin/{name}"))
+    /// Returns whether PATH has the program.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.0.contains_key(name)
     }
 }
 
@@ -134,6 +191,7 @@ pub(crate) fn run(cmd: &mut Cmd) -> Result<u8, Stop> {
     }
     match program(cmd) {
         Ok(status) | Err(Halt::Exit(status)) => Ok(status),
+        Err(Halt::Failed(_)) => Ok(1),
         Err(Halt::Stop(stop)) => Err(stop),
     }
 }
@@ -192,19 +250,53 @@ impl Cmd {
         self.write(2, text.as_bytes())
     }
 
+    /// Prints to stdout and ends with 0.
+    pub(crate) fn answer(&self, text: &str) -> Done {
+        self.out(text)?;
+        Ok(0)
+    }
+
+    /// Prints an error and ends with this status.
+    pub(crate) fn refuse(&self, status: u8, text: &str) -> Done {
+        self.err(text)?;
+        Ok(status)
+    }
+
     /// Prints `name: what: why` to stderr.
     pub(crate) fn failed(&self, what: &str, errno: Errno) -> Result<(), Halt> {
         self.err(&format!("{}: {what}: {}\n", self.name(), errno.text()))
     }
 
-    /// Reads all of stdin.
-    pub(crate) fn stdin(&self) -> Result<Vec<u8>, Halt> {
+    /// Returns stdin.
+    pub(crate) fn stdin(&self) -> Fd {
+        self.fds.get(0).cloned().unwrap_or(Fd::Null)
+    }
+
+    /// Returns all bytes of a file, or of stdin for `-`.
+    pub(crate) fn read(&self, path: &str) -> Result<Vec<u8>, Halt> {
         let mut all = Vec::new();
-        self.each_block(&self.fds.get(0).cloned().unwrap_or(Fd::Null), |b| {
-            all.extend_from_slice(b);
+        if path != "-" {
+            return Ok(self.kernel.read_all(&self.cred, &self.cwd, path)?);
+        }
+        self.each_block(&self.stdin(), |block| {
+            all.extend_from_slice(block);
             Ok(())
         })?;
         Ok(all)
+    }
+
+    /// Copies up to `limit` bytes of an input to stdout; returns their number.
+    pub(crate) fn copy(&self, input: &Fd, limit: u64) -> Result<u64, Halt> {
+        let mut left = limit;
+        while left > 0 {
+            let block = input.read(&self.kernel, self.pid, left.min(64 << 10) as usize)?;
+            if block.is_empty() {
+                break;
+            }
+            left -= block.len() as u64;
+            self.out_bytes(&block)?;
+        }
+        Ok(limit - left)
     }
 
     /// Reads every block of an input to its end.
@@ -222,48 +314,50 @@ impl Cmd {
         }
     }
 
+    /// Acts on each path; reports those that fail. The status is 1 if one failed.
+    pub(crate) fn each_path(
+        &self,
+        paths: &[String],
+        mut act: impl FnMut(&str) -> Result<(), Halt>,
+    ) -> Done {
+        let mut status = 0;
+        for path in paths {
+            match act(path) {
+                Err(Halt::Failed(errno)) => {
+                    self.failed(path, errno)?;
+                    status = 1;
+                }
+                other => other?,
+            }
+        }
+        Ok(status)
+    }
+
     /// Returns the contents of the named files, or of stdin if none are named. Reports failures and
     /// continues; the second value is whether one failed.
     pub(crate) fn inputs(&self, paths: &[String]) -> Result<(Vec<Vec<u8>>, bool), Halt> {
         if paths.is_empty() {
-            return Ok((vec![self.stdin()?], false));
+            return Ok((vec![self.read("-")?], false));
         }
         let mut all = Vec::new();
-        let mut failed = false;
-        for path in paths {
-            if path == "-" {
-                all.push(self.stdin()?);
-                continue;
-            }
-            match self.kernel.read_all(&self.cred, &self.cwd, path) {
-                Ok(bytes) => all.push(bytes),
-                Err(errno) => {
-                    self.failed(path, errno)?;
-                    failed = true;
-                }
-            }
-        }
-        Ok((all, failed))
+        let status = self.each_path(paths, |path| {
+            all.push(self.read(path)?);
+            Ok(())
+        })?;
+        Ok((all, status > 0))
     }
 
-    /// Splits these arguments into flags and the rest. After a flag that is not `known`, complains and
-    /// returns nothing: a phone that ignored it would give a wrong answer.
-    pub(crate) fn flags_of(
-        &self,
-        args: &[String],
-        known: &str,
-    ) -> Result<Option<(Flags, Vec<String>)>, Halt> {
-        match split_flags(args, known) {
-            Ok(split) => Ok(Some(split)),
-            Err(letter) => {
-                self.err(&format!("{}: Unknown option '{letter}'\n", self.name()))?;
-                Ok(None)
-            }
-        }
+    /// Splits these arguments into flags and the rest. A flag that is not `known` ends the program: a
+    /// phone that ignored it would give a wrong answer.
+    pub(crate) fn flags_of(&self, args: &[String], known: &str) -> Result<Arguments, Halt> {
+        Arguments::split(args, known).or_else(|letter| {
+            self.err(&format!("{}: Unknown option '{letter}'\n", self.name()))?;
+            Err(Halt::Exit(1))
+        })
     }
 
     /// As [`Cmd::flags_of`], of all arguments.
-    pub(crate) fn flags(&self, known: &str) -> Result<Option<(Flags, Vec<String>)>, Halt> {
+    pub(crate) fn flags(&self, known: &str) -> Result<Arguments, Halt> {
         self.flags_of(&self.args(), known)
     }
 
@@ -275,38 +369,4 @@ impl Cmd {
         self.argv = argv;
         Ok(run(self)?)
     }
-}
-
-/// Splits arguments into single-letter flags and the rest, as `getopt` does: a letter of `known` before
-/// a colon has a value. Returns a letter that is not known as an error.
-fn split_flags(args: &[String], known: &str) -> Result<(Flags, Vec<String>), char> {
-    let mut flags = Vec::new();
-    let mut rest = Vec::new();
-    let mut args = args.iter();
-    while let Some(arg) = args.next() {
-        if arg == "--" {
-            rest.extend(args.cloned());
-            break;
-        }
-        if !arg.starts_with('-') || arg.len() == 1 || arg.starts_with("--") {
-            rest.push(arg.clone());
-            continue;
-        }
-        let letters: Vec<char> = arg.chars().skip(1).collect();
-        for (i, c) in letters.iter().enumerate() {
-            let (_, after) = known.split_once(*c).filter(|_| *c != ':').ok_or(*c)?;
-            if !after.starts_with(':') {
-                flags.push((*c, None));
-                continue;
-            }
-            let inline: String = letters[i + 1..].iter().collect();
-            let value = match inline.is_empty() {
-                true => args.next().cloned(),
-                false => Some(inline),
-            };
-            flags.push((*c, value));
-            break;
-        }
-    }
-    Ok((flags, rest))
 }

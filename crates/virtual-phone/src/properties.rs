@@ -3,34 +3,16 @@
 use std::collections::BTreeMap;
 
 use super::faults::{FaultKind, Faults};
-use super::spec::{Abi, BuildType, PhoneSpec};
-
-/// Returns device names by Android release, from the year when each was new.
-pub(crate) fn model(android: u32) -> (&'static str, &'static str, &'static str) {
-    match android {
-        10 => ("Pixel 3a", "sargo", "QQ3A.200805.001"),
-        11 => ("Pixel 4a", "sunfish", "RQ3A.211001.001"),
-        12 => ("Pixel 5", "redfin", "SP1A.210812.015"),
-        13 => ("Pixel 6", "oriole", "TQ3A.230901.001"),
-        14 => ("Pixel 8", "shiba", "UQ1A.240205.002"),
-        15 => ("Pixel 9", "tokay", "AP4A.250205.002"),
-        _ => ("Pixel 10", "frankel", "BP3A.250905.014"),
-    }
-}
-
-/// Returns `product`, `model` and `device` of `adb devices -l`.
-pub(crate) fn listing(spec: &PhoneSpec) -> (String, String, String) {
-    let (model, device, _) = model(spec.android);
-    (
-        device.to_owned(),
-        model.replace(' ', "_"),
-        device.to_owned(),
-    )
-}
+use super::spec::{Abi, BuildType, PhoneSpec, Release};
 
 /// Returns all properties.
 pub(crate) fn at_boot(spec: &PhoneSpec, serial: &str, faults: &Faults) -> BTreeMap<String, String> {
-    let (model, device, id) = model(spec.android);
+    let Release {
+        model,
+        device,
+        build_id: id,
+        ..
+    } = spec.release();
     let (build, release, sdk) = (spec.build.name(), spec.android, spec.sdk());
     let tags = if spec.build == BuildType::User {
         "release-keys"
@@ -51,23 +33,16 @@ pub(crate) fn at_boot(spec: &PhoneSpec, serial: &str, faults: &Faults) -> BTreeM
         Abi::X86 => ("x86", "x86", ""),
     };
     let debuggable = u8::from(spec.build != BuildType::User).to_string();
-    let traced = if faults.strikes(FaultKind::TracedOff).is_some() {
-        "0"
-    } else {
-        "1"
+    let (traced, service) = match faults.strikes(FaultKind::TracedOff) {
+        Some(_) => ("0", "stopped"),
+        None => ("1", "running"),
     };
     let mut all: BTreeMap<String, String> = [
         ("dalvik.vm.heapgrowthlimit", "256m"),
         ("dalvik.vm.heapsize", "512m"),
         ("dev.bootcomplete", "1"),
-        (
-            "init.svc.traced",
-            if traced == "1" { "running" } else { "stopped" },
-        ),
-        (
-            "init.svc.traced_probes",
-            if traced == "1" { "running" } else { "stopped" },
-        ),
+        ("init.svc.traced", service),
+        ("init.svc.traced_probes", service),
         ("persist.sys.timezone", "UTC"),
         ("persist.traced.enable", traced),
         ("ro.build.fingerprint", &fingerprint),

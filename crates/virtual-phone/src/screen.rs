@@ -1,9 +1,10 @@
 //! Screen of a phone: tasks and their activities, rotation, keyguard, and the related settings.
 //! `foreground` owns the effects of keys and starts.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use super::clock::BootNs;
+use super::clock::{BootNs, Now};
 use super::deeds::{AllDeeds, Deed};
 use super::process::{Pid, Process};
 use super::spec::{PhoneSpec, ScreenState};
@@ -34,23 +35,33 @@ pub(crate) struct Task {
     pub(crate) activities: Vec<Activity>,
 }
 
+/// Reason for the end of a process, in the words of `exit-info`.
+#[derive(Debug, Clone)]
+pub(crate) struct Why {
+    pub(crate) reason: (u32, &'static str),
+    pub(crate) subreason: (u32, &'static str),
+    pub(crate) description: Cow<'static, str>,
+}
+
+impl Why {
+    pub(crate) const fn new(code: u32, reason: &'static str, description: &'static str) -> Why {
+        Why {
+            reason: (code, reason),
+            subreason: (0, "UNKNOWN"),
+            description: Cow::Borrowed(description),
+        }
+    }
+}
+
 /// End of an app's process, for `exit-info`.
 #[derive(Debug, Clone)]
 pub(crate) struct Exit {
-    pub(crate) real_ns: u64,
-    pub(crate) pid: Pid,
-    pub(crate) uid: u32,
-    pub(crate) process: String,
-    pub(crate) package: String,
-    pub(crate) user: u32,
-    pub(crate) reason: (u32, &'static str),
-    pub(crate) subreason: (u32, &'static str),
-    /// State of the process and boot clock at its end.
+    /// State of the process and time at its end.
     pub(crate) last: Process,
-    pub(crate) boot: BootNs,
+    pub(crate) at: Now,
+    pub(crate) why: Why,
     /// Signal that ended the process, if any.
     pub(crate) status: u8,
-    pub(crate) description: String,
 }
 
 /// State of the screen, except processes.
@@ -88,11 +99,12 @@ impl Screen {
             let key = (space.to_owned(), key.to_owned());
             (key, value.to_owned())
         });
+        let locks = matches!(spec.screen, ScreenState::Locked | ScreenState::Pin);
         Screen {
             tasks: Vec::new(),
             rotation: 0,
-            locked: matches!(spec.screen, ScreenState::Locked | ScreenState::Pin),
-            locks: matches!(spec.screen, ScreenState::Locked | ScreenState::Pin),
+            locked: locks,
+            locks,
             recents: None,
             pin: spec.screen == ScreenState::Pin,
             settings: settings.into(),
@@ -124,15 +136,6 @@ impl Screen {
         self.settings.get(&key).map(String::as_str)
     }
 
-    /// Returns all settings of one namespace.
-    pub(crate) fn settings_of<'a>(
-        &'a self,
-        space: &'a str,
-    ) -> impl Iterator<Item = (&'a str, &'a str)> + 'a {
-        let of = self.settings.iter().filter(move |((s, _), _)| s == space);
-        of.map(|((_, key), value)| (key.as_str(), value.as_str()))
-    }
-
     /// Applies the rotation of the settings; returns whether it changed. With auto-rotation, the
     /// phone is upright, as if it lay on a desk.
     pub(crate) fn turn_as_set(&mut self) -> bool {
@@ -150,6 +153,11 @@ impl Screen {
 }
 
 impl Task {
+    /// Returns whether it is the task of a package, of this user or of any.
+    pub(crate) fn is_of(&self, package: &str, user: Option<u32>) -> bool {
+        self.package == package && user.is_none_or(|user| user == self.user)
+    }
+
     pub(crate) fn top(&self) -> Option<&Activity> {
         self.activities.last()
     }

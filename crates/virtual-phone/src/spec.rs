@@ -6,68 +6,77 @@ use std::path::PathBuf;
 
 use super::faults::Fault;
 use super::faults::draws::Odds;
+use super::named::named;
 
-/// Build type of the system image.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum BuildType {
-    /// Production build: the shell is never root.
-    User,
-    /// Like user, but with `su` and `setenforce`.
-    Userdebug,
-    /// Build for platform developers.
-    Eng,
-}
-
-impl BuildType {
-    /// Returns the value of `ro.build.type`.
-    pub fn name(self) -> &'static str {
-        match self {
-            BuildType::User => "user",
-            BuildType::Userdebug => "userdebug",
-            BuildType::Eng => "eng",
-        }
+named! {
+    /// Build type of the system image.
+    #[non_exhaustive]
+    pub enum BuildType {
+        /// Production build: the shell is never root.
+        User = "user",
+        /// Like user, but with `su` and `setenforce`.
+        Userdebug = "userdebug",
+        /// Build for platform developers.
+        Eng = "eng",
     }
 }
 
-/// State of `com.example.app`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum AppState {
-    /// In the foreground and allocating.
-    Running,
-    /// Running, but not allocating.
-    Idle,
-    /// Cached and frozen by the system: none of its threads run.
-    Frozen,
-    /// Installed, but not started.
-    Stopped,
-    /// In the foreground, with so many callsites that a dump has about 10 MB.
-    Heavy,
+named! {
+    /// State of `com.example.app`.
+    #[non_exhaustive]
+    pub enum AppState {
+        /// In the foreground and allocating.
+        Running = "running",
+        /// Running, but not allocating.
+        Idle = "idle",
+        /// Cached and frozen by the system: none of its threads run.
+        Frozen = "frozen",
+        /// Installed, but not started.
+        Stopped = "stopped",
+        /// In the foreground, with so many callsites that a dump has about 10 MB.
+        Heavy = "heavy",
+    }
 }
 
-/// State of the screen at boot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum ScreenState {
-    /// On and unlocked.
-    On,
-    /// Off, without a lock screen.
-    Off,
-    /// Off, with a lock screen that a swipe dismisses.
-    Locked,
-    /// Off, with a lock screen that requires a PIN.
-    Pin,
+named! {
+    /// State of the screen at boot.
+    #[non_exhaustive]
+    pub enum ScreenState {
+        /// On and unlocked.
+        On = "on",
+        /// Off, without a lock screen.
+        Off = "off",
+        /// Off, with a lock screen that a swipe dismisses.
+        Locked = "locked",
+        /// Off, with a lock screen that requires a PIN.
+        Pin = "pin",
+    }
 }
 
-/// Functions of native libraries that have names in traces.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Names {
-    /// All functions named in the phone's files: heapprofd reads .symtab and .gnu_debugdata.
-    All,
-    /// Exported functions only, as if heapprofd cannot open a file and reads it from memory.
-    Exported,
+named! {
+    /// Functions of native libraries that have names in traces.
+    #[non_exhaustive]
+    pub enum Names {
+        /// All functions named in the phone's files: heapprofd reads .symtab and .gnu_debugdata.
+        All = "all",
+        /// Exported functions only, as if heapprofd cannot open a file and reads it from memory.
+        Exported = "exported",
+    }
+}
+
+named! {
+    /// Instruction set of the phone, as `ro.product.cpu.abi` names it.
+    #[non_exhaustive]
+    pub enum Abi {
+        /// 64-bit ARM, including 32-bit apps.
+        Arm64 = "arm64-v8a",
+        /// 32-bit ARM.
+        Arm = "armeabi-v7a",
+        /// 64-bit x86, including 32-bit apps.
+        X86_64 = "x86_64",
+        /// 32-bit x86.
+        X86 = "x86",
+    }
 }
 
 /// Specification of a virtual phone.
@@ -122,38 +131,32 @@ pub struct PhoneSpec {
     pub odds: Option<Odds>,
 }
 
-/// Instruction set of the phone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Abi {
-    /// 64-bit ARM, including 32-bit apps.
-    Arm64,
-    /// 32-bit ARM.
-    Arm,
-    /// 64-bit x86, including 32-bit apps.
-    X86_64,
-    /// 32-bit x86.
-    X86,
-}
-
 impl Abi {
-    /// All instruction sets.
-    pub const ALL: [Abi; 4] = [Abi::Arm64, Abi::Arm, Abi::X86_64, Abi::X86];
-
-    /// Returns the value of `ro.product.cpu.abi`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Abi::Arm64 => "arm64-v8a",
-            Abi::Arm => "armeabi-v7a",
-            Abi::X86_64 => "x86_64",
-            Abi::X86 => "x86",
-        }
-    }
-
     /// Returns whether the phone runs 64-bit code.
     pub fn is_64_bit(self) -> bool {
         matches!(self, Abi::Arm64 | Abi::X86_64)
     }
+}
+
+/// Facts of the Android releases from 10 on: API level, major version of perfetto, and, of a device
+/// from the year when the release was new, kernel, build ID, name and model.
+const RELEASES: &str = "\
+29 1 4.9.185-perf QQ3A.200805.001 sargo Pixel 3a
+30 6 4.19.113-perf RQ3A.211001.001 sunfish Pixel 4a
+31 16 5.10.66-android12-9 SP1A.210812.015 redfin Pixel 5
+33 25 5.10.149-android13-4 TQ3A.230901.001 oriole Pixel 6
+34 34 5.15.137-android14-11 UQ1A.240205.002 shiba Pixel 8
+35 43 6.1.99-android14-11 AP4A.250205.002 tokay Pixel 9
+36 49 6.6.77-android15-8 BP3A.250905.014 frankel Pixel 10";
+
+/// A row of [`RELEASES`].
+pub(crate) struct Release {
+    sdk: u32,
+    perfetto: u32,
+    pub(crate) kernel: &'static str,
+    pub(crate) build_id: &'static str,
+    pub(crate) device: &'static str,
+    pub(crate) model: &'static str,
 }
 
 impl Default for PhoneSpec {
@@ -295,26 +298,9 @@ impl PhoneSpec {
         };
         let bad = || wrong(format!("expected {expected}"));
         match key {
-            "android" => {
-                self.android = within(value, 10..=16).ok_or_else(bad)?;
-            }
-            "build" => {
-                self.build = match value {
-                    "user" => BuildType::User,
-                    "userdebug" => BuildType::Userdebug,
-                    "eng" => BuildType::Eng,
-                    _ => return Err(bad()),
-                };
-            }
-            "abi" => {
-                self.abi = match value {
-                    "arm64" | "arm64-v8a" => Abi::Arm64,
-                    "arm" | "armeabi-v7a" => Abi::Arm,
-                    "x86_64" => Abi::X86_64,
-                    "x86" => Abi::X86,
-                    _ => return Err(bad()),
-                };
-            }
+            "android" => self.android = within(value, 10..=16).ok_or_else(bad)?,
+            "build" => self.build = value.parse().map_err(|()| bad())?,
+            "abi" => self.abi = value.parse().map_err(|()| bad())?,
             "serial" => {
                 let plain = |c: char| c.is_ascii_alphanumeric() || "-_.:".contains(c);
                 if value.is_empty() || !value.chars().all(plain) {
@@ -322,56 +308,19 @@ impl PhoneSpec {
                 }
                 self.serial = value.to_owned();
             }
-            "devices" => {
-                self.devices = within(value, 0..=256).ok_or_else(bad)?;
-            }
-            "speed" => {
-                self.speed = within(value, 0.01..=100_000.0).ok_or_else(bad)?;
-            }
+            "devices" => self.devices = within(value, 0..=256).ok_or_else(bad)?,
+            "speed" => self.speed = within(value, 0.01..=100_000.0).ok_or_else(bad)?,
             "seed" => self.seed = value.parse().map_err(|_| bad())?,
-            "app" => {
-                self.app = match value {
-                    "running" => AppState::Running,
-                    "idle" => AppState::Idle,
-                    "frozen" => AppState::Frozen,
-                    "stopped" => AppState::Stopped,
-                    "heavy" => AppState::Heavy,
-                    _ => return Err(bad()),
-                };
-            }
-            "screen" => {
-                self.screen = match value {
-                    "on" => ScreenState::On,
-                    "off" => ScreenState::Off,
-                    "locked" => ScreenState::Locked,
-                    "pin" => ScreenState::Pin,
-                    _ => return Err(bad()),
-                };
-            }
-            "sites" => {
-                self.sites = within(value, 1..=2_000_000).ok_or_else(bad)?;
-            }
-            "java" => {
-                self.java = within(value, 0..=10_000_000).ok_or_else(bad)?;
-            }
-            "oom" => {
-                self.oom = Some(value.parse().map_err(|_| bad())?);
-            }
+            "app" => self.app = value.parse().map_err(|()| bad())?,
+            "screen" => self.screen = value.parse().map_err(|()| bad())?,
+            "sites" => self.sites = within(value, 1..=2_000_000).ok_or_else(bad)?,
+            "java" => self.java = within(value, 0..=10_000_000).ok_or_else(bad)?,
+            "oom" => self.oom = Some(value.parse().map_err(|_| bad())?),
             "stripped" => self.stripped = yes_or_no(value).ok_or_else(bad)?,
             "obfuscated" => self.obfuscated = yes_or_no(value).ok_or_else(bad)?,
-            "names" => {
-                self.names = match value {
-                    "all" => Names::All,
-                    "exported" => Names::Exported,
-                    _ => return Err(bad()),
-                };
-            }
-            "space" => {
-                self.space = bytes(value).ok_or_else(bad)?;
-            }
-            "perfetto" => {
-                self.perfetto = Some(within(value, 1..=99).ok_or_else(bad)?);
-            }
+            "names" => self.names = value.parse().map_err(|()| bad())?,
+            "space" => self.space = bytes(value).ok_or_else(bad)?,
+            "perfetto" => self.perfetto = Some(within(value, 1..=99).ok_or_else(bad)?),
             "trace" => self.trace = Some(PathBuf::from(value)),
             "selinux" => {
                 self.enforcing = match value {
@@ -392,30 +341,34 @@ impl PhoneSpec {
         Ok(())
     }
 
+    /// Returns the facts of the Android release.
+    pub(crate) fn release(&self) -> Release {
+        let row = RELEASES
+            .lines()
+            .nth(self.android.saturating_sub(10) as usize);
+        let words: Vec<&str> = row.unwrap_or_default().splitn(6, ' ').collect();
+        let [sdk, perfetto, kernel, build_id, device, model] = words[..] else {
+            panic!("a release has six words: {words:?}");
+        };
+        let number = |text: &str| text.parse().expect("a number");
+        Release {
+            sdk: number(sdk),
+            perfetto: number(perfetto),
+            kernel,
+            build_id,
+            device,
+            model,
+        }
+    }
+
     /// Returns the API level of the Android release.
     pub fn sdk(&self) -> u32 {
-        match self.android {
-            10 => 29,
-            11 => 30,
-            12 => 31,
-            13 => 33,
-            14 => 34,
-            15 => 35,
-            _ => 36,
-        }
+        self.release().sdk
     }
 
     /// Returns the major version of the phone's perfetto.
     pub fn perfetto_version(&self) -> u32 {
-        self.perfetto.unwrap_or(match self.android {
-            10 => 1,
-            11 => 6,
-            12 => 16,
-            13 => 25,
-            14 => 34,
-            15 => 43,
-            _ => 49,
-        })
+        self.perfetto.unwrap_or_else(|| self.release().perfetto)
     }
 }
 

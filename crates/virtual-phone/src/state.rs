@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::fs::Tree;
 use super::logcat::Log;
 use super::packages::{InstallSession, Package};
-use super::process::Processes;
+use super::process::{Process, Processes};
 use super::screen::Screen;
 use super::traced::Tracing;
 
@@ -24,4 +24,16 @@ pub(crate) struct State {
     pub(crate) screen: Screen,
     /// Installation sessions that are not committed.
     pub(crate) installs: BTreeMap<u32, InstallSession>,
+}
+
+impl State {
+    /// Returns an installed package by its name.
+    pub(crate) fn package(&self, name: &str) -> Option<&Package> {
+        self.packages.iter().find(|package| package.name == name)
+    }
+
+    /// Returns the package of a process.
+    pub(crate) fn package_of(&self, process: &Process) -> Option<&Package> {
+        self.package(process.app()?.0)
+    }
 }

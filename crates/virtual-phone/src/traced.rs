@@ -23,9 +23,6 @@ pub(crate) struct Session {
     pub(crate) client: Pid,
     pub(crate) name: Option<String>,
     pub(crate) started: bool,
-    pub(crate) buffers_kb: Vec<u32>,
-    pub(crate) duration_ms: u32,
-    pub(crate) sources: u32,
     /// Wall clock at the start, in nanoseconds since the epoch.
     pub(crate) start_real: u64,
 }

@@ -2,35 +2,20 @@
 
 use super::packages::take_user;
 use super::{Cmd, Done};
-use crate::clock::Now;
 use crate::deeds::Deed;
 use crate::foreground;
 use crate::foreground::Launch;
 use crate::foreground::UI_HIDDEN;
-use crate::foreground::Why;
 use crate::history::Event;
 use crate::packages::Package;
-use crate::process::{Process, Role};
-use crate::state::State;
+use crate::process::Process;
+use crate::screen::Why;
 use crate::tracing;
-
-/// Entry of `am force-stop` in the history of exits.
-const FORCE_STOP: Why<'static> = Why {
-    reason: (10, "USER REQUESTED"),
-    subreason: (21, "FORCE STOP"),
-    description: "stop by user request",
-};
-const KILL: Why<'static> = Why {
-    reason: (13, "OTHER KILLS BY SYSTEM"),
-    subreason: (0, "UNKNOWN"),
-    description: "kill background",
-};
 
 /// Returns the package of `PKG/.Activity` or `PKG`.
 pub(super) fn package_of(cmd: &Cmd, component: &str) -> Option<Package> {
     let name = component.split('/').next().unwrap_or(component);
-    let state = cmd.kernel.state();
-    state.packages.iter().find(|p| p.name == name).cloned()
+    cmd.kernel.state().package(name).cloned()
 }
 
 pub(super) fn am(cmd: &mut Cmd) -> Done {
@@ -49,61 +34,25 @@ pub(super) fn am(cmd: &mut Cmd) -> Done {
     };
     // Without --user, it applies to every user.
     let only = if given { user } else { None };
-    let now = cmd.kernel.clock.now();
     match verb.as_str() {
-        "get-current-user" => {
-            cmd.out("0\n")?;
-            Ok(0)
-        }
+        "get-current-user" => cmd.answer("0\n"),
         "start" => start(cmd, rest, user.unwrap_or(0)),
-        "force-stop" => {
-            let Some(name) = rest.last() else {
-                cmd.err("Error: Argument expected after \"force-stop\"\n")?;
-                return Ok(255);
-            };
-            let from = format!("stop {name} due to from pid {}", cmd.pid);
-            let why = Why {
-                description: &from,
-                ..FORCE_STOP
-            };
-            foreground::stop(&mut cmd.kernel.state(), name, only, why, None, now);
-            cmd.kernel.events.notify();
-            Ok(0)
-        }
-        "kill" => {
-            let Some(name) = rest.last() else {
-                cmd.err("Error: Argument expected after \"kill\"\n")?;
-                return Ok(255);
-            };
-            kill(cmd, name, only, now);
-            Ok(0)
-        }
-        "crash" => {
-            let Some(name) = rest.last() else {
-                cmd.err("Error: Argument expected after \"crash\"\n")?;
-                return Ok(255);
-            };
-            let mut state = cmd.kernel.state();
-            // A PID or a package: if a package has several processes, the last one crashes.
-            if let Some(p) = last_of_package(&state, name, only) {
-                let what = "android.app.RemoteServiceException$CrashedByAdbException: \
-                            shell-induced crash";
-                foreground::crash(&mut state, p.pid, what, now);
+        "force-stop" | "kill" | "crash" => match rest.last() {
+            Some(name) => {
+                end(cmd, verb, name, only);
+                Ok(0)
             }
-            drop(state);
-            cmd.kernel.events.notify();
-            Ok(0)
-        }
+            None => {
+                let text = format!("Error: Argument expected after \"{verb}\"\n");
+                cmd.refuse(255, &text)
+            }
+        },
         "broadcast" => {
             // The app's own receiver, which makes it allocate until memory runs out.
-            if rest
-                .iter()
-                .any(|a| a == "com.example.app.RUN_OUT_OF_MEMORY")
-            {
+            if rest.contains(&"com.example.app.RUN_OUT_OF_MEMORY".to_owned()) {
                 tracing::run_out(&cmd.kernel);
             }
-            cmd.out("Broadcasting: Intent { flg=0x400000 }\nBroadcast completed: result=0\n")?;
-            Ok(0)
+            cmd.answer("Broadcasting: Intent { flg=0x400000 }\nBroadcast completed: result=0\n")
         }
         "send-trim-memory" => trim(cmd, rest, only),
         // Compaction took a UID before Android 14.
@@ -117,45 +66,41 @@ pub(super) fn am(cmd: &mut Cmd) -> Done {
     }
 }
 
-/// Runs `kill PKG`: kills background processes that are safe to kill.
-fn kill(cmd: &Cmd, name: &str, user: Option<u32>, now: Now) {
-    /// Minimum score of a background process.
-    const SERVICE: i32 = 500;
-    foreground::stop(
-        &mut cmd.kernel.state(),
-        name,
-        user,
-        KILL,
-        Some(SERVICE),
-        now,
-    );
-    cmd.kernel.events.notify();
+/// Ends processes of a package.
+fn end(cmd: &Cmd, verb: &str, name: &str, user: Option<u32>) {
+    cmd.kernel.change(|state, now| match verb {
+        "force-stop" => {
+            let why = Why {
+                subreason: (21, "FORCE STOP"),
+                description: format!("stop {name} due to from pid {}", cmd.pid).into(),
+                ..Why::new(10, "USER REQUESTED", "")
+            };
+            foreground::stop(state, name, user, why, None, now);
+        }
+        // Only background processes that are safe to kill.
+        "kill" => {
+            let why = Why::new(13, "OTHER KILLS BY SYSTEM", "kill background");
+            foreground::stop(state, name, user, why, Some(500), now);
+        }
+        // A PID or a package: if a package has several processes, the last one crashes.
+        _ => {
+            let fits = |p: &&Process| match name.parse::<u32>() {
+                Ok(pid) => p.app().is_some() && p.pid == pid,
+                Err(_) => p.is_of(name) && p.is_app_of(user),
+            };
+            let found = state.processes.iter().filter(fits).map(|p| p.pid).max();
+            let what = "android.app.RemoteServiceException$CrashedByAdbException: \
+                        shell-induced crash";
+            if let Some(pid) = found {
+                foreground::crash(state, pid, what, now);
+            }
+        }
+    });
 }
 
-/// Finds an app's process by its name or PID.
-fn find_process(state: &State, name: &str, user: Option<u32>) -> Option<Process> {
-    let fits = |p: &&Process| {
-        matches!(&p.role, Role::App { user: u, .. } if user.is_none_or(|user| user == *u))
-            && (p.name() == name || p.pid.to_string() == name)
-    };
-    state.processes.iter().find(fits).cloned()
-}
-
-/// Finds the process for `crash`: the one with that PID, otherwise the last one of that package.
-fn last_of_package(state: &State, name: &str, user: Option<u32>) -> Option<Process> {
-    let pid = name.parse::<u32>().ok();
-    let fits = |p: &&Process| match (&p.role, pid) {
-        (Role::App { .. }, Some(pid)) => p.pid == pid,
-        (
-            Role::App {
-                package, user: u, ..
-            },
-            None,
-        ) => package == name && user.is_none_or(|user| user == *u),
-        _ => false,
-    };
-    let found = state.processes.iter().filter(fits);
-    found.max_by_key(|p| p.pid).cloned()
+/// Returns whether an app's process has this name or PID.
+fn is_called(process: &Process, name: &str) -> bool {
+    process.name() == name || process.pid.to_string() == name
 }
 
 /// Prints a refused call: Java's exception, and exit status 255.
@@ -164,14 +109,13 @@ fn exception(cmd: &Cmd, verb: &str, what: &str, place: &str) -> Done {
         10 => String::new(),
         _ => format!(" '{verb}'"),
     };
-    cmd.err(&format!(
+    cmd.refuse(255, &format!(
         "\nException occurred while executing{of}:\njava.lang.IllegalArgumentException: {what}\n\
          \tat com.android.server.am.ActivityManagerService.{place}(ActivityManagerService.java:3601)\n\
          \tat com.android.server.am.ActivityManagerShellCommand.onCommand(ActivityManagerShellCommand.java:310)\n\
          \tat android.os.ShellCommand.exec(ShellCommand.java:104)\n\
          \tat android.os.Binder.execTransact(Binder.java:1028)\n"
-    ))?;
-    Ok(255)
+    ))
 }
 
 /// Runs `send-trim-memory PROCESS LEVEL`. Levels only rise while an app is not visible, and levels
@@ -179,8 +123,7 @@ fn exception(cmd: &Cmd, verb: &str, what: &str, place: &str) -> Done {
 fn trim(cmd: &mut Cmd, rest: &[String], user: Option<u32>) -> Done {
     const PLACE: &str = "setProcessMemoryTrimLevel";
     let [name, level] = rest else {
-        cmd.err("Error: Argument expected after \"send-trim-memory\"\n")?;
-        return Ok(255);
+        return cmd.refuse(255, "Error: Argument expected after \"send-trim-memory\"\n");
     };
     let level = match level.as_str() {
         "RUNNING_MODERATE" => 5,
@@ -193,32 +136,27 @@ fn trim(cmd: &mut Cmd, rest: &[String], user: Option<u32>) -> Done {
         other => match other.parse() {
             Ok(level) if cmd.kernel.spec.android >= 12 => level,
             _ => {
-                cmd.err(&format!("Error: Unknown level option: {other}\n"))?;
-                return Ok(255);
+                return cmd.refuse(255, &format!("Error: Unknown level option: {other}\n"));
             }
         },
     };
-    let now = cmd.kernel.clock.now();
-    let refusal = {
-        let mut state = cmd.kernel.state();
-        match find_process(&state, name, user) {
-            None => Some(format!("Unknown process: {name}")),
-            Some(p) if state.screen.deeds.trim_level(p.pid, now.boot) >= level => {
-                Some("Unable to set a higher trim level than current level".to_owned())
+    let refusal = cmd.kernel.change(|state, now| {
+        let mut all = state.processes.iter();
+        let found = all.find(|p| p.is_app_of(user) && is_called(p, name));
+        let Some((pid, score)) = found.map(|p| (p.pid, p.oom_score_adj)) else {
+            return Some(format!("Unknown process: {name}"));
+        };
+        let deeds = &mut state.screen.deeds;
+        let kind = match deeds.trim_level(pid, now.boot) >= level {
+            true => "higher trim level than current level",
+            false if level >= 40 && score <= 100 => "background trim level on a foreground process",
+            false => {
+                deeds.note(pid, now.boot, Deed::Trimmed(level));
+                return None;
             }
-            Some(p) if level >= 40 && p.oom_score_adj <= 100 => {
-                Some("Unable to set a background trim level on a foreground process".to_owned())
-            }
-            Some(p) => {
-                state
-                    .screen
-                    .deeds
-                    .note(p.pid, now.boot, Deed::Trimmed(level));
-                None
-            }
-        }
-    };
-    cmd.kernel.events.notify();
+        };
+        Some(format!("Unable to set a {kind}"))
+    });
     match refusal {
         Some(what) => exception(cmd, "send-trim-memory", &what, PLACE),
         None => Ok(0),
@@ -229,31 +167,20 @@ fn freeze(cmd: &mut Cmd, verb: &str, rest: &[String]) -> Done {
     let Some(name) = rest.iter().rev().find(|a| !a.starts_with('-')) else {
         return Ok(255);
     };
-    let found = {
-        let mut state = cmd.kernel.state();
-        let pids: Vec<u32> = state
-            .processes
-            .iter()
-            .filter(|p| p.name() == name || p.pid.to_string() == *name)
-            .map(|p| p.pid)
-            .collect();
-        for pid in &pids {
-            if let Some(p) = state.processes.get_mut(*pid)
-                && matches!(verb, "freeze" | "unfreeze")
-            {
-                let before = p.clone();
+    let found = cmd.kernel.change(|state, now| {
+        let all = state.processes.iter().filter(|p| is_called(p, name));
+        let all: Vec<Process> = all.cloned().collect();
+        for before in all.iter().filter(|_| verb != "compact") {
+            if let Some(p) = state.processes.get_mut(before.pid) {
                 p.frozen = verb == "freeze";
                 let event = Event::Asleep(p.frozen || p.idle || p.stopped);
-                let now = cmd.kernel.clock.boot();
-                cmd.kernel.memory.note(&state, &before, now, event);
+                cmd.kernel.memory.note(state, before, now.boot, event);
             }
         }
-        !pids.is_empty()
-    };
-    cmd.kernel.events.notify();
+        !all.is_empty()
+    });
     if !found {
-        cmd.err(&format!("Error: could not find process {name}\n"))?;
-        return Ok(255);
+        return cmd.refuse(255, &format!("Error: could not find process {name}\n"));
     }
     Ok(0)
 }
@@ -358,13 +285,11 @@ fn start(cmd: &mut Cmd, rest: &[String], user: u32) -> Done {
     let intent = match Intent::parse(rest) {
         Ok(intent) => intent,
         Err(what) => {
-            cmd.err(&format!("Error: {what}\n"))?;
-            return Ok(255);
+            return cmd.refuse(255, &format!("Error: {what}\n"));
         }
     };
     if intent.component.is_none() && intent.package.is_none() && intent.action.is_none() {
-        cmd.err("Error: Intent is empty\n")?;
-        return Ok(1);
+        return cmd.refuse(1, "Error: Intent is empty\n");
     }
     cmd.out(&format!("Starting: {}\n", intent.text()))?;
     let Some((package, class)) = intent.resolve(cmd, user) else {
@@ -382,11 +307,9 @@ fn start(cmd: &mut Cmd, rest: &[String], user: u32) -> Done {
         cmd.err(&text)?;
         return Ok(status);
     };
-    let now = cmd.kernel.clock.now();
-    let mut state = cmd.kernel.state();
-    let launch = foreground::start(&mut state, &package, user, &class, intent.clear_task, now);
-    drop(state);
-    cmd.kernel.events.notify();
+    let launch = cmd.kernel.change(|state, now| {
+        foreground::start(state, &package, user, &class, intent.clear_task, now)
+    });
     match launch {
         Launch::Hot => cmd.err(
             "Warning: Activity not started, its current task has been brought to the front\n",

@@ -44,8 +44,7 @@ pub(super) fn deviceidle(cmd: &Cmd, rest: &[String]) -> Done {
         Some("deep") => &["deep"],
         Some("light") => &["light"],
         Some(other) => {
-            cmd.out(&format!("Unknown idle mode: {other}\n"))?;
-            return Ok(0);
+            return cmd.answer(&format!("Unknown idle mode: {other}\n"));
         }
     };
     let now = cmd.kernel.clock.now();

@@ -9,7 +9,6 @@ use time::macros::format_description;
 use super::{Cmd, Done};
 use crate::clock::{BootNs, MILLI};
 use crate::faults::FaultKind;
-use crate::foreground;
 use crate::fs::{FileData, normalize};
 use crate::io::Fd;
 use crate::java::{self, JavaDumpKind, PictureFormat};
@@ -149,8 +148,7 @@ pub(super) fn dumpheap(cmd: &mut Cmd, args: &[String]) -> Done {
     };
     // The app continues to write even if `am` ends.
     if !program::on_thread(&kernel, move || job.run()) {
-        cmd.err("HEAP DUMP FAILED\n")?;
-        return Ok(255);
+        return cmd.refuse(255, "HEAP DUMP FAILED\n");
     }
     cmd.out("Waiting for dump to finish...\n")?;
     kernel.block(cmd.pid, None, || done.load(Ordering::SeqCst).then_some(()))?;
@@ -224,13 +222,7 @@ fn target(kernel: &Kernel, options: &Options) -> Result<Process, Refusal> {
             text,
         ));
     };
-    let debuggable = match &process.role {
-        Role::App { package, .. } => {
-            let package = state.packages.iter().find(|p| p.name == package);
-            package.is_some_and(Package::debuggable)
-        }
-        _ => false,
-    };
+    let debuggable = state.package_of(&process).is_some_and(Package::debuggable);
     if !debuggable && kernel.spec.build == BuildType::User {
         let uid = match process.uid {
             uid if uid >= 10_000 => format!("u{}a{}", uid / 100_000, uid % 100_000 - 10_000),
@@ -314,8 +306,7 @@ impl Job {
         }
         kernel.events.notify();
         if dies.is_some() {
-            foreground::killed(&mut kernel.state(), self.pid, SIGSEGV, kernel.clock.now());
-            kernel.events.notify();
+            kernel.killed(self.pid, SIGSEGV);
             return None;
         }
         if hang.is_some() {

@@ -4,7 +4,7 @@ use super::{Cmd, Done};
 use crate::clock::{MILLI, SECOND};
 use crate::faults::FaultKind;
 use crate::packages::{Package, Profiling};
-use crate::process::{Process, Role};
+use crate::process::Process;
 
 /// Default timeout for a service in nanoseconds.
 const PATIENCE: u64 = 10 * SECOND;
@@ -16,15 +16,16 @@ pub(super) fn dumpsys(cmd: &mut Cmd) -> Done {
         let number = args.get(1).and_then(|n| n.parse::<u32>().ok());
         let Some(number) = number.filter(|n| *n > 0) else {
             let told = args.get(1).map_or("", String::as_str);
-            cmd.err(&format!("Error: invalid timeout value: '{told}'\n"))?;
-            return Ok(255);
+            return cmd.refuse(255, &format!("Error: invalid timeout value: '{told}'\n"));
         };
         patience = u64::from(number) * SECOND;
         args.drain(..2);
     }
     let Some((service, rest)) = args.split_first() else {
-        cmd.err("dumpsys: only single services are there on this virtual phone\n")?;
-        return Ok(1);
+        return cmd.refuse(
+            1,
+            "dumpsys: only single services are there on this virtual phone\n",
+        );
     };
     match service.as_str() {
         "package" => package(cmd, rest)?,
@@ -47,8 +48,7 @@ pub(super) fn dumpsys(cmd: &mut Cmd) -> Done {
             cmd.out(&super::dumpsys_screen::windows(cmd))?;
         }
         other => {
-            cmd.err(&format!("Can't find service: {other}\n"))?;
-            return Ok(0);
+            return cmd.refuse(0, &format!("Can't find service: {other}\n"));
         }
     }
     Ok(0)
@@ -168,7 +168,7 @@ fn activity(cmd: &Cmd, rest: &[String]) -> Result<(), super::Halt> {
     let apps: Vec<Process> = state
         .processes
         .iter()
-        .filter(|p| matches!(p.role, Role::App { .. }))
+        .filter(|p| p.app().is_some())
         .cloned()
         .collect();
     drop(state);

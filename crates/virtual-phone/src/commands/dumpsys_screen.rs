@@ -4,7 +4,7 @@
 use super::Cmd;
 use crate::foreground;
 use crate::init;
-use crate::screen::{Activity, Task};
+use crate::screen::{Activity, Exit, Task};
 use crate::state::State;
 
 /// Formats `ActivityRecord{…}` for this release.
@@ -137,31 +137,41 @@ pub(super) fn windows(cmd: &Cmd) -> String {
 pub(super) fn exits(cmd: &Cmd, package: Option<&String>) -> String {
     let mut out = "ACTIVITY MANAGER PROCESS EXIT INFO (dumpsys activity exit-info)\n".to_owned();
     let state = cmd.kernel.state();
-    let mut names: Vec<&str> = state.screen.exits.iter().map(|e| &*e.package).collect();
+    let exits = &state.screen.exits;
+    let package_of = |e: &'_ Exit| e.last.app().map_or("", |(name, _)| name).to_owned();
+    let mut names: Vec<String> = exits.iter().map(package_of).collect();
     names.sort_unstable();
     names.dedup();
     for name in names {
-        if package.is_some_and(|wanted| wanted != name) {
+        if package.is_some_and(|wanted| *wanted != name) {
             continue;
         }
         out.push_str(&format!("  package: {name}\n"));
-        let of = state.screen.exits.iter().filter(|e| e.package == name);
-        for (n, e) in of.enumerate() {
-            let time = crate::logcat::timestamp(e.real_ns);
-            let was = cmd.kernel.memory.ledger(&state, &e.last, e.boot);
+        let of = exits.iter().filter(|e| package_of(e) == name);
+        for (
+            n,
+            Exit {
+                last,
+                at,
+                why,
+                status,
+            },
+        ) in of.enumerate()
+        {
+            let time = crate::logcat::timestamp(at.real);
+            let was = cmd.kernel.memory.ledger(&state, last, at.boot);
             let (pss, rss) = was.map_or((0, 0), |l| (l.rows().total_pss(), l.pages().rss()));
             out.push_str(&format!(
-                "    Historical Process Exit for uid={uid}\n        ApplicationExitInfo #{n}:\n          timestamp=2026-{time} pid={pid} realUid={uid} packageUid={uid} definingUid={uid} user={user}\n          process={process} reason={} ({}) subreason={} ({}) status={}\n          importance=100 pss={pss}KB rss={rss}KB description={} state=empty trace=null\n",
-                e.reason.0,
-                e.reason.1,
-                e.subreason.0,
-                e.subreason.1,
-                e.status,
-                e.description,
-                uid = e.uid,
-                user = e.user,
-                pid = e.pid,
-                process = e.process,
+                "    Historical Process Exit for uid={uid}\n        ApplicationExitInfo #{n}:\n          timestamp=2026-{time} pid={pid} realUid={uid} packageUid={uid} definingUid={uid} user={user}\n          process={process} reason={} ({}) subreason={} ({}) status={status}\n          importance=100 pss={pss}KB rss={rss}KB description={} state=empty trace=null\n",
+                why.reason.0,
+                why.reason.1,
+                why.subreason.0,
+                why.subreason.1,
+                why.description,
+                uid = last.uid,
+                user = last.app().map_or(0, |(_, user)| user),
+                pid = last.pid,
+                process = last.name(),
             ));
         }
     }

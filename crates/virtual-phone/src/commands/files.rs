@@ -1,149 +1,167 @@
-//! Programs that read, list and remove files, with toybox's behavior: cat, ls, rm, dd.
+//! Programs that read, list and remove files, with toybox's behavior: cat, ls, rm, dd, stat, df.
 
 use super::{Cmd, Done};
-use crate::fs::Body;
-use crate::fs::Errno;
+use crate::faults::FaultKind;
+use crate::fs::{Body, Errno, normalize};
 use crate::io::Fd;
 use crate::spec::bytes;
 
 pub(super) fn cat(cmd: &mut Cmd) -> Done {
-    let Some((_, paths)) = cmd.flags("")? else {
-        return Ok(1);
-    };
-    let stdin = cmd.fds.get(0).cloned().unwrap_or(Fd::Null);
+    let mut paths = cmd.flags("")?.rest;
     if paths.is_empty() {
-        cmd.each_block(&stdin, |b| cmd.out_bytes(b))?;
-        return Ok(0);
+        paths.push("-".to_owned());
     }
-    let mut status = 0;
-    for path in &paths {
-        if path == "-" {
-            cmd.each_block(&stdin, |b| cmd.out_bytes(b))?;
-            continue;
-        }
-        match cmd.kernel.open_read(&cmd.cred, &cmd.cwd, path) {
-            Ok(fd) => cmd.each_block(&fd, |b| cmd.out_bytes(b))?,
-            Err(errno) => {
-                cmd.failed(path, errno)?;
-                status = 1;
-            }
-        }
-    }
-    Ok(status)
+    cmd.each_path(&paths, |path| {
+        let input = match path {
+            "-" => cmd.stdin(),
+            path => cmd.kernel.open_read(&cmd.cred, &cmd.cwd, path)?,
+        };
+        cmd.each_block(&input, |block| cmd.out_bytes(block))
+    })
 }
 
 /// `ls [-a] [DIRECTORY]` and `ls -d FILE…`.
 pub(super) fn ls(cmd: &mut Cmd) -> Done {
-    let Some((options, mut paths)) = cmd.flags("ad")? else {
-        return Ok(1);
-    };
-    let has = |c: char| options.iter().any(|o| o.0 == c);
-    if paths.is_empty() {
-        paths.push(".".to_owned());
+    let mut args = cmd.flags("ad")?;
+    if args.rest.is_empty() {
+        args.rest.push(".".to_owned());
     }
-    let mut status = 0;
-    for path in &paths {
-        let listed = match cmd.kernel.entry(&cmd.cred, &cmd.cwd, path, true) {
-            Ok(entry) if has('d') || !matches!(entry.body, Body::Directory(_)) => {
-                cmd.out(&format!("{path}\n"))?;
-                continue;
-            }
-            Ok(_) => cmd.kernel.list(&cmd.cred, &cmd.cwd, path),
-            Err(errno) => Err(errno),
-        };
-        let mut names = match listed {
-            Ok(names) => names,
-            Err(errno) => {
-                cmd.failed(path, errno)?;
-                status = 1;
-                continue;
-            }
-        };
+    let entry = |path: &str, follow| cmd.kernel.entry(&cmd.cred, &cmd.cwd, path, follow);
+    cmd.each_path(&args.rest, |path| {
+        let is_directory = matches!(entry(path, true)?.body, Body::Directory(_));
+        if args.has('d') || !is_directory {
+            return cmd.out(&format!("{path}\n"));
+        }
+        let mut names = cmd.kernel.list(&cmd.cred, &cmd.cwd, path)?;
         names.retain(|name| {
-            let full = format!("{path}/{name}");
-            (has('a') || !name.starts_with('.'))
-                && cmd.kernel.entry(&cmd.cred, &cmd.cwd, &full, false).is_ok()
+            (args.has('a') || !name.starts_with('.'))
+                && entry(&format!("{path}/{name}"), false).is_ok()
         });
         names.sort();
-        for name in names {
-            cmd.out(&format!("{name}\n"))?;
-        }
-    }
-    Ok(status)
+        let mut lines = names.iter().map(|name| format!("{name}\n"));
+        lines.try_for_each(|line| cmd.out(&line))
+    })
 }
 
 pub(super) fn rm(cmd: &mut Cmd) -> Done {
-    let Some((options, paths)) = cmd.flags("frR")? else {
-        return Ok(1);
-    };
-    let has = |c: char| options.iter().any(|o| o.0 == c);
-    if paths.is_empty() && !has('f') {
-        cmd.err(&format!("{}: Needs 1 argument\n", cmd.name()))?;
-        return Ok(1);
+    let args = cmd.flags("f")?;
+    if args.rest.is_empty() && !args.has('f') {
+        return cmd.refuse(1, &format!("{}: Needs 1 argument\n", cmd.name()));
     }
-    let mut status = 0;
-    for path in &paths {
-        let tree = has('r') || has('R');
-        let entry = cmd.kernel.entry(&cmd.cred, &cmd.cwd, path, false);
-        let is_directory = matches!(entry.as_ref().map(|e| &e.body), Ok(Body::Directory(_)));
-        let result = match entry {
-            Err(errno) => Err(errno),
-            Ok(_) if is_directory && !tree => Err(Errno::IsDirectory),
-            Ok(_) => cmd.kernel.remove(&cmd.cred, &cmd.cwd, path, tree),
-        };
-        match result {
-            Err(Errno::NoEntry) if has('f') => {}
-            Err(errno) => {
-                cmd.failed(path, errno)?;
-                status = 1;
-            }
-            Ok(()) => {}
+    cmd.each_path(&args.rest, |path| {
+        match cmd.kernel.remove(&cmd.cred, &cmd.cwd, path) {
+            Err(Errno::NoEntry) if args.has('f') => Ok(()),
+            removed => Ok(removed?),
         }
-    }
-    Ok(status)
+    })
 }
 
 pub(super) fn dd(cmd: &mut Cmd) -> Done {
-    let mut input = None;
+    let mut path = String::new();
     let (mut size, mut count, mut skip) = (512u64, u64::MAX, 0u64);
     for arg in cmd.args() {
         let (key, value) = arg.split_once('=').unwrap_or((&arg, ""));
         match key {
-            "if" => input = Some(value.to_owned()),
+            "if" => path = value.to_owned(),
             "bs" => size = bytes(value).unwrap_or(512),
             "count" => count = value.parse().unwrap_or(0),
             "skip" => skip = value.parse().unwrap_or(0),
-            _ => {
-                cmd.err(&format!("dd: bad {key}\n"))?;
-                return Ok(1);
-            }
+            _ => return cmd.refuse(1, &format!("dd: bad {key}\n")),
         }
     }
-    let path = input.unwrap_or_default();
-    let from = match cmd.kernel.open_read(&cmd.cred, &cmd.cwd, &path) {
-        Ok(fd) => fd,
-        Err(errno) => {
-            cmd.failed(&path, errno)?;
-            return Ok(1);
+    let mut copied = 0;
+    let status = cmd.each_path(&[path], |path| {
+        let from = cmd.kernel.open_read(&cmd.cred, &cmd.cwd, path)?;
+        if let Fd::File { position, .. } = &from {
+            *crate::events::lock(position) += size.saturating_mul(skip);
         }
+        copied = cmd.copy(&from, size.saturating_mul(count))?;
+        Ok(())
+    })?;
+    if status == 0 {
+        let blocks = copied / size.max(1);
+        cmd.err(&format!(
+            "{blocks}+0 records in\n{blocks}+0 records out\n{copied} bytes copied, 0.01 s, 100 M/s\n"
+        ))?;
+    }
+    Ok(status)
+}
+
+/// `stat -c FORMAT`, with `%s` and `%u`.
+pub(super) fn stat(cmd: &mut Cmd) -> Done {
+    let args = cmd.flags("c:")?;
+    let Some(format) = args.value('c') else {
+        return cmd.refuse(1, "stat: only -c FORMAT is there on this virtual phone\n");
     };
-    if let Fd::File { position, .. } = &from {
-        *crate::events::lock(position) += size.saturating_mul(skip);
-    }
-    let mut left = size.saturating_mul(count);
-    let mut copied = 0u64;
-    while left > 0 {
-        let block = from.read(&cmd.kernel, cmd.pid, left.min(64 << 10) as usize)?;
-        if block.is_empty() {
-            break;
+    let mut status = 0;
+    for path in &args.rest {
+        match cmd.kernel.entry(&cmd.cred, &cmd.cwd, path, false) {
+            Ok(entry) => {
+                let stat = cmd.kernel.told_stat(entry.stat);
+                let line = format.replace("%s", &stat.size.to_string());
+                cmd.out(&format!("{}\n", line.replace("%u", &stat.uid.to_string())))?;
+            }
+            Err(errno) => status = cmd.refuse(1, &format!("stat: '{path}': {}\n", errno.text()))?,
         }
-        left -= block.len() as u64;
-        copied += block.len() as u64;
-        cmd.out_bytes(&block)?;
     }
-    let blocks = copied / size.max(1);
-    cmd.err(&format!(
-        "{blocks}+0 records in\n{blocks}+0 records out\n{copied} bytes copied, 0.01 s, 100 M/s\n"
-    ))?;
-    Ok(0)
+    Ok(status)
+}
+
+/// Returns the size in bytes of all files below a path.
+fn usage(cmd: &Cmd, path: &str) -> u64 {
+    let entry = cmd.kernel.entry(&cmd.cred, &cmd.cwd, path, false);
+    match entry.map(|entry| entry.body) {
+        Ok(Body::File(data)) => data.len(),
+        Ok(Body::Directory(names)) => {
+            let below = names
+                .iter()
+                .map(|name| usage(cmd, &format!("{path}/{name}")));
+            below.sum()
+        }
+        _ => 0,
+    }
+}
+
+/// Runs `df`. Free space below /data is that of the specification minus the bytes written since.
+pub(super) fn df(cmd: &mut Cmd) -> Done {
+    let paths = cmd.flags("k")?.rest;
+    let written = usage(cmd, "/data/local/tmp") + usage(cmd, "/data/misc/perfetto-traces");
+    let free = cmd.kernel.spec.space.saturating_sub(written);
+    let limit = cmd.kernel.faults.value(FaultKind::DiskFull, 0);
+    let free = free.min(limit.unwrap_or(u64::MAX));
+    let total: u64 = 112 << 30;
+    let rows = [
+        ("/dev/fuse", total, free, "/storage/emulated"),
+        ("/dev/block/dm-47", total, free, "/data"),
+        ("tmpfs", 3_915_540 << 10, 3_914_100 << 10, "/dev"),
+        ("/dev/block/dm-5", 911_356 << 10, 0, "/"),
+    ];
+    let mut out = "Filesystem       1K-blocks     Used Available Use% Mounted on\n".to_owned();
+    let mut status = 0;
+    for path in &paths {
+        if let Err(errno) = cmd.kernel.entry(&cmd.cred, &cmd.cwd, path, true) {
+            status = cmd.refuse(1, &format!("df: '{path}': {}\n", errno.text()))?;
+            continue;
+        }
+        let parts = normalize(&cmd.cwd, path);
+        let parts = cmd
+            .kernel
+            .state()
+            .tree
+            .resolve(&parts, true)
+            .unwrap_or(parts);
+        let absolute = format!("/{}", parts.join("/"));
+        let row = rows.iter().find(|row| absolute.starts_with(row.3));
+        let (name, size, avail, mount) = row.unwrap_or(&rows[3]);
+        let used = size.saturating_sub(*avail);
+        out.push_str(&format!(
+            "{name:<16} {:>9} {:>8} {:>9} {:>3}% {mount}\n",
+            size / 1024,
+            used / 1024,
+            avail / 1024,
+            used * 100 / size,
+        ));
+    }
+    cmd.out(&out)?;
+    Ok(status)
 }

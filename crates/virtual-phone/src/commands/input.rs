@@ -5,6 +5,7 @@ use super::{Cmd, Done};
 use crate::foreground;
 use crate::packages::APP;
 use crate::screen::LAUNCHER;
+use crate::state::State;
 
 /// Keys with an effect: their names without `KEYCODE_`, and their numbers.
 const KEYS: [(&str, u32); 24] = [
@@ -43,8 +44,10 @@ fn key(name: &str) -> Option<&'static str> {
 pub(super) fn input(cmd: &mut Cmd) -> Done {
     let args = cmd.args();
     let Some((verb, rest)) = args.split_first() else {
-        cmd.err("Usage: input [<source>] [-d DISPLAY_ID] <command> [<arg>...]\n")?;
-        return Ok(255);
+        return cmd.refuse(
+            255,
+            "Usage: input [<source>] [-d DISPLAY_ID] <command> [<arg>...]\n",
+        );
     };
     let numbers: Option<Vec<f32>> = rest.iter().map(|a| a.parse().ok()).collect();
     match (verb.as_str(), numbers) {
@@ -72,10 +75,9 @@ pub(super) fn input(cmd: &mut Cmd) -> Done {
 }
 
 fn invalid(cmd: &Cmd, verb: &str) -> Done {
-    cmd.err(&format!(
+    cmd.refuse(255, &format!(
         "Error: Invalid arguments for command: {verb}\nUsage: input [<source>] [-d DISPLAY_ID] <command> [<arg>...]\n"
-    ))?;
-    Ok(255)
+    ))
 }
 
 fn press(cmd: &Cmd, key: &str) {
@@ -136,42 +138,32 @@ pub(super) fn wm(cmd: &mut Cmd) -> Done {
 
 /// `free` or `lock [0..3]`, which the settings store.
 fn rotation(cmd: &Cmd, rest: &[&str]) -> Done {
-    let now = cmd.kernel.clock.now();
     let lock = match rest {
         ["free"] => None,
         ["lock"] => Some(cmd.kernel.state().screen.rotation),
         ["lock", n] => match n.parse::<u32>().ok().filter(|n| *n < 4) {
             Some(n) => Some(n),
             None => {
-                cmd.err(&format!("Error: rotation can only be 0, 1, 2 or 3: {n}\n"))?;
-                return Ok(255);
+                return cmd.refuse(
+                    255,
+                    &format!("Error: rotation can only be 0, 1, 2 or 3: {n}\n"),
+                );
             }
         },
         _ => {
-            cmd.err("Error: argument needs to be either -d, free or lock.\n")?;
-            return Ok(255);
+            return cmd.refuse(
+                255,
+                "Error: argument needs to be either -d, free or lock.\n",
+            );
         }
     };
-    let mut state = cmd.kernel.state();
-    if let Some(n) = lock {
-        foreground::set(
-            &mut state,
-            "system",
-            "user_rotation",
-            Some(&n.to_string()),
-            now,
-        );
-    }
-    let accelerometer = if lock.is_some() { "0" } else { "1" };
-    foreground::set(
-        &mut state,
-        "system",
-        "accelerometer_rotation",
-        Some(accelerometer),
-        now,
-    );
-    drop(state);
-    cmd.kernel.events.notify();
+    cmd.kernel.change(|state, now| {
+        if let Some(n) = lock {
+            foreground::set(state, "system", "user_rotation", Some(&n.to_string()), now);
+        }
+        let automatic = Some(if lock.is_some() { "0" } else { "1" });
+        foreground::set(state, "system", "accelerometer_rotation", automatic, now);
+    });
     Ok(0)
 }
 
@@ -179,40 +171,41 @@ pub(super) fn settings(cmd: &mut Cmd) -> Done {
     let mut args = cmd.args();
     super::packages::take_user(&mut args);
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
-    let known = |space: &str| ["system", "secure", "global"].contains(&space);
-    let now = cmd.kernel.clock.now();
+    let set = |space: &str, key: &str, value: Option<&str>| {
+        let change = |state: &mut State, now| foreground::set(state, space, key, value, now);
+        cmd.kernel.change(change)
+    };
+    let spaces = ["system", "secure", "global"];
     match words[..] {
-        ["get", space, key] if known(space) => {
-            let value = {
-                let state = cmd.kernel.state();
-                let value = state.screen.setting(space, key);
-                value.unwrap_or("null").to_owned()
-            };
-            cmd.out(&format!("{value}\n"))?;
+        [_, space, ..] if !spaces.contains(&space) => {}
+        ["get", space, key] => {
+            let value = cmd
+                .kernel
+                .state()
+                .screen
+                .setting(space, key)
+                .map(str::to_owned);
+            return cmd.answer(&format!("{}\n", value.as_deref().unwrap_or("null")));
         }
-        ["put", space, key, value, ..] if known(space) => {
-            foreground::set(&mut cmd.kernel.state(), space, key, Some(value), now);
-            cmd.kernel.events.notify();
+        ["put", space, key, value, ..] => {
+            set(space, key, Some(value));
+            return Ok(0);
         }
-        ["delete", space, key] if known(space) => {
-            let had = foreground::set(&mut cmd.kernel.state(), space, key, None, now);
-            cmd.kernel.events.notify();
-            cmd.out(&format!("Deleted {} rows\n", u8::from(had)))?;
+        ["delete", space, key] => {
+            let had = set(space, key, None);
+            return cmd.answer(&format!("Deleted {} rows\n", u8::from(had)));
         }
-        ["list", space] if known(space) => {
-            let text: String = {
-                let state = cmd.kernel.state();
-                let all = state.screen.settings_of(space);
-                all.map(|(key, value)| format!("{key}={value}\n")).collect()
-            };
-            cmd.out(&text)?;
+        ["list", space] => {
+            let settings = cmd.kernel.state().screen.settings.clone();
+            let of = settings.iter().filter(|((s, _), _)| s == space);
+            let text: String = of
+                .map(|((_, key), value)| format!("{key}={value}\n"))
+                .collect();
+            return cmd.answer(&text);
         }
-        _ => {
-            cmd.err("Invalid command or arguments\n")?;
-            return Ok(255);
-        }
+        _ => {}
     }
-    Ok(0)
+    cmd.refuse(255, "Invalid command or arguments\n")
 }
 
 /// `svc power stayon usb`.
@@ -220,13 +213,14 @@ pub(super) fn svc(cmd: &mut Cmd) -> Done {
     let args = cmd.args();
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     if words[..] != ["power", "stayon", "usb"] {
-        cmd.err("svc: only power stayon usb is there on this virtual phone\n")?;
-        return Ok(255);
+        return cmd.refuse(
+            255,
+            "svc: only power stayon usb is there on this virtual phone\n",
+        );
     }
-    let now = cmd.kernel.clock.now();
     let key = "stay_on_while_plugged_in";
-    foreground::set(&mut cmd.kernel.state(), "global", key, Some("2"), now);
-    cmd.kernel.events.notify();
+    let change = |state: &mut State, now| foreground::set(state, "global", key, Some("2"), now);
+    cmd.kernel.change(change);
     Ok(0)
 }
 
@@ -262,8 +256,7 @@ pub(super) fn monkey(cmd: &mut Cmd) -> Done {
         "usage: monkey [-p ALLOWED_PACKAGE [-p ALLOWED_PACKAGE] ...]\n              COUNT\n";
     let args = cmd.args();
     if let Some(wrong) = wrong_option(&args) {
-        cmd.err(&format!("{wrong}{USAGE}"))?;
-        return Ok(255);
+        return cmd.refuse(255, &format!("{wrong}{USAGE}"));
     }
     let value = |flag: &str| {
         let at = args.iter().position(|a| a == flag)?;
@@ -272,8 +265,7 @@ pub(super) fn monkey(cmd: &mut Cmd) -> Done {
     let number = |flag: &str| value(flag).and_then(|v| v.parse::<u64>().ok());
     let count = args.last().and_then(|a| a.parse::<u64>().ok());
     let (Some(name), Some(count)) = (value("-p").cloned(), count) else {
-        cmd.err(USAGE)?;
-        return Ok(255);
+        return cmd.refuse(255, USAGE);
     };
     let verbose = args.iter().any(|a| a == "-v");
     let found = super::activity::package_of(cmd, &name);
@@ -292,9 +284,12 @@ pub(super) fn monkey(cmd: &mut Cmd) -> Done {
             ":Monkey: seed={seed} count={count}\n:AllowPackage: {name}\n// Event percentages:\n{shares}:Switch: #Intent;action=android.intent.action.MAIN;category=android.intent.category.LAUNCHER;launchFlags=0x10200000;component={name}/{name}{main};end\n"
         ))?;
     }
-    let now = cmd.kernel.clock.now();
-    foreground::start(&mut cmd.kernel.state(), &package, 0, main, false, now);
-    cmd.kernel.events.notify();
+    let start = || {
+        let start =
+            |state: &mut State, now| foreground::start(state, &package, 0, main, false, now);
+        cmd.kernel.change(start);
+    };
+    start();
     let began = cmd.kernel.clock.boot();
     let mut random = fastrand::Rng::with_seed(seed);
     let turns = u32::try_from(number("--pct-rotation").unwrap_or(0)).unwrap_or(100);
@@ -318,8 +313,7 @@ pub(super) fn monkey(cmd: &mut Cmd) -> Done {
         } else if kind < 2 && name == APP {
             press(cmd, "BACK");
         } else if foreground::front(&cmd.kernel.state()).is_none_or(|t| t.package == LAUNCHER) {
-            let now = cmd.kernel.clock.now();
-            foreground::start(&mut cmd.kernel.state(), &package, 0, main, false, now);
+            start();
         }
         // Time that the app takes for an event, and the requested pause.
         wait(cmd, throttle + 4)?;

@@ -17,12 +17,10 @@ pub(super) fn sh(cmd: &mut Cmd) -> Done {
             let shell = Shell::new(cmd, name, rest);
             Ok(shell.run_script(&args[1])?)
         }
-        Some(other) => {
-            cmd.err(&format!(
-                "sh: {other}: only -c is there on this virtual phone\n"
-            ))?;
-            Ok(1)
-        }
+        Some(other) => cmd.refuse(
+            1,
+            &format!("sh: {other}: only -c is there on this virtual phone\n"),
+        ),
     }
 }
 
@@ -42,10 +40,10 @@ pub(super) fn su(cmd: &mut Cmd) -> Done {
         Some((user, command)) if user == "root" && !command.is_empty() => {
             become_user(cmd, Cred::root(), command.to_vec())
         }
-        _ => {
-            cmd.err("su: only `su root COMMAND` is there on this virtual phone\n")?;
-            Ok(1)
-        }
+        _ => cmd.refuse(
+            1,
+            "su: only `su root COMMAND` is there on this virtual phone\n",
+        ),
     }
 }
 
@@ -53,8 +51,10 @@ pub(super) fn su(cmd: &mut Cmd) -> Done {
 pub(super) fn run_as(cmd: &mut Cmd) -> Done {
     let mut args = cmd.args();
     if args.is_empty() {
-        cmd.err("run-as: usage: run-as <package-name> [--user <uid>] <command> [<args>]\n")?;
-        return Ok(1);
+        return cmd.refuse(
+            1,
+            "run-as: usage: run-as <package-name> [--user <uid>] <command> [<args>]\n",
+        );
     }
     let name = args.remove(0);
     let mut user = 0;
@@ -62,21 +62,15 @@ pub(super) fn run_as(cmd: &mut Cmd) -> Done {
         user = args[1].parse().unwrap_or(0);
         args.drain(..2);
     }
-    let package = {
-        let state = cmd.kernel.state();
-        state.packages.iter().find(|p| p.name == name).cloned()
-    };
+    let package = cmd.kernel.state().package(&name).cloned();
     let Some(package) = package.filter(|p| p.users.contains(&user)) else {
-        cmd.err(&format!("run-as: unknown package: {name}\n"))?;
-        return Ok(1);
+        return cmd.refuse(1, &format!("run-as: unknown package: {name}\n"));
     };
     if package.appid < 10_000 {
-        cmd.err(&format!("run-as: package not an application: {name}\n"))?;
-        return Ok(1);
+        return cmd.refuse(1, &format!("run-as: package not an application: {name}\n"));
     }
     if !package.debuggable() {
-        cmd.err(&format!("run-as: package not debuggable: {name}\n"))?;
-        return Ok(1);
+        return cmd.refuse(1, &format!("run-as: package not debuggable: {name}\n"));
     }
     let uid = package.uid(user);
     let cred = Cred {

@@ -2,29 +2,22 @@
 
 use super::{Cmd, Done};
 use crate::clock::{MILLI, SECOND};
-use crate::logcat::{Format, LogFilter, LogLine};
+use crate::logcat::{LogFilter, LogLine};
 
 /// Interval in which a follower checks for lines without a notification, in nanoseconds.
 const LOOK_EVERY: u64 = 500 * MILLI;
 
-/// First line to show.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum From {
-    Start,
-    /// The last N lines.
-    Last(usize),
-    /// Wall clock in nanoseconds since the epoch.
-    Time(u64),
-}
-
 /// Options of the command line.
+#[derive(Default)]
 struct Options {
     filter: LogFilter,
-    format: Format,
+    epoch: bool,
     buffers: Vec<String>,
-    from: From,
+    /// Wall clock of the first line, in nanoseconds since the epoch.
+    from: u64,
+    /// Number of lines at most: the last ones.
+    last: Option<usize>,
     pid: Option<u32>,
-    most: Option<usize>,
     dump: bool,
 }
 
@@ -32,27 +25,12 @@ struct Options {
 fn moment(text: &str) -> Option<u64> {
     let (seconds, fraction) = text.split_once('.')?;
     let seconds = seconds.trim().parse::<u64>().ok()?;
-    let digits: String = fraction
-        .chars()
-        .chain("000000000".chars())
-        .take(9)
-        .collect();
-    seconds
-        .checked_mul(SECOND)?
-        .checked_add(digits.parse().ok()?)
+    let digits = format!("{fraction:0<9.9}").parse::<u64>().ok()?;
+    seconds.checked_mul(SECOND)?.checked_add(digits)
 }
 
-fn options(cmd: &Cmd) -> Result<Options, String> {
-    let mut options = Options {
-        filter: LogFilter::default(),
-        format: Format::default(),
-        buffers: Vec::new(),
-        from: From::Start,
-        pid: None,
-        most: None,
-        dump: false,
-    };
-    let args = cmd.args();
+fn options(args: &[String]) -> Result<Options, String> {
+    let mut options = Options::default();
     let mut args = args.iter();
     while let Some(arg) = args.next() {
         let (flag, inline) = match arg.split_once('=') {
@@ -69,38 +47,28 @@ fn options(cmd: &Cmd) -> Result<Options, String> {
             "-t" | "-T" => {
                 let text = value()?;
                 options.dump |= flag == "-t";
-                options.from = match (text.parse::<usize>(), moment(&text)) {
-                    (Ok(count), _) => From::Last(count),
-                    (_, Some(at)) => From::Time(at),
+                match (text.parse::<usize>(), moment(&text)) {
+                    (Ok(count), _) => options.last = Some(count),
+                    (_, Some(at)) => options.from = at,
                     _ => return Err(format!("logcat: {flag} \"{text}\" not in time format")),
-                };
-            }
-            "-v" => {
-                let word = value()?;
-                match word.as_str() {
-                    "threadtime" => {}
-                    "epoch" => options.format.epoch = true,
-                    _ => return Err(format!("Invalid parameter \"{word}\" to -v")),
                 }
             }
-            "-b" => {
-                let words = value()?;
-                options.buffers.extend(words.split(',').map(str::to_owned));
-            }
+            "-v" => match value()?.as_str() {
+                "threadtime" => {}
+                "epoch" => options.epoch = true,
+                word => return Err(format!("Invalid parameter \"{word}\" to -v")),
+            },
+            "-b" => options.buffers.push(value()?),
             "--pid" => {
                 let text = value()?;
                 let pid = text.parse::<u32>().ok().filter(|p| *p > 0);
                 options.pid = Some(pid.ok_or_else(|| format!("logcat: --pid {text}: bad pid"))?);
             }
-            "-m" => options.most = value()?.parse().ok(),
             a if a.starts_with('-') && a.len() > 1 => {
                 return Err(format!("logcat: unrecognized option '{a}'"));
             }
-            _ => {
-                if !options.filter.add(arg) {
-                    return Err(format!("Invalid filter expression '{arg}'"));
-                }
-            }
+            _ if options.filter.add(arg) => {}
+            _ => return Err(format!("Invalid filter expression '{arg}'")),
         }
     }
     Ok(options)
@@ -109,37 +77,22 @@ fn options(cmd: &Cmd) -> Result<Options, String> {
 impl Options {
     fn passes(&self, line: &LogLine) -> bool {
         let buffer = line.buffer();
-        let wanted = self.buffers.is_empty()
-            || self
-                .buffers
-                .iter()
-                .any(|b| b == buffer || b == "all" || b == "default");
-        wanted
+        (self.buffers.is_empty() || self.buffers.iter().any(|b| b == buffer))
             && self.filter.passes(line)
             && self.pid.is_none_or(|p| p == line.pid)
-            && match self.from {
-                From::Time(at) => line.time >= at,
-                _ => true,
-            }
+            && line.time >= self.from
     }
 }
 
 pub(super) fn logcat(cmd: &mut Cmd) -> Done {
-    let options = match options(cmd) {
+    let mut options = match options(&cmd.args()) {
         Ok(options) => options,
-        Err(why) => {
-            cmd.err(&format!("{why}\n"))?;
-            return Ok(1);
-        }
+        Err(why) => return cmd.refuse(1, &format!("{why}\n")),
     };
     let kernel = cmd.kernel.clone();
-    let mut divided = false;
+    let buffer = options.buffers.first().map_or("main", String::as_str);
+    let mut text = format!("--------- beginning of {buffer}\n");
     let mut seen = 0;
-    let mut left = options.most;
-    let mut last = match options.from {
-        From::Last(count) => Some(count),
-        _ => None,
-    };
     loop {
         let (mut lines, by_now) = {
             let mut state = kernel.state();
@@ -148,23 +101,12 @@ pub(super) fn logcat(cmd: &mut Cmd) -> Done {
         };
         seen = by_now;
         lines.retain(|l| options.passes(l));
-        if let Some(count) = last.take() {
+        if let Some(count) = options.last.take() {
             lines.drain(..lines.len().saturating_sub(count));
         }
-        if let Some(left) = &mut left {
-            lines.truncate(*left);
-            *left -= lines.len();
-        }
-        let mut text = String::new();
-        if !divided {
-            divided = true;
-            let buffer = options.buffers.first().map_or("main", String::as_str);
-            let buffer = if buffer == "all" { "main" } else { buffer };
-            text.push_str(&format!("--------- beginning of {buffer}\n"));
-        }
-        text.extend(lines.iter().map(|l| options.format.line(l)));
-        cmd.out(&text)?;
-        if options.dump || left == Some(0) {
+        text.extend(lines.iter().map(|l| l.formatted(options.epoch)));
+        cmd.out(&std::mem::take(&mut text))?;
+        if options.dump {
             return Ok(0);
         }
         let more = || (kernel.state().log.added() > seen).then_some(());

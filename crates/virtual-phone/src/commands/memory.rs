@@ -46,8 +46,7 @@ fn of_process(process: &Process, ledger: &Ledger) -> Option<String> {
 
 pub(super) fn dmabuf_dump(cmd: &mut Cmd) -> Done {
     if !cmd.cred.is_root() {
-        cmd.err("Failed to read dmabuf info: Permission denied\n")?;
-        return Ok(1);
+        return cmd.refuse(1, "Failed to read dmabuf info: Permission denied\n");
     }
     let wanted = cmd.args().iter().find_map(|a| a.parse::<Pid>().ok());
     let all = everyone(cmd);
@@ -66,8 +65,7 @@ pub(super) fn dmabuf_dump(cmd: &mut Cmd) -> Done {
             "----------------------\ndmabuf total: {pss} kB kernel_rss: 0 kB userspace_rss: {all_rss} kB userspace_pss: {pss} kB\n"
         ));
     }
-    cmd.out(&out)?;
-    Ok(0)
+    cmd.answer(&out)
 }
 
 /// `dumpsys gfxinfo [PACKAGE]`: each of its processes that draws.

@@ -15,8 +15,6 @@ mod memory;
 mod packages;
 mod perfetto;
 mod processes;
-mod search;
-mod storage;
 mod system;
 mod text;
 
@@ -30,13 +28,12 @@ const PROGRAMS: &[(&str, Program)] = &[
     ("cmd", packages::cmd),
     ("date", system::date),
     ("dd", files::dd),
-    ("df", storage::df),
+    ("df", files::df),
     ("dmabuf_dump", memory::dmabuf_dump),
     ("dumpsys", dumpsys::dumpsys),
-    ("echo", text::echo),
     ("getenforce", system::getenforce),
     ("getprop", system::getprop),
-    ("grep", search::grep),
+    ("grep", text::grep),
     ("head", text::head),
     ("id", system::id),
     ("input", input::input),
@@ -61,7 +58,7 @@ const PROGRAMS: &[(&str, Program)] = &[
     ("simpleperf_app_runner", packages::simpleperf_app_runner),
     ("sha256sum", text::sha256sum),
     ("sleep", system::sleep),
-    ("stat", storage::stat),
+    ("stat", files::stat),
     ("su", launch::su),
     ("svc", input::svc),
     ("tail", text::tail),

@@ -41,8 +41,7 @@ pub(super) fn pm(cmd: &mut Cmd) -> Done {
             let found = installed(cmd, Some(user.unwrap_or(0)));
             match found.iter().find(|p| p.name == *name) {
                 Some(p) => {
-                    cmd.out(&format!("package:{}\n", p.apk()))?;
-                    Ok(0)
+                    cmd.answer(&format!("package:{}\n", p.apk()))
                 }
                 None => Ok(1),
             }
@@ -50,12 +49,10 @@ pub(super) fn pm(cmd: &mut Cmd) -> Done {
         ("list", [what, rest @ ..]) => match what.as_str() {
             "packages" | "package" => list(cmd, rest, user),
             "users" => {
-                cmd.out("Users:\n\tUserInfo{0:Owner:c13} running\n\tUserInfo{10:Work profile:1030} running\n")?;
-                Ok(0)
+                cmd.answer("Users:\n\tUserInfo{0:Owner:c13} running\n\tUserInfo{10:Work profile:1030} running\n")
             }
             other => {
-                cmd.err(&format!("Error: unknown list type '{other}'\n"))?;
-                Ok(255)
+                cmd.refuse(255, &format!("Error: unknown list type '{other}'\n"))
             }
         },
         ("resolve-activity", rest) => {
@@ -113,15 +110,13 @@ pub(super) fn pm(cmd: &mut Cmd) -> Done {
         }
         ("compile", rest) => compile(cmd, rest),
         (verb, _) => {
-            cmd.err(&format!("Unknown command: {verb}\n"))?;
-            Ok(255)
+            cmd.refuse(255, &format!("Unknown command: {verb}\n"))
         }
     }
 }
 
 fn succeeded(cmd: &Cmd) -> Done {
-    cmd.out("Success\n")?;
-    Ok(0)
+    cmd.answer("Success\n")
 }
 
 fn failed(cmd: &Cmd, why: &str) -> Done {
@@ -130,11 +125,10 @@ fn failed(cmd: &Cmd, why: &str) -> Done {
 }
 
 fn no_session(cmd: &Cmd, id: u32) -> Done {
-    cmd.err(&format!(
+    cmd.refuse(255, &format!(
         "\nException occurred while executing:\njava.lang.SecurityException: Caller has no access \
          to session {id}\n"
-    ))?;
-    Ok(255)
+    ))
 }
 
 fn options(args: &[String]) -> InstallOptions {
@@ -146,8 +140,10 @@ fn options(args: &[String]) -> InstallOptions {
 /// `pm install [-r] [-t] [-d] PATH`.
 fn install(cmd: &Cmd, args: &[String]) -> Done {
     let Some(path) = args.last().filter(|arg| !arg.starts_with('-')) else {
-        cmd.err("Error: must either specify a package size or an APK file\n")?;
-        return Ok(1);
+        return cmd.refuse(
+            1,
+            "Error: must either specify a package size or an APK file\n",
+        );
     };
     let session = InstallSession {
         options: options(args),
@@ -169,15 +165,16 @@ fn read_slowly(cmd: &Cmd, part: &[u8]) -> Result<(), super::Halt> {
 }
 
 fn unreadable(cmd: &Cmd, path: &str) -> Done {
-    cmd.err(&format!("Error: failed to open {path}: open failed\n"))?;
-    Ok(1)
+    cmd.refuse(1, &format!("Error: failed to open {path}: open failed\n"))
 }
 
 /// `pm install-write -S BYTES SESSION NAME PATH`.
 fn install_write(cmd: &Cmd, args: &[String]) -> Done {
     let [flag, size, id, _, path] = args else {
-        cmd.err("Error: must specify a size, a session, a name and a path\n")?;
-        return Ok(1);
+        return cmd.refuse(
+            1,
+            "Error: must specify a size, a session, a name and a path\n",
+        );
     };
     let Ok(bytes) = cmd.kernel.read_all(&cmd.cred, &cmd.cwd, path) else {
         return unreadable(cmd, path);
@@ -195,8 +192,7 @@ fn install_write(cmd: &Cmd, args: &[String]) -> Done {
     };
     session.parts.push(bytes);
     drop(state);
-    cmd.out(&format!("Success: streamed {len} bytes\n"))?;
-    Ok(0)
+    cmd.answer(&format!("Success: streamed {len} bytes\n"))
 }
 
 fn commit(cmd: &Cmd, session: &InstallSession) -> Done {
@@ -217,10 +213,10 @@ fn compile(cmd: &Cmd, args: &[String]) -> Done {
     let mode = args.iter().skip_while(|arg| *arg != "-m").nth(1);
     let mode = mode.cloned().unwrap_or_default();
     if !MODES.contains(&mode.as_str()) {
-        cmd.err(&format!(
-            "Error: \"{mode}\" is not a valid compilation filter.\n"
-        ))?;
-        return Ok(1);
+        return cmd.refuse(
+            1,
+            &format!("Error: \"{mode}\" is not a valid compilation filter.\n"),
+        );
     }
     let name = args.last().cloned().unwrap_or_default();
     let mut state = cmd.kernel.state();
@@ -238,20 +234,20 @@ fn compile(cmd: &Cmd, args: &[String]) -> Done {
 
 /// `pm list packages`: the filter is a substring, as on every phone.
 fn list(cmd: &mut Cmd, rest: &[String], user: Option<u32>) -> Done {
-    let Some((options, filter)) = cmd.flags_of(rest, "3iU")? else {
-        return Ok(1);
-    };
-    let has = |c: char| options.iter().any(|o| o.0 == c);
+    let args = cmd.flags_of(rest, "3iU")?;
     for p in installed(cmd, Some(user.unwrap_or(0))) {
-        let hit = filter.first().is_none_or(|f| p.name.contains(f.as_str()));
-        if !hit || (has('3') && p.system) {
+        let hit = args
+            .rest
+            .first()
+            .is_none_or(|f| p.name.contains(f.as_str()));
+        if !hit || (args.has('3') && p.system) {
             continue;
         }
         let mut line = format!("package:{}", p.name);
-        if has('i') {
+        if args.has('i') {
             line.push_str(&format!("  installer={}", p.installer.unwrap_or("null")));
         }
-        if has('U') {
+        if args.has('U') {
             line.push_str(&format!(" uid:{}", p.uid(user.unwrap_or(0))));
         }
         cmd.out(&format!("{line}\n"))?;
@@ -263,8 +259,7 @@ fn list(cmd: &mut Cmd, rest: &[String], user: Option<u32>) -> Done {
 pub(super) fn cmd(cmd: &mut Cmd) -> Done {
     let args = cmd.args();
     let Some((service, rest)) = args.split_first() else {
-        cmd.err("cmd: No service specified\n")?;
-        return Ok(20);
+        return cmd.refuse(20, "cmd: No service specified\n");
     };
     match service.as_str() {
         "package" => {
@@ -272,10 +267,7 @@ pub(super) fn cmd(cmd: &mut Cmd) -> Done {
             cmd.exec(pm.chain(rest.iter().cloned()).collect())
         }
         "deviceidle" => super::conditions::deviceidle(cmd, rest),
-        other => {
-            cmd.err(&format!("cmd: Can't find service: {other}\n"))?;
-            Ok(20)
-        }
+        other => cmd.refuse(20, &format!("cmd: Can't find service: {other}\n")),
     }
 }
 
@@ -284,26 +276,26 @@ pub(super) fn simpleperf_app_runner(cmd: &mut Cmd) -> Done {
     let mut args = cmd.args();
     let user = take_user(&mut args).unwrap_or(0);
     let Some(name) = args.iter().find(|a| !a.starts_with("--")) else {
-        cmd.err("simpleperf_app_runner: no package name\n")?;
-        return Ok(1);
+        return cmd.refuse(1, "simpleperf_app_runner: no package name\n");
     };
     let package = installed(cmd, Some(user))
         .into_iter()
         .find(|p| p.name == *name);
     let Some(package) = package else {
-        cmd.err(&format!(
-            "simpleperf_app_runner: failed to find package {name}\n"
-        ))?;
-        return Ok(1);
+        return cmd.refuse(
+            1,
+            &format!("simpleperf_app_runner: failed to find package {name}\n"),
+        );
     };
     if !args.iter().any(|a| a == "--show-app-type") {
-        cmd.err("simpleperf_app_runner: unsupported on this virtual phone\n")?;
-        return Ok(1);
+        return cmd.refuse(
+            1,
+            "simpleperf_app_runner: unsupported on this virtual phone\n",
+        );
     }
-    cmd.out(match package.profiling {
+    cmd.answer(match package.profiling {
         Profiling::Debuggable => "debuggable\n",
         Profiling::Shell => "profileable\n",
         Profiling::Platform | Profiling::Closed => "non_profileable\n",
-    })?;
-    Ok(0)
+    })
 }

@@ -33,7 +33,6 @@ struct Options {
     background: bool,
     wait: bool,
     query: bool,
-    raw: bool,
     version: bool,
     no_clobber: bool,
 }
@@ -42,30 +41,18 @@ fn options(args: &[String], version: u32) -> Result<Options, String> {
     let mut o = Options::default();
     let mut args = args.iter();
     while let Some(arg) = args.next() {
-        let (name, inline) = match arg.split_once('=') {
-            Some((name, value)) if arg.starts_with("--") => (name, Some(value.to_owned())),
-            _ => (arg.as_str(), None),
-        };
         let mut value = || {
-            let given = inline.clone().or_else(|| args.next().cloned());
-            given.ok_or_else(|| format!("perfetto: option requires an argument: {name}"))
+            let missing = || format!("perfetto: option requires an argument: {arg}");
+            args.next().cloned().ok_or_else(missing)
         };
-        match name {
-            "-c" | "--config" => o.config = Some(value()?),
-            "-o" | "--out" => o.out = Some(value()?),
+        match arg.as_str() {
+            "-c" => o.config = Some(value()?),
+            "-o" => o.out = Some(value()?),
             "--txt" => o.text = true,
-            "-d" | "--background" => o.background = true,
-            "-D" | "--background-wait" if version >= 25 => {
-                o.background = true;
-                o.wait = true;
-            }
-            "--query" => o.query = true,
-            "--query-raw" => {
-                o.query = true;
-                o.raw = true;
-            }
+            "-d" => o.background = true,
+            "-D" if version >= 25 => (o.background, o.wait) = (true, true),
+            "--query-raw" => o.query = true,
             "--version" => o.version = true,
-            "--no-guardrails" => {}
             "--no-clobber" if version >= 54 => o.no_clobber = true,
             other => return Err(format!("perfetto: unrecognized option '{other}'")),
         }
@@ -73,67 +60,62 @@ fn options(args: &[String], version: u32) -> Result<Options, String> {
     Ok(o)
 }
 
+const USAGE: &str = "Usage: perfetto
+  --background     -d      : Exits immediately and continues in the background
+  --config         -c      : /path/to/trace/config/file or - for stdin
+  --out            -o      : /path/to/out/trace/file or - for stdout
+";
+const UNREACHABLE: &str = "[000.001] perfetto_cmd.cc:1004      Could not connect to the traced \
+socket /dev/socket/traced_consumer. Ensure traced is running or use tracebox --autodaemonize.\n";
+
 pub(super) fn perfetto(cmd: &mut Cmd) -> Done {
     let version = cmd.kernel.spec.perfetto_version();
     let options = match options(&cmd.args(), version) {
         Ok(options) => options,
-        Err(text) => {
-            cmd.err(&format!("{text}\nUsage: perfetto\n  --background     -d      : Exits immediately and continues in the background\n  --config         -c      : /path/to/trace/config/file or - for stdin\n  --out            -o      : /path/to/out/trace/file or - for stdout\n"))?;
-            return Ok(1);
-        }
+        Err(text) => return cmd.refuse(1, &format!("{text}\n{USAGE}")),
     };
     if options.version {
-        cmd.out(&format!("Perfetto v{version}.0 (N/A)\n"))?;
-        return Ok(0);
+        return cmd.answer(&format!("Perfetto v{version}.0 (N/A)\n"));
     }
     if cmd.kernel.faults.strikes(FaultKind::PerfettoFail).is_some() {
-        cmd.err("perfetto: error while loading shared libraries: libperfetto.so: cannot open shared object file\n")?;
-        return Ok(1);
+        return cmd.refuse(1, "perfetto: error while loading shared libraries: libperfetto.so: cannot open shared object file\n");
     }
     let traced = cmd.kernel.state().processes.pid_of(TRACED).is_some();
-    let unreachable = "[000.001] perfetto_cmd.cc:1004      Could not connect to the traced socket /dev/socket/traced_consumer. Ensure traced is running or use tracebox --autodaemonize.\n";
+    if options.query && !traced {
+        return cmd.refuse(1, UNREACHABLE);
+    }
     if options.query {
-        if !traced {
-            cmd.err(unreachable)?;
-            return Ok(1);
-        }
-        return query(cmd, options.raw);
+        return query(cmd);
     }
     let Some(source) = &options.config else {
-        cmd.err("perfetto: --config/-c is required\n")?;
-        return Ok(1);
+        return cmd.refuse(1, "perfetto: --config/-c is required\n");
     };
     let config = match read_config(cmd, source, options.text)? {
         Ok(config) => config,
         Err(text) => {
-            cmd.err(&format!("[000.001] perfetto_cmd.cc:690       {text}\n"))?;
-            return Ok(1);
+            return cmd.refuse(1, &format!("[000.001] perfetto_cmd.cc:690       {text}\n"));
         }
     };
     let Some(out) = options.out.clone() else {
-        cmd.err("[000.001] perfetto_cmd.cc:720       --out is required\n")?;
-        return Ok(1);
+        return cmd.refuse(1, "[000.001] perfetto_cmd.cc:720       --out is required\n");
     };
     let file = match open_output(cmd, &out, options.no_clobber) {
         Ok(file) => file,
         Err(errno) => {
-            cmd.err(&format!(
+            return cmd.refuse(1, &format!(
                 "[000.002] perfetto_cmd.cc:1189      Failed to open {out}. If you get permission denied in /data/misc/perfetto-traces, the file might have been created by another user, try deleting it first. (errno: {}, {})\n",
                 errno.number(),
                 errno.text()
-            ))?;
-            return Ok(1);
+            ));
         }
     };
     if !traced {
-        remove_output(cmd, &out);
-        cmd.err(unreachable)?;
-        if options.wait {
-            cmd.err(
-                "[000.010] perfetto_cmd.cc:1020      Background process failed, WaitStatus=1\n",
-            )?;
-        }
-        return Ok(1);
+        remove_path(&cmd.kernel, &normalize(&cmd.cwd, &out));
+        let failed = match options.wait {
+            true => "[000.010] perfetto_cmd.cc:1020      Background process failed, WaitStatus=1\n",
+            false => "",
+        };
+        return cmd.refuse(1, &format!("{UNREACHABLE}{failed}"));
     }
     let work = Work { config, file, out };
     if options.background {
@@ -149,12 +131,10 @@ pub(super) fn perfetto(cmd: &mut Cmd) -> Done {
     let file = work.file.clone();
     let out = work.out.clone();
     match record(&cmd.kernel, cmd.pid, work) {
-        Ended::Rejected(text) => {
-            cmd.err(&format!(
-                "[000.010] perfetto_cmd.cc:1210      Service error: {text}\n"
-            ))?;
-            Ok(0)
-        }
+        Ended::Rejected(text) => cmd.refuse(
+            0,
+            &format!("[000.010] perfetto_cmd.cc:1210      Service error: {text}\n"),
+        ),
         Ended::Ran(Outcome::Finished) => {
             if to_stdout {
                 cmd.out_bytes(&file.contents())?;
@@ -167,10 +147,10 @@ pub(super) fn perfetto(cmd: &mut Cmd) -> Done {
             Ok(0)
         }
         Ended::Ran(Outcome::Killed(signal)) => Err(Stop::Killed(signal).into()),
-        Ended::Ran(Outcome::Disconnected) => {
-            cmd.err("[010.000] perfetto_cmd.cc:1240      Disconnected from the traced service\n")?;
-            Ok(1)
-        }
+        Ended::Ran(Outcome::Disconnected) => cmd.refuse(
+            1,
+            "[010.000] perfetto_cmd.cc:1240      Disconnected from the traced service\n",
+        ),
     }
 }
 
@@ -178,13 +158,15 @@ pub(super) fn perfetto(cmd: &mut Cmd) -> Done {
 pub(super) fn trigger_perfetto(cmd: &mut Cmd) -> Done {
     let names = cmd.args();
     if names.is_empty() {
-        cmd.err("Usage: trigger_perfetto TRIGGER_NAME [TRIGGER_NAME ...]\n")?;
-        return Ok(1);
+        return cmd.refuse(
+            1,
+            "Usage: trigger_perfetto TRIGGER_NAME [TRIGGER_NAME ...]\n",
+        );
     }
-    let now = cmd.kernel.clock.boot();
-    let activations = names.into_iter().map(|name| (name, now));
-    cmd.kernel.state().tracing.activations.extend(activations);
-    cmd.kernel.events.notify();
+    cmd.kernel.change(|state, now| {
+        let activations = names.into_iter().map(|name| (name, now.boot));
+        state.tracing.activations.extend(activations);
+    });
     Ok(0)
 }
 
@@ -201,7 +183,7 @@ fn read_config(
     text: bool,
 ) -> Result<Result<pb::TraceConfig, String>, super::Halt> {
     let bytes = if source == "-" {
-        cmd.stdin()?
+        cmd.read("-")?
     } else {
         // SELinux denies the client access to the shell's own files.
         let allowed = source.starts_with("/data/misc/perfetto-configs/");
@@ -269,13 +251,8 @@ fn open_output(cmd: &Cmd, out: &str, no_clobber: bool) -> Result<Arc<FileData>, 
     Ok(data)
 }
 
-fn remove_output(cmd: &Cmd, out: &str) {
-    remove_path(&cmd.kernel, &normalize(&cmd.cwd, out));
-}
-
 fn remove_path(kernel: &Kernel, parts: &[String]) {
-    kernel.state().tree.remove(parts);
-    kernel.events.notify();
+    kernel.change(|state, _| state.tree.remove(parts));
 }
 
 fn catch_signals(kernel: &Kernel, pid: Pid) {
@@ -301,9 +278,6 @@ fn record(kernel: &Kernel, pid: Pid, work: Work) -> Ended {
         client: pid,
         name: config.unique_session_name.clone().filter(|n| !n.is_empty()),
         started: false,
-        buffers_kb: config.buffers.iter().map(|b| b.size_kb()).collect(),
-        duration_ms: config.duration_ms(),
-        sources: config.data_sources.len() as u32,
         start_real: kernel.clock.real(),
     };
     let mut why = config::rejection(&kernel.spec, config);
@@ -344,8 +318,7 @@ fn record(kernel: &Kernel, pid: Pid, work: Work) -> Ended {
 /// Forks, prints the child's PID and lets it record.
 fn background(cmd: &mut Cmd, work: Work, wait: bool) -> Done {
     let Some(pid) = cmd.kernel.spawn_process(1, &cmd.cred, &cmd.argv) else {
-        cmd.err("perfetto: fork failed: Try again\n")?;
-        return Ok(1);
+        return cmd.refuse(1, "perfetto: fork failed: Try again\n");
     };
     {
         let mut state = cmd.kernel.state();
@@ -412,58 +385,30 @@ const SOURCES: [(&str, u32); 9] = [
     ("linux.sys_stats", 10),
 ];
 
-fn query(cmd: &mut Cmd, raw: bool) -> Done {
+/// `--query-raw`: sources and sessions of the service.
+fn query(cmd: &Cmd) -> Done {
+    use pb::tracing_service_state as ts;
     let spec = &cmd.kernel.spec;
-    let version = format!("Perfetto v{}.0 (N/A)", spec.perfetto_version());
     let sources = SOURCES.iter().filter(|(_, since)| *since <= spec.android);
+    let sources = sources.map(|(name, _)| ts::DataSource {
+        ds_descriptor: Some(ts::DataSourceDescriptor {
+            name: Some((*name).to_owned()),
+        }),
+    });
     let sessions = cmd.kernel.state().tracing.sessions.clone();
-    let state = |s: &Session| if s.started { "STARTED" } else { "CONFIGURED" };
-    if raw {
-        use pb::tracing_service_state as ts;
-        let service = pb::TracingServiceState {
-            data_sources: sources
-                .map(|(name, _)| ts::DataSource {
-                    ds_descriptor: Some(ts::DataSourceDescriptor {
-                        name: Some((*name).to_owned()),
-                    }),
-                })
-                .collect(),
-            tracing_service_version: Some(version),
-            tracing_sessions: sessions
-                .iter()
-                .filter(|_| spec.android >= 12)
-                .map(|s| ts::TracingSession {
-                    id: Some(s.id),
-                    consumer_uid: Some(s.uid as i32),
-                    state: Some(state(s).to_owned()),
-                    unique_session_name: s.name.clone(),
-                    start_realtime_ns: Some(s.start_real as i64),
-                })
-                .collect(),
-        };
-        cmd.out_bytes(&service.encode_to_vec())?;
-        return Ok(0);
-    }
-    let mut out = format!(
-        "{version}\n\nPRODUCER PROCESSES CONNECTED:\n\nID     PID      UID      FLAGS  NAME                                       SDK\n==     ===      ===      =====  ====                                       ===\n1      640      9999     n/a    perfetto.traced_probes                     {version}\n\nDATA SOURCES REGISTERED:\n\nNAME                                     PRODUCER                 DETAILS\n===                                      ========                 ========\n"
-    );
-    for (name, _) in sources {
-        out.push_str(&format!("{name:<40} perfetto.traced_probes (1)\n"));
-    }
-    out.push_str("\nTRACING SESSIONS:\n\nID      UID        STATE      BUF (#) KB   DUR (s)   #DS  STARTED  NAME\n===     ===        =====      ==========   =======   ===  =======  ====\n");
-    for s in &sessions {
-        let kb: u32 = s.buffers_kb.iter().sum();
-        out.push_str(&format!(
-            "{:<7} {:<10} {:<10} ({}) {kb:<7} {:<9} {:<4} 00:00:00 {}\n",
-            s.id,
-            s.uid,
-            state(s),
-            s.buffers_kb.len(),
-            s.duration_ms / 1_000,
-            s.sources,
-            s.name.as_deref().unwrap_or(""),
-        ));
-    }
-    cmd.out(&out)?;
+    let sessions = sessions.into_iter().filter(|_| spec.android >= 12);
+    let sessions = sessions.map(|s| ts::TracingSession {
+        id: Some(s.id),
+        consumer_uid: Some(s.uid as i32),
+        state: Some(if s.started { "STARTED" } else { "CONFIGURED" }.to_owned()),
+        unique_session_name: s.name,
+        start_realtime_ns: Some(s.start_real as i64),
+    });
+    let service = pb::TracingServiceState {
+        data_sources: sources.collect(),
+        tracing_service_version: Some(format!("Perfetto v{}.0 (N/A)", spec.perfetto_version())),
+        tracing_sessions: sessions.collect(),
+    };
+    cmd.out_bytes(&service.encode_to_vec())?;
     Ok(0)
 }

@@ -36,46 +36,24 @@ fn column(p: &Process, name: &str, memory: &dyn Fn() -> Option<Ledger>) -> Optio
 }
 
 pub(super) fn ps(cmd: &mut Cmd) -> Done {
-    let Some((options, _)) = cmd.flags("Ao:p:")? else {
-        return Ok(1);
-    };
-    let value = |c: char| options.iter().find(|o| o.0 == c).and_then(|o| o.1.clone());
-    let columns = value('o').unwrap_or_else(|| COLUMNS.to_owned());
-    let columns: Vec<String> = columns.split(',').map(str::to_owned).collect();
-    let only = value('p').and_then(|p| p.parse::<Pid>().ok());
-    let everyone = only.is_some() || options.iter().any(|o| o.0 == 'A');
-    let (rows, bad) = {
-        let state = cmd.kernel.state();
-        let mut rows: Vec<Vec<String>> = Vec::new();
-        let mut bad = None;
-        for p in state.processes.iter() {
-            let wanted = only.is_none_or(|pid| pid == p.pid) && (everyone || p.uid == cmd.cred.uid);
-            if !wanted {
-                continue;
+    let args = cmd.flags("Ao:")?;
+    let columns = args.value('o').unwrap_or(COLUMNS).split(',');
+    let columns: Vec<String> = columns.map(str::to_owned).collect();
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    {
+        let (state, kernel) = (cmd.kernel.state(), &cmd.kernel);
+        let all = state.processes.iter();
+        for p in all.filter(|p| args.has('A') || p.uid == cmd.cred.uid) {
+            let memory = || kernel.memory.ledger(&state, p, kernel.clock.boot());
+            let row = columns
+                .iter()
+                .map(|name| column(p, name, &memory).ok_or(name));
+            match row.collect::<Result<_, _>>() {
+                Ok(row) => rows.push(row),
+                Err(bad) => return cmd.refuse(1, &format!("ps: bad -o {bad}\n")),
             }
-            let mut row = Vec::new();
-            let ledger = std::cell::OnceCell::new();
-            let kernel = &cmd.kernel;
-            let boot = kernel.clock.boot();
-            let memory = || {
-                let ledger = ledger.get_or_init(|| kernel.memory.ledger(&state, p, boot));
-                ledger.clone()
-            };
-            for c in &columns {
-                match column(p, c, &memory) {
-                    Some(text) => row.push(text),
-                    None => bad = Some(c.clone()),
-                }
-            }
-            rows.push(row);
         }
-        (rows, bad)
-    };
-    if let Some(bad) = bad {
-        cmd.err(&format!("ps: bad -o {bad}\n"))?;
-        return Ok(1);
     }
-    let found = !rows.is_empty();
     let left = |c: &str| matches!(c, "USER" | "WCHAN" | "S");
     let width = |i: usize| {
         let cells = rows.iter().map(|r| r[i].len());
@@ -101,8 +79,7 @@ pub(super) fn ps(cmd: &mut Cmd) -> Done {
         out.push_str(line.trim_end());
         out.push('\n');
     }
-    cmd.out(&out)?;
-    Ok(u8::from(!found && only.is_some()))
+    cmd.answer(&out)
 }
 
 /// Returns the PIDs whose argv0, or its last part, is `name`.
@@ -116,31 +93,25 @@ fn named(cmd: &Cmd, name: &str) -> Vec<Pid> {
 }
 
 pub(super) fn pidof(cmd: &mut Cmd) -> Done {
-    let Some((options, names)) = cmd.flags("s")? else {
-        return Ok(1);
-    };
-    let mut pids: Vec<Pid> = names.iter().flat_map(|n| named(cmd, n)).collect();
+    let args = cmd.flags("s")?;
+    let mut pids: Vec<Pid> = args.rest.iter().flat_map(|n| named(cmd, n)).collect();
     pids.retain(|p| *p != cmd.pid);
     pids.reverse();
-    if options.iter().any(|o| o.0 == 's') {
+    if args.has('s') {
         pids.truncate(1);
     }
     if pids.is_empty() {
         return Ok(1);
     }
     let text: Vec<String> = pids.iter().map(Pid::to_string).collect();
-    cmd.out(&format!("{}\n", text.join(" ")))?;
-    Ok(0)
+    cmd.answer(&format!("{}\n", text.join(" ")))
 }
 
 /// `pgrep -f` and `pkill -f`: match a part of the whole command line.
 pub(super) fn pgrep(cmd: &mut Cmd) -> Done {
-    let Some((_, patterns)) = cmd.flags("f")? else {
-        return Ok(1);
-    };
-    let Some(wanted) = patterns.first() else {
-        cmd.err(&format!("{}: No PATTERN\n", cmd.name()))?;
-        return Ok(1);
+    let args = cmd.flags("f")?;
+    let Some(wanted) = args.rest.first() else {
+        return cmd.refuse(1, &format!("{}: No PATTERN\n", cmd.name()));
     };
     let found: Vec<Pid> = {
         let state = cmd.kernel.state();
@@ -173,8 +144,7 @@ pub(super) fn killall(cmd: &mut Cmd) -> Done {
     let (mut signal, mut names) = (SIGTERM, cmd.args());
     if let Some(flag) = names.first().and_then(|a| a.strip_prefix('-')) {
         let Some(number) = signal_number(flag) else {
-            cmd.err(&format!("killall: bad signal '-{flag}'\n"))?;
-            return Ok(1);
+            return cmd.refuse(1, &format!("killall: bad signal '-{flag}'\n"));
         };
         signal = number;
         names.remove(0);

@@ -1,54 +1,26 @@
-//! Programs on text: echo, head, tail, sha256sum.
+//! Programs on text: head, tail, grep, sha256sum.
+
+use regex::Regex;
 
 use super::{Cmd, Done};
-use crate::io::Fd;
-
-pub(super) fn echo(cmd: &mut Cmd) -> Done {
-    let args = cmd.args();
-    let (args, newline) = match args.split_first() {
-        Some((flag, rest)) if flag == "-n" => (rest.to_vec(), ""),
-        _ => (args, "\n"),
-    };
-    cmd.out(&format!("{}{newline}", args.join(" ")))?;
-    Ok(0)
-}
-
-pub(super) fn lines(bytes: &[u8]) -> Vec<String> {
-    String::from_utf8_lossy(bytes)
-        .lines()
-        .map(str::to_owned)
-        .collect()
-}
 
 pub(super) fn head(cmd: &mut Cmd) -> Done {
-    let Some((options, paths)) = cmd.flags("n:c:")? else {
-        return Ok(1);
-    };
-    let value = |c: char| options.iter().find(|o| o.0 == c).and_then(|o| o.1.clone());
-    let bytes = value('c');
-    if let (Some(bytes), true) = (&bytes, paths.is_empty()) {
+    let args = cmd.flags("n:c:")?;
+    let number = |letter| args.value(letter).and_then(|n| n.parse::<u64>().ok());
+    if args.value('c').is_some() && args.rest.is_empty() {
         // It ends after this many bytes, even if more could follow.
-        let stdin = cmd.fds.get(0).cloned().unwrap_or(Fd::Null);
-        let mut left = bytes.parse::<usize>().unwrap_or(0);
-        while left > 0 {
-            let block = stdin.read(&cmd.kernel, cmd.pid, left.min(64 << 10))?;
-            if block.is_empty() {
-                break;
-            }
-            cmd.out_bytes(&block)?;
-            left -= block.len();
-        }
+        cmd.copy(&cmd.stdin(), number('c').unwrap_or(0))?;
         return Ok(0);
     }
-    let (inputs, failed) = cmd.inputs(&paths)?;
+    let (inputs, failed) = cmd.inputs(&args.rest)?;
     for input in inputs {
-        if let Some(bytes) = &bytes {
-            let n = bytes.parse::<usize>().unwrap_or(0).min(input.len());
-            cmd.out_bytes(&input[..n])?;
+        if args.value('c').is_some() {
+            let n = number('c').unwrap_or(0).min(input.len() as u64);
+            cmd.out_bytes(&input[..n as usize])?;
             continue;
         }
-        let n: usize = value('n').and_then(|n| n.parse().ok()).unwrap_or(10);
-        for line in input.split_inclusive(|b| *b == b'\n').take(n) {
+        let lines = input.split_inclusive(|b| *b == b'\n');
+        for line in lines.take(number('n').unwrap_or(10) as usize) {
             cmd.out_bytes(line)?;
         }
     }
@@ -56,41 +28,87 @@ pub(super) fn head(cmd: &mut Cmd) -> Done {
 }
 
 pub(super) fn tail(cmd: &mut Cmd) -> Done {
-    let Some((options, paths)) = cmd.flags("n:")? else {
-        return Ok(1);
+    let args = cmd.flags("n:")?;
+    let count = args.value('n').unwrap_or("10");
+    let last = count.parse::<u16>().ok();
+    let Some(last) = last.filter(|_| !count.starts_with('+')) else {
+        return cmd.refuse(1, "tail: only -n N is there on this virtual phone\n");
     };
-    let count = options.iter().find_map(|o| o.1.as_deref()).unwrap_or("10");
-    let last = count
-        .parse::<u16>()
-        .ok()
-        .filter(|_| !count.starts_with('+'));
-    let Some(last) = last else {
-        cmd.err("tail: only -n N is there on this virtual phone\n")?;
-        return Ok(1);
-    };
-    let (inputs, failed) = cmd.inputs(&paths)?;
+    let (inputs, failed) = cmd.inputs(&args.rest)?;
     for input in inputs {
         let all: Vec<&[u8]> = input.split_inclusive(|b| *b == b'\n').collect();
-        for line in &all[all.len().saturating_sub(last.into())..] {
-            cmd.out_bytes(line)?;
-        }
+        cmd.out_bytes(&all[all.len().saturating_sub(last.into())..].concat())?;
     }
     Ok(u8::from(failed))
 }
 
+/// Compiles an expression in the syntax of the phone's `grep`: fixed, extended or basic. In a basic
+/// one, `+`, `?`, `|`, braces and parentheses are no operators.
+fn compile(text: &str, extended: bool, fixed: bool) -> Option<Regex> {
+    let expression = match (fixed, extended) {
+        (true, _) => regex::escape(text),
+        (false, true) => text.to_owned(),
+        (false, false) => {
+            let escape = |c: char| "+?|{}()".contains(c).then_some('\\');
+            let chars = text.chars().flat_map(|c| escape(c).into_iter().chain([c]));
+            chars.collect()
+        }
+    };
+    Regex::new(&expression).ok()
+}
+
+pub(super) fn grep(cmd: &mut Cmd) -> Done {
+    let mut args = cmd.flags("EFvqh")?;
+    if args.rest.is_empty() {
+        return cmd.refuse(2, "grep: no REGEX\n");
+    }
+    let pattern = args.rest.remove(0);
+    let Some(regex) = compile(&pattern, args.has('E'), args.has('F')) else {
+        return cmd.refuse(2, &format!("grep: bad REGEX '{pattern}'\n"));
+    };
+    let (inputs, failed) = cmd.inputs(&args.rest)?;
+    let mut found = false;
+    for (i, input) in inputs.iter().enumerate() {
+        for line in String::from_utf8_lossy(input).lines() {
+            if regex.is_match(line) == args.has('v') {
+                continue;
+            }
+            found = true;
+            if args.has('q') {
+                return Ok(0);
+            }
+            let prefix = match args.rest.len() > 1 && !args.has('h') {
+                true => format!("{}:", args.rest[i]),
+                false => String::new(),
+            };
+            cmd.out(&format!("{prefix}{line}\n"))?;
+        }
+    }
+    Ok(if failed { 2 } else { u8::from(!found) })
+}
+
 pub(super) fn sha256sum(cmd: &mut Cmd) -> Done {
     use sha2::Digest as _;
-    let Some((_, paths)) = cmd.flags("")? else {
-        return Ok(1);
-    };
+    let paths = cmd.flags("")?.rest;
     let (inputs, failed) = cmd.inputs(&paths)?;
     for (i, input) in inputs.iter().enumerate() {
         let hash = sha2::Sha256::digest(input);
         let hex: String = hash.iter().map(|b| format!("{b:02x}")).collect();
-        cmd.out(&format!(
-            "{hex}  {}\n",
-            paths.get(i).map_or("-", String::as_str)
-        ))?;
+        let name = paths.get(i).map_or("-", String::as_str);
+        cmd.out(&format!("{hex}  {name}\n"))?;
     }
     Ok(u8::from(failed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn basic_expressions_have_no_extended_operators() {
+        let hits = |text: &str, line: &str| compile(text, false, false).unwrap().is_match(line);
+        assert!(hits("^a.*c$", "abbc") && hits("[0-9][0-9]*", "ab42") && hits("a+", "a+b"));
+        assert!(!hits("a+", "aab") && !hits("z", "ab"));
+        assert!(hits(&"a*".repeat(40), &"a".repeat(40)));
+    }
 }

@@ -1,11 +1,12 @@
 //! Objects in the heaps of the apps: `com.example.app` with its leaks, its service, other apps,
 //! system_server. Owns the list of planted leaks.
 
+use super::builder::NONE;
 use super::framework::Skeleton;
 use super::heap::{Obj, RootKind, Space, Value};
 use super::pictures::Picture;
 use super::screens::Screen;
-use super::structures::{array_map, hash_map, list, list_capacity, string_hash};
+use super::structures::{array_map, hash_map, list, list_capacity};
 use super::truth::Plant;
 
 /// Size in bytes of the history that each listener of the growing list holds.
@@ -32,14 +33,18 @@ const SPARE_BYTES: usize = 7_777;
 /// Size in bytes of an array that a thread's variable holds.
 const THREAD_LOCAL_BYTES: usize = 12_345;
 
+/// Adds the application object of `com.example.app` and its connection.
+fn application(s: &mut Skeleton<'_>) -> (Obj, Obj) {
+    let application = s.application("com.example.app.ExampleApplication");
+    let (http, catalog) = (http(s), catalog(s));
+    s.b.fill(application, "http catalog", &[http, catalog]);
+    (application, http)
+}
+
 /// Fills the heap of `com.example.app`.
 pub(super) fn example(s: &mut Skeleton<'_>) -> Vec<Plant> {
     let mut plants = Vec::new();
-    let application = s.application("com.example.app.ExampleApplication");
-    let http = http(s);
-    s.b.set(application, "http", http);
-    let catalog = catalog(s);
-    s.b.set(application, "catalog", catalog);
+    let (application, http) = application(s);
     let feed = s.activity("com.example.app.ui.FeedActivity", application, true);
     let presenter = feed_screen(s, feed, http, &mut plants);
     plants.push(leaked_activity(s, application));
@@ -52,8 +57,8 @@ pub(super) fn example(s: &mut Skeleton<'_>) -> Vec<Plant> {
     plants.push(garbage(s));
     plants.push(dead_service(s, application));
     // Finalizers or phantom references clean up bitmaps and connections.
-    let stream = s.b.object("java.io.FileInputStream", &[]);
-    s.b.root(stream, RootKind::JniLocal, 1);
+    let stream = s.b.object("java.io.FileInputStream", NONE);
+    s.b.root(stream, RootKind::RootJniLocal, 1);
     s.finalizable(stream);
     if !destroyed.is_empty() {
         plants.push(Plant::new(
@@ -67,13 +72,9 @@ pub(super) fn example(s: &mut Skeleton<'_>) -> Vec<Plant> {
 
 /// Fills the heap of `com.example.app:service`.
 pub(super) fn service(s: &mut Skeleton<'_>) {
-    let application = s.application("com.example.app.ExampleApplication");
-    let http = http(s);
-    s.b.set(application, "http", http);
-    let catalog = catalog(s);
-    s.b.set(application, "catalog", catalog);
+    let (application, _) = application(s);
     let service = location_service(s, application);
-    let token = s.b.object("android.os.BinderProxy", &[]);
+    let token = s.b.object("android.os.BinderProxy", NONE);
     s.services.push((token, service));
 }
 
@@ -82,15 +83,13 @@ pub(super) fn other(s: &mut Skeleton<'_>) {
     let application = s.application("android.app.Application");
     if s.inputs.has_activity {
         let screen = s.activity("android.app.Activity", application, true);
-        let text = s.inputs.process.clone();
-        let text = s.b.string(&text);
-        let label = s.view(
-            "android.widget.TextView",
-            screen.activity,
-            Some(screen.content),
+        let text = s.b.string(&s.inputs.process);
+        let label = screen.view(s, "android.widget.TextView");
+        s.b.fill(
+            label,
+            "mText mAttachInfo",
+            &[Some(text), screen.attach_info],
         );
-        s.b.set(label, "mText", text);
-        s.b.set(label, "mAttachInfo", screen.attach_info);
         s.children(screen.content, &[label]);
     }
 }
@@ -98,138 +97,102 @@ pub(super) fn other(s: &mut Skeleton<'_>) {
 /// Fills the heap of system_server.
 pub(super) fn system_server(s: &mut Skeleton<'_>) {
     let context = s.context(s.activity_thread);
-    let server = s.b.object(
-        "com.android.server.SystemServer",
-        &[("mSystemContext", context.into())],
-    );
-    s.b.set_static("com.android.server.SystemServer", "instance", server);
-    let entries: Vec<(i32, Obj, Obj)> = s
-        .inputs
-        .neighbours
-        .clone()
-        .iter()
+    let server =
+        s.b.object("com.android.server.SystemServer mSystemContext", &[context]);
+    s.b.set_static("com.android.server.SystemServer.instance", server);
+    let neighbours = s.inputs.neighbours.iter();
+    let entries: Vec<(Obj, Obj)> = neighbours
         .map(|(pid, uid, name)| {
             let text = s.b.string(name);
-            let record = s.b.object(
-                "com.android.server.am.ProcessRecord",
-                &[
-                    ("processName", text.into()),
-                    ("mPid", (*pid as i32).into()),
-                    ("uid", (*uid as i32).into()),
-                ],
-            );
-            (string_hash(name), text, record)
+            let values = [text.into(), (*pid).into(), (*uid).into()];
+            let class = "com.android.server.am.ProcessRecord";
+            (
+                text,
+                s.b.instance::<Value>(class, "processName mPid uid", &values),
+            )
         })
         .collect();
     let map = hash_map(&mut s.b, "java.util.HashMap", &entries, 64);
     let manager = s.b.object(
-        "com.android.server.am.ActivityManagerService",
-        &[("mContext", context.into()), ("mProcessNames", map.into())],
+        "com.android.server.am.ActivityManagerService mContext mProcessNames",
+        &[context, map],
     );
-    s.b.root(manager, RootKind::JniGlobal, 0);
+    s.b.root(manager, RootKind::RootJniGlobal, 0);
 }
 
 /// Adds objects that a leak analysis should ignore: those of the zygote, and the app's own data.
 pub(super) fn background(s: &mut Skeleton<'_>) {
     let count = s.inputs.background;
-    let tags: Vec<Option<Obj>> = (0..count / 10)
-        .map(|n| Some(s.b.within(Space::Image, |b| b.string(&format!("boot_resource_{n}")))))
-        .collect();
-    let tags =
-        s.b.within(Space::Image, |b| b.array("java.lang.String[]", tags));
-    s.b.set_static("sun.util.locale.BaseLocale", "tags", tags);
-    let strings: Vec<Option<Obj>> = (0..count / 5)
-        .map(|n| {
-            Some(s.b.within(Space::Zygote, |b| {
-                b.string(&format!("Preloaded text number {n}"))
-            }))
-        })
-        .collect();
-    let strings =
-        s.b.within(Space::Zygote, |b| b.array("java.lang.String[]", strings));
-    s.b.set_static("android.app.PreloadedText", "strings", strings);
-    let colours: Vec<Option<Obj>> = (0..count / 20)
-        .map(|n| {
-            let colour = Value::Int(n as i32 * 0x1234);
-            let class = "android.graphics.drawable.ColorDrawable";
-            Some(s.b.within(Space::Zygote, |b| b.object(class, &[("mColor", colour)])))
-        })
-        .collect();
-    let keys: Vec<i32> = (0..colours.len() as i32).collect();
-    let size = keys.len() as i32;
-    let values =
-        s.b.within(Space::Zygote, |b| b.array("java.lang.Object[]", colours));
-    let keys = s.b.within(Space::Zygote, |b| b.ints(&keys));
-    let preloaded = s.b.within(Space::Zygote, |b| {
-        b.object(
-            "android.util.SparseArray",
-            &[
-                ("mKeys", keys.into()),
-                ("mValues", values.into()),
-                ("mSize", size.into()),
-            ],
-        )
+    let tags = s.b.within(Space::BootImage, |b| {
+        let tags = (0..count / 10).map(|n| Some(b.string(&format!("boot_resource_{n}"))));
+        let tags = tags.collect();
+        b.array("java.lang.String[]", tags)
     });
-    s.b.set_static(
-        "android.content.res.ResourcesImpl",
-        "sPreloadedDrawables",
-        preloaded,
-    );
+    s.b.set_static("sun.util.locale.BaseLocale.tags", tags);
+    let strings = s.b.within(Space::Zygote, |b| {
+        let strings = (0..count / 5).map(|n| Some(b.string(&format!("Preloaded text number {n}"))));
+        let strings = strings.collect();
+        b.array("java.lang.String[]", strings)
+    });
+    s.b.set_static("android.app.PreloadedText.strings", strings);
+    let preloaded = s.b.within(Space::Zygote, |b| {
+        let class = "android.graphics.drawable.ColorDrawable";
+        let colours = (0..count / 20).map(|n| Some(b.instance(class, "mColor", &[n * 0x1234])));
+        let colours: Vec<Option<Obj>> = colours.collect();
+        let size = colours.len();
+        let values = b.array("java.lang.Object[]", colours);
+        let keys = b.ints(0..size as i32);
+        let values = [keys.into(), values.into(), size.into()];
+        b.instance::<Value>("android.util.SparseArray", "mKeys mValues mSize", &values)
+    });
+    let place = "android.content.res.ResourcesImpl.sPreloadedDrawables";
+    s.b.set_static(place, preloaded);
 }
 
 /// Adds an index of products: a HashMap in proportion to the app's size.
 fn catalog(s: &mut Skeleton<'_>) -> Obj {
     let count = s.inputs.background / 8;
-    let entries: Vec<(i32, Obj, Obj)> = (0..count)
+    let entries: Vec<(Obj, Obj)> = (0..count)
         .map(|n| {
-            let key = format!("product-{n:06}");
-            let hash = string_hash(&key);
-            let key = s.b.string(&key);
+            let key = s.b.string(&format!("product-{n:06}"));
             let name = s.b.string(&format!("Product {n} of the catalogue"));
-            let product = s.b.object(
-                "com.example.app.feed.Product",
-                &[
-                    ("id", Value::Long(i64::from(n))),
-                    ("name", name.into()),
-                    ("price", (n as i32 % 997 * 10 + 99).into()),
-                ],
+            let product = s.b.object::<Value>(
+                "com.example.app.feed.Product id name price",
+                &[i64::from(n).into(), name.into(), (n % 997 * 10 + 99).into()],
             );
-            (hash, key, product)
+            (key, product)
         })
         .collect();
     let capacity = (entries.len() * 4 / 3 + 1).next_power_of_two();
     let map = hash_map(&mut s.b, "java.util.HashMap", &entries, capacity);
-    s.b.object("com.example.app.feed.Catalog", &[("products", map.into())])
+    s.b.object("com.example.app.feed.Catalog products", &[map])
 }
 
 fn http(s: &mut Skeleton<'_>) -> Obj {
-    let local = s.b.object("java.lang.ThreadLocal", &[]);
+    let local = s.b.object("java.lang.ThreadLocal", NONE);
     let buffer = s.b.bytes(vec![0x5a; THREAD_LOCAL_BYTES]);
     let worker = s.thread("OkHttp Dispatcher", false);
     let number = s.newest_thread();
     s.thread_locals(worker, &[(local, buffer)]);
     let headers = list(&mut s.b, &[], 0);
     let http = s.b.object(
-        "com.example.app.net.Http",
-        &[("buffers", local.into()), ("headers", headers.into())],
+        "com.example.app.net.Http buffers headers",
+        &[local, headers],
     );
     // The worker holds its connection in a local variable.
-    let watcher =
-        s.b.object("java.lang.ref.WeakReference", &[("referent", http.into())]);
+    let watcher = s.b.object("java.lang.ref.WeakReference referent", &[http]);
     let connection = s.b.object(
-        "com.example.app.net.Connection",
-        &[("owner", http.into()), ("watcher", watcher.into())],
+        "com.example.app.net.Connection owner watcher",
+        &[http, watcher],
     );
-    s.b.root(connection, RootKind::JavaFrame, number);
+    s.b.root(connection, RootKind::RootJavaFrame, number);
     http
 }
 
 /// Adds the feed: rows on the screen and the articles of these rows. Returns the presenter.
 fn feed_screen(s: &mut Skeleton<'_>, feed: Screen, http: Obj, plants: &mut Vec<Plant>) -> Obj {
-    let presenter = s.b.object(
-        "com.example.app.feed.FeedPresenter",
-        &[("http", http.into())],
-    );
+    let presenter =
+        s.b.object("com.example.app.feed.FeedPresenter http", &[http]);
     let mut images = Vec::new();
     let articles: Vec<Obj> = (0..ARTICLES)
         .map(|n| {
@@ -237,15 +200,14 @@ fn feed_screen(s: &mut Skeleton<'_>, feed: Screen, http: Obj, plants: &mut Vec<P
             // Each string is parsed from the network: equal, but not identical.
             let image = s.b.string(PLACEHOLDER_URL);
             images.push(image);
-            let score =
-                s.b.object("java.lang.Integer", &[("value", (1_000 + n as i32).into())]);
+            let score = s.b.object("java.lang.Integer value", &[1_000 + n]);
             s.b.object(
-                "com.example.app.feed.Article",
+                "com.example.app.feed.Article id image score title",
                 &[
-                    ("id", Value::Long(i64::from(n) + 70_000)),
-                    ("image", image.into()),
-                    ("score", score.into()),
-                    ("title", title.into()),
+                    (i64::from(n) + 70_000).into(),
+                    image.into(),
+                    score.into(),
+                    Value::from(title),
                 ],
             )
         })
@@ -257,36 +219,35 @@ fn feed_screen(s: &mut Skeleton<'_>, feed: Screen, http: Obj, plants: &mut Vec<P
     ));
     let articles = list(&mut s.b, &articles, 254);
     let adapter = s.b.object(
-        "com.example.app.feed.FeedAdapter",
-        &[
-            ("articles", articles.into()),
-            ("presenter", presenter.into()),
-        ],
+        "com.example.app.feed.FeedAdapter articles presenter",
+        &[articles, presenter],
     );
-    s.b.set(feed.activity, "adapter", adapter);
-    s.b.set(feed.activity, "presenter", presenter);
-    let view = s.view(
-        "com.example.app.ui.FeedView",
-        feed.activity,
-        Some(feed.content),
+    s.b.fill(feed.activity, "adapter presenter", &[adapter, presenter]);
+    let view = feed.view(s, "com.example.app.ui.FeedView");
+    s.b.fill(
+        view,
+        "mAttachInfo mWindowAttachCount=1",
+        &[feed.attach_info],
     );
-    s.b.set(view, "mAttachInfo", feed.attach_info);
-    s.b.set(view, "mWindowAttachCount", 1);
     let rows: Vec<Obj> = (0..8)
         .map(|n| {
-            let row = s.view("android.widget.TextView", feed.activity, Some(view));
-            let text = s.b.string(&format!("Article {n}: what happened today"));
-            s.b.set(row, "mText", text);
-            s.b.set(row, "mAttachInfo", feed.attach_info);
-            let holder =
-                s.b.object("com.example.app.feed.RowHolder", &[("row", row.into())]);
-            s.b.set(row, "mTag", holder);
+            let row = label(s, &feed, view, &format!("Article {n}: what happened today"));
+            let holder = s.b.object("com.example.app.feed.RowHolder row", &[row]);
+            s.b.fill(row, "mAttachInfo mTag", &[feed.attach_info, Some(holder)]);
             row
         })
         .collect();
     s.children(view, &rows);
     s.children(feed.content, &[view]);
     presenter
+}
+
+/// Adds a view with a text to a view of a screen.
+fn label(s: &mut Skeleton<'_>, screen: &Screen, parent: Obj, text: &str) -> Obj {
+    let label = s.view("android.widget.TextView", screen.activity, Some(parent));
+    let text = s.b.string(text);
+    s.b.set(label, "mText", text);
+    label
 }
 
 /// Adds the picture above a destroyed screen; returns its view.
@@ -298,20 +259,15 @@ fn header(
 ) -> Obj {
     let picture = s.bitmap(width, height, picture);
     let state = s.b.object(
-        "android.graphics.drawable.BitmapDrawable$BitmapState",
-        &[("mBitmap", picture.object.into())],
+        "android.graphics.drawable.BitmapDrawable$BitmapState mBitmap",
+        &[picture.object],
     );
     let drawable = s.b.object(
-        "android.graphics.drawable.BitmapDrawable",
-        &[("mBitmapState", state.into())],
+        "android.graphics.drawable.BitmapDrawable mBitmapState",
+        &[state],
     );
-    let header = s.view(
-        "android.widget.ImageView",
-        screen.activity,
-        Some(screen.content),
-    );
-    s.b.set(header, "mDrawable", drawable);
-    s.b.set(header, "mWindowAttachCount", 1);
+    let header = screen.view(s, "android.widget.ImageView");
+    s.b.fill(header, "mDrawable mWindowAttachCount=1", &[drawable]);
     header
 }
 
@@ -320,18 +276,14 @@ fn leaked_activity(s: &mut Skeleton<'_>, application: Obj) -> Plant {
     let screen = s.activity("com.example.app.ui.DetailActivity", application, false);
     let header = header(s, &screen, HEADER, Picture(1));
     s.children(screen.content, &[header]);
-    s.b.set(screen.activity, "header", header);
-    let navigator =
-        s.b.object("com.example.app.ui.Navigator", &[("depth", 1.into())]);
-    s.b.set_static("com.example.app.ui.Navigator", "INSTANCE", navigator);
-    s.b.set_static("com.example.app.ui.Navigator", "previous", screen.activity);
-    s.b.set(screen.activity, "navigator", navigator);
+    let navigator = s.b.object("com.example.app.ui.Navigator depth=1", NONE);
+    s.b.set_static("com.example.app.ui.Navigator.INSTANCE", navigator);
+    s.b.set_static("com.example.app.ui.Navigator.previous", screen.activity);
+    s.b.fill(screen.activity, "header navigator", &[header, navigator]);
     // A correct observer holds it weakly.
-    let weak = s.b.object(
-        "java.lang.ref.WeakReference",
-        &[("referent", screen.activity.into())],
-    );
-    s.b.root(weak, RootKind::JniGlobal, 0);
+    let weak =
+        s.b.object("java.lang.ref.WeakReference referent", &[screen.activity]);
+    s.b.root(weak, RootKind::RootJniGlobal, 0);
     Plant::new(
         "destroyed-activity",
         "com.example.app.ui.Navigator.previous",
@@ -343,16 +295,12 @@ fn leaked_activity(s: &mut Skeleton<'_>, application: Obj) -> Plant {
 fn detached_fragment(s: &mut Skeleton<'_>, presenter: Obj, http: Obj) -> Plant {
     let tag = s.b.string("settings");
     let fragment = s.b.object(
-        "com.example.app.ui.SettingsFragment",
-        &[
-            ("http", http.into()),
-            ("mTag", tag.into()),
-            ("mCalled", true.into()),
-        ],
+        "com.example.app.ui.SettingsFragment http mTag mCalled=true",
+        &[http, tag],
     );
     let refresh = s.b.object(
-        "com.example.app.feed.FeedPresenter$Refresh",
-        &[("fragment", fragment.into()), ("this$0", presenter.into())],
+        "com.example.app.feed.FeedPresenter$Refresh fragment this$0",
+        &[fragment, presenter],
     );
     let handler = s.handler("android.os.Handler");
     s.post(handler, refresh, 12_345_678);
@@ -377,20 +325,10 @@ fn destroyed_screens(s: &mut Skeleton<'_>, application: Obj) -> Vec<Obj> {
     (0..s.inputs.life.destroyed)
         .map(|n| {
             let screen = s.activity("com.example.app.ui.FeedActivity", application, false);
-            let view = s.view(
-                "com.example.app.ui.FeedView",
-                screen.activity,
-                Some(screen.content),
-            );
+            let view = screen.view(s, "com.example.app.ui.FeedView");
             s.b.set(view, "mWindowAttachCount", 1);
-            let rows: Vec<Obj> = (0..ROWS)
-                .map(|row| {
-                    let label = s.view("android.widget.TextView", screen.activity, Some(view));
-                    let text = s.b.string(&row_text(row, n));
-                    s.b.set(label, "mText", text);
-                    label
-                })
-                .collect();
+            let rows = (0..ROWS).map(|row| label(s, &screen, view, &row_text(row, n)));
+            let rows: Vec<Obj> = rows.collect();
             s.children(view, &rows);
             let header = header(s, &screen, SCREEN_HEADER, Picture(SCREEN_PICTURES + n));
             s.children(screen.content, &[header, view]);
@@ -417,25 +355,18 @@ fn listeners(s: &mut Skeleton<'_>, screens: &[Obj]) -> Plant {
             let history = s.b.bytes(vec![n as u8; LISTENER_HISTORY_BYTES]);
             let screen = s.b.string(&listener_name(n));
             s.b.object(
-                "com.example.app.telemetry.ScreenListener",
-                &[
-                    ("history", history.into()),
-                    ("screen", screen.into()),
-                    ("since", (n as i32).into()),
-                ],
+                "com.example.app.telemetry.ScreenListener history screen since",
+                &[history.into(), screen.into(), Value::from(n)],
             )
         })
         .collect();
     let entries: Vec<Obj> = all.iter().chain(screens).copied().collect();
     let list = list(&mut s.b, &entries, list_capacity(entries.len()));
     let telemetry = s.b.object(
-        "com.example.app.telemetry.Telemetry",
-        &[
-            ("listeners", list.into()),
-            ("nativeHandle", Value::Long(0x7a00_5000_0000)),
-        ],
+        "com.example.app.telemetry.Telemetry listeners nativeHandle=0x7a0050000000",
+        &[list],
     );
-    s.b.set_static("com.example.app.telemetry.Telemetry", "INSTANCE", telemetry);
+    s.b.set_static("com.example.app.telemetry.Telemetry.INSTANCE", telemetry);
     Plant::new(
         "listener-list",
         "com.example.app.telemetry.Telemetry.listeners",
@@ -455,20 +386,15 @@ fn detached_view(s: &mut Skeleton<'_>, feed: Screen) -> Plant {
     s.b.set(label, "mWindowAttachCount", 1);
     s.children(window.content, &[label]);
     let sheet = s.b.object(
-        "com.example.app.ui.ShareSheet",
-        &[
-            ("mContext", feed.activity.into()),
-            ("mDecor", window.decor.into()),
-            ("mWindow", window.window.into()),
-        ],
+        "com.example.app.ui.ShareSheet mContext mDecor mWindow",
+        &[feed.activity, window.decor, window.window],
     );
-    s.b.set_static("com.example.app.ui.ShareSheet", "last", sheet);
+    s.b.set_static("com.example.app.ui.ShareSheet.last", sheet);
     // A row that is kept for reuse is not a leak.
     let row = s.view("com.example.app.ui.FeedView", feed.activity, None);
     s.b.set(row, "mWindowAttachCount", 1);
-    let holder = [("row", row.into())];
-    let holder = s.b.object("com.example.app.feed.RowHolder", &holder);
-    s.b.set_static("com.example.app.feed.RowHolder", "recycled", holder);
+    let holder = s.b.object("com.example.app.feed.RowHolder row", &[row]);
+    s.b.set_static("com.example.app.feed.RowHolder.recycled", holder);
     Plant::new(
         "detached-view",
         "com.example.app.ui.ShareSheet.last",
@@ -480,39 +406,29 @@ fn detached_view(s: &mut Skeleton<'_>, feed: Screen) -> Plant {
 fn thumbnails(s: &mut Skeleton<'_>, application: Obj) -> Plant {
     let count = s.inputs.life.thumbnails;
     let mut all = Vec::new();
-    let entries: Vec<(i32, Obj, Obj)> = (0..count)
+    let entries: Vec<(Obj, Obj)> = (0..count)
         .map(|n| {
-            let key = format!("thumbnail-{n}");
-            let hash = string_hash(&key);
-            let key = s.b.string(&key);
+            let key = s.b.string(&format!("thumbnail-{n}"));
             let picture = if n < PLACEHOLDERS { 2 } else { n + 10 };
             let bitmap = s.bitmap(THUMBNAIL, THUMBNAIL, Picture(picture)).object;
             all.push(bitmap);
-            (hash, key, bitmap)
+            (key, bitmap)
         })
         .collect();
     let map = hash_map(&mut s.b, "java.util.LinkedHashMap", &entries, 128);
-    s.b.set(map, "accessOrder", true);
+    s.b.fill(map, "accessOrder=true", NONE);
     let lru = s.b.object(
-        "android.util.LruCache",
-        &[
-            ("map", map.into()),
-            ("size", (count as i32).into()),
-            ("maxSize", 96.into()),
-            ("putCount", (count as i32).into()),
-        ],
+        "android.util.LruCache map size maxSize=96 putCount",
+        &[map.into(), count.into(), Value::from(count)],
     );
     let spare = s.b.bytes(vec![7; SPARE_BYTES]);
     let soft = s.b.object(
-        "java.lang.ref.SoftReference",
-        &[
-            ("referent", spare.into()),
-            ("timestamp", Value::Long(1_000)),
-        ],
+        "java.lang.ref.SoftReference referent timestamp=1000",
+        &[spare],
     );
     let cache = s.b.object(
-        "com.example.app.image.ThumbnailCache",
-        &[("bitmaps", lru.into()), ("spare", soft.into())],
+        "com.example.app.image.ThumbnailCache bitmaps spare",
+        &[lru, soft],
     );
     s.b.set(application, "thumbnails", cache);
     Plant::new(
@@ -525,22 +441,18 @@ fn thumbnails(s: &mut Skeleton<'_>, application: Obj) -> Plant {
 
 /// Adds a table with thousands of slots and a dozen entries.
 fn sparse(s: &mut Skeleton<'_>) -> Plant {
-    let entries: Vec<(i32, Obj, Obj)> = (0..SPARSE_ENTRIES)
+    let entries: Vec<(Obj, Obj)> = (0..SPARSE_ENTRIES)
         .map(|n| {
-            let key = format!("counter-{n}");
-            let hash = string_hash(&key);
-            let key = s.b.string(&key);
-            let value = s.b.object(
-                "java.lang.Long",
-                &[("value", Value::Long(i64::from(n) * 1_000))],
-            );
-            (hash, key, value)
+            let key = s.b.string(&format!("counter-{n}"));
+            (
+                key,
+                s.b.object("java.lang.Long value", &[i64::from(n) * 1_000]),
+            )
         })
         .collect();
     let map = hash_map(&mut s.b, "java.util.HashMap", &entries, SPARSE_SLOTS);
-    let counter =
-        s.b.object("com.example.app.stats.Counter", &[("counts", map.into())]);
-    s.b.set_static("com.example.app.stats.Counter", "INSTANCE", counter);
+    let counter = s.b.object("com.example.app.stats.Counter counts", &[map]);
+    s.b.set_static("com.example.app.stats.Counter.INSTANCE", counter);
     Plant::new(
         "sparse-map",
         "com.example.app.stats.Counter.counts",
@@ -553,13 +465,12 @@ fn garbage(s: &mut Skeleton<'_>) -> Plant {
     let mut all = Vec::new();
     for n in 0..s.inputs.life.garbage {
         let text = s.b.chars(&garbage_line(n));
-        let builder =
-            s.b.object("java.lang.StringBuilder", &[("value", text.into())]);
+        let builder = s.b.object("java.lang.StringBuilder value", &[text]);
         all.extend([text, builder]);
         if n % 5 == 0 {
-            let a = s.b.object("com.example.app.feed.FeedPresenter", &[]);
+            let a = s.b.object("com.example.app.feed.FeedPresenter", NONE);
             let class = "com.example.app.feed.FeedPresenter$Refresh";
-            let b = s.b.object(class, &[("this$0", a.into())]);
+            let b = s.b.instance(class, "this$0", &[a]);
             s.b.set(a, "pending", b);
             all.extend([a, b]);
         }
@@ -568,11 +479,10 @@ fn garbage(s: &mut Skeleton<'_>) -> Plant {
     // reference refers to; and a stream that waits for its finalizer.
     if s.inputs.life.garbage > 0 {
         let dropped = s.bitmap(THUMBNAIL, THUMBNAIL, Picture(3)).object;
-        let row = s.b.object("com.example.app.feed.RowHolder", &[]);
-        let weak = [("referent", row.into())];
-        let weak = s.b.object("java.lang.ref.WeakReference", &weak);
-        s.b.root(weak, RootKind::JniGlobal, 0);
-        let stream = s.b.object("java.io.FileInputStream", &[]);
+        let row = s.b.object("com.example.app.feed.RowHolder", NONE);
+        let weak = s.b.object("java.lang.ref.WeakReference referent", &[row]);
+        s.b.root(weak, RootKind::RootJniGlobal, 0);
+        let stream = s.b.object("java.io.FileInputStream", NONE);
         s.finalizable(stream);
         all.extend([dropped, row, stream]);
     }
@@ -582,13 +492,8 @@ fn garbage(s: &mut Skeleton<'_>) -> Plant {
 fn location_service(s: &mut Skeleton<'_>, application: Obj) -> Obj {
     let name = s.b.constant("com.example.app.location.LocationService");
     let service = s.b.object(
-        "com.example.app.location.LocationService",
-        &[
-            ("mApplication", application.into()),
-            ("mClassName", name.into()),
-            ("mThread", s.activity_thread.into()),
-            ("listening", true.into()),
-        ],
+        "com.example.app.location.LocationService mApplication mClassName mThread listening=true",
+        &[application, name, s.activity_thread],
     );
     let context = s.context(service);
     s.b.set(service, "mBase", context);
@@ -599,11 +504,9 @@ fn location_service(s: &mut Skeleton<'_>, application: Obj) -> Obj {
 fn dead_service(s: &mut Skeleton<'_>, application: Obj) -> Plant {
     let service = location_service(s, application);
     let listeners = list(&mut s.b, &[service], 10);
-    let manager = s.b.object(
-        "android.location.LocationManager",
-        &[("mListeners", listeners.into())],
-    );
-    s.b.root(manager, RootKind::JniGlobal, 0);
+    let manager =
+        s.b.object("android.location.LocationManager mListeners", &[listeners]);
+    s.b.root(manager, RootKind::RootJniGlobal, 0);
     let empty = array_map(&mut s.b, &[]);
     s.b.set(s.loaded_apk, "mServices", empty);
     Plant::new(

@@ -13,7 +13,7 @@ use super::tables::{declarations, embedded_bytes, renames};
 /// Start address of each space.
 const BASES: [(Space, u32); 3] = [
     (Space::App, 0x12c0_0000),
-    (Space::Image, 0x6f00_0000),
+    (Space::BootImage, 0x6f00_0000),
     (Space::Zygote, 0x7400_0000),
 ];
 /// Start address of the large object space, and the minimum size of strings and primitive arrays in
@@ -21,6 +21,9 @@ const BASES: [(Space, u32); 3] = [
 const LARGE_BASE: u32 = 0x4000_0000;
 const LARGE_BYTES: u64 = 12 << 10;
 const PAGE: u64 = 4096;
+
+/// No values, for objects whose fields are all literals or 0.
+pub(super) const NONE: &[Obj] = &[];
 
 /// A heap under construction.
 pub(super) struct Builder {
@@ -195,7 +198,7 @@ impl Builder {
                 kind: if component.is_some() {
                     Kind::Array
                 } else {
-                    Kind::NoReferences
+                    Kind::Noreferences
                 },
                 fields: Vec::new(),
                 statics: Vec::new(),
@@ -216,7 +219,7 @@ impl Builder {
         let space = if class.loader.is_some() {
             Space::App
         } else {
-            Space::Image
+            Space::BootImage
         };
         class.object = Obj(self.heap.objects.len() as u32);
         let loader = class.loader;
@@ -237,7 +240,7 @@ impl Builder {
                     None => self.heap.internals.push((loader, vec![object])),
                 }
             }
-            None => self.root(object, RootKind::StickyClass, 0),
+            None => self.root(object, RootKind::RootStickyClass, 0),
         }
         this
     }
@@ -248,12 +251,12 @@ impl Builder {
             match &*of.name {
                 "java.lang.String" => return Kind::String,
                 "java.lang.Class" => return Kind::Class,
-                "java.lang.ClassLoader" => return Kind::ClassLoader,
-                "java.lang.DexCache" => return Kind::DexCache,
-                "java.lang.ref.SoftReference" => return Kind::Soft,
-                "java.lang.ref.WeakReference" => return Kind::Weak,
-                "java.lang.ref.FinalizerReference" => return Kind::Finalizer,
-                "java.lang.ref.PhantomReference" => return Kind::Phantom,
+                "java.lang.ClassLoader" => return Kind::Classloader,
+                "java.lang.DexCache" => return Kind::Dexcache,
+                "java.lang.ref.SoftReference" => return Kind::SoftReference,
+                "java.lang.ref.WeakReference" => return Kind::WeakReference,
+                "java.lang.ref.FinalizerReference" => return Kind::FinalizerReference,
+                "java.lang.ref.PhantomReference" => return Kind::PhantomReference,
                 _ => {}
             }
         }
@@ -263,7 +266,7 @@ impl Builder {
         };
         match self.heap.ancestry(class).any(refers) {
             true => Kind::Normal,
-            false => Kind::NoReferences,
+            false => Kind::Noreferences,
         }
     }
 
@@ -276,7 +279,7 @@ impl Builder {
             return None;
         }
         let app = location == "app";
-        let space = if app { Space::App } else { Space::Image };
+        let space = if app { Space::App } else { Space::BootImage };
         let path = if app {
             self.apk.to_string()
         } else {
@@ -284,11 +287,11 @@ impl Builder {
         };
         let cache = self.within(space, |b| {
             let path = b.string(&path);
-            b.object("java.lang.DexCache", &[("location", path.into())])
+            b.object("java.lang.DexCache location", &[path])
         });
         self.dex_caches.insert(location, cache);
         if !app {
-            self.root(cache, RootKind::VmInternal, 0);
+            self.root(cache, RootKind::RootVmInternal, 0);
         }
         Some(cache)
     }
@@ -313,8 +316,24 @@ impl Builder {
         object
     }
 
-    /// Adds an instance; omitted fields are null or 0.
-    pub(super) fn object(&mut self, class: &'static str, values: &[(&'static str, Value)]) -> Obj {
+    /// Adds an instance: `CLASS [FIELD[=LITERAL]]…`. Fields without a literal get the values in
+    /// their order; omitted fields are null or 0.
+    pub(super) fn object<V: Into<Value> + Copy>(
+        &mut self,
+        text: &'static str,
+        values: &[V],
+    ) -> Obj {
+        let (class, fields) = text.split_once(' ').unwrap_or((text, ""));
+        self.instance(class, fields, values)
+    }
+
+    /// Adds an instance of a class, as [`Builder::object`].
+    pub(super) fn instance<V: Into<Value> + Copy>(
+        &mut self,
+        class: &'static str,
+        fields: &'static str,
+        values: &[V],
+    ) -> Obj {
         let class = self.class(class);
         let chain: Vec<ClassRef> = self.heap.ancestry(class).collect();
         let mut all = Vec::new();
@@ -322,56 +341,66 @@ impl Builder {
             all.extend(self.heap.class(*class).fields.iter().map(|f| f.kind.zero()));
         }
         let object = self.add(class, Body::Instance(all.into()));
-        for (field, value) in values {
-            self.set(object, field, *value);
-        }
+        self.fill(object, fields, values);
         object
+    }
+
+    /// Sets fields of an instance: `FIELD[=LITERAL]…`.
+    pub(super) fn fill<V: Into<Value> + Copy>(
+        &mut self,
+        object: Obj,
+        fields: &'static str,
+        values: &[V],
+    ) {
+        let mut values = values.iter();
+        for field in fields.split_whitespace() {
+            match field.split_once('=') {
+                Some((field, literal)) => {
+                    let value = self.peek(object, field).kind().parse(literal);
+                    self.set(object, field, value.expect("a literal of the field's type"));
+                }
+                None => self.set(
+                    object,
+                    field,
+                    *values.next().expect("a value of each field"),
+                ),
+            }
+        }
+        assert!(values.next().is_none(), "{fields}: too many values");
+    }
+
+    fn slot(&mut self, object: Obj, field: &'static str) -> &mut Value {
+        let class = self.heap.object(object).class;
+        let place = self.places[&class].get(field).copied();
+        let name = self.heap.class(class).name.clone();
+        match (&mut self.heap.objects[object.0 as usize].body, place) {
+            (Body::Instance(values), Some(place)) => &mut values[place],
+            _ => panic!("{name} does not have field {field}"),
+        }
     }
 
     /// Sets a field of an instance.
     pub(super) fn set(&mut self, object: Obj, field: &'static str, value: impl Into<Value>) {
         let value = value.into();
-        let class = self.heap.object(object).class;
-        let place = self.places[&class].get(field).copied();
-        let Body::Instance(values) = &mut self.heap.objects[object.0 as usize].body else {
-            panic!("only instances have fields");
-        };
-        let Some(slot) = place.map(|p| &mut values[p]) else {
-            panic!(
-                "{} does not have field {field}",
-                self.heap.class(class).name
-            );
-        };
+        let slot = self.slot(object, field);
         assert_eq!(slot.kind(), value.kind(), "{field}");
         *slot = value;
     }
 
     /// Returns the value of an instance's field.
-    pub(super) fn peek(&self, object: Obj, field: &'static str) -> Value {
-        let Object { class, body, .. } = self.heap.object(object);
-        let place = self.places[class].get(field);
-        match (body, place) {
-            (Body::Instance(values), Some(place)) => values[*place],
-            _ => panic!(
-                "{} does not have field {field}",
-                self.heap.class(*class).name
-            ),
-        }
+    pub(super) fn peek(&mut self, object: Obj, field: &'static str) -> Value {
+        *self.slot(object, field)
     }
 
-    /// Sets a static field.
-    pub(super) fn set_static(
-        &mut self,
-        class: &'static str,
-        field: &'static str,
-        value: impl Into<Value>,
-    ) {
+    /// Sets a static field: `CLASS.FIELD`.
+    pub(super) fn set_static(&mut self, place: &'static str, value: impl Into<Value>) {
         let value = value.into();
+        let (class, field) = place.rsplit_once('.').expect("a class and a field");
         let of = self.class(class);
-        let place = self.statics.get(&(of, field));
-        let place = *place.unwrap_or_else(|| panic!("{class} does not have static field {field}"));
-        let slot = &mut self.heap.classes[of.0 as usize].statics[place].1;
-        assert_eq!(slot.kind(), value.kind(), "{class}.{field}");
+        let at = self.statics.get(&(of, field));
+        let at = *at.unwrap_or_else(|| panic!("there is no static field {place}"));
+        let slot = &mut self.heap.classes[of.0 as usize].statics[at].1;
+        assert_eq!(slot.kind(), value.kind(), "{place}");
         *slot = value;
     }
 
@@ -386,7 +415,7 @@ impl Builder {
         }
         let object = self.within(Space::App, |b| b.string(text));
         self.interned.insert(text.into(), object);
-        self.root(object, RootKind::InternedString, 0);
+        self.root(object, RootKind::RootInternedString, 0);
         object
     }
 
@@ -396,31 +425,32 @@ impl Builder {
         self.add(class, Body::References(items))
     }
 
+    /// Adds an array of a primitive type; the elements have the byte order of HPROF.
+    pub(super) fn primitives(&mut self, kind: Type, data: Vec<u8>) -> Obj {
+        let class = match kind {
+            Type::Byte => "byte[]",
+            Type::Char => "char[]",
+            Type::Int => "int[]",
+            _ => "long[]",
+        };
+        let class = self.class(class);
+        self.add(class, Body::Primitives(kind, data))
+    }
+
     /// Adds an array of bytes.
     pub(super) fn bytes(&mut self, data: Vec<u8>) -> Obj {
-        let class = self.class("byte[]");
-        self.add(class, Body::Primitives(Type::Byte, data))
+        self.primitives(Type::Byte, data)
     }
 
     /// Adds a `char[]` with a text.
     pub(super) fn chars(&mut self, text: &str) -> Obj {
-        let class = self.class("char[]");
-        let bytes = text.encode_utf16().flat_map(u16::to_be_bytes).collect();
-        self.add(class, Body::Primitives(Type::Char, bytes))
+        let bytes = text.encode_utf16().flat_map(u16::to_be_bytes);
+        self.primitives(Type::Char, bytes.collect())
     }
 
     /// Adds an array of ints.
-    pub(super) fn ints(&mut self, data: &[i32]) -> Obj {
-        let class = self.class("int[]");
-        let bytes = data.iter().flat_map(|n| n.to_be_bytes()).collect();
-        self.add(class, Body::Primitives(Type::Int, bytes))
-    }
-
-    /// Adds an array of longs.
-    pub(super) fn longs(&mut self, data: &[i64]) -> Obj {
-        let class = self.class("long[]");
-        let bytes = data.iter().flat_map(|n| n.to_be_bytes()).collect();
-        self.add(class, Body::Primitives(Type::Long, bytes))
+    pub(super) fn ints(&mut self, data: impl Iterator<Item = i32>) -> Obj {
+        self.primitives(Type::Int, data.flat_map(i32::to_be_bytes).collect())
     }
 
     pub(super) fn root(&mut self, object: Obj, kind: RootKind, thread: u32) {

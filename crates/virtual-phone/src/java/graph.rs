@@ -2,17 +2,13 @@
 //! data that each Android release omits. Owns the numbers of types, fields and locations.
 
 use std::collections::HashMap;
-use std::rc::Rc;
 
 use prost::Message as _;
 
-use super::heap::{
-    Body, CLASS, ClassRef, FieldDef, JavaHeap, Kind, Obj, RootKind, Space, Type, Value,
-};
+use super::heap::{Body, CLASS, ClassRef, FieldDef, JavaHeap, Kind, Obj, RootKind, Strings, Type};
 use super::{Inputs, build};
 use heaptap_proto::perfetto::{
     HeapGraph, HeapGraphObject, HeapGraphRoot, HeapGraphType, InternedString, heap_graph_object,
-    heap_graph_root, heap_graph_type,
 };
 
 /// Maximum size of a message in bytes; a message that reaches it is closed.
@@ -42,34 +38,13 @@ impl GraphShape {
     }
 }
 
-/// Numbers of strings in the order of their first use.
-#[derive(Default)]
-struct Strings {
-    ids: HashMap<Rc<str>, u64>,
-    all: Vec<Rc<str>>,
-}
-
-impl Strings {
-    fn id(&mut self, text: &str) -> u64 {
-        if let Some(id) = self.ids.get(text) {
-            return *id;
-        }
-        let text: Rc<str> = text.into();
-        self.all.push(text.clone());
-        let id = self.all.len() as u64;
-        self.ids.insert(text, id);
-        id
-    }
-
-    fn interned(&self) -> Vec<InternedString> {
-        let numbered = self.all.iter().zip(1..);
-        numbered
-            .map(|(text, iid)| InternedString {
-                iid: Some(iid),
-                str: Some(text.as_bytes().to_vec()),
-            })
-            .collect()
-    }
+fn interned(strings: &Strings) -> Vec<InternedString> {
+    let numbered = strings.all.iter().zip(1..);
+    let interned = numbered.map(|(text, iid)| InternedString {
+        iid: Some(iid),
+        str: Some(text.as_bytes().to_vec()),
+    });
+    interned.collect()
 }
 
 struct Writer<'a> {
@@ -93,8 +68,8 @@ pub(crate) fn messages(inputs: &Inputs, ignored: &[String]) -> Vec<HeapGraph> {
         heap: &heap,
         inputs,
         shape: GraphShape::of(inputs.android),
-        fields: Strings::default(),
-        locations: Strings::default(),
+        fields: Strings::from(1),
+        locations: Strings::from(1),
         types: Vec::new(),
         type_ids: HashMap::new(),
         messages: Vec::new(),
@@ -152,14 +127,14 @@ impl Writer<'_> {
         if !self.shape.heaps {
             // Only these references show that a class loader holds its classes.
             let classes = self.heap.internals.iter().flat_map(|(_, held)| held);
-            roots.extend(classes.map(|c| (RootKind::StickyClass, id(self.heap, *c))));
+            roots.extend(classes.map(|c| (RootKind::RootStickyClass, id(self.heap, *c))));
         }
         roots.sort_unstable();
         for group in roots.chunk_by(|a, b| a.0 == b.0) {
             for part in group.chunks(4_096) {
                 let root = HeapGraphRoot {
                     object_ids: part.iter().map(|(_, id)| *id).collect(),
-                    root_type: Some(root_type(group[0].0) as i32),
+                    root_type: Some(group[0].0 as i32),
                 };
                 self.room(root.encoded_len() + 4).roots.push(root);
             }
@@ -201,7 +176,7 @@ impl Writer<'_> {
             let here = self.heap.object(object).space;
             if self.shape.heaps && space != Some(here) {
                 space = Some(here);
-                written.heap_type_delta = Some(heap_type(here) as i32);
+                written.heap_type_delta = Some(here as i32);
             }
             self.room(written.encoded_len() + 4).objects.push(written);
         }
@@ -291,14 +266,8 @@ impl Writer<'_> {
     /// Returns the additional data of newer releases for an object.
     fn extras(&self, object: Obj) -> HeapGraphObject {
         let heap = self.heap;
-        let long = |field| match heap.field(object, field) {
-            Some(Value::Long(n)) => Some(n),
-            _ => None,
-        };
-        let int = |field| match heap.field(object, field) {
-            Some(Value::Int(n)) => Some(n as u32),
-            _ => None,
-        };
+        let long = |field| heap.field(object, field)?.number();
+        let int = |field| long(field).map(|n| n as u32);
         let mut extras = HeapGraphObject::default();
         match &*heap.class(heap.object(object).class).name {
             "libcore.util.NativeAllocationRegistry" if self.shape.natives => {
@@ -326,10 +295,10 @@ impl Writer<'_> {
             let (class, of_class) = self.types[at];
             types.push(self.class_type(at as u64 + 1, class, of_class));
         }
-        for name in self.fields.interned() {
+        for name in interned(&self.fields) {
             self.room(name.encoded_len() + 4).field_names.push(name);
         }
-        for name in self.locations.interned() {
+        for name in interned(&self.locations) {
             self.room(name.encoded_len() + 4).location_names.push(name);
         }
         for one in types {
@@ -356,11 +325,11 @@ impl Writer<'_> {
         }
         written.classloader_id = Some(of.loader.map_or(0, |l| id(heap, l)));
         if of_class {
-            written.kind = Some(heap_graph_type::Kind::Class as i32);
+            written.kind = Some(Kind::Class as i32);
             written.object_size = Some(u64::from(heap.class(CLASS).instance_bytes));
             return written;
         }
-        written.kind = Some(kind(of.kind) as i32);
+        written.kind = Some(of.kind as i32);
         written.object_size = Some(u64::from(of.instance_bytes));
         written.superclass_id = of.superclass.map(|c| self.type_ids[&(c, false)]);
         let names: Vec<String> = of
@@ -371,46 +340,5 @@ impl Writer<'_> {
             .collect();
         written.reference_field_id = names.iter().map(|n| self.fields.id(n)).collect();
         written
-    }
-}
-
-fn root_type(kind: RootKind) -> heap_graph_root::Type {
-    use heap_graph_root::Type as T;
-    match kind {
-        RootKind::JniGlobal => T::RootJniGlobal,
-        RootKind::JniLocal => T::RootJniLocal,
-        RootKind::JavaFrame => T::RootJavaFrame,
-        RootKind::NativeStack => T::RootNativeStack,
-        RootKind::StickyClass => T::RootStickyClass,
-        RootKind::MonitorUsed => T::RootMonitorUsed,
-        RootKind::ThreadObject => T::RootThreadObject,
-        RootKind::InternedString => T::RootInternedString,
-        RootKind::VmInternal => T::RootVmInternal,
-        RootKind::JniMonitor => T::RootJniMonitor,
-    }
-}
-
-fn kind(kind: Kind) -> heap_graph_type::Kind {
-    use heap_graph_type::Kind as K;
-    match kind {
-        Kind::Normal => K::Normal,
-        Kind::NoReferences => K::Noreferences,
-        Kind::String => K::String,
-        Kind::Array => K::Array,
-        Kind::Class => K::Class,
-        Kind::ClassLoader => K::Classloader,
-        Kind::DexCache => K::Dexcache,
-        Kind::Soft => K::SoftReference,
-        Kind::Weak => K::WeakReference,
-        Kind::Finalizer => K::FinalizerReference,
-        Kind::Phantom => K::PhantomReference,
-    }
-}
-
-fn heap_type(space: Space) -> heap_graph_object::HeapType {
-    match space {
-        Space::App => heap_graph_object::HeapType::App,
-        Space::Zygote => heap_graph_object::HeapType::Zygote,
-        Space::Image => heap_graph_object::HeapType::BootImage,
     }
 }

@@ -2,7 +2,12 @@
 //! ART's object layout (field order, sizes, addresses). [`super::framework`] and [`super::app`]
 //! decide the contents of a heap; [`super::graph`] and [`super::hprof`] write it.
 
+use std::collections::HashMap;
 use std::rc::Rc;
+
+pub(crate) use heaptap_proto::perfetto::heap_graph_object::HeapType as Space;
+pub(crate) use heaptap_proto::perfetto::heap_graph_root::Type as RootKind;
+pub(crate) use heaptap_proto::perfetto::heap_graph_type::Kind;
 
 /// Index of an object in the heap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -26,69 +31,71 @@ pub(crate) enum Type {
     Long,
 }
 
+/// The types by their numbers in HPROF: Java's name, and the size in bytes on ART's heap, where
+/// references have 32 bits on every phone.
+const TYPES: [(Type, u8, &str, u32); 9] = [
+    (Type::Object, 2, "", 4),
+    (Type::Boolean, 4, "boolean", 1),
+    (Type::Char, 5, "char", 2),
+    (Type::Float, 6, "float", 4),
+    (Type::Double, 7, "double", 8),
+    (Type::Byte, 8, "byte", 1),
+    (Type::Short, 9, "short", 2),
+    (Type::Int, 10, "int", 4),
+    (Type::Long, 11, "long", 8),
+];
+
 impl Type {
     /// Parses Java's name of a type; anything but a primitive is an object.
     pub(crate) fn of(word: &str) -> Type {
-        match word {
-            "boolean" => Type::Boolean,
-            "char" => Type::Char,
-            "float" => Type::Float,
-            "double" => Type::Double,
-            "byte" => Type::Byte,
-            "short" => Type::Short,
-            "int" => Type::Int,
-            "long" => Type::Long,
-            _ => Type::Object,
-        }
+        let known = TYPES.iter().find(|(_, _, name, _)| *name == word);
+        known.map_or(Type::Object, |(kind, ..)| *kind)
     }
 
-    /// Returns the size in bytes on ART's heap, where references have 32 bits on every phone.
     pub(crate) fn bytes(self) -> u32 {
-        match self {
-            Type::Boolean | Type::Byte => 1,
-            Type::Char | Type::Short => 2,
-            Type::Object | Type::Float | Type::Int => 4,
-            Type::Double | Type::Long => 8,
-        }
+        TYPES[self as usize].3
+    }
+
+    /// Returns HPROF's number of a type.
+    pub(super) fn code(self) -> u8 {
+        TYPES[self as usize].1
     }
 
     pub(super) fn zero(self) -> Value {
         match self {
             Type::Object => Value::Null,
-            Type::Boolean => Value::Boolean(false),
-            Type::Float => Value::Float(0.0),
-            Type::Double => Value::Double(0.0),
-            Type::Short => Value::Short(0),
-            Type::Int => Value::Int(0),
-            Type::Long => Value::Long(0),
-            Type::Char | Type::Byte => unreachable!("no class declares such a field"),
+            kind => Value::Number(kind, 0),
         }
+    }
+
+    /// Parses a literal of this type.
+    pub(super) fn parse(self, text: &str) -> Option<Value> {
+        let bits = match (self, text) {
+            (Type::Boolean, "true") => 1,
+            (Type::Float, _) => text.parse::<f32>().ok()?.to_bits().into(),
+            _ => match text.strip_prefix("0x") {
+                Some(digits) => i64::from_str_radix(digits, 16).ok()?,
+                None => text.parse().ok()?,
+            },
+        };
+        Some(Value::Number(self, bits))
     }
 }
 
 /// Value of a field.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Value {
     Null,
     Ref(Obj),
-    Boolean(bool),
-    Float(f32),
-    Double(f64),
-    Short(i16),
-    Int(i32),
-    Long(i64),
+    /// A primitive value; its bits are the lowest ones.
+    Number(Type, i64),
 }
 
 impl Value {
     pub(super) fn kind(self) -> Type {
         match self {
             Value::Null | Value::Ref(_) => Type::Object,
-            Value::Boolean(_) => Type::Boolean,
-            Value::Float(_) => Type::Float,
-            Value::Double(_) => Type::Double,
-            Value::Short(_) => Type::Short,
-            Value::Int(_) => Type::Int,
-            Value::Long(_) => Type::Long,
+            Value::Number(kind, _) => kind,
         }
     }
 
@@ -96,6 +103,14 @@ impl Value {
     pub(crate) fn object(self) -> Option<Obj> {
         match self {
             Value::Ref(object) => Some(object),
+            _ => None,
+        }
+    }
+
+    /// Returns the number of a primitive value.
+    pub(super) fn number(self) -> Option<i64> {
+        match self {
+            Value::Number(_, number) => Some(number),
             _ => None,
         }
     }
@@ -115,19 +130,60 @@ impl From<Option<Obj>> for Value {
 
 impl From<bool> for Value {
     fn from(value: bool) -> Value {
-        Value::Boolean(value)
+        Value::Number(Type::Boolean, value.into())
+    }
+}
+
+impl From<u32> for Value {
+    fn from(value: u32) -> Value {
+        Value::Number(Type::Int, value.into())
     }
 }
 
 impl From<i32> for Value {
     fn from(value: i32) -> Value {
-        Value::Int(value)
+        Value::Number(Type::Int, value.into())
+    }
+}
+
+impl From<usize> for Value {
+    fn from(value: usize) -> Value {
+        Value::Number(Type::Int, value as i64)
     }
 }
 
 impl From<i64> for Value {
     fn from(value: i64) -> Value {
-        Value::Long(value)
+        Value::Number(Type::Long, value)
+    }
+}
+
+/// Strings with their numbers, in the order of their first use.
+pub(super) struct Strings {
+    first: u32,
+    ids: HashMap<Rc<str>, u32>,
+    pub(super) all: Vec<Rc<str>>,
+}
+
+impl Strings {
+    /// Returns no strings; `first` is the number of the first one.
+    pub(super) fn from(first: u32) -> Strings {
+        Strings {
+            first,
+            ids: HashMap::new(),
+            all: Vec::new(),
+        }
+    }
+
+    pub(super) fn id<N: From<u32>>(&mut self, text: &str) -> N {
+        if let Some(id) = self.ids.get(text) {
+            return (*id).into();
+        }
+        let text: Rc<str> = text.into();
+        let id = self.first + self.all.len() as u32;
+        self.all.push(text.clone());
+        self.ids.insert(text, id);
+        id.into()
     }
 }
 
@@ -138,32 +194,6 @@ pub(crate) struct FieldDef {
     /// Type as in source: `android.view.View[]`, `int`.
     pub(crate) type_name: Rc<str>,
     pub(crate) kind: Type,
-}
-
-/// Space of the heap that contains an object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Space {
-    /// The boot image: classes and strings of the framework.
-    Image,
-    /// Objects that the zygote allocated before the fork.
-    Zygote,
-    App,
-}
-
-/// ART's kind of a class.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Normal,
-    NoReferences,
-    String,
-    Array,
-    Class,
-    ClassLoader,
-    DexCache,
-    Soft,
-    Weak,
-    Finalizer,
-    Phantom,
 }
 
 #[derive(Debug)]
@@ -210,21 +240,6 @@ pub(crate) struct Object {
     pub(crate) space: Space,
     pub(crate) body: Body,
     pub(crate) address: u32,
-}
-
-/// Type of a GC root.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum RootKind {
-    JniGlobal,
-    JniLocal,
-    JavaFrame,
-    NativeStack,
-    StickyClass,
-    MonitorUsed,
-    ThreadObject,
-    InternedString,
-    VmInternal,
-    JniMonitor,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -357,9 +372,9 @@ impl JavaHeap {
             "superClass" => of.superclass.map(|c| self.class(c).object).into(),
             "componentType" => of.component.map(|c| self.class(c).object).into(),
             "dexCache" => of.dex_cache.into(),
-            "classSize" => Value::Int(self.class_bytes(class) as i32),
-            "objectSize" => Value::Int(of.instance_bytes as i32),
-            "status" => Value::Int(-0x1000_0000),
+            "classSize" => self.class_bytes(class).into(),
+            "objectSize" => of.instance_bytes.into(),
+            "status" => (-0x1000_0000).into(),
             _ => field.kind.zero(),
         };
         let fields = &self.class(CLASS).fields;

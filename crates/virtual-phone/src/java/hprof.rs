@@ -1,12 +1,9 @@
 //! Writer of a heap as `am dumpheap` does: HPROF 1.0.3 with ART's records, sub-records, segments
 //! and peculiarities. Owns the numbers of strings and classes in the file.
 
-use std::collections::HashMap;
-use std::rc::Rc;
-
 use super::heap::{
     Body, CLASS, Class, ClassRef, JavaHeap, Kind, OBJECT, Obj, RootKind, STRING, STRING_BYTES,
-    Space, Type, Value, is_compressed,
+    Space, Strings, Type, Value, is_compressed,
 };
 use super::pictures::PictureFormat;
 use super::{Inputs, build};
@@ -22,26 +19,6 @@ const CHARACTERS_AT: u32 = STRING_BYTES;
 const NO_CHARACTERS_AT: u32 = 8;
 /// ID offset of the runtime's data about an object from that object.
 const INTERNALS_AT: u32 = 4;
-
-/// Strings of the file with their numbers.
-#[derive(Default)]
-struct Strings {
-    ids: HashMap<Rc<str>, u32>,
-    all: Vec<Rc<str>>,
-}
-
-impl Strings {
-    fn id(&mut self, text: &str) -> u32 {
-        if let Some(id) = self.ids.get(text) {
-            return *id;
-        }
-        let text: Rc<str> = text.into();
-        let id = FIRST_STRING + self.all.len() as u32;
-        self.all.push(text.clone());
-        self.ids.insert(text, id);
-        id
-    }
-}
 
 /// Segments of the heap dump.
 #[derive(Default)]
@@ -86,28 +63,11 @@ impl Segments {
         match value {
             Value::Null => self.u4(0),
             Value::Ref(object) => self.u4(heap.object(object).address),
-            Value::Boolean(b) => self.u1(u8::from(b)),
-            Value::Float(n) => self.open.extend(n.to_be_bytes()),
-            Value::Double(n) => self.open.extend(n.to_be_bytes()),
-            Value::Short(n) => self.open.extend(n.to_be_bytes()),
-            Value::Int(n) => self.open.extend(n.to_be_bytes()),
-            Value::Long(n) => self.open.extend(n.to_be_bytes()),
+            Value::Number(kind, n) => {
+                let unused = 8 - kind.bytes() as usize;
+                self.open.extend_from_slice(&n.to_be_bytes()[unused..]);
+            }
         }
-    }
-}
-
-/// Returns HPROF's number of a type.
-fn code(kind: Type) -> u8 {
-    match kind {
-        Type::Object => 2,
-        Type::Boolean => 4,
-        Type::Char => 5,
-        Type::Float => 6,
-        Type::Double => 7,
-        Type::Byte => 8,
-        Type::Short => 9,
-        Type::Int => 10,
-        Type::Long => 11,
     }
 }
 
@@ -123,7 +83,7 @@ pub(crate) fn file(inputs: &Inputs, real_ms: u64, pictures: Option<PictureFormat
     let (heap, _) = build(inputs, pictures);
     let mut writer = Writer {
         heap: &heap,
-        strings: Strings::default(),
+        strings: Strings::from(FIRST_STRING),
         body: Segments::default(),
     };
     // Names of classes come first, because they are needed first.
@@ -181,32 +141,25 @@ impl Writer<'_> {
 
     fn roots(&mut self) {
         for root in &self.heap.roots {
-            let tag = match root.kind {
-                RootKind::JniGlobal => 0x01,
-                RootKind::JniLocal => 0x02,
-                RootKind::JavaFrame => 0x03,
-                RootKind::NativeStack => 0x04,
-                RootKind::StickyClass => 0x05,
-                RootKind::MonitorUsed => 0x07,
-                RootKind::ThreadObject => 0x08,
-                RootKind::InternedString => 0x89,
-                RootKind::VmInternal => 0x8d,
-                RootKind::JniMonitor => 0x8e,
+            // Later types than those of Java have the highest bit.
+            let tag = match root.kind as u8 {
+                number @ ..9 => number,
+                number => 0x80 | number,
             };
             let address = self.address(Some(root.object));
             self.body.item();
             self.body.u1(tag);
             self.body.u4(address);
             match root.kind {
-                RootKind::JniGlobal => self.body.u4(0),
-                RootKind::JniLocal
-                | RootKind::JavaFrame
-                | RootKind::JniMonitor
-                | RootKind::ThreadObject => {
+                RootKind::RootJniGlobal => self.body.u4(0),
+                RootKind::RootJniLocal
+                | RootKind::RootJavaFrame
+                | RootKind::RootJniMonitor
+                | RootKind::RootThreadObject => {
                     self.body.u4(root.thread);
                     self.body.u4(u32::MAX);
                 }
-                RootKind::NativeStack => self.body.u4(root.thread),
+                RootKind::RootNativeStack => self.body.u4(root.thread),
                 _ => {}
             }
         }
@@ -222,9 +175,9 @@ impl Writer<'_> {
         }
         if self.body.space != Some(of.space) {
             let (number, name) = match of.space {
-                Space::App => (b'A', "app"),
                 Space::Zygote => (b'Z', "zygote"),
-                Space::Image => (b'I', "image"),
+                Space::BootImage => (b'I', "image"),
+                _ => (b'A', "app"),
             };
             let name = self.strings.id(name);
             self.body.u1(0xfe);
@@ -262,7 +215,7 @@ impl Writer<'_> {
         self.body.u4(address);
         self.body.u4(0);
         self.body.u4(data.len() as u32 / kind.bytes());
-        self.body.u1(code(kind));
+        self.body.u1(kind.code());
         self.body.open.extend_from_slice(data);
     }
 
@@ -391,22 +344,22 @@ impl Writer<'_> {
         let own = heap.class_values(class);
         self.body.u2((of.statics.len() + own.len() + 3) as u16);
         self.field("$classOverhead");
-        self.body.u1(code(Type::Object));
+        self.body.u1(Type::Object.code());
         self.body.u4(address | 1);
         for (field, value) in own {
             self.field(&format!("$class${}", field.name));
-            self.body.u1(code(field.kind));
+            self.body.u1(field.kind.code());
             self.body.value(value, heap);
         }
         self.field("$class$shadow$_klass_");
-        self.body.u1(code(Type::Object));
+        self.body.u1(Type::Object.code());
         self.body.value(heap.class(CLASS).object.into(), heap);
         self.field("$class$shadow$_monitor_");
-        self.body.u1(code(Type::Int));
+        self.body.u1(Type::Int.code());
         self.body.u4(0);
         for (field, value) in &of.statics {
             self.field(&field.name);
-            self.body.u1(code(field.kind));
+            self.body.u1(field.kind.code());
             self.body.value(*value, heap);
         }
     }
@@ -431,7 +384,7 @@ impl Writer<'_> {
         self.body.u2(all.len() as u16);
         for (name, kind) in all {
             self.field(name);
-            self.body.u1(code(kind));
+            self.body.u1(kind.code());
         }
     }
 }
@@ -439,6 +392,6 @@ impl Writer<'_> {
 /// Returns whether ART adds an artificial field for objects that only the runtime holds: in the
 /// topmost class of its kind.
 fn has_internals(class: &Class) -> bool {
-    matches!(class.kind, Kind::ClassLoader | Kind::DexCache)
+    matches!(class.kind, Kind::Classloader | Kind::Dexcache)
         && matches!(&*class.name, "java.lang.ClassLoader" | "java.lang.DexCache")
 }

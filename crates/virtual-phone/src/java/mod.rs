@@ -30,7 +30,6 @@ use self::truth::Plant;
 use super::clock::BootNs;
 use super::packages::{APP, Package};
 use super::process::{Pid, Process, Processes, Role as ProcessRole};
-use super::properties::model;
 use super::spec::PhoneSpec;
 
 /// Kind of process that a heap belongs to.
@@ -70,39 +69,31 @@ pub(crate) struct Inputs {
 }
 
 impl Inputs {
-    /// Returns the inputs of the heap of `process`, one of `processes`, at `moment`; `None` if it
-    /// has no Java heap.
+    /// Returns the inputs of the heap of `process` at `moment`; `None` if it has no Java heap.
     pub(crate) fn of(
         spec: &PhoneSpec,
-        packages: &[Package],
-        processes: &Processes,
+        (packages, processes): (&[Package], &Processes),
         process: &Process,
         life: Life,
         moment: BootNs,
     ) -> Option<Inputs> {
-        let (role, package) = match &process.role {
-            ProcessRole::App { package, .. } if package == APP => {
-                let main = process.name() == APP;
-                (
-                    if main { Role::Example } else { Role::Service },
-                    package.clone(),
-                )
-            }
-            ProcessRole::App { package, .. } => (Role::Other, package.clone()),
-            ProcessRole::SystemServer => (Role::System, "android".to_owned()),
-            _ => return None,
+        let (role, package) = match process.app() {
+            Some((APP, _)) if process.name() == APP => (Role::Example, APP),
+            Some((APP, _)) => (Role::Service, APP),
+            Some((package, _)) => (Role::Other, package),
+            None if process.role == ProcessRole::SystemServer => (Role::System, "android"),
+            None => return None,
         };
         let installed = packages.iter().find(|p| p.name == package)?;
         let background = match role {
             Role::Example => spec.java,
             _ => spec.java / 4,
         };
-        let apps = processes.iter();
-        let apps = apps.filter(|p| matches!(p.role, ProcessRole::App { .. }));
+        let apps = processes.iter().filter(|p| p.app().is_some());
         Some(Inputs {
             android: spec.android,
             sdk: spec.sdk(),
-            model: model(spec.android).0,
+            model: spec.release().model,
             obfuscated: spec.obfuscated,
             role,
             pid: process.pid,
@@ -112,7 +103,7 @@ impl Inputs {
             apk: installed.apk(),
             has_activity: installed.activity.is_some(),
             neighbours: apps.map(|p| (p.pid, p.uid, p.name().to_owned())).collect(),
-            package,
+            package: package.to_owned(),
             background,
             life,
             moment,
@@ -124,8 +115,8 @@ impl Inputs {
     fn for_tests(android: u32, obfuscated: bool) -> Inputs {
         Inputs {
             android,
-            sdk: android + 19 + u32::from(android >= 13),
-            model: model(android).0,
+            sdk: 34,
+            model: "Pixel",
             obfuscated,
             role: Role::Example,
             pid: 6_201,

@@ -2,7 +2,7 @@
 //! cleaners, finalizers, thread-local variables.
 
 use super::framework::Skeleton;
-use super::heap::{Obj, Value};
+use super::heap::{Obj, Type, Value};
 use super::pictures::{Picture, PictureFormat, draw};
 use super::structures::Bitmap;
 
@@ -17,21 +17,11 @@ impl Skeleton<'_> {
         let android = self.inputs.android;
         let count = self.bitmaps.len() as i64;
         let native_pointer = -0x4bff_ff86_0000_0000 + count * 0x480;
-        let object = self.b.object(
-            "android.graphics.Bitmap",
-            &[
-                ("mNativePtr", native_pointer.into()),
-                ("mWidth", (width as i32).into()),
-                ("mHeight", (height as i32).into()),
-                ("mDensity", 420.into()),
-                ("mRequestPremultiplied", true.into()),
-            ],
-        );
+        let object = self.b.object("android.graphics.Bitmap mNativePtr mWidth mHeight mDensity=420 mRequestPremultiplied=true", &[Value::from(native_pointer), width.into(), height.into()]);
         if android >= 16 {
             // The process, the storage (1: heap) and a count.
             let id = i64::from(self.inputs.pid) * 10_000_000 + 1_000_000 + count;
-            self.b.set(object, "mId", id);
-            self.b.set(object, "mSourceId", Value::Long(-1));
+            self.b.fill(object, "mId mSourceId=-1", &[id]);
         }
         let pixels = i64::from(width) * i64::from(height) * 4;
         self.native(object, pixels + BITMAP_EXTRA_BYTES, native_pointer);
@@ -49,54 +39,43 @@ impl Skeleton<'_> {
     /// Adds a picture of every bitmap to the dump, as `am dumpheap -b` does.
     pub(super) fn draw_bitmaps(&mut self, format: PictureFormat) {
         let all = self.bitmaps.clone();
-        let pointers: Vec<i64> = all.iter().map(|b| b.native_pointer).collect();
+        let count = all.len();
         let mut buffers: Vec<Option<Obj>> = Vec::new();
         for bitmap in &all {
             let picture = draw(bitmap.picture, bitmap.width, bitmap.height, format);
             buffers.push(Some(self.b.bytes(picture)));
         }
-        let natives = self.b.longs(&pointers);
+        let natives = all.iter().flat_map(|b| b.native_pointer.to_be_bytes());
+        let natives = self.b.primitives(Type::Long, natives.collect());
         let buffers = self.b.array("byte[][]", buffers);
         let data = self.b.object(
-            "android.graphics.Bitmap$DumpData",
+            "android.graphics.Bitmap$DumpData buffers natives count max format",
             &[
-                ("buffers", buffers.into()),
-                ("natives", natives.into()),
-                ("count", (all.len() as i32).into()),
-                ("max", (all.len() as i32).into()),
-                ("format", format.number().into()),
+                Value::from(buffers),
+                natives.into(),
+                count.into(),
+                count.into(),
+                format.number().into(),
             ],
         );
-        self.b
-            .set_static("android.graphics.Bitmap", "dumpData", data);
+        self.b.set_static("android.graphics.Bitmap.dumpData", data);
     }
 
     /// Registers native memory that is freed together with `referent`.
     pub(super) fn native(&mut self, referent: Obj, bytes: i64, pointer: i64) -> Obj {
-        let malloced = if self.inputs.android >= 12 {
-            MALLOCED
-        } else {
-            0
-        };
+        let malloced = MALLOCED * i64::from(self.inputs.android >= 12);
         let b = &mut self.b;
         let registry = b.object(
-            "libcore.util.NativeAllocationRegistry",
-            &[
-                ("size", Value::Long(bytes & !MALLOCED | malloced)),
-                ("freeFunction", Value::Long(0x7a6c_2e31_4000)),
-            ],
+            "libcore.util.NativeAllocationRegistry size freeFunction=0x7a6c2e314000",
+            &[bytes & !MALLOCED | malloced],
         );
         let thunk = b.object(
-            "libcore.util.NativeAllocationRegistry$CleanerThunk",
-            &[("this$0", registry.into()), ("nativePtr", pointer.into())],
+            "libcore.util.NativeAllocationRegistry$CleanerThunk this$0 nativePtr",
+            &[registry.into(), Value::from(pointer)],
         );
         let cleaner = b.object(
-            "sun.misc.Cleaner",
-            &[
-                ("referent", referent.into()),
-                ("thunk", thunk.into()),
-                ("next", self.newest_cleaner.into()),
-            ],
+            "sun.misc.Cleaner referent thunk next",
+            &[Some(referent), Some(thunk), self.newest_cleaner],
         );
         if let Some(before) = self.newest_cleaner.replace(cleaner) {
             b.set(before, "prev", cleaner);
@@ -108,11 +87,8 @@ impl Skeleton<'_> {
     pub(super) fn finalizable(&mut self, referent: Obj) {
         let b = &mut self.b;
         let reference = b.object(
-            "java.lang.ref.FinalizerReference",
-            &[
-                ("referent", referent.into()),
-                ("next", self.newest_finalizer.into()),
-            ],
+            "java.lang.ref.FinalizerReference referent next",
+            &[Some(referent), self.newest_finalizer],
         );
         if let Some(before) = self.newest_finalizer.replace(reference) {
             b.set(before, "prev", reference);
@@ -122,24 +98,16 @@ impl Skeleton<'_> {
     /// Sets a thread's thread-local variables.
     pub(super) fn thread_locals(&mut self, thread: Obj, locals: &[(Obj, Obj)]) {
         let b = &mut self.b;
-        let entries: Vec<Option<Obj>> = locals
+        let entry = "java.lang.ThreadLocal$ThreadLocalMap$Entry referent value";
+        let entries = locals
             .iter()
-            .map(|(local, value)| {
-                Some(b.object(
-                    "java.lang.ThreadLocal$ThreadLocalMap$Entry",
-                    &[("referent", (*local).into()), ("value", (*value).into())],
-                ))
-            })
-            .chain(std::iter::repeat(None))
-            .take(16)
-            .collect();
+            .map(|(local, value)| Some(b.object(entry, &[*local, *value])));
+        let mut entries: Vec<Option<Obj>> = entries.collect();
+        entries.resize(16, None);
         let table = b.array("java.lang.ThreadLocal$ThreadLocalMap$Entry[]", entries);
         let map = b.object(
-            "java.lang.ThreadLocal$ThreadLocalMap",
-            &[
-                ("table", table.into()),
-                ("size", (locals.len() as i32).into()),
-            ],
+            "java.lang.ThreadLocal$ThreadLocalMap table size",
+            &[Value::from(table), locals.len().into()],
         );
         b.set(thread, "threadLocals", map);
     }

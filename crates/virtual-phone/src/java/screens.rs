@@ -1,5 +1,6 @@
 //! Activities, windows and views: on the screen, destroyed or leaked.
 
+use super::builder::NONE;
 use super::framework::Skeleton;
 use super::heap::{Obj, Value};
 
@@ -19,6 +20,13 @@ pub(super) struct Screen {
     pub(super) attach_info: Option<Obj>,
 }
 
+impl Screen {
+    /// Adds a view of a class to the activity's content.
+    pub(super) fn view(&self, s: &mut Skeleton<'_>, class: &'static str) -> Obj {
+        s.view(class, self.activity, Some(self.content))
+    }
+}
+
 impl Skeleton<'_> {
     /// Adds an activity with its window. A live activity has a view tree on the screen and is
     /// listed in ActivityThread; a destroyed one has neither.
@@ -28,53 +36,30 @@ impl Skeleton<'_> {
         application: Obj,
         alive: bool,
     ) -> Screen {
-        let activity = self.b.object(
+        let activity = self.b.instance(
             class,
-            &[
-                ("mApplication", application.into()),
-                ("mMainThread", self.activity_thread.into()),
-                ("mUiThread", self.main_thread.into()),
-                ("mDestroyed", (!alive).into()),
-                ("mFinished", (!alive).into()),
-                ("mResumed", alive.into()),
-                ("mStopped", (!alive).into()),
-                ("mCalled", true.into()),
-            ],
+            "mApplication mMainThread mUiThread mCalled=true",
+            &[application, self.activity_thread, self.main_thread],
         );
+        let states = match alive {
+            true => "mResumed=true",
+            false => "mDestroyed=true mFinished=true mStopped=true",
+        };
+        self.b.fill(activity, states, NONE);
         let context = self.context(activity);
-        self.b.set(activity, "mBase", context);
-        self.b.set(activity, "mResources", self.resources);
-        let token = self.b.object(
-            "android.os.BinderProxy",
-            &[(
-                "mNativeData",
-                Value::Long(0x7a00_3000_0000 + i64::from(self.newest_thread())),
-            )],
-        );
+        let handle = 0x7a00_3000_0000 + i64::from(self.newest_thread());
+        let token = self
+            .b
+            .object("android.os.BinderProxy mNativeData", &[handle]);
         let window = self.window(activity);
         let intent = self.intent(class);
-        for (field, value) in [
-            ("mToken", token),
-            ("mWindow", window.window),
-            ("mDecor", window.decor),
-            ("mIntent", intent),
-        ] {
-            // A destroyed activity does not hold its decor.
-            if alive || field != "mDecor" {
-                self.b.set(activity, field, value);
-            }
-        }
+        let fields = "mBase mResources mToken mWindow mIntent";
+        let values = [context, self.resources, token, window.window, intent];
+        self.b.fill(activity, fields, &values);
+        // A destroyed activity does not hold its decor.
         if alive {
-            let record = self.b.object(
-                "android.app.ActivityThread$ActivityClientRecord",
-                &[
-                    ("activity", activity.into()),
-                    ("intent", intent.into()),
-                    ("packageInfo", self.loaded_apk.into()),
-                    ("token", token.into()),
-                    ("window", window.window.into()),
-                ],
-            );
+            self.b.set(activity, "mDecor", window.decor);
+            let record = self.b.object("android.app.ActivityThread$ActivityClientRecord activity intent packageInfo token window", &[activity, intent, self.loaded_apk, token, window.window]);
             self.activities.push((token, record));
         }
         Screen {
@@ -89,12 +74,12 @@ impl Skeleton<'_> {
         let action = b.string("android.intent.action.VIEW");
         let (package, class) = (b.string(&self.inputs.package), b.string(class));
         let component = b.object(
-            "android.content.ComponentName",
-            &[("mPackage", package.into()), ("mClass", class.into())],
+            "android.content.ComponentName mPackage mClass",
+            &[package, class],
         );
         b.object(
-            "android.content.Intent",
-            &[("mAction", action.into()), ("mComponent", component.into())],
+            "android.content.Intent mAction mComponent",
+            &[action, component],
         )
     }
 
@@ -102,26 +87,20 @@ impl Skeleton<'_> {
     pub(super) fn window(&mut self, activity: Obj) -> Window {
         let b = &mut self.b;
         let window = b.object(
-            "com.android.internal.policy.PhoneWindow",
-            &[
-                ("mContext", activity.into()),
-                ("mCallback", activity.into()),
-            ],
+            "com.android.internal.policy.PhoneWindow mContext mCallback",
+            &[activity, activity],
         );
         let decor_context = b.object(
-            "com.android.internal.policy.DecorContext",
-            &[
-                ("mPhoneWindow", window.into()),
-                ("mResources", self.resources.into()),
-            ],
+            "com.android.internal.policy.DecorContext mPhoneWindow mResources",
+            &[window, self.resources],
         );
         let decor = self.view("com.android.internal.policy.DecorView", decor_context, None);
-        self.b.set(decor, "mWindow", window);
         let content = self.view("android.widget.FrameLayout", activity, Some(decor));
         self.children(decor, &[content]);
-        self.b.set(window, "mDecor", decor);
-        self.b.set(window, "mContentParent", content);
-        self.b.set(decor, "mWindowAttachCount", 1);
+        self.b
+            .fill(window, "mDecor mContentParent", &[decor, content]);
+        self.b
+            .fill(decor, "mWindow mWindowAttachCount=1", &[window]);
         Window {
             window,
             decor,
@@ -132,30 +111,18 @@ impl Skeleton<'_> {
     fn attach(&mut self, window: &Window, activity: Obj) -> Obj {
         let b = &mut self.b;
         let root = b.object(
-            "android.view.ViewRootImpl",
-            &[
-                ("mContext", activity.into()),
-                ("mView", window.decor.into()),
-                ("mAdded", true.into()),
-            ],
+            "android.view.ViewRootImpl mContext mView mAdded=true",
+            &[activity, window.decor],
         );
         let info = b.object(
-            "android.view.View$AttachInfo",
-            &[
-                ("mRootView", window.decor.into()),
-                ("mViewRootImpl", root.into()),
-            ],
+            "android.view.View$AttachInfo mRootView mViewRootImpl",
+            &[window.decor, root],
         );
-        b.set(root, "mAttachInfo", info);
         let params = b.object(
-            "android.view.WindowManager$LayoutParams",
-            &[
-                ("type", 1.into()),
-                ("width", Value::Int(-1)),
-                ("height", Value::Int(-1)),
-            ],
+            "android.view.WindowManager$LayoutParams type=1 width=-1 height=-1",
+            NONE,
         );
-        b.set(root, "mWindowAttributes", params);
+        b.fill(root, "mAttachInfo mWindowAttributes", &[info, params]);
         for view in [window.decor, window.content] {
             b.set(view, "mAttachInfo", info);
         }
@@ -168,23 +135,22 @@ impl Skeleton<'_> {
     pub(super) fn view(&mut self, class: &'static str, context: Obj, parent: Option<Obj>) -> Obj {
         let b = &mut self.b;
         let node = b.object(
-            "android.graphics.RenderNode",
-            &[("mNativeRenderNode", Value::Long(0x7a00_4000_0000))],
+            "android.graphics.RenderNode mNativeRenderNode=0x7a0040000000",
+            NONE,
         );
         let params = b.object(
-            "android.view.ViewGroup$LayoutParams",
-            &[("width", Value::Int(-1)), ("height", Value::Int(-2))],
+            "android.view.ViewGroup$LayoutParams width=-1 height=-2",
+            NONE,
         );
-        b.object(
+        b.instance(
             class,
+            "mContext mResources mRenderNode mLayoutParams mParent mRight=1080 mBottom=2400",
             &[
-                ("mContext", context.into()),
-                ("mResources", self.resources.into()),
-                ("mRenderNode", node.into()),
-                ("mLayoutParams", params.into()),
-                ("mParent", parent.into()),
-                ("mRight", 1_080.into()),
-                ("mBottom", 2_400.into()),
+                context.into(),
+                self.resources.into(),
+                node.into(),
+                params.into(),
+                Value::from(parent),
             ],
         )
     }
@@ -194,7 +160,8 @@ impl Skeleton<'_> {
         let mut slots: Vec<Option<Obj>> = children.iter().copied().map(Some).collect();
         slots.resize(children.len().next_multiple_of(12), None);
         let array = self.b.array("android.view.View[]", slots);
-        self.b.set(group, "mChildren", array);
-        self.b.set(group, "mChildrenCount", children.len() as i32);
+        let values = [array.into(), children.len().into()];
+        self.b
+            .fill::<Value>(group, "mChildren mChildrenCount", &values);
     }
 }

@@ -87,13 +87,13 @@ impl Sizes {
             let bytes = heap.bytes(object).next_multiple_of(ALIGNMENT) as i64;
             let of = heap.object(object);
             let kind = match of.space {
-                Space::Image => Self::IMAGE,
+                Space::BootImage => Self::IMAGE,
                 Space::Zygote => Self::ZYGOTE,
-                Space::App if LARGE.contains(&of.address) => {
+                _ if LARGE.contains(&of.address) => {
                     sizes.0[Self::LARGE_OBJECTS] += 1;
                     Self::LARGE
                 }
-                Space::App => {
+                _ => {
                     sizes.0[Self::SMALL_OBJECTS] += 1;
                     Self::SMALL
                 }

@@ -1,7 +1,7 @@
 //! Data structures of libraries: collections and bitmaps.
 
 use super::builder::Builder;
-use super::heap::{Obj, Value};
+use super::heap::{Body, Obj, Value};
 use super::pictures::Picture;
 
 /// A bitmap with its pixels in native memory.
@@ -15,9 +15,12 @@ pub(super) struct Bitmap {
 }
 
 /// Computes `String.hashCode`.
-pub(super) fn string_hash(text: &str) -> i32 {
-    text.encode_utf16()
-        .fold(0i32, |h, c| h.wrapping_mul(31).wrapping_add(i32::from(c)))
+fn string_hash(b: &Builder, text: Obj) -> i32 {
+    let Body::String(text) = &b.heap.object(text).body else {
+        panic!("keys are strings");
+    };
+    let units = text.encode_utf16();
+    units.fold(0, |h: i32, c| h.wrapping_mul(31).wrapping_add(c.into()))
 }
 
 /// Adds an ArrayList.
@@ -26,12 +29,8 @@ pub(super) fn list(b: &mut Builder, items: &[Obj], capacity: usize) -> Obj {
     slots.resize(capacity.max(items.len()), None);
     let data = b.array("java.lang.Object[]", slots);
     b.object(
-        "java.util.ArrayList",
-        &[
-            ("elementData", data.into()),
-            ("size", (items.len() as i32).into()),
-            ("modCount", (items.len() as i32).into()),
-        ],
+        "java.util.ArrayList elementData size modCount",
+        &[Value::from(data), items.len().into(), items.len().into()],
     )
 }
 
@@ -46,49 +45,42 @@ pub(super) fn list_capacity(count: usize) -> usize {
 
 /// Adds an android.util.ArrayMap.
 pub(super) fn array_map(b: &mut Builder, entries: &[(Obj, Obj)]) -> Obj {
-    let items = entries
-        .iter()
-        .flat_map(|(k, v)| [Some(*k), Some(*v)])
-        .collect();
-    let array = b.array("java.lang.Object[]", items);
-    let hashes: Vec<i32> = (0..entries.len() as i32).collect();
-    let hashes = b.ints(&hashes);
+    let items = entries.iter().flat_map(|(k, v)| [Some(*k), Some(*v)]);
+    let array = b.array("java.lang.Object[]", items.collect());
+    let hashes = b.ints(0..entries.len() as i32);
     b.object(
-        "android.util.ArrayMap",
-        &[
-            ("mArray", array.into()),
-            ("mHashes", hashes.into()),
-            ("mSize", (entries.len() as i32).into()),
-        ],
+        "android.util.ArrayMap mArray mHashes mSize",
+        &[Value::from(array), hashes.into(), entries.len().into()],
     )
 }
 
-/// Adds a HashMap or LinkedHashMap with a table of `capacity` (a power of two); entries are the
-/// hash of the key, the key and the value.
+/// Adds a HashMap or LinkedHashMap with a table of `capacity` (a power of two) and these strings and
+/// values.
 pub(super) fn hash_map(
     b: &mut Builder,
     class: &'static str,
-    entries: &[(i32, Obj, Obj)],
+    entries: &[(Obj, Obj)],
     capacity: usize,
 ) -> Obj {
     let linked = class == "java.util.LinkedHashMap";
-    let node_class = if linked {
-        "java.util.LinkedHashMap$LinkedHashMapEntry"
-    } else {
-        "java.util.HashMap$Node"
+    let node_class = match linked {
+        true => "java.util.LinkedHashMap$LinkedHashMapEntry",
+        false => "java.util.HashMap$Node",
     };
     let mut table: Vec<Option<Obj>> = vec![None; capacity];
     let mut nodes: Vec<Obj> = Vec::with_capacity(entries.len());
-    for (hash, key, value) in entries {
-        let hash = hash ^ (*hash as u32 >> 16) as i32;
+    for (key, value) in entries {
+        let hash = string_hash(b, *key);
+        let hash = hash ^ (hash as u32 >> 16) as i32;
         let slot = hash as u32 as usize & (capacity - 1);
-        let node = b.object(
+        let node = b.instance(
             node_class,
+            "key value hash next",
             &[
-                ("key", (*key).into()),
-                ("value", (*value).into()),
-                ("hash", hash.into()),
-                ("next", table[slot].into()),
+                Value::from(*key),
+                (*value).into(),
+                hash.into(),
+                table[slot].into(),
             ],
         );
         table[slot] = Some(node);
@@ -99,19 +91,22 @@ pub(super) fn hash_map(
         nodes.push(node);
     }
     let table = b.array("java.util.HashMap$Node[]", table);
-    let map = b.object(
+    let map = b.instance(
         class,
+        "table size modCount threshold loadFactor=0.75",
         &[
-            ("table", table.into()),
-            ("size", (entries.len() as i32).into()),
-            ("modCount", (entries.len() as i32).into()),
-            ("threshold", (capacity as i32 * 3 / 4).into()),
-            ("loadFactor", Value::Float(0.75)),
+            Value::from(table),
+            entries.len().into(),
+            entries.len().into(),
+            (capacity * 3 / 4).into(),
         ],
     );
     if linked {
-        b.set(map, "head", nodes.first().copied());
-        b.set(map, "tail", nodes.last().copied());
+        b.fill(
+            map,
+            "head tail",
+            &[nodes.first().copied(), nodes.last().copied()],
+        );
     }
     map
 }

@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use super::heap::{Body, JavaHeap, Kind, Obj, Value};
+use super::heap::{Body, JavaHeap, Kind, Obj};
 
 /// A planted leak or waste while the heap is filled.
 #[derive(Debug)]
@@ -129,7 +129,10 @@ impl JavaHeap {
             }
             Body::Instance(_) => {
                 let kind = self.class(of.class).kind;
-                let weak = matches!(kind, Kind::Weak | Kind::Phantom | Kind::Finalizer);
+                let weak = matches!(
+                    kind,
+                    Kind::WeakReference | Kind::PhantomReference | Kind::FinalizerReference
+                );
                 for (_, field, value) in self.values(object) {
                     let skip = weak && &*field.name == "referent";
                     out.extend(value.object().filter(|_| !skip));
@@ -165,10 +168,7 @@ impl JavaHeap {
     /// Returns the native bytes by object: the registry's size for each cleaner that is still
     /// linked.
     pub(super) fn natives(&self) -> Vec<(Obj, u64)> {
-        let long = |object, field| match self.field(object, field) {
-            Some(Value::Long(n)) => Some(n as u64 & !1),
-            _ => None,
-        };
+        let long = |object, field| Some(self.field(object, field)?.number()? as u64 & !1);
         let follow = |object, field| self.field(object, field)?.object();
         let cleaners = self
             .all()
@@ -196,7 +196,7 @@ impl JavaHeap {
             Body::Primitives(_, data) => (1, data.len() as u64),
             Body::Instance(_) => {
                 let class = self.class(of.class).kind;
-                if !matches!(class, Kind::ClassLoader | Kind::DexCache) {
+                if !matches!(class, Kind::Classloader | Kind::Dexcache) {
                     return (1, bytes);
                 }
                 let held = self.internals.iter().find(|(holder, _)| *holder == object);

@@ -69,6 +69,20 @@ pub(crate) struct Mapping {
 }
 
 impl Mapping {
+    /// Returns private memory without a place.
+    fn anonymous(name: &str, pages: Pages) -> Mapping {
+        Mapping {
+            start: 0,
+            end: 0,
+            permissions: "rw-p",
+            offset: 0,
+            inode: 0,
+            name: name.to_owned(),
+            backing: Backing::Anonymous,
+            pages,
+        }
+    }
+
     pub(crate) fn size_kb(&self) -> u64 {
         (self.end - self.start) >> 10
     }
@@ -143,12 +157,35 @@ fn kb(bytes: u64) -> u64 {
     bytes.div_ceil(4096) * PAGE_KB
 }
 
+/// Returns the whole pages of a size in kB.
+fn round(kb: u64) -> u64 {
+    kb / PAGE_KB * PAGE_KB
+}
+
 impl List<'_> {
+    /// Returns the start of the next free addresses for this size.
+    fn place(&mut self, low: bool, size_kb: u64) -> u64 {
+        let next = if low { &mut self.low } else { &mut self.high };
+        let start = *next;
+        *next += (size_kb << 10) + (64 << 10);
+        start
+    }
+
+    /// Adds a mapping of `size_kb` from `start` on.
+    fn push(&mut self, start: u64, size_kb: u64, mapping: Mapping) {
+        let end = start + (size_kb << 10);
+        self.all.push(Mapping {
+            start,
+            end,
+            ..mapping
+        });
+    }
+
     /// Adds private memory: `dirty` kB are written, `shared` kB are still the zygote's.
     fn anonymous(&mut self, name: &str, low: bool, size_kb: u64, dirty: u64, shared: u64) {
         let size_kb = size_kb.max(dirty + shared).next_multiple_of(PAGE_KB);
-        let swap = (dirty * self.swapped / 100) / PAGE_KB * PAGE_KB;
-        let shared_swap = (shared * self.swapped / 100) / PAGE_KB * PAGE_KB;
+        let swap = round(dirty * self.swapped / 100);
+        let shared_swap = round(shared * self.swapped / 100);
         let (dirty, shared) = (dirty - swap, shared - shared_swap);
         let sharers = self.inputs.sharers.max(1);
         let pages = Pages {
@@ -159,57 +196,39 @@ impl List<'_> {
             swap_pss: swap + shared_swap / sharers,
             ..Pages::default()
         };
-        let at = if low { &mut self.low } else { &mut self.high };
-        let start = *at;
-        *at += (size_kb << 10) + (64 << 10);
-        self.all.push(Mapping {
-            start,
-            end: start + (size_kb << 10),
-            permissions: "rw-p",
-            offset: 0,
-            inode: 0,
-            name: name.to_owned(),
-            backing: Backing::Anonymous,
-            pages,
-        });
+        let start = self.place(low, size_kb);
+        self.push(start, size_kb, Mapping::anonymous(name, pages));
+    }
+
+    /// Adds private memory with a name of [`List::anonymous`] in the usual form.
+    fn anon(&mut self, name: &str, size_kb: u64, dirty: u64, shared: u64) {
+        self.anonymous(&format!("[anon:{name}]"), false, size_kb, dirty, shared);
     }
 
     /// Adds memory that other processes can map, too.
     fn shared(&mut self, name: &str, permissions: &'static str, size_kb: u64, own: u64, with: u64) {
         let size_kb = size_kb.max(own + with).next_multiple_of(PAGE_KB);
-        let start = self.high;
-        self.high += (size_kb << 10) + (64 << 10);
         let pages = Pages {
             pss: own + with / 2,
             shared_dirty: with,
             private_dirty: own,
             ..Pages::default()
         };
-        self.all.push(Mapping {
-            start,
-            end: start + (size_kb << 10),
+        let mapping = Mapping {
             permissions,
-            offset: 0,
             inode: hash(name) % 60_000 + 200,
-            name: name.to_owned(),
             backing: Backing::Shared,
-            pages,
-        });
+            ..Mapping::anonymous(name, pages)
+        };
+        let start = self.place(false, size_kb);
+        self.push(start, size_kb, mapping);
     }
 
     /// Adds a part of a file from `offset` on: `touched` percent are resident, and `own` percent of
     /// those are only in this process. `dirty` kB are written.
     fn file(&mut self, part: Part<'_>) {
         let size_kb = part.size_kb.max(PAGE_KB).next_multiple_of(PAGE_KB);
-        let start = match part.start {
-            Some(start) => start,
-            None => {
-                let start = self.high;
-                self.high += (size_kb << 10) + (64 << 10);
-                start
-            }
-        };
-        let round = |n: u64| n / PAGE_KB * PAGE_KB;
+        let start = part.start.unwrap_or_else(|| self.place(false, size_kb));
         let dirty = round(part.dirty.min(size_kb));
         let swap = round(dirty * self.swapped / 100);
         let resident = round((size_kb - dirty) * part.touched / 100);
@@ -217,9 +236,8 @@ impl List<'_> {
         let shared = resident - clean;
         let private_dirty = dirty - swap;
         let shared_dirty = round(part.shared_dirty.min(size_kb - dirty - resident));
-        let sharers = part.sharers.max(1);
         let pages = Pages {
-            pss: private_dirty + clean + (shared + shared_dirty) / sharers,
+            pss: private_dirty + clean + (shared + shared_dirty) / part.sharers.max(1),
             shared_clean: shared,
             shared_dirty,
             private_clean: clean,
@@ -227,16 +245,14 @@ impl List<'_> {
             swap,
             swap_pss: swap,
         };
-        self.all.push(Mapping {
-            start,
-            end: start + (size_kb << 10),
+        let mapping = Mapping {
             permissions: part.permissions,
             offset: part.offset,
             inode: hash(part.name) % 90_000 + 1_000,
-            name: part.name.to_owned(),
             backing: Backing::File,
-            pages,
-        });
+            ..Mapping::anonymous(part.name, pages)
+        };
+        self.push(start, size_kb, mapping);
     }
 
     /// Adds a library as the dynamic linker maps it: headers, code, constants, data, and
@@ -247,64 +263,62 @@ impl List<'_> {
             Some((start, end, offset)) => (Some(start), (end - start) >> 10, offset),
             None => (None, size_kb, (size_kb << 10) / 2),
         };
-        let sharers = if shared { self.inputs.sharers } else { 1 };
-        let own = if shared { 2 + random % 6 } else { 100 };
         let touched = 35 + random % 50;
+        let pages = |kb: u64| kb.next_multiple_of(PAGE_KB).max(PAGE_KB);
         let below = (code_kb / 2).next_multiple_of(PAGE_KB);
-        let part = |permissions, size_kb, offset, touched, start| Part {
-            name,
-            permissions,
-            size_kb,
+        let (constants, data) = (pages(code_kb / 16), pages(code_kb / 48));
+        let whole = match shared {
+            true => Part {
+                own: 2 + random % 6,
+                ..Part::shared(name, self.inputs.sharers)
+            },
+            false => Part::own(name),
+        };
+        self.file(Part {
+            size_kb: below,
+            touched: touched * 2 / 3,
+            start: start.and_then(|s| s.checked_sub(below << 10)),
+            ..whole
+        });
+        self.file(Part {
+            permissions: "r-xp",
+            size_kb: code_kb,
             offset,
             touched,
-            own,
-            dirty: 0,
-            shared_dirty: 0,
-            sharers,
             start,
+            ..whole
+        });
+        // The parts after the code are all written: constants by the linker, before the zygote forks.
+        let after = |kb: u64| Part {
+            offset: offset + ((code_kb + kb) << 10),
+            start: start.map(|s| s + ((code_kb + kb) << 10)),
+            touched: 0,
+            ..whole
         };
-        let headers = start.and_then(|s| s.checked_sub(below << 10));
-        self.file(part("r--p", below, 0, touched * 2 / 3, headers));
-        self.file(part("r-xp", code_kb, offset, touched, start));
-        let after = |gap_kb: u64| start.map(|s| s + ((code_kb + gap_kb) << 10));
-        let constants = (code_kb / 16).next_multiple_of(PAGE_KB).max(PAGE_KB);
-        let relocated = Part {
+        self.file(Part {
+            size_kb: constants,
             dirty: if shared { 0 } else { constants },
             shared_dirty: if shared { constants } else { 0 },
-            ..part("r--p", constants, offset + (code_kb << 10), 0, after(0))
-        };
-        self.file(relocated);
-        let data = (code_kb / 48).next_multiple_of(PAGE_KB).max(PAGE_KB);
+            ..after(0)
+        });
         self.file(Part {
+            permissions: "rw-p",
+            size_kb: data,
             dirty: data,
-            ..part(
-                "rw-p",
-                data,
-                offset + ((code_kb + constants) << 10),
-                0,
-                after(constants),
-            )
+            ..after(constants)
         });
         // Zero-initialized data follows without a name.
         if random.is_multiple_of(3) {
             let last = self.all.last().map_or(0, |m| m.end);
-            let bss = data.max(PAGE_KB);
-            self.all.push(Mapping {
-                start: last,
-                end: last + (bss << 10),
-                permissions: "rw-p",
-                offset: 0,
-                inode: 0,
-                name: String::new(),
-                backing: Backing::Anonymous,
-                pages: Pages {
-                    pss: bss,
-                    private_dirty: bss,
-                    ..Pages::default()
-                },
-            });
-            if self.high <= last + (bss << 10) && start.is_none() {
-                self.high = last + (bss << 10) + (64 << 10);
+            let pages = Pages {
+                pss: data,
+                private_dirty: data,
+                ..Pages::default()
+            };
+            self.push(last, data, Mapping::anonymous("", pages));
+            let end = last + (data << 10);
+            if self.high <= end && start.is_none() {
+                self.high = end + (64 << 10);
             }
         }
     }
@@ -315,38 +329,25 @@ impl List<'_> {
         let pid = u64::from(self.inputs.process.pid);
         for n in 1..=self.inputs.threads {
             let touched = 8 + mix(&[self.inputs.seed, n, 0x7374]) % 9 * PAGE_KB;
-            let name = format!("[anon:stack_and_tls:{}]", pid + n);
-            self.anonymous(&name, false, 1_012, touched, 0);
+            self.anon(&format!("stack_and_tls:{}", pid + n), 1_012, touched, 0);
         }
     }
 
     fn native(&mut self) {
         let heap = self.inputs.native;
-        let inherited = kb(heap.inherited.rounded());
-        let java = has_java(self.inputs.process);
         // Some pages of the zygote have not been written since the fork.
-        let shared = if java {
-            inherited * 2 / 5 / PAGE_KB * PAGE_KB
-        } else {
-            0
+        let shared = match has_java(self.inputs.process) {
+            true => round(kb(heap.inherited.rounded()) * 2 / 5),
+            false => 0,
         };
         let small = kb(heap.resident - heap.in_own_pages).saturating_sub(shared);
-        let mapped = kb(heap.mapped);
-        if self.inputs.spec.android >= 11 {
-            let large = kb(heap.in_own_pages);
-            self.anonymous(
-                "[anon:scudo:primary]",
-                false,
-                mapped.saturating_sub(large),
-                small,
-                shared,
-            );
-            if large > 0 {
-                self.anonymous("[anon:scudo:secondary]", false, large, large, 0);
-            }
-        } else {
-            let all = small + kb(heap.in_own_pages);
-            self.anonymous("[anon:libc_malloc]", false, mapped, all, shared);
+        let (mapped, large) = (kb(heap.mapped), kb(heap.in_own_pages));
+        if self.inputs.spec.android < 11 {
+            return self.anon("libc_malloc", mapped, small + large, shared);
+        }
+        self.anon("scudo:primary", mapped.saturating_sub(large), small, shared);
+        if large > 0 {
+            self.anon("scudo:secondary", large, large, 0);
         }
     }
 
@@ -357,58 +358,45 @@ impl List<'_> {
         let roomy = spec.abi.of_process(self.inputs.process.bits_32).is_64_bit();
         let reserved = if roomy { growth * 2 } else { growth };
         let main = match spec.android {
-            ..=13 => "[anon:dalvik-main space (region space)]",
-            _ => "[anon:dalvik-main space]",
+            ..=13 => "main space (region space)",
+            _ => "main space",
         };
         // Regions are a quarter of a MiB; the last ones of each kind are partly empty.
         let small = kb(java.small() + java.small() / 40) + 256;
-        self.anonymous(main, true, reserved, small, 0);
         let zygote = kb(java.live.zygote());
-        let copied = (zygote / 5 / PAGE_KB) * PAGE_KB;
-        self.anonymous(
-            "[anon:dalvik-zygote space]",
-            true,
-            zygote + 128,
-            copied,
-            zygote - copied,
-        );
-        self.anonymous("[anon:dalvik-non moving space]", true, 65_536, 1_204, 96);
+        let copied = round(zygote / 5);
         let large = kb(java.large());
-        self.anonymous(
-            "[anon:dalvik-free list large object space]",
-            true,
-            if roomy { reserved } else { large },
-            large,
-            0,
-        );
+        let los = if roomy { reserved } else { large };
+        for (name, size, dirty, shared) in [
+            (main, reserved, small, 0),
+            ("zygote space", zygote + 128, copied, zygote - copied),
+            ("non moving space", 65_536, 1_204, 96),
+            ("free list large object space", los, large, 0),
+        ] {
+            self.anonymous(&dalvik(name), true, size, dirty, shared);
+        }
         let image = kb(java.live.image()).max(64);
         for name in ["boot.art", "boot-framework.art", "boot-core-libart.art"] {
             let random = mix(&[self.inputs.seed, hash(name)]);
             let size = image * 2 + random % 400 * PAGE_KB + 800;
             let dirty = 40 + random % 60 * PAGE_KB;
-            let name = format!("[anon:dalvik-/system/framework/{name}]");
-            self.anonymous(&name, true, size, dirty, (size - dirty) * 3 / 4 / 4 * 4);
+            let name = dalvik(&format!("/system/framework/{name}"));
+            self.anonymous(&name, true, size, dirty, round((size - dirty) * 3 / 4));
         }
         let objects = java.live.small_objects() + java.passing.small_objects;
-        self.anonymous(
-            "[anon:dalvik-LinearAlloc]",
-            true,
-            4_096,
-            320 + objects / 400 * 4,
-            188,
-        );
-        self.anonymous(
-            "[anon:dalvik-card table]",
-            false,
-            growth * 2 / 1_024 + 64,
-            (java.allocated() >> 18) * 4 + 32,
-            0,
-        );
+        let linear = 320 + objects / 400 * 4;
+        self.anonymous(&dalvik("LinearAlloc"), true, 4_096, linear, 188);
+        let cards = (java.allocated() >> 18) * 4 + 32;
         let marks = (java.allocated() >> 20).max(1) * 4;
-        self.anonymous("[anon:dalvik-mark stack]", false, 2_048, marks, 0);
-        self.anonymous("[anon:dalvik-live stack]", false, 512, 12, 0);
-        self.anonymous("[anon:dalvik-indirect ref table]", false, 512, 16, 0);
-        self.anonymous("[anon:dalvik-CompilerMetadata]", false, 256, 24, 0);
+        for (name, size, dirty) in [
+            ("card table", growth * 2 / 1_024 + 64, cards),
+            ("mark stack", 2_048, marks),
+            ("live stack", 512, 12),
+            ("indirect ref table", 512, 16),
+            ("CompilerMetadata", 256, 24),
+        ] {
+            self.anonymous(&dalvik(name), false, size, dirty, 0);
+        }
         let jit = self.inputs.history.awake(self.inputs.at) / SECOND;
         let compiled = 96 + jit.min(400) / 8 * PAGE_KB;
         self.shared("/memfd:jit-cache (deleted)", "rw-s", 32_768, compiled, 0);
@@ -424,17 +412,20 @@ impl List<'_> {
             if name.ends_with(".so") {
                 self.library(name, Some((*start, *end, *offset)), 0, !own);
             } else if !name.is_empty() && !name.starts_with("/memfd:") {
+                let whole = match own {
+                    true => Part::own(name),
+                    false => Part {
+                        own: 3,
+                        ..Part::shared(name, inputs.sharers)
+                    },
+                };
                 self.file(Part {
-                    name,
                     permissions: "r-xp",
                     size_kb: (end - start) >> 10,
                     offset: *offset,
                     touched: 60,
-                    own: if own { 100 } else { 3 },
-                    dirty: 0,
-                    shared_dirty: 0,
-                    sharers: if own { 1 } else { inputs.sharers },
                     start: Some(*start),
+                    ..whole
                 });
             }
         }
@@ -444,54 +435,50 @@ impl List<'_> {
         } else {
             "lib64"
         };
+        let known = |path: &str| inputs.code.iter().any(|(p, ..)| p == path);
         for (name, size_kb, apps) in LIBRARIES {
             let path = name.replace("LIB", lib);
-            let known = inputs.code.iter().any(|(p, ..)| *p == path);
-            if (java || !apps) && !known {
+            if (java || !apps) && !known(&path) {
                 self.library(&path, None, *size_kb, true);
             }
         }
-        let whole = |name, size_kb, touched, own: bool| Part {
-            name,
-            permissions: "r--p",
-            size_kb,
-            offset: 0,
-            touched,
-            own: if own { 100 } else { 1 },
-            dirty: 0,
-            shared_dirty: 0,
-            sharers: if own { 1 } else { inputs.sharers },
-            start: None,
-        };
         if !java {
             return;
         }
         for (name, size_kb, touched) in FRAMEWORK {
-            self.file(whole(*name, *size_kb, *touched, false));
+            self.file(Part {
+                size_kb: *size_kb,
+                touched: *touched,
+                ..Part::shared(name, inputs.sharers)
+            });
         }
         if let Some(package) = inputs.package {
             let random = mix(&[inputs.seed, hash(package.name)]);
-            let apk = package.apk();
-            self.file(whole(&apk, 9_000 + random % 4_000, 22, true));
-            let folder = package.code_path();
             let isa = inputs.spec.abi.of_process(inputs.process.bits_32).isa();
-            let odex = format!("{folder}/oat/{isa}/base.odex");
-            let vdex = format!("{folder}/oat/{isa}/base.vdex");
-            let art = format!("[anon:dalvik-{folder}/oat/{isa}/base.art]");
-            if !inputs.code.iter().any(|(p, ..)| *p == odex) {
-                self.file(whole(&odex, 640, 55, true));
+            let oat = format!("{}/oat/{isa}/base", package.code_path());
+            let odex = format!("{oat}.odex");
+            for (name, size_kb, touched) in [
+                (package.apk(), 9_000 + random % 4_000, 22),
+                (odex.clone(), 640, 55),
+                (format!("{oat}.vdex"), 3_400 + random % 900, 40),
+            ] {
+                if name != odex || !known(&odex) {
+                    self.file(Part {
+                        size_kb,
+                        touched,
+                        ..Part::own(&name)
+                    });
+                }
             }
-            self.file(whole(&vdex, 3_400 + random % 900, 40, true));
-            self.anonymous(&art, true, 480, 212, 0);
+            self.anonymous(&dalvik(&format!("{oat}.art")), true, 480, 212, 0);
         }
     }
 
     fn devices(&mut self) {
         let inputs = self.inputs;
-        let native_only = !has_java(inputs.process);
         self.shared("/dev/__properties__/properties_serial", "r--s", 128, 0, 8);
         self.shared("/dev/binderfs/binder", "r--s", 1_016, 8, 0);
-        if native_only {
+        if !has_java(inputs.process) {
             return;
         }
         // Phones up to Android 12 have a GPU of one maker, later ones of another.
@@ -503,44 +490,36 @@ impl List<'_> {
             .java
             .map_or(0, |j| j.live.instances("android.view.ViewRootImpl"));
         if windows > 0 {
-            let draws = !inputs.in_back;
-            let kept = if draws { 640 } else { 96 };
+            let kept = if inputs.in_back { 96 } else { 640 };
             self.shared(gpu, "rw-s", 4_096, kept + windows * 288, 0);
         }
         if let Some(package) = inputs.package.filter(|p| !p.system) {
-            let name = format!(
-                "/dev/ashmem/CursorWindow: /data/user/0/{}/databases/feed.db",
-                package.name
-            );
+            let database = format!("/data/user/0/{}/databases/feed.db", package.name);
+            let name = format!("/dev/ashmem/CursorWindow: {database}");
             self.shared(&name, "rw-s", 2_048, 44, 0);
         }
         self.shared("/dev/ashmem/GFXStats", "rw-s", 8, 0, 4);
     }
 
     fn rest(&mut self) {
-        let inputs = self.inputs;
-        if inputs.arena > 0 {
-            self.anonymous(
-                "[anon:example-arena]",
-                false,
-                kb(inputs.arena),
-                kb(inputs.arena),
-                0,
-            );
+        if self.inputs.arena > 0 {
+            let arena = kb(self.inputs.arena);
+            self.anon("example-arena", arena, arena, 0);
         }
-        self.anonymous(
-            "[anon:linker_alloc]",
-            false,
-            240,
-            96,
-            if has_java(inputs.process) { 80 } else { 0 },
-        );
-        self.anonymous("[anon:bionic TLS]", false, 16, 12, 0);
+        let shared = if has_java(self.inputs.process) { 80 } else { 0 };
+        self.anon("linker_alloc", 240, 96, shared);
+        self.anon("bionic TLS", 16, 12, 0);
         self.anonymous("", false, 64, 20, 0);
     }
 }
 
+/// Returns the name of memory of the Java runtime.
+fn dalvik(name: &str) -> String {
+    format!("[anon:dalvik-{name}]")
+}
+
 /// A part of a file.
+#[derive(Clone, Copy)]
 struct Part<'a> {
     name: &'a str,
     permissions: &'static str,
@@ -555,6 +534,32 @@ struct Part<'a> {
     sharers: u64,
     /// Start address, if it is fixed.
     start: Option<u64>,
+}
+
+impl<'a> Part<'a> {
+    /// Returns an empty part of a file that only this process maps.
+    fn own(name: &'a str) -> Part<'a> {
+        Part {
+            own: 100,
+            ..Part::shared(name, 1)
+        }
+    }
+
+    /// Returns an empty part of a file that so many processes map.
+    fn shared(name: &'a str, sharers: u64) -> Part<'a> {
+        Part {
+            name,
+            permissions: "r--p",
+            size_kb: 0,
+            offset: 0,
+            touched: 0,
+            own: 1,
+            dirty: 0,
+            shared_dirty: 0,
+            sharers,
+            start: None,
+        }
+    }
 }
 
 /// System libraries besides those in stacks: kB of code, and whether only processes forked from the
@@ -605,11 +610,8 @@ const FRAMEWORK: &[(&str, u64, u64)] = &[
 
 /// Returns all mappings of the process by address.
 pub(super) fn of(inputs: &Inputs<'_>) -> Vec<Mapping> {
-    let bits_64 = inputs
-        .spec
-        .abi
-        .of_process(inputs.process.bits_32)
-        .is_64_bit();
+    let abi = inputs.spec.abi.of_process(inputs.process.bits_32);
+    let bits_64 = abi.is_64_bit();
     let mut list = List {
         inputs,
         all: Vec::new(),

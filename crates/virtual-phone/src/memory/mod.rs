@@ -23,7 +23,6 @@ use super::clock::{BootNs, Clock};
 use super::events::lock;
 use super::history::{Event, History};
 use super::java::{Inputs, Life, Model};
-use super::packages;
 use super::process::{Pid, Process, Role};
 use super::spec::PhoneSpec;
 use super::state::State;
@@ -128,8 +127,13 @@ impl Memory {
         moment: BootNs,
     ) -> Option<Inputs> {
         let life = self.life(state, process, moment);
-        let (packages, processes) = (&state.packages, &state.processes);
-        Inputs::of(&self.spec, packages, processes, process, life, moment)
+        Inputs::of(
+            &self.spec,
+            (&state.packages, &state.processes),
+            process,
+            life,
+            moment,
+        )
     }
 
     /// Deletes all accounts after a restart of the phone.
@@ -159,7 +163,7 @@ impl Memory {
         }
         let key = (process.pid, process.started);
         let account = accounts.entry(key).or_insert_with(|| {
-            let package = packages::of_process(&state.packages, process);
+            let package = state.package_of(process).cloned();
             let heaps = LiveHeaps::new(&self.spec, package, process, self.clock.appeared());
             Account {
                 history: first_history(&self.clock, process),
@@ -223,8 +227,7 @@ impl Memory {
             let life = Life::at(&history, at);
             let inputs = Inputs::of(
                 &self.spec,
-                &state.packages,
-                &state.processes,
+                (&state.packages, &state.processes),
                 process,
                 life,
                 at,
@@ -299,7 +302,7 @@ impl Memory {
         let databases = heaps.flow_of("database");
         drop(heaps);
         let java = opened.java().map(|heap| heap.at(at));
-        let package = packages::of_process(&state.packages, process);
+        let package = state.package_of(process).cloned();
         let threads = threads(process);
         let forked = |p: &&Process| has_java(p) || p.role == Role::Zygote;
         let mappings = mappings::of(&mappings::Inputs {

@@ -2,114 +2,58 @@
 //! the values of the memtrack HAL. Owns the assignment of mappings to rows.
 
 use super::mappings::{Mapping, Pages};
+use crate::named::named;
 
-/// A row of the table, in its order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Row {
-    Native,
-    Dalvik,
-    DalvikOther,
-    Stack,
-    Cursor,
-    Ashmem,
-    GfxDev,
-    OtherDev,
-    So,
-    Jar,
-    Apk,
-    Ttf,
-    Dex,
-    Oat,
-    Art,
-    OtherMap,
-    EglMtrack,
-    GlMtrack,
-    Unknown,
+named! {
+    /// A row of the table, in its order, with its label.
+    pub(crate) enum Row {
+        Native = "Native Heap",
+        Dalvik = "Dalvik Heap",
+        DalvikOther = "Dalvik Other",
+        Stack = "Stack",
+        Cursor = "Cursor",
+        Ashmem = "Ashmem",
+        GfxDev = "Gfx dev",
+        OtherDev = "Other dev",
+        So = ".so mmap",
+        Jar = ".jar mmap",
+        Apk = ".apk mmap",
+        Ttf = ".ttf mmap",
+        Dex = ".dex mmap",
+        Oat = ".oat mmap",
+        Art = ".art mmap",
+        OtherMap = "Other mmap",
+        EglMtrack = "EGL mtrack",
+        GlMtrack = "GL mtrack",
+        Unknown = "Unknown",
+    }
 }
 
-/// Rows in their order, with their labels.
-const ROWS: [(Row, &str); 19] = [
-    (Row::Native, "Native Heap"),
-    (Row::Dalvik, "Dalvik Heap"),
-    (Row::DalvikOther, "Dalvik Other"),
-    (Row::Stack, "Stack"),
-    (Row::Cursor, "Cursor"),
-    (Row::Ashmem, "Ashmem"),
-    (Row::GfxDev, "Gfx dev"),
-    (Row::OtherDev, "Other dev"),
-    (Row::So, ".so mmap"),
-    (Row::Jar, ".jar mmap"),
-    (Row::Apk, ".apk mmap"),
-    (Row::Ttf, ".ttf mmap"),
-    (Row::Dex, ".dex mmap"),
-    (Row::Oat, ".oat mmap"),
-    (Row::Art, ".art mmap"),
-    (Row::OtherMap, "Other mmap"),
-    (Row::EglMtrack, "EGL mtrack"),
-    (Row::GlMtrack, "GL mtrack"),
-    (Row::Unknown, "Unknown"),
-];
-
 impl Row {
-    /// Returns all rows.
-    pub(crate) fn all() -> impl Iterator<Item = Row> {
-        ROWS.iter().map(|(row, _)| *row)
-    }
-
-    /// Returns the label in the table.
-    pub(crate) fn label(self) -> &'static str {
-        ROWS[self as usize].1
-    }
-
     /// Returns whether its clean pages can be read again from a file.
     fn swappable(self) -> bool {
         (Row::So..=Row::Art).contains(&self)
     }
 }
 
-/// A row of `Dalvik Details`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Detail {
-    Heap,
-    Los,
-    Zygote,
-    NonMoving,
-    LinearAlloc,
-    Gc,
-    ZygoteJit,
-    AppJit,
-    CompilerMetadata,
-    IndirectRef,
-    BootVdex,
-    AppDex,
-    AppVdex,
-    AppArt,
-    BootArt,
-}
-
-/// Details in the order of Android 11 and later, with their labels.
-const DETAILS: [(Detail, &str); 15] = [
-    (Detail::Heap, ".Heap"),
-    (Detail::Los, ".LOS"),
-    (Detail::Zygote, ".Zygote"),
-    (Detail::NonMoving, ".NonMoving"),
-    (Detail::LinearAlloc, ".LinearAlloc"),
-    (Detail::Gc, ".GC"),
-    (Detail::ZygoteJit, ".ZygoteJIT"),
-    (Detail::AppJit, ".AppJIT"),
-    (Detail::CompilerMetadata, ".CompilerMetadata"),
-    (Detail::IndirectRef, ".IndirectRef"),
-    (Detail::BootVdex, ".Boot vdex"),
-    (Detail::AppDex, ".App dex"),
-    (Detail::AppVdex, ".App vdex"),
-    (Detail::AppArt, ".App art"),
-    (Detail::BootArt, ".Boot art"),
-];
-
-impl Detail {
-    /// Returns all details with their labels.
-    pub(crate) fn all() -> impl Iterator<Item = (Detail, &'static str)> {
-        DETAILS.into_iter()
+named! {
+    /// A row of `Dalvik Details`, in the order of Android 11 and later, with its label.
+    pub(crate) enum Detail {
+        Heap = ".Heap",
+        Los = ".LOS",
+        Zygote = ".Zygote",
+        NonMoving = ".NonMoving",
+        LinearAlloc = ".LinearAlloc",
+        Gc = ".GC",
+        ZygoteJit = ".ZygoteJIT",
+        AppJit = ".AppJIT",
+        CompilerMetadata = ".CompilerMetadata",
+        IndirectRef = ".IndirectRef",
+        BootVdex = ".Boot vdex",
+        AppDex = ".App dex",
+        AppVdex = ".App vdex",
+        AppArt = ".App art",
+        BootArt = ".Boot art",
     }
 }
 
@@ -169,8 +113,8 @@ impl Rows {
     /// Sums the mappings of a process, which are in the order of their addresses.
     pub(crate) fn of(mappings: &[Mapping], graphics: Graphics) -> Rows {
         let mut table = Rows {
-            rows: vec![Sums::default(); ROWS.len()],
-            details: vec![Sums::default(); DETAILS.len()],
+            rows: vec![Sums::default(); Row::ALL.len()],
+            details: vec![Sums::default(); Detail::ALL.len()],
         };
         let mut before: Option<(u64, Row)> = None;
         for mapping in mappings {

@@ -9,7 +9,6 @@ use super::wire::Wire;
 use super::{Link, Server, jdwp, shell, sync};
 use crate::faults::FaultKind;
 use crate::faults::gate::Answer;
-use crate::properties;
 
 /// Protocol version of adb 1.0.41.
 const VERSION: u64 = 41;
@@ -226,7 +225,7 @@ impl Server {
             missing.extend(["shell_v2", "cmd"]);
         }
         if self.faults.strikes(FaultKind::NoStatV2).is_some() {
-            missing.extend(["stat_v2", "ls_v2"]);
+            missing.push("stat_v2");
         }
         missing
     }
@@ -236,13 +235,11 @@ impl Server {
             "shell_v2",
             "cmd",
             "stat_v2",
-            "ls_v2",
             "fixed_push_mkdir",
             "apex",
             "abb",
             "abb_exec",
             "fixed_push_symlink_timestamp",
-            "sendrecv_v2",
         ];
         let kept: Vec<&str> = all.into_iter().filter(|f| !missing.contains(f)).collect();
         kept.join(",")
@@ -259,12 +256,9 @@ impl Server {
                     Target::Any => true,
                     Target::Local => false,
                     Target::Serial(serial) => {
-                        let (product, model, device) = properties::listing(&port.kernel.spec);
                         port.kernel.serial == *serial
                             || *serial == format!("usb:1-{}", i + 1)
-                            || *serial == format!("product:{product}")
-                            || *serial == format!("model:{model}")
-                            || *serial == format!("device:{device}")
+                            || port.names().contains(&(*serial).to_owned())
                     }
                     Target::Transport(id) => port.transport.load(Ordering::SeqCst) == *id,
                 }
@@ -309,8 +303,7 @@ impl Server {
             }
             text.push_str(&format!("{serial:<22} {state} usb:1-{}", i + 1));
             if link == Link::Device {
-                let (product, model, device) = properties::listing(&port.kernel.spec);
-                text.push_str(&format!(" product:{product} model:{model} device:{device}"));
+                text.push_str(&format!(" {}", port.names().join(" ")));
             }
             let transport = port.transport.load(Ordering::SeqCst);
             text.push_str(&format!(" transport_id:{transport}\n"));

@@ -11,7 +11,6 @@ use crate::access::java_debuggable_build;
 use crate::clock::BootNs;
 use crate::faults::FaultKind;
 use crate::kernel::Kernel;
-use crate::packages;
 use crate::process::{Pid, Process, Role};
 use crate::state::State;
 use crate::workload::Tracked;
@@ -28,7 +27,7 @@ const LOOK: Duration = Duration::from_millis(50);
 fn listens(kernel: &Kernel, state: &State, process: &Process) -> bool {
     match &process.role {
         Role::App { .. } => {
-            let package = packages::of_process(&state.packages, process);
+            let package = state.package_of(process);
             java_debuggable_build(&kernel.spec) || package.is_some_and(|p| p.debuggable())
         }
         Role::SystemServer => java_debuggable_build(&kernel.spec),

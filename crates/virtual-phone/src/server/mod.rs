@@ -41,6 +41,19 @@ pub(crate) struct Port {
     link: Mutex<Link>,
 }
 
+impl Port {
+    /// Returns the names of the device in `adb devices -l`.
+    fn names(&self) -> [String; 3] {
+        let release = self.kernel.spec.release();
+        let device = release.device;
+        [
+            format!("product:{device}"),
+            format!("model:{}", release.model.replace(' ', "_")),
+            format!("device:{device}"),
+        ]
+    }
+}
+
 pub(crate) struct Server {
     ports: Vec<Port>,
     faults: Arc<Faults>,

@@ -1,4 +1,4 @@
-//! The service `sync:`: stat, list, pull and push.
+//! The service `sync:`: stat, pull and push.
 
 use std::io;
 use std::sync::Arc;
@@ -41,53 +41,27 @@ pub(super) fn serve(kernel: &Arc<Kernel>, wire: &Wire) -> io::Result<()> {
         match &id {
             b"STAT" => {
                 let entry = kernel.entry(&cred, "/", &path, false).ok();
-                let stat = entry.map(|e| lies(kernel, e.stat));
-                let (mode, size, mtime) =
-                    stat.map_or((0, 0, 0), |s| (s.mode, s.size as u32, s.mtime as u32));
-                let mut reply = b"STAT".to_vec();
-                for value in [mode, size, mtime] {
-                    reply.extend_from_slice(&value.to_le_bytes());
-                }
-                wire.write(&reply)?;
+                let stat = entry.map(|e| kernel.told_stat(e.stat)).unwrap_or_default();
+                let values = [stat.mode, stat.size as u32, stat.mtime as u32];
+                let values = values.iter().flat_map(|value| value.to_le_bytes());
+                wire.write(&b"STAT".iter().copied().chain(values).collect::<Vec<u8>>())?;
             }
             b"STA2" | b"LST2" => {
-                let stat = kernel
-                    .entry(&cred, "/", &path, &id == b"STA2")
-                    .map(|e| lies(kernel, e.stat));
+                let entry = kernel.entry(&cred, "/", &path, &id == b"STA2");
+                let stat = entry.map(|e| kernel.told_stat(e.stat));
                 let mut reply = id.to_vec();
                 stat2(&mut reply, stat);
                 wire.write(&reply)?;
             }
-            b"LIST" | b"LIS2" => list(kernel, wire, &cred, &path, &id == b"LIS2")?,
             b"RECV" => receive(kernel, wire, &cred, &path)?,
-            b"RCV2" => {
-                let (_, flags) = header(wire)?;
-                if flags != 0 {
-                    return fail(wire, "unsupported compression");
-                }
-                receive(kernel, wire, &cred, &path)?;
-            }
             b"SEND" => {
                 // `path,mode`, with a decimal mode.
-                let (path, mode) = match path.rsplit_once(',') {
-                    Some((path, mode)) => (path.to_owned(), mode.parse().unwrap_or(0o644)),
-                    None => return fail(wire, "missing , in ID_SEND_V1"),
+                let Some((path, mode)) = path.rsplit_once(',') else {
+                    return fail(wire, "missing , in ID_SEND_V1");
                 };
-                send(kernel, wire, &cred, &path, mode)?;
+                send(kernel, wire, &cred, path, mode.parse().unwrap_or(0o644))?;
             }
-            b"SND2" => {
-                let (_, mode) = header(wire)?;
-                let mut flags = [0; 4];
-                wire.read_exact(&mut flags)?;
-                if flags != [0; 4] {
-                    return fail(wire, "unsupported compression");
-                }
-                send(kernel, wire, &cred, &path, mode as u32)?;
-            }
-            other => {
-                let text = format!("unknown command {:02x?}", other);
-                return fail(wire, &text);
-            }
+            other => return fail(wire, &format!("unknown command {other:02x?}")),
         }
     }
 }
@@ -106,29 +80,10 @@ fn fail(wire: &Wire, text: &str) -> io::Result<()> {
     wire.write(&reply)
 }
 
-fn lies(kernel: &Kernel, mut stat: Stat) -> Stat {
-    if let Some(more) = kernel.faults.strikes(FaultKind::StatLies) {
-        stat.size = stat.size.saturating_add_signed(more.unwrap_or(0));
-    }
-    stat
-}
-
 /// Appends the 68 bytes that follow the ID in stat v2.
 fn stat2(reply: &mut Vec<u8>, stat: Result<Stat, Errno>) {
-    let (error, stat) = match stat {
-        Ok(stat) => (0, stat),
-        Err(errno) => {
-            let none = Stat {
-                mode: 0,
-                uid: 0,
-                gid: 0,
-                size: 0,
-                inode: 0,
-                mtime: 0,
-            };
-            (errno.number(), none)
-        }
-    };
+    let error = stat.as_ref().map_or_else(|errno| errno.number(), |_| 0);
+    let stat = stat.unwrap_or_default();
     reply.extend_from_slice(&error.to_le_bytes());
     let device: u64 = if error == 0 { 0xfd05 } else { 0 };
     reply.extend_from_slice(&device.to_le_bytes());
@@ -140,32 +95,6 @@ fn stat2(reply: &mut Vec<u8>, stat: Result<Stat, Errno>) {
     for _ in 0..3 {
         reply.extend_from_slice(&stat.mtime.to_le_bytes());
     }
-}
-
-fn list(kernel: &Kernel, wire: &Wire, cred: &Cred, path: &str, v2: bool) -> io::Result<()> {
-    // A directory that cannot be read is listed as empty.
-    let names = kernel.list(cred, "/", path).unwrap_or_else(|_| Vec::new());
-    for name in [".".to_owned(), "..".to_owned()].into_iter().chain(names) {
-        let stat = kernel.entry(cred, "/", &format!("{path}/{name}"), false);
-        let stat = stat.map(|e| e.stat);
-        let mut reply = Vec::new();
-        if v2 {
-            reply.extend_from_slice(b"DNT2");
-            stat2(&mut reply, stat);
-        } else {
-            let Ok(stat) = stat else { continue };
-            reply.extend_from_slice(b"DENT");
-            for value in [stat.mode, stat.size as u32, stat.mtime as u32] {
-                reply.extend_from_slice(&value.to_le_bytes());
-            }
-        }
-        reply.extend_from_slice(&(name.len() as u32).to_le_bytes());
-        reply.extend_from_slice(name.as_bytes());
-        wire.write(&reply)?;
-    }
-    let mut done = b"DONE".to_vec();
-    done.resize(if v2 { 76 } else { 20 }, 0);
-    wire.write(&done)
 }
 
 fn receive(kernel: &Kernel, wire: &Wire, cred: &Cred, path: &str) -> io::Result<()> {
@@ -229,7 +158,7 @@ fn send(kernel: &Kernel, wire: &Wire, cred: &Cred, path: &str, mode: u32) -> io:
     } else {
         make_parents(kernel, cred, path);
         // adbd removes a file before replacing it.
-        let _ = kernel.remove(cred, "/", path, false);
+        let _ = kernel.remove(cred, "/", path);
         kernel
             .open_write(cred, "/", path, mode & 0o777, false)
             .map_err(|e| format!("couldn't create file: {}", e.text()))

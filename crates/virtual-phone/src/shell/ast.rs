@@ -29,12 +29,8 @@ pub(crate) struct Word(pub(crate) Vec<Part>);
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum ParamOp {
     Plain,
-    /// `-` and `+`; with `colon`, an empty value counts as unset.
-    Default {
-        op: char,
-        colon: bool,
-        word: Word,
-    },
+    /// `:-`: the word, if the value is empty or unset.
+    Default(Word),
     /// `#`, `##`, `%`, `%%`.
     Trim {
         suffix: bool,
@@ -47,16 +43,16 @@ pub(crate) enum ParamOp {
 pub(crate) struct Redirect {
     pub(crate) fd: u32,
     pub(crate) kind: RedirectKind,
+    pub(crate) target: Word,
 }
 
-/// Target of a redirection.
-#[derive(Debug, Clone, PartialEq)]
+/// Kind of a redirection: `<`, `>`, `>>`, `>&`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RedirectKind {
-    Read(Word),
-    Write(Word),
-    Append(Word),
-    /// `>&n`, `<&n`, `>&-`.
-    Duplicate(Word),
+    Read,
+    Write,
+    Append,
+    Duplicate,
 }
 
 /// A command of any form.

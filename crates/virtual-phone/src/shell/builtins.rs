@@ -1,14 +1,12 @@
 //! Commands that the shell runs itself.
 
-use super::format::{format_printf, unescape};
-use super::{Flow, Shell, condition};
-use crate::fs::normalize;
+use super::{Flow, Shell};
+use crate::fs::{DIRECTORY, normalize};
 use crate::process::{Stop, signal_number};
 
-const BUILTINS: [&str; 23] = [
+const BUILTINS: [&str; 20] = [
     ":", "[", "break", "cd", "continue", "echo", "exec", "exit", "export", "false", "kill",
-    "print", "printf", "pwd", "read", "return", "set", "shift", "test", "trap", "true", "type",
-    "unset",
+    "print", "pwd", "read", "return", "set", "shift", "trap", "true", "type",
 ];
 
 impl Shell {
@@ -19,75 +17,73 @@ impl Shell {
     /// Runs a builtin; `argv` starts with its name.
     pub(super) fn builtin(&mut self, argv: &[String]) -> Result<u8, Flow> {
         let args = &argv[1..];
-        let number = |i: usize, default: usize| {
-            args.get(i)
-                .map_or(Some(default), |a| a.parse::<usize>().ok())
-        };
         match argv[0].as_str() {
             ":" | "true" => Ok(0),
             "false" => Ok(1),
-            "break" => Err(Flow::Break(number(0, 1).unwrap_or(1).max(1))),
-            "continue" => Err(Flow::Continue(number(0, 1).unwrap_or(1).max(1))),
+            "break" => Err(Flow::Break),
+            "continue" => Err(Flow::Continue),
             "exit" => Err(Flow::Exit(self.exit_status(args))),
             "return" => Err(Flow::Return(self.exit_status(args))),
-            "echo" => self.echo(args),
-            "print" => {
-                let args = args.strip_prefix(&["-r".to_owned()]).unwrap_or(args);
-                let args = args.strip_prefix(&["--".to_owned()]).unwrap_or(args);
-                self.print(&format!("{}\n", args.join(" ")))
-            }
-            "printf" => match args.split_first() {
-                Some((format, rest)) => {
-                    let text = format_printf(format, rest);
-                    self.print(&text)
-                }
-                None => {
-                    self.complain("printf: no format");
-                    Ok(1)
-                }
+            "echo" => match args.strip_prefix(&["-n".to_owned()]) {
+                Some(words) => self.print(&words.join(" ")),
+                None => self.print(&format!("{}\n", args.join(" "))),
             },
-            "[" | "test" => {
-                let args = match (argv[0].as_str(), args.split_last()) {
-                    ("[", Some((last, rest))) if last == "]" => rest,
-                    ("[", _) => {
-                        self.complain("[: missing ]");
-                        return Ok(2);
-                    }
-                    _ => args,
+            "print" => {
+                let flags = ["-r", "--"].map(str::to_owned);
+                let words = args.strip_prefix(&flags).unwrap_or(args);
+                self.print(&format!("{}\n", words.join(" ")))
+            }
+            "[" => {
+                let words: Vec<&str> = args.iter().map(String::as_str).collect();
+                let held = match words.split_last() {
+                    Some((&"]", words)) => self.holds(words),
+                    _ => Err("missing ]".to_owned()),
                 };
-                match condition::evaluate(&self.kernel, &self.cred, &self.cwd, args) {
+                match held {
                     Ok(yes) => Ok(u8::from(!yes)),
-                    Err(error) => {
-                        self.complain(&format!("{}: {error}", argv[0]));
-                        Ok(2)
-                    }
+                    Err(error) => self.failed(2, &format!("[: {error}")),
                 }
             }
             "cd" => self.change_directory(args),
             "pwd" => self.print(&format!("{}\n", self.cwd)),
-            "export" => Ok(self.export(args)),
-            "unset" => {
-                args.iter().for_each(|name| {
-                    self.variables.remove(name);
-                });
+            "export" => {
+                for (name, value) in args.iter().filter_map(|arg| arg.split_once('=')) {
+                    self.export(name, value.to_owned());
+                }
                 Ok(0)
             }
-            "set" => Ok(self.set(args)),
+            "set" => {
+                let words = args.strip_prefix(&["--".to_owned()]).unwrap_or(args);
+                self.arguments = words.to_vec();
+                Ok(0)
+            }
             "shift" => {
-                let n = number(0, 1).unwrap_or(1);
+                let n = args.first().map_or(Ok(1), |n| n.parse()).unwrap_or(1);
                 if n > self.arguments.len() {
-                    self.complain("shift: nothing to shift");
-                    return Ok(1);
+                    return self.failed(1, "shift: nothing to shift");
                 }
                 self.arguments.drain(..n);
                 Ok(0)
             }
             "read" => self.read(args),
             "trap" => self.trap(args),
-            "kill" => self.kill(args),
+            "kill" => {
+                let missed = self.kernel.kill(&self.cred, args);
+                for (target, why) in &missed {
+                    self.complain(&format!("kill: {target}: {why}"));
+                }
+                self.alive()?;
+                Ok(u8::from(!missed.is_empty()))
+            }
             "type" => self.tell_types(args),
             _ => Ok(127),
         }
+    }
+
+    /// Reports an error and returns the status.
+    fn failed(&self, status: u8, text: &str) -> Result<u8, Flow> {
+        self.complain(text);
+        Ok(status)
     }
 
     fn exit_status(&self, args: &[String]) -> u8 {
@@ -97,209 +93,110 @@ impl Shell {
         }
     }
 
-    fn echo(&mut self, args: &[String]) -> Result<u8, Flow> {
-        let mut args = args;
-        // mksh supports -n, -e and -E, combined or separate.
-        let (mut newline, mut escapes) = (true, true);
-        while let Some((flag, rest)) = args.split_first()
-            && flag.len() > 1
-            && flag.starts_with('-')
-            && flag[1..].chars().all(|c| "neE".contains(c))
-        {
-            for c in flag[1..].chars() {
-                match c {
-                    'n' => newline = false,
-                    'e' => escapes = true,
-                    _ => escapes = false,
-                }
-            }
-            args = rest;
-        }
-        let mut text = args.join(" ");
-        if escapes {
-            let (unescaped, ended) = unescape(&text);
-            text = unescaped;
-            newline &= !ended;
-        }
-        if newline {
-            text.push('\n');
-        }
-        self.print(&text)
+    /// Evaluates the words of a `[ … ]`.
+    fn holds(&self, words: &[&str]) -> Result<bool, String> {
+        let number = |text: &str| {
+            let number = text.trim().parse::<i64>();
+            number.map_err(|_| format!("{text}: unexpected '{text}'"))
+        };
+        let entry = |path| self.kernel.entry(&self.cred, &self.cwd, path, true);
+        // POSIX decides by the number of arguments.
+        Ok(match *words {
+            [] => false,
+            [one] => !one.is_empty(),
+            ["!", ref rest @ ..] => !self.holds(rest)?,
+            ["-n", text] => !text.is_empty(),
+            ["-z", text] => text.is_empty(),
+            ["-e", path] => entry(path).is_ok(),
+            ["-d", path] => entry(path).is_ok_and(|e| e.stat.mode & DIRECTORY != 0),
+            ["-s", path] => entry(path).is_ok_and(|e| e.stat.size > 0),
+            [left, "=", right] => left == right,
+            [left, "!=", right] => left != right,
+            [left, "-lt", right] => number(left)? < number(right)?,
+            [left, "-le", right] => number(left)? <= number(right)?,
+            [left, "-gt", right] => number(left)? > number(right)?,
+            [left, "-ge", right] => number(left)? >= number(right)?,
+            [op, _] | [_, op, ..] => return Err(format!("{op}: unexpected operator/operand")),
+        })
     }
 
     fn change_directory(&mut self, args: &[String]) -> Result<u8, Flow> {
         let Some(target) = args.first() else {
-            self.complain("cd: no directory");
-            return Ok(1);
+            return self.failed(1, "cd: no directory");
         };
-        let listed = self.kernel.entry(&self.cred, &self.cwd, target, true);
-        match listed.map(|e| e.stat.mode & crate::fs::DIRECTORY != 0) {
-            Ok(true) => {
+        let why = match self.kernel.entry(&self.cred, &self.cwd, target, true) {
+            Ok(entry) if entry.stat.mode & DIRECTORY != 0 => {
                 self.cwd = format!("/{}", normalize(&self.cwd, target).join("/"));
-                Ok(0)
+                return Ok(0);
             }
-            Ok(false) => {
-                self.complain(&format!("cd: {target}: Not a directory"));
-                Ok(2)
-            }
-            Err(errno) => {
-                self.complain(&format!("cd: {target}: {}", errno.text()));
-                Ok(2)
-            }
-        }
+            Ok(_) => "Not a directory",
+            Err(errno) => errno.text(),
+        };
+        self.failed(2, &format!("cd: {target}: {why}"))
     }
 
-    fn export(&mut self, args: &[String]) -> u8 {
-        for arg in args {
-            let (name, value) = match arg.split_once('=') {
-                Some((name, value)) => (name, Some(value)),
-                None => (arg.as_str(), None),
-            };
-            if let Some(value) = value {
-                self.set_variable(name, value.to_owned());
-            }
-            if let Some(v) = self.variables.get_mut(name) {
-                v.exported = true;
-            }
-        }
-        0
-    }
-
-    /// Runs `set -- ARGUMENT…`; options are not supported.
-    fn set(&mut self, args: &[String]) -> u8 {
-        match args.split_first() {
-            None => {}
-            Some((first, rest)) if first == "--" => self.arguments = rest.to_vec(),
-            Some((first, _)) if first.starts_with(['-', '+']) => {
-                self.complain(&format!("set: {first}: not supported"));
-                return 1;
-            }
-            _ => self.arguments = args.to_vec(),
-        }
-        0
-    }
-
+    /// `read [-r] NAME…`; backslashes are always plain.
     fn read(&mut self, args: &[String]) -> Result<u8, Flow> {
-        let mut raw = false;
-        let mut names = Vec::new();
-        for arg in args {
-            match arg.as_str() {
-                "-r" => raw = true,
-                flag if flag.starts_with('-') => {
-                    self.complain(&format!("read: {flag}: not supported"));
-                    return Ok(2);
-                }
-                _ => names.push(arg.clone()),
+        let names = args.strip_prefix(&["-r".to_owned()]).unwrap_or(args);
+        let line = match self.read_line() {
+            Ok(line) => line,
+            Err(Stop::Killed(signal)) => return Err(Flow::Killed(signal)),
+            Err(Stop::Signal) => {
+                self.run_traps()?;
+                return Ok(130);
             }
-        }
-        if names.is_empty() {
-            names.push("REPLY".to_owned());
-        }
-        let mut line = String::new();
-        let mut ended;
-        loop {
-            match self.read_line() {
-                Ok(part) => {
-                    ended = !part.ends_with('\n');
-                    line.push_str(part.strip_suffix('\n').unwrap_or(&part));
-                }
-                Err(Stop::Killed(signal)) => return Err(Flow::Killed(signal)),
-                Err(Stop::Signal) => {
-                    self.run_traps()?;
-                    return Ok(130);
-                }
-            }
-            if raw || ended || !line.ends_with('\\') {
-                break;
-            }
-            line.pop();
-        }
+        };
         let ifs = self.ifs();
-        let blank = |c: char| c.is_whitespace() && ifs.contains(c);
-        let mut rest = line.trim_matches(blank);
+        let divides = |c: char| ifs.contains(c);
+        let text = line.strip_suffix('\n');
+        let mut rest = text.unwrap_or(&line).trim_matches(divides);
         for (i, name) in names.iter().enumerate() {
-            let value = if i + 1 == names.len() {
-                std::mem::take(&mut rest)
-            } else {
-                let end = rest.find(|c| ifs.contains(c)).unwrap_or(rest.len());
-                let value = &rest[..end];
-                let after = &rest[end..];
-                let after = after.trim_start_matches(blank);
-                rest = after
-                    .strip_prefix(|c| ifs.contains(c))
-                    .unwrap_or(after)
-                    .trim_start_matches(blank);
-                value
+            let (value, after) = match rest.split_once(divides) {
+                Some((value, after)) if i + 1 < names.len() => (value, after),
+                _ => (rest, ""),
             };
-            let value = value.to_owned();
-            self.set_variable(name, value);
+            self.set_variable(name, value.to_owned());
+            rest = after.trim_start_matches(divides);
         }
-        Ok(u8::from(ended))
+        Ok(u8::from(text.is_none()))
     }
 
+    /// `trap ACTION SIGNAL…`; an empty action ignores the signals.
     fn trap(&mut self, args: &[String]) -> Result<u8, Flow> {
-        let args = args.strip_prefix(&["--".to_owned()]).unwrap_or(args);
         let Some((action, signals)) = args.split_first() else {
             return Ok(0);
         };
-        // `trap 2` and `trap - 2` reset the action.
-        let (action, signals) = if signals.is_empty() || action == "-" {
-            let list = if signals.is_empty() { args } else { signals };
-            (None, list)
-        } else {
-            (Some(action.clone()), signals)
-        };
         for name in signals {
-            let signal = match name.as_str() {
-                "EXIT" | "0" => 0,
-                name => match signal_number(name) {
-                    Some(signal) => signal,
-                    None => {
-                        self.complain(&format!("trap: bad signal '{name}'"));
-                        return Ok(1);
-                    }
-                },
+            let Some(signal) = signal_number(name) else {
+                return self.failed(1, &format!("trap: bad signal '{name}'"));
             };
-            match &action {
-                Some(action) => self.traps.insert(signal, action.clone()),
-                None => self.traps.remove(&signal),
-            };
+            self.traps.insert(signal, action.clone());
             if let Some(p) = self.kernel.state().processes.get_mut(self.pid) {
                 p.caught.remove(&signal);
                 p.ignored.remove(&signal);
-                match action.as_deref() {
-                    Some("") => p.ignored.insert(signal),
-                    Some(_) if signal != 0 => p.caught.insert(signal),
-                    _ => false,
+                match action.is_empty() {
+                    true => p.ignored.insert(signal),
+                    false => p.caught.insert(signal),
                 };
             }
         }
         Ok(0)
     }
 
-    fn kill(&mut self, args: &[String]) -> Result<u8, Flow> {
-        let missed = self.kernel.kill(&self.cred, args);
-        for (target, why) in &missed {
-            self.complain(&format!("kill: {target}: {why}"));
-        }
-        self.alive()?;
-        Ok(u8::from(!missed.is_empty()))
-    }
-
     fn tell_types(&mut self, names: &[String]) -> Result<u8, Flow> {
         let mut status = 0;
         for name in names {
             let text = if self.functions.contains_key(name) {
-                format!("{name} is a function\n")
+                "is a function".to_owned()
             } else if Self::is_builtin(name) {
-                format!("{name} is a shell builtin\n")
-            } else if let Some(path) = self.programs.find(name) {
-                format!("{name} is a tracked alias for {path}\n")
+                "is a shell builtin".to_owned()
+            } else if self.programs.has(name) {
+                format!("is a tracked alias for /system/bin/{name}")
             } else {
                 status = 1;
-                format!("{name} not found\n")
+                "not found".to_owned()
             };
-            self.print(&text)?;
+            self.print(&format!("{name} {text}\n"))?;
         }
         Ok(status)
     }

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use super::ast::{Node, Redirect, RedirectKind};
-use super::pattern;
+use super::pattern::Pattern;
 use super::{Flow, MAX_DEPTH, Shell, parser};
-use crate::fs::Errno;
 use crate::io::{Fd, pipe};
 use crate::process::Stop;
 use crate::process::{Pid, SIGINT, SIGPIPE, SIGQUIT};
@@ -214,11 +213,11 @@ impl Shell {
                 Ok(status)
             }
             Node::Case { subject, arms } => {
-                let subject: Vec<char> = self.expand_string(subject)?.chars().collect();
+                let subject = self.expand_string(subject)?;
                 for (patterns, body) in arms {
                     for word in patterns {
                         let pattern = self.expand_pattern(word)?;
-                        if pattern::matches(&pattern, &subject) {
+                        if Pattern::new(&pattern).matches(&subject) {
                             return self.eval(body);
                         }
                     }
@@ -239,10 +238,8 @@ impl Shell {
     ) -> Result<Option<u8>, Flow> {
         match run(self) {
             Ok(status) => Ok(Some(status)),
-            Err(Flow::Break(1)) => Ok(None),
-            Err(Flow::Break(n)) => Err(Flow::Break(n - 1)),
-            Err(Flow::Continue(1)) => Ok(Some(0)),
-            Err(Flow::Continue(n)) => Err(Flow::Continue(n - 1)),
+            Err(Flow::Break) => Ok(None),
+            Err(Flow::Continue) => Ok(Some(0)),
             Err(other) => Err(other),
         }
     }
@@ -268,23 +265,13 @@ impl Shell {
     /// Applies redirections; returns `Err(Ok(status))` if one could not be opened.
     pub(super) fn redirect(&mut self, redirects: &[Redirect]) -> Result<(), Result<u8, Flow>> {
         for redirect in redirects {
-            let (word, kind) = match &redirect.kind {
-                RedirectKind::Read(w) => (w, 'r'),
-                RedirectKind::Write(w) => (w, 'w'),
-                RedirectKind::Append(w) => (w, 'a'),
-                RedirectKind::Duplicate(w) => (w, 'd'),
-            };
-            let target = self.expand_string(word).map_err(Err)?;
+            let target = self.expand_string(&redirect.target).map_err(Err)?;
             let (cred, cwd) = (&self.cred, &self.cwd);
-            let opened: Result<Fd, Errno> = match kind {
-                'r' => self.kernel.open_read(cred, cwd, &target),
-                'w' => self.kernel.open_write(cred, cwd, &target, 0o666, false),
-                'a' => self.kernel.open_write(cred, cwd, &target, 0o666, true),
-                _ => {
-                    if target == "-" {
-                        self.fds.close(redirect.fd);
-                        continue;
-                    }
+            let opened = match redirect.kind {
+                RedirectKind::Read => self.kernel.open_read(cred, cwd, &target),
+                RedirectKind::Write => self.kernel.open_write(cred, cwd, &target, 0o666, false),
+                RedirectKind::Append => self.kernel.open_write(cred, cwd, &target, 0o666, true),
+                RedirectKind::Duplicate => {
                     let from = target.parse().ok().and_then(|n| self.fds.get(n).cloned());
                     let Some(fd) = from else {
                         self.complain(&format!("{target}: bad file descriptor"));
@@ -296,7 +283,8 @@ impl Shell {
             match opened {
                 Ok(fd) => self.fds.set(redirect.fd, fd),
                 Err(errno) => {
-                    let what = if kind == 'r' { "open" } else { "create" };
+                    let reads = redirect.kind == RedirectKind::Read;
+                    let what = if reads { "open" } else { "create" };
                     self.complain(&format!("can't {what} {target}: {}", errno.text()));
                     return Err(Ok(1));
                 }
@@ -326,10 +314,7 @@ impl Shell {
         for (name, word) in assigns {
             let value = self.expand_string(word)?;
             hidden.push((name.clone(), self.variables.get(name).cloned()));
-            self.set_variable(name, value);
-            if let Some(v) = self.variables.get_mut(name) {
-                v.exported = true;
-            }
+            self.export(name, value);
         }
         let result = if name == "exec" {
             match self.redirect(redirects) {

@@ -1,9 +1,9 @@
-//! Expansion of words to fields: parameters, command substitution, arithmetic, splitting, globbing.
+//! Expansion of words to fields: parameters, command substitution, arithmetic, splitting.
 
 use super::arith;
 use super::ast::{Node, ParamOp, Part, Word};
-use super::pattern::{self, PatternChar};
-use super::{Flow, Shell};
+use super::pattern::{Pattern, PatternChar};
+use super::{Flow, Shell, Variable};
 use crate::io::Fd;
 use crate::io::pipe;
 use crate::process::Stop;
@@ -38,6 +38,13 @@ impl Fields {
 impl Shell {
     pub(super) fn set_variable(&mut self, name: &str, value: String) {
         self.variables.entry(name.to_owned()).or_default().value = value;
+    }
+
+    /// Sets a variable that programs inherit.
+    pub(super) fn export(&mut self, name: &str, value: String) {
+        let exported = true;
+        self.variables
+            .insert(name.to_owned(), Variable { value, exported });
     }
 
     /// Returns a parameter's value; `None` if it is unset.
@@ -76,14 +83,13 @@ impl Shell {
             };
             self.expand_into(word, &mut fields, true)?;
             fields.cut();
-            for field in fields.done {
-                self.glob(field, &mut all);
-            }
+            let texts = fields.done.into_iter();
+            all.extend(texts.map(|field| field.iter().map(|p| p.c).collect::<String>()));
         }
         Ok(all)
     }
 
-    /// Expands to one string, without splitting or globbing: for assignments, redirections, `case`.
+    /// Expands to one string, without splitting: for assignments, redirections, `case`.
     pub(super) fn expand_string(&mut self, word: &Word) -> Result<String, Flow> {
         Ok(self
             .expand_pattern(word)?
@@ -200,19 +206,14 @@ impl Shell {
         let value = self.parameter(name);
         Ok(Some(match op {
             ParamOp::Plain => value.unwrap_or_default(),
-            ParamOp::Default { op, colon, word } => {
-                let set = value.filter(|v| !(*colon && v.is_empty()));
-                match (op, set) {
-                    ('+', None) => String::new(),
-                    ('+', Some(_)) | ('-', None) => {
-                        fields.open |= quoted;
-                        self.expand_into(word, fields, split)?;
-                        return Ok(None);
-                    }
-                    (_, Some(value)) => value,
-                    (_, None) => String::new(),
+            ParamOp::Default(word) => match value.filter(|value| !value.is_empty()) {
+                Some(value) => value,
+                None => {
+                    fields.open |= quoted;
+                    self.expand_into(word, fields, split)?;
+                    return Ok(None);
                 }
-            }
+            },
             ParamOp::Trim {
                 suffix,
                 longest,
@@ -249,74 +250,18 @@ impl Shell {
         bytes.retain(|b| *b != 0);
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
-
-    /// Adds a field, or the paths that match it.
-    fn glob(&self, field: Chars, all: &mut Vec<String>) {
-        let plain = || field.iter().map(|p| p.c).collect::<String>();
-        if !pattern::is_magic(&field) {
-            all.push(plain());
-            return;
-        }
-        let absolute = field.first().is_some_and(|p| p.c == '/');
-        let mut found = vec![if absolute {
-            "/".to_owned()
-        } else {
-            String::new()
-        }];
-        for part in field.split(|p| p.c == '/').filter(|p| !p.is_empty()) {
-            let join = |base: &str, name: &str| match base {
-                "" | "/" => format!("{base}{name}"),
-                _ => format!("{base}/{name}"),
-            };
-            if !pattern::is_magic(part) {
-                let name: String = part.iter().map(|p| p.c).collect();
-                found = found.iter().map(|base| join(base, &name)).collect();
-                found.retain(|p| self.kernel.entry(&self.cred, &self.cwd, p, false).is_ok());
-                continue;
-            }
-            let hidden = part.first().is_some_and(|p| p.c == '.');
-            let mut next = Vec::new();
-            for base in &found {
-                let dir = if base.is_empty() { "." } else { base };
-                let Ok(names) = self.kernel.list(&self.cred, &self.cwd, dir) else {
-                    continue;
-                };
-                for name in names {
-                    let chars: Vec<char> = name.chars().collect();
-                    if (hidden || !name.starts_with('.')) && pattern::matches(part, &chars) {
-                        next.push(join(base, &name));
-                    }
-                }
-            }
-            found = next;
-        }
-        if found.is_empty() {
-            all.push(plain());
-        } else {
-            found.sort();
-            all.append(&mut found);
-        }
-    }
 }
 
+/// Cuts the part of a value that matches a pattern from its start or its end.
 fn trim(value: &str, pattern: &[PatternChar], suffix: bool, longest: bool) -> String {
-    let chars: Vec<char> = value.chars().collect();
-    let n = chars.len();
-    // Lengths of the part to cut, in order of preference.
-    let lengths: Vec<usize> = if longest {
-        (0..=n).rev().collect()
-    } else {
-        (0..=n).collect()
-    };
-    for len in lengths {
-        let (cut, kept) = if suffix {
-            (&chars[n - len..], &chars[..n - len])
-        } else {
-            (&chars[..len], &chars[len..])
-        };
-        if pattern::matches(pattern, cut) {
-            return kept.iter().collect();
-        }
+    let pattern = Pattern::new(pattern);
+    let mut ends: Vec<usize> = value.char_indices().map(|(at, _)| at).collect();
+    ends.push(value.len());
+    if longest != suffix {
+        ends.reverse();
     }
-    value.to_owned()
+    let mut parts = ends.into_iter().map(|at| value.split_at(at));
+    let found = parts.find(|(front, back)| pattern.matches(if suffix { back } else { front }));
+    let kept = found.map(|(front, back)| if suffix { front } else { back });
+    kept.unwrap_or(value).to_owned()
 }

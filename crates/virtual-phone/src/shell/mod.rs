@@ -4,10 +4,8 @@
 mod arith;
 mod ast;
 mod builtins;
-mod condition;
 mod eval;
 mod expand;
-pub(crate) mod format;
 mod parser;
 pub(crate) mod pattern;
 
@@ -35,8 +33,8 @@ struct Variable {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flow {
     Exit(u8),
-    Break(usize),
-    Continue(usize),
+    Break,
+    Continue,
     Return(u8),
     /// The shell's process was killed.
     Killed(u8),
@@ -57,7 +55,7 @@ pub(crate) struct Shell {
     arguments: Vec<String>,
     fds: Fds,
     cwd: String,
-    /// Actions by signal; 0 is EXIT.
+    /// Actions by signal.
     traps: BTreeMap<u8, String>,
     status: u8,
     last_background: Option<Pid>,
@@ -91,7 +89,7 @@ impl Shell {
         }
     }
 
-    /// Runs a script to its end, including its EXIT trap. Returns the shell's status.
+    /// Runs a script to its end. Returns the shell's status.
     pub(crate) fn run_script(mut self, script: &str) -> Result<u8, Stop> {
         if self.depth > MAX_DEPTH {
             self.complain("too many nested shells");
@@ -146,35 +144,21 @@ impl Shell {
         }
     }
 
-    fn finish(&mut self, flow: Result<u8, Flow>) -> Result<u8, Stop> {
-        let mut status = match flow {
-            Ok(status) | Err(Flow::Exit(status) | Flow::Return(status)) => status,
-            Err(Flow::Break(_) | Flow::Continue(_)) => self.status,
-            Err(Flow::Killed(signal)) => return Err(Stop::Killed(signal)),
-        };
-        if let Some(action) = self.traps.remove(&0)
-            && let Ok(tree) = parser::parse(&action)
-        {
-            self.status = status;
-            match self.eval(&tree) {
-                Err(Flow::Exit(new)) => status = new,
-                Err(Flow::Killed(signal)) => return Err(Stop::Killed(signal)),
-                _ => {}
-            }
+    fn finish(&self, flow: Result<u8, Flow>) -> Result<u8, Stop> {
+        match flow {
+            Ok(status) | Err(Flow::Exit(status) | Flow::Return(status)) => Ok(status),
+            Err(Flow::Break | Flow::Continue) => Ok(self.status),
+            Err(Flow::Killed(signal)) => Err(Stop::Killed(signal)),
         }
-        Ok(status)
     }
 
     /// Prints an error message in the shell's format.
     fn complain(&self, text: &str) {
-        let name = self.name.rsplit('/').next().unwrap_or("sh");
-        self.write_error(&format!("{name}: {text}\n"));
-    }
-
-    fn write_error(&self, text: &str) {
         if let Some(fd) = self.fds.get(2) {
+            let name = self.name.rsplit('/').next().unwrap_or("sh");
+            let line = format!("{name}: {text}\n");
             // The message that stderr is not writable could not be written either.
-            let _ = fd.write(&self.kernel, self.pid, text.as_bytes());
+            let _ = fd.write(&self.kernel, self.pid, line.as_bytes());
         }
     }
 

@@ -1,5 +1,7 @@
 //! Shell patterns: `*`, `?`, `[…]`.
 
+use regex::Regex;
+
 /// A character of a pattern; quoted ones are literal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PatternChar {
@@ -7,93 +9,47 @@ pub(crate) struct PatternChar {
     pub(crate) quoted: bool,
 }
 
-fn unquoted(text: &str) -> Vec<PatternChar> {
-    text.chars()
-        .map(|c| PatternChar { c, quoted: false })
-        .collect()
-}
+/// A pattern that matches whole texts.
+pub(crate) struct Pattern(Option<Regex>);
 
-/// Returns whether a pattern contains special characters.
-pub(crate) fn is_magic(pattern: &[PatternChar]) -> bool {
-    pattern.iter().any(|p| !p.quoted && "*?[".contains(p.c))
+impl Pattern {
+    /// Returns a pattern; one that is not valid, such as `[z-a]`, matches nothing.
+    pub(crate) fn new(pattern: &[PatternChar]) -> Pattern {
+        let mut expression = r"(?s)\A".to_owned();
+        let mut rest = pattern;
+        while let [one, after @ ..] = rest {
+            rest = after;
+            // The first character of a set can be a parenthesis.
+            let closed = after.iter().skip(1).position(|p| p.c == ']' && !p.quoted);
+            match (one.c, closed) {
+                ('*', _) if !one.quoted => expression.push_str(".*"),
+                ('?', _) if !one.quoted => expression.push('.'),
+                ('[', Some(end)) if !one.quoted => {
+                    let negated = matches!(after[0].c, '!' | '^');
+                    let set = &after[usize::from(negated)..=end];
+                    expression.push_str(if negated { "[^" } else { "[" });
+                    for p in set {
+                        let plain = p.c.is_alphanumeric() || p.c == '-';
+                        expression.extend((!plain).then_some('\\').into_iter().chain([p.c]));
+                    }
+                    expression.push(']');
+                    rest = &after[end + 2..];
+                }
+                (c, _) => expression.push_str(&regex::escape(&c.to_string())),
+            }
+        }
+        Pattern(Regex::new(&(expression + r"\z")).ok())
+    }
+
+    pub(crate) fn matches(&self, text: &str) -> bool {
+        self.0.as_ref().is_some_and(|regex| regex.is_match(text))
+    }
 }
 
 /// Returns whether all of `text` matches a pattern without quotes.
 pub(crate) fn matches_text(pattern: &str, text: &str) -> bool {
-    matches(&unquoted(pattern), &text.chars().collect::<Vec<_>>())
-}
-
-/// Returns whether all of `text` matches. Takes time proportional to pattern times text at most.
-pub(crate) fn matches(pattern: &[PatternChar], text: &[char]) -> bool {
-    let (mut p, mut t) = (0, 0);
-    // Position of the last star, and the length of the text that it matched.
-    let mut star: Option<(usize, usize)> = None;
-    loop {
-        if let Some(one) = pattern.get(p) {
-            if one.c == '*' && !one.quoted {
-                star = Some((p, t));
-                p += 1;
-                continue;
-            }
-            if let Some(c) = text.get(t)
-                && let Some(next) = match_one(pattern, p, *c)
-            {
-                p = next;
-                t += 1;
-                continue;
-            }
-        } else if t == text.len() {
-            return true;
-        }
-        match star {
-            Some((sp, st)) if st < text.len() => {
-                star = Some((sp, st + 1));
-                p = sp + 1;
-                t = st + 1;
-            }
-            _ => return false,
-        }
-    }
-}
-
-/// Matches one character and returns the next position in the pattern.
-fn match_one(pattern: &[PatternChar], p: usize, c: char) -> Option<usize> {
-    let one = pattern[p];
-    match one.c {
-        '?' if !one.quoted => Some(p + 1),
-        '[' if !one.quoted => match bracket(pattern, p, c) {
-            Some((hit, next)) => hit.then_some(next),
-            None => (c == '[').then_some(p + 1),
-        },
-        plain => (plain == c).then_some(p + 1),
-    }
-}
-
-/// Parses a `[…]` at `p`: returns whether it contains `c`, and the position after it; `None` if it
-/// is not closed.
-fn bracket(pattern: &[PatternChar], p: usize, c: char) -> Option<(bool, usize)> {
-    let mut at = p + 1;
-    let negated = pattern.get(at).is_some_and(|x| x.c == '!' || x.c == '^');
-    if negated {
-        at += 1;
-    }
-    let first = at;
-    let mut hit = false;
-    loop {
-        let x = pattern.get(at)?;
-        if x.c == ']' && !x.quoted && at > first {
-            return Some((hit != negated, at + 1));
-        }
-        let range = pattern.get(at + 1).is_some_and(|d| d.c == '-' && !d.quoted)
-            && pattern.get(at + 2).is_some_and(|e| e.c != ']');
-        if range {
-            hit |= (x.c..=pattern[at + 2].c).contains(&c);
-            at += 3;
-        } else {
-            hit |= x.c == c;
-            at += 1;
-        }
-    }
+    let chars = pattern.chars().map(|c| PatternChar { c, quoted: false });
+    Pattern::new(&chars.collect::<Vec<_>>()).matches(text)
 }
 
 #[cfg(test)]
@@ -122,6 +78,7 @@ mod tests {
             ("[a-c]", "d"),
             ("a", ""),
             ("", "a"),
+            ("[z-a]", "b"),
         ] {
             assert!(!hit(p, t), "{p} {t}");
         }

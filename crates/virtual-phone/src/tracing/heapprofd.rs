@@ -125,15 +125,14 @@ impl HeapSource {
             .collect();
         for i in broken {
             let mut target = self.targets.remove(i);
-            let (pid, at) = (target.pid(), kernel.clock.now());
+            let pid = target.pid();
             match target.ending() {
-                Some(Ending::Dies) => foreground::killed(&mut kernel.state(), pid, SIGSEGV, at),
+                Some(Ending::Dies) => kernel.killed(pid, SIGSEGV),
                 Some(Ending::LowMemory) => {
-                    foreground::killed_for_memory(&mut kernel.state(), pid, at);
+                    kernel.change(|state, now| foreground::killed_for_memory(state, pid, now));
                 }
                 _ => {}
             }
-            kernel.events.notify();
             self.dump(kernel, &mut target, now, out);
             self.release(kernel, target.pid());
         }
@@ -258,8 +257,7 @@ impl HeapSource {
             }
             // Android 10 and 11 do not refuse an interval of 0, which kills the target.
             if self.config.sampling_interval_bytes() == 0 {
-                foreground::killed(&mut kernel.state(), pid, SIGSEGV, kernel.clock.now());
-                kernel.events.notify();
+                kernel.killed(pid, SIGSEGV);
                 continue;
             }
             let target = Target::attach(kernel, &self.config, process, at, new);

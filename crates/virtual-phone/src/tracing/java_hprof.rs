@@ -7,7 +7,6 @@ use super::packets;
 use super::select::{Conditions, globbed, next_dump, normalized, permitted};
 use crate::clock::{BootNs, MILLI};
 use crate::faults::FaultKind;
-use crate::foreground;
 use crate::java::{self, JavaDumpKind};
 use crate::kernel::Kernel;
 use crate::packages;
@@ -142,13 +141,7 @@ impl JavaSource {
         }
         for running in &mut self.running {
             if let Some(dies) = running.dies.filter(|at| *at <= now) {
-                foreground::killed(
-                    &mut kernel.state(),
-                    running.pid,
-                    SIGSEGV,
-                    kernel.clock.now(),
-                );
-                kernel.events.notify();
+                kernel.killed(running.pid, SIGSEGV);
                 running.take(dies, out);
                 running.packets.clear();
                 running.ends = dies;

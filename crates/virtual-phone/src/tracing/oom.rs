@@ -12,7 +12,7 @@ use crate::kernel::Kernel;
 use crate::memory::{Limits, limits};
 use crate::packages::{APP, Package};
 use crate::process::Stop;
-use crate::process::{Pid, Process, Role, SIGINT, SIGTERM};
+use crate::process::{Pid, Process, SIGINT, SIGTERM};
 use crate::shell::pattern;
 use crate::state::State;
 use heaptap_proto::perfetto as pb;
@@ -75,11 +75,9 @@ pub(crate) fn run_out(kernel: &Kernel) {
 
 /// Ends the process with the uncaught error.
 pub(super) fn die(kernel: &Kernel, process: &Process) {
-    let now = kernel.clock.now();
-    let what = message(kernel, process, now.boot);
+    let what = message(kernel, process, kernel.clock.boot());
     let what = format!("java.lang.OutOfMemoryError: {what}");
-    foreground::crash(&mut kernel.state(), process.pid, &what, now);
-    kernel.events.notify();
+    kernel.change(|state, now| foreground::crash(state, process.pid, &what, now));
 }
 
 fn allocated(kernel: &Kernel, process: &Process, now: BootNs) -> (u64, Limits) {
@@ -105,12 +103,9 @@ pub(super) fn allowed(kernel: &Kernel, process: &Process) -> bool {
     if java_debuggable_build(&kernel.spec) {
         return true;
     }
-    let Role::App { package, .. } = &process.role else {
-        return false;
-    };
     let state = kernel.state();
-    let found = state.packages.iter().find(|p| p.name == package);
-    found.is_some_and(Package::profileable_from_shell)
+    let package = state.package_of(process);
+    package.is_some_and(Package::profileable_from_shell)
 }
 
 /// Returns whether the config of an OOM source matches the process: patterns are compared with the

@@ -91,7 +91,7 @@ pub(super) fn system_info(kernel: &Kernel) -> pb::TracePacket {
             utsname: Some(pb::system_info::Utsname {
                 sysname: Some("Linux".to_owned()),
                 version: Some("#1 SMP PREEMPT".to_owned()),
-                release: Some(crate::procfs::kernel_release(kernel).to_owned()),
+                release: Some(kernel.spec.release().kernel.to_owned()),
                 machine: Some("aarch64".to_owned()),
             }),
             android_build_fingerprint: fingerprint,

@@ -8,7 +8,6 @@ use super::sampler::Sampler;
 use crate::clock::{BootNs, MILLI};
 use crate::faults::FaultKind;
 use crate::kernel::Kernel;
-use crate::packages;
 use crate::process::{Pid, Process};
 use crate::traced::{DumpTruth, SiteTruth};
 use crate::workload::{Allocation, Due, TICK, Workload};
@@ -142,7 +141,7 @@ impl Target {
         from_startup: bool,
     ) -> Target {
         let workload = {
-            let package = packages::of_process(&kernel.state().packages, &process);
+            let package = kernel.state().package_of(&process).cloned();
             Arc::new(Workload::build(
                 &kernel.spec,
                 package,

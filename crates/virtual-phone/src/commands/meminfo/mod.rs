@@ -7,7 +7,6 @@ mod table;
 use super::{Cmd, Halt};
 use crate::clock::{BootNs, MILLI};
 use crate::faults::FaultKind;
-use crate::foreground;
 use crate::history::Event;
 use crate::history::Request;
 use crate::memory::{Ledger, has_java};
@@ -157,13 +156,7 @@ fn look(
         return Ok(Some(seen));
     }
     if kernel.faults.strikes(FaultKind::MeminfoDies).is_some() {
-        foreground::killed(
-            &mut kernel.state(),
-            seen.process.pid,
-            SIGKILL,
-            kernel.clock.now(),
-        );
-        kernel.events.notify();
+        kernel.killed(seen.process.pid, SIGKILL);
         return Ok(Some(seen));
     }
     let stopped = {
@@ -240,10 +233,7 @@ fn block(cmd: &Cmd, seen: &Seen, options: &Options) -> Result<(), Halt> {
         });
     };
     cmd.out(&table::table(&rows, heaps, android, options))?;
-    let package = {
-        let state = cmd.kernel.state();
-        crate::packages::of_process(&state.packages, &seen.process)
-    };
+    let package = cmd.kernel.state().package_of(&seen.process).cloned();
     cmd.out(&table::objects(inside, package.as_ref(), android))
 }
 

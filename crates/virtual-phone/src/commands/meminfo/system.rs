@@ -180,12 +180,12 @@ fn categories(all: &[(Process, Ledger)]) -> Vec<Item> {
         let label = match row {
             Row::Native => "Native",
             Row::Dalvik => "Dalvik",
-            other => other.label(),
+            other => other.name(),
         };
         item.label = label.to_owned();
         item
     };
-    Row::all().map(sum).collect()
+    Row::ALL.map(sum).into()
 }
 
 /// Returns the lines below the lists: the phone's memory as a whole.

@@ -312,17 +312,6 @@ impl<'a> Parser<'a> {
         })
     }
 
-    fn function_name(&mut self) -> String {
-        let start = self.at;
-        while self
-            .peek()
-            .is_some_and(|c| c.is_ascii_alphanumeric() || "_-.".contains(c))
-        {
-            self.at += 1;
-        }
-        self.text[start..self.at].iter().collect()
-    }
-
     fn if_command(&mut self) -> Result<Node, SyntaxError> {
         self.at += 2;
         let mut branches = Vec::new();
@@ -367,7 +356,7 @@ impl<'a> Parser<'a> {
     fn for_command(&mut self) -> Result<Node, SyntaxError> {
         self.at += 3;
         self.blanks();
-        let name = self.function_name();
+        let name = self.variable_name();
         self.newlines();
         let mut words = None;
         if self.peek_name() == "in" {

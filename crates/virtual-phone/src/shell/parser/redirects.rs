@@ -23,26 +23,22 @@ impl Parser<'_> {
             digits.push(c);
             self.at += 1;
         }
-        let operator = ["<&", ">>", ">&", "<", ">"]
-            .into_iter()
-            .find(|o| self.looking_at(o));
-        let Some(operator) = operator else {
+        let operators = [
+            (">>", RedirectKind::Append),
+            (">&", RedirectKind::Duplicate),
+            ("<", RedirectKind::Read),
+            (">", RedirectKind::Write),
+        ];
+        let Some((_, kind)) = operators.into_iter().find(|(o, _)| self.accept(o)) else {
             self.at = start;
             return Ok(None);
         };
-        self.at += operator.len();
         let fd = match digits.as_str() {
-            "" => u32::from(!operator.starts_with('<')),
+            "" => u32::from(kind != RedirectKind::Read),
             digits => digits.parse().map_err(|_| self.unexpected(digits))?,
         };
         self.blanks();
-        let word = self.word()?;
-        let kind = match operator {
-            "<" => RedirectKind::Read(word),
-            ">" => RedirectKind::Write(word),
-            ">>" => RedirectKind::Append(word),
-            _ => RedirectKind::Duplicate(word),
-        };
-        Ok(Some(Redirect { fd, kind }))
+        let target = self.word()?;
+        Ok(Some(Redirect { fd, kind, target }))
     }
 }

@@ -144,7 +144,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn variable_name(&mut self) -> String {
+    pub(super) fn variable_name(&mut self) -> String {
         let start = self.at;
         while self
             .peek()
@@ -238,14 +238,6 @@ impl Parser<'_> {
         Ok(Word(parts))
     }
 
-    fn close_brace(&mut self) -> Result<(), SyntaxError> {
-        if self.accept("}") {
-            Ok(())
-        } else {
-            Err(self.unclosed("}"))
-        }
-    }
-
     /// Parses the text after `${`.
     fn braced(&mut self, quoted: bool) -> Result<Part, SyntaxError> {
         let name = match self.peek() {
@@ -258,21 +250,9 @@ impl Parser<'_> {
         if name.is_empty() || (name == "#" && self.peek() != Some('}')) {
             return Err(SyntaxError("bad substitution".to_owned()));
         }
-        let colon = self.peek() == Some(':')
-            && self
-                .text
-                .get(self.at + 1)
-                .is_some_and(|c| "-+".contains(*c));
-        if colon {
-            self.at += 1;
-        }
         let op = match self.peek() {
             Some('}') => ParamOp::Plain,
-            Some(op @ ('-' | '+')) => {
-                self.at += 1;
-                let word = self.inner_word("}", quoted)?;
-                ParamOp::Default { op, colon, word }
-            }
+            Some(':') if self.accept(":-") => ParamOp::Default(self.inner_word("}", quoted)?),
             Some(c @ ('#' | '%')) => {
                 self.at += 1;
                 let longest = self.peek() == Some(c);
@@ -288,7 +268,9 @@ impl Parser<'_> {
             }
             _ => return Err(SyntaxError("bad substitution".to_owned())),
         };
-        self.close_brace()?;
+        if !self.accept("}") {
+            return Err(self.unclosed("}"));
+        }
         Ok(Part::Parameter { name, op, quoted })
     }
 }
@@ -308,7 +290,7 @@ mod tests {
             "f() { echo \"${1:-none}\" \"$@\"; }; f 1",
             "x=$(cat /a | grep -v 'b)' ; echo \")\")",
             "x=$((1 + (2*3)))",
-            "( trap 'rm x' EXIT; sleep 1 ) </dev/null >/dev/null 2>&1 &",
+            "( trap 'rm x' TERM; sleep 1 ) </dev/null >/dev/null 2>&1 &",
             "! [ -e x ] && [ a = b ] || { false; }",
             "echo ${x##*/} ${x%.*} ${x:-y}",
             "v=$(case $1 in a) echo 1;; esac)",
