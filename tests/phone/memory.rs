@@ -248,7 +248,7 @@ fn the_log_is_followed_from_a_moment_on() {
     assert_eq!(words(&text(&phone, &since)), ["two", "three"]);
     let two = text(&phone, "logcat -t 2 -s mark other");
     assert_eq!(words(&two), ["two", "three"], "{two}");
-    let mut follower = open(&phone, &format!("logcat -T {epoch} -s mark:W -m 2"));
+    let mut follower = open(&phone, &format!("logcat -T {epoch} -s mark:W"));
     text(&phone, "log -p w -t mark four");
     let mut seen = String::new();
     let mut reader = BufReader::new(&mut follower);

@@ -614,7 +614,8 @@ fn a_file_that_an_app_goes_on_writing_later_is_fetched_again() {
     let id = manifest["session"]["id"].as_str().unwrap();
     let help = manifest["warnings"][0]["help"].as_str().unwrap();
     assert!(help.contains(&format!("heaptap stop {id}")), "{ended}");
-    const MORE: &str = "for file in /data/local/tmp/heaptap-*.hprof; do echo more >> $file; done";
+    const MORE: &str = "for file in $(ls /data/local/tmp | grep hprof); \
+                        do echo more >> /data/local/tmp/$file; done";
     lab.on_phone(&heaptap::device::Command::script(MORE));
     stop(100_005);
     assert_eq!(lab.status()["sessions"][0]["session"], id);

@@ -31,21 +31,10 @@ impl Events {
     /// Waits until an event follows `seen`, at most for `limit`.
     pub(crate) fn wait(&self, seen: u64, limit: Option<Duration>) {
         let count = lock(&self.count);
-        if *count != seen {
-            return;
-        }
-        // A spurious wake-up is harmless: callers check again.
-        match limit {
-            Some(limit) => drop(
-                self.changed
-                    .wait_timeout(count, limit)
-                    .unwrap_or_else(PoisonError::into_inner),
-            ),
-            None => drop(
-                self.changed
-                    .wait(count)
-                    .unwrap_or_else(PoisonError::into_inner),
-            ),
+        if *count == seen {
+            // A wake-up without an event is harmless: callers check again.
+            let limit = limit.unwrap_or(Duration::from_secs(3_600));
+            drop(self.changed.wait_timeout(count, limit));
         }
     }
 }

@@ -324,9 +324,8 @@ impl Faults {
 
     /// Returns the drawn faults that have struck, in order.
     pub(crate) fn drawn(&self) -> Vec<Fault> {
-        self.draws
-            .as_ref()
-            .map_or_else(Vec::new, |draws| draws.struck())
+        let draws = self.draws.as_ref();
+        draws.map_or_else(Vec::new, |draws| draws.struck())
     }
 
     /// Ends the draws.
@@ -338,15 +337,10 @@ impl Faults {
 
     /// Counts an occasion for `kind`. Returns the fault's value if it strikes.
     pub(crate) fn strikes(&self, kind: FaultKind) -> Option<Option<i64>> {
-        let mut hit = self
-            .draws
-            .as_ref()
-            .and_then(|draws| draws.draw(kind))
-            .map(Some);
-        for a in lock(&self.armed)
-            .iter_mut()
-            .filter(|a| a.fault.kind == kind)
-        {
+        let drawn = self.draws.as_ref().and_then(|draws| draws.draw(kind));
+        let mut hit = drawn.map(Some);
+        let mut armed = lock(&self.armed);
+        for a in armed.iter_mut().filter(|a| a.fault.kind == kind) {
             a.occasions += 1;
             if a.fault.occasion.is_none_or(|k| k == a.occasions) {
                 a.struck += 1;

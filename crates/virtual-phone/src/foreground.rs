@@ -256,10 +256,8 @@ pub(crate) fn crash(state: &mut State, pid: Pid, what: &str, now: Now) {
         what,
         "\tat android.os.Handler.dispatchMessage(Handler.java:106)",
     ] {
-        let at = (now.boot, now.real);
-        state
-            .log
-            .add(at, (pid, process.uid), 'E', "AndroidRuntime", line);
+        let from = (pid, process.uid);
+        state.log.add(now, from, 'E', "AndroidRuntime", line);
     }
     if let Some((package, user)) = process.app() {
         let mine = |t: &&mut Task| t.is_of(package, Some(user));
@@ -301,8 +299,7 @@ pub(crate) fn killed_for_memory(state: &mut State, pid: Pid, now: Now) {
     let is_lmkd = |p: &&Process| p.name() == "/system/bin/lmkd";
     let lmkd = state.processes.iter().find(is_lmkd);
     let lmkd = lmkd.map_or((0, 0), |p| (p.pid, p.uid));
-    let at = (now.boot, now.real);
-    state.log.add(at, lmkd, 'I', "lowmemorykiller", &text);
+    state.log.add(now, lmkd, 'I', "lowmemorykiller", &text);
     let why = Why::new(3, "LOW_MEMORY", "null");
     end(state, &process, why, SIGKILL, now);
 }
@@ -318,9 +315,8 @@ fn end(state: &mut State, process: &Process, why: Why, signal: u8, now: Now) {
         2..=5 => format!("Process {name} (pid {pid}) has died: fg  TOP"),
         _ => format!("Killing {pid}:{name}/u{user}: {}", why.description),
     };
-    let at = (now.boot, now.real);
     let server = (1_204, 1_000);
-    state.log.add(at, server, 'I', "ActivityManager", &text);
+    state.log.add(now, server, 'I', "ActivityManager", &text);
     let exit = Exit {
         last: process.clone(),
         at: now,
@@ -381,14 +377,12 @@ fn front_changed(state: &mut State, now: Now) {
             continue;
         };
         let level = state.screen.deeds.trim_level(pid, now.boot);
+        let deeds = &mut state.screen.deeds;
         if place == 0 && level > 0 {
-            state.screen.deeds.note(pid, now.boot, Deed::Trimmed(0));
+            deeds.note(pid, now.boot, Deed::Trimmed(0));
         }
         if place > 0 && level < UI_HIDDEN && task.package != LAUNCHER {
-            state
-                .screen
-                .deeds
-                .note(pid, now.boot, Deed::Trimmed(UI_HIDDEN));
+            deeds.note(pid, now.boot, Deed::Trimmed(UI_HIDDEN));
         }
         let own = match place {
             0 => 0,
@@ -396,22 +390,15 @@ fn front_changed(state: &mut State, now: Now) {
             _ => std::mem::replace(&mut adj, CACHED_APP),
         };
         let uid = state.processes.get(pid).map(|p| p.uid);
-        let all: Vec<Pid> = state
-            .processes
-            .iter()
-            .filter(|p| Some(p.uid) == uid && p.app().is_some())
-            .map(|p| p.pid)
-            .collect();
-        for each in all {
-            if let Some(p) = state.processes.get_mut(each) {
-                p.frozen &= place > 0;
-                // Processes that serve the app in front get its score.
-                p.oom_score_adj = match (each == pid, place) {
-                    (true, _) => own,
-                    (false, 0) => 0,
-                    (false, _) => p.oom_score_adj.max(200),
-                };
-            }
+        let of_app = |p: &&mut Process| Some(p.uid) == uid && p.app().is_some();
+        for p in state.processes.iter_mut().filter(of_app) {
+            p.frozen &= place > 0;
+            // Processes that serve the app in front get its score.
+            p.oom_score_adj = match (p.pid == pid, place) {
+                (true, _) => own,
+                (false, 0) => 0,
+                (false, _) => p.oom_score_adj.max(200),
+            };
         }
     }
 }

@@ -55,25 +55,14 @@ fn system_path(library: &str, abi: Abi, android: u32) -> Option<String> {
         "app_process" if abi.is_64_bit() => "/system/bin/app_process64".to_owned(),
         "app_process" => "/system/bin/app_process32".to_owned(),
         "surfaceflinger" => "/system/bin/surfaceflinger".to_owned(),
-        other if SYSTEM.contains(&other) => format!("/system/{lib}/{other}"),
+        other if SYSTEM.split(' ').any(|known| known == other) => format!("/system/{lib}/{other}"),
         _ => return None,
     })
 }
 
-const SYSTEM: [&str; 12] = [
-    "libc.so",
-    "libart.so",
-    "boot-framework.oat",
-    "app_process",
-    "surfaceflinger",
-    "libandroid_runtime.so",
-    "libandroidfw.so",
-    "libbinder.so",
-    "libc++.so",
-    "libhwui.so",
-    "libsqlite.so",
-    "libutils.so",
-];
+/// Libraries and programs of the system.
+const SYSTEM: &str = "libc.so libart.so boot-framework.oat app_process surfaceflinger \
+    libandroid_runtime.so libandroidfw.so libbinder.so libc++.so libhwui.so libsqlite.so libutils.so";
 /// Libraries unpacked by the installer.
 const UNPACKED: [&str; 1] = ["libexample.so"];
 /// Libraries stored in the APK and mapped from there.
@@ -178,7 +167,7 @@ fn apk(stripped: bool, abi: Abi) -> &'static Apk {
 /// Installs the system's libraries into the file system.
 pub(super) fn install_system(tree: &mut Tree, spec: &PhoneSpec) {
     for abi in abis(spec.abi) {
-        for name in SYSTEM {
+        for name in SYSTEM.split(' ') {
             if name == "surfaceflinger" && abi != spec.abi {
                 continue;
             }
@@ -338,7 +327,7 @@ mod tests {
         install_system(&mut tree, &spec);
         let package = super::super::packages::installed().swap_remove(0);
         install_package(&mut tree, &spec, &package);
-        for name in SYSTEM.into_iter().chain(UNPACKED).chain(["base.odex"]) {
+        for name in SYSTEM.split(' ').chain(UNPACKED).chain(["base.odex"]) {
             let mapped = mapped(&spec, Abi::Arm64, Some(&package), name).unwrap();
             let Some(Node {
                 kind: Kind::File(data),

@@ -2,7 +2,7 @@
 //! Owns blocking and broken pipes; independent of paths.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use super::clock::SECOND;
@@ -18,83 +18,76 @@ const PIPE_CAPACITY: usize = 64 << 10;
 struct PipeState {
     events: Arc<Events>,
     bytes: Mutex<VecDeque<u8>>,
-    readers: AtomicUsize,
-    writers: AtomicUsize,
+    /// Whether the reading end and the writing end are open.
+    open: [AtomicBool; 2],
+}
+
+const READING: usize = 0;
+const WRITING: usize = 1;
+
+impl PipeState {
+    fn is_open(&self, end: usize) -> bool {
+        self.open[end].load(Ordering::SeqCst)
+    }
+}
+
+/// An end of a pipe, open until its last copy is gone.
+struct End(Arc<PipeState>, usize);
+
+impl Drop for End {
+    fn drop(&mut self) {
+        self.0.open[self.1].store(false, Ordering::SeqCst);
+        self.0.events.notify();
+    }
 }
 
 /// The reading end of a pipe.
-pub(crate) struct PipeReader(Arc<PipeState>);
+#[derive(Clone)]
+pub(crate) struct PipeReader(Arc<End>);
 /// The writing end of a pipe.
-pub(crate) struct PipeWriter(Arc<PipeState>);
+#[derive(Clone)]
+pub(crate) struct PipeWriter(Arc<End>);
 
 pub(crate) fn pipe(events: &Arc<Events>) -> (PipeReader, PipeWriter) {
     let state = Arc::new(PipeState {
         events: events.clone(),
         bytes: Mutex::default(),
-        readers: AtomicUsize::new(1),
-        writers: AtomicUsize::new(1),
+        open: [const { AtomicBool::new(true) }; 2],
     });
-    (PipeReader(state.clone()), PipeWriter(state))
-}
-
-impl Clone for PipeReader {
-    fn clone(&self) -> Self {
-        self.0.readers.fetch_add(1, Ordering::SeqCst);
-        PipeReader(self.0.clone())
-    }
-}
-
-impl Clone for PipeWriter {
-    fn clone(&self) -> Self {
-        self.0.writers.fetch_add(1, Ordering::SeqCst);
-        PipeWriter(self.0.clone())
-    }
-}
-
-impl Drop for PipeReader {
-    fn drop(&mut self) {
-        self.0.readers.fetch_sub(1, Ordering::SeqCst);
-        self.0.events.notify();
-    }
-}
-
-impl Drop for PipeWriter {
-    fn drop(&mut self) {
-        self.0.writers.fetch_sub(1, Ordering::SeqCst);
-        self.0.events.notify();
-    }
+    let end = |end| Arc::new(End(state.clone(), end));
+    (PipeReader(end(READING)), PipeWriter(end(WRITING)))
 }
 
 impl PipeWriter {
     /// Appends bytes regardless of the capacity; returns false if the reader is gone.
     pub(crate) fn push(&self, bytes: &[u8]) -> bool {
-        if self.0.readers.load(Ordering::SeqCst) == 0 {
-            return false;
+        let is_open = self.0.0.is_open(READING);
+        if is_open {
+            lock(&self.0.0.bytes).extend(bytes);
+            self.0.0.events.notify();
         }
-        lock(&self.0.bytes).extend(bytes);
-        self.0.events.notify();
-        true
+        is_open
     }
 
     /// Returns the number of unread bytes.
     pub(crate) fn waiting(&self) -> usize {
-        lock(&self.0.bytes).len()
+        lock(&self.0.0.bytes).len()
     }
 }
 
 impl PipeReader {
     /// Takes up to `limit` available bytes; `None` if there are none yet, empty at the end.
     fn take(&self, limit: usize) -> Option<Vec<u8>> {
-        // Count the writers first: a writer that closes in between has already left its bytes.
-        let open = self.0.writers.load(Ordering::SeqCst) > 0;
-        let mut bytes = lock(&self.0.bytes);
+        // Look at the writers first: a writer that closes in between has already left its bytes.
+        let open = self.0.0.is_open(WRITING);
+        let mut bytes = lock(&self.0.0.bytes);
         if bytes.is_empty() {
             return (!open).then(Vec::new);
         }
         let n = bytes.len().min(limit);
         let taken = bytes.drain(..n).collect();
         drop(bytes);
-        self.0.events.notify();
+        self.0.0.events.notify();
         Some(taken)
     }
 }
@@ -148,12 +141,8 @@ impl Kernel {
         bytes: &[u8],
     ) -> Result<(), WriteError> {
         let end = offset + bytes.len() as u64;
-        if let Some(limit) = self.faults.value(FaultKind::DiskFull, 0)
-            && end > limit
-        {
-            return Err(WriteError::Full);
-        }
-        if end > self.spec.space {
+        let limit = self.faults.value(FaultKind::DiskFull, 0);
+        if end > limit.unwrap_or(u64::MAX).min(self.spec.space) {
             return Err(WriteError::Full);
         }
         data.write_at(offset, bytes, (self.clock.real() / SECOND) as i64);
@@ -210,7 +199,7 @@ impl Fd {
             Fd::Write(pipe) => {
                 for part in bytes.chunks(PIPE_CAPACITY) {
                     let room = || {
-                        let broken = pipe.0.readers.load(Ordering::SeqCst) == 0;
+                        let broken = !pipe.0.0.is_open(READING);
                         (broken || pipe.waiting() < PIPE_CAPACITY).then_some(())
                     };
                     kernel.block(pid, None, room).map_err(WriteError::Stopped)?;
@@ -231,13 +220,10 @@ impl Fd {
                 *at = offset + bytes.len() as u64;
                 Ok(())
             }
-            Fd::Sink { sink, error } => {
-                if sink.send(*error, bytes) {
-                    Ok(())
-                } else {
-                    Err(WriteError::Broken)
-                }
-            }
+            Fd::Sink { sink, error } => match sink.send(*error, bytes) {
+                true => Ok(()),
+                false => Err(WriteError::Broken),
+            },
         }
     }
 }

@@ -121,13 +121,8 @@ impl Kernel {
         self.up
             .store(self.clock.boot() + late * MILLI, Ordering::SeqCst);
         self.memory.clear();
-        super::population::reboot(
-            &mut state,
-            &self.spec,
-            &self.serial,
-            &self.clock,
-            &self.faults,
-        );
+        let (spec, serial) = (&self.spec, &self.serial);
+        super::population::reboot(&mut state, spec, serial, &self.clock, &self.faults);
         drop(state);
         self.events.notify();
     }
@@ -204,14 +199,8 @@ impl Kernel {
             Some(parent) if parent.role == Role::Command => parent.ignored.clone(),
             _ => Default::default(),
         };
-        let own = Process::new(
-            (pid, ppid),
-            cred.uid,
-            argv.to_vec(),
-            cred.domain,
-            Role::Command,
-            started,
-        );
+        let (role, argv) = (Role::Command, argv.to_vec());
+        let own = Process::new((pid, ppid), cred.uid, argv, cred.domain, role, started);
         state.processes.insert(Process {
             idle: true,
             oom_score_adj: -950,
@@ -305,9 +294,9 @@ impl Kernel {
 
     /// Writes a line to the log.
     pub(crate) fn log(&self, pid: Pid, level: char, tag: &str, text: &str) {
-        let (boot, time) = (self.clock.boot(), self.clock.real());
+        let now = self.clock.now();
         let mut state = self.state();
         let uid = state.processes.get(pid).map_or(1_000, |p| p.uid);
-        state.log.add((boot, time), (pid, uid), level, tag, text);
+        state.log.add(now, (pid, uid), level, tag, text);
     }
 }

@@ -172,14 +172,18 @@ impl VirtualPhone {
 
     /// Returns the faults that a phone (index in [`VirtualPhone::serials`]) has drawn so far.
     pub fn drawn_faults(&self, phone: usize) -> Vec<Fault> {
-        self.phones
-            .get(phone)
-            .map_or_else(Vec::new, |k| k.faults.drawn())
+        self.of(phone, |k| k.faults.drawn())
     }
 
     /// Ends the draws: from now on, only armed faults strike.
     pub fn end_draws(&self) {
         self.phones.iter().for_each(|k| k.faults.end_draws());
+    }
+
+    /// Reads from a phone; the default if there is no such phone.
+    fn of<T: Default>(&self, phone: usize, read: impl FnOnce(&Kernel) -> T) -> T {
+        let phone = self.phones.get(phone);
+        phone.map_or_else(T::default, |kernel| read(kernel))
     }
 
     /// Returns the actual allocations during each recording of the first phone so far.
@@ -189,38 +193,25 @@ impl VirtualPhone {
 
     /// Returns the actual allocations during each recording of a phone so far.
     pub fn truth_of(&self, phone: usize) -> Vec<RecordingTruth> {
-        self.phones
-            .get(phone)
-            .map(|k| k.state().tracing.truths.clone())
-            .unwrap_or_default()
+        self.of(phone, |k| k.state().tracing.truths.clone())
     }
 
     /// Returns the contents of the Java heaps dumped on the first phone so far, in order.
     pub fn java_truth(&self) -> Vec<JavaDumpTruth> {
-        let dumps = self
-            .phones
-            .first()
-            .map(|k| k.state().tracing.java_dumps.clone());
-        let dumps = dumps.unwrap_or_default();
-        dumps
-            .iter()
-            .map(|d| d.inputs.truth(d.kind, &d.path))
-            .collect()
+        let dumps = self.of(0, |k| k.state().tracing.java_dumps.clone());
+        let truths = dumps.iter().map(|d| d.inputs.truth(d.kind, &d.path));
+        truths.collect()
     }
 
     /// Returns the tracked allocations that runtimes of the first phone have reported, in order.
     pub fn tracked_truth(&self) -> Vec<TrackedTruth> {
-        let first = self.phones.first();
-        first
-            .map(|k| k.state().tracing.tracked.clone())
-            .unwrap_or_default()
+        self.of(0, |k| k.state().tracing.tracked.clone())
     }
 
     /// Returns the processes of the first phone that track allocations.
     pub fn tracking(&self) -> Vec<u32> {
-        let state = self.phones.first().map(|k| k.state());
-        let keys = state.iter().flat_map(|state| state.tracing.trackers.keys());
-        keys.map(|(pid, _)| *pid).collect()
+        let trackers = self.of(0, |k| k.state().tracing.trackers.clone());
+        trackers.into_keys().map(|(pid, _)| pid).collect()
     }
 
     /// Returns whether a path exists on the first phone, regardless of permissions.
@@ -230,8 +221,7 @@ impl VirtualPhone {
 
     /// Returns the bytes of a file on the first phone, regardless of permissions.
     pub fn file(&self, path: &str) -> Option<Vec<u8>> {
-        let kernel = self.phones.first()?;
-        kernel.read_all(&access::Cred::root(), "/", path).ok()
+        self.of(0, |k| k.read_all(&access::Cred::root(), "/", path).ok())
     }
 
     /// Replaces or adds a file of the first phone, as an update of the system or an app does;
@@ -245,8 +235,7 @@ impl VirtualPhone {
     /// Returns the requests to the first phone's adbd so far, in order: `STA2:PATH`, `RECV:PATH`,
     /// `shell:COMMAND` and similar.
     pub fn requests(&self) -> Vec<String> {
-        let first = self.phones.first();
-        first.map(|kernel| kernel.requests()).unwrap_or_default()
+        self.of(0, Kernel::requests)
     }
 
     /// Returns the names in a directory of the first phone, regardless of permissions.
@@ -256,16 +245,13 @@ impl VirtualPhone {
 
     /// Returns the names in a directory of a phone, regardless of permissions.
     pub fn list_of(&self, phone: usize, path: &str) -> Vec<String> {
-        let listed = self
-            .phones
-            .get(phone)
-            .and_then(|k| k.list(&access::Cred::root(), "/", path).ok());
-        listed.unwrap_or_default()
+        let list = |k: &Kernel| k.list(&access::Cred::root(), "/", path);
+        self.of(phone, |k| list(k).unwrap_or_default())
     }
 
     /// Returns the first phone's boot clock in nanoseconds.
     pub fn boot_ns(&self) -> u64 {
-        self.phones.first().map_or(0, |k| k.clock.boot())
+        self.of(0, |k| k.clock.boot())
     }
 
     /// Pulls the cable of a phone (index in [`VirtualPhone::serials`]): it is no longer listed, and

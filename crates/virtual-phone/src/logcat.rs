@@ -5,7 +5,7 @@ use time::OffsetDateTime;
 use time::formatting::Formattable;
 use time::macros::format_description;
 
-use super::clock::{BootNs, MILLI, SECOND};
+use super::clock::{BootNs, MILLI, Now, SECOND};
 use super::process::Pid;
 
 /// Maximum number of lines in the log.
@@ -84,15 +84,15 @@ impl Log {
     /// Inserts a line of a process (PID and UID) at a time (boot and wall clock).
     pub(crate) fn add(
         &mut self,
-        (boot, time): (BootNs, u64),
+        now: Now,
         (pid, uid): (Pid, u32),
         level: char,
         tag: &str,
         text: &str,
     ) {
         self.insert(LogLine {
-            time,
-            boot,
+            time: now.real,
+            boot: now.boot,
             pid,
             tid: pid,
             uid,

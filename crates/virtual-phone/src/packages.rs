@@ -248,25 +248,9 @@ pub(crate) fn can_profile(spec: &PhoneSpec, packages: &[Package], uid: u32) -> b
 
 /// Returns whether heapprofd must never touch an SELinux domain.
 pub(crate) fn never_profile(android: u32, domain: &str) -> bool {
-    const ALWAYS: [&str; 8] = [
-        "bpfloader",
-        "init",
-        "kernel",
-        "keystore",
-        "llkd",
-        "logd",
-        "ueventd",
-        "vold",
-    ];
-    const SINCE_12: [&str; 8] = [
-        "apexd",
-        "app_zygote",
-        "hal_configstore_default",
-        "logpersist",
-        "recovery",
-        "vendor_init",
-        "webview_zygote",
-        "zygote",
-    ];
-    ALWAYS.contains(&domain) || (android >= 12 && SINCE_12.contains(&domain))
+    const ALWAYS: &str = "bpfloader init kernel keystore llkd logd ueventd vold";
+    const SINCE_12: &str = "apexd app_zygote hal_configstore_default logpersist recovery \
+        vendor_init webview_zygote zygote";
+    let among = |list: &str| list.split(' ').any(|known| known == domain);
+    among(ALWAYS) || (android >= 12 && among(SINCE_12))
 }

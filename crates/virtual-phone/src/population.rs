@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::clock::{BootNs, Clock, MILLI, SECOND};
+use super::clock::{BootNs, Clock, MILLI, Now, SECOND};
 use super::faults::Faults;
 use super::foreground;
 use super::fs::{FileData, Kind, Node, Tree, normalize};
@@ -11,7 +11,7 @@ use super::installed;
 use super::installer;
 use super::logcat::Log;
 use super::packages::{self, APP};
-use super::process::{Pid, Processes, ROOT, Role};
+use super::process::{Processes, ROOT, Role};
 use super::properties;
 use super::screen::{self, Screen};
 use super::spec::{AppState, PhoneSpec, ScreenState};
@@ -178,22 +178,13 @@ fn tree(spec: &PhoneSpec, programs: &[&str]) -> Tree {
         file(&mut tree, &path, 0o755, 0, b"\x7fELF\x02\x01\x01");
     }
     installed::install_system(&mut tree, spec);
-    file(
-        &mut tree,
-        "/system/build.prop",
-        0o600,
-        0,
-        b"# begin common build properties\n",
-    );
-    file(
-        &mut tree,
-        "/system/etc/hosts",
-        0o644,
-        0,
-        b"127.0.0.1       localhost\n::1             ip6-localhost\n",
-    );
-    file(&mut tree, "/data/system/packages.list", 0o640, 1000, b"");
-    if let Some(node) = tree.node_mut(&normalize("/", "/data/system/packages.list")) {
+    let properties = b"# begin common build properties\n";
+    file(&mut tree, "/system/build.prop", 0o600, 0, properties);
+    let hosts = b"127.0.0.1       localhost\n::1             ip6-localhost\n";
+    file(&mut tree, "/system/etc/hosts", 0o644, 0, hosts);
+    let list = "/data/system/packages.list";
+    file(&mut tree, list, 0o640, 1000, b"");
+    if let Some(node) = tree.node_mut(&normalize("/", list)) {
         node.gid = 1032;
         node.label = "packages_list_file";
     }
@@ -223,43 +214,26 @@ fn start_all(state: &mut State, spec: &PhoneSpec, clock: &Clock) {
         p.idle = !["surfaceflinger", "mediaserver", "audioserver", "statsd"].contains(&domain);
         state.processes.insert(p);
     }
-    if state
-        .properties
-        .get("persist.traced.enable")
-        .is_some_and(|v| v == "1")
-    {
+    let enabled = state.properties.get("persist.traced.enable");
+    if enabled.is_some_and(|v| v == "1") {
         start_traced(state);
     }
     let zygote = |pid, name: &str| boot_process(pid, 1, ROOT, name, "zygote", Role::Zygote);
-    let main = if spec.abi.is_64_bit() {
-        "zygote64"
-    } else {
-        "zygote"
-    };
-    state.processes.insert(zygote(811, main));
     if spec.abi.is_64_bit() {
+        state.processes.insert(zygote(811, "zygote64"));
         let mut second = zygote(812, "zygote");
         second.bits_32 = true;
         state.processes.insert(second);
+    } else {
+        state.processes.insert(zygote(811, "zygote"));
     }
-    let webview = boot_process(
-        1_322,
-        811,
-        1053,
-        "webview_zygote",
-        "webview_zygote",
-        Role::Zygote,
-    );
-    state.processes.insert(webview);
-    let server = boot_process(
-        1_204,
-        811,
-        1000,
-        "system_server",
-        "system_server",
-        Role::SystemServer,
-    );
-    state.processes.insert(server);
+    for (pid, uid, name, role) in [
+        (1_322, 1053, "webview_zygote", Role::Zygote),
+        (1_204, 1000, "system_server", Role::SystemServer),
+    ] {
+        let p = boot_process(pid, 811, uid, name, name, role);
+        state.processes.insert(p);
+    }
     state.processes.skip_to(1_400);
     let all = state.packages.clone();
     let now = clock.boot();
@@ -279,22 +253,12 @@ fn start_all(state: &mut State, spec: &PhoneSpec, clock: &Clock) {
                 now.saturating_sub(900 * SECOND - u64::from(package.appid % 100) * SECOND);
             start_package(state, package, *user, started);
             let uid = package.uid(*user);
-            let pids: Vec<Pid> = state
-                .processes
-                .iter()
-                .filter(|p| p.uid == uid)
-                .map(|p| p.pid)
-                .collect();
-            for p in pids {
-                if let Some(p) = state.processes.get_mut(p) {
-                    let of_app = package.name == APP;
-                    p.idle = package.name == "com.example.idle"
-                        || (of_app && spec.app == AppState::Idle);
-                    p.frozen = package.name == "com.example.frozen"
-                        || (of_app && spec.app == AppState::Frozen);
-                    if p.frozen {
-                        p.oom_score_adj = 905;
-                    }
+            let is = |name, app| package.name == name || (package.name == APP && spec.app == app);
+            for p in state.processes.iter_mut().filter(|p| p.uid == uid) {
+                p.idle = is("com.example.idle", AppState::Idle);
+                p.frozen = is("com.example.frozen", AppState::Frozen);
+                if p.frozen {
+                    p.oom_score_adj = 905;
                 }
             }
         }
@@ -308,25 +272,17 @@ fn start_all(state: &mut State, spec: &PhoneSpec, clock: &Clock) {
     foreground::begin(state);
     state.processes.skip_to(9_100);
     let real = clock.at(0).real;
-    for (ms, tag, text) in [
-        (9_120, "SystemServiceManager", "Starting phase 100"),
-        (14_310, "ActivityManager", "System now ready"),
-        (21_004, "BootReceiver", "boot completed"),
-    ] {
-        let at = (ms * MILLI, real + ms * MILLI);
-        state.log.add(at, (1_204, 1_000), 'I', tag, text);
-    }
-    let apps: Vec<(Pid, String, BootNs)> = state
-        .processes
-        .iter()
-        .filter(|p| p.app().is_some())
-        .map(|p| (p.pid, p.name().to_owned(), p.started))
-        .collect();
-    for (pid, name, started) in apps {
-        let text = format!("Start proc {pid}:{name} for top-activity");
-        let at = (started, real + started);
+    let mut log = |boot: BootNs, tag: &str, text: &str| {
+        let real = real + boot;
         state
             .log
-            .add(at, (1_204, 1_000), 'I', "ActivityManager", &text);
+            .add(Now { boot, real }, (1_204, 1_000), 'I', tag, text);
+    };
+    log(9_120 * MILLI, "SystemServiceManager", "Starting phase 100");
+    log(14_310 * MILLI, "ActivityManager", "System now ready");
+    log(21_004 * MILLI, "BootReceiver", "boot completed");
+    for p in state.processes.iter().filter(|p| p.app().is_some()) {
+        let text = format!("Start proc {}:{} for top-activity", p.pid, p.name());
+        log(p.started, "ActivityManager", &text);
     }
 }

@@ -330,6 +330,11 @@ impl Processes {
         self.table.values()
     }
 
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Process> {
+        self.changes += 1;
+        self.table.values_mut()
+    }
+
     /// Removes a process; init adopts its children.
     pub(crate) fn end(&mut self, pid: Pid, status: u8) {
         if self.table.remove(&pid).is_some() {

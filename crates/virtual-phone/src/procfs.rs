@@ -11,18 +11,7 @@ use super::memory::{Backing, Ledger, Mapping, Pages};
 use super::process::{Process, Role};
 use super::state::State;
 
-const PID_FILES: [&str; 10] = [
-    "attr",
-    "cmdline",
-    "environ",
-    "maps",
-    "oom_score_adj",
-    "smaps",
-    "smaps_rollup",
-    "stat",
-    "statm",
-    "status",
-];
+const PID_FILES: &str = "attr cmdline environ maps oom_score_adj smaps smaps_rollup stat status";
 
 /// Generated files and directories of /proc itself.
 const ROOT_FILES: [&str; 3] = ["meminfo", "sys", "uptime"];
@@ -137,12 +126,11 @@ fn process_entry(
     };
     match rest {
         [] => {
-            let names = PID_FILES.map(str::to_owned).to_vec();
+            let names = PID_FILES.split(' ').map(str::to_owned).collect();
             Ok(entry(kernel, p.uid, 0o555, Body::Directory(names)))
         }
         ["cmdline"] => file(0o444, p.cmdline()),
         ["stat"] => file(0o444, stat_line(p, ledger().as_ref()).into_bytes()),
-        ["statm"] => file(0o444, statm(ledger().as_ref()).into_bytes()),
         ["status"] => file(0o444, status(p, ledger().as_ref()).into_bytes()),
         ["oom_score_adj"] => file(0o644, format!("{}\n", p.oom_score_adj).into_bytes()),
         ["attr"] => Ok(entry(
@@ -158,21 +146,6 @@ fn process_entry(
         ["smaps_rollup"] => inspected(&|| rollup(ledger().as_ref()).into_bytes()),
         _ => Err(Errno::NoEntry),
     }
-}
-
-/// Formats statm in pages: total, resident, shared, code, 0, data, 0.
-fn statm(ledger: Option<&Ledger>) -> String {
-    let Some(ledger) = ledger else {
-        return "0 0 0 0 0 0 0\n".to_owned();
-    };
-    let (_, file, shmem) = ledger.resident();
-    format!(
-        "{} {} {} 7 0 {} 0\n",
-        ledger.size_kb() / 4,
-        ledger.pages().rss() / 4,
-        (file + shmem) / 4,
-        ledger.size_kb() / 6,
-    )
 }
 
 fn stat_line(p: &Process, ledger: Option<&Ledger>) -> String {
@@ -229,20 +202,12 @@ fn status(p: &Process, ledger: Option<&Ledger>) -> String {
         let pages = ledger.pages();
         let (size, rss) = (ledger.size_kb(), pages.rss());
         let (anon, file, shmem) = ledger.resident();
-        let writable = |m: &&Mapping| m.permissions.contains('w');
-        let data: u64 = ledger
-            .mappings
-            .iter()
-            .filter(writable)
-            .map(Mapping::size_kb)
-            .sum();
-        let libraries = |m: &&Mapping| m.permissions.contains('x');
-        let code: u64 = ledger
-            .mappings
-            .iter()
-            .filter(libraries)
-            .map(Mapping::size_kb)
-            .sum();
+        let with = |permission| -> u64 {
+            let mappings = ledger.mappings.iter();
+            let those = mappings.filter(|m| m.permissions.contains(permission));
+            those.map(Mapping::size_kb).sum()
+        };
+        let (data, code) = (with('w'), with('x'));
         text.push_str(&format!(
             "VmPeak:\t{:>8} kB\nVmSize:\t{size:>8} kB\nVmLck:\t{:>8} kB\nVmPin:\t{:>8} kB\n\
              VmHWM:\t{:>8} kB\nVmRSS:\t{rss:>8} kB\n\

@@ -129,11 +129,6 @@ impl Programs {
     fn by_name(&self, name: &str) -> Option<Program> {
         self.0.get(name).copied()
     }
-
-    /// Returns whether PATH has the program.
-    pub(crate) fn has(&self, name: &str) -> bool {
-        self.0.contains_key(name)
-    }
 }
 
 /// Runs commands on a new thread; returns false if the host cannot create one.
@@ -177,11 +172,8 @@ pub(crate) fn run(cmd: &mut Cmd) -> Result<u8, Stop> {
         None => &argv0,
     };
     let Some(program) = cmd.programs.by_name(name) else {
-        return complain(
-            cmd,
-            &format!("sh: {argv0}: inaccessible or not found\n"),
-            127,
-        );
+        let text = format!("sh: {argv0}: inaccessible or not found\n");
+        return complain(cmd, &text, 127);
     };
     if SERVICES.contains(&name) && !cmd.kernel.is_up() {
         return complain(cmd, &format!("cmd: Can't find service: {name}\n"), 20);
@@ -226,11 +218,7 @@ impl Cmd {
                 WriteError::Stopped(stop) => Halt::Stop(stop),
                 WriteError::Full | WriteError::NotWritable => {
                     let text = format!("{}: write: {}\n", self.name(), Errno::NoSpace.text());
-                    if let Some(err) = self.fds.get(2) {
-                        // The message that stderr is not writable could not be written either.
-                        let _ = err.write(&self.kernel, self.pid, text.as_bytes());
-                    }
-                    Halt::Exit(1)
+                    complain(self, &text, 1).map_or_else(Halt::Stop, Halt::Exit)
                 }
             })
     }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use time::macros::format_description;
 
+use super::packages::take_user;
 use super::{Cmd, Done};
 use crate::clock::{BootNs, MILLI};
 use crate::faults::FaultKind;
@@ -57,13 +58,13 @@ enum Refusal {
     Exception(&'static str, String),
 }
 
-fn options(args: &[String], sdk: u32) -> Result<Options, Refusal> {
+fn options(mut args: Vec<String>, sdk: u32) -> Result<Options, Refusal> {
     let missing = |after: &str| {
         let text = format!("Argument expected after \"{after}\"");
         Refusal::Exception("java.lang.IllegalArgumentException", text)
     };
     let mut options = Options {
-        user: 0,
+        user: take_user(&mut args).unwrap_or(0),
         what: What::Managed,
         collect: false,
         bitmaps: None,
@@ -77,20 +78,6 @@ fn options(args: &[String], sdk: u32) -> Result<Options, Refusal> {
             return Err(missing(last));
         };
         match arg.as_str() {
-            "--user" => {
-                let user = args.next().ok_or_else(|| missing("--user"))?;
-                options.user = match user.as_str() {
-                    "current" | "cur" => 0,
-                    "all" => {
-                        let text = "Error: Can't dump heap with user 'all'".to_owned();
-                        return Err(Refusal::Error(text));
-                    }
-                    n => n.parse().map_err(|_| {
-                        let text = format!("Bad user number: {n}");
-                        Refusal::Exception("java.lang.IllegalArgumentException", text)
-                    })?,
-                };
-            }
             "-n" => options.what = What::Native,
             "-g" => options.collect = true,
             "-m" => options.what = What::MallocInfo,
@@ -113,7 +100,7 @@ fn options(args: &[String], sdk: u32) -> Result<Options, Refusal> {
 
 pub(super) fn dumpheap(cmd: &mut Cmd, args: &[String]) -> Done {
     let kernel = cmd.kernel.clone();
-    let options = match options(args, kernel.spec.sdk()) {
+    let options = match options(args.to_vec(), kernel.spec.sdk()) {
         Ok(options) => options,
         Err(refusal) => return refuse(cmd, refusal),
     };
@@ -159,10 +146,9 @@ fn refuse(cmd: &Cmd, refusal: Refusal) -> Done {
     match refusal {
         Refusal::Error(text) => cmd.err(&format!("{text}\n"))?,
         Refusal::Exception(class, text) => {
-            let doing = if cmd.kernel.spec.android >= 11 {
-                " 'dumpheap'"
-            } else {
-                ""
+            let doing = match cmd.kernel.spec.android {
+                10 => "",
+                _ => " 'dumpheap'",
             };
             cmd.err(&format!(
                 "\nException occurred while executing{doing}:\n{class}: {text}\n\
@@ -186,10 +172,10 @@ fn open(cmd: &Cmd, file: &str) -> Option<Arc<FileData>> {
             return None;
         }
     }
-    match cmd
+    let opened = cmd
         .kernel
-        .open_write(&cmd.cred, &cmd.cwd, file, 0o660, false)
-    {
+        .open_write(&cmd.cred, &cmd.cwd, file, 0o660, false);
+    match opened {
         Ok(Fd::File { data, .. }) => Some(data),
         _ => None,
     }
@@ -307,12 +293,8 @@ impl Job {
         kernel.events.notify();
         if dies.is_some() {
             kernel.killed(self.pid, SIGSEGV);
-            return None;
         }
-        if hang.is_some() {
-            return None;
-        }
-        Some(())
+        (dies.is_none() && hang.is_none()).then_some(())
     }
 
     fn log(&self, text: &str) {

@@ -8,37 +8,16 @@ use crate::screen::LAUNCHER;
 use crate::state::State;
 
 /// Keys with an effect: their names without `KEYCODE_`, and their numbers.
-const KEYS: [(&str, u32); 24] = [
-    ("HOME", 3),
-    ("BACK", 4),
-    ("DPAD_UP", 19),
-    ("DPAD_DOWN", 20),
-    ("DPAD_LEFT", 21),
-    ("DPAD_RIGHT", 22),
-    ("DPAD_CENTER", 23),
-    ("VOLUME_UP", 24),
-    ("VOLUME_DOWN", 25),
-    ("POWER", 26),
-    ("CAMERA", 27),
-    ("TAB", 61),
-    ("SPACE", 62),
-    ("ENTER", 66),
-    ("DEL", 67),
-    ("MENU", 82),
-    ("SEARCH", 84),
-    ("PAGE_UP", 92),
-    ("PAGE_DOWN", 93),
-    ("ESCAPE", 111),
-    ("APP_SWITCH", 187),
-    ("SLEEP", 223),
-    ("WAKEUP", 224),
-    ("SOFT_SLEEP", 276),
-];
+const KEYS: &str = "\
+HOME 3 BACK 4 DPAD_UP 19 DPAD_DOWN 20 DPAD_LEFT 21 DPAD_RIGHT 22 DPAD_CENTER 23 VOLUME_UP 24 \
+VOLUME_DOWN 25 POWER 26 CAMERA 27 TAB 61 SPACE 62 ENTER 66 DEL 67 MENU 82 SEARCH 84 PAGE_UP 92 \
+PAGE_DOWN 93 ESCAPE 111 APP_SWITCH 187 SLEEP 223 WAKEUP 224 SOFT_SLEEP 276";
 
 fn key(name: &str) -> Option<&'static str> {
     let plain = name.strip_prefix("KEYCODE_").unwrap_or(name);
-    let fits = |(known, code): &&(&str, u32)| *known == plain || code.to_string() == plain;
-    KEYS.iter().find(fits).map(|(known, _)| *known)
+    let words: Vec<&str> = KEYS.split(' ').collect();
+    let found = words.chunks(2).find(|key| key.contains(&plain));
+    found.map(|key| key[0])
 }
 
 pub(super) fn input(cmd: &mut Cmd) -> Done {

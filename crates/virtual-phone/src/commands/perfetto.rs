@@ -182,26 +182,19 @@ fn read_config(
     source: &str,
     text: bool,
 ) -> Result<Result<pb::TraceConfig, String>, super::Halt> {
-    let bytes = if source == "-" {
-        cmd.read("-")?
-    } else {
-        // SELinux denies the client access to the shell's own files.
-        let allowed = source.starts_with("/data/misc/perfetto-configs/");
-        let enforcing = cmd.kernel.state().enforcing;
-        let read = if allowed || !enforcing {
-            cmd.kernel.read_all(&cmd.cred, &cmd.cwd, source)
-        } else {
-            Err(Errno::Access)
-        };
-        match read {
-            Ok(bytes) => bytes,
-            Err(errno) => {
-                return Ok(Err(format!(
-                    "Could not open {source} (errno: {}, {})",
-                    errno.number(),
-                    errno.text()
-                )));
-            }
+    // SELinux denies the client access to the shell's own files.
+    let allowed = source.starts_with("/data/misc/perfetto-configs/");
+    let read = match source {
+        "-" => Ok(cmd.read("-")?),
+        _ if cmd.kernel.state().enforcing && !allowed => Err(Errno::Access),
+        source => cmd.kernel.read_all(&cmd.cred, &cmd.cwd, source),
+    };
+    let bytes = match read {
+        Ok(bytes) => bytes,
+        Err(errno) => {
+            let (number, why) = (errno.number(), errno.text());
+            let text = format!("Could not open {source} (errno: {number}, {why})");
+            return Ok(Err(text));
         }
     };
     if bytes.is_empty() {
@@ -297,20 +290,10 @@ fn record(kernel: &Kernel, pid: Pid, work: Work) -> Ended {
             Ended::Rejected(why)
         }
         Ok(id) => {
-            kernel.log(
-                pid,
-                'I',
-                "perfetto",
-                "Enabled tracing, uid:2000, session started",
-            );
-            Ended::Ran(recording::run(
-                kernel,
-                pid,
-                id,
-                work.config,
-                work.file,
-                &work.out,
-            ))
+            let text = "Enabled tracing, uid:2000, session started";
+            kernel.log(pid, 'I', "perfetto", text);
+            let Work { config, file, out } = work;
+            Ended::Ran(recording::run(kernel, pid, id, config, file, &out))
         }
     }
 }
@@ -320,12 +303,9 @@ fn background(cmd: &mut Cmd, work: Work, wait: bool) -> Done {
     let Some(pid) = cmd.kernel.spawn_process(1, &cmd.cred, &cmd.argv) else {
         return cmd.refuse(1, "perfetto: fork failed: Try again\n");
     };
-    {
-        let mut state = cmd.kernel.state();
-        if let Some(p) = state.processes.get_mut(pid) {
-            p.domain = "perfetto".to_owned();
-            p.env.clone_from(&cmd.env);
-        }
+    if let Some(p) = cmd.kernel.state().processes.get_mut(pid) {
+        p.domain = "perfetto".to_owned();
+        p.env.clone_from(&cmd.env);
     }
     catch_signals(&cmd.kernel, pid);
     let triggers = work.config.trigger_config.is_some();
@@ -338,11 +318,7 @@ fn background(cmd: &mut Cmd, work: Work, wait: bool) -> Done {
     if !started {
         return Ok(1);
     }
-    let noise = cmd
-        .kernel
-        .faults
-        .strikes(FaultKind::PerfettoNoise)
-        .is_some();
+    let noise = cmd.kernel.faults.strikes(FaultKind::PerfettoNoise);
     let mut status = 0;
     if wait {
         let deadline = cmd.kernel.clock.boot() + WAIT_FOR_SOURCES;
@@ -358,17 +334,14 @@ fn background(cmd: &mut Cmd, work: Work, wait: bool) -> Done {
             status = 2;
         }
     }
-    if noise {
+    if noise.is_some() {
         cmd.err("WARNING: linker: Warning: \"/vendor/lib64/libfoo.so\" unused DT entry: DT_RPATH (type 0xf arg 0x1b2) (ignoring)\n")?;
         cmd.out("WARNING: linker: 4242 entries ignored\n")?;
     }
     cmd.out(&format!("{pid}\n"))?;
     // The child does not inherit the parent's files: daemonize() redirects them to /dev/null.
-    cmd.fds = Fds::new(
-        Fd::Null,
-        cmd.fds.get(1).cloned().unwrap_or(Fd::Null),
-        Fd::Null,
-    );
+    let stdout = cmd.fds.get(1).cloned();
+    cmd.fds = Fds::new(Fd::Null, stdout.unwrap_or(Fd::Null), Fd::Null);
     Ok(status)
 }
 

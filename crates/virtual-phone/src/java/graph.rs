@@ -118,12 +118,9 @@ impl Writer<'_> {
     }
 
     fn roots(&mut self) {
-        let mut roots: Vec<(RootKind, u64)> = self
-            .heap
-            .roots
-            .iter()
-            .map(|r| (r.kind, id(self.heap, r.object)))
-            .collect();
+        let roots = self.heap.roots.iter();
+        let roots = roots.map(|r| (r.kind, id(self.heap, r.object)));
+        let mut roots: Vec<(RootKind, u64)> = roots.collect();
         if !self.shape.heaps {
             // Only these references show that a class loader holds its classes.
             let classes = self.heap.internals.iter().flat_map(|(_, held)| held);
@@ -253,14 +250,8 @@ impl Writer<'_> {
 
     /// Returns the classes that a loader holds.
     fn internals(&self, object: Obj) -> Vec<u64> {
-        let held = self
-            .heap
-            .internals
-            .iter()
-            .find(|(holder, _)| *holder == object);
-        let held = held.filter(|_| self.shape.heaps);
-        held.map(|(_, classes)| classes.iter().map(|c| id(self.heap, *c)).collect())
-            .unwrap_or_default()
+        let held = self.heap.held(object).iter().filter(|_| self.shape.heaps);
+        held.map(|c| id(self.heap, *c)).collect()
     }
 
     /// Returns the additional data of newer releases for an object.

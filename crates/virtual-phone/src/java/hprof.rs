@@ -59,6 +59,12 @@ impl Segments {
         self.open.extend(n.to_be_bytes());
     }
 
+    /// Writes a tag of a sub-record and its first numbers.
+    fn begin(&mut self, tag: u8, numbers: &[u32]) {
+        self.u1(tag);
+        numbers.iter().for_each(|n| self.u4(*n));
+    }
+
     fn value(&mut self, value: Value, heap: &JavaHeap) {
         match value {
             Value::Null => self.u4(0),
@@ -87,11 +93,8 @@ pub(crate) fn file(inputs: &Inputs, real_ms: u64, pictures: Option<PictureFormat
         body: Segments::default(),
     };
     // Names of classes come first, because they are needed first.
-    let names: Vec<u32> = heap
-        .classes
-        .iter()
-        .map(|c| writer.strings.id(&c.name))
-        .collect();
+    let classes = heap.classes.iter();
+    let names: Vec<u32> = classes.map(|c| writer.strings.id(&c.name)).collect();
     writer.roots();
     for object in heap.all() {
         writer.object(object);
@@ -106,16 +109,8 @@ pub(crate) fn file(inputs: &Inputs, real_ms: u64, pictures: Option<PictureFormat
     }
     for (serial, (class, name)) in (1u32..).zip(heap.classes.iter().zip(names)) {
         let address = heap.object(class.object).address;
-        record(
-            &mut out,
-            0x02,
-            &[
-                &serial.to_be_bytes(),
-                &address.to_be_bytes(),
-                &0u32.to_be_bytes(),
-                &name.to_be_bytes(),
-            ],
-        );
+        let numbers = [serial, address, 0, name].map(u32::to_be_bytes);
+        record(&mut out, 0x02, &[numbers.as_flattened()]);
     }
     // The only stack trace; it is empty and belongs to no thread.
     record(&mut out, 0x05, &[&[0; 12]]);
@@ -148,8 +143,7 @@ impl Writer<'_> {
             };
             let address = self.address(Some(root.object));
             self.body.item();
-            self.body.u1(tag);
-            self.body.u4(address);
+            self.body.begin(tag, &[address]);
             match root.kind {
                 RootKind::RootJniGlobal => self.body.u4(0),
                 RootKind::RootJniLocal
@@ -170,8 +164,7 @@ impl Writer<'_> {
         self.body.item();
         // Objects from before the fork are never collected.
         if of.space != Space::App {
-            self.body.u1(0x8d);
-            self.body.u4(of.address);
+            self.body.begin(0x8d, &[of.address]);
         }
         if self.body.space != Some(of.space) {
             let (number, name) = match of.space {
@@ -180,9 +173,7 @@ impl Writer<'_> {
                 _ => (b'A', "app"),
             };
             let name = self.strings.id(name);
-            self.body.u1(0xfe);
-            self.body.u4(u32::from(number));
-            self.body.u4(name);
+            self.body.begin(0xfe, &[u32::from(number), name]);
             self.body.space = Some(of.space);
         }
         match &of.body {
@@ -199,11 +190,8 @@ impl Writer<'_> {
 
     fn references(&mut self, address: u32, class: Obj, items: &[Option<Obj>]) {
         let class = self.address(Some(class));
-        self.body.u1(0x22);
-        self.body.u4(address);
-        self.body.u4(0);
-        self.body.u4(items.len() as u32);
-        self.body.u4(class);
+        let head = [address, 0, items.len() as u32, class];
+        self.body.begin(0x22, &head);
         for item in items {
             let address = self.address(*item);
             self.body.u4(address);
@@ -211,10 +199,8 @@ impl Writer<'_> {
     }
 
     fn primitives(&mut self, address: u32, kind: Type, data: &[u8]) {
-        self.body.u1(0x23);
-        self.body.u4(address);
-        self.body.u4(0);
-        self.body.u4(data.len() as u32 / kind.bytes());
+        let head = [address, 0, data.len() as u32 / kind.bytes()];
+        self.body.begin(0x23, &head);
         self.body.u1(kind.code());
         self.body.open.extend_from_slice(data);
     }
@@ -229,18 +215,16 @@ impl Writer<'_> {
     fn instance_head(&mut self, object: Obj, bytes: u32) {
         let of = self.heap.object(object);
         let class = self.address(Some(self.heap.class(of.class).object));
-        self.body.u1(0x21);
-        self.body.u4(of.address);
-        self.body.u4(0);
-        self.body.u4(class);
-        self.body.u4(bytes);
+        self.body.begin(0x21, &[of.address, 0, class, bytes]);
     }
 
     fn instance(&mut self, object: Obj) {
         let heap = self.heap;
         let values = heap.values(object);
         let class = heap.object(object).class;
-        let internals = self.internals(object);
+        let internals = self
+            .internals(object)
+            .map(|(class, held)| (class, held.to_vec()));
         let mut bytes = 8 + values.iter().map(|(_, f, _)| f.kind.bytes()).sum::<u32>();
         if internals.is_some() {
             bytes += 4;
@@ -261,21 +245,17 @@ impl Writer<'_> {
         if let Some((_, held)) = internals {
             let array = heap.find_class("java.lang.Object[]");
             let array = array.expect("every heap has arrays of objects");
-            let items: Vec<Option<Obj>> = held.into_iter().map(Some).collect();
+            let items: Vec<Option<Obj>> = held.iter().copied().map(Some).collect();
             self.references(address + INTERNALS_AT, heap.class(array).object, &items);
         }
     }
 
     /// Returns the class that gets the artificial field of a class loader or dex cache, and the
     /// objects in it.
-    fn internals(&self, object: Obj) -> Option<(ClassRef, Vec<Obj>)> {
-        let heap = self.heap;
-        let class = heap.object(object).class;
-        let declares = heap
-            .ancestry(class)
-            .find(|c| has_internals(heap.class(*c)))?;
-        let held = heap.internals.iter().find(|(holder, _)| *holder == object);
-        Some((declares, held.map_or_else(Vec::new, |(_, all)| all.clone())))
+    fn internals(&self, object: Obj) -> Option<(ClassRef, &[Obj])> {
+        let mut above = self.heap.ancestry(self.heap.object(object).class);
+        let declares = above.find(|c| has_internals(self.heap.class(*c)))?;
+        Some((declares, self.heap.held(object)))
     }
 
     fn string(&mut self, object: Obj, text: &str) {
@@ -320,19 +300,15 @@ impl Writer<'_> {
         let overhead = heap.class_bytes(class) - heap.class(CLASS).instance_bytes - widths;
         // A nonexistent array represents the tables inside the class.
         self.primitives(address | 1, Type::Byte, &vec![0; overhead as usize - 4]);
-        self.body.u1(0x20);
-        self.body.u4(address);
-        self.body.u4(0);
         let superclass = self.address(of.superclass.map(|c| heap.class(c).object));
-        self.body.u4(superclass);
-        let loader = self.address(of.loader);
-        self.body.u4(loader);
-        (0..4).for_each(|_| self.body.u4(0));
-        self.body.u4(match class {
+        let size = match class {
             CLASS => 0,
             STRING => STRING_BYTES,
             _ => of.instance_bytes,
-        });
+        };
+        let loader = self.address(of.loader);
+        let head = [address, 0, superclass, loader, 0, 0, 0, 0, size];
+        self.body.begin(0x20, &head);
         self.body.u2(0);
         self.statics(class, address);
         self.fields(of, class);
@@ -343,30 +319,26 @@ impl Writer<'_> {
         let of = heap.class(class);
         let own = heap.class_values(class);
         self.body.u2((of.statics.len() + own.len() + 3) as u16);
-        self.field("$classOverhead");
-        self.body.u1(Type::Object.code());
+        self.field("$classOverhead", Type::Object);
         self.body.u4(address | 1);
         for (field, value) in own {
-            self.field(&format!("$class${}", field.name));
-            self.body.u1(field.kind.code());
+            self.field(&format!("$class${}", field.name), field.kind);
             self.body.value(value, heap);
         }
-        self.field("$class$shadow$_klass_");
-        self.body.u1(Type::Object.code());
+        self.field("$class$shadow$_klass_", Type::Object);
         self.body.value(heap.class(CLASS).object.into(), heap);
-        self.field("$class$shadow$_monitor_");
-        self.body.u1(Type::Int.code());
+        self.field("$class$shadow$_monitor_", Type::Int);
         self.body.u4(0);
         for (field, value) in &of.statics {
-            self.field(&field.name);
-            self.body.u1(field.kind.code());
+            self.field(&field.name, field.kind);
             self.body.value(*value, heap);
         }
     }
 
-    fn field(&mut self, name: &str) {
+    fn field(&mut self, name: &str, kind: Type) {
         let name = self.strings.id(name);
         self.body.u4(name);
+        self.body.u1(kind.code());
     }
 
     fn fields(&mut self, of: &Class, class: ClassRef) {
@@ -383,8 +355,7 @@ impl Writer<'_> {
         }
         self.body.u2(all.len() as u16);
         for (name, kind) in all {
-            self.field(name);
-            self.body.u1(kind.code());
+            self.field(name, kind);
         }
     }
 }

@@ -141,11 +141,14 @@ impl JavaHeap {
             Body::References(items) => out.extend(items.iter().flatten()),
             Body::String(_) | Body::Primitives(..) => {}
         }
-        let held = self
-            .internals
-            .iter()
-            .filter(|(holder, _)| *holder == object);
-        held.for_each(|(_, classes)| out.extend(classes));
+        out.extend(self.held(object));
+    }
+
+    /// Returns the objects that only the runtime holds for an object: the classes of a loader.
+    pub(super) fn held(&self, object: Obj) -> &[Obj] {
+        let mut holders = self.internals.iter();
+        let held = holders.find(|(holder, _)| *holder == object);
+        held.map_or(&[], |(_, all)| all)
     }
 
     /// Returns which objects are reachable from the roots without passing `without`.
@@ -199,9 +202,7 @@ impl JavaHeap {
                 if !matches!(class, Kind::Classloader | Kind::Dexcache) {
                     return (1, bytes);
                 }
-                let held = self.internals.iter().find(|(holder, _)| *holder == object);
-                let held = held.map_or(0, |(_, all)| all.len() as u64);
-                (2, bytes + held * 4)
+                (2, bytes + self.held(object).len() as u64 * 4)
             }
             Body::Class(_) => (1, bytes),
         }

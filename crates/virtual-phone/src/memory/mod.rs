@@ -71,6 +71,7 @@ impl Android {
 }
 
 /// Cached data of a process.
+#[derive(Clone)]
 struct Account {
     history: History,
     heaps: Arc<Mutex<LiveHeaps>>,
@@ -126,14 +127,12 @@ impl Memory {
         process: &Process,
         moment: BootNs,
     ) -> Option<Inputs> {
-        let life = self.life(state, process, moment);
-        Inputs::of(
-            &self.spec,
-            (&state.packages, &state.processes),
-            process,
-            life,
-            moment,
-        )
+        self.inputs(state, process, self.life(state, process, moment), moment)
+    }
+
+    fn inputs(&self, state: &State, process: &Process, life: Life, at: BootNs) -> Option<Inputs> {
+        let installed = (&*state.packages, &state.processes);
+        Inputs::of(&self.spec, installed, process, life, at)
     }
 
     /// Deletes all accounts after a restart of the phone.
@@ -214,35 +213,19 @@ impl Memory {
 
     /// Returns the account of a process with its Java heap, if any.
     fn open(&self, state: &State, process: &Process, at: BootNs) -> Opened {
-        let (mut history, heaps, art, model) = self.with(state, process, |account| {
-            (
-                account.history.clone(),
-                account.heaps.clone(),
-                account.art,
-                account.model.clone(),
-            )
-        });
-        history.set_deeds(state.screen.deeds.of(process.pid));
-        let model = model.or_else(|| {
-            let life = Life::at(&history, at);
-            let inputs = Inputs::of(
-                &self.spec,
-                (&state.packages, &state.processes),
-                process,
-                life,
-                at,
-            )?;
-            let model = Model::shared(&inputs);
-            self.with(state, process, |account| {
-                account.model = Some(model.clone());
-            });
-            Some(model)
-        });
+        let mut account = self.with(state, process, |account| account.clone());
+        account
+            .history
+            .set_deeds(state.screen.deeds.of(process.pid));
+        if account.model.is_none() {
+            let life = Life::at(&account.history, at);
+            let inputs = self.inputs(state, process, life, at);
+            account.model = inputs.map(|inputs| Model::shared(&inputs));
+            let model = account.model.clone();
+            self.with(state, process, |account| account.model = model);
+        }
         Opened {
-            history,
-            heaps,
-            art,
-            model,
+            account,
             limits: limits(state),
             android: Android::of(&self.spec),
             seed: mix(&[self.spec.seed, hash(process.name())]),
@@ -260,9 +243,8 @@ impl Memory {
             return Vec::new();
         }
         let opened = self.open(state, process, to);
-        let heap = opened.java();
-        heap.map(|heap| heap.collections(from, to))
-            .unwrap_or_default()
+        let made = opened.java().map(|heap| heap.collections(from, to));
+        made.unwrap_or_default()
     }
 
     /// Returns the Java heap of a process at one time.
@@ -293,8 +275,8 @@ impl Memory {
             true => FROM_ZYGOTE,
             false => FROM_LINKER,
         };
-        let history = &opened.history;
-        let mut heaps = lock(&opened.heaps);
+        let history = &opened.account.history;
+        let mut heaps = lock(&opened.account.heaps);
         let inherited = native::inherited(opened.seed, before);
         let native = native::at(&mut heaps, inherited, history, at, opened.seed);
         let arena = heaps.at("com.example.arena", history, at).bytes;
@@ -340,12 +322,9 @@ impl Memory {
     }
 }
 
-/// A process's account, taken out of the table.
+/// A copy of a process's account.
 struct Opened {
-    history: History,
-    heaps: Arc<Mutex<LiveHeaps>>,
-    art: Flow,
-    model: Option<Arc<Model>>,
+    account: Account,
     limits: Limits,
     android: Android,
     seed: u64,
@@ -354,9 +333,9 @@ struct Opened {
 impl Opened {
     fn java(&self) -> Option<java::JavaHeap<'_>> {
         Some(java::JavaHeap {
-            model: self.model.as_deref()?,
-            flow: self.art,
-            history: &self.history,
+            model: self.account.model.as_deref()?,
+            flow: self.account.art,
+            history: &self.account.history,
             limits: self.limits,
             android: self.android,
             seed: self.seed,

@@ -177,31 +177,24 @@ impl Rows {
         let jit = jit.iter().filter(|_| android >= 11);
         let code = [Row::So, Row::Jar, Row::Apk, Row::Ttf, Row::Dex, Row::Oat];
         let graphics = [Row::GfxDev, Row::EglMtrack, Row::GlMtrack];
-        let java = (
-            self.row(Row::Dalvik).pages.private_dirty + self.private(&[Row::Art]),
-            self.rss(&[Row::Dalvik, Row::Art]),
-        );
-        let native = (
-            self.row(Row::Native).pages.private_dirty,
-            self.rss(&[Row::Native]),
-        );
-        let code = (
-            self.private(&code) + jit.clone().map(Sums::private).sum::<u64>(),
-            self.rss(&code) + jit.map(Sums::rss).sum::<u64>(),
-        );
-        let stack = (
-            self.row(Row::Stack).pages.private_dirty,
-            self.rss(&[Row::Stack]),
-        );
-        let graphics = (self.private(&graphics), self.rss(&graphics));
-        let known = java.0 + native.0 + code.0 + stack.0 + graphics.0;
-        let known_rss = java.1 + native.1 + code.1 + stack.1 + graphics.1;
+        let dirty = |row| self.row(row).pages.private_dirty;
+        let parts = [
+            (
+                dirty(Row::Dalvik) + self.private(&[Row::Art]),
+                self.rss(&[Row::Dalvik, Row::Art]),
+            ),
+            (dirty(Row::Native), self.rss(&[Row::Native])),
+            (
+                self.private(&code) + jit.clone().map(Sums::private).sum::<u64>(),
+                self.rss(&code) + jit.map(Sums::rss).sum::<u64>(),
+            ),
+            (dirty(Row::Stack), self.rss(&[Row::Stack])),
+            (self.private(&graphics), self.rss(&graphics)),
+        ];
+        let known: u64 = parts.iter().map(|(pss, _)| pss).sum();
+        let known_rss: u64 = parts.iter().map(|(_, rss)| rss).sum();
         Summary {
-            java,
-            native,
-            code,
-            stack,
-            graphics,
+            parts,
             private_other: sum.private() as i64 - known as i64,
             system: self.total_pss() as i64 - sum.private() as i64,
             unknown_rss: sum.rss() as i64 - known_rss as i64,
@@ -209,119 +202,119 @@ impl Rows {
     }
 }
 
-/// The App Summary in kB: Pss (of private pages) and Rss of each part.
+/// The App Summary in kB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Summary {
-    pub(crate) java: (u64, u64),
-    pub(crate) native: (u64, u64),
-    pub(crate) code: (u64, u64),
-    pub(crate) stack: (u64, u64),
-    pub(crate) graphics: (u64, u64),
+    /// Pss (of private pages) and Rss of the Java heap, the native heap, code, stack and graphics.
+    pub(crate) parts: [(u64, u64); 5],
     pub(crate) private_other: i64,
     pub(crate) system: i64,
     pub(crate) unknown_rss: i64,
 }
 
+/// Row and detail by the name of a mapping; the first rule that fits decides. `^` compares the start
+/// of the name, `$` its end, `*` any part of it.
+const RULES: [(&str, Row, Option<Detail>); 36] = [
+    ("^[heap]", Row::Native, None),
+    ("^[anon:libc_malloc]", Row::Native, None),
+    ("^[anon:scudo:", Row::Native, None),
+    ("^[anon:GWP-ASan", Row::Native, None),
+    ("^[stack", Row::Stack, None),
+    ("^[anon:stack_and_tls:", Row::Stack, None),
+    ("$.so", Row::So, None),
+    ("$.jar", Row::Jar, None),
+    ("$.apk", Row::Apk, None),
+    ("$.ttf", Row::Ttf, None),
+    ("$.odex", Row::Dex, Some(Detail::AppDex)),
+    ("*.dex", Row::Dex, Some(Detail::AppDex)),
+    ("$.vdex", Row::Dex, Some(Detail::AppVdex)),
+    ("$.oat", Row::Oat, None),
+    ("$.art", Row::Art, Some(Detail::AppArt)),
+    ("$.art]", Row::Art, Some(Detail::AppArt)),
+    ("^/dev/kgsl-3d0", Row::GfxDev, None),
+    ("^/dev/ashmem/CursorWindow", Row::Cursor, None),
+    ("^/dev/ashmem", Row::Ashmem, None),
+    ("^/dev/", Row::OtherDev, None),
+    ("^/memfd:jit-cache", Row::DalvikOther, Some(Detail::AppJit)),
+    (
+        "^/memfd:jit-zygote-cache",
+        Row::DalvikOther,
+        Some(Detail::ZygoteJit),
+    ),
+    (
+        "^[anon:dalvik-LinearAlloc",
+        Row::DalvikOther,
+        Some(Detail::LinearAlloc),
+    ),
+    ("^[anon:dalvik-alloc space", Row::Dalvik, Some(Detail::Heap)),
+    ("^[anon:dalvik-main space", Row::Dalvik, Some(Detail::Heap)),
+    (
+        "^[anon:dalvik-large object space",
+        Row::Dalvik,
+        Some(Detail::Los),
+    ),
+    (
+        "^[anon:dalvik-free list large object space",
+        Row::Dalvik,
+        Some(Detail::Los),
+    ),
+    (
+        "^[anon:dalvik-non moving space",
+        Row::Dalvik,
+        Some(Detail::NonMoving),
+    ),
+    (
+        "^[anon:dalvik-zygote space",
+        Row::Dalvik,
+        Some(Detail::Zygote),
+    ),
+    (
+        "^[anon:dalvik-indirect ref",
+        Row::DalvikOther,
+        Some(Detail::IndirectRef),
+    ),
+    (
+        "^[anon:dalvik-jit-code-cache",
+        Row::DalvikOther,
+        Some(Detail::AppJit),
+    ),
+    (
+        "^[anon:dalvik-data-code-cache",
+        Row::DalvikOther,
+        Some(Detail::AppJit),
+    ),
+    (
+        "^[anon:dalvik-CompilerMetadata",
+        Row::DalvikOther,
+        Some(Detail::CompilerMetadata),
+    ),
+    ("^[anon:dalvik-", Row::DalvikOther, Some(Detail::Gc)),
+    ("^[anon:", Row::Unknown, None),
+    ("*", Row::OtherMap, None),
+];
+
 /// Returns row and detail of a mapping by its name; `follows` is the row of the mapping that ends
 /// at its start.
 fn kind(name: &str, follows: Option<Row>) -> (Row, Option<Detail>) {
     let name = name.strip_suffix(" (deleted)").unwrap_or(name);
-    let starts = |prefix: &str| name.starts_with(prefix);
-    let ends = |suffix: &str| name.ends_with(suffix);
+    if name.is_empty() {
+        let row = follows.filter(|row| *row == Row::So);
+        return (row.unwrap_or(Row::Unknown), None);
+    }
+    let fits = |(rule, ..): &&(&str, Row, Option<Detail>)| match rule.split_at(1) {
+        ("^", start) => name.starts_with(start),
+        ("$", end) => name.ends_with(end),
+        (_, part) => name.contains(part),
+    };
+    let found = RULES.iter().find(fits);
+    let (row, detail) = found.map_or((Row::OtherMap, None), |(_, row, detail)| (*row, *detail));
     let boot = ["@boot", "/boot", "/apex"].iter().any(|b| name.contains(b));
-    let native = [
-        "[heap]",
-        "[anon:libc_malloc]",
-        "[anon:scudo:",
-        "[anon:GWP-ASan",
-    ];
-    if native.iter().any(|n| starts(n)) {
-        return (Row::Native, None);
-    }
-    if starts("[stack") || starts("[anon:stack_and_tls:") {
-        return (Row::Stack, None);
-    }
-    for (suffix, row) in [
-        (".so", Row::So),
-        (".jar", Row::Jar),
-        (".apk", Row::Apk),
-        (".ttf", Row::Ttf),
-    ] {
-        if ends(suffix) {
-            return (row, None);
-        }
-    }
-    if ends(".odex") || name.contains(".dex") {
-        return (Row::Dex, Some(Detail::AppDex));
-    }
-    if ends(".vdex") {
-        let detail = if boot {
-            Detail::BootVdex
-        } else {
-            Detail::AppVdex
-        };
-        return (Row::Dex, Some(detail));
-    }
-    if ends(".oat") {
-        return (Row::Oat, None);
-    }
-    if ends(".art") || ends(".art]") {
-        let detail = if boot {
-            Detail::BootArt
-        } else {
-            Detail::AppArt
-        };
-        return (Row::Art, Some(detail));
-    }
-    if starts("/dev/") {
-        return match name {
-            n if n.starts_with("/dev/kgsl-3d0") => (Row::GfxDev, None),
-            n if n.starts_with("/dev/ashmem/CursorWindow") => (Row::Cursor, None),
-            n if n.starts_with("/dev/ashmem") => (Row::Ashmem, None),
-            _ => (Row::OtherDev, None),
-        };
-    }
-    if starts("/memfd:jit-cache") {
-        return (Row::DalvikOther, Some(Detail::AppJit));
-    }
-    if starts("/memfd:jit-zygote-cache") {
-        return (Row::DalvikOther, Some(Detail::ZygoteJit));
-    }
-    if let Some(space) = name.strip_prefix("[anon:dalvik-") {
-        return dalvik(space);
-    }
-    match (name, follows) {
-        ("", Some(Row::So)) => (Row::So, None),
-        ("", _) => (Row::Unknown, None),
-        _ if starts("[anon:") => (Row::Unknown, None),
-        _ => (Row::OtherMap, None),
-    }
-}
-
-/// Returns row and detail of the Java runtime's memory by its name.
-fn dalvik(space: &str) -> (Row, Option<Detail>) {
-    for (prefix, row, detail) in [
-        ("LinearAlloc", Row::DalvikOther, Detail::LinearAlloc),
-        ("alloc space", Row::Dalvik, Detail::Heap),
-        ("main space", Row::Dalvik, Detail::Heap),
-        ("large object space", Row::Dalvik, Detail::Los),
-        ("free list large object space", Row::Dalvik, Detail::Los),
-        ("non moving space", Row::Dalvik, Detail::NonMoving),
-        ("zygote space", Row::Dalvik, Detail::Zygote),
-        ("indirect ref", Row::DalvikOther, Detail::IndirectRef),
-        ("jit-code-cache", Row::DalvikOther, Detail::AppJit),
-        ("data-code-cache", Row::DalvikOther, Detail::AppJit),
-        (
-            "CompilerMetadata",
-            Row::DalvikOther,
-            Detail::CompilerMetadata,
-        ),
-    ] {
-        if space.starts_with(prefix) {
-            return (row, Some(detail));
-        }
-    }
-    (Row::DalvikOther, Some(Detail::Gc))
+    let detail = detail.map(|detail| match detail {
+        Detail::AppVdex if boot => Detail::BootVdex,
+        Detail::AppArt if boot => Detail::BootArt,
+        detail => detail,
+    });
+    (row, detail)
 }
 
 #[cfg(test)]

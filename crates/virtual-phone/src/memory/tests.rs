@@ -51,8 +51,8 @@ fn rows_mappings_and_totals_agree_in_every_process() {
             let (anonymous, file, shared) = ledger.resident();
             assert_eq!(anonymous + file + shared, pages.rss());
             let of = rows.summary(android);
-            let parts = [of.java, of.native, of.code, of.stack, of.graphics];
-            let private: u64 = parts.iter().map(|p| p.0).sum();
+
+            let private: u64 = of.parts.iter().map(|p| p.0).sum();
             let whole = private as i64 + of.private_other + of.system;
             assert_eq!(whole, rows.total_pss() as i64, "{name}");
             for m in &ledger.mappings {

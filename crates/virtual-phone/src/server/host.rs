@@ -13,6 +13,10 @@ use crate::faults::gate::Answer;
 /// Protocol version of adb 1.0.41.
 const VERSION: u64 = 41;
 
+/// Features of adb on both sides.
+const FEATURES: &str = "shell_v2,cmd,stat_v2,fixed_push_mkdir,apex,abb,abb_exec,\
+    fixed_push_symlink_timestamp";
+
 /// Answer of an adb server for an unauthorized device.
 const UNAUTHORIZED: &str = "device unauthorized.\nThis adb server's $ADB_VENDOR_KEYS is not set\n\
     Try 'adb kill-server' if that seems wrong.\n\
@@ -21,8 +25,6 @@ const UNAUTHORIZED: &str = "device unauthorized.\nThis adb server's $ADB_VENDOR_
 /// Target of a host service.
 enum Target<'a> {
     Any,
-    /// An emulator or a device at an address, of which there are none.
-    Local,
     Serial(&'a str),
     Transport(u64),
 }
@@ -79,11 +81,8 @@ impl Server {
         let (name, argument) = verb.split_once(':').unwrap_or((verb, ""));
         match name {
             "version" => {
-                let version = self
-                    .faults
-                    .value(FaultKind::OldServer, 40)
-                    .unwrap_or(VERSION);
-                done(wire.answer(&format!("{version:04x}")))
+                let version = self.faults.value(FaultKind::OldServer, 40);
+                done(wire.answer(&format!("{:04x}", version.unwrap_or(VERSION))))
             }
             "kill" => {
                 if !self.killable {
@@ -97,7 +96,7 @@ impl Server {
             "devices-l" => done(wire.answer(&self.list(true))),
             "track-devices" => done(self.track(wire, false)),
             "track-devices-l" => done(self.track(wire, true)),
-            "host-features" => done(wire.answer(&self.features(&[]))),
+            "host-features" => done(wire.answer(FEATURES)),
             "connect" => {
                 let at = format!("failed to connect to '{argument}': Connection refused");
                 done(wire.answer(&at))
@@ -109,13 +108,11 @@ impl Server {
                 }
                 serial => wire.fail(&format!("no such device '{serial}'")),
             }),
-            "transport" | "transport-any" | "transport-usb" | "transport-local"
-            | "transport-id" | "tport" => {
+            "transport" | "transport-any" | "transport-id" | "tport" => {
                 let wanted = match (name, argument.split_once(':').unwrap_or((argument, ""))) {
                     ("transport", _) => Target::Serial(argument),
                     ("transport-id", _) => Target::Transport(argument.parse().unwrap_or(0)),
                     ("tport", ("serial", serial)) => Target::Serial(serial),
-                    ("transport-local", _) | ("tport", ("local", _)) => Target::Local,
                     _ => Target::Any,
                 };
                 let port = match self.find(&wanted) {
@@ -144,7 +141,7 @@ impl Server {
                 done(wire.answer(&match name {
                     "get-state" => "device".to_owned(),
                     "get-serialno" => kernel.serial.clone(),
-                    _ => self.features(&self.missing_features()),
+                    _ => self.features(),
                 }))
             }
             _ if name.starts_with("wait-for-") => done(self.wait_for(wire, &target, name)),
@@ -219,30 +216,18 @@ impl Server {
         });
     }
 
-    fn missing_features(&self) -> Vec<&'static str> {
-        let mut missing = Vec::new();
-        if self.faults.strikes(FaultKind::NoShellV2).is_some() {
-            missing.extend(["shell_v2", "cmd"]);
+    /// Returns the features of a device.
+    fn features(&self) -> String {
+        let mut features = FEATURES.to_owned();
+        for (fault, missing) in [
+            (FaultKind::NoShellV2, "shell_v2,cmd,"),
+            (FaultKind::NoStatV2, "stat_v2,"),
+        ] {
+            if self.faults.strikes(fault).is_some() {
+                features = features.replace(missing, "");
+            }
         }
-        if self.faults.strikes(FaultKind::NoStatV2).is_some() {
-            missing.push("stat_v2");
-        }
-        missing
-    }
-
-    fn features(&self, missing: &[&str]) -> String {
-        let all = [
-            "shell_v2",
-            "cmd",
-            "stat_v2",
-            "fixed_push_mkdir",
-            "apex",
-            "abb",
-            "abb_exec",
-            "fixed_push_symlink_timestamp",
-        ];
-        let kept: Vec<&str> = all.into_iter().filter(|f| !missing.contains(f)).collect();
-        kept.join(",")
+        features
     }
 
     /// Returns the selected device, or the text of the refusal.
@@ -254,7 +239,6 @@ impl Server {
                 let port = &self.ports[*i];
                 match target {
                     Target::Any => true,
-                    Target::Local => false,
                     Target::Serial(serial) => {
                         port.kernel.serial == *serial
                             || *serial == format!("usb:1-{}", i + 1)
@@ -344,19 +328,16 @@ impl Server {
             kernel.note_request(base, argument);
         }
         match base {
-            "shell"
-                if options.starts_with("v2")
-                    && self.faults.strikes(FaultKind::NoShellV2).is_none() =>
-            {
-                shell::serve(kernel, wire, argument, &shell::Protocol::parse(options))
+            "shell" | "exec" => {
+                let v2 = base == "shell"
+                    && options.starts_with("v2")
+                    && self.faults.strikes(FaultKind::NoShellV2).is_none();
+                let pty = match v2 {
+                    true => options.split(',').any(|option| option == "pty"),
+                    false => base == "shell" && argument.is_empty(),
+                };
+                shell::serve(kernel, wire, argument, &shell::Protocol { v2, pty })
             }
-            "shell" => shell::serve(
-                kernel,
-                wire,
-                argument,
-                &shell::Protocol::plain(argument.is_empty()),
-            ),
-            "exec" => shell::serve(kernel, wire, argument, &shell::Protocol::plain(false)),
             "sync" => sync::serve(kernel, wire),
             "jdwp" => jdwp::serve(kernel, wire, argument, &|ms| self.blink(port, ms)),
             "track-jdwp" => jdwp::track(kernel, wire),
@@ -382,12 +363,6 @@ enum Next {
 fn split(service: &str) -> Option<(Target<'_>, &str)> {
     if let Some(verb) = service.strip_prefix("host:") {
         return Some((Target::Any, verb));
-    }
-    if let Some(verb) = service.strip_prefix("host-usb:") {
-        return Some((Target::Any, verb));
-    }
-    if let Some(verb) = service.strip_prefix("host-local:") {
-        return Some((Target::Local, verb));
     }
     if let Some(rest) = service.strip_prefix("host-transport-id:") {
         let (id, verb) = rest.split_once(':')?;

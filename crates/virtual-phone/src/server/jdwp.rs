@@ -323,12 +323,7 @@ fn utf16(text: &str) -> Vec<u8> {
 
 /// Encodes a packet with a chunk; `kind` is the three bytes between its ID and its data.
 fn packet(id: u32, kind: [u8; 3], chunk: &[u8], data: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(HEADER + 8 + data.len());
-    out.extend((HEADER as u32 + 8 + data.len() as u32).to_be_bytes());
-    out.extend(id.to_be_bytes());
-    out.extend(kind);
-    out.extend(chunk);
-    out.extend((data.len() as u32).to_be_bytes());
-    out.extend(data);
-    out
+    let lengths = [HEADER + 8 + data.len(), data.len()];
+    let [whole, own] = lengths.map(|length| (length as u32).to_be_bytes());
+    [&whole[..], &id.to_be_bytes(), &kind, chunk, &own, data].concat()
 }

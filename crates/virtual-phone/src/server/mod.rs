@@ -82,17 +82,15 @@ impl Server {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
         // Each device is an occasion.
         let link = || {
-            if faults.strikes(FaultKind::NoDevice).is_some() {
-                Link::Gone
-            } else if faults.strikes(FaultKind::Offline).is_some() {
-                Link::Offline
-            } else if faults.strikes(FaultKind::Unauthorized).is_some() {
-                Link::Unauthorized
-            } else if faults.strikes(FaultKind::NoPermissions).is_some() {
-                Link::NoPermissions
-            } else {
-                Link::Device
-            }
+            let mut kinds = [
+                (FaultKind::NoDevice, Link::Gone),
+                (FaultKind::Offline, Link::Offline),
+                (FaultKind::Unauthorized, Link::Unauthorized),
+                (FaultKind::NoPermissions, Link::NoPermissions),
+            ]
+            .into_iter();
+            let struck = kinds.find(|(kind, _)| faults.strikes(*kind).is_some());
+            struck.map_or(Link::Device, |(_, link)| link)
         };
         let ports: Vec<Port> = phones
             .into_iter()

@@ -26,26 +26,23 @@ const CLOSE_STDIN: u8 = 4;
 /// Maximum length of a client's packet; adb sends at most 64 KiB.
 const MAX_PACKET: usize = 4 << 20;
 
+/// Variables of a shell of adbd.
+const ENVIRONMENT: &str = "\
+ANDROID_DATA=/data
+ANDROID_ROOT=/system
+HOME=/
+HOSTNAME=localhost
+LOGNAME=shell
+PATH=/product/bin:/apex/com.android.runtime/bin:/system/bin:/vendor/bin
+SHELL=/bin/sh
+TMPDIR=/data/local/tmp
+USER=shell";
+
 /// Framing of a shell's streams.
 pub(super) struct Protocol {
-    v2: bool,
-    pty: bool,
-}
-
-impl Protocol {
-    /// Parses options such as `v2,TERM=xterm,raw`.
-    pub(super) fn parse(options: &str) -> Self {
-        let has = |wanted| options.split(',').any(|option| option == wanted);
-        Protocol {
-            v2: has("v2"),
-            pty: has("pty"),
-        }
-    }
-
-    /// Returns the framing without packets: one stream, no status.
-    pub(super) fn plain(pty: bool) -> Self {
-        Protocol { v2: false, pty }
-    }
+    /// Whether packets separate stdout, stderr and the status.
+    pub(super) v2: bool,
+    pub(super) pty: bool,
 }
 
 /// Writer of the shell's output to the connection; dropped after the last writer is gone.
@@ -61,18 +58,10 @@ struct Output {
 
 impl Sink for Output {
     fn send(&self, error: bool, bytes: &[u8]) -> bool {
-        let crlf;
+        let crlf: Vec<u8>;
         let bytes = if self.pty {
-            crlf = bytes
-                .iter()
-                .flat_map(|b| {
-                    if *b == b'\n' {
-                        vec![b'\r', b'\n']
-                    } else {
-                        vec![*b]
-                    }
-                })
-                .collect::<Vec<u8>>();
+            let lines: Vec<&[u8]> = bytes.split(|b| *b == b'\n').collect();
+            crlf = lines.join(&b"\r\n"[..]);
             &crlf
         } else {
             bytes
@@ -89,9 +78,7 @@ impl Sink for Output {
             if !self.v2 {
                 return self.wire.write(part);
             }
-            let mut packet = packet(id, part.len());
-            packet.extend_from_slice(part);
-            self.wire.write(&packet)
+            self.wire.write(&packet(id, part))
         });
         if cut {
             self.wire.close();
@@ -107,22 +94,15 @@ impl Drop for Output {
     }
 }
 
-fn packet(id: u8, length: usize) -> Vec<u8> {
-    let mut packet = Vec::with_capacity(5 + length);
-    packet.push(id);
-    packet.extend_from_slice(&(length as u32).to_le_bytes());
-    packet
+fn packet(id: u8, bytes: &[u8]) -> Vec<u8> {
+    [&[id], &(bytes.len() as u32).to_le_bytes()[..], bytes].concat()
 }
 
 /// Answers a command of shell v2 with output that no command writes.
 pub(super) fn nonsense(wire: &Wire) -> io::Result<()> {
     let bytes = b"\xff\xfe 0x nonsense \x1b[31m: -1 -1 -1\n\0\n";
     wire.okay()?;
-    let mut output = packet(STDOUT, bytes.len());
-    output.extend_from_slice(bytes);
-    output.extend(packet(EXIT, 1));
-    output.push(0);
-    wire.write(&output)
+    wire.write(&[packet(STDOUT, bytes), packet(EXIT, &[0])].concat())
 }
 
 /// Runs a command, or an interactive shell, and transfers its streams.
@@ -152,32 +132,17 @@ pub(super) fn serve(
         open: open.clone(),
     });
     let (reader, stdin) = pipe(&kernel.events);
-    let argv: Vec<String> = if command.is_empty() {
-        vec!["/system/bin/sh".to_owned(), "-".to_owned()]
-    } else {
-        vec!["sh".to_owned(), "-c".to_owned(), command.to_owned()]
+    let argv = match command {
+        "" => vec!["/system/bin/sh", "-"],
+        command => vec!["sh", "-c", command],
     };
+    let argv: Vec<String> = argv.into_iter().map(str::to_owned).collect();
     let cred = Cred::shell();
     let Some(pid) = kernel.spawn_process(1, &cred, &argv) else {
         return Ok(());
     };
-    let env: std::collections::BTreeMap<String, String> = [
-        ("ANDROID_DATA", "/data"),
-        ("ANDROID_ROOT", "/system"),
-        ("HOME", "/"),
-        ("HOSTNAME", "localhost"),
-        ("LOGNAME", "shell"),
-        (
-            "PATH",
-            "/product/bin:/apex/com.android.runtime/bin:/system/bin:/vendor/bin",
-        ),
-        ("SHELL", "/bin/sh"),
-        ("TMPDIR", "/data/local/tmp"),
-        ("USER", "shell"),
-    ]
-    .into_iter()
-    .map(|(k, v)| (k.to_owned(), v.to_owned()))
-    .collect();
+    let env = ENVIRONMENT.lines().filter_map(|line| line.split_once('='));
+    let env = env.map(|(k, v)| (k.to_owned(), v.to_owned())).collect();
     let sink = |error| Fd::Sink {
         sink: output.clone(),
         error,
@@ -231,9 +196,7 @@ pub(super) fn serve(
         return Ok(());
     }
     if v2 {
-        let mut exit = packet(EXIT, 1);
-        exit.push(status);
-        wire.write(&exit)?;
+        wire.write(&packet(EXIT, &[status]))?;
     }
     Ok(())
 }
@@ -243,21 +206,16 @@ fn feed(kernel: &Kernel, wire: &Wire, v2: bool, stdin: PipeWriter, pid: Pid) {
     let mut stdin = Some(stdin);
     // The connection has ended, so an error needs no handling.
     let _ = read_packets(wire, v2, |id, bytes| {
-        match id {
-            STDIN => {
-                if let Some(pipe) = &stdin {
-                    // A command that does not read its stdin blocks the connection, within bounds.
-                    while pipe.waiting() > MAX_PACKET && kernel.state().processes.get(pid).is_some()
-                    {
-                        let seen = kernel.events.seen();
-                        kernel.events.wait(seen, Some(Duration::from_millis(50)));
-                    }
-                    pipe.push(bytes);
-                }
+        // Window sizes and unknown packets have no effect.
+        if id == CLOSE_STDIN {
+            stdin = None;
+        } else if let (STDIN, Some(pipe)) = (id, &stdin) {
+            // A command that does not read its stdin blocks the connection, within bounds.
+            while pipe.waiting() > MAX_PACKET && kernel.state().processes.get(pid).is_some() {
+                let seen = kernel.events.seen();
+                kernel.events.wait(seen, Some(Duration::from_millis(50)));
             }
-            CLOSE_STDIN => stdin = None,
-            // Window sizes and unknown packets have no effect.
-            _ => {}
+            pipe.push(bytes);
         }
     });
     drop(stdin);

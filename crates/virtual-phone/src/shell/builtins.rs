@@ -4,9 +4,9 @@ use super::{Flow, Shell};
 use crate::fs::{DIRECTORY, normalize};
 use crate::process::{Stop, signal_number};
 
-const BUILTINS: [&str; 20] = [
+const BUILTINS: [&str; 19] = [
     ":", "[", "break", "cd", "continue", "echo", "exec", "exit", "export", "false", "kill",
-    "print", "pwd", "read", "return", "set", "shift", "trap", "true", "type",
+    "print", "pwd", "read", "return", "set", "shift", "trap", "true",
 ];
 
 impl Shell {
@@ -75,7 +75,6 @@ impl Shell {
                 self.alive()?;
                 Ok(u8::from(!missed.is_empty()))
             }
-            "type" => self.tell_types(args),
             _ => Ok(127),
         }
     }
@@ -181,23 +180,5 @@ impl Shell {
             }
         }
         Ok(0)
-    }
-
-    fn tell_types(&mut self, names: &[String]) -> Result<u8, Flow> {
-        let mut status = 0;
-        for name in names {
-            let text = if self.functions.contains_key(name) {
-                "is a function".to_owned()
-            } else if Self::is_builtin(name) {
-                "is a shell builtin".to_owned()
-            } else if self.programs.has(name) {
-                format!("is a tracked alias for /system/bin/{name}")
-            } else {
-                status = 1;
-                "not found".to_owned()
-            };
-            self.print(&format!("{name} {text}\n"))?;
-        }
-        Ok(status)
     }
 }

@@ -14,6 +14,7 @@ const MAX_SUBSTITUTION: usize = 4 << 20;
 /// Characters of an unfinished field: quoted ones are neither split nor matched as patterns.
 type Chars = Vec<PatternChar>;
 
+#[derive(Default)]
 struct Fields {
     done: Vec<Chars>,
     current: Chars,
@@ -58,12 +59,8 @@ impl Shell {
             "0" => Some(self.name.clone()),
             "PWD" => Some(self.cwd.clone()),
             "EPOCHREALTIME" => {
-                let real = self.kernel.clock.real();
-                Some(format!(
-                    "{}.{:06}",
-                    real / 1_000_000_000,
-                    real / 1_000 % 1_000_000
-                ))
+                let micros = self.kernel.clock.real() / 1_000;
+                Some(format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000))
             }
             _ => match name.parse::<usize>() {
                 Ok(n) => self.arguments.get(n.wrapping_sub(1)).cloned(),
@@ -76,11 +73,7 @@ impl Shell {
     pub(super) fn expand_words(&mut self, words: &[Word]) -> Result<Vec<String>, Flow> {
         let mut all = Vec::new();
         for word in words {
-            let mut fields = Fields {
-                done: Vec::new(),
-                current: Vec::new(),
-                open: false,
-            };
+            let mut fields = Fields::default();
             self.expand_into(word, &mut fields, true)?;
             fields.cut();
             let texts = fields.done.into_iter();
@@ -100,11 +93,7 @@ impl Shell {
 
     /// Expands like [`Shell::expand_string`] and marks quoted characters.
     pub(super) fn expand_pattern(&mut self, word: &Word) -> Result<Chars, Flow> {
-        let mut fields = Fields {
-            done: Vec::new(),
-            current: Vec::new(),
-            open: false,
-        };
+        let mut fields = Fields::default();
         self.expand_into(word, &mut fields, false)?;
         Ok(fields.current)
     }

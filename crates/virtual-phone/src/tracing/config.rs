@@ -13,39 +13,32 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<pb::TraceConfig, String> {
 
 /// Fields of TraceConfig and HeapprofdConfig added after Android 10, with the Android release whose
 /// perfetto first supports each.
-const NEWER: [(&str, u32); 19] = [
-    ("unique_session_name", 11),
-    ("data_source_stop_timeout_ms", 11),
-    ("no_startup", 11),
-    ("no_running", 11),
-    ("dump_at_max", 11),
-    ("block_client_timeout_us", 11),
-    ("disable_fork_teardown", 11),
-    ("min_anonymous_memory_kb", 11),
-    ("heaps", 12),
-    ("all_heaps", 12),
-    ("heap_sampling_intervals", 12),
-    ("exclude_heaps", 12),
-    ("target_installed_by", 12),
-    ("adaptive_sampling_shmem_threshold", 12),
-    ("bugreport_score", 13),
-    ("prefer_suspend_clock_for_duration", 14),
-    ("session_semaphores", 15),
-    ("exclusive_prio", 17),
-    ("write_flush_mode", 17),
+const NEWER: [(u32, &str); 6] = [
+    (
+        11,
+        "unique_session_name data_source_stop_timeout_ms no_startup no_running dump_at_max \
+         block_client_timeout_us disable_fork_teardown min_anonymous_memory_kb",
+    ),
+    (
+        12,
+        "heaps all_heaps heap_sampling_intervals exclude_heaps target_installed_by \
+         adaptive_sampling_shmem_threshold",
+    ),
+    (13, "bugreport_score"),
+    (14, "prefer_suspend_clock_for_duration"),
+    (15, "session_semaphores"),
+    (17, "exclusive_prio write_flush_mode"),
 ];
 
 /// Parses the text form. As in perfetto, a field that this phone's version does not support is an
 /// error.
 pub(crate) fn parse_text(spec: &PhoneSpec, text: &str) -> Result<pb::TraceConfig, String> {
-    for (field, since) in NEWER {
+    let newer = NEWER.iter();
+    for (since, field) in newer.flat_map(|(since, of)| of.split(' ').map(move |f| (*since, f))) {
         let newer = spec.android < since && spec.perfetto.is_none_or(|v| v < 54);
         let used = text.match_indices(field).find(|(at, _)| {
-            if text[..*at]
-                .rsplit('\n')
-                .next()
-                .is_some_and(|line| line.contains('#'))
-            {
+            let mut lines = text[..*at].rsplit('\n');
+            if lines.next().is_some_and(|line| line.contains('#')) {
                 return false;
             }
             let bytes = text.as_bytes();
@@ -81,10 +74,8 @@ pub(crate) fn rejection(spec: &PhoneSpec, config: &pb::TraceConfig) -> Option<St
         return Some("Invalid buffer size 0".to_owned());
     }
     let targets = config.data_sources.iter().filter_map(|d| d.config.as_ref());
-    if targets
-        .clone()
-        .any(|c| c.target_buffer() as usize >= config.buffers.len())
-    {
+    let misses = |c: &pb::DataSourceConfig| c.target_buffer() as usize >= config.buffers.len();
+    if targets.clone().any(misses) {
         return Some("Data source specified an invalid target_buffer".to_owned());
     }
     if config.duration_ms() > 7 * 24 * 3_600_000 {
@@ -111,9 +102,8 @@ pub(crate) fn rejection(spec: &PhoneSpec, config: &pb::TraceConfig) -> Option<St
             return Some("Cannot use write_into_file with STOP_TRACING triggers".to_owned());
         }
         if config.duration_ms() > 0 && mode == TriggerMode::StartTracing {
-            return Some(
-                "duration_ms was set, this must not be set for traces with triggers".to_owned(),
-            );
+            let text = "duration_ms was set, this must not be set for traces with triggers";
+            return Some(text.to_owned());
         }
     }
     None

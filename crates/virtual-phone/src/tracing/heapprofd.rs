@@ -181,12 +181,9 @@ impl HeapSource {
             let state = kernel.state();
             let wanted = |p: &&Process| !self.known.contains(&p.pid) && self.wants(p);
             let fresh: Vec<Process> = state.processes.iter().filter(wanted).cloned().collect();
-            let asleep: BTreeSet<Pid> = state
-                .processes
-                .iter()
-                .filter(|p| p.frozen || p.idle || p.stopped)
-                .map(|p| p.pid)
-                .collect();
+            let asleep = state.processes.iter();
+            let asleep = asleep.filter(|p| p.frozen || p.idle || p.stopped);
+            let asleep: BTreeSet<Pid> = asleep.map(|p| p.pid).collect();
             let gone: Vec<usize> = (0..self.targets.len())
                 .rev()
                 .filter(|i| state.processes.get(self.targets[*i].pid()).is_none())
@@ -330,12 +327,8 @@ impl HeapSource {
         let malloc_debug = state.properties.get("libc.debug.malloc.options");
         if malloc_debug.is_some_and(|v| !v.is_empty()) {
             drop(state);
-            kernel.log(
-                process.pid,
-                'W',
-                "libc",
-                "malloc_debug enabled: heapprofd not enabled",
-            );
+            let text = "malloc_debug enabled: heapprofd not enabled";
+            kernel.log(process.pid, 'W', "libc", text);
             return false;
         }
         let may = packages::can_profile(spec, &state.packages, process.uid);

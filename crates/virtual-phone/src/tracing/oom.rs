@@ -41,32 +41,18 @@ pub(crate) fn run_out(kernel: &Kernel) {
         return;
     };
     // ART collects once more before it throws.
-    {
-        let state = kernel.state();
-        let event = Event::Collection(Request::Alloc);
-        kernel.memory.note(&state, &process, now, event);
-    }
+    let event = Event::Collection(Request::Alloc);
+    kernel.memory.note(&kernel.state(), &process, now, event);
     let text = message(kernel, &process, now);
-    kernel.log(
-        process.pid,
-        'W',
-        &crate::memory::log_tag(process.name()),
-        &format!("Throwing OutOfMemoryError \"{text}\""),
-    );
-    let waited_for = {
-        let mut state = kernel.state();
-        let oom = Oom {
-            pid: process.pid,
-            at: now,
-        };
-        state.tracing.ooms.push(oom);
-        state
-            .tracing
-            .oom_sessions
-            .values()
-            .any(|config| wanted(config, &process))
-    };
-    kernel.events.notify();
+    let text = format!("Throwing OutOfMemoryError \"{text}\"");
+    let tag = crate::memory::log_tag(process.name());
+    kernel.log(process.pid, 'W', &tag, &text);
+    let pid = process.pid;
+    let waited_for = kernel.change(|state, _| {
+        state.tracing.ooms.push(Oom { pid, at: now });
+        let mut waiting = state.tracing.oom_sessions.values();
+        waiting.any(|config| wanted(config, &process))
+    });
     // If no session dumps it, it dies at once.
     if !waited_for || !allowed(kernel, &process) {
         die(kernel, &process);
@@ -236,10 +222,8 @@ pub(super) fn await_trigger(
             tracing.traced_life,
         )
     };
-    let mut out = kernel
-        .spec
-        .oom
-        .map(|seconds| armed + u64::from(seconds) * SECOND);
+    let out = kernel.spec.oom.map(u64::from);
+    let mut out = out.map(|seconds| armed + seconds * SECOND);
     let awaited = loop {
         let look = || {
             let state = kernel.state();

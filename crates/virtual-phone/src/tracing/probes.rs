@@ -144,23 +144,16 @@ impl Probes {
     /// Performs the due actions; the `last` step reads everything in the rings.
     pub(super) fn step(&mut self, kernel: &Kernel, now: BootNs, last: bool) -> Written {
         let mut out = Vec::new();
-        for source in &mut self.processes {
-            if source.next <= now {
-                let at = source.next;
-                source.next += source.period;
-                source.poll(kernel, at, &mut out);
-            }
+        for source in self.processes.iter_mut().filter(|s| s.next <= now) {
+            let at = source.next;
+            source.next += source.period;
+            source.poll(kernel, at, &mut out);
         }
-        for source in &mut self.system {
-            if source.next <= now {
-                let at = source.next;
-                source.next += source.period;
-                out.extend(
-                    source
-                        .poll(kernel, at)
-                        .map(|packet| (source.goal.0, packet)),
-                );
-            }
+        for source in self.system.iter_mut().filter(|s| s.next <= now) {
+            let at = source.next;
+            source.next += source.period;
+            let packet = source.poll(kernel, at);
+            out.extend(packet.map(|packet| (source.goal.0, packet)));
         }
         for source in &mut self.ftrace {
             if source.next <= now || last {
@@ -199,12 +192,8 @@ impl Processes {
         let all: Vec<Pid> = {
             let state = kernel.state();
             let there = |p: &&Process| p.role != Role::Kernel && p.started <= at;
-            state
-                .processes
-                .iter()
-                .filter(there)
-                .map(|p| p.pid)
-                .collect()
+            let there = state.processes.iter().filter(there);
+            there.map(|p| p.pid).collect()
         };
         let mut processes = Vec::new();
         for &pid in &all {
@@ -388,9 +377,9 @@ impl Ftrace {
             _ => pid,
         };
         let compacts = c.collector.contains("compact");
-        let pause = match compacts {
-            true => "(Paused)MarkingPause",
-            false => "(Paused)FlipCallback",
+        let (phase, pause) = match compacts {
+            true => ("MarkingPhase", "(Paused)MarkingPause"),
+            false => ("FlipThreadRoots", "(Paused)FlipCallback"),
         };
         let begins = c.begins;
         let (first, second) = ((pid as usize) % CPUS, (pid as usize + 3) % CPUS);
@@ -399,11 +388,8 @@ impl Ftrace {
         };
         let size = |bytes: u64| format!("C|{pid}|Heap size (KB)|{}\n", bytes / 1024);
         say(begins.saturating_sub(MILLI), first, size(c.before));
-        say(
-            begins,
-            first,
-            format!("B|{pid}|{} {} GC\n", c.cause, c.collector),
-        );
+        let named = format!("B|{pid}|{} {} GC\n", c.cause, c.collector);
+        say(begins, first, named);
         say(begins + 1, first, format!("B|{pid}|InitializePhase\n"));
         say(begins + 2, first, format!("E|{pid}\n"));
         // Pauses are spread evenly over it.
@@ -411,11 +397,6 @@ impl Ftrace {
         for (nth, length) in c.pauses.iter().enumerate() {
             let at = (begins + gap * (nth as u64 + 1)).min(c.ends.saturating_sub(length + 4));
             let at = at.max(begins + 3);
-            let phase = if compacts {
-                "MarkingPhase"
-            } else {
-                "FlipThreadRoots"
-            };
             say(at, first, format!("B|{pid}|{phase}\n"));
             say(at + 1, first, format!("B|{pid}|{pause}\n"));
             // The thread is moved to another processor while the app is paused.

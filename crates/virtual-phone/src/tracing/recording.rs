@@ -107,6 +107,14 @@ fn flush_period_ms(config: &pb::TraceConfig, kernel: &Kernel) -> u32 {
     }
 }
 
+/// Returns the interval in nanoseconds in which the buffers are written to the file.
+fn write_period(config: &pb::TraceConfig) -> u64 {
+    match config.file_write_period_ms() {
+        0 => 5_000 * MILLI,
+        ms => u64::from(ms.max(100)) * MILLI,
+    }
+}
+
 impl<'a> Recording<'a> {
     fn start(
         kernel: &'a Kernel,
@@ -141,10 +149,6 @@ impl<'a> Recording<'a> {
         // Clients that wait for the start (`perfetto -D`) continue at once.
         kernel.events.notify();
         let after = |ms: u32| (ms > 0).then(|| now + u64::from(ms) * MILLI);
-        let period = match config.file_write_period_ms() {
-            0 => 5_000,
-            ms => ms.max(100),
-        };
         let mut recording = Recording {
             kernel,
             held,
@@ -155,7 +159,9 @@ impl<'a> Recording<'a> {
             heaps: Vec::new(),
             java: Vec::new(),
             probes: Probes::default(),
-            next_write: after(if config.write_into_file() { period } else { 0 }),
+            next_write: config
+                .write_into_file()
+                .then(|| now + write_period(&config)),
             next_flush: after(flush_period_ms(&config, kernel)),
             ends: after(config.duration_ms()),
             flushes: 0,
@@ -400,11 +406,7 @@ impl<'a> Recording<'a> {
                 self.flush(now);
             }
             self.write(now, false);
-            let period = match self.config.file_write_period_ms() {
-                0 => 5_000,
-                ms => u64::from(ms.max(100)),
-            };
-            self.next_write = Some(now + period * MILLI);
+            self.next_write = Some(now + write_period(&self.config));
         }
     }
 
@@ -567,11 +569,9 @@ impl<'a> Recording<'a> {
 
     /// Writes the contents of the buffers, with the service's packets around them.
     fn write(&mut self, now: BootNs, last: bool) {
-        let mut before: Vec<pb::TracePacket> = Vec::new();
-        let (clocks, events): (Vec<_>, Vec<_>) = std::mem::take(&mut self.service)
-            .into_iter()
-            .partition(|p| p.clock_snapshot.is_some());
-        before.extend(clocks);
+        let service = std::mem::take(&mut self.service).into_iter();
+        let (mut before, events): (Vec<_>, Vec<_>) =
+            service.partition(|p| p.clock_snapshot.is_some());
         // After a restart of the phone, its clock is before the last marker.
         let since = now.checked_sub(self.last_sync);
         if !self.head_written || since.is_none_or(|since| since >= SYNC_EVERY) {
@@ -605,15 +605,13 @@ impl<'a> Recording<'a> {
         let seed = mix(&[spec.seed, self.session, self.kernel.clock.real()]);
         let (msb, lsb) = (seed as i64, mix(&[seed]) as i64);
         let mut config = self.config.clone();
+        if (11..14).contains(&spec.android) {
+            config.trace_uuid_msb = Some(msb);
+            config.trace_uuid_lsb = Some(lsb);
+        }
+        out.push(packets::config(&config));
         if spec.android >= 14 {
-            out.push(packets::config(&config));
             out.push(packets::uuid(msb, lsb));
-        } else {
-            if spec.android >= 11 {
-                config.trace_uuid_msb = Some(msb);
-                config.trace_uuid_lsb = Some(lsb);
-            }
-            out.push(packets::config(&config));
         }
         if spec.perfetto_version() >= 54 {
             out.push(packets::provenance(now, self.buffers.len()));
@@ -627,9 +625,8 @@ impl<'a> Recording<'a> {
     fn append(&mut self, bytes: &[u8]) {
         let compressed;
         let mut bytes = bytes;
-        if self.config.compression_type() == CompressionType::Deflate
-            && self.kernel.spec.android >= 11
-        {
+        let deflates = self.config.compression_type() == CompressionType::Deflate;
+        if deflates && self.kernel.spec.android >= 11 {
             compressed = compress(bytes);
             bytes = &compressed;
         }
@@ -646,12 +643,8 @@ impl<'a> Recording<'a> {
         }
         if self.kernel.write_file(&self.file, at, bytes).is_err() {
             self.full = true;
-            self.kernel.log(
-                self.pid,
-                'E',
-                "perfetto",
-                "write() failed: No space left on device",
-            );
+            let text = "write() failed: No space left on device";
+            self.kernel.log(self.pid, 'E', "perfetto", text);
         }
     }
 }

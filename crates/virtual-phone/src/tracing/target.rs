@@ -164,17 +164,19 @@ impl Target {
                 dumped: None,
             })
             .collect();
-        let fault = |kind, default: u64, ending| {
+        let endings = [
+            (FaultKind::TargetDies, 0, Ending::Dies),
+            (FaultKind::LowMemoryKill, 0, Ending::LowMemory),
+            (FaultKind::Overrun, 0, Ending::Overrun),
+            (FaultKind::ClientTimeout, 0, Ending::Timeout),
+            (FaultKind::BadStack, 0, Ending::BadStack),
+            (FaultKind::Corrupt, 0, Ending::Corrupt),
+            (FaultKind::Guardrail, 30_000, Ending::Guardrail),
+        ];
+        let ending = endings.into_iter().find_map(|(kind, default, ending)| {
             let ms = kernel.faults.value(kind, default)?;
             Some((at + ms * MILLI, ending))
-        };
-        let ending = fault(FaultKind::TargetDies, 0, Ending::Dies)
-            .or_else(|| fault(FaultKind::LowMemoryKill, 0, Ending::LowMemory))
-            .or_else(|| fault(FaultKind::Overrun, 0, Ending::Overrun))
-            .or_else(|| fault(FaultKind::ClientTimeout, 0, Ending::Timeout))
-            .or_else(|| fault(FaultKind::BadStack, 0, Ending::BadStack))
-            .or_else(|| fault(FaultKind::Corrupt, 0, Ending::Corrupt))
-            .or_else(|| fault(FaultKind::Guardrail, 30_000, Ending::Guardrail));
+        });
         let before = kernel.state().screen.deeds.destroyed(process.pid, at);
         Target {
             activities: before,
@@ -340,11 +342,8 @@ impl Target {
         }
         let mut workload = (*self.workload).clone();
         for frame in &mut workload.frames {
-            if self
-                .skip
-                .iter()
-                .any(|p| frame.function.starts_with(p.as_str()))
-            {
+            let hidden = |prefix: &String| frame.function.starts_with(prefix.as_str());
+            if self.skip.iter().any(hidden) {
                 frame.function = "FILTERED".into();
             }
         }
@@ -408,11 +407,8 @@ impl Target {
 
     fn truth(&self, heap: &Heap, moment: BootNs) -> DumpTruth {
         let def = &self.workload.heaps[heap.place];
-        let used = def
-            .sites
-            .iter()
-            .zip(&heap.tallies)
-            .filter(|(_, t)| t.allocated.n > 0);
+        let sites = def.sites.iter().zip(&heap.tallies);
+        let used = sites.filter(|(_, t)| t.allocated.n > 0);
         DumpTruth {
             pid: self.pid(),
             process: self.process.name().to_owned(),
@@ -445,10 +441,9 @@ impl Tally {
             ..Default::default()
         };
         if at_max {
-            let max = if self.epoch == epoch {
-                self.at_max
-            } else {
-                self.held()
+            let max = match self.epoch == epoch {
+                true => self.at_max,
+                false => self.held(),
             };
             sample.self_max = Some(max.bytes);
             sample.self_max_count = Some(max.n);

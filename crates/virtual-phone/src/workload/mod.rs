@@ -105,16 +105,6 @@ const MAX_LEAKED: u64 = 160 << 20;
 /// The same for the app that is made to leak.
 const MAX_LEAKED_BY_APP: u64 = 1 << 30;
 
-/// Returns the time in ms until leaks of these sites have `bytes`.
-fn leaks_until_ms<'a>(sites: impl Iterator<Item = &'a Site>, bytes: u64) -> u64 {
-    let leaks = sites.filter(|site| site.leaks_always());
-    let rate = leaks.map(|site| site.per_second * (site.size.0 + site.size.1) as f64 / 2.0);
-    match rate.sum::<f64>() {
-        rate if rate > 0.0 => (bytes as f64 / rate * 1_000.0) as u64,
-        _ => u64::MAX,
-    }
-}
-
 impl Site {
     fn leaks_always(&self) -> bool {
         matches!((&self.life, &self.phase), (Life::Forever, Phase::Always))
@@ -163,10 +153,13 @@ impl Workload {
         } else {
             MAX_LEAKED
         };
-        let sites = heaps.iter().flat_map(|heap| &heap.sites);
+        let leaks = heaps.iter().flat_map(|heap| &heap.sites);
+        let leaks = leaks.filter(|site| site.leaks_always());
+        let rate = leaks.map(|site| site.per_second * (site.size.0 + site.size.1) as f64 / 2.0);
         // A process does not run from its start until the phone appears.
         let paused = appeared.saturating_sub(process.started) / MILLI;
-        let leaks_until_ms = leaks_until_ms(sites, most).saturating_add(paused);
+        let leaks_until_ms = most as f64 / rate.sum::<f64>() * 1_000.0;
+        let leaks_until_ms = (leaks_until_ms as u64).saturating_add(paused);
         Workload {
             leaks_until_ms,
             mappings: builder.mappings,

@@ -66,7 +66,7 @@ pub(super) fn meminfo(cmd: &mut Cmd, args: &[String]) -> Result<(), Halt> {
     }
     header(cmd, now)?;
     if native {
-        return natives(cmd, &found, &options);
+        return natives(cmd, found, &options);
     }
     let one = wanted.is_some() && found.len() == 1;
     let details = options.details || one;
@@ -100,12 +100,8 @@ fn header(cmd: &Cmd, now: BootNs) -> Result<(), Halt> {
 /// Returns the selected processes, and whether they are native ones.
 fn find(cmd: &Cmd, wanted: Option<&str>) -> (Vec<Process>, bool) {
     let state = cmd.kernel.state();
-    let java: Vec<Process> = state
-        .processes
-        .iter()
-        .filter(|p| has_java(p))
-        .cloned()
-        .collect();
+    let java = state.processes.iter().filter(|p| has_java(p));
+    let java: Vec<Process> = java.cloned().collect();
     let Some(wanted) = wanted else {
         return (java, false);
     };
@@ -159,14 +155,8 @@ fn look(
         kernel.killed(seen.process.pid, SIGKILL);
         return Ok(Some(seen));
     }
-    let stopped = {
-        let state = kernel.state();
-        state
-            .processes
-            .get(seen.process.pid)
-            .is_some_and(|p| p.stopped)
-    };
-    if stopped {
+    let now = kernel.state().processes.get(seen.process.pid).cloned();
+    if now.is_some_and(|p| p.stopped) {
         let until = kernel.clock.boot() + PATIENCE;
         kernel.sleep(cmd.pid, until)?;
         return Ok(Some(seen));
@@ -211,11 +201,7 @@ pub(super) fn collect(kernel: &crate::kernel::Kernel, pid: Pid) -> Option<u64> {
 
 fn block(cmd: &Cmd, seen: &Seen, options: &Options) -> Result<(), Halt> {
     let android = cmd.kernel.spec.android;
-    cmd.out(&format!(
-        "\n** MEMINFO in pid {} [{}] **\n",
-        seen.process.pid,
-        name(&seen.process)
-    ))?;
+    head(cmd, &seen.process)?;
     let rows = seen.ledger.rows();
     let heaps = (!options.local)
         .then_some(seen.inside.as_ref())
@@ -250,33 +236,22 @@ fn name(process: &Process) -> String {
 }
 
 /// Prints native processes: only the table, heap cells 0.
-fn natives(cmd: &Cmd, found: &[Process], options: &Options) -> Result<(), Halt> {
-    let android = cmd.kernel.spec.android;
+fn natives(cmd: &Cmd, found: Vec<Process>, options: &Options) -> Result<(), Halt> {
     for process in found {
-        let Some(ledger) = cmd.kernel.memory_of(process.pid) else {
+        let Some(seen) = look(cmd, process, options, false)? else {
             continue;
         };
-        let until = cmd.kernel.clock.boot() + walk(&ledger);
-        cmd.kernel.sleep(cmd.pid, until)?;
-        let seen = Seen {
-            process: process.clone(),
-            ledger,
-            inside: None,
-        };
         if options.details {
-            let name = name(process);
-            cmd.out(&format!(
-                "\n** MEMINFO in pid {} [{name}] **\n",
-                process.pid
-            ))?;
+            head(cmd, &seen.process)?;
         }
-        let rows = seen.ledger.rows();
-        cmd.out(&table::table(
-            &rows,
-            table::Heaps::default(),
-            android,
-            options,
-        ))?;
+        let (rows, heaps) = (seen.ledger.rows(), table::Heaps::default());
+        let android = cmd.kernel.spec.android;
+        cmd.out(&table::table(&rows, heaps, android, options))?;
     }
     Ok(())
+}
+
+fn head(cmd: &Cmd, process: &Process) -> Result<(), Halt> {
+    let (pid, name) = (process.pid, name(process));
+    cmd.out(&format!("\n** MEMINFO in pid {pid} [{name}] **\n"))
 }

@@ -107,10 +107,8 @@ fn list(out: &mut String, items: &[Item], options: &Options, rss: bool, depth: u
 
 pub(super) fn print(cmd: &Cmd, seen: &[Seen], options: &Options, whole: bool) -> Result<(), Halt> {
     let android = cmd.kernel.spec.android;
-    let mut all: Vec<(Process, Ledger)> = seen
-        .iter()
-        .map(|s| (s.process.clone(), s.ledger.clone()))
-        .collect();
+    let all = seen.iter().map(|s| (s.process.clone(), s.ledger.clone()));
+    let mut all: Vec<(Process, Ledger)> = all.collect();
     if whole {
         let natives: Vec<Process> = {
             let state = cmd.kernel.state();
@@ -118,12 +116,8 @@ pub(super) fn print(cmd: &Cmd, seen: &[Seen], options: &Options, whole: bool) ->
             state.processes.iter().filter(native).cloned().collect()
         };
         for process in natives {
-            let Some(ledger) = cmd.kernel.memory_of(process.pid) else {
-                continue;
-            };
-            let until = cmd.kernel.clock.boot() + super::walk(&ledger);
-            cmd.kernel.sleep(cmd.pid, until)?;
-            all.push((process, ledger));
+            let seen = super::look(cmd, process, options, false)?;
+            all.extend(seen.map(|seen| (seen.process, seen.ledger)));
         }
     }
     let mut kinds: Vec<Item> = KINDS

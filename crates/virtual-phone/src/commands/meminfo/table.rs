@@ -174,13 +174,8 @@ fn summary(rows: &Rows, layout: &Layout) -> String {
     for (pss, rss) in [("Pss(KB)", "Rss(KB)"), ("------", "------")] {
         out.push_str(&row("", pss.to_owned(), rss.to_owned()));
     }
-    for (label, (pss, rss)) in [
-        ("Java Heap:", of.java),
-        ("Native Heap:", of.native),
-        ("Code:", of.code),
-        ("Stack:", of.stack),
-        ("Graphics:", of.graphics),
-    ] {
+    let labels = ["Java Heap:", "Native Heap:", "Code:", "Stack:", "Graphics:"];
+    for (label, (pss, rss)) in labels.into_iter().zip(of.parts) {
         out.push_str(&row(label, pss.to_string(), rss.to_string()));
     }
     for (label, kb) in [("Private Other:", of.private_other), ("System:", of.system)] {

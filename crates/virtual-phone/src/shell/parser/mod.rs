@@ -28,20 +28,8 @@ const RESERVED_ENDS: [&str; 9] = [
 
 /// Parses a whole script.
 pub(crate) fn parse(script: &str) -> Result<Arc<Node>, SyntaxError> {
-    parse_within(script, 0)
-}
-
-/// Parses a script that is nested `depth` levels deep in another one.
-fn parse_within(script: &str, depth: usize) -> Result<Arc<Node>, SyntaxError> {
     let text: Vec<char> = script.chars().collect();
-    let mut parser = Parser::new(&text);
-    parser.depth = depth;
-    let list = parser.list(true)?;
-    parser.blanks();
-    match parser.peek() {
-        None => Ok(Arc::new(list)),
-        Some(c) => Err(parser.unexpected(&c.to_string())),
-    }
+    Ok(Arc::new(Parser::new(&text).list(true)?))
 }
 
 impl<'a> Parser<'a> {
@@ -156,51 +144,35 @@ impl<'a> Parser<'a> {
         let mut commands = Vec::new();
         loop {
             self.newlines();
-            let end = match self.peek() {
-                None => true,
-                Some(')') => {
-                    if top {
-                        return Err(self.unexpected(")"));
-                    }
-                    true
-                }
-                _ => RESERVED_ENDS.contains(&self.peek_name().as_str()),
-            };
-            if end {
-                if top && let Some(c) = self.peek() {
-                    let name = self.peek_name();
+            let name = self.peek_name();
+            match self.peek() {
+                Some(c) if c != ')' && !RESERVED_ENDS.contains(&name.as_str()) => {}
+                Some(c) if top => {
                     let what = if name.is_empty() { c.to_string() } else { name };
                     return Err(self.unexpected(&what));
                 }
-                return Ok(Node::List(commands));
+                _ => return Ok(Node::List(commands)),
             }
             let command = self.and_or()?;
             self.blanks();
-            let background = self.peek() == Some('&') && !self.looking_at("&&");
-            let separated = match self.peek() {
-                Some('&') => {
-                    self.at += 1;
-                    true
-                }
-                Some(';') if !self.looking_at(";;") => {
-                    self.at += 1;
-                    true
-                }
-                Some('\n') => true,
-                _ => false,
-            };
+            let background = self.accept("&");
             commands.push((Arc::new(command), background));
-            if !separated {
-                self.blanks();
-                match self.peek() {
-                    None | Some(')') => {}
-                    Some(_) if self.looking_at(";;") => {}
-                    Some(c) if !RESERVED_ENDS.contains(&self.peek_name().as_str()) => {
-                        return Err(self.unexpected(&c.to_string()));
-                    }
-                    Some(_) => {}
-                }
+            match self.peek() {
+                _ if background => {}
+                Some(';') if !self.looking_at(";;") => self.at += 1,
+                None | Some('\n' | ')' | ';') => {}
+                Some(_) if RESERVED_ENDS.contains(&self.peek_name().as_str()) => {}
+                Some(c) => return Err(self.unexpected(&c.to_string())),
             }
+        }
+    }
+
+    /// Parses commands up to a `)`.
+    fn in_parentheses(&mut self) -> Result<Arc<Node>, SyntaxError> {
+        let body = Arc::new(self.list(false)?);
+        match self.accept(")") {
+            true => Ok(body),
+            false => Err(self.unclosed(")")),
         }
     }
 
@@ -265,14 +237,7 @@ impl<'a> Parser<'a> {
                     Ok(body)
                 }),
                 word if RESERVED_ENDS.contains(&word) => Err(p.unexpected(word)),
-                _ if p.accept("(") => p.compound(|p| {
-                    let body = Arc::new(p.list(false)?);
-                    p.newlines();
-                    if !p.accept(")") {
-                        return Err(p.unclosed(")"));
-                    }
-                    Ok(Node::Subshell(body))
-                }),
+                _ if p.accept("(") => p.compound(|p| Ok(Node::Subshell(p.in_parentheses()?))),
                 name => {
                     // `name ()` defines a function.
                     if !name.is_empty() {

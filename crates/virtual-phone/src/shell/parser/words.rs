@@ -1,6 +1,6 @@
 //! Parsing of words: quotes and `$…`. Part of the parser.
 
-use super::{Parser, SyntaxError, parse_within};
+use super::{Parser, SyntaxError};
 use crate::shell::ast::{ParamOp, Part, Word};
 
 /// Returns whether a character ends a word.
@@ -120,8 +120,7 @@ impl Parser<'_> {
             return Ok(());
         }
         if self.accept("(") {
-            let script = self.until_close_paren()?;
-            let script = self.nested(|p| parse_within(&script, p.depth))?;
+            let script = self.nested(Self::in_parentheses)?;
             parts.push(Part::Command { script, quoted });
             return Ok(());
         }
@@ -153,48 +152,6 @@ impl Parser<'_> {
             self.at += 1;
         }
         self.text[start..self.at].iter().collect()
-    }
-
-    /// Returns the text of a `$(…)`; finds its closing parenthesis with regard to quotes and
-    /// nesting.
-    fn until_close_paren(&mut self) -> Result<String, SyntaxError> {
-        let start = self.at;
-        let mut depth = 0usize;
-        // The parenthesis in `case x in a)` does not close one.
-        let mut cases = 0usize;
-        loop {
-            let c = self.peek().ok_or_else(|| self.unclosed(")"))?;
-            let before = self.at.checked_sub(1).and_then(|i| self.text.get(i));
-            let at_word = before.is_none_or(|c| !c.is_ascii_alphanumeric() && *c != '_');
-            if at_word && self.looking_at("case ") {
-                cases += 1;
-            } else if at_word && self.looking_at("esac") {
-                cases = cases.saturating_sub(1);
-            }
-            self.at += 1;
-            match c {
-                '\\' => self.at += 1,
-                '\'' => {
-                    while self.peek().ok_or_else(|| self.unclosed("'"))? != '\'' {
-                        self.at += 1;
-                    }
-                    self.at += 1;
-                }
-                '"' => self.quoted_until(Some('"'), &mut Vec::new())?,
-                '#' if before.is_some_and(|c| c.is_whitespace() || *c == ';') => {
-                    while self.peek().is_some_and(|c| c != '\n') {
-                        self.at += 1;
-                    }
-                }
-                '(' => depth += 1,
-                ')' if depth > 0 => depth -= 1,
-                ')' if cases > 0 => {}
-                ')' => {
-                    return Ok(self.text[start..self.at - 1].iter().collect());
-                }
-                _ => {}
-            }
-        }
     }
 
     /// Parses the inside of `((…))`, after its opening.
