@@ -45,6 +45,7 @@ impl Database {
             .ok_or_else(|| QueryError::Copy("the file name is not valid Unicode".to_owned()))?;
         let stop = self.begin_own();
         let attached = self.own(|sqlite| {
+            self.declare()?;
             sqlite.execute("ATTACH ?1 AS copy", [name])?;
             // The file is not visible before it is complete, so nothing has to be rolled back in
             // it.
@@ -131,7 +132,7 @@ impl Database {
     /// Copies the views that need nothing specific to this database, such as its functions.
     fn copy_views(&self, file: &Path) -> Result<(), Error> {
         let plain = Connection::open(file)?;
-        for (name, sql) in self.views() {
+        for (name, sql) in self.views()? {
             let name = quoted(name);
             plain.execute_batch(&format!("CREATE VIEW {name} AS {sql}"))?;
             let works = plain.prepare(&format!("SELECT * FROM {name}")).is_ok();

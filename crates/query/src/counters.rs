@@ -3,76 +3,46 @@
 
 use std::sync::Arc;
 
-use super::once::Once;
+use super::once::read_once;
 use super::processes::Processes;
-use super::table::{Catalog, Cell, Column, Rows, Schema, TableError};
+use super::table::{Catalog, Cell, Schema, TableError, columns, schema};
 use heaptap_model::counter::{Counters, Track, Value};
 
-static COUNTER: Schema = Schema {
-    name: "counter",
-    module: None,
-    about: "Values of the counters in `counter_track`.",
-    columns: &[
-        Column::id(),
-        Column::int("ts", "time of the value, ns of trace time").sorted(),
-        Column::int("track_id", "the counter: `counter_track.id`").indexed(),
-        Column::real(
-            "value",
-            "bytes, except for `oom_score_adj`, `runtime.*` and `Heap size (KB)`",
-        ),
-        Column::int("arg_set_id", "always NULL"),
-    ],
+static COUNTER: Schema = schema! {
+    "counter": "Values of the counters in `counter_track`.";
+    id int row: "number of the row";
+    ts int sorted: "time of the value, ns of trace time";
+    track_id int indexed: "the counter: `counter_track.id`";
+    value real: "bytes, except for `oom_score_adj`, `runtime.*` and `Heap size (KB)`";
+    arg_set_id int: "always NULL";
 };
 
-// Columns of both track tables, in Perfetto's order.
-const NAME: Column = Column::text("name", "name of the counter").indexed();
-const TYPE: Column = Column::text("type", "kind of counter: process_memory, meminfo …").indexed();
-const PARENT: Column = Column::int("parent_id", "always NULL");
-const SOURCE: Column = Column::int("source_arg_set_id", "always NULL");
-const MACHINE: Column = Column::int("machine_id", "always 0: a trace has one device");
-const UNIT: Column = Column::text(
-    "unit",
-    "as in Perfetto: `bytes` for `meminfo`, otherwise NULL",
-);
-const DESCRIPTION: Column = Column::text("description", "always NULL");
-
-static TRACK: Schema = Schema {
-    name: "counter_track",
-    module: None,
-    about: "Memory counters of the trace, of processes and of the device. Perfetto also lists \
-             other counters.",
-    columns: &[
-        Column::id(),
-        NAME,
-        PARENT,
-        TYPE,
-        Column::int("dimension_arg_set_id", "always NULL"),
-        SOURCE,
-        MACHINE,
-        UNIT,
-        DESCRIPTION,
-    ],
+static TRACK: Schema = schema! {
+    "counter_track":
+        "Memory counters of the trace, of processes and of the device. Perfetto also lists \
+         other counters.";
+    id int row: "number of the row";
+    name text indexed: "name of the counter";
+    parent_id int: "always NULL";
+    type text indexed: "kind of counter: process_memory, meminfo …";
+    dimension_arg_set_id int: "always NULL";
+    source_arg_set_id int: "always NULL";
+    machine_id int: "always 0: a trace has one device";
+    unit text: "as in Perfetto: `bytes` for `meminfo`, otherwise NULL";
+    description text: "always NULL";
 };
 
-static PROCESS_TRACK: Schema = Schema {
-    name: "process_counter_track",
-    module: None,
-    about: "Counters in `counter_track` that belong to a process.",
-    columns: &[
-        Column::id(),
-        NAME,
-        TYPE,
-        PARENT,
-        SOURCE,
-        MACHINE,
-        UNIT,
-        DESCRIPTION,
-        Column::int(
-            "upid",
-            "process; NULL if it is known only from the size of its Java heap",
-        )
-        .indexed(),
-    ],
+static PROCESS_TRACK: Schema = schema! {
+    "process_counter_track": "Counters in `counter_track` that belong to a process.";
+    id int row: "number of the row";
+    name text indexed: "name of the counter";
+    type text indexed: "kind of counter: process_memory, meminfo …";
+    parent_id int: "always NULL";
+    source_arg_set_id int: "always NULL";
+    machine_id int: "always 0: a trace has one device";
+    unit text: "as in Perfetto: `bytes` for `meminfo`, otherwise NULL";
+    description text: "always NULL";
+    upid int indexed: "process; NULL if it is known only from the size of its Java heap";
 };
 
 /// Counters, those of processes first, so that both track tables use the same numbers.
@@ -108,62 +78,39 @@ impl Sorted {
     }
 }
 
-struct Values(Arc<Sorted>);
-struct Tracks(Arc<Sorted>);
-struct ProcessTracks(Arc<Sorted>);
-
-impl Rows for Values {
-    fn len(&self) -> usize {
-        self.0.values.len()
-    }
-
-    fn cell(&self, row: usize, column: usize) -> Cell<'_> {
-        let value = &self.0.values[row];
-        match column {
-            0 => row.into(),
-            1 => Cell::bits(value.boot_ns),
-            2 => value.track.into(),
-            3 => Cell::Real(value.value),
-            _ => Cell::Null,
-        }
+fn value_cell(counters: &Sorted, row: usize, column: usize) -> Cell<'_> {
+    let value = &counters.values[row];
+    match column {
+        0 => row.into(),
+        1 => value.boot_ns.into(),
+        2 => value.track.into(),
+        3 => Cell::Real(value.value),
+        _ => Cell::Null,
     }
 }
 
-impl Rows for Tracks {
-    fn len(&self) -> usize {
-        self.0.tracks.len()
-    }
-
-    fn cell(&self, row: usize, column: usize) -> Cell<'_> {
-        let track = &self.0.tracks[row];
-        match column {
-            0 => row.into(),
-            1 => track.name.into(),
-            3 => track.kind.word().into(),
-            6 => Cell::Int(0),
-            7 => track.kind.unit().into(),
-            _ => Cell::Null,
-        }
+fn track_cell(counters: &Sorted, row: usize, column: usize) -> Cell<'_> {
+    let track = &counters.tracks[row];
+    match column {
+        0 => row.into(),
+        1 => track.name.into(),
+        3 => track.kind.word().into(),
+        6 => Cell::Int(0),
+        7 => track.kind.unit().into(),
+        _ => Cell::Null,
     }
 }
 
-impl Rows for ProcessTracks {
-    fn len(&self) -> usize {
-        self.0.of_processes
-    }
-
-    fn cell(&self, row: usize, column: usize) -> Cell<'_> {
-        let track = &self.0.tracks[row];
-        let upid = |pid: u32| self.0.processes.upid(pid.into());
-        match column {
-            0 => row.into(),
-            1 => track.name.into(),
-            2 => track.kind.word().into(),
-            5 => Cell::Int(0),
-            6 => track.kind.unit().into(),
-            8 => track.pid.and_then(upid).into(),
-            _ => Cell::Null,
-        }
+fn process_track_cell(counters: &Sorted, row: usize, column: usize) -> Cell<'_> {
+    let pid = counters.tracks[row].pid;
+    match column {
+        0 | 1 => track_cell(counters, row, column),
+        2 => track_cell(counters, row, 3),
+        5 | 6 => track_cell(counters, row, column + 1),
+        8 => pid
+            .and_then(|pid| counters.processes.upid(pid.into()))
+            .into(),
+        _ => Cell::Null,
     }
 }
 
@@ -173,16 +120,14 @@ pub(super) fn add(
     read: impl Fn() -> Result<Counters, TableError> + Send + Sync + 'static,
     processes: &Arc<Processes>,
 ) {
-    let counters = {
-        let once = Once::new();
-        let processes = Arc::clone(processes);
-        Arc::new(move || once.get(|| Ok(Sorted::of(read()?, &processes))))
-    };
-    let of = Arc::clone(&counters);
-    catalog.table(&COUNTER, move || Ok(Arc::new(Values(of()?))));
-    let of = Arc::clone(&counters);
-    catalog.table(&TRACK, move || Ok(Arc::new(Tracks(of()?))));
-    catalog.table(&PROCESS_TRACK, move || {
-        Ok(Arc::new(ProcessTracks(counters()?)))
-    });
+    let processes = Arc::clone(processes);
+    let counters = read_once(move || Ok(Sorted::of(read()?, &processes)));
+    catalog.rows(&COUNTER, &counters, |all| all.values.len(), value_cell);
+    catalog.rows(&TRACK, &counters, |all| all.tracks.len(), track_cell);
+    catalog.rows(
+        &PROCESS_TRACK,
+        &counters,
+        |all| all.of_processes,
+        process_track_cell,
+    );
 }

@@ -2,22 +2,24 @@
 //! statements to reading and to creating temporary tables: they cannot open files or load
 //! extensions, and their time and memory are limited.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
+use rusqlite::functions::Context;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, Error, ErrorCode, InterruptHandle};
+use rusqlite::{Connection, Error, ErrorCode, InterruptHandle, Statement};
 
 use super::error::QueryError;
 use super::functions;
 use super::listing::{ColumnInfo, Sort, TableInfo};
-use super::prepass::{self, Action, Macro, Macros, Prepared, Replacing, WorkedCall};
+use super::prepass::{self, Action, Macros, Prepared, Replacing, WorkedCall, quoted};
 use super::stop::Stop;
-use super::table::{Access, Catalog, LibraryMacro, MacroBody, MacroCall, Schema, Source, Work};
+use super::table::{Catalog, MacroCall, Schema, Source, View, Work};
 use super::vtab;
 
 /// Limits of a statement.
@@ -95,9 +97,14 @@ pub struct Database {
     macros: Macros,
     works: BTreeMap<String, Work>,
     modules: BTreeSet<&'static str>,
-    known: Vec<TableInfo>,
-    schemas: Vec<&'static Schema>,
-    views: Vec<(&'static str, String)>,
+    tables: Vec<(&'static Schema, Sort)>,
+    views: Vec<View>,
+    /// Functions of values and macros, as listed for users.
+    calls: Vec<TableInfo>,
+    /// The tables and views are declared. Statements that only read tables do not need that.
+    is_declared: Cell<bool>,
+    /// Set when SQLite prepares a statement that reads the list of tables.
+    is_listing: Arc<AtomicBool>,
 }
 
 /// Handle that interrupts the running statement from another thread.
@@ -140,9 +147,11 @@ impl Database {
             macros: Macros::new(),
             works: BTreeMap::new(),
             modules: BTreeSet::new(),
-            known: Vec::new(),
-            schemas: Vec::new(),
+            tables: Vec::new(),
             views: Vec::new(),
+            calls: Vec::new(),
+            is_declared: Cell::new(false),
+            is_listing: Arc::default(),
         };
         database.fill(catalog).map_err(setup)?;
         database.guard().map_err(setup)?;
@@ -159,95 +168,127 @@ impl Database {
         ))?;
         functions::add(&self.connection)?;
         for added in catalog.scalars {
-            self.known.push(TableInfo {
-                name: added.name.to_owned(),
-                sort: Sort::Function,
-                module: None,
-                about: added.about,
-                columns: added.arguments.iter().map(ColumnInfo::argument).collect(),
-            });
-            let arguments = added.arguments.len() as i32;
-            self.connection.create_scalar_function(
-                added.name,
+            let (name, about, arguments) = (added.name, added.about, added.arguments);
+            self.calls.push(TableInfo::call(
+                name,
+                about,
                 arguments,
-                functions::FLAGS,
-                move |context| (added.value)(context),
-            )?;
+                Sort::Function,
+                None,
+            ));
+            let arguments = arguments.len() as i32;
+            let value = move |context: &Context<'_>| (added.value)(context);
+            self.connection
+                .create_scalar_function(name, arguments, functions::FLAGS, value)?;
         }
         self.modules.extend(catalog.modules);
-        for (schema, source) in &catalog.tables {
+        for (schema, source) in catalog.tables {
             self.modules.extend(schema.module);
-            self.schemas.push(schema);
-            self.known.push(TableInfo {
-                name: schema.name.to_owned(),
-                sort: match source {
-                    Source::Table(_) => Sort::Table,
-                    Source::Function(_) => Sort::Function,
-                },
-                module: schema.module,
-                about: schema.about,
-                columns: schema
-                    .columns
-                    .iter()
-                    .map(|column| ColumnInfo {
-                        name: column.name.to_owned(),
-                        kind: column.kind.sql().to_owned(),
-                        about: column.about,
-                        hidden: column.hidden,
-                        is_key: !matches!(column.access, Access::Scan | Access::Argument),
-                    })
-                    .collect(),
-            });
+            let sort = match source {
+                Source::Table(_) => Sort::Table,
+                Source::Function(_) => Sort::Function,
+            };
+            self.tables.push((schema, sort));
+            vtab::register(&self.connection, schema, source, &self.stop)?;
         }
-        vtab::register(&self.connection, catalog.tables, &self.stop)?;
-        for added in catalog.macros {
-            self.add_macro(added);
+        self.views = catalog.views;
+        for (text, works) in catalog.library {
+            let works = works.iter().map(|&(name, work)| (name.to_owned(), work));
+            self.works.extend(works);
+            self.add_library(text)?;
         }
-        for view in catalog.views {
-            self.modules.extend(view.module);
-            let sql = self.rewritten(view.sql)?;
-            self.connection
-                .execute_batch(&format!("CREATE VIEW \"{}\" AS {sql}", view.name))?;
-            self.known.push(TableInfo {
-                name: view.name.to_owned(),
-                sort: Sort::View,
-                module: view.module,
-                about: view.about,
-                columns: self.columns_of(view.name)?,
-            });
-            self.views.push((view.name, sql));
-        }
-        self.known.sort_by(|a, b| a.name.cmp(&b.name));
+        self.modules
+            .extend(self.views.iter().filter_map(|view| view.module));
         Ok(())
     }
 
-    fn add_macro(&mut self, added: LibraryMacro) {
-        self.modules.extend(added.module);
-        let name = added.name.to_lowercase();
-        let arguments = added.arguments.iter();
-        let body = match added.body {
-            MacroBody::Text(text) => text.to_owned(),
-            MacroBody::Work(work) => {
-                self.works.insert(name.clone(), work);
-                String::new()
+    /// Adds the macros, functions and views of a text. The comment before each one has its module,
+    /// if it is of one, and its meaning.
+    fn add_library(&mut self, text: &'static str) -> Result<(), Error> {
+        for piece in text.split(";\n") {
+            let (mut module, mut about) = (None, "");
+            let mut sql = piece.trim_start();
+            while let Some((line, rest)) =
+                sql.strip_prefix("-- ").and_then(|sql| sql.split_once('\n'))
+            {
+                match line.strip_prefix("module ") {
+                    Some(name) => module = Some(name),
+                    None => about = line,
+                }
+                sql = rest.trim_start();
             }
-        };
-        self.macros.insert(
-            name,
-            Macro {
-                arguments: arguments.clone().map(|name| name.to_lowercase()).collect(),
-                body,
-                is_function: false,
-                is_worked: matches!(added.body, MacroBody::Work(_)),
-            },
-        );
-        self.known.push(TableInfo {
-            name: added.name.to_owned(),
-            sort: Sort::Macro,
-            module: added.module,
-            about: added.about,
-            columns: arguments.map(ColumnInfo::argument).collect(),
-        });
+            let view = sql.strip_prefix("CREATE PERFETTO VIEW ");
+            if let Some((name, sql)) = view.and_then(|view| view.split_once(" AS\n")) {
+                self.views.push(View {
+                    name,
+                    module,
+                    about,
+                    sql,
+                });
+            }
+            if view.is_some() || sql.is_empty() {
+                continue;
+            }
+            // Texts are read when they are called.
+            let (head, body) = sql.split_once(" AS").unwrap_or((sql, ""));
+            let head = format!("{head} AS $body");
+            let prepared = prepass::prepare(&head, &(0..head.len()), &self.macros);
+            let prepared = prepared.map_err(refused)?;
+            if let Action::Define(name, mut defined) = prepared.action {
+                body.trim().clone_into(&mut defined.body);
+                defined.is_worked = self.works.contains_key(&name);
+                let sort = match defined.is_function {
+                    true => Sort::Function,
+                    false => Sort::Macro,
+                };
+                let listed = TableInfo::call(&name, about, &defined.arguments, sort, module);
+                self.calls.push(listed);
+                self.modules.extend(module);
+                self.macros.insert(name, defined);
+            }
+        }
+        Ok(())
+    }
+
+    /// Declares the tables and views of the catalog: SQLite finds tables without that, but does
+    /// not list them.
+    pub(super) fn declare(&self) -> Result<(), Error> {
+        if self.is_declared.get() {
+            return Ok(());
+        }
+        let mut sql = String::from("BEGIN;");
+        for (schema, sort) in &self.tables {
+            if *sort == Sort::Table {
+                let name = quoted(schema.name);
+                sql += &format!("CREATE VIRTUAL TABLE {name} USING {name};");
+            }
+        }
+        for (name, select) in self.views()? {
+            sql += &format!("CREATE VIEW {} AS {select};", quoted(name));
+        }
+        sql += "COMMIT";
+        self.own(|sqlite| {
+            let declared = sqlite.execute_batch(&sql);
+            match declared.is_ok() {
+                true => self.is_declared.set(true),
+                false if sqlite.is_autocommit() => {}
+                false => sqlite.execute_batch("ROLLBACK")?,
+            }
+            declared
+        })
+    }
+
+    /// Prepares a statement of a user, which can need the declarations.
+    fn prepare(&self, sql: &str) -> Result<Statement<'_>, Error> {
+        self.is_listing.store(false, Ordering::Relaxed);
+        let prepared = self.connection.prepare(sql);
+        let is_listing = self.is_listing.load(Ordering::Relaxed);
+        if self.is_declared.get() || prepared.is_ok() && !is_listing {
+            return prepared;
+        }
+        drop(prepared);
+        self.declare()?;
+        self.connection.prepare(sql)
     }
 
     /// Computes the results of macro calls into the temporary tables that the statement reads.
@@ -283,11 +324,13 @@ impl Database {
         }
     }
 
-    /// Expands the macros in a `SELECT` of the catalog.
-    fn rewritten(&self, sql: &str) -> Result<String, Error> {
-        let refused = |refusal: prepass::Refusal| Error::ModuleError(refusal.message);
-        let prepared = prepass::prepare(sql, &(0..sql.len()), &self.macros);
-        Ok(prepared.map_err(refused)?.sql)
+    /// Returns the views of the catalog with their SQL after macro expansion.
+    pub(super) fn views(&self) -> Result<Vec<(&'static str, String)>, Error> {
+        let views = self.views.iter().map(|view| {
+            let prepared = prepass::prepare(view.sql, &(0..view.sql.len()), &self.macros);
+            Ok((view.name, prepared.map_err(refused)?.sql))
+        });
+        views.collect()
     }
 
     fn columns_of(&self, name: &str) -> Result<Vec<ColumnInfo>, Error> {
@@ -307,9 +350,14 @@ impl Database {
 
     /// Installs the authorizer of the mode and the check of the deadline for later statements.
     fn guard(&self) -> Result<(), Error> {
-        let mode = Arc::clone(&self.mode);
+        let (mode, is_listing) = (Arc::clone(&self.mode), Arc::clone(&self.is_listing));
         self.connection
             .authorizer(Some(move |context: AuthContext<'_>| {
+                if let AuthAction::Read { table_name, .. } = context.action
+                    && is_list(table_name)
+                {
+                    is_listing.store(true, Ordering::Relaxed);
+                }
                 match may(mode.load(Ordering::Relaxed), &context) {
                     true => Authorization::Allow,
                     false => Authorization::Deny,
@@ -336,11 +384,11 @@ impl Database {
     /// Returns an error if SQLite fails.
     pub fn tables(&self) -> Result<Vec<TableInfo>, QueryError> {
         self.in_mode(Mode::Own, || {
+            let mut all = self.known()?;
             let sql = "SELECT name FROM sqlite_temp_master WHERE type IN ('table', 'view') \
                  AND name NOT GLOB '_macro_*' ORDER BY 1";
             let mut statement = self.connection.prepare(sql)?;
             let names = statement.query_map([], |row| row.get::<_, String>(0))?;
-            let mut all = self.known.clone();
             for name in names {
                 let name = name?;
                 all.push(TableInfo {
@@ -354,6 +402,27 @@ impl Database {
             Ok(all)
         })
         .map_err(|error| QueryError::setup(error, self.limits.memory_bytes))
+    }
+
+    /// Returns what the catalog has, by name.
+    fn known(&self) -> Result<Vec<TableInfo>, Error> {
+        self.declare()?;
+        let tables = self
+            .tables
+            .iter()
+            .map(|&(schema, sort)| TableInfo::of(schema, sort));
+        let mut all: Vec<TableInfo> = tables.chain(self.calls.iter().cloned()).collect();
+        for view in &self.views {
+            all.push(TableInfo {
+                name: view.name.to_owned(),
+                sort: Sort::View,
+                module: view.module,
+                about: view.about,
+                columns: self.columns_of(view.name)?,
+            });
+        }
+        all.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(all)
     }
 
     /// Returns the names of the modules that can be included.
@@ -396,18 +465,25 @@ impl Database {
             // It was interrupted between two statements.
             return Err(QueryError::Interrupted);
         }
-        let worked = self.work_out(&prepared.worked);
+        // Others than plain reading can need what the catalog declares.
+        let is_read = matches!(prepared.action, Action::Read | Action::Include(_));
+        let declared = match is_read && prepared.worked.is_empty() {
+            true => Ok(()),
+            false => self.declare(),
+        };
+        let worked = declared.and_then(|()| self.work_out(&prepared.worked));
         let (done, is_read_later) = match &prepared.action {
             Action::Include(module) => {
                 self.include(module, prepared.origin_of(0), sql)?;
                 return Ok(ControlFlow::Continue(()));
             }
             Action::Define(name, defined) => {
+                worked.map_err(|error| self.failure(error, &prepared, sql, until))?;
                 self.macros.insert(name.clone(), defined.clone());
                 return Ok(ControlFlow::Continue(()));
             }
             Action::Read => {
-                let mut read = || self.in_mode(Mode::Read, || self.read(&prepared.sql, sink));
+                let mut read = || self.in_mode(Mode::Read, || self.read(&prepared, sink));
                 (worked.and_then(|()| read()), false)
             }
             Action::Create { replacing, is_view } => {
@@ -454,18 +530,15 @@ impl Database {
         Ok(())
     }
 
-    fn read(&self, sql: &str, sink: &mut dyn Sink) -> Result<ControlFlow<()>, Error> {
-        let mut statement = self.connection.prepare(sql)?;
+    fn read(&self, prepared: &Prepared, sink: &mut dyn Sink) -> Result<ControlFlow<()>, Error> {
+        let mut statement = self.prepare(&prepared.sql)?;
         if statement.parameter_count() > 0 {
             return Err(Error::ModuleError(
                 "the statement has parameters; replace them with values".to_owned(),
             ));
         }
-        let names: Vec<String> = statement
-            .column_names()
-            .into_iter()
-            .map(str::to_owned)
-            .collect();
+        let names = statement.column_names().into_iter();
+        let names: Vec<String> = names.map(|name| prepared.column_name(name)).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         if sink.columns(&names).is_break() {
             return Ok(ControlFlow::Break(()));
@@ -515,7 +588,8 @@ impl Database {
                 memory_bytes: self.limits.memory_bytes,
             };
         }
-        QueryError::of_sqlite(error, |offset| prepared.origin_of(offset), sql, &self.known)
+        let known = self.in_mode(Mode::Own, || self.known()).unwrap_or_default();
+        QueryError::of_sqlite(error, |offset| prepared.origin_of(offset), sql, &known)
     }
 
     /// Begins work without a deadline: heaptap's own, for the user.
@@ -526,20 +600,14 @@ impl Database {
 
     #[cfg(test)]
     pub(crate) fn connection(&self) -> &Connection {
+        self.declare().unwrap();
         &self.connection
     }
 
     /// Returns the schema of a table of the catalog.
     pub(super) fn schema_of(&self, name: &str) -> Option<&'static Schema> {
-        self.schemas
-            .iter()
-            .copied()
-            .find(|schema| schema.name == name)
-    }
-
-    /// Returns the views of the catalog with their SQL after macro expansion.
-    pub(super) fn views(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        self.views.iter().map(|(name, sql)| (*name, sql.as_str()))
+        let mut schemas = self.tables.iter().map(|(schema, _)| *schema);
+        schemas.find(|schema| schema.name == name)
     }
 
     /// Runs heaptap's own statements, without the restrictions for user statements.
@@ -562,6 +630,20 @@ const PRAGMAS: [&str; 8] = [
     "module_list",
     "collation_list",
 ];
+
+fn refused(refusal: prepass::Refusal) -> Error {
+    Error::ModuleError(refusal.message)
+}
+
+/// Returns whether a table lists the tables of the database.
+fn is_list(table: &str) -> bool {
+    let has = |prefix: &str| {
+        table
+            .get(..7)
+            .is_some_and(|start| start.eq_ignore_ascii_case(prefix))
+    };
+    has("sqlite_") || has("pragma_")
+}
 
 /// Returns whether a statement in that mode is allowed to perform the action.
 fn may(mode: u8, context: &AuthContext<'_>) -> bool {

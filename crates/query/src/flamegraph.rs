@@ -21,76 +21,34 @@ use std::sync::Arc;
 use super::java::LazyHeaps;
 use super::native::NativeHeaps;
 use super::processes::Processes;
-use super::table::{Argument, Catalog, Cell, Column, Rows, Schema, TableError};
+use super::table::{Argument, Catalog, Cell, Rows, Schema, TableError, columns, schema};
 use tree::Flamegraph;
 
-static SCHEMA: Schema = Schema {
-    name: "experimental_flamegraph",
-    module: None,
-    about: "One heap dump as a tree of frames, with the own and cumulative figures of each, \
-             selected by time, process and type ('native' or 'graph').",
-    columns: &[
-        Column::id(),
-        Column::int("ts", "requested time").argument(),
-        Column::int("depth", "0 at the root"),
-        Column::text("name", "function or class"),
-        Column::text("map_name", "library; `JAVA` for classes"),
-        Column::int(
-            "count",
-            "unreleased allocations or objects of this frame itself",
-        ),
-        Column::int(
-            "cumulative_count",
-            "unreleased allocations or objects of this frame and all frames below",
-        ),
-        Column::int(
-            "size",
-            "unreleased bytes or bytes of objects of this frame itself",
-        ),
-        Column::int(
-            "cumulative_size",
-            "unreleased bytes or bytes of objects of this frame and all frames below",
-        ),
-        Column::int(
-            "alloc_count",
-            "allocations of this frame itself, including freed ones",
-        ),
-        Column::int(
-            "cumulative_alloc_count",
-            "allocations of this frame and all frames below",
-        ),
-        Column::int(
-            "alloc_size",
-            "bytes allocated by this frame itself, including freed ones",
-        ),
-        Column::int(
-            "cumulative_alloc_size",
-            "bytes allocated by this frame and all frames below",
-        ),
-        Column::int("parent_id", "frame above; NULL for a root").indexed(),
-        Column::text("source_file", "source file, if known"),
-        Column::int("line_number", "line number, if known"),
-        Column::text("profile_type", "`native` or `graph`")
-            .argument()
-            .hidden(),
-        Column::int("ts_in", "requested time").argument().hidden(),
-        Column::text(
-            "ts_constraint",
-            "instead of a time: `<=` followed by a time",
-        )
-        .argument()
-        .hidden(),
-        Column::int("upid", "process").argument().hidden(),
-        Column::text("upid_group", "instead of a process: a comma-separated list")
-            .argument()
-            .hidden(),
-        Column::text(
-            "focus_str",
-            "limit to stacks with this text in a function name",
-        )
-        .argument()
-        .hidden(),
-    ],
+static SCHEMA: Schema = schema! {
+    "experimental_flamegraph": "One heap dump as a tree of frames, with the own and cumulative \
+        figures of each, selected by time, process and type ('native' or 'graph').";
+    id int row: "number of the row";
+    ts int argument: "requested time";
+    depth int: "0 at the root";
+    name text: "function or class";
+    map_name text: "library; `JAVA` for classes";
+    count int: "unreleased allocations or objects of this frame itself";
+    cumulative_count int: "unreleased allocations or objects of this frame and all frames below";
+    size int: "unreleased bytes or bytes of objects of this frame itself";
+    cumulative_size int: "unreleased bytes or bytes of objects of this frame and all frames below";
+    alloc_count int: "allocations of this frame itself, including freed ones";
+    cumulative_alloc_count int: "allocations of this frame and all frames below";
+    alloc_size int: "bytes allocated by this frame itself, including freed ones";
+    cumulative_alloc_size int: "bytes allocated by this frame and all frames below";
+    parent_id int indexed: "frame above; NULL for a root";
+    source_file text: "source file, if known";
+    line_number int: "line number, if known";
+    profile_type text argument hidden: "`native` or `graph`";
+    ts_in int argument hidden: "requested time";
+    ts_constraint text argument hidden: "instead of a time: `<=` followed by a time";
+    upid int argument hidden: "process";
+    upid_group text argument hidden: "instead of a process: a comma-separated list";
+    focus_str text argument hidden: "limit to stacks with this text in a function name";
 };
 
 const TS: usize = 1;

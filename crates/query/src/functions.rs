@@ -101,55 +101,42 @@ impl Aggregate<Values, Option<f64>> for Percentile {
     }
 
     fn step(&self, context: &mut Context<'_>, values: &mut Values) -> Result<(), Error> {
-        let number = |at| match context.get_raw(at) {
-            ValueRef::Integer(number) => Some(number as f64),
-            ValueRef::Real(number) => Some(number),
-            _ => None,
+        let number = |at| {
+            let number = context.get::<Option<f64>>(at);
+            number.map_err(|_| failure(&format!("{}: an argument is not a number", self.name)))
         };
         let fraction = match context.len() {
-            1 => Some(0.5),
-            _ => number(1).map(|asked| asked / self.whole),
+            1 => 0.5,
+            _ => number(1)?.unwrap_or(-1.0) / self.whole,
         };
-        let fraction = fraction.filter(|fraction| (0.0..=1.0).contains(fraction));
-        let Some(fraction) = fraction else {
+        let is_same = *values.fraction.get_or_insert(fraction) == fraction;
+        if !is_same || !(0.0..=1.0).contains(&fraction) {
             let (name, whole) = (self.name, self.whole);
-            let message = format!("{name}: the second argument is not a number from 0 to {whole}");
-            return Err(failure(&message));
-        };
-        if *values.fraction.get_or_insert(fraction) != fraction {
-            let message = format!("{}: the second argument differs between rows", self.name);
+            let message =
+                format!("{name}: the second argument must be one number from 0 to {whole}");
             return Err(failure(&message));
         }
-        match (number(0), context.get_raw(0)) {
-            (Some(_), _) if values.values.len() >= MAX_VALUES => {
-                return Err(failure(&format!("{}: too many values", self.name)));
-            }
-            (Some(value), _) => values.values.push(value),
-            (None, ValueRef::Null) => {}
-            _ => return Err(failure(&format!("{}: a value is not a number", self.name))),
+        if values.values.len() >= MAX_VALUES {
+            return Err(failure(&format!("{}: too many values", self.name)));
         }
+        values.values.extend(number(0)?);
         Ok(())
     }
 
     fn finalize(&self, _: &mut Context<'_>, values: Option<Values>) -> Result<Option<f64>, Error> {
-        let Values {
-            mut values,
-            fraction,
-        } = values.unwrap_or_default();
-        let (Some(last), Some(fraction)) = (values.len().checked_sub(1), fraction) else {
+        let mut known = values.unwrap_or_default();
+        let values = &mut known.values;
+        let (Some(last), Some(fraction)) = (values.len().checked_sub(1), known.fraction) else {
             return Ok(None);
         };
         values.sort_unstable_by(f64::total_cmp);
         let place = fraction * last as f64;
-        let (below, above) = (
-            place.floor() as usize,
-            (place.floor() as usize + 1).min(last),
-        );
-        let value = match self.name {
-            "percentile_disc" => values[below],
-            _ => values[below] + (values[above] - values[below]) * place.fract(),
-        };
-        Ok(Some(value))
+        let below = values[place as usize];
+        let above = values[last.min(place as usize + 1)];
+        Ok(Some(match self.name {
+            "percentile_disc" => below,
+            _ => below + (above - below) * place.fract(),
+        }))
     }
 }
 

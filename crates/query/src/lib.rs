@@ -58,7 +58,7 @@
 //! | `engine` | the database and the rights of statements |
 //! | `table` | schema, rows and cells of a table; the catalog |
 //! | `index` | rows by value, built when first needed |
-//! | `once` | values read once, when first needed |
+//! | `once` | models behind tables: given, or read once |
 //! | `stop` | the request to end a statement |
 //! | `copy` | all tables as a database file |
 //! | `error` | errors with their position in the text |
@@ -96,6 +96,6 @@ pub use listing::{ColumnInfo, Sort, TableInfo};
 pub use processes::{ProcessRow, Processes};
 pub use stop::{Stop, Stopped};
 pub use table::{
-    Access, Argument, Build, Call, Catalog, Cell, Column, Kind, LibraryMacro, MacroBody, MacroCall,
-    Rows, Schema, TableError, View, Work,
+    Access, Argument, Build, Call, Catalog, Cell, Column, Kind, MacroCall, Rows, Schema,
+    TableError, View, Work,
 };

@@ -1,5 +1,7 @@
 //! Tables, views, functions and macros of a database, as listed for users.
 
+use super::table::{Access, Schema};
+
 /// Kind of a catalog entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Sort {
@@ -28,19 +30,6 @@ pub struct ColumnInfo {
     pub is_key: bool,
 }
 
-impl ColumnInfo {
-    /// Describes an argument of a macro.
-    pub(super) fn argument(name: &&str) -> ColumnInfo {
-        ColumnInfo {
-            name: (*name).to_owned(),
-            kind: String::new(),
-            about: "",
-            hidden: true,
-            is_key: false,
-        }
-    }
-}
-
 /// Table, view, function or macro as listed for users.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableInfo {
@@ -52,4 +41,48 @@ pub struct TableInfo {
     pub about: &'static str,
     /// Columns of a table, or arguments of a macro.
     pub columns: Vec<ColumnInfo>,
+}
+
+impl TableInfo {
+    /// Describes a table, or a function that returns one.
+    pub(super) fn of(schema: &Schema, sort: Sort) -> TableInfo {
+        let columns = schema.columns.iter().map(|column| ColumnInfo {
+            name: column.name.to_owned(),
+            kind: column.kind.sql().to_owned(),
+            about: column.about,
+            hidden: column.hidden,
+            is_key: !matches!(column.access, Access::Scan | Access::Argument),
+        });
+        TableInfo {
+            name: schema.name.to_owned(),
+            sort,
+            module: schema.module,
+            about: schema.about,
+            columns: columns.collect(),
+        }
+    }
+
+    /// Describes a macro, or a function of values.
+    pub(super) fn call(
+        name: &str,
+        about: &'static str,
+        arguments: &[impl AsRef<str>],
+        sort: Sort,
+        module: Option<&'static str>,
+    ) -> TableInfo {
+        let arguments = arguments.iter().map(|name| ColumnInfo {
+            name: name.as_ref().to_owned(),
+            kind: String::new(),
+            about: "",
+            hidden: true,
+            is_key: false,
+        });
+        TableInfo {
+            name: name.to_owned(),
+            sort,
+            module,
+            about,
+            columns: arguments.collect(),
+        }
+    }
 }

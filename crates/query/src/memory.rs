@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::counters;
-use super::once::Once;
+use super::once::read_once;
 use super::processes::Processes;
-use super::table::{Catalog, Cell, Column, Rows, Schema, TableError};
+use super::table::{Catalog, Cell, Schema, TableError, columns, schema};
 use heaptap_model::counter::Counters;
-use heaptap_model::timeline::{Collection, Observation, Source, Timeline};
+use heaptap_model::timeline::{Observation, Source, Timeline};
 
 /// Source of the recorded memory data.
 pub trait MemorySource: Send + Sync {
@@ -26,76 +26,83 @@ pub trait MemorySource: Send + Sync {
     fn timeline(&self) -> Result<Timeline, TableError>;
 }
 
-static MEMORY: Schema = Schema {
-    name: "heaptap_memory",
-    module: None,
-    about: "Memory of processes and of the device over time, by source and part.",
-    columns: &[
-        Column::id(),
-        Column::int("ts", "time of the reading, ns of trace time").sorted(),
-        Column::int("upid", "process; NULL for the device").indexed(),
-        Column::int("pid", "PID on the device; NULL for the device itself").indexed(),
-        Column::text("process", "process name, if known"),
-        Column::text(
-            "source",
-            "status, meminfo, meminfo-local, smaps, gfxinfo, dmabuf, process-stats, \
-             sys-stats, ftrace",
-        )
-        .indexed(),
-        Column::text("part", "rss, rss.anon, native, java, pss, gpu …").indexed(),
-        Column::int("bytes", "size in bytes"),
-    ],
+static MEMORY: Schema = schema! {
+    "heaptap_memory": "Memory of processes and of the device over time, by source and part.";
+    id int row: "number of the row";
+    ts int sorted: "time of the reading, ns of trace time";
+    upid int indexed: "process; NULL for the device";
+    pid int indexed: "PID on the device; NULL for the device itself";
+    process text: "process name, if known";
+    source text indexed:
+        "status, meminfo, meminfo-local, smaps, gfxinfo, dmabuf, process-stats, sys-stats, ftrace";
+    part text indexed: "rss, rss.anon, native, java, pss, gpu …";
+    bytes int: "size in bytes";
 };
 
-static GC: Schema = Schema {
-    name: "heaptap_gc",
-    module: None,
-    about: "Garbage collections of Java heaps from the log or the trace. A collection in both \
-            is one row.",
-    columns: &[
-        Column::id(),
-        Column::int("ts", "end of the GC, ns of trace time").sorted(),
-        Column::int("upid", "process").indexed(),
-        Column::int("pid", "PID on the device").indexed(),
-        Column::text("process", "process name, if known"),
-        Column::text("source", "log or ftrace"),
-        Column::text("reason", "Background, Alloc, Explicit …").indexed(),
-        Column::text("collector", "name of the collector; NULL if unknown").indexed(),
-        Column::int(
-            "freed_bytes",
-            "bytes freed without large objects; NULL if unknown",
-        ),
-        Column::int(
-            "freed_large_bytes",
-            "bytes of freed large objects; NULL if unknown",
-        ),
-        Column::int("live_bytes", "live set; NULL if unknown"),
-        Column::int("total_bytes", "heap size after the GC; NULL if unknown"),
-        Column::int("longest_pause_ns", "longest pause; NULL if unknown"),
-        Column::int("duration_ns", "duration of the GC; NULL if unknown"),
-        Column::int("ours", "1 if heaptap caused it, otherwise 0"),
-    ],
+static GC: Schema = schema! {
+    "heaptap_gc": "Garbage collections of Java heaps from the log or the trace. A collection in \
+        both is one row.";
+    id int row: "number of the row";
+    ts int sorted: "end of the GC, ns of trace time";
+    upid int indexed: "process";
+    pid int indexed: "PID on the device";
+    process text: "process name, if known";
+    source text: "log or ftrace";
+    reason text indexed: "Background, Alloc, Explicit …";
+    collector text indexed: "name of the collector; NULL if unknown";
+    freed_bytes int: "bytes freed without large objects; NULL if unknown";
+    freed_large_bytes int: "bytes of freed large objects; NULL if unknown";
+    live_bytes int: "live set; NULL if unknown";
+    total_bytes int: "heap size after the GC; NULL if unknown";
+    longest_pause_ns int: "longest pause; NULL if unknown";
+    duration_ns int: "duration of the GC; NULL if unknown";
+    ours int: "1 if heaptap caused it, otherwise 0";
 };
 
-/// Timeline, with an index of process names.
+/// Timeline, with its rows and an index of process names.
 struct Seens {
     timeline: Timeline,
+    figures: Vec<Figure>,
+    /// Positions of the garbage collections.
+    collections: Vec<usize>,
     /// Times and positions of the entries that name each process, in order of time.
     names: HashMap<u32, Vec<(u64, usize)>>,
     processes: Arc<Processes>,
 }
 
+/// Figure with the position of its entry.
+struct Figure {
+    place: u32,
+    source: Source,
+    part: &'static str,
+    bytes: i64,
+}
+
 impl Seens {
     fn of(timeline: Timeline, processes: &Arc<Processes>) -> Seens {
+        let (mut figures, mut collections) = (Vec::new(), Vec::new());
         let mut names: HashMap<u32, Vec<(u64, usize)>> = HashMap::new();
         for (place, entry) in timeline.entries.iter().enumerate() {
-            if matches!(entry.seen, Observation::Process(_)) {
-                let named = names.entry(entry.pid).or_default();
-                named.push((entry.boot_ns, place));
+            match entry.seen {
+                Observation::Process(_) => {
+                    let named = names.entry(entry.pid).or_default();
+                    named.push((entry.boot_ns, place));
+                }
+                Observation::Collection(_) => collections.push(place),
+                _ => parts(&entry.seen, |source, part, bytes| {
+                    figures.push(Figure {
+                        place: place as u32,
+                        source,
+                        part,
+                        bytes,
+                    });
+                }),
             }
         }
         Seens {
             timeline,
+            figures,
+            collections,
             names,
             processes: Arc::clone(processes),
         }
@@ -121,7 +128,7 @@ impl Seens {
     fn whose(&self, place: usize, column: usize) -> Cell<'_> {
         let entry = &self.timeline.entries[place];
         match (column, entry.pid) {
-            (1, _) => Cell::bits(entry.boot_ns),
+            (1, _) => entry.boot_ns.into(),
             (_, 0) => Cell::Null,
             (2, pid) => self.processes.upid(pid.into()).into(),
             (3, pid) => pid.into(),
@@ -201,92 +208,35 @@ fn parts(seen: &Observation, mut each: impl FnMut(Source, &'static str, i64)) {
     }
 }
 
-/// Figure with the position of its entry.
-struct Figure {
-    place: u32,
-    source: Source,
-    part: &'static str,
-    bytes: i64,
-}
-
-struct MemoryRows {
-    seen: Arc<Seens>,
-    rows: Vec<Figure>,
-}
-
-impl MemoryRows {
-    fn of(seen: Arc<Seens>) -> MemoryRows {
-        let mut rows = Vec::new();
-        for (place, entry) in (0u32..).zip(&seen.timeline.entries) {
-            parts(&entry.seen, |source, part, bytes| {
-                rows.push(Figure {
-                    place,
-                    source,
-                    part,
-                    bytes,
-                });
-            });
-        }
-        MemoryRows { seen, rows }
+fn figure_cell(seen: &Seens, row: usize, column: usize) -> Cell<'_> {
+    let figure = &seen.figures[row];
+    match column {
+        0 => row.into(),
+        1..=4 => seen.whose(figure.place as usize, column),
+        5 => figure.source.word().into(),
+        6 => figure.part.into(),
+        _ => figure.bytes.into(),
     }
 }
 
-impl Rows for MemoryRows {
-    fn len(&self) -> usize {
-        self.rows.len()
-    }
-
-    fn cell(&self, row: usize, column: usize) -> Cell<'_> {
-        let figure = &self.rows[row];
-        match column {
-            0 => row.into(),
-            1..=4 => self.seen.whose(figure.place as usize, column),
-            5 => figure.source.word().into(),
-            6 => figure.part.into(),
-            _ => figure.bytes.into(),
-        }
-    }
-}
-
-struct Collections {
-    seen: Arc<Seens>,
-    places: Vec<usize>,
-}
-
-impl Collections {
-    fn of(seen: Arc<Seens>) -> Collections {
-        let entries = seen.timeline.entries.iter().enumerate();
-        let collections = entries.filter(|(_, e)| matches!(e.seen, Observation::Collection(_)));
-        let places = collections.map(|(place, _)| place).collect();
-        Collections { seen, places }
-    }
-}
-
-impl Rows for Collections {
-    fn len(&self) -> usize {
-        self.places.len()
-    }
-
-    fn cell(&self, row: usize, column: usize) -> Cell<'_> {
-        let place = self.places[row];
-        let Observation::Collection(gc) = &self.seen.timeline.entries[place].seen else {
-            return Cell::Null;
-        };
-        let size = |bytes: Option<u64>| bytes.map_or(Cell::Null, Cell::bits);
-        match column {
-            0 => row.into(),
-            1..=4 => self.seen.whose(place, column),
-            5 => gc.source.map(Source::word).into(),
-            6 => told(&gc.reason).into(),
-            7 => told(&gc.collector).into(),
-            8 => gc.freed_bytes.into(),
-            9 => gc.freed_large.map(|(_, bytes)| bytes).into(),
-            10 => size(gc.live),
-            11 => size(gc.total),
-            12 => size(longest_pause(gc)),
-            13 => size(gc.duration),
-            _ => Cell::flag(gc.ours),
-        }
+fn collection_cell(seen: &Seens, row: usize, column: usize) -> Cell<'_> {
+    let place = seen.collections[row];
+    let Observation::Collection(gc) = &seen.timeline.entries[place].seen else {
+        return Cell::Null;
+    };
+    match column {
+        0 => row.into(),
+        1..=4 => seen.whose(place, column),
+        5 => gc.source.map(Source::word).into(),
+        6 => told(&gc.reason).into(),
+        7 => told(&gc.collector).into(),
+        8 => gc.freed_bytes.into(),
+        9 => gc.freed_large.map(|(_, bytes)| bytes).into(),
+        10 => gc.live.into(),
+        11 => gc.total.into(),
+        12 => gc.pauses.iter().copied().max().into(),
+        13 => gc.duration.into(),
+        _ => Cell::flag(gc.ours),
     }
 }
 
@@ -294,20 +244,12 @@ fn told(text: &str) -> Option<&str> {
     (!text.is_empty()).then_some(text)
 }
 
-fn longest_pause(gc: &Collection) -> Option<u64> {
-    gc.pauses.iter().copied().max()
-}
-
 /// Adds the tables.
 pub fn add(catalog: &mut Catalog, source: &Arc<dyn MemorySource>, processes: &Arc<Processes>) {
     let of_counters = Arc::clone(source);
     counters::add(catalog, move || of_counters.counters(), processes);
-    let seen = {
-        let once = Once::new();
-        let (source, processes) = (Arc::clone(source), Arc::clone(processes));
-        Arc::new(move || once.get(|| Ok(Seens::of(source.timeline()?, &processes))))
-    };
-    let of = Arc::clone(&seen);
-    catalog.table(&MEMORY, move || Ok(Arc::new(MemoryRows::of(of()?))));
-    catalog.table(&GC, move || Ok(Arc::new(Collections::of(seen()?))));
+    let (source, processes) = (Arc::clone(source), Arc::clone(processes));
+    let seen = read_once(move || Ok(Seens::of(source.timeline()?, &processes)));
+    catalog.rows(&MEMORY, &seen, |seen| seen.figures.len(), figure_cell);
+    catalog.rows(&GC, &seen, |seen| seen.collections.len(), collection_cell);
 }

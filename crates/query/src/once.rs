@@ -1,28 +1,26 @@
-//! Values read once, when a table first needs them.
+//! Models behind tables: given, or read once when a table first needs them.
 
 use std::sync::{Arc, Mutex};
 
-use super::table::TableError;
+use super::table::{Model, TableError};
 use heaptap_model::parallel::lock;
 
-/// Value read at most once.
-pub(super) struct Once<T>(Mutex<Option<Arc<T>>>);
+/// Returns a model that exists already.
+pub(super) fn given<M: Send + Sync + 'static>(model: &Arc<M>) -> Model<M> {
+    let model = Arc::clone(model);
+    Arc::new(move || Ok(Arc::clone(&model)))
+}
 
-impl<T> Once<T> {
-    pub(super) fn new() -> Arc<Once<T>> {
-        Arc::new(Once(Mutex::new(None)))
-    }
-
-    pub(super) fn get(
-        &self,
-        read: impl FnOnce() -> Result<T, TableError>,
-    ) -> Result<Arc<T>, TableError> {
-        let mut kept = lock(&self.0);
+/// Returns a model that several tables share. It is read again only after an error.
+pub(super) fn read_once<M: Send + Sync + 'static>(
+    read: impl Fn() -> Result<M, TableError> + Send + Sync + 'static,
+) -> Model<M> {
+    let kept: Mutex<Option<Arc<M>>> = Mutex::default();
+    Arc::new(move || {
+        let mut kept = lock(&kept);
         if let Some(kept) = &*kept {
             return Ok(Arc::clone(kept));
         }
-        let read = Arc::new(read()?);
-        *kept = Some(Arc::clone(&read));
-        Ok(read)
-    }
+        Ok(Arc::clone(kept.insert(Arc::new(read()?))))
+    })
 }

@@ -110,6 +110,8 @@ pub struct Prepared {
     pub sql: String,
     /// Macro calls to compute first, in order.
     pub worked: Vec<WorkedCall>,
+    /// Calls of functions, each expanded and as typed.
+    calls: Vec<(String, String)>,
     origin: Vec<(usize, usize, bool)>,
 }
 
@@ -120,8 +122,17 @@ impl Prepared {
             action,
             sql,
             worked: Vec::new(),
+            calls: Vec::new(),
             origin: vec![(0, offset, false)],
         }
+    }
+
+    /// Returns the name of a column with calls of functions as typed.
+    pub fn column_name(&self, name: &str) -> String {
+        let calls = self.calls.iter();
+        calls.fold(name.to_owned(), |name, (sql, typed)| {
+            name.replace(sql, typed)
+        })
     }
 
     /// Maps an offset in [`Prepared::sql`] to the typed text.

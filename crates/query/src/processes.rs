@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::table::{Access, Catalog, Cell, Column, Rows, Schema};
+use super::once::given;
+use super::table::{Catalog, Cell, Schema, columns, schema};
 use heaptap_model::profile::Recording;
 
 /// Process of the input.
@@ -93,108 +94,73 @@ impl Processes {
     }
 }
 
-static PROCESSES: Schema = Schema {
-    name: "process",
-    module: None,
-    about: "Processes of the input; other tables refer to them by `upid`.",
-    columns: &[
-        Column::id(),
-        Column::int("upid", "equal to `id`").found(Access::Row),
-        Column::int("pid", "process ID on the device").indexed(),
-        Column::text("name", "process name; NULL if unknown").indexed(),
-        Column::int("start_ts", "start time, if known"),
-        Column::int("end_ts", "always NULL: not recorded in profiles"),
-        Column::int("parent_upid", "parent process, if known").indexed(),
-        Column::int("uid", "UID of its app or service").indexed(),
-        Column::int("android_appid", "`uid % 100000`"),
-        Column::int("android_user_id", "`uid / 100000`"),
-        Column::text("cmdline", "command line, if known"),
-        Column::int("arg_set_id", "always NULL"),
-        Column::int("machine_id", "always 0: a trace has one device"),
-    ],
+static PROCESSES: Schema = schema! {
+    "process": "Processes of the input; other tables refer to them by `upid`.";
+    id int row: "number of the row";
+    upid int row: "equal to `id`";
+    pid int indexed: "process ID on the device";
+    name text indexed: "process name; NULL if unknown";
+    start_ts int: "start time, if known";
+    end_ts int: "always NULL: not recorded in profiles";
+    parent_upid int indexed: "parent process, if known";
+    uid int indexed: "UID of its app or service";
+    android_appid int: "`uid % 100000`";
+    android_user_id int: "`uid / 100000`";
+    cmdline text: "command line, if known";
+    arg_set_id int: "always NULL";
+    machine_id int: "always 0: a trace has one device";
 };
 
-static THREADS: Schema = Schema {
-    name: "thread",
-    module: None,
-    about: "The main thread of each process; profiles do not record other threads.",
-    columns: &[
-        Column::id(),
-        Column::int("utid", "equal to `id`").found(Access::Row),
-        Column::int("tid", "thread ID on the device").indexed(),
-        Column::text(
-            "name",
-            "`swapper` for the idle thread, otherwise NULL: not recorded in profiles",
-        ),
-        Column::int("start_ts", "always NULL"),
-        Column::int("end_ts", "always NULL"),
-        Column::int("upid", "process").found(Access::Row),
-        Column::int("is_main_thread", "always 1"),
-        Column::int("is_idle", "1 for the idle thread"),
-        Column::int("machine_id", "always 0: a trace has one device"),
-        Column::int("arg_set_id", "always NULL"),
-    ],
+static THREADS: Schema = schema! {
+    "thread": "The main thread of each process; profiles do not record other threads.";
+    id int row: "number of the row";
+    utid int row: "equal to `id`";
+    tid int indexed: "thread ID on the device";
+    name text: "`swapper` for the idle thread, otherwise NULL: not recorded in profiles";
+    start_ts int: "always NULL";
+    end_ts int: "always NULL";
+    upid int row: "process";
+    is_main_thread int: "always 1";
+    is_idle int: "1 for the idle thread";
+    machine_id int: "always 0: a trace has one device";
+    arg_set_id int: "always NULL";
 };
-
-struct ProcessTable(Arc<Processes>);
-struct ThreadTable(Arc<Processes>);
 
 /// Number of UIDs of each Android user.
 const UIDS_OF_A_USER: u64 = 100_000;
 
-impl Rows for ProcessTable {
-    fn len(&self) -> usize {
-        self.0.rows.len()
-    }
-
-    fn cell(&self, row: usize, column: usize) -> Cell<'_> {
-        let process = &self.0.rows[row];
-        match column {
-            0 | 1 => row.into(),
-            2 => Cell::bits(process.pid),
-            3 => process.name.as_deref().into(),
-            4 => process.start_ns.map(Cell::bits).unwrap_or(Cell::Null),
-            6 => process.parent.into(),
-            7 => process.uid.map(Cell::bits).unwrap_or(Cell::Null),
-            8 => process
-                .uid
-                .map(|uid| Cell::bits(uid % UIDS_OF_A_USER))
-                .unwrap_or(Cell::Null),
-            9 => process
-                .uid
-                .map(|uid| Cell::bits(uid / UIDS_OF_A_USER))
-                .unwrap_or(Cell::Null),
-            10 => process.cmdline.as_deref().into(),
-            12 => Cell::Int(0),
-            _ => Cell::Null,
-        }
+fn process_cell(processes: &Processes, row: usize, column: usize) -> Cell<'_> {
+    let process = &processes.rows[row];
+    match column {
+        0 | 1 => row.into(),
+        2 => process.pid.into(),
+        3 => process.name.as_deref().into(),
+        4 => process.start_ns.into(),
+        6 => process.parent.into(),
+        7 => process.uid.into(),
+        8 => process.uid.map(|uid| uid % UIDS_OF_A_USER).into(),
+        9 => process.uid.map(|uid| uid / UIDS_OF_A_USER).into(),
+        10 => process.cmdline.as_deref().into(),
+        12 => Cell::Int(0),
+        _ => Cell::Null,
     }
 }
 
-impl Rows for ThreadTable {
-    fn len(&self) -> usize {
-        self.0.rows.len()
-    }
-
-    fn cell(&self, row: usize, column: usize) -> Cell<'_> {
-        match column {
-            0 | 1 | 6 => row.into(),
-            2 => Cell::bits(self.0.rows[row].pid),
-            3 => (row == 0).then_some("swapper").into(),
-            7 => Cell::Int(1),
-            8 => Cell::flag(row == 0),
-            9 => Cell::Int(0),
-            _ => Cell::Null,
-        }
+fn thread_cell(processes: &Processes, row: usize, column: usize) -> Cell<'_> {
+    match column {
+        0 | 1 | 6 => row.into(),
+        2 => processes.rows[row].pid.into(),
+        3 => (row == 0).then_some("swapper").into(),
+        7 => Cell::Int(1),
+        8 => Cell::flag(row == 0),
+        9 => Cell::Int(0),
+        _ => Cell::Null,
     }
 }
 
 /// Adds `process` and `thread`.
 pub fn add(catalog: &mut Catalog, processes: &Arc<Processes>) {
-    let of = Arc::clone(processes);
-    catalog.table(&PROCESSES, move || {
-        Ok(Arc::new(ProcessTable(Arc::clone(&of))))
-    });
-    let of = Arc::clone(processes);
-    catalog.table(&THREADS, move || Ok(Arc::new(ThreadTable(Arc::clone(&of)))));
+    let all = given(processes);
+    catalog.rows(&PROCESSES, &all, |all| all.rows.len(), process_cell);
+    catalog.rows(&THREADS, &all, |all| all.rows.len(), thread_cell);
 }

@@ -77,8 +77,8 @@ pub fn add_profile(catalog: &mut Catalog, profile: StackProfile, processes: &Arc
 fn add_tables(catalog: &mut Catalog, stacks: Stacks) {
     let stacks = Arc::new(stacks);
     dumps::add(catalog, &stacks);
-    tree::add(catalog, &stacks);
-    sums::add(catalog, &stacks);
+    let tree = tree::add(catalog, &stacks);
+    sums::add(catalog, &stacks, tree);
     catalog.view(View {
         name: "heaptap_live",
         module: None,

@@ -5,15 +5,11 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
-use rusqlite::types::Value as SqlValue;
-
-use super::functions::failure;
 use super::memory::MemorySource;
-use super::modules;
 use super::native::{NativeHeaps, time_of};
-use super::once::Once;
+use super::once::given;
 use super::smaps::SmapsSource;
-use super::table::{Catalog, Cell, Column, Rows, Scalar, Schema, TableError};
+use super::table::{Catalog, Cell, Schema, TableError, columns, schema};
 use heaptap_model::profile::{Health, HeapDump, MetadataValue, Recording};
 
 /// Adds the tables. `times` are those of Java heaps.
@@ -25,176 +21,74 @@ pub fn add(
     smaps: &Arc<dyn SmapsSource>,
     memory: &Arc<dyn MemorySource>,
 ) {
-    let of = Arc::clone(&heaps.recording);
-    catalog.table(&PACKAGES, move || Ok(Arc::new(Packages(Arc::clone(&of)))));
-    let stats = Arc::new(Fixed(stats(heaps, health)));
-    catalog.table(&STATS, move || Ok(Arc::clone(&stats) as Arc<dyn Rows>));
     let recording = Arc::clone(&heaps.recording);
-    let metadata = Arc::new(Fixed(metadata(&recording)));
-    catalog.table(
-        &METADATA,
-        move || Ok(Arc::clone(&metadata) as Arc<dyn Rows>),
-    );
+    let packages = given(&recording);
+    catalog.rows(&PACKAGES, &packages, |all| all.packages.len(), package_cell);
+    let (of, health) = (Arc::clone(heaps), health.clone());
+    catalog.fixed(&STATS, move || Ok(stats(&of, &health)));
+    let of = Arc::clone(&recording);
+    catalog.fixed(&METADATA, move || Ok(metadata(&of)));
     let (heaps, smaps, memory) = (Arc::clone(heaps), Arc::clone(smaps), Arc::clone(memory));
-    let once = Once::new();
-    let bounds = Arc::new(move || once.get(|| bounds(&heaps, &times, &*smaps, &*memory)));
-    for (name, about, value) in OF_BOUNDS {
-        let bounds = Arc::clone(&bounds);
-        catalog.scalar(Scalar {
-            name,
-            about,
-            arguments: &[],
-            value: Box::new(move |_| match bounds() {
-                Ok(known) => Ok(SqlValue::Integer(value(known.0, known.1))),
-                Err(error) => Err(failure(&error.0)),
-            }),
-        });
-    }
-    catalog.table(&BOUNDS, move || {
-        let known = bounds()?;
-        let row = vec![known.0.into(), known.1.into()];
-        Ok(Arc::new(Fixed(vec![row])))
+    catalog.fixed(&BOUNDS, move || {
+        let (start, end) = bounds(&heaps, &times, &*smaps, &*memory)?;
+        Ok(vec![vec![start.into(), end.into()]])
     });
-    let facts = Arc::clone(&recording);
-    catalog.scalar(Scalar {
-        name: "extract_metadata",
-        about: "Value of a fact in `metadata`; NULL if it is unknown.",
-        arguments: &["name"],
-        value: Box::new(move |context| {
-            let name: Option<String> = context.get(0)?;
-            let values = name.and_then(|name| facts.metadata.get(name.as_str()));
-            Ok(match values.and_then(|values| values.last()) {
-                None => SqlValue::Null,
-                Some(MetadataValue::Number(number)) => SqlValue::Integer(*number),
-                Some(MetadataValue::Text(text)) => SqlValue::Text(text.clone()),
-            })
-        }),
-    });
-    catalog.scalar(Scalar {
-        name: "extract_arg",
-        about: "Value of an argument in `args`: always NULL.",
-        arguments: &["arg_set_id", "key"],
-        value: Box::new(|_| Ok(SqlValue::Null)),
-    });
-    modules::add_of_trace(catalog);
 }
 
-/// Functions over the bounds of the trace: name, meaning, and value for the first and last time.
-type OfBounds = (&'static str, &'static str, fn(i64, i64) -> i64);
-const OF_BOUNDS: [OfBounds; 3] = [
-    (
-        "trace_start",
-        "First time in `trace_bounds`, ns of trace time.",
-        |start, _| start,
-    ),
-    (
-        "trace_end",
-        "Last time in `trace_bounds`, ns of trace time.",
-        |_, end| end,
-    ),
-    (
-        "trace_dur",
-        "Time between the first and the last time in `trace_bounds`, ns.",
-        |start, end| end.saturating_sub(start),
-    ),
-];
-
-static PACKAGES: Schema = Schema {
-    name: "package_list",
-    module: None,
-    about: "Packages of the device, if the trace lists them.",
-    columns: &[
-        Column::id(),
-        Column::text("package_name", "package name").indexed(),
-        Column::int("uid", "UID of its processes").indexed(),
-        Column::int("debuggable", "1 if debuggable"),
-        Column::int("profileable_from_shell", "1 if the manifest allows it"),
-        Column::int("version_code", "version code"),
-    ],
+static PACKAGES: Schema = schema! {
+    "package_list": "Packages of the device, if the trace lists them.";
+    id int row: "number of the row";
+    package_name text indexed: "package name";
+    uid int indexed: "UID of its processes";
+    debuggable int: "1 if debuggable";
+    profileable_from_shell int: "1 if the manifest allows it";
+    version_code int: "version code";
 };
 
-struct Packages(Arc<Recording>);
-
-impl Rows for Packages {
-    fn len(&self) -> usize {
-        self.0.packages.len()
-    }
-
-    fn cell(&self, row: usize, column: usize) -> Cell<'_> {
-        let package = &self.0.packages[row];
-        match column {
-            0 => row.into(),
-            1 => package.name.as_str().into(),
-            2 => Cell::bits(package.uid),
-            3 => Cell::flag(package.debuggable),
-            4 => Cell::flag(package.profileable_from_shell),
-            _ => package.version_code.into(),
-        }
+fn package_cell(recording: &Recording, row: usize, column: usize) -> Cell<'_> {
+    let package = &recording.packages[row];
+    match column {
+        0 => row.into(),
+        1 => package.name.as_str().into(),
+        2 => package.uid.into(),
+        3 => Cell::flag(package.debuggable),
+        4 => Cell::flag(package.profileable_from_shell),
+        _ => package.version_code.into(),
     }
 }
 
-static STATS: Schema = Schema {
-    name: "stats",
-    module: None,
-    about: "Health of the recording: losses, limits, counters of the tracing service. Zero values \
-            are left out.",
-    columns: &[
-        Column::id(),
-        Column::text("name", "name of the counter").indexed(),
-        Column::int("idx", "process ID or buffer number, if there are several"),
-        Column::int("value", "count or amount"),
-        Column::text("severity", "info, data_loss or error"),
-        Column::text(
-            "source",
-            "trace: recorded in the trace; analysis: found when reading it",
-        ),
-        Column::text("description", "meaning"),
-    ],
+static STATS: Schema = schema! {
+    "stats": "Health of the recording: losses, limits, counters of the tracing service. Zero \
+        values are left out.";
+    id int row: "number of the row";
+    name text indexed: "name of the counter";
+    idx int: "process ID or buffer number, if there are several";
+    value int: "count or amount";
+    severity text: "info, data_loss or error";
+    source text: "trace: recorded in the trace; analysis: found when reading it";
+    description text: "meaning";
 };
 
-static METADATA: Schema = Schema {
-    name: "metadata",
-    module: None,
-    about: "Facts about the recorded system from the trace.",
-    columns: &[
-        Column::id(),
-        Column::text("name", "name of the fact"),
-        Column::text(
-            "key_type",
-            "`single`, or `multi` for several values of a fact",
-        ),
-        Column::int("int_value", "value, if it is a number"),
-        Column::text("str_value", "value, if it is text"),
-        Column::int(
-            "machine_id",
-            "0 for a fact about the device, otherwise NULL",
-        ),
-        Column::int("trace_id", "0 for a fact about the trace, otherwise NULL"),
-    ],
+static METADATA: Schema = schema! {
+    "metadata": "Facts about the recorded system from the trace.";
+    id int row: "number of the row";
+    name text: "name of the fact";
+    key_type text: "`single`, or `multi` for several values of a fact";
+    int_value int: "value, if it is a number";
+    str_value text: "value, if it is text";
+    machine_id int: "0 for a fact about the device, otherwise NULL";
+    trace_id int: "0 for a fact about the trace, otherwise NULL";
 };
 
-static BOUNDS: Schema = Schema {
-    name: "trace_bounds",
-    module: None,
-    about: "First and last time of allocations, Java heap dumps, counters and memory mappings.",
-    columns: &[
-        Column::int("start_ts", "first time, ns of trace time"),
-        Column::int("end_ts", "last time, ns of trace time"),
-    ],
+static BOUNDS: Schema = schema! {
+    "trace_bounds":
+        "First and last time of allocations, Java heap dumps, counters and memory mappings.";
+    start_ts int: "first time, ns of trace time";
+    end_ts int: "last time, ns of trace time";
 };
 
-/// Small table with precomputed rows.
-struct Fixed(Vec<Vec<Cell<'static>>>);
-
-impl Rows for Fixed {
-    fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    fn cell(&self, row: usize, column: usize) -> Cell<'_> {
-        self.0[row][column].clone()
-    }
-}
+/// Rows of a small table.
+type Fixed = Vec<Vec<Cell<'static>>>;
 
 const INFO: &str = "info";
 const LOSS: &str = "data_loss";
@@ -289,15 +183,15 @@ fn of_dump(dump: &HeapDump) -> Vec<Told> {
     ]
 }
 
-fn stats(heaps: &NativeHeaps, health: &Health) -> Vec<Vec<Cell<'static>>> {
+fn stats(heaps: &NativeHeaps, health: &Health) -> Fixed {
     let mut rows = Vec::new();
     let mut add = |name: &'static str, idx: Option<u64>, value: u64, severity, source, about| {
         if value != 0 {
             rows.push(vec![
                 Cell::from(rows.len()),
                 Cell::text(name),
-                idx.map(Cell::bits).unwrap_or(Cell::Null),
-                Cell::bits(value),
+                idx.into(),
+                value.into(),
                 Cell::text(severity),
                 Cell::text(source),
                 Cell::text(about),
@@ -388,7 +282,7 @@ const OF_TRACE: [&str; 5] = [
 /// Ends of the names of facts about the device and the trace: times of the tracing service.
 const OF_BOTH: &str = "_ns";
 
-fn metadata(recording: &Recording) -> Vec<Vec<Cell<'static>>> {
+fn metadata(recording: &Recording) -> Fixed {
     // In Perfetto, the type is known first and the size last.
     let mut all: Vec<_> = recording.metadata.iter().collect();
     all.sort_by_key(|(name, _)| (**name == "trace_size_bytes", **name != "trace_type"));

@@ -31,11 +31,6 @@ impl<'a> Cell<'a> {
     pub fn flag(flag: bool) -> Cell<'static> {
         Cell::Int(flag.into())
     }
-
-    /// Returns an unsigned number; numbers beyond SQL's range wrap, as in Perfetto's columns.
-    pub fn bits(number: u64) -> Cell<'static> {
-        Cell::Int(number as i64)
-    }
 }
 
 impl From<i64> for Cell<'_> {
@@ -47,6 +42,13 @@ impl From<i64> for Cell<'_> {
 impl From<u32> for Cell<'_> {
     fn from(number: u32) -> Self {
         Cell::Int(number.into())
+    }
+}
+
+/// Numbers beyond SQL's range wrap, as in Perfetto's columns.
+impl From<u64> for Cell<'_> {
+    fn from(number: u64) -> Self {
+        Cell::Int(number as i64)
     }
 }
 
@@ -152,15 +154,20 @@ impl Column {
         Column::new(name, Kind::Real, about)
     }
 
-    /// Returns the column `id`, the number of the row.
-    pub const fn id() -> Column {
-        Column::int("id", "number of the row").found(Access::Row)
-    }
-
     /// Sets the access to rows by this column.
-    pub const fn found(mut self, access: Access) -> Column {
+    const fn found(mut self, access: Access) -> Column {
         self.access = access;
         self
+    }
+
+    /// Makes the column the number of the row.
+    pub const fn row(self) -> Column {
+        self.found(Access::Row)
+    }
+
+    /// Leaves the search to [`Rows::lookup`].
+    pub const fn own(self) -> Column {
+        self.found(Access::Own)
     }
 
     /// Indexes the column when first needed.
@@ -184,6 +191,29 @@ impl Column {
         self.found(Access::Argument)
     }
 }
+
+/// Describes columns, one in each line: name, type, how its rows are found, and meaning. The words
+/// for types and access are functions of [`Column`].
+macro_rules! columns {
+    ($($name:ident $kind:ident $($how:ident)*: $about:literal;)*) => {
+        &[$($crate::table::Column::$kind(stringify!($name), $about)$(.$how())*),*]
+    };
+}
+
+/// Describes a table: its name, the module of Perfetto's library that defines it, its contents, and
+/// its columns.
+macro_rules! schema {
+    ($name:literal $(in $module:literal)?: $about:literal; $($columns:tt)*) => {
+        $crate::table::Schema {
+            name: $name,
+            module: [$(Some($module),)? None][0],
+            about: $about,
+            columns: columns! { $($columns)* },
+        }
+    };
+}
+
+pub(crate) use {columns, schema};
 
 /// Name and columns of a table.
 #[derive(Debug)]
@@ -232,6 +262,47 @@ pub trait Rows: Send + Sync {
     }
 }
 
+/// Precomputed rows of a small table.
+#[derive(Default)]
+pub(super) struct Fixed(pub(super) Vec<Vec<Cell<'static>>>);
+
+impl Rows for Fixed {
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn cell(&self, row: usize, column: usize) -> Cell<'_> {
+        self.0[row][column].clone()
+    }
+}
+
+/// Rows of a model, by functions.
+struct ModelRows<M, C, D> {
+    model: Arc<M>,
+    len: usize,
+    cell: C,
+    distinct: D,
+}
+
+impl<M, C, D> Rows for ModelRows<M, C, D>
+where
+    M: Send + Sync,
+    C: for<'m> Fn(&'m M, usize, usize) -> Cell<'m> + Send + Sync,
+    D: Fn(&M, usize) -> Option<usize> + Send + Sync,
+{
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    fn cell(&self, row: usize, column: usize) -> Cell<'_> {
+        (self.cell)(&self.model, row, column)
+    }
+
+    fn distinct(&self, column: usize) -> Option<usize> {
+        (self.distinct)(&self.model, column)
+    }
+}
+
 /// Argument of a table-valued function.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Argument {
@@ -256,6 +327,9 @@ impl From<Stopped> for TableError {
         TableError("interrupted".to_owned())
     }
 }
+
+/// Returns the model of tables when one of them is first needed.
+pub(super) type Model<M> = Arc<dyn Fn() -> Result<Arc<M>, TableError> + Send + Sync>;
 
 /// Computes the rows of a table when it is first needed.
 pub type Build = Box<dyn Fn() -> Result<Arc<dyn Rows>, TableError> + Send + Sync>;
@@ -299,22 +373,10 @@ pub(super) type ScalarValue = dyn Fn(&Context<'_>) -> Result<SqlValue, rusqlite:
 pub struct Catalog {
     pub(super) tables: Vec<(&'static Schema, Source)>,
     pub(super) views: Vec<View>,
-    pub(super) macros: Vec<LibraryMacro>,
+    pub(super) library: Vec<(&'static str, &'static [(&'static str, Work)])>,
     pub(super) modules: Vec<&'static str>,
     pub(super) scalars: Vec<Scalar>,
     pub(super) stop: Stop,
-}
-
-/// Macro of Perfetto's library, called as `name!(…)`.
-#[derive(Debug, Clone, Copy)]
-pub struct LibraryMacro {
-    pub name: &'static str,
-    /// Module of the library; `None` if the macro needs no module.
-    pub module: Option<&'static str>,
-    /// Result, in one sentence.
-    pub about: &'static str,
-    pub arguments: &'static [&'static str],
-    pub body: MacroBody,
 }
 
 /// Call of a computed macro, with its arguments from the statement and the table for its result.
@@ -347,15 +409,6 @@ impl<'a> MacroCall<'a> {
 /// Computes the result of a macro and creates its table.
 pub type Work = fn(&MacroCall<'_>) -> Result<(), rusqlite::Error>;
 
-/// Source of a macro's result.
-#[derive(Debug, Clone, Copy)]
-pub enum MacroBody {
-    /// Text, with `$name` in the place of an argument.
-    Text(&'static str),
-    /// Computation at each call, for what cannot be written in SQL.
-    Work(Work),
-}
-
 impl Catalog {
     /// Returns the request to end a statement, for tables that take long to compute.
     pub fn stop(&self) -> Stop {
@@ -369,6 +422,48 @@ impl Catalog {
         build: impl Fn() -> Result<Arc<dyn Rows>, TableError> + Send + Sync + 'static,
     ) {
         self.tables.push((schema, Source::Table(Box::new(build))));
+    }
+
+    /// Adds a table of a model, by functions for the number of its rows and for their cells: see
+    /// [`Rows::len`] and [`Rows::cell`].
+    pub(super) fn rows<M: Send + Sync + 'static>(
+        &mut self,
+        schema: &'static Schema,
+        model: &Model<M>,
+        len: impl Fn(&M) -> usize + Send + Sync + 'static,
+        cell: impl for<'m> Fn(&'m M, usize, usize) -> Cell<'m> + Copy + Send + Sync + 'static,
+    ) {
+        self.counted_rows(schema, model, len, cell, |_, _| None);
+    }
+
+    /// Adds a small table whose rows are computed completely when it is first needed.
+    pub(super) fn fixed(
+        &mut self,
+        schema: &'static Schema,
+        rows: impl Fn() -> Result<Vec<Vec<Cell<'static>>>, TableError> + Send + Sync + 'static,
+    ) {
+        self.table(schema, move || Ok(Arc::new(Fixed(rows()?))));
+    }
+
+    /// As [`Catalog::rows`], with a function for [`Rows::distinct`].
+    pub(super) fn counted_rows<M: Send + Sync + 'static>(
+        &mut self,
+        schema: &'static Schema,
+        model: &Model<M>,
+        len: impl Fn(&M) -> usize + Send + Sync + 'static,
+        cell: impl for<'m> Fn(&'m M, usize, usize) -> Cell<'m> + Copy + Send + Sync + 'static,
+        distinct: impl Fn(&M, usize) -> Option<usize> + Copy + Send + Sync + 'static,
+    ) {
+        let model = Arc::clone(model);
+        self.table(schema, move || {
+            let model = model()?;
+            Ok(Arc::new(ModelRows {
+                len: len(&model),
+                model,
+                cell,
+                distinct,
+            }))
+        });
     }
 
     /// Adds a table-valued function. Its rows are cached for calls with the same arguments.
@@ -385,8 +480,10 @@ impl Catalog {
         self.scalars.push(added);
     }
 
-    pub fn library_macro(&mut self, added: LibraryMacro) {
-        self.macros.push(added);
+    /// Adds the macros, functions and views in a text of PerfettoSQL, with the programs of the macros
+    /// that cannot be written in SQL.
+    pub(super) fn library(&mut self, text: &'static str, works: &'static [(&'static str, Work)]) {
+        self.library.push((text, works));
     }
 
     /// Adds a module that can be included but does not define anything: its tables are always

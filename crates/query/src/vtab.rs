@@ -136,31 +136,22 @@ fn to_sqlite(error: TableError) -> Error {
     Error::ModuleError(error.0)
 }
 
-/// Registers the tables of a catalog with a connection.
+/// Registers a table with a connection, which then finds it by its name.
 pub(super) fn register(
     connection: &Connection,
-    tables: Vec<(&'static Schema, Source)>,
+    schema: &'static Schema,
+    source: Source,
     stop: &Stop,
 ) -> Result<(), Error> {
     const MODULE: &Module<'_, VirtualTable> = &Module::read_only_module();
-    for (schema, source) in tables {
-        let is_table = matches!(source, Source::Table(_));
-        let entry = Entry {
-            schema,
-            source,
-            whole: OnceLock::new(),
-            stop: stop.clone(),
-            calls: Mutex::default(),
-        };
-        connection.create_module(schema.name, MODULE, Some(Arc::new(entry)))?;
-        if is_table {
-            // List the table in sqlite_master.
-            let name = schema.name;
-            connection
-                .execute_batch(&format!("CREATE VIRTUAL TABLE \"{name}\" USING \"{name}\""))?;
-        }
-    }
-    Ok(())
+    let entry = Entry {
+        schema,
+        source,
+        whole: OnceLock::new(),
+        stop: stop.clone(),
+        calls: Mutex::default(),
+    };
+    connection.create_module(schema.name, MODULE, Some(Arc::new(entry)))
 }
 
 #[repr(C)]

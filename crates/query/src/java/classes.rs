@@ -3,30 +3,27 @@
 use std::ops::ControlFlow;
 use std::sync::{Arc, OnceLock};
 
-use super::super::table::{Catalog, Cell, Column, Rows, Schema};
+use super::super::table::{Catalog, Cell, Schema, columns, schema};
 use super::heaps::{Heap, Heaps, LazyHeaps, is_hprof};
 use heaptap_model::heap_graph::{ClassIndex, ClassKind};
 
-const SCHEMA: Schema = Schema {
-    name: "heap_graph_class",
-    module: None,
-    about: "Classes and array types of Java heaps.",
-    columns: &[
-        Column::id(),
-        Column::text("name", "name in the app, possibly obfuscated").indexed(),
-        Column::text("deobfuscated_name", "original name from the R8 mapping").indexed(),
-        Column::text("location", "file it was loaded from"),
-        Column::int("superclass_id", "superclass: `heap_graph_class.id`").indexed(),
-        Column::int("classloader_id", "class loader: `heap_graph_object.id`").indexed(),
-        Column::text("kind", "kind of class, such as KIND_ARRAY"),
-    ],
+static SCHEMA: Schema = schema! {
+    "heap_graph_class": "Classes and array types of Java heaps.";
+    id int row: "number of the row";
+    name text indexed: "name in the app, possibly obfuscated";
+    deobfuscated_name text indexed: "original name from the R8 mapping";
+    location text: "file it was loaded from";
+    superclass_id int indexed: "superclass: `heap_graph_class.id`";
+    classloader_id int indexed: "class loader: `heap_graph_object.id`";
+    kind text: "kind of class, such as KIND_ARRAY";
 };
 
 pub(super) fn add(catalog: &mut Catalog, heaps: &LazyHeaps) {
-    heaps.table(catalog, &SCHEMA, |heaps| Classes {
+    let classes = heaps.model(|heaps| Classes {
         heaps,
         superclasses: OnceLock::new(),
     });
+    catalog.rows(&SCHEMA, &classes, |of| of.heaps.classes(), cell);
 }
 
 struct Classes {
@@ -89,22 +86,16 @@ impl Classes {
     }
 }
 
-impl Rows for Classes {
-    fn len(&self) -> usize {
-        self.heaps.classes()
-    }
-
-    fn cell(&self, row: usize, column: usize) -> Cell<'_> {
-        let (heap, at) = self.heaps.class(row);
-        let class = heap.graph.class(at);
-        match column {
-            0 => row.into(),
-            1 => Cell::text(&class.name),
-            2 => class.deobfuscated.as_deref().into(),
-            3 => class.location.as_deref().into(),
-            4 => self.superclasses()[row].checked_sub(1).into(),
-            5 => class.loader.map(|loader| heap.row(loader)).into(),
-            _ => kind_name(class.kind).into(),
-        }
+fn cell(of: &Classes, row: usize, column: usize) -> Cell<'_> {
+    let (heap, at) = of.heaps.class(row);
+    let class = heap.graph.class(at);
+    match column {
+        0 => row.into(),
+        1 => Cell::text(&class.name),
+        2 => class.deobfuscated.as_deref().into(),
+        3 => class.location.as_deref().into(),
+        4 => of.superclasses()[row].checked_sub(1).into(),
+        5 => class.loader.map(|loader| heap.row(loader)).into(),
+        _ => kind_name(class.kind).into(),
     }
 }

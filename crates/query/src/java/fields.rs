@@ -10,71 +10,47 @@ use std::sync::Arc;
 use rusqlite::types::{Value as SqlValue, ValueRef};
 
 use super::super::functions::{self, FNV, fnv};
-use super::super::table::{Catalog, Cell, Column, Rows, Scalar, Schema};
+use super::super::table::{Catalog, Cell, Scalar, Schema, columns, schema};
 use super::field_names::{self, FieldName, KnownNames};
 use super::heaps::{Heap, Heaps, LazyHeaps, is_hprof};
 use heaptap_model::heap_graph::{
     BasicType, Class, ClassKind, Field, HeapGraph, ObjectIndex, Value,
 };
 
-const DATA: Schema = Schema {
-    name: "heap_graph_object_data",
-    module: None,
-    about: "Contents of objects: all of them in an HPROF, only a few fields in a heap graph.",
-    columns: &[
-        Column::int("id", "object: `heap_graph_object.id`").sorted(),
-        Column::int(
-            "field_set_id",
-            "primitive fields: `heap_graph_primitive.field_set_id`",
-        )
-        .sorted(),
-        Column::text("value_string", "text of a java.lang.String"),
-        Column::text(
-            "array_element_type",
-            "element type of an array of primitives",
-        ),
-        Column::int(
-            "array_element_count",
-            "number of elements; NULL for an array of objects, as in Perfetto",
-        ),
-        Column::int(
-            "array_data_id",
-            "ID of the object if the dump has the elements",
-        ),
-        Column::int(
-            "array_data_hash",
-            "hash of the elements; equal for equal arrays",
-        ),
-    ],
+static DATA: Schema = schema! {
+    "heap_graph_object_data":
+        "Contents of objects: all of them in an HPROF, only a few fields in a heap graph.";
+    id int sorted: "object: `heap_graph_object.id`";
+    field_set_id int sorted: "primitive fields: `heap_graph_primitive.field_set_id`";
+    value_string text: "text of a java.lang.String";
+    array_element_type text: "element type of an array of primitives";
+    array_element_count int: "number of elements; NULL for an array of objects, as in Perfetto";
+    array_data_id int: "ID of the object if the dump has the elements";
+    array_data_hash int: "hash of the elements; equal for equal arrays";
 };
 
-const PRIMITIVES: Schema = Schema {
-    name: "heap_graph_primitive",
-    module: None,
-    about: "Primitive fields of objects and their values.",
-    columns: &[
-        Column::id(),
-        Column::int("field_set_id", "set of the fields of one object").sorted(),
-        Column::text("field_name", "field with the class that declares it"),
-        Column::text("field_type", "type, such as int"),
-        Column::int("bool_value", "value of a boolean"),
-        Column::int("byte_value", "value of a byte"),
-        Column::int("char_value", "value of a char, a UTF-16 code unit"),
-        Column::int("short_value", "value of a short"),
-        Column::int("int_value", "value of an int"),
-        Column::int("long_value", "value of a long"),
-        Column::real("float_value", "value of a float"),
-        Column::real("double_value", "value of a double"),
-        Column::text(
-            "deobfuscated_field_name",
-            "original name of the field from the R8 mapping",
-        ),
-    ],
+static PRIMITIVES: Schema = schema! {
+    "heap_graph_primitive": "Primitive fields of objects and their values.";
+    id int row: "number of the row";
+    field_set_id int sorted: "set of the fields of one object";
+    field_name text: "field with the class that declares it";
+    field_type text: "type, such as int";
+    bool_value int: "value of a boolean";
+    byte_value int: "value of a byte";
+    char_value int: "value of a char, a UTF-16 code unit";
+    short_value int: "value of a short";
+    int_value int: "value of an int";
+    long_value int: "value of a long";
+    float_value real: "value of a float";
+    double_value real: "value of a double";
+    deobfuscated_field_name text: "original name of the field from the R8 mapping";
 };
 
 pub(super) fn add(catalog: &mut Catalog, heaps: &LazyHeaps) {
-    heaps.table(catalog, &DATA, Data::of);
-    heaps.table(catalog, &PRIMITIVES, Primitives::of);
+    let data = heaps.model(Data::of);
+    catalog.rows(&DATA, &data, |of| of.rows.len(), data_cell);
+    let primitives = heaps.model(Primitives::of);
+    catalog.rows(&PRIMITIVES, &primitives, |of| of.count, primitive_cell);
     let (lazy, known) = (heaps.clone(), KnownNames::default());
     catalog.scalar(Scalar {
         name: "heaptap_field",
@@ -234,29 +210,21 @@ impl Data {
     }
 }
 
-impl Rows for Data {
-    fn len(&self) -> usize {
-        self.rows.len()
-    }
-
-    fn cell(&self, row: usize, column: usize) -> Cell<'_> {
-        let id = self.rows[row];
-        let (heap, object) = self.heaps.object(id as usize);
-        let graph = &heap.graph;
-        let array = || graph.contents().primitive_array(graph, object);
-        match column {
-            // Objects without primitive fields also get a set; it has no rows.
-            0 | 1 => id.into(),
-            2 => graph.contents().string(graph, object).into(),
-            3 => array().map(|array| array.element.name()).into(),
-            4 => array().map(|array| array.length).into(),
-            5 => array().and_then(|array| array.bytes).map(|_| id).into(),
-            _ => {
-                let bytes = array().and_then(|array| array.bytes);
-                bytes.map_or(Cell::Null, |bytes| {
-                    Cell::bits(fnv(FNV, bytes.iter().copied()))
-                })
-            }
+fn data_cell(of: &Data, row: usize, column: usize) -> Cell<'_> {
+    let id = of.rows[row];
+    let (heap, object) = of.heaps.object(id as usize);
+    let graph = &heap.graph;
+    let array = || graph.contents().primitive_array(graph, object);
+    match column {
+        // Objects without primitive fields also get a set; it has no rows.
+        0 | 1 => id.into(),
+        2 => graph.contents().string(graph, object).into(),
+        3 => array().map(|array| array.element.name()).into(),
+        4 => array().map(|array| array.length).into(),
+        5 => array().and_then(|array| array.bytes).map(|_| id).into(),
+        _ => {
+            let bytes = array().and_then(|array| array.bytes);
+            bytes.map(|bytes| fnv(FNV, bytes.iter().copied())).into()
         }
     }
 }
@@ -353,30 +321,24 @@ pub(super) fn original_name(
     Some(format!("{}.{}", class.shown(), field.name?))
 }
 
-impl Rows for Primitives {
-    fn len(&self) -> usize {
-        self.count
-    }
-
-    fn cell(&self, row: usize, column: usize) -> Cell<'_> {
-        let value = || self.field(row, |_, _, field| field.value);
-        match column {
-            0 => row.into(),
-            1 => self.set(row).into(),
-            2 => self.field(row, recorded_name).flatten().into(),
-            3 => value().map(|value| value.basic_type().name()).into(),
-            12 => self.field(row, original_name).flatten().into(),
-            _ => match (column, value()) {
-                (4, Some(Value::Boolean(flag))) => Cell::flag(flag),
-                (5, Some(Value::Byte(number))) => Cell::Int(number.into()),
-                (6, Some(Value::Char(number))) => Cell::Int(number.into()),
-                (7, Some(Value::Short(number))) => Cell::Int(number.into()),
-                (8, Some(Value::Int(number))) => Cell::Int(number.into()),
-                (9, Some(Value::Long(number))) => Cell::Int(number),
-                (10, Some(Value::Float(number))) => Cell::Real(number.into()),
-                (11, Some(Value::Double(number))) => Cell::Real(number),
-                _ => Cell::Null,
-            },
-        }
+fn primitive_cell(of: &Primitives, row: usize, column: usize) -> Cell<'_> {
+    let value = || of.field(row, |_, _, field| field.value);
+    match column {
+        0 => row.into(),
+        1 => of.set(row).into(),
+        2 => of.field(row, recorded_name).flatten().into(),
+        3 => value().map(|value| value.basic_type().name()).into(),
+        12 => of.field(row, original_name).flatten().into(),
+        _ => match (column, value()) {
+            (4, Some(Value::Boolean(flag))) => Cell::flag(flag),
+            (5, Some(Value::Byte(number))) => Cell::Int(number.into()),
+            (6, Some(Value::Char(number))) => Cell::Int(number.into()),
+            (7, Some(Value::Short(number))) => Cell::Int(number.into()),
+            (8, Some(Value::Int(number))) => Cell::Int(number.into()),
+            (9, Some(Value::Long(number))) => Cell::Int(number),
+            (10, Some(Value::Float(number))) => Cell::Real(number.into()),
+            (11, Some(Value::Double(number))) => Cell::Real(number),
+            _ => Cell::Null,
+        },
     }
 }

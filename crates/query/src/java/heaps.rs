@@ -5,8 +5,9 @@
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
+use super::super::once::read_once;
 use super::super::processes::Processes;
-use super::super::table::{Catalog, Rows, Schema, TableError};
+use super::super::table::{Model, TableError};
 use super::{JavaHeapFacts, JavaHeaps};
 use heaptap_model::heap_graph::{
     ClassIndex, Dominators, DumpSource, Follow, HeapGraph, ObjectIndex, Reachable, ShortestPaths,
@@ -63,15 +64,13 @@ impl LazyHeaps {
         upid.unwrap_or(0)
     }
 
-    /// Adds a table of all dumps, whose rows are computed when it is first needed.
-    pub(super) fn table<R: Rows + 'static>(
+    /// Returns a model made from all dumps.
+    pub(super) fn model<M: Send + Sync + 'static>(
         &self,
-        catalog: &mut Catalog,
-        schema: &'static Schema,
-        rows: impl Fn(Arc<Heaps>) -> R + Send + Sync + 'static,
-    ) {
+        make: impl Fn(Arc<Heaps>) -> M + Send + Sync + 'static,
+    ) -> Model<M> {
         let heaps = self.clone();
-        catalog.table(schema, move || Ok(Arc::new(rows(heaps.get()?))));
+        read_once(move || Ok(make(heaps.get()?)))
     }
 
     /// Returns the dumps and reads them on the first call.

@@ -2,44 +2,31 @@
 
 use std::sync::Arc;
 
-use super::super::table::{Access, Catalog, Cell, Column, Rows, Schema};
+use super::super::table::{Catalog, Cell, Rows, Schema, columns, schema};
 use super::heaps::{Heap, Heaps, LazyHeaps};
 use super::references;
 use heaptap_model::heap_graph::{HeapKind, ObjectIndex};
 
-const SCHEMA: Schema = Schema {
-    name: "heap_graph_object",
-    module: None,
-    about: "Objects of Java heaps. Objects with the same upid and graph_sample_ts are from one \
-            dump.",
-    columns: &[
-        Column::id(),
-        Column::int("upid", "process"),
-        Column::int("graph_sample_ts", "time of the dump in ns").sorted(),
-        Column::int(
-            "self_size",
-            "shallow size in bytes; -1 if the object is referenced but was not dumped",
-        ),
-        Column::int(
-            "native_size",
-            "native bytes registered with a NativeAllocationRegistry",
-        ),
-        Column::int(
-            "reference_set_id",
-            "its references: `heap_graph_reference.reference_set_id`",
-        )
-        .found(Access::Own),
-        Column::int("reachable", "1 if reachable from GC roots, otherwise 0"),
-        Column::text("heap_type", "heap that contains it, such as HEAP_TYPE_APP"),
-        Column::int("type_id", "class: `heap_graph_class.id`").indexed(),
-        Column::text("root_type", "kind of GC root, such as ROOT_JNI_GLOBAL").indexed(),
-        Column::int("root_distance", "always -1, as in Perfetto").hidden(),
-        Column::int("object_data_id", "contents: `heap_graph_object_data.id`").found(Access::Own),
-    ],
+static SCHEMA: Schema = schema! {
+    "heap_graph_object":
+        "Objects of Java heaps. Objects with the same upid and graph_sample_ts are from one dump.";
+    id int row: "number of the row";
+    upid int: "process";
+    graph_sample_ts int sorted: "time of the dump in ns";
+    self_size int: "shallow size in bytes; -1 if the object is referenced but was not dumped";
+    native_size int: "native bytes registered with a NativeAllocationRegistry";
+    reference_set_id int own: "its references: `heap_graph_reference.reference_set_id`";
+    reachable int: "1 if reachable from GC roots, otherwise 0";
+    heap_type text: "heap that contains it, such as HEAP_TYPE_APP";
+    type_id int indexed: "class: `heap_graph_class.id`";
+    root_type text indexed: "kind of GC root, such as ROOT_JNI_GLOBAL";
+    root_distance int hidden: "always -1, as in Perfetto";
+    object_data_id int own: "contents: `heap_graph_object_data.id`";
 };
 
 pub(super) fn add(catalog: &mut Catalog, heaps: &LazyHeaps) {
-    heaps.table(catalog, &SCHEMA, Objects);
+    let heaps = heaps.clone();
+    catalog.table(&SCHEMA, move || Ok(Arc::new(Objects(heaps.get()?))));
 }
 
 /// Returns Perfetto's name of a heap.
@@ -56,7 +43,7 @@ pub(super) fn heap_name(heap: HeapKind) -> Option<&'static str> {
 fn self_size(heap: &Heap, object: ObjectIndex) -> Cell<'static> {
     match heap.graph.is_placeholder(object) {
         true => Cell::Int(-1),
-        false => Cell::bits(heap.graph.shallow_bytes(object)),
+        false => heap.graph.shallow_bytes(object).into(),
     }
 }
 
@@ -75,7 +62,7 @@ impl Rows for Objects {
             1 => heap.upid.into(),
             2 => heap.ts().into(),
             3 => self_size(heap, object),
-            4 => Cell::bits(graph.native_bytes(object)),
+            4 => graph.native_bytes(object).into(),
             5 => references::set_of(heap, object).into(),
             6 => Cell::flag(heap.reachable().contains(object)),
             7 => heap_name(graph.heap_of(object)).into(),

@@ -4,7 +4,9 @@
 use std::fmt::Write as _;
 use std::sync::{Arc, OnceLock};
 
-use super::super::table::{Access, Argument, Catalog, Cell, Column, Rows, Schema, TableError};
+use super::super::table::{
+    Argument, Catalog, Cell, Fixed, Rows, Schema, TableError, columns, schema,
+};
 use super::heaps::{Heap, Heaps, LazyHeaps};
 use heaptap_analyze::filter::Filter;
 use heaptap_analyze::histogram::{HistogramKey, ObjectScope, Row, Sums, histogram};
@@ -12,100 +14,69 @@ use heaptap_analyze::label;
 use heaptap_analyze::paths::{self, Path, Place};
 use heaptap_model::heap_graph::{Follow, ObjectIndex};
 
-static OBJECTS: Schema = Schema {
-    name: "heaptap_java_object",
-    module: None,
-    about: "Objects of Java heaps with their retained sizes and their paths from GC roots.",
-    columns: &[
-        Column::id(),
-        Column::int("upid", "process"),
-        Column::int("ts", "time of the dump in ns").sorted(),
-        Column::int("address", "object ID in the dump itself").indexed(),
-        Column::text("class", "class; `class X` for the class object of X"),
-        Column::int("class_id", "class: `heap_graph_class.id`").indexed(),
-        Column::int("shallow_bytes", "shallow size"),
-        Column::int("native_bytes", "native bytes that it owns"),
-        Column::int(
-            "retained_bytes",
-            "Java part of the retained size; 0 if unreachable",
-        ),
-        Column::int("retained_native_bytes", "retained native bytes"),
-        Column::int(
-            "retained_count",
-            "number of retained objects, including itself",
-        ),
-        Column::int("dominator_id", "immediate dominator; NULL if it has none").found(Access::Own),
-        Column::int(
-            "distance",
-            "number of references in `path`; NULL if unreachable",
-        ),
-        Column::text("root", "kind of GC root, if it is one"),
-        Column::text("text", "text of a string, if the dump has it"),
-        Column::text("path", "path from a GC root, with field names").hidden(),
-    ],
+static OBJECTS: Schema = schema! {
+    "heaptap_java_object":
+        "Objects of Java heaps with their retained sizes and their paths from GC roots.";
+    id int row: "number of the row";
+    upid int: "process";
+    ts int sorted: "time of the dump in ns";
+    address int indexed: "object ID in the dump itself";
+    class text: "class; `class X` for the class object of X";
+    class_id int indexed: "class: `heap_graph_class.id`";
+    shallow_bytes int: "shallow size";
+    native_bytes int: "native bytes that it owns";
+    retained_bytes int: "Java part of the retained size; 0 if unreachable";
+    retained_native_bytes int: "retained native bytes";
+    retained_count int: "number of retained objects, including itself";
+    dominator_id int own: "immediate dominator; NULL if it has none";
+    distance int: "number of references in `path`; NULL if unreachable";
+    root text: "kind of GC root, if it is one";
+    text text: "text of a string, if the dump has it";
+    path text hidden: "path from a GC root, with field names";
 };
 
-static CLASSES: Schema = Schema {
-    name: "heaptap_java_class",
-    module: None,
-    about: "Classes by name, with sums over the reachable and the unreachable instances of each \
-            dump.",
-    columns: &[
-        Column::id(),
-        Column::int("upid", "process"),
-        Column::int("ts", "time of the dump in ns").sorted(),
-        Column::text("class", "class").indexed(),
-        Column::text("package", "package"),
-        Column::int("count", "reachable instances"),
-        Column::int("shallow_bytes", "shallow size of the reachable instances"),
-        Column::int(
-            "native_bytes",
-            "native bytes owned by the reachable instances",
-        ),
-        Column::int(
-            "retained_bytes",
-            "bytes retained by the reachable instances",
-        ),
-        Column::int(
-            "retained_native_bytes",
-            "native bytes retained by the reachable instances",
-        ),
-        Column::int(
-            "retained_count",
-            "objects retained by the reachable instances",
-        ),
-        Column::int("garbage_count", "unreachable instances"),
-        Column::int("garbage_bytes", "shallow size of the unreachable instances"),
-    ],
+static CLASSES: Schema = schema! {
+    "heaptap_java_class":
+        "Classes by name, with sums over the reachable and the unreachable instances of each dump.";
+    id int row: "number of the row";
+    upid int: "process";
+    ts int sorted: "time of the dump in ns";
+    class text indexed: "class";
+    package text: "package";
+    count int: "reachable instances";
+    shallow_bytes int: "shallow size of the reachable instances";
+    native_bytes int: "native bytes owned by the reachable instances";
+    retained_bytes int: "bytes retained by the reachable instances";
+    retained_native_bytes int: "native bytes retained by the reachable instances";
+    retained_count int: "objects retained by the reachable instances";
+    garbage_count int: "unreachable instances";
+    garbage_bytes int: "shallow size of the unreachable instances";
 };
 
-static PATH: Schema = Schema {
-    name: "heaptap_java_path",
-    module: None,
-    about: "Path from a GC root to an object: heaptap_java_path(object), the root first.",
-    columns: &[
-        Column::id(),
-        Column::int("object_id", "object on the path: `heap_graph_object.id`"),
-        Column::text("class", "class of the object"),
-        Column::text(
-            "field",
-            "field or element of the previous object that refers to it",
-        ),
-        Column::int("shallow_bytes", "shallow size"),
-        Column::int("retained_bytes", "Java part of the retained size"),
-        Column::text("root", "kind of GC root, in the first row"),
-        Column::int("object", "object: `heap_graph_object.id`")
-            .argument()
-            .hidden(),
-    ],
+static PATH: Schema = schema! {
+    "heaptap_java_path":
+        "Path from a GC root to an object: heaptap_java_path(object), the root first.";
+    id int row: "number of the row";
+    object_id int: "object on the path: `heap_graph_object.id`";
+    class text: "class of the object";
+    field text: "field or element of the previous object that refers to it";
+    shallow_bytes int: "shallow size";
+    retained_bytes int: "Java part of the retained size";
+    root text: "kind of GC root, in the first row";
+    object int argument hidden: "object: `heap_graph_object.id`";
 };
 
 pub(super) fn add(catalog: &mut Catalog, heaps: &LazyHeaps) {
-    heaps.table(catalog, &OBJECTS, |heaps| Objects {
-        ways: heaps.all().iter().map(|_| OnceLock::new()).collect(),
-        heaps,
+    let lazy = heaps.clone();
+    catalog.table(&OBJECTS, move || {
+        let heaps = lazy.get()?;
+        Ok(Arc::new(Objects {
+            ways: heaps.all().iter().map(|_| OnceLock::new()).collect(),
+            heaps,
+        }))
     });
-    heaps.table(catalog, &CLASSES, Classes::of);
+    let classes = heaps.model(Classes::of);
+    catalog.rows(&CLASSES, &classes, |of| of.rows.len(), class_cell);
     let lazy = heaps.clone();
     catalog.function(&PATH, move |arguments| {
         let heaps = lazy.get()?;
@@ -120,9 +91,7 @@ pub(super) fn add(catalog: &mut Catalog, heaps: &LazyHeaps) {
                     .to_owned(),
             ));
         };
-        Ok(Arc::new(Steps {
-            rows: steps(heap, object),
-        }))
+        Ok(Arc::new(Fixed(steps(heap, object))))
     });
 }
 
@@ -229,13 +198,13 @@ impl Rows for Objects {
             0 => row.into(),
             1 => heap.upid.into(),
             2 => heap.ts().into(),
-            3 => Cell::bits(graph.id(object).0),
+            3 => graph.id(object).0.into(),
             4 => Cell::Text(label::object_name(graph, object)),
             5 => heap.class_row(graph.class_of(object)).into(),
-            6 => Cell::bits(graph.shallow_bytes(object)),
-            7 => Cell::bits(graph.native_bytes(object)),
-            8 => Cell::bits(heap.dominators().retained_bytes(object)),
-            9 => Cell::bits(heap.dominators().retained_native_bytes(object)),
+            6 => graph.shallow_bytes(object).into(),
+            7 => graph.native_bytes(object).into(),
+            8 => heap.dominators().retained_bytes(object).into(),
+            9 => heap.dominators().retained_native_bytes(object).into(),
             10 => heap.dominators().retained_count(object).into(),
             11 => {
                 let dominator = heap.dominators().idom(object);
@@ -305,76 +274,43 @@ impl Classes {
     }
 }
 
-impl Rows for Classes {
-    fn len(&self) -> usize {
-        self.rows.len()
-    }
-
-    fn cell(&self, row: usize, column: usize) -> Cell<'_> {
-        let (at, class, garbage) = &self.rows[row];
-        let heap = &self.heaps.all()[*at];
-        let sums = &class.sums;
-        match column {
-            0 => row.into(),
-            1 => heap.upid.into(),
-            2 => heap.ts().into(),
-            3 => Cell::text(&class.name),
-            4 => Cell::text(label::package(&class.name)),
-            5 => Cell::bits(sums.count),
-            6 => Cell::bits(sums.shallow_bytes),
-            7 => Cell::bits(sums.native_bytes),
-            8 => Cell::bits(sums.retained.bytes),
-            9 => Cell::bits(sums.retained.native_bytes),
-            10 => Cell::bits(sums.retained.count),
-            11 => Cell::bits(garbage.count),
-            _ => Cell::bits(garbage.shallow_bytes),
-        }
+fn class_cell(of: &Classes, row: usize, column: usize) -> Cell<'_> {
+    let (at, class, garbage) = &of.rows[row];
+    let heap = &of.heaps.all()[*at];
+    let sums = &class.sums;
+    match column {
+        0 => row.into(),
+        1 => heap.upid.into(),
+        2 => heap.ts().into(),
+        3 => Cell::text(&class.name),
+        4 => Cell::text(label::package(&class.name)),
+        5 => sums.count.into(),
+        6 => sums.shallow_bytes.into(),
+        7 => sums.native_bytes.into(),
+        8 => sums.retained.bytes.into(),
+        9 => sums.retained.native_bytes.into(),
+        10 => sums.retained.count.into(),
+        11 => garbage.count.into(),
+        _ => garbage.shallow_bytes.into(),
     }
 }
 
-struct Step {
-    object: usize,
-    class: String,
-    field: Option<String>,
-    shallow_bytes: u64,
-    retained_bytes: u64,
-    root: Option<String>,
-}
-
-fn steps(heap: &Heap, object: ObjectIndex) -> Vec<Step> {
+fn steps(heap: &Heap, object: ObjectIndex) -> Vec<Vec<Cell<'static>>> {
     let path = path(heap, object);
     let mut root = path.root.map(|root| root.to_string());
-    let steps = path.steps.into_iter().map(|step| Step {
-        object: heap.row(step.object),
-        class: label::object_name(&heap.graph, step.object).into_owned(),
-        field: step.link.map(|link| link.to_string()),
-        shallow_bytes: heap.graph.shallow_bytes(step.object),
-        retained_bytes: heap.dominators().retained_bytes(step.object),
-        root: root.take(),
+    let steps = path.steps.into_iter().enumerate().map(|(row, step)| {
+        vec![
+            row.into(),
+            heap.row(step.object).into(),
+            label::object_name(&heap.graph, step.object)
+                .into_owned()
+                .into(),
+            step.link.map(|link| link.to_string()).into(),
+            heap.graph.shallow_bytes(step.object).into(),
+            heap.dominators().retained_bytes(step.object).into(),
+            root.take().into(),
+            Cell::Null,
+        ]
     });
     steps.collect()
-}
-
-struct Steps {
-    rows: Vec<Step>,
-}
-
-impl Rows for Steps {
-    fn len(&self) -> usize {
-        self.rows.len()
-    }
-
-    fn cell(&self, row: usize, column: usize) -> Cell<'_> {
-        let step = &self.rows[row];
-        match column {
-            0 => row.into(),
-            1 => step.object.into(),
-            2 => Cell::text(&step.class),
-            3 => step.field.as_deref().into(),
-            4 => Cell::bits(step.shallow_bytes),
-            5 => Cell::bits(step.retained_bytes),
-            6 => step.root.as_deref().into(),
-            _ => Cell::Null,
-        }
-    }
 }

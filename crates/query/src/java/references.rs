@@ -9,43 +9,32 @@ use std::collections::{HashMap, VecDeque};
 use std::ops::{ControlFlow, Range};
 use std::sync::{Arc, Mutex};
 
-use super::super::table::{Access, Catalog, Cell, Column, Rows, Schema};
+use super::super::table::{Catalog, Cell, Rows, Schema, columns, schema};
 use super::fields::{original_name, recorded_name};
 use super::heaps::{Heap, Heaps, LazyHeaps, is_hprof};
 use heaptap_model::heap_graph::{HeapGraph, ObjectIndex, Value};
 use heaptap_model::parallel::lock;
 
-const SCHEMA: Schema = Schema {
-    name: "heap_graph_reference",
-    module: None,
-    about: "References between objects of Java heaps, one in each row.",
-    columns: &[
-        Column::id(),
-        Column::int("reference_set_id", "set of all references of one object").found(Access::Own),
-        Column::int("owner_id", "object that has the reference").found(Access::Own),
-        Column::int(
-            "owned_id",
-            "object that it refers to; NULL for a null reference, which has a row only in a heap \
-             graph",
-        )
-        .indexed(),
-        Column::text(
-            "field_name",
-            "field with the class that declares it; `[0]` for an element, in an HPROF",
-        ),
-        Column::text("field_type_name", "type of the field"),
-        Column::text(
-            "deobfuscated_field_name",
-            "original name of the field from the R8 mapping",
-        ),
-    ],
+static SCHEMA: Schema = schema! {
+    "heap_graph_reference": "References between objects of Java heaps, one in each row.";
+    id int row: "number of the row";
+    reference_set_id int own: "set of all references of one object";
+    owner_id int own: "object that has the reference";
+    owned_id int indexed:
+        "object that it refers to; NULL for a null reference, which has a row only in a heap graph";
+    field_name text: "field with the class that declares it; `[0]` for an element, in an HPROF";
+    field_type_name text: "type of the field";
+    deobfuscated_field_name text: "original name of the field from the R8 mapping";
 };
 
 pub(super) fn add(catalog: &mut Catalog, heaps: &LazyHeaps) {
-    heaps.table(catalog, &SCHEMA, |heaps| References {
-        heaps,
-        named: Mutex::default(),
-        elements: Mutex::default(),
+    let heaps = heaps.clone();
+    catalog.table(&SCHEMA, move || {
+        Ok(Arc::new(References {
+            heaps: heaps.get()?,
+            named: Mutex::default(),
+            elements: Mutex::default(),
+        }))
     });
 }
 

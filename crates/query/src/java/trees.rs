@@ -5,127 +5,83 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use super::super::functions::{FNV, fnv};
-use super::super::table::{Access, Catalog, Cell, Column, Rows, Schema};
+use super::super::table::{Catalog, Cell, Column, Rows, Schema, columns, schema};
 use super::heaps::{Heap, Heaps, LazyHeaps};
 use super::objects::heap_name;
 use heaptap_analyze::class_tree::{ClassTree, Cumulative, Merge, NodeIndex, Over};
 use heaptap_model::heap_graph::{Dominators, ObjectIndex, Retained};
 
-const DOMINATORS: Schema = Schema {
-    name: "heap_graph_dominator_tree",
-    module: Some("android.memory.heap_graph.dominator_tree"),
-    about: "Reachable objects with their immediate dominators and retained sizes.",
-    columns: &[
-        Column::int("id", "object").sorted(),
-        Column::int(
-            "idom_id",
-            "immediate dominator; NULL at the top of the tree",
-        )
-        .found(Access::Own),
-        Column::int(
-            "dominated_obj_count",
-            "objects it dominates, including itself",
-        ),
-        Column::int(
-            "dominated_size_bytes",
-            "shallow size of the dominated objects: the retained size",
-        ),
-        Column::int(
-            "dominated_native_size_bytes",
-            "native size of the dominated objects",
-        ),
-        Column::int("depth", "depth in the tree; 1 at the top"),
-    ],
+static DOMINATORS: Schema = schema! {
+    "heap_graph_dominator_tree" in "android.memory.heap_graph.dominator_tree":
+        "Reachable objects with their immediate dominators and retained sizes.";
+    id int sorted: "object";
+    idom_id int own: "immediate dominator; NULL at the top of the tree";
+    dominated_obj_count int: "objects it dominates, including itself";
+    dominated_size_bytes int: "shallow size of the dominated objects: the retained size";
+    dominated_native_size_bytes int: "native size of the dominated objects";
+    depth int: "depth in the tree; 1 at the top";
 };
 
-const RAW_DOMINATORS: Schema = Schema {
-    name: "_raw_heap_graph_dominator_tree",
-    module: Some("android.memory.heap_graph.raw_dominator_tree"),
-    about: "Reachable objects with their immediate dominators.",
-    columns: &[
-        Column::int("id", "object").sorted(),
-        Column::int(
-            "idom_id",
-            "immediate dominator; NULL at the top of the tree",
-        )
-        .found(Access::Own),
-    ],
+static RAW_DOMINATORS: Schema = schema! {
+    "_raw_heap_graph_dominator_tree" in "android.memory.heap_graph.raw_dominator_tree":
+        "Reachable objects with their immediate dominators.";
+    id int sorted: "object";
+    idom_id int own: "immediate dominator; NULL at the top of the tree";
 };
 
-const SHORTEST_PATHS: Schema = Schema {
-    name: "_heap_graph_object_min_depth_tree",
-    module: Some("android.memory.heap_graph.class_tree"),
-    about: "Reachable objects, each with its predecessor on a shortest path from a GC root.",
-    columns: &[
-        Column::int("id", "object").sorted(),
-        Column::int("parent_id", "previous object on the path; NULL for roots").indexed(),
-    ],
+static SHORTEST_PATHS: Schema = schema! {
+    "_heap_graph_object_min_depth_tree" in "android.memory.heap_graph.class_tree":
+        "Reachable objects, each with its predecessor on a shortest path from a GC root.";
+    id int sorted: "object";
+    parent_id int indexed: "previous object on the path; NULL for roots";
 };
 
-const SUMMARY: Schema = Schema {
-    name: "android_heap_graph_class_summary_tree",
-    module: Some("android.memory.heap_graph.class_summary_tree"),
-    about: "Shortest paths from GC roots, merged by class: one flamegraph for each dump.",
-    columns: &[
-        Column::int("graph_sample_ts", "time of the dump in ns").sorted(),
-        Column::int("upid", "process"),
-        Column::id(),
-        Column::int("parent_id", "parent node; NULL for roots").indexed(),
-        Column::text("name", "class").indexed(),
-        Column::text("root_type", "kind of GC root of its objects"),
-        Column::int("self_count", "objects of this node"),
-        Column::int("self_size", "size of the objects of this node"),
-        Column::int(
-            "cumulative_count",
-            "objects of this node and all nodes below",
-        ),
-        Column::int(
-            "cumulative_size",
-            "size of these objects, including native sizes",
-        ),
-    ],
+static SUMMARY: Schema = schema! {
+    "android_heap_graph_class_summary_tree" in "android.memory.heap_graph.class_summary_tree":
+        "Shortest paths from GC roots, merged by class: one flamegraph for each dump.";
+    graph_sample_ts int sorted: "time of the dump in ns";
+    upid int: "process";
+    id int row: "number of the row";
+    parent_id int indexed: "parent node; NULL for roots";
+    name text indexed: "class";
+    root_type text: "kind of GC root of its objects";
+    self_count int: "objects of this node";
+    self_size int: "size of the objects of this node";
+    cumulative_count int: "objects of this node and all nodes below";
+    cumulative_size int: "size of these objects, including native sizes";
 };
 
-const SUMS: Schema = Schema {
-    name: "_heap_graph_object_tree_aggregation",
-    module: Some("android.memory.heap_graph.object_tree"),
-    about: "Objects with sums over all objects below them on shortest paths.",
-    columns: &[
-        Column::id(),
-        Column::int(
-            "cumulative_size",
-            "shallow size of it and all objects below",
-        ),
-        Column::int("cumulative_native_size", "native size of these objects"),
-        Column::int("cumulative_count", "number of these objects"),
-    ],
+static SUMS: Schema = schema! {
+    "_heap_graph_object_tree_aggregation" in "android.memory.heap_graph.object_tree":
+        "Objects with sums over all objects below them on shortest paths.";
+    id int row: "number of the row";
+    cumulative_size int: "shallow size of it and all objects below";
+    cumulative_native_size int: "native size of these objects";
+    cumulative_count int: "number of these objects";
 };
 
 /// Columns of both class trees.
-const CLASS_TREE_COLUMNS: &[Column] = &[
-    Column::int("graph_sample_ts", "time of the dump in ns").sorted(),
-    Column::int("upid", "process"),
-    Column::id(),
-    Column::int("parent_id", "parent node; NULL at the top").indexed(),
-    Column::text("name", "class").indexed(),
-    Column::text("root_type", "kind of GC root of its objects"),
-    Column::text("heap_type", "heap that contains its objects"),
-    Column::int("self_count", "objects of this node"),
-    Column::int("self_size", "size of the objects of this node"),
-    Column::int(
-        "path_hash_stable",
-        "hash of the path, equal for equal paths in all dumps",
-    ),
-];
+const CLASS_TREE_COLUMNS: &[Column] = columns! {
+    graph_sample_ts int sorted: "time of the dump in ns";
+    upid int: "process";
+    id int row: "number of the row";
+    parent_id int indexed: "parent node; NULL at the top";
+    name text indexed: "class";
+    root_type text: "kind of GC root of its objects";
+    heap_type text: "heap that contains its objects";
+    self_count int: "objects of this node";
+    self_size int: "size of the objects of this node";
+    path_hash_stable int: "hash of the path, equal for equal paths in all dumps";
+};
 
-const CLASS_TREE: Schema = Schema {
+static CLASS_TREE: Schema = Schema {
     name: "_heap_graph_class_tree",
     module: Some("android.memory.heap_graph.class_tree"),
     about: "Shortest paths from GC roots, merged by class and heap.",
     columns: CLASS_TREE_COLUMNS,
 };
 
-const DOMINATOR_CLASS_TREE: Schema = Schema {
+static DOMINATOR_CLASS_TREE: Schema = Schema {
     name: "_heap_graph_dominator_class_tree",
     module: Some("android.memory.heap_graph.dominator_class_tree"),
     about: "The dominator tree, merged by class and heap.",
@@ -134,37 +90,30 @@ const DOMINATOR_CLASS_TREE: Schema = Schema {
 
 pub(super) fn add(catalog: &mut Catalog, heaps: &LazyHeaps) {
     for schema in [&DOMINATORS, &RAW_DOMINATORS] {
-        heaps.table(catalog, schema, |heaps| DominatorTree {
-            reachable: Reachable::of(&heaps),
-            depths: OnceLock::new(),
-            heaps,
+        let heaps = heaps.clone();
+        catalog.table(schema, move || {
+            let heaps = heaps.get()?;
+            Ok(Arc::new(DominatorTree {
+                reachable: Reachable::of(&heaps),
+                depths: OnceLock::new(),
+                heaps,
+            }))
         });
     }
-    heaps.table(catalog, &SHORTEST_PATHS, |heaps| PathTree {
-        reachable: Reachable::of(&heaps),
-        heaps,
+    let paths = heaps.model(|heaps| (Reachable::of(&heaps), heaps));
+    catalog.rows(&SHORTEST_PATHS, &paths, |(rows, _)| rows.len(), path_cell);
+    let sums = heaps.model(|heaps| path_sums(&heaps));
+    catalog.rows(&SUMS, &sums, Vec::len, |sums, row, column| match column {
+        0 => row.into(),
+        1 => sums[row].bytes.into(),
+        2 => sums[row].native_bytes.into(),
+        _ => sums[row].count.into(),
     });
-    heaps.table(catalog, &SUMS, |heaps| PathSums::of(&heaps));
-    let shared: Arc<OnceLock<Arc<Merged>>> = Arc::default();
-    for schema in [&SUMMARY, &CLASS_TREE] {
-        let shared = Arc::clone(&shared);
-        heaps.table(catalog, schema, move |heaps| {
-            let merged = shared.get_or_init(|| {
-                Arc::new(Merged::of(heaps, |heap| Over::ShortestPaths(heap.paths())))
-            });
-            MergedTable {
-                merged: Arc::clone(merged),
-                is_summary: schema.name == SUMMARY.name,
-            }
-        });
-    }
-    heaps.table(catalog, &DOMINATOR_CLASS_TREE, |heaps| {
-        let merged = Merged::of(heaps, |heap| Over::Dominators(heap.dominators()));
-        MergedTable {
-            merged: Arc::new(merged),
-            is_summary: false,
-        }
-    });
+    let merged = heaps.model(|heaps| Merged::of(heaps, |heap| Over::ShortestPaths(heap.paths())));
+    catalog.rows(&SUMMARY, &merged, Merged::len, Merged::summary_cell);
+    catalog.rows(&CLASS_TREE, &merged, Merged::len, Merged::cell);
+    let merged = heaps.model(|heaps| Merged::of(heaps, |heap| Over::Dominators(heap.dominators())));
+    catalog.rows(&DOMINATOR_CLASS_TREE, &merged, Merged::len, Merged::cell);
 }
 
 /// Rows of reachable objects, ascending.
@@ -244,8 +193,8 @@ impl Rows for DominatorTree {
         match column {
             1 => dominators.idom(object).map(|idom| heap.row(idom)).into(),
             2 => dominators.retained_count(object).into(),
-            3 => Cell::bits(dominators.retained_bytes(object)),
-            4 => Cell::bits(dominators.retained_native_bytes(object)),
+            3 => dominators.retained_bytes(object).into(),
+            4 => dominators.retained_native_bytes(object).into(),
             _ => self.depths()[row].into(),
         }
     }
@@ -267,70 +216,37 @@ impl Rows for DominatorTree {
     }
 }
 
-struct PathTree {
-    heaps: Arc<Heaps>,
-    reachable: Reachable,
+fn path_cell((rows, heaps): &(Reachable, Arc<Heaps>), row: usize, column: usize) -> Cell<'_> {
+    let id = rows.id(row);
+    if column == 0 {
+        return id.into();
+    }
+    let (heap, object) = heaps.object(id);
+    let parent: Option<ObjectIndex> = heap.paths().parent(object);
+    parent.map(|parent| heap.row(parent)).into()
 }
 
-impl Rows for PathTree {
-    fn len(&self) -> usize {
-        self.reachable.len()
-    }
-
-    fn cell(&self, row: usize, column: usize) -> Cell<'_> {
-        let id = self.reachable.id(row);
-        if column == 0 {
-            return id.into();
+/// Returns the sums over the trees of shortest paths, by row of the object.
+fn path_sums(heaps: &Heaps) -> Vec<Retained> {
+    let mut rows = vec![Retained::default(); heaps.objects()];
+    for heap in heaps.all() {
+        let graph = &heap.graph;
+        for (row, object) in heap.rows().zip(heap.objects()) {
+            rows[row] = Retained {
+                count: 1,
+                bytes: graph.shallow_bytes(object),
+                native_bytes: graph.native_bytes(object),
+            };
         }
-        let (heap, object) = self.heaps.object(id);
-        let parent: Option<ObjectIndex> = heap.paths().parent(object);
-        parent.map(|parent| heap.row(parent)).into()
-    }
-}
-
-/// Sums over the trees of shortest paths, by row of the object.
-struct PathSums {
-    rows: Vec<Retained>,
-}
-
-impl PathSums {
-    fn of(heaps: &Heaps) -> PathSums {
-        let mut rows = vec![Retained::default(); heaps.objects()];
-        for heap in heaps.all() {
-            let graph = &heap.graph;
-            for (row, object) in heap.rows().zip(heap.objects()) {
-                rows[row] = Retained {
-                    count: 1,
-                    bytes: graph.shallow_bytes(object),
-                    native_bytes: graph.native_bytes(object),
-                };
-            }
-            let paths = heap.paths();
-            for &object in paths.order().iter().rev() {
-                if let Some(parent) = paths.parent(object) {
-                    let sums = rows[heap.row(object)];
-                    rows[heap.row(parent)].add(sums);
-                }
+        let paths = heap.paths();
+        for &object in paths.order().iter().rev() {
+            if let Some(parent) = paths.parent(object) {
+                let sums = rows[heap.row(object)];
+                rows[heap.row(parent)].add(sums);
             }
         }
-        PathSums { rows }
     }
-}
-
-impl Rows for PathSums {
-    fn len(&self) -> usize {
-        self.rows.len()
-    }
-
-    fn cell(&self, row: usize, column: usize) -> Cell<'_> {
-        let sums = self.rows[row];
-        match column {
-            0 => row.into(),
-            1 => Cell::bits(sums.bytes),
-            2 => Cell::bits(sums.native_bytes),
-            _ => Cell::bits(sums.count),
-        }
-    }
+    rows
 }
 
 /// Trees of all dumps, merged by class.
@@ -364,6 +280,44 @@ impl Merged {
         Merged { heaps, trees }
     }
 
+    fn len(&self) -> usize {
+        self.trees.last().map_or(0, |last| last.rows.end)
+    }
+
+    fn cell(&self, row: usize, column: usize) -> Cell<'_> {
+        let (heap, merged, at) = self.of_row(row);
+        let tree = &merged.tree;
+        let node = &tree.nodes[at];
+        match column {
+            0 => heap.ts().into(),
+            1 => heap.upid.into(),
+            2 => row.into(),
+            3 => node
+                .parent
+                .map(|NodeIndex(parent)| merged.rows.start + parent as usize)
+                .into(),
+            4 if node.is_native => format!("[native] {}", tree.names[node.name as usize]).into(),
+            4 => Cell::text(&tree.names[node.name as usize]),
+            5 => node.root.map(|root| root.name()).into(),
+            6 if node.is_native => "HEAP_TYPE_NATIVE".into(),
+            6 => heap_name(node.heap).into(),
+            7 => node.count.into(),
+            8 => node.bytes.into(),
+            _ => merged.hashes[at].into(),
+        }
+    }
+
+    /// Returns a cell of the summary, which has sums in place of heaps and hashes.
+    fn summary_cell(&self, row: usize, column: usize) -> Cell<'_> {
+        let (_, merged, at) = self.of_row(row);
+        match column {
+            0..6 => self.cell(row, column),
+            6 | 7 => self.cell(row, column + 1),
+            8 => merged.sums[at].count.into(),
+            _ => merged.sums[at].bytes.into(),
+        }
+    }
+
     fn of_row(&self, row: usize) -> (&Heap, &MergedTree, usize) {
         let at = self.trees.partition_point(|tree| tree.rows.end <= row);
         let tree = &self.trees[at];
@@ -394,45 +348,4 @@ fn hashes(tree: &ClassTree) -> Vec<u64> {
         hashes.push(fnv(start, bytes));
     }
     hashes
-}
-
-struct MergedTable {
-    merged: Arc<Merged>,
-    is_summary: bool,
-}
-
-impl Rows for MergedTable {
-    fn len(&self) -> usize {
-        self.merged.trees.last().map_or(0, |last| last.rows.end)
-    }
-
-    fn cell(&self, row: usize, column: usize) -> Cell<'_> {
-        let (heap, merged, at) = self.merged.of_row(row);
-        let tree = &merged.tree;
-        let node = &tree.nodes[at];
-        // The summary does not have a heap column.
-        let column = match self.is_summary && column >= 6 {
-            true => column + 1,
-            false => column,
-        };
-        match column {
-            0 => heap.ts().into(),
-            1 => heap.upid.into(),
-            2 => row.into(),
-            3 => node
-                .parent
-                .map(|NodeIndex(parent)| merged.rows.start + parent as usize)
-                .into(),
-            4 if node.is_native => format!("[native] {}", tree.names[node.name as usize]).into(),
-            4 => Cell::text(&tree.names[node.name as usize]),
-            5 => node.root.map(|root| root.name()).into(),
-            6 if node.is_native => "HEAP_TYPE_NATIVE".into(),
-            6 => heap_name(node.heap).into(),
-            7 => Cell::bits(node.count),
-            8 => Cell::bits(node.bytes),
-            9 if self.is_summary => Cell::bits(merged.sums[at].count),
-            9 => Cell::bits(merged.hashes[at]),
-            _ => Cell::bits(merged.sums[at].bytes),
-        }
-    }
 }

@@ -4,78 +4,51 @@
 use std::sync::Arc;
 
 use crate::native::NativeHeaps;
-use crate::once::Once;
+use crate::once::read_once;
 use crate::stop::Stop;
-use crate::table::{Catalog, Cell, Column, Rows, Schema, TableError};
+use crate::table::{Catalog, Cell, Schema, TableError, columns, schema};
 use heaptap_model::names::demangle;
 use heaptap_model::profile::{FrameId, Line, StringId};
 
-static FOREST: Schema = Schema {
-    name: "_callstack_spc_forest",
-    module: Some("callstacks.stack_profile"),
-    about: "Callstacks as a tree, including inlined functions.",
-    columns: &[
-        Column::id(),
-        Column::int("parent_id", "callstack that called it").indexed(),
-        Column::text("name", "function, demangled").indexed(),
-        Column::int(
-            "mapping_id",
-            "file that contains it: `stack_profile_mapping.id`",
-        ),
-        Column::text("source_file", "source file, if known"),
-        Column::int("line_number", "line number, if known"),
-        Column::int("column_number", "always 0"),
-        Column::int("inlined", "always NULL: not recorded"),
-        Column::int("callsite_id", "callsite: `stack_profile_callsite.id`").indexed(),
-        Column::int(
-            "is_leaf_function_in_callsite_frame",
-            "1 for the innermost function of the callsite's frame",
-        ),
-    ],
+static FOREST: Schema = schema! {
+    "_callstack_spc_forest" in "callstacks.stack_profile":
+        "Callstacks as a tree, including inlined functions.";
+    id int row: "number of the row";
+    parent_id int indexed: "callstack that called it";
+    name text indexed: "function, demangled";
+    mapping_id int: "file that contains it: `stack_profile_mapping.id`";
+    source_file text: "source file, if known";
+    line_number int: "line number, if known";
+    column_number int: "always 0";
+    inlined int: "always NULL: not recorded";
+    callsite_id int indexed: "callsite: `stack_profile_callsite.id`";
+    is_leaf_function_in_callsite_frame int: "1 for the innermost function of the callsite's frame";
 };
 
-static SUMMARY: Schema = Schema {
-    name: "android_heap_profile_summary_tree",
-    module: Some("android.memory.heap_profile.summary_tree"),
-    about: "Callstacks with their unreleased and allocated memory, over all processes and dumps. \
-            As in Perfetto, a callsite's own bytes count for each function inlined there.",
-    columns: &[
-        Column::int("id", "callstack").sorted(),
-        Column::int("parent_id", "callstack that called it").indexed(),
-        Column::text("name", "function, demangled").indexed(),
-        Column::text("mapping_name", "file that contains it"),
-        Column::text("source_file", "source file, if known"),
-        Column::int("line_number", "line number, if known"),
-        Column::int(
-            "self_size",
-            "unreleased bytes allocated by the function itself",
-        ),
-        Column::int(
-            "cumulative_size",
-            "unreleased bytes allocated by it and all functions below",
-        ),
-        Column::int(
-            "self_alloc_size",
-            "bytes allocated by the function itself, including freed ones",
-        ),
-        Column::int(
-            "cumulative_alloc_size",
-            "bytes allocated by it and all functions below",
-        ),
-    ],
+static SUMMARY: Schema = schema! {
+    "android_heap_profile_summary_tree" in "android.memory.heap_profile.summary_tree": "Callstacks \
+        with their unreleased and allocated memory, over all processes and dumps. As in Perfetto, \
+        a callsite's own bytes count for each function inlined there.";
+    id int sorted: "callstack";
+    parent_id int indexed: "callstack that called it";
+    name text indexed: "function, demangled";
+    mapping_name text: "file that contains it";
+    source_file text: "source file, if known";
+    line_number int: "line number, if known";
+    self_size int: "unreleased bytes allocated by the function itself";
+    cumulative_size int: "unreleased bytes allocated by it and all functions below";
+    self_alloc_size int: "bytes allocated by the function itself, including freed ones";
+    cumulative_alloc_size int: "bytes allocated by it and all functions below";
 };
 
 pub(super) fn add(catalog: &mut Catalog, native: &Arc<NativeHeaps>) {
-    let heaps = Arc::clone(native);
+    let (heaps, stop) = (Arc::clone(native), catalog.stop());
+    let forest = read_once(move || Forest::of(Arc::clone(&heaps), &stop));
+    let distinct = |of: &Forest, column| (column == 8).then_some(of.starts.len());
+    catalog.counted_rows(&FOREST, &forest, Forest::len, Forest::cell, distinct);
     let stop = catalog.stop();
-    let kept = Once::new();
-    let forest = move || kept.get(|| Forest::of(Arc::clone(&heaps), &stop));
-    let shared = forest.clone();
-    catalog.table(&FOREST, move || Ok(Arc::new(Table(shared()?))));
-    let stop = catalog.stop();
-    catalog.table(&SUMMARY, move || {
-        Ok(Arc::new(Summary::of(forest()?, &stop)?))
-    });
+    let summary = read_once(move || Summary::of(forest()?, &stop));
+    catalog.rows(&SUMMARY, &summary, |all| all.rows.len(), summary_cell);
 }
 
 /// Callsites with one row for each function of the frame, innermost first.
@@ -163,6 +136,21 @@ impl Forest {
         line.filter(|&line| line > 0).into()
     }
 
+    fn cell(&self, row: usize, column: usize) -> Cell<'_> {
+        match column {
+            0 => row.into(),
+            1 => self.parent(row).into(),
+            2 => self.name(row),
+            3 => self.mapping_id(row),
+            4 => self.source_file(row),
+            5 => self.line_number(row),
+            6 => Cell::Int(0),
+            8 => self.function(row).callsite.into(),
+            9 => Cell::flag(self.function(row).is_innermost),
+            _ => Cell::Null,
+        }
+    }
+
     fn mapping_id(&self, row: usize) -> Cell<'_> {
         let tables = &self.heaps.recording.tables;
         // Frames without a file have a mapping after all others.
@@ -177,34 +165,6 @@ impl Forest {
         let mapping = tables.frame(self.function(row).frame).mapping;
         let path = mapping.map(|mapping| tables.string(tables.mapping(mapping).path));
         Cell::text(path.unwrap_or_default())
-    }
-}
-
-struct Table(Arc<Forest>);
-
-impl Rows for Table {
-    fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    fn cell(&self, row: usize, column: usize) -> Cell<'_> {
-        let forest = &self.0;
-        match column {
-            0 => row.into(),
-            1 => forest.parent(row).into(),
-            2 => forest.name(row),
-            3 => forest.mapping_id(row),
-            4 => forest.source_file(row),
-            5 => forest.line_number(row),
-            6 => Cell::Int(0),
-            8 => forest.function(row).callsite.into(),
-            9 => Cell::flag(forest.function(row).is_innermost),
-            _ => Cell::Null,
-        }
-    }
-
-    fn distinct(&self, column: usize) -> Option<usize> {
-        (column == 8).then(|| self.0.starts.len())
     }
 }
 
@@ -278,25 +238,15 @@ impl Summary {
     }
 }
 
-impl Rows for Summary {
-    fn len(&self) -> usize {
-        self.rows.len()
-    }
-
-    fn cell(&self, row: usize, column: usize) -> Cell<'_> {
-        let at = self.rows[row] as usize;
-        let own = || self.own[self.forest.function(at).callsite];
-        match column {
-            0 => at.into(),
-            1 => self.forest.parent(at).into(),
-            2 => self.forest.name(at),
-            3 => self.forest.mapping_name(at),
-            4 => self.forest.source_file(at),
-            5 => self.forest.line_number(at),
-            6 => own().held.into(),
-            7 => self.sums[row].held.into(),
-            8 => own().allocated.into(),
-            _ => self.sums[row].allocated.into(),
-        }
+fn summary_cell(of: &Summary, row: usize, column: usize) -> Cell<'_> {
+    let at = of.rows[row] as usize;
+    let own = || of.own[of.forest.function(at).callsite];
+    match column {
+        3 => of.forest.mapping_name(at),
+        0..=5 => of.forest.cell(at, column),
+        6 => own().held.into(),
+        7 => of.sums[row].held.into(),
+        8 => own().allocated.into(),
+        _ => of.sums[row].allocated.into(),
     }
 }

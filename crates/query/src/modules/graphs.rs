@@ -7,66 +7,25 @@ use rusqlite::types::Value;
 use rusqlite::{Error, Statement, params_from_iter};
 
 use crate::prepass::quoted;
-use crate::table::{Catalog, LibraryMacro, MacroBody, MacroCall};
+use crate::table::{MacroCall, Work};
 use heaptap_model::heap_graph::{
     ClassIndex, Dominators, DumpFacts, Follow, GraphBuilder, HeapKind, NewObject, NoContents,
     ObjectId, ObjectIndex, RootKind,
 };
 
-const SEARCH: Option<&str> = Some("graphs.search");
-const SCAN: Option<&str> = Some("graphs.scan");
-
-const MACROS: [LibraryMacro; 6] = [
-    LibraryMacro {
-        name: "graph_reachable_bfs",
-        module: SEARCH,
-        about: "Nodes reachable from the start nodes, breadth first, each with its predecessor.",
-        arguments: &["graph_table", "start_nodes"],
-        body: MacroBody::Work(|call| reachable(call, Search::BreadthFirst)),
-    },
-    LibraryMacro {
-        name: "graph_reachable_dfs",
-        module: SEARCH,
-        about: "Nodes reachable from the start nodes, depth first, each with its predecessor.",
-        arguments: &["graph_table", "start_nodes"],
-        body: MacroBody::Work(|call| reachable(call, Search::DepthFirst)),
-    },
-    LibraryMacro {
-        name: "graph_dominator_tree",
-        module: Some("graphs.dominator_tree"),
-        about: "Nodes reachable from a root, each with its immediate dominator.",
-        arguments: &["graph_table", "root_node_id"],
-        body: MacroBody::Work(dominator_tree),
-    },
-    LibraryMacro {
-        name: "tree_structural_partition_by_group",
-        module: Some("graphs.partition"),
-        about: "A tree split by group: the parent of a node is its nearest ancestor of the same \
-                group.",
-        arguments: &["tree_table"],
-        body: MacroBody::Work(partition),
-    },
-    LibraryMacro {
-        name: "_graph_scan",
-        module: SCAN,
-        about: "Values passed along edges, step by step.",
-        arguments: &["graph_table", "init_table", "scan_columns", "step_query"],
-        body: MacroBody::Work(scan),
-    },
-    LibraryMacro {
-        name: "_graph_aggregating_scan",
-        module: SCAN,
-        about: "Values passed along edges and aggregated at each node.",
-        arguments: &["graph_table", "init_table", "agg_columns", "agg_query"],
-        body: MacroBody::Work(aggregating_scan),
-    },
+/// Programs of the macros in the library whose text is `$work`.
+pub(super) const WORKS: [(&str, Work); 6] = [
+    ("graph_reachable_bfs", |call| {
+        reachable(call, Search::BreadthFirst)
+    }),
+    ("graph_reachable_dfs", |call| {
+        reachable(call, Search::DepthFirst)
+    }),
+    ("graph_dominator_tree", dominator_tree),
+    ("tree_structural_partition_by_group", partition),
+    ("_graph_scan", scan),
+    ("_graph_aggregating_scan", aggregating_scan),
 ];
-
-pub(super) fn add(catalog: &mut Catalog) {
-    for one in MACROS {
-        catalog.library_macro(one);
-    }
-}
 
 /// Creates the result table of a call.
 fn create(call: &MacroCall<'_>, columns: &[&str]) -> Result<(), Error> {

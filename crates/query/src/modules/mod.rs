@@ -5,24 +5,30 @@
 //! |---|---|
 //! | `callstacks` | callstacks with separate rows for inlined functions, and their sums |
 //! | `graphs` | macros that walk over graphs |
-//! | `library` | macros and views written in SQL |
+//! | `library.sql` | macros, functions and views written in PerfettoSQL |
 
 mod callstacks;
 mod graphs;
-mod library;
-
-pub(crate) use library::add_of_trace;
 
 use std::sync::Arc;
 
 use super::native::NativeHeaps;
 use super::table::Catalog;
 
+const LIBRARY: &str = include_str!("library.sql");
+
+/// Modules without contents of their own.
+const EMPTY: [&str; 3] = [
+    "prelude.after_eof.memory",
+    "android.memory.heap_graph.experimental_flamegraph",
+    "android.memory.heap_graph.class_tree",
+];
+
 /// Adds the contents of modules, except for the tables of Java heaps.
 pub fn add(catalog: &mut Catalog, native: &Arc<NativeHeaps>) {
     callstacks::add(catalog, native);
-    graphs::add(catalog);
-    library::add(catalog);
+    catalog.library(LIBRARY, &graphs::WORKS);
+    EMPTY.into_iter().for_each(|module| catalog.module(module));
 }
 
 #[cfg(test)]

@@ -31,10 +31,7 @@ impl Sink for Rows {
 
 fn database() -> Database {
     let mut catalog = Catalog::default();
-    super::graphs::add(&mut catalog);
-    for one in super::library::MACROS {
-        catalog.library_macro(one);
-    }
+    catalog.library(super::LIBRARY, &super::graphs::WORKS);
     Database::open(catalog).unwrap()
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::NativeHeaps;
 use crate::stop::Stop;
-use crate::table::{Argument, Catalog, Cell, Column, Rows, Schema, TableError};
+use crate::table::{Argument, Catalog, Cell, Fixed, Model, Schema, TableError, columns, schema};
 use heaptap_model::profile::index::{Index, Seed};
 use heaptap_model::profile::{CallsiteId, FrameId, Tables};
 
@@ -87,77 +87,38 @@ impl Callsites {
     }
 }
 
-static SCHEMA: Schema = Schema {
-    name: "stack_profile_callsite",
-    module: None,
-    about: "Callstacks as a tree: a callsite is a frame and the callsite that called it.",
-    columns: &[
-        Column::id(),
-        Column::int("depth", "distance from the root; 0 for a root"),
-        Column::int("parent_id", "callsite that called it; smaller than `id`").indexed(),
-        Column::int("frame_id", "frame: `stack_profile_frame.id`").indexed(),
-    ],
+static SCHEMA: Schema = schema! {
+    "stack_profile_callsite":
+        "Callstacks as a tree: a callsite is a frame and the callsite that called it.";
+    id int row: "number of the row";
+    depth int: "distance from the root; 0 for a root";
+    parent_id int indexed: "callsite that called it; smaller than `id`";
+    frame_id int indexed: "frame: `stack_profile_frame.id`";
 };
 
-struct Table(Arc<NativeHeaps>);
-
-impl Rows for Table {
-    fn len(&self) -> usize {
-        self.0.made_callsites().rows.len()
-    }
-
-    fn cell(&self, row: usize, column: usize) -> Cell<'_> {
-        let callsite = &self.0.made_callsites().rows[row];
-        match column {
-            0 => row.into(),
-            1 => callsite.depth.into(),
-            2 => callsite.parent.into(),
-            _ => callsite.frame.0.into(),
-        }
-    }
-
-    fn distinct(&self, column: usize) -> Option<usize> {
-        (column == 3).then(|| self.0.frames().len())
+fn cell(heaps: &NativeHeaps, row: usize, column: usize) -> Cell<'_> {
+    let callsite = heaps.made_callsites().rows[row];
+    match column {
+        0 => row.into(),
+        1 => callsite.depth.into(),
+        2 => callsite.parent.into(),
+        _ => callsite.frame.0.into(),
     }
 }
 
-static ANCESTORS: Schema = Schema {
-    name: "experimental_ancestor_stack_profile_callsite",
-    module: None,
-    about: "Callers of a callsite up to the root: \
-            experimental_ancestor_stack_profile_callsite(callsite_id).",
-    columns: &[
-        Column::int("id", "callsite: `stack_profile_callsite.id`").sorted(),
-        Column::int("depth", "distance from the root; 0 for a root"),
-        Column::int("parent_id", "callsite that called it"),
-        Column::int("frame_id", "frame: `stack_profile_frame.id`"),
-        Column::int("start_id", "callsite").argument().hidden(),
-    ],
+static ANCESTORS: Schema = schema! {
+    "experimental_ancestor_stack_profile_callsite": "Callers of a callsite up to the root: \
+        experimental_ancestor_stack_profile_callsite(callsite_id).";
+    id int sorted: "callsite: `stack_profile_callsite.id`";
+    depth int: "distance from the root; 0 for a root";
+    parent_id int: "callsite that called it";
+    frame_id int: "frame: `stack_profile_frame.id`";
+    start_id int argument hidden: "callsite";
 };
 
-/// Callers of a callsite, the root first.
-struct Ancestors {
-    table: Table,
-    rows: Vec<u32>,
-}
-
-impl Rows for Ancestors {
-    fn len(&self) -> usize {
-        self.rows.len()
-    }
-
-    fn cell(&self, row: usize, column: usize) -> Cell<'_> {
-        match column {
-            4 => Cell::Null,
-            column => self.table.cell(self.rows[row] as usize, column),
-        }
-    }
-}
-
-fn ancestors(heaps: &Arc<NativeHeaps>, start: &Argument) -> Result<Ancestors, TableError> {
-    let table = Table(Arc::clone(heaps));
+/// Returns the callers of a callsite, the root first.
+fn ancestors(heaps: &NativeHeaps, start: &Argument) -> Result<Fixed, TableError> {
     let callsites = heaps.made_callsites().rows();
-    let mut rows = Vec::new();
     let start = match start {
         Argument::Null => None,
         Argument::Int(id) => {
@@ -171,13 +132,26 @@ fn ancestors(heaps: &Arc<NativeHeaps>, start: &Argument) -> Result<Ancestors, Ta
             return Err(TableError(message));
         }
     };
-    let mut above = start.and_then(|start| start.parent);
-    while let Some(row) = above {
-        rows.push(row);
-        above = callsites[row as usize].parent;
-    }
+    let parent = |row: &u32| callsites[*row as usize].parent;
+    let above = std::iter::successors(start.and_then(|start| start.parent), parent);
+    let mut rows: Vec<Vec<Cell<'static>>> = above
+        .map(|row| {
+            let CallsiteRow {
+                parent,
+                frame,
+                depth,
+            } = callsites[row as usize];
+            vec![
+                row.into(),
+                depth.into(),
+                parent.into(),
+                frame.0.into(),
+                Cell::Null,
+            ]
+        })
+        .collect();
     rows.reverse();
-    Ok(Ancestors { table, rows })
+    Ok(Fixed(rows))
 }
 
 pub(super) fn add(catalog: &mut Catalog, heaps: &Arc<NativeHeaps>) {
@@ -186,12 +160,18 @@ pub(super) fn add(catalog: &mut Catalog, heaps: &Arc<NativeHeaps>) {
         of.callsites(&stop)?;
         Ok(Arc::new(ancestors(&of, &arguments[4])?))
     });
-    let heaps = Arc::clone(heaps);
-    let stop = catalog.stop();
-    catalog.table(&SCHEMA, move || {
-        heaps.callsites(&stop)?;
-        Ok(Arc::new(Table(Arc::clone(&heaps))))
+    let (of, stop) = (Arc::clone(heaps), catalog.stop());
+    let made: Model<NativeHeaps> = Arc::new(move || {
+        of.callsites(&stop)?;
+        Ok(Arc::clone(&of))
     });
+    catalog.counted_rows(
+        &SCHEMA,
+        &made,
+        |heaps| heaps.made_callsites().rows.len(),
+        cell,
+        |heaps, column| (column == 3).then(|| heaps.frames().len()),
+    );
 }
 
 #[cfg(test)]

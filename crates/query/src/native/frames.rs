@@ -5,70 +5,43 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::NativeHeaps;
-use crate::table::{Catalog, Cell, Column, Rows, Schema};
+use crate::once::{given, read_once};
+use crate::table::{Catalog, Cell, Schema, columns, schema};
 use heaptap_model::profile::{FrameId, Line, Lines, Recording, StringId};
 use heaptap_model::units::hex;
 
-static FRAMES: Schema = Schema {
-    name: "stack_profile_frame",
-    module: None,
-    about: "Code locations.",
-    columns: &[
-        Column::id(),
-        Column::text("name", "recorded name: mangled, a Java method, or empty").indexed(),
-        Column::int(
-            "mapping",
-            "file that contains it: `stack_profile_mapping.id`",
-        )
-        .indexed(),
-        Column::int("rel_pc", "address in that file").indexed(),
-        Column::int(
-            "symbol_set_id",
-            "lines: `stack_profile_symbol.symbol_set_id`",
-        )
-        .indexed(),
-        Column::text(
-            "deobfuscated_name",
-            "original name from an R8 or ProGuard mapping",
-        ),
-        Column::text("type", "always NULL: not reported by heapprofd"),
-    ],
+static FRAMES: Schema = schema! {
+    "stack_profile_frame": "Code locations.";
+    id int row: "number of the row";
+    name text indexed: "recorded name: mangled, a Java method, or empty";
+    mapping int indexed: "file that contains it: `stack_profile_mapping.id`";
+    rel_pc int indexed: "address in that file";
+    symbol_set_id int indexed: "lines: `stack_profile_symbol.symbol_set_id`";
+    deobfuscated_name text: "original name from an R8 or ProGuard mapping";
+    type text: "always NULL: not reported by heapprofd";
 };
 
-static MAPPINGS: Schema = Schema {
-    name: "stack_profile_mapping",
-    module: None,
-    about: "Files mapped into processes.",
-    columns: &[
-        Column::id(),
-        Column::text("build_id", "GNU build ID in hexadecimal; empty if unknown").indexed(),
-        Column::int("exact_offset", "offset of the mapping in its file"),
-        Column::int("start_offset", "offset in the file where the ELF begins"),
-        Column::int("start", "first address"),
-        Column::int("end", "address after the last"),
-        Column::int(
-            "load_bias",
-            "difference between ELF addresses and file offsets",
-        ),
-        Column::text("name", "path of the file").indexed(),
-    ],
+static MAPPINGS: Schema = schema! {
+    "stack_profile_mapping": "Files mapped into processes.";
+    id int row: "number of the row";
+    build_id text indexed: "GNU build ID in hexadecimal; empty if unknown";
+    exact_offset int: "offset of the mapping in its file";
+    start_offset int: "offset in the file where the ELF begins";
+    start int: "first address";
+    end int: "address after the last";
+    load_bias int: "difference between ELF addresses and file offsets";
+    name text indexed: "path of the file";
 };
 
-static SYMBOLS: Schema = Schema {
-    name: "stack_profile_symbol",
-    module: None,
-    about: "Functions, files and lines of frames; several rows if functions were inlined.",
-    columns: &[
-        Column::id(),
-        Column::int("symbol_set_id", "rows of one frame, innermost first").sorted(),
-        Column::text("name", "function, demangled").indexed(),
-        Column::text("source_file", "source file; NULL if unknown"),
-        Column::int("line_number", "line number; NULL if unknown"),
-        Column::int(
-            "inlined",
-            "always NULL; all lines of a set except the last are inlined",
-        ),
-    ],
+static SYMBOLS: Schema = schema! {
+    "stack_profile_symbol":
+        "Functions, files and lines of frames; several rows if functions were inlined.";
+    id int row: "number of the row";
+    symbol_set_id int sorted: "rows of one frame, innermost first";
+    name text indexed: "function, demangled";
+    source_file text: "source file; NULL if unknown";
+    line_number int: "line number; NULL if unknown";
+    inlined int: "always NULL; all lines of a set except the last are inlined";
 };
 
 /// Symbols as rows. Frames with the same symbols share a set.
@@ -107,13 +80,6 @@ struct Frames {
     sets: SymbolSets,
 }
 
-struct Symbols(Arc<Frames>);
-
-struct Mappings {
-    heaps: Arc<NativeHeaps>,
-    has_unmapped: bool,
-}
-
 /// Returns the row of the mapping for frames without one: an additional last mapping without a
 /// name, so that joins keep these frames.
 fn unmapped(recording: &Recording) -> u32 {
@@ -124,112 +90,89 @@ fn known(recording: &Recording, text: StringId) -> Option<&str> {
     (text != StringId::default()).then(|| recording.tables.string(text))
 }
 
-impl Rows for Frames {
-    fn len(&self) -> usize {
-        self.heaps.frames().len()
-    }
-
-    fn cell(&self, row: usize, column: usize) -> Cell<'_> {
-        let recording = &self.heaps.recording;
-        let frame = &recording.tables.frames()[row];
-        let id = FrameId(row as u32);
-        match column {
-            0 => row.into(),
-            1 => recording.tables.string(frame.name).into(),
-            2 => frame.mapping.map_or(unmapped(recording), |m| m.0).into(),
-            3 => Cell::bits(frame.rel_pc),
-            4 => self.sets.of_frame.get(&id).copied().into(),
-            5 => recording
-                .symbols
-                .name(id)
-                .map(|name| recording.tables.string(name))
-                .into(),
-            _ => Cell::Null,
-        }
-    }
-
-    fn distinct(&self, column: usize) -> Option<usize> {
-        let tables = &self.heaps.recording.tables;
-        match column {
-            2 => Some(tables.mappings().len()),
-            1 | 3 | 4 => Some(tables.frames().len()),
-            _ => None,
-        }
+fn frame_cell(of: &Frames, row: usize, column: usize) -> Cell<'_> {
+    let recording = &of.heaps.recording;
+    let frame = &recording.tables.frames()[row];
+    let id = FrameId(row as u32);
+    match column {
+        0 => row.into(),
+        1 => recording.tables.string(frame.name).into(),
+        2 => frame.mapping.map_or(unmapped(recording), |m| m.0).into(),
+        3 => frame.rel_pc.into(),
+        4 => of.sets.of_frame.get(&id).copied().into(),
+        5 => recording
+            .symbols
+            .name(id)
+            .map(|name| recording.tables.string(name))
+            .into(),
+        _ => Cell::Null,
     }
 }
 
-impl Rows for Symbols {
-    fn len(&self) -> usize {
-        self.0.sets.rows.len()
-    }
-
-    fn cell(&self, row: usize, column: usize) -> Cell<'_> {
-        let recording = &self.0.heaps.recording;
-        let (set, line) = &self.0.sets.rows[row];
-        match column {
-            0 => row.into(),
-            1 => (*set).into(),
-            2 => recording.tables.string(line.function).into(),
-            3 => known(recording, line.file).into(),
-            4 => (line.line > 0).then_some(line.line).into(),
-            _ => Cell::Null,
-        }
-    }
-
-    fn distinct(&self, column: usize) -> Option<usize> {
-        (column == 1).then(|| self.0.sets.of_frame.len())
+fn distinct_frames(of: &Frames, column: usize) -> Option<usize> {
+    let tables = &of.heaps.recording.tables;
+    match column {
+        2 => Some(tables.mappings().len()),
+        1 | 3 | 4 => Some(tables.frames().len()),
+        _ => None,
     }
 }
 
-impl Rows for Mappings {
-    fn len(&self) -> usize {
-        unmapped(&self.heaps.recording) as usize + usize::from(self.has_unmapped)
+fn symbol_cell(of: &Frames, row: usize, column: usize) -> Cell<'_> {
+    let recording = &of.heaps.recording;
+    let (set, line) = &of.sets.rows[row];
+    match column {
+        0 => row.into(),
+        1 => (*set).into(),
+        2 => recording.tables.string(line.function).into(),
+        3 => known(recording, line.file).into(),
+        4 => (line.line > 0).then_some(line.line).into(),
+        _ => Cell::Null,
     }
+}
 
-    fn cell(&self, row: usize, column: usize) -> Cell<'_> {
-        let tables = &self.heaps.recording.tables;
-        let Some(mapping) = tables.mappings().get(row) else {
-            return match column {
-                0 => row.into(),
-                1 | 7 => Cell::text(""),
-                _ => Cell::Int(0),
-            };
+fn mapping_count(heaps: &NativeHeaps) -> usize {
+    let has_unmapped = heaps.frames().iter().any(|frame| frame.mapping.is_none());
+    unmapped(&heaps.recording) as usize + usize::from(has_unmapped)
+}
+
+fn mapping_cell(heaps: &NativeHeaps, row: usize, column: usize) -> Cell<'_> {
+    let tables = &heaps.recording.tables;
+    let Some(mapping) = tables.mappings().get(row) else {
+        return match column {
+            0 => row.into(),
+            1 | 7 => Cell::text(""),
+            _ => Cell::Int(0),
         };
-        match column {
-            0 => row.into(),
-            1 => hex(&mapping.build_id.0).into(),
-            2 => Cell::bits(mapping.exact_offset),
-            3 => Cell::bits(mapping.start_offset),
-            4 => Cell::bits(mapping.start),
-            5 => Cell::bits(mapping.end),
-            6 => Cell::bits(mapping.load_bias),
-            _ => tables.string(mapping.path).into(),
-        }
+    };
+    match column {
+        0 => row.into(),
+        1 => hex(&mapping.build_id.0).into(),
+        2 => mapping.exact_offset.into(),
+        3 => mapping.start_offset.into(),
+        4 => mapping.start.into(),
+        5 => mapping.end.into(),
+        6 => mapping.load_bias.into(),
+        _ => tables.string(mapping.path).into(),
     }
 }
 
 pub(super) fn add(catalog: &mut Catalog, heaps: &Arc<NativeHeaps>) {
-    let frames = std::sync::LazyLock::new({
-        let heaps = Arc::clone(heaps);
-        move || {
-            Arc::new(Frames {
-                sets: SymbolSets::of(&heaps.recording),
-                heaps: Arc::clone(&heaps),
-            })
-        }
+    let of = Arc::clone(heaps);
+    let frames = read_once(move || {
+        Ok(Frames {
+            sets: SymbolSets::of(&of.recording),
+            heaps: Arc::clone(&of),
+        })
     });
-    let frames = Arc::new(frames);
-    let of_symbols = Arc::clone(&frames);
-    catalog.table(&FRAMES, move || Ok(Arc::clone(&**frames) as Arc<dyn Rows>));
-    catalog.table(&SYMBOLS, move || {
-        Ok(Arc::new(Symbols(Arc::clone(&of_symbols))))
-    });
-    let heaps = Arc::clone(heaps);
-    catalog.table(&MAPPINGS, move || {
-        let frames = heaps.frames();
-        Ok(Arc::new(Mappings {
-            has_unmapped: frames.iter().any(|frame| frame.mapping.is_none()),
-            heaps: Arc::clone(&heaps),
-        }))
-    });
+    let frame_count = |of: &Frames| of.heaps.frames().len();
+    catalog.counted_rows(&FRAMES, &frames, frame_count, frame_cell, distinct_frames);
+    catalog.counted_rows(
+        &SYMBOLS,
+        &frames,
+        |of| of.sets.rows.len(),
+        symbol_cell,
+        |of, column| (column == 1).then_some(of.sets.of_frame.len()),
+    );
+    catalog.rows(&MAPPINGS, &given(heaps), mapping_count, mapping_cell);
 }

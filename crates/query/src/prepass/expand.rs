@@ -20,6 +20,7 @@ pub(super) struct Rewriting<'a> {
     /// that.
     origin: Vec<(usize, usize, bool)>,
     worked: Vec<WorkedCall>,
+    calls: Vec<(String, String)>,
     with: With,
 }
 
@@ -43,6 +44,7 @@ impl<'a> Rewriting<'a> {
             sql: String::new(),
             origin: Vec::new(),
             worked: Vec::new(),
+            calls: Vec::new(),
             with: With::default(),
         }
     }
@@ -117,6 +119,10 @@ impl<'a> Rewriting<'a> {
                 }
                 self.insert(&text, offset);
                 self.sql.push(' ');
+                if called.is_function {
+                    let typed = &self.source[offset..all[after - 1].at.end];
+                    self.calls.push((text, typed.to_owned()));
+                }
                 at = after;
                 continue;
             }
@@ -150,6 +156,7 @@ impl<'a> Rewriting<'a> {
             sql: self.sql,
             origin: self.origin,
             worked: self.worked,
+            calls: self.calls,
         }
     }
 }

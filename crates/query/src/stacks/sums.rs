@@ -3,63 +3,54 @@
 
 use std::sync::Arc;
 
-use super::tree::{depths, function, library, text};
+use super::tree::{self, Tree, function, library};
 use super::{Stacks, VIEWS};
-use crate::table::{Argument, Catalog, Cell, Column, Rows, Schema, TableError};
+use crate::table::{
+    Argument, Catalog, Cell, Fixed, Model, Rows, Schema, TableError, columns, schema,
+};
 use heaptap_analyze::native::filter::Filter;
 use heaptap_analyze::native::groups::{Groups, RowKey};
 use heaptap_analyze::native::shown::Shown;
 use heaptap_analyze::native::table::{Key, Table};
 use heaptap_model::stacks::{Dump, FrameId, NodeId};
 
+/// Describes a function over one dump: its own columns and those of the figures.
 macro_rules! with_figures {
-    ($($column:expr),* $(,)?) => {
-        &[
-            $($column,)*
-            Column::int("size", "unreleased bytes that it allocated itself"),
-            Column::int("count", "unreleased sampled allocations that it made itself"),
-            Column::int("alloc_size", "bytes that it allocated itself"),
-            Column::int("alloc_count", "sampled allocations that it made itself"),
-            Column::int("cumulative_size", "unreleased bytes, including callees"),
-            Column::int("cumulative_count", "unreleased sampled allocations, including callees"),
-            Column::int("cumulative_alloc_size", "bytes allocated, including callees"),
-            Column::int("cumulative_alloc_count", "sampled allocations, including callees"),
-            Column::int("dump_id", "dump: `heaptap_dump.id`; default: the last one")
-                .argument()
-                .hidden(),
-        ]
+    ($($columns:tt)*) => {
+        schema! {
+            $($columns)*
+            size int: "unreleased bytes that it allocated itself";
+            count int: "unreleased sampled allocations that it made itself";
+            alloc_size int: "bytes that it allocated itself";
+            alloc_count int: "sampled allocations that it made itself";
+            cumulative_size int: "unreleased bytes, including callees";
+            cumulative_count int: "unreleased sampled allocations, including callees";
+            cumulative_alloc_size int: "bytes allocated, including callees";
+            cumulative_alloc_count int: "sampled allocations, including callees";
+            dump_id int argument hidden: "dump: `heaptap_dump.id`; default: the last one";
+        }
     };
 }
 
-static TREE: Schema = Schema {
-    name: "heaptap_tree",
-    module: None,
-    about: "One dump as a tree of callstacks with own and cumulative figures: \
-            heaptap_tree(dump_id).",
-    columns: with_figures![
-        Column::int("stack_id", "callsite: `heaptap_stack.id`").indexed(),
-        Column::int("parent_id", "callsite that called it").indexed(),
-        Column::int("depth", "0 for a root"),
-        Column::text("name", "function"),
-        Column::text("library", "path of the file that contains it"),
-        Column::text("source_file", "source file; NULL if unknown"),
-        Column::int("line_number", "line number; NULL if unknown"),
-    ],
+static TREE: Schema = with_figures! {
+    "heaptap_tree": "One dump as a tree of callstacks with own and cumulative figures: \
+        heaptap_tree(dump_id).";
+    stack_id int indexed: "callsite: `heaptap_stack.id`";
+    parent_id int indexed: "callsite that called it";
+    depth int: "0 for a root";
+    name text: "function";
+    library text: "path of the file that contains it";
+    source_file text: "source file; NULL if unknown";
+    line_number int: "line number; NULL if unknown";
 };
 const TREE_FIGURES: usize = 7;
 
-static FUNCTIONS: Schema = Schema {
-    name: "heaptap_function",
-    module: None,
-    about: "One dump by function, with recursion counted once: heaptap_function(dump_id).",
-    columns: with_figures![
-        Column::text("name", "function"),
-        Column::text("library", "path of the file that contains it"),
-        Column::text(
-            "kind",
-            "plain, allocator, runtime (of Java), java, class (allocated)"
-        ),
-    ],
+static FUNCTIONS: Schema = with_figures! {
+    "heaptap_function":
+        "One dump by function, with recursion counted once: heaptap_function(dump_id).";
+    name text: "function";
+    library text: "path of the file that contains it";
+    kind text: "plain, allocator, runtime (of Java), java, class (allocated)";
 };
 const FUNCTION_FIGURES: usize = 3;
 
@@ -95,17 +86,16 @@ impl Figures {
 }
 
 struct TreeRows {
-    stacks: Arc<Stacks>,
+    tree: Arc<Tree>,
     dump: usize,
     nodes: Vec<NodeId>,
-    depths: Vec<u32>,
     figures: Figures,
 }
 
 impl TreeRows {
-    fn of(stacks: &Arc<Stacks>, at: usize) -> TreeRows {
-        let table = &stacks.profile().table;
-        let dump = stacks.dump(at);
+    fn of(tree: Arc<Tree>, at: usize) -> TreeRows {
+        let table = &tree.stacks.profile().table;
+        let dump = tree.stacks.dump(at);
         let count = table.node_count();
         // Callsites with samples in them or below.
         let mut used = vec![false; count];
@@ -141,13 +131,11 @@ impl TreeRows {
                 of_rows(&sums)
             },
         );
-        let all = depths(table);
         TreeRows {
-            stacks: Arc::clone(stacks),
             dump: at,
-            depths: nodes.iter().map(|node| all[node.0 as usize]).collect(),
             nodes,
             figures,
+            tree,
         }
     }
 }
@@ -158,23 +146,10 @@ impl Rows for TreeRows {
     }
 
     fn cell(&self, row: usize, column: usize) -> Cell<'_> {
-        let table = &self.stacks.profile().table;
-        let node = self.nodes[row];
-        let frame = || table.frame_of(node);
-        let place = || frame().map(|frame| &table.frames()[frame.0 as usize]);
+        let of_stack = |column| tree::cell(&self.tree, self.nodes[row].0 as usize - 1, column);
         match column {
-            0 => node.0.checked_sub(1).into(),
-            1 => table.parent(node).0.checked_sub(1).into(),
-            2 => self.depths[row].into(),
-            3 => table.name_of(node).into(),
-            4 => frame()
-                .and_then(|frame| library(table, function(table, frame)))
-                .into(),
-            5 => place().and_then(|place| text(table, place.file)).into(),
-            6 => place()
-                .map(|place| place.line)
-                .filter(|&line| line > 0)
-                .into(),
+            0..=3 => of_stack(column),
+            4..=6 => of_stack(column + 1),
             _ => self.figures.cell(column - TREE_FIGURES, row, self.dump),
         }
     }
@@ -257,31 +232,19 @@ fn dump_of(
     }
 }
 
-struct Nothing;
-
-impl Rows for Nothing {
-    fn len(&self) -> usize {
-        0
-    }
-
-    fn cell(&self, _: usize, _: usize) -> Cell<'_> {
-        Cell::Null
-    }
-}
-
-pub(super) fn add(catalog: &mut Catalog, stacks: &Arc<Stacks>) {
+pub(super) fn add(catalog: &mut Catalog, stacks: &Arc<Stacks>, tree: Model<Tree>) {
     let of = Arc::clone(stacks);
     catalog.function(&TREE, move |arguments| {
         Ok(match dump_of(&of, TREE.name, arguments)? {
-            Some(dump) => Arc::new(TreeRows::of(&of, dump)),
-            None => Arc::new(Nothing),
+            Some(dump) => Arc::new(TreeRows::of(tree()?, dump)),
+            None => Arc::new(Fixed::default()),
         })
     });
     let of = Arc::clone(stacks);
     catalog.function(&FUNCTIONS, move |arguments| {
         Ok(match dump_of(&of, FUNCTIONS.name, arguments)? {
             Some(dump) => Arc::new(FunctionRows::of(&of, dump)),
-            None => Arc::new(Nothing),
+            None => Arc::new(Fixed::default()),
         })
     });
 }

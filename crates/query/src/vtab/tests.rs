@@ -1,26 +1,23 @@
 use std::sync::Arc;
 
-use crate::{Access, Argument, Catalog, Cell, Column, Database, Rows, Schema, TableError};
+use crate::table::{columns, schema};
+use crate::{Argument, Catalog, Cell, Column, Database, Rows, Schema, TableError};
 
 /// n rows: `half` = n / 2 (sorted), `mod7` with nulls (indexed), `name` (indexed), `own` = n % 5.
 struct Sample(usize);
 
-static SAMPLE: Schema = Schema {
-    name: "sample",
-    module: None,
-    about: "numbers",
-    columns: &[
-        Column::id(),
-        Column::int("half", "").sorted(),
-        Column::int("mod7", "").indexed(),
-        Column::text("name", "").indexed(),
-        Column::int("own", "").found(Access::Own),
-        Column::int("wide", "").indexed(),
-        Column::int("third", ""),
-        Column::text("tens", ""),
-        Column::real("ratio", ""),
-        Column::text("secret", "").hidden(),
-    ],
+static SAMPLE: Schema = schema! {
+    "sample": "numbers";
+    id int row: "number of the row";
+    half int sorted: "";
+    mod7 int indexed: "";
+    name text indexed: "";
+    own int own: "";
+    wide int indexed: "";
+    third int: "";
+    tens text: "";
+    ratio real: "";
+    secret text hidden: "";
 };
 
 impl Rows for Sample {
@@ -44,15 +41,11 @@ impl Rows for Sample {
     }
 }
 
-static COUNT: Schema = Schema {
-    name: "count_to",
-    module: None,
-    about: "counts",
-    columns: &[
-        Column::int("n", ""),
-        Column::int("most", "").argument().hidden(),
-        Column::text("unit", "").argument(),
-    ],
+static COUNT: Schema = schema! {
+    "count_to": "counts";
+    n int: "";
+    most int argument hidden: "";
+    unit text argument: "";
 };
 
 struct Count(i64, String);
@@ -252,7 +245,7 @@ fn null_keys_of_a_join_find_no_rows() {
         module: None,
         about: "nulls",
         columns: &[
-            Column::int("own", "").found(Access::Own),
+            Column::int("own", "").own(),
             Column::int("sorted", "").sorted(),
             Column::int("indexed", "").indexed(),
             Column::int("plain", ""),
