@@ -620,23 +620,11 @@ pub(crate) fn without_dump(why: &str) -> String {
 
 /// Groups findings that differ only in the name of the process. Returns the message of each group,
 /// and one of its findings.
-fn by_cause(findings: &[Finding]) -> Vec<(String, &Finding)> {
-    let mut groups: Vec<(Vec<&str>, &str, &Finding)> = Vec::new();
-    for finding in findings {
-        let (who, what) = finding.what.split_once(' ').unwrap_or(("", &finding.what));
-        let same = groups.iter_mut().find(|(_, said, first)| {
-            first.id == finding.id
-                && first.why == finding.why
-                && first.fix == finding.fix
-                && *said == what
-        });
-        match same {
-            Some((names, _, _)) => names.push(who),
-            None => groups.push((vec![who], what, finding)),
-        }
-    }
+fn by_cause<'f>(findings: &'f [Finding]) -> Vec<(String, &'f Finding)> {
+    let parts = |finding: &'f Finding| finding.what.split_once(' ').unwrap_or(("", &finding.what));
+    let is_same = |a: &Finding, b: &Finding| (a.id, &a.why, &a.fix) == (b.id, &b.why, &b.fix);
+    let groups = summary::by_cause(findings, parts, is_same).into_iter();
     groups
-        .into_iter()
         .map(|(names, what, finding)| match names.as_slice() {
             [_] => (finding.what.clone(), finding),
             names => (format!("{}: each {what}", names.join(", ")), finding),

@@ -146,6 +146,25 @@ pub fn tell(
     console.next(&next_commands(folder, manifest, heaps, wrote.page));
 }
 
+/// Groups items whose messages have the same cause, but different names before it. Returns names,
+/// cause and first item of each group. `parts` splits a message into both.
+pub(super) fn by_cause<'a, T>(
+    items: impl IntoIterator<Item = &'a T>,
+    parts: impl Fn(&'a T) -> (&'a str, &'a str),
+    is_same: impl Fn(&T, &T) -> bool,
+) -> Vec<(Vec<&'a str>, &'a str, &'a T)> {
+    let mut groups: Vec<(Vec<&str>, &str, &T)> = Vec::new();
+    for item in items {
+        let (who, what) = parts(item);
+        let mut known = groups.iter_mut();
+        match known.find(|(_, cause, first)| *cause == what && is_same(first, item)) {
+            Some((names, _, _)) => names.push(who),
+            None => groups.push((vec![who], what, item)),
+        }
+    }
+    groups
+}
+
 /// A message on its own line.
 #[derive(Debug, PartialEq, Eq)]
 struct Said {
@@ -156,24 +175,16 @@ struct Said {
 /// Groups warnings by cause: a message about several processes (`NAME: …`) becomes one line with
 /// all names.
 fn grouped<'a>(warnings: impl IntoIterator<Item = &'a manifest::Warning>) -> Vec<Said> {
-    let mut groups: Vec<(&manifest::Warning, &str, Vec<&str>)> = Vec::new();
-    for warning in warnings {
-        let (who, what) = warning
-            .message
-            .split_once(": ")
-            .filter(|_| warning.pid.is_some())
-            .unwrap_or(("", &warning.message));
-        let same = groups
-            .iter_mut()
-            .find(|(w, said, _)| w.kind == warning.kind && w.help == warning.help && *said == what);
-        match same {
-            Some((_, _, names)) => names.push(who),
-            None => groups.push((warning, what, vec![who])),
-        }
-    }
-    groups
+    let parts = |warning: &'a manifest::Warning| {
+        let parts = warning.message.split_once(": ");
+        let parts = parts.filter(|_| warning.pid.is_some());
+        parts.unwrap_or(("", &warning.message))
+    };
+    let is_same =
+        |a: &manifest::Warning, b: &manifest::Warning| (&a.kind, &a.help) == (&b.kind, &b.help);
+    by_cause(warnings, parts, is_same)
         .into_iter()
-        .map(|(warning, what, mut names)| {
+        .map(|(mut names, what, warning)| {
             names.dedup();
             let more = names.len().saturating_sub(NAMES);
             names.truncate(NAMES);

@@ -33,9 +33,7 @@ pub struct Args {
     /// A recording's directory, a trace, a pprof or an HPROF
     ///
     /// INPUT@MOMENT chooses one dump: INPUT@LABEL, INPUT@N, INPUT@last or INPUT@end.
-    #[arg(value_name = "INPUT", required_unless_present_any = ["names", "pids", "packages"])]
-    pub typed: Option<OsString>,
-    #[arg(skip)]
+    #[arg(value_name = "INPUT")]
     pub input: OsString,
     /// Kind of rows
     ///
