@@ -13,6 +13,7 @@ pub mod native;
 pub mod page;
 pub(crate) mod paths;
 pub mod progress;
+pub mod recordings;
 pub(crate) mod single_file;
 pub mod sites;
 pub(crate) mod start;

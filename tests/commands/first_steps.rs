@@ -49,8 +49,19 @@ fn a_recording_answers_commands_with_a_word_less() {
     ];
     done(folder, &record);
     done(folder, &["check", phone, APP]);
-    let missing = error_of(folder, 2, &["top", "-n", APP]);
-    assert!(missing.contains("missing INPUT"), "{missing}");
+    // A process without a recording.
+    let listed = error_of(folder, 2, &["top", "-n", APP]);
+    assert!(
+        listed.contains("\nheaptap top runs/one -n com.example.app\n"),
+        "{listed}"
+    );
+    let none = error_of(folder, 2, &["leaks", "-n", "com.example.other"]);
+    assert!(
+        none.contains("help: make one: heaptap record -n com.example.other"),
+        "{none}"
+    );
+    let none = error_of(folder, 2, &["explore", "-n", APP]);
+    assert!(none.contains("heaptap dump -n com.example.app"), "{none}");
     // A recording alone: its first dump with its last.
     let both = done(folder, &["diff", "runs/one"]);
     let last = done(folder, &["top", "runs/one@last"]);

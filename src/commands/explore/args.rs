@@ -18,7 +18,7 @@ pub struct Args {
     /// A recording's directory, a trace or an HPROF; of two, the second is compared with the first
     ///
     /// INPUT@MOMENT chooses one dump: INPUT@LABEL, INPUT@N, INPUT@last or INPUT@end.
-    #[arg(value_name = "INPUT", num_args = 1..=2, required = true)]
+    #[arg(value_name = "INPUT", num_args = 1..=2, required_unless_present_any = ["names", "pids", "packages"])]
     pub inputs: Vec<OsString>,
     /// Write a page to this file instead of starting a server
     ///

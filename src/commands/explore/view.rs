@@ -17,6 +17,7 @@ use crate::units::HumanDuration;
 use crate::views::blocking;
 use crate::views::browser::show_site;
 use crate::views::page;
+use crate::views::recordings::input_missing;
 use serde_json::json;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -33,6 +34,9 @@ const SHOW_AFTER: Duration = Duration::from_millis(300);
 /// Returns an error if the input does not contain a Java heap, it cannot be read, or the port cannot
 /// be opened.
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
+    if args.inputs.is_empty() {
+        return Err(input_missing("explore", &args.java.target, true));
+    }
     args.moment.check(&args.inputs)?;
     let typed = args.inputs.iter().map(|input| JavaInput::parse(input));
     let inputs = typed.map(|input| args.moment.one(input));

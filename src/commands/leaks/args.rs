@@ -29,7 +29,7 @@ pub struct Args {
     /// labeled dumps (of Java heaps, also its newest one), or for all dumps if fewer than three (of
     /// Java heaps, two) have a label. Native heaps need two dumps, but a single iteration does not confirm a leak. Java heaps need
     /// one dump.
-    #[arg(value_name = "INPUT", required = true)]
+    #[arg(value_name = "INPUT", required_unless_present_any = ["names", "pids", "packages"])]
     pub inputs: Vec<OsString>,
     /// Exit with code 9 if a leak is confirmed, 12 if inconclusive
     ///

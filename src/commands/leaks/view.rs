@@ -23,6 +23,7 @@ use crate::heaps::leaks::{HiddenLeaks, LeaksReport, LeaksRequest, leaks};
 use crate::heaps::selector::JavaInput;
 use crate::units::counted;
 use crate::views::java_summary::java_place;
+use crate::views::recordings::input_missing;
 use crate::views::{blocking, java as java_view};
 
 /// Default entries of each list in JSON.
@@ -43,6 +44,10 @@ pub async fn run(ctx: &Context, mut args: Args) -> Result<Outcome, Failure> {
 }
 
 async fn either(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
+    if args.inputs.is_empty() {
+        let java = args.native.heap.is_java_only();
+        return Err(input_missing("leaks", &args.java.target, java));
+    }
     args.native.moment.check(&args.inputs)?;
     args.native.heap.refuse_java_parts("leaks")?;
     let java_flag = first_given([

@@ -33,7 +33,9 @@ pub struct Args {
     /// A recording's directory, a trace, a pprof or an HPROF
     ///
     /// INPUT@MOMENT chooses one dump: INPUT@LABEL, INPUT@N, INPUT@last or INPUT@end.
-    #[arg(value_name = "INPUT")]
+    #[arg(value_name = "INPUT", required_unless_present_any = ["names", "pids", "packages"])]
+    pub typed: Option<OsString>,
+    #[arg(skip)]
     pub input: OsString,
     /// Kind of rows
     ///

@@ -17,6 +17,7 @@ use crate::heaps::java::OpenedJava;
 use crate::units::{ByteSize, counted};
 use crate::views::blocking;
 use crate::views::native as native_view;
+use crate::views::recordings::input_missing;
 
 /// Rows on a page.
 const PAGE: usize = 25;
@@ -32,7 +33,11 @@ const MOST_NODES: usize = 100_000;
 /// # Errors
 /// Returns an error if the input does not contain a heap or cannot be read, or a flag does not
 /// apply to its kind.
-pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
+pub async fn run(ctx: &Context, mut args: Args) -> Result<Outcome, Failure> {
+    let Some(typed) = args.typed.take() else {
+        return Err(input_missing("top", &args.java.target, false));
+    };
+    args.input = typed;
     args.native.moment.check([&args.input])?;
     args.native.one_dump(&args.input)?;
     let java_flag = java_flag(&args);
