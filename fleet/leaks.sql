@@ -1,10 +1,10 @@
--- Confirmed and likely Java leaks that no build before had.
+-- Confirmed and likely Java leaks of the app that no build before had.
 WITH seen AS (
     SELECT l.leak, l.rec, l.build, r.phone, b.place
     FROM leak l
     JOIN recording r ON r.rec = l.rec
     JOIN build b ON b.app = l.app AND b.build = l.build
-    WHERE l.app = '${app}' AND l.certainty <> 'possible'
+    WHERE l.app = '${app}' AND l.certainty <> 'possible' AND NOT l.known
 ), firsts AS (
     SELECT leak, min(place) AS place FROM seen GROUP BY leak
 )

@@ -94,8 +94,8 @@ fn nothing_judged(judged: Judged, is_filtered: bool) -> (&'static str, Option<&'
             Some("if its names are obfuscated, pass the R8 mapping of the app with `--mapping`"),
         ),
         (false, Judged::JavaSe) => (
-            "nothing was checked: the heap has no class of Android, which the rules cover",
-            Some("compare two dumps with `heaptap leaks A B` or `heaptap diff A B`"),
+            "`--fail` checks objects of Android, and the heap has no class of it",
+            Some("check growth with `heaptap diff A B --fail-over SIZE`"),
         ),
     }
 }

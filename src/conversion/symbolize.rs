@@ -47,6 +47,8 @@ pub struct Symbolized {
     pub symbolization: manifest::Symbolization,
     /// Whether native frames were looked up.
     pub is_native: bool,
+    /// Whether the trace had names before, which are not looked up again.
+    pub had_names: bool,
     /// Java names that were written, if there were mapping files.
     pub java: Option<Deobfuscated>,
     /// Findings about the trace.
@@ -233,6 +235,7 @@ enum Sink {
 struct Run {
     namer: Namer,
     is_native: bool,
+    had_names: bool,
     java: Option<JavaNames>,
     control: LookupControl,
     sink: Sink,
@@ -248,6 +251,7 @@ impl Run {
         Run {
             namer: Namer::new(names, control.clone()),
             is_native: true,
+            had_names: false,
             java: None,
             control,
             sink,
@@ -262,6 +266,7 @@ impl Run {
     fn trace(&mut self, input: OpenTrace) -> Result<(), SymbolizeError> {
         let (source, copy) = import::share(input.source);
         let mut surveyed = Surveyed::read(source)?;
+        self.had_names |= surveyed.recording().has_names;
         self.whole_bytes = surveyed.whole_bytes();
         let named = match self.is_native {
             true => self
@@ -352,6 +357,7 @@ impl Run {
             wanted: self.wanted,
             symbolization: self.tally.into_manifest(),
             is_native: self.is_native,
+            had_names: self.had_names,
             java,
             findings: self.findings,
         })

@@ -3,12 +3,20 @@
 
 use std::ffi::{OsStr, OsString};
 
-use clap::ArgMatches;
 use clap::parser::ValueSource;
+use clap::{ArgMatches, ValueEnum};
+
+use serde::de::DeserializeOwned;
 
 use crate::error::Failure;
 use crate::flags::conflicts::conflict;
 use crate::untrusted::shell::quoted;
+
+/// Returns the value of another type that has the same name; `None` if none has it.
+pub fn of_same_name<T: DeserializeOwned>(typed: impl ValueEnum) -> Option<T> {
+    let value = typed.to_possible_value()?;
+    serde_json::from_value(value.get_name().into()).ok()
+}
 
 /// Options of the command line, without those of every command.
 #[derive(Debug, Clone, Default)]

@@ -83,6 +83,11 @@ impl HiddenLeaks {
     }
 }
 
+/// Note about dumps of different kinds, of one heap or of two.
+const KINDS_DIFFER: &str = "a heap graph and an HPROF have different roots and sizes, so growth is \
+                            not compared; compare the numbers of their objects with `heaptap diff \
+                            A B --by class`, or take two dumps of one kind";
+
 /// Maximum number of entries of a waste list without a limit: a heap has millions of strings.
 const MOST_LISTED: usize = 10_000;
 
@@ -137,6 +142,7 @@ pub fn leaks(
         [only] if only.which.is_none() => {
             let mut file = JavaFile::open(&only.path, opened, request.options.clone(), progress)?;
             missing.push(std::mem::take(&mut file.missing));
+            file.list_all_of_hprof();
             let series = series(&file, &mut notes)?;
             for (at, &dump) in series.iter().enumerate() {
                 each(file.read(dump)?, at + 1 == series.len());
@@ -288,6 +294,11 @@ impl Earlier {
             let others = other_process(one.unwrap_or_default(), other.unwrap_or_default());
             facts.warnings.extend(others);
         }
+        if self.heaps.iter().any(|heap| heap.source != facts.source) {
+            self.snapshots.clear();
+            self.first = None;
+            notes.push(KINDS_DIFFER.to_owned());
+        }
         self.heaps.push(facts);
         self.class.extend(heap.class());
         let times: Option<Vec<_>> = self.heaps.iter().map(|heap| heap.time).collect();
@@ -324,6 +335,12 @@ impl Earlier {
                 .retain(|unheld| request.classes.takes(&unheld.class));
             let dominators = (!found.groups.is_empty()).then(|| heap.dominators());
             let earlier = self.first.as_ref();
+            if hidden == Some(HiddenLeaks::JavaSe) && document.heaps.len() == 1 {
+                found.untold.push(
+                    "growth, which needs two dumps: `heaptap leaks A B` or `heaptap diff A B`"
+                        .into(),
+                );
+            }
             document.leaks = Some(document::leaks(&found, others, dominators, earlier, limit));
         }
         if graph.facts.losses.lacks_objects() && document.heaps.len() > 1 {

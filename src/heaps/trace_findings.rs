@@ -325,12 +325,18 @@ pub fn why_empty(recording: &Recording, health: &Health, has_entries: bool) -> O
 fn why_nothing(recording: &Recording, health: &Health, has_entries: bool) -> Finding {
     let empty = |kind, message: String, help: &str| finding(kind, ErrorClass::Empty, message, help);
     if !recording.has_config && health.profile_packets == 0 && health.heap_graph_packets == 0 {
-        return finding(
-            "nothing-recorded",
-            ErrorClass::BadInput,
-            "the trace contains neither a heap profile nor its recording config",
-            "the trace is at most the beginning of one; fetch it again from the device",
-        );
+        let (what, help) = match recording.has_names {
+            true => (
+                "the file contains only names for a trace",
+                "append it to its trace, or write both with `heaptap symbolize TRACE --whole-trace \
+                 -o FILE`",
+            ),
+            false => (
+                "the trace contains neither a heap profile nor its recording config",
+                "the trace is at most the beginning of one; fetch it again from the device",
+            ),
+        };
+        return finding("nothing-recorded", ErrorClass::BadInput, what, help);
     }
     if recording.requests.is_empty() && (recording.has_config || health.heap_graph_packets > 0) {
         if health.heap_graph_packets > 0 {
@@ -378,7 +384,7 @@ fn why_nothing(recording: &Recording, health: &Health, has_entries: bool) -> Fin
         return empty(
             "no-samples",
             "the process was found, but it has no samples".to_owned(),
-            "see the warnings about it, or use a smaller interval (-i 512) to see smaller heaps",
+            "see the warnings about it, or use a smaller interval (`record -i 512`) to see smaller heaps",
         );
     }
     if let Some(refused) = recording.requests.iter().find_map(refusal) {

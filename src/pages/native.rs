@@ -14,7 +14,7 @@ use crate::report::data::timeline::Timeline;
 use crate::report::moment;
 use crate::results::findings::Finding;
 use crate::results::manifest::{self, DumpId, Manifest};
-use crate::stacks::{Dump, View};
+use crate::stacks::{Dump, View, sum};
 use crate::units::{ByteSize, HumanDuration, thousands};
 use crate::untrusted::shell::quoted_path;
 
@@ -224,8 +224,7 @@ pub(super) fn went(file: Option<&NativeFile>, mut java: Option<(u64, u64)>) -> W
                     continue;
                 }
                 if let Some(column) = dump.column(View::Space) {
-                    let sum = column.iter().fold(0i64, |sum, v| sum.saturating_add(*v));
-                    let sum = u64::try_from(sum).unwrap_or(0);
+                    let sum = u64::try_from(sum(column)).unwrap_or(0);
                     if kind == DumpKind::JavaHeap {
                         java.get_or_insert((sum, 0));
                         continue;

@@ -4,7 +4,7 @@
 use crate::profile::DumpKind;
 use crate::report::data::header::{Part, Where};
 use crate::report::data::timeline::{Process, Timeline};
-use crate::stacks::{Dump, StackProfile, View};
+use crate::stacks::{Dump, StackProfile, View, sum};
 use crate::timeline::Source;
 use crate::units::{ByteSize, HumanDuration, SignedSize};
 use std::collections::HashMap;
@@ -249,8 +249,7 @@ fn held(dump: &Dump) -> Option<i64> {
     if ![DumpKind::Cumulative, DumpKind::AtMaximum].contains(&dump.facts.kind) {
         return None;
     }
-    let column = dump.column(View::Space)?;
-    Some(column.iter().fold(0i64, |sum, v| sum.saturating_add(*v)))
+    dump.column(View::Space).map(sum)
 }
 
 fn moment(name: &str, verb: &str, apart_ms: f64) -> String {

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::lists::join_list;
+use super::lists::{join_list, process_name};
 use super::{manifest, unwinding};
-use crate::error::{Classified, ErrorClass, Failure, mend_write};
+use crate::error::{Classified, ErrorClass, ErrorFacts, Failure, mend_write};
 use crate::near::nearest;
 use crate::profile::{COMMON_HEAPS, HeapDump, LastDump, MALLOC_HEAP, Tables, known_heap};
 use crate::stacks::Facts;
@@ -60,6 +60,14 @@ impl Finding {
         Finding {
             help: failure.help.clone(),
             ..Finding::new(failure.kind, failure.class, &failure.message)
+        }
+    }
+
+    /// Converts the finding to the facts of an error of a damaged input.
+    pub fn as_error(&self) -> ErrorFacts {
+        ErrorFacts {
+            help: self.help.clone(),
+            ..ErrorFacts::new(ErrorClass::BadInput, self.kind)
         }
     }
 
@@ -454,10 +462,7 @@ pub(super) fn describe(dump: &HeapDump) -> String {
 }
 
 fn who(pid: u64, process: &str, heap: &str) -> String {
-    let process = match process {
-        "" => format!("process {pid}"),
-        name => format!("{name} ({pid})"),
-    };
+    let process = process_name(pid, process);
     match heap {
         "" | MALLOC_HEAP => process,
         heap => format!("{process}, heap {heap}"),

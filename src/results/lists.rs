@@ -20,11 +20,11 @@ pub(crate) fn join_processes<'a>(all: impl Iterator<Item = (Option<u64>, &'a str
     join_list(names.into_iter())
 }
 
-/// Names a process in a list of the available ones.
+/// Names a process: `com.example.app (2050)`.
 pub(crate) fn process_name(pid: u64, name: &str) -> String {
     match (name, pid) {
         ("", 0) => "an unnamed process".to_owned(),
-        ("", pid) => pid.to_string(),
+        ("", pid) => format!("process {pid}"),
         (name, 0) => name.to_owned(),
         (name, pid) => format!("{name} ({pid})"),
     }

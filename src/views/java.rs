@@ -4,6 +4,7 @@ use crate::console::{Console, Style};
 use crate::export::csv;
 use crate::heap_graph::Retained;
 use crate::heaps::java::facts::{Figures, HeapFacts};
+use crate::results::lists::process_name;
 use crate::units::{ByteSize, SignedSize, counted, thousands};
 
 /// Note below retained sizes in a heap with native memory, which they include in all commands.
@@ -20,11 +21,9 @@ pub(crate) fn heading(console: &Console, heap: &HeapFacts) {
         Some(version) => version.replace("JAVA PROFILE", "HPROF"),
         None => "heap graph".to_owned(),
     });
-    match (&heap.process, heap.pid) {
-        (Some(process), Some(pid)) => about.push(format!("{process} ({pid})")),
-        (Some(process), None) => about.push(process.clone()),
-        (None, Some(pid)) => about.push(format!("pid {pid}")),
-        (None, None) => {}
+    if heap.process.is_some() || heap.pid.is_some() {
+        let process = heap.process.as_deref().unwrap_or_default();
+        about.push(process_name(heap.pid.unwrap_or(0), process));
     }
     match &heap.label {
         Some(label) => about.push(format!("dump {} ({label})", heap.number)),

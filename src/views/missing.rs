@@ -142,7 +142,9 @@ fn lines(console: &Console, names: &Symbolization, remedy: Remedy<'_>, all: &str
     let fix = console.on_stderr(Style::Help, format!("{command} --symbols DIR"));
     lines.push(format!("   {help}: {fix}"));
     lines.push(
-        "         DIR: directory, ZIP or APK with the unstripped files of these builds".to_owned(),
+        "         DIR: directory, ZIP or APK with the unstripped (or Breakpad .sym) files of these \
+         builds"
+            .to_owned(),
     );
     let on_phone = |library: &MissingLibrary| {
         [
@@ -414,7 +416,7 @@ mod tests {
                      the recording does not have its build ID, so no file can be matched
                      /s.zip is damaged: cut
    help: heaptap symbolize out --symbols DIR
-         DIR: directory, ZIP or APK with the unstripped files of these builds
+         DIR: directory, ZIP or APK with the unstripped (or Breakpad .sym) files of these builds
          for system libraries, record or stop with `--pull-libs always`"
         );
     }

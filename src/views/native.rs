@@ -13,6 +13,7 @@ use crate::heaps::input::rows::Located;
 use crate::names::could_be_app;
 use crate::profile::DumpKind;
 use crate::results::findings::Finding;
+use crate::results::lists::process_name;
 use crate::results::unwinding;
 use crate::units::{ByteSize, thousands};
 use crate::views::java::Cell;
@@ -64,11 +65,8 @@ pub(crate) fn view_heading<'a>(dump: &DumpFacts, view: &'a str) -> &'a str {
 /// Prints the heading of a dump.
 pub(crate) fn heading(console: &Console, dump: &DumpFacts) {
     let mut about = Vec::new();
-    match (dump.process.as_str(), dump.pid) {
-        ("", 0) => {}
-        ("", pid) => about.push(format!("pid {pid}")),
-        (process, 0) => about.push(process.to_owned()),
-        (process, pid) => about.push(format!("{process} ({pid})")),
+    if !dump.process.is_empty() || dump.pid > 0 {
+        about.push(process_name(dump.pid, &dump.process));
     }
     if !dump.heap.is_empty() {
         about.push(dump.heap.clone());

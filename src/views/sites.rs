@@ -9,7 +9,7 @@ use crate::heaps::growth::{HeapRow, MAX_ALLOCATORS, SiteRow};
 use crate::heaps::input::facts::StackFrame;
 use crate::units::{ByteSize, counted};
 use crate::untrusted;
-use crate::views::native;
+use crate::views::native::{self, shortened};
 use std::borrow::Cow;
 
 /// Callers shown of a stack.
@@ -70,6 +70,18 @@ pub(crate) fn show_site(
         &untrusted::sanitize(&site.sentence),
         Style::Help,
     );
+    let of_line = site.callers.iter().take(CALLERS).map(|caller| {
+        let name = shortened(&caller.function);
+        format!(
+            "{name} ({})",
+            counted(caller.callsites.into(), "callsite", "callsites")
+        )
+    });
+    let of_line: Vec<String> = of_line.collect();
+    if !of_line.is_empty() {
+        let text = untrusted::sanitize(&of_line.join(", ")).into_owned();
+        paragraph(console, &format!("{indent}called by "), &text, Style::Dim);
+    }
     let callers: Vec<&str> = callers(site).map(|frame| frame.function.as_str()).collect();
     if !callers.is_empty() {
         for line in called_by(&callers, room) {

@@ -59,6 +59,7 @@ pub(crate) fn show(console: &Console, again: &str, goal: Option<&Path>, symboliz
         is_native,
         java,
         findings,
+        ..
     } = symbolized;
     if console.is_json() {
         console.json(&json!({
@@ -87,7 +88,7 @@ pub(crate) fn show(console: &Console, again: &str, goal: Option<&Path>, symboliz
     if written.addresses == 0 {
         match wanted {
             0 => console.say("nothing to look up: all frames from libraries have symbols"),
-            _ => console.warn("found no symbols that the trace does not already have"),
+            _ => console.say("found no symbols that the trace does not already have"),
         }
     }
     let names = format!(

@@ -14,7 +14,7 @@ fn a_heap_that_the_second_input_lacks_leaves_a_check_open() {
     let (said, code) = ended(&check);
     assert_eq!(code, Some(12), "{said}");
     assert!(
-        said.contains("the second input does not have @3 libc.malloc of 10611"),
+        said.contains("the second input does not have @3 libc.malloc of process 10611"),
         "{said}"
     );
     let (said, code) = ended(&[&check[..], &["-p", "10610"]].concat());

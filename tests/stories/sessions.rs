@@ -454,7 +454,7 @@ fn status_finds_what_others_record_on_any_device_and_says_how_to_stop_it() {
     let message = refused["message"].as_str().unwrap();
     assert!(message.contains(id), "{message}");
     let other = lab.expect(0, &["-s", "fleet-1", "status"]);
-    assert!(other.stderr.contains("no recordings"), "{other}");
+    assert!(other.stderr.contains("no recording runs"), "{other}");
     lab.expect(0, &["-s", "fleet-2", "stop", id, "-o", "b"]);
     lab.assert_has("b", &lab.phone.truth_of(1)[0]);
 }
@@ -745,7 +745,10 @@ fn status_at_a_broken_adb_server_is_unreadable() {
             elsewhere.stderr.contains("warning: cannot look"),
             "{elsewhere}"
         );
-        assert!(!elsewhere.stderr.contains("no recordings"), "{elsewhere}");
+        assert!(
+            !elsewhere.stderr.contains("no recording runs"),
+            "{elsewhere}"
+        );
         lab.expect(12, &["status", "--fail"]);
     }
 }

@@ -187,6 +187,22 @@ fn where_nothing_is_found_it_is_said_what_is_wanted_and_how_to_give_it() {
     ] {
         assert!(said.contains(part), "{part}: {said}");
     }
+    // A directory without these builds, which was named.
+    std::fs::create_dir(desk.path("empty")).unwrap();
+    let wrong = [
+        "symbolize",
+        &trace,
+        "--no-discover",
+        "--symbols",
+        "empty",
+        "-o",
+        "x",
+    ];
+    let said = text(&desk.expect(6, &wrong).stderr).to_string();
+    assert!(
+        said.contains("no symbols of these builds in empty"),
+        "{said}"
+    );
     let quiet = ["symbolize", &trace, "--no-discover", "-o", "again", "-q"];
     let said = text(&desk.expect(0, &quiet).stderr).to_string();
     assert!(!said.contains("have no name"), "a note: {said}");
@@ -202,6 +218,9 @@ fn packets_behind_the_trace_are_as_good_as_symbols() {
     desk.expect(0, &with(&["symbolize", "raw", "-o", "symbols"]));
     let symbols = desk.read("symbols");
     assert!(symbols.len() > 1000);
+    // Alone, they are not the beginning of a trace.
+    let alone = desk.expect(8, &["top", "symbols"]);
+    assert!(text(&alone.stderr).contains("only names for a trace"));
     let whole = [trace.clone(), symbols.clone()].concat();
     desk.put("whole", &whole);
     desk.expect(0, &convert("raw", "direct"));

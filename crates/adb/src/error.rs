@@ -10,6 +10,11 @@ use super::{DeviceState, ListedDevice};
 use heaptap_model::error::{Classified, ErrorClass, ErrorFacts};
 use heaptap_model::untrusted::shell::quoted;
 
+/// Remedy for a host without adb.
+pub const INSTALL_ADB: &str = "install the Android SDK Platform-Tools (`apt install adb`, `brew \
+                               install --cask android-platform-tools`) and add adb to PATH, or \
+                               set ANDROID_HOME to the SDK";
+
 /// Failure of an operation on the adb server or on a device.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -245,10 +250,7 @@ impl Classified for DeviceError {
                 ))
             }
             DeviceError::AdbMissing { searched, .. } => {
-                let mut help = String::from(
-                    "install the Android SDK Platform-Tools and add adb to PATH, or set \
-                     ANDROID_HOME to the SDK",
-                );
+                let mut help = INSTALL_ADB.to_owned();
                 if !searched.is_empty() {
                     let places: Vec<String> =
                         searched.iter().map(|p| p.display().to_string()).collect();

@@ -110,7 +110,7 @@ pub use adb_client::Announced;
 pub use command::Command;
 pub use connect::{Address, Connect, Connecting, DEFAULT_PORT, Stream, Tcp};
 pub use debug::{DebugStream, Debuggable};
-pub use error::DeviceError;
+pub use error::{DeviceError, INSTALL_ADB};
 pub use handle::{Device, Features, RETURN_LIMIT};
 pub use host_adb::{HostAdb, find_adb};
 pub use lines::Lines;

@@ -2,6 +2,7 @@
 //! over the file with a few counters; objects are not kept.
 
 use super::id_map::{IdMap, IdSet};
+use super::outline::lacks_array_contents;
 use super::records::{
     Content, Damage, DamageKind, Header, HeaderError, RECORD_HEADER_BYTES, Record, Records,
     modified_utf8, tag,
@@ -75,15 +76,18 @@ pub enum Contents {
     Zeroed,
     /// The contents are in the dump.
     Present,
+    /// They were cut out, which leaves damaged records.
+    Cut,
 }
 
 impl Contents {
-    /// Returns one word: `none`, `zeroed` or `present`.
+    /// Returns one word: `none`, `zeroed`, `present` or `cut`.
     pub fn word(self) -> &'static str {
         match self {
             Contents::None => "none",
             Contents::Zeroed => "zeroed",
             Contents::Present => "present",
+            Contents::Cut => "cut",
         }
     }
 }
@@ -175,6 +179,9 @@ pub fn info(file: &[u8]) -> Result<Info, HeaderError> {
             Ok(record) => reader.other(&record),
             Err(damage) => reader.info.damage.push(damage),
         }
+    }
+    if !reader.info.damage.is_empty() && lacks_array_contents(file) {
+        reader.info.contents = Contents::Cut;
     }
     reader.name_heaps(file);
     let tallies = (0..=u8::MAX).zip(&reader.by_tag);

@@ -8,6 +8,7 @@ use super::filled::FilledFields;
 use super::index::{Index, index};
 use super::outline::{MOST_DAMAGE, Outline, lacks_array_contents};
 use super::passes::{Columns, Dump};
+use super::records::Header;
 use super::scan::{Parts, Trouble};
 use super::sizes::Sizes;
 use super::sub_records::root_kind;
@@ -221,12 +222,15 @@ pub(super) fn losses(
         damage.push("its class names and fields exceed the memory limit; some are cut".to_owned());
     }
     damage.truncate(MOST_DAMAGE);
+    let truncated = outline.truncated || trouble.cut_short;
     Losses {
-        truncated: outline.truncated || trouble.cut_short,
+        truncated,
         malformed: outline.malformed + trouble.malformed,
         contents_cut: !trouble.damage.is_empty() && lacks_array_contents(file),
         damage,
         bytes_behind: outline.bytes_behind,
+        another_behind: Header::read(&file[file.len() - outline.bytes_behind as usize..]).is_ok(),
+        zeros_at_end: truncated && file.ends_with(&[0; 1024]),
         missing_supers: classes
             .missing_supers
             .iter()

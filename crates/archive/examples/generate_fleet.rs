@@ -286,6 +286,7 @@ fn one(
     let leak = |leak: &str| LeakRow {
         leak: hash_text(leak),
         certainty: "confirmed",
+        known: false,
         objects: 1,
         retained_bytes: 4096,
     };

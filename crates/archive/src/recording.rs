@@ -106,6 +106,8 @@ pub struct LeakRow {
     pub leak: i64,
     /// `confirmed`, `likely`, `possible`.
     pub certainty: &'static str,
+    /// A known leak of Android, its manufacturer or a library, which is not the app's.
+    pub known: bool,
     pub objects: u64,
     pub retained_bytes: u64,
 }

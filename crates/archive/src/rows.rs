@@ -136,6 +136,7 @@ fn write_leaks(out: &mut Writer<File>, recording: &Recording, unit: i64) -> io::
             Cell::Int(rec),
             dump.into(),
             row.certainty.into(),
+            Cell::Bool(row.known),
             row.objects.into(),
             row.retained_bytes.into(),
         ])?;

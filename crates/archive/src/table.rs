@@ -135,6 +135,7 @@ impl Table {
                 always("rec", Int),
                 always("dump", Int),
                 always("certainty", Text),
+                always("known", Bool),
                 always("objects", Int),
                 always("retained_bytes", Int),
             ],

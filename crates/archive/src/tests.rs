@@ -59,6 +59,7 @@ fn recording(number: u32, build: &str) -> Recording {
         leaks: vec![LeakRow {
             leak: 78,
             certainty: "confirmed",
+            known: false,
             objects: 1,
             retained_bytes: 10,
         }],

@@ -51,6 +51,9 @@ pub enum KnownText {
     LegacyHeap,
     /// The same of jemalloc.
     JemallocHeap,
+    R8Mapping,
+    /// Callstacks and values for flame graphs.
+    FoldedStacks,
 }
 
 impl KnownText {
@@ -77,6 +80,15 @@ impl KnownText {
                 "a heap profile in the text form of jemalloc",
                 "convert it with `jeprof --raw PROGRAM FILE > raw`, then `pprof -proto raw > \
                  profile.pb.gz`",
+            ),
+            KnownText::R8Mapping => (
+                "a mapping file of R8",
+                "name it with `--mapping`, and pass the recording or dump",
+            ),
+            KnownText::FoldedStacks => (
+                "a file of folded stacks",
+                "pass the recording or profile that it was made from: heaptap only writes folded \
+                 stacks",
             ),
         }
     }
@@ -132,6 +144,10 @@ const UTF8: Foreign = Foreign(
 );
 const WITHOUT_ZEROS: Foreign = Foreign(
     "an HPROF that was changed on its way: its zero bytes are missing",
+    FETCH,
+);
+const WITHOUT_CRS: Foreign = Foreign(
+    "an HPROF that was changed on its way: its CR bytes are missing",
     FETCH,
 );
 const BEHIND_OTHERS: Foreign = Foreign(
@@ -329,6 +345,13 @@ fn foreign(head: &[u8]) -> Option<&'static Foreign> {
     if is_archive || known_text(head).is_some() {
         return None;
     }
+    // CR is about as frequent as the bytes around it.
+    let count = |byte| memchr::memchr_iter(byte, head).count();
+    let around = [0x0b, 0x0c, 0x0e, 0x0f];
+    let is_dense = || around.into_iter().all(|byte| count(byte) >= 16);
+    if head.starts_with(HPROF) && is_dense() && count(b'\r') == 0 {
+        return Some(&WITHOUT_CRS);
+    }
     let line_feeds = memchr::memchr_iter(b'\n', head);
     let (mut lone, mut behind_cr) = (0, 0);
     for at in line_feeds {
@@ -386,7 +409,7 @@ fn is_base64(head: &[u8]) -> bool {
 
 /// Beginnings of known texts; `0` is any digit. Texts of devices can have control characters and
 /// bytes of other encodings, from file names and log messages.
-const KNOWN_TEXTS: [(&str, KnownText); 14] = [
+const KNOWN_TEXTS: [(&str, KnownText); 15] = [
     ("** MEMINFO in pid ", KnownText::Meminfo),
     ("Applications Memory Usage", KnownText::Meminfo),
     ("Total PSS by process", KnownText::Meminfo),
@@ -401,6 +424,7 @@ const KNOWN_TEXTS: [(&str, KnownText); 14] = [
     ("heap profile: ", KnownText::LegacyHeap),
     ("--- symbol\nbinary=", KnownText::LegacyHeap),
     ("heap_v2/", KnownText::JemallocHeap),
+    ("# compiler: R8", KnownText::R8Mapping),
 ];
 
 fn known_text(head: &[u8]) -> Option<Kind> {
@@ -463,6 +487,10 @@ fn text_kind(head: &[u8]) -> Option<Kind> {
             Kind::Foreign(&SERVER_ERROR)
         } else if start.starts_with('{') && start.contains("\"logcatMessages\"") {
             Kind::Known(KnownText::Log)
+        } else if is_of_lines(start, is_mapped) {
+            Kind::Known(KnownText::R8Mapping)
+        } else if is_of_lines(start, is_folded) {
+            Kind::Known(KnownText::FoldedStacks)
         } else if start.starts_with(['{', '[']) {
             Kind::Json
         } else if ["<!doctype", "<html"].iter().any(|tag| begins(start, tag)) {
@@ -474,6 +502,28 @@ fn text_kind(head: &[u8]) -> Option<Kind> {
             Kind::Text
         },
     )
+}
+
+/// Returns whether the first lines of a text have a form, except for comments.
+fn is_of_lines(text: &str, has_form: fn(&str) -> bool) -> bool {
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    let mut lines = lines.take(3).peekable();
+    lines.peek().is_some() && lines.all(has_form)
+}
+
+/// Returns whether a line is of a mapping file: `com.example.A -> a.b:`, or a member of that class.
+fn is_mapped(line: &str) -> bool {
+    line.split_once(" -> ").is_some_and(|(of, to)| {
+        !of.is_empty() && of.starts_with(' ') != to.ends_with(':') && !to.contains(' ')
+    })
+}
+
+/// Returns whether a line is a callstack with its value: `main;load;malloc 4096`.
+fn is_folded(line: &str) -> bool {
+    let parts = line.rsplit_once(' ');
+    parts.is_some_and(|(stack, value)| {
+        stack.contains(';') && !stack.contains("; ") && value.parse::<u64>().is_ok()
+    })
 }
 
 /// Returns whether the bytes look like a pprof: only fields of a profile, in any order, among them
@@ -573,6 +623,19 @@ mod tests {
             ),
             (b"heap_v2/524288\n", Kind::Known(KnownText::JemallocHeap)),
             (
+                b"# compiler: R8\n# {\"id\":\"x\"}\n",
+                Kind::Known(KnownText::R8Mapping),
+            ),
+            (
+                b"com.example.A -> a.b:\n    int size -> a\n    1:2:void <init>() -> <init>\n",
+                Kind::Known(KnownText::R8Mapping),
+            ),
+            (
+                b"main;load;malloc 4096\nmain;operator new(unsigned long) 12\n",
+                Kind::Known(KnownText::FoldedStacks),
+            ),
+            (b"let x = 1; // 2\n", Kind::Text),
+            (
                 b"<malloc version=\"scudo-1\">",
                 Kind::Known(KnownText::MallocInfo),
             ),
@@ -615,6 +678,9 @@ mod tests {
         let utf16 = whole.iter().flat_map(|&byte| [byte, 0]);
         let utf16: Vec<u8> = [0xff, 0xfe].into_iter().chain(utf16).collect();
         let without_zeros = whole.iter().copied().filter(|&byte| byte != 0);
+        let all_bytes: Vec<u8> = (0..=255).collect();
+        let with_crs = [&whole[..], &all_bytes.repeat(20)].concat();
+        let without_crs = with_crs.iter().copied().filter(|&byte| byte != b'\r');
         for (file, foreign) in [
             (with_cr(&whole), &CRLF),
             (utf16, &UTF16),
@@ -627,6 +693,7 @@ mod tests {
                 &UTF8,
             ),
             (without_zeros.collect(), &WITHOUT_ZEROS),
+            (without_crs.collect(), &WITHOUT_CRS),
             ([b"\xef\xbb\xbf", &whole[..]].concat(), &BEHIND_OTHERS),
             (
                 [b"File: /data/local/tmp/x\n", &whole[..]].concat(),

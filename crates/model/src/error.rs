@@ -179,7 +179,8 @@ pub struct Failure {
     pub hints: Vec<String>,
 }
 
-/// Removes ` (os error 2)`, which `std::io::Error` appends to its message.
+/// Removes ` (os error 2)`, which `std::io::Error` appends to its message, and begins that message
+/// in lower case, as it comes after a label.
 fn without_os_code(message: String) -> String {
     const CODE: &str = " (os error ";
     let mut left = message.as_str();
@@ -188,7 +189,11 @@ fn without_os_code(message: String) -> String {
         let digits = rest.trim_start_matches(|c: char| c.is_ascii_digit());
         match digits.strip_prefix(')') {
             Some(after) => {
-                out.push_str(before);
+                let (lead, text) = before.split_at(before.rfind(": ").map_or(0, |at| at + 2));
+                let mut text = text.chars();
+                out.push_str(lead);
+                out.extend(text.next().into_iter().flat_map(char::to_lowercase));
+                out.push_str(text.as_str());
                 // `tempfile` appends the random path of its file, which nothing else shows.
                 let path = after.strip_prefix(" at path \"");
                 left = match path.and_then(|path| path.split_once('"')) {
@@ -379,7 +384,7 @@ mod tests {
     fn messages_leave_out_codes_and_temporary_files() {
         let message = r#"cannot write x: Gone (os error 2) at path "/tmp/.a1": see y (os error 3)"#;
         let left = without_os_code(message.to_owned());
-        assert_eq!(left, "cannot write x: Gone: see y");
+        assert_eq!(left, "cannot write x: gone: see y");
     }
 
     #[test]

@@ -77,6 +77,7 @@ impl Surveyed {
         let lost = lost_frame(tables, LOST_CALLSTACK);
         let lost_callstack = tables.intern_callsite(&[lost.0]);
         let callstacks = interning.into_callstacks();
+        recording.has_names = !name_maps.is_empty();
         symbols.apply(&mut recording);
         recording.started_ns = recording.started_ns.or(clocks.first_trace_time());
         let (java, graphless) = java.finish();

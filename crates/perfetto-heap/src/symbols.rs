@@ -77,6 +77,7 @@ impl ModuleSymbols {
         if self.modules.is_empty() {
             return;
         }
+        recording.has_names = true;
         let tables = &recording.tables;
         let symbols = &mut recording.symbols;
         let mut rows: HashMap<usize, Option<Lines>> = HashMap::new();

@@ -7,6 +7,7 @@ use crate::flags::java::JavaArgs;
 use crate::flags::limit::LimitArgs;
 use crate::flags::native::NativeArgs;
 use crate::flags::stack::StackArgs;
+use crate::flags::typed::of_same_name;
 use crate::units::ByteSize;
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{ValueEnum, ValueHint};
@@ -174,16 +175,7 @@ pub enum ByArg {
 
 impl ByArg {
     pub(super) fn of_native(self) -> Option<RowKey> {
-        Some(match self {
-            ByArg::Callsite => RowKey::Callsite,
-            ByArg::Function => RowKey::Function,
-            ByArg::Library => RowKey::Library,
-            ByArg::File => RowKey::File,
-            ByArg::Line => RowKey::Line,
-            ByArg::Class => RowKey::Class,
-            ByArg::Package => RowKey::Package,
-            ByArg::Path | ByArg::Leak | ByArg::Kind | ByArg::Mapping => return None,
-        })
+        of_same_name(self)
     }
 
     pub(super) fn is_of_java(self) -> bool {

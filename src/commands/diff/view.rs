@@ -11,8 +11,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use self::kinds::Kind;
-use super::args::{Args, ByArg, DiffOutput, SortArg, ViewArg};
-use super::run::{Compared, DiffRequest, Per, ProfileFile, diff};
+use super::args::{Args, ByArg, DiffOutput, ViewArg};
+use super::run::{Compared, DiffRequest, HeapDiff, Per, ProfileFile, diff};
 use crate::analyze::native::diff::Growing;
 use crate::analyze::native::groups::RowKey;
 use crate::console::fail_checks;
@@ -21,8 +21,9 @@ use crate::exit::Outcome;
 use crate::flags::conflicts::{BY_VALUE, conflict, first_given, refuse_both, refuse_native_by};
 use crate::flags::context::Context;
 use crate::flags::names::mapping;
+use crate::flags::typed::of_same_name;
 use crate::heap_graph::Follow;
-use crate::heaps::input::rows::Order;
+use crate::heaps::input::facts::DumpFacts;
 use crate::heaps::input::{self, DumpScope, LookError, LookOptions, NativeFile, OpenedInput};
 use crate::heaps::java::has_java;
 use crate::heaps::selector::JavaInput;
@@ -312,11 +313,7 @@ fn request(args: &Args, whole: bool) -> DiffRequest {
     };
     DiffRequest {
         by,
-        order: match args.sort {
-            None | Some(SortArg::Own) => Order::Own,
-            Some(SortArg::Cumulative) => Order::Cumulative,
-            Some(SortArg::Name) => Order::Name,
-        },
+        order: args.sort.and_then(of_same_name).unwrap_or_default(),
         growing: match args.view {
             None | Some(ViewArg::Space) => Growing::Held,
             Some(ViewArg::AllocSpace) => Growing::Allocated,
@@ -385,7 +382,14 @@ async fn native(
         (_, true) => native::print_csv(console, &report),
         _ => native::show(console, &report),
     }
-    let names = format!("{}, {}", args.before.display(), args.after.display());
+    // As in the headings, where the default dump has its label.
+    let shown = |typed: &OsString, side: fn(&HeapDiff) -> Option<&DumpFacts>| {
+        let dump = report.heaps.iter().find_map(side);
+        dump.map_or(typed.display().to_string(), |dump| dump.name.clone())
+    };
+    let before = shown(&args.before, |heap| heap.before.as_ref());
+    let after = shown(&args.after, |heap| heap.after.as_ref());
+    let names = format!("{before}, {after}");
     native_view::warn(console, &names, &paths, &report.warnings);
     if both {
         console.say("both inputs also have Java heaps; add `--heap java` to compare them");

@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::device::{Device, HostAdb, Selector, Server, find_adb};
+use crate::device::{Device, HostAdb, INSTALL_ADB, Selector, Server, find_adb};
 use crate::eligibility::{self, BuildType, DeviceFacts, Selinux, Severity};
 use crate::error::{ErrorClass, Failure};
 use crate::folder::OWN_PREFIX;
@@ -185,10 +185,7 @@ fn adb_program(found: HostAdb, server_runs: bool) -> Check {
             "cannot find adb in PATH or in the usual locations of the Android SDK",
         ),
     };
-    check("adb-program", status, what).fix(
-        "install the Android SDK Platform-Tools and add adb to PATH, or set ANDROID_HOME to the \
-         SDK",
-    )
+    check("adb-program", status, what).fix(INSTALL_ADB)
 }
 
 async fn adb_server(server: &Server) -> Check {

@@ -303,6 +303,7 @@ fn overview(name: &str, info: &Info) -> Vec<Vec<String>> {
         Contents::None => "none",
         Contents::Zeroed => "zeroed: the dump was stripped",
         Contents::Present => "present",
+        Contents::Cut => "cut out, as KOOM does",
     };
     let sites = match info.has_allocation_sites() {
         true => format!(

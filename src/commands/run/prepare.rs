@@ -78,16 +78,13 @@ fn misspelled_row(budget: &Budget) -> Option<(&str, &'static str)> {
     let Figure::Meminfo { row } = &budget.figure else {
         return None;
     };
-    let is_known = explain::ROWS
-        .iter()
-        .any(|known| known.eq_ignore_ascii_case(row));
+    let is_known = explain::rows().any(|known| known.eq_ignore_ascii_case(row));
     if is_known || row.len() < MIN_ROW_CHARS {
         return None;
     }
     let lower = row.to_lowercase();
-    let is_near = |known: &&&str| is_slip(&lower, &known.to_lowercase());
-    let near = explain::ROWS.iter().find(is_near);
-    near.map(|near| (row.as_str(), *near))
+    let near = explain::rows().find(|known| is_slip(&lower, &known.to_lowercase()));
+    near.map(|near| (row.as_str(), near))
 }
 
 /// Passes the actions of `provoke` to the language of scenarios, which does not know them.

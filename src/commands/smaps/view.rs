@@ -1,13 +1,14 @@
 //! `heaptap smaps`: the mappings of a process, by the rows of meminfo, by library or by mapping.
 
 use super::args::{Args, ByArg};
-use crate::console::table::{Table, show_fitting};
+use crate::console::table::{Table, show_fitting, show_hidden};
 use crate::console::{Console, Style, save_file};
 use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::context::Context;
 use crate::flags::source;
 use crate::memory::smaps::{Field, Sums};
+use crate::results::lists::process_name;
 use crate::system::smaps::{self, Document, Mapped, Moment, Origin, Row};
 use crate::units::{ByteSize, counted, thousands};
 use crate::untrusted::sanitize;
@@ -130,11 +131,7 @@ fn name_of(row: &Row) -> String {
 }
 
 fn heading(console: &Console, moment: &Moment, count: u64) {
-    let who = match (moment.process.as_str(), moment.pid) {
-        ("", 0) => "unnamed process".to_owned(),
-        ("", pid) => format!("process {pid}"),
-        (process, pid) => format!("{} ({pid})", sanitize(process)),
-    };
+    let who = process_name(moment.pid, &sanitize(&moment.process));
     let when = match &moment.label {
         Some(label) => format!(" at {}", sanitize(label)),
         None => String::new(),
@@ -173,11 +170,7 @@ fn show(console: &Console, document: &Document, mapped: &Mapped) {
     table.row(cells(&total, document.count), "TOTAL");
     table.style(Style::Strong);
     show_fitting(console, &mut table, &LEAST);
-    if document.rows_total > document.rows.len() {
-        let more = document.rows_total - document.rows.len();
-        let more = counted(more as u64, "more row", "more rows");
-        console.data(format_args!("… and {more} (`-l 0` shows all)"));
-    }
+    show_hidden(console, document.rows_total - document.rows.len(), " rows");
     for line in remarks(document, &total) {
         console.say(line);
     }

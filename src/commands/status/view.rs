@@ -90,7 +90,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         console.warn_with_help(&failure.message, failure.help.as_deref());
     }
     if all.is_empty() && unreadable.is_empty() {
-        console.say("no recordings");
+        console.say("no recording runs or waits");
     }
     for session in &all {
         console.data(status_line(session));

@@ -1,14 +1,14 @@
 //! `heaptap symbolize`: shows the symbols found for the frames of a trace, and those missing.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::args::{Args, OnlyArg};
 use super::output;
-use crate::console::ConsoleWriter;
+use crate::console::{Console, ConsoleWriter};
 use crate::conversion::convert::Input;
 use crate::conversion::deobfuscate::known_to_none;
-use crate::conversion::symbolize::{self, Refreshed, SymbolizeError};
+use crate::conversion::symbolize::{self, Refreshed, SymbolizeError, Symbolized};
 use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::conflicts::conflict;
@@ -17,10 +17,13 @@ use crate::heaps::java::FOLDER;
 use crate::naming::device_libs::DeviceLibs;
 use crate::naming::names::NameOptions;
 use crate::results::destination::Destination;
+use crate::results::lists::join_list;
 use crate::results::manifest::{FILE_NAME, MappingFile};
+use crate::symbolize::find::Place;
 use crate::untrusted::shell::quoted_path;
 use crate::views::blocking;
 use crate::views::lookup::phone_asked;
+use crate::views::paths::near;
 use crate::views::symbolized::{READING, refreshed_shown, show};
 
 /// Runs the command.
@@ -48,7 +51,29 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let symbolized = task.await?;
     let again = format!("heaptap symbolize {}", quoted_path(&args.input));
     show(console, &again, goal.as_deref(), &symbolized);
-    Ok(symbolized.class().into())
+    let lacking = found_nothing(console, &args.names.symbols, &symbolized);
+    Ok(Outcome::of(symbolized.class().into_iter().chain(lacking)))
+}
+
+/// Warns if files are missing and none of the named `places` has one. Returns the class of the exit
+/// code.
+fn found_nothing(
+    console: &Console,
+    places: &[PathBuf],
+    symbolized: &Symbolized,
+) -> Option<ErrorClass> {
+    let names = &symbolized.symbolization;
+    let mut files = names.libraries_named.iter().flat_map(|named| &named.files);
+    let is_used = files.any(|file| file.place == Place::Symbols.word());
+    // Names that the trace had are not looked up again.
+    if places.is_empty() || is_used || symbolized.had_names || names.libraries_missing.is_empty() {
+        return None;
+    }
+    let places = join_list(places.iter().map(|place| near(place).display().to_string()));
+    let why = format!("found no symbols of these builds in {places}");
+    let help = "name the directory with the unstripped files of the build on the device";
+    console.warn_with_help(why, Some(help));
+    Some(ErrorClass::Incomplete)
 }
 
 /// Names the recording in a directory, and the Java heaps that were recorded with it.
@@ -98,6 +123,9 @@ async fn of_folder(
             named_any |= maps.iter().any(MappingFile::named_any) || recording.names_allocations;
         }
         classes.extend(refreshed.class());
+        if let Refreshed::Symbols(symbolized) = &refreshed {
+            classes.extend(found_nothing(&ctx.console, &names.symbols, symbolized));
+        }
         shown.push((folder, refreshed));
     }
     // In JSON there is one document.

@@ -8,6 +8,7 @@ use crate::flags::java::JavaArgs;
 use crate::flags::limit::LimitArgs;
 use crate::flags::native::NativeArgs;
 use crate::flags::stack::StackArgs;
+use crate::flags::typed::of_same_name;
 use crate::units::ByteSize;
 use clap::ValueEnum;
 use serde::de::value::StrDeserializer;
@@ -155,19 +156,7 @@ impl ByArg {
     }
 
     pub(super) fn of_native(self) -> Option<RowKey> {
-        Some(match self {
-            ByArg::Callsite => RowKey::Callsite,
-            ByArg::Function => RowKey::Function,
-            ByArg::Library => RowKey::Library,
-            ByArg::File => RowKey::File,
-            ByArg::Line => RowKey::Line,
-            ByArg::Class => RowKey::Class,
-            ByArg::Package => RowKey::Package,
-            ByArg::Thread => RowKey::Thread,
-            ByArg::Superclass | ByArg::Object | ByArg::Heap | ByArg::Loader | ByArg::Root => {
-                return None;
-            }
-        })
+        of_same_name(self)
     }
 }
 
@@ -198,12 +187,7 @@ impl SortArg {
     }
 
     pub(super) fn of_native(self) -> Option<native_top::Order> {
-        Some(match self {
-            SortArg::Own => native_top::Order::Own,
-            SortArg::Cumulative => native_top::Order::Cumulative,
-            SortArg::Name => native_top::Order::Name,
-            SortArg::Retained | SortArg::Shallow | SortArg::Native | SortArg::Count => return None,
-        })
+        of_same_name(self)
     }
 }
 

@@ -2,17 +2,18 @@
 //! lists them.
 
 use serde::Serialize;
-use std::collections::HashMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
 
 use super::series::{Heap, Series};
 use super::{NativeLeaksRequest, words};
 use crate::analyze::native::groups::GroupId;
-use crate::analyze::native::growth::{Growth, HeapSeries, Judgement, Rule, Site, Unit};
+use crate::analyze::native::growth::{Growth, HeapSeries, Judgement, LineFrames, Rule, Site, Unit};
 use crate::analyze::sampling::Estimate;
 use crate::analyze::sampling::verdict::{InconclusiveReason, Verdict};
 use crate::heaps::input::facts::{self, FilterFacts, StackFrame};
 use crate::results::findings::Finding;
-use crate::stacks::{FrameId, StackTable};
+use crate::stacks::{FrameId, StackTable, sum};
 
 #[derive(Debug, Clone, Serialize)]
 pub struct NativeLeaksDocument {
@@ -172,6 +173,8 @@ pub struct SiteRow {
     /// [`MAX_ALLOCATORS`].
     #[serde(rename = "allocating_functions")]
     pub allocators: Vec<String>,
+    /// Functions that call a line, those of most callsites first: at most [`MAX_ALLOCATORS`].
+    pub callers: Vec<CallerRow>,
     /// Frames of the stack, allocating frame first, without allocators; for a line, only its own
     /// frame.
     pub stack: Vec<StackFrame>,
@@ -209,6 +212,13 @@ pub struct SiteRow {
     pub(crate) held_estimate: Estimate,
     #[serde(skip)]
     pub(crate) allocated_estimate: Estimate,
+}
+
+/// A function that calls a line of app code.
+#[derive(Debug, Clone, Serialize)]
+pub struct CallerRow {
+    pub function: String,
+    pub callsites: u32,
 }
 
 /// Data needed for a conclusive result; either of the two is sufficient.
@@ -256,7 +266,7 @@ fn row(table: &StackTable, series: &Series<'_>, request: &NativeLeaksRequest) ->
     let rows = Rows {
         table,
         growth: &growth,
-        allocators: growth.allocating_frames(4 * MAX_ALLOCATORS),
+        frames: growth.line_frames(),
         heaps: &series.heaps,
         tolerance: request.tolerance,
     };
@@ -301,7 +311,7 @@ struct Rows<'a> {
     table: &'a StackTable,
     growth: &'a Growth<'a>,
     /// Of the lines that have a row.
-    allocators: HashMap<GroupId, Vec<FrameId>>,
+    frames: HashMap<GroupId, LineFrames>,
     heaps: &'a [Heap<'a>],
     tolerance: u64,
 }
@@ -323,6 +333,22 @@ impl Rows<'_> {
         }
     }
 
+    fn callers(&self, frames: &LineFrames) -> Vec<CallerRow> {
+        let mut counts: BTreeMap<String, u32> = BTreeMap::new();
+        for (frame, count) in &frames.callers {
+            let function = StackFrame::of(self.table, *frame).function;
+            *counts.entry(function).or_default() += count;
+        }
+        let rows = counts.into_iter().map(|(function, callsites)| CallerRow {
+            function,
+            callsites,
+        });
+        let mut rows: Vec<CallerRow> = rows.collect();
+        rows.sort_by_key(|row| Reverse(row.callsites));
+        rows.truncate(MAX_ALLOCATORS);
+        rows
+    }
+
     fn site(&self, site: &Site) -> SiteRow {
         let place = |frame: FrameId| StackFrame::of(self.table, frame);
         let (unit, own, stack): (_, _, Vec<FrameId>) = match site.unit {
@@ -336,9 +362,13 @@ impl Rows<'_> {
                 ("line", Some(frame), vec![frame])
             }
         };
-        let allocators = match site.unit {
-            Unit::Callsite(_) => stack.get(..1).unwrap_or_default(),
-            Unit::Line(id) => self.allocators.get(&id).map_or(&[][..], Vec::as_slice),
+        let frames = match site.unit {
+            Unit::Callsite(_) => None,
+            Unit::Line(id) => self.frames.get(&id),
+        };
+        let allocators = match frames {
+            None => stack.get(..1).unwrap_or_default(),
+            Some(frames) => &frames.allocators,
         };
         let own = own.map_or_else(StackFrame::nowhere, place);
         let decider = self.growth.decider(site);
@@ -365,6 +395,7 @@ impl Rows<'_> {
                 .into_iter()
                 .take(MAX_ALLOCATORS)
                 .collect(),
+            callers: frames.map_or_else(Vec::new, |frames| self.callers(frames)),
             stack: stack.iter().map(|frame| place(*frame)).collect(),
             verdict,
             inconclusive_reason: reason,
@@ -398,10 +429,7 @@ impl DumpRow {
             label: facts.label.clone(),
             time_ns: facts.time_ns,
             sampling_interval_bytes: member.interval.bytes(),
-            space: space
-                .unwrap_or(&[])
-                .iter()
-                .fold(0, |sum: i64, bytes| sum.saturating_add(*bytes)),
+            space: sum(space.unwrap_or(&[])),
         }
     }
 }

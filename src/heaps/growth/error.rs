@@ -47,6 +47,8 @@ pub enum NativeLeaksError {
     TooFewDumps {
         /// Readable list of the available dumps.
         there: String,
+        /// True if dumps were named, so that the inputs can have more.
+        named: bool,
         /// True if the inputs contain Java heaps, for which one dump is enough.
         has_java: bool,
         /// Finding about a missing part of the inputs, which can contain more dumps.
@@ -96,7 +98,10 @@ impl Classified for NativeLeaksError {
                 ErrorFacts::new(ErrorClass::Usage, "nothing-unreleased").with_help(*help)
             }
             NativeLeaksError::TooFewDumps {
-                has_java, missing, ..
+                named,
+                has_java,
+                missing,
+                ..
             } => {
                 let facts = match missing {
                     Some(_) => ErrorFacts::new(ErrorClass::Inconclusive, "incomplete-series"),
@@ -109,8 +114,10 @@ impl Classified for NativeLeaksError {
                          enough"
                     }
                     (false, Some(remedy)) => remedy,
+                    (false, None) if *named => "name two dumps at least, such as FILE@1 FILE@last",
                     (false, None) => {
-                        "record again, and run `heaptap snapshot --label round-N` after each iteration"
+                        "record again with `heaptap record -n NAME`, and run `heaptap snapshot \
+                         --label round-N` after each iteration"
                     }
                 })
             }

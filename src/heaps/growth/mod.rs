@@ -7,7 +7,8 @@ mod series;
 mod words;
 
 pub use document::{
-    Decides, DumpRow, HeapRow, Limits, MAX_ALLOCATORS, NativeLeaksDocument, SeriesRow, SiteRow,
+    CallerRow, Decides, DumpRow, HeapRow, Limits, MAX_ALLOCATORS, NativeLeaksDocument, SeriesRow,
+    SiteRow,
 };
 pub use error::NativeLeaksError;
 
@@ -143,6 +144,7 @@ pub fn leaks(
             let found = findings.iter().find(|found| is_missing_part(found));
             NativeLeaksError::TooFewDumps {
                 there,
+                named: request.named,
                 has_java: java_dumps > 0,
                 missing: found.filter(|_| !request.named).cloned().map(Box::new),
             }

@@ -218,6 +218,7 @@ pub(super) fn series_of<'a>(
             },
             (None, None) => NativeLeaksError::TooFewDumps {
                 there: short.join(", "),
+                named: request.named,
                 has_java: false,
                 missing: None,
             },

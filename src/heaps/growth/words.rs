@@ -94,7 +94,7 @@ fn decides(decider: Decider) -> String {
         .map(|n| format!("{} iterations in all", thousands(n)));
     let interval = decider
         .interval_bytes
-        .map(|bytes| format!("an interval of {bytes} bytes (-i {bytes})"));
+        .map(|bytes| format!("an interval of {bytes} bytes (`record -i {bytes}`)"));
     match (rounds, interval) {
         (Some(rounds), Some(interval)) => format!("{rounds}, or {interval}, would decide"),
         (Some(one), None) | (None, Some(one)) => format!("{one} would decide"),

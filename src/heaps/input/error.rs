@@ -108,10 +108,7 @@ impl Classified for LookError {
                     "record one with `heaptap record -n NAME`, or dump a Java heap with `heaptap \
                      dump -n NAME`",
                 )),
-            LookError::Broken { why, .. } => ErrorFacts {
-                help: why.help.clone(),
-                ..ErrorFacts::new(ErrorClass::BadInput, why.kind)
-            },
+            LookError::Broken { why, .. } => why.as_error(),
             LookError::JavaOnly { .. } => ErrorFacts::new(ErrorClass::Empty, "java-only")
                 .with_help(
                     "record one with `heaptap record -n NAME`, or show the Java heap with `heaptap \

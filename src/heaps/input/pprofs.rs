@@ -16,7 +16,7 @@ use crate::profile::{DumpKind, DumpNumbers};
 use crate::results::findings::Finding;
 use crate::results::lists::join_list;
 use crate::results::manifest::{self, Manifest, Totals};
-use crate::stacks::{Dump, Facts, StackProfile, TRACKED_HEAP, View};
+use crate::stacks::{Dump, Facts, StackProfile, TRACKED_HEAP, View, sum};
 use crate::untrusted::sanitize;
 
 /// Opens pprofs.
@@ -223,10 +223,7 @@ fn from_manifest(facts: &mut Facts, entry: &manifest::Dump) {
 
 /// Returns the sums of a dump; `None` if it does not have allocations.
 fn totals(dump: &Dump) -> Option<Totals> {
-    let sum = |view| {
-        let column = dump.column(view)?;
-        Some(column.iter().fold(0, |sum: i64, &v| sum.saturating_add(v)))
-    };
+    let sum = |view| dump.column(view).map(sum);
     Some(Totals {
         space: sum(View::Space),
         objects: sum(View::Objects),

@@ -91,10 +91,12 @@ impl<'a> Namer<'a> {
 }
 
 /// Sort order of rows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Order {
     /// Values of stacks that end there.
     #[default]
+    #[serde(rename = "self")]
     Own,
     /// Values of stacks that contain it.
     Cumulative,

@@ -204,7 +204,8 @@ pub(crate) fn compare(before: Half, mut after: Half, wanted: &Wanted) -> DiffRep
     let others = other_process(one.unwrap_or_default(), other.unwrap_or_default());
     after.facts.warnings.extend(others);
     // Between a heap graph and an HPROF, more than the sizes differs.
-    if before.facts.source == after.facts.source {
+    let is_alike = before.facts.source == after.facts.source;
+    if is_alike {
         let sizes = sizes_differ(before.facts.sizes, after.facts.sizes);
         after.facts.warnings.extend(sizes);
     }
@@ -213,10 +214,11 @@ pub(crate) fn compare(before: Half, mut after: Half, wanted: &Wanted) -> DiffRep
         after: after.total,
     };
     let is_complete = !(before.facts.lacks_objects || after.facts.lacks_objects);
-    let (classes, classes_changed) = changed(before.classes, after.classes, wanted, is_complete);
+    let changed = |before, after| changed(before, after, wanted, is_complete, is_alike);
+    let (classes, classes_changed) = changed(before.classes, after.classes);
     let packages = before.packages.zip(after.packages);
     let (packages, packages_changed) = packages
-        .map(|(before, after)| changed(before, after, wanted, is_complete))
+        .map(|(before, after)| changed(before, after))
         .unzip();
     let least = wanted.least.unwrap_or_else(|| {
         let larger = total.before.retained.max(total.after.retained);
@@ -241,22 +243,31 @@ pub(crate) fn compare(before: Half, mut after: Half, wanted: &Wanted) -> DiffRep
     }
 }
 
-/// Returns the changes of classes or packages, and their number before the limit.
+/// Returns the changes of classes or packages, and their number before the limit: by size or, if
+/// the dumps are not `alike`, by number.
 fn changed(
     before: diff::Classes,
     after: diff::Classes,
     wanted: &Wanted,
     is_complete: bool,
+    is_alike: bool,
 ) -> (Vec<NamedChange>, usize) {
     let mut rows = diff::merge(before, after);
+    let key = |row: &diff::ClassChange| {
+        let growth = row.change.growth();
+        match is_alike {
+            true => [growth.own_bytes(), growth.retained_total_bytes()],
+            false => [growth.count, 0],
+        }
+    };
     if !wanted.unchanged {
-        rows.retain(|row| !row.change.growth().is_none());
+        rows.retain(|row| match is_alike {
+            true => !row.change.growth().is_none(),
+            false => row.change.growth().count != 0,
+        });
     }
     let all = rows.len();
-    diff::keep_largest(&mut rows, wanted.limit, |row| {
-        let growth = row.change.growth();
-        [growth.own_bytes(), growth.retained_total_bytes()]
-    });
+    diff::keep_largest(&mut rows, wanted.limit, key);
     let named = |row: diff::ClassChange| NamedChange {
         change: ChangeRow::of(&row.change, is_complete),
         name: row.name,
@@ -468,6 +479,11 @@ fn path_rows(
 }
 
 impl DiffReport {
+    /// Returns whether both dumps are heap graphs or HPROFs, so that sizes and roots are comparable.
+    pub fn is_alike(&self) -> bool {
+        self.before.source == self.after.source
+    }
+
     /// Returns the growth in bytes of what the matching objects retain together, Java and native:
     /// of all reachable objects if there is no filter; 0 if it shrank.
     pub fn excess(&self) -> u64 {

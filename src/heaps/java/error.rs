@@ -127,10 +127,7 @@ impl Classified for JavaError {
                      `heaptap dump -n NAME`",
                     quoted_path(name)
                 )),
-            JavaError::Broken { why, .. } => ErrorFacts {
-                help: why.help.clone(),
-                ..ErrorFacts::new(ErrorClass::BadInput, why.kind)
-            },
+            JavaError::Broken { why, .. } => why.as_error(),
             JavaError::NoObjects { why, .. } => {
                 let help = why.as_ref().and_then(|why| why.help.clone());
                 let help = help.unwrap_or_else(|| "dump the heap again".to_owned());

@@ -147,6 +147,8 @@ pub fn of_losses(graph: &HeapGraph) -> Vec<Finding> {
         partial_objects,
         contents_cut,
         bytes_behind,
+        another_behind,
+        zeros_at_end,
         damage,
         ..
     } = &graph.facts.losses;
@@ -189,8 +191,17 @@ pub fn of_losses(graph: &HeapGraph) -> Vec<Finding> {
         );
         add(Finding::new("hprof-truncated", ErrorClass::BadInput, message).with_help(UNCUT));
     } else if *truncated {
-        let message = with_consequence("the HPROF is truncated");
-        let help = "copy or dump it again; `heaptap hprof info FILE` shows where it ends";
+        let (lost, help) = match zeros_at_end {
+            true => (
+                "the end of the HPROF is missing, with zero bytes in its place",
+                "copy or dump it again; a disk might have been full, or a copy unfinished",
+            ),
+            false => (
+                "the HPROF is truncated",
+                "copy or dump it again; `heaptap hprof info FILE` shows where it ends",
+            ),
+        };
+        let message = with_consequence(lost);
         add(Finding::new("hprof-truncated", ErrorClass::BadInput, message).with_help(help));
     }
     // The classes of a heap graph come last, so they are missing if it is truncated.
@@ -222,13 +233,18 @@ pub fn of_losses(graph: &HeapGraph) -> Vec<Finding> {
         }
         parts.extend(damage.first().cloned());
         let message = parts.join("; ");
-        add(Finding::new("heap-damaged", ErrorClass::BadInput, message));
+        let help = "copy or dump it again; `heaptap hprof info FILE` shows what it contains";
+        add(Finding::new("heap-damaged", ErrorClass::BadInput, message).with_help(help));
     }
     if *bytes_behind > 0 {
         let message = format!(
-            "the HPROF is whole; {} behind its end {} no part of it",
+            "the HPROF is whole; {} behind its end {}",
             counted(*bytes_behind, "byte", "bytes"),
-            if *bytes_behind == 1 { "is" } else { "are" },
+            match (another_behind, bytes_behind) {
+                (true, _) => "are another HPROF, which is not read",
+                (false, 1) => "is no part of it",
+                (false, _) => "are no part of it",
+            }
         );
         add(Finding::new(BYTES_BEHIND, None, message));
     }

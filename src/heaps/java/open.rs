@@ -19,7 +19,7 @@ use crate::naming::names::NameOptions;
 use crate::naming::packet_files::known_maps;
 use crate::naming::r8_mappings::{HeapMaps, R8Mappings, minified};
 use crate::profile::{DumpNumbers, NameMaps};
-use crate::results::findings::Finding;
+use crate::results::findings::{Finding, SEVERAL_DUMPS};
 use crate::results::lists::{join_processes, process_name};
 use crate::results::manifest::{self, JAVA_HEAP, JavaDump, JavaKind, Manifest, ManifestError};
 use crate::results::recorded;
@@ -312,15 +312,19 @@ impl JavaFile {
     /// read, which does not need another pass over the file.
     pub fn list_dumps_of_hprof<'w>(&mut self, which: impl IntoIterator<Item = &'w DumpSelector>) {
         let numbered = |which: &DumpSelector| matches!(which, DumpSelector::Number(_));
+        if which.into_iter().any(numbered) {
+            self.list_all_of_hprof();
+        }
+    }
+
+    /// Lists each dump of the only HPROF.
+    pub fn list_all_of_hprof(&mut self) {
         let [only] = &self.listed[..] else {
             return;
         };
         let Place::Hprof { hprof, dump: None } = only.place else {
             return;
         };
-        if !which.into_iter().any(numbered) {
-            return;
-        }
         let among = hprof::dumps(&self.hprofs[hprof].bytes).unwrap_or(1);
         if among > 1 {
             let dump = |number| Listed {
@@ -616,8 +620,10 @@ impl JavaFile {
                 let dumps = self.traces[trace].java_dumps();
                 heap.out_of_memory.clone_from(&dumps[dump].out_of_memory);
             }
-            Place::Hprof { hprof, .. } => {
+            Place::Hprof { hprof, dump } => {
                 let input = &self.hprofs[hprof];
+                let is_news = |found: &Finding| dump.is_none() || found.kind != SEVERAL_DUMPS;
+                heap.findings.retain(is_news);
                 let damage = input.damage.as_ref();
                 let damage = damage.map(|what| trace_findings::damaged(&input.name, what));
                 heap.findings.splice(0..0, damage);

@@ -145,3 +145,26 @@ fn read(file: &mut JavaFile, which: Option<&DumpSelector>) -> Result<JavaHeap, S
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_known_leak_of_the_platform_does_not_count() {
+        let run = tempfile::tempdir().unwrap();
+        let dump = folder_of(run.path(), "after");
+        std::fs::create_dir_all(&dump).unwrap();
+        let known = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/fixtures/hprof/known_leaks/toast_tn.hprof"
+        );
+        std::fs::copy(known, dump.join("toast_tn.hprof")).unwrap();
+        let mut heaps = Heaps::new(run.path());
+        let found = leaks::find(&heaps.at("after").unwrap().graph);
+        assert!(found.groups.iter().all(|group| group.library.is_some()));
+        assert!(!found.groups.is_empty());
+        let figure = heaps.leaks("after");
+        assert_eq!(figure.measured.map(|measured| measured.value), Some(0.0));
+    }
+}

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::whole_phone::PhoneFacts;
 use crate::memory::meminfo::{Column, Database, Meminfo, Pairs, Process, Row, Rule, Table};
 use crate::results::findings::Finding;
+use crate::results::lists::process_name;
 use crate::timeline::{Cost, Parts, Source};
 
 /// Value of `kind` in such a document.
@@ -270,12 +271,8 @@ impl ProcessFacts {
 
     /// Returns its name and pid for messages.
     pub fn called(&self) -> String {
-        match (&self.name, self.pid) {
-            (Some(name), Some(pid)) => format!("{name} ({pid})"),
-            (Some(name), None) => name.clone(),
-            (None, Some(pid)) => format!("process {pid}"),
-            (None, None) => "an unnamed process".to_owned(),
-        }
+        let name = self.name.as_deref().unwrap_or_default();
+        process_name(self.pid.unwrap_or(0).into(), name)
     }
 
     /// Returns the device's total, or the sum of the rows.

@@ -115,10 +115,7 @@ impl Classified for InputError {
                      recording directory",
                 )
             }
-            InputError::Broken { why, .. } => ErrorFacts {
-                help: why.help.clone(),
-                ..ErrorFacts::new(ErrorClass::BadInput, why.kind)
-            },
+            InputError::Broken { why, .. } => why.as_error(),
             InputError::NotRecorded { .. } => ErrorFacts::new(ErrorClass::Empty, "no-mappings")
                 .with_help(
                     "record them at each label with `heaptap record --with smaps` (debuggable \
@@ -131,9 +128,12 @@ impl Classified for InputError {
                 ErrorFacts::new(ErrorClass::Usage, "no-such-process")
                     .with_help(format!("available: {there}"))
             }
-            InputError::SeveralProcesses { .. } => {
-                ErrorFacts::new(ErrorClass::Usage, "several-processes")
-                    .with_help("choose one with -n NAME or -p PID, or one of a text with FILE@N")
+            InputError::SeveralProcesses { path, there } => {
+                let help = match there.contains('@') {
+                    true => format!("choose one by its number, such as {path}@1 or {path}@2"),
+                    false => "choose one with -n NAME or -p PID".to_owned(),
+                };
+                ErrorFacts::new(ErrorClass::Usage, "several-processes").with_help(help)
             }
         }
     }

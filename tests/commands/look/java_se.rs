@@ -83,7 +83,9 @@ fn of_two_dumps_in_a_file_the_last_is_shown_and_a_number_selects_one() {
                 (&heap["number"], &heap["dumps"]),
                 (&number.into(), &2.into())
             );
-            assert_eq!(heap["warnings"][0]["kind"], "dumps-in-file", "{heap:#}");
+            // A selected dump needs no hint to select one.
+            let is_hinted = heap["warnings"][0]["kind"] == "dumps-in-file";
+            assert_eq!(is_hinted, input == file, "{heap:#}");
             let (parts, others) = (&document["unreachable"], &document["all"]);
             // Only the first object is reachable; or all are counted, with two classes.
             let count = parts["count"]
@@ -113,6 +115,32 @@ fn of_two_dumps_in_a_file_the_last_is_shown_and_a_number_selects_one() {
     let (code, stdout, stderr) = output(&["leaks", &second, &first]);
     assert_eq!(code, Some(0), "{stderr}");
     assert!(stdout.contains("dump 1 of 2"), "{stdout}");
+    // Without a number, all of them.
+    let (code, stdout, stderr) = output(&["leaks", &file, "--fail"]);
+    assert_eq!(code, Some(12), "{stderr}");
+    assert!(
+        stdout.contains("Nothing grew between the two dumps"),
+        "{stdout}"
+    );
+    for hint in ["FILE@N", "leaks A B"] {
+        assert!(!(stdout.clone() + &stderr).contains(hint), "{stderr}");
+    }
+}
+
+#[test]
+fn dumps_of_two_kinds_are_compared_by_their_numbers_of_objects() {
+    let (graph, dump) = (
+        super::fixture("heap_graphs/graph_10k.pftrace.zst"),
+        super::fixture("hprof/android-a.hprof.gz"),
+    );
+    let (code, stdout, _) = output(&["diff", &graph, &dump]);
+    assert_eq!(code, Some(0));
+    assert!(stdout.contains("only the numbers of objects"), "{stdout}");
+    assert!(!stdout.contains("retained"), "{stdout}");
+    let (code, stdout, _) = output(&["leaks", &graph, &dump]);
+    assert_eq!(code, Some(0));
+    assert!(stdout.contains("growth is not compared"), "{stdout}");
+    assert!(!stdout.contains("Growth from"), "{stdout}");
 }
 
 #[test]
@@ -121,10 +149,9 @@ fn leaks_of_java_se_names_two_dumps_and_no_mapping() {
     let file = write(folder.path(), "server.hprof", &of_java_se(&[3]));
     let (code, stdout, stderr) = output(&["leaks", &file, "--fail"]);
     assert_eq!(code, Some(12), "{stderr}");
-    for text in [stdout, stderr] {
-        assert!(text.contains("heaptap leaks A B"), "{text}");
-        assert!(!text.contains("mapping"), "{text}");
-    }
+    assert!(stdout.contains("heaptap leaks A B"), "{stdout}");
+    assert!(stderr.contains("diff A B --fail-over"), "{stderr}");
+    assert!(!(stdout + &stderr).contains("mapping"), "{stderr}");
 }
 
 #[test]

@@ -324,7 +324,7 @@ impl<'g> Adviser<'g> {
             ("{owner}", short(self.class(object)).to_owned()),
             ("{field}", field.unwrap_or_default()),
             ("{thread}", thread_of(root)),
-            ("{when}", end_of_life(held.kind).to_owned()),
+            ("{when}", self.when(held).to_owned()),
         ];
         let mut text = found.way.sentence.to_owned();
         if text.contains("{local}") {
@@ -336,6 +336,19 @@ impl<'g> Adviser<'g> {
             text = text.replace(name, &value);
         }
         text
+    }
+
+    fn is_in_dialog(&self, held: &Held<'_>) -> bool {
+        let mut raw = held.raw.iter();
+        raw.any(|step| self.is_a(step.object, "android.app.Dialog"))
+    }
+
+    /// Returns when to act.
+    fn when(&self, held: &Held<'_>) -> &'static str {
+        match self.is_in_dialog(held) {
+            true => "when the dialog is dismissed (setOnDismissListener)",
+            false => end_of_life(held.kind),
+        }
     }
 
     /// Returns the next step for a leak with that path.
@@ -370,6 +383,7 @@ impl<'g> Adviser<'g> {
             && let Some(Reference::Field(field)) = &step.reference
             && !is_own(step)
             && is_context(field, held.kind)
+            && !self.is_in_dialog(held)
         {
             return format!(
                 "Get the {} from applicationContext instead of the {}, unless it is bound to the \
@@ -384,13 +398,13 @@ impl<'g> Adviser<'g> {
         let carrier = suspects()
             .next_back()
             .filter(|(_, step)| is_own(step) && is_captured(step));
+        let when = self.when(held);
         let Some((at, step)) = own else {
             if let Some(found) = found {
                 return self.sentence(held, &found, root);
             }
-            return without_own_field(held, path, root, carrier.map(|(_, step)| step));
+            return without_own_field(held, path, root, carrier.map(|(_, step)| step), when);
         };
-        let when = end_of_life(held.kind);
         let what = short(held.class);
         let owner = short(&step.class);
         let mut next = path.get(at + 1..).unwrap_or_default().iter();
@@ -414,7 +428,10 @@ impl<'g> Adviser<'g> {
                 "pass applicationContext to {owner} instead of the {what}: its {field} outlives \
                  the activity"
             ),
-            (Some(Reference::Field(field)), false) => format!("clear {owner}.{field} {when}"),
+            (Some(Reference::Field(field)), false) => match delegated(path, at) {
+                Some(property) => format!("use a delegate for {property} that releases it {when}"),
+                None => format!("clear {owner}.{field} {when}"),
+            },
             _ => format!("remove {element} from the {owner} {when}"),
         };
         match carrier {
@@ -425,8 +442,13 @@ impl<'g> Adviser<'g> {
 }
 
 /// Returns the advice if no field of the app can be cleared.
-fn without_own_field(held: &Held<'_>, path: &[Step], root: &str, carrier: Option<&Step>) -> String {
-    let when = end_of_life(held.kind);
+fn without_own_field(
+    held: &Held<'_>,
+    path: &[Step],
+    root: &str,
+    carrier: Option<&Step>,
+    when: &str,
+) -> String {
     let what = short(held.class);
     if let Some(step) = carrier {
         return format!("{}: unregister or cancel it {when}.", carries(step));
@@ -485,6 +507,15 @@ fn can_clear(step: &Step) -> bool {
         Some(Reference::Field(field)) => !field.ends_with("$delegate"),
         _ => false,
     }
+}
+
+/// Returns the property of Kotlin whose delegate a step is, such as `Page.binding`: the code of a
+/// delegate is seldom the app's.
+fn delegated(path: &[Step], at: usize) -> Option<String> {
+    let holder = path.get(at.checked_sub(1)?)?;
+    let field = holder.reference.as_ref()?.shown();
+    let property = field.strip_suffix("$delegate")?;
+    Some(format!("{}.{property}", short(&holder.class)))
 }
 
 /// Returns whether a field holds a context that the application's can replace.

@@ -209,10 +209,7 @@ fn untold(
         tell("parts of the dump are missing, so leaks or their paths might be missing as well");
     }
     if !graph.is_empty() && !kinds.any_sought() && graph.is_of_java_se() {
-        tell(
-            "the rules are about classes of Android, and this is a heap of Java SE; compare two of \
-             its dumps (`heaptap leaks A B`, `heaptap diff A B`)",
-        );
+        tell("the rules are about classes of Android, and this is a heap of Java SE");
     } else if !graph.is_empty() && !kinds.any_sought() {
         tell(
             "the dump does not contain any class that the rules cover; if its names are \
@@ -236,7 +233,7 @@ fn untold(
             tell(&format!(
                 "a heap graph does not contain values, so {} cannot be judged; \
                  `dump --hprof` records them",
-                unjudged.join(", ")
+                unjudged.join(" and ")
             ));
         }
         if has(Kind::Activity) && live.activities.is_none() {

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use heaptap_model::heap_graph::{ClassIndex, ClassKind, HeapGraph, ObjectIndex};
 
-/// Android class that a rule covers. The nearest superclass with a kind determines it.
+/// Android class that a rule covers. The nearest superclass with a kind determines it. Those before
+/// [`Kind::LifecycleRegistry`] are searched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// `android.app.Activity`.
@@ -83,49 +84,34 @@ impl serde::Serialize for Kind {
 impl Kind {
     /// Returns a description of a leaking object of this kind, such as `destroyed Activity`.
     pub fn leaked(self) -> &'static str {
-        match self {
-            Kind::Activity => "destroyed Activity",
-            Kind::PlatformFragment | Kind::SupportFragment | Kind::AndroidxFragment => {
-                "removed Fragment"
-            }
-            Kind::View => "detached View",
-            Kind::Editor => "text editor of a detached View",
-            Kind::DecorContext | Kind::ContextWrapper | Kind::ContextImpl => {
-                "Context of a destroyed component"
-            }
-            Kind::Service => "stopped Service",
-            Kind::Window => "destroyed Window",
-            Kind::ViewRoot => "removed window root",
-            Kind::Toast => "Toast that is over",
-            Kind::MessageQueue => "queue of a Looper that quit",
-            Kind::ViewModel => "cleared ViewModel",
-            Kind::Composition => "disposed Composition",
-            Kind::Recomposer => "Recomposer that was shut down",
-            Kind::MortarScope => "dead MortarScope",
-            Kind::LifecycleRegistry => "destroyed lifecycle",
-            _ => "object that should be gone",
-        }
+        self.words().1
     }
 
     /// Returns a stable name for JSON.
     pub fn name(self) -> &'static str {
+        self.words().0
+    }
+
+    fn words(self) -> (&'static str, &'static str) {
         match self {
-            Kind::Activity => "activity",
-            Kind::PlatformFragment | Kind::SupportFragment | Kind::AndroidxFragment => "fragment",
-            Kind::View => "view",
-            Kind::Editor => "editor",
-            Kind::DecorContext | Kind::ContextWrapper | Kind::ContextImpl => "context",
-            Kind::Service => "service",
-            Kind::Window => "window",
-            Kind::ViewRoot => "view-root",
-            Kind::Toast => "toast",
-            Kind::MessageQueue => "message-queue",
-            Kind::ViewModel => "view-model",
-            Kind::Composition => "composition",
-            Kind::Recomposer => "recomposer",
-            Kind::MortarScope => "mortar-scope",
-            Kind::LifecycleRegistry => "lifecycle",
-            _ => "watched",
+            Kind::Activity => ("activity", "destroyed Activity"),
+            fragment if fragment.is_fragment() => ("fragment", "removed Fragment"),
+            Kind::View => ("view", "detached View"),
+            Kind::Editor => ("editor", "text editor of a detached View"),
+            Kind::DecorContext | Kind::ContextWrapper | Kind::ContextImpl => {
+                ("context", "Context of a destroyed component")
+            }
+            Kind::Service => ("service", "stopped Service"),
+            Kind::Window => ("window", "destroyed Window"),
+            Kind::ViewRoot => ("view-root", "removed window root"),
+            Kind::Toast => ("toast", "Toast that is over"),
+            Kind::MessageQueue => ("message-queue", "queue of a Looper that quit"),
+            Kind::ViewModel => ("view-model", "cleared ViewModel"),
+            Kind::Composition => ("composition", "disposed Composition"),
+            Kind::Recomposer => ("recomposer", "Recomposer that was shut down"),
+            Kind::MortarScope => ("mortar-scope", "dead MortarScope"),
+            Kind::LifecycleRegistry => ("lifecycle", "destroyed lifecycle"),
+            _ => ("watched", "object that should be gone"),
         }
     }
 
@@ -140,23 +126,7 @@ impl Kind {
     /// Returns whether the search covers objects of this kind. Objects of other kinds are judged
     /// only on the path to one.
     pub(super) fn is_sought(self) -> bool {
-        !matches!(
-            self,
-            Kind::LifecycleRegistry
-                | Kind::Watched
-                | Kind::Application
-                | Kind::ActivityThread
-                | Kind::InputMethodManager
-                | Kind::ClassLoader
-                | Kind::Thread
-                | Kind::Dialog
-                | Kind::Message
-                | Kind::Animator
-                | Kind::LoadedApk
-                | Kind::Binder
-                | Kind::ViewModelStore
-                | Kind::Job
-        )
+        self < Kind::LifecycleRegistry
     }
 }
 

@@ -10,7 +10,7 @@ use super::shown::Shown;
 use super::table::{Key, Table};
 use crate::sampling::verdict::{FALSE_DISCOVERIES, MIN_HITS_TO_TEST, benjamini_hochberg};
 use crate::sampling::{Counters, Interval, Rate, Sampled, Turnover};
-use heaptap_model::stacks::{Dump, NodeId, StackTable, Values, View};
+use heaptap_model::stacks::{Dump, NodeId, StackTable, Values, View, sum};
 
 /// Relation between two dumps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -206,15 +206,7 @@ impl<'a> Diff<'a> {
             &mut row.cumulative
         });
         let root = shown.totals(&values);
-        let all: Vec<i64> = values
-            .columns
-            .iter()
-            .map(|column| {
-                column
-                    .iter()
-                    .fold(0i64, |sum, value| sum.saturating_add(*value))
-            })
-            .collect();
+        let all: Vec<i64> = values.columns.iter().map(|column| sum(column)).collect();
         Diff {
             total: sides.change(&all),
             left: sides.change(&root),

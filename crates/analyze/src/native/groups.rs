@@ -7,9 +7,11 @@ use std::collections::HashMap;
 use super::scope;
 use heaptap_model::names::module;
 use heaptap_model::stacks::{FrameId, Function, LibraryId, StackTable, TextId};
+use serde::Deserialize;
 
 /// Row key of a table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum RowKey {
     /// Stack, as it is shown.
     #[default]

@@ -96,6 +96,10 @@ pub struct Losses {
     pub contents_cut: bool,
     /// Bytes behind the end of the dump, which are no part of it.
     pub bytes_behind: u64,
+    /// They are another dump.
+    pub another_behind: bool,
+    /// It breaks off at zero bytes, which the file has to its end.
+    pub zeros_at_end: bool,
     /// Objects or records that could not be read.
     pub malformed: u64,
     /// References whose field the dump does not name, although it names those of others.

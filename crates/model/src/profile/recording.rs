@@ -12,6 +12,8 @@ pub struct Recording {
     pub tables: Tables,
     /// Symbolized lines and deobfuscated names.
     pub symbols: Symbols,
+    /// The trace contains packets of symbols or of original Java names.
+    pub has_names: bool,
     /// Processes by pid.
     pub processes: BTreeMap<u64, Process>,
     /// The device's packages, if the trace lists them.

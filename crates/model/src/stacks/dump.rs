@@ -268,6 +268,13 @@ impl Dump {
     }
 }
 
+/// Adds up values of a file, at the limit if they are too large.
+pub fn sum(values: &[i64]) -> i64 {
+    values
+        .iter()
+        .fold(0, |sum, value| sum.saturating_add(*value))
+}
+
 /// Dumps that share a table.
 #[derive(Debug, Clone, Default)]
 pub struct StackProfile {

@@ -21,7 +21,7 @@ mod table;
 
 pub use dump::{
     Dump, Facts, Measure, StackProfile, TRACKED_HEAP, ThreadValues, Unit, Values, View,
-    default_rank, last_of_each,
+    default_rank, last_of_each, sum,
 };
 pub use join::{JoinBy, Joined, join};
 pub use project::{ProjectOptions, Projector, Unexpanded, project};

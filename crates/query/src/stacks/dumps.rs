@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::{Stacks, VIEWS, figure};
 use crate::once::read_once;
 use crate::table::{Catalog, Cell, Schema, columns, schema};
-use heaptap_model::stacks::{Facts, NodeId};
+use heaptap_model::stacks::{Facts, NodeId, sum};
 
 static DUMPS: Schema = schema! {
     "heaptap_dump": "Dumps of native heaps with their totals.";
@@ -57,12 +57,7 @@ fn dump_cell(of: &Dumps, row: usize, column: usize) -> Cell<'_> {
     let facts = &of.stacks.facts[row];
     let total = |at: usize| -> Cell<'_> {
         let dump = of.stacks.dump(row);
-        let sum = dump.column(VIEWS[at]).map(|column| {
-            column
-                .iter()
-                .fold(0i64, |sum, &value| sum.saturating_add(value))
-        });
-        sum.into()
+        dump.column(VIEWS[at]).map(sum).into()
     };
     let flags = &facts.flags;
     match column {

@@ -7,7 +7,7 @@ use heaptap_analyze::native::filter::Filter;
 use heaptap_analyze::native::sampled::SampledColumn;
 use heaptap_analyze::native::shown::{Shown, ShownId};
 use heaptap_analyze::sampling::Estimate;
-use heaptap_model::stacks::{Dump, StackProfile, Unit, View};
+use heaptap_model::stacks::{Dump, StackProfile, Unit, View, sum};
 use heaptap_model::units::{SignedSize, counted, thousands};
 use std::cmp::Reverse;
 
@@ -26,8 +26,7 @@ pub(super) fn write(html: &mut Html, header: &Header, profile: &StackProfile) {
             let at = *series.dumps.last()?;
             let dump = &profile.dumps[at];
             let column = dump.values.columns.get(dump.default_measure)?;
-            let total = column.iter().fold(0i64, |sum, v| sum.saturating_add(*v));
-            Some((series, dump, total))
+            Some((series, dump, sum(column)))
         })
         .collect();
     heaps.sort_by_key(|(_, _, total)| Reverse(*total));
@@ -82,7 +81,7 @@ fn table(html: &mut Html, profile: &StackProfile, series: &Series, dump: &Dump, 
     let mut order: Vec<usize> = (0..shown.len()).filter(|&at| main[at] != 0).collect();
     order.sort_by_key(|&at| (Reverse(main[at]), at));
     let count = order.len();
-    let total = main.iter().fold(0i64, |sum, v| sum.saturating_add(*v));
+    let total = sum(main);
     order.truncate(most);
     let measure = &dump.measures[dump.default_measure];
     let counts = match measure.view {
@@ -128,12 +127,8 @@ fn table(html: &mut Html, profile: &StackProfile, series: &Series, dump: &Dump, 
         (process, "") => Foreign(process).to_string(),
         (process, heap) => format!("{}, {}", Foreign(process), Foreign(heap)),
     };
-    let sum = |column: usize| {
-        own[column]
-            .iter()
-            .fold(0i64, |sum, v| sum.saturating_add(*v))
-    };
-    let all = value(total, &measure.unit, estimate(total, &sum));
+    let all = |column: usize| sum(&own[column]);
+    let all = value(total, &measure.unit, estimate(total, &all));
     let left_out = match count.saturating_sub(order.len()) {
         0 => String::new(),
         n => format!("; {} not shown", counted(n as u64, "more is", "more are")),

@@ -106,8 +106,7 @@ fn add_native(recording: &mut Recording, file: &NativeFile) {
                 .or_insert(now);
         }
         let total = |columns: Option<(&[i64], &[i64])>| {
-            let sum = |values: &[i64]| values.iter().fold(0i64, |sum, v| sum.saturating_add(*v));
-            columns.map(|(bytes, count)| (sum(bytes), sum(count)))
+            columns.map(|(bytes, count)| (stacks::sum(bytes), stacks::sum(count)))
         };
         recording.dumps.push(Dump {
             kind: facts.kind.name().to_owned(),
@@ -200,6 +199,7 @@ fn dump_of(heap: &JavaHeap, names: &mut Names) -> Dump {
         rows.push(LeakRow {
             leak,
             certainty: group.certainty.name(),
+            known: group.library.is_some(),
             objects: group.leaks.len() as u64,
             retained_bytes: group.kept.total_bytes(),
         });

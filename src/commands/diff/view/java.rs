@@ -158,12 +158,12 @@ fn show(console: &Console, report: &DiffReport, args: &Args, nothing: &str) {
     java_view::heading(console, &report.before);
     java_view::heading(console, &report.after);
     summary(console, report);
-    if report.before.source != report.after.source {
-        let note = "the dumps are of different kinds, with different array and string sizes and \
-                    different roots; `--by class` compares best";
-        console.data(console.styled(Style::Dim, note));
+    if !report.is_alike() {
+        let note = "the dumps are of different kinds, with different sizes and roots: only the \
+                    numbers of objects by class or package are comparable";
+        console.data(console.styled(Style::Warn, note));
     }
-    let wants = |what| by.is_none_or(|by| by == what);
+    let wants = |what| by.map_or(what == ByArg::Class || report.is_alike(), |by| by == what);
     if wants(ByArg::Class) {
         groups(
             console,
@@ -196,7 +196,8 @@ fn show(console: &Console, report: &DiffReport, args: &Args, nothing: &str) {
         leaks(console, &report.leaks);
         show_hidden(console, report.leaks_total - report.leaks.len(), "");
     }
-    let has_native = report.total.before.native_bytes > 0 || report.total.after.native_bytes > 0;
+    let sides = [&report.total.before, &report.total.after];
+    let has_native = report.is_alike() && sides.iter().any(|side| side.native_bytes > 0);
     let has_retained = (wants(ByArg::Class) && !report.classes.is_empty())
         || report
             .packages
@@ -211,6 +212,14 @@ fn show(console: &Console, report: &DiffReport, args: &Args, nothing: &str) {
 
 fn summary(console: &Console, report: &DiffReport) {
     let total = &report.total;
+    if !report.is_alike() {
+        return console.data(format_args!(
+            "{} → {} objects: {}",
+            thousands(total.before.count),
+            thousands(total.after.count),
+            console.styled(Style::Strong, signed_count(total.growth.count))
+        ));
+    }
     let growth = match (total.growth.own_bytes(), total.growth.count) {
         (0, 0) => "no change in size and number".to_owned(),
         (bytes, count) => format!("{} in {} objects", signed(bytes), signed_count(count)),
@@ -254,22 +263,32 @@ fn groups(
         return console.data(format_args!("no {what} changed"));
     }
     let any = |of: fn(&ChangeRow) -> i64| rows.iter().any(|row| of(&row.change) != 0);
-    let native = any(|change| change.growth.native_bytes);
-    let mut headings = vec!["count", "shallow"];
-    if native {
-        headings.push("native");
-    }
-    headings.extend(["retained", "now", what]);
-    let mut table = Table::new(&headings);
+    let is_alike = report.is_alike();
+    let native = is_alike && any(|change| change.growth.native_bytes);
+    let columns = [
+        (true, "count"),
+        (is_alike, "shallow"),
+        (native, "native"),
+        (is_alike, "retained"),
+        (true, "now"),
+        (true, what),
+    ];
+    let headings = columns
+        .iter()
+        .filter_map(|(is_shown, name)| is_shown.then_some(*name));
+    let mut table = Table::new(&headings.collect::<Vec<_>>());
     for row in rows {
         let growth = &row.change.growth;
-        let mut cells = vec![signed_count(growth.count), signed(growth.shallow_bytes)];
-        if native {
-            cells.push(signed(growth.native_bytes));
-        }
-        cells.push(signed(row.change.growth.retained_total_bytes()));
-        cells.push(thousands(row.change.after.count));
-        table.row(cells, row.name.clone());
+        let cells = [
+            signed_count(growth.count),
+            signed(growth.shallow_bytes),
+            signed(growth.native_bytes),
+            signed(growth.retained_total_bytes()),
+            thousands(row.change.after.count),
+        ];
+        let cells = cells.into_iter().zip(columns);
+        let cells = cells.filter_map(|(cell, (is_shown, _))| is_shown.then_some(cell));
+        table.row(cells.collect(), row.name.clone());
         if matches!(row.change.status, "new" | "gone") {
             table.remark(row.change.status);
         }

@@ -161,6 +161,10 @@ fn freed_in(bytes: Option<i64>, told: u64, count: u64) -> String {
 
 fn in_full(console: &Console, process: &ProcessReport, collections: &[Timed], list: bool) {
     console.data(heading(console, process));
+    for line in sentences(process) {
+        console.data(format_args!("  {line}"));
+    }
+    diagnoses(console, process, false);
     if !process.groups.is_empty() {
         let mut table = Table::new(&[
             "count",
@@ -196,13 +200,9 @@ fn in_full(console: &Console, process: &ProcessReport, collections: &[Timed], li
         }
         show_fitting_at(console, &mut table, &LEAST_OF_REASONS, 2, ELSEWHERE);
     }
-    for line in sentences(process) {
-        console.data(format_args!("  {line}"));
-    }
     if list && !collections.is_empty() {
         rows(console, collections);
     }
-    diagnoses(console, process, false);
 }
 
 fn heading(console: &Console, process: &ProcessReport) -> String {

@@ -7,6 +7,7 @@ use crate::console::{Console, Style};
 use crate::flags::pattern::no_match;
 use crate::heaps::growth::{HeapRow, NativeLeaksDocument, SeriesRow, SiteRow};
 use crate::heaps::input::facts::StackFrame;
+use crate::results::lists::process_name;
 use crate::units::{ByteSize, HumanDuration, counted, thousands};
 use crate::untrusted;
 use crate::views::native::{shortened, unwinder_notes};
@@ -32,12 +33,7 @@ fn show_series(
     document: &NativeLeaksDocument,
     limit: usize,
 ) {
-    let who = match (series.process.as_str(), series.pid) {
-        ("", 0) => "unnamed process".to_owned(),
-        ("", pid) => format!("process {pid}"),
-        (name, 0) => name.to_owned(),
-        (name, pid) => format!("{name} ({pid})"),
-    };
+    let who = process_name(series.pid, &series.process);
     console.data(console.styled(Style::Strong, untrusted::sanitize(&who)));
     let filter = &document.filter;
     if !series.matches && !filter.is_empty() {
@@ -282,13 +278,16 @@ fn show_lacking(
         return;
     }
     console.data("");
-    let mut table = Table::new(&["per iteration", "needs", "function"]).of_code();
+    let mut table = Table::new(&["per iteration", "needs in all", "function"]).of_code();
     for (site, apart) in others.iter().zip(apart(others, elsewhere)) {
         let rounds = site
             .decides
             .rounds
-            .map(|n| format!("{} iterations in all", thousands(n)));
-        let interval = site.decides.interval_bytes.map(|t| format!("-i {t}"));
+            .map(|n| format!("{} iterations", thousands(n)));
+        let interval = site
+            .decides
+            .interval_bytes
+            .map(|t| format!("record -i {t}"));
         let complete = match site.inconclusive_reason {
             Some("incomplete") => Some("no lost data".to_owned()),
             _ => None,

@@ -53,7 +53,9 @@ pub(super) fn show(console: &Console, document: &LeaksDocument, limit: Option<us
         };
         show_growth(console, growth, &names, limit(GROWN));
     }
-    if let Some(waste) = &document.waste {
+    if let Some(waste) = &document.waste
+        && (document.leaks.is_none() || waste::is_notable(waste))
+    {
         waste::show(console, waste, limit(ROWS));
     }
     let groups = document.leaks.iter().flat_map(|leaks| &leaks.groups);
@@ -83,18 +85,7 @@ fn has_copies(waste: &Waste) -> bool {
 
 /// Returns whether a path of the document has an element of any index, shown or beyond the limit.
 fn has_elements(document: &LeaksDocument) -> bool {
-    struct Search(bool);
-    impl std::io::Write for Search {
-        fn write(&mut self, text: &[u8]) -> std::io::Result<usize> {
-            self.0 |= text.windows(3).any(|part| part == b"[x]");
-            Ok(text.len())
-        }
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-    let mut search = Search(false);
-    serde_json::to_writer(&mut search, document).is_ok() && search.0
+    serde_json::to_string(document).is_ok_and(|text| text.contains("[x]"))
 }
 
 /// Returns the meanings of the marks in the paths, of those that occur.
@@ -392,7 +383,10 @@ fn show_step(console: &Console, group: &LeakGroup, step: &Step, last: bool) {
 fn show_growth(console: &Console, growth: &Growth, names: &[String], limit: usize) {
     console.data("");
     if growth.paths.is_empty() && growth.classes.is_empty() {
-        let text = format!("Nothing grew over all {} dumps", growth.dumps);
+        let text = match growth.dumps {
+            2 => "Nothing grew between the two dumps".to_owned(),
+            n => format!("Nothing grew in all {n} dumps"),
+        };
         console.data(console.styled(Style::Good, text));
         return;
     }

@@ -6,6 +6,19 @@ use crate::console::{Console, Style};
 use crate::units::{ByteSize, counted, thousands};
 use crate::untrusted;
 
+/// Waste below which nothing is worth a change, in bytes.
+const LITTLE_WASTE: u64 = 1 << 10;
+
+/// Returns whether there is more to show than a little waste.
+pub(super) fn is_notable(waste: &Waste) -> bool {
+    let has_lists = !waste.crowded.is_empty()
+        || !waste.loaders.is_empty()
+        || waste.large_arrays_count > 0
+        || waste.bitmaps.bytes > 0
+        || waste.boxed.iter().any(|row| row.wasted_bytes.is_none());
+    has_lists || waste.wasted_bytes >= LITTLE_WASTE || !waste.untold.is_empty()
+}
+
 /// Shows waste; `limit` is the number of rows below each kind.
 pub(super) fn show(console: &Console, waste: &Waste, limit: usize) {
     console.data("");

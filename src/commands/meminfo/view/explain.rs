@@ -13,11 +13,6 @@ const ENDS: [&str; 2] = [" mmap", " mtrack"];
 /// Rows with their names before Android 5.
 const RENAMED: [(&str, &str); 2] = [("Native", "Native Heap"), ("Dalvik", "Dalvik Heap")];
 
-/// Returns all names with an explanation: rows, and counts of objects.
-fn names() -> impl Iterator<Item = &'static str> {
-    explain::ROWS.into_iter().chain(explain::OBJECTS)
-}
-
 /// Returns a row's name without its suffix.
 fn short(row: &'static str) -> Option<&'static str> {
     ENDS.iter().find_map(|end| row.strip_suffix(end))
@@ -26,7 +21,7 @@ fn short(row: &'static str) -> Option<&'static str> {
 /// Finds a row by its name, or by its name without suffix (`.so`). Ignores case.
 pub(super) fn row_called(text: &str) -> Option<&'static str> {
     let is_it = |name: &str| name.eq_ignore_ascii_case(text);
-    let found = names().find(|row| is_it(row) || short(row).is_some_and(is_it))?;
+    let found = explain::labels().find(|row| is_it(row) || short(row).is_some_and(is_it))?;
     let today = RENAMED.iter().find(|(before, _)| *before == found);
     Some(today.map_or(found, |(_, today)| *today))
 }
@@ -34,8 +29,8 @@ pub(super) fn row_called(text: &str) -> Option<&'static str> {
 /// Returns the row with a name similar to an unknown word.
 pub(super) fn row_like(text: &str) -> Option<&'static str> {
     let typed = text.to_ascii_lowercase();
-    let lower: Vec<String> = names()
-        .chain(names().filter_map(short))
+    let lower: Vec<String> = explain::labels()
+        .chain(explain::labels().filter_map(short))
         // `zygote` is a process, `.Zygote` a row.
         .filter(|name| name.starts_with('.') == typed.starts_with('.'))
         .map(str::to_ascii_lowercase)
@@ -110,7 +105,7 @@ pub(super) fn rows(console: &Console, document: Option<&Document>, wanted: &[&st
             let figures = figures(process, label);
             let of = process.called();
             let figures = match figures.is_empty() {
-                true => "does not have this row".to_owned(),
+                true => "0 B: the device lists no such row".to_owned(),
                 false => figures,
             };
             say_part(console, &format!("{of}: "), &figures);
@@ -181,7 +176,7 @@ mod tests {
 
     #[test]
     fn every_row_is_explained_by_the_name_it_has() {
-        for name in names() {
+        for name in explain::labels() {
             let row = row_called(name).unwrap();
             let meaning = explain::row(row).or_else(|| explain::object(row));
             assert!(meaning.is_some(), "{name}");

@@ -15,6 +15,7 @@ use crate::heaps::java::ProgressReporter;
 use crate::heaps::selector::JavaInput;
 use crate::import::ImportError;
 use crate::memory::reconcile::{Difference, Figure, Table};
+use crate::results::lists::process_name;
 use crate::results::timeline;
 use crate::session::CaptureError;
 use crate::system::reconcile;
@@ -193,11 +194,7 @@ fn show(console: &Console, table: &Table) {
         Some(label) => format!(" at {}", sanitize(label)),
         None => String::new(),
     };
-    let who = match (table.process.as_str(), table.pid) {
-        ("", 0) => "a process that the file does not name".to_owned(),
-        ("", pid) => format!("process {pid}"),
-        (process, pid) => format!("{} ({pid})", sanitize(process)),
-    };
+    let who = process_name(table.pid.into(), &sanitize(&table.process));
     console.data(format_args!("{}{at}", console.styled(Style::Strong, who)));
     // Figures read seconds apart can differ for that reason.
     let is_apart = table.rows.iter().any(|row| row.apart_ms.is_some());

@@ -24,7 +24,7 @@ use crate::error::{ErrorClass, Failure};
 pub(crate) use crate::heaps::input::rows::Order;
 use crate::heaps::input::{DumpList, ListedDump, NativeFile};
 use crate::profile::DumpKind;
-use crate::stacks::{Dump, Facts, Measure, StackTable, TRACKED_HEAP, Unit, Values};
+use crate::stacks::{Dump, Facts, Measure, StackTable, TRACKED_HEAP, Unit, Values, sum};
 
 /// Options of `top`.
 #[derive(Debug, Clone)]
@@ -353,9 +353,11 @@ impl<'a> Looker<'a> {
         let shown = Shown::of(self.table(), &self.request.filter, &[&self.values]);
         let groups = Groups::of(self.table(), self.request.by);
         let left = shown.totals(&self.values);
-        let whole = self.values.columns.iter();
-        let whole: Vec<i64> = whole
-            .map(|column| column.iter().fold(0i64, |sum, v| sum.saturating_add(*v)))
+        let whole: Vec<i64> = self
+            .values
+            .columns
+            .iter()
+            .map(|column| sum(column))
             .collect();
         let is_difference = self.dump.facts.kind == DumpKind::Difference;
         let total = match is_difference {

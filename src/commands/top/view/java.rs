@@ -7,11 +7,12 @@ use super::super::run::java::{
     Counted, Grouping, Order, TopReport, TopRequest, TopRow, TreeReport, matching, top, tree,
 };
 use super::super::run::threads::{LocalRow, ThreadRow};
+use super::branches::{self, Line};
 use super::{Args, ByArg, ReachableArg, SortArg};
 use crate::analyze::filter::Filter;
 use crate::analyze::paths::short;
 use crate::analyze::tree::NodeKey;
-use crate::console::table::{Table, cut_end, show_hidden};
+use crate::console::table::{Table, show_hidden};
 use crate::console::{Console, Style};
 use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
@@ -19,12 +20,14 @@ use crate::flags::conflicts::conflict;
 use crate::flags::context::Context;
 use crate::flags::pattern::no_match;
 use crate::heap_graph::Follow;
+use crate::heaps::java::facts::Figures;
 use crate::heaps::java::{self, OpenedJava};
 use crate::parallel;
 use crate::units::{ByteSize, counted, thousands};
 use crate::views::blocking;
 use crate::views::java as java_view;
 use crate::views::java::{Cell, csv_line, size};
+use crate::views::native;
 
 /// Rows on a page.
 const PAGE: usize = 25;
@@ -435,10 +438,18 @@ fn held_by(root: Option<&str>, last_static: Option<usize>, links: &[String]) -> 
 }
 
 fn percent(part: u64, whole: u64) -> String {
-    match whole {
-        0 => "-".to_owned(),
-        whole => format!("{:.1}", part as f64 * 100.0 / whole as f64),
-    }
+    native::percent((whole > 0).then(|| part as f64 / whole as f64))
+}
+
+fn figure_cells(figures: &Figures) -> [Cell<'static>; 6] {
+    [
+        Cell::Number(figures.count.into()),
+        Cell::Number(figures.shallow_bytes.into()),
+        Cell::Number(figures.native_bytes.into()),
+        Cell::maybe(figures.retained_count),
+        Cell::maybe(figures.retained_bytes),
+        Cell::maybe(figures.retained_native_bytes),
+    ]
 }
 
 fn print_csv(console: &Console, report: &TopReport) {
@@ -446,19 +457,13 @@ fn print_csv(console: &Console, report: &TopReport) {
                     retained_native_bytes,id,heap,root,held_by,thread,allocated_at\n"
         .to_owned();
     for row in &report.rows {
-        let figures = &row.figures;
         let object = row.object.as_ref();
         let held_by = object.map(|object| object.held_by.join(" → "));
         let frames = row.allocated_at.as_ref().map(|site| site.frames.join("; "));
         let thread = row.thread.as_ref().and_then(|thread| thread.id.as_deref());
-        text += &csv_line(&[
-            Cell::Text(&row.name),
-            Cell::Number(figures.count.into()),
-            Cell::Number(figures.shallow_bytes.into()),
-            Cell::Number(figures.native_bytes.into()),
-            Cell::maybe(figures.retained_count),
-            Cell::maybe(figures.retained_bytes),
-            Cell::maybe(figures.retained_native_bytes),
+        let mut cells = vec![Cell::Text(&row.name)];
+        cells.extend(figure_cells(&row.figures));
+        cells.extend([
             Cell::text(object.map(|object| object.id.as_str()).or(thread)),
             Cell::text(object.map(|object| object.heap)),
             Cell::text(object.and_then(|object| object.root.as_deref())),
@@ -466,6 +471,7 @@ fn print_csv(console: &Console, report: &TopReport) {
             Cell::text(row.allocated_at.as_ref().map(|site| site.thread.as_str())),
             Cell::text(frames.as_deref()),
         ]);
+        text += &csv_line(&cells);
     }
     console.text(&text);
     java_view::warn(console, &report.heap);
@@ -479,19 +485,14 @@ fn show_tree(console: &Console, args: &Args, report: &TreeReport) {
                         retained_bytes,retained_native_bytes\n"
             .to_owned();
         for node in &report.nodes {
-            let figures = &node.figures;
-            text += &csv_line(&[
+            let mut cells = vec![
                 Cell::Number(node.id as i128),
                 Cell::maybe(node.above.map(|above| above as u64)),
                 Cell::Number(node.depth as i128),
                 Cell::Text(&node.name),
-                Cell::Number(figures.count.into()),
-                Cell::Number(figures.shallow_bytes.into()),
-                Cell::Number(figures.native_bytes.into()),
-                Cell::maybe(figures.retained_count),
-                Cell::maybe(figures.retained_bytes),
-                Cell::maybe(figures.retained_native_bytes),
-            ]);
+            ];
+            cells.extend(figure_cells(&node.figures));
+            text += &csv_line(&cells);
         }
         console.text(&text);
     } else {
@@ -540,15 +541,16 @@ fn drawn(report: &TreeReport) -> Table {
     let reachable = &report.reachable;
     let whole = (reachable.shallow_bytes).saturating_add(reachable.native_bytes);
     let mut table = Table::new(&headings);
-    // Whether each node is the last of its siblings.
-    let mut last: Vec<bool> = vec![true; report.nodes.len()];
-    for (at, node) in report.nodes.iter().enumerate() {
-        let next = report.nodes[at + 1..].iter();
-        let mut same_or_above = next.skip_while(|other| other.depth > node.depth);
-        let sibling = same_or_above.next();
-        last[at] = sibling.is_none_or(|other| other.depth < node.depth);
-    }
-    for node in &report.nodes {
+    let shape: Vec<_> = report
+        .nodes
+        .iter()
+        .map(|node| (node.above, false))
+        .collect();
+    for (line, lead) in branches::lines(&shape, false) {
+        let Line::Node(at) = line else {
+            continue;
+        };
+        let node = &report.nodes[at];
         let figures = &node.figures;
         let mut cells = vec![size(figures.retained_total())];
         if native {
@@ -557,19 +559,7 @@ fn drawn(report: &TreeReport) -> Table {
         cells.push(percent(figures.retained_total(), whole));
         cells.push(thousands(figures.count));
         table.row(cells, node.name.clone());
-        let mut lead = String::new();
-        let mut above = node.above;
-        if node.depth > 0 {
-            lead = if last[node.id] { "└ " } else { "├ " }.to_owned();
-        }
-        while let Some(id) = above {
-            let other = &report.nodes[id];
-            if other.depth > 0 {
-                lead = format!("{}{lead}", if last[id] { "  " } else { "│ " });
-            }
-            above = other.above;
-        }
-        table.lead(cut_end(&lead, 60));
+        table.lead(lead);
     }
     table
 }

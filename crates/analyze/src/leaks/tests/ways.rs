@@ -198,7 +198,11 @@ fn advice_names_the_registration_that_holds_the_leak() {
             &format!(
                 "local net > okhttp3.Call.callback > app.Api$await$2$1.$cont > kotlinx.coroutines.CancellableContinuationImpl.delegate > kotlinx.coroutines.internal.DispatchedContinuation.continuation > {LAMBDA}.this$0 > activity"
             ),
-            &["coroutine of Main.load", "lifecycleScope"],
+            &[
+                "coroutine of Main.load",
+                "lifecycleScope",
+                "invokeOnCancellation",
+            ],
             &["static", "lear ", "end or cancel that work"],
         ),
         (
@@ -320,6 +324,19 @@ fn advice_names_the_registration_that_holds_the_leak() {
             &["Unregister", "WindowManagerGlobal"],
         ),
         (
+            "static app.Keeper.SHEET > app.ShareSheet:android.app.Dialog.mContext > activity",
+            &[
+                "Keeper.SHEET",
+                "the dialog is dismissed (setOnDismissListener)",
+            ],
+            &["applicationContext", "onDestroy"],
+        ),
+        (
+            "static app.Keeper.PAGE > app.Page.views$delegate > app.Bound.views > view",
+            &["delegate for Page.views"],
+            &["lear ", "null"],
+        ),
+        (
             "static app.Keeper.MODEL > app.Model:androidx.lifecycle.ViewModel.page > activity",
             &["Do not keep the Main in Model"],
             &["static"],
@@ -342,7 +359,7 @@ fn advice_names_the_registration_that_holds_the_leak() {
         (
             "threadlocal kotlinx.Undispatched.state > kotlin.Pair.first > kotlin.coroutines.CombinedContext.element > view",
             &["UndispatchedCoroutine.threadStateToRecover of the thread worker"],
-            &["Pair", "lear "],
+            &["Pair", "lear ", "elements"],
         ),
         (
             "threadlocal kotlinx.Undispatched.state > kotlin.Pair.first > view",

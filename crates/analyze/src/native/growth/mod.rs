@@ -85,6 +85,18 @@ pub struct Total {
     pub detectable: f64,
 }
 
+/// Frames around a line of app code, at all of its callsites.
+#[derive(Debug, Default)]
+pub struct LineFrames {
+    /// Frames that allocate, each once; not all of very many.
+    pub allocators: Vec<FrameId>,
+    /// Frames that call the line, with the number of callsites.
+    pub callers: HashMap<FrameId, u32>,
+}
+
+/// Maximum number of [`LineFrames::allocators`].
+const MOST_ALLOCATORS: usize = 32;
+
 impl<'a> Growth<'a> {
     /// Compares the dumps of each heap. Time is dumps times callsites.
     pub fn of(
@@ -166,23 +178,30 @@ impl<'a> Growth<'a> {
         self.callsites.stack(id)
     }
 
-    /// Returns the frames that allocate for each line that has a row: at most `most`, each once.
-    pub fn allocating_frames(&self, most: usize) -> HashMap<GroupId, Vec<FrameId>> {
+    /// Returns the frames around each line that has a row.
+    pub fn line_frames(&self) -> HashMap<GroupId, LineFrames> {
         let lines = self.lines.keys().filter_map(|(_, unit)| match unit {
-            Unit::Line(line) => Some((*line, Vec::new())),
+            Unit::Line(line) => Some((*line, LineFrames::default())),
             Unit::Callsite(_) => None,
         });
-        let mut all: HashMap<GroupId, Vec<FrameId>> = lines.collect();
+        let mut all: HashMap<GroupId, LineFrames> = lines.collect();
         if all.is_empty() {
             return all;
         }
-        for (id, line) in (0..).zip(&self.line_of) {
-            if let Some(frames) = all.get_mut(&GroupId(*line))
-                && frames.len() < most
-                && let Some(frame) = self.stack(CallsiteId(id)).next()
-                && !frames.contains(&frame)
+        for (id, line) in (0..).map(CallsiteId).zip(&self.line_of) {
+            let Some(frames) = all.get_mut(&GroupId(*line)) else {
+                continue;
+            };
+            let own = self.own_frame(id);
+            let mut stack = self.stack(id).peekable();
+            if let Some(&frame) = stack.peek()
+                && frames.allocators.len() < MOST_ALLOCATORS
+                && !frames.allocators.contains(&frame)
             {
-                frames.push(frame);
+                frames.allocators.push(frame);
+            }
+            if let Some(caller) = stack.skip_while(|frame| Some(*frame) != own).nth(1) {
+                *frames.callers.entry(caller).or_default() += 1;
             }
         }
         all

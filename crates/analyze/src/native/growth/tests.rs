@@ -241,19 +241,18 @@ fn a_line_knows_the_functions_that_allocate_for_it() {
         .collect();
     let growth = Growth::of(&table, &[series(&dumps)], &Filter::default(), RULE);
     assert_eq!(names(&growth), [("all of append".to_owned(), GROWS)]);
-    let names = |most| {
-        let all = growth.allocating_frames(most);
-        let [frames] = all.values().collect::<Vec<_>>()[..] else {
-            panic!("one line: {all:?}");
-        };
-        let group = |frame: &FrameId| growth.owners().group(*frame);
-        let names = frames
-            .iter()
-            .map(|frame| growth.owners().name(group(frame)).into_owned());
-        names.collect::<Vec<String>>()
+    let all = growth.line_frames();
+    let [frames] = all.values().collect::<Vec<_>>()[..] else {
+        panic!("one line: {all:?}");
     };
-    assert_eq!(names(8), ["std::one", "std::two"]);
-    assert_eq!(names(1), ["std::one"]);
+    let name = |frame: &FrameId| growth.owners().name(growth.owners().group(*frame));
+    let names: Vec<_> = frames.allocators.iter().map(name).collect();
+    assert_eq!(names, ["std::one", "std::two"]);
+    let callers: Vec<_> = frames.callers.iter().collect();
+    let [(caller, 2)] = callers[..] else {
+        panic!("both callsites have one caller: {callers:?}");
+    };
+    assert_eq!(name(caller), "main");
 }
 
 #[test]
