@@ -11,8 +11,6 @@ use crate::flags::stack::StackArgs;
 use crate::flags::typed::of_same_name;
 use crate::units::ByteSize;
 use clap::ValueEnum;
-use serde::de::value::StrDeserializer;
-use serde::de::{DeserializeOwned, IntoDeserializer as _};
 use std::ffi::OsString;
 
 /// Flags of `top`.
@@ -189,11 +187,4 @@ impl SortArg {
     pub(super) fn of_native(self) -> Option<native_top::Order> {
         of_same_name(self)
     }
-}
-
-/// Returns the value of another enum that has the typed name.
-fn of_same_name<T: DeserializeOwned>(typed: impl ValueEnum) -> Option<T> {
-    let value = typed.to_possible_value()?;
-    let name: StrDeserializer<'_, serde::de::value::Error> = value.get_name().into_deserializer();
-    T::deserialize(name).ok()
 }
