@@ -157,12 +157,6 @@ impl<'g> Adviser<'g> {
             let state = lookup::get(graph, target, queue, "state")?.integer()?;
             return (state == 0).then_some("Idle");
         }
-        if let Some(first) = lookup::get(graph, object, "kotlin.Pair", "first") {
-            let is_context = self
-                .class(first.object()?)
-                .starts_with("kotlin.coroutines.");
-            return is_context.then_some("Context");
-        }
         let state = |object| lookup::one_of(graph, object, &["_state$volatile", "_state"]);
         let mut at = object;
         // A chain of continuations ends at the coroutine.

@@ -264,6 +264,7 @@ struct Marks<'a> {
 
 const MESSAGE: &str = "android.os.Message";
 const CHILD: &str = "kotlinx.coroutines.ChildHandleNode";
+const THREAD_LOCAL: &str = "java.lang.ThreadLocal$ThreadLocalMap$Entry";
 
 impl<'a> Marks<'a> {
     fn of(graph: &'a HeapGraph, known: &'a [Known], queues: &[ObjectIndex]) -> Marks<'a> {
@@ -468,6 +469,7 @@ impl<'a> Marks<'a> {
         match pattern.map(|pattern| pattern.class) {
             Some(MESSAGE) => !self.queued.contains(object),
             Some(CHILD) => !is_running(self.graph, target),
+            Some(THREAD_LOCAL) => is_thread_state(self.graph, target),
             _ => true,
         }
     }
@@ -488,6 +490,16 @@ fn is_running(graph: &HeapGraph, job: ObjectIndex) -> bool {
     ];
     let class = graph.class_of(state);
     incomplete.iter().any(|name| graph.is_a(class, name))
+}
+
+/// Returns whether the value of a thread local is the pair that kotlinx.coroutines keeps there: the
+/// context of a coroutine and the state of the thread before it.
+fn is_thread_state(graph: &HeapGraph, value: ObjectIndex) -> bool {
+    let first = lookup::get(graph, value, "kotlin.Pair", "first").and_then(Value::object);
+    first.is_some_and(|first| {
+        let class = graph.class(graph.class_of(first)).shown();
+        class.starts_with("kotlin.coroutines.")
+    })
 }
 
 /// Returns whether an animator might run. Frames of a running one read its weak target again.

@@ -117,11 +117,24 @@ fn leaking_by(form: Form, class: &str, field: &str, on: On<'_>) -> HeapGraph {
             heap.root(holder, RootKind::JniGlobal);
         }
         _ => {
-            let holder = heap.new_object(class, &[(field, Is::Ref(activity))]);
+            let held = match class {
+                "java.lang.ThreadLocal$ThreadLocalMap$Entry" => thread_state(&mut heap, activity),
+                _ => activity,
+            };
+            let holder = heap.new_object(class, &[(field, Is::Ref(held))]);
             heap.fixed("android.test.Holder", "sHolder", Is::Ref(holder));
         }
     }
     heap.graph()
+}
+
+/// Makes the pair that kotlinx.coroutines keeps in a thread local.
+fn thread_state(heap: &mut Heap, held: Obj) -> Obj {
+    let context = "kotlin.coroutines.CombinedContext";
+    heap.field(context, "element");
+    heap.field("kotlin.Pair", "first");
+    let context = heap.new_object(context, &[("element", Is::Ref(held))]);
+    heap.new_object("kotlin.Pair", &[("first", Is::Ref(context))])
 }
 
 /// Returns the only group of a dump through a pattern.

@@ -358,7 +358,7 @@ fn advice_names_the_registration_that_holds_the_leak() {
         ),
         (
             "threadlocal kotlinx.Undispatched.state > kotlin.Pair.first > kotlin.coroutines.CombinedContext.element > view",
-            &["UndispatchedCoroutine.threadStateToRecover of the thread worker"],
+            &["not yours", "UndispatchedCoroutine.threadStateToRecover"],
             &["Pair", "lear ", "elements"],
         ),
         (
