@@ -9,8 +9,9 @@ use super::memory::MemorySource;
 use super::native::{NativeHeaps, time_of};
 use super::once::given;
 use super::smaps::SmapsSource;
-use super::table::{Catalog, Cell, Schema, TableError, columns, schema};
+use super::table::{Catalog, Cell, Scalar, Schema, TableError, columns, schema};
 use heaptap_model::profile::{Health, HeapDump, MetadataValue, Recording};
+use rusqlite::types::Value;
 
 /// Adds the tables. `times` are those of Java heaps.
 pub fn add(
@@ -28,6 +29,21 @@ pub fn add(
     catalog.fixed(&STATS, move || Ok(stats(&of, &health)));
     let of = Arc::clone(&recording);
     catalog.fixed(&METADATA, move || Ok(metadata(&of)));
+    // Not SQL: an argument that is a column has to be that of the query.
+    catalog.scalar(Scalar {
+        name: "extract_metadata",
+        about: "Value of a fact in `metadata`; NULL if it is unknown.",
+        arguments: &["name"],
+        value: Box::new(move |context| {
+            let name: Option<String> = context.get(0)?;
+            let values = name.and_then(|name| recording.metadata.get(name.as_str()));
+            Ok(match values.and_then(|values| values.last()) {
+                None => Value::Null,
+                Some(MetadataValue::Number(number)) => Value::Integer(*number),
+                Some(MetadataValue::Text(text)) => Value::Text(text.clone()),
+            })
+        }),
+    });
     let (heaps, smaps, memory) = (Arc::clone(heaps), Arc::clone(smaps), Arc::clone(memory));
     catalog.fixed(&BOUNDS, move || {
         let (start, end) = bounds(&heaps, &times, &*smaps, &*memory)?;

@@ -4,10 +4,12 @@
 //! | file | owns |
 //! |---|---|
 //! | `callstacks` | callstacks with separate rows for inlined functions, and their sums |
+//! | `conversion` | functions of `time.conversion` |
 //! | `graphs` | macros that walk over graphs |
 //! | `library.sql` | macros, functions and views written in PerfettoSQL |
 
 mod callstacks;
+mod conversion;
 mod graphs;
 
 use std::sync::Arc;
@@ -27,6 +29,7 @@ const EMPTY: [&str; 3] = [
 /// Adds the contents of modules, except for the tables of Java heaps.
 pub fn add(catalog: &mut Catalog, native: &Arc<NativeHeaps>) {
     callstacks::add(catalog, native);
+    conversion::add(catalog);
     catalog.library(LIBRARY, &graphs::WORKS);
     EMPTY.into_iter().for_each(|module| catalog.module(module));
 }

@@ -259,3 +259,23 @@ fn what_is_wrong_in_an_argument_is_said() {
                   dest_node_id), (1) FROM pragma_user_version(7))";
     assert!(!refused(writes).is_empty());
 }
+
+#[test]
+fn conversions_take_aggregates_and_window_functions() {
+    let mut catalog = Catalog::default();
+    super::conversion::add(&mut catalog);
+    let mut rows = Rows(Vec::new());
+    let sql =
+        "SELECT time_to_ms(sum(column1)), time_from_s(count(*)) FROM (VALUES (2000000), (3000000))
+        UNION ALL SELECT time_to_us(column1 - lag(column1) OVER (ORDER BY column1)), 0
+            FROM (VALUES (1000), (9000))";
+    let done = Database::open(catalog).unwrap().run(sql, &mut rows);
+    assert!(done.unwrap().is_continue());
+    assert_eq!(rows.0[1..], ["5 2000000000", "- 0", "8 0"]);
+    let mut catalog = Catalog::default();
+    super::conversion::add(&mut catalog);
+    let too_large = Database::open(catalog)
+        .unwrap()
+        .run("SELECT time_from_days(1 << 62)", &mut rows);
+    assert!(too_large.unwrap_err().to_string().contains("too large"));
+}
