@@ -92,7 +92,9 @@ fn walk_with(roots: &[PathBuf], earlier: Folders, look: Look) -> Walked {
             read.into_iter()
                 .flat_map(move |read| read.new.iter().map(move |new| (at, new)))
         });
-        let new: Vec<(usize, &(String, Stamp))> = new.collect();
+        // One more shows that the walk is cut.
+        let room = MOST_FILES + 1 - walked.files;
+        let new: Vec<(usize, &(String, Stamp))> = new.take(room).collect();
         let files = each(new.len(), |number| {
             let (at, (name, stamp)) = new[number];
             (at, walk.look_into(&level[at].path, name, *stamp))
