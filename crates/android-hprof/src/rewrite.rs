@@ -372,13 +372,15 @@ pub enum RewriteError {
 
 impl Classified for RewriteError {
     fn facts(&self) -> ErrorFacts {
-        let bad_input = |kind| ErrorFacts::new(ErrorClass::BadInput, kind);
         match self {
-            RewriteError::Header(_) => bad_input("hprof-header").with_help(
-                "fetch the dump again or take one with `heaptap dump --hprof`, which checks it",
-            ),
-            RewriteError::NotAndroid { .. } => bad_input("hprof-not-android")
-                .with_help("open the dump in the other tool without converting it"),
+            RewriteError::Header(_) => ErrorFacts::new(ErrorClass::BadInput, "hprof-header")
+                .with_help(
+                    "fetch the dump again or take one with `heaptap dump --hprof`, which checks it",
+                ),
+            RewriteError::NotAndroid { .. } => {
+                ErrorFacts::new(ErrorClass::BadInput, "hprof-not-android")
+                    .with_help("open the dump in the other tool without converting it")
+            }
             RewriteError::Write(error) => {
                 let mend = mend_write(error);
                 ErrorFacts::new(ErrorClass::HostWrite, "output-unwritable")

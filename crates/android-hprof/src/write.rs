@@ -24,6 +24,7 @@ use super::sub_records::{HEAPS, sub_tag};
 use heaptap_model::heap_graph::{
     BasicType, ClassIndex, Field, HeapGraph, HeapKind, ObjectId, ObjectIndex, ReferenceKind, Value,
 };
+use heaptap_model::profile::index::FastHash;
 use heaptap_model::profile::interned::Texts;
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -122,7 +123,7 @@ struct Heap<'a> {
     texts: Texts,
     slots: Vec<Slot>,
     /// Numbers of slots by class, name and type.
-    by_name: HashMap<(usize, u32, BasicType), u32>,
+    by_name: HashMap<(usize, u32, BasicType), u32, FastHash>,
     /// Names of the fields that fill classes.
     fillers: Vec<u32>,
     heap_names: [u32; 4],
@@ -157,7 +158,7 @@ impl<'a> Heap<'a> {
             rows: Vec::with_capacity(graph.classes().len() + 4),
             texts: Texts::default(),
             slots: Vec::new(),
-            by_name: HashMap::new(),
+            by_name: HashMap::default(),
             fillers: Vec::new(),
             heap_names: [0; 4],
             reference: 0,
