@@ -156,6 +156,18 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         }
     };
     let (class, is_cut) = (converted.class(), converted.is_cut());
+    let is_empty = converted.dumps.is_empty() && converted.java.is_empty();
+    if let (Some(_), Some(class), true) = (&single, class, is_empty)
+        && let Some(why) = converted.findings.iter().find(|why| why.class.is_some())
+    {
+        drop(staging);
+        folder.discard();
+        let failure = Failure::new(class, why.kind, why.message.clone());
+        return Err(match &why.help {
+            Some(help) => failure.with_help(help.clone()),
+            None => failure,
+        });
+    }
     manifest.warnings.extend(converted.warnings());
     let dumps = Dumps {
         native: converted.dumps,
