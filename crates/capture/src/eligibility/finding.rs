@@ -104,6 +104,7 @@ pub fn no_running_process(targets: impl Display) -> String {
     }
 }
 
+/// A finding of native and Java recordings, unless [`Finding::scope`] limits it.
 fn finding(id: F, severity: Severity, what: impl Into<String>) -> Finding {
     Finding {
         id,
@@ -129,7 +130,6 @@ fn notes(id: F, what: impl Into<String>) -> Finding {
 }
 
 impl Finding {
-    /// Of native and Java recordings, unless [`Finding::scope`] limits it.
     fn scope(mut self, scope: Scope) -> Finding {
         self.scope = scope;
         self

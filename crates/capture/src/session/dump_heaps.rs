@@ -55,7 +55,8 @@ const START: &str = include_str!("../scripts/dumpheap_start.sh").trim_ascii_end(
 
 /// `$1` log, `$2` number of checks without growth before a file is given up, then pid, flags and
 /// file of each. After TERM it still finishes the current file. Output of `am` goes to a file next
-/// to it. The script is a single line, so that it is one line in the output of `ps`, too.
+/// to it. Its lines are joined by blanks, so that it is one line in the output of `ps`, too: each
+/// has to end a command, and comments are not possible.
 const DUMP: &str = include_str!("../scripts/dumpheap.sh").trim_ascii_end();
 /// Checks per second.
 const LOOKS: u64 = 5;

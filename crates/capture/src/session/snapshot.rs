@@ -112,10 +112,8 @@ const DUMP_LIMIT: Duration = Duration::from_secs(30);
 /// of an attempt that lost the connection after the journal had it.
 ///
 /// # Errors
-/// Returns an error if the device does not support it,
-/// an error if no process is left to dump,
-/// an error if none was ever dumped, or an error if
-/// no dump arrived in time.
+/// Returns an error if the device does not support it, no process is left to dump, none was ever
+/// dumped, or no dump arrived in time.
 pub async fn take_snapshot(
     device: &Device,
     store: &Store,
