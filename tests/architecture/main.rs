@@ -4,6 +4,7 @@
 mod circles;
 mod fixtures;
 mod sources;
+mod weight;
 mod words;
 
 use sources::{Source, first_word, imports, names_at, packages, root, sources};
