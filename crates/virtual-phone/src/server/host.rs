@@ -25,6 +25,8 @@ const UNAUTHORIZED: &str = "device unauthorized.\nThis adb server's $ADB_VENDOR_
 /// Target of a host service.
 enum Target<'a> {
     Any,
+    /// An emulator or a device at an address, of which there are none.
+    Local,
     Serial(&'a str),
     Transport(u64),
 }
@@ -108,11 +110,13 @@ impl Server {
                 }
                 serial => wire.fail(&format!("no such device '{serial}'")),
             }),
-            "transport" | "transport-any" | "transport-id" | "tport" => {
+            "transport" | "transport-any" | "transport-usb" | "transport-local"
+            | "transport-id" | "tport" => {
                 let wanted = match (name, argument.split_once(':').unwrap_or((argument, ""))) {
                     ("transport", _) => Target::Serial(argument),
                     ("transport-id", _) => Target::Transport(argument.parse().unwrap_or(0)),
                     ("tport", ("serial", serial)) => Target::Serial(serial),
+                    ("transport-local", _) | ("tport", ("local", _)) => Target::Local,
                     _ => Target::Any,
                 };
                 let port = match self.find(&wanted) {
@@ -239,6 +243,7 @@ impl Server {
                 let port = &self.ports[*i];
                 match target {
                     Target::Any => true,
+                    Target::Local => false,
                     Target::Serial(serial) => {
                         port.kernel.serial == *serial
                             || *serial == format!("usb:1-{}", i + 1)
@@ -363,6 +368,12 @@ enum Next {
 fn split(service: &str) -> Option<(Target<'_>, &str)> {
     if let Some(verb) = service.strip_prefix("host:") {
         return Some((Target::Any, verb));
+    }
+    if let Some(verb) = service.strip_prefix("host-usb:") {
+        return Some((Target::Any, verb));
+    }
+    if let Some(verb) = service.strip_prefix("host-local:") {
+        return Some((Target::Local, verb));
     }
     if let Some(rest) = service.strip_prefix("host-transport-id:") {
         let (id, verb) = rest.split_once(':')?;

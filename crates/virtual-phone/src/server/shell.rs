@@ -203,6 +203,9 @@ pub(super) fn serve(
 
 /// Writes the client's bytes to stdin; when the client disconnects, the shell gets SIGHUP.
 fn feed(kernel: &Kernel, wire: &Wire, v2: bool, stdin: PipeWriter, pid: Pid) {
+    // After a reboot, another process can have the PID.
+    let started = || kernel.state().processes.get(pid).map(|p| p.started);
+    let began = started();
     let mut stdin = Some(stdin);
     // The connection has ended, so an error needs no handling.
     let _ = read_packets(wire, v2, |id, bytes| {
@@ -219,7 +222,9 @@ fn feed(kernel: &Kernel, wire: &Wire, v2: bool, stdin: PipeWriter, pid: Pid) {
         }
     });
     drop(stdin);
-    kernel.signal(&Cred::root(), pid, SIGHUP);
+    if started() == began {
+        kernel.signal(&Cred::root(), pid, SIGHUP);
+    }
 }
 
 /// Reads packets until the client disconnects.
