@@ -12,7 +12,7 @@ use crate::results::findings::{self, BUSY, Finding, SEVERAL_RECORDINGS, TRACE_CU
 use crate::results::lists::join_list;
 use crate::stacks::Unexpanded;
 use crate::units::counted;
-use crate::untrusted::shell::quoted;
+use crate::untrusted::{sanitize, shell::quoted};
 
 fn finding(
     kind: &'static str,
@@ -324,6 +324,23 @@ pub fn why_empty(recording: &Recording, health: &Health, has_entries: bool) -> O
 
 fn why_nothing(recording: &Recording, health: &Health, has_entries: bool) -> Finding {
     let empty = |kind, message: String, help: &str| finding(kind, ErrorClass::Empty, message, help);
+    if let Some((pid, message)) = &recording.out_of_memory
+        && (health.profile_packets, health.heap_graph_packets) == (0, 0)
+    {
+        let name = recording.processes.get(pid).map_or("", |p| p.name.as_str());
+        let process = match name {
+            "" => format!("process {pid}"),
+            name => name.to_owned(),
+        };
+        return empty(
+            "out-of-memory-only",
+            format!(
+                "the trace has no heap, only the OutOfMemoryError of {process}: {}",
+                sanitize(message)
+            ),
+            "read its callstack with `heaptap query FILE \"SELECT * FROM heaptap_java_oom_frame\"`",
+        );
+    }
     if !recording.has_config && health.profile_packets == 0 && health.heap_graph_packets == 0 {
         let (what, help) = match recording.has_names {
             true => (

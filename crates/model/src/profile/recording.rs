@@ -14,6 +14,8 @@ pub struct Recording {
     pub symbols: Symbols,
     /// The trace contains packets of symbols or of original Java names.
     pub has_names: bool,
+    /// Process and message of the last OutOfMemoryError that ART reported.
+    pub out_of_memory: Option<(u64, String)>,
     /// Processes by pid.
     pub processes: BTreeMap<u64, Process>,
     /// The device's packages, if the trace lists them.

@@ -81,6 +81,9 @@ pub(crate) fn read_art_metadata(
     if !oom.stack.is_empty() {
         oom.callsite = Some(enter_stack(&oom.stack, recording));
     }
+    if is_oom {
+        recording.out_of_memory = Some((pid, oom.message.clone()));
+    }
     Ok((pid, is_oom.then_some(oom)))
 }
 
