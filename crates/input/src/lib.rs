@@ -138,7 +138,7 @@ pub enum ImportError {
         members: Vec<String>,
     },
     /// An archive or directory without a trace.
-    #[error("{name} does not contain a trace{}", listing(.members))]
+    #[error("{name} is not a recording: it has no trace{}", listing(.members))]
     NoTraceInside {
         name: String,
         /// Names of other members, at most a few.
@@ -329,9 +329,11 @@ impl Classified for ImportError {
                     _ if members.iter().any(|name| name.ends_with(".pb.gz")) => {
                         detect::Kind::Pprof.help().to_owned()
                     }
-                    _ => "pass the trace file itself: raw-trace from a recording directory, or \
-                             *.pftrace"
-                        .to_owned(),
+                    _ => known_text_in(folder, members).unwrap_or_else(|| {
+                        "pass the trace file itself: raw-trace from a recording directory, or \
+                         *.pftrace"
+                            .to_owned()
+                    }),
                 };
                 ErrorFacts::new(ErrorClass::BadInput, "no-trace-inside").with_help(help)
             }
@@ -397,7 +399,11 @@ pub fn open_stream(stream: impl Read, name: &str) -> Result<Vec<OpenTrace>, Impo
     unpack(spooled.source, name, 0, &Budget::of(spooled.size))
 }
 
-fn trace_in_folder(path: &Path, name: &str) -> Result<PathBuf, ImportError> {
+/// Returns the trace of a recording directory.
+///
+/// # Errors
+/// Returns an error if the directory has no trace.
+pub fn trace_in_folder(path: &Path, name: &str) -> Result<PathBuf, ImportError> {
     let size = |path: &PathBuf| {
         let metadata = std::fs::metadata(path).ok()?;
         metadata.is_file().then_some(metadata.len())
@@ -414,6 +420,19 @@ fn trace_in_folder(path: &Path, name: &str) -> Result<PathBuf, ImportError> {
             name: name.to_owned(),
             members: names_in_folder(path),
         })
+    })
+}
+
+/// Returns how to read the first text in a directory whose kind is known.
+fn known_text_in(folder: &Path, members: &[String]) -> Option<String> {
+    members.iter().find_map(|member| {
+        let mut head = Vec::new();
+        let file = File::open(folder.join(member)).ok()?;
+        file.take(HEAD as u64).read_to_end(&mut head).ok()?;
+        match detect::detect(&head) {
+            kind @ Kind::Known(_) => Some(format!("{member} is {kind}; {}", kind.help())),
+            _ => None,
+        }
     })
 }
 

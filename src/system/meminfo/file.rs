@@ -13,6 +13,7 @@ use crate::import::{self, ImportError, Kind, KnownText, TextInput, WholeText, de
 use crate::memory::malloc_info;
 use crate::memory::meminfo::Meminfo;
 use crate::results::lists::join_list;
+use crate::results::manifest::Manifest;
 use crate::results::timeline;
 use crate::timeline::Source;
 
@@ -181,8 +182,10 @@ fn files(input: &JavaInput) -> Result<Vec<PathBuf>, MeminfoError> {
     }
     let name = || folder.display().to_string();
     if kept.is_empty() {
-        let not_kept = MeminfoError::NotKept { name: name() };
-        return Err(import::not_fetched(folder, &name()).map_or(not_kept, MeminfoError::from));
+        return Err(match import::trace_in_folder(folder, &name()) {
+            Err(error) if Manifest::read(folder).is_err() => error.into(),
+            _ => MeminfoError::NotKept { name: name() },
+        });
     }
     let captures: Vec<Capture> = kept.iter().map(|file| file.capture.clone()).collect();
     let found = Moments::of_folder(folder).find(input.which.as_ref(), &captures);
@@ -295,10 +298,20 @@ mod tests {
         assert!(misspelt.starts_with("did you mean @start?"), "{misspelt}");
         std::fs::write(texts.join("03-end.txt"), TEXT).unwrap();
         assert_eq!(at("@end").unwrap(), [Some(7)]);
-        let nothing = tempfile::tempdir().unwrap();
-        let nothing = JavaInput::parse(nothing.path().as_os_str());
-        let read = read(&nothing, &ProcessFilter::default());
-        assert!(matches!(read, Err(MeminfoError::NotKept { .. })));
+        let other = tempfile::tempdir().unwrap();
+        let nothing = || {
+            let other = JavaInput::parse(other.path().as_os_str());
+            read(&other, &ProcessFilter::default()).unwrap_err()
+        };
+        std::fs::write(other.path().join("meminfo.txt"), TEXT).unwrap();
+        let (message, help) = (nothing().to_string(), nothing().help().unwrap());
+        assert!(message.ends_with("is not a recording: it has no trace (found: meminfo.txt)"));
+        assert!(
+            help.starts_with("meminfo.txt is output of `dumpsys meminfo`;"),
+            "{help}"
+        );
+        std::fs::write(other.path().join("raw-trace"), "trace").unwrap();
+        assert!(matches!(nothing(), MeminfoError::NotKept { .. }));
     }
 
     #[test]
