@@ -18,6 +18,7 @@ use crate::exit::Outcome;
 use crate::export::pprof::PprofOptions;
 use crate::flags::conflicts::conflict;
 use crate::flags::context::Context;
+use crate::heaps::input::LookError;
 use crate::heaps::java::lying_in;
 use crate::heaps::selector::JavaInput;
 use crate::import::ImportError;
@@ -158,15 +159,12 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let (class, is_cut) = (converted.class(), converted.is_cut());
     let is_empty = converted.dumps.is_empty() && converted.java.is_empty();
     if let (Some(_), Some(class), true) = (&single, class, is_empty)
-        && let Some(why) = converted.findings.iter().find(|why| why.class.is_some())
+        && let Some(why) = (converted.findings.iter()).find(|why| why.class == Some(class))
     {
         drop(staging);
         folder.discard();
-        let failure = Failure::new(class, why.kind, why.message.clone());
-        return Err(match &why.help {
-            Some(help) => failure.with_help(help.clone()),
-            None => failure,
-        });
+        let name = typed_path.display().to_string();
+        return Err(LookError::nothing_in(name, why.clone()).into());
     }
     manifest.warnings.extend(converted.warnings());
     let dumps = Dumps {

@@ -77,6 +77,26 @@ pub enum LookError {
 }
 
 impl LookError {
+    /// Returns the error of an input without a heap, with the reason.
+    pub(crate) fn nothing_in(name: String, why: Finding) -> LookError {
+        match why.class {
+            Some(ErrorClass::BadInput) => LookError::Broken {
+                name,
+                why: Box::new(why),
+            },
+            _ => LookError::no_heap(name, Some(why)),
+        }
+    }
+
+    /// Returns the error of a whole trace without a heap, with the probable reason.
+    pub(crate) fn no_heap(name: String, why: Option<Finding>) -> LookError {
+        let why = why.map(|finding| match finding.help {
+            Some(help) => format!("{}; {help}", finding.message),
+            None => finding.message,
+        });
+        LookError::NoHeap { name, why }
+    }
+
     /// Returns the error for heaps of which none is in the input.
     pub(crate) fn no_such_heap(
         name: String,
@@ -123,10 +143,9 @@ impl Classified for LookError {
                     .with_help(format!("available: {there}{}", or_rows(process)))
             }
             LookError::NoSuchHeap { near, there, .. } => {
-                ErrorFacts::new(ErrorClass::Usage, "no-such-heap").with_help(match near {
-                    Some(near) => format!("did you mean {near}? Available: {there}"),
-                    None => format!("available: {there}"),
-                })
+                let near = near.as_ref().map(|near| format!("did you mean {near}?"));
+                ErrorFacts::new(ErrorClass::Usage, "no-such-heap")
+                    .with_help(available(near.as_deref(), there))
             }
             LookError::Interrupted => ErrorFacts::new(ErrorClass::Interrupted, "interrupted"),
         }

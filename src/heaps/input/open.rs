@@ -208,11 +208,7 @@ pub fn open(
         let ended = early_end(manifest.as_deref());
         let why = ended.map(|ended| as_noted(findings::TRACE_CUT, ended));
         let why = why.or_else(guess);
-        let why = why.map(|finding| match finding.help {
-            Some(help) => format!("{}; {help}", finding.message),
-            None => finding.message,
-        });
-        return Err(LookError::NoHeap { name, why });
+        return Err(LookError::no_heap(name, why));
     }
     mark_defaults(&mut reading.listed);
     let chosen = choose(&name, &reading.listed, manifest.as_deref(), options, wanted)?;
