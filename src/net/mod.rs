@@ -11,14 +11,14 @@
 //! |---|---|
 //! | `answer` | answers, as a function of the request head |
 //! | `body` | a file as a body, read as fast as it is consumed |
-//! | `door` | what both servers share |
+//! | `listener` | socket and connections of both servers |
 //! | `page` | the page that transfers a trace if the UI cannot fetch it |
 //! | `server` | socket, connections, deadlines |
 //! | `site` | a page and the requests of its script, for `explore` |
 
 mod answer;
 mod body;
-mod door;
+mod listener;
 mod page;
 mod server;
 mod site;

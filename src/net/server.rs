@@ -2,7 +2,7 @@
 
 use super::answer::{Answer, Content, Terms};
 use super::body::{self, FileBody, Progress};
-use super::door::{Door, Guests, Once, guard, http, no_connections, reason, secret};
+use super::listener::{Connections, Listener, Once, guard, http, no_connections, reason, secret};
 use super::page;
 use crate::error::Failure;
 use crate::trace::Source;
@@ -57,7 +57,7 @@ pub enum ServerEvent {
 
 /// A listening server that has not answered yet.
 pub struct Server {
-    door: Door,
+    listener: Listener,
     shared: Shared,
 }
 
@@ -77,7 +77,7 @@ impl Server {
     /// # Errors
     /// Returns an error if the port is in use or the file cannot be read.
     pub async fn bind(port: u16, offer: Offer) -> io::Result<Server> {
-        let door = Door::open(port).await?;
+        let listener = Listener::open(port).await?;
         let mut source = offer.source;
         let length = source.seek(SeekFrom::End(0))?;
         let secret = secret()?;
@@ -96,7 +96,7 @@ impl Server {
         let disposition = format!("attachment; filename=\"{name}\"");
         let shared = Shared {
             terms: Terms {
-                host: door.address.to_string(),
+                host: listener.address.to_string(),
                 file,
                 page: page.is_some().then(|| format!("/{secret}/")),
                 entry: None,
@@ -108,7 +108,7 @@ impl Server {
             entry: Once::default(),
             disposition: HeaderValue::try_from(disposition).map_err(io::Error::other)?,
         };
-        Ok(Server { door, shared })
+        Ok(Server { listener, shared })
     }
 
     /// Returns an address that redirects only its first request to `goal`. All users of a computer
@@ -118,7 +118,7 @@ impl Server {
     /// Returns an error if the system has no random bits, or `goal` is not an address.
     pub fn lead_once(&mut self, goal: &str) -> io::Result<String> {
         let path = format!("/{}", secret()?);
-        let address = format!("http://{}{path}", self.door.address);
+        let address = format!("http://{}{path}", self.listener.address);
         self.shared.terms.entry = Some(path);
         self.shared.entry = Once::to(goal)?;
         Ok(address)
@@ -126,7 +126,7 @@ impl Server {
 
     /// Returns the listening address.
     pub fn address(&self) -> SocketAddr {
-        self.door.address
+        self.listener.address
     }
 
     /// Bytes of the file.
@@ -135,13 +135,13 @@ impl Server {
     }
 
     pub fn file_url(&self) -> String {
-        format!("http://{}{}", self.door.address, self.shared.terms.file)
+        format!("http://{}{}", self.listener.address, self.shared.terms.file)
     }
 
     /// Returns the URL of the page, if there is one.
     pub fn page_url(&self) -> Option<String> {
         let page = self.shared.terms.page.as_ref()?;
-        Some(format!("http://{}{page}", self.door.address))
+        Some(format!("http://{}{page}", self.listener.address))
     }
 
     /// Answers until the complete file was fetched, or no part of it for `patience`. Calls
@@ -155,20 +155,20 @@ impl Server {
         on_event: impl Fn(ServerEvent) + Send + Sync + 'static,
     ) -> Result<Ended, Failure> {
         let on_event: Arc<dyn Fn(ServerEvent) + Send + Sync> = Arc::new(on_event);
-        let (mut door, shared) = (self.door, Arc::new(self.shared));
-        let mut guests = Guests::none();
+        let (mut listener, shared) = (self.listener, Arc::new(self.shared));
+        let mut connections = Connections::new();
         let mut deadline = Instant::now() + patience;
         loop {
             tokio::select! {
-                accepted = door.accept() => match accepted {
+                accepted = listener.accept() => match accepted {
                     Ok(stream) => {
                         let (shared, on_event) = (Arc::clone(&shared), Arc::clone(&on_event));
-                        guests.attend(|fetches| attend(stream, shared, fetches, on_event));
+                        connections.spawn(|fetches| attend(stream, shared, fetches, on_event));
                     }
-                    Err(error) if guests.open.is_empty() => return Err(no_connections(&error)),
+                    Err(error) if connections.open.is_empty() => return Err(no_connections(&error)),
                     Err(_) => {}
                 },
-                Some(ended) = guests.open.join_next() => match ended {
+                Some(ended) = connections.open.join_next() => match ended {
                     Ok(Connection::Whole) => return Ok(Ended::Fetched),
                     Ok(Connection::Broken) => deadline = Instant::now() + patience,
                     Ok(Connection::Idle) | Err(_) => {}
@@ -332,7 +332,7 @@ fn in_url(name: &str) -> String {
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
-    use super::super::door::{FAILURE_PAUSE, MOST_FAILURES};
+    use super::super::listener::{FAILURE_PAUSE, MAX_FAILURES};
     use super::*;
     use std::os::fd::AsFd as _;
 
@@ -345,7 +345,7 @@ mod tests {
             page: false,
         };
         let server = Server::bind(0, offer).await.expect("a free port");
-        let shared = server.door.listener.as_fd().try_clone_to_owned();
+        let shared = server.listener.socket.as_fd().try_clone_to_owned();
         let shared = std::net::TcpStream::from(shared.expect("a descriptor"));
         // Linux fails every accept() on a socket that was shut down.
         let shut = shared.shutdown(std::net::Shutdown::Both);
@@ -353,7 +353,7 @@ mod tests {
         let begin = Instant::now();
         let ended = server.serve(Duration::from_secs(300), |_| {}).await;
         assert!(ended.is_err(), "{ended:?}");
-        let borne = FAILURE_PAUSE * MOST_FAILURES;
+        let borne = FAILURE_PAUSE * MAX_FAILURES;
         let took = begin.elapsed();
         assert!(took >= borne && took < borne * 2, "{took:?}");
     }

@@ -12,7 +12,7 @@
 
 use super::answer::{is_for, is_origin};
 use super::body::Content;
-use super::door::{Door, Guests, Once, guard, http, no_connections, reason, secret};
+use super::listener::{Connections, Listener, Once, guard, http, no_connections, reason, secret};
 use crate::error::Failure;
 use crate::parallel::lock;
 use hyper::body::{Bytes, Incoming};
@@ -83,7 +83,7 @@ pub struct Api {
 
 /// A listening site that has not answered yet.
 pub struct Site {
-    door: Door,
+    listener: Listener,
     shared: Shared,
 }
 
@@ -103,15 +103,15 @@ impl Site {
     /// # Errors
     /// Returns an error if the port is in use.
     pub async fn bind(port: u16, page: SitePage, api: Api) -> io::Result<Site> {
-        let door = Door::open(port).await?;
+        let listener = Listener::open(port).await?;
         let rules = Rules {
-            host: door.address.to_string(),
+            host: listener.address.to_string(),
             page: format!("/{}/", secret()?),
             entry: format!("/{}", secret()?),
         };
-        let url = format!("http://{}{}", door.address, rules.page);
+        let url = format!("http://{}{}", listener.address, rules.page);
         Ok(Site {
-            door,
+            listener,
             shared: Shared {
                 page: Bytes::from(page.text),
                 policy: HeaderValue::try_from(page.policy).map_err(io::Error::other)?,
@@ -126,13 +126,16 @@ impl Site {
 
     /// Returns the address of the page.
     pub fn url(&self) -> String {
-        format!("http://{}{}", self.door.address, self.shared.rules.page)
+        format!("http://{}{}", self.listener.address, self.shared.rules.page)
     }
 
     /// Returns an address that redirects only its first request to the page. All users of a computer
     /// see the arguments of its programs, so browsers are started with this address.
     pub fn entry_url(&self) -> String {
-        format!("http://{}{}", self.door.address, self.shared.rules.entry)
+        format!(
+            "http://{}{}",
+            self.listener.address, self.shared.rules.entry
+        )
     }
 
     /// Answers until there was no request for `idle`, and none is being answered.
@@ -140,16 +143,16 @@ impl Site {
     /// # Errors
     /// Returns an error if accepting connections fails repeatedly.
     pub async fn serve(self, idle: Duration) -> Result<(), Failure> {
-        let (mut door, shared) = (self.door, Arc::new(self.shared));
-        let mut guests = Guests::none();
+        let (mut listener, shared) = (self.listener, Arc::new(self.shared));
+        let mut connections = Connections::new();
         loop {
             let end = *lock(&shared.used) + idle;
             tokio::select! {
-                accepted = door.accept(), if guests.open.len() < MAX_CONNECTIONS => {
+                accepted = listener.accept(), if connections.open.len() < MAX_CONNECTIONS => {
                     let stream = accepted.map_err(|error| no_connections(&error))?;
-                    guests.attend(|asked| attend(stream, Arc::clone(&shared), asked));
+                    connections.spawn(|asked| attend(stream, Arc::clone(&shared), asked));
                 }
-                Some(_) = guests.open.join_next() => {}
+                Some(_) = connections.open.join_next() => {}
                 () = sleep_until(end) => {
                     if shared.answers.available_permits() < MAX_ANSWERS {
                         *lock(&shared.used) = Instant::now();

@@ -1,4 +1,4 @@
-//! What both servers share: a socket on loopback, its guests, and what every answer says.
+//! What both servers share: a socket on loopback, its connections, and what every answer says.
 
 use crate::error::{ErrorClass, Failure};
 use crate::parallel::lock;
@@ -19,32 +19,32 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep_until};
 
 /// Time limit for sending a request.
-const HEAD_PATIENCE: Duration = Duration::from_secs(10);
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum size of a request head, in bytes; browsers send a few hundred.
-const LARGEST_HEAD: usize = 16 << 10;
+const MAX_HEAD_BYTES: usize = 16 << 10;
 /// Maximum number of connections that asked for nothing yet: browsers keep six. Beyond it, the oldest
 /// is closed, so that no client can lock out others.
-const MOST_SILENT: usize = 32;
+const MAX_SILENT: usize = 32;
 /// Pause after a connection that could not be accepted.
 pub(super) const FAILURE_PAUSE: Duration = Duration::from_millis(100);
 /// Maximum number of consecutive failures.
-pub(super) const MOST_FAILURES: u32 = 50;
+pub(super) const MAX_FAILURES: u32 = 50;
 
 /// A listening socket.
-pub(super) struct Door {
-    pub(super) listener: TcpListener,
+pub(super) struct Listener {
+    pub(super) socket: TcpListener,
     pub(super) address: SocketAddr,
     failures: u32,
     resume: Instant,
 }
 
-impl Door {
+impl Listener {
     /// Listens on 127.0.0.1. With port 0, the system chooses one.
-    pub(super) async fn open(port: u16) -> io::Result<Door> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
-        Ok(Door {
-            address: listener.local_addr()?,
-            listener,
+    pub(super) async fn open(port: u16) -> io::Result<Listener> {
+        let socket = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
+        Ok(Listener {
+            address: socket.local_addr()?,
+            socket,
             failures: 0,
             resume: Instant::now(),
         })
@@ -58,7 +58,7 @@ impl Door {
     pub(super) async fn accept(&mut self) -> io::Result<TcpStream> {
         loop {
             sleep_until(self.resume).await;
-            let error = match self.listener.accept().await {
+            let error = match self.socket.accept().await {
                 Ok((stream, _)) => {
                     self.failures = 0;
                     return Ok(stream);
@@ -67,7 +67,7 @@ impl Door {
             };
             self.failures += 1;
             self.resume = Instant::now() + FAILURE_PAUSE;
-            if self.failures > MOST_FAILURES {
+            if self.failures > MAX_FAILURES {
                 return Err(error);
             }
         }
@@ -84,34 +84,34 @@ pub(super) fn no_connections(error: &io::Error) -> Failure {
         )
 }
 
-/// Open connections, which end with a `T`.
-pub(super) struct Guests<T> {
+/// Open connections, each a task with the result `T`.
+pub(super) struct Connections<T> {
     pub(super) open: JoinSet<T>,
     silent: VecDeque<(AbortHandle, Arc<AtomicBool>)>,
 }
 
-impl<T: Send + 'static> Guests<T> {
-    pub(super) fn none() -> Guests<T> {
-        Guests {
+impl<T: Send + 'static> Connections<T> {
+    pub(super) fn new() -> Connections<T> {
+        Connections {
             open: JoinSet::new(),
             silent: VecDeque::new(),
         }
     }
 
-    /// Attends a connection, which sets the flag when it asks for something.
-    pub(super) fn attend<F>(&mut self, guest: impl FnOnce(Arc<AtomicBool>) -> F)
+    /// Serves a connection, which sets the flag when it asks for something.
+    pub(super) fn spawn<F>(&mut self, serve: impl FnOnce(Arc<AtomicBool>) -> F)
     where
         F: Future<Output = T> + Send + 'static,
     {
         self.silent
             .retain(|(task, asked)| !task.is_finished() && !asked.load(Ordering::Relaxed));
-        while self.silent.len() >= MOST_SILENT {
+        while self.silent.len() >= MAX_SILENT {
             self.silent
                 .pop_front()
                 .inspect(|(oldest, _)| oldest.abort());
         }
         let asked = Arc::new(AtomicBool::new(false));
-        let task = self.open.spawn(guest(Arc::clone(&asked)));
+        let task = self.open.spawn(serve(Arc::clone(&asked)));
         self.silent.push_back((task, asked));
     }
 }
@@ -143,8 +143,8 @@ impl Once {
 pub(super) fn http() -> http1::Builder {
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::default())
-        .header_read_timeout(HEAD_PATIENCE)
-        .max_buf_size(LARGEST_HEAD)
+        .header_read_timeout(HEAD_TIMEOUT)
+        .max_buf_size(MAX_HEAD_BYTES)
         .keep_alive(false);
     http
 }
