@@ -69,7 +69,7 @@ fault_kinds! {
     OldServer = "old-server",
     /// The device does not support shell_v2.
     NoShellV2 = "no-shell-v2",
-    /// The device does not support stat_v2 and ls_v2.
+    /// The device does not support stat_v2.
     NoStatV2 = "no-stat-v2",
     /// A shell's connection is cut after VALUE bytes of its output (default 0).
     ShellCut = "shell-cut",

@@ -20,12 +20,6 @@ pub(super) fn package_of(cmd: &Cmd, component: &str) -> Option<Package> {
 
 pub(super) fn am(cmd: &mut Cmd) -> Done {
     let mut args = cmd.args();
-    // It has its own order of options.
-    if let Some((verb, rest)) = args.split_first()
-        && verb == "dumpheap"
-    {
-        return super::dumpheap::dumpheap(cmd, rest);
-    }
     let given = args.iter().any(|a| a == "--user");
     let user = take_user(&mut args);
     let Some((verb, rest)) = args.split_first() else {
@@ -37,6 +31,7 @@ pub(super) fn am(cmd: &mut Cmd) -> Done {
     match verb.as_str() {
         "get-current-user" => cmd.answer("0\n"),
         "start" => start(cmd, rest, user.unwrap_or(0)),
+        "dumpheap" => super::dumpheap::dumpheap(cmd, rest, user.unwrap_or(0)),
         "force-stop" | "kill" | "crash" => match rest.last() {
             Some(name) => {
                 end(cmd, verb, name, only);

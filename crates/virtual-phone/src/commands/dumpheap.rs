@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use time::macros::format_description;
 
-use super::packages::take_user;
 use super::{Cmd, Done};
 use crate::clock::{BootNs, MILLI};
 use crate::faults::FaultKind;
@@ -58,13 +57,13 @@ enum Refusal {
     Exception(&'static str, String),
 }
 
-fn options(mut args: Vec<String>, sdk: u32) -> Result<Options, Refusal> {
+fn options(args: &[String], user: u32, sdk: u32) -> Result<Options, Refusal> {
     let missing = |after: &str| {
         let text = format!("Argument expected after \"{after}\"");
         Refusal::Exception("java.lang.IllegalArgumentException", text)
     };
     let mut options = Options {
-        user: take_user(&mut args).unwrap_or(0),
+        user,
         what: What::Managed,
         collect: false,
         bitmaps: None,
@@ -98,9 +97,9 @@ fn options(mut args: Vec<String>, sdk: u32) -> Result<Options, Refusal> {
     Ok(options)
 }
 
-pub(super) fn dumpheap(cmd: &mut Cmd, args: &[String]) -> Done {
+pub(super) fn dumpheap(cmd: &mut Cmd, args: &[String], user: u32) -> Done {
     let kernel = cmd.kernel.clone();
-    let options = match options(args.to_vec(), kernel.spec.sdk()) {
+    let options = match options(args, user, kernel.spec.sdk()) {
         Ok(options) => options,
         Err(refusal) => return refuse(cmd, refusal),
     };

@@ -217,7 +217,7 @@ impl Memory {
         account
             .history
             .set_deeds(state.screen.deeds.of(process.pid));
-        if account.model.is_none() {
+        if account.model.is_none() && has_java(process) {
             let life = Life::at(&account.history, at);
             let inputs = self.inputs(state, process, life, at);
             account.model = inputs.map(|inputs| Model::shared(&inputs));
@@ -284,12 +284,12 @@ impl Memory {
         let databases = heaps.flow_of("database");
         drop(heaps);
         let java = opened.java().map(|heap| heap.at(at));
-        let package = state.package_of(process).cloned();
+        let package = state.package_of(process);
         let threads = threads(process);
         let forked = |p: &&Process| has_java(p) || p.role == Role::Zygote;
         let mappings = mappings::of(&mappings::Inputs {
             spec: &self.spec,
-            package: package.as_ref(),
+            package,
             process,
             history,
             at,
@@ -303,7 +303,7 @@ impl Memory {
             seed: opened.seed,
         });
         let shown = !asleep(process)
-            && package.as_ref().is_some_and(|p| p.name == state.foreground)
+            && package.is_some_and(|p| p.name == state.foreground)
             && !in_back(process);
         Some(Ledger {
             graphics: graphics(

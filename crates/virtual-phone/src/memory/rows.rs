@@ -214,7 +214,7 @@ pub(crate) struct Summary {
 
 /// Row and detail by the name of a mapping; the first rule that fits decides. `^` compares the start
 /// of the name, `$` its end, `*` any part of it.
-const RULES: [(&str, Row, Option<Detail>); 36] = [
+const RULES: [(&str, Row, Option<Detail>); 35] = [
     ("^[heap]", Row::Native, None),
     ("^[anon:libc_malloc]", Row::Native, None),
     ("^[anon:scudo:", Row::Native, None),
@@ -290,7 +290,6 @@ const RULES: [(&str, Row, Option<Detail>); 36] = [
     ),
     ("^[anon:dalvik-", Row::DalvikOther, Some(Detail::Gc)),
     ("^[anon:", Row::Unknown, None),
-    ("*", Row::OtherMap, None),
 ];
 
 /// Returns row and detail of a mapping by its name; `follows` is the row of the mapping that ends

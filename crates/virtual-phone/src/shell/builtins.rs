@@ -2,7 +2,7 @@
 
 use super::{Flow, Shell};
 use crate::fs::{DIRECTORY, normalize};
-use crate::process::{Stop, signal_number};
+use crate::process::signal_number;
 
 const BUILTINS: [&str; 19] = [
     ":", "[", "break", "cd", "continue", "echo", "exec", "exit", "export", "false", "kill",
@@ -46,6 +46,9 @@ impl Shell {
             }
             "cd" => self.change_directory(args),
             "pwd" => self.print(&format!("{}\n", self.cwd)),
+            name @ ("set" | "read" | "trap" | "export") if is_unknown_option(name, args) => {
+                self.failed(1, &format!("{name}: {}: not supported", args[0]))
+            }
             "export" => {
                 for (name, value) in args.iter().filter_map(|arg| arg.split_once('=')) {
                     self.export(name, value.to_owned());
@@ -139,9 +142,8 @@ impl Shell {
         let names = args.strip_prefix(&["-r".to_owned()]).unwrap_or(args);
         let line = match self.read_line() {
             Ok(line) => line,
-            Err(Stop::Killed(signal)) => return Err(Flow::Killed(signal)),
-            Err(Stop::Signal) => {
-                self.run_traps()?;
+            Err(stop) => {
+                self.stopped(stop)?;
                 return Ok(130);
             }
         };
@@ -181,4 +183,13 @@ impl Shell {
         }
         Ok(0)
     }
+}
+
+/// Returns whether the first argument is an option that would be taken for an operand.
+fn is_unknown_option(builtin: &str, args: &[String]) -> bool {
+    args.first()
+        .is_some_and(|option| match (builtin, &**option) {
+            ("set", "--") | ("read", "-r") => false,
+            (_, option) => option.starts_with('-'),
+        })
 }

@@ -75,10 +75,16 @@ impl Shell {
 
     /// Checks that the shell's own process can continue, and runs pending traps.
     pub(super) fn alive(&mut self) -> Result<(), Flow> {
-        match self.kernel.check(self.pid) {
-            Ok(()) => Ok(()),
-            Err(Stop::Killed(signal)) => Err(Flow::Killed(signal)),
-            Err(Stop::Signal) => self.run_traps(),
+        let checked = self.kernel.check(self.pid);
+        checked.or_else(|stop| self.stopped(stop))
+    }
+
+    /// Ends the shell, or runs pending traps: each at once, although one normally runs after the
+    /// foreground command ends.
+    pub(super) fn stopped(&mut self, stop: Stop) -> Result<(), Flow> {
+        match stop {
+            Stop::Killed(signal) => Err(Flow::Killed(signal)),
+            Stop::Signal => self.run_traps(),
         }
     }
 
@@ -446,9 +452,7 @@ impl Shell {
             };
             match self.kernel.block(self.pid, None, ended) {
                 Ok(status) => return Ok(status.unwrap_or(127)),
-                Err(Stop::Killed(signal)) => return Err(Flow::Killed(signal)),
-                // A trap normally runs after the foreground command ends; here it can run at once.
-                Err(Stop::Signal) => self.run_traps()?,
+                Err(stop) => self.stopped(stop)?,
             }
         }
     }

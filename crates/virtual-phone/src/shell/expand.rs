@@ -6,7 +6,6 @@ use super::pattern::{Pattern, PatternChar};
 use super::{Flow, Shell, Variable};
 use crate::io::Fd;
 use crate::io::pipe;
-use crate::process::Stop;
 
 /// Maximum output of a command substitution in bytes.
 const MAX_SUBSTITUTION: usize = 4 << 20;
@@ -228,8 +227,7 @@ impl Shell {
                 Ok(part) if part.is_empty() => break,
                 Ok(part) if bytes.len() < MAX_SUBSTITUTION => bytes.extend_from_slice(&part),
                 Ok(_) => {}
-                Err(Stop::Killed(signal)) => return Err(Flow::Killed(signal)),
-                Err(Stop::Signal) => self.run_traps()?,
+                Err(stop) => self.stopped(stop)?,
             }
         }
         self.status = self.wait_for(pid)?;
