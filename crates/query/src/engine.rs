@@ -126,7 +126,8 @@ impl Database {
     /// Makes a database of a catalog. Tables are read when a statement first needs them.
     ///
     /// # Errors
-    /// Returns an error if SQLite rejects a table or view of the catalog, which is a bug.
+    /// Returns an error if SQLite rejects a function or module of the catalog, or if its library is
+    /// invalid, which is a bug.
     pub fn open(catalog: Catalog) -> Result<Database, QueryError> {
         Database::open_with(catalog, Limits::default())
     }
@@ -465,11 +466,11 @@ impl Database {
             // It was interrupted between two statements.
             return Err(QueryError::Interrupted);
         }
-        // Others than plain reading can need what the catalog declares.
-        let is_read = matches!(prepared.action, Action::Read | Action::Include(_));
-        let declared = match is_read && prepared.worked.is_empty() {
-            true => Ok(()),
-            false => self.declare(),
+        // What is created can name what the catalog declares, and so can computed macros.
+        let is_created = matches!(prepared.action, Action::Create { .. });
+        let declared = match is_created || !prepared.worked.is_empty() {
+            true => self.declare(),
+            false => Ok(()),
         };
         let worked = declared.and_then(|()| self.work_out(&prepared.worked));
         let (done, is_read_later) = match &prepared.action {
@@ -478,7 +479,6 @@ impl Database {
                 return Ok(ControlFlow::Continue(()));
             }
             Action::Define(name, defined) => {
-                worked.map_err(|error| self.failure(error, &prepared, sql, until))?;
                 self.macros.insert(name.clone(), defined.clone());
                 return Ok(ControlFlow::Continue(()));
             }

@@ -96,6 +96,5 @@ pub use listing::{ColumnInfo, Sort, TableInfo};
 pub use processes::{ProcessRow, Processes};
 pub use stop::{Stop, Stopped};
 pub use table::{
-    Access, Argument, Build, Call, Catalog, Cell, Column, Kind, MacroCall, Rows, Schema,
-    TableError, View, Work,
+    Access, Argument, Build, Call, Catalog, Cell, Column, Kind, Rows, Schema, TableError, View,
 };

@@ -11,7 +11,7 @@ pub(super) fn given<M: Send + Sync + 'static>(model: &Arc<M>) -> Model<M> {
     Arc::new(move || Ok(Arc::clone(&model)))
 }
 
-/// Returns a model that several tables share. It is read again only after an error.
+/// Returns a model that is read when first needed, and again only after an error.
 pub(super) fn read_once<M: Send + Sync + 'static>(
     read: impl Fn() -> Result<M, TableError> + Send + Sync + 'static,
 ) -> Model<M> {

@@ -223,7 +223,7 @@ pub(super) fn help_for_function(name: &str) -> &'static str {
         | "STACK_FROM_STACK_PROFILE_FRAME" => {
             "write pprof profiles with `heaptap convert INPUT -o DIR`"
         }
-        _ => "`SELECT DISTINCT name FROM pragma_function_list` lists functions",
+        _ => "`SELECT DISTINCT name FROM pragma_function_list` and `.tables` list functions",
     }
 }
 

@@ -380,17 +380,17 @@ pub struct Catalog {
 }
 
 /// Call of a computed macro, with its arguments from the statement and the table for its result.
-pub struct MacroCall<'a> {
+pub(super) struct MacroCall<'a> {
     /// Connection for writing the result.
-    pub connection: &'a Connection,
+    pub(super) connection: &'a Connection,
     /// Switches to reading only (`true`) while SQL with text of the user is prepared.
     pub(super) reading: &'a dyn Fn(bool),
     /// Arguments, with macro calls in them expanded.
-    pub arguments: &'a [String],
+    pub(super) arguments: &'a [String],
     /// `WITH` clause of the statement up to the call; empty for none.
     pub(super) with: &'a str,
     /// Name of the temporary table to create.
-    pub table: &'a str,
+    pub(super) table: &'a str,
 }
 
 impl<'a> MacroCall<'a> {
@@ -398,7 +398,7 @@ impl<'a> MacroCall<'a> {
     ///
     /// # Errors
     /// Returns an error if the SQL is invalid or does anything but read.
-    pub fn ask(&self, sql: &str) -> Result<Statement<'a>, rusqlite::Error> {
+    pub(super) fn ask(&self, sql: &str) -> Result<Statement<'a>, rusqlite::Error> {
         (self.reading)(true);
         let statement = self.connection.prepare(&format!("{} {sql}", self.with));
         (self.reading)(false);
@@ -407,7 +407,7 @@ impl<'a> MacroCall<'a> {
 }
 
 /// Computes the result of a macro and creates its table.
-pub type Work = fn(&MacroCall<'_>) -> Result<(), rusqlite::Error>;
+pub(super) type Work = fn(&MacroCall<'_>) -> Result<(), rusqlite::Error>;
 
 impl Catalog {
     /// Returns the request to end a statement, for tables that take long to compute.

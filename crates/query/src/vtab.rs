@@ -312,7 +312,7 @@ unsafe impl VTab<'_> for VirtualTable {
 }
 
 impl CreateVTab<'_> for VirtualTable {
-    // Functions can be called without creating a table.
+    // Tables can be read, and functions called, without creating a table.
     const KIND: VTabKind = VTabKind::Eponymous;
 }
 

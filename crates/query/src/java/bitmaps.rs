@@ -2,10 +2,11 @@
 //! received in a parcel has the ID of the sender as its source ID.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use super::super::processes::Processes;
 use super::super::table::{Catalog, Cell, Schema, columns, schema};
-use super::heaps::{Heap, LazyHeaps};
+use super::heaps::{Heap, Heaps, LazyHeaps};
 use heaptap_analyze::bitmaps::{BITMAP, BitmapId};
 use heaptap_model::heap_graph::ObjectIndex;
 
@@ -32,21 +33,38 @@ static SCHEMA: Schema = schema! {
 };
 
 pub(super) fn add(catalog: &mut Catalog, heaps: &LazyHeaps) {
-    let (heaps, processes) = (heaps.clone(), heaps.processes());
-    catalog.fixed(&SCHEMA, move || {
+    let processes = heaps.processes();
+    let model = heaps.model(move |heaps| {
         let mut rows = Vec::new();
-        for heap in heaps.get()?.all() {
+        for heap in heaps.all() {
             let classes = heap.graph.classes().iter();
             let is_bitmap: Vec<bool> = classes.map(|class| class.shown() == BITMAP).collect();
             if is_bitmap.contains(&true) {
                 let objects = heap.rows().zip(heap.objects());
                 let bitmaps =
                     objects.filter(|&(_, object)| is_bitmap[heap.graph.class_of(object).at()]);
-                rows.extend(bitmaps.map(|(row, object)| bitmap(heap, row, object, &processes)));
+                let bitmap = |(row, object)| (row, bitmap(heap, row, object, &processes));
+                rows.extend(bitmaps.map(bitmap));
             }
         }
-        Ok(rows)
+        Bitmaps { heaps, rows }
     });
+    catalog.rows(&SCHEMA, &model, |all| all.rows.len(), cell);
+}
+
+struct Bitmaps {
+    heaps: Arc<Heaps>,
+    /// Rows in the table of objects, each with all cells but the last.
+    rows: Vec<(usize, Vec<Cell<'static>>)>,
+}
+
+fn cell(all: &Bitmaps, row: usize, column: usize) -> Cell<'_> {
+    let (object, cells) = &all.rows[row];
+    // What is reachable takes a walk through the heap.
+    cells.get(column).cloned().unwrap_or_else(|| {
+        let (heap, object) = all.heaps.object(*object);
+        Cell::flag(heap.reachable().contains(object))
+    })
 }
 
 fn bitmap(
@@ -90,7 +108,6 @@ fn bitmap(
         process.and_then(|process| process.name.clone()).into(),
         graph.shallow_bytes(object).into(),
         graph.native_bytes(object).into(),
-        Cell::flag(heap.reachable().contains(object)),
     ]);
     cells
 }

@@ -50,13 +50,8 @@ static FRAMES: Schema = schema! {
 };
 
 pub(super) fn add(catalog: &mut Catalog, heaps: &LazyHeaps) {
-    let dumps = heaps.model(|heaps| heaps);
-    catalog.rows(
-        &DUMPS,
-        &dumps,
-        |heaps| heaps.all().len(),
-        |heaps, row, column| dump_cell(heaps, row, column),
-    );
+    let dumps = heaps.whole();
+    catalog.rows(&DUMPS, &dumps, |heaps| heaps.all().len(), dump_cell);
     let lazy = heaps.clone();
     catalog.fixed(&FRAMES, move || {
         let dumps = lazy.list().enumerate();

@@ -73,6 +73,12 @@ impl LazyHeaps {
         read_once(move || Ok(make(heaps.get()?)))
     }
 
+    /// Returns the dumps themselves as a model.
+    pub(super) fn whole(&self) -> Model<Heaps> {
+        let heaps = self.clone();
+        Arc::new(move || heaps.get())
+    }
+
     /// Returns the dumps and reads them on the first call.
     ///
     /// # Errors

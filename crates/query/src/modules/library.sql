@@ -87,13 +87,8 @@ RETURNS TableOrSubquery AS (
 -- Callstacks, each with the number of samples that end in it.
 CREATE PERFETTO MACRO _callstacks_for_callsites(samples TableOrSubquery)
 RETURNS TableOrSubquery AS (
-  WITH sampled AS MATERIALIZED (
-    SELECT callsite_id, count() AS self_count FROM $samples GROUP BY callsite_id)
-  SELECT c.id, c.parent_id, c.name, c.mapping_name, c.source_file, c.line_number,
-         iif(c.is_leaf_function_in_callsite_frame, coalesce(s.self_count, 0), 0)
-           AS self_count
-  FROM _callstacks_for_stack_profile_samples!(sampled) c
-  LEFT JOIN sampled s ON s.callsite_id = c.callsite_id);
+  SELECT id, parent_id, name, mapping_name, source_file, line_number, self_value AS self_count
+  FROM _callstacks_for_callsites_weighted!((SELECT callsite_id, 1 AS value FROM $samples)));
 
 -- module callstacks.stack_profile
 -- Callstacks, each with the sum of the values of samples that end in it.
