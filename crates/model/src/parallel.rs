@@ -78,7 +78,7 @@ pub fn balanced<T: Send>(
     const RANGES_PER_THREAD: usize = 3;
     let threads = match len < worth.max(1) {
         true => 1,
-        false => threads().get().min(MAX_THREADS),
+        false => threads().get().min(MAX_THREADS).min(len),
     };
     if threads == 1 {
         return vec![work(0..len)];

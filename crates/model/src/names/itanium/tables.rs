@@ -1,6 +1,6 @@
 //! What the grammar lists: types, special names, operators, and the texts that they become.
 
-/// Code of a part and the pattern that it follows: see `Parser::pattern`.
+/// Code of a part and the pattern that it follows: see `Parser::parts`.
 pub(super) type Patterns = &'static [(&'static str, &'static str)];
 
 #[rustfmt::skip]
@@ -84,7 +84,7 @@ pub(super) const VALUES: Patterns = &[
     ("b1E", "true"),
 ];
 
-// Patterns of operations (`Parser::pattern`). `%o` is the symbol, `%0` an operand.
+// Patterns of operations (`Parser::parts`). `%o` is the symbol, `%0` an operand.
 const PREFIX: &str = "%o%0";
 const POSTFIXED: &str = "%0%o";
 const BINARY: &str = "%0 %o %0";

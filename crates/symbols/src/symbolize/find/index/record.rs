@@ -13,7 +13,7 @@ const VERSION: u32 = 3;
 pub(in crate::symbolize::find) type Folders = HashMap<String, Folder>;
 
 /// Directory in the index.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::symbolize::find) struct Folder {
     /// Modification time in nanoseconds since 1970: as long as it does not change, the names in the
     /// directory are the same. `None` if it was too recent to be reliable.

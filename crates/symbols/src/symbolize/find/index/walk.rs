@@ -21,6 +21,7 @@ use heaptap_model::parallel;
 use std::collections::{HashMap, HashSet};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::time::SystemTime;
 
 /// Maximum depth of directories below a root.
@@ -86,7 +87,14 @@ fn walk_with(roots: &[PathBuf], earlier: Folders, look: Look) -> Walked {
         look,
     };
     for depth in 0..=DEEPEST {
-        let read = each(level.len(), |at| walk.folder(&level[at]));
+        let mut earlier = |walking: &Walking| {
+            let known = walk.earlier.get_mut(walking.path.to_str()?);
+            known.map(std::mem::take)
+        };
+        let earlier: Vec<_> = level.iter().map(|of| Mutex::new(earlier(of))).collect();
+        let read = each(level.len(), |at| {
+            walk.folder(&level[at], parallel::lock(&earlier[at]).take())
+        });
         let new = read.iter().enumerate().flat_map(|(at, read)| {
             let read = read.as_ref().ok().and_then(Option::as_ref);
             read.into_iter()
@@ -191,6 +199,7 @@ struct Walking {
 }
 
 struct Walk {
+    /// Result of the earlier walk: directories that were read are empty.
     earlier: Folders,
     /// Real paths of the roots.
     targets: Vec<PathBuf>,
@@ -211,13 +220,16 @@ struct Reading {
 }
 
 impl Walk {
-    /// Reads a directory; `None` if it is not walked.
-    fn folder(&self, folder: &Walking) -> std::io::Result<Option<Reading>> {
+    /// Reads a directory, given the result of an earlier walk; `None` if it is not walked.
+    fn folder(
+        &self,
+        folder: &Walking,
+        earlier: Option<Folder>,
+    ) -> std::io::Result<Option<Reading>> {
         let path = folder.path.as_path();
         let Some(key) = path.to_str().filter(|_| !is_of_kernel(&folder.target)) else {
             return Ok(None);
         };
-        let earlier = self.earlier.get(key);
         let mtime_ns = Stamp::time_ns(std::fs::metadata(path)?.modified()?);
         let mut reading = Reading {
             key: key.to_owned(),
@@ -230,10 +242,11 @@ impl Walk {
             is_changed: false,
         };
         let mtime_ns = reading.folder.mtime_ns;
-        match earlier.filter(|earlier| mtime_ns.is_some() && earlier.mtime_ns == mtime_ns) {
+        let is_same = |earlier: &Folder| mtime_ns.is_some() && earlier.mtime_ns == mtime_ns;
+        match earlier {
             // Windows returns sizes and times with the names, and reading each file costs more.
-            Some(earlier) if !cfg!(windows) => {
-                for file in &earlier.files {
+            Some(earlier) if is_same(&earlier) && !cfg!(windows) => {
+                for file in earlier.files {
                     match regular::stat(&path.join(&file.name)) {
                         Ok(metadata) => reading.sort(file, Stamp::of(&metadata)),
                         // The target of a link is missing; it can come back at any time, as
@@ -242,15 +255,16 @@ impl Walk {
                     }
                 }
                 reading.is_changed = reading.folder.mtime_ns.is_none();
-                reading.folder.folders = earlier.folders.clone();
+                reading.folder.folders = earlier.folders;
             }
-            _ => {
+            earlier => {
                 reading.is_changed = true;
-                let files = earlier.into_iter().flat_map(|earlier| &earlier.files);
-                let before: HashMap<&str, &File> = files.map(|file| (&*file.name, file)).collect();
+                let files = earlier.into_iter().flat_map(|earlier| earlier.files);
+                let mut before: HashMap<String, File> =
+                    files.map(|file| (file.name.clone(), file)).collect();
                 let listed = list(path)?;
                 for (name, stamp) in listed.files {
-                    match before.get(&*name) {
+                    match before.remove(&name) {
                         Some(file) => reading.sort(file, stamp),
                         None => reading.new.push((name, stamp)),
                     }
@@ -314,10 +328,10 @@ impl Walk {
 
 impl Reading {
     /// Keeps the data of an unchanged file, or schedules it for examination.
-    fn sort(&mut self, file: &File, stamp: Stamp) {
+    fn sort(&mut self, file: File, stamp: Stamp) {
         match file.is_settled && file.stamp == stamp {
-            true => self.folder.files.push(file.clone()),
-            false => self.new.push((file.name.clone(), stamp)),
+            true => self.folder.files.push(file),
+            false => self.new.push((file.name, stamp)),
         }
     }
 }
