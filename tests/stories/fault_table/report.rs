@@ -173,8 +173,8 @@ fn messages_lose_the_names_of_their_run() {
             "the connection to SERIAL was lost",
         ),
         (
-            "cannot write /tmp/.tmpX/work/out/raw-trace: File too large",
-            "cannot write DIR/raw-trace: File too large",
+            "cannot write /tmp/.tmpX/work/out/raw-trace: file too large",
+            "cannot write DIR/raw-trace: file too large",
         ),
         (
             "session u95hdu8z was not fetched from virtual-1: received 314899 bytes",
