@@ -36,6 +36,7 @@ impl CaptureError {
         Failure::new(class, kind, message).into()
     }
 
+    /// Sets the help; errors of the device have their own.
     #[must_use]
     pub fn with_help(self, help: impl Into<String>) -> Self {
         match self {

@@ -4,7 +4,7 @@
 use super::chosen::{Chosen, ChosenDump, Needed, unit_name, view_name};
 use super::text::{put_json, put_list};
 use heaptap_model::profile::{DumpFlags, DumpKind};
-use heaptap_model::stacks::NodeId;
+use heaptap_model::stacks::{NodeId, sum};
 use serde::Serialize;
 use std::io::{self, Write};
 
@@ -126,10 +126,7 @@ fn put_dump(out: &mut impl Write, dump: &ChosenDump<'_>, needed: &Needed) -> io:
     let all = dump.dump;
     let facts = &all.facts;
     let known = |number: u64| (number != 0).then_some(number);
-    let sum = |column: &usize| {
-        let column = all.values.columns[*column].iter();
-        column.fold(0i64, |sum, value| sum.saturating_add(*value))
-    };
+    let sum = |column: &usize| sum(&all.values.columns[*column]);
     let facts = Facts {
         number: facts.number,
         label: facts.label.as_deref(),

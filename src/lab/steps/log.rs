@@ -187,9 +187,9 @@ impl LogTail {
 /// Returns the clock of the device, seconds since 1970; 0 if it does not tell.
 async fn clock(device: &Device) -> Result<f64, Failure> {
     let clock = Command::program("date").arg("+%s.%N");
-    let now = device.run(&clock, SHELL).await?;
-    let now = String::from_utf8_lossy(&now.stdout).trim().to_owned();
-    let (seconds, _) = now.split_once('.').unwrap_or((&now, ""));
+    let now = device.text(&clock, SHELL).await?;
+    let now = now.trim();
+    let (seconds, _) = now.split_once('.').unwrap_or((now, ""));
     Ok(now.parse().or_else(|_| seconds.parse()).unwrap_or(0.0))
 }
 

@@ -166,9 +166,9 @@ impl Session {
             .called("reading the state of the heap dumps")
             .arg(&self.header().remote_path)
             .args(files.iter().map(|f| &f.remote));
-        let output = self.device.run(&command, QUICK).await;
-        let output = output.map_err(|error| self.not_fetched(&error.to_string()))?;
-        Ok(read_fates(&String::from_utf8_lossy(&output.stdout)))
+        let text = self.device.text(&command, QUICK).await;
+        let text = text.map_err(|error| self.not_fetched(&error.to_string()))?;
+        Ok(read_fates(&text))
     }
 
     /// Waits until a file is complete: a connection or a host might have been lost meanwhile. `am`

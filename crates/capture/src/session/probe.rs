@@ -205,13 +205,8 @@ pub(super) async fn log_of_perfetto(device: &Device) -> Vec<String> {
     let command =
         Command::program("logcat").args(["-d", "-t", "200", "-s", "perfetto:*", "traced:*"]);
     // The log only adds details: without it the error message is shorter.
-    let Ok(output) = device.run(&command, QUICK).await else {
-        return Vec::new();
-    };
-    String::from_utf8_lossy(&output.stdout)
-        .lines()
-        .filter_map(message_of_log_line)
-        .collect()
+    let log = device.text(&command, QUICK).await.unwrap_or_default();
+    log.lines().filter_map(message_of_log_line).collect()
 }
 
 /// Returns the message of a line of level W, E or F.

@@ -23,11 +23,11 @@ pub struct RemoteTrace {
 /// # Errors
 /// Returns an error if the device cannot be reached.
 pub async fn remote_traces(device: &Device) -> Result<Vec<RemoteTrace>, CaptureError> {
-    let output = device
-        .run(&Command::program("ls").arg(TRACE_DIR), QUICK)
+    let names = device
+        .text(&Command::program("ls").arg(TRACE_DIR), QUICK)
         .await?;
     let mut found = Vec::new();
-    for line in String::from_utf8_lossy(&output.stdout).lines() {
+    for line in names.lines() {
         let Some(id) = SessionId::of_remote_name(line.trim()) else {
             continue;
         };

@@ -307,12 +307,11 @@ async fn of_phone(device: &Device, targets: &[Target]) -> Result<OfPhone, Captur
 async fn limits(device: &Device) -> Result<GcContext, CaptureError> {
     const ASK: &str = "getprop dalvik.vm.heapgrowthlimit; getprop dalvik.vm.heapsize";
     let command = Command::script(ASK).called("reading the heap's limits");
-    let output = match device.run(&command, PATIENCE).await {
-        Ok(output) => output,
+    let text = match device.text(&command, PATIENCE).await {
+        Ok(text) => text,
         Err(error) if error.is_connection() => return Err(error.into()),
         Err(_) => return Ok(GcContext::default()),
     };
-    let text = String::from_utf8_lossy(&output.stdout);
     let mut limits = text.split('\n').map(|line| {
         let bytes = crate::units::ByteSize::parse(line.trim()).ok()?.0;
         (bytes > 0).then_some(bytes)
