@@ -10,8 +10,6 @@ mod growth;
 mod holm;
 mod looks;
 mod plan;
-#[cfg(test)]
-mod simulation;
 mod spread;
 
 use heaptap_analyze::sampling::{special, student};

@@ -1,5 +1,7 @@
 use super::*;
 
+mod simulation;
+
 /// Runs that were measured in full.
 pub(super) fn exact(values: &[f64]) -> Vec<Measured> {
     let run = |&value| Measured {
