@@ -328,17 +328,18 @@ pub enum Compare {
 impl Scenario {
     /// Returns whether a step starts the app.
     pub fn starts_app(&self) -> bool {
-        let mut steps = all(&self.steps).into_iter();
-        steps.any(|step| matches!(&step.what, What::Act(text) if text.trim() == "start"))
+        self.has_act(&["start"])
     }
 
     /// Returns whether a step ends the app's process.
     pub fn ends_app(&self) -> bool {
-        let mut steps = all(&self.steps).into_iter();
-        steps.any(|step| match &step.what {
-            What::Act(text) => ["force-stop", "kill", "crash"].contains(&text.trim()),
-            _ => false,
-        })
+        self.has_act(&["force-stop", "kill", "crash"])
+    }
+
+    fn has_act(&self, acts: &[&str]) -> bool {
+        let is_one =
+            |step: &&Step| matches!(&step.what, What::Act(text) if acts.contains(&text.trim()));
+        all(&self.steps).iter().any(is_one)
     }
 
     /// Returns whether a step acts on the app, so that it must be one.

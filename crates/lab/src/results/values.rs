@@ -154,11 +154,11 @@ pub fn builds(result: &ScenarioResult) -> Option<String> {
         (!runs.is_empty())
             .then(|| format!("{} build{version}: runs {}", build.name(), runs.join(", ")))
     };
-    let both = [
-        of(Build::Old, &result.old_app_version),
-        of(Build::New, &result.app_version),
-    ];
-    let both: Vec<String> = both.into_iter().flatten().collect();
+    let old = of(Build::Old, &result.old_app_version);
+    let both: Vec<String> = old
+        .into_iter()
+        .chain(of(Build::New, &result.app_version))
+        .collect();
     (!both.is_empty()).then(|| both.join("; "))
 }
 

@@ -18,7 +18,7 @@ pub(super) struct Check<'a> {
 impl Check<'_> {
     /// Checks a value and all below it.
     pub(super) fn check(&mut self, node: &Node, shape: &Shape, path: &Path<'_>) {
-        if matches!(node.kind, Kind::Scalar(_, Written::Unset)) {
+        if node.is_unset() {
             return;
         }
         match (shape, &node.kind) {
@@ -45,13 +45,9 @@ impl Check<'_> {
                     self.wrong_type(node, shape, path);
                 } else if !names.clone().any(|word| word == text) {
                     let message = format!("must be {}, not {}", expected(shape), found(node));
-                    match nearest_name(text, names.by_ref()) {
-                        Some(near) => {
-                            let help = format!("did you mean `{near}`?");
-                            self.report.add_with_help(node, path, message, help);
-                        }
-                        None => self.report.add(node, path, message),
-                    }
+                    let near = nearest_name(text, names.by_ref());
+                    let help = near.map(|near| format!("did you mean `{near}`?"));
+                    self.report.push(node, path, message, help);
                 }
             }
             (Shape::List { of, min, max }, Kind::List(items)) => {
@@ -113,13 +109,9 @@ impl Check<'_> {
             return;
         }
         let message = format!("must be {}, not {}", form.expected, found(node));
-        match node.is_null() || (form.check)(text).is_err() {
-            true => self.report.add(node, path, message),
-            false => {
-                let help = format!("write it in quotes: \"{}\"", shown(text));
-                self.report.add_with_help(node, path, message, help);
-            }
-        }
+        let is_mended = !node.is_null() && (form.check)(text).is_ok();
+        let help = is_mended.then(|| format!("write it in quotes: \"{}\"", shown(text)));
+        self.report.push(node, path, message, help);
     }
 
     fn map(&mut self, node: &Node, group: &Group, path: &Path<'_>) {
@@ -150,10 +142,8 @@ impl Check<'_> {
             if let (Some(first), Some(second)) = (first, present.next()) {
                 let names = [first, second].map(|key| key.text().unwrap_or_default());
                 let message = format!("`{}` and `{}` exclude each other", names[0], names[1]);
-                match choice.help {
-                    "" => self.report.add(second, path, message),
-                    help => self.report.add_with_help(second, path, message, help),
-                }
+                let help = (!choice.help.is_empty()).then(|| choice.help.to_owned());
+                self.report.push(second, path, message, help);
             }
             let is_misspelled = choice.keys.iter().any(|key| misspelled.contains(key));
             if first.is_none() && choice.required && !is_misspelled {
@@ -276,17 +266,13 @@ impl Check<'_> {
         match action_text(name, node) {
             Some(text) => self.action(node, &text, path),
             // A variable in it is not set.
-            None if node
-                .items()
-                .iter()
-                .any(|item| matches!(item.kind, Kind::Scalar(_, Written::Unset))) => {}
+            None if node.items().iter().any(Node::is_unset) => {}
             None => self.report.add(node, path, "must be a list of numbers"),
         }
     }
 
     fn action(&mut self, node: &Node, text: &str, path: &Path<'_>) {
-        let control = text.contains(char::is_control);
-        let checked = match control {
+        let checked = match text.contains(char::is_control) {
             true => Err("contains a control character".to_owned()),
             false => (self.actions.check)(text),
         };

@@ -18,7 +18,7 @@ pub(super) struct Report {
 
 impl Report {
     pub(super) fn add(&mut self, node: &Node, path: &dyn fmt::Display, message: impl Into<String>) {
-        self.push(node, path, message.into(), None);
+        self.push(node, path, message, None);
     }
 
     pub(super) fn add_with_help(
@@ -28,14 +28,14 @@ impl Report {
         message: impl Into<String>,
         help: impl Into<String>,
     ) {
-        self.push(node, path, message.into(), Some(help.into()));
+        self.push(node, path, message, Some(help.into()));
     }
 
-    fn push(
+    pub(super) fn push(
         &mut self,
         node: &Node,
         path: &dyn fmt::Display,
-        message: String,
+        message: impl Into<String>,
         help: Option<String>,
     ) {
         if !self.is_full() {
@@ -43,7 +43,7 @@ impl Report {
                 line: node.line,
                 column: node.column,
                 path: path.to_string(),
-                message: short(&message, MAX_MESSAGE_CHARS),
+                message: short(&message.into(), MAX_MESSAGE_CHARS),
                 help,
             });
         }

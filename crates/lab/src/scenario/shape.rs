@@ -139,4 +139,8 @@ const MAX_STEPS: usize = 500;
 
 const TIME: Shape = Shape::Scalar(&forms::TIME);
 const TEXT: Shape = Shape::Scalar(&forms::TEXT);
+const NAME: Shape = Shape::Scalar(&forms::NAME);
+const LABEL: Shape = Shape::Scalar(&forms::LABEL);
+const REGEX: Shape = Shape::Scalar(&forms::REGEX);
+const SIZE: Shape = Shape::Scalar(&forms::SIZE);
 const STEPS: Shape = list(&Shape::Step, 1, MAX_STEPS);

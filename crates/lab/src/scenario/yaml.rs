@@ -85,6 +85,11 @@ impl Node {
         }
     }
 
+    /// Returns whether a variable in it is not set.
+    pub(super) fn is_unset(&self) -> bool {
+        matches!(self.kind, Kind::Scalar(_, Written::Unset))
+    }
+
     /// Returns whether there is no value, as after `key:`.
     pub(super) fn is_null(&self) -> bool {
         matches!(&self.kind, Kind::Scalar(text, Written::Plain)

@@ -1,6 +1,6 @@
 //! Keys of a budget.
 
-use super::{Group, NOTHING, Shape, TEXT, at_most_one, forms, key, one_of, required};
+use super::{Group, NAME, NOTHING, REGEX, Shape, TEXT, at_most_one, forms, key, one_of, required};
 
 pub(super) static BUDGET: Group = Group {
     choices: &[
@@ -11,23 +11,15 @@ pub(super) static BUDGET: Group = Group {
         at_most_one(&["per", "change"], "use `limit`"),
     ],
     keys: &[
-        required(
-            "name",
-            "Stable name, unique in the scenario",
-            Shape::Scalar(&forms::NAME),
-        ),
+        required("name", "Stable name, unique in the scenario", NAME),
         key(
             "native",
             "Unreleased native memory in bytes; all of it without further keys",
-            Shape::Map(&NATIVE),
+            NATIVE,
         ),
-        key("java", "Java objects of classes", Shape::Map(&JAVA)),
+        key("java", "Java objects of classes", JAVA),
         key("leaks", "Number of Java leaks", Shape::Map(&NOTHING)),
-        key(
-            "meminfo",
-            "PSS of a row of meminfo in bytes",
-            Shape::Map(&MEMINFO),
-        ),
+        key("meminfo", "PSS of a row of meminfo in bytes", MEMINFO),
         key(
             "live-set",
             "Java heap in use after the last garbage collection in bytes",
@@ -62,20 +54,20 @@ pub(super) static BUDGET: Group = Group {
     ],
 };
 
-static NATIVE: Group = Group {
+const NATIVE: Shape = Shape::Map(&Group {
     choices: &[],
     keys: &[
         key("library", "File name of a library: libapp.so", TEXT),
         key(
             "function",
             "Regular expression for functions: ^Cache::",
-            Shape::Scalar(&forms::REGEX),
+            REGEX,
         ),
         key("heap", "Name of a heap: libc.malloc", TEXT),
     ],
-};
+});
 
-static JAVA: Group = Group {
+const JAVA: Shape = Shape::Map(&Group {
     choices: &[],
     keys: &[
         required(
@@ -93,9 +85,9 @@ static JAVA: Group = Group {
             ]),
         ),
     ],
-};
+});
 
-static MEMINFO: Group = Group {
+const MEMINFO: Shape = Shape::Map(&Group {
     choices: &[],
     keys: &[required("row", "Name of the row: Graphics, TOTAL", TEXT)],
-};
+});

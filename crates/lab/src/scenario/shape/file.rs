@@ -2,7 +2,7 @@
 
 use super::budgets::BUDGET;
 use super::steps::TRIGGER;
-use super::{Group, STEPS, Shape, TEXT, TIME, forms, key, list, one_of, required};
+use super::{Group, NAME, SIZE, STEPS, Shape, TEXT, TIME, forms, key, list, one_of, required};
 
 /// Maximum number of runs.
 const MAX_RUNS: u64 = 100;
@@ -28,19 +28,15 @@ pub(in crate::scenario) static SCENARIO: Group = Group {
         required(
             "name",
             "Stable name; the history of the figures depends on it",
-            Shape::Scalar(&forms::NAME),
+            NAME,
         ),
-        required("target", "The app", Shape::Map(&TARGET)),
-        key(
-            "install",
-            "App to install before the first run",
-            Shape::Map(&INSTALL),
-        ),
-        key("record", "Options of the recording", Shape::Map(&RECORD)),
+        required("target", "The app", TARGET),
+        key("install", "App to install before the first run", INSTALL),
+        key("record", "Options of the recording", RECORD),
         key(
             "conditions",
             "Conditions of the device during a run; its settings are restored",
-            Shape::Map(&CONDITIONS),
+            CONDITIONS,
         ),
         key(
             "measure",
@@ -105,7 +101,7 @@ pub(in crate::scenario) static SCENARIO: Group = Group {
     ],
 };
 
-static TARGET: Group = Group {
+const TARGET: Shape = Shape::Map(&Group {
     choices: &[one_of(&["name", "package"])],
     keys: &[
         key(
@@ -119,9 +115,9 @@ static TARGET: Group = Group {
             Shape::Scalar(&forms::PACKAGE),
         ),
     ],
-};
+});
 
-static INSTALL: Group = Group {
+const INSTALL: Shape = Shape::Map(&Group {
     choices: &[],
     keys: &[
         required(
@@ -135,16 +131,16 @@ static INSTALL: Group = Group {
             Shape::Word(&[("keep", "kept"), ("remove", "removed with the app first")]),
         ),
     ],
-};
+});
 
-static RECORD: Group = Group {
+const RECORD: Shape = Shape::Map(&Group {
     choices: &[],
     keys: &[
         key("config", "Preset or config file, as --config", TEXT),
         key(
             "interval",
             "Sampling interval such as 4k; heaptap varies it between runs",
-            Shape::Scalar(&forms::SIZE),
+            SIZE,
         ),
         key(
             "heaps",
@@ -159,7 +155,7 @@ static RECORD: Group = Group {
         key(
             "max-file",
             "Maximum size of the file on the device [default: its free space]",
-            Shape::Scalar(&forms::SIZE),
+            SIZE,
         ),
         key(
             "no-check",
@@ -167,11 +163,11 @@ static RECORD: Group = Group {
             Shape::Flag,
         ),
     ],
-};
+});
 
 const OFF: Shape = Shape::Word(&[("off", "off"), ("keep", "unchanged")]);
 
-static CONDITIONS: Group = Group {
+const CONDITIONS: Shape = Shape::Map(&Group {
     choices: &[],
     keys: &[
         key("awake", "Keep the screen on", Shape::Flag),
@@ -183,7 +179,7 @@ static CONDITIONS: Group = Group {
             TIME,
         ),
     ],
-};
+});
 
 static REPEATS: Group = Group {
     choices: &[],

@@ -1,17 +1,16 @@
 //! Keys of a step.
 
-use super::{Group, Key, STEPS, Shape, TIME, forms, key, list, one_of, required};
+use super::{
+    Group, Key, LABEL, NAME, REGEX, SIZE, STEPS, Shape, TEXT, TIME, forms, key, list, one_of,
+    required,
+};
 
 /// Maximum number of iterations of a `repeat`.
 const MAX_ITERATIONS: u64 = 10_000;
 
 /// What a step can do, besides the actions of `provoke`.
 pub(in crate::scenario) static STEP_ACTIONS: [Key; 6] = [
-    key(
-        "wait-for",
-        "Waits for a state of the app",
-        Shape::Map(&WAIT_FOR),
-    ),
+    key("wait-for", "Waits for a state of the app", WAIT_FOR),
     key(
         "shell",
         "Runs a command on the device: a list of words",
@@ -24,11 +23,7 @@ pub(in crate::scenario) static STEP_ACTIONS: [Key; 6] = [
         ),
     ),
     key("sleep", "Does nothing for a time", TIME),
-    key(
-        "snapshot",
-        "Takes a snapshot with this label",
-        Shape::Scalar(&forms::LABEL),
-    ),
+    key("snapshot", "Takes a snapshot with this label", LABEL),
     key(
         "dump",
         "Dumps the Java heap; the map has the label, which otherwise is the word",
@@ -37,7 +32,7 @@ pub(in crate::scenario) static STEP_ACTIONS: [Key; 6] = [
                 ("java", "heap graph, as `heaptap dump`"),
                 ("hprof", "HPROF with values, as `heaptap dump --hprof`"),
             ]),
-            &Shape::Map(&DUMP),
+            &DUMP,
         ),
     ),
     key(
@@ -65,17 +60,13 @@ pub(in crate::scenario) static STEP_OPTIONS: [Key; 3] = [
     ),
 ];
 
-static DUMP: Group = Group {
+const DUMP: Shape = Shape::Map(&Group {
     choices: &[one_of(&["java", "hprof"])],
     keys: &[
-        key(
-            "java",
-            "Label of a heap graph",
-            Shape::Scalar(&forms::LABEL),
-        ),
-        key("hprof", "Label of an HPROF", Shape::Scalar(&forms::LABEL)),
+        key("java", "Label of a heap graph", LABEL),
+        key("hprof", "Label of an HPROF", LABEL),
     ],
-};
+});
 
 /// Keys of a trigger.
 pub(super) static TRIGGER: Group = Group {
@@ -84,7 +75,7 @@ pub(super) static TRIGGER: Group = Group {
         key(
             "log",
             "Line of the device's log: a regular expression",
-            Shape::Scalar(&forms::REGEX),
+            REGEX,
         ),
         key(
             "oom",
@@ -94,12 +85,12 @@ pub(super) static TRIGGER: Group = Group {
         key(
             "meminfo",
             "PSS of a row of meminfo above a size, every 5 s",
-            Shape::Map(&EXCESS),
+            EXCESS,
         ),
         key(
             "perfetto",
             "Trigger of Perfetto with this name, such as by `trigger_perfetto NAME`",
-            Shape::Scalar(&forms::NAME),
+            NAME,
         ),
         required(SUB_STEPS, "Steps: snapshot, dump and shell", STEPS),
         key(
@@ -110,19 +101,15 @@ pub(super) static TRIGGER: Group = Group {
     ],
 };
 
-static EXCESS: Group = Group {
+const EXCESS: Shape = Shape::Map(&Group {
     choices: &[],
     keys: &[
-        required(
-            "row",
-            "Name of the row: Graphics, TOTAL",
-            Shape::Scalar(&forms::TEXT),
-        ),
-        required("over", "Size: 400MiB", Shape::Scalar(&forms::SIZE)),
+        required("row", "Name of the row: Graphics, TOTAL", TEXT),
+        required("over", "Size: 400MiB", SIZE),
     ],
-};
+});
 
-static WAIT_FOR: Group = Group {
+const WAIT_FOR: Shape = Shape::Map(&Group {
     choices: &[one_of(&["activity", "log", "quiet"])],
     keys: &[
         key(
@@ -130,14 +117,10 @@ static WAIT_FOR: Group = Group {
             "Activity in the foreground: a class name, or its end such as .MainActivity",
             Shape::Scalar(&forms::ACTIVITY),
         ),
-        key(
-            "log",
-            "Line of the app's log: a regular expression",
-            Shape::Scalar(&forms::REGEX),
-        ),
+        key("log", "Line of the app's log: a regular expression", REGEX),
         key("quiet", "Time for which the app has been idle", TIME),
     ],
-};
+});
 
 /// The action whose value can be a map.
 pub(in crate::scenario) const MONKEY: &str = "monkey";
