@@ -24,7 +24,7 @@ pub async fn list(device: &Device, options: &ListOptions) -> Result<AppsReport, 
     let facts = eligibility::facts(device).await?;
     let apps = eligibility::list_apps(device, &facts, options).await?;
     Ok(AppsReport {
-        findings: eligibility::about_device(&facts),
+        findings: eligibility::decide_device(&facts),
         device: facts,
         apps,
     })

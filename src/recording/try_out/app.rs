@@ -177,7 +177,7 @@ pub(super) async fn choose(
     };
     let apps = eligibility::list_apps(device, facts, &list).await?;
     // A tracing service that is off refuses all of them, and the other steps need an app, too.
-    let is_off = can_be_fixed(&eligibility::about_device(facts));
+    let is_off = can_be_fixed(&eligibility::decide_device(facts));
     let can = |app: &&eligibility::InstalledApp| app.native == Answer::Yes || is_off;
     let running = apps.iter().filter(can).flat_map(|app| &app.processes);
     let mut names: Vec<String> = front.iter().cloned().collect();

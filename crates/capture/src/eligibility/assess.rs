@@ -41,11 +41,10 @@ pub async fn assess(
 
     let specs = list_targets(targets);
     other_users(device, &specs, &mut snapshot, options.user, user).await?;
-    let pids: BTreeSet<Pid> = specs
+    let matched = specs
         .iter()
-        .flat_map(|spec| matching(spec, &snapshot, options.user))
-        .map(|p| p.pid)
-        .collect();
+        .flat_map(|spec| matching(spec, &snapshot, options.user));
+    let pids: BTreeSet<Pid> = matched.map(|p| p.pid).collect();
     let pids: Vec<Pid> = pids.into_iter().collect();
     let mut wanted = wanted_packages(&specs, &snapshot, options.user);
     let (details, typed) = tokio::join!(
@@ -102,10 +101,8 @@ async fn whole_names(
     if !targets.names.iter().any(rooted) {
         return Ok(());
     }
-    let native = snapshot
-        .processes
-        .iter()
-        .filter(|p| p.kind == ProcessKind::Native);
+    let processes = snapshot.processes.iter();
+    let native = processes.filter(|p| p.kind == ProcessKind::Native);
     let pids: Vec<Pid> = native.map(|p| p.pid).collect();
     let details = gather::details(device, &pids).await?;
     add_details(snapshot, &details);
@@ -245,17 +242,14 @@ pub(super) fn build_assessment(
     options: &AssessOptions,
 ) -> Assessment {
     let mut resolved = Targets::default();
-    let targets = specs
-        .iter()
-        .map(|spec| {
-            let report = report(facts, spec, s, options);
-            resolve(spec, &report, s, options, &mut resolved);
-            report
-        })
-        .collect();
+    let reports = specs.iter().map(|spec| {
+        let report = report(facts, spec, s, options);
+        resolve(spec, &report, s, options, &mut resolved);
+        report
+    });
     Assessment {
+        targets: reports.collect(),
         device: decide_device(facts),
-        targets,
         resolved,
     }
 }

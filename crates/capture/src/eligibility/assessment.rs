@@ -135,14 +135,11 @@ impl Assessment {
             finding.severity == Severity::Blocks
                 && matches!(finding.id, FindingId::NotInstalled | FindingId::OtherUser)
         };
-        let mut reasons = self
-            .targets
-            .iter()
-            .map(|t| t.findings.iter().find(is_reason));
+        let targets = self.targets.iter();
+        let mut reasons = targets.map(|t| t.findings.iter().find(is_reason));
         let first = reasons.next().flatten();
-        let known = first.filter(|first| {
-            reasons.all(|reason| reason.is_some_and(|reason| reason.what == first.what))
-        });
+        let known =
+            first.filter(|first| reasons.all(|it| it.is_some_and(|it| it.what == first.what)));
         known.map_or_else(
             || AbsentTarget::not_running(self.names(), self.did_you_mean()),
             AbsentTarget::of_finding,
@@ -156,13 +153,14 @@ impl Assessment {
         names.join(", ")
     }
 
-    /// Returns the answer for this kind of profile.
-    fn answer(scope: Scope, native: Answer, java: Answer) -> Answer {
-        match scope {
+    /// Returns whether the answer for this kind of profile is not a no.
+    fn can(scope: Scope, native: Answer, java: Answer) -> bool {
+        let answer = match scope {
             Scope::Native => native,
             Scope::Java => java,
             Scope::Both => native.max(java),
-        }
+        };
+        answer != Answer::No
     }
 
     /// Adds a finding that blocks the native heap of every process.
@@ -179,23 +177,19 @@ impl Assessment {
     /// Returns whether every process of every target is eligible: this decides the exit code
     /// of `check`.
     pub fn all_eligible(&self, scope: Scope) -> bool {
-        self.targets.iter().all(|t| {
-            let own = Self::answer(scope, t.native, t.java) != Answer::No;
-            own && t
-                .processes
-                .iter()
-                .all(|p| Self::answer(scope, p.native, p.java) != Answer::No)
-        })
+        let mut processes = self.targets.iter().flat_map(|t| &t.processes);
+        self.targets
+            .iter()
+            .all(|t| Self::can(scope, t.native, t.java))
+            && processes.all(|p| Self::can(scope, p.native, p.java))
     }
 
     /// Returns the reason to refuse a recording: the device or every target is not eligible.
     /// Returns `None` if at least one target is eligible or might be.
     pub fn refusal(&self, scope: Scope) -> Option<Failure> {
-        let hopeless = self
-            .targets
-            .iter()
-            .all(|t| Self::answer(scope, t.native, t.java) == Answer::No);
-        (hopeless && !self.targets.is_empty()).then(|| self.not_eligible(scope))
+        let mut targets = self.targets.iter();
+        let has_hope = targets.any(|t| Self::can(scope, t.native, t.java));
+        (!has_hope && !self.targets.is_empty()).then(|| self.not_eligible(scope))
     }
 
     /// Builds the refusal, with the first reason.
@@ -286,12 +280,9 @@ impl Assessment {
         let mut all: Vec<(Option<&str>, &Finding)> =
             self.device.iter().map(|f| (None, f)).collect();
         for t in &self.targets {
-            let own = t.findings.iter();
             let of_processes = t.processes.iter().flat_map(|p| &p.findings);
-            all.extend(
-                own.chain(of_processes)
-                    .map(|f| (Some(t.target.as_str()), f)),
-            );
+            let findings = t.findings.iter().chain(of_processes);
+            all.extend(findings.map(|f| (Some(t.target.as_str()), f)));
         }
         all.retain(|(_, f)| scope == Scope::Both || f.scope == Scope::Both || f.scope == scope);
         let mut seen: BTreeSet<(FindingId, &str)> = BTreeSet::new();

@@ -7,7 +7,7 @@
 
 use serde::Serialize;
 
-use super::facts::{DeviceFacts, Selinux};
+use super::facts::{DeviceFacts, Selinux, TracingSession};
 use super::finding::{Finding, Scope, Severity};
 use super::packages::{AppType, PER_USER, Package};
 use super::processes::{CACHED_ADJ, Process, ProcessKind, is_zygote_name};
@@ -57,11 +57,10 @@ const SESSIONS_PER_UID: usize = 5;
 /// Returns the findings about the device as a whole. Blocking ones apply to every process.
 pub fn decide_device(d: &DeviceFacts) -> Vec<Finding> {
     let mut findings = Vec::new();
-    if d.api().is_some_and(|sdk| sdk < NATIVE_SDK) {
-        findings.push(Finding::sdk_low(Scope::Native, &d.system()));
-    }
-    if d.api().is_some_and(|sdk| sdk < JAVA_SDK) {
-        findings.push(Finding::sdk_low(Scope::Java, &d.system()));
+    for (scope, least) in [(Scope::Native, NATIVE_SDK), (Scope::Java, JAVA_SDK)] {
+        if d.api().is_some_and(|sdk| sdk < least) {
+            findings.push(Finding::sdk_low(scope, &d.system()));
+        }
     }
     if d.api() == Some(29) && d.abis.first().is_some_and(|abi| abi.starts_with("x86")) {
         findings.push(Finding::arch_x86());
@@ -90,45 +89,38 @@ pub fn no_choice_of_heaps(d: &DeviceFacts) -> Option<Finding> {
 
 fn sessions(d: &DeviceFacts) -> Option<Finding> {
     let all = d.sessions.as_deref().unwrap_or(&[]);
-    let ours = all
-        .iter()
-        .filter(|s| s.uid.is_some() && s.uid == d.shell_uid)
-        .count();
+    let is_ours = |s: &&TracingSession| s.uid.is_some() && s.uid == d.shell_uid;
+    let ours = all.iter().filter(is_ours).count();
     if ours >= SESSIONS_PER_UID {
         return Some(Finding::session_limit(ours));
     }
-    let list: Vec<String> = all
-        .iter()
-        .take(5)
-        .map(|s| {
-            let name = if s.name.is_empty() {
-                "unnamed"
-            } else {
-                &s.name
-            };
-            let age = match (s.start_realtime_ns, d.clock_s) {
-                (Some(start), Some(now)) if now > start / 1_000_000_000 => {
-                    format!(", running for {} s", now - start / 1_000_000_000)
-                }
-                _ => String::new(),
-            };
-            let uid = s
-                .uid
-                .map_or_else(String::new, |uid| format!(" with UID {uid}"));
-            format!("{name}{uid}{age}")
-        })
-        .collect();
-    if d.heap_session {
-        let whose = if list.is_empty() {
-            String::new()
+    let described = |s: &TracingSession| {
+        let name = if s.name.is_empty() {
+            "unnamed"
         } else {
-            format!(" (sessions: {})", list.join("; "))
+            &s.name
         };
-        return Some(Finding::busy(format!(
-            "another session is already recording a heap profile{whose}"
-        )));
+        let uid = s.uid.map(|uid| format!(" with UID {uid}"));
+        let age = match (s.start_realtime_ns, d.clock_s) {
+            (Some(start), Some(now)) if now > start / 1_000_000_000 => {
+                format!(", running for {} s", now - start / 1_000_000_000)
+            }
+            _ => String::new(),
+        };
+        format!("{name}{}{age}", uid.unwrap_or_default())
+    };
+    let list: Vec<String> = all.iter().take(5).map(described).collect();
+    let list = list.join("; ");
+    let busy = |whose: &str| {
+        let what = "another session is already recording a heap profile";
+        Finding::busy(format!("{what}{whose}"))
+    };
+    match (d.heap_session, list.is_empty()) {
+        (true, true) => Some(busy("")),
+        (true, false) => Some(busy(&format!(" (sessions: {list})"))),
+        (false, true) => None,
+        (false, false) => Some(Finding::other_sessions(&list)),
     }
-    (!list.is_empty()).then(|| Finding::other_sessions(&list.join("; ")))
 }
 
 /// Returns whether one of `findings` blocks profiles of this kind.
@@ -158,22 +150,16 @@ pub fn decide_process(d: &DeviceFacts, p: &Process, packages: &[&Package]) -> Ve
     if p.frozen == Some(true) {
         findings.push(Finding::frozen(&p.name));
     } else if p.oom_score_adj.is_some_and(|adj| adj >= CACHED_ADJ) {
-        findings.push(Finding::cached(
-            &p.name,
-            d.api().is_none_or(|sdk| sdk >= 30),
-        ));
+        let can_freeze = d.api().is_none_or(|sdk| sdk >= 30);
+        findings.push(Finding::cached(&p.name, can_freeze));
     }
     if matches!(p.state, Some('T' | 't')) {
         findings.push(Finding::stopped(p));
     }
-    let java = match p.has_art() {
-        true => Answer::Yes,
-        false => Answer::No,
-    };
-    let hprof = match p.kind {
-        ProcessKind::Zygote => Answer::No,
-        _ if !p.has_art() => Answer::No,
-        _ => may_dumpheap(d, packages, Answer::Yes),
+    let (java, hprof) = match p.has_art() {
+        false => (Answer::No, Answer::No),
+        true if p.kind == ProcessKind::Zygote => (Answer::Yes, Answer::No),
+        true => (Answer::Yes, may_dumpheap(d, packages, Answer::Yes)),
     };
     verdict(d, findings, unknown, [Answer::Yes, java, hprof])
 }
@@ -281,12 +267,8 @@ fn is_never_profiled(p: &Process, sdk: u32) -> bool {
             name => name,
         },
     };
-    ALWAYS.contains(&domain)
-        || sdk >= 31
-            && (SINCE_12.contains(&domain)
-                || SINCE_12_PREFIX
-                    .iter()
-                    .any(|prefix| domain.starts_with(prefix)))
+    let has_prefix = || SINCE_12_PREFIX.iter().any(|it| domain.starts_with(it));
+    ALWAYS.contains(&domain) || sdk >= 31 && (SINCE_12.contains(&domain) || has_prefix())
 }
 
 /// Applies heapprofd's own check, `CanProfile`: the build type, then the UID, then the manifest.
@@ -317,31 +299,26 @@ fn uid_gate(
 /// for all, and its order is not known here; therefore they must agree.
 fn manifest_gate(name: &str, packages: &[&Package]) -> Option<Finding> {
     let mut all = packages.iter();
-    let Some(own) = all
-        .find(|p| is_process_of(name, &p.name))
-        .or(packages.first())
-    else {
+    let named = all.find(|p| is_process_of(name, &p.name));
+    let Some(own) = named.or(packages.first()) else {
         return Some(Finding::unknown(name));
     };
-    let verdicts: Vec<Option<bool>> = packages
-        .iter()
-        .map(|p| p.app_type.map(AppType::allows_shell))
-        .collect();
-    if verdicts.iter().all(|v| *v == Some(true)) {
-        return None;
-    }
-    if verdicts.iter().all(|v| *v == Some(false)) {
-        return Some(Finding::user_release(own));
-    }
-    if verdicts.contains(&Some(true)) && verdicts.contains(&Some(false)) {
-        let others: Vec<&str> = packages
+    let has = |verdict: Option<bool>| {
+        let mut verdicts = packages
             .iter()
-            .filter(|p| p.name != own.name)
-            .map(|p| p.name.as_str())
-            .collect();
-        return Some(Finding::shared_uid(&own.name, &others));
+            .map(|p| p.app_type.map(AppType::allows_shell));
+        verdicts.any(|v| v == verdict)
+    };
+    match (has(Some(true)), has(Some(false)), has(None)) {
+        (true, false, false) => None,
+        (false, true, false) => Some(Finding::user_release(own)),
+        (true, true, _) => {
+            let others = packages.iter().map(|p| p.name.as_str());
+            let others: Vec<&str> = others.filter(|other| *other != own.name).collect();
+            Some(Finding::shared_uid(&own.name, &others))
+        }
+        _ => Some(Finding::unknown(name)),
     }
-    Some(Finding::unknown(name))
 }
 
 /// Returns whether a process with this name certainly belongs to `package`: its name, alone or with
@@ -359,11 +336,11 @@ fn malloc_hooks(d: &DeviceFacts, name: &str) -> Option<Finding> {
         return Some(Finding::malloc_debug(name, "libc.debug.malloc.options"));
     }
     let (_, wrap) = d.wraps.iter().find(|(of, _)| of == name)?;
+    let variables = ["LIBC_DEBUG_MALLOC_OPTIONS", "LIBC_HOOKS_ENABLE"];
     Some(
-        if wrap.contains("LIBC_DEBUG_MALLOC_OPTIONS") || wrap.contains("LIBC_HOOKS_ENABLE") {
-            Finding::malloc_debug(name, &format!("wrap.{name}"))
-        } else {
-            Finding::wrapped(name)
+        match variables.iter().any(|variable| wrap.contains(variable)) {
+            true => Finding::malloc_debug(name, &format!("wrap.{name}")),
+            false => Finding::wrapped(name),
         },
     )
 }

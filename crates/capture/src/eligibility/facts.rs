@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::properties::Properties;
 use super::sections::Sections;
+use android_memory::status::kilobytes;
 use heaptap_model::untrusted::sanitize_bytes;
 
 /// `ro.build.type`.
@@ -76,7 +77,7 @@ pub struct TracingSession {
 }
 
 /// Facts about a device. `None` means that the fact could not be read.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct DeviceFacts {
     pub serial: String,
     /// `ro.product.model`.
@@ -151,20 +152,22 @@ impl DeviceFacts {
         let s = Sections::read(output);
         let p = Properties::read(s.bytes("getprop"));
         let text = |name: &str| p.get(name).map(|v| sanitize_bytes(v.as_bytes()));
+        let is_on = |name| p.flag(name) == Some(true);
         let codename = text("ro.build.version.codename").filter(|c| c != "REL");
         let list = |name: &str| -> Vec<String> {
-            p.get(name)
-                .map(|v| v.split(',').map(|a| sanitize_bytes(a.trim().as_bytes())))
-                .into_iter()
-                .flatten()
-                .filter(|a| !a.is_empty())
-                .collect()
+            let items = p.get(name).into_iter().flat_map(|v| v.split(','));
+            let items = items.map(|item| sanitize_bytes(item.trim().as_bytes()));
+            items.filter(|item| !item.is_empty()).collect()
         };
         let mut abis = list("ro.product.cpu.abilist");
         if abis.is_empty() {
             abis = list("ro.product.cpu.abi");
             abis.extend(list("ro.product.cpu.abi2"));
         }
+        let under = |prefix| {
+            let properties = p.under(prefix);
+            properties.map(|(k, v)| (sanitize_bytes(k.as_bytes()), sanitize_bytes(v.as_bytes())))
+        };
         let shell_uid: Option<u32> = s.number("id");
         let boot_id = s
             .line("boot_id")
@@ -184,9 +187,7 @@ impl DeviceFacts {
             debuggable: p.flag("ro.debuggable"),
             abis,
             native_bridge: text("ro.dalvik.vm.native.bridge").filter(|b| b != "0"),
-            emulator: ["ro.kernel.qemu", "ro.boot.qemu"]
-                .iter()
-                .any(|name| p.flag(name) == Some(true)),
+            emulator: is_on("ro.kernel.qemu") || is_on("ro.boot.qemu"),
             selinux: s.line("getenforce").and_then(|l| match l.as_str() {
                 "Enforcing" => Some(Selinux::Enforcing),
                 "Permissive" => Some(Selinux::Permissive),
@@ -198,12 +199,7 @@ impl DeviceFacts {
             tracing_on: tracing_on(&p),
             malloc_debug: text("libc.debug.malloc.options"),
             malloc_debug_program: text("libc.debug.malloc.program"),
-            wraps: p
-                .under("wrap.")
-                .map(|(k, v)| (sanitize_bytes(k.as_bytes()), sanitize_bytes(v.as_bytes())))
-                .collect(),
-            users: Vec::new(),
-            current_user: None,
+            wraps: under("wrap.").collect(),
             boot_id,
             uptime: s.line("uptime").and_then(|l| {
                 let seconds: f64 = l.split_whitespace().next()?.parse().ok()?;
@@ -212,14 +208,11 @@ impl DeviceFacts {
             clock_s: s.number("date"),
             memory_bytes: s.line("memory").and_then(|l| memory_bytes(&l)),
             free_bytes: free_bytes(&s.lines("df")),
-            screen_on: None,
-            perfetto_version: None,
-            sessions: None,
-            heap_session: heap_session(&p),
-            armed_names: p
-                .under("heapprofd.enable.")
-                .map(|(name, _)| sanitize_bytes(name.as_bytes()))
-                .collect(),
+            // traced sets the first while a session needs heapprofd, and heapprofd sets the other
+            // while one waits for processes to start.
+            heap_session: is_on("traced.lazy.heapprofd") || is_on("heapprofd.enable"),
+            armed_names: under("heapprofd.enable.").map(|(name, _)| name).collect(),
+            ..DeviceFacts::default()
         }
     }
 
@@ -228,14 +221,10 @@ impl DeviceFacts {
         let s = Sections::read(output);
         self.users = s.lines("users").iter().filter_map(|l| user(l)).collect();
         self.current_user = s.number("current_user");
-        self.screen_on =
-            s.lines("screen")
-                .iter()
-                .find_map(|l| match l.split_once("mWakefulness=")?.1.trim() {
-                    "Awake" => Some(true),
-                    "Asleep" | "Dozing" | "Dreaming" => Some(false),
-                    _ => None,
-                });
+        let screen = String::from_utf8_lossy(s.bytes("screen"));
+        self.screen_on = crate::provoke::read::screen(&screen)
+            .0
+            .map(|is_off| !is_off);
         self.perfetto_version = s.lines("version").iter().find_map(|l| version(l));
     }
 
@@ -252,36 +241,25 @@ impl DeviceFacts {
     pub fn read_query(&mut self, stdout: &[u8]) {
         use heaptap_proto::perfetto::TracingServiceState;
         use prost::Message as _;
-        if stdout.is_empty() {
-            return;
-        }
-        let Ok(state) = TracingServiceState::decode(stdout) else {
+        let state = TracingServiceState::decode(stdout);
+        let Some(state) = state.ok().filter(|_| !stdout.is_empty()) else {
             return;
         };
         self.tracing_on = Some(true);
-        self.sessions = Some(
-            state
-                .tracing_sessions
-                .into_iter()
-                .map(|t| TracingSession {
-                    id: t.id(),
-                    uid: t.consumer_uid.and_then(|uid| u32::try_from(uid).ok()),
-                    state: sanitize_bytes(t.state().as_bytes()),
-                    name: sanitize_bytes(t.unique_session_name().as_bytes()),
-                    start_realtime_ns: t.start_realtime_ns,
-                })
-                .collect(),
-        );
+        let sessions = state.tracing_sessions.into_iter().map(|t| TracingSession {
+            id: t.id(),
+            uid: t.consumer_uid.and_then(|uid| u32::try_from(uid).ok()),
+            state: sanitize_bytes(t.state().as_bytes()),
+            name: sanitize_bytes(t.unique_session_name().as_bytes()),
+            start_realtime_ns: t.start_realtime_ns,
+        });
+        self.sessions = Some(sessions.collect());
     }
 
     /// Returns the SDK level that decides about features: a preview counts as its future level.
     pub fn api(&self) -> Option<u32> {
         let sdk = self.sdk?;
-        Some(if self.preview.is_some() {
-            sdk.saturating_add(1)
-        } else {
-            sdk
-        })
+        Some(sdk.saturating_add(u32::from(self.preview.is_some())))
     }
 
     /// Returns whether heapprofd checks the manifest (`user`, or no type) instead of the build;
@@ -297,16 +275,12 @@ impl DeviceFacts {
 
     /// Formats the system for people: `Android 14 (SDK 34, user)`.
     pub fn system(&self) -> String {
-        let or_unknown = |v: Option<String>| v.unwrap_or_else(|| "?".to_owned());
-        format!(
-            "Android {} (SDK {}, {})",
-            or_unknown(self.release.clone()),
-            or_unknown(self.sdk.map(|s| s.to_string())),
-            match &self.build_type {
-                Some(build_type) => build_type.to_string(),
-                None => "build type unknown".to_owned(),
-            }
-        )
+        let release = self.release.as_deref().unwrap_or("?");
+        let sdk = self.sdk.map_or("?".to_owned(), |sdk| sdk.to_string());
+        match &self.build_type {
+            Some(build) => format!("Android {release} (SDK {sdk}, {build})"),
+            None => format!("Android {release} (SDK {sdk}, build type unknown)"),
+        }
     }
 }
 
@@ -322,22 +296,10 @@ fn build_type(value: Option<&str>) -> BuildType {
 /// Returns the daemon's state as reported by init, or otherwise the switch (2 = relay).
 fn tracing_on(p: &Properties) -> Option<bool> {
     match p.get("init.svc.traced") {
-        Some("running") => return Some(true),
-        Some("stopped") => return Some(false),
-        _ => {}
+        Some("running") => Some(true),
+        Some("stopped") => Some(false),
+        _ => p.get("persist.traced.enable").map(|switch| switch != "0"),
     }
-    match p.get("persist.traced.enable") {
-        Some("0") => Some(false),
-        Some(_) => Some(true),
-        None => None,
-    }
-}
-
-/// Returns whether a session uses heapprofd. traced sets `traced.lazy.heapprofd` while a session
-/// needs heapprofd, and heapprofd sets `heapprofd.enable` while one waits for processes to start.
-fn heap_session(p: &Properties) -> bool {
-    let on = |name| p.flag(name) == Some(true);
-    on("traced.lazy.heapprofd") || on("heapprofd.enable")
 }
 
 /// Parses `UserInfo{10:Work profile:1030} running`; a name can contain colons.
@@ -365,8 +327,7 @@ fn version(line: &str) -> Option<String> {
 
 /// Parses `MemTotal:        7831084 kB`.
 fn memory_bytes(line: &str) -> Option<u64> {
-    let figure = line.strip_prefix("MemTotal:")?.trim().strip_suffix("kB")?;
-    figure.trim().parse::<u64>().ok()?.checked_mul(1024)
+    kilobytes(line.strip_prefix("MemTotal:")?.trim())
 }
 
 /// Parses `df -k`: the figure before the one with `%`, in KiB. Long device names push the
@@ -374,209 +335,12 @@ fn memory_bytes(line: &str) -> Option<u64> {
 pub(crate) fn free_bytes(lines: &[impl AsRef<str>]) -> Option<u64> {
     lines.iter().rev().find_map(|line| {
         let words: Vec<&str> = line.as_ref().split_whitespace().collect();
-        let percent = words
-            .iter()
-            .position(|w| w.strip_suffix('%').is_some_and(|n| n.parse::<u8>().is_ok()))?;
+        let is_percent = |w: &&str| w.strip_suffix('%').is_some_and(|n| n.parse::<u8>().is_ok());
+        let percent = words.iter().position(is_percent)?;
         let kib: u64 = words.get(percent.checked_sub(1)?)?.parse().ok()?;
         kib.checked_mul(1024)
     })
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn read(text: &str) -> DeviceFacts {
-        DeviceFacts::read("SERIAL", text.as_bytes())
-    }
-
-    #[test]
-    fn memory_is_read_in_kilobytes() {
-        assert_eq!(memory_bytes("MemTotal:  7831084 kB"), Some(7_831_084 << 10));
-        for line in ["", "MemTotal:", "MemTotal: x kB", "MemFree: 5 kB"] {
-            assert_eq!(memory_bytes(line), None, "{line}");
-        }
-    }
-
-    #[test]
-    fn a_production_phone_is_read_whatever_its_line_ends() {
-        let text = "\
-WARNING: linker: libfoo.so: unused DT entry
-@@heaptap getprop
-[init.svc.traced]: [running]
-[libc.debug.malloc.options]: []
-[ro.build.fingerprint]: [acme/one/one:14/UQ1A/7:user/release-keys]
-[ro.build.type]: [user]
-[ro.build.version.codename]: [REL]
-[ro.build.version.release]: [14]
-[ro.build.version.sdk]: [34]
-[ro.debuggable]: [0]
-[ro.product.cpu.abilist]: [arm64-v8a,armeabi-v7a]
-[ro.product.model]: [One\u{1b}]0;x]
-[wrap.com.example]: [LIBC_DEBUG_MALLOC_OPTIONS=backtrace]
-
-@@heaptap id
-2000
-
-@@heaptap boot_id
-6d1a7c55-8a8e-4d24-9d1d-0a2f4a5fbb10
-
-@@heaptap uptime
-12345.67 98765.43
-
-@@heaptap date
-1707120000
-
-@@heaptap getenforce
-Enforcing
-
-@@heaptap df
-Filesystem       1K-blocks     Used Available Use% Mounted on
-/dev/block/dm-44 112000000 40000000  71000000  37% /data/user/0
-";
-        for text in [text.to_owned(), text.replace('\n', "\r\n")] {
-            let f = read(&text);
-            assert_eq!(f.model.as_deref(), Some("One\u{fffd}]0;x"));
-            assert_eq!(f.api(), Some(34));
-            assert_eq!(f.is_user_build(), Some(true));
-            assert_eq!(f.debuggable, Some(false));
-            assert_eq!(f.abis, ["arm64-v8a", "armeabi-v7a"]);
-            assert_eq!(f.is_64_bit(), Some(true));
-            assert_eq!(f.selinux, Some(Selinux::Enforcing));
-            assert_eq!(f.shell_uid, Some(2000));
-            assert_eq!(f.root, None);
-            assert_eq!(f.tracing_on, Some(true));
-            assert_eq!(f.malloc_debug, None);
-            assert_eq!(f.wraps[0].0, "com.example");
-            assert_eq!(f.uptime, Some(Duration::from_secs_f64(12345.67)));
-            assert_eq!(f.clock_s, Some(1_707_120_000));
-            assert_eq!(f.free_bytes, Some(71_000_000 * 1024));
-            assert!(f.boot_id.is_some());
-            assert_eq!(f.system(), "Android 14 (SDK 34, user)");
-        }
-    }
-
-    #[test]
-    fn a_phone_that_answers_nothing_leaves_everything_unknown() {
-        for text in [
-            "",
-            "@@heaptap getprop\n/system/bin/sh: getprop: not found\n@@heaptap id\n",
-            "@@heaptap boot_id\ncat: /proc: Permission denied\n@@heaptap df\nbroken 100%\n",
-        ] {
-            let f = read(text);
-            assert_eq!(f.api(), None);
-            assert_eq!(f.is_user_build(), None);
-            assert_eq!(f.tracing_on, None);
-            assert_eq!(f.free_bytes, None);
-            assert_eq!(f.boot_id, None);
-            assert!(f.abis.is_empty());
-        }
-    }
-
-    #[test]
-    fn no_build_type_counts_as_user_and_a_preview_as_the_next_level() {
-        let f = read(
-            "@@heaptap getprop\n[ro.build.version.sdk]: [35]\n\
-             [ro.build.version.codename]: [Baklava]\n[ro.product.cpu.abi]: [x86]\n\
-             [ro.product.cpu.abi2]: [armeabi-v7a]\n",
-        );
-        assert_eq!(f.is_user_build(), Some(true));
-        assert_eq!((f.sdk, f.api()), (Some(35), Some(36)));
-        assert_eq!(f.preview.as_deref(), Some("Baklava"));
-        assert_eq!(f.abis, ["x86", "armeabi-v7a"]);
-        assert_eq!(f.is_64_bit(), Some(false));
-        let other = read("@@heaptap getprop\n[ro.build.type]: [qa\u{1b}]\n");
-        assert_eq!(
-            other.build_type,
-            Some(BuildType::Other("qa\u{fffd}".into()))
-        );
-        assert_eq!(other.is_user_build(), Some(false));
-    }
-
-    #[test]
-    fn the_tracing_daemon_is_off_by_its_state_or_its_switch() {
-        let on = |props: &str| read(&format!("@@heaptap getprop\n{props}")).tracing_on;
-        assert_eq!(
-            on("[init.svc.traced]: [stopped]\n[persist.traced.enable]: [1]"),
-            Some(false)
-        );
-        assert_eq!(
-            on("[init.svc.traced]: [running]\n[persist.traced.enable]: [0]"),
-            Some(true)
-        );
-        assert_eq!(on("[persist.traced.enable]: [0]"), Some(false));
-        assert_eq!(on("[persist.traced.enable]: [2]"), Some(true));
-        assert_eq!(on("[a]: [b]"), None);
-    }
-
-    #[test]
-    fn services_tell_users_screen_version_and_sessions() {
-        let mut f = read("");
-        f.read_services(
-            b"@@heaptap users\nUsers:\n\tUserInfo{0:Owner:c13} running\n\
-              \tUserInfo{10:Work: a}b:1030}\n@@heaptap current_user\n10\n\
-              @@heaptap screen\n  mWakefulness=Dozing\n\
-              @@heaptap version\nPerfetto v45.0-8fa6a5c (8fa6a5c)\n",
-        );
-        assert_eq!(f.users.len(), 2);
-        assert_eq!((f.users[0].id, f.users[0].running), (0, true));
-        assert_eq!(
-            (f.users[1].name.as_str(), f.users[1].running),
-            ("Work: a}b", false)
-        );
-        assert_eq!(f.current_user, Some(10));
-        assert_eq!(f.screen_on, Some(false));
-        assert_eq!(f.perfetto_version.as_deref(), Some("45.0"));
-
-        use heaptap_proto::perfetto::{TracingServiceState, tracing_service_state as t};
-        use prost::Message as _;
-        let state = TracingServiceState {
-            tracing_sessions: vec![t::TracingSession {
-                id: Some(7),
-                consumer_uid: Some(2000),
-                state: Some("STARTED".into()),
-                unique_session_name: Some("x\u{1b}".into()),
-                start_realtime_ns: Some(5),
-            }],
-            ..TracingServiceState::default()
-        };
-        f.read_query(&state.encode_to_vec());
-        assert_eq!(f.tracing_on, Some(true));
-        assert_eq!(
-            f.sessions.as_ref().map(|s| s[0].name.as_str()),
-            Some("x\u{fffd}")
-        );
-        let before = f.clone();
-        f.read_query(b"Usage: perfetto");
-        assert_eq!(f, before);
-    }
-
-    #[test]
-    fn root_is_what_su_proves() {
-        let mut f = read("@@heaptap id\n2000\n");
-        f.read_su(b"/system/bin/sh: su: not found\n");
-        assert_eq!(f.root, None);
-        f.read_su(b"WARNING: linker: x\r\n0\r\n");
-        assert_eq!(f.root, Some(Root::Su));
-        assert_eq!(read("@@heaptap id\n0\n").root, Some(Root::Shell));
-    }
-
-    #[test]
-    fn df_is_found_by_its_percent_sign() {
-        for (text, kib) in [
-            (
-                "Filesystem 1K-blocks Used Available Use% Mounted on\n/dev/fuse 10 4 6 40% /data",
-                Some(6),
-            ),
-            (
-                "/dev/block/a/very/long/name\n 10 4 6 40% /data with blanks",
-                Some(6),
-            ),
-            ("df: /data: Permission denied", None),
-            ("40% x", None),
-        ] {
-            let lines = super::super::sections::text_lines(text.as_bytes());
-            assert_eq!(free_bytes(&lines), kib.map(|k: u64| k * 1024), "{text}");
-        }
-    }
-}
+mod tests;

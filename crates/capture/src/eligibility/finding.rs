@@ -150,29 +150,25 @@ impl Finding {
             Scope::Java => ("Java heap graphs", "Android 11"),
             _ => ("native heap profiles", "Android 10"),
         };
-        blocks(
-            F::SdkLow,
-            format!("{kind} need {needs}; the device runs {system}"),
-        )
-        .scope(scope)
-        .why("its system does not have this data source")
-        .fix(match scope {
-            Scope::Java => format!(
-                "dump a debuggable app with `heaptap dump --hprof`, or use {needs} or newer"
-            ),
-            _ => format!("use a device or an emulator with {needs} or newer"),
-        })
+        let what = format!("{kind} need {needs}; the device runs {system}");
+        blocks(F::SdkLow, what)
+            .scope(scope)
+            .why("its system does not have this data source")
+            .fix(match scope {
+                Scope::Java => format!(
+                    "dump a debuggable app with `heaptap dump --hprof`, or use {needs} or newer"
+                ),
+                _ => format!("use a device or an emulator with {needs} or newer"),
+            })
     }
 
     /// Returns the finding for a named heap before Android 12.
     pub(super) fn no_choice_of_heaps(system: &str) -> Finding {
-        blocks(
-            F::SdkLow,
-            format!("a choice of native heaps needs Android 12; the device runs {system}"),
-        )
-        .scope(Scope::Native)
-        .why("only libc.malloc would be recorded")
-        .fix("leave out `--heap`, or use a device with Android 12 or newer")
+        let what = format!("a choice of native heaps needs Android 12; the device runs {system}");
+        blocks(F::SdkLow, what)
+            .scope(Scope::Native)
+            .why("only libc.malloc would be recorded")
+            .fix("leave out `--heap`, or use a device with Android 12 or newer")
     }
 
     fn asking(mut self, similar: &[&str]) -> Finding {
@@ -181,29 +177,31 @@ impl Finding {
     }
 
     pub(super) fn not_installed(name: &str, user: u32, similar: &[&str]) -> Finding {
-        let f = blocks(
-            F::NotInstalled,
-            format!("user {user} does not have a package {name}, and no process has that name"),
-        )
-        .why("there is nothing to profile");
-        if similar.is_empty() {
-            f.fix("list the apps with `heaptap apps`, or choose another user with `--user ID`")
-        } else {
-            f.asking(similar)
+        let what =
+            format!("user {user} does not have a package {name}, and no process has that name");
+        let f = blocks(F::NotInstalled, what).why("there is nothing to profile");
+        match similar {
+            [] => {
+                f.fix("list the apps with `heaptap apps`, or choose another user with `--user ID`")
+            }
+            similar => f.asking(similar),
         }
     }
 
     pub(super) fn not_running(name: &str, severity: Severity) -> Finding {
         let f = finding(F::NotRunning, severity, no_running_process(name));
         match severity {
-            Severity::Blocks => f.why("`--no-startup` records only running processes").fix(
-                match could_be_app(name) {
-                    true => {
-                        "start it first, or record from its start with `--no-running` or `--launch`"
-                    }
-                    false => "start it first, or record from its start with `--no-running`",
-                },
-            ),
+            Severity::Blocks => {
+                let or_launch = if could_be_app(name) {
+                    " or `--launch`"
+                } else {
+                    ""
+                };
+                f.why("`--no-startup` records only running processes")
+                    .fix(format!(
+                        "start it first, or record from its start with `--no-running`{or_launch}"
+                    ))
+            }
             _ => f
                 .why("a recording waits for it to start; a Java heap dump needs a running process")
                 .fix(start_it(name)),
@@ -237,16 +235,14 @@ impl Finding {
 
     pub(super) fn no_user(user: u32, users: &[u32]) -> Finding {
         let users: Vec<String> = users.iter().map(u32::to_string).collect();
-        blocks(
-            F::OtherUser,
-            format!("the device does not have user {user}"),
-        )
-        .why(match users.as_slice() {
-            [only] => format!("its only user is {only}"),
-            [rest @ .., last] => format!("its users are {} and {last}", rest.join(", ")),
-            [] => "it does not list any users".to_owned(),
-        })
-        .fix("omit `--user`, or choose a user of the device")
+        let what = format!("the device does not have user {user}");
+        blocks(F::OtherUser, what)
+            .why(match users.as_slice() {
+                [only] => format!("its only user is {only}"),
+                [rest @ .., last] => format!("its users are {} and {last}", rest.join(", ")),
+                [] => "it does not list any users".to_owned(),
+            })
+            .fix("omit `--user`, or choose a user of the device")
     }
 
     pub(super) fn no_match(pattern: &str) -> Finding {
@@ -262,68 +258,57 @@ impl Finding {
     }
 
     pub(super) fn subprocesses(name: &str, others: &[&str], package: &str) -> Finding {
-        notes(
-            F::Subproc,
-            format!("{package} also runs {}", others.join(", ")),
-        )
-        .why(match others.len() {
-            1 => format!("the name {name} does not cover it"),
-            _ => format!("the name {name} does not cover them"),
-        })
-        .fix(format!(
-            "use `-n {}` to include other processes, or `--package {}` to include all",
-            quoted(format!("{name},{}", others.join(","))),
-            quoted(package)
-        ))
+        let what = format!("{package} also runs {}", others.join(", "));
+        notes(F::Subproc, what)
+            .why(match others.len() {
+                1 => format!("the name {name} does not cover it"),
+                _ => format!("the name {name} does not cover them"),
+            })
+            .fix(format!(
+                "use `-n {}` to include other processes, or `--package {}` to include all",
+                quoted(format!("{name},{}", others.join(","))),
+                quoted(package)
+            ))
     }
 
     pub(super) fn other_users(name: &str, users: &[u32], pids: &[u32]) -> Finding {
         let list = |v: &[u32]| v.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
-        notes(
-            F::OtherUser,
-            format!("{name} runs for users {}", list(users)),
-        )
-        .why("a name matches processes of all users")
-        .fix(format!(
-            "select one with `--user`, or by PID ({})",
-            list(pids)
-        ))
+        let what = format!("{name} runs for users {}", list(users));
+        notes(F::OtherUser, what)
+            .why("a name matches processes of all users")
+            .fix(format!(
+                "select one with `--user`, or by PID ({})",
+                list(pids)
+            ))
     }
 
     pub(super) fn user_release(package: &Package) -> Finding {
         let name = &package.name;
         if package.app_type == Some(AppType::PlatformOnly) {
-            return blocks(
-                F::PlatformOnly,
-                format!("{name} can be profiled only by the system"),
-            )
-            .why("the device runs a user build, which then refuses profiling from adb")
-            .fix(manifest_fix());
+            let what = format!("{name} can be profiled only by the system");
+            return blocks(F::PlatformOnly, what)
+                .why("the device runs a user build, which then refuses profiling from adb")
+                .fix(manifest_fix());
         }
-        blocks(
-            F::UserRelease,
-            format!("{name} is neither debuggable nor profileable from adb"),
-        )
-        .why("user builds profile only apps whose manifest allows it; the profile would be empty")
-        .fix(manifest_fix())
+        let what = format!("{name} is neither debuggable nor profileable from adb");
+        let why =
+            "user builds profile only apps whose manifest allows it; the profile would be empty";
+        blocks(F::UserRelease, what).why(why).fix(manifest_fix())
     }
 
     pub(super) fn system_uid(name: &str, uid: u32) -> Finding {
-        blocks(
-            F::SystemUid,
-            format!("{name} runs with a system UID ({uid})"),
-        )
-        .why("user builds never let adb profile system processes, regardless of the manifest")
-        .fix("use a userdebug build or an emulator image without Google Play")
+        let what = format!("{name} runs with a system UID ({uid})");
+        blocks(F::SystemUid, what)
+            .why("user builds never let adb profile system processes, regardless of the manifest")
+            .fix("use a userdebug build or an emulator image without Google Play")
     }
 
     pub(super) fn uid_range(name: &str, uid: u32) -> Finding {
-        blocks(
-            F::UidRange,
-            format!("{name} runs with UID {uid}, which does not belong to a profileable package"),
-        )
-        .why("user builds profile only apps and, from Android 13, their SDK sandboxes")
-        .fix("use a userdebug build")
+        let what =
+            format!("{name} runs with UID {uid}, which does not belong to a profileable package");
+        blocks(F::UidRange, what)
+            .why("user builds profile only apps and, from Android 13, their SDK sandboxes")
+            .fix("use a userdebug build")
     }
 
     pub(super) fn isolated(name: &str) -> Finding {
@@ -334,28 +319,22 @@ impl Finding {
 
     pub(super) fn critical(name: &str) -> Finding {
         blocks(F::Critical, format!("{name} cannot be profiled"))
-        .why("SELinux forbids it on every build")
-        .fix(
-            "on a userdebug build, use `record --disable-selinux` (runs `su root setenforce 0`, which \
-             lowers the device's security until the end of the recording)",
-        )
+            .why("SELinux forbids it on every build")
+            .fix(
+                "on a userdebug build, use `record --disable-selinux` (runs `su root setenforce 0`, \
+                 which lowers the device's security until the end of the recording)",
+            )
     }
 
     pub(super) fn zygote(name: &str, permissive: bool) -> Finding {
-        finding(
-            F::Zygote,
-            if permissive {
-                Severity::Warning
-            } else {
-                Severity::Blocks
-            },
-            format!("{name} is a zygote, which forks app processes"),
-        )
-        .why(if permissive {
-            "with permissive SELinux an attempt might work, but it might also crash all apps"
-        } else {
-            "it does not respond to the profiler, and SELinux forbids profiling it"
-        })
+        let what = format!("{name} is a zygote, which forks app processes");
+        match permissive {
+            true => warns(F::Zygote, what).why(
+                "with permissive SELinux an attempt might work, but it might also crash all apps",
+            ),
+            false => blocks(F::Zygote, what)
+                .why("it does not respond to the profiler, and SELinux forbids profiling it"),
+        }
         .fix("profile the app's own processes")
     }
 
@@ -365,12 +344,10 @@ impl Finding {
     }
 
     pub(super) fn native_no_java(name: &str) -> Finding {
-        notes(
-            F::NativeNoJava,
-            format!("{name} does not have a Java runtime"),
-        )
-        .scope(Scope::Java)
-        .why("a native program does not have a Java heap")
+        let what = format!("{name} does not have a Java runtime");
+        notes(F::NativeNoJava, what)
+            .scope(Scope::Java)
+            .why("a native program does not have a Java heap")
     }
 
     pub(super) fn arch_x86() -> Finding {
@@ -381,58 +358,52 @@ impl Finding {
     }
 
     pub(super) fn arch_32(name: &str) -> Finding {
-        blocks(
-            F::Arch,
-            format!("{name} is a 32-bit process on a 64-bit device"),
-        )
-        .scope(Scope::Native)
-        .why("Android 10 and 11 do not profile 32-bit native heaps on 64-bit devices")
-        .fix("install the 64-bit build (`adb install --abi arm64-v8a`) or use Android 12")
+        let what = format!("{name} is a 32-bit process on a 64-bit device");
+        blocks(F::Arch, what)
+            .scope(Scope::Native)
+            .why("Android 10 and 11 do not profile 32-bit native heaps on 64-bit devices")
+            .fix("install the 64-bit build (`adb install --abi arm64-v8a`) or use Android 12")
     }
 
     pub(super) fn native_bridge(bridge: &str) -> Finding {
-        notes(
-            F::NativeBridge,
-            format!("the device translates apps built for another processor ({bridge})"),
-        )
-        .scope(Scope::Native)
-        .why("callstacks of translated code show the translator instead of the app")
-        .fix("install a build for the device's own ABI")
+        let what = format!("the device translates apps built for another processor ({bridge})");
+        notes(F::NativeBridge, what)
+            .scope(Scope::Native)
+            .why("callstacks of translated code show the translator instead of the app")
+            .fix("install a build for the device's own ABI")
     }
 
     pub(super) fn malloc_debug(name: &str, property: &str) -> Finding {
-        blocks(
-            F::MallocDebug,
-            format!("{name} has malloc debugging enabled ({property})"),
-        )
-        .scope(Scope::Native)
-        .why("heapprofd cannot attach because malloc_debug hooks the same functions")
-        .fix(format!(
-            "run `adb shell setprop {property} '\"\"'`, then restart the process"
-        ))
+        let what = format!("{name} has malloc debugging enabled ({property})");
+        blocks(F::MallocDebug, what)
+            .scope(Scope::Native)
+            .why("heapprofd cannot attach because malloc_debug hooks the same functions")
+            .fix(format!(
+                "run `adb shell setprop {property} '\"\"'`, then restart the process"
+            ))
     }
 
     pub(super) fn wrapped(name: &str) -> Finding {
-        notes(
-            F::Wrapped,
-            format!("{name} starts through a wrapper (wrap.{name})"),
-        )
-        .scope(Scope::Native)
-        .why("a sanitizer or another allocator in the wrapper would hide the heap from heapprofd")
-        .fix(format!(
-            "run `adb shell setprop {} '\"\"'`, then restart the app",
-            // The shell of the device parses it a second time.
-            quoted(Shell::Sh.quoted(format!("wrap.{name}")))
-        ))
+        let what = format!("{name} starts through a wrapper (wrap.{name})");
+        let why =
+            "a sanitizer or another allocator in the wrapper would hide the heap from heapprofd";
+        notes(F::Wrapped, what)
+            .scope(Scope::Native)
+            .why(why)
+            .fix(format!(
+                "run `adb shell setprop {} '\"\"'`, then restart the app",
+                // The shell of the device parses it a second time.
+                quoted(Shell::Sh.quoted(format!("wrap.{name}")))
+            ))
     }
 
     pub(super) fn shared_uid(package: &str, others: &[&str]) -> Finding {
-        warns(
-            F::SharedUid,
-            format!("{package} shares its UID with {}", others.join(", ")),
-        )
-        .why("their manifests differ, and the first package in the device's list decides for all")
-        .fix("make all of them profileable, or run `heaptap check` for each")
+        let what = format!("{package} shares its UID with {}", others.join(", "));
+        let why =
+            "their manifests differ, and the first package in the device's list decides for all";
+        warns(F::SharedUid, what)
+            .why(why)
+            .fix("make all of them profileable, or run `heaptap check` for each")
     }
 
     pub(super) fn frozen(name: &str) -> Finding {
@@ -442,25 +413,20 @@ impl Finding {
     }
 
     pub(super) fn cached(name: &str, can_freeze: bool) -> Finding {
-        warns(
-            F::Cached,
-            format!("{name} is cached in the background"),
-        )
-        .why(if can_freeze {
-            "Android might freeze or kill it; the profiler attaches only when it runs and allocates"
-        } else {
-            "Android might kill it; the profiler attaches only when it runs and allocates"
-        })
-        .fix("bring the app to the foreground")
+        let what = format!("{name} is cached in the background");
+        let risk = if can_freeze { "freeze or kill" } else { "kill" };
+        warns(F::Cached, what)
+            .why(format!(
+                "Android might {risk} it; the profiler attaches only when it runs and allocates"
+            ))
+            .fix("bring the app to the foreground")
     }
 
     pub(super) fn stopped(process: &Process) -> Finding {
-        warns(
-            F::Stopped,
-            format!("{} ({}) is stopped", process.name, process.pid),
-        )
-        .why("a debugger or SIGSTOP suspended it; the profiler attaches when it continues")
-        .fix("resume the process")
+        let what = format!("{} ({}) is stopped", process.name, process.pid);
+        warns(F::Stopped, what)
+            .why("a debugger or SIGSTOP suspended it; the profiler attaches when it continues")
+            .fix("resume the process")
     }
 
     pub(super) fn screen_off() -> Finding {
@@ -483,50 +449,44 @@ impl Finding {
     }
 
     pub(super) fn other_sessions(list: &str) -> Finding {
-        notes(
-            F::Busy,
-            format!("other tracing sessions are running: {list}"),
-        )
-        .scope(Scope::Native)
-        .why("if one of them profiles the same process, only that session gets samples")
-        .fix("`heaptap status` lists heaptap's own")
+        let what = format!("other tracing sessions are running: {list}");
+        notes(F::Busy, what)
+            .scope(Scope::Native)
+            .why("if one of them profiles the same process, only that session gets samples")
+            .fix("`heaptap status` lists heaptap's own")
     }
 
     pub(super) fn session_limit(count: usize) -> Finding {
-        blocks(
-            F::SessionLimit,
-            format!("the adb shell already has {count} running tracing sessions"),
-        )
-        .why("the device allows five sessions per user")
-        .fix("stop a session that `heaptap status` lists, or run `adb shell killall -INT perfetto`")
+        let what = format!("the adb shell already has {count} running tracing sessions");
+        blocks(F::SessionLimit, what)
+            .why("the device allows five sessions per user")
+            .fix(
+                "stop a session that `heaptap status` lists, or run `adb shell killall -INT perfetto`",
+            )
     }
 
     pub(super) fn space(free: u64) -> Finding {
-        warns(
-            F::Space,
-            format!("the device has only {} of free space", ByteSize(free)),
-        )
-        .why("the recording ends if its file cannot grow")
-        .fix("delete files on the device")
+        let what = format!("the device has only {} of free space", ByteSize(free));
+        warns(F::Space, what)
+            .why("the recording ends if its file cannot grow")
+            .fix("delete files on the device")
     }
 
     pub(super) fn unknown(name: &str) -> Finding {
-        warns(
-            F::Unknown,
-            format!("{name} cannot be checked for eligibility"),
-        )
-        .why("the device did not answer; an empty profile would mean that profiling is not allowed")
-        .fix(manifest_fix())
+        let what = format!("{name} cannot be checked for eligibility");
+        let why =
+            "the device did not answer; an empty profile would mean that profiling is not allowed";
+        warns(F::Unknown, what).why(why).fix(manifest_fix())
     }
 
     pub(super) fn no_dump(name: &str) -> Finding {
-        warns(
-            F::NoDump,
-            format!("{name} did not produce a heap dump"),
-        )
-        .scope(Scope::Java)
-        .why("it was busy, frozen or ended before it began to write, or does not have a Java heap")
-        .fix("bring the app to the foreground and dump again, or try `heaptap dump --hprof`")
+        let what = format!("{name} did not produce a heap dump");
+        let why =
+            "it was busy, frozen or ended before it began to write, or does not have a Java heap";
+        warns(F::NoDump, what)
+            .scope(Scope::Java)
+            .why(why)
+            .fix("bring the app to the foreground and dump again, or try `heaptap dump --hprof`")
     }
 
     pub(super) fn no_allocation(name: &str, heaps: &[String]) -> Finding {
@@ -539,19 +499,17 @@ impl Finding {
                 heaps.join(", ")
             )
         };
-        warns(
-            F::NoAllocation,
-            format!("{name} had no sampled allocations"),
-        )
-        .scope(Scope::Native)
-        .why(why)
-        .fix(match could_be_app(name) {
-            true => {
-                "use the app while recording, record longer, or record from its start with \
-                 `--launch`"
-            }
-            false => "record longer, or restart it during a recording with `--no-running`",
-        })
+        let what = format!("{name} had no sampled allocations");
+        warns(F::NoAllocation, what)
+            .scope(Scope::Native)
+            .why(why)
+            .fix(match could_be_app(name) {
+                true => {
+                    "use the app while recording, record longer, or record from its start with \
+                     `--launch`"
+                }
+                false => "record longer, or restart it during a recording with `--no-running`",
+            })
     }
 
     pub(super) fn refused(line: &str) -> Finding {

@@ -18,7 +18,7 @@ use heaptap_adb::{Command, Device, DeviceError, Output};
 use heaptap_proto::perfetto::{PackagesListConfig, TraceConfig};
 
 /// Timeout for answers of the shell and the kernel.
-const QUICK: Duration = Duration::from_secs(10);
+pub(super) const QUICK: Duration = Duration::from_secs(10);
 /// Timeout for answers of system services; a busy or dying device is slow.
 const SERVICE: Duration = Duration::from_secs(20);
 
@@ -41,8 +41,12 @@ const ARGUMENTS: usize = 200;
 /// Maximum number of packages to query one by one.
 const FEW: usize = 40;
 
-/// Gathers all facts about the device.
-pub(super) async fn device_facts(device: &Device) -> Result<DeviceFacts, DeviceError> {
+/// Queries all facts of a device that decide about profiling, in three concurrent shell calls.
+/// Facts that the device does not report stay unknown.
+///
+/// # Errors
+/// Returns an error if the device is lost or its shell does not answer.
+pub async fn device_facts(device: &Device) -> Result<DeviceFacts, DeviceError> {
     let base = Command::script(BASE).called("reading device properties");
     let services = Command::script(SERVICES).called("querying system services");
     let query = Command::program("perfetto").arg("--query-raw");
@@ -75,7 +79,7 @@ async fn su_uid(device: &Device, facts: &DeviceFacts) -> Result<Option<Output>, 
 }
 
 /// Turns a service's timeout or refusal into `None`; a lost device is an error.
-fn patient(result: Result<Output, DeviceError>) -> Result<Option<Output>, DeviceError> {
+pub(super) fn patient(result: Result<Output, DeviceError>) -> Result<Option<Output>, DeviceError> {
     match result {
         Ok(out) => Ok(Some(out)),
         Err(DeviceError::Deadline { .. } | DeviceError::Refused { .. }) => Ok(None),
@@ -145,11 +149,9 @@ pub(super) async fn packages(
     if filter == PackageFilter::ThirdParty {
         command = command.arg("-3");
     }
-    let Some(out) = patient(device.run(&command, SERVICE).await)? else {
-        return Ok(None);
-    };
-    let list = read_list(&out.stdout);
-    Ok((!list.is_empty()).then_some(list))
+    let out = patient(device.run(&command, SERVICE).await)?;
+    let list = out.map(|out| read_list(&out.stdout));
+    Ok(list.filter(|list| !list.is_empty()))
 }
 
 /// Fills in the app types of `wanted` from the cheapest exact source that the device has.
@@ -200,8 +202,7 @@ fn apply_rows(wanted: &mut [Package], rows: &[PackageRow], source: AppTypeSource
             None => row.name == package.name,
         });
         if let Some(row) = row {
-            package.app_type = Some(row.app_type());
-            package.app_type_source = Some(source);
+            package.set_type(row.app_type(), source);
         }
     }
 }
@@ -232,8 +233,7 @@ async fn app_runner(device: &Device, wanted: &mut [Package]) -> Result<(), Devic
         let types = read_app_types(&out.stdout);
         for package in chunk.iter_mut() {
             if let Some(kind) = types.get(&package.name) {
-                package.app_type = Some(*kind);
-                package.app_type_source = Some(AppTypeSource::AppRunner);
+                package.set_type(*kind, AppTypeSource::AppRunner);
             }
         }
     }
@@ -275,22 +275,13 @@ async fn weak_sources(device: &Device, package: &mut Package) -> Result<(), Devi
     let run_as = Command::program("run-as").args([package.name.as_str(), "id"]);
     let dumpsys = Command::program("dumpsys").args(["package", package.name.as_str()]);
     let (run_as, dumpsys) = tokio::join!(device.run(&run_as, QUICK), device.run(&dumpsys, SERVICE));
-    let mut found: Option<(AppType, AppTypeSource)> = None;
-    if let Some(out) = patient(run_as)? {
-        found = read_run_as(&out.stdout).map(|t| (t, AppTypeSource::RunAs));
-    }
-    if let Some(out) = patient(dumpsys)? {
-        found = found.or_else(|| {
-            read_dumpsys(&out.stdout, &package.name).map(|t| (t, AppTypeSource::Dumpsys))
-        });
-    }
-    if found.is_none() {
-        let manifest = manifest_of_apk(device, &package.name).await?;
-        found = manifest.map(|t| (t, AppTypeSource::Manifest));
-    }
-    if let Some((kind, source)) = found {
-        package.app_type = Some(kind);
-        package.app_type_source = Some(source);
+    let (run_as, dumpsys) = (patient(run_as)?, patient(dumpsys)?);
+    if let Some(kind) = run_as.and_then(|out| read_run_as(&out.stdout)) {
+        package.set_type(kind, AppTypeSource::RunAs);
+    } else if let Some(kind) = dumpsys.and_then(|out| read_dumpsys(&out.stdout, &package.name)) {
+        package.set_type(kind, AppTypeSource::Dumpsys);
+    } else if let Some(kind) = manifest_of_apk(device, &package.name).await? {
+        package.set_type(kind, AppTypeSource::Manifest);
     }
     Ok(())
 }
@@ -301,11 +292,8 @@ async fn manifest_of_apk(device: &Device, name: &str) -> Result<Option<AppType>,
         return Ok(None);
     };
     let lines = super::sections::text_lines(&out.stdout);
-    let base = lines
-        .iter()
-        .filter_map(|l| l.strip_prefix("package:"))
-        .find(|p| p.ends_with("/base.apk") || lines.len() == 1);
-    let Some(base) = base else {
+    let mut paths = lines.iter().filter_map(|l| l.strip_prefix("package:"));
+    let Some(base) = paths.find(|p| p.ends_with("/base.apk") || lines.len() == 1) else {
         return Ok(None);
     };
     let unzip = Command::program("unzip").args(["-p", base, "AndroidManifest.xml"]);

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::decide::{Answer, decide_app, decide_process};
+use super::decide::{Answer, decide_app, decide_process, is_process_of};
 use super::facts::DeviceFacts;
 use super::finding::{Finding, Severity};
 use super::gather::{self, PackageFilter, of_appid, user_of};
@@ -72,31 +72,20 @@ pub async fn list_apps(
     let third_party = third_party?;
     let processes = processes?;
     let is_system = |name: &str| {
-        third_party
-            .as_ref()
-            .map(|list| !list.iter().any(|p| p.name == name))
+        let list = third_party.as_ref()?;
+        Some(!list.iter().any(|p| p.name == name))
     };
     let filter = options.filter.as_deref().map(str::to_lowercase);
-    let mut wanted: Vec<Package> = all
-        .iter()
-        .filter(|p| match &filter {
+    let (mut wanted, mut rest): (Vec<Package>, Vec<Package>) =
+        all.into_iter().partition(|p| match &filter {
             Some(filter) => p.name.to_lowercase().contains(filter),
             None => options.all || is_system(&p.name) != Some(true),
-        })
-        .cloned()
-        .collect();
+        });
     // Packages that share a UID share a verdict, so their manifests are queried too.
     let listed = wanted.len();
-    let sharing: Vec<Package> = all
-        .iter()
-        .filter(|p| {
-            p.appid()
-                .is_some_and(|a| a >= 10_000 && of_appid(&wanted, a).next().is_some())
-        })
-        .filter(|p| !wanted.iter().any(|w| w.name == p.name))
-        .cloned()
-        .collect();
-    wanted.extend(sharing);
+    let is_shared = |appid| appid >= 10_000 && of_appid(&wanted, appid).next().is_some();
+    rest.retain(|p| p.appid().is_some_and(is_shared));
+    wanted.extend(rest);
     gather::app_types(device, facts, &mut wanted).await?;
     let mut apps: Vec<InstalledApp> = wanted[..listed]
         .iter()
@@ -121,11 +110,9 @@ fn build_app(
         let of_uid = p.uid.is_some() && p.uid == package.uid;
         let of_sandbox = p.user() == package.uid.map(|uid| uid / PER_USER)
             && package.appid().map(|a| a + 10_000) == p.appid();
-        let shared = owners.len() > 1 || package.appid().is_none_or(|a| a < 10_000);
-        if shared {
-            super::decide::is_process_of(&p.name, &package.name)
-        } else {
-            of_uid || of_sandbox
+        match owners.len() > 1 || package.appid().is_none_or(|a| a < 10_000) {
+            true => is_process_of(&p.name, &package.name),
+            false => of_uid || of_sandbox,
         }
     };
     let own: Vec<&Process> = processes.iter().filter(is_own).collect();
@@ -134,22 +121,17 @@ fn build_app(
         Some(process) => decide_process(facts, process, &owners),
         None => decide_app(facts, &package.name, &owners, package.uid),
     };
+    let processes = own.iter().map(|p| RunningProcess {
+        pid: p.pid,
+        name: p.name.clone(),
+    });
+    let findings = verdict.findings.into_iter();
     InstalledApp {
         package: package.clone(),
         system,
-        processes: own
-            .iter()
-            .map(|p| RunningProcess {
-                pid: p.pid,
-                name: p.name.clone(),
-            })
-            .collect(),
+        processes: processes.collect(),
         native: verdict.native,
         java: verdict.java,
-        findings: verdict
-            .findings
-            .into_iter()
-            .filter(|f| f.severity != Severity::Note)
-            .collect(),
+        findings: findings.filter(|f| f.severity != Severity::Note).collect(),
     }
 }

@@ -82,11 +82,8 @@ pub(super) fn belongs_to(p: &Process, package: &str, list: Option<&[Package]>) -
         return true;
     }
     let list = list.unwrap_or(&[]);
-    let Some(appid) = list
-        .iter()
-        .find(|l| l.name == package)
-        .and_then(Package::appid)
-    else {
+    let listed = list.iter().find(|l| l.name == package);
+    let Some(appid) = listed.and_then(Package::appid) else {
         return false;
     };
     let of_another = || {
@@ -98,9 +95,13 @@ pub(super) fn belongs_to(p: &Process, package: &str, list: Option<&[Package]>) -
 
 /// Returns the appid of the app behind a process: that of an SDK sandbox is 10000 higher.
 pub(super) fn owner_appid(p: &Process) -> Option<u32> {
-    match p.appid()? {
-        sandbox @ 20_000..=29_999 => Some(sandbox - 10_000),
-        appid => Some(appid),
+    p.appid().map(app_of_sandbox)
+}
+
+pub(super) fn app_of_sandbox(appid: u32) -> u32 {
+    match appid {
+        20_000..=29_999 => appid - 10_000,
+        appid => appid,
     }
 }
 
@@ -125,19 +126,17 @@ pub(super) fn wanted_packages(
             TargetSpec::Package(name) => name,
             TargetSpec::Pid(_) => continue,
         };
-        appids.extend(
-            list.iter()
-                .filter(|l| l.name == named)
-                .filter_map(Package::appid),
-        );
+        let listed = list.iter().filter(|l| l.name == named);
+        appids.extend(listed.filter_map(Package::appid));
     }
-    list.iter()
-        .filter(|p| {
-            p.appid()
-                .is_some_and(|a| a >= 10_000 && appids.contains(&a))
-        })
-        .cloned()
-        .collect()
+    apps_of(list, &appids).collect()
+}
+
+/// Returns the apps of a list with one of these appids.
+pub(super) fn apps_of(list: &[Package], appids: &BTreeSet<u32>) -> impl Iterator<Item = Package> {
+    let is_one = |appid| appid >= 10_000 && appids.contains(&appid);
+    let apps = list.iter().filter(move |p| p.appid().is_some_and(is_one));
+    apps.cloned()
 }
 
 /// Adds the config entries for a target. An exact name stays as it is, so that it also matches
@@ -160,12 +159,10 @@ pub(super) fn resolve(
             to.pids.push(*pid);
             return;
         }
-        TargetSpec::Name(name) if !names::is_pattern(name) && o.user.is_none() => {
-            add_name(name);
-            return;
-        }
-        // Nothing is running yet, so the process cannot be selected by user.
-        TargetSpec::Name(name) if !names::is_pattern(name) && report.processes.is_empty() => {
+        // While nothing runs yet, the process cannot be selected by user.
+        TargetSpec::Name(name)
+            if !names::is_pattern(name) && (o.user.is_none() || report.processes.is_empty()) =>
+        {
             add_name(name);
             return;
         }
@@ -184,10 +181,9 @@ pub(super) fn resolve(
             continue;
         }
         let name = &p.process.name;
-        let covers_others = s
-            .processes
-            .iter()
-            .any(|q| names::matches_native(name, &q.name) && !meant.contains(&q.pid));
+        let is_other =
+            |q: &Process| names::matches_native(name, &q.name) && !meant.contains(&q.pid);
+        let covers_others = s.processes.iter().any(is_other);
         let damaged = name.contains('\u{fffd}') || names::is_pattern(name);
         if covers_others || damaged {
             if !to.pids.contains(&p.process.pid) {

@@ -50,6 +50,7 @@ pub use decide::{Answer, decide_device, no_choice_of_heaps};
 pub(crate) use facts::free_bytes;
 pub use facts::{AndroidUser, BuildType, DeviceFacts, Root, Selinux, TracingSession};
 pub use finding::{Finding, FindingId, MANIFEST_SNIPPET, Scope, Severity, no_running_process};
+pub use gather::device_facts as facts;
 pub use installed::{InstalledApp, ListOptions, RunningProcess, list_apps};
 pub use packages::{AppType, AppTypeSource, Package, PackageRow, read_large_heap};
 pub use post_mortem::{
@@ -57,19 +58,3 @@ pub use post_mortem::{
     empty_targets, explain, parse_log, read_log,
 };
 pub use processes::{CACHED_ADJ, Pid, Process, ProcessKind};
-
-use heaptap_adb::{Device, DeviceError};
-
-/// Queries all facts of a device that decide about profiling, in three concurrent shell calls.
-/// Facts that the device does not report stay unknown.
-///
-/// # Errors
-/// Returns an error if the device is lost or its shell does not answer.
-pub async fn facts(device: &Device) -> Result<DeviceFacts, DeviceError> {
-    gather::device_facts(device).await
-}
-
-/// Returns the findings about a device as a whole, independent of any target.
-pub fn about_device(facts: &DeviceFacts) -> Vec<Finding> {
-    decide::decide_device(facts)
-}

@@ -29,22 +29,13 @@ pub fn is_pattern(name: &str) -> bool {
 
 /// Returns whether `name`, as given for a native profile, matches a process with this argv0.
 pub fn matches_native(name: &str, argv0: &str) -> bool {
-    if is_pattern(name) {
-        matches_glob(name, argv0)
-    } else {
-        matches_exact(name, argv0)
-    }
-}
-
-fn matches_exact(name: &str, argv0: &str) -> bool {
-    argv0.len() <= ARGV0_LIMIT && !name.is_empty() && normalized(name) == normalized(argv0)
-}
-
-fn matches_glob(pattern: &str, argv0: &str) -> bool {
-    if pattern.starts_with('/') {
-        fnmatch(pattern, argv0)
-    } else {
-        fnmatch(pattern, basename(argv0))
+    match is_pattern(name) {
+        true if name.starts_with('/') => fnmatch(name, argv0),
+        true => fnmatch(name, basename(argv0)),
+        false => {
+            let can_match = argv0.len() <= ARGV0_LIMIT && !name.is_empty();
+            can_match && normalized(name) == normalized(argv0)
+        }
     }
 }
 

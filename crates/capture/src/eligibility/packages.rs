@@ -49,7 +49,7 @@ pub enum AppTypeSource {
 }
 
 /// An installed package.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Package {
     pub name: String,
     /// Uid of its processes: `user * 100000 + appid`.
@@ -66,16 +66,18 @@ impl Package {
     pub fn named(name: &str) -> Package {
         Package {
             name: name.to_owned(),
-            uid: None,
-            installer: None,
-            app_type: None,
-            app_type_source: None,
+            ..Package::default()
         }
     }
 
     /// Returns the appid: the UID without the user.
     pub fn appid(&self) -> Option<u32> {
         self.uid.map(|uid| uid % PER_USER)
+    }
+
+    pub(super) fn set_type(&mut self, kind: AppType, source: AppTypeSource) {
+        self.app_type = Some(kind);
+        self.app_type_source = Some(source);
     }
 }
 
@@ -108,21 +110,17 @@ pub fn read_list(stdout: &[u8]) -> Vec<Package> {
 /// that it does not know, or a device without it, has no entry.
 pub fn read_app_types(output: &[u8]) -> BTreeMap<String, AppType> {
     let sections = Sections::read(output);
-    sections
-        .names()
-        .filter_map(|name| {
-            let kind = sections
-                .lines(name)
-                .iter()
-                .find_map(|line| match line.as_str() {
-                    "debuggable" => Some(AppType::Debuggable),
-                    "profileable" => Some(AppType::Profileable),
-                    "non_profileable" => Some(AppType::Closed),
-                    _ => None,
-                })?;
-            Some((name.to_owned(), kind))
-        })
-        .collect()
+    let kind = |line: &String| match line.as_str() {
+        "debuggable" => Some(AppType::Debuggable),
+        "profileable" => Some(AppType::Profileable),
+        "non_profileable" => Some(AppType::Closed),
+        _ => None,
+    };
+    let of_name = |name: &str| {
+        let kind = sections.lines(name).iter().find_map(kind)?;
+        Some((name.to_owned(), kind))
+    };
+    sections.names().filter_map(of_name).collect()
 }
 
 /// One row of the device's package list, from a trace or from `packages.list`. heapprofd
@@ -237,10 +235,7 @@ fn read_flags(stdout: &[u8], name: &str) -> Option<Vec<String>> {
         let Some((key, flags)) = line.split_once("=[") else {
             continue;
         };
-        if matches!(
-            key,
-            "flags" | "pkgFlags" | "privateFlags" | "privatePkgFlags"
-        ) {
+        if ["flags", "pkgFlags", "privateFlags", "privatePkgFlags"].contains(&key) {
             let flags = flags.trim_end_matches(']').split_whitespace();
             words.extend(flags.map(str::to_owned));
         }
@@ -251,10 +246,9 @@ fn read_flags(stdout: &[u8], name: &str) -> Option<Vec<String>> {
 /// Parses `run-as PKG id`, which succeeds only for debuggable packages. A refusal proves
 /// nothing, because the package might be profileable.
 pub fn read_run_as(stdout: &[u8]) -> Option<AppType> {
-    text_lines(stdout)
-        .iter()
-        .any(|l| l.starts_with("uid="))
-        .then_some(AppType::Debuggable)
+    let mut lines = text_lines(stdout).into_iter();
+    let is_run = lines.any(|line| line.starts_with("uid="));
+    is_run.then_some(AppType::Debuggable)
 }
 
 #[cfg(test)]

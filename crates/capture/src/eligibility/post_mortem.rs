@@ -2,7 +2,7 @@
 //! it, from the findings before it, and from the device log. Pure, except for the one call
 //! that fetches the log.
 
-use std::time::Duration;
+use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
@@ -10,6 +10,8 @@ use super::assessment::{Assessment, ProcessReport};
 use super::decide::is_process_of;
 use super::facts::DeviceFacts;
 use super::finding::{Finding, FindingId, Scope, Severity};
+use super::gather::{QUICK, patient};
+use super::matching::app_of_sandbox;
 use super::names;
 use super::packages::{PER_USER, Package, PackageRow};
 use super::processes::Pid;
@@ -35,26 +37,15 @@ pub struct LogLine {
 /// # Errors
 /// [`DeviceError::Lost`].
 pub async fn read_log(device: &Device, since_s: Option<i64>) -> Result<Vec<LogLine>, DeviceError> {
-    let command = Command::program("logcat").args([
-        "-d",
-        "-v",
-        "epoch",
-        "-s",
-        "perfetto:*",
-        "heapprofd:*",
-        "libc:*",
-    ]);
-    match device.run(&command, Duration::from_secs(10)).await {
-        Ok(out) => Ok(parse_log(&out.stdout)
-            .into_iter()
-            .filter(|l| match (l.time_s, since_s) {
-                (Some(time), Some(since)) => time >= since as f64,
-                _ => true,
-            })
-            .collect()),
-        Err(DeviceError::Deadline { .. } | DeviceError::Refused { .. }) => Ok(Vec::new()),
-        Err(error) => Err(error),
-    }
+    let tags = ["perfetto:*", "heapprofd:*", "libc:*"];
+    let command = Command::program("logcat").args(["-d", "-v", "epoch", "-s"]);
+    let out = patient(device.run(&command.args(tags), QUICK).await)?;
+    let mut lines = out.map_or_else(Vec::new, |out| parse_log(&out.stdout));
+    lines.retain(|line| match (line.time_s, since_s) {
+        (Some(time), Some(since)) => time >= since as f64,
+        _ => true,
+    });
+    Ok(lines)
 }
 
 /// Parses the log; only `-v epoch` has times that can be compared.
@@ -112,13 +103,17 @@ pub struct KnownProcess {
 impl Assessment {
     /// Returns the facts to keep until the recording is finished.
     pub fn preflight_facts(&self, facts: &DeviceFacts) -> PreflightFacts {
-        let blocking = self
-            .device
-            .iter()
-            .filter(|f| f.severity == Severity::Blocks);
+        let device = self.device.iter();
+        let blocking = device.filter(|f| f.severity == Severity::Blocks);
+        let process = |report: &ProcessReport| KnownProcess {
+            pid: report.process.pid,
+            name: report.process.name.clone(),
+            uid: report.process.uid,
+            findings: report.findings.clone(),
+        };
         let targets = self.targets.iter().map(|t| KnownTarget {
             target: t.target.clone(),
-            processes: t.processes.iter().map(KnownProcess::of).collect(),
+            processes: t.processes.iter().map(process).collect(),
             findings: t.findings.clone(),
         });
         PreflightFacts {
@@ -126,17 +121,6 @@ impl Assessment {
             clock_s: facts.clock_s,
             device: blocking.cloned().collect(),
             targets: targets.collect(),
-        }
-    }
-}
-
-impl KnownProcess {
-    fn of(report: &ProcessReport) -> KnownProcess {
-        KnownProcess {
-            pid: report.process.pid,
-            name: report.process.name.clone(),
-            uid: report.process.uid,
-            findings: report.findings.clone(),
         }
     }
 }
@@ -170,9 +154,8 @@ pub struct EmptyTarget {
 /// does not count as missing.
 pub fn empty_targets(preflight: &PreflightFacts, recorded: &[Recorded]) -> Vec<EmptyTarget> {
     let sampled = |pid: Pid, name: &str| {
-        recorded
-            .iter()
-            .any(|r| r.has_samples && (r.pid == pid || !name.is_empty() && r.name == name))
+        let is_it = |r: &Recorded| r.pid == pid || !name.is_empty() && r.name == name;
+        recorded.iter().any(|r| r.has_samples && is_it(r))
     };
     let mut empty: Vec<EmptyTarget> = Vec::new();
     for target in &preflight.targets {
@@ -240,14 +223,13 @@ pub fn explain(target: &EmptyTarget, evidence: &Evidence<'_>) -> Vec<Finding> {
             true => Scope::Native,
             false => Scope::Java,
         };
-        let about = findings_before(target, preflight).filter(|f| {
-            f.scope != other
-                && (f.severity >= Severity::Warning
-                    || f.id == FindingId::NotRunning && target.pid.is_none())
-        });
-        causes.extend(about.map(|f| match (f.id, f.severity) {
-            (FindingId::NotRunning, Severity::Note) => Finding::never_started(&target.name),
-            _ => f.clone(),
+        let about = findings_before(target, preflight).filter(|f| f.scope != other);
+        causes.extend(about.filter_map(|f| match (f.id, f.severity) {
+            (_, Severity::Warning | Severity::Blocks) => Some(f.clone()),
+            (FindingId::NotRunning, Severity::Note) if target.pid.is_none() => {
+                Some(Finding::never_started(&target.name))
+            }
+            _ => None,
         }));
         let about = preflight.device.iter().filter(|f| f.scope != other);
         causes.extend(about.cloned());
@@ -259,12 +241,8 @@ pub fn explain(target: &EmptyTarget, evidence: &Evidence<'_>) -> Vec<Finding> {
             None => Finding::never_started(&target.name),
         });
     }
-    let mut seen = Vec::new();
-    causes.retain(|f| {
-        let fresh = !seen.contains(&(f.id, f.what.clone()));
-        seen.push((f.id, f.what.clone()));
-        fresh
-    });
+    let mut seen = BTreeSet::new();
+    causes.retain(|f| seen.insert((f.id, f.what.clone())));
     causes.sort_by_key(|f| std::cmp::Reverse(f.severity));
     causes
 }
@@ -274,23 +252,13 @@ fn findings_before<'a>(
     target: &'a EmptyTarget,
     preflight: &'a PreflightFacts,
 ) -> impl Iterator<Item = &'a Finding> {
-    preflight
-        .targets
-        .iter()
-        .filter(|t| {
-            t.target == target.name
-                || t.processes
-                    .iter()
-                    .any(|p| Some(p.pid) == target.pid || p.name == target.name)
-        })
-        .flat_map(|t| {
-            let of_processes = t
-                .processes
-                .iter()
-                .filter(|p| target.pid.is_none_or(|pid| p.pid == pid))
-                .flat_map(|p| &p.findings);
-            t.findings.iter().chain(of_processes)
-        })
+    let is_it = |p: &KnownProcess| Some(p.pid) == target.pid || p.name == target.name;
+    let of_it = move |t: &&KnownTarget| t.target == target.name || t.processes.iter().any(is_it);
+    preflight.targets.iter().filter(of_it).flat_map(|t| {
+        let meant = t.processes.iter();
+        let meant = meant.filter(|p| target.pid.is_none_or(|pid| p.pid == pid));
+        t.findings.iter().chain(meant.flat_map(|p| &p.findings))
+    })
 }
 
 /// Returns the reasons in the log: heapprofd logs the PID and name of a process that it refuses;
@@ -298,33 +266,22 @@ fn findings_before<'a>(
 fn logged_causes(target: &EmptyTarget, log: &[LogLine]) -> Vec<Finding> {
     let names_target = |line: &&LogLine| {
         let by_pid = target.pid.is_some_and(|pid| {
-            line.pid == pid
-                || line
-                    .text
-                    .split(|c: char| !c.is_ascii_digit())
-                    .any(|word| word == pid.to_string())
+            let mut numbers = line.text.split(|c: char| !c.is_ascii_digit());
+            line.pid == pid || numbers.any(|number| number == pid.to_string())
         });
         by_pid || !target.name.is_empty() && line.text.contains(&format!("({})", target.name))
     };
-    log.iter()
-        .filter(names_target)
-        .filter_map(|line| {
-            let text = line.text.to_ascii_lowercase();
-            if text.contains("not profileable") {
-                Some(Finding::refused(&line.text))
-            } else if text.contains("heapprofd")
-                && (text.contains("hooks") || text.contains("not enabl"))
-            {
-                Some(Finding::malloc_debug(
-                    &target.name,
-                    "libc.debug.malloc.options",
-                ))
-            } else {
-                None
-            }
-        })
-        .take(3)
-        .collect()
+    let cause = |line: &LogLine| {
+        let text = line.text.to_ascii_lowercase();
+        let has = |part: &str| text.contains(part);
+        if has("not profileable") {
+            return Some(Finding::refused(&line.text));
+        }
+        let no_hooks = has("heapprofd") && (has("hooks") || has("not enabl"));
+        no_hooks.then(|| Finding::malloc_debug(&target.name, "libc.debug.malloc.options"))
+    };
+    let causes = log.iter().filter(names_target).filter_map(cause);
+    causes.take(3).collect()
 }
 
 /// Returns the reason in the package list recorded with the trace, on a build where manifests
@@ -333,18 +290,10 @@ fn manifest_cause(target: &EmptyTarget, evidence: &Evidence<'_>) -> Option<Findi
     if evidence.preflight.and_then(|k| k.user_build) == Some(false) {
         return None;
     }
-    let appid = target.uid.map(|uid| match uid % PER_USER {
-        sandbox @ 20_000..=29_999 => sandbox - 10_000,
-        appid => appid,
-    });
-    let row = evidence
-        .packages
-        .iter()
-        .find(|r| Some(r.uid % PER_USER) == appid)
-        .or_else(|| {
-            let mut rows = evidence.packages.iter();
-            rows.find(|r| is_process_of(&target.name, &r.name))
-        })?;
+    let appid = target.uid.map(|uid| app_of_sandbox(uid % PER_USER));
+    let rows = || evidence.packages.iter();
+    let row = rows().find(|r| Some(r.uid % PER_USER) == appid);
+    let row = row.or_else(|| rows().find(|r| is_process_of(&target.name, &r.name)))?;
     if row.uid % PER_USER < 10_000 {
         return Some(Finding::system_uid(&target.name, row.uid));
     }

@@ -148,12 +148,9 @@ pub fn read_details(output: &[u8]) -> BTreeMap<Pid, ProcDetails> {
         let entry = details.entry(pid).or_default();
         match what {
             "cmdline" => {
-                let argv0 = sections
-                    .bytes(name)
-                    .split(|&b| b == 0 || b == b'\n')
-                    .next()
-                    .unwrap_or(&[]);
-                entry.argv0 = (!argv0.is_empty()).then(|| sanitize_bytes(argv0));
+                let mut words = sections.bytes(name).split(|&b| b == 0 || b == b'\n');
+                let argv0 = words.next().filter(|argv0| !argv0.is_empty());
+                entry.argv0 = argv0.map(sanitize_bytes);
             }
             "adj" => entry.oom_score_adj = sections.number(name),
             "events" => {

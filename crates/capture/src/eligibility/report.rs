@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use super::assessment::{AssessOptions, ProcessReport, Startup, TargetKind, TargetReport};
-use super::decide::{
-    Answer, Verdict, blocked, decide_app, decide_device, decide_process, is_process_of,
-};
+use super::decide::{Answer, blocked, decide_app, decide_device, decide_process, is_process_of};
 use super::facts::DeviceFacts;
 use super::finding::{Finding, Scope, Severity};
 use super::gather::{of_appid, user_of};
-use super::matching::{Snapshot, TargetSpec, belongs_to, matching, owner_appid, package_of_name};
+use super::matching::{
+    Snapshot, TargetSpec, apps_of, belongs_to, matching, owner_appid, package_of_name,
+};
 use super::names;
 use super::packages::Package;
 use super::processes::{Process, ProcessKind};
@@ -52,23 +52,17 @@ pub(super) fn report(
         report.java = best(&report.processes, |p| p.java);
         report.hprof = best(&report.processes, |p| p.hprof);
         about_names(spec, &matched, s, options, &mut report);
-        if facts
-            .armed_names
-            .iter()
-            .any(|n| n == names::normalized(&report.target))
-        {
-            report.findings.push(Finding::busy(format!(
+        let name = names::normalized(&report.target);
+        if facts.armed_names.iter().any(|armed| armed == name) {
+            let what = format!(
                 "another recording is waiting for {} to start",
                 report.target
-            )));
+            );
+            report.findings.push(Finding::busy(what));
         }
     }
     let appids: BTreeSet<u32> = matched.iter().filter_map(|p| owner_appid(p)).collect();
-    let of_processes = list.iter().filter(|p| {
-        p.appid()
-            .is_some_and(|a| a >= 10_000 && appids.contains(&a))
-    });
-    report.packages.extend(of_processes.cloned());
+    report.packages.extend(apps_of(list, &appids));
     report
 }
 
@@ -77,29 +71,20 @@ fn best(processes: &[ProcessReport], of: impl Fn(&ProcessReport) -> Answer) -> A
 }
 
 fn process_report(facts: &DeviceFacts, p: &Process, list: &[Package]) -> ProcessReport {
-    let owners: Vec<&Package> = owner_appid(p)
-        .map(|appid| of_appid(list, appid).collect())
-        .unwrap_or_default();
-    let Verdict {
-        native,
-        java,
-        hprof,
-        findings,
-    } = decide_process(facts, p, &owners);
+    let owners = owner_appid(p).map(|appid| of_appid(list, appid).collect());
+    let owners: Vec<&Package> = owners.unwrap_or_default();
+    let verdict = decide_process(facts, p, &owners);
     let package = match owners.as_slice() {
-        [only] => Some(only.name.clone()),
-        several => several
-            .iter()
-            .find(|o| is_process_of(&p.name, &o.name))
-            .map(|o| o.name.clone()),
+        [only] => Some(only),
+        several => several.iter().find(|o| is_process_of(&p.name, &o.name)),
     };
     ProcessReport {
         process: p.clone(),
-        package,
-        native,
-        java,
-        hprof,
-        findings,
+        package: package.map(|package| package.name.clone()),
+        native: verdict.native,
+        java: verdict.java,
+        hprof: verdict.hprof,
+        findings: verdict.findings,
     }
 }
 
@@ -134,16 +119,15 @@ fn absent(
     let package = list.and_then(|l| l.iter().find(|p| p.name == package_name));
     if let (Some(package), Some(list)) = (package, list) {
         report.found = true;
-        let sharing: Vec<&Package> = package
-            .appid()
-            .map(|appid| of_appid(list, appid).collect())
-            .unwrap_or_else(|| vec![package]);
+        let sharing: Vec<&Package> = match package.appid() {
+            Some(appid) => of_appid(list, appid).collect(),
+            None => vec![package],
+        };
         let verdict = decide_app(facts, name, &sharing, package.uid);
         report.packages = sharing.into_iter().cloned().collect();
         report.findings = verdict.findings;
-        report
-            .findings
-            .push(Finding::not_running(&report.target, severity));
+        let not_running = Finding::not_running(&report.target, severity);
+        report.findings.push(not_running);
         let off = severity == Severity::Blocks;
         report.native = if off { Answer::No } else { verdict.native };
         report.java = verdict.java;
@@ -169,25 +153,21 @@ fn absent(
         let running = running.filter(|p| p.kind != ProcessKind::KernelThread);
         similar_names(name, running.map(|p| p.name.as_str()))
     };
-    if answer != Answer::No {
-        // It can start later, so only a typing error is worth a question.
-        let mut similar = similar();
-        similar.retain(|running| is_slip(name, running));
-        let finding = Finding::not_running(&report.target, severity);
-        report.findings.push(finding.or_meant(name, &similar));
-    } else if names::is_pattern(name) {
-        report.findings.push(Finding::no_match(&report.target));
-    } else if could_be_app && list.is_some() {
-        let list = list.unwrap_or(&[]).iter().map(|p| p.name.as_str());
-        let similar = similar_names(package_name, list);
-        report
-            .findings
-            .push(Finding::not_installed(&report.target, user, &similar));
-    } else {
-        report
-            .findings
-            .push(Finding::no_process(&report.target, &similar()));
-    }
+    let target = &report.target;
+    report.findings.push(match list {
+        _ if answer != Answer::No => {
+            // It can start later, so only a typing error is worth a question.
+            let mut similar = similar();
+            similar.retain(|running| is_slip(name, running));
+            Finding::not_running(target, severity).or_meant(name, &similar)
+        }
+        _ if names::is_pattern(name) => Finding::no_match(target),
+        Some(list) if could_be_app => {
+            let similar = similar_names(package_name, list.iter().map(|p| p.name.as_str()));
+            Finding::not_installed(target, user, &similar)
+        }
+        _ => Finding::no_process(target, &similar()),
+    });
 }
 
 /// Length of the longest names that are compared letter by letter, in bytes.
@@ -239,9 +219,8 @@ fn about_names(
     if users.len() > 1 && options.user.is_none() {
         let users: Vec<u32> = users.into_iter().collect();
         let pids: Vec<u32> = matched.iter().map(|p| p.pid).collect();
-        report
-            .findings
-            .push(Finding::other_users(&report.target, &users, &pids));
+        let other_users = Finding::other_users(&report.target, &users, &pids);
+        report.findings.push(other_users);
     }
     let package = package_of_name(name);
     let installed = |p: &Package| p.name == package;
@@ -257,9 +236,8 @@ fn about_names(
         .collect();
     if !others.is_empty() {
         let others: Vec<&str> = others.into_iter().collect();
-        report
-            .findings
-            .push(Finding::subprocesses(&report.target, &others, package));
+        let subprocesses = Finding::subprocesses(&report.target, &others, package);
+        report.findings.push(subprocesses);
     }
 }
 
