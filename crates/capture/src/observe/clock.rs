@@ -6,6 +6,8 @@
 
 use std::collections::VecDeque;
 
+use android_memory::gc::Stamp;
+
 /// Number of rounds that count.
 const ROUNDS: usize = 60;
 /// Minimum change of the difference that means that the clock was set.
@@ -58,29 +60,30 @@ impl Clock {
         }
     }
 
-    /// Converts a wall clock time to BOOTTIME; `None` before the first round.
-    pub(super) fn boot_ns(&self, epoch_ns: i64) -> Option<u64> {
+    /// Converts the time of a log line to BOOTTIME; `None` before the first round, or without a year.
+    pub(super) fn boot_ns_of(&self, stamp: Stamp) -> Option<u64> {
+        match stamp {
+            // The clock of a device without a network can be near 1970.
+            Stamp::Epoch(ns) | Stamp::Monotonic(ns) => self.boot_ns(ns),
+            Stamp::Wall { .. } => None,
+        }
+    }
+
+    fn boot_ns(&self, epoch_ns: u64) -> Option<u64> {
         let first = self.eras.front()?;
         let at = |era: &Era| i128::from(epoch_ns) - era.offset();
-        let era = self
-            .eras
-            .iter()
-            .rev()
-            .find(|era| at(era) >= era.from_ns - EARLIER_NS)
-            .unwrap_or(first);
+        let mut eras = self.eras.iter();
+        let era = eras.rfind(|era| at(era) >= era.from_ns - EARLIER_NS);
+        let era = era.unwrap_or(first);
         Some(u64::try_from(at(era).max(0)).unwrap_or(u64::MAX))
     }
 
-    /// Converts a BOOTTIME to the wall clock.
-    pub(super) fn epoch_ns(&self, boot_ns: u64) -> Option<i64> {
+    /// Converts a BOOTTIME to the wall clock; 0 before the first round.
+    pub(super) fn epoch_ns(&self, boot_ns: u64) -> u64 {
         let boot = i128::from(boot_ns);
-        let era = self
-            .eras
-            .iter()
-            .rev()
-            .find(|era| boot >= era.from_ns)
-            .or(self.eras.front())?;
-        i64::try_from(boot + era.offset()).ok()
+        let era = self.eras.iter().rfind(|era| boot >= era.from_ns);
+        let era = era.or(self.eras.front());
+        era.map_or(0, |era| u64::try_from(boot + era.offset()).unwrap_or(0))
     }
 }
 
@@ -101,9 +104,9 @@ mod tests {
             let boot = (100 + round as u64) * S;
             clock.round(boot, boot + late * MS + offset);
         }
-        let line = i64::try_from(offset + 102 * S + MS).unwrap();
+        let line = offset + 102 * S + MS;
         assert_eq!(clock.boot_ns(line), Some(102 * S));
-        assert_eq!(clock.epoch_ns(102 * S), Some(line));
+        assert_eq!(clock.epoch_ns(102 * S), line);
     }
 
     #[test]
@@ -112,7 +115,7 @@ mod tests {
         let (old, new) = (1_700_000_000 * S, 1_700_003_600 * S);
         clock.round(100 * S, 100 * S + old);
         clock.round(200 * S, 200 * S + new);
-        let at = |boot: u64, offset: u64| i64::try_from(boot * S + offset).unwrap();
+        let at = |boot: u64, offset: u64| boot * S + offset;
         assert_eq!(clock.boot_ns(at(150, old)), Some(150 * S));
         assert_eq!(clock.boot_ns(at(250, new)), Some(250 * S));
         assert_eq!(clock.boot_ns(at(50, old)), Some(50 * S));
@@ -129,7 +132,7 @@ mod tests {
             clock.round(0, u64::MAX);
         }
         assert!(clock.eras.len() <= ERAS);
-        for line in [i64::MIN, 0, i64::MAX] {
+        for line in [0, i64::MAX as u64, u64::MAX] {
             assert!(clock.boot_ns(line).is_some());
         }
     }

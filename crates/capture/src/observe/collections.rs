@@ -1,8 +1,9 @@
 //! Converts log lines into entries: collections by the device's own clock, with those that heaptap
 //! caused marked. A collection in an open window waits until its origin is known.
 
+use super::clock::Clock;
 use super::ours::{OurWindows, Whose};
-use android_memory::gc::{self, Event, Stamp};
+use android_memory::gc::{self, Event};
 use heaptap_model::timeline::{Entry, Observation, Source};
 
 /// Maximum time that a collection waits for its origin, ns: no query that causes one takes longer.
@@ -25,18 +26,9 @@ impl Collections {
         }
     }
 
-    /// Returns the entry of a line, if it is about a collection of `pid` with a known origin; `at`
-    /// converts the line's time to BOOTTIME.
-    pub(super) fn line(
-        &mut self,
-        pid: u32,
-        text: &str,
-        at: impl FnOnce(Stamp) -> Option<u64>,
-    ) -> Option<Entry> {
-        let line = gc::parse_line(text)?;
-        if line.pid.is_some_and(|of| of != pid) {
-            return None;
-        }
+    /// Returns the entry of a line, if it is about a collection of `pid` with a known origin.
+    pub(super) fn line(&mut self, pid: u32, text: &str, clock: &Clock) -> Option<Entry> {
+        let line = gc::parse_line(text).filter(|line| line.pid.is_none_or(|of| of == pid))?;
         let Some(Event::Collection(logged)) = gc::parse_event(&line) else {
             return None;
         };
@@ -44,7 +36,7 @@ impl Collections {
         collection.source = Some(Source::Log);
         let was_asked_for = matches!(collection.reason.as_str(), "Explicit" | "GC_EXPLICIT");
         let entry = Entry {
-            boot_ns: at(line.time?)?,
+            boot_ns: clock.boot_ns_of(line.time?)?,
             pid,
             cost: None,
             seen: Observation::Collection(collection),
@@ -96,28 +88,31 @@ mod tests {
         GC freed 1000(48KB) AllocSpace objects, 0(0B) LOS objects, 49% free, 5MB/11MB, paused \
         52us,30us total 20.1ms";
 
-    fn boot(stamp: Stamp) -> Option<u64> {
-        match stamp {
-            Stamp::Epoch(ns) => ns.checked_sub(1_699_999_000_000_000_000),
-            _ => None,
-        }
+    fn clock() -> Clock {
+        let mut clock = Clock::default();
+        clock.round(0, 1_699_999_000_000_000_000);
+        clock
     }
 
     #[test]
     fn a_collection_waits_for_its_window_and_is_ours_then() {
         let windows = OurWindows::default();
         let mut collections = Collections::new(windows.clone());
-        let entry = collections.line(4321, LINE, boot).unwrap();
+        let entry = collections.line(4321, LINE, &clock()).unwrap();
         assert_eq!(entry.boot_ns, 1_000_500_000_000);
         let Observation::Collection(seen) = &entry.seen else {
             panic!("{entry:?}");
         };
         assert_eq!((seen.live, seen.ours), (Some(5 << 20), false));
-        assert_eq!(collections.line(1, LINE, boot), None, "of another process");
-        assert_eq!(collections.line(4321, "no line", boot), None);
+        assert_eq!(
+            collections.line(1, LINE, &clock()),
+            None,
+            "of another process"
+        );
+        assert_eq!(collections.line(4321, "no line", &clock()), None);
 
         let open = windows.open(4321, 1);
-        assert_eq!(collections.line(4321, LINE, boot), None);
+        assert_eq!(collections.line(4321, LINE, &clock()), None);
         assert!(collections.settle(Some(0)).is_empty());
         open.close(1_000_000_000_000, 1_001_000_000_000);
         let settled = collections.settle(Some(0));
@@ -130,7 +125,7 @@ mod tests {
         let windows = OurWindows::default();
         let mut collections = Collections::new(windows.clone());
         let open = windows.open(4321, 1);
-        assert_eq!(collections.line(4321, LINE, boot), None);
+        assert_eq!(collections.line(4321, LINE, &clock()), None);
         let settled = collections.settle(None);
         assert!(matches!(&settled[0].seen, Observation::Collection(c) if !c.ours));
         drop(open);

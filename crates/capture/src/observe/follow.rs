@@ -13,7 +13,6 @@ use super::log::{self, Position, Said, SharedPosition};
 use super::ours::OurWindows;
 use super::rounds::{Rounds, Step};
 use super::{Event, Options, script};
-use android_memory::gc::Stamp;
 use heaptap_adb::{Device, DeviceError, Lines, Shell, ShellEvent};
 use heaptap_model::timeline::Source;
 
@@ -218,8 +217,7 @@ impl Observer {
             }
             // Starts before the process was first seen, because it might have collected by then.
             let begin = self.rounds.first_ns();
-            let epoch = self.rounds.clock.epoch_ns(begin);
-            let position = Position::from(epoch.and_then(|ns| u64::try_from(ns).ok()).unwrap_or(0));
+            let position = Position::from(self.rounds.clock.epoch_ns(begin));
             let follower = self.followers.spawn(log::follow(
                 self.device.clone(),
                 pid,
@@ -249,15 +247,8 @@ impl Observer {
                 self.rounds.unread(pid, Source::Log, why, tell);
             }
             Said::Line { pid, text } => {
-                let rounds = &self.rounds;
-                let first = rounds.first_ns();
-                let at = |stamp: Stamp| match stamp {
-                    Stamp::Epoch(ns) | Stamp::Monotonic(ns) => {
-                        rounds.clock.boot_ns(i64::try_from(ns).unwrap_or(i64::MAX))
-                    }
-                    Stamp::Wall { .. } => None,
-                };
-                let entry = self.collections.line(pid, &text, at);
+                let first = self.rounds.first_ns();
+                let entry = self.collections.line(pid, &text, &self.rounds.clock);
                 tell(Event::Line(text));
                 if let Some(entry) = entry.filter(|entry| entry.boot_ns >= first) {
                     tell(Event::Seen(entry));

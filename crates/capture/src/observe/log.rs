@@ -346,14 +346,12 @@ pub async fn read_ring(
         return Ok(ring);
     };
     clock.round(up, epoch);
-    ring.oldest_ns = head.filter_map(epoch_of).find_map(|ns| clock.boot_ns(ns));
+    let time_of = |line: &str| clock.boot_ns_of(gc::parse_line(line)?.time?);
+    ring.oldest_ns = head.find_map(time_of);
     let mut collections = Collections::new(OurWindows::default());
     let (said, mut lines) = mpsc::channel(256);
     for pid in pids {
-        let from = clock
-            .epoch_ns(from_ns)
-            .and_then(|ns| u64::try_from(ns).ok());
-        let position = Position::from(from.unwrap_or(0));
+        let position = Position::from(clock.epoch_ns(from_ns));
         let reading = read_rest(device, *pid, &position, &said);
         tokio::pin!(reading);
         let mut over = None;
@@ -367,18 +365,10 @@ pub async fn read_ring(
                 }
             };
             if let Some(Said::Line { text, .. }) = line {
-                let at = |stamp| match stamp {
-                    // The clock of a device without a network can be near 1970.
-                    gc::Stamp::Epoch(ns) | gc::Stamp::Monotonic(ns) => {
-                        clock.boot_ns(i64::try_from(ns).unwrap_or(i64::MAX))
-                    }
-                    gc::Stamp::Wall { .. } => None,
-                };
                 let within = |ns: &u64| (from_ns..=until_ns).contains(ns);
-                let entry = collections.line(*pid, &text, at);
+                let entry = collections.line(*pid, &text, &clock);
                 ring.entries.extend(entry.filter(|e| within(&e.boot_ns)));
-                let stamp = gc::parse_line(&text).and_then(|line| line.time);
-                if stamp.and_then(at).is_some_and(|ns| within(&ns)) {
+                if time_of(&text).is_some_and(|ns| within(&ns)) {
                     ring.lines.push(text);
                 }
             }
@@ -390,13 +380,6 @@ pub async fn read_ring(
     }
     ring.entries.sort_by_key(|entry| entry.boot_ns);
     Ok(ring)
-}
-
-fn epoch_of(line: &str) -> Option<i64> {
-    match gc::parse_line(line)?.time? {
-        gc::Stamp::Epoch(ns) | gc::Stamp::Monotonic(ns) => i64::try_from(ns).ok(),
-        gc::Stamp::Wall { .. } => None,
-    }
 }
 
 #[cfg(test)]

@@ -27,6 +27,7 @@ const TICK_NS: u64 = 10_000_000;
 const SPENT_EVERY: u64 = 30;
 
 /// State of the observation, kept across lost connections.
+#[derive(Default)]
 pub(super) struct Rounds {
     names: Vec<String>,
     pids: BTreeMap<u32, String>,
@@ -43,7 +44,7 @@ pub(super) struct Rounds {
     known: BTreeSet<String>,
     told: BTreeSet<(Source, u32)>,
     round: Round,
-    answers: BTreeMap<(Kind, u32), Answer>,
+    answers: BTreeMap<(Source, u32), Answer>,
     spent: ObservationCost,
     /// CPU time of previous loops.
     earlier_cpu_ns: u64,
@@ -64,25 +65,6 @@ struct Round {
     seen: BTreeSet<u32>,
     /// Entries of samples; their cost is known at the end of the round.
     samples: Vec<Entry>,
-}
-
-/// A queried service.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
-    Parts,
-    Gfxinfo,
-    Dmabuf,
-}
-
-impl Kind {
-    fn parse(word: &str) -> Option<Kind> {
-        Some(match word {
-            "p" => Kind::Parts,
-            "g" => Kind::Gfxinfo,
-            "d" => Kind::Dmabuf,
-            _ => return None,
-        })
-    }
 }
 
 /// Partial answer of a service.
@@ -109,19 +91,9 @@ impl Rounds {
             pids: options.pids.iter().cloned().collect(),
             allow_gc: options.parts.is_some_and(|parts| parts.allow_gc),
             wants_dmabuf: options.graphics && options.parts.is_some(),
-            no_dmabuf: None,
             boot,
-            clock: Clock::default(),
             windows,
-            found: BTreeMap::new(),
-            followed: BTreeMap::new(),
-            known: BTreeSet::new(),
-            told: BTreeSet::new(),
-            round: Round::default(),
-            answers: BTreeMap::new(),
-            spent: ObservationCost::default(),
-            earlier_cpu_ns: 0,
-            lost: None,
+            ..Rounds::default()
         }
     }
 
@@ -166,13 +138,8 @@ impl Rounds {
         let bytes = (line.len() as u64).saturating_add(1);
         self.received(bytes);
         self.round.bytes = self.round.bytes.saturating_add(bytes);
-        let (word, rest) = match line.find([' ', '|']) {
-            Some(at) => (
-                &line[..at],
-                line[at..].strip_prefix(' ').unwrap_or(&line[at..]),
-            ),
-            None => (line, ""),
-        };
+        let (word, rest) = line.split_at(line.find([' ', '|']).unwrap_or(line.len()));
+        let rest = rest.strip_prefix(' ').unwrap_or(rest);
         match word {
             "b" => return self.begin(rest),
             "t" => self.clocks(rest, tell),
@@ -193,11 +160,8 @@ impl Rounds {
     fn begin(&mut self, rest: &str) -> Step {
         let mut words = rest.split(' ');
         let boot = words.next().unwrap_or("");
-        match &self.boot {
-            Some(known) if !boot.is_empty() && boot != known => return Step::Rebooted,
-            Some(_) => {}
-            None if boot.is_empty() => {}
-            None => self.boot = Some(boot.to_owned()),
+        if !boot.is_empty() && self.boot.get_or_insert_with(|| boot.to_owned()) != boot {
+            return Step::Rebooted;
         }
         let uid = words.next().unwrap_or("");
         let has_dmabuf = words.next() == Some("yes");
@@ -227,14 +191,8 @@ impl Rounds {
         if let Some((from_ns, why)) = self.lost.take()
             && from_ns > 0
         {
-            tell(Event::Seen(entry(
-                from_ns,
-                0,
-                Observation::Gap(Gap {
-                    until_ns: boot_ns,
-                    why,
-                }),
-            )));
+            let until_ns = boot_ns;
+            tell(seen(from_ns, 0, Observation::Gap(Gap { until_ns, why })));
         }
         if let Some(why) = self.no_dmabuf.take() {
             self.unread(0, Source::Dmabuf, why.to_owned(), tell);
@@ -265,12 +223,8 @@ impl Rounds {
         let start = start.parse().unwrap_or(0);
         let adj = words.next().and_then(|adj| adj.parse().ok());
         let Some(status) = Status::parse(&fields.replace('|', "\n")) else {
-            self.unread(
-                pid,
-                Source::Status,
-                format!("/proc/{pid}/status is not readable"),
-                tell,
-            );
+            let why = format!("/proc/{pid}/status is not readable");
+            self.unread(pid, Source::Status, why, tell);
             self.follow(pid, start, tell);
             return;
         };
@@ -311,24 +265,17 @@ impl Rounds {
         let restarted = !running && self.known.contains(&name);
         self.known.insert(name.clone());
         self.round.seen.insert(pid);
-        tell(Event::Seen(entry(
-            boot_ns,
-            pid,
-            Observation::Process(Process {
-                name: name.clone(),
-                restarted,
-            }),
-        )));
+        let process = Process {
+            name: name.clone(),
+            restarted,
+        };
+        tell(seen(boot_ns, pid, Observation::Process(process)));
         self.followed.insert(pid, Followed { name, start });
     }
 
     fn gone(&mut self, pid: u32, tell: &mut impl FnMut(Event)) {
         if self.followed.remove(&pid).is_some() {
-            tell(Event::Seen(entry(
-                self.round.boot_ns,
-                pid,
-                Observation::Gone,
-            )));
+            tell(seen(self.round.boot_ns, pid, Observation::Gone));
         }
     }
 
@@ -337,12 +284,8 @@ impl Rounds {
         let Ok(pid) = rest.trim().parse() else {
             return;
         };
-        self.unread(
-            pid,
-            Source::Status,
-            format!("/proc/{pid} exists, but the shell cannot read it"),
-            tell,
-        );
+        let why = format!("/proc/{pid} exists, but the shell cannot read it");
+        self.unread(pid, Source::Status, why, tell);
     }
 
     /// `|FIELD|FIELD`
@@ -382,7 +325,7 @@ impl Rounds {
 
     /// `KIND PID UPTIME`
     fn answer_begins(&mut self, rest: &str, bytes: u64) {
-        let Some((kind, pid, rest)) = answer_head(rest) else {
+        let Some((key, rest)) = self.answer_head(rest) else {
             return;
         };
         let Some(from_ns) = status::seconds_ns(rest) else {
@@ -391,25 +334,22 @@ impl Rounds {
         if self.answers.len() >= 3 * PROCESSES {
             return;
         }
-        let collects = kind == Kind::Parts && self.allow_gc;
-        let window = collects.then(|| self.windows.open(pid, 1));
-        self.answers.insert(
-            (kind, pid),
-            Answer {
-                from_ns,
-                text: String::new(),
-                bytes,
-                window,
-            },
-        );
+        let collects = key.0 == Source::Meminfo;
+        let answer = Answer {
+            from_ns,
+            text: String::new(),
+            bytes,
+            window: collects.then(|| self.windows.open(key.1, 1)),
+        };
+        self.answers.insert(key, answer);
     }
 
     /// `KIND PID TEXT`
     fn answer_goes_on(&mut self, rest: &str, bytes: u64) {
-        let Some((kind, pid, text)) = answer_head(rest) else {
+        let Some((key, text)) = self.answer_head(rest) else {
             return;
         };
-        let Some(answer) = self.answers.get_mut(&(kind, pid)) else {
+        let Some(answer) = self.answers.get_mut(&key) else {
             return;
         };
         answer.bytes = answer.bytes.saturating_add(bytes);
@@ -421,10 +361,10 @@ impl Rounds {
 
     /// `KIND PID UPTIME`
     fn answer_ends(&mut self, rest: &str, bytes: u64, tell: &mut impl FnMut(Event)) {
-        let Some((kind, pid, rest)) = answer_head(rest) else {
+        let Some(((source, pid), rest)) = self.answer_head(rest) else {
             return;
         };
-        let Some(mut answer) = self.answers.remove(&(kind, pid)) else {
+        let Some(mut answer) = self.answers.remove(&(source, pid)) else {
             return;
         };
         let until_ns = status::seconds_ns(rest).unwrap_or(answer.from_ns);
@@ -434,17 +374,13 @@ impl Rounds {
         self.spent.questions = self.spent.questions.saturating_add(1);
         if let Some(window) = answer.window.take() {
             window.close(answer.from_ns, until_ns);
-            let ours = HeaptapAction {
+            let ours = Observation::HeaptapAction(HeaptapAction {
                 what: "meminfo".to_owned(),
                 until_ns,
-            };
-            tell(Event::Seen(entry(
-                answer.from_ns,
-                pid,
-                Observation::HeaptapAction(ours),
-            )));
+            });
+            tell(seen(answer.from_ns, pid, ours));
         }
-        match self.understood(kind, pid, &answer.text) {
+        match understood(source, pid, &answer.text) {
             Ok(Some(seen)) => tell(Event::Seen(Entry {
                 boot_ns: answer.from_ns,
                 pid,
@@ -456,58 +392,22 @@ impl Rounds {
             })),
             // The process ended during the query.
             Ok(None) => {}
-            Err((source, why)) => self.unread(pid, source, why, tell),
+            Err(why) => self.unread(pid, source, why, tell),
         }
     }
 
-    fn understood(
-        &self,
-        kind: Kind,
-        pid: u32,
-        text: &str,
-    ) -> Result<Option<Observation>, (Source, String)> {
-        let graphics = |source, bytes: Option<u64>| match bytes {
-            Some(bytes) => Ok(Some(Observation::Graphics(Graphics { source, bytes }))),
-            None => Err((source, said(text))),
+    /// `KIND PID REST`
+    fn answer_head<'a>(&self, rest: &'a str) -> Option<((Source, u32), &'a str)> {
+        let (kind, rest) = rest.split_once(' ')?;
+        let (pid, rest) = rest.split_once(' ').unwrap_or((rest, ""));
+        let source = match kind {
+            "p" if self.allow_gc => Source::Meminfo,
+            "p" => Source::MeminfoLocal,
+            "g" => Source::Gfxinfo,
+            "d" => Source::Dmabuf,
+            _ => return None,
         };
-        match kind {
-            Kind::Gfxinfo if text.contains("No process found for") => Ok(None),
-            Kind::Gfxinfo => {
-                graphics(Source::Gfxinfo, graphics::gfxinfo_bytes(text)).map_err(
-                    |(source, said)| {
-                        // Its heading does not explain the missing figures.
-                        let why = match text.contains("Graphics Acceleration Info") {
-                            true => NO_GRAPHICS.to_owned(),
-                            false => said,
-                        };
-                        (source, why)
-                    },
-                )
-            }
-            Kind::Dmabuf => graphics(Source::Dmabuf, graphics::dmabuf_bytes(text)),
-            Kind::Parts => {
-                let source = match self.allow_gc {
-                    true => Source::Meminfo,
-                    false => Source::MeminfoLocal,
-                };
-                let meminfo = Meminfo::parse(text);
-                let Some(process) = meminfo.process_of(pid) else {
-                    return match meminfo.no_process() {
-                        Some(_) => Ok(None),
-                        None => Err((source, said(text))),
-                    };
-                };
-                let mut parts = process
-                    .parts(source)
-                    .ok_or_else(|| (source, "its output does not contain a table".to_owned()))?;
-                if !self.allow_gc {
-                    // The app was not queried: its cells are zeros without meaning.
-                    parts.native_heap = None;
-                    parts.java_heap = None;
-                }
-                Ok(Some(Observation::Parts(parts)))
-            }
-        }
+        Some(((source, pid.parse().ok()?), rest))
     }
 
     /// `UPTIME TICKS…`
@@ -523,14 +423,10 @@ impl Rounds {
             }
             tell(Event::Seen(sample));
         }
-        let missing: Vec<u32> = self
-            .followed
-            .keys()
-            .filter(|pid| !self.round.seen.contains(pid))
-            .copied()
-            .collect();
-        for pid in missing {
-            self.gone(pid, tell);
+        for pid in self.pids() {
+            if !self.round.seen.contains(&pid) {
+                self.gone(pid, tell);
+            }
         }
         // Ticks of children are signed; anything that is not a number is ignored.
         let ticks = ticks
@@ -545,11 +441,7 @@ impl Rounds {
         self.spent.rounds = self.spent.rounds.saturating_add(1);
         let boot_ns = self.round.boot_ns;
         if self.spent.rounds.is_multiple_of(SPENT_EVERY) {
-            tell(Event::Seen(entry(
-                boot_ns,
-                0,
-                Observation::Cost(self.spent),
-            )));
+            tell(seen(boot_ns, 0, Observation::Cost(self.spent)));
         }
         tell(Event::Round {
             boot_ns,
@@ -571,12 +463,8 @@ impl Rounds {
         tell: &mut impl FnMut(Event),
     ) {
         if self.told.len() < 4 * PROCESSES && self.told.insert((source, pid)) {
-            let unread = Unread { source, why };
-            tell(Event::Seen(entry(
-                self.round.boot_ns,
-                pid,
-                Observation::Unreadable(unread),
-            )));
+            let unread = Observation::Unreadable(Unread { source, why });
+            tell(seen(self.round.boot_ns, pid, unread));
         }
     }
 }
@@ -590,11 +478,43 @@ fn entry(boot_ns: u64, pid: u32, seen: Observation) -> Entry {
     }
 }
 
-/// `KIND PID REST`
-fn answer_head(rest: &str) -> Option<(Kind, u32, &str)> {
-    let (kind, rest) = rest.split_once(' ')?;
-    let (pid, rest) = rest.split_once(' ').unwrap_or((rest, ""));
-    Some((Kind::parse(kind)?, pid.parse().ok()?, rest))
+fn seen(boot_ns: u64, pid: u32, seen: Observation) -> Event {
+    Event::Seen(entry(boot_ns, pid, seen))
+}
+
+/// Parses the answer of a service; `None` if the process is gone.
+fn understood(source: Source, pid: u32, text: &str) -> Result<Option<Observation>, String> {
+    let graphics = |bytes| Some(Observation::Graphics(Graphics { source, bytes }));
+    match source {
+        Source::Gfxinfo if text.contains("No process found for") => Ok(None),
+        Source::Gfxinfo => match graphics::gfxinfo_bytes(text) {
+            Some(bytes) => Ok(graphics(bytes)),
+            // Its heading does not explain the missing figures.
+            None if text.contains("Graphics Acceleration Info") => Err(NO_GRAPHICS.to_owned()),
+            None => Err(said(text)),
+        },
+        Source::Dmabuf => match graphics::dmabuf_bytes(text) {
+            Some(bytes) => Ok(graphics(bytes)),
+            None => Err(said(text)),
+        },
+        source => {
+            let meminfo = Meminfo::parse(text);
+            let Some(process) = meminfo.process_of(pid) else {
+                return match meminfo.no_process() {
+                    Some(_) => Ok(None),
+                    None => Err(said(text)),
+                };
+            };
+            let parts = process.parts(source);
+            let mut parts = parts.ok_or("its output does not contain a table")?;
+            if source == Source::MeminfoLocal {
+                // The app was not queried: its cells are zeros without meaning.
+                parts.native_heap = None;
+                parts.java_heap = None;
+            }
+            Ok(Some(Observation::Parts(parts)))
+        }
+    }
 }
 
 /// Returns the first line of a service's output without figures.
