@@ -6,8 +6,8 @@ use heaptap::config::Targets;
 use heaptap::device::scripted::{Scripted, Step, say};
 use heaptap::device::{Command, parse_list};
 use heaptap::eligibility::{
-    AssessOptions, Evidence, ListOptions, PreflightFacts, Startup, about_device, absent_target,
-    assess, empty_targets, explain, facts, list_apps, read_log, resolve_each,
+    AssessOptions, Evidence, ListOptions, PreflightFacts, Startup, absent_target, assess,
+    decide_device, empty_targets, explain, facts, list_apps, read_log, resolve_each,
 };
 use heaptap::observe::{Options, OurWindows, PartsOptions, follow_lines, observe, read_ring};
 use heaptap::session;
@@ -84,7 +84,7 @@ pub fn eligibility(bytes: &[u8]) {
         let Ok(facts) = facts(&device).await else {
             return;
         };
-        about_device(&facts);
+        decide_device(&facts);
         let targets = Targets {
             names: vec!["com.example.*".to_owned()],
             pids: vec![1000],
@@ -135,7 +135,7 @@ pub fn session_answers(bytes: &[u8]) {
         let _ = session::moment(&device).await;
         if let Ok(traces) = session::remote_traces(&device).await {
             for trace in traces.iter().take(4) {
-                let _ = session::writer_of(&device, &trace.path).await;
+                let _ = session::find_writer(&device, &trace.path).await;
             }
         }
         let _ = session::launcher_activity(&device, APP, None).await;

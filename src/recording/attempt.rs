@@ -539,7 +539,7 @@ async fn recording_that(
             continue;
         }
         if let Some(target) = shared(other)
-            && session::writer_of(device, &other.remote_path)
+            && session::find_writer(device, &other.remote_path)
                 .await?
                 .is_some()
         {

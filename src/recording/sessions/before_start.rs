@@ -70,7 +70,7 @@ pub(crate) async fn make_way(
     let (mut earlier, _) = store.list()?;
     earlier.retain(|c| c.header.remote_path == path);
     session::retain_of(device, &mut earlier).await?;
-    let writer = session::writer_of(device, path).await?;
+    let writer = session::find_writer(device, path).await?;
     let is_ours = |c: &&SessionState| {
         let own = c.process.clone().map(TraceWriter::Perfetto);
         own.is_some() && own == writer

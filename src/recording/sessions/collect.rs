@@ -445,7 +445,7 @@ async fn end(
         let header = session.header();
         // Android 10 has one file for all recordings.
         if !header.removable
-            && session::writer_of(session.device(), &header.remote_path)
+            && session::find_writer(session.device(), &header.remote_path)
                 .await?
                 .is_some()
         {

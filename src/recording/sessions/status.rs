@@ -299,7 +299,7 @@ async fn look(device: &Device, session_state: &SessionState, locked: bool) -> (S
             false => (State::Away, None),
         };
     }
-    let Ok(writer) = session::writer_for(device, header).await else {
+    let Ok(writer) = session::find_own_writer(device, header).await else {
         return (State::Away, None);
     };
     // A failure does not prove that nothing is left.

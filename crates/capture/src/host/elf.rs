@@ -10,7 +10,7 @@ use object::endian::Endianness;
 use object::read::elf::{Dyn as _, FileHeader, ProgramHeader as _};
 
 /// Facts of an ELF file.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct ElfFacts {
     pub(super) bits: u8,
     pub(super) machine: u16,
@@ -73,9 +73,7 @@ fn parse<H: FileHeader<Endian = Endianness>>(bytes: &[u8], bits: u8) -> object::
         kind: header.e_type(endian).0,
         interpreter,
         loaded_bytes,
-        needed: Vec::new(),
-        version_needs: BTreeSet::new(),
-        versions: BTreeSet::new(),
+        ..ElfFacts::default()
     };
     if loaded_bytes > bytes.len() as u64 {
         return Ok(facts);

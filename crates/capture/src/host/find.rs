@@ -43,17 +43,13 @@ pub struct Tools {
 /// Returns an error if a part is missing, with the searched places.
 pub(super) fn find(request: &Request) -> Result<Tools, Failure> {
     let named: Vec<PathBuf> = request.perfetto_dir.iter().cloned().collect();
-    let mut on_path: Vec<PathBuf> = request
+    let on_path = request
         .path
-        .as_deref()
-        .map(|path| std::env::split_paths(path).collect())
-        .unwrap_or_default();
-    on_path.push(SYSTEM.into());
-    let prebuilts: Vec<PathBuf> = request
-        .home
         .iter()
-        .map(|home| home.join(PREBUILTS))
-        .collect();
+        .flat_map(|path| std::env::split_paths(path));
+    let on_path: Vec<PathBuf> = on_path.chain([SYSTEM.into()]).collect();
+    let prebuilts = request.home.iter().map(|home| home.join(PREBUILTS));
+    let prebuilts: Vec<PathBuf> = prebuilts.collect();
     let missing = |what, several: bool| {
         let mut places: Vec<String> = named.iter().map(|p| p.display().to_string()).collect();
         if several || named.is_empty() {

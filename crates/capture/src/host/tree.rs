@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 /// Processes with a marker in their environment.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Processes {
     /// `NAME=value`.
     marker: Vec<u8>,
@@ -22,9 +22,7 @@ impl Processes {
     pub fn marked(marker: impl Into<Vec<u8>>) -> Processes {
         Processes {
             marker: marker.into(),
-            names: BTreeMap::new(),
-            foreign: BTreeSet::new(),
-            alive: BTreeSet::new(),
+            ..Processes::default()
         }
     }
 

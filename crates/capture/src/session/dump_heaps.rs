@@ -109,8 +109,8 @@ impl Session {
         }
         match self.device.run(&command, QUICK).await {
             Ok(output) if output.exit == 0 => match self.find_started(&output.stdout).await {
-                Ok(seen) => Ok(seen),
                 Err(_) => self.started_unseen(Unseen::Pid).await,
+                seen => seen,
             },
             Ok(output) => {
                 let text = String::from_utf8_lossy(&output.stderr);
@@ -167,7 +167,7 @@ impl Session {
             .arg(&self.header().remote_path)
             .args(files.iter().map(|f| &f.remote));
         let text = self.device.text(&command, QUICK).await;
-        let text = text.map_err(|error| self.not_fetched(&error.to_string()))?;
+        let text = text.map_err(|error| self.not_fetched(error))?;
         Ok(read_fates(&text))
     }
 
@@ -186,9 +186,7 @@ impl Session {
         }
         let mut last = (0, Instant::now());
         loop {
-            let stat = self.device.stat(&file.remote, QUICK).await;
-            let stat = stat.map_err(|error| self.not_fetched(&error.to_string()))?;
-            let size = stat.map_or(0, |s| s.size);
+            let size = self.size_of(file).await?;
             // After a refusal nothing is written.
             if size == 0 && fate.complaint.is_some() {
                 return Ok(());
@@ -202,6 +200,13 @@ impl Session {
             }
             tokio::time::sleep(LOOK).await;
         }
+    }
+
+    /// Returns the size of a file on the device; 0 if it does not exist.
+    async fn size_of(&self, file: &HeapFile) -> Result<u64, CaptureError> {
+        let stat = self.device.stat(&file.remote, QUICK).await;
+        let stat = stat.map_err(|error| self.not_fetched(error))?;
+        Ok(stat.map_or(0, |stat| stat.size))
     }
 
     /// Returns whether the app can still complete a truncated file, of which `size` bytes were
@@ -246,9 +251,7 @@ impl Session {
         goal: &Path,
         controls: &mut Controls,
     ) -> Result<Option<RawTrace>, CaptureError> {
-        let stat = self.device.stat(&file.remote, QUICK).await;
-        let stat = stat.map_err(|error| self.not_fetched(&error.to_string()))?;
-        let size = stat.map_or(0, |stat| stat.size);
+        let size = self.size_of(file).await?;
         let mut earlier = ExistingFile::Stays;
         let copies = self.state().copies(&file.name).cloned().collect();
         if let Some(kept) = self.kept(goal, copies).await? {
@@ -277,35 +280,27 @@ pub(super) fn every_reader(text: &str) {
 
 fn read_fates(text: &str) -> BTreeMap<String, HeapFileFate> {
     let mut fates: BTreeMap<String, HeapFileFate> = BTreeMap::new();
-    let mut said: Option<(String, String)> = None;
     let mut over = false;
-    for line in text.lines() {
+    let mut lines = text.lines().peekable();
+    let said_of = |line: &&str| {
+        let file = line.strip_prefix("said ")?.trim_end();
+        let is_file = file.starts_with(FOLDER) && !file.contains(char::is_whitespace);
+        is_file.then(|| file.to_owned())
+    };
+    while let Some(line) = lines.next_if(|line| said_of(line).is_none()) {
         let mut words = line.split_whitespace();
-        match (words.next(), words.next(), words.next()) {
-            (Some("said"), Some(file), None) if file.starts_with(FOLDER) => {
-                take_words(&mut fates, said.take());
-                said = Some((file.to_owned(), String::new()));
-            }
-            _ if said.is_some() => {
-                if let Some((_, words)) = &mut said
-                    && words.len() < LONGEST_WORDS
-                {
-                    words.push_str(line);
-                    words.push('\n');
-                }
-            }
-            (Some("over"), None, None) => over = true,
-            (Some("begin"), Some(file), None) => {
-                fates.entry(file.to_owned()).or_default().begun = true;
-            }
-            (Some("late"), Some(file), None) => {
-                fates.entry(file.to_owned()).or_default().late = true;
-            }
-            (Some("gone"), Some(file), None) => {
-                fates.entry(file.to_owned()).or_default().gone = true;
-            }
-            (Some("end"), Some(file), Some(exit)) => {
-                let fate = fates.entry(file.to_owned()).or_default();
+        let word = words.next();
+        let (Some(file), exit) = (words.next(), words.next()) else {
+            over |= word == Some("over");
+            continue;
+        };
+        let fate = fates.entry(file.to_owned());
+        match (word, exit) {
+            (Some("begin"), None) => fate.or_default().begun = true,
+            (Some("late"), None) => fate.or_default().late = true,
+            (Some("gone"), None) => fate.or_default().gone = true,
+            (Some("end"), Some(exit)) => {
+                let fate = fate.or_default();
                 fate.exit = exit.parse().ok();
                 // It arrived after all.
                 fate.late = false;
@@ -313,17 +308,19 @@ fn read_fates(text: &str) -> BTreeMap<String, HeapFileFate> {
             _ => {}
         }
     }
-    take_words(&mut fates, said);
+    while let Some(file) = lines.next().as_ref().and_then(said_of) {
+        let mut words = String::new();
+        while let Some(line) = lines.next_if(|line| said_of(line).is_none()) {
+            if words.len() < LONGEST_WORDS {
+                words.extend([line, "\n"]);
+            }
+        }
+        fates.entry(file).or_default().complaint = complaint(&words);
+    }
     for fate in fates.values_mut() {
         fate.over = over;
     }
     fates
-}
-
-fn take_words(fates: &mut BTreeMap<String, HeapFileFate>, said: Option<(String, String)>) {
-    if let Some((file, words)) = said {
-        fates.entry(file).or_default().complaint = complaint(&words);
-    }
 }
 
 /// Returns the error of `am`, from either stream and with any exit code: the line that names

@@ -175,12 +175,7 @@ pub fn clear_abandoned(folder: &Path) -> io::Result<()> {
             return Ok(());
         }
     }
-    for entry in unfinished {
-        match entry.file_type()?.is_dir() {
-            true => fs::remove_dir_all(entry.path())?,
-            false => fs::remove_file(entry.path())?,
-        }
-    }
+    unfinished.iter().try_for_each(remove)?;
     remove_marker(file, &marker)
 }
 
@@ -332,15 +327,18 @@ pub fn remove_parts(folder: &Path, id: &SessionId) -> io::Result<()> {
     for item in fs::read_dir(folder)? {
         let item = item?;
         let name = item.file_name();
-        if !name.to_str().is_some_and(|n| n.starts_with(&prefix)) {
-            continue;
-        }
-        match item.file_type()?.is_dir() {
-            true => fs::remove_dir_all(item.path())?,
-            false => fs::remove_file(item.path())?,
+        if name.to_str().is_some_and(|n| n.starts_with(&prefix)) {
+            remove(&item)?;
         }
     }
     Ok(())
+}
+
+fn remove(item: &fs::DirEntry) -> io::Result<()> {
+    match item.file_type()?.is_dir() {
+        true => fs::remove_dir_all(item.path()),
+        false => fs::remove_file(item.path()),
+    }
 }
 
 #[cfg(test)]

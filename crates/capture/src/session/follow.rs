@@ -17,7 +17,7 @@ use super::snapshot::{Asked, Taken};
 use super::targets;
 use crate::eligibility::free_bytes;
 use crate::error::CaptureError;
-use android_memory::status::uptime_ns;
+use android_memory::status::{kilobytes, uptime_ns};
 use heaptap_adb::{Command, DeviceError, Lines, Shell, ShellEvent};
 
 /// Reports once a second and checks perfetto five times as often.
@@ -137,7 +137,7 @@ impl Session {
                 Ok(end) => return Ok(end),
                 Err(CaptureError::Device(error)) if error.is_connection() => error,
                 Err(CaptureError::Device(error)) => {
-                    return Err(self.not_fetched(&error.to_string()));
+                    return Err(self.not_fetched(error));
                 }
                 Err(other) => return Err(other),
             };
@@ -148,27 +148,24 @@ impl Session {
                     why: error.to_string(),
                 });
             }
+            let pause = tokio::time::sleep(backoff);
             let back = async {
-                tokio::time::sleep(backoff).await;
+                pause.await;
                 self.device.wait_ready(RETURN_STEP).await
             };
-            {
-                let mut back = std::pin::pin!(back);
-                loop {
-                    tokio::select! {
-                        // If it is not back, the next connection fails.
-                        _ = &mut back => break,
-                        control = controls.recv(), if !controls.is_closed() || !controls.is_empty() => {
-                            match control {
-                                Some(Control::Stop | Control::End) => {
-                                    return Ok(FollowEnd::StopAsked);
-                                }
-                                Some(Control::Snapshot { label }) => {
-                                    let asked = snapshots.ask(label);
-                                    snapshots.asked.push(asked);
-                                }
-                                None => {}
+            let mut back = std::pin::pin!(back);
+            loop {
+                tokio::select! {
+                    // If it is not back, the next connection fails.
+                    _ = &mut back => break,
+                    control = controls.recv(), if !controls.is_closed() || !controls.is_empty() => {
+                        match control {
+                            Some(Control::Stop | Control::End) => return Ok(FollowEnd::StopAsked),
+                            Some(Control::Snapshot { label }) => {
+                                let asked = snapshots.ask(label);
+                                snapshots.asked.push(asked);
                             }
+                            None => {}
                         }
                     }
                 }
@@ -193,15 +190,18 @@ impl Session {
         loop {
             tokio::select! {
                 event = tokio::time::timeout(SILENCE, shell.next()) => {
-                    let event = match event {
-                        Ok(event) => event?,
-                        Err(_) => return Err(self.silent().into()),
-                    };
+                    let event = event.unwrap_or_else(|_| Err(DeviceError::Deadline {
+                        serial: self.device.serial().to_owned(),
+                        what: "following the recording".to_owned(),
+                        after: SILENCE,
+                    }))?;
                     let bytes = match event {
                         ShellEvent::Stdout(bytes) => bytes,
                         ShellEvent::Stderr(_) => continue,
                         // The loop prints a line before its regular end; otherwise it was killed.
-                        ShellEvent::Exit(_) => return Err(self.lost().into()),
+                        ShellEvent::Exit(_) => {
+                            return Err(probe::lost(&self.device, "following the recording").into());
+                        }
                     };
                     for line in lines.push(&bytes) {
                         match self.take_line(line.trim_end(), &mut report, lost_at) {
@@ -281,23 +281,19 @@ impl Session {
     async fn start_loop(&self) -> Result<Shell, CaptureError> {
         let header = self.header();
         let pid = self.process().map_or(0, |p| p.pid);
+        // None of these paths contains blanks.
+        let growing: Vec<&str> = match &header.heap_files {
+            Some(heaps) => heaps.files.iter().map(|f| f.remote.as_str()).collect(),
+            None => vec![&header.remote_path],
+        };
         let targets: Vec<String> = header.pids.iter().map(u32::to_string).collect();
         let command = Command::script(LOOP)
             .called("following the recording")
             .arg(pid.to_string())
-            .arg(self.growing_files().join(" "))
+            .arg(growing.join(" "))
             .arg(targets.join(" "))
             .args(&header.names);
         Ok(self.device.spawn(&command, QUICK).await?)
-    }
-
-    /// Returns the files that grow on the device. None of these paths contains blanks.
-    fn growing_files(&self) -> Vec<&str> {
-        let header = self.header();
-        match &header.heap_files {
-            Some(heaps) => heaps.files.iter().map(|f| f.remote.as_str()).collect(),
-            None => vec![&header.remote_path],
-        }
     }
 
     fn take_line(
@@ -339,13 +335,9 @@ impl Session {
                 report.trace_bytes = report.trace_bytes.saturating_add(bytes);
             }
             "free" => report.free_bytes = free_bytes(&[rest]),
-            "pids" => report.pids.extend(
-                rest.split_whitespace()
-                    .filter_map(|p| p.parse::<u32>().ok()),
-            ),
+            "pids" => report.pids.extend(probe::parse_pids(rest)),
             "VmRSS:\t" => {
-                let kib = rest.split_whitespace().next().and_then(|n| n.parse().ok());
-                let bytes = kib.map_or(0, |kib: u64| kib.saturating_mul(1024));
+                let bytes = kilobytes(rest.trim()).unwrap_or(0);
                 let sum = report.rss_bytes.get_or_insert_default();
                 *sum = sum.saturating_add(bytes);
             }
@@ -365,26 +357,9 @@ impl Session {
 
     fn found_over(&mut self) -> Line {
         // The start is noted slightly after it happened, so the process is older than that.
-        self.over_after = self
-            .process()
-            .and_then(|process| self.up_ns.checked_sub(process.started_ns()))
-            .map(Duration::from_nanos);
+        let started_ns = self.process().map(|process| process.started_ns());
+        let age = started_ns.and_then(|started_ns| self.up_ns.checked_sub(started_ns));
+        self.over_after = age.map(Duration::from_nanos);
         Line::Over
-    }
-
-    fn silent(&self) -> DeviceError {
-        DeviceError::Deadline {
-            serial: self.device.serial().to_owned(),
-            what: "following the recording".to_owned(),
-            after: SILENCE,
-        }
-    }
-
-    fn lost(&self) -> DeviceError {
-        DeviceError::Lost {
-            serial: self.device.serial().to_owned(),
-            what: "following the recording".to_owned(),
-            source: None,
-        }
     }
 }

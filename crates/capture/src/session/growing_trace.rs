@@ -19,13 +19,6 @@ const MAX_HEAD: usize = 4 << 10;
 /// `$1` trace file, `$2` blocks to skip, `$3` perfetto's pid.
 const LOOK_AT: &str = include_str!("../scripts/trace_so_far.sh").trim_ascii_end();
 
-/// Trace file of a session, and its writer.
-pub(super) struct TraceFile<'a> {
-    pub(super) path: &'a str,
-    /// PID of perfetto.
-    pub(super) pid: u32,
-}
-
 /// Result of one read.
 pub(super) struct Look {
     /// BOOTTIME of the read, ns.
@@ -34,19 +27,20 @@ pub(super) struct Look {
     pub(super) alive: bool,
 }
 
-/// Scans the file from `at` on, which then is the end of what was scanned, even after an error.
+/// Scans the trace file at `path`, which perfetto with this PID writes, from `at` on. `at` then is
+/// the end of what was scanned, even after an error.
 pub(super) async fn look(
     device: &Device,
-    file: &TraceFile<'_>,
+    (path, pid): (&str, u32),
     at: &mut u64,
     scan: &mut DumpScanner,
 ) -> Result<Look, CaptureError> {
     let skip = *at / BLOCK;
     let command = Command::script(LOOK_AT)
         .called("reading the trace so far")
-        .arg(file.path)
+        .arg(path)
         .arg(skip.to_string())
-        .arg(file.pid.to_string());
+        .arg(pid.to_string());
     let mut shell = device.spawn(&command, QUICK).await?;
     let mut head = Vec::new();
     let mut position = skip * BLOCK;

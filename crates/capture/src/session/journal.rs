@@ -427,14 +427,14 @@ impl Journal {
     /// # Errors
     /// Returns an error if the file exists or cannot be written.
     pub fn create(path: &Path, header: SessionHeader) -> io::Result<Self> {
-        let file = OpenOptions::new()
-            .append(true)
-            .read(true)
-            .create_new(true)
-            .open(path)?;
+        let mut options = OpenOptions::new();
         let mut journal = Journal {
             path: path.to_owned(),
-            file,
+            file: options
+                .append(true)
+                .read(true)
+                .create_new(true)
+                .open(path)?,
         };
         let opened = journal.append(&Entry::Opened(Box::new(header)));
         match opened.and_then(|()| sync_folder(path)) {
@@ -520,23 +520,19 @@ pub fn read(path: &Path) -> io::Result<SessionState> {
                 state = Some(SessionState::new(*header));
             }
             (None, Entry::Opened(header)) => {
-                return Err(io::Error::new(
-                    io::ErrorKind::InvalidData,
-                    format!(
-                        "its format version is {}, but this heaptap supports {HEAP_FILES_VERSION}",
-                        header.version
-                    ),
-                ));
+                let version = header.version;
+                let why = format!(
+                    "its format version is {version}, but this heaptap supports {HEAP_FILES_VERSION}"
+                );
+                return Err(io::Error::new(io::ErrorKind::InvalidData, why));
             }
             (None, _) => break,
             (Some(state), entry) => state.apply(entry),
         }
     }
+    const UNKNOWN: &str = "its first line is not a session header that this heaptap supports";
     state.ok_or_else(|| match has_header {
-        true => io::Error::new(
-            io::ErrorKind::InvalidData,
-            "its first line is not a session header that this heaptap supports",
-        ),
+        true => io::Error::new(io::ErrorKind::InvalidData, UNKNOWN),
         false => io::Error::new(io::ErrorKind::InvalidData, Unopened),
     })
 }

@@ -27,15 +27,7 @@ impl LabelWatch {
             return Vec::new();
         };
         self.length = length;
-        let labels = state.labels.into_iter().enumerate().skip(self.seen);
-        let new: Vec<_> = labels
-            .map(|(at, label)| {
-                (
-                    u32::try_from(at).map_or(u32::MAX, |at| at.saturating_add(1)),
-                    label,
-                )
-            })
-            .collect();
+        let new: Vec<_> = (1..).zip(state.labels).skip(self.seen).collect();
         self.seen += new.len();
         new
     }

@@ -60,9 +60,9 @@ pub use journal::{
     SessionHeader, SessionState,
 };
 pub use labels::LabelWatch;
-pub use probe::{Moment, TraceWriter, moment};
+pub use probe::{Moment, TraceWriter, find_own_writer, find_writer, moment};
 pub use pull::RawTrace;
-pub use remote::{RemoteTrace, fixed_path, remote_traces, writer_for, writer_of};
+pub use remote::{RemoteTrace, fixed_path, remote_traces};
 pub use selinux::{SelinuxChange, relax_selinux, restore_selinux};
 pub use session::{Session, claim_for};
 pub use snapshot::{Snapshot, take_snapshot};
@@ -70,8 +70,9 @@ pub use start::{Background, await_start};
 pub use state_folder::STATE_DIR_VAR;
 pub use stop::{Ending, stop_for_another};
 pub use store::{SessionLock, Store, Unreadable};
+pub(crate) use store::{open_lock, remove_if_there};
 pub use target_app::{Activity, force_stop, launch, launcher_activity};
-pub(crate) use target_app::{resolve_launcher, with_user};
+pub(crate) use target_app::{LAUNCHER_INTENT, resolve_launcher, with_user};
 pub use targets::matching_processes;
 
 /// Runs every parser of this module over an output of the device, for fuzzing.

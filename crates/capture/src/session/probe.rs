@@ -56,9 +56,8 @@ const MOMENT: &str = "cat /proc/sys/kernel/random/boot_id /proc/uptime";
 
 /// Reads the boot ID and the uptime.
 pub async fn moment(device: &Device) -> Result<Moment, CaptureError> {
-    let text = device
-        .text(&Command::script(MOMENT).called("reading its clock"), QUICK)
-        .await?;
+    let command = Command::script(MOMENT).called("reading its clock");
+    let text = device.text(&command, QUICK).await?;
     let mut lines = text.lines().map(str::trim);
     let parsed = (|| {
         Some(Moment {
@@ -77,14 +76,9 @@ pub(super) async fn process(
     device: &Device,
     pid: u32,
 ) -> Result<Option<ProcessFacts>, DeviceError> {
-    let output = device
-        .run(
-            &Command::script(PROCESS)
-                .called("checking the recording process")
-                .arg(pid.to_string()),
-            QUICK,
-        )
-        .await?;
+    const CHECK: &str = "checking the recording process";
+    let command = Command::script(PROCESS).called(CHECK).arg(pid.to_string());
+    let output = device.run(&command, QUICK).await?;
     if output.exit == 0 && output.stdout.is_empty() {
         return Ok(None);
     }
@@ -95,7 +89,7 @@ pub(super) async fn process(
             key: ProcessKey { pid, start_ticks },
             args: split_args(parts.next().unwrap_or(b"")),
         })),
-        None => Err(no_answer(device, "checking the recording process")),
+        None => Err(no_answer(device, CHECK)),
     }
 }
 
@@ -115,11 +109,20 @@ pub(super) fn no_answer(device: &Device, what: &str) -> DeviceError {
     }
 }
 
+/// Returns the error of a connection that ended before its command did.
+pub(super) fn lost(device: &Device, what: &str) -> DeviceError {
+    DeviceError::Lost {
+        serial: device.serial().to_owned(),
+        what: what.to_owned(),
+        source: None,
+    }
+}
+
 /// Finds what writes to `path`, if anything.
-pub(super) async fn find_writer(
-    device: &Device,
-    path: &str,
-) -> Result<Option<TraceWriter>, DeviceError> {
+///
+/// # Errors
+/// Returns an error if the device cannot be reached.
+pub async fn find_writer(device: &Device, path: &str) -> Result<Option<TraceWriter>, DeviceError> {
     let list = Command::program("ps").args(["-A", "-o", "PID,PPID,ARGS"]);
     let output = device.run(&list, QUICK).await?;
     let text = String::from_utf8_lossy(&output.stdout);
@@ -150,8 +153,11 @@ pub(super) async fn find_writer(
     Ok(starting.then_some(TraceWriter::Starting))
 }
 
-/// Finds what writes the trace of this session, if anything.
-pub(super) async fn find_own_writer(
+/// Finds what writes the trace of a session, if anything.
+///
+/// # Errors
+/// Returns an error if the device cannot be reached.
+pub async fn find_own_writer(
     device: &Device,
     header: &SessionHeader,
 ) -> Result<Option<TraceWriter>, DeviceError> {
@@ -220,6 +226,11 @@ fn parse_ps_line(line: &str) -> Option<(u32, u32, &str)> {
     let (pid, rest) = line.split_once(char::is_whitespace)?;
     let (parent, args) = rest.trim_start().split_once(char::is_whitespace)?;
     Some((pid.parse().ok()?, parent.parse().ok()?, args))
+}
+
+/// Parses the output of `pidof`.
+pub(super) fn parse_pids(text: &str) -> impl Iterator<Item = u32> {
+    text.split_whitespace().filter_map(|pid| pid.parse().ok())
 }
 
 /// Parses `36cd0c44-6a0e-4e0c-9b2f-2f6f1a5a9c11`: accepts only hex digits and dashes.

@@ -3,7 +3,7 @@
 //! not modified here.
 
 use std::collections::BTreeMap;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -77,6 +77,18 @@ enum Attempt {
     Host(io::Error),
 }
 
+impl From<DeviceError> for Attempt {
+    fn from(error: DeviceError) -> Attempt {
+        Attempt::Device(error)
+    }
+}
+
+impl From<io::Error> for Attempt {
+    fn from(error: io::Error) -> Attempt {
+        Attempt::Host(error)
+    }
+}
+
 impl Session {
     /// Fetches the trace to `goal`.
     ///
@@ -136,21 +148,20 @@ impl Session {
                 () = stop_asked(controls) => return Err(self.not_fetched("interrupted")),
             };
             let attempt = match attempt {
+                Ok(None) => return Ok(None),
                 Ok(Some(received)) => {
                     self.append(entry(received.contents.clone()))?;
-                    publish(received, goal, earlier).await.map(Some)
+                    publish(received, goal, earlier).await
                 }
-                Ok(None) => Ok(None),
                 Err(why) => Err(why),
             };
             let why = match attempt {
-                Ok(Some(trace)) => {
+                Ok(trace) => {
                     self.tell(SessionEvent::Pulled {
                         bytes: trace.contents.size,
                     });
                     return Ok(Some(trace));
                 }
-                Ok(None) => return Ok(None),
                 Err(Attempt::Host(source)) => {
                     return Err(CaptureError::keep(self.id(), goal, source));
                 }
@@ -175,7 +186,7 @@ impl Session {
                     why
                 }
                 Err(Attempt::Device(error)) if error.is_connection() => error.to_string(),
-                Err(Attempt::Device(error)) => return Err(self.not_fetched(&error.to_string())),
+                Err(Attempt::Device(error)) => return Err(self.not_fetched(error)),
             };
             // Each attempt starts at the first byte, and a large file takes long.
             if got > 0 {
@@ -221,7 +232,7 @@ impl Session {
             Err(CaptureError::Device(error)) => return Err(Attempt::Device(error)),
             Err(odd) => return Err(Attempt::Mismatch(odd.to_string())),
         }
-        let Some(before) = stat.map_err(Attempt::Device)? else {
+        let Some(before) = stat? else {
             return Ok(None);
         };
         // Android 10 keeps one file for all sessions.
@@ -239,11 +250,7 @@ impl Session {
         if let Err(attempt @ (Attempt::Device(_) | Attempt::Host(_))) = pulled {
             return Err(attempt);
         }
-        let after = self
-            .device
-            .stat(remote, QUICK)
-            .await
-            .map_err(Attempt::Device)?;
+        let after = self.device.stat(remote, QUICK).await?;
         let there = after.map_or(before.size, |stat| stat.size);
         if there > before.size {
             return Err(Attempt::Grew(format!(
@@ -256,18 +263,12 @@ impl Session {
             let what = format!("received {size} bytes of a file of {there} bytes");
             return Err(Attempt::Mismatch(what));
         }
-        if let Some(theirs) = theirs.map_err(Attempt::Device)?
-            && theirs != received.contents.sha256
-        {
+        if theirs?.is_some_and(|theirs| theirs != received.contents.sha256) {
             let what = "the copy differs from the device's file".to_owned();
             return Err(Attempt::Mismatch(what));
         }
-        received.file.as_file().sync_all().map_err(Attempt::Host)?;
-        if size > 0
-            && !self
-                .is_of_session(received.file.path())
-                .map_err(Attempt::Host)?
-        {
+        received.file.as_file().sync_all()?;
+        if size > 0 && !self.is_of_session(received.file.path())? {
             return Ok(None);
         }
         let is_taken = earlier == ExistingFile::Stays && std::fs::symlink_metadata(goal).is_ok();
@@ -314,8 +315,8 @@ impl Session {
                 }));
             }
         }
-        let aside =
-            set_aside(goal).map_err(|source| CaptureError::keep(self.id(), goal, source))?;
+        let aside = set_aside(goal);
+        let aside = aside.map_err(|source| CaptureError::keep(self.id(), goal, source))?;
         self.warn(format!(
             "{} has changed since it was fetched. It is now {}, and heaptap fetches the device's \
              copy again.",
@@ -333,7 +334,7 @@ impl Session {
         got: &mut u64,
     ) -> Result<Received, Attempt> {
         let folder = goal.parent().unwrap_or(Path::new("."));
-        let mut file = part_file(folder, self.id()).map_err(Attempt::Host)?;
+        let mut file = part_file(folder, self.id())?;
         let mut hash = Sha256::new();
         let mut told = 0;
         let mut too_long = false;
@@ -420,7 +421,7 @@ async fn publish(
             return Err(Attempt::Taken);
         }
     }
-    journal::sync_folder(goal).map_err(Attempt::Host)?;
+    journal::sync_folder(goal)?;
     Ok(RawTrace {
         path: goal.to_owned(),
         contents,
@@ -497,20 +498,8 @@ impl Session {
             return Ok(false);
         };
         let mut file = part_file(goal.parent().unwrap_or(Path::new(".")), self.id())?;
-        let mut hash = Sha256::new();
-        let mut size = 0;
-        let mut block = vec![0; 1 << 16];
-        loop {
-            let got = source.read(&mut block)?;
-            if got == 0 {
-                break;
-            }
-            hash.update(&block[..got]);
-            file.write_all(&block[..got])?;
-            size += got as u64;
-        }
-        let sha256 = hex(&hash.finalize());
-        if (Contents { size, sha256 }) != *contents {
+        io::copy(&mut source, &mut file)?;
+        if !contents.is_in(file.path()) {
             return Ok(false);
         }
         file.as_file().sync_all()?;
@@ -553,20 +542,19 @@ async fn is_in(contents: &Contents, path: &Path) -> bool {
 
 /// Renames the file at `path` to an unused name: `raw-trace.changed`.
 fn set_aside(path: &Path) -> io::Result<PathBuf> {
-    let name = |n: u32| {
-        let mut name = path.file_name().unwrap_or_default().to_owned();
-        name.push(match n {
-            1 => ".changed".to_owned(),
-            n => format!(".changed-{n}"),
-        });
-        path.with_file_name(name)
+    let with = |ending: &str| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(ending);
+        PathBuf::from(name)
     };
-    let mut n = 1;
-    while std::fs::symlink_metadata(name(n)).is_ok() {
-        n += 1;
+    let mut aside = with(".changed");
+    let mut number = 2;
+    while std::fs::symlink_metadata(&aside).is_ok() {
+        aside = with(&format!(".changed-{number}"));
+        number += 1;
     }
-    patience::rename(path, &name(n))?;
-    Ok(name(n))
+    patience::rename(path, &aside)?;
+    Ok(aside)
 }
 
 fn part_file(folder: &Path, id: &SessionId) -> io::Result<tempfile::NamedTempFile> {

@@ -1,8 +1,7 @@
 //! heaptap's traces on a device, from any host; and the single fixed file of Android 10.
 
 use super::id::{SessionId, TRACE_DIR};
-use super::journal::SessionHeader;
-use super::probe::{self, QUICK, TraceWriter};
+use super::probe::{QUICK, TraceWriter, find_writer};
 use crate::error::CaptureError;
 use heaptap_adb::{Command, Device, RemoteStat};
 
@@ -23,9 +22,8 @@ pub struct RemoteTrace {
 /// # Errors
 /// Returns an error if the device cannot be reached.
 pub async fn remote_traces(device: &Device) -> Result<Vec<RemoteTrace>, CaptureError> {
-    let names = device
-        .text(&Command::program("ls").arg(TRACE_DIR), QUICK)
-        .await?;
+    let list = Command::program("ls").arg(TRACE_DIR);
+    let names = device.text(&list, QUICK).await?;
     let mut found = Vec::new();
     for line in names.lines() {
         let Some(id) = SessionId::of_remote_name(line.trim()) else {
@@ -34,7 +32,7 @@ pub async fn remote_traces(device: &Device) -> Result<Vec<RemoteTrace>, CaptureE
         let path = id.remote_path();
         found.push(RemoteTrace {
             stat: device.stat(&path, QUICK).await?,
-            writer: writer_of(device, &path).await?,
+            writer: find_writer(device, &path).await?,
             id,
             path,
         });
@@ -49,23 +47,4 @@ pub fn fixed_path(shell_is_root: bool) -> String {
         "{TRACE_DIR}/profile-{}",
         if shell_is_root { "root" } else { "shell" }
     )
-}
-
-/// Finds what writes to `path` on `device`, if anything.
-///
-/// # Errors
-/// Returns an error if the device cannot be reached.
-pub async fn writer_of(device: &Device, path: &str) -> Result<Option<TraceWriter>, CaptureError> {
-    Ok(probe::find_writer(device, path).await?)
-}
-
-/// Finds what writes the trace of a session on `device`, if any.
-///
-/// # Errors
-/// Returns an error if the device cannot be reached.
-pub async fn writer_for(
-    device: &Device,
-    header: &SessionHeader,
-) -> Result<Option<TraceWriter>, CaptureError> {
-    Ok(probe::find_own_writer(device, header).await?)
 }

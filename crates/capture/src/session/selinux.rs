@@ -96,12 +96,9 @@ pub async fn restore_selinux(
 }
 
 fn root_command(script: Command, as_root: bool) -> Command {
-    if as_root {
-        script
-    } else {
-        Command::program("su")
-            .args(["root", "sh", "-c"])
-            .arg(script.text())
+    match as_root {
+        true => script,
+        false => Command::program("su").args(["root", "sh", "-c", script.text()]),
     }
 }
 
@@ -119,10 +116,8 @@ impl Session {
         match self.device.run(&command, ARMING).await {
             Ok(output) if output.stdout.trim_ascii() == b"Enforcing" => true,
             _ => {
-                self.warn(
-                    "SELinux is not enforcing yet; a guard on the device will restore it"
-                        .to_owned(),
-                );
+                let warning = "SELinux is not enforcing yet; a guard on the device will restore it";
+                self.warn(warning.to_owned());
                 false
             }
         }

@@ -1,5 +1,6 @@
 //! A recording session in this process: device, journal, lock.
 
+use std::fmt::Display;
 use std::path::Path;
 use std::time::Duration;
 
@@ -147,9 +148,7 @@ impl Session {
         lock: Option<SessionLock>,
         events: Events,
     ) -> Result<Session, CaptureError> {
-        let state = journal
-            .read()
-            .map_err(|source| CaptureError::state(journal.path(), source))?;
+        let state = read(&journal)?;
         Ok(Session {
             device,
             state,
@@ -195,10 +194,7 @@ impl Session {
     /// # Errors
     /// Returns an error if it cannot be read.
     pub fn reread(&mut self) -> Result<&SessionState, CaptureError> {
-        self.state = self
-            .journal
-            .read()
-            .map_err(|source| CaptureError::state(self.journal.path(), source))?;
+        self.state = read(&self.journal)?;
         Ok(&self.state)
     }
 
@@ -237,12 +233,11 @@ impl Session {
     ///
     /// # Errors
     /// As [`claim_for`], and if the journal cannot be written.
-    pub fn claim_output(&mut self, output: &std::path::Path) -> Result<(), CaptureError> {
-        let output = output.to_owned();
+    pub fn claim_output(&mut self, output: &Path) -> Result<(), CaptureError> {
         self.append(Entry::Claiming {
-            output: output.clone(),
+            output: output.to_owned(),
         })?;
-        claim_for(self.id(), &output)
+        claim_for(self.id(), output)
     }
 
     pub(super) fn note_step(&mut self, step: &'static str) {
@@ -302,7 +297,7 @@ impl Session {
         self.reread().map(|_| ())
     }
 
-    pub(super) fn journal_path(&self) -> &std::path::Path {
+    pub(super) fn journal_path(&self) -> &Path {
         self.journal.path()
     }
 
@@ -319,7 +314,7 @@ impl Session {
     }
 
     /// Returns the error of a session whose data are still on the device.
-    pub fn not_fetched(&self, why: &str) -> CaptureError {
+    pub fn not_fetched(&self, why: impl Display) -> CaptureError {
         CaptureError::not_fetched(self.device.serial(), self.id(), why)
     }
 
@@ -425,11 +420,16 @@ impl Session {
     }
 }
 
+pub(super) fn read(journal: &Journal) -> Result<SessionState, CaptureError> {
+    let state = journal.read();
+    state.map_err(|source| CaptureError::state(journal.path(), source))
+}
+
 /// Claims `output` for the session `id`.
 ///
 /// # Errors
 /// Returns an error if the directory belongs to another owner, is not empty, or cannot be written.
-pub fn claim_for(id: &SessionId, output: &std::path::Path) -> Result<(), CaptureError> {
+pub fn claim_for(id: &SessionId, output: &Path) -> Result<(), CaptureError> {
     let claimed = folder::claim(output, &Owner::Session(id.clone()));
     claimed.map_err(|unclaimed| unclaimed.into_error(output))
 }

@@ -1,7 +1,7 @@
 //! Snapshots on demand: whether the device supports them, triggering one, and waiting until its
 //! dump is complete in the device's file.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde::Serialize;
@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::dumps::SnapshotMethod;
 use super::event::SessionEvent;
-use super::growing_trace::{LOOK, TraceFile, look};
+use super::growing_trace::{LOOK, look};
 use super::id::SessionId;
 use super::journal::{Entry, Label, SessionState};
 use super::probe::{self, QUICK};
@@ -26,7 +26,7 @@ use heaptap_model::error::ErrorClass;
 use perfetto_heap::{CompleteDump, DumpScanner};
 
 /// A snapshot whose dump is complete in the device's file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Snapshot {
     pub label: String,
     /// BOOTTIME of the request, ns.
@@ -55,12 +55,8 @@ impl Snapshot {
         Snapshot {
             label: request.label,
             boot_ns: request.boot_ns,
-            lag_ms: 0,
-            waited_ms: 0,
-            dumps: 0,
-            unreleased_bytes: 0,
-            missing_pids: Vec::new(),
             no_dump: Some(if samples { NO_WAY_YET } else { NO_HEAP }.to_owned()),
+            ..Snapshot::default()
         }
     }
 }
@@ -188,8 +184,7 @@ pub async fn take_snapshot(
     let waiting = Waiting {
         device,
         id: &header.id,
-        path: &header.remote_path,
-        pid: process.pid,
+        file: (&header.remote_path, process.pid),
         request: &request,
         expected: &expected,
         limit: DUMP_LIMIT + extra + 2 * period,
@@ -248,8 +243,8 @@ fn are_gone(state: &SessionState, running: &BTreeSet<u32>) -> bool {
 struct Waiting<'a> {
     device: &'a Device,
     id: &'a SessionId,
-    path: &'a str,
-    pid: u32,
+    /// The trace file, and the PID of perfetto.
+    file: (&'a str, u32),
     request: &'a Label,
     expected: &'a BTreeSet<u32>,
     limit: Duration,
@@ -257,18 +252,11 @@ struct Waiting<'a> {
 }
 
 impl Waiting<'_> {
-    fn file(&self) -> TraceFile<'_> {
-        TraceFile {
-            path: self.path,
-            pid: self.pid,
-        }
-    }
-
     /// Returns whether the trace does not contain any dump since its start; false if it cannot be
     /// read.
     async fn has_no_dump(&self) -> bool {
         let mut scan = DumpScanner::default();
-        let read = look(self.device, &self.file(), &mut 0, &mut scan).await;
+        let read = look(self.device, self.file, &mut 0, &mut scan).await;
         read.is_ok() && !scan.is_lost() && scan.dumps().is_empty()
     }
 
@@ -278,22 +266,18 @@ impl Waiting<'_> {
         let mut scan = DumpScanner::default();
         // The device's clock decides about lateness, and ours if the device is silent.
         let silent = Instant::now() + self.limit + QUICK;
-        let file = self.file();
         let mut first_seen: Option<u64> = None;
         let mut seen_before = 0;
         loop {
-            let look =
-                tokio::time::timeout_at(silent, look(self.device, &file, &mut at, &mut scan))
-                    .await
-                    .map_err(|_| CaptureError::snapshot_late(self.limit))??;
+            let looking = look(self.device, self.file, &mut at, &mut scan);
+            let look = tokio::time::timeout_at(silent, looking).await;
+            let look = look.map_err(|_| CaptureError::snapshot_late(self.limit))??;
             if scan.is_lost() {
                 return Ok(None);
             }
-            let dumps: Vec<&CompleteDump> = scan
-                .dumps()
-                .iter()
-                .filter(|d| self.request.may_be_of(d.written_ns))
-                .collect();
+            let dumps = scan.dumps().iter();
+            let dumps = dumps.filter(|d| self.request.may_be_of(d.written_ns));
+            let dumps: Vec<&CompleteDump> = dumps.collect();
             let pids = dumps.iter().map(|dump| u32::try_from(dump.pid));
             let pids: BTreeSet<u32> = pids.flatten().collect();
             let all = !dumps.is_empty() && self.expected.is_subset(&pids);
@@ -323,7 +307,7 @@ impl Waiting<'_> {
 
     fn snapshot(&self, dumps: &[&CompleteDump], pids: &BTreeSet<u32>, seen_ns: u64) -> Snapshot {
         // The label is bound to the first dump of each process and heap.
-        let mut first = std::collections::BTreeMap::new();
+        let mut first = BTreeMap::new();
         for dump in dumps {
             let known = first
                 .entry((dump.pid, dump.heap.as_str()))
@@ -331,28 +315,27 @@ impl Waiting<'_> {
             *known = (dump.written_ns, dump.unreleased_bytes).min(*known);
         }
         let last = first.values().map(|(written_ns, _)| *written_ns).max();
-        let last = last.unwrap_or(self.request.boot_ns);
+        let bytes = first.values().map(|(_, bytes)| *bytes);
+        let since = |then: u64| then.saturating_sub(self.request.boot_ns) / 1_000_000;
         Snapshot {
             label: self.request.label.clone(),
             boot_ns: self.request.boot_ns,
-            lag_ms: last.saturating_sub(self.request.boot_ns) / 1_000_000,
-            waited_ms: seen_ns.saturating_sub(self.request.boot_ns) / 1_000_000,
+            lag_ms: last.map_or(0, since),
+            waited_ms: since(seen_ns),
             dumps: first.len(),
-            unreleased_bytes: first
-                .values()
-                .fold(0, |sum, (_, bytes)| bytes.saturating_add(sum)),
+            unreleased_bytes: bytes.fold(0, u64::saturating_add),
             missing_pids: self.expected.difference(pids).copied().collect(),
             no_dump: None,
         }
     }
 }
 
-const SIGNAL: &str = "cat /proc/uptime; killall -USR1 heapprofd";
-const SIGNAL_AS_ROOT: &str = "cat /proc/uptime; su root killall -USR1 heapprofd";
-
 /// Requests a dump. Returns the device's clock right before.
 async fn signal_heapprofd(device: &Device, su: bool) -> Result<Option<u64>, CaptureError> {
-    let script = if su { SIGNAL_AS_ROOT } else { SIGNAL };
+    let script = match su {
+        true => "cat /proc/uptime; su root killall -USR1 heapprofd",
+        false => "cat /proc/uptime; killall -USR1 heapprofd",
+    };
     let command = Command::script(script).called("requesting a dump");
     let output = device.run(&command, QUICK).await?;
     if output.exit == 0 {
@@ -411,14 +394,11 @@ impl Session {
             }
             Ok(snapshot) => {
                 if !snapshot.missing_pids.is_empty() {
+                    let pids: Vec<String> =
+                        snapshot.missing_pids.iter().map(u32::to_string).collect();
+                    let pids = pids.join(", ");
                     self.warn(format!(
-                        "no dump of process {}: not attached, frozen or gone",
-                        snapshot
-                            .missing_pids
-                            .iter()
-                            .map(u32::to_string)
-                            .collect::<Vec<_>>()
-                            .join(", ")
+                        "no dump of process {pids}: not attached, frozen or gone"
                     ));
                 }
                 self.tell(SessionEvent::SnapshotTaken {

@@ -9,6 +9,7 @@ use super::journal::{Entry, ProcessKey, SessionState};
 use super::probe::{self, QUICK};
 use super::session::Session;
 use super::store::Store;
+use crate::eligibility::sections::text_lines;
 use crate::error::{CaptureError, kind};
 use heaptap_adb::{Command, DeviceError, Output, RETURN_LIMIT};
 use heaptap_model::error::ErrorClass;
@@ -232,7 +233,7 @@ impl Session {
             .arg(process.pid.to_string())
             .arg(&self.header().remote_path);
         let output = self.device.run(&command, START_LIMIT).await;
-        let output = output.map_err(|e| self.not_fetched(&e.to_string()))?;
+        let output = output.map_err(|e| self.not_fetched(e))?;
         if output.stdout.trim_ascii() != b"gone" {
             return Ok(());
         }
@@ -254,17 +255,13 @@ impl Session {
         let telling = [
             "reject", "error", "fail", "already", "limit", "invalid", "too many",
         ];
-        let reason = log
-            .iter()
-            .rev()
-            .find(|m| {
-                let lower = m.to_lowercase();
-                telling.iter().any(|word| lower.contains(word))
-            })
-            .cloned()
-            .unwrap_or_else(|| {
-                "it ended immediately, and the device log does not contain a reason".to_owned()
-            });
+        let is_reason = |message: &String| {
+            let lower = message.to_lowercase();
+            telling.iter().any(|word| lower.contains(word))
+        };
+        let reason = log.into_iter().rfind(is_reason).unwrap_or_else(|| {
+            "it ended immediately, and the device log does not contain a reason".to_owned()
+        });
         let serial = self.device.serial();
         let help = match reason.contains("No space left on device") {
             true => "free storage on the device, then record again",
@@ -319,40 +316,30 @@ pub async fn await_start(
 
 /// Finds the line that is only a number: linker warnings might surround it.
 fn parse_pid(output: &Output) -> Option<u32> {
-    [&output.stdout, &output.stderr]
-        .into_iter()
-        .find_map(|bytes| {
-            String::from_utf8_lossy(bytes)
-                .lines()
-                .map(str::trim)
-                .filter(|l| !l.is_empty() && l.bytes().all(|b| b.is_ascii_digit()))
-                .filter_map(|l| l.parse().ok())
-                .next_back()
-        })
+    let mut streams = [&output.stdout, &output.stderr].into_iter();
+    streams.find_map(|bytes| {
+        let lines = text_lines(bytes).into_iter();
+        lines
+            .filter(|line| is_number(line))
+            .rev()
+            .find_map(|line| line.parse().ok())
+    })
+}
+
+fn is_number(line: &str) -> bool {
+    line.bytes().all(|b| b.is_ascii_digit())
 }
 
 /// Returns perfetto's error: the end of its output, without linker warnings.
 fn complaint(output: &Output) -> String {
-    let text = [&output.stderr, &output.stdout]
+    let lines = [&output.stderr, &output.stdout]
         .into_iter()
-        .flat_map(|bytes| {
-            String::from_utf8_lossy(bytes)
-                .lines()
-                .map(|l| l.trim().to_owned())
-                .collect::<Vec<_>>()
-        })
-        .filter(|l| {
-            !l.is_empty()
-                && !l.to_lowercase().contains("linker: warning")
-                && !l.bytes().all(|b| b.is_ascii_digit())
-        })
-        .take(4)
-        .collect::<Vec<_>>()
-        .join("; ");
-    if text.is_empty() {
-        "no output".to_owned()
-    } else {
-        text
+        .flat_map(|bytes| text_lines(bytes));
+    let is_warning = |line: &str| line.to_lowercase().contains("linker: warning");
+    let said = lines.filter(|line| !is_warning(line) && !is_number(line));
+    match said.take(4).collect::<Vec<_>>().join("; ").as_str() {
+        "" => "no output".to_owned(),
+        text => text.to_owned(),
     }
 }
 

@@ -67,7 +67,7 @@ impl Session {
             let error = match attempt {
                 Ok(Ok(ending)) => return Ok(ending),
                 Ok(Err(error)) if error.is_connection() => error,
-                Ok(Err(error)) => return Err(self.not_fetched(&error.to_string())),
+                Ok(Err(error)) => return Err(self.not_fetched(error)),
                 Err(_) => return Err(self.not_fetched(&late(limit))),
             };
             // The signal might have arrived; the device checks that.
@@ -84,8 +84,8 @@ impl Session {
                 back = tokio::time::timeout_at(deadline, back) => match back {
                     Ok(Ok(())) => self.tell(SessionEvent::Reconnected { after: since.elapsed() }),
                     Ok(Err(error)) if error.is_connection() => {}
-                    Ok(Err(error)) => return Err(self.not_fetched(&error.to_string())),
-                    Err(_) => return Err(self.not_fetched(&error.to_string())),
+                    Ok(Err(error)) => return Err(self.not_fetched(error)),
+                    Err(_) => return Err(self.not_fetched(error)),
                 },
                 () = stop_asked(controls) => return Err(self.not_fetched("interrupted")),
             }
@@ -120,11 +120,8 @@ impl Session {
                 }
                 ShellEvent::Stderr(_) => {}
                 ShellEvent::Exit(_) => {
-                    return Err(DeviceError::Lost {
-                        serial: self.device.serial().to_owned(),
-                        what: "waiting for the end of the recording".to_owned(),
-                        source: None,
-                    });
+                    let what = "waiting for the end of the recording";
+                    return Err(probe::lost(&self.device, what));
                 }
             }
         }

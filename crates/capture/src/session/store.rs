@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::folder::is_still;
 use super::id::SessionId;
 use super::journal::{self, Journal, SessionHeader, SessionState};
+use super::session::read;
 use super::{state_folder, unfinished};
 use crate::error::CaptureError;
 use heaptap_adb::RemoteStat;
@@ -113,10 +114,7 @@ impl Store {
     /// # Errors
     /// Returns an error if it does not exist, or cannot be read.
     pub fn state(&self, id: &SessionId) -> Result<SessionState, CaptureError> {
-        let journal = self.open(id)?;
-        let path = journal.path().to_owned();
-        let read = journal.read();
-        read.map_err(|source| CaptureError::state(&path, source))
+        read(&self.open(id)?)
     }
 
     /// Acquires the right to finish `id`.
@@ -156,13 +154,7 @@ impl Store {
         let failed = |source| CaptureError::state(&path, source);
         let mut looks = 0;
         loop {
-            let mut file = OpenOptions::new()
-                .read(true)
-                .write(true)
-                .create(true)
-                .truncate(false)
-                .open(&path)
-                .map_err(failed)?;
+            let mut file = open_lock(&path).map_err(failed)?;
             match fs4::FileExt::try_lock(&file) {
                 Ok(()) => {}
                 // Another process might only be checking, which is shorter than this.
@@ -189,11 +181,11 @@ impl Store {
 
     /// Returns whether a live process is finishing `id`.
     pub fn is_locked(&self, id: &SessionId) -> bool {
-        OpenOptions::new()
+        let file = OpenOptions::new()
             .read(true)
             .write(true)
-            .open(self.lock_path(id))
-            .is_ok_and(|file| fs4::FileExt::try_lock_shared(&file).is_err())
+            .open(self.lock_path(id));
+        file.is_ok_and(|file| fs4::FileExt::try_lock_shared(&file).is_err())
     }
 
     /// Records that the current file at `path` of `serial` has been fetched: Android 10 keeps it
@@ -209,11 +201,7 @@ impl Store {
     ) -> Result<(), CaptureError> {
         let file = self.collected_path();
         let write = || {
-            let lock = OpenOptions::new()
-                .write(true)
-                .create(true)
-                .truncate(false)
-                .open(file.with_extension("lock"))?;
+            let lock = open_lock(&file.with_extension("lock"))?;
             // Another process only holds it while it writes.
             fs4::FileExt::lock(&lock)?;
             let mut all = self.collected();
@@ -238,10 +226,8 @@ impl Store {
 
     /// Reads the records of fetched files. Lost or unreadable records only cost another fetch.
     fn collected(&self) -> Vec<Collected> {
-        std::fs::read(self.collected_path())
-            .ok()
-            .and_then(|bytes| serde_json::from_slice(&bytes).ok())
-            .unwrap_or_default()
+        let bytes = std::fs::read(self.collected_path()).unwrap_or_default();
+        serde_json::from_slice(&bytes).unwrap_or_default()
     }
 
     fn collected_path(&self) -> PathBuf {
@@ -303,14 +289,8 @@ impl Store {
 
     /// Removes a lock without a journal, which a killed process left.
     fn sweep_lock(&self, lock: &Path) {
-        let name = lock.file_stem().and_then(|n| n.to_str());
-        let Some(id) = name.and_then(|n| n.parse::<SessionId>().ok()) else {
-            return;
-        };
-        if self.journal_path(&id).exists() {
-            return;
-        }
-        if let Ok(lock) = self.take_lock(&id)
+        if let Some(id) = session_of(lock).filter(|id| !self.journal_path(id).exists())
+            && let Ok(lock) = self.take_lock(&id)
             && !self.journal_path(&id).exists()
         {
             // A leftover is removed next time.
@@ -334,14 +314,10 @@ impl Store {
     /// Removes a journal with an unfinished header: its device did not get any request. Keeps
     /// it if a process is just writing it.
     fn sweep(&self, journal: &Path) -> bool {
-        let name = journal.file_stem().and_then(|n| n.to_str());
-        let Some(id) = name.and_then(|n| n.parse::<SessionId>().ok()) else {
-            return false;
-        };
-        match self.take_lock(&id) {
-            Ok(lock) => journal::read(journal).is_err() && self.forget(&id, lock).is_ok(),
-            Err(_) => false,
-        }
+        session_of(journal).is_some_and(|id| {
+            let lock = self.take_lock(&id);
+            lock.is_ok_and(|lock| journal::read(journal).is_err() && self.forget(&id, lock).is_ok())
+        })
     }
 
     fn journal_path(&self, id: &SessionId) -> PathBuf {
@@ -353,7 +329,19 @@ impl Store {
     }
 }
 
-fn remove_if_there(path: &Path) -> io::Result<()> {
+/// Opens a file for its lock, and creates it if it does not exist.
+pub(crate) fn open_lock(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    options.open(path)
+}
+
+/// Returns the session of a file in the store.
+fn session_of(path: &Path) -> Option<SessionId> {
+    path.file_stem()?.to_str()?.parse().ok()
+}
+
+pub(crate) fn remove_if_there(path: &Path) -> io::Result<()> {
     match std::fs::remove_file(path) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
         _ => Ok(()),

@@ -56,6 +56,14 @@ pub async fn launcher_activity(
     }
 }
 
+/// Arguments for what the icon of an app starts.
+pub(crate) const LAUNCHER_INTENT: [&str; 4] = [
+    "-a",
+    "android.intent.action.MAIN",
+    "-c",
+    "android.intent.category.LAUNCHER",
+];
+
 /// Finds the component that the icon of `package` starts: the system offers one of its own if
 /// there is no single one.
 pub(crate) async fn resolve_launcher(
@@ -65,12 +73,7 @@ pub(crate) async fn resolve_launcher(
     limit: Duration,
 ) -> Result<Option<String>, DeviceError> {
     let resolve = Command::program("cmd").args(["package", "resolve-activity", "--brief"]);
-    let resolve = with_user(resolve, user).args([
-        "-a",
-        "android.intent.action.MAIN",
-        "-c",
-        "android.intent.category.LAUNCHER",
-    ]);
+    let resolve = with_user(resolve, user).args(LAUNCHER_INTENT);
     let text = device.text(&resolve.arg(package), limit).await?;
     let own = format!("{package}/");
     let found = text.lines().map(str::trim).rfind(|l| l.starts_with(&own));

@@ -16,13 +16,9 @@ pub(super) async fn target_pids(
     let header = &state.header;
     let mut pids = BTreeSet::new();
     if !header.names.is_empty() {
-        let text = device
-            .text(&Command::program("pidof").args(&header.names), QUICK)
-            .await?;
-        pids.extend(
-            text.split_whitespace()
-                .filter_map(|p| p.parse::<u32>().ok()),
-        );
+        let command = Command::program("pidof").args(&header.names);
+        let text = device.text(&command, QUICK).await?;
+        pids.extend(probe::parse_pids(&text));
     }
     for pid in &header.pids {
         if probe::process(device, *pid).await?.is_some() {

@@ -276,7 +276,7 @@ async fn a_perfetto_that_is_starting_writes_its_trace() {
         assert!(command.contains("ps"), "{command}");
         says(list.clone())
     });
-    let writer = writer_of(&phone.device(), &path).await;
+    let writer = find_writer(&phone.device(), &path).await;
     assert_eq!(writer.unwrap(), Some(TraceWriter::Starting));
 }
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::completion::Completion;
-use super::growing_trace::{LOOK, TraceFile, look};
+use super::growing_trace::{LOOK, look};
 use super::journal::SessionState;
 use super::session::Session;
 use super::targets::target_pids;
@@ -24,10 +24,10 @@ impl Session {
 /// Returns `None` if the dumps cannot be observed: the session then ends after its duration.
 async fn until_complete(device: &Device, state: &SessionState) -> Option<()> {
     let mut scan = DumpScanner::default();
-    let file = TraceFile {
-        path: &state.header.remote_path,
-        pid: state.process.as_ref()?.pid,
-    };
+    let file = (
+        state.header.remote_path.as_str(),
+        state.process.as_ref()?.pid,
+    );
     let expected = loop {
         match target_pids(device, state).await {
             Ok(pids) => break pids,
@@ -37,7 +37,7 @@ async fn until_complete(device: &Device, state: &SessionState) -> Option<()> {
     let mut at = 0;
     while !expected.is_empty() {
         // The follower reports a lost connection.
-        if let Ok(seen) = look(device, &file, &mut at, &mut scan).await {
+        if let Ok(seen) = look(device, file, &mut at, &mut scan).await {
             if scan.is_lost() || !seen.alive {
                 return None;
             }
