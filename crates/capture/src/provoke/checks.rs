@@ -12,6 +12,7 @@ use super::run::Runner;
 use super::saved::end_monkey;
 use crate::error::CaptureError;
 use heaptap_adb::ShellEvent;
+use heaptap_model::untrusted::sanitize;
 
 /// Interval for checking an effect.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
@@ -98,21 +99,20 @@ impl Runner<'_> {
         }
     }
 
-    /// Presses HOME, or BACK until the app has left the foreground.
+    /// Presses HOME, opens another app, or presses BACK until the app has left the foreground.
     pub(super) async fn leave(&mut self, checked: &CheckedCommand) -> Result<Effect, CaptureError> {
-        let package = self.plan.target.package.clone();
+        let package = &self.plan.target.package;
         for _ in 0..checked.at_most {
             self.cancel.check()?;
             phone_state::run_quick(self.device, &checked.command, SLOW).await?;
-            if checked.at_most == 1 {
-                let left = self.front_until(|f| !f.is_of(&package)).await?;
-                return Ok(match left {
-                    Ok(_) => Effect::InBackground,
-                    Err(_) => Effect::StillInFront,
-                });
-            }
-            self.pause(commands::AFTER_INPUT).await?;
-            if !phone_state::front(self.device).await?.is_of(&package) {
+            let has_left = match checked.at_most {
+                1 => self.front_until(|f| !f.is_of(package)).await?.is_ok(),
+                _ => {
+                    self.pause(commands::AFTER_INPUT).await?;
+                    !phone_state::front(self.device).await?.is_of(package)
+                }
+            };
+            if has_left {
                 return Ok(Effect::InBackground);
             }
         }
@@ -126,11 +126,8 @@ impl Runner<'_> {
         anew: bool,
     ) -> Result<Launch, CaptureError> {
         let package = &self.plan.target.package;
-        let output = self.device.run(&checked.command, SLOW * 2).await?;
-        let (out, err) = phone_state::texts(&output);
-        if let Some(why) = read::complaint(output.exit, &out, &err) {
-            return Err(phone_state::refused(self.device, &checked.command, &why));
-        }
+        let run = phone_state::run_quick(self.device, &checked.command, SLOW * 2);
+        let (out, err) = run.await?;
         let started = read::started(&out, &err);
         let front = self.front_until(|f| f.is_of(package)).await?;
         let (component, behind) = match front {
@@ -153,8 +150,7 @@ impl Runner<'_> {
         level: TrimLevel,
     ) -> Result<Effect, CaptureError> {
         let output = self.device.run(&checked.command, SLOW).await?;
-        let (out, err) = phone_state::texts(&output);
-        let refused = read::complaint(output.exit, &out, &err);
+        let refused = phone_state::complaint(&output);
         // A preceding HOME makes the system send this level.
         let asked = |why: &String| level == TrimLevel::Hidden && why.contains(ASKED_ALREADY);
         let Some(why) = refused.filter(|why| !asked(why)) else {
@@ -164,20 +160,22 @@ impl Runner<'_> {
                 level: level.name(),
             });
         };
-        let why = if why.contains(ASKED_ALREADY) {
-            "it received this level or a higher one before; levels must rise until it returns to \
-             the foreground"
-                .to_owned()
-        } else if why.contains("background trim level") {
-            "it is in the foreground or as important; this level is for background apps".to_owned()
-        } else if why.contains("Unknown process") {
-            "it is not running".to_owned()
-        } else {
-            heaptap_model::untrusted::sanitize(&why).into_owned()
-        };
+        let known = [
+            (
+                ASKED_ALREADY,
+                "it received this level or a higher one before; levels must rise until it returns \
+                 to the foreground",
+            ),
+            (
+                "background trim level",
+                "it is in the foreground or as important; this level is for background apps",
+            ),
+            ("Unknown process", "it is not running"),
+        ];
+        let known = known.into_iter().find(|(words, _)| why.contains(words));
         Ok(Effect::TrimRefused {
             level: level.name(),
-            why,
+            why: known.map_or_else(|| sanitize(&why).into_owned(), |(_, why)| why.to_owned()),
         })
     }
 
@@ -223,7 +221,7 @@ impl Runner<'_> {
         };
         let end = read::monkey(&text);
         let aborted = match (end.aborted, exit) {
-            (Some(why), _) => Some(heaptap_model::untrusted::sanitize(&why).into_owned()),
+            (Some(why), _) => Some(sanitize(&why).into_owned()),
             (None, None) => Some("it stopped printing output".to_owned()),
             (None, Some(code)) if code != 0 && end.injected.is_none() => {
                 Some(format!("exit status {code}"))

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::action::{Action, Monkey, Trim, TrimLevel};
 use super::{Plan, Target};
-use crate::session::with_user;
+use crate::session::{LAUNCHER_INTENT, with_user};
 use heaptap_adb::Command;
 use heaptap_model::error::{ErrorClass, Failure};
 
@@ -44,8 +44,6 @@ pub(super) enum Check {
     Background,
     /// The app is in the foreground; `anew` requires another activity than before.
     Launched { anew: bool },
-    /// Another app is in the foreground.
-    OtherInFront,
     /// The app received the trim request.
     Trimmed(TrimLevel),
     /// The number of events that monkey sent.
@@ -136,7 +134,7 @@ pub(super) fn of(
         return Ok(Vec::new());
     };
     let target = &plan.target;
-    let start = || start(phone, target, AS_ICON, false);
+    let start = || start_as_icon(phone, target);
     let home = || CheckedCommand::new(press("KEYCODE_HOME"), Check::Background);
     let one = |checked: CheckedCommand| Ok(vec![vec![checked]]);
     let input =
@@ -151,9 +149,8 @@ pub(super) fn of(
         }
         Action::HomeAndBack(times) => repeated(*times, vec![home(), start()?]),
         Action::SwitchApps(times) => {
-            let settings = with_user(Command::program("am").args(["start", "-W"]), target.user)
-                .args(["-a", "android.settings.SETTINGS"]);
-            let other = CheckedCommand::new(settings, Check::OtherInFront);
+            let settings = start_of(target).args(["-a", "android.settings.SETTINGS"]);
+            let other = CheckedCommand::new(settings, Check::Background);
             repeated(*times, vec![other, start()?])
         }
         Action::RestartActivity(times) => {
@@ -170,34 +167,25 @@ pub(super) fn of(
             }
         }
         Action::Trim(Trim::All) => {
-            let mut commands = Vec::new();
-            for level in TrimLevel::ALL {
-                match level {
-                    // The system sends it by itself on HOME, and refuses to send it again.
-                    TrimLevel::Hidden => commands.push(home()),
-                    level => commands.push(trim(target, level)),
-                }
-            }
-            commands.push(start()?);
-            Ok(vec![commands])
+            let levels = TrimLevel::ALL.into_iter().map(|level| match level {
+                // The system sends it by itself on HOME, and refuses to send it again.
+                TrimLevel::Hidden => home(),
+                level => trim(target, level),
+            });
+            Ok(vec![levels.chain([start()?]).collect()])
         }
         Action::Monkey(monkey) => {
             let seed = monkey.seed.unwrap_or(plan.seed).wrapping_add(round - 1);
             one(self::monkey(target, monkey, seed))
         }
         Action::DeepLink(uri) => {
-            let open = with_user(Command::program("am").args(["start", "-W"]), target.user)
-                .args(["-a", "android.intent.action.VIEW", "-d"])
-                .arg(uri)
-                .arg("-p")
-                .arg(&target.package);
+            let open = start_of(target).args(["-a", "android.intent.action.VIEW", "-d"]);
+            let open = open.args([uri, "-p", &target.package]);
             one(CheckedCommand::new(open, Check::Launched { anew: false }))
         }
-        Action::Tap(at) => one(input(vec![
-            "tap".to_owned(),
-            at.x.to_string(),
-            at.y.to_string(),
-        ])),
+        Action::Tap(at) => one(input(
+            ["tap".to_owned(), at.x.to_string(), at.y.to_string()].into(),
+        )),
         Action::Swipe(swipe) => {
             let (from, to) = (swipe.from, swipe.to);
             let mut args = vec!["swipe".to_owned()];
@@ -208,11 +196,7 @@ pub(super) fn of(
         }
         Action::Key(key) => one(input(vec!["keyevent".to_owned(), key.code()])),
         Action::Text(text) => one(input(vec!["text".to_owned(), text.replace(' ', "%s")])),
-        Action::Wait(long) => {
-            let seconds = format!("{}.{:03}", long.as_secs(), long.subsec_millis());
-            let sleep = Command::program("sleep").arg(seconds);
-            one(CheckedCommand::new(sleep, Check::Wait(*long)))
-        }
+        Action::Wait(long) => one(CheckedCommand::new(sleep(*long), Check::Wait(*long))),
         Action::Start => one(start()?),
         Action::Home => one(home()),
         Action::ForceStop => {
@@ -259,7 +243,7 @@ pub(super) const SEE_THE_LIST: &str =
 pub(super) const AFTER_INPUT: Duration = Duration::from_millis(300);
 
 /// Returns the command that starts the app like its icon, or with an empty task.
-pub(super) fn start(
+fn start(
     phone: &Phone,
     target: &Target,
     flags: &str,
@@ -275,16 +259,14 @@ pub(super) fn start(
             "choose another user with `--user`, or open an app without an icon with `deep-link`",
         ));
     };
-    let command = with_user(Command::program("am").args(["start", "-W"]), target.user)
-        .args([
-            "-a",
-            "android.intent.action.MAIN",
-            "-c",
-            "android.intent.category.LAUNCHER",
-            "-f",
-        ])
-        .args([flags, "-n", component]);
+    let command = start_of(target)
+        .args(LAUNCHER_INTENT)
+        .args(["-f", flags, "-n", component]);
     Ok(CheckedCommand::new(command, Check::Launched { anew }))
+}
+
+fn start_of(target: &Target) -> Command {
+    with_user(Command::program("am").args(["start", "-W"]), target.user)
 }
 
 /// Returns the command that starts the app like its icon.
@@ -330,6 +312,11 @@ fn monkey(target: &Target, monkey: &Monkey, seed: u32) -> CheckedCommand {
         throttle: monkey.throttle,
     };
     CheckedCommand::new(command, check)
+}
+
+pub(super) fn sleep(long: Duration) -> Command {
+    let seconds = format!("{}.{:03}", long.as_secs(), long.subsec_millis());
+    Command::program("sleep").arg(seconds)
 }
 
 pub(super) fn press(key: &str) -> Command {

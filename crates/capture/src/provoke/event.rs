@@ -67,7 +67,7 @@ pub enum Event {
 }
 
 /// One repetition of an action.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Step {
     /// Iteration, from 1.
     #[serde(rename = "iteration")]

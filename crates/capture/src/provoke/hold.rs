@@ -90,21 +90,8 @@ pub async fn hold(
     options: HoldOptions,
 ) -> Result<HeldSettings, CaptureError> {
     let journals = &journals.of_runs();
-    let hardware_serial = hardware_serial(device).await?;
-    let identity = identity_of(device, &hardware_serial);
-    let lock = journals.lock(&identity)?;
-    if let Some(left) = journals.of(&identity)? {
-        put_back(device, journals, &left).await?;
-    }
-    let mut saved = Saved {
-        serial: device.serial().to_owned(),
-        server: device.server().address(),
-        hardware_serial,
-        package: package.to_owned(),
-        settings: Vec::new(),
-        screen_off: false,
-        monkey: None,
-    };
+    let (hardware_serial, lock, _) = journals.claim(device).await?;
+    let mut saved = Saved::new(device, &hardware_serial, package);
     let mut changes = Vec::new();
     for (space, key, value) in options.settings() {
         let was = Setting::read(device, space, key).await?;

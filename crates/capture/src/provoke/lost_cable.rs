@@ -60,10 +60,8 @@ impl Runner<'_> {
         let serial = self.device.serial();
         let hardware = phone_state::hardware_serial(self.device).await?;
         if !self.saved.hardware_serial.is_empty() && hardware != self.saved.hardware_serial {
-            return Err(CaptureError::other_device(
-                serial,
-                &self.saved.hardware_serial,
-            ));
+            let noted = &self.saved.hardware_serial;
+            return Err(CaptureError::other_device(serial, noted));
         }
         if phone_state::boot(self.device).await? != self.boot {
             let message = format!("{serial} restarted while it was disconnected");

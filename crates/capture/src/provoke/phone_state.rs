@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::commands::{Phone, SEE_THE_LIST};
+use super::commands::{self, Phone, SEE_THE_LIST};
 use super::event::Death;
 use super::read::{self, Pulse, Shown};
 use super::{Plan, Target};
@@ -37,15 +37,9 @@ pub(super) async fn look(device: &Device, target: &Target) -> Result<Look, Captu
         .ok_or_else(|| CaptureError::unexpected_answer(device, "the clock and processes", &text))?;
     let user = target.user.unwrap_or(0);
     let of_user = |p: &&Pulse| p.uid.is_some_and(|uid| uid / 100_000 == user);
-    let own = all.iter().find(of_user);
-    let pulse = match target.user {
-        Some(_) => own,
-        None => own.or(all.first()),
-    };
-    Ok(Look {
-        boot_ns,
-        pulse: pulse.cloned(),
-    })
+    let any = all.first().filter(|_| target.user.is_none());
+    let pulse = all.iter().find(of_user).or(any).cloned();
+    Ok(Look { boot_ns, pulse })
 }
 
 /// Reads `ro.serialno`: the device's own serial number.
@@ -55,6 +49,18 @@ pub(super) async fn look(device: &Device, target: &Target) -> Result<Look, Captu
 pub async fn hardware_serial(device: &Device) -> Result<String, CaptureError> {
     let command = Command::program("getprop").arg("ro.serialno");
     Ok(device.text(&command, QUICK).await?.trim().to_owned())
+}
+
+/// Runs a script whose output begins with the time.
+async fn with_clock(device: &Device, script: &Command) -> Result<(u64, String), CaptureError> {
+    let text = device.text(script, SLOW).await?;
+    match uptime_ns(&text) {
+        Some(boot_ns) => Ok((boot_ns, text)),
+        None => {
+            let what = "the foreground activity";
+            Err(CaptureError::unexpected_answer(device, what, &text))
+        }
+    }
 }
 
 const FRONT: &str = include_str!("../scripts/foreground.sh").trim_ascii_end();
@@ -76,9 +82,7 @@ impl Front {
 
 pub(super) async fn front(device: &Device) -> Result<Front, CaptureError> {
     let script = Command::script(FRONT).called("reading the foreground activity");
-    let text = device.text(&script, SLOW).await?;
-    let boot_ns = uptime_ns(&text)
-        .ok_or_else(|| CaptureError::unexpected_answer(device, "the foreground activity", &text))?;
+    let (boot_ns, text) = with_clock(device, &script).await?;
     Ok(Front {
         boot_ns,
         component: read::front(&text).or_else(|| read::focus(&text)),
@@ -101,9 +105,7 @@ pub(super) async fn shown(
     package: &str,
 ) -> Result<(u64, Option<Shown>), CaptureError> {
     let script = Command::script(TOP).called("reading the activity's object");
-    let text = device.text(&script, SLOW).await?;
-    let boot_ns = uptime_ns(&text)
-        .ok_or_else(|| CaptureError::unexpected_answer(device, "the foreground activity", &text))?;
+    let (boot_ns, text) = with_clock(device, &script).await?;
     let all = read::shown(&text);
     let own = |s: &&Shown| s.component.split('/').next() == Some(package);
     let resumed = all.iter().filter(own).find(|s| s.resumed);
@@ -178,17 +180,10 @@ pub(super) async fn facts(device: &Device, target: &Target) -> Result<Facts, Cap
         found.map(|v| v.trim().to_owned())
     };
     let sdk = value("sdk").and_then(|v| v.parse().ok());
-    let (Some(sdk), Some(accelerometer), Some(rotation), Some(stay_on)) = (
-        sdk,
-        value("accelerometer"),
-        value("rotation"),
-        value("stay-on"),
-    ) else {
-        return Err(CaptureError::unexpected_answer(
-            device,
-            "the release and settings",
-            &text,
-        ));
+    let settings = ["accelerometer", "rotation", "stay-on"].map(value);
+    let (Some(sdk), [Some(accelerometer), Some(rotation), Some(stay_on)]) = (sdk, settings) else {
+        let what = "the release and settings";
+        return Err(CaptureError::unexpected_answer(device, what, &text));
     };
     let in_front: Option<u32> = value("user").and_then(|v| v.parse().ok());
     let mut target = target.clone();
@@ -241,15 +236,9 @@ pub(super) async fn death(
         let ask = Command::program("dumpsys").args(["activity", "exit-info"]);
         reason = read::exit_reason(&device.text(&ask.arg(&target.package), SLOW).await?, pid);
     }
-    let log = Command::program("logcat").args(["-d", "-v", "threadtime", "-t", "500"]);
-    let log = log.args([
-        "-s",
-        "AndroidRuntime:E",
-        "ActivityManager:I",
-        "libc:F",
-        "DEBUG:F",
-    ]);
-    let text = device.text(&log, SLOW).await?;
+    let tags = ["AndroidRuntime:E", "ActivityManager:I", "libc:F", "DEBUG:F"];
+    let log = Command::program("logcat").args(["-d", "-v", "threadtime", "-t", "500", "-s"]);
+    let text = device.text(&log.args(tags), SLOW).await?;
     Ok(Death {
         pid,
         process: target.process.clone(),
@@ -261,10 +250,9 @@ pub(super) async fn death(
 
 /// Waits on the device.
 pub(super) async fn pause(device: &Device, long: Duration) -> Result<(), CaptureError> {
-    let seconds = format!("{}.{:03}", long.as_secs(), long.subsec_millis());
-    let sleep = Command::program("sleep").arg(seconds);
     // A device whose clock is slower than the host's is a virtual phone.
-    device.run(&sleep, long.saturating_mul(100) + SLOW).await?;
+    let limit = long.saturating_mul(100) + SLOW;
+    device.run(&commands::sleep(long), limit).await?;
     Ok(())
 }
 
@@ -275,11 +263,16 @@ pub(super) async fn run_quick(
     limit: Duration,
 ) -> Result<(String, String), CaptureError> {
     let output = device.run(command, limit).await?;
-    let (out, err) = texts(&output);
-    match read::complaint(output.exit, &out, &err) {
-        None => Ok((out, err)),
+    match complaint(&output) {
+        None => Ok(texts(&output)),
         Some(why) => Err(refused(device, command, &why)),
     }
+}
+
+/// Returns the error in the output of a command.
+pub(super) fn complaint(output: &Output) -> Option<String> {
+    let (out, err) = texts(output);
+    read::complaint(output.exit, &out, &err)
 }
 
 pub(super) fn texts(output: &Output) -> (String, String) {

@@ -2,7 +2,7 @@
 //! proportion to its length and never causes a panic.
 
 use android_memory::gc::parse_line;
-use android_memory::status::{Ticks, uptime_ns};
+use android_memory::status::{Ticks, kilobytes, uptime_ns};
 
 /// Returns the component of `ActivityRecord{5d1f6a7 u0 com.example.app/.Main t12}`, also with the
 /// brace before `t12` and without the user, as in old releases.
@@ -136,30 +136,23 @@ pub fn started(stdout: &str, stderr: &str) -> Started {
 /// Finds the error in the streams of `am`, `wm`, `settings` and `input`: old versions always exit
 /// with 0 and report errors only as text.
 pub fn complaint(exit: u8, stdout: &str, stderr: &str) -> Option<String> {
+    const BEGINNINGS: [&str; 6] = [
+        "Error",
+        "Exception occurred",
+        "Unknown command",
+        "Invalid",
+        "usage:",
+        "Usage:",
+    ];
     let told = |line: &&str| {
-        let line = line.trim_start();
-        [
-            "Error",
-            "Exception occurred",
-            "Unknown command",
-            "Invalid",
-            "usage:",
-            "Usage:",
-        ]
-        .iter()
-        .any(|word| line.starts_with(word))
-            || line.contains("Exception: ")
-            || line.contains("Permission Denial")
+        let begins = |word: &&str| line.trim_start().starts_with(word);
+        BEGINNINGS.iter().any(begins) || line.contains("Permission Denial")
     };
     let lines = || stderr.lines().chain(stdout.lines());
     let clean = |line: &str| -> String { line.trim().chars().take(300).collect() };
     // The exception's own line is more specific than the line that announces it.
-    let exception =
-        lines().find(|l| l.contains("Exception: ") && !l.trim_start().starts_with("at "));
-    if let Some(line) = exception {
-        let text = line
-            .split_once("Exception: ")
-            .map_or(line, |(_, text)| text);
+    let mut own = lines().filter(|line| !line.trim_start().starts_with("at "));
+    if let Some((_, text)) = own.find_map(|line| line.split_once("Exception: ")) {
         return Some(clean(text));
     }
     match lines().find(told) {
@@ -204,22 +197,14 @@ pub fn pulses(text: &str) -> Option<(u64, Vec<Pulse>)> {
             continue;
         }
         let Some(last) = all.last_mut() else { continue };
-        let kib = |text: &str| -> Option<u64> {
-            let number: u64 = text.split_whitespace().next()?.parse().ok()?;
-            number.checked_mul(1024)
-        };
+        let number = |text: &str| text.split_whitespace().next()?.parse::<u32>().ok();
         match line.split_once(':') {
-            Some(("Uid", rest)) => {
-                last.uid = rest.split_whitespace().next().and_then(|u| u.parse().ok());
-            }
-            Some(("RssAnon", rest)) => last.resident = kib(rest),
-            Some(("VmRSS", rest)) => last.resident = last.resident.or(kib(rest)),
+            Some(("Uid", rest)) => last.uid = number(rest),
+            Some(("RssAnon", rest)) => last.resident = kilobytes(rest.trim()),
+            Some(("VmRSS", rest)) => last.resident = last.resident.or(kilobytes(rest.trim())),
             _ if last.ticks == 0 => {
-                let pid = line
-                    .split_whitespace()
-                    .next()
-                    .and_then(|pid| pid.parse().ok());
-                if let Some(ticks) = Ticks::parse(line).filter(|_| pid == Some(last.pid)) {
+                let is_own = number(line) == Some(last.pid);
+                if let Some(ticks) = Ticks::parse(line).filter(|_| is_own) {
                     (last.ticks, last.started) = (ticks.cpu, ticks.start);
                 }
             }
@@ -287,13 +272,13 @@ fn word_in_brackets(text: &str) -> String {
             word.push(c);
         }
     }
-    match word.is_empty() {
-        true => text
+    match word.as_str() {
+        "" => text
             .split_whitespace()
             .next()
             .unwrap_or_default()
             .to_owned(),
-        false => word,
+        _ => word,
     }
 }
 

@@ -10,7 +10,7 @@ use super::commands::{self, Check, CheckedCommand, Phone, press};
 use super::event::{Effect, Event, Report, Step};
 use super::phone_state::{self, Facts, Reading, SLOW};
 use super::read::Pulse;
-use super::saved::{Journals, Saved, Setting, identity_of, put_back};
+use super::saved::{Journals, Saved, Setting};
 use super::settle::{PAUSE, Resting, Sample, Settle};
 use super::trend::{FEWEST, Held, Trend};
 use crate::error::{CaptureError, kind};
@@ -37,13 +37,9 @@ pub async fn run(
     cancel: &Cancel,
     tell: &(dyn Fn(&Event) + Send + Sync),
 ) -> Result<Report, CaptureError> {
-    let hardware_serial = phone_state::hardware_serial(device).await?;
-    let identity = identity_of(device, &hardware_serial);
-    let _lock = journals.lock(&identity)?;
-    if let Some(left) = journals.of(&identity)? {
-        tell(&Event::PutBackFirst(
-            put_back(device, journals, &left).await?,
-        ));
+    let (hardware_serial, _lock, left) = journals.claim(device).await?;
+    if let Some(done) = left {
+        tell(&Event::PutBackFirst(done));
     }
     let facts = phone_state::facts(device, &plan.target).await?;
     let plan = &facts.plan(plan);
@@ -129,13 +125,8 @@ pub(super) fn saved(
         settings.push(setting("global", key, &facts.stay_on)?);
     }
     Ok(Saved {
-        serial: device.serial().to_owned(),
-        server: device.server().address(),
-        hardware_serial: hardware_serial.to_owned(),
-        package: plan.target.package.clone(),
         settings,
-        screen_off: false,
-        monkey: None,
+        ..Saved::new(device, hardware_serial, &plan.target.package)
     })
 }
 
@@ -153,18 +144,11 @@ pub(super) fn wants_front(plan: &Plan) -> bool {
 }
 
 fn acts_in_front(action: &Action) -> bool {
-    matches!(action, Action::Trim(trim) if trim.begins_in_front())
-        || matches!(
-            action,
-            Action::Rotate(_)
-                | Action::HomeAndBack(_)
-                | Action::SwitchApps(_)
-                | Action::RestartActivity(_)
-                | Action::Tap(_)
-                | Action::Swipe(_)
-                | Action::Key(_)
-                | Action::Text(_)
-        )
+    match action {
+        Action::Trim(trim) => trim.begins_in_front(),
+        Action::Tap(_) | Action::Swipe(_) | Action::Key(_) | Action::Text(_) => true,
+        action => action.count().is_some(),
+    }
 }
 
 pub(super) struct Runner<'a> {
@@ -261,6 +245,7 @@ impl Runner<'_> {
     /// disconnection interrupted is repeated when the device is back.
     async fn go_on(&mut self, place: &mut Place<'_>) -> Result<bool, CaptureError> {
         match self.next_doing(place).await {
+            Ok(false) => return Ok(false),
             Ok(true) => {
                 place.done += 1;
                 place.again = false;
@@ -268,18 +253,16 @@ impl Runner<'_> {
                 if !self.is_of_rounds() {
                     self.note_held();
                 }
-                Ok(true)
             }
-            Ok(false) => Ok(false),
             Err(error) => {
                 self.wait_for_phone(error).await?;
                 // The screen might have rotated before the disconnection or during it.
                 place.doings = None;
                 place.again = true;
                 self.in_vain_before = false;
-                Ok(true)
             }
         }
+        Ok(true)
     }
 
     async fn next_doing(&mut self, place: &mut Place<'_>) -> Result<bool, CaptureError> {
@@ -298,11 +281,7 @@ impl Runner<'_> {
             time: u32::try_from(place.done + 1).unwrap_or(u32::MAX),
             of: u32::try_from(doings.len()).unwrap_or(u32::MAX),
             again: place.again,
-            begin_ns: 0,
-            end_ns: 0,
-            pid: None,
-            rss_anon: None,
-            effects: Vec::new(),
+            ..Step::default()
         };
         self.step(place.action, step, commands).await?;
         Ok(true)
@@ -337,13 +316,12 @@ impl Runner<'_> {
     }
 
     fn note_held(&mut self) {
-        let pulse = self.pulse.as_ref();
-        if let Some((pulse, bytes)) = pulse.and_then(|p| Some((p, p.resident?))) {
-            self.held.push(Held {
+        self.held.extend(self.pulse.iter().filter_map(|pulse| {
+            Some(Held {
                 process: (pulse.pid, pulse.started),
-                bytes,
-            });
-        }
+                bytes: pulse.resident?,
+            })
+        }));
     }
 
     /// Records the settings to restore, once.
@@ -399,10 +377,9 @@ impl Runner<'_> {
         let what = needs.map_or_else(String::new, Action::to_string);
         let serial = self.device.serial();
         let message = format!("{what} needs an unlocked screen, and {serial} is locked");
-        Err(
-            CaptureError::new(ErrorClass::Device, "screen-locked", message)
-                .with_help("unlock it manually; heaptap cannot enter a PIN, pattern or password"),
-        )
+        let error = CaptureError::new(ErrorClass::Device, "screen-locked", message);
+        let help = "unlock it manually; heaptap cannot enter a PIN, pattern or password";
+        Err(error.with_help(help))
     }
 
     /// Starts the app like its icon, unless it runs in the foreground: an activity can stay there
@@ -541,18 +518,14 @@ impl Runner<'_> {
         let why = death.why();
         (self.tell)(&Event::Died(death.clone()));
         self.report.deaths.push(death);
-        match self.deaths_in_a_row >= DEATHS {
-            true => {
-                let (process, serial) = (&target.process, self.device.serial());
-                let times = self.deaths_in_a_row;
-                let message = format!("{process} on {serial} died {times} times in a row: {why}");
-                Err(
-                    CaptureError::new(ErrorClass::Incomplete, "keeps-dying", message)
-                        .with_help("find the cause with `heaptap gc` or in the device log"),
-                )
-            }
-            false => Ok(true),
+        if self.deaths_in_a_row < DEATHS {
+            return Ok(true);
         }
+        let (process, serial, times) =
+            (&target.process, self.device.serial(), self.deaths_in_a_row);
+        let message = format!("{process} on {serial} died {times} times in a row: {why}");
+        let error = CaptureError::new(ErrorClass::Incomplete, "keeps-dying", message);
+        Err(error.with_help("find the cause with `heaptap gc` or in the device log"))
     }
 
     /// Sends one command and checks its effect.
@@ -577,16 +550,6 @@ impl Runner<'_> {
             Check::Launched { anew } => {
                 let launch = self.launch(checked, *anew).await?;
                 effects.push(Effect::Launched(launch));
-            }
-            Check::OtherInFront => {
-                phone_state::run_quick(self.device, &checked.command, SLOW).await?;
-                let left = self
-                    .front_until(|f| !f.is_of(&self.plan.target.package))
-                    .await?;
-                effects.push(match left {
-                    Ok(_) => Effect::InBackground,
-                    Err(_) => Effect::StillInFront,
-                });
             }
             Check::Trimmed(level) => effects.push(self.trim(checked, *level).await?),
             Check::Monkey {

@@ -1,7 +1,7 @@
 //! Previous settings of a device: recorded on this host before the first change, so that they are
 //! restored even if this process or the cable fails.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,12 +10,11 @@ use serde::{Deserialize, Serialize};
 
 use super::commands::press;
 use super::event::PutBack;
-use super::phone_state::{QUICK, hardware_serial, refused, run_quick};
-use super::read;
+use super::phone_state::{QUICK, complaint, hardware_serial, refused, run_quick};
 use super::unrestored::{self, UnrestoredSetting};
 use crate::error::{CaptureError, kind};
 use crate::session::unfinished;
-use crate::session::{Store, identity};
+use crate::session::{Store, identity, open_lock, remove_if_there};
 use heaptap_adb::{Command, Device};
 use heaptap_model::error::{ErrorClass, Failure};
 use heaptap_model::folder;
@@ -40,10 +39,9 @@ impl Setting {
     /// Returns the command that sets the value.
     pub(super) fn command(&self) -> Command {
         if self.space == DOZE {
-            let verb = if self.value.as_deref() == Some("0") {
-                "disable"
-            } else {
-                "enable"
+            let verb = match self.value.as_deref() {
+                Some("0") => "disable",
+                _ => "enable",
             };
             return Command::program("cmd").args([DOZE, verb, &self.key]);
         }
@@ -66,15 +64,11 @@ impl Setting {
             Err(refused) if refused.is(&[kind::REFUSED]) => return Ok(Err(refused.to_string())),
             Err(error) => return Err(error),
         }
-        let text = device
-            .text(&query(&self.space, &self.key), SLOW)
-            .await?
-            .trim()
-            .to_owned();
-        let now = (text != "null").then_some(text);
-        Ok(match now == self.value {
+        let text = device.text(&query(&self.space, &self.key), SLOW).await?;
+        let now = Some(text.trim()).filter(|text| *text != "null");
+        Ok(match now == self.value.as_deref() {
             true => Ok(()),
-            false => Err(format!("{} is {}", self.key, told(now.as_deref()))),
+            false => Err(format!("{} is {}", self.key, told(now))),
         })
     }
 
@@ -147,6 +141,19 @@ pub struct Saved {
 }
 
 impl Saved {
+    /// Begins with nothing to restore.
+    pub(super) fn new(device: &Device, hardware_serial: &str, package: &str) -> Saved {
+        Saved {
+            serial: device.serial().to_owned(),
+            server: device.server().address(),
+            hardware_serial: hardware_serial.to_owned(),
+            package: package.to_owned(),
+            settings: Vec::new(),
+            screen_off: false,
+            monkey: None,
+        }
+    }
+
     /// Returns the [`identity`] of its device.
     pub fn phone(&self) -> String {
         identity(&self.serial, &self.hardware_serial, &self.server)
@@ -220,16 +227,33 @@ impl Journals {
         self.folder.join(format!("{name}.{ending}"))
     }
 
+    /// Acquires the right to change a device, and restores what an earlier run left. Returns the
+    /// device's own serial number, too.
+    ///
+    /// # Errors
+    /// Returns the errors of [`put_back`], or an error if another process has the right.
+    pub(super) async fn claim(
+        &self,
+        device: &Device,
+    ) -> Result<(String, Lock, Option<PutBack>), CaptureError> {
+        let hardware_serial = hardware_serial(device).await?;
+        let identity = identity_of(device, &hardware_serial);
+        let lock = self.lock(&identity)?;
+        let restored = match self.of(&identity)? {
+            Some(left) => Some(put_back(device, self, &left).await?),
+            None => None,
+        };
+        Ok((hardware_serial, lock, restored))
+    }
+
     /// Acquires the right to change the device with this [`identity`].
     ///
     /// # Errors
     /// Returns an error if another process has it.
     pub fn lock(&self, phone: &str) -> Result<Lock, CaptureError> {
         let path = self.path(phone, "lock");
-        let mut options = OpenOptions::new();
-        let options = options.read(true).write(true).create(true).truncate(false);
         let fail = |source| unwritable(&path, source);
-        let file = options.open(&path).map_err(fail)?;
+        let file = open_lock(&path).map_err(fail)?;
         match fs4::FileExt::try_lock(&file) {
             Ok(()) => Ok(Lock { _file: file }),
             Err(fs4::TryLockError::WouldBlock) => {
@@ -262,25 +286,21 @@ impl Journals {
     pub fn of(&self, phone: &str) -> Result<Option<Saved>, CaptureError> {
         let path = self.path(phone, "json");
         let read = match std::fs::read(&path) {
-            Ok(bytes) => serde_json::from_slice(&bytes).map_err(io::Error::from),
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => Err(error),
+            read => read.and_then(|bytes| Ok(serde_json::from_slice(&bytes)?)),
         };
-        match read {
-            Ok(saved) => Ok(Some(saved)),
-            Err(source) => Err(unwritable(&path, source)),
-        }
+        read.map(Some).map_err(|source| unwritable(&path, source))
     }
 
     /// Returns what to restore on all devices, by their serials, with the settings of runs.
     pub fn all(&self) -> Vec<Saved> {
         let folders = [&self.folder, &self.of_runs().folder];
-        let entries = folders.into_iter().flat_map(std::fs::read_dir);
-        let entries = entries.flatten().flatten();
-        let notes = entries.filter(|e| e.path().extension().is_some_and(|x| x == "json"));
-        let saved = notes.filter_map(|e| {
-            let bytes = std::fs::read(e.path()).ok()?;
-            serde_json::from_slice::<Saved>(&bytes).ok()
+        let entries = folders.into_iter().flat_map(std::fs::read_dir).flatten();
+        let saved = entries.flatten().filter_map(|entry| {
+            let path = entry.path();
+            let is_journal = path.extension().is_some_and(|ending| ending == "json");
+            let bytes = is_journal.then(|| std::fs::read(path).ok()).flatten()?;
+            serde_json::from_slice(&bytes).ok()
         });
         let mut all: Vec<Saved> = saved.collect();
         all.sort_by(|a, b| a.serial.cmp(&b.serial));
@@ -293,12 +313,7 @@ impl Journals {
     /// Returns an error if the journal cannot be removed.
     pub fn forget(&self, saved: &Saved) -> Result<(), CaptureError> {
         let path = self.path(&saved.phone(), "json");
-        match std::fs::remove_file(&path) {
-            Err(source) if source.kind() != io::ErrorKind::NotFound => {
-                Err(unwritable(&path, source))
-            }
-            _ => Ok(()),
-        }
+        remove_if_there(&path).map_err(|source| unwritable(&path, source))
     }
 }
 
@@ -425,10 +440,8 @@ pub(super) async fn try_put_back(
             Ok(answer) => answer,
             Err(error) => return Err(interrupted(error.into(), refused, all)),
         };
-        let out = String::from_utf8_lossy(&answer.stdout);
-        let err = String::from_utf8_lossy(&answer.stderr);
         // A device without that key goes to sleep by itself.
-        done.screen_off = read::complaint(answer.exit, &out, &err).is_none();
+        done.screen_off = complaint(&answer).is_none();
     }
     if !refused.is_empty() {
         let (unrestored, why): (Vec<UnrestoredSetting>, Vec<String>) = refused.into_iter().unzip();

@@ -67,17 +67,15 @@ impl Resting {
         };
         let mut why = "it was not observed for long enough".to_owned();
         // The latest sample that differs from now ends the idle time.
-        let moved =
-            self.samples
-                .iter()
-                .rposition(|before| match Resting::moved(before, &sample, pulse) {
-                    Some(text) => {
-                        why = text;
-                        true
-                    }
-                    None => false,
-                });
-        self.samples.drain(..moved.map_or(0, |at| at + 1));
+        let mut samples = self.samples.iter().enumerate().rev();
+        let moved = samples.find_map(|(at, before)| {
+            let reason = Resting::moved(before, &sample, pulse)?;
+            Some((at, reason))
+        });
+        if let Some((at, reason)) = moved {
+            why = reason;
+            self.samples.drain(..=at);
+        }
         self.samples.push(sample);
         let first = self.samples.first().map_or(0, |s| s.boot_ns);
         let last = self.samples.last().map_or(0, |s| s.boot_ns);

@@ -83,13 +83,9 @@ impl Trend {
             return Some(trend);
         }
         let counted = own.get(LEFT_OUT..)?;
-        let changes: Vec<f64> = counted
-            .windows(2)
-            .filter_map(|pair| match pair {
-                [a, b] => Some(b.bytes as f64 - a.bytes as f64),
-                _ => None,
-            })
-            .collect();
+        let pairs = std::iter::zip(counted, &counted[1..]);
+        let changes = pairs.map(|(a, b)| b.bytes as f64 - a.bytes as f64);
+        let changes: Vec<f64> = changes.collect();
         let n = changes.len() as f64;
         let mean = changes.iter().sum::<f64>() / n;
         let square: f64 = changes.iter().map(|c| (c - mean).powi(2)).sum();

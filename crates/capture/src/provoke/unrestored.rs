@@ -58,18 +58,16 @@ pub(super) fn error(serial: &str, why: &str, unrestored: &[UnrestoredSetting]) -
     if !what.is_empty() {
         message += &format!("; not restored: {}", what.join(", "));
     }
-    let commands = unrestored.iter();
-    let commands = commands.filter_map(|one| one.by_hand(serial, Shell::HOST));
-    let hints: Vec<String> = commands.collect();
+    let by_hand = unrestored
+        .iter()
+        .filter_map(|one| one.by_hand(serial, Shell::HOST));
+    let hints: Vec<String> = by_hand.collect();
     let and_by_hand = match hints.is_empty() {
         true => "",
         false => ", or restore the settings manually:",
     };
     let serial = quoted(serial);
-    Failure::new(ErrorClass::Device, "not-restored", message)
-        .with_help(format!(
-            "run `heaptap provoke --restore -s {serial}`{and_by_hand}"
-        ))
-        .with_hints(hints)
-        .into()
+    let help = format!("run `heaptap provoke --restore -s {serial}`{and_by_hand}");
+    let failure = Failure::new(ErrorClass::Device, "not-restored", message);
+    failure.with_help(help).with_hints(hints).into()
 }

@@ -103,10 +103,11 @@ impl Key {
 
     /// Returns the key for `input keyevent`.
     pub fn code(&self) -> String {
-        match self.0.parse::<u32>() {
-            Ok(number) => number.to_string(),
-            Err(_) => format!("KEYCODE_{}", self.0),
-        }
+        let number = self.0.parse::<u32>();
+        number.map_or_else(
+            |_| format!("KEYCODE_{}", self.0),
+            |number| number.to_string(),
+        )
     }
 }
 
@@ -138,10 +139,6 @@ impl Action {
     /// Returns the value after the colon; `None` if there is none.
     fn value(&self) -> Option<String> {
         match self {
-            Action::Rotate(n)
-            | Action::HomeAndBack(n)
-            | Action::SwitchApps(n)
-            | Action::RestartActivity(n) => Some(n.to_string()),
             Action::Trim(Trim::All) => Some("all".to_owned()),
             Action::Trim(Trim::Level(level)) => Some(level.name().to_owned()),
             Action::Monkey(m) => Some(m.to_string()),
@@ -157,19 +154,24 @@ impl Action {
             Action::Key(key) => Some(key.0.clone()),
             Action::Text(text) => Some(text.clone()),
             Action::Wait(long) => Some(format!("{}ms", long.as_millis())),
+            repeated => repeated.count().map(|n| n.to_string()),
+        }
+    }
+
+    /// Returns the number of repetitions of an action that has one.
+    pub(super) fn count(&self) -> Option<u32> {
+        match self {
+            Action::Rotate(n)
+            | Action::HomeAndBack(n)
+            | Action::SwitchApps(n)
+            | Action::RestartActivity(n) => Some(*n),
             _ => None,
         }
     }
 
     /// Returns the number of repetitions.
     pub fn times(&self) -> u32 {
-        match self {
-            Action::Rotate(n)
-            | Action::HomeAndBack(n)
-            | Action::SwitchApps(n)
-            | Action::RestartActivity(n) => *n,
-            _ => 1,
-        }
+        self.count().unwrap_or(1)
     }
 
     /// Returns whether the screen must be on; actions on the app's process do not need it.

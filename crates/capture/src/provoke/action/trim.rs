@@ -67,11 +67,6 @@ impl TrimLevel {
         self.name().to_ascii_uppercase().replace('-', "_")
     }
 
-    /// Returns the number that the app receives.
-    pub fn number(self) -> u32 {
-        self as u32
-    }
-
     /// Returns whether it is only for background apps, and refused for one in the foreground.
     pub fn is_for_background(self) -> bool {
         self >= TrimLevel::Hidden
@@ -82,7 +77,7 @@ impl TrimLevel {
         let plain = plain.strip_prefix("trim-memory-").unwrap_or(&plain);
         let fits = |level: &TrimLevel| {
             level.name() == plain
-                || level.number().to_string() == plain
+                || (*level as u32).to_string() == plain
                 || (*level == TrimLevel::Hidden && plain == "ui-hidden")
         };
         TrimLevel::ALL.into_iter().find(fits)
