@@ -14,7 +14,8 @@ use heaptap_model::error::Failure;
 use heaptap_proto::perfetto::process_stats_config::Quirks;
 use heaptap_proto::perfetto::trace_config::DataSource;
 use heaptap_proto::perfetto::{
-    FtraceConfig, MeminfoCounters, ProcessStatsConfig, SysStatsConfig, TraceConfig,
+    DataSourceConfig, FtraceConfig, MeminfoCounters, ProcessStatsConfig, SysStatsConfig,
+    TraceConfig,
 };
 
 const SYS_STATS: &str = "linux.sys_stats";
@@ -72,12 +73,8 @@ impl CompanionSources {
             let Some(period) = period else { continue };
             rules::check_millis(option, period)?;
             if period < least || period > LONGEST_PERIOD {
-                return Err(bad_value(
-                    option,
-                    format!("{period:?}"),
-                    format!("the period must be between {least:?} and one hour"),
-                    "use `1s`",
-                ));
+                let why = format!("the period must be between {least:?} and one hour");
+                return Err(bad_value(option, format!("{period:?}"), why, "use `1s`"));
             }
         }
         Ok(())
@@ -132,37 +129,36 @@ fn add<'a>(config: &'a mut TraceConfig, name: &str, buffer_kb: u32) -> &'a mut D
     &mut config.data_sources[at]
 }
 
-fn polls_processes(source: &DataSource) -> bool {
+fn config_of<'a>(source: &'a DataSource, name: &'static str) -> Option<&'a DataSourceConfig> {
     let config = source.config.as_ref();
-    config
-        .and_then(|c| c.process_stats_config.as_ref())
-        .is_some_and(|stats| sources::is(PROCESS_STATS)(source) && stats.proc_stats_poll_ms() > 0)
+    config.filter(|_| sources::is(name)(source))
+}
+
+fn polls_processes(source: &DataSource) -> bool {
+    let config = config_of(source, PROCESS_STATS);
+    let stats = config.and_then(|config| config.process_stats_config.as_ref());
+    stats.is_some_and(|stats| stats.proc_stats_poll_ms() > 0)
 }
 
 fn polls_memory(source: &DataSource) -> bool {
-    let config = source.config.as_ref();
-    config
-        .and_then(|c| c.sys_stats_config.as_ref())
-        .is_some_and(|stats| {
-            let wanted =
-                |counter: &MeminfoCounters| stats.meminfo_counters().any(|c| c == *counter);
-            sources::is(SYS_STATS)(source)
-            && stats.meminfo_period_ms() > 0
-            // An empty list means all.
-            && (stats.meminfo_counters.is_empty() || COUNTERS.iter().all(wanted))
-        })
+    let config = config_of(source, SYS_STATS);
+    let stats = config.and_then(|config| config.sys_stats_config.as_ref());
+    stats.is_some_and(|stats| {
+        let has = |counter: &MeminfoCounters| stats.meminfo_counters().any(|c| c == *counter);
+        // An empty list means all.
+        let has_all = stats.meminfo_counters.is_empty() || COUNTERS.iter().all(has);
+        has_all && stats.meminfo_period_ms() > 0
+    })
 }
 
 fn traces_dalvik(source: &DataSource) -> bool {
-    let config = source.config.as_ref();
-    config
-        .and_then(|c| c.ftrace_config.as_ref())
-        .is_some_and(|ftrace| {
-            let mut categories = ftrace.atrace_categories.iter();
-            sources::is(FTRACE)(source) && categories.any(|c| c == DALVIK || c == "*")
-            // A filter might exclude the needed events.
-            && ftrace.print_filter.is_none()
-        })
+    let config = config_of(source, FTRACE);
+    let ftrace = config.and_then(|config| config.ftrace_config.as_ref());
+    ftrace.is_some_and(|ftrace| {
+        let mut categories = ftrace.atrace_categories.iter();
+        // A filter might exclude the needed events.
+        categories.any(|c| c == DALVIK || c == "*") && ftrace.print_filter.is_none()
+    })
 }
 
 #[cfg(test)]

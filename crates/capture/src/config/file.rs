@@ -4,8 +4,9 @@ use std::fs;
 use std::path::Path;
 
 use super::error::bad_file;
-use super::{Options, preset, text, yaml};
+use super::{Options, PRESETS, text, yaml};
 use heaptap_model::error::{ErrorClass, Failure};
+use heaptap_model::near::nearest;
 use heaptap_model::text::plain;
 use heaptap_model::units::ByteSize;
 use heaptap_proto::perfetto::TraceConfig;
@@ -30,13 +31,16 @@ impl ConfigFile {
     pub fn load(path: &Path) -> Result<ConfigFile, Failure> {
         // A directory is not a config: a recording can have the name of a preset.
         if (!path.exists() || path.is_dir())
-            && let Some(preset) = path.to_str().and_then(preset::find)
+            && let Some(preset) = PRESETS
+                .iter()
+                .find(|preset| path.to_str() == Some(preset.name))
         {
             return ConfigFile::parse(preset.text.as_bytes(), preset.name);
         }
         if !path.exists() {
-            let presets = preset::names();
-            let help = match path.to_str().and_then(preset::similar) {
+            let names: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
+            let presets = names.join(", ");
+            let help = match path.to_str().and_then(|name| nearest(name, names)) {
                 Some(name) => format!("did you mean `{name}`? The presets are {presets}"),
                 None => format!("choose a file or one of the presets {presets}"),
             };
@@ -69,14 +73,15 @@ impl ConfigFile {
         match std::str::from_utf8(&plain) {
             Ok(text) if !text.contains(['\0', '\u{1}', '\u{2}', '\u{8}']) => {
                 // Of the same keys as YAML, JSON is YAML.
-                let is_perfetto = [
-                    "\"buffers\"",
-                    "ataSources\"",
-                    "\"data_sources\"",
-                    "\"duration_ms\"",
-                    "\"durationMs\"",
+                let keys = [
+                    r#""buffers""#,
+                    // Of several keys.
+                    r#"ataSources""#,
+                    r#""data_sources""#,
+                    r#""duration_ms""#,
+                    r#""durationMs""#,
                 ];
-                let is_perfetto = is_perfetto.iter().any(|key| text.contains(key));
+                let is_perfetto = keys.iter().any(|key| text.contains(key));
                 if text.trim_start().starts_with('{') && is_perfetto {
                     let why = "JSON is not supported; a config is heaptap's YAML, or Perfetto's \
                                text or binary format";

@@ -260,15 +260,8 @@ impl JavaSpec {
     }
 
     fn java_hprof(&self) -> JavaHprofConfig {
-        let mut names = self.targets.names.clone();
-        // A package that was not expanded stands for its main process.
-        for package in &self.targets.packages {
-            if !names.contains(package) {
-                names.push(package.clone());
-            }
-        }
         JavaHprofConfig {
-            process_cmdline: names,
+            process_cmdline: self.targets.process_names(),
             pid: self.targets.pids.iter().map(|p| u64::from(*p)).collect(),
             continuous_dump_config: self.continuous.map(|period| {
                 java_hprof_config::ContinuousDumpConfig {

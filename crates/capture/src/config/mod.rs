@@ -66,6 +66,13 @@ impl Targets {
     pub fn is_empty(&self) -> bool {
         self.names.is_empty() && self.pids.is_empty() && self.packages.is_empty()
     }
+
+    /// Returns the names. A package that was not expanded stands for its main process.
+    fn process_names(&self) -> Vec<String> {
+        let mut names = self.names.clone();
+        resolve::add(&mut names, &self.packages);
+        names
+    }
 }
 
 impl fmt::Display for Targets {

@@ -1,7 +1,5 @@
 //! The presets of `configs/`, embedded so that `--config NAME` works everywhere.
 
-use heaptap_model::near::nearest;
-
 /// A predefined config.
 #[derive(Debug, Clone, Copy)]
 pub struct Preset {
@@ -32,17 +30,3 @@ presets![
     "all-heaps",
     "long-run",
 ];
-
-pub(super) fn find(name: &str) -> Option<&'static Preset> {
-    PRESETS.iter().find(|preset| preset.name == name)
-}
-
-/// Returns the preset with a name similar to `name`.
-pub(super) fn similar(name: &str) -> Option<&'static str> {
-    nearest(name, PRESETS.iter().map(|preset| preset.name))
-}
-
-pub(super) fn names() -> String {
-    let names: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
-    names.join(", ")
-}

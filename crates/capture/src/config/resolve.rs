@@ -85,10 +85,8 @@ fn not_native(config: &TraceConfig) -> Failure {
         let message = format!("the config is for {what}, not for a native heap");
         Failure::new(ErrorClass::Usage, "config-not-native", message)
     };
-    let sources = config
-        .data_sources
-        .iter()
-        .filter_map(|source| source.config.as_ref());
+    let sources = config.data_sources.iter();
+    let sources = sources.filter_map(|source| source.config.as_ref());
     let java = sources
         .clone()
         .find(|source| [JAVA_HPROF, JAVA_HPROF_OOM].contains(&source.name()));
@@ -159,7 +157,7 @@ impl Options {
 }
 
 /// Appends missing items.
-fn add<T: Clone + PartialEq>(mine: &mut Vec<T>, theirs: &[T]) {
+pub(super) fn add<T: Clone + PartialEq>(mine: &mut Vec<T>, theirs: &[T]) {
     for item in theirs {
         if !mine.contains(item) {
             mine.push(item.clone());

@@ -103,10 +103,8 @@ impl CaptureSpec {
         } else {
             return Ok(());
         };
-        let near = shmem
-            .clamp(MIN_SHMEM, MAX_SHMEM)
-            .checked_next_power_of_two()
-            .map_or(MAX_SHMEM, |n| n.min(MAX_SHMEM));
+        // Both limits are powers of two.
+        let near = shmem.clamp(MIN_SHMEM, MAX_SHMEM).next_power_of_two();
         Err(bad_value(
             "--shmem-size",
             shmem,
@@ -155,23 +153,13 @@ impl CaptureSpec {
                 "omit it to record until stopped",
             ));
         }
-        let times = [
-            ("--duration", self.duration, Duration::from_millis(1)),
-            (
-                "--continuous-dump",
-                self.continuous,
-                Duration::from_millis(1),
-            ),
-            (
-                "--block-client-timeout",
-                self.block_client_timeout,
-                Duration::from_micros(1),
-            ),
-        ];
-        for (option, value, unit) in times {
-            if let Some(value) = value {
-                check_whole(option, value, unit)?;
-            }
+        let (ms, us) = (Duration::from_millis(1), Duration::from_micros(1));
+        for (option, value, unit) in [
+            ("--duration", self.duration, ms),
+            ("--continuous-dump", self.continuous, ms),
+            ("--block-client-timeout", self.block_client_timeout, us),
+        ] {
+            value.map_or(Ok(()), |value| check_whole(option, value, unit))?;
         }
         Ok(())
     }
@@ -230,15 +218,13 @@ impl CaptureSpec {
             if spec.heaps == [MALLOC_HEAP] {
                 spec.heaps.clear();
             }
-            let option = if !spec.heaps.is_empty() {
-                "--heaps"
-            } else if spec.all_heaps {
-                "--all-heaps"
-            } else {
-                ""
-            };
-            if !option.is_empty() {
-                return refuse(option, 12, "only libc.malloc would be recorded");
+            for (is_given, option) in [
+                (!spec.heaps.is_empty(), "--heaps"),
+                (spec.all_heaps, "--all-heaps"),
+            ] {
+                if is_given {
+                    return refuse(option, 12, "only libc.malloc would be recorded");
+                }
             }
         }
         if sdk == 30 && spec.dump_at_max {
@@ -311,13 +297,10 @@ impl CaptureSpec {
             notices
                 .push("`--block-client-timeout` has no effect with `--no-block-client`".to_owned());
         }
-        if self
-            .continuous
-            .is_some_and(|c| c < Duration::from_millis(500))
-        {
-            notices.push(
-                "dumps at a period below 500 ms might take longer than the period".to_owned(),
-            );
+        let is_short = |period| period < Duration::from_millis(500);
+        if self.continuous.is_some_and(is_short) {
+            let notice = "dumps at a period below 500 ms might take longer than the period";
+            notices.push(notice.to_owned());
         }
         for heap in self.heaps.iter().map(String::as_str) {
             let meant = match heap {

@@ -13,14 +13,8 @@ pub(super) const PROCESS_STATS: &str = "linux.process_stats";
 
 /// Returns the heapprofd part of a config, if there is one.
 pub(super) fn heapprofd_of(config: &TraceConfig) -> Option<&HeapprofdConfig> {
-    config
-        .data_sources
-        .iter()
-        .find(|s| is(HEAPPROFD)(s))?
-        .config
-        .as_ref()?
-        .heapprofd_config
-        .as_ref()
+    let source = config.data_sources.iter().find(|s| is(HEAPPROFD)(s))?;
+    source.config.as_ref()?.heapprofd_config.as_ref()
 }
 
 /// Returns the heapprofd part of a config, and inserts it if it is missing.
@@ -32,11 +26,8 @@ pub(super) fn heapprofd_in(config: &mut TraceConfig) -> &mut HeapprofdConfig {
             0
         }
     };
-    config.data_sources[at]
-        .config
-        .get_or_insert_default()
-        .heapprofd_config
-        .get_or_insert_default()
+    let config = config.data_sources[at].config.get_or_insert_default();
+    config.heapprofd_config.get_or_insert_default()
 }
 
 pub(super) fn is(name: &'static str) -> impl Fn(&DataSource) -> bool {

@@ -6,10 +6,11 @@ use prost::Message as _;
 use super::sources::{
     HEAPPROFD, PACKAGES_LIST, PROCESS_STATS, heapprofd_in, is, millis, ring, source,
 };
-use super::{CaptureSpec, JavaAllocations, Targets, text, trigger};
+use super::{CaptureSpec, JavaAllocations, Targets, text};
 use heaptap_model::error::Failure;
 use heaptap_proto::perfetto::heapprofd_config::ContinuousDumpConfig;
 use heaptap_proto::perfetto::process_stats_config::Quirks;
+use heaptap_proto::perfetto::trace_config::trigger_config::TriggerMode;
 use heaptap_proto::perfetto::trace_config::{ProducerConfig, WriteFlushMode};
 use heaptap_proto::perfetto::{
     HeapprofdConfig, PackagesListConfig, ProcessStatsConfig, TraceConfig,
@@ -57,10 +58,13 @@ pub struct EncodedConfig {
 const NEWER: &str = "write_flush_mode: WRITE_FLUSH_DISABLED\n";
 
 impl EncodedConfig {
-    /// Returns how long the session waits for a trigger that ends it, in ms; `None` if triggers do
-    /// not end it.
+    /// Returns how long the session waits for a trigger that ends it, or starts and ends it, in ms;
+    /// `None` if triggers do not end it.
     pub fn trigger_timeout_ms(&self) -> Option<u64> {
-        trigger::end_timeout_ms(&self.config)
+        let triggers = self.config.trigger_config.as_ref()?;
+        let ends = [TriggerMode::StartTracing, TriggerMode::StopTracing];
+        let is_end = ends.contains(&triggers.trigger_mode());
+        is_end.then(|| triggers.trigger_timeout_ms().into())
     }
 
     /// Returns the config with a text that the trace repeats: the name of a producer that does not
@@ -115,12 +119,7 @@ impl CaptureSpec {
         } else {
             let heapprofd = heapprofd_in(&mut config);
             self.write_to(heapprofd);
-            // A package that was not expanded stands for its main process.
-            for package in &self.targets.packages {
-                if !heapprofd.process_cmdline.contains(package) {
-                    heapprofd.process_cmdline.push(package.clone());
-                }
-            }
+            heapprofd.process_cmdline = self.targets.process_names();
         }
         put_lists(&mut config, self.packages_list, self.process_names);
         self.companions.put(&mut config);

@@ -25,18 +25,6 @@ pub(super) fn start_at(name: &str, stop_delay_ms: u32, wait: Duration) -> Trigge
     config
 }
 
-/// Returns how long a session waits for a trigger that ends it, or starts and ends it, in ms; `None`
-/// if triggers do not end it.
-pub(super) fn end_timeout_ms(config: &TraceConfig) -> Option<u64> {
-    let triggers = config.trigger_config.as_ref()?;
-    match triggers.trigger_mode() {
-        TriggerMode::StartTracing | TriggerMode::StopTracing => {
-            Some(u64::from(triggers.trigger_timeout_ms()))
-        }
-        _ => None,
-    }
-}
-
 /// Returns the bytes of a TraceConfig that records nothing but the trigger of this name, so that
 /// its client writes its first byte when the trigger is activated.
 pub fn trigger_config(name: &str, wait: Duration) -> Vec<u8> {
