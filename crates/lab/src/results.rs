@@ -25,6 +25,7 @@ pub mod values;
 pub(crate) mod fixture;
 
 use std::borrow::Cow;
+use std::fmt;
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -200,13 +201,9 @@ pub enum Build {
     New,
 }
 
-impl Build {
-    /// Returns `old` or `new`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Build::Old => "old",
-            Build::New => "new",
-        }
+impl fmt::Display for Build {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
     }
 }
 
@@ -220,6 +217,12 @@ pub enum RunState {
     Void,
     /// A step or the recording failed.
     Failed,
+}
+
+impl fmt::Display for RunState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
+    }
 }
 
 /// Error of a run, in the fields of heaptap's other errors.

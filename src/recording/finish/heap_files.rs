@@ -101,7 +101,7 @@ pub(super) async fn finish(
     steps.push(plan::step("pulled"));
     if came.iter().all(|c| c.pulled.is_none()) {
         if let Some(why) = begun_late(&session, &came).await {
-            return Err(session.not_fetched(&why).into());
+            return Err(session.not_fetched(why).into());
         }
         let is_refused = came.iter().any(|c| c.fate.complaint.is_some());
         if !is_refused && let Some(lost) = causes::lost_to_restart(&session, ended_by).await {

@@ -36,7 +36,7 @@ pub(crate) async fn abandon(
     };
     let running = tokio::select! {
         running = asking => running.map_err(|error| {
-            session.not_fetched(&format!("cannot undo it ({error})"))
+            session.not_fetched(format!("cannot undo it ({error})"))
         })?,
         () = session::stop_asked(controls) => {
             return Err(session.not_fetched("the start was interrupted"));

@@ -174,13 +174,13 @@ impl Session {
                 Err(Attempt::Mismatch(why)) => {
                     mismatches += 1;
                     if mismatches >= MISMATCHES {
-                        return Err(self.not_fetched(&why));
+                        return Err(self.not_fetched(why));
                     }
                     why
                 }
                 Err(Attempt::Grew(why)) => {
                     if grows.get_or_insert_with(Instant::now).elapsed() > RETURN_LIMIT {
-                        return Err(self.not_fetched(&why));
+                        return Err(self.not_fetched(why));
                     }
                     broken = 0;
                     why
@@ -199,7 +199,7 @@ impl Session {
                 backoff = Duration::from_millis(50);
             }
             if broken >= BROKEN || last_progress.elapsed() > RETURN_LIMIT {
-                return Err(self.not_fetched(&why));
+                return Err(self.not_fetched(why));
             }
             self.tell(SessionEvent::PullRetry { why });
             let back = async {

@@ -176,7 +176,7 @@ impl Session {
             (Ok((process, true)), _) => Ok(process),
             (Ok((_, false)), Unseen::Perhaps(error)) => Err(error.into()),
             (Ok((_, false)), Unseen::Pid) => Err(self.rejection().await),
-            (Err(error), _) => Err(self.not_fetched(&format!(
+            (Err(error), _) => Err(self.not_fetched(format!(
                 "the connection was lost during the start ({error})"
             ))),
         }

@@ -68,7 +68,7 @@ impl Session {
                 Ok(Ok(ending)) => return Ok(ending),
                 Ok(Err(error)) if error.is_connection() => error,
                 Ok(Err(error)) => return Err(self.not_fetched(error)),
-                Err(_) => return Err(self.not_fetched(&late(limit))),
+                Err(_) => return Err(self.not_fetched(late(limit))),
             };
             // The signal might have arrived; the device checks that.
             turn = "again";

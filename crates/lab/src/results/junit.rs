@@ -9,7 +9,7 @@
 
 use super::defang::{self, markup};
 use super::names::{Identity, RUN_CASE, cases, identities};
-use super::{BudgetResult, Run, RunPage, RunState, ScenarioResult};
+use super::{BudgetResult, Run, RunPage, ScenarioResult};
 use super::{values, values::Failure};
 use crate::verdict::Verdict;
 
@@ -227,21 +227,15 @@ fn details(budget: &BudgetResult, result: &ScenarioResult) -> Vec<String> {
 }
 
 fn run_line(run: &Run) -> String {
-    let state = match run.state {
-        RunState::Done => "done",
-        RunState::Void => "void",
-        RunState::Failed => "failed",
-    };
     let reason = values::reason(run).map_or(String::new(), |reason| format!(": {reason}"));
-    let build = run
-        .build
-        .map(|build| format!(" of the {} build", build.name()));
+    let build = run.build.map(|build| format!(" of the {build} build"));
     let remarks = values::remarks(run).into_iter();
     let remarks: String = remarks.map(|text| format!("; {text}")).collect();
     format!(
-        "run {}{}: {state} in {} s{reason}{remarks}",
+        "run {}{}: {} in {} s{reason}{remarks}",
         run.number,
         build.unwrap_or_default(),
+        run.state,
         seconds(run.seconds)
     )
 }

@@ -163,11 +163,10 @@ fn summary(result: &ScenarioResult, page: RunPage<'_>) -> String {
 
 fn link(result: &ScenarioResult, run: &Run, page: RunPage<'_>) -> String {
     let state = match run.state {
-        RunState::Done => "",
-        RunState::Void => " (void)",
-        RunState::Failed => " (failed)",
+        RunState::Done => String::new(),
+        state => format!(" ({state})"),
     };
-    let build = run.build.map(|build| format!(" {}", build.name()));
+    let build = run.build.map(|build| format!(" {build}"));
     let name = format!("run {}{}{state}", run.number, build.unwrap_or_default());
     let path = page(result, run).and_then(|path| defang::relative_path(&path));
     match path {

@@ -151,8 +151,7 @@ pub fn builds(result: &ScenarioResult) -> Option<String> {
             .as_deref()
             .map(|text| format!(" {}", defang::name(text)));
         let version = version.unwrap_or_default();
-        (!runs.is_empty())
-            .then(|| format!("{} build{version}: runs {}", build.name(), runs.join(", ")))
+        (!runs.is_empty()).then(|| format!("{build} build{version}: runs {}", runs.join(", ")))
     };
     let old = of(Build::Old, &result.old_app_version);
     let both: Vec<String> = old

@@ -195,5 +195,5 @@ impl<'a> Shown<'a> {
 
 /// Returns the build of a run, for a message.
 fn of(build: Option<Build>) -> String {
-    build.map_or(String::new(), |build| format!(" ({} build)", build.name()))
+    build.map_or(String::new(), |build| format!(" ({build} build)"))
 }
