@@ -221,10 +221,14 @@ impl DeviceFacts {
         let s = Sections::read(output);
         self.users = s.lines("users").iter().filter_map(|l| user(l)).collect();
         self.current_user = s.number("current_user");
-        let screen = String::from_utf8_lossy(s.bytes("screen"));
-        self.screen_on = crate::provoke::read::screen(&screen)
-            .0
-            .map(|is_off| !is_off);
+        self.screen_on =
+            s.lines("screen")
+                .iter()
+                .find_map(|l| match l.split_once("mWakefulness=")?.1.trim() {
+                    "Awake" => Some(true),
+                    "Asleep" | "Dozing" | "Dreaming" => Some(false),
+                    _ => None,
+                });
         self.perfetto_version = s.lines("version").iter().find_map(|l| version(l));
     }
 

@@ -16,7 +16,7 @@ use super::journal::{
     SessionState,
 };
 use super::probe::{self, QUICK};
-use super::store::{SessionLock, Store};
+use super::store::{SessionLock, Store, read};
 use crate::error::CaptureError;
 use heaptap_adb::{Command, Device, DeviceError};
 use heaptap_model::untrusted::shell::quoted;
@@ -418,11 +418,6 @@ impl Session {
             None => Err(CaptureError::busy(&self.state.header.id)),
         }
     }
-}
-
-pub(super) fn read(journal: &Journal) -> Result<SessionState, CaptureError> {
-    let state = journal.read();
-    state.map_err(|source| CaptureError::state(journal.path(), source))
 }
 
 /// Claims `output` for the session `id`.

@@ -14,7 +14,6 @@ use serde::{Deserialize, Serialize};
 use super::folder::is_still;
 use super::id::SessionId;
 use super::journal::{self, Journal, SessionHeader, SessionState};
-use super::session::read;
 use super::{state_folder, unfinished};
 use crate::error::CaptureError;
 use heaptap_adb::RemoteStat;
@@ -327,6 +326,11 @@ impl Store {
     fn lock_path(&self, id: &SessionId) -> PathBuf {
         self.folder.join(format!("{id}.lock"))
     }
+}
+
+pub(super) fn read(journal: &Journal) -> Result<SessionState, CaptureError> {
+    let state = journal.read();
+    state.map_err(|source| CaptureError::state(journal.path(), source))
 }
 
 /// Opens a file for its lock, and creates it if it does not exist.
