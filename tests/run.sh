@@ -229,8 +229,8 @@ find_given
 [ "$tier" = tests ] || install_rest >target/judges-of-all.log 2>&1 &
 
 say "tests"
-# Two processes at one moment, by tests/stories/claims.rs: 6 rounds in the inner loop.
-export HEAPTAP_ROUNDS=${HEAPTAP_ROUNDS:-40}
+# Stories wait for the phone half of the time.
+export RUST_TEST_THREADS=${RUST_TEST_THREADS:-$((2 * $(nproc)))}
 cargo test --workspace --locked --profile ci
 judged --workspace --profile ci
 
@@ -255,7 +255,7 @@ fi
 
 say "Spark"
 if command -v java >/dev/null && has_module "${HEAPTAP_EXPORT_PYTHON:-false}" pyspark; then
-  cargo test --locked --profile ci --test commands -- --ignored judged_by_spark_
+  cargo test --workspace --locked --profile ci --test commands -- --ignored judged_by_spark_
 else
   lacks "Spark SQL on an archive" "not installed, and no pip to install it with"
 fi
@@ -282,7 +282,7 @@ fi
 # Before the viewer, whose build makes files of the program anew.
 say "the real bench: adb, adbd, perfetto and traced"
 bench=0
-tests/bench/bench.sh test || bench=$?
+env -u RUST_TEST_THREADS tests/bench/bench.sh test || bench=$?
 case $bench in
   0) ;;
   # Namespaces are the machine's to allow: nothing that could be installed.

@@ -11,14 +11,9 @@ use crate::lab::{APP, LIMIT, Lab, files, recording};
 use crate::program::{Ended, assert_contains};
 
 const FAST: &str = "android=14,build=userdebug,speed=20";
-/// Rounds with two processes that start at the same time: those of HEAPTAP_ROUNDS, which
-/// `tests/run.sh` sets for the full run. `session::folder` tests 200 of the claim alone.
-fn rounds() -> usize {
-    match std::env::var("HEAPTAP_ROUNDS") {
-        Ok(rounds) => rounds.parse().expect("HEAPTAP_ROUNDS is a number"),
-        Err(_) => 6,
-    }
-}
+/// Rounds with two processes that start at the same time. `session::folder` tests 200 of the claim
+/// alone.
+const ROUNDS: usize = 6;
 
 /// Starts to record without a page and without the slow search for symbols.
 fn quickly(more: &str) -> String {
@@ -59,7 +54,7 @@ pub fn blocked_by_a_file(lab: &Lab, name: &str) -> Ended {
 fn two_phones_at_one_moment_share_no_folder_by_name() {
     let lab = Lab::new(FAST);
     let other = VirtualPhone::start(PhoneSpec::parse(FAST).unwrap()).unwrap();
-    for round in 0..rounds() {
+    for round in 0..ROUNDS {
         let out = format!("out-{round}");
         let before = lab.phone.truth().len() + other.truth().len();
         let args = quickly(&format!("-d 2s -o {out}"));
@@ -92,7 +87,7 @@ fn two_phones_at_one_moment_share_no_folder_by_name() {
 fn two_phones_at_one_moment_share_no_folder_without_a_name() {
     let lab = Lab::new(FAST);
     let other = VirtualPhone::start(PhoneSpec::parse(FAST).unwrap()).unwrap();
-    for round in 1..=rounds() {
+    for round in 1..=ROUNDS {
         let args = quickly("-d 2s");
         let both = [lab.start(&args), lab.start_on(&other, "state", &args)];
         for ended in both.map(|running| running.end()) {
@@ -114,7 +109,7 @@ fn two_phones_at_one_moment_share_no_folder_without_a_name() {
 fn two_conversions_at_one_moment_share_no_folder() {
     let lab = Lab::new(FAST);
     profile_name(&lab);
-    for round in 0..rounds() {
+    for round in 0..ROUNDS {
         let out = format!("profiles-{round}");
         let format = ["pprof", "folded", "parquet"][round % 3];
         let args =
