@@ -65,10 +65,8 @@ fn sum(rows: &Value, figure: &str, view: &str) -> i64 {
 fn the_first_line_is_whose_memory_it_is() {
     let text = words(&["top", &rec()]);
     let row = first_row(&text, "cumulative");
-    assert!(
-        row.contains(LEAK) && row.contains("libexample.so"),
-        "{text}"
-    );
+    assert_contains(&row, LEAK);
+    assert_contains(&row, "libexample.so");
     assert!(row.contains('±'), "{row}");
     let heading = text.lines().next().unwrap();
     for part in [
@@ -208,11 +206,9 @@ fn filters_narrow_what_is_shown_and_say_so() {
         heap["shown"], heap["total"],
         "hidden frames give theirs to their callers"
     );
-    assert!(
-        heap["rows"][0]["name"]
-            .as_str()
-            .unwrap()
-            .contains("EventRecorder::Subscribe")
+    assert_contains(
+        heap["rows"][0]["name"].as_str().unwrap(),
+        "EventRecorder::Subscribe",
     );
     let none = words(&["top", &rec(), "--focus", "nothing is called that"]);
     assert_contains(&none, "nothing matches");
@@ -368,10 +364,8 @@ fn what_grew_comes_first_and_the_rest_is_said_to_be_noise() {
     let two = ["diff", &dump("before"), &dump("after"), "--rounds", "8,9"];
     assert_eq!(ended(&two).1, Some(2));
     let same = words(&["diff", &dump("after"), &dump("after")]);
-    assert!(
-        same.contains("no change") && same.contains("nothing changed"),
-        "{same}"
-    );
+    assert_contains(&same, "no change");
+    assert_contains(&same, "nothing changed");
 }
 
 #[test]

@@ -421,10 +421,8 @@ fn unknown_functions_name_an_alternative() {
         let refused = query(&trace(), &[sql], "");
         refused.assert_code(2);
         let told = refused.stderr;
-        assert!(
-            told.contains("help: ") && told.contains(alternative),
-            "{told}"
-        );
+        assert_contains(&told, "help: ");
+        assert_contains(&told, alternative);
     }
 }
 

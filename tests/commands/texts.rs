@@ -465,10 +465,7 @@ fn processes_of_one_text_of_mappings_are_read_one_by_one() {
     };
     let input = Input::new(format!("{}{}", mapping(1024), mapping(8)).as_bytes());
     let several = input.expect(2, &["smaps", "input"]);
-    assert!(
-        several.stderr.contains("@1, @2") && several.stderr.contains("input@1 or "),
-        "{several}"
-    );
+    several.assert_stderr("@1, @2").assert_stderr("input@1 or ");
     for (which, kb) in [("input@1", 1024), ("input@2", 8)] {
         let found = input.json(&["smaps", which, "--json"]);
         assert_eq!(found["total"]["pss"], kb << 10, "{which}");

@@ -214,7 +214,7 @@ fn a_file_with_the_name_of_a_result_stays_and_stop_writes_elsewhere() {
     let lab = Lab::new(FAST);
     let name = profile_name(&lab);
     let refused = blocked_by_a_file(&lab, &name);
-    assert_eq!(refused.code(), Some(10), "{refused}");
+    refused.assert_code(10);
     assert_eq!(refused.error()["kind"], "output-foreign");
     assert!(refused.error()["help"].to_string().contains("heaptap stop"));
     assert_eq!(lab.traces().len(), 1, "the phone keeps it");
@@ -404,10 +404,8 @@ fn a_page_that_was_not_written_is_neither_listed_nor_offered() {
             !line.contains("raw-trace") && !line.contains("report.html"),
             "{line}"
         );
-        assert!(
-            line.contains("1 profile") && line.contains("manifest.json"),
-            "{line}"
-        );
+        assert_contains(&line, "1 profile");
+        assert_contains(&line, "manifest.json");
     }
     // Without a manifest only packets are written, and none if there are no new symbols.
     std::fs::create_dir(lab.work().join("plain")).unwrap();

@@ -257,8 +257,7 @@ fn a_reboot_while_it_waits_for_an_out_of_memory_error_is_no_good_news() {
     let mut running = begin(&lab, "--wait-for-oom --oom-wait-seconds 1h");
     running.until("progress");
     lab.phone.reboot(0);
-    let ended = running.end();
-    assert_eq!(ended.code(), Some(7), "{ended}");
+    let ended = running.ends(7);
     ended.assert_stderr("the device restarted");
     assert_eq!(kinds(&lab.manifest("out"))[0], "device-rebooted");
 }
@@ -286,9 +285,8 @@ fn ctrl_c_waits_for_the_dump_that_is_being_written() {
 #[test]
 fn a_dump_that_never_ends_is_tried_again_and_called_so() {
     let lab = Lab::new("android=14,speed=200,fault=java-dump-slow@100000000");
-    let ended = lab.run("dump -n com.example.app -o out");
-    assert_eq!(ended.code(), Some(7), "{ended}");
-    ended.assert_stderr("dumping again");
+    lab.expect(7, "dump -n com.example.app -o out")
+        .assert_stderr("dumping again");
     assert_eq!(lab.manifest("out")["warnings"][0]["kind"], "no-dump");
 }
 
@@ -330,8 +328,7 @@ fn a_pulled_cable_costs_nothing() {
         lab.phone.unplug(0);
         running.until("connection-lost");
         lab.phone.plug_in(0);
-        let ended = running.end();
-        assert_eq!(ended.code(), Some(0), "{more:?}: {ended}");
+        let ended = running.ends(0);
         assert_eq!(java(&lab.manifest("out"))[0]["complete"], true);
         lab.assert_tidy("out");
         assert_no_files(&lab);
@@ -540,8 +537,7 @@ fn a_given_up_file_that_begins_to_grow_is_not_removed() {
     let more = heaptap::device::Command::script(MORE).arg(&file);
     lab.on_phone(&more);
     drop(second);
-    let ended = dumping.end();
-    assert_eq!(ended.code(), Some(10), "{ended}");
+    let ended = dumping.ends(10);
     ended.assert_stdout("heaptap stop");
     lab.expect(6, "stop");
     assert_eq!(kinds(&lab.manifest("out"))[0], "heap-file-cut");

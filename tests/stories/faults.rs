@@ -43,8 +43,7 @@ fn a_trace_that_grows_while_it_is_fetched_is_fetched_when_it_is_whole() {
         gate = faults.close_gate(&["RECV:", &path]);
     }
     drop(gate);
-    let ended = running.end();
-    assert_eq!(ended.code(), Some(0), "{ended}");
+    let ended = running.ends(0);
     let retries = ended.stdout.matches("pull-retry").count();
     assert!(retries >= 10, "{ended}");
     lab.assert_truth("out");
@@ -71,7 +70,7 @@ fn a_pull_that_gets_no_further_or_always_differs_is_left_to_stop() {
 #[test]
 fn a_trace_that_cannot_be_removed_fails_nothing() {
     let (lab, ended) = with_fault("rm-fail");
-    assert_eq!(ended.code(), Some(0), "{ended}");
+    ended.assert_code(0);
     ended.assert_stderr("cannot remove");
     lab.assert_truth("out");
     // Its copy is there, but this host has fetched it.
@@ -116,7 +115,7 @@ fn a_detached_start_that_is_rejected_leaves_nothing() {
 #[test]
 fn warnings_around_the_pid_do_no_harm() {
     let (lab, ended) = with_fault("perfetto-noise");
-    assert_eq!(ended.code(), Some(0), "{ended}");
+    ended.assert_code(0);
     lab.assert_truth("out");
     lab.assert_tidy("out");
 }
@@ -148,7 +147,7 @@ fn a_cable_that_is_out_at_the_end_of_the_duration_costs_nothing() {
     lab.phone.plug_in(0);
     let ended = running.end();
     // The trace contains the time without a connection.
-    assert_eq!(ended.code(), Some(0), "{ended}");
+    ended.assert_code(0);
     assert_eq!(lab.manifest("out")["outcome"]["ended_by"], "duration");
     lab.assert_truth("out");
     lab.assert_tidy("out");
@@ -164,8 +163,7 @@ fn a_cable_pulled_while_it_ends_costs_nothing() {
     running.until("stopping");
     running.until("connection-lost");
     lab.phone.plug_in(0);
-    let ended = running.end();
-    assert_eq!(ended.code(), Some(0), "{ended}");
+    let ended = running.ends(0);
     lab.assert_truth("out");
     lab.assert_tidy("out");
 }
@@ -253,8 +251,7 @@ fn one_rule_for_traces_that_are_cut_and_each_cause_once() {
             "continuous" => args.extend(["-d", "5s", "-c", "500ms"]),
             duration => args.extend(["-d", duration]),
         }
-        let ended = lab.run(&args);
-        assert_eq!(ended.code(), Some(code), "{fault}: {ended}");
+        let ended = lab.expect(code, &args);
         let found = warnings(&lab, "out");
         match how {
             // With dumps, missing parts of them are reported, too.
@@ -284,8 +281,7 @@ fn one_rule_for_traces_that_are_cut_and_each_cause_once() {
 #[test]
 fn many_processes_are_told_once_for_each_cause() {
     let lab = Lab::new("android=14,build=user,speed=10");
-    let ended = lab.run("record -n com.example.* -d 3s -o out");
-    assert_eq!(ended.code(), Some(6), "{ended}");
+    let ended = lab.expect(6, "record -n com.example.* -d 3s -o out");
     let lines = |part: &str| ended.stderr.lines().filter(|l| l.contains(part)).count();
     assert_eq!(lines("attached after"), 1, "{ended}");
     assert_eq!(
@@ -347,14 +343,10 @@ fn a_reboot_ends_it_and_what_was_written_is_kept() {
     let mut running = lab.record("-c 1s");
     running.until_that("progress", |p| p["trace_bytes"].as_u64() > Some(100_000));
     lab.phone.reboot(0);
-    let ended = running.end();
-    assert_eq!(ended.code(), Some(6), "{ended}");
+    let ended = running.ends(6);
     let manifest = lab.manifest("out");
     assert_eq!(manifest["outcome"]["ended_by"], "lost");
-    assert!(
-        manifest.to_string().contains("device-rebooted"),
-        "{manifest:#}"
-    );
+    assert_contains(&manifest.to_string(), "device-rebooted");
     assert!(!manifest["dumps"].as_array().unwrap().is_empty());
     lab.assert_tidy("out");
 }
@@ -363,8 +355,7 @@ fn a_reboot_ends_it_and_what_was_written_is_kept() {
 fn a_perfetto_that_dies_costs_no_more_than_its_last_seconds() {
     for fault in ["perfetto-dies@6000", "traced-dies@6000"] {
         let lab = Lab::new(&format!("{PHONE},fault={fault}"));
-        let ended = lab.run("record -n com.example.app -c 1s -o out --json-lines");
-        assert_eq!(ended.code(), Some(6), "{fault}: {ended}");
+        let ended = lab.expect(6, "record -n com.example.app -c 1s -o out --json-lines");
         let manifest = lab.manifest("out");
         assert_eq!(manifest["outcome"]["ended_by"], "lost", "{fault}");
         assert!(!manifest["dumps"].as_array().unwrap().is_empty(), "{fault}");
@@ -380,8 +371,7 @@ fn a_later_process_tells_of_an_early_end_that_it_did_not_see() {
     running.until("ended");
     running.signal_at_once("KILL");
     running.end();
-    let stopped = lab.run("stop --json");
-    assert_eq!(stopped.code(), Some(6), "{stopped}");
+    let stopped = lab.expect(6, "stop --json");
     assert_eq!(lab.manifest("out")["outcome"]["ended_by"], "lost");
     lab.assert_tidy("out");
 }
@@ -389,7 +379,7 @@ fn a_later_process_tells_of_an_early_end_that_it_did_not_see() {
 #[test]
 fn an_empty_trace_is_a_recording_without_samples() {
     let (lab, ended) = with_fault("perfetto-dies@100");
-    assert_eq!(ended.code(), Some(7), "{ended}");
+    ended.assert_code(7);
     let warnings = lab.manifest("out")["warnings"].to_string();
     assert_contains(&warnings, "trace-empty");
     lab.assert_tidy("out");
@@ -402,8 +392,7 @@ fn the_reason_of_an_end_outlives_a_directory_that_was_full() {
     running.until_recorded();
     std::fs::remove_dir_all(lab.work().join("out")).unwrap();
     std::fs::write(lab.work().join("out"), b"in the way").unwrap();
-    let ended = running.end();
-    assert_eq!(ended.code(), Some(11), "{ended}");
+    let ended = running.ends(11);
     let journal = std::fs::read_to_string(lab.journal()).unwrap();
     assert_contains(&journal, "rebooted");
     lab.expect(6, "stop -o elsewhere");
@@ -444,9 +433,8 @@ fn an_end_before_the_beginning_leaves_nothing() {
 #[test]
 fn a_target_that_exits_is_a_warning() {
     let lab = Lab::new(&format!("{PHONE},fault=target-dies@2000"));
-    let ended = lab.run("record -n com.example.app -d 5s -o out");
-    assert_eq!(ended.code(), Some(0), "{ended}");
-    ended.assert_stderr("warning");
+    lab.expect(0, "record -n com.example.app -d 5s -o out")
+        .assert_stderr("warning");
     lab.assert_truth("out");
     lab.assert_tidy("out");
     assert!(files(&lab.work().join("out")).len() > 2);
@@ -459,8 +447,7 @@ fn an_app_that_was_killed_for_memory_is_named() {
         let lab = Lab::new(&format!(
             "{PHONE},android={android},fault=low-memory-kill@2000"
         ));
-        let ended = lab.run("record -n com.example.app -d 5s -c 1s -o out");
-        assert_eq!(ended.code(), Some(0), "{ended}");
+        let ended = lab.expect(0, "record -n com.example.app -d 5s -c 1s -o out");
         let killed = format!("{APP}: the system killed it because memory was low");
         ended.assert_stderr(&killed);
         ended.refute_stderr("logcat -b crash");
@@ -497,8 +484,7 @@ fn what_ended_a_profile_before_its_first_sample_is_the_one_cause_that_is_said() 
             &["convert", "out/raw-trace", "-o", "again"][..],
             &["top", "out/raw-trace"],
         ] {
-            let told = lab.run(command);
-            assert_eq!(told.code(), Some(7), "{fault} {command:?}: {told}");
+            let told = lab.expect(7, command);
             assert!(
                 !told.stderr.contains("it has no samples"),
                 "{fault}: {told}"
@@ -511,8 +497,7 @@ fn what_ended_a_profile_before_its_first_sample_is_the_one_cause_that_is_said() 
 #[test]
 fn an_overrun_is_recorded_again_with_a_longer_interval() {
     let lab = Lab::new(&format!("{PHONE},fault=overrun@500#1"));
-    let ended = lab.run(&recording("out", "-d 3s --retry-overrun --json-lines"));
-    assert_eq!(ended.code(), Some(0), "{ended}");
+    let ended = lab.expect(0, &recording("out", "-d 3s --retry-overrun --json-lines"));
     ended.assert_stdout("\"record-again\"");
     let first = lab.manifest("out-incomplete");
     assert_eq!(first["dumps"][0]["flags"]["buffer_overran"], true);
@@ -574,8 +559,7 @@ fn a_forgotten_recording_leaves_selinux_permissive_and_the_command_that_restores
 #[test]
 fn selinux_is_restored_where_nothing_starts() {
     let lab = Lab::new(&format!("{PHONE},fault=perfetto-fail"));
-    let ended = lab.run("record -n com.example.app -o out --disable-selinux");
-    assert_eq!(ended.code(), Some(5), "{ended}");
+    let ended = lab.expect(5, "record -n com.example.app -o out --disable-selinux");
     assert_eq!(lab.shell("getenforce"), "Enforcing\n");
     assert!(!lab.shell("ps").contains("heaptap-guard"));
 }

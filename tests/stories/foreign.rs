@@ -149,10 +149,7 @@ fn nothing_comes_into_a_folder_through_its_links() {
         let whole = desk.read("rec/symbolized-trace");
         let failure = desk.failure(8, &NAMES);
         assert_eq!(failure["kind"], "linked-file", "{failure}");
-        assert!(
-            failure["message"].as_str().unwrap().contains(name),
-            "{failure}"
-        );
+        assert_contains(failure["message"].as_str().unwrap(), name);
         assert_eq!(files(&desk.path("rec")), before);
         assert!(desk.read("rec/symbolized-trace") == whole);
         std::fs::remove_file(&path).unwrap();
@@ -277,10 +274,8 @@ fn a_page_that_no_browser_shows_is_named_and_a_failure() {
     let failure = desk.failure(11, "open rec/report.html");
     assert_eq!(failure["kind"], "no-browser", "{failure}");
     let message = failure["message"].as_str().unwrap();
-    assert!(
-        message.contains("/rec/report.html") && message.contains("file:///"),
-        "{message}"
-    );
+    assert_contains(&message, "/rec/report.html");
+    assert_contains(&message, "file:///");
     for args in [
         &["open", "rec/report.html"][..],
         &["report", "rec", "--open"],
@@ -427,8 +422,7 @@ fn the_demo_announces_nothing_that_cannot_begin() {
             .starts_with("error: the directory full is not empty"),
         "{ended}"
     );
-    let short = desk.expect(0, "licenses -h");
-    short.refute_stdout("\n\n\n");
+    desk.expect(0, "licenses -h").refute_stdout("\n\n\n");
 }
 
 #[test]
@@ -641,11 +635,11 @@ fn names_that_only_the_profiles_have_are_not_overwritten() {
     assert!(desk.read(profile) == before);
     // A function has a name on one side only, which is not growth.
     let check = ["--fail-over", "1mb", "--focus", "EventHistory"];
-    let ended = desk.expect(12, ("diff demo@before named@after", &check));
-    ended.assert_stderr("one side lacks symbols");
-    ended.refute_stderr("warning: grew");
-    let ended = desk.expect(9, ("diff named@before named@after", &check));
-    ended.assert_stderr("grew by more");
+    desk.expect(12, ("diff demo@before named@after", &check))
+        .assert_stderr("one side lacks symbols")
+        .refute_stderr("warning: grew");
+    desk.expect(9, ("diff named@before named@after", &check))
+        .assert_stderr("grew by more");
 }
 
 #[test]

@@ -123,8 +123,7 @@ fn a_log_is_followed_and_summed_up_when_it_is_interrupted() {
     let process = process(&report["report"]);
     assert!(process["collections"].as_u64().unwrap() >= 2, "{report:#}");
     assert_eq!(process["observed_by"], "followed", "{report:#}");
-    let ended = following.end();
-    assert_eq!(ended.code(), Some(0), "{ended}");
+    let ended = following.ends(0);
     let times = ended.stdout.lines().filter_map(|line| {
         let event: Value = serde_json::from_str(line).ok()?;
         event["time_ns"].as_i64()

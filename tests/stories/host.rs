@@ -83,7 +83,7 @@ impl Host {
 
     fn error(&self, code: i32, args: impl Arguments) -> Value {
         let ended = self.start(args).end();
-        assert_eq!(ended.code(), Some(code), "{ended}");
+        ended.assert_code(code);
         ended.error()
     }
 
@@ -136,7 +136,7 @@ fn a_line_without_the_option_or_the_dashes_is_answered_with_the_whole_line() {
         ),
     ] {
         let ended = host.start(args).end();
-        assert_eq!(ended.code(), Some(2), "{ended}");
+        ended.assert_code(2);
         ended.assert_stderr(line);
     }
 }
@@ -155,7 +155,7 @@ fn a_signal_after_the_program_ends_the_wait_and_keeps_the_results() {
     running.signal_at_once("INT");
     let ended = running.end();
     assert!(!host.path("tmp/waited").exists(), "{ended}");
-    assert_eq!(ended.code(), Some(0), "{ended}");
+    ended.assert_code(0);
     let manifest = host.manifest(&ended);
     assert_eq!(manifest["outcome"]["complete"], true, "{ended}");
     let warnings = manifest["warnings"].to_string();

@@ -251,7 +251,7 @@ fn a_java_heap_that_a_second_interruption_leaves_on_the_device_is_reported_with_
     running.signal("INT");
     let ended = running.end();
     gate.answer(Answer::Close);
-    assert_eq!(ended.code(), Some(0), "{ended}");
+    ended.assert_code(0);
     let status = lab.status();
     let id = status["sessions"][0]["session"].as_str().expect("an ID");
     let command = format!("`heaptap stop {id}`");

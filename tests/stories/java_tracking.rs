@@ -13,7 +13,7 @@ use prost::Message as _;
 use serde_json::Value;
 
 use crate::lab::{APP, Lab, recording};
-use crate::program::assert_contains;
+use crate::program::{assert_contains, assert_lacks};
 
 const OLD: &str = "android=11,build=user,speed=10";
 const FLAG: &str = "--java-allocations";
@@ -206,10 +206,7 @@ fn a_debugger_in_the_way_is_named() {
     let ended = lab.expect(5, &args);
     let error = &ended.error();
     assert_eq!(error["kind"], "debugger-in-the-way", "{ended}");
-    assert!(
-        error["help"].to_string().contains("Android Studio"),
-        "{ended}"
-    );
+    assert_contains(&error["help"].to_string(), "Android Studio");
     assert!(!lab.work().join("out").exists());
 }
 
@@ -242,10 +239,7 @@ fn of_a_recorder_that_was_killed_there_is_what_it_had_fetched() {
     running.until_recorded();
     until_tracking(&lab);
     let said = lab.expect(0, "snapshot --label one");
-    assert!(
-        said.to_string().contains("does not sample a native heap"),
-        "{said}"
-    );
+    assert_contains(&said.to_string(), "does not sample a native heap");
     running.until("captured");
     running.signal("KILL");
     running.end();
@@ -286,14 +280,8 @@ fn tracking_is_switched_off_also_where_the_last_list_was_lost() {
     running.until_recorded();
     until_tracking(&lab);
     let ended = running.interrupted(7);
-    assert!(
-        ended.to_string().contains("the connection was closed"),
-        "{ended}"
-    );
-    assert!(
-        !ended.to_string().contains("cannot stop tracking"),
-        "{ended}"
-    );
+    assert_contains(&ended.to_string(), "the connection was closed");
+    assert_lacks(&ended.to_string(), "cannot stop tracking");
     assert!(lab.phone.tracking().is_empty(), "switched off again");
 }
 
@@ -307,10 +295,7 @@ fn tracking_that_cannot_be_switched_off_is_told() {
     lab.phone.faults().add(Fault::parse("debugger").unwrap());
     running.signal("INT");
     let ended = running.end();
-    assert!(
-        ended.to_string().contains("cannot stop tracking"),
-        "{ended}"
-    );
+    assert_contains(&ended.to_string(), "cannot stop tracking");
     assert_eq!(lab.phone.tracking().len(), 1, "it tracks on");
 }
 

@@ -102,7 +102,7 @@ impl Lab {
     /// Runs heaptap to its end and expects `code`.
     pub fn expect(&self, code: i32, args: impl Arguments) -> Ended {
         let ended = self.run(args);
-        assert_eq!(ended.code(), Some(code), "{ended}");
+        ended.assert_code(code);
         ended
     }
 
@@ -452,7 +452,7 @@ impl Running {
     pub fn interrupted(self, code: i32) -> Ended {
         self.signal("INT");
         let ended = self.end();
-        assert_eq!(ended.code(), Some(code), "{ended}");
+        ended.assert_code(code);
         ended
     }
 
@@ -468,6 +468,13 @@ impl Running {
     /// Waits for its end.
     pub fn end(self) -> Ended {
         self.end_within(LIMIT)
+    }
+
+    /// Waits for its end and expects `code`.
+    pub fn ends(self, code: i32) -> Ended {
+        let ended = self.end();
+        ended.assert_code(code);
+        ended
     }
 
     /// Waits so long for its end.

@@ -35,10 +35,8 @@ fn labelled_rounds_tell_the_leak_and_accuse_nothing_healthy() {
     assert!(grows.iter().all(|name| *name == PLANTED), "{grows:?}");
     // The start of a thread has a name, but the addresses that it calls are of the app.
     let top = lab.expect(0, "top out --json").stdout;
-    assert!(
-        top.contains("pthread") && top.contains("libexample.so+0x"),
-        "{top}"
-    );
+    assert_contains(&top, "pthread");
+    assert_contains(&top, "libexample.so+0x");
     let names = sites.iter().map(|site| &site["app_frame"]["function"]);
     let names: Vec<&str> = names.filter_map(|name| name.as_str()).collect();
     assert!(

@@ -56,8 +56,7 @@ fn its_time_is_over_where_the_phone_is_gone_for_good() {
     let mut running = watch(&lab, "-d 8s");
     until(&mut running, "resident");
     lab.phone.unplug(0);
-    let ended = running.end();
-    assert_eq!(ended.code(), Some(0), "{ended}");
+    let ended = running.ends(0);
     let (_, last) = told(&ended);
     assert!(last["away"].is_string(), "{last}");
 }

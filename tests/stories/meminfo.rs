@@ -102,10 +102,8 @@ fn who_looks_on_reads_what_matters_and_what_it_means() {
         &["meminfo", "--explain=.so"],
     ] {
         let one = lab.expect(0, args).stdout;
-        assert!(
-            one.contains(".so mmap\n") && one.contains("part of: Code"),
-            "{one}"
-        );
+        assert_contains(&one, ".so mmap\n");
+        assert_contains(&one, "part of: Code");
         assert_eq!(one.contains(&format!("{APP} (")), args.len() == 4, "{one}");
     }
     let csv = lab.expect(0, "meminfo -n com.example.app --csv").stdout;

@@ -79,8 +79,7 @@ fn a_device_is_of_one_job_at_a_time() {
     let first = lab.start("run one.yaml -o first --json");
     let second = lab.start("run one.yaml -o second --json");
     for job in [first, second] {
-        let ended = job.end();
-        assert_eq!(ended.code(), Some(0), "{ended}");
+        let ended = job.ends(0);
         let found: Vec<String> = outcomes(&ended).into_values().collect();
         assert_eq!(found, ["0 done done done"], "{ended}");
     }
@@ -124,7 +123,7 @@ fn devices_of_several_adb_servers_run_side_by_side() {
     assert_eq!(listed["devices"][0]["server"], here, "{listed:#}");
     assert_eq!(listed["devices"][1]["server"], there, "{listed:#}");
     let ended = run("run one.yaml --all-devices -o out");
-    assert_eq!(ended.code(), Some(0), "{ended}");
+    ended.assert_code(0);
     let wanted = [&here, &there].map(|server| format!("one {server}/virtual-1"));
     let found = outcomes(&ended);
     assert!(
@@ -137,13 +136,13 @@ fn devices_of_several_adb_servers_run_side_by_side() {
     }
     let one = format!("{there}/virtual-1");
     let ended = run(&format!("run one.yaml -s {one} -o part"));
-    assert_eq!(ended.code(), Some(0), "{ended}");
+    ended.assert_code(0);
     assert_eq!(other.truth().len(), 6);
     // Both devices have this serial, and other commands take one server.
     let ended = run("run one.yaml -s virtual-1 -o none");
     assert_eq!(ended.error()["kind"], "several-devices", "{ended}");
     let ended = run("apps");
-    assert_eq!(ended.code(), Some(2), "{ended}");
+    ended.assert_code(2);
     ended.assert_stdout("`run` and `devices`");
 }
 
@@ -243,7 +242,7 @@ fn a_device_that_stays_away_is_reported_if_no_class_says_that_the_others_are_lik
     let lab = Lab::new("devices=2,speed=8");
     write(&lab, "one");
     let ended = without_the_first(&lab, "", "--all-devices");
-    assert_eq!(ended.code(), Some(3), "{ended}");
+    ended.assert_code(3);
     let text = fs::read_to_string(lab.work().join("out/result.json")).expect("results");
     let results: Value = text.parse().expect("JSON");
     let codes: Vec<&Value> = (results.as_array().expect("results").iter())
@@ -273,7 +272,7 @@ fn devices_that_are_not_ready_and_servers_that_do_not_answer_are_in_the_results(
     let ended = lab
         .start_at(&servers, args)
         .end_within(2 * crate::lab::LIMIT);
-    assert_eq!(ended.code(), Some(3), "{ended}");
+    ended.assert_code(3);
     let found = outcomes(&ended);
     let of = |device: String| found[&format!("one {device}")].as_str();
     let (here, there) = (lab.phone.addr(), other.addr());
@@ -300,12 +299,12 @@ fn devices_that_are_not_ready_and_servers_that_do_not_answer_are_in_the_results(
     let args = (args, "--device-class default");
     let two = format!("{},{}", lab.phone.addr(), other.addr());
     let ended = lab.start_at(&two, &args).end();
-    assert_eq!(ended.code(), Some(0), "{ended}");
+    ended.assert_code(0);
     ended.assert_stderr("unauthorized");
 
     // The list has the devices of the servers that answer.
     let ended = lab.start_at(&servers, "devices --json").end();
-    assert_eq!(ended.code(), Some(3), "{ended}");
+    ended.assert_code(3);
     let devices = ended.json()["devices"].as_array().map(Vec::len);
     assert_eq!(devices, Some(2), "{ended}");
     ended.assert_stderr(away);
@@ -317,7 +316,7 @@ fn another_device_of_its_class_stands_in_for_one_that_stays_away() {
     write(&lab, "one");
     let ended = without_the_first(&lab, CLASS, "--all-devices");
     // One run does not decide the budget.
-    assert_eq!(ended.code(), Some(12), "{ended}");
+    ended.assert_code(12);
     let text = fs::read_to_string(lab.work().join("out/result.json")).expect("results");
     let results: Value = text.parse().expect("JSON");
     let device = |at: usize| results[at]["device"].clone();
@@ -411,7 +410,7 @@ fn a_resumed_night_waits_for_its_device_that_is_not_ready() {
     let ended = lab
         .start_at(&both, &resume)
         .end_within(2 * crate::lab::LIMIT);
-    assert_eq!(ended.code(), Some(3), "{ended}");
+    ended.assert_code(3);
     let results = ended.json()["results"].clone();
     let mut all = results.as_array().expect("results").iter();
     let own = all.find(|result| result["device"]["serial"] == name.as_str());
@@ -426,7 +425,7 @@ fn a_device_that_stays_away_is_reported_if_it_is_the_only_one_of_its_class() {
     let lab = Lab::new("speed=8");
     write(&lab, "one");
     let ended = without_the_first(&lab, "", "");
-    assert_eq!(ended.code(), Some(3), "{ended}");
+    ended.assert_code(3);
     let result = fs::read_to_string(lab.work().join("out/result.json")).expect("results");
     let result: Value = result.parse().expect("JSON");
     assert_eq!(

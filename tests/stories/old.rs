@@ -45,8 +45,7 @@ fn of_two_hosts_that_start_at_once_one_is_refused() {
     assert!(gate.is_reached_within(LIMIT), "it did not start");
     lab.expect(0, "record -n com.example.app -o first --detach");
     drop(gate);
-    let refused = late.end();
-    assert_eq!(refused.code(), Some(5), "{refused}");
+    let refused = late.ends(5);
     let refused = refused.json();
     assert_eq!(refused["error"]["kind"], "one-at-a-time", "{refused}");
     assert!(!lab.work().join("late").exists());
@@ -102,7 +101,7 @@ fn what_another_host_recorded_since_is_not_taken_for_mine() {
     lab.until_ended();
     let theirs = recording("theirs", "-d 3s --json-lines");
     let theirs = lab.start_as("other-host", &theirs).end();
-    assert_eq!(theirs.code(), Some(0), "{theirs}");
+    theirs.assert_code(0);
     let refused = lab.fails(5, "stop");
     assert_eq!(refused["kind"], "trace-gone", "{refused}");
     let help = refused["help"].to_string();
@@ -211,8 +210,7 @@ fn a_trace_without_an_end_does_not_prove_that_it_is_complete() {
             "disk-full" => lab.phone.faults().add(Fault::parse(kind).unwrap()),
             _ => assert_eq!(lab.phone.kill("/system/bin/traced"), 1),
         }
-        let ended = running.end();
-        assert_eq!(ended.code(), Some(6), "{ended}");
+        let ended = running.ends(6);
         let manifest = lab.manifest("out");
         assert_eq!(manifest["warnings"][0]["kind"], kind, "{ended}");
         assert_eq!(manifest["outcome"]["complete"], false, "{ended}");

@@ -162,8 +162,7 @@ fn ctrl_c_puts_the_phone_back() {
         running.until_that("step", |s| s["repetition"] == 3);
         assert!(lab.shell("settings list system").contains("user_rotation="));
         running.signal(signal);
-        let ended = running.end();
-        assert_eq!(ended.code(), Some(130), "{ended}");
+        let ended = running.ends(130);
         let back = ended.last_with("settings");
         assert_eq!(back["event"], "restored", "{ended}");
         assert_as_it_was(&lab);
@@ -290,8 +289,7 @@ fn a_monkey_that_lost_its_cable_is_ended_and_sent_again() {
     running.until("reconnected");
     let step = running.until_that("step", |s| s["retried"] == true);
     assert_eq!(step["effects"][0]["injected"], 2400, "{step}");
-    let ended = running.end();
-    assert_eq!(ended.code(), Some(0), "{ended}");
+    let ended = running.ends(0);
     let sent = changes(&lab);
     let monkeys = sent.iter().filter(|c| c.contains("heaptap-monkey"));
     assert_eq!(monkeys.count(), 2, "{sent:?}");
@@ -306,8 +304,7 @@ fn a_phone_that_is_there_and_answers_nothing_is_given_up_with_what_is_to_be_type
     // From now on, every connection is lost as soon as it transfers data.
     let cut = Fault::parse("shell-cut").expect("a fault");
     lab.phone.faults().add(cut);
-    let ended = running.end();
-    assert_eq!(ended.code(), Some(5), "{ended}");
+    let ended = running.ends(5);
     let error = &ended.error();
     assert_eq!(error["kind"], "not-restored", "{ended}");
     let (message, help) = (error["message"].to_string(), error["help"].to_string());
@@ -343,8 +340,7 @@ fn a_phone_that_was_restarted_meanwhile_is_put_back_and_left() {
     running.until("connection-lost");
     lab.phone.reboot(0);
     lab.phone.plug_in(0);
-    let ended = running.end();
-    assert_eq!(ended.code(), Some(5), "{ended}");
+    let ended = running.ends(5);
     ended.assert_stdout("device-restarted");
     assert_as_it_was(&lab);
 }
@@ -482,10 +478,8 @@ fn growth_from_round_to_round_is_told_with_how_sure_that_is() {
     // As text.
     let words = lab.expect(0, "provoke -n com.example.app rotate:6");
     let heading = words.stdout.lines().next().unwrap_or_default();
-    assert!(
-        heading.contains("RssAnon") && heading.contains("effect"),
-        "{words}"
-    );
+    assert_contains(&heading, "RssAnon");
+    assert_contains(&heading, "effect");
     words.assert_stdout("per rotate (95% confidence: ");
     words.refute_stderr("recreated the activity");
     let odd = lab.expect(0, "provoke -n com.example.app rotate:3");

@@ -27,8 +27,7 @@ fn each_signal_ends_it_in_good_order() {
         let mut running = lab.record("");
         running.until_recorded();
         running.signal(signal);
-        let ended = running.end();
-        assert_eq!(ended.code(), Some(0), "{signal}: {ended}");
+        let ended = running.ends(0);
         assert_eq!(lab.manifest("out")["outcome"]["ended_by"], "interrupted");
         lab.assert_truth("out");
         lab.assert_tidy("out");
@@ -104,8 +103,7 @@ fn who_is_launched_takes_the_place_of_who_was_stopped() {
         let lab = Lab::new("android=14,speed=10");
         let mut args = vec!["record", "--launch", "-d", "8s", "-o", "out"];
         args.extend(how);
-        let ended = lab.run(&args);
-        assert_eq!(ended.code(), Some(0), "{how:?}: {ended}");
+        let ended = lab.expect(0, &args);
         let manifest = lab.manifest("out");
         let launched = manifest["dumps"][0]["pid"].as_u64();
         let name = manifest["dumps"][0]["process"].as_str().unwrap();
@@ -182,16 +180,10 @@ fn what_is_waited_for_and_what_is_not_meant_is_said_at_the_start() {
 fn nothing_to_record_is_refused_with_what_there_is() {
     let lab = Lab::new("android=14,speed=10");
     let nobody = lab.expect(4, "record -n com.example.app --user 99");
-    assert!(
-        nobody.to_string().contains("does not have user 99"),
-        "{nobody}"
-    );
+    assert_contains(&nobody.to_string(), "does not have user 99");
     assert!(nobody.to_string().contains("0 and 10"), "{nobody}");
     let typo = lab.expect(4, "record -n surfaceflingr");
-    assert!(
-        typo.to_string().contains("did you mean surfaceflinger"),
-        "{typo}"
-    );
+    assert_contains(&typo.to_string(), "did you mean surfaceflinger");
     let asked = lab.expect(4, "record -n com.example.stopped --no-startup");
     assert!(asked.to_string().contains("--no-startup"), "{asked}");
 }
@@ -230,8 +222,7 @@ fn a_folder_with_something_in_it_is_refused_before_anything_is_recorded() {
 fn every_android_records() {
     for android in 10..=16 {
         let lab = Lab::new(&format!("android={android},build=userdebug,speed=10"));
-        let ended = lab.run("record -n com.example.app -d 3s -o out");
-        assert_eq!(ended.code(), Some(0), "Android {android}: {ended}");
+        let ended = lab.expect(0, "record -n com.example.app -d 3s -o out");
         lab.assert_truth("out");
         if android > 10 {
             lab.assert_tidy("out");
@@ -380,8 +371,7 @@ fn a_trigger_of_the_config_ends_it_in_full() {
         lab.on_phone(&trigger.arg("seen"));
         lab.work().join("out/manifest.json").exists()
     });
-    let ended = running.end();
-    assert_eq!(ended.code(), Some(0), "{ended}");
+    let ended = running.ends(0);
     let manifest = lab.manifest("out");
     assert_eq!(manifest["outcome"]["ended_by"], "trigger", "{ended}");
     assert_eq!(manifest["outcome"]["complete"], true);

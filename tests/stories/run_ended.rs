@@ -78,7 +78,7 @@ fn the_second_interruption_leaves_the_recordings_on_the_devices() {
     running.signal("INT");
     let ended = running.end();
     lab.phone.faults().remove(FaultKind::Slow);
-    assert_eq!(ended.code(), Some(10), "{ended}");
+    ended.assert_code(10);
     let status = lab.status();
     let sessions = status["sessions"].as_array().expect("sessions");
     assert!(!sessions.is_empty(), "{ended}");

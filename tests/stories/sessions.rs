@@ -56,8 +56,7 @@ fn stop_from_elsewhere_lets_the_recorder_finish() {
     let mut running = lab.record("");
     running.until_recorded();
     lab.expect(0, "stop");
-    let ended = running.end();
-    assert_eq!(ended.code(), Some(0), "{ended}");
+    let ended = running.ends(0);
     assert_eq!(lab.manifest("out")["outcome"]["ended_by"], "stopped");
     lab.assert_truth("out");
     lab.assert_tidy("out");
@@ -68,13 +67,10 @@ fn a_second_interrupt_leaves_it_on_the_phone_for_stop() {
     for fault in ["stop-timeout", "perfetto-stuck"] {
         let lab = Lab::new(&format!("android=14,build=userdebug,speed=1,fault={fault}"));
         let ended = lab.record("").interrupt_twice();
-        assert_eq!(ended.code(), Some(10), "{ended}");
+        ended.assert_code(10);
         let error = ended.error();
         assert_eq!(error["kind"], "not-fetched", "{ended}");
-        assert!(
-            error["help"].to_string().contains("heaptap stop"),
-            "{ended}"
-        );
+        assert_contains(&error["help"].to_string(), "heaptap stop");
         assert_eq!(lab.traces().len(), 1, "{fault}");
     }
 }
@@ -128,7 +124,7 @@ fn another_host_finds_a_recording_by_its_name() {
         "{refused:#}"
     );
     let collected = elsewhere(&format!("stop {id} -o there"));
-    assert_eq!(collected.code(), Some(0), "{collected}");
+    collected.assert_code(0);
     lab.assert_truth("there");
     assert!(lab.traces().is_empty());
     // The host that started it detects that nothing remains, and forgets it.
@@ -152,10 +148,9 @@ fn a_recorder_whose_recording_another_host_fetched_prints_its_labels() {
     let fetched = lab
         .start_as("other-host", &["stop", id, "-o", "there"])
         .end();
-    assert_eq!(fetched.code(), Some(0), "{fetched}");
+    fetched.assert_code(0);
     running.signal_at_once("CONT");
-    let gone = running.end();
-    assert_eq!(gone.code(), Some(5), "{gone}");
+    let gone = running.ends(5);
     let error = &gone.error();
     assert_eq!(error["kind"], "trace-gone", "{gone}");
     let help = error["help"].as_str().unwrap();
@@ -186,8 +181,7 @@ fn of_two_sessions_one_must_be_named() {
     };
     lab.expect(0, &["stop", &id(0)]);
     // The second one was too late: the first occupied the process.
-    let second = lab.run(&["stop", &id(1)]);
-    assert_eq!(second.code(), Some(7), "{second}");
+    let second = lab.expect(7, &["stop", &id(1)]);
     lab.assert_truth("one");
     lab.assert_tidy("one");
 }
@@ -291,7 +285,7 @@ fn session_whose_trace_is_lost_is_lost_for_every_command() {
     let fetched = lab
         .start_as("other-host", &["stop", id, "-o", "there"])
         .end();
-    assert_eq!(fetched.code(), Some(0), "{fetched}");
+    fetched.assert_code(0);
     let status = lab.expect(0, "status");
     status.assert_stdout("lost");
     let forget = format!("heaptap stop --forget {id}");
@@ -360,8 +354,7 @@ fn nothing_is_forgotten_because_another_phone_does_not_have_it() {
     lab.phone.unplug(0);
     let state = lab.dir.path().join("state");
     let refused = other.start_as(&state.display().to_string(), &["stop", id, "--json"]);
-    let refused = refused.end();
-    assert_eq!(refused.code(), Some(10), "{refused}");
+    let refused = refused.ends(10);
     lab.phone.plug_in(0);
     lab.expect(0, "stop");
     lab.assert_truth("out");
@@ -379,7 +372,7 @@ fn a_stop_collects_where_its_recorder_is_killed() {
     running.end();
     let ended = stop.end();
     // The final dump is missing.
-    assert_eq!(ended.code(), Some(6), "{ended}");
+    ended.assert_code(6);
     assert_eq!(lab.manifest("out")["outcome"]["ended_by"], "stopped");
     lab.assert_tidy("out");
 }
@@ -412,7 +405,7 @@ fn status_finds_what_others_record_on_any_device_and_says_how_to_stop_it() {
     let lab = Lab::new("speed=10,devices=2,serial=fleet");
     let args = "-s fleet-2 record -n com.example.app -o a --detach";
     let begun = lab.start_as("elsewhere", args).end();
-    assert_eq!(begun.code(), Some(0), "{begun}");
+    begun.assert_code(0);
     let status = lab.status();
     let session = &status["sessions"][0];
     assert_eq!(session["serial"], "fleet-2", "{status:#}");
@@ -468,9 +461,7 @@ fn a_session_whose_trace_was_removed_leaves_nothing() {
         let remove = heaptap::device::Command::program("rm");
         lab.on_phone(&remove.arg(format!("/data/misc/perfetto-traces/{trace}")));
     }
-    let ended = lab.run("stop");
-    assert_eq!(ended.code(), Some(5), "{ended}");
-    ended.assert_stderr("no trace of session");
+    lab.expect(5, "stop").assert_stderr("no trace of session");
     assert!(!lab.is_left() && !lab.work().join("out").exists());
 }
 
@@ -503,8 +494,7 @@ fn a_stop_beside_another_says_that_it_waits_and_goes_on_where_that_is_killed() {
     lab.phone.faults().remove(FaultKind::PullHang);
     first.signal("KILL");
     first.end();
-    let ended = second.end();
-    assert_eq!(ended.code(), Some(0), "{ended}");
+    let ended = second.ends(0);
     lab.assert_truth("out");
     lab.assert_tidy("out");
     // As it was started.
@@ -540,8 +530,7 @@ fn a_session_without_a_trace_after_a_reboot_stays_until_it_is_forgotten() {
         .to_owned();
     lab.reboot_without_traces();
     for _ in 0..2 {
-        let ended = lab.run(&["stop", &id]);
-        assert_eq!(ended.code(), Some(5), "{ended}");
+        let ended = lab.expect(5, &["stop", &id]);
         let goes_on = format!("heaptap stop --forget {id}");
         ended.assert_stderr(&goes_on);
         assert!(lab.is_left());
@@ -704,7 +693,7 @@ fn status_at_a_broken_adb_server_is_unreadable() {
         assert!(told.contains(answer), "{status:#}");
         // Another host has nothing in its journal, and is as blind.
         let elsewhere = lab.start_as("elsewhere", "status").end();
-        assert_eq!(elsewhere.code(), Some(3), "{elsewhere}");
+        elsewhere.assert_code(3);
         elsewhere.assert_stderr("warning: cannot look");
         elsewhere.refute_stderr("no recording runs");
         lab.expect(12, "status --fail");
@@ -724,7 +713,7 @@ fn status_of_what_is_not_an_adb_server_is_unreadable() {
             }
         });
         let told = lab.start_at(&address, "status").end();
-        assert_eq!(told.code(), Some(3), "{told}");
+        told.assert_code(3);
         told.assert_stderr("warning: cannot look");
     }
     // Nothing listens where a server is named.
@@ -732,7 +721,7 @@ fn status_of_what_is_not_an_adb_server_is_unreadable() {
     let address = free.local_addr().unwrap().to_string();
     drop(free);
     let told = lab.start_at(&address, "status").end();
-    assert_eq!(told.code(), Some(3), "{told}");
+    told.assert_code(3);
 }
 
 #[test]
@@ -747,8 +736,7 @@ fn snapshot_during_the_start_waits_for_it() {
     snapshot.until("waiting-for-start");
     drop(gate);
     recording.until("started");
-    let taken = snapshot.end();
-    assert_eq!(taken.code(), Some(0), "{taken}");
+    let taken = snapshot.ends(0);
     taken.refute_stderr("stop");
     recording.interrupted(0);
     let label = lab.manifest("out")["dumps"][0]["label"]["name"].clone();
@@ -766,8 +754,7 @@ fn snapshot_of_a_start_that_fails_does_not_advise_stop() {
     snapshot.until("waiting-for-start");
     drop(gate);
     assert_eq!(recording.end().code(), Some(5));
-    let failed = snapshot.end();
-    assert_eq!(failed.code(), Some(5), "{failed}");
+    let failed = snapshot.ends(5);
     assert_eq!(failed.error()["kind"], "not-started", "{failed}");
     failed.refute_stderr("heaptap stop");
 }
@@ -829,7 +816,7 @@ fn stop_all_goes_on_after_a_failure() {
     let fetched = lab
         .start_as("other-host", &["stop", &lost, "-o", "there"])
         .end();
-    assert_eq!(fetched.code(), Some(0), "{fetched}");
+    fetched.assert_code(0);
     lab.expect(9, "status --fail");
     lab.expect(0, "record -n com.example.app -o out --detach");
     let ended = lab.expect(5, "stop --all --json").json();

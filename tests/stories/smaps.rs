@@ -289,11 +289,9 @@ fn mappings_of_a_java_dump_are_read_from_its_trace() {
     lab.expect(0, "dump -n com.example.app -o out --dump-smaps");
     let document = lab.expect(0, "smaps out --by library --json").json();
     assert_eq!(document["origin"], "trace");
-    assert!(
-        document["remark"]
-            .as_str()
-            .unwrap()
-            .contains("only sizes, RSS and swap")
+    assert_contains(
+        document["remark"].as_str().unwrap(),
+        "only sizes, RSS and swap",
     );
     let total = document["total"]["size"].as_u64().unwrap();
     assert!(total > 0);
@@ -456,8 +454,6 @@ fn what_an_allocator_said_is_shown_without_a_recording() {
         (Some("malloc-info"), Some(3072))
     );
     let text = lab.expect(0, "meminfo said.xml --reconcile").stdout;
-    assert!(
-        text.contains("3.0 KiB") && text.contains("without large allocations"),
-        "{text}"
-    );
+    assert_contains(&text, "3.0 KiB");
+    assert_contains(&text, "without large allocations");
 }

@@ -197,8 +197,8 @@ fn packets_behind_the_trace_are_as_good_as_symbols() {
     let symbols = desk.read("symbols");
     assert!(symbols.len() > 1000);
     // Alone, they are not the beginning of a trace.
-    let alone = desk.expect(8, "top symbols");
-    alone.assert_stderr("only names for a trace");
+    desk.expect(8, "top symbols")
+        .assert_stderr("only names for a trace");
     let whole = [trace.clone(), symbols.clone()].concat();
     desk.put("whole", &whole);
     desk.expect(0, &convert("raw", "direct"));
@@ -475,8 +475,8 @@ fn a_part_of_a_recording_takes_nothing_from_what_was_made_of_all_of_it() {
     let mut flipped = copy.clone();
     flipped[std::fs::read(path("raw-trace")).unwrap().len() / 2] ^= 0x40;
     std::fs::write(path("symbolized-trace"), &flipped).unwrap();
-    let ended = lab.expect(0, "symbolize out --no-discover");
-    ended.refute_stderr("heaptap symbolize out`");
+    lab.expect(0, "symbolize out --no-discover")
+        .refute_stderr("heaptap symbolize out`");
     assert!(std::fs::read(path("symbolized-trace")).unwrap() == copy);
 
     // One flipped bit: no figure of it can be trusted.

@@ -311,10 +311,8 @@ fn a_pattern_names_the_app_that_it_selects() {
     let ended = lab.expect(0, "doctor --try -n com.example.* --json");
     let app = step(&ended.json(), "app")["result"].clone();
     let app = app.as_str().unwrap_or_default();
-    assert!(
-        app.contains("com.example.app (") && app.contains(", one of "),
-        "{app}"
-    );
+    assert_contains(&app, "com.example.app (");
+    assert_contains(&app, ", one of ");
     assert!(app.ends_with(" matching processes"), "{app}");
 }
 
@@ -326,8 +324,7 @@ fn a_full_host_disk_is_the_reason_not_the_device() {
     let running = lab.start(args);
     // The report has room, large data have none.
     crate::fault_table::faults::limit_files(running.id(), 64 << 10);
-    let ended = running.end();
-    assert_eq!(ended.code(), Some(11), "{ended}");
+    let ended = running.ends(11);
     let document = ended.json();
     assert_eq!(verdicts(&document), "wwffwfwwf", "{ended}");
     let put_back = step(&document, "put-back");
@@ -413,7 +410,7 @@ fn what_cannot_be_fetched_is_named() {
         "not-restored",
         "{ended}"
     );
-    assert_eq!(ended.code(), Some(5), "{ended}");
+    ended.assert_code(5);
     lab.phone
         .faults()
         .remove(heaptap::phone::FaultKind::PullFlip);
@@ -441,7 +438,7 @@ fn a_cable_that_stays_out_ends_the_try_with_verdicts() {
     let ended = running.end();
     let document = last(&ended);
     assert_eq!(verdicts(&document), "wfttttttf", "{ended}");
-    assert_eq!(ended.code(), Some(3), "{ended}");
+    ended.assert_code(3);
     for step in ["java-heap", "put-back"] {
         assert_eq!(
             kind_of(self::step(&document, step)),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::{fixture, heaptap};
-use crate::program::expect;
+use crate::program::{assert_contains, expect};
 
 #[test]
 fn a_number_means_that_dump_of_each_process_wherever_it_stands() {
@@ -120,10 +120,7 @@ fn a_directory_that_is_no_recording_names_what_to_pass() {
             let refused = expect(8, &[command, input, "--json"]);
             let told = refused.json();
             assert_eq!(told["error"]["kind"], kind, "{command}: {told}");
-            assert!(
-                told["error"].to_string().contains(says),
-                "{command}: {told}"
-            );
+            assert_contains(&told["error"].to_string(), says);
         }
     }
 }

@@ -313,10 +313,9 @@ fn a_dump_without_objects_is_an_error() {
             let json = heaptap(&[args, &["--json"]].concat());
             let document = json.json();
             assert_eq!(document["error"]["kind"], kind, "{document:#}");
-            assert!(
-                output.stderr.contains("error: ") && output.stderr.contains("contains no objects"),
-                "{output}"
-            );
+            output
+                .assert_stderr("error: ")
+                .assert_stderr("contains no objects");
         }
     }
     // The intact one is the second.
@@ -361,10 +360,7 @@ fn a_heap_graph_without_objects_names_the_packets_that_are_missing() {
     assert_eq!(error["kind"], "java-heap-dump", "{document:#}");
     let message = error["message"].as_str().unwrap();
     assert_contains(&message, "packets of the heap graph are missing");
-    assert!(
-        error["help"].as_str().unwrap().contains("a larger buffer"),
-        "{error:#}"
-    );
+    assert_contains(error["help"].as_str().unwrap(), "a larger buffer");
 }
 
 #[test]

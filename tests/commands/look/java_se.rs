@@ -97,10 +97,8 @@ fn of_two_dumps_in_a_file_the_last_is_shown_and_a_number_selects_one() {
         }
     }
     let (_, _, stderr) = output(&["top", &file]);
-    assert!(
-        stderr.contains("note: ") && stderr.contains("has 2 dumps"),
-        "{stderr}"
-    );
+    assert_contains(&stderr, "note: ");
+    assert_contains(&stderr, "has 2 dumps");
     let (code, _, stderr) = output(&["top", &format!("{file}@3")]);
     assert_eq!(code, Some(2));
     assert!(
@@ -158,10 +156,8 @@ fn a_whole_file_with_other_bytes_behind_it_gets_a_note() {
     );
     let (code, stdout, stderr) = output(&["top", &packed]);
     assert_eq!(code, Some(0), "{stderr}");
-    assert!(
-        stderr.contains("note: ") && stderr.contains("gzip stream is whole"),
-        "{stderr}"
-    );
+    assert_contains(&stderr, "note: ");
+    assert_contains(&stderr, "gzip stream is whole");
     let (_, as_whole, _) = output(&["top", &super::fixture("hprof/android-a.hprof.gz")]);
     assert_eq!(stdout.lines().nth(1), as_whole.lines().nth(1));
     let mut file = of_java_se(&[3]);
@@ -211,10 +207,8 @@ fn a_file_in_place_of_a_dump_is_named_with_its_remedy() {
         ] {
             let (code, _, stderr) = output(args);
             assert_eq!(code, Some(8), "{args:?} {stderr}");
-            assert!(
-                stderr.contains(what) && stderr.contains(help),
-                "{args:?} {stderr}"
-            );
+            assert_contains(&stderr, what);
+            assert_contains(&stderr, help);
         }
     }
     // In place of an R8 mapping, of symbols, or of a device's text.

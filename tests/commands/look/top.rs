@@ -143,10 +143,9 @@ fn threads_have_their_stacks_and_what_their_frames_hold() {
             "thread",
         ],
     );
-    assert!(
-        refused.stderr.contains("does not contain threads") && refused.stderr.contains("--hprof"),
-        "{refused}"
-    );
+    refused
+        .assert_stderr("does not contain threads")
+        .assert_stderr("--hprof");
     let csv = words(&format!("top {} --by thread --csv", after()));
     let id = main["thread"]["id"].as_str().unwrap();
     assert_contains(&csv, &format!("\nmain,10,952,0,34,665896,0,{id},"));
