@@ -231,7 +231,7 @@ fn killed_it_leaves_every_line_and_who_collects_says_what_is_missing() {
     let inside = lab.work().join("out/meminfo");
     std::fs::create_dir_all(&inside).unwrap();
     std::fs::write(inside.join(".heaptap-part-x"), "half").unwrap();
-    let ended = lab.expect(0, "stop --json-lines");
+    lab.expect(0, "stop --json-lines");
     let seen = timeline(&lab, "out");
     assert!(seen.len() > left.len());
     for entry in &left {

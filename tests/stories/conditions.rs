@@ -41,7 +41,7 @@ fn a_run_waits_for_a_cool_device_and_one_that_ran_hot_is_repeated() {
         text.contains("cool down (thermal status 3, severe)"),
         "{told}"
     );
-    let ended = running.ends(0);
+    running.ends(0);
     let text = fs::read_to_string(lab.work().join("out/result.json")).expect("results");
     let result: Value = text.parse().expect("JSON");
     assert_eq!(states(&result), ["void device-hot", "done"], "{result:#}");

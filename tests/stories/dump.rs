@@ -328,7 +328,7 @@ fn a_pulled_cable_costs_nothing() {
         lab.phone.unplug(0);
         running.until("connection-lost");
         lab.phone.plug_in(0);
-        let ended = running.ends(0);
+        running.ends(0);
         assert_eq!(java(&lab.manifest("out"))[0]["complete"], true);
         lab.assert_tidy("out");
         assert_no_files(&lab);

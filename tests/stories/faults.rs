@@ -163,7 +163,7 @@ fn a_cable_pulled_while_it_ends_costs_nothing() {
     running.until("stopping");
     running.until("connection-lost");
     lab.phone.plug_in(0);
-    let ended = running.ends(0);
+    running.ends(0);
     lab.assert_truth("out");
     lab.assert_tidy("out");
 }
@@ -343,7 +343,7 @@ fn a_reboot_ends_it_and_what_was_written_is_kept() {
     let mut running = lab.record("-c 1s");
     running.until_that("progress", |p| p["trace_bytes"].as_u64() > Some(100_000));
     lab.phone.reboot(0);
-    let ended = running.ends(6);
+    running.ends(6);
     let manifest = lab.manifest("out");
     assert_eq!(manifest["outcome"]["ended_by"], "lost");
     assert_contains(&manifest.to_string(), "device-rebooted");
@@ -355,7 +355,7 @@ fn a_reboot_ends_it_and_what_was_written_is_kept() {
 fn a_perfetto_that_dies_costs_no_more_than_its_last_seconds() {
     for fault in ["perfetto-dies@6000", "traced-dies@6000"] {
         let lab = Lab::new(&format!("{PHONE},fault={fault}"));
-        let ended = lab.expect(6, "record -n com.example.app -c 1s -o out --json-lines");
+        lab.expect(6, "record -n com.example.app -c 1s -o out --json-lines");
         let manifest = lab.manifest("out");
         assert_eq!(manifest["outcome"]["ended_by"], "lost", "{fault}");
         assert!(!manifest["dumps"].as_array().unwrap().is_empty(), "{fault}");
@@ -371,7 +371,7 @@ fn a_later_process_tells_of_an_early_end_that_it_did_not_see() {
     running.until("ended");
     running.signal_at_once("KILL");
     running.end();
-    let stopped = lab.expect(6, "stop --json");
+    lab.expect(6, "stop --json");
     assert_eq!(lab.manifest("out")["outcome"]["ended_by"], "lost");
     lab.assert_tidy("out");
 }
@@ -392,7 +392,7 @@ fn the_reason_of_an_end_outlives_a_directory_that_was_full() {
     running.until_recorded();
     std::fs::remove_dir_all(lab.work().join("out")).unwrap();
     std::fs::write(lab.work().join("out"), b"in the way").unwrap();
-    let ended = running.ends(11);
+    running.ends(11);
     let journal = std::fs::read_to_string(lab.journal()).unwrap();
     assert_contains(&journal, "rebooted");
     lab.expect(6, "stop -o elsewhere");
@@ -559,7 +559,7 @@ fn a_forgotten_recording_leaves_selinux_permissive_and_the_command_that_restores
 #[test]
 fn selinux_is_restored_where_nothing_starts() {
     let lab = Lab::new(&format!("{PHONE},fault=perfetto-fail"));
-    let ended = lab.expect(5, "record -n com.example.app -o out --disable-selinux");
+    lab.expect(5, "record -n com.example.app -o out --disable-selinux");
     assert_eq!(lab.shell("getenforce"), "Enforcing\n");
     assert!(!lab.shell("ps").contains("heaptap-guard"));
 }

@@ -289,7 +289,7 @@ fn a_monkey_that_lost_its_cable_is_ended_and_sent_again() {
     running.until("reconnected");
     let step = running.until_that("step", |s| s["retried"] == true);
     assert_eq!(step["effects"][0]["injected"], 2400, "{step}");
-    let ended = running.ends(0);
+    running.ends(0);
     let sent = changes(&lab);
     let monkeys = sent.iter().filter(|c| c.contains("heaptap-monkey"));
     assert_eq!(monkeys.count(), 2, "{sent:?}");

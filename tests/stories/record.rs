@@ -27,7 +27,7 @@ fn each_signal_ends_it_in_good_order() {
         let mut running = lab.record("");
         running.until_recorded();
         running.signal(signal);
-        let ended = running.ends(0);
+        running.ends(0);
         assert_eq!(lab.manifest("out")["outcome"]["ended_by"], "interrupted");
         lab.assert_truth("out");
         lab.assert_tidy("out");
@@ -103,7 +103,7 @@ fn who_is_launched_takes_the_place_of_who_was_stopped() {
         let lab = Lab::new("android=14,speed=10");
         let mut args = vec!["record", "--launch", "-d", "8s", "-o", "out"];
         args.extend(how);
-        let ended = lab.expect(0, &args);
+        lab.expect(0, &args);
         let manifest = lab.manifest("out");
         let launched = manifest["dumps"][0]["pid"].as_u64();
         let name = manifest["dumps"][0]["process"].as_str().unwrap();
@@ -222,7 +222,7 @@ fn a_folder_with_something_in_it_is_refused_before_anything_is_recorded() {
 fn every_android_records() {
     for android in 10..=16 {
         let lab = Lab::new(&format!("android={android},build=userdebug,speed=10"));
-        let ended = lab.expect(0, "record -n com.example.app -d 3s -o out");
+        lab.expect(0, "record -n com.example.app -d 3s -o out");
         lab.assert_truth("out");
         if android > 10 {
             lab.assert_tidy("out");

@@ -643,7 +643,7 @@ fn a_device_that_vanishes_makes_a_run_void() {
     lab.phone.unplug(0);
     running.until("connection-lost");
     lab.phone.plug_in(0);
-    let ended = running.ends(0);
+    running.ends(0);
     let result: Value = text(&lab, "result.json").parse().expect("JSON");
     assert_eq!(
         runs(&result),
@@ -665,7 +665,7 @@ fn a_run_after_a_restart_of_the_device_waits_for_android() {
     let mut running = begin(&lab, "");
     running.until_line("sleep", |e| e["event"] == "step" && e["step"] == "steps[1]");
     lab.phone.reboot(0);
-    let ended = running.ends(0);
+    running.ends(0);
     let result: Value = text(&lab, "result.json").parse().expect("JSON");
     let states = result["runs"].as_array().expect("runs").iter();
     let states: Vec<&Value> = states.map(|run| &run["state"]).collect();
@@ -688,7 +688,7 @@ fn a_full_disk_of_the_host_ends_the_runs_and_they_go_on_when_it_has_space() {
     running.until_line("sleep", |e| e["event"] == "step" && e["step"] == "steps[1]");
     // The results have space, the trace of 9 kB has not.
     crate::fault_table::faults::limit_files(running.id(), 6_000);
-    let ended = running.ends(11);
+    running.ends(11);
     let result: Value = text(&lab, "result.json").parse().expect("JSON");
     assert_eq!(runs(&result), ["1 void host-write"], "{result:#}");
     // The recording is fetched then.

@@ -56,7 +56,7 @@ fn stop_from_elsewhere_lets_the_recorder_finish() {
     let mut running = lab.record("");
     running.until_recorded();
     lab.expect(0, "stop");
-    let ended = running.ends(0);
+    running.ends(0);
     assert_eq!(lab.manifest("out")["outcome"]["ended_by"], "stopped");
     lab.assert_truth("out");
     lab.assert_tidy("out");
@@ -181,7 +181,7 @@ fn of_two_sessions_one_must_be_named() {
     };
     lab.expect(0, &["stop", &id(0)]);
     // The second one was too late: the first occupied the process.
-    let second = lab.expect(7, &["stop", &id(1)]);
+    lab.expect(7, &["stop", &id(1)]);
     lab.assert_truth("one");
     lab.assert_tidy("one");
 }
@@ -354,7 +354,7 @@ fn nothing_is_forgotten_because_another_phone_does_not_have_it() {
     lab.phone.unplug(0);
     let state = lab.dir.path().join("state");
     let refused = other.start_as(&state.display().to_string(), &["stop", id, "--json"]);
-    let refused = refused.ends(10);
+    refused.ends(10);
     lab.phone.plug_in(0);
     lab.expect(0, "stop");
     lab.assert_truth("out");
