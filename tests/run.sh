@@ -178,7 +178,6 @@ install_judges() {
   if ! command -v llvm-symbolizer-19 >/dev/null; then
     apt_install llvm-19 2>/dev/null || has_llvm || apt_install llvm 2>/dev/null || true
   fi
-  has_libc_debug || apt_install libc6-dbg 2>/dev/null || true
   has_hprof_conv || apt_install hprof-conv || true
   has_jdk || apt_install default-jdk-headless || true
   has_visualvm || apt_install visualvm || true
@@ -214,7 +213,9 @@ pip_install() { $venv/bin/pip install -q --disable-pip-version-check "$@"; }
 say "build"
 command -v cc >/dev/null || apt_install gcc libc6-dev ||
   { echo "no C compiler, and none could be installed" >&2; exit 1; }
-# Judges are fetched while the compiler works.
+# It may bring a newer libc, so not while something is linked.
+has_libc_debug || apt_install libc6-dbg 2>/dev/null || true
+# The other judges are fetched while the compiler works.
 mkdir -p target
 install_judges >target/judges.log 2>&1 &
 cargo test --workspace --locked --profile ci --no-run
