@@ -237,15 +237,15 @@ pub fn json(args: impl Arguments) -> Value {
 
 /// Fails with the text if it does not have the part.
 #[track_caller]
-pub fn assert_contains(text: &str, part: impl AsRef<str>) {
-    let part = part.as_ref();
+pub fn assert_contains(text: impl AsRef<str>, part: impl AsRef<str>) {
+    let (text, part) = (text.as_ref(), part.as_ref());
     assert!(text.contains(part), "no {part:?} in: {text}");
 }
 
 /// Fails with the text if it has the part.
 #[track_caller]
-pub fn assert_lacks(text: &str, part: impl AsRef<str>) {
-    let part = part.as_ref();
+pub fn assert_lacks(text: impl AsRef<str>, part: impl AsRef<str>) {
+    let (text, part) = (text.as_ref(), part.as_ref());
     assert!(!text.contains(part), "{part:?} in: {text}");
 }
 
