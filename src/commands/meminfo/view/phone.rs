@@ -96,9 +96,12 @@ fn finish(console: &Console, table: &mut Table, more: usize) {
     }
 }
 
+/// Heading and figures of a column.
+type Column = (&'static str, fn(&Share) -> Option<i64>);
+
 /// Returns the columns of figures that the device reports.
 fn columns(shares: &[Share]) -> Columns<'static, Share> {
-    let all: [(&str, fn(&Share) -> Option<i64>); 3] = [
+    let all: [Column; 3] = [
         ("PSS", |share| share.pss),
         ("swapped", |share| share.swap),
         ("RSS", |share| share.rss),
