@@ -350,6 +350,11 @@ impl Faults {
         hit
     }
 
+    /// Counts an occasion like [`Faults::strikes`], of a kind without a value.
+    pub(crate) fn has_struck(&self, kind: FaultKind) -> bool {
+        self.strikes(kind).is_some()
+    }
+
     /// Counts an occasion like [`Faults::strikes`], with a default for the value.
     pub(crate) fn value(&self, kind: FaultKind, default: u64) -> Option<u64> {
         self.strikes(kind)

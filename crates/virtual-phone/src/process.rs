@@ -218,16 +218,19 @@ impl Process {
         self.argv.first().map_or("", String::as_str)
     }
 
+    /// Returns the last part of argv0.
+    pub(crate) fn base_name(&self) -> &str {
+        self.name().rsplit('/').next().unwrap_or_default()
+    }
+
     /// Returns the kernel's 15-byte name: the end of an app's name, the start of a program's.
     pub(crate) fn comm(&self) -> String {
-        let argv0 = self.name();
-        let base = argv0.rsplit('/').next().unwrap_or(argv0);
         match self.role {
             Role::App { .. } => {
-                let skip = argv0.chars().count().saturating_sub(15);
-                argv0.chars().skip(skip).collect()
+                let skip = self.name().chars().count().saturating_sub(15);
+                self.name().chars().skip(skip).collect()
             }
-            _ => base.chars().take(15).collect(),
+            _ => self.base_name().chars().take(15).collect(),
         }
     }
 
@@ -324,6 +327,12 @@ impl Processes {
     pub(crate) fn pid_of(&self, name: &str) -> Option<Pid> {
         let mut all = self.table.values();
         all.find(|p| p.name() == name).map(|p| p.pid)
+    }
+
+    /// Returns copies of some processes.
+    pub(crate) fn select(&self, is_wanted: impl Fn(&Process) -> bool) -> Vec<Process> {
+        let wanted = self.table.values().filter(|process| is_wanted(process));
+        wanted.cloned().collect()
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Process> {

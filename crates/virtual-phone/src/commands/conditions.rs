@@ -63,10 +63,7 @@ pub(super) fn deviceidle(cmd: &Cmd, rest: &[String]) -> Done {
                 cmd.out(&format!("{name} idle mode {verb}d\n"))?;
             }
         }
-        _ => {
-            cmd.out("Device idle controller (deviceidle) commands:\n")?;
-            return Ok(255);
-        }
+        _ => return cmd.end(255, "Device idle controller (deviceidle) commands:\n"),
     }
     Ok(0)
 }

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use time::macros::format_description;
 
-use super::{Cmd, Done};
+use super::activity::{bad_option, exception};
+use super::{Arguments, Cmd, Done, Halt, refuse};
 use crate::clock::{BootNs, MILLI};
 use crate::faults::FaultKind;
 use crate::fs::{FileData, normalize};
@@ -18,7 +19,7 @@ use crate::process::{Pid, Process, Role, SIGSEGV};
 use crate::program;
 use crate::spec::BuildType;
 use crate::traced::JavaDump;
-use crate::tracing::{self};
+use crate::tracing;
 
 /// Delay in nanoseconds until the app's main thread has received the request and stopped all
 /// others.
@@ -29,6 +30,7 @@ const BYTES_PER_MS: u64 = 40_000;
 const PIECES: u64 = 16;
 /// Directory that system_server can write to for the shell.
 const SHELL_DATA: &str = "/data/local/tmp/";
+const ILLEGAL: &str = "java.lang.IllegalArgumentException";
 /// API level that added `-b`.
 const BITMAPS_SINCE: u32 = 35;
 
@@ -51,58 +53,34 @@ struct Options {
     file: Option<String>,
 }
 
-/// Message that `am` prints before it exits with 255.
-enum Refusal {
-    Error(String),
-    Exception(&'static str, String),
-}
-
-fn options(args: &[String], user: u32, sdk: u32) -> Result<Options, Refusal> {
-    let missing = |after: &str| {
-        let text = format!("Argument expected after \"{after}\"");
-        Refusal::Exception("java.lang.IllegalArgumentException", text)
+fn options(cmd: &Cmd, args: &[String], user: u32) -> Result<Options, Halt> {
+    let known = match cmd.kernel.spec.sdk() >= BITMAPS_SINCE {
+        true => "-n -g -m -b:",
+        false => "-n -g -m",
     };
-    let mut options = Options {
+    let split = Arguments::split(args, known).map_err(bad_option)?;
+    let [process, file @ ..] = &split.rest[..] else {
+        let last = args.last().map_or("dumpheap", String::as_str);
+        let text = format!("{ILLEGAL}: Argument expected after \"{last}\"");
+        return Err(exception(cmd, "dumpheap", &text));
+    };
+    Ok(Options {
         user,
-        what: What::Managed,
-        collect: false,
-        bitmaps: None,
-        process: String::new(),
-        file: None,
-    };
-    let mut args = args.iter();
-    let mut last = "dumpheap";
-    let process = loop {
-        let Some(arg) = args.next() else {
-            return Err(missing(last));
-        };
-        match arg.as_str() {
-            "-n" => options.what = What::Native,
-            "-g" => options.collect = true,
-            "-m" => options.what = What::MallocInfo,
-            // The next word is the format, even if it was intended as the process.
-            "-b" if sdk >= BITMAPS_SINCE => {
-                let format = args.next().map_or("png", String::as_str);
-                options.bitmaps = Some(format.to_owned());
-            }
-            unknown if unknown.starts_with('-') => {
-                return Err(Refusal::Error(format!("Error: Unknown option: {unknown}")));
-            }
-            process => break process.to_owned(),
-        }
-        last = arg;
-    };
-    options.process = process;
-    options.file = args.next().cloned();
-    Ok(options)
+        what: match (split.has("-n"), split.has("-m")) {
+            (true, _) => What::Native,
+            (_, true) => What::MallocInfo,
+            _ => What::Managed,
+        },
+        collect: split.has("-g"),
+        bitmaps: split.value("-b").map(str::to_owned),
+        process: process.clone(),
+        file: file.first().cloned(),
+    })
 }
 
 pub(super) fn dumpheap(cmd: &mut Cmd, args: &[String], user: u32) -> Done {
     let kernel = cmd.kernel.clone();
-    let options = match options(args, user, kernel.spec.sdk()) {
-        Ok(options) => options,
-        Err(refusal) => return refuse(cmd, refusal),
-    };
+    let options = options(cmd, args, user)?;
     let file = match &options.file {
         Some(file) => file.clone(),
         None => {
@@ -112,17 +90,15 @@ pub(super) fn dumpheap(cmd: &mut Cmd, args: &[String], user: u32) -> Done {
         }
     };
     let Some(data) = open(cmd, &file) else {
-        cmd.err(&format!("Error: Unable to open file: {file}\n"))?;
-        if !file.starts_with(SHELL_DATA) {
-            cmd.err(&format!("Consider using a file under {SHELL_DATA}\n"))?;
-        }
-        return Ok(255);
+        let help = match file.starts_with(SHELL_DATA) {
+            true => String::new(),
+            false => format!("\nConsider using a file under {SHELL_DATA}"),
+        };
+        return refuse(255, format!("Error: Unable to open file: {file}{help}"));
     };
     cmd.out(&format!("File: {file}\n"))?;
-    let process = match target(&kernel, &options) {
-        Ok(process) => process,
-        Err(refusal) => return refuse(cmd, refusal),
-    };
+    let process = target(&kernel, &options);
+    let process = process.map_err(|why| exception(cmd, "dumpheap", &why))?;
     let done = Arc::new(AtomicBool::new(false));
     let job = Job {
         kernel: kernel.clone(),
@@ -134,29 +110,11 @@ pub(super) fn dumpheap(cmd: &mut Cmd, args: &[String], user: u32) -> Done {
     };
     // The app continues to write even if `am` ends.
     if !program::on_thread(&kernel, move || job.run()) {
-        return cmd.refuse(255, "HEAP DUMP FAILED\n");
+        return refuse(255, "HEAP DUMP FAILED");
     }
     cmd.out("Waiting for dump to finish...\n")?;
     kernel.block(cmd.pid, None, || done.load(Ordering::SeqCst).then_some(()))?;
     Ok(0)
-}
-
-fn refuse(cmd: &Cmd, refusal: Refusal) -> Done {
-    match refusal {
-        Refusal::Error(text) => cmd.err(&format!("{text}\n"))?,
-        Refusal::Exception(class, text) => {
-            let doing = match cmd.kernel.spec.android {
-                10 => "",
-                _ => " 'dumpheap'",
-            };
-            cmd.err(&format!(
-                "\nException occurred while executing{doing}:\n{class}: {text}\n\
-                 \tat com.android.server.am.ActivityManagerShellCommand.runDumpHeap(ActivityManagerShellCommand.java:1163)\n\
-                 \tat com.android.server.am.ActivityManagerShellCommand.onCommand(ActivityManagerShellCommand.java:237)\n"
-            ))?;
-        }
-    }
-    Ok(255)
 }
 
 /// Opens the file as `am` does for system_server, which SELinux permits to write only in one place.
@@ -180,8 +138,8 @@ fn open(cmd: &Cmd, file: &str) -> Option<Arc<FileData>> {
     }
 }
 
-/// Returns the selected process, if it can be dumped.
-fn target(kernel: &Kernel, options: &Options) -> Result<Process, Refusal> {
+/// Returns the selected process, or the exception if it cannot be dumped.
+fn target(kernel: &Kernel, options: &Options) -> Result<Process, String> {
     let state = kernel.state();
     let of_user = |p: &&Process| match &p.role {
         Role::App { user, .. } => *user == options.user,
@@ -200,26 +158,20 @@ fn target(kernel: &Kernel, options: &Options) -> Result<Process, Refusal> {
     };
     let java = |p: &&Process| matches!(p.role, Role::App { .. } | Role::SystemServer);
     let found = by_pid.filter(java).or_else(by_name).cloned();
-    let Some(process) = found else {
-        let text = format!("Unknown process: {}", options.process);
-        return Err(Refusal::Exception(
-            "java.lang.IllegalArgumentException",
-            text,
-        ));
-    };
+    let process =
+        found.ok_or_else(|| format!("{ILLEGAL}: Unknown process: {}", options.process))?;
     let debuggable = state.package_of(&process).is_some_and(Package::debuggable);
     if !debuggable && kernel.spec.build == BuildType::User {
         let uid = match process.uid {
             uid if uid >= 10_000 => format!("u{}a{}", uid / 100_000, uid % 100_000 - 10_000),
             uid => uid.to_string(),
         };
-        let text = format!(
-            "Process not debuggable: ProcessRecord{{{:07x} {}:{}/{uid}}}",
-            process.pid.wrapping_mul(0x9e_3779) & 0xfff_ffff,
-            process.pid,
-            process.name()
-        );
-        return Err(Refusal::Exception("java.lang.SecurityException", text));
+        let (pid, name) = (process.pid, process.name());
+        let record = pid.wrapping_mul(0x9e_3779) & 0xfff_ffff;
+        return Err(format!(
+            "java.lang.SecurityException: Process not debuggable: \
+             ProcessRecord{{{record:07x} {pid}:{name}/{uid}}}"
+        ));
     }
     Ok(process)
 }

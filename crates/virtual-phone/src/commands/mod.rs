@@ -18,7 +18,7 @@ mod processes;
 mod system;
 mod text;
 
-use super::program::{Cmd, Done, Halt, Program, Programs};
+use super::program::{Arguments, BadOption, Cmd, Done, Halt, Program, Programs, refuse};
 use super::spec::PhoneSpec;
 
 /// Programs by name.

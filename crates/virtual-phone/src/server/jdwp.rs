@@ -38,10 +38,8 @@ fn listens(kernel: &Kernel, state: &State, process: &Process) -> bool {
 /// Returns the processes with such a runtime, one per line.
 fn listening(kernel: &Kernel) -> String {
     let state = kernel.state();
-    let all = state
-        .processes
-        .iter()
-        .filter(|p| listens(kernel, &state, p));
+    let all = state.processes.iter();
+    let all = all.filter(|p| listens(kernel, &state, p));
     all.map(|p| format!("{}\n", p.pid)).collect()
 }
 
@@ -80,7 +78,7 @@ pub(super) fn serve(
         return wire.fail("closed");
     };
     wire.okay()?;
-    if kernel.faults.strikes(FaultKind::Debugger).is_some() {
+    if kernel.faults.has_struck(FaultKind::Debugger) {
         return Ok(());
     }
     let runtime = Runtime {
@@ -92,10 +90,7 @@ pub(super) fn serve(
         return Ok(());
     }
     let served = runtime.serve(wire, blink);
-    let mut state = kernel.state();
-    state.tracing.debugged.remove(&runtime.key);
-    drop(state);
-    kernel.events.notify();
+    kernel.change(|state, _| state.tracing.debugged.remove(&runtime.key));
     served
 }
 
@@ -212,19 +207,19 @@ impl Runtime {
             }
             b"REAE" => {
                 let on = data.first().is_some_and(|byte| *byte != 0);
-                let mut state = self.kernel.state();
-                let alive = |(pid, started): &(Pid, BootNs)| {
-                    let process = state.processes.get(*pid);
+                let State {
+                    processes, tracing, ..
+                } = &mut *self.kernel.state();
+                let trackers = &mut tracing.trackers;
+                trackers.retain(|(pid, started), _| {
+                    let process = processes.get(*pid);
                     process.is_some_and(|p| p.started == *started)
-                };
-                let mut trackers = state.tracing.trackers.clone();
-                trackers.retain(|key, _| alive(key));
+                });
                 if on {
                     trackers.entry(self.key).or_insert(now);
                 } else {
                     trackers.remove(&self.key);
                 }
-                state.tracing.trackers = trackers;
                 // A real runtime does not answer it either.
                 None
             }

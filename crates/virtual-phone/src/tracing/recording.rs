@@ -82,15 +82,13 @@ pub(crate) fn run(
         }
         None => Recording::start(kernel, pid, session, config, file, path, None).follow(),
     };
-    {
-        let mut state = kernel.state();
+    kernel.change(|state, _| {
         state.tracing.close(session);
         // init starts heapprofd for sessions that need it, and stops it after the last one.
         if state.tracing.sessions.is_empty() {
-            crate::init::stop_heapprofd(&mut state);
+            crate::init::stop_heapprofd(state);
         }
-    }
-    kernel.events.notify();
+    });
     outcome
 }
 
@@ -129,9 +127,9 @@ impl<'a> Recording<'a> {
         let now = at.unwrap_or_else(|| kernel.clock.boot());
         let mut sources = config.data_sources.iter().filter_map(|s| s.config.as_ref());
         let held = sources.any(|of| of.name() == "linux.ftrace")
-            && kernel.faults.strikes(FaultKind::FtraceHeld).is_some();
-        let (truth, lives) = {
-            let mut state = kernel.state();
+            && kernel.faults.has_struck(FaultKind::FtraceHeld);
+        // Clients that wait for the start (`perfetto -D`) continue at once.
+        let (truth, lives) = kernel.change(|state, _| {
             let tracing = &mut state.tracing;
             tracing.truths.push(RecordingTruth {
                 path: path.to_owned(),
@@ -145,9 +143,7 @@ impl<'a> Recording<'a> {
                 tracing.truths.len() - 1,
                 (tracing.traced_life, tracing.heapprofd_life),
             )
-        };
-        // Clients that wait for the start (`perfetto -D`) continue at once.
-        kernel.events.notify();
+        });
         let after = |ms: u32| (ms > 0).then(|| now + u64::from(ms) * MILLI);
         let mut recording = Recording {
             kernel,
@@ -187,56 +183,47 @@ impl<'a> Recording<'a> {
 
     fn start_sources(&mut self, now: BootNs, oom: Option<Oom>) {
         let kernel = self.kernel;
-        let configs: Vec<pb::DataSourceConfig> = self
-            .config
-            .data_sources
-            .iter()
-            .filter_map(|d| d.config.clone())
-            .collect();
-        for (i, source) in configs.into_iter().enumerate() {
-            let sequence = packets::SERVICE + 1 + i as u32;
+        let sources = self.config.data_sources.clone().into_iter();
+        let sources = sources.filter_map(|source| source.config);
+        for (source, sequence) in sources.zip(packets::SERVICE + 1..) {
             let buffer = source.target_buffer() as usize;
+            let goal = (buffer, sequence);
+            // Each Java dump is its own sequence, separate from those of the sources.
+            let java_goal = (buffer, 0x1_0000 + sequence);
+            let java = || source.java_hprof_config.clone().unwrap_or_default();
             match source.name() {
                 "android.heapprofd" => {
-                    let config = source.heapprofd_config.clone().unwrap_or_default();
-                    let heap =
-                        HeapSource::start(kernel, now, self.session, config, (buffer, sequence));
+                    let config = source.heapprofd_config.unwrap_or_default();
+                    let heap = HeapSource::start(kernel, now, self.session, config, goal);
                     self.heaps.push(heap);
                 }
                 "android.java_hprof" if kernel.spec.android >= 11 => {
-                    let config = source.java_hprof_config.clone().unwrap_or_default();
-                    // Each dump is its own sequence, separate from those of the sources.
-                    let first = 0x1_0000 + sequence;
-                    let java = JavaSource::start(kernel, now, config, (buffer, first));
+                    let java = JavaSource::start(kernel, now, java(), java_goal);
                     self.java.push(java);
                 }
                 oom::SOURCE => {
-                    let config = source.java_hprof_config.clone().unwrap_or_default();
-                    let first = 0x1_0000 + sequence;
-                    self.java.extend(
-                        oom.map(|oom| JavaSource::start_oom(kernel, oom, config, (buffer, first))),
-                    );
+                    let start = |oom| JavaSource::start_oom(kernel, oom, java(), java_goal);
+                    self.java.extend(oom.map(start));
                 }
                 "android.packages_list" => {
-                    let config = source.packages_list_config.clone().unwrap_or_default();
+                    let config = source.packages_list_config.unwrap_or_default();
                     let packet = packets::packages_list(kernel, &config, sequence);
                     self.buffers[buffer].write(&packet);
                 }
                 "linux.process_stats" => {
-                    let config = source.process_stats_config.clone().unwrap_or_default();
-                    let goal = (buffer, sequence);
+                    let config = source.process_stats_config.unwrap_or_default();
                     let written = self.probes.start_processes(kernel, now, &config, goal);
                     self.put(written);
                 }
                 "linux.sys_stats" => {
-                    let config = source.sys_stats_config.clone().unwrap_or_default();
-                    self.probes.start_system(now, &config, (buffer, sequence));
+                    let config = source.sys_stats_config.unwrap_or_default();
+                    self.probes.start_system(now, &config, goal);
                 }
                 // The tracing service could not set it up.
                 "linux.ftrace" if self.held => {}
                 "linux.ftrace" => {
-                    let config = source.ftrace_config.clone().unwrap_or_default();
-                    self.probes.start_ftrace(now, &config, (buffer, sequence));
+                    let config = source.ftrace_config.unwrap_or_default();
+                    self.probes.start_ftrace(now, &config, goal);
                 }
                 // Sources that this phone does not have write nothing.
                 _ => {}
@@ -279,7 +266,7 @@ impl<'a> Recording<'a> {
         .into_iter()
         .filter_map(accident)
         .collect();
-        if kernel.faults.strikes(FaultKind::PerfettoStuck).is_some()
+        if kernel.faults.has_struck(FaultKind::PerfettoStuck)
             && let Some(p) = kernel.state().processes.get_mut(self.pid)
         {
             p.caught.clear();
@@ -460,7 +447,7 @@ impl<'a> Recording<'a> {
     /// Performs the flush, final dumps and the rest of the file, from the time `from` on.
     fn stop(&mut self, from: BootNs) -> Outcome {
         let kernel = self.kernel;
-        let times_out = kernel.faults.strikes(FaultKind::StopTimeout).is_some();
+        let times_out = kernel.faults.has_struck(FaultKind::StopTimeout);
         let takes = match times_out {
             true => self.stop_limit_ms() * MILLI,
             false => STOP_TAKES,
