@@ -34,54 +34,25 @@ const ILLEGAL: &str = "java.lang.IllegalArgumentException";
 /// API level that added `-b`.
 const BITMAPS_SINCE: u32 = 35;
 
-/// Kind of dump.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum What {
-    Managed,
-    Native,
-    MallocInfo,
-}
-
-#[derive(Debug)]
-struct Options {
-    user: u32,
-    what: What,
-    collect: bool,
-    /// Argument of `-b FORMAT`, valid or not.
-    bitmaps: Option<String>,
-    process: String,
-    file: Option<String>,
-}
-
-fn options(cmd: &Cmd, args: &[String], user: u32) -> Result<Options, Halt> {
+/// Splits the arguments: options, then the process and the file.
+fn split(cmd: &Cmd, args: &[String]) -> Result<Arguments, Halt> {
     let known = match cmd.kernel.spec.sdk() >= BITMAPS_SINCE {
         true => "-n -g -m -b:",
         false => "-n -g -m",
     };
     let split = Arguments::split(args, known).map_err(bad_option)?;
-    let [process, file @ ..] = &split.rest[..] else {
+    if split.rest.is_empty() {
         let last = args.last().map_or("dumpheap", String::as_str);
         let text = format!("{ILLEGAL}: Argument expected after \"{last}\"");
         return Err(exception(cmd, "dumpheap", &text));
-    };
-    Ok(Options {
-        user,
-        what: match (split.has("-n"), split.has("-m")) {
-            (true, _) => What::Native,
-            (_, true) => What::MallocInfo,
-            _ => What::Managed,
-        },
-        collect: split.has("-g"),
-        bitmaps: split.value("-b").map(str::to_owned),
-        process: process.clone(),
-        file: file.first().cloned(),
-    })
+    }
+    Ok(split)
 }
 
 pub(super) fn dumpheap(cmd: &mut Cmd, args: &[String], user: u32) -> Done {
     let kernel = cmd.kernel.clone();
-    let options = options(cmd, args, user)?;
-    let file = match &options.file {
+    let args = split(cmd, args)?;
+    let file = match args.rest.get(1) {
         Some(file) => file.clone(),
         None => {
             let format = format_description!("[year][month][day]-[hour][minute][second]");
@@ -97,13 +68,13 @@ pub(super) fn dumpheap(cmd: &mut Cmd, args: &[String], user: u32) -> Done {
         return refuse(255, format!("Error: Unable to open file: {file}{help}"));
     };
     cmd.out(&format!("File: {file}\n"))?;
-    let process = target(&kernel, &options);
+    let process = target(&kernel, &args.rest[0], user);
     let process = process.map_err(|why| exception(cmd, "dumpheap", &why))?;
     let done = Arc::new(AtomicBool::new(false));
     let job = Job {
         kernel: kernel.clone(),
         pid: process.pid,
-        options,
+        args,
         file,
         data,
         done: done.clone(),
@@ -139,27 +110,25 @@ fn open(cmd: &Cmd, file: &str) -> Option<Arc<FileData>> {
 }
 
 /// Returns the selected process, or the exception if it cannot be dumped.
-fn target(kernel: &Kernel, options: &Options) -> Result<Process, String> {
+fn target(kernel: &Kernel, wanted: &str, of: u32) -> Result<Process, String> {
     let state = kernel.state();
     let of_user = |p: &&Process| match &p.role {
-        Role::App { user, .. } => *user == options.user,
+        Role::App { user, .. } => *user == of,
         Role::SystemServer => true,
         _ => false,
     };
-    let by_pid = options.process.parse::<Pid>().ok();
+    let by_pid = wanted.parse::<Pid>().ok();
     let by_pid = by_pid.and_then(|pid| state.processes.get(pid));
     let by_name = || {
         // Within system_server, its process has another name.
         let is = |p: &&Process| {
-            p.name() == options.process
-                || (p.role == Role::SystemServer && options.process == "system")
+            p.name() == wanted || (p.role == Role::SystemServer && wanted == "system")
         };
         state.processes.iter().filter(of_user).find(is)
     };
     let java = |p: &&Process| matches!(p.role, Role::App { .. } | Role::SystemServer);
     let found = by_pid.filter(java).or_else(by_name).cloned();
-    let process =
-        found.ok_or_else(|| format!("{ILLEGAL}: Unknown process: {}", options.process))?;
+    let process = found.ok_or_else(|| format!("{ILLEGAL}: Unknown process: {wanted}"))?;
     let debuggable = state.package_of(&process).is_some_and(Package::debuggable);
     if !debuggable && kernel.spec.build == BuildType::User {
         let uid = match process.uid {
@@ -180,7 +149,7 @@ fn target(kernel: &Kernel, options: &Options) -> Result<Process, String> {
 struct Job {
     kernel: Arc<Kernel>,
     pid: Pid,
-    options: Options,
+    args: Arguments,
     file: String,
     data: Arc<FileData>,
     done: Arc<AtomicBool>,
@@ -255,23 +224,23 @@ impl Job {
     fn contents(&self, now: BootNs) -> Option<Vec<u8>> {
         let kernel = &self.kernel;
         let process = kernel.state().processes.get(self.pid).cloned()?;
-        match self.options.what {
-            What::Managed => {}
-            What::MallocInfo => {
-                return Some(tracing::malloc_info(kernel, &process, now).into_bytes());
-            }
-            What::Native => return Some(NO_NATIVE_DUMP.as_bytes().to_vec()),
+        if self.args.has("-n") {
+            return Some(NO_NATIVE_DUMP.as_bytes().to_vec());
         }
-        if self.options.collect {
+        if self.args.has("-m") {
+            return Some(tracing::malloc_info(kernel, &process, now).into_bytes());
+        }
+        let collects = self.args.has("-g");
+        if collects {
             // Once before finalizers run, and once after.
             super::meminfo::collect(kernel, self.pid);
             super::meminfo::collect(kernel, self.pid);
         }
         let mut inputs = kernel.memory.java_inputs(&kernel.state(), &process, now)?;
-        if self.options.collect {
+        if collects {
             inputs = inputs.collected();
         }
-        let asked = self.options.bitmaps.as_deref();
+        let asked = self.args.value("-b");
         let pictures = asked.and_then(PictureFormat::of);
         if let Some(word) = asked.filter(|_| pictures.is_none()) {
             self.log(&format!("Invalid bitmap format for heap dump: {word}"));

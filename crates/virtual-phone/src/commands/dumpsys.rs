@@ -120,11 +120,7 @@ fn package(cmd: &Cmd, rest: &[String]) -> Result<(), Halt> {
             private.push_str(" ]\n    privateFlagsExt=[ PRIVATE_FLAG_EXT_PROFILEABLE");
         }
         let uid_key = if android >= 14 { "appId" } else { "userId" };
-        let abi = match (p.bits_32, cmd.kernel.spec.abi.name()) {
-            (true, "arm64-v8a") => "armeabi-v7a",
-            (true, "x86_64") => "x86",
-            (_, abi) => abi,
-        };
+        let abi = cmd.kernel.spec.abi.of_process(p.bits_32).name();
         out.push_str(&format!(
             "  Package [{}] (9f3c{}):\n    {uid_key}={}\n",
             p.name, p.appid, p.appid

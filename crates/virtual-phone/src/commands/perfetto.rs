@@ -91,21 +91,21 @@ pub(super) fn perfetto(cmd: &mut Cmd) -> Done {
         "[000.003] perfetto_cmd.cc:1053      Connected to the Perfetto traced service, starting tracing{duration}\n"
     ))?;
     match record(&cmd.kernel, cmd.pid, work) {
-        Ended::Rejected(text) => refuse(
+        Err(text) => refuse(
             0,
             format!("[000.010] perfetto_cmd.cc:1210      Service error: {text}"),
         ),
-        Ended::Ran(Outcome::Finished) if out == "-" => {
+        Ok(Outcome::Finished) if out == "-" => {
             cmd.out_bytes(&file.contents())?;
             Ok(0)
         }
-        Ended::Ran(Outcome::Finished) => {
+        Ok(Outcome::Finished) => {
             let len = file.len();
             let text = format!("[010.000] perfetto_cmd.cc:1330      Wrote {len} bytes into {out}");
             refuse(0, text)
         }
-        Ended::Ran(Outcome::Killed(signal)) => Err(Stop::Killed(signal).into()),
-        Ended::Ran(Outcome::Disconnected) => refuse(
+        Ok(Outcome::Killed(signal)) => Err(Stop::Killed(signal).into()),
+        Ok(Outcome::Disconnected) => refuse(
             1,
             "[010.000] perfetto_cmd.cc:1240      Disconnected from the traced service",
         ),
@@ -205,13 +205,9 @@ fn catch_signals(kernel: &Kernel, pid: Pid) {
     }
 }
 
-enum Ended {
-    Rejected(String),
-    Ran(Outcome),
-}
-
-/// Registers a session and records it on this thread; signals to `pid` stop it.
-fn record(kernel: &Kernel, pid: Pid, work: Work) -> Ended {
+/// Registers a session and records it on this thread; signals to `pid` stop it. An error is the
+/// service's reason to reject it.
+fn record(kernel: &Kernel, pid: Pid, work: Work) -> Result<Outcome, String> {
     let config = &work.config;
     let session = Session {
         id: 0,
@@ -235,13 +231,13 @@ fn record(kernel: &Kernel, pid: Pid, work: Work) -> Ended {
                 remove_path(kernel, &normalize("/", &work.out));
             }
             kernel.log(pid, 'E', "perfetto", &format!("Service error: {why}"));
-            Ended::Rejected(why)
+            Err(why)
         }
         Ok(id) => {
             let text = "Enabled tracing, uid:2000, session started";
             kernel.log(pid, 'I', "perfetto", text);
             let Work { config, file, out } = work;
-            Ended::Ran(recording::run(kernel, pid, id, config, file, &out))
+            Ok(recording::run(kernel, pid, id, config, file, &out))
         }
     }
 }
@@ -259,9 +255,9 @@ fn background(cmd: &mut Cmd, work: Work, wait: bool) -> Done {
     let triggers = work.config.trigger_config.is_some();
     let kernel = cmd.kernel.clone();
     let started = run_as(&cmd.kernel, pid, move || match record(&kernel, pid, work) {
-        Ended::Ran(Outcome::Killed(signal)) => Stop::Killed(signal).status(),
-        Ended::Ran(Outcome::Disconnected) => 1,
-        Ended::Ran(Outcome::Finished) | Ended::Rejected(_) => 0,
+        Ok(Outcome::Killed(signal)) => Stop::Killed(signal).status(),
+        Ok(Outcome::Disconnected) => 1,
+        Ok(Outcome::Finished) | Err(_) => 0,
     });
     if !started {
         return Ok(1);

@@ -54,7 +54,6 @@ pub(super) fn ps(cmd: &mut Cmd) -> Done {
             }
         }
     }
-    let left = |c: &str| matches!(c, "USER" | "WCHAN" | "S");
     let width = |i: usize| {
         let cells = rows.iter().map(|r| r[i].len());
         cells.chain([columns[i].len()]).max().unwrap_or(0)
@@ -62,22 +61,14 @@ pub(super) fn ps(cmd: &mut Cmd) -> Done {
     let widths: Vec<usize> = (0..columns.len()).map(width).collect();
     let mut out = String::new();
     for row in std::iter::once(&columns).chain(&rows) {
-        let mut line = String::new();
-        for (i, cell) in row.iter().enumerate() {
-            if i > 0 {
-                line.push(' ');
-            }
-            let last = i + 1 == row.len();
-            if last {
-                line.push_str(cell);
-            } else if left(&columns[i]) {
-                line.push_str(&format!("{cell:<w$}", w = widths[i]));
-            } else {
-                line.push_str(&format!("{cell:>w$}", w = widths[i]));
-            }
-        }
-        out.push_str(line.trim_end());
-        out.push('\n');
+        let cells = row.iter().zip(&columns).zip(&widths).enumerate();
+        let cells = cells.map(|(i, ((cell, column), w))| match column.as_str() {
+            _ if i + 1 == row.len() => cell.clone(),
+            "USER" | "WCHAN" | "S" => format!("{cell:<w$}"),
+            _ => format!("{cell:>w$}"),
+        });
+        let line = cells.collect::<Vec<String>>().join(" ");
+        out.push_str(&format!("{}\n", line.trim_end()));
     }
     cmd.answer(&out)
 }

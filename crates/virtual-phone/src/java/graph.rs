@@ -5,8 +5,9 @@ use std::collections::HashMap;
 
 use prost::Message as _;
 
-use super::heap::{Body, CLASS, ClassRef, FieldDef, JavaHeap, Kind, Obj, RootKind, Strings, Type};
+use super::heap::{Body, CLASS, ClassRef, FieldDef, JavaHeap, Kind, Obj, RootKind, Type};
 use super::{Inputs, build};
+use crate::strings::Strings;
 use heaptap_proto::perfetto::{
     HeapGraph, HeapGraphObject, HeapGraphRoot, HeapGraphType, InternedString, heap_graph_object,
 };
@@ -142,7 +143,8 @@ impl Writer<'_> {
     fn objects(&mut self, ignored: &[String]) {
         let mut before = 0;
         let mut space = None;
-        for object in self.heap.all() {
+        let heap = self.heap;
+        for object in heap.all() {
             let class = self.heap.object(object).class;
             if ignored.iter().any(|i| **i == *self.heap.class(class).name) {
                 continue;

@@ -178,11 +178,7 @@ impl Shell {
                 let mut status = 0;
                 loop {
                     self.alive()?;
-                    let condition = match self.in_loop(|s| s.eval(condition))? {
-                        Some(status) => status,
-                        None => break,
-                    };
-                    if condition != 0 {
+                    if self.in_loop(|s| s.eval(condition))? != Some(0) {
                         break;
                     }
                     match self.in_loop(|s| s.eval(body))? {

@@ -124,12 +124,8 @@ impl Shell {
                                 fields.push(' ', true);
                             }
                         }
-                        if *quoted {
-                            fields.open = true;
-                            argument.chars().for_each(|c| fields.push(c, true));
-                        } else {
-                            self.add_value(argument, false, fields, split);
-                        }
+                        fields.open |= *quoted;
+                        self.add_value(argument, *quoted, fields, split);
                     }
                 }
                 Part::Parameter { name, op, quoted } => {

@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use self::ast::Node;
+use super::io::Fd;
 use super::process::Pid;
 use super::process::Stop;
 use super::program::Cmd;
@@ -160,7 +161,12 @@ impl Shell {
     fn read_line(&mut self) -> Result<String, Stop> {
         let fd = self.cmd.stdin();
         let mut line = Vec::new();
-        let ahead = if fd.can_unread() { 256 } else { 1 };
+        // Only with a file can reading ahead be undone.
+        let ahead = if matches!(fd, Fd::File { .. }) {
+            256
+        } else {
+            1
+        };
         loop {
             let bytes = fd.read(&self.cmd.kernel, self.cmd.pid, ahead)?;
             if bytes.is_empty() {

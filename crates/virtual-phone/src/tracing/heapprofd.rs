@@ -39,7 +39,7 @@ pub(super) struct HeapSource {
     known: BTreeSet<Pid>,
     next_dump: Option<BootNs>,
     /// Number of dump requests already handled.
-    requests: usize,
+    pub(super) requests: usize,
     dumped: bool,
     /// Whether this phone's heapprofd supports `*` in names as a wildcard.
     globs: bool,
@@ -103,11 +103,6 @@ impl HeapSource {
             .into_iter()
             .flatten()
             .min()
-    }
-
-    /// Returns the number of dump requests already handled.
-    pub(super) fn requests_seen(&self) -> usize {
-        self.requests
     }
 
     /// Performs the actions due at `now`; appends packets to `out`.
@@ -200,7 +195,7 @@ impl HeapSource {
         }
         for target in &mut self.targets {
             target.advance(kernel, now);
-            target.set_asleep(asleep.contains(&target.pid()));
+            target.asleep = asleep.contains(&target.pid());
         }
         for process in fresh {
             self.known.insert(process.pid);

@@ -9,8 +9,8 @@ use prost::Message as _;
 use super::buffer::{TraceBuffer, framed};
 use super::heapprofd::HeapSource;
 use super::java_hprof::JavaSource;
-use super::oom::{self, Activation, Awaited};
-use super::packets::{self, Event};
+use super::oom::{self, Activation};
+use super::packets;
 use super::probes::{Probes, Written};
 use crate::clock::{BootNs, MILLI, SECOND};
 use crate::faults::FaultKind;
@@ -70,18 +70,11 @@ pub(crate) fn run(
         kernel.clock.jump(ms.unwrap_or(-3_600_000) * MILLI as i64);
     }
     let awaited = oom::waits(&config).then(|| oom::await_trigger(kernel, pid, session, &config));
-    let outcome = match awaited {
-        // The trigger was not activated: the file stays empty.
-        Some(Awaited::Ended(outcome)) => outcome,
-        Some(Awaited::Fired(activation)) => {
-            let config = pb::TraceConfig {
-                duration_ms: Some(activation.stop_delay_ms.max(1)),
-                ..config
-            };
-            Recording::start(kernel, pid, session, config, file, path, Some(activation)).follow()
-        }
-        None => Recording::start(kernel, pid, session, config, file, path, None).follow(),
-    };
+    let outcome = awaited.transpose().map(|activation| {
+        Recording::start(kernel, pid, session, config, file, path, activation).follow()
+    });
+    // Without the trigger, the file stays empty.
+    let outcome = outcome.unwrap_or_else(|outcome| outcome);
     kernel.change(|state, _| {
         state.tracing.close(session);
         // init starts heapprofd for sessions that need it, and stops it after the last one.
@@ -118,13 +111,18 @@ impl<'a> Recording<'a> {
         kernel: &'a Kernel,
         pid: Pid,
         session: u64,
-        config: pb::TraceConfig,
+        mut config: pb::TraceConfig,
         file: Arc<FileData>,
         path: &str,
         activation: Option<Activation>,
     ) -> Self {
-        let at = activation.as_ref().map(|activation| activation.at);
-        let now = at.unwrap_or_else(|| kernel.clock.boot());
+        let now = match &activation {
+            None => kernel.clock.boot(),
+            Some(activation) => {
+                config.duration_ms = Some(activation.stop_delay_ms.max(1));
+                activation.at
+            }
+        };
         let mut sources = config.data_sources.iter().filter_map(|s| s.config.as_ref());
         let held = sources.any(|of| of.name() == "linux.ftrace")
             && kernel.faults.has_struck(FaultKind::FtraceHeld);
@@ -171,13 +169,13 @@ impl<'a> Recording<'a> {
             config,
         };
         recording.clock(now);
-        recording.event(Event::TracingStarted, now);
+        recording.event(now, |e| e.tracing_started = Some(true));
         if let Some(activation) = &activation {
             recording.service.push(packets::trigger(kernel, activation));
         }
         recording.start_sources(now, activation.and_then(|activation| activation.oom));
         recording.clock(now);
-        recording.event(Event::AllStarted, now);
+        recording.event(now, |e| e.all_data_sources_started = Some(true));
         recording
     }
 
@@ -237,10 +235,10 @@ impl<'a> Recording<'a> {
             .push(packets::clocks(values, self.kernel.spec.android));
     }
 
-    fn event(&mut self, event: Event, now: BootNs) {
+    fn event(&mut self, now: BootNs, set: impl FnOnce(&mut pb::ServiceEvent)) {
         // Android 10 does not have such packets.
         if self.kernel.spec.android >= 11 {
-            self.service.push(packets::event(event, now));
+            self.service.push(packets::event(now, set));
         }
     }
 
@@ -349,7 +347,7 @@ impl<'a> Recording<'a> {
         };
         let before = look();
         // A request arrived during a step that started before it.
-        let is_behind = |heap: &HeapSource| heap.requests_seen() < before.1;
+        let is_behind = |heap: &HeapSource| heap.requests < before.1;
         if before.3 || self.heaps.iter().any(is_behind) {
             return Ok(());
         }
@@ -389,7 +387,10 @@ impl<'a> Recording<'a> {
         if let Some(at) = self.next_write
             && at <= now
         {
-            if self.flushes_at_write() {
+            // Since v54, every write to the file flushes first, if configured.
+            if self.kernel.spec.perfetto_version() >= 54
+                && self.config.write_flush_mode() == WriteFlushMode::WriteFlushEnabled
+            {
                 self.flush(now);
             }
             self.write(now, false);
@@ -418,12 +419,6 @@ impl<'a> Recording<'a> {
         }
     }
 
-    /// Returns whether every write to the file flushes first: since v54, if configured.
-    fn flushes_at_write(&self) -> bool {
-        self.kernel.spec.perfetto_version() >= 54
-            && self.config.write_flush_mode() == WriteFlushMode::WriteFlushEnabled
-    }
-
     /// Adds a heapprofd source's packets to its buffer and its truth to the recording's.
     fn take(&mut self, heap: usize, out: &[pb::TracePacket]) {
         let buffer = self.heaps[heap].buffer;
@@ -438,10 +433,10 @@ impl<'a> Recording<'a> {
 
     fn flush(&mut self, now: BootNs) {
         self.flushes += 1;
-        self.event(Event::FlushStarted, now);
+        self.event(now, |e| e.flush_started = Some(true));
         self.buffers.iter_mut().for_each(TraceBuffer::flush);
         self.clock(now);
-        self.event(Event::AllFlushed, now);
+        self.event(now, |e| e.all_data_sources_flushed = Some(true));
     }
 
     /// Performs the flush, final dumps and the rest of the file, from the time `from` on.
@@ -491,7 +486,7 @@ impl<'a> Recording<'a> {
         }
         self.buffers.iter_mut().for_each(TraceBuffer::flush);
         self.clock(now);
-        self.event(Event::Disabled, now);
+        self.event(now, |e| e.tracing_disabled = Some(true));
         self.write(now, true);
         if let Some(path) = &kernel.spec.trace {
             self.serve_stored(path);
@@ -577,7 +572,8 @@ impl<'a> Recording<'a> {
         }
         let mut after = Vec::new();
         if self.kernel.spec.android >= 11 {
-            after.push(packets::event(Event::ReadCompleted, now));
+            let set = |e: &mut pb::ServiceEvent| e.read_tracing_buffers_completed = Some(true);
+            after.push(packets::event(now, set));
         }
         if first || last {
             let sources = self.config.data_sources.len();
