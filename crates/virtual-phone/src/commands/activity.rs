@@ -1,7 +1,8 @@
 //! am: starts, stops and trims apps.
 
 use super::packages::take_user;
-use super::{Arguments, BadOption, Cmd, Done, Halt, refuse};
+use super::refusals::{bad_option, exception, missing};
+use super::{Arguments, Cmd, Done, Halt, refuse};
 use crate::deeds::Deed;
 use crate::foreground;
 use crate::foreground::Launch;
@@ -51,12 +52,6 @@ pub(super) fn am(cmd: &mut Cmd) -> Done {
     }
 }
 
-/// Reports that a command or an option needs an argument.
-fn missing(after: &str) -> Halt {
-    let text = format!("Error: Argument expected after \"{after}\"");
-    Halt::refused(255, text)
-}
-
 /// Ends processes of a package.
 fn end(cmd: &Cmd, verb: &str, name: &str, user: Option<u32>) {
     cmd.kernel.change(|state, now| match verb {
@@ -92,23 +87,6 @@ fn end(cmd: &Cmd, verb: &str, name: &str, user: Option<u32>) {
 /// Returns whether an app's process has this name or PID.
 fn is_called(process: &Process, name: &str) -> bool {
     process.name() == name || process.pid.to_string() == name
-}
-
-/// Returns a refused call of system_server: its exception.
-pub(super) fn exception(cmd: &Cmd, verb: &str, exception: &str) -> Halt {
-    let of = match cmd.kernel.spec.android {
-        10 => String::new(),
-        _ => format!(" '{verb}'"),
-    };
-    Halt::refused(
-        255,
-        format!(
-            "\nException occurred while executing{of}:\n{exception}\n\
-         \tat com.android.server.am.ActivityManagerShellCommand.onCommand(ActivityManagerShellCommand.java:310)\n\
-         \tat android.os.ShellCommand.exec(ShellCommand.java:104)\n\
-         \tat android.os.Binder.execTransact(Binder.java:1028)"
-        ),
-    )
 }
 
 /// Runs `send-trim-memory PROCESS LEVEL`. Levels only rise while an app is not visible, and levels
@@ -175,16 +153,6 @@ fn freeze(cmd: &mut Cmd, verb: &str, rest: &[String]) -> Done {
         return refuse(255, format!("Error: could not find process {name}"));
     }
     Ok(0)
-}
-
-/// Returns the answer of `am` to a wrong option.
-pub(super) fn bad_option(bad: BadOption) -> Halt {
-    match bad {
-        BadOption::Unknown(option) => {
-            Halt::refused(255, format!("Error: Unknown option: {option}"))
-        }
-        BadOption::NoValue(option) => missing(&option),
-    }
 }
 
 /// Intent of a command line.

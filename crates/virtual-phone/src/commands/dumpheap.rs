@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use time::macros::format_description;
 
-use super::activity::{bad_option, exception};
+use super::refusals::{bad_option, exception};
 use super::{Arguments, Cmd, Done, Halt, refuse};
 use crate::clock::{BootNs, MILLI};
 use crate::faults::FaultKind;

@@ -15,6 +15,7 @@ mod memory;
 mod packages;
 mod perfetto;
 mod processes;
+mod refusals;
 mod system;
 mod text;
 
