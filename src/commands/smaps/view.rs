@@ -174,7 +174,10 @@ fn remarks(document: &Document, total: &Sums) -> Vec<String> {
     }
     if let Some(remark) = &document.moment.remark {
         lines.push(format!("note: {remark}"));
-    } else if total.get(Field::PrivateDirty).is_some_and(|bytes| bytes > 0) {
+    } else if total
+        .get(Field::PrivateDirty)
+        .is_some_and(|bytes| bytes > 0)
+    {
         let swapped = total.get(Field::SwapPss).or(total.get(Field::Swap));
         let swapped = swapped.filter(|bytes| *bytes > 0);
         let swapped = swapped.map(|bytes| format!(" + {} swapped", ByteSize(bytes)));
