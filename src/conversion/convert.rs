@@ -46,6 +46,14 @@ pub enum Input {
 }
 
 impl Input {
+    /// Returns the input that was typed; `-` is standard input.
+    pub fn of(typed: &Path) -> Input {
+        match typed == Path::new(import::STDIN) {
+            true => Input::Stdin,
+            false => Input::Path(typed.to_owned()),
+        }
+    }
+
     /// Returns the path of a file or directory.
     pub fn path(&self) -> Option<&Path> {
         match self {

@@ -4,6 +4,8 @@
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
+use serde::Serialize;
+
 use crate::error::ErrorClass;
 use crate::naming::names::NameOptions;
 use crate::naming::r8_mappings::{
@@ -13,9 +15,10 @@ use crate::results::findings::Finding;
 use crate::trace::{Surveyed, Trace, TraceError};
 
 /// Java names that were written.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize)]
 pub struct Deobfuscated {
     /// The mapping files, by package.
+    #[serde(rename = "mappings")]
     pub maps: Vec<WrittenPackage>,
     /// Java frames of apps in the trace.
     pub java_frames: u64,

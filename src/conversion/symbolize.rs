@@ -6,6 +6,8 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use serde::Deserialize;
+
 use crate::conversion::convert::{self, Input, Plain};
 use crate::conversion::deobfuscate::{Deobfuscated, JavaNames};
 use crate::conversion::error::ConvertError;
@@ -200,9 +202,11 @@ pub fn symbolize(
 }
 
 /// Kinds of names to look up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum NameKind {
     /// Functions, files and lines of native frames, and Java names.
+    #[default]
     All,
     /// Native frames only.
     Native,

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use clap::{ArgAction, Args};
 
-use crate::config::{self, ConfigFile, FieldSetting, JavaAllocations, Options, Resolved};
+use crate::config::{self, ConfigFile, FieldSetting, Options, Resolved};
 use crate::console::Console;
 use crate::error::Failure;
 use crate::flags::target::TargetArgs;
 use crate::flags::time::{perfetto_micros, perfetto_time};
+use crate::flags::typed::of_same_name;
 use crate::units::ByteSize;
 
 /// What to record.
@@ -178,7 +179,7 @@ impl CaptureArgs {
             continuous: self.continuous_dump,
             heaps: self.heaps.clone(),
             all_heaps: on(self.all_heaps),
-            java_allocations: self.java_allocations.map(Into::into),
+            java_allocations: self.java_allocations.and_then(of_same_name),
             shmem_bytes: self.shmem_size.map(|s| s.0),
             block_client: if self.no_block_client {
                 Some(false)
@@ -208,16 +209,6 @@ pub enum JavaAllocationsArg {
     Heap,
     /// The runtime itself.
     Tracking,
-}
-
-impl From<JavaAllocationsArg> for JavaAllocations {
-    fn from(by: JavaAllocationsArg) -> Self {
-        match by {
-            JavaAllocationsArg::Any => JavaAllocations::Any,
-            JavaAllocationsArg::Heap => JavaAllocations::Heap,
-            JavaAllocationsArg::Tracking => JavaAllocations::Tracking,
-        }
-    }
 }
 
 impl RetiredArgs {

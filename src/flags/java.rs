@@ -8,7 +8,8 @@ use clap::{Args, ValueEnum, ValueHint};
 
 use crate::flags::names::{mapping, proguard_variable};
 use crate::flags::target::TargetArgs;
-use crate::heap_graph::{Follow, SizeModel};
+use crate::flags::typed::of_same_name;
+use crate::heap_graph::Follow;
 use crate::heaps::java::JavaOptions;
 use crate::naming::names::{NameOptions, absolute};
 
@@ -74,24 +75,13 @@ pub enum Sizes {
     Hotspot,
 }
 
-impl From<Sizes> for SizeModel {
-    fn from(sizes: Sizes) -> SizeModel {
-        match sizes {
-            Sizes::Dump => SizeModel::Dump,
-            Sizes::Mat => SizeModel::Mat,
-            Sizes::Art => SizeModel::Art,
-            Sizes::Hotspot => SizeModel::Hotspot,
-        }
-    }
-}
-
 impl JavaArgs {
     /// Returns the options for opening an input; `follow` is the default for references.
     pub fn options(&self, follow: Follow) -> JavaOptions {
         JavaOptions {
             processes: self.target.filter(),
             follow: self.follow_or(follow),
-            sizes: self.sizes.map(SizeModel::from),
+            sizes: self.sizes.and_then(of_same_name),
             names: NameOptions {
                 mappings: self.mappings.iter().map(|given| mapping(given)).collect(),
                 folder: absolute(Path::new(".")),

@@ -2,8 +2,7 @@
 
 use crate::console::Console;
 use crate::flags::context::Context;
-use crate::pages::browser;
-use crate::pages::browser::NoBrowser;
+use crate::pages::browser::{self, NoBrowser};
 use std::ffi::OsString;
 use std::path::Path;
 

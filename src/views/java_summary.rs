@@ -29,7 +29,7 @@ pub(super) fn show(console: &Console, heaps: &[JavaSummary]) {
             console.data("");
             table(heap).show(console);
             if heap.totals.native_space > 0 {
-                console.data(console.styled(Style::Dim, WITH_NATIVE));
+                console.in_style(Style::Dim, WITH_NATIVE);
             }
         }
         console.data("");

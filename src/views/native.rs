@@ -142,7 +142,7 @@ pub(crate) fn estimated(bytes: i64, limits: Option<&Limits>) -> (String, String)
 pub(crate) fn beside(
     bytes: i64,
     limits: Option<&Limits>,
-    (part, part_limits): (i64, Option<&Limits>),
+    (part, part_limits): (i64, Option<Limits>),
 ) -> String {
     match part_limits {
         Some(part_limits) if bytes != 0 && part != 0 => {

@@ -10,8 +10,7 @@ use crate::units::{ByteSize, counted};
 use crate::untrusted::shell::quoted_path;
 use crate::views::missing::{self, Remedy};
 use crate::views::paths::near;
-use crate::views::summary;
-use crate::views::summary::Wrote;
+use crate::views::summary::{self, Wrote};
 use serde_json::json;
 use std::path::Path;
 
@@ -68,7 +67,7 @@ pub(crate) fn show(console: &Console, again: &str, goal: Option<&Path>, symboliz
             "addresses": written.addresses,
             "bytes": written.bytes,
             "symbolization": symbolization,
-            "java": java.as_ref().map(java_document),
+            "java": java,
         }));
     }
     console.findings(findings);
@@ -111,29 +110,6 @@ pub(crate) fn show(console: &Console, again: &str, goal: Option<&Path>, symboliz
         counted(written.addresses, "address", "addresses"),
         ByteSize(written.bytes)
     ));
-}
-
-/// Section of the document about Java names.
-fn java_document(java: &Deobfuscated) -> serde_json::Value {
-    let maps = java.maps.iter().map(|map| {
-        json!({
-            "file": map.path,
-            "package": map.package,
-            "origin": map.origin.word(),
-            "classes": map.written.classes,
-            "fields": map.written.fields,
-            "methods": map.written.methods,
-            "packets": map.written.packets,
-            "bytes": map.written.bytes,
-        })
-    });
-    json!({
-        "mappings": maps.collect::<Vec<_>>(),
-        "java_frames": java.java_frames,
-        "frames_named": java.frames_named,
-        "classes_named": java.classes_named,
-        "classes_counted_in_part": java.classes_counted_in_part,
-    })
 }
 
 fn show_java(console: &Console, java: &Deobfuscated, place: &str) {

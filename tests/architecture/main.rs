@@ -444,7 +444,7 @@ fn help_holds_no_line_end() {
 }
 
 /// Variables that a test may ask for by itself: they choose how much it does, or add to it.
-const OF_TESTS: [&str; 10] = [
+const OF_TESTS: [&str; 9] = [
     "HEAPTAP_BENCH",
     "HEAPTAP_BENCH_DIR",
     "HEAPTAP_DEVICE_TEXTS",
@@ -452,7 +452,6 @@ const OF_TESTS: [&str; 10] = [
     "HEAPTAP_HPROF",
     "HEAPTAP_MAPPINGS",
     "HEAPTAP_RECORDINGS",
-    "HEAPTAP_ROUNDS",
     "HEAPTAP_SIMULATE",
     "HEAPTAP_STORM",
 ];

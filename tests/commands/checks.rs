@@ -2,6 +2,7 @@
 //! time.
 
 use crate::native_tables::ended;
+use crate::program::{assert_contains, assert_lacks};
 
 #[test]
 fn a_heap_that_the_second_input_lacks_leaves_a_check_open() {
@@ -13,9 +14,9 @@ fn a_heap_that_the_second_input_lacks_leaves_a_check_open() {
     let check = ["diff", &a, &b, "--fail-over", "1gb"];
     let (said, code) = ended(&check);
     assert_eq!(code, Some(12), "{said}");
-    assert!(
-        said.contains("the second input does not have @3 libc.malloc of process 10611"),
-        "{said}"
+    assert_contains(
+        &said,
+        "the second input does not have @3 libc.malloc of process 10611",
     );
     let (said, code) = ended(&[&check[..], &["-p", "10610"]].concat());
     assert_eq!(code, Some(0), "{said}");
@@ -38,10 +39,10 @@ fn growth_that_sampling_cannot_exclude_leaves_a_check_open() {
     };
     let (said, code) = check("1b");
     assert_eq!(code, Some(12), "{said}");
-    assert!(said.contains("(exit code 12)"), "{said}");
+    assert_contains(&said, "(exit code 12)");
     let (said, code) = check("1mb");
     assert_eq!(code, Some(0), "{said}");
-    assert!(!said.contains("exit code"), "{said}");
+    assert_lacks(&said, "exit code");
 }
 
 #[test]
@@ -68,7 +69,7 @@ fn a_profile_without_sizes_is_not_compared_with_a_heap() {
     for sides in [[trace, cpu], [cpu, trace]] {
         let (said, code) = ended(&[&["diff"], &sides[..]].concat());
         assert_eq!(code, Some(2), "{said}");
-        assert!(said.contains("no column of unreleased bytes"), "{said}");
+        assert_contains(&said, "no column of unreleased bytes");
     }
 }
 
@@ -113,10 +114,10 @@ fn a_misspelled_one_of_several_processes_or_heaps_leaves_a_check_open() {
     for args in [["-p", "10610,77"], ["--heap", "libc.malloc,libc.maloc"]] {
         let (said, code) = of(&args);
         assert_eq!(code, Some(0), "{said}");
-        assert!(said.contains("the input does not have a"), "{said}");
+        assert_contains(&said, "the input does not have a");
     }
     let (said, _) = of(&["-p", "10610,10611"]);
-    assert!(!said.contains("does not have"), "{said}");
+    assert_lacks(&said, "does not have");
     let b = format!("{trace}@4");
     let check = |pids: &str| {
         let args = ["diff", &a, &b, "--fail-over", "1gb", "-p", pids];
@@ -126,7 +127,7 @@ fn a_misspelled_one_of_several_processes_or_heaps_leaves_a_check_open() {
     assert_eq!(code, Some(0), "{said}");
     let (said, code) = check("10610,77");
     assert_eq!(code, Some(12), "{said}");
-    assert!(said.contains("is in neither input"), "{said}");
+    assert_contains(&said, "is in neither input");
     // Two recordings have different PIDs.
     let rust = concat!(
         env!("CARGO_MANIFEST_DIR"),

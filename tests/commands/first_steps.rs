@@ -1,6 +1,7 @@
 //! Commands as a new user types them: a bare word for a process, a process instead of a recording,
 //! one recording to compare, one dump to a file, a time without a unit.
 
+use crate::program::assert_contains;
 use std::path::Path;
 use std::process::Output;
 
@@ -51,17 +52,11 @@ fn a_recording_answers_commands_with_a_word_less() {
     done(folder, &["check", phone, APP]);
     // A process without a recording.
     let listed = error_of(folder, 2, &["top", "-n", APP]);
-    assert!(
-        listed.contains("\nheaptap top runs/one -n com.example.app\n"),
-        "{listed}"
-    );
+    assert_contains(&listed, "\nheaptap top runs/one -n com.example.app\n");
     let none = error_of(folder, 2, &["leaks", "-n", "com.example.other"]);
-    assert!(
-        none.contains("help: make one: heaptap record -n com.example.other"),
-        "{none}"
-    );
+    assert_contains(&none, "help: make one: heaptap record -n com.example.other");
     let none = error_of(folder, 2, &["explore", "-n", APP]);
-    assert!(none.contains("heaptap dump -n com.example.app"), "{none}");
+    assert_contains(&none, "heaptap dump -n com.example.app");
     // A recording alone: its first dump with its last.
     let both = done(folder, &["diff", "runs/one"]);
     let last = done(folder, &["top", "runs/one@last"]);
@@ -71,7 +66,7 @@ fn a_recording_answers_commands_with_a_word_less() {
         "{both}"
     );
     let missing = error_of(folder, 2, &["diff", "runs/one@1"]);
-    assert!(missing.contains("heaptap diff runs/one"), "{missing}");
+    assert_contains(&missing, "heaptap diff runs/one");
     // One dump to one file, of every format.
     for name in [
         "x.pb.gz",
@@ -90,10 +85,7 @@ fn a_recording_answers_commands_with_a_word_less() {
     let of_file = done(folder, &["top", "x.pb.gz", "--csv"]);
     assert_eq!(of_file, done(folder, &["top", "runs/one@1", "--csv"]));
     let several = error_of(folder, 2, &["convert", "runs/one", "-o", "y.pb.gz"]);
-    assert!(
-        several.contains("heaptap convert runs/one@last -o y.pb.gz"),
-        "{several}"
-    );
+    assert_contains(&several, "heaptap convert runs/one@last -o y.pb.gz");
     assert!(error_of(folder, 2, &["convert", "runs/one@1", "-o", "x.pb.gz"]).contains("--force"));
     let left = std::fs::read_dir(folder).expect("a directory").flatten();
     let names: Vec<_> = left.map(|entry| entry.file_name()).collect();
@@ -128,6 +120,6 @@ fn time_without_a_unit_is_answered_with_its_values_in_units() {
         (&["meminfo", "-n", "x", "--every", "3"], "3s is 3 seconds"),
     ] {
         let said = error_of(folder.path(), 2, args);
-        assert!(said.contains(help), "{said}");
+        assert_contains(&said, help);
     }
 }

@@ -142,7 +142,7 @@ fn judged_by_duckdb_a_session_has_the_rows_of_the_recordings_that_it_listed() {
 }
 
 #[test]
-#[ignore = "needs Spark: tests/run.sh runs it"]
+#[ignore = "needs Spark: tests/run.sh all runs it"]
 fn judged_by_spark_fleet_questions_have_the_answers_of_the_generator() {
     let python = judge::spark();
     let folder = tempfile::tempdir().expect("a directory");

@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::process::Command;
 
+use crate::program::assert_contains;
 use crate::recorded::demo;
 
 /// The call in the demo's app that leaks.
@@ -56,18 +57,18 @@ fn judged_by_go_pprof_names_the_demos_leak_first() {
     for profile in &profiles {
         // The default view is unreleased memory.
         let table = pprof(&["-top"], profile);
-        assert!(table.contains("Type: space"), "{table}");
+        assert_contains(&table, "Type: space");
         assert!(first_row(&table).contains(LEAK), "{table}");
     }
     let last = profiles.last().expect("a profile");
     for view in ["objects", "space", "alloc_objects", "alloc_space"] {
         let table = pprof(&["-top", &format!("-sample_index={view}")], last);
-        assert!(table.contains(&format!("Type: {view}")), "{table}");
+        assert_contains(&table, &format!("Type: {view}"));
         assert!(table.contains(LEAK), "{view}: {table}");
     }
     let table = pprof(&["-top", "-lines"], last);
     assert!(first_row(&table).contains("event_history.cpp:6"), "{table}");
-    assert!(table.contains("telemetry.h:43 (inline)"), "{table}");
+    assert_contains(&table, "telemetry.h:43 (inline)");
     // Between the snapshots, the leak grew.
     let base = format!("-diff_base={}", profiles[0].display());
     let table = pprof(&["-top", &base], &profiles[AFTER]);

@@ -2,8 +2,7 @@
 //! text and exit codes.
 #![allow(missing_docs, clippy::unwrap_used)]
 
-use std::process::Output;
-
+use crate::program::{Ended, assert_contains};
 use serde_json::Value;
 
 fn path_of(fixture: &str) -> String {
@@ -15,24 +14,23 @@ fn fixture(name: &str) -> String {
     path_of(&format!("hprof/{name}"))
 }
 
-fn heaptap(args: &[&str]) -> Output {
-    crate::program::heaptap()
-        .arg("leaks")
-        .args(args)
-        .output()
-        .unwrap()
+fn heaptap(args: &[&str]) -> Ended {
+    crate::program::run(("leaks", args))
 }
 
 /// Its text and exit code.
 fn words(args: &[&str]) -> (String, i32) {
     let output = heaptap(args);
-    let text = String::from_utf8(output.stdout).unwrap();
-    (text, output.status.code().unwrap())
+    let code = output.code().unwrap();
+    (output.stdout, code)
+}
+
+fn expect(code: i32, args: &[&str]) -> Ended {
+    crate::program::expect(code, ("leaks", args))
 }
 
 fn json(args: &[&str]) -> Value {
-    let output = heaptap(&[args, &["--json"]].concat());
-    serde_json::from_slice(&output.stdout).unwrap()
+    crate::program::run(("leaks", (args, "--json"))).json()
 }
 
 fn groups(document: &Value) -> &Vec<Value> {
@@ -194,12 +192,9 @@ fn waste_is_of_the_app_heap_and_no_other_can_be_selected() {
     let dump = fixture("android-a.hprof.gz");
     assert_eq!(json(&[&dump])["waste"]["heap"], "app");
     let (text, _) = words(&[&dump]);
-    assert!(text.contains("Waste of the app heap: up to "), "{text}");
+    assert_contains(&text, "Waste of the app heap: up to ");
     for heap in ["app", "zygote", "image"] {
-        let output = heaptap(&[&dump, "--heap", heap]);
-        assert_eq!(output.status.code(), Some(2), "{output:?}");
-        let message = String::from_utf8(output.stderr).unwrap();
-        assert!(message.contains("reads Java heaps whole"), "{message}");
+        expect(2, &[&dump, "--heap", heap]).assert_stderr("reads Java heaps whole");
     }
     // All commands say the same of a heap that Java does not have.
     for command in [
@@ -208,11 +203,9 @@ fn waste_is_of_the_app_heap_and_no_other_can_be_selected() {
         &["diff", &dump, &dump],
     ] {
         let mut program = crate::program::heaptap();
-        let output = program.args(command).args(["--heap", "nonsense"]).output();
-        let output = output.unwrap();
-        assert_eq!(output.status.code(), Some(2), "{output:?}");
-        let message = String::from_utf8(output.stderr).unwrap();
-        assert!(message.contains("name app, zygote or image"), "{message}");
+        Ended::of(program.args(command).args(["--heap", "nonsense"]))
+            .assert_code(2)
+            .assert_stderr("name app, zygote or image");
     }
 }
 
@@ -239,8 +232,8 @@ fn two_dumps_tell_what_grew_and_how_many_leaks_there_were() {
     assert_eq!(same["growth"]["classes"], serde_json::json!([]));
     let (text, code) = words(&[&a, &b]);
     assert_eq!(code, 0);
-    assert!(text.contains("3 before"), "{text}");
-    assert!(text.contains("3 → 8"), "{text}");
+    assert_contains(&text, "3 before");
+    assert_contains(&text, "3 → 8");
 }
 
 #[test]
@@ -253,42 +246,38 @@ fn marks_are_explained_where_they_occur() {
     let dump = fixture("leaklab-after.hprof.zst");
     let (all, _) = words(&[&dump]);
     for mark in marks {
-        assert!(all.contains(mark), "{mark}: {all}");
+        assert_contains(&all, mark);
     }
     let (waste, _) = words(&[&dump, "--only", "waste"]);
     assert!(
         !waste.contains(marks[0]) && !waste.contains(marks[1]),
         "{waste}"
     );
-    assert!(waste.contains(marks[2]), "{waste}");
+    assert_contains(&waste, marks[2]);
 }
 
 #[test]
 fn native_callsites_without_growth_are_counted_and_not_listed() {
     let (text, code) = words(&[&recording("c_cont.pftrace")]);
     assert_eq!(code, 0);
-    assert!(text.contains("17 callsites have too little data"), "{text}");
+    assert_contains(&text, "17 callsites have too little data");
     let flat = |line: &&str| line.trim_start().starts_with("+0 B");
     assert_eq!(text.lines().find(flat), None, "{text}");
-    assert!(text.contains("and did not grow"), "{text}");
+    assert_contains(&text, "and did not grow");
 }
 
 #[test]
 fn fail_ends_with_nine_where_the_app_leaks_and_nowhere_else() {
     let leaky = fixture("android-a.hprof.gz");
     assert_eq!(words(&[&leaky]).1, 0);
-    let output = heaptap(&[&leaky, "--fail", "-q"]);
-    assert_eq!(output.status.code(), Some(9));
+    let output = expect(9, &[&leaky, "--fail", "-q"]);
     assert_eq!(
-        String::from_utf8(output.stderr).unwrap(),
+        output.stderr,
         "warning: `--fail`: found leaks of app objects, confirmed or likely (exit code 9)\n"
     );
     assert_eq!(words(&[&leaky, "--fail", "--only", "leaks", "--json"]).1, 9);
     for nothing in ["NoSuchClass", "leakyactivitY"] {
-        let output = heaptap(&[&leaky, "--fail", "--focus", nothing]);
-        assert_eq!(output.status.code(), Some(12), "{nothing}");
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert!(said.contains("nothing was checked"), "{said}");
+        expect(12, &[&leaky, "--fail", "--focus", nothing]).assert_stderr("nothing was checked");
     }
     let strings = words(&[&leaky, "--fail", "--focus", "^java\\.lang\\.string$"]);
     assert_eq!(strings.1, 0, "strings are there, and do not leak");
@@ -342,18 +331,13 @@ fn known_leaks_name_their_owner_and_fail_only_where_asked() {
         let (text, code) = words(&[&dump, "--only", "leaks", "--fail"]);
         assert_eq!(code, 0, "{text}");
         let title = format!("known leak of {whose}, not yours: {reference}");
-        assert!(text.contains(&title), "{text}");
+        assert_contains(&text, &title);
         assert!(
             !text.contains("Clear ") && !text.contains("make it static"),
             "{text}"
         );
-        let output = heaptap(&[&dump, "--only", "leaks", "--fail-known", "-q"]);
-        assert_eq!(output.status.code(), Some(9));
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert!(
-            said.contains("found known leaks, which are not the app's"),
-            "{said}"
-        );
+        expect(9, &[&dump, "--only", "leaks", "--fail-known", "-q"])
+            .assert_stderr("found known leaks, which are not the app's");
         let document = json(&[&dump, "--only", "leaks"]);
         assert_eq!(document["leaks"]["groups_known"], 1);
         let library = &groups(&document)[0]["library"];
@@ -386,7 +370,7 @@ fn a_dump_that_breaks_off_is_told_and_what_it_has_is_shown() {
     assert_eq!(words(&[path]).1, 6);
     let (text, code) = words(&[path, "--fail"]);
     assert_eq!(code, 12, "{text}");
-    assert!(text.contains("parts of the dump are missing"), "{text}");
+    assert_contains(&text, "parts of the dump are missing");
 }
 
 #[test]
@@ -412,7 +396,7 @@ fn lists_are_cut_where_asked() {
         0
     );
     let (text, _) = words(&[&dump, "-l", "1"]);
-    assert!(text.contains("… and 3 more leaks"), "{text}");
+    assert_contains(&text, "… and 3 more leaks");
 }
 
 fn recording(name: &str) -> String {
@@ -460,7 +444,7 @@ fn a_native_series_names_what_grows_and_its_churn() {
     assert_eq!(code, 9);
     let first = text.lines().find(|line| line.starts_with("1. ")).unwrap();
     assert_eq!(first, "1. leak_large");
-    assert!(text.contains("Find what keeps it"), "{text}");
+    assert_contains(&text, "Find what keeps it");
 }
 
 #[test]
@@ -469,16 +453,10 @@ fn a_function_that_leaks_and_churns_stands_apart() {
     let (text, _) = words(&[&trace]);
     let (leaks, churn) = text.split_once("Churn: ").unwrap();
     // Rust's libraries are skipped, as those of C++ are.
-    assert!(
-        leaks.contains("1. rustalloc::build_tree::{{closure}}\n"),
-        "{leaks}"
-    );
-    assert!(
-        leaks.contains("2. rustalloc::main (3 callsites)"),
-        "{leaks}"
-    );
-    assert!(leaks.contains("\n   called by rustalloc::main"), "{leaks}");
-    assert!(leaks.contains("none of it freed"), "{leaks}");
+    assert_contains(&leaks, "1. rustalloc::build_tree::{{closure}}\n");
+    assert_contains(&leaks, "2. rustalloc::main (3 callsites)");
+    assert_contains(&leaks, "\n   called by rustalloc::main");
+    assert_contains(&leaks, "none of it freed");
     // Several instances of a function allocate.
     assert_eq!(
         leaks
@@ -516,7 +494,7 @@ fn churn_names_its_span_and_says_why_more_was_freed_than_allocated() {
         " 102%",
         "above 100%, memory from before the first dump was freed too",
     ] {
-        assert!(churn.contains(said), "{said}: {churn}");
+        assert_contains(&churn, said);
     }
 }
 
@@ -533,15 +511,12 @@ fn dumps_of_a_series_may_be_named_one_by_one() {
     );
     let (text, _) = words(&[&named[..], &["--rounds", "3"]].concat());
     let iterations = "Compared 3 dumps, @3 to @9, each 3 iterations apart (`--rounds 3`).";
-    assert!(text.contains(iterations), "{text}");
+    assert_contains(&text, iterations);
     for (command, inputs) in [("leaks", &named[..]), ("diff", &named[..2])] {
         for count in ["0", "0.5", "abc"] {
             let arguments = [&[command][..], inputs, &["--rounds", count]].concat();
-            let output = crate::program::heaptap().args(arguments).output().unwrap();
-            assert_eq!(output.status.code(), Some(2), "{command} {count}");
-            let said = String::from_utf8_lossy(&output.stderr).into_owned();
             let reason = format!("\"{count}\" is not a whole number of at least 1");
-            assert!(said.contains(&reason), "{said}");
+            crate::program::expect(2, &arguments).assert_stderr(reason);
         }
     }
     let numbers: Vec<&Value> = heap["dumps"]
@@ -571,19 +546,17 @@ fn what_says_nothing_of_held_memory_is_refused_with_the_reason() {
             "heaptap top",
         ),
     ] {
-        let output = heaptap(&[&recording(name), "--json"]);
-        assert_eq!(output.status.code(), Some(code), "{name}");
-        let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let output = expect(code, &[&recording(name), "--json"]);
+        let document = output.json();
         assert_eq!(document["error"]["kind"], kind);
         let text = document["error"]["help"].as_str().unwrap();
-        assert!(text.contains(help), "{text}");
+        assert_contains(&text, help);
         let message = document["error"]["message"].as_str().unwrap();
         let is_rejected = message.contains("(first loss: another session was profiling it)");
         assert_eq!(is_rejected, name.contains("rejected"), "{message}");
     }
     let dump = fixture("leaklab-before.hprof.zst");
-    let output = heaptap(&[&dump, "--tolerance", "1k", "--json"]);
-    assert_eq!(output.status.code(), Some(2));
+    expect(2, &[&dump, "--tolerance", "1k", "--json"]);
 }
 
 #[test]
@@ -597,11 +570,7 @@ fn a_heap_graph_tells_what_references_prove_and_how_sure_that_is() {
         .env("HEAPTAP_CACHE_DIR", folder.path().join("cache"))
         .output()
         .unwrap();
-    assert!(
-        dumped.status.success(),
-        "{}",
-        String::from_utf8_lossy(&dumped.stderr)
-    );
+    assert!(dumped.status.success(), "{dumped:?}");
     let out = out.to_str().unwrap();
     let document = json(&[out]);
     let mut found: Vec<(&str, &str)> = groups(&document)
@@ -629,11 +598,9 @@ fn a_heap_graph_tells_what_references_prove_and_how_sure_that_is() {
         "com.example.app.ui.Navigator previous com.example.app.ui.DetailActivity"
     );
     assert!(activity["retained"]["native_bytes"].as_u64().unwrap() > 0);
-    assert!(
-        document["waste"]["not_analyzed"][0]
-            .as_str()
-            .unwrap()
-            .contains("neither text nor numbers")
+    assert_contains(
+        document["waste"]["not_analyzed"][0].as_str().unwrap(),
+        "neither text nor numbers",
     );
     assert_eq!(words(&[out, "--fail"]).1, 9);
     // A possible leak does not fail the check.

@@ -1,6 +1,10 @@
 //! Output of commands for files: the real binary on fixtures and recordings of the virtual phone,
 //! and other programs on its output. One test program for all: each that links heaptap takes time
 //! to build.
+#![allow(
+    clippy::needless_borrows_for_generic_args,
+    reason = "arguments are written alike, borrowed or not"
+)]
 
 #[path = "../common/judge.rs"]
 mod judge;

@@ -2,11 +2,11 @@
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use std::path::PathBuf;
-use std::process::Output;
 
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::program::{Arguments, Ended, assert_contains, assert_lacks};
 use crate::recorded::{demo, home};
 
 /// The call in the demo's app that leaks.
@@ -14,14 +14,20 @@ const LEAK: &str = "example::telemetry::EventHistory::Append";
 /// One of its caches, which is full at the first snapshot.
 const CACHE: &str = "example::feed::FeedCache::Copy";
 
-fn heaptap(args: &[&str]) -> Output {
+fn heaptap(args: impl Arguments) -> Ended {
     let home = home();
-    crate::program::heaptap()
-        .args(args)
-        .env("HEAPTAP_STATE_DIR", home.join("state"))
-        .env("HEAPTAP_CACHE_DIR", home.join("cache"))
-        .output()
-        .unwrap()
+    Ended::of(
+        crate::program::heaptap()
+            .args(args.list())
+            .env("HEAPTAP_STATE_DIR", home.join("state"))
+            .env("HEAPTAP_CACHE_DIR", home.join("cache")),
+    )
+}
+
+fn expect(code: i32, args: impl Arguments) -> Ended {
+    let ended = heaptap(args);
+    ended.assert_code(code);
+    ended
 }
 
 fn rec() -> String {
@@ -32,19 +38,13 @@ fn dump(which: &str) -> String {
     format!("{}@{which}", rec())
 }
 
-fn said(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
 /// Its output; it must exit with 0.
-fn words(args: &[&str]) -> String {
-    let output = heaptap(args);
-    assert_eq!(output.status.code(), Some(0), "{args:?} {output:?}");
-    String::from_utf8(output.stdout).unwrap()
+fn words(args: impl Arguments) -> String {
+    expect(0, args).stdout
 }
 
-fn json(args: &[&str]) -> Value {
-    serde_json::from_str(&words(&[args, &["--json"]].concat())).unwrap()
+fn json(args: impl Arguments) -> Value {
+    expect(0, (args, "--json")).json()
 }
 
 /// The first line below a table's headings.
@@ -65,10 +65,8 @@ fn sum(rows: &Value, figure: &str, view: &str) -> i64 {
 fn the_first_line_is_whose_memory_it_is() {
     let text = words(&["top", &rec()]);
     let row = first_row(&text, "cumulative");
-    assert!(
-        row.contains(LEAK) && row.contains("libexample.so"),
-        "{text}"
-    );
+    assert_contains(&row, LEAK);
+    assert_contains(&row, "libexample.so");
     assert!(row.contains('±'), "{row}");
     let heading = text.lines().next().unwrap();
     for part in [
@@ -78,9 +76,9 @@ fn the_first_line_is_whose_memory_it_is() {
         "libc.malloc",
         "sampled every 4.0 KiB",
     ] {
-        assert!(heading.contains(part), "{part}: {heading}");
+        assert_contains(&heading, part);
     }
-    assert!(!text.contains("malloc  libc.so"), "{text}");
+    assert_lacks(&text, "malloc  libc.so");
     assert!(!text.contains('\x1b'), "no colours where nobody looks");
     let whole = words(&["top", &rec(), "--all-frames"]);
     assert!(
@@ -160,7 +158,7 @@ fn trees_hold_all_bytes_whatever_is_pruned() {
     }
     let drawn = words(&["top", &rec(), "--tree", "--invert"]);
     assert!(first_row(&drawn, "cumulative").contains(LEAK), "{drawn}");
-    assert!(drawn.contains("more)"), "{drawn}");
+    assert_contains(&drawn, "more)");
 }
 
 #[test]
@@ -200,32 +198,30 @@ fn a_dump_a_folder_a_trace_and_a_pprof_are_one() {
 fn filters_narrow_what_is_shown_and_say_so() {
     let text = words(&["top", &rec(), "--focus", "FeedCache"]);
     assert!(first_row(&text, "cumulative").contains(CACHE), "{text}");
-    assert!(text.contains("shown: "), "{text}");
-    assert!(!text.contains(LEAK), "{text}");
+    assert_contains(&text, "shown: ");
+    assert_lacks(&text, LEAK);
     let hidden = json(&["top", &rec(), "--hide", "EventHistory"]);
     let heap = &hidden["heaps"][0];
     assert_eq!(
         heap["shown"], heap["total"],
         "hidden frames give theirs to their callers"
     );
-    assert!(
-        heap["rows"][0]["name"]
-            .as_str()
-            .unwrap()
-            .contains("EventRecorder::Subscribe")
+    assert_contains(
+        heap["rows"][0]["name"].as_str().unwrap(),
+        "EventRecorder::Subscribe",
     );
     let none = words(&["top", &rec(), "--focus", "nothing is called that"]);
-    assert!(none.contains("nothing matches"), "{none}");
+    assert_contains(&none, "nothing matches");
     // Every stack has `malloc`, which is hidden.
     let kept = json(&["top", &rec(), "--ignore", "^malloc$"]);
     assert_eq!(kept["heaps"][0]["shown"], heap["total"]);
     let none = words(&["top", &rec(), "--focus", "^malloc$"]);
-    assert!(none.contains("nothing matches"), "{none}");
+    assert_contains(&none, "nothing matches");
     let all = json(&["top", &rec(), "--focus", "^malloc$", "--all-frames"]);
     assert_ne!(all["heaps"][0]["shown"]["space"], 0);
     let none = words(&["top", &rec(), "--ignore", "."]);
-    assert!(none.contains("`--ignore` leaves nothing of "), "{none}");
-    assert!(!none.contains("nothing matches"), "{none}");
+    assert_contains(&none, "`--ignore` leaves nothing of ");
+    assert_lacks(&none, "nothing matches");
     let csv = words(&["top", &rec(), "--csv", "--by", "library", "-l", "0"]);
     let rows: Vec<&str> = csv.lines().collect();
     assert!(rows[0].starts_with("dump,process,pid,heap,name,library,file,line,self_space"));
@@ -243,15 +239,11 @@ fn views_order_rows_and_a_view_that_is_not_there_is_refused() {
             .collect();
         assert!(figures.is_sorted_by(|a, b| a >= b), "{view}: {figures:?}");
     }
-    let output = heaptap(&["top", &rec(), "--view", "cpu"]);
-    assert_eq!(output.status.code(), Some(2), "{output:?}");
-    assert!(said(&output).contains("alloc_space"), "{output:?}");
+    expect(2, &["top", &rec(), "--view", "cpu"]).assert_stderr("alloc_space");
     let output = heaptap(&["top", &rec(), "--by", "object"]);
     // The demo's Java heap has its own directory, and is named after the recording.
-    let heading = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(heading.contains("rec  HPROF"), "{output:?}");
-    let output = heaptap(&["top", &rec(), "--by", "object", "--hide", "x"]);
-    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    output.assert_stdout("rec  HPROF");
+    expect(2, &["top", &rec(), "--by", "object", "--hide", "x"]);
 }
 
 #[test]
@@ -271,17 +263,14 @@ fn without_a_limit_only_rows_without_a_value_are_left_out_and_named_so() {
             let (all, zero) = rows(sort);
             assert!(zero > 0 && zero < all);
             let text = words(&["top", trace, "--by", by, "--sort", sort, "-l", "0"]);
-            assert!(
-                text.contains(&format!("… and {zero} fully released")),
-                "{text}"
-            );
-            assert!(!text.contains("`-l 0`"), "{text}");
+            assert_contains(&text, &format!("… and {zero} fully released"));
+            assert_lacks(&text, "`-l 0`");
             let text = words(&["top", trace, "--by", by, "--sort", sort, "-l", "3"]);
             let more = format!(
                 "… and {} more (`-l 0` shows all), {zero} fully",
                 all - zero - 3
             );
-            assert!(text.contains(&more), "{text}");
+            assert_contains(&text, &more);
         }
     }
 }
@@ -304,24 +293,15 @@ fn a_profile_without_the_names_of_its_columns_is_an_error() {
         &["leaks", cut, whole],
         &["diff", cut, whole],
     ] {
-        let output = heaptap(args);
-        assert_eq!(output.status.code(), Some(8), "{output:?}");
-        let said = said(&output);
-        assert!(
-            said.contains("the names of its columns are missing"),
-            "{said}"
-        );
+        expect(8, args).assert_stderr("the names of its columns are missing");
     }
 }
 
 #[test]
 fn dumps_of_one_run_the_wrong_way_round_are_no_two_runs() {
     let backwards = words(&["diff", &dump("after"), &dump("before")]);
-    assert!(
-        backwards.contains("the first dump is the later one"),
-        "{backwards}"
-    );
-    assert!(!backwards.contains("two runs"), "{backwards}");
+    assert_contains(&backwards, "the first dump is the later one");
+    assert_lacks(&backwards, "two runs");
 }
 
 #[test]
@@ -345,7 +325,7 @@ fn profiles_of_one_recording_are_compared_as_its_dumps_are() {
     assert_eq!(profiles["heaps"][0]["total"], dumps["heaps"][0]["total"]);
     let backwards = words(&["diff", &profile(2), &profile(1)]);
     let said = "the first dump is the later one";
-    assert!(backwards.contains(said), "{backwards}");
+    assert_contains(&backwards, said);
 }
 
 #[test]
@@ -355,7 +335,7 @@ fn what_grew_comes_first_and_the_rest_is_said_to_be_noise() {
     assert!(first_row(&text, "growth").contains(LEAK), "{text}");
     let (certain, noise) = text.split_once("Within sampling error").unwrap();
     assert!(!certain.contains(CACHE) && noise.contains(CACHE), "{text}");
-    assert!(text.contains("dumps of one run"), "{text}");
+    assert_contains(&text, "dumps of one run");
     let document = json(&["diff", &dump("before"), &dump("after")]);
     let heap = &document["heaps"][0];
     assert_eq!(heap["same_run"], true);
@@ -384,10 +364,8 @@ fn what_grew_comes_first_and_the_rest_is_said_to_be_noise() {
     let two = ["diff", &dump("before"), &dump("after"), "--rounds", "8,9"];
     assert_eq!(ended(&two).1, Some(2));
     let same = words(&["diff", &dump("after"), &dump("after")]);
-    assert!(
-        same.contains("no change") && same.contains("nothing changed"),
-        "{same}"
-    );
+    assert_contains(&same, "no change");
+    assert_contains(&same, "nothing changed");
 }
 
 #[test]
@@ -395,7 +373,7 @@ fn limits_on_growth_are_kept_exceeded_or_open() {
     let code = |limit: &str| {
         let (a, b) = (dump("before"), dump("after"));
         let output = heaptap(&["diff", &a, &b, "--fail-over", limit]);
-        (output.status.code(), said(&output))
+        (output.code(), output.stderr)
     };
     let document = json(&["diff", &dump("before"), &dump("after")]);
     let growth = &document["heaps"][0]["total"]["growth"];
@@ -404,7 +382,7 @@ fn limits_on_growth_are_kept_exceeded_or_open() {
     assert_eq!(code("1gb").0, Some(0));
     let (open, said) = code(&format!("{value:.0}"));
     assert_eq!(open, Some(12));
-    assert!(said.contains("cannot decide"), "{said}");
+    assert_contains(&said, "cannot decide");
 }
 
 #[test]
@@ -422,12 +400,10 @@ fn heaps_that_do_not_tell_what_is_held_are_refused() {
         "-o",
         name,
     ]);
-    assert!(recorded.status.success(), "{recorded:?}");
+    assert!(recorded.status.success(), "{recorded}");
     let text = words(&["top", name]);
-    assert!(text.contains("at the maximum"), "{text}");
-    let output = heaptap(&["diff", name, &rec()]);
-    assert_eq!(output.status.code(), Some(2), "{output:?}");
-    assert!(said(&output).contains("dump-at-max"), "{output:?}");
+    assert_contains(&text, "at the maximum");
+    expect(2, &["diff", name, &rec()]).assert_stderr("dump-at-max");
 }
 
 #[test]
@@ -435,7 +411,7 @@ fn two_recordings_are_joined_by_name() {
     let folder = home().join("again");
     let name = folder.to_str().unwrap();
     let recorded = heaptap(&["demo", "-o", name]);
-    assert!(recorded.status.success(), "{recorded:?}");
+    assert!(recorded.status.success(), "{recorded}");
     let document = json(&["diff", &format!("{name}@before"), &dump("after")]);
     let heap = &document["heaps"][0];
     assert_eq!(heap["same_run"], false);
@@ -452,7 +428,7 @@ fn two_recordings_are_joined_by_name() {
     let of_one_run = json(&["diff", &dump("before"), &dump("after")]);
     assert!(width(&document) > width(&of_one_run));
     let text = words(&["diff", name, &rec()]);
-    assert!(text.contains("two runs"), "{text}");
+    assert_contains(&text, "two runs");
     let divided = json(&["diff", name, &rec(), "--rounds", "10,20"]);
     let total = &divided["heaps"][0]["total"];
     let bytes = |side: &str| total[side]["bytes"].as_f64().unwrap();
@@ -474,12 +450,10 @@ fn a_difference_goes_into_a_page_and_a_profile() {
     // Existing profiles are not overwritten without `--force`.
     let profiled = ["diff", &a, &b, "-o", profile_name];
     words(&profiled);
-    let output = heaptap(&profiled);
-    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    expect(2, &profiled);
     words(&[&profiled[..], &["--force"]].concat());
     // The file extension selects the format; unknown ones are refused.
-    let output = heaptap(&["diff", &a, &b, "-o", "grown.txt"]);
-    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    expect(2, &["diff", &a, &b, "-o", "grown.txt"]);
     let shown = words(&["top", profile_name, "--view", "space"]);
     assert!(first_row(&shown, "cumulative").contains(LEAK), "{shown}");
 }
@@ -496,12 +470,9 @@ fn top_of_a_difference_shows_changes_and_their_shares_of_all_changes() {
     let sides = [format!("{fixture}@5"), format!("{fixture}@last")];
     words(&["diff", &sides[0], &sides[1], "-o", path]);
     let text = words(&["top", path]);
-    assert!(text.contains("difference of two dumps"), "{text}");
-    assert!(
-        text.contains("-13.9 MiB change in unreleased bytes\n"),
-        "{text}"
-    );
-    assert!(!text.contains("nearly all memory was freed"), "{text}");
+    assert_contains(&text, "difference of two dumps");
+    assert_contains(&text, "-13.9 MiB change in unreleased bytes\n");
+    assert_lacks(&text, "nearly all memory was freed");
     // The largest change comes first.
     assert!(
         first_row(&text, "cumulative").contains("peak_build"),
@@ -527,13 +498,14 @@ fn top_of_a_difference_shows_changes_and_their_shares_of_all_changes() {
         "--force",
     ]);
     let text = words(&["top", path]);
-    assert!(text.contains("change in unreleased bytes"), "{text}");
+    assert_contains(&text, "change in unreleased bytes");
 }
 
 /// Its stderr and exit code.
 pub(crate) fn ended(args: &[&str]) -> (String, Option<i32>) {
     let output = heaptap(args);
-    (said(&output), output.status.code())
+    let code = output.code();
+    (output.stderr, code)
 }
 
 #[test]
@@ -556,13 +528,12 @@ fn checks_that_match_nothing_are_inconclusive_and_say_so() {
             assert!(said.contains("nothing was checked"), "{filter:?} {said}");
         }
         let output = heaptap(&["leaks", &rec, filter[0], filter[1]]);
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let message = match filter[0] {
             "--ignore" => "`--ignore` leaves nothing of any dump",
             _ => "nothing matches",
         };
-        assert!(text.contains(message), "{text}");
-        assert!(!text.contains("No confirmed leaks"), "{text}");
+        output.assert_stdout(message);
+        output.refute_stdout("No confirmed leaks");
     }
     for (place, code_without) in [
         (["-n", "com.example.other"], 2),
@@ -597,8 +568,8 @@ fn checks_that_match_nothing_are_inconclusive_and_say_so() {
 fn a_warm_up_that_leaves_nothing_to_compare_is_refused() {
     let (said, code) = ended(&["leaks", &rec(), "--warmup", "99"]);
     assert_eq!(code, Some(2), "{said}");
-    assert!(said.contains("--warmup excludes 6 of 6 dumps"), "{said}");
-    assert!(said.contains("`--warmup 4` or less"), "{said}");
+    assert_contains(&said, "--warmup excludes 6 of 6 dumps");
+    assert_contains(&said, "`--warmup 4` or less");
 }
 
 #[test]
@@ -638,7 +609,7 @@ fn growth_of_what_matches_stands_beside_what_that_holds() {
         .unwrap();
     assert!(0 < held && held < all / 10, "{heap}");
     let size = format!("{} of", heaptap::units::ByteSize(held as u64));
-    assert!(line.contains(&size), "{size}: {line}");
+    assert_contains(&line, &size);
 }
 
 /// Bytes of a size as shown in tables.
@@ -676,8 +647,8 @@ fn rounding_makes_no_part_larger_than_its_whole() {
 #[test]
 fn leaks_per_iteration_name_its_time() {
     let text = words(&["leaks", &rec()]);
-    assert!(text.contains("\nan iteration took "), "{text}");
-    assert!(text.contains("grows with time"), "{text}");
+    assert_contains(&text, "\nan iteration took ");
+    assert_contains(&text, "grows with time");
 }
 
 #[test]
@@ -705,15 +676,15 @@ fn counts_are_called_samples_where_heaps_are_sampled() {
     let text = words(&["top", &rec()]);
     let heading = text.lines().find(|line| line.contains("cumulative"));
     let heading = heading.unwrap();
-    assert!(heading.contains(" samples  alloc_samples  "), "{heading}");
-    assert!(!heading.contains("objects"), "{heading}");
-    assert!(text.contains("sampled allocations unreleased"), "{text}");
+    assert_contains(&heading, " samples  alloc_samples  ");
+    assert_lacks(&heading, "objects");
+    assert_contains(&text, "sampled allocations unreleased");
     // JSON and CSV keep pprof's names.
     let document = json(&["top", &rec()]);
     let total = &document["heaps"][0]["total"];
     assert!(total["objects"].as_i64() < total["alloc_objects"].as_i64());
     let csv = words(&["top", &rec(), "--csv"]);
-    assert!(csv.contains("self_alloc_objects"), "{csv}");
+    assert_contains(&csv, "self_alloc_objects");
     let exact = home().join("exact");
     let exact = exact.to_str().unwrap();
     let recorded = heaptap(&[
@@ -728,13 +699,12 @@ fn counts_are_called_samples_where_heaps_are_sampled() {
         "-o",
         exact,
     ]);
-    assert!(recorded.status.success(), "{recorded:?}");
-    let summary = String::from_utf8(recorded.stdout).unwrap();
+    assert!(recorded.status.success(), "{recorded}");
     let text = words(&["top", exact]);
-    assert!(text.contains(" objects  alloc_objects  "), "{text}");
-    for text in [summary, text] {
-        assert!(text.contains("allocations"), "{text}");
-        assert!(!text.contains("sampled allocations"), "{text}");
+    assert_contains(&text, " objects  alloc_objects  ");
+    for text in [recorded.stdout, text] {
+        assert_contains(&text, "allocations");
+        assert_lacks(&text, "sampled allocations");
     }
     // Nor does the profile.
     let profile = std::fs::read_dir(exact).unwrap().find_map(|entry| {
@@ -760,7 +730,7 @@ fn figures_of_a_process_that_ran_before_are_said_to_lack_that() {
         let text = words(args);
         let heading = text.lines().next().unwrap();
         assert!(heading.contains("attached after start"), "{text}");
-        assert!(text.contains("earlier allocations are missing"), "{text}");
+        assert_contains(&text, "earlier allocations are missing");
     }
     let launched = home().join("launched");
     let launched = launched.to_str().unwrap();
@@ -776,9 +746,9 @@ fn figures_of_a_process_that_ran_before_are_said_to_lack_that() {
         "-o",
         launched,
     ]);
-    assert!(recorded.status.success(), "{recorded:?}");
+    assert!(recorded.status.success(), "{recorded}");
     let text = words(&["top", launched]);
-    assert!(!text.contains("attached after start"), "{text}");
+    assert_lacks(&text, "attached after start");
 }
 
 #[test]
@@ -798,7 +768,7 @@ fn one_total_has_one_error_wherever_it_is_shown() {
         let path = rec.join("raw-trace");
         std::fs::copy(fixtures.join(format!("{trace}.pftrace")), &path).unwrap();
         let rec = rec.to_str().unwrap();
-        let printed = |args: &[&str]| String::from_utf8(heaptap(args).stdout).unwrap();
+        let printed = |args: &[&str]| heaptap(args).stdout;
         let top = printed(&["top", rec]);
         let total = top
             .lines()
@@ -824,11 +794,7 @@ fn one_total_has_one_error_wherever_it_is_shown() {
 
 #[test]
 fn a_tree_has_one_order() {
-    let output = heaptap(&["top", &rec(), "--tree", "--sort", "self"]);
-    assert_eq!(output.status.code(), Some(2), "{output:?}");
-    assert!(
-        said(&output).contains("trees are sorted by cumulative value"),
-        "{output:?}"
-    );
+    expect(2, &["top", &rec(), "--tree", "--sort", "self"])
+        .assert_stderr("trees are sorted by cumulative value");
     words(&["top", &rec(), "--tree", "--sort", "cumulative"]);
 }

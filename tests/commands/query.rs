@@ -3,16 +3,17 @@
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
-use crate::program::fixture;
+use crate::program::{Ended, assert_contains, fixture};
 
 fn trace() -> PathBuf {
     fixture("conversions/c_cont.pftrace")
 }
 
-fn query(input: &Path, arguments: &[&str], stdin: &str) -> Output {
-    let mut child = crate::program::heaptap()
+fn query(input: &Path, arguments: &[&str], stdin: &str) -> Ended {
+    let mut heaptap = crate::program::heaptap();
+    let mut child = heaptap
         .arg("query")
         .arg(input)
         .args(arguments)
@@ -25,15 +26,7 @@ fn query(input: &Path, arguments: &[&str], stdin: &str) -> Output {
     // Stdin is not read if the statements come from elsewhere.
     let _ = pipe.write_all(stdin.as_bytes());
     drop(pipe);
-    child.wait_with_output().expect("it ends")
-}
-
-fn stdout(output: &Output) -> &str {
-    std::str::from_utf8(&output.stdout).expect("UTF-8")
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
+    Ended::new(&heaptap, child.wait_with_output().expect("it ends"))
 }
 
 const TOTALS: &str = "SELECT heap_name, NULL AS absent, sum(size) AS size \
@@ -43,33 +36,23 @@ const TOTALS: &str = "SELECT heap_name, NULL AS absent, sum(size) AS size \
 fn a_database_is_not_named_like_a_file_of_rows() {
     let folder = tempfile::tempdir().expect("a directory");
     let file = folder.path().join("sums.CSV");
-    let refused = query(&trace(), &[TOTALS, "-o", file.to_str().expect("UTF-8")], "");
-    assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
-    assert!(
-        stderr(&refused).contains("--csv > FILE"),
-        "{}",
-        stderr(&refused)
-    );
+    query(&trace(), &[TOTALS, "-o", file.to_str().expect("UTF-8")], "")
+        .assert_code(2)
+        .assert_stderr("--csv > FILE");
     assert!(!file.exists());
 }
 
 #[test]
 fn an_invalid_statement_has_no_warnings_before_its_error() {
-    let valid = query(&trace(), &[TOTALS], "");
-    assert!(stderr(&valid).contains("warning: "), "{}", stderr(&valid));
+    query(&trace(), &[TOTALS], "").assert_stderr("warning: ");
     let invalid = query(&trace(), &["SELECT siz FROM heap_profile_allocation"], "");
-    assert!(stderr(&invalid).starts_with("error: no such column: siz"));
-    assert!(
-        !stderr(&invalid).contains("warning: "),
-        "{}",
-        stderr(&invalid)
-    );
+    assert!(invalid.stderr.starts_with("error: no such column: siz"));
+    assert!(!invalid.stderr.contains("warning: "), "{invalid}");
 }
 
 #[test]
 fn tables_above_the_memory_limit_exceed_it() {
-    let refused = query(&trace(), &[TOTALS, "--memory", "1kb"], "");
-    assert_eq!(refused.status.code(), Some(9), "{}", stderr(&refused));
+    query(&trace(), &[TOTALS, "--memory", "1kb"], "").assert_code(9);
 }
 
 #[test]
@@ -80,8 +63,8 @@ fn a_process_of_a_trace_has_one_upid_in_every_selection() {
     let rows = |selection: &[&str]| -> Vec<String> {
         let arguments = [&[UPIDS, "--csv"], selection].concat();
         let output = query(&trace, &arguments, "");
-        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-        let rows = stdout(&output).lines().skip(1);
+        output.assert_code(0);
+        let rows = output.stdout.lines().skip(1);
         rows.map(str::to_owned).collect()
     };
     let all = rows(&[]);
@@ -95,8 +78,8 @@ fn a_process_of_a_trace_has_one_upid_in_every_selection() {
 #[test]
 fn rows_come_as_tables_json_lines_and_csv() {
     let table = query(&trace(), &[TOTALS], "");
-    assert_eq!(table.status.code(), Some(0), "{}", stderr(&table));
-    let words: Vec<&str> = stdout(&table).split_whitespace().collect();
+    table.assert_code(0);
+    let words: Vec<&str> = table.stdout.split_whitespace().collect();
     assert_eq!(
         words,
         [
@@ -110,23 +93,20 @@ fn rows_come_as_tables_json_lines_and_csv() {
     );
     let row = serde_json::json!({"heap_name": "libc.malloc", "absent": null, "size": 19_376_904});
     let json = query(&trace(), &["--json", TOTALS], "");
-    let rows: serde_json::Value = serde_json::from_str(stdout(&json)).expect("JSON");
+    let rows = json.json();
     assert_eq!(rows, serde_json::json!([row]));
     let two = query(
         &trace(),
         &["--json", "SELECT 1 AS a; SELECT 2 AS b WHERE 0"],
         "",
     );
-    let rows: serde_json::Value = serde_json::from_str(stdout(&two)).expect("JSON");
+    let rows = two.json();
     assert_eq!(rows, serde_json::json!([[{"a": 1}], []]));
     let lines = query(&trace(), &["--json-lines", TOTALS], "");
-    let line: serde_json::Value = serde_json::from_str(stdout(&lines)).expect("a line");
+    let line = lines.json();
     assert_eq!(line, row);
     let csv = query(&trace(), &["--csv", TOTALS], "");
-    assert_eq!(
-        stdout(&csv),
-        "heap_name,absent,size\nlibc.malloc,,19376904\n"
-    );
+    assert_eq!(csv.stdout, "heap_name,absent,size\nlibc.malloc,,19376904\n");
 }
 
 #[test]
@@ -144,7 +124,7 @@ fn statements_come_from_a_file_and_from_standard_input() {
         ),
     ] {
         let output = query(&trace(), arguments, stdin);
-        assert_eq!(stdout(&output), "n\n11\n", "{}", stderr(&output));
+        assert_eq!(output.stdout, "n\n11\n", "{output}");
     }
 }
 
@@ -157,21 +137,20 @@ fn what_is_wrong_ends_with_2_and_says_where() {
         ("INCLUDE PERFETTO MODULE no.such", "no such module: no.such"),
         ("CREATE VIRTUAL TABLE s USING SPAN_JOIN(a, b)", "SPAN_JOIN"),
     ] {
-        let output = query(&trace(), &[sql], "");
-        assert_eq!(output.status.code(), Some(2), "{sql}");
-        assert!(stderr(&output).contains(said), "{sql}: {}", stderr(&output));
+        query(&trace(), &[sql], "")
+            .assert_code(2)
+            .assert_stderr(said);
     }
     let output = query(&trace(), &["--json", "SELECT siz FROM heap_profile"], "");
-    let document: serde_json::Value = serde_json::from_str(stdout(&output)).expect("JSON");
+    let document = output.json();
     assert_eq!(document["error"]["kind"], "sql");
     let endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) \
                    SELECT count(*) FROM n";
     let output = query(&trace(), &["--json", "--timeout", "50ms", endless], "");
-    let document: serde_json::Value = serde_json::from_str(stdout(&output)).expect("JSON");
+    let document = output.json();
     assert_eq!(document["error"]["kind"], "query-time");
     let whole = format!("{}@3", trace().display());
-    let output = query(Path::new(&whole), &["SELECT 1"], "");
-    assert_eq!(output.status.code(), Some(2));
+    query(Path::new(&whole), &["SELECT 1"], "").assert_code(2);
 }
 
 #[test]
@@ -190,9 +169,9 @@ fn damaged_and_lossy_traces_are_asked_like_others() {
     ] {
         let trace = fixture(&format!("conversions/{name}.pftrace"));
         let output = query(&trace, &["--csv", "--timeout", "60s", sql], "");
-        let code = output.status.code();
-        assert!(matches!(code, Some(0 | 6)), "{name}: {}", stderr(&output));
-        assert!(stdout(&output).contains("max(n)"), "{name}");
+        let code = output.code();
+        assert!(matches!(code, Some(0 | 6)), "{name}: {}", output.stderr);
+        assert!(output.stdout.contains("max(n)"), "{name}");
     }
 }
 
@@ -205,11 +184,11 @@ fn other_inputs_have_tables_of_their_own() {
         .expect("a pprof");
     let sql = "SELECT sum(size) > 0 AS ok FROM heaptap_function";
     let output = query(&pprof, &["--csv", sql], "");
-    assert_eq!(stdout(&output), "ok\n1\n", "{}", stderr(&output));
+    assert_eq!(output.stdout, "ok\n1\n", "{output}");
     let graph = fixture("heap_graphs/graph_10k.pftrace.zst");
     let sql = "SELECT count(*) AS n FROM heap_graph_object";
     let output = query(&graph, &["--csv", sql], "");
-    assert_eq!(stdout(&output), "n\n10000\n", "{}", stderr(&output));
+    assert_eq!(output.stdout, "n\n10000\n", "{output}");
 }
 
 #[test]
@@ -218,12 +197,11 @@ fn a_copy_is_written_once_and_alone() {
     let copy = folder.path().join("copy.sqlite");
     let name = copy.to_str().expect("UTF-8");
     let output = query(&trace(), &["-o", name], "");
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let again = query(&trace(), &["-o", name], "");
-    assert_eq!(again.status.code(), Some(2), "a file that is there is kept");
-    assert!(stderr(&again).contains("--force"), "{}", stderr(&again));
-    let forced = query(&trace(), &["-o", name, "--force"], "");
-    assert_eq!(forced.status.code(), Some(0), "{}", stderr(&forced));
+    output.assert_code(0);
+    query(&trace(), &["-o", name], "")
+        .assert_code(2)
+        .assert_stderr("--force");
+    query(&trace(), &["-o", name, "--force"], "").assert_code(0);
     let others = std::fs::read_dir(folder.path())
         .expect("the folder")
         .count();
@@ -232,12 +210,12 @@ fn a_copy_is_written_once_and_alone() {
         let pipe = folder.path().join("pipe");
         let made = Command::new("mkfifo").arg(&pipe).status().expect("it runs");
         assert!(made.success());
-        let output = query(
+        query(
             &trace(),
             &["-o", pipe.to_str().expect("UTF-8"), "--force"],
             "",
-        );
-        assert_eq!(output.status.code(), Some(11), "{}", stderr(&output));
+        )
+        .assert_code(11);
         assert!(!pipe.is_file(), "a pipe stays");
     }
 }
@@ -250,28 +228,24 @@ fn judged_by_sqlite3_a_copy_opens_in_its_shell() {
     let copy = folder.path().join("copy.sqlite");
     let name = copy.to_str().expect("UTF-8");
     let output = query(&trace(), &["-o", name], "");
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    output.assert_code(0);
     let asked = Command::new("sqlite3").arg(&copy).arg(TOTALS).output();
     let asked = asked.expect("it runs");
-    assert_eq!(
-        stdout(&asked),
-        "libc.malloc||19376904\n",
-        "{}",
-        stderr(&asked)
-    );
+    assert_eq!(asked.stdout, b"libc.malloc||19376904\n", "{asked:?}");
     let plan = "EXPLAIN QUERY PLAN SELECT * FROM stack_profile_callsite WHERE parent_id = 5";
     let asked = Command::new("sqlite3")
         .arg(&copy)
         .arg(plan)
         .output()
         .expect("it runs");
-    assert!(stdout(&asked).contains("USING INDEX"), "{}", stdout(&asked));
+    let asked = String::from_utf8(asked.stdout).expect("UTF-8");
+    assert_contains(&asked, "USING INDEX");
     let asked = Command::new("sqlite3")
         .arg(&copy)
         .arg("PRAGMA integrity_check")
         .output()
         .expect("it runs");
-    assert_eq!(stdout(&asked), "ok\n");
+    assert_eq!(asked.stdout, b"ok\n");
 }
 
 /// The first half of an HPROF.
@@ -290,28 +264,23 @@ fn a_dump_that_breaks_off_is_told_once_a_statement_reads_it() {
     let folder = tempfile::tempdir().expect("a folder");
     let cut = cut_dump(folder.path());
     let told = query(&cut, &["SELECT count(*) FROM heap_graph_object"], "");
-    assert_eq!(told.status.code(), Some(6), "{}", stderr(&told));
-    assert!(
-        stderr(&told).contains("the HPROF is truncated"),
-        "{}",
-        stderr(&told)
-    );
-    assert!(!stdout(&told).is_empty());
+    told.assert_code(6);
+    told.assert_stderr("the HPROF is truncated");
+    assert!(!told.stdout.is_empty());
     let statements = "SELECT count(*) FROM heap_graph_object; SELECT nothing FROM nowhere";
     let failed = query(&cut, &[statements], "");
-    assert_eq!(failed.status.code(), Some(2), "{}", stderr(&failed));
+    failed.assert_code(2);
     for said in ["the HPROF is truncated", "nowhere"] {
-        assert!(stderr(&failed).contains(said), "{}", stderr(&failed));
+        failed.assert_stderr(said);
     }
-    let untouched = query(&cut, &["SELECT 1"], "");
-    assert_eq!(untouched.status.code(), Some(0), "{}", stderr(&untouched));
+    query(&cut, &["SELECT 1"], "").assert_code(0);
 }
 
 /// Returns the rows of a query over an HPROF of the fixtures, as CSV without the header.
 fn hprof_rows(name: &str, sql: &str) -> Vec<String> {
     let asked = query(&fixture(name), &["--csv", sql], "");
-    assert_eq!(asked.status.code(), Some(0), "{sql}: {}", stderr(&asked));
-    let rows = stdout(&asked).lines().skip(1);
+    asked.assert_code(0);
+    let rows = asked.stdout.lines().skip(1);
     rows.map(str::to_owned).collect()
 }
 
@@ -343,9 +312,9 @@ fn fields_of_an_hprof_have_values() {
     ] {
         let sql = format!("SELECT count(heaptap_field(id, '{name}')) FROM heap_graph_object");
         let asked = query(&fixture("hprof/android-a.hprof.gz"), &[&sql], "");
-        assert_eq!(asked.status.code(), Some(2), "{name}");
+        asked.assert_code(2);
         let message = format!("no class has the field `{name}`; did you mean `{nearest}`?");
-        assert!(stderr(&asked).contains(&message), "{}", stderr(&asked));
+        asked.assert_stderr(&message);
     }
     // The same values as the table of primitives has, of all types.
     let differing = "SELECT p.field_name, p.field_type FROM heap_graph_primitive p
@@ -416,27 +385,23 @@ fn elements_after_a_missing_object_keep_their_indexes() {
     let file = folder.path().join("dangling.hprof");
     std::fs::write(&file, dump).unwrap();
     let asked = query(&file, &["--csv", elements], "");
-    let rows: Vec<String> = stdout(&asked).lines().skip(1).map(str::to_owned).collect();
+    let rows: Vec<String> = asked.stdout.lines().skip(1).map(str::to_owned).collect();
     let places = |rows: &[String]| -> Vec<String> {
         let place = |row: &String| row.split_once(',').unwrap().1.to_owned();
         rows.iter().map(place).collect()
     };
-    assert_eq!(places(&rows), places(&whole), "{}", stderr(&asked));
+    assert_eq!(places(&rows), places(&whole), "{asked}");
 }
 
 #[test]
 fn fields_of_a_heap_graph_have_no_values() {
-    let asked = query(
+    query(
         &fixture("heap_graphs/graph_10k.pftrace.zst"),
         &["SELECT heaptap_field(id, 'size') FROM heap_graph_object"],
         "",
-    );
-    assert_eq!(asked.status.code(), Some(2), "{}", stderr(&asked));
-    assert!(
-        stderr(&asked).contains("heaptap dump --hprof"),
-        "{}",
-        stderr(&asked)
-    );
+    )
+    .assert_code(2)
+    .assert_stderr("heaptap dump --hprof");
 }
 
 #[test]
@@ -454,12 +419,10 @@ fn unknown_functions_name_an_alternative() {
         ("DROP FUNCTION f", "CREATE OR REPLACE PERFETTO"),
     ] {
         let refused = query(&trace(), &[sql], "");
-        assert_eq!(refused.status.code(), Some(2), "{sql}");
-        let told = stderr(&refused);
-        assert!(
-            told.contains("help: ") && told.contains(alternative),
-            "{told}"
-        );
+        refused.assert_code(2);
+        let told = refused.stderr;
+        assert_contains(&told, "help: ");
+        assert_contains(&told, alternative);
     }
 }
 
@@ -478,13 +441,12 @@ fn paths_find_the_addresses_that_queries_print() {
     let paths = |id: &str| {
         let mut paths = crate::program::heaptap();
         paths.arg("paths").arg(fixture(name)).args(["--object", id]);
-        paths.output().expect("heaptap runs")
+        Ended::of(&mut paths)
     };
     let (one, other) = (paths(decimal), paths(hexadecimal));
-    assert_eq!(one.status.code(), Some(0), "{}", stderr(&one));
-    assert_eq!(stdout(&one), stdout(&other));
-    let digits = paths("18446744073709551616");
-    assert_eq!(digits.status.code(), Some(2), "{}", stderr(&digits));
+    one.assert_code(0);
+    assert_eq!(one.stdout, other.stdout);
+    paths("18446744073709551616").assert_code(2);
 }
 
 #[test]
@@ -516,9 +478,9 @@ fn table_of_events_that_are_not_read_says_so() {
     std::fs::write(&path, [events.encode_to_vec(), native].concat()).unwrap();
     for (path, is_unread) in [(path, true), (trace(), false)] {
         let output = query(&path, &["--csv", "SELECT count(*) AS n FROM slice"], "");
-        assert_eq!(stdout(&output), "n\n0\n", "{}", stderr(&output));
+        assert_eq!(output.stdout, "n\n0\n", "{output}");
         let warning = "slice is empty: heaptap does not read the events of linux.ftrace";
-        let found = stderr(&output);
+        let found = output.stderr;
         assert_eq!(found.contains(warning), is_unread, "{found}");
         assert_eq!(found.contains("trace processor"), is_unread, "{found}");
     }
@@ -538,9 +500,8 @@ fn an_hprof_that_is_not_readable_is_an_error_whatever_is_asked() {
         &["query", path, "-o", copy],
     ] {
         let output = crate::program::run(args);
-        assert_eq!(output.status.code(), Some(8), "{output:?}");
-        assert!(output.stdout.is_empty(), "{output:?}");
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(said.contains("its IDs have 16 bytes"), "{said}");
+        output.assert_code(8);
+        assert!(output.stdout.is_empty(), "{output}");
+        output.assert_stderr("its IDs have 16 bytes");
     }
 }

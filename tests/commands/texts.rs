@@ -2,11 +2,10 @@
 //! the same result.
 
 use std::io::{Cursor, Write as _};
-use std::process::Output;
 
 use serde_json::Value;
 
-use crate::program::heaptap;
+use crate::program::{Arguments, Ended, assert_contains, heaptap};
 
 fn fixture(name: &str) -> Vec<u8> {
     std::fs::read(crate::program::fixture(name)).expect("the fixture is there")
@@ -89,21 +88,22 @@ impl Input {
     }
 
     /// Runs a command in the directory; `input` is also its standard input.
-    fn run(&self, args: &[&str]) -> Output {
+    fn run(&self, args: impl Arguments) -> Ended {
         let file = std::fs::File::open(self.folder.path().join("input")).expect("the file");
-        heaptap()
-            .args(args)
-            .current_dir(self.folder.path())
-            .stdin(file)
-            .output()
-            .expect("heaptap runs")
+        let mut heaptap = heaptap();
+        heaptap.current_dir(self.folder.path()).stdin(file);
+        Ended::of(heaptap.args(args.list()))
+    }
+
+    fn expect(&self, code: i32, args: impl Arguments) -> Ended {
+        let ended = self.run(args);
+        ended.assert_code(code);
+        ended
     }
 
     /// The document of a successful command.
-    fn json(&self, args: &[&str]) -> Value {
-        let output = self.run(args);
-        assert_eq!(output.status.code(), Some(0), "{args:?} {output:?}");
-        serde_json::from_slice(&output.stdout).expect("JSON")
+    fn json(&self, args: impl Arguments) -> Value {
+        self.expect(0, args).json()
     }
 }
 
@@ -152,31 +152,27 @@ fn meminfo_of_any_packing() {
     // Two compressed texts are compared by their content.
     let packed = Input::new(&xz(&text));
     std::fs::write(packed.folder.path().join("other"), &text).expect("a file");
-    let difference = packed.run(&["diff", "input", "other", "--json"]);
-    assert_eq!(difference.status.code(), Some(0), "{difference:?}");
+    packed.expect(0, &["diff", "input", "other", "--json"]);
 
     let torn = gzip(&text);
     let torn = Input::new(&torn[..torn.len() / 2]);
-    let refused = torn.run(&["meminfo", "input", "--json"]);
-    assert_eq!(refused.status.code(), Some(8), "{refused:?}");
-    let refused: Value = serde_json::from_slice(&refused.stdout).expect("JSON");
+    let refused = torn.expect(8, &["meminfo", "input", "--json"]);
+    let refused = refused.json();
     assert_eq!(refused["error"]["kind"], "input-unreadable");
     let trace = Input::new(&fixture("conversions/c_cont.pftrace"));
-    let refused = trace.run(&["meminfo", "input", "--json"]);
-    assert_eq!(refused.status.code(), Some(8), "{refused:?}");
-    let refused: Value = serde_json::from_slice(&refused.stdout).expect("JSON");
+    let refused = trace.expect(8, &["meminfo", "input", "--json"]);
+    let refused = refused.json();
     assert_eq!(refused["error"]["kind"], "not-a-meminfo");
     let message = refused["error"]["message"].as_str().expect("a message");
     assert!(message.ends_with("it is a Perfetto trace"), "{message}");
     let xml = br#"<malloc version="scudo-1"><alloc size="16" count="3"/></malloc>"#;
     let allocator = Input::new(xml);
     let refused = allocator.run(&["meminfo", "input", "--json"]);
-    let refused: Value = serde_json::from_slice(&refused.stdout).expect("JSON");
+    let refused = refused.json();
     assert_eq!(refused["error"]["kind"], "not-a-meminfo");
     let help = refused["error"]["help"].as_str().expect("help");
-    assert!(help.contains("`--reconcile`"), "{help}");
-    let shown = allocator.run(&["meminfo", "input", "--reconcile"]);
-    assert_eq!(shown.status.code(), Some(0), "{shown:?}");
+    assert_contains(&help, "`--reconcile`");
+    allocator.expect(0, &["meminfo", "input", "--reconcile"]);
 }
 
 /// Mappings of a process; enough that compression leaves some bytes.
@@ -213,24 +209,21 @@ fn smaps_of_any_packing() {
 
     for packed in [gzip(&text), xz(&text)] {
         let torn = Input::new(&packed[..packed.len() / 2]);
-        let refused = torn.run(&["smaps", "input", "--json"]);
-        assert_eq!(refused.status.code(), Some(8), "{refused:?}");
-        let refused: Value = serde_json::from_slice(&refused.stdout).expect("JSON");
+        let refused = torn.expect(8, &["smaps", "input", "--json"]);
+        let refused = refused.json();
         assert_eq!(refused["error"]["kind"], "input-unreadable");
     }
     let notes = Input::new(b"hello\n");
     for name in ["input", "-"] {
-        let refused = notes.run(&["smaps", name, "--json"]);
-        assert_eq!(refused.status.code(), Some(8), "{refused:?}");
-        let refused: Value = serde_json::from_slice(&refused.stdout).expect("JSON");
+        let refused = notes.expect(8, &["smaps", name, "--json"]);
+        let refused = refused.json();
         assert_eq!(refused["error"]["kind"], "not-mappings");
     }
     // A trace in a pipe is detected, too.
     let trace = Input::new(&fixture("conversions/c_cont.pftrace"));
     for name in ["input", "-"] {
-        let refused = trace.run(&["smaps", name, "--json"]);
-        assert_eq!(refused.status.code(), Some(7), "{refused:?}");
-        let refused: Value = serde_json::from_slice(&refused.stdout).expect("JSON");
+        let refused = trace.expect(7, &["smaps", name, "--json"]);
+        let refused = refused.json();
         assert_eq!(refused["error"]["kind"], "no-mappings");
     }
 }
@@ -258,13 +251,11 @@ fn logs_of_any_packing() {
     let long = text.repeat(200);
     let torn = gzip(&long);
     let torn = Input::new(&torn[..torn.len() / 2]);
-    let output = torn.run(&["gc", "input", "--json"]);
-    assert_eq!(output.status.code(), Some(6), "{output:?}");
-    let document: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let output = torn.expect(6, &["gc", "input", "--json"]);
+    let document = output.json();
     assert!(document["lines"].as_u64() > Some(10), "{document:#}");
-    let told = String::from_utf8(output.stderr).expect("UTF-8");
     let what = "input: its gzip stream breaks off after ";
-    assert!(told.contains(what), "{told}");
+    output.assert_stderr(what);
 }
 
 #[test]
@@ -275,18 +266,13 @@ fn a_file_called_like_standard_input_is_not_taken_for_it() {
     let trace = Input::new(&fixture("conversions/c_cont.pftrace"));
     for name in ["-", "input"] {
         std::fs::create_dir_all(trace.folder.path().join("-")).expect("a folder");
-        let output = trace.run(&["smaps", name]);
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(7), "{told}");
+        let output = trace.expect(7, &["smaps", name]);
         let shown = if name == "-" {
             "standard input"
         } else {
             "input"
         };
-        assert!(
-            told.contains(&format!("{shown} contains no memory mappings")),
-            "{told}"
-        );
+        output.assert_stderr(&format!("{shown} contains no memory mappings"));
     }
 }
 
@@ -309,8 +295,7 @@ fn a_text_inside_an_archive_is_not_read_with_the_bytes_around_it() {
         let alone = Input::new(&text).json(args);
         assert_eq!(Input::new(&stored(&text)).json(args), alone);
         let tar = [&[b'x'; 257][..], b"ustar", &[0; 250], &text].concat();
-        let refused = Input::new(&tar).run(args);
-        assert_eq!(refused.status.code(), Some(8), "{refused:?}");
+        Input::new(&tar).expect(8, args);
     }
 }
 
@@ -320,9 +305,8 @@ fn damage_is_told_before_what_cannot_be_compared() {
     let packed = gzip(&text);
     let input = Input::new(&packed[..11]);
     std::fs::write(input.folder.path().join("other"), &text).expect("a file");
-    let refused = input.run(&["diff", "input", "other", "--json"]);
-    assert_eq!(refused.status.code(), Some(8), "{refused:?}");
-    let refused: Value = serde_json::from_slice(&refused.stdout).expect("JSON");
+    let refused = input.expect(8, &["diff", "input", "other", "--json"]);
+    let refused = refused.json();
     assert_eq!(refused["error"]["kind"], "input-damaged");
 }
 
@@ -338,19 +322,13 @@ fn an_allocators_xml_is_reconciled_from_standard_input() {
     let xml = gzip(&b"<malloc version=\"scudo-1\"></malloc>".repeat(99));
     let torn = Input::new(&xml[..xml.len() - 9]);
     for name in ["input", "-"] {
-        let refused = torn.run(&["meminfo", name, "--reconcile", "--json"]);
-        assert_eq!(refused.status.code(), Some(8), "{refused:?}");
-        let refused: Value = serde_json::from_slice(&refused.stdout).expect("JSON");
+        let refused = torn.expect(8, &["meminfo", name, "--reconcile", "--json"]);
+        let refused = refused.json();
         assert_eq!(refused["error"]["kind"], "input-damaged");
     }
     let text = Input::new(b"something else");
-    let output = text.run(&["meminfo", "-", "--reconcile"]);
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(8), "{told}");
-    assert!(
-        told.contains("standard input does not contain a heap: it is text"),
-        "{told}"
-    );
+    text.expect(8, &["meminfo", "-", "--reconcile"])
+        .assert_stderr("standard input does not contain a heap: it is text");
 }
 
 const MEMINFO: &str = "\
@@ -457,30 +435,24 @@ fn each_command_reads_its_part_of_a_bug_report() {
             let found = input.json(&["smaps", name, "-n", "com.example.app", "--json"]);
             assert_eq!(found["total"]["pss"], 512 << 10);
             assert_eq!(found["pid"], 4242);
-            let several = input.run(&["smaps", name]);
-            let told = String::from_utf8_lossy(&several.stderr);
-            assert_eq!(several.status.code(), Some(2), "{told}");
-            assert!(
-                told.contains("init (1)") && told.contains("-n NAME"),
-                "{told}"
-            );
+            input
+                .expect(2, &["smaps", name])
+                .assert_stderr("init (1)")
+                .assert_stderr("-n NAME");
         }
         // Nothing differs from itself.
         let found = input.json(&["diff", "input", "input", "--json"]);
         assert_eq!(found["kind"], "meminfo");
-        let top = input.run(&["top", "input"]);
-        let told = String::from_utf8_lossy(&top.stderr);
-        assert!(told.contains("heaptap meminfo"), "{told}");
+        input.run("top input").assert_stderr("heaptap meminfo");
     }
     let without = Input::new(b"== dumpstate: 2026-09-10 10:00:00\n------ UPTIME (uptime) ------\n");
     for (command, section) in [
         ("meminfo", "DUMP OF SERVICE meminfo"),
         ("smaps", "SHOW MAP"),
     ] {
-        let output = without.run(&[command, "input"]);
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(8), "{told}");
-        assert!(told.contains(&format!("section {section}")), "{told}");
+        without
+            .expect(8, &[command, "input"])
+            .assert_stderr(format!("section {section}"));
     }
 }
 
@@ -492,13 +464,8 @@ fn processes_of_one_text_of_mappings_are_read_one_by_one() {
         )
     };
     let input = Input::new(format!("{}{}", mapping(1024), mapping(8)).as_bytes());
-    let several = input.run(&["smaps", "input"]);
-    let told = String::from_utf8_lossy(&several.stderr);
-    assert_eq!(several.status.code(), Some(2), "{told}");
-    assert!(
-        told.contains("@1, @2") && told.contains("input@1 or "),
-        "{told}"
-    );
+    let several = input.expect(2, &["smaps", "input"]);
+    several.assert_stderr("@1, @2").assert_stderr("input@1 or ");
     for (which, kb) in [("input@1", 1024), ("input@2", 8)] {
         let found = input.json(&["smaps", which, "--json"]);
         assert_eq!(found["total"]["pss"], kb << 10, "{which}");
@@ -533,10 +500,10 @@ fn what_the_device_wrote_instead_of_meminfo_is_the_cause() {
         ("--------- beginning of main\n", "it is a log", "heaptap gc"),
         ("heap_v2/524288\n", "jemalloc", "jeprof"),
     ] {
-        let output = Input::new(said.as_bytes()).run(&["meminfo", "input"]);
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(8), "{told}");
-        assert!(told.contains(cause) && told.contains(help), "{told}");
+        Input::new(said.as_bytes())
+            .expect(8, "meminfo input")
+            .assert_stderr(cause)
+            .assert_stderr(help);
     }
 }
 
@@ -555,10 +522,7 @@ fn a_text_of_another_kind_names_the_command_that_reads_it() {
     ] {
         let input = Input::new(text.as_bytes());
         for command in ["top", "leaks", "convert"] {
-            let output = input.run(&[command, "input"]);
-            let told = String::from_utf8_lossy(&output.stderr);
-            assert_eq!(output.status.code(), Some(8), "{told}");
-            assert!(told.contains(help), "{told}");
+            input.expect(8, &[command, "input"]).assert_stderr(help);
         }
     }
 }
@@ -606,10 +570,7 @@ fn a_log_behind_times_of_a_ci_system_and_an_export_of_studio_are_read() {
     let found = Input::new(&trace).json(&["gc", "input", "-p", "7", "--json"]);
     assert_eq!(found["processes"][0]["collections"], 4, "{found:#}");
     assert_eq!(found["processes"].as_array().map(Vec::len), Some(1));
-    let cut = Input::new(&export[..export.len() - 4]).run(&["gc", "input", "--json"]);
-    assert_eq!(cut.status.code(), Some(6), "{cut:?}");
-    assert!(
-        String::from_utf8_lossy(&cut.stdout).contains("22935"),
-        "{cut:?}"
-    );
+    Input::new(&export[..export.len() - 4])
+        .expect(6, "gc input --json")
+        .assert_stdout("22935");
 }

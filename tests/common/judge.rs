@@ -185,7 +185,7 @@ pub fn given(variable: &str) -> PathBuf {
     needed(folder.ok_or_else(|| format!("{variable} names no folder"))).into()
 }
 
-/// All of these that are not installed.
+/// Those of `tests/run.sh` that are not installed; `tests/run.sh all` looks for Spark itself.
 pub fn missing() -> Vec<Missing> {
     [
         program("go", "version"),
@@ -197,7 +197,6 @@ pub fn missing() -> Vec<Missing> {
         found_llvm_symbolizer().map(drop),
         found_llvm_cxxfilt().map(drop),
         python_with("HEAPTAP_EXPORT_PYTHON", "duckdb").map(drop),
-        found_spark().map(drop),
         python_with("HEAPTAP_PERFETTO_PYTHON", "perfetto.protos").map(drop),
         found_ci_readers().map(drop),
     ]

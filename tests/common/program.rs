@@ -6,7 +6,7 @@
 use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, ExitStatus, Output, Stdio};
 use std::sync::Once;
 
 use serde_json::Value;
@@ -56,23 +56,197 @@ pub fn heaptap() -> Command {
     cleaned(env!("CARGO_BIN_EXE_heaptap"))
 }
 
+/// Arguments of a command: a list, a text with blanks between them, or two of these.
+pub trait Arguments {
+    fn list(&self) -> Vec<String>;
+}
+
+impl<T: Arguments + ?Sized> Arguments for &T {
+    fn list(&self) -> Vec<String> {
+        (**self).list()
+    }
+}
+
+impl Arguments for str {
+    fn list(&self) -> Vec<String> {
+        self.split_whitespace().map(str::to_owned).collect()
+    }
+}
+
+impl Arguments for String {
+    fn list(&self) -> Vec<String> {
+        self.as_str().list()
+    }
+}
+
+impl<S: AsRef<str>> Arguments for [S] {
+    fn list(&self) -> Vec<String> {
+        self.iter().map(|arg| arg.as_ref().to_owned()).collect()
+    }
+}
+
+impl<S: AsRef<str>, const N: usize> Arguments for [S; N] {
+    fn list(&self) -> Vec<String> {
+        self.as_slice().list()
+    }
+}
+
+impl<S: AsRef<str>> Arguments for Vec<S> {
+    fn list(&self) -> Vec<String> {
+        self.as_slice().list()
+    }
+}
+
+impl<A: Arguments, B: Arguments> Arguments for (A, B) {
+    fn list(&self) -> Vec<String> {
+        [self.0.list(), self.1.list()].concat()
+    }
+}
+
+/// A heaptap that has ended.
+#[derive(Debug)]
+pub struct Ended {
+    pub status: ExitStatus,
+    pub stdout: String,
+    pub stderr: String,
+    pub args: String,
+}
+
+impl std::fmt::Display for Ended {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "`heaptap {}` ended with {}\n--- stdout\n{}--- stderr\n{}---",
+            self.args, self.status, self.stdout, self.stderr
+        )
+    }
+}
+
+impl Ended {
+    /// Runs a prepared heaptap to its end.
+    pub fn of(command: &mut Command) -> Ended {
+        let output = command.output().expect("the binary runs");
+        Ended::new(command, output)
+    }
+
+    /// What this heaptap left.
+    pub fn new(command: &Command, output: Output) -> Ended {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let args: Vec<_> = command
+            .get_args()
+            .map(|arg| arg.to_string_lossy())
+            .collect();
+        Ended {
+            status: output.status,
+            stdout: text(&output.stdout),
+            stderr: text(&output.stderr),
+            args: args.join(" "),
+        }
+    }
+
+    /// Its exit code; `None` if a signal killed it.
+    pub fn code(&self) -> Option<i32> {
+        self.status.code()
+    }
+
+    /// Fails with all output if stdout does not have the part.
+    #[track_caller]
+    pub fn assert_stdout(&self, part: impl AsRef<str>) -> &Ended {
+        let part = part.as_ref();
+        assert!(self.stdout.contains(part), "no {part:?} in stdout: {self}");
+        self
+    }
+
+    /// Fails with all output if stderr does not have the part.
+    #[track_caller]
+    pub fn assert_stderr(&self, part: impl AsRef<str>) -> &Ended {
+        let part = part.as_ref();
+        assert!(self.stderr.contains(part), "no {part:?} in stderr: {self}");
+        self
+    }
+
+    /// Fails with all output if stdout has the part.
+    #[track_caller]
+    pub fn refute_stdout(&self, part: impl AsRef<str>) -> &Ended {
+        let part = part.as_ref();
+        assert!(!self.stdout.contains(part), "{part:?} in stdout: {self}");
+        self
+    }
+
+    /// Fails with all output if stderr has the part.
+    #[track_caller]
+    pub fn refute_stderr(&self, part: impl AsRef<str>) -> &Ended {
+        let part = part.as_ref();
+        assert!(!self.stderr.contains(part), "{part:?} in stderr: {self}");
+        self
+    }
+
+    /// Fails with all output if its exit code is another.
+    #[track_caller]
+    pub fn assert_code(&self, code: i32) -> &Ended {
+        assert_eq!(self.code(), Some(code), "{self}");
+        self
+    }
+
+    /// Its one JSON document.
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|e| panic!("{e}: {self}"))
+    }
+
+    /// The error of its one JSON document or of its last line that has one.
+    pub fn error(&self) -> Value {
+        match serde_json::from_str::<Value>(&self.stdout) {
+            Ok(document) => document["error"].clone(),
+            Err(_) => self.last_with("error")["error"].clone(),
+        }
+    }
+
+    /// The last line of JSON that has `key`.
+    pub fn last_with(&self, key: &str) -> Value {
+        self.stdout
+            .lines()
+            .rev()
+            .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+            .find(|value| value.get(key).is_some())
+            .unwrap_or_else(|| panic!("no line with {key}: {self}"))
+    }
+}
+
 /// Runs heaptap to its end.
-pub fn run(args: &[&str]) -> Output {
-    let output = heaptap().args(args).output();
-    output.expect("the binary runs")
+pub fn run(args: impl Arguments) -> Ended {
+    Ended::of(heaptap().args(args.list()))
+}
+
+/// Runs heaptap to its end and expects the exit code.
+#[track_caller]
+pub fn expect(code: i32, args: impl Arguments) -> Ended {
+    let ended = run(args);
+    ended.assert_code(code);
+    ended
 }
 
 /// Its output; it must exit with 0.
-pub fn words(args: &[&str]) -> String {
-    let output = run(args);
-    assert_eq!(output.status.code(), Some(0), "{args:?} {output:?}");
-    String::from_utf8(output.stdout).expect("UTF-8")
+pub fn words(args: impl Arguments) -> String {
+    expect(0, args).stdout
 }
 
 /// Its document; it must exit with 0.
-pub fn json(args: &[&str]) -> Value {
-    let words = words(&[args, &["--json"]].concat());
-    serde_json::from_str(&words).expect("one document")
+pub fn json(args: impl Arguments) -> Value {
+    expect(0, (args, "--json")).json()
+}
+
+/// Fails with the text if it does not have the part.
+#[track_caller]
+pub fn assert_contains(text: impl AsRef<str>, part: impl AsRef<str>) {
+    let (text, part) = (text.as_ref(), part.as_ref());
+    assert!(text.contains(part), "no {part:?} in: {text}");
+}
+
+/// Fails with the text if it has the part.
+#[track_caller]
+pub fn assert_lacks(text: impl AsRef<str>, part: impl AsRef<str>) {
+    let (text, part) = (text.as_ref(), part.as_ref());
+    assert!(!text.contains(part), "{part:?} in: {text}");
 }
 
 /// A file or folder below `fixtures/`.

@@ -67,7 +67,7 @@ fn partitions(store: &Path) -> Vec<PathBuf> {
 fn runs_of_a_night_are_archived_once_with_the_totals_of_their_manifests() {
     let lab = Lab::new("speed=8");
     fs::write(lab.work().join("s.yaml"), SCENARIO).expect("a scenario");
-    lab.expect(0, &["run", "s.yaml", "-o", "night"]);
+    lab.expect(0, "run s.yaml -o night");
     let archive = ["archive", "night", "--to", "fleet", "--json"];
     let first = lab.expect(0, &archive).json();
     assert_eq!(first["added"].as_array().map(Vec::len), Some(2), "{first}");
@@ -128,17 +128,13 @@ fn runs_of_a_night_are_archived_once_with_the_totals_of_their_manifests() {
     let leaf = |row| names.text(row, at("leaf")).map(str::to_owned);
     assert!((0..names.len()).all(|row| leaf(row).is_some_and(|leaf| leaf != "malloc")));
 
-    let compacted = lab
-        .expect(0, &["archive", "--to", "fleet", "--compact", "--json"])
-        .json();
+    let compacted = lab.expect(0, "archive --to fleet --compact --json").json();
     assert_eq!(compacted["recordings"], 2, "{compacted}");
     assert!(
         compacted["compacted"]["written"].as_u64() >= Some(4),
         "{compacted}"
     );
-    let removed = lab
-        .expect(0, &["archive", "--to", "fleet", "--compact", "--json"])
-        .json();
+    let removed = lab.expect(0, "archive --to fleet --compact --json").json();
     assert_eq!(
         removed["compacted"]["removed"],
         compacted["compacted"]["replaced"]
@@ -170,7 +166,7 @@ fn runs_of_two_builds_on_a_stand_in_are_of_their_builds() {
     let lab = Lab::new("speed=8");
     let night = lab.work().join("night");
     fs::write(lab.work().join("s.yaml"), SCENARIO).expect("a scenario");
-    lab.expect(0, &["run", "s.yaml", "-o", "night"]);
+    lab.expect(0, "run s.yaml -o night");
     // As of `run --against` with several devices, one of which stayed away.
     let mut part = PathBuf::new();
     change(&night.join("result.json"), |result| {
@@ -187,25 +183,25 @@ fn runs_of_two_builds_on_a_stand_in_are_of_their_builds() {
     for run in ["run-1", "run-2"] {
         fs::rename(night.join(run), part.join(run)).expect("a run");
     }
-    let builds = |store: &str, more: &[&str]| {
-        lab.expect(0, &[&["archive", "night", "--to", store], more].concat());
+    let builds = |store: &str, more: &str| {
+        lab.expect(0, &format!("archive night --to {store} {more}"));
         let found = partitions(&lab.work().join(store));
         let names = found.iter().filter_map(|path| path.file_name()?.to_str());
         let mut names: Vec<String> = names.map(str::to_owned).collect();
         names.sort();
         names
     };
-    assert_eq!(builds("fleet", &[]), ["build=41", "build=43"]);
+    assert_eq!(builds("fleet", ""), ["build=41", "build=43"]);
     // `--build` is the one that the job built.
-    assert_eq!(builds("typed", &["--build", "7"]), ["build=41", "build=7"]);
+    assert_eq!(builds("typed", "--build 7"), ["build=41", "build=7"]);
 
     // A damaged run does not keep the others out.
     fs::write(part.join("run-1/manifest.json"), "{").expect("a file");
-    let rest = lab.expect(8, &["archive", "night", "--to", "rest", "--json"]);
+    let rest = lab.expect(8, "archive night --to rest --json");
     assert_eq!(rest.json()["recordings"], 1, "{rest}");
-    assert!(rest.stderr.contains("run-1"), "{rest}");
+    rest.assert_stderr("run-1");
     fs::write(part.join("run-2/manifest.json"), "{").expect("a file");
-    let none = lab.expect(8, &["archive", "night", "--to", "none", "--json"]);
+    let none = lab.expect(8, "archive night --to none --json");
     assert_eq!(none.json()["recordings"], 0, "{none}");
 }
 
@@ -215,10 +211,7 @@ fn paths_that_are_not_utf_8_are_in_json_with_replacements() {
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt as _;
     let lab = Lab::new("speed=8");
-    lab.expect(
-        0,
-        &["record", "-n", "com.example.app", "-d", "5s", "-o", "rec"],
-    );
+    lab.expect(0, "record -n com.example.app -d 5s -o rec");
     let name = OsStr::from_bytes(b"r\xffc");
     fs::rename(lab.work().join("rec"), lab.work().join(name)).expect("a recording");
     let mut command = crate::program::heaptap();
@@ -235,10 +228,7 @@ fn paths_that_are_not_utf_8_are_in_json_with_replacements() {
 #[test]
 fn a_recording_by_itself_is_of_the_build_that_was_typed() {
     let lab = Lab::new("speed=8");
-    lab.expect(
-        0,
-        &["record", "-n", "com.example.app", "-d", "5s", "-o", "rec"],
-    );
+    lab.expect(0, "record -n com.example.app -d 5s -o rec");
     lab.expect(
         0,
         &["archive", "rec", "--to", "fleet", "--build", "1.0 (7)/x"],
@@ -247,7 +237,7 @@ fn a_recording_by_itself_is_of_the_build_that_was_typed() {
     assert!(found[0].ends_with("build=1.0%20%287%29%2Fx"), "{found:?}");
     // One that cannot be read does not keep the others out.
     fs::create_dir(lab.work().join("other")).expect("a directory");
-    let mixed = lab.expect(8, &["archive", "other", "rec", "--to", "new", "--json"]);
+    let mixed = lab.expect(8, "archive other rec --to new --json");
     assert_eq!(mixed.json()["recordings"], 1, "{mixed}");
 }
 
@@ -255,8 +245,8 @@ fn a_recording_by_itself_is_of_the_build_that_was_typed() {
 fn the_last_java_heap_is_one_that_is_complete() {
     // Large enough for several packets, so that the cut is in a dump.
     let lab = Lab::new("speed=8,java=150000");
-    let args = ["dump", "-n", "com.example.app", "-c", "2s", "-o", "rec"];
-    let mut running = lab.start(&[&args[..], &["--json-lines"]].concat());
+    let args = "dump -n com.example.app -c 2s -o rec";
+    let mut running = lab.start(&format!("{args} --json-lines"));
     // Two dumps or more, also on a busy host.
     running.until_that("progress", |p| p["trace_bytes"].as_u64() >= Some(4_000_000));
     running.interrupted(0);
@@ -270,12 +260,12 @@ fn the_last_java_heap_is_one_that_is_complete() {
         trace
             .set_len(bytes.saturating_sub(part * 50_000))
             .expect("it is cut");
-        let heap = lab.run(&["top", "rec", "--json"]).json()["heap"].take();
+        let heap = lab.run("top rec --json").json()["heap"].take();
         let (number, dumps) = (heap["number"].as_i64()?, heap["dumps"].as_i64()?);
         (number < dumps).then_some(number)
     };
     let shown = (1..30).find_map(number_of_cut);
-    lab.run(&["archive", "rec", "--to", "fleet"]);
+    lab.run("archive rec --to fleet");
     let store = lab.work().join("fleet");
     let (dumps, at) = rows(&store, Table::Dump);
     let last = |row: &usize| dumps.cell(*row, at("is_last")) == Cell::Bool(true);
@@ -292,14 +282,14 @@ fn what_is_not_a_recording_or_not_an_archive_is_refused() {
     let work = lab.work();
     fs::create_dir(work.join("mine")).expect("a directory");
     fs::write(work.join("mine/notes.txt"), "mine").expect("a file");
-    let ended = lab.fails(8, &["archive", "mine", "--to", "fleet"]);
+    let ended = lab.fails(8, "archive mine --to fleet");
     assert_eq!(ended["kind"], "not-a-recording", "{ended}");
-    let ended = lab.fails(2, &["archive", "--to", "mine", "--compact"]);
+    let ended = lab.fails(2, "archive --to mine --compact");
     assert_eq!(ended["kind"], "not-an-archive", "{ended}");
-    lab.expect(0, &["archive", "--to", "fleet", "--compact"]);
+    lab.expect(0, "archive --to fleet --compact");
     let partition = work.join("fleet/v1/recording/app=a/day=b/build=c");
     fs::create_dir_all(&partition).expect("a partition");
     fs::write(partition.join("c-0.parquet"), "damaged").expect("a file");
-    let ended = lab.fails(8, &["archive", "--to", "fleet", "--compact"]);
+    let ended = lab.fails(8, "archive --to fleet --compact");
     assert_eq!(ended["kind"], "archive-unreadable", "{ended}");
 }

@@ -3,6 +3,7 @@
 use std::fs;
 
 use crate::lab::Lab;
+use crate::program::assert_contains;
 use crate::run::{FAST, Scenario, begin, result_of, run, runs};
 
 /// Four nights of a scenario, whose runs differ by some percent.
@@ -32,7 +33,7 @@ fn earlier_nights_allow_a_verdict_after_one_run() {
     fs::write(&file, text).unwrap();
     let baseline = lab.work().join("s.baseline");
     fs::write(&baseline, NIGHTS).unwrap();
-    let result = run(&lab, 0, &["--update-baseline"]);
+    let result = run(&lab, 0, "--update-baseline");
     assert_eq!(runs(&result), ["1 done"], "{result:#}");
     let judged = &result["budgets"][0]["judgement"];
     assert_eq!(
@@ -43,38 +44,23 @@ fn earlier_nights_allow_a_verdict_after_one_run() {
     assert!(libs[0]["what"].to_string().contains(".so"), "{result:#}");
     let was = fs::read_to_string(&baseline).unwrap();
     for night in NIGHTS.lines() {
-        assert!(was.contains(night), "{was}");
+        assert_contains(&was, night);
     }
     assert_eq!(was.matches("\nnative default 2").count(), 5, "{was}");
     // A night is added once, and is not its own history.
-    let args = [
-        "run",
-        "s.yaml",
-        "-o",
-        "out",
-        "--resume",
-        "--update-baseline",
-        "--json",
-    ];
-    let again = result_of(&lab.expect(0, &args));
+    let args = "run s.yaml -o out --resume --update-baseline --json";
+    let again = result_of(&lab.expect(0, args));
     assert_eq!(runs(&again), ["1 done"], "{again:#}");
     assert_eq!(fs::read_to_string(&baseline).unwrap(), was);
     // Without the nights, one run is too few.
     fs::remove_file(&baseline).unwrap();
-    let result = result_of(&lab.expect(0, &["run", "s.yaml", "-o", "new", "--json"]));
+    let result = result_of(&lab.expect(0, "run s.yaml -o new --json"));
     assert_eq!(runs(&result), ["1 done", "2 done", "3 done"], "{result:#}");
     // A baseline of another version is not overwritten.
     let other = "# heaptap baseline 1: another format\n";
     fs::write(&baseline, other).unwrap();
-    let args = [
-        "run",
-        "s.yaml",
-        "-o",
-        "other",
-        "--update-baseline",
-        "--json",
-    ];
-    let refused = lab.expect(8, &args).json();
+    let args = "run s.yaml -o other --update-baseline --json";
+    let refused = lab.expect(8, args).json();
     assert_eq!(refused["error"]["kind"], "input-unreadable", "{refused:#}");
     assert_eq!(fs::read_to_string(&baseline).unwrap(), other);
 }
@@ -103,22 +89,14 @@ fn a_regression_is_over_its_change_until_somebody_accepts_it() {
         let text = text.replace("limit: 1GiB", &format!("limit: {limit}"));
         fs::write(lab.work().join("other.yaml"), text).unwrap();
         let out = format!("out-{code}");
-        let args = [
-            "run",
-            "other.yaml",
-            "--update-baseline",
-            "--baseline",
-            "no/dir",
-            "-o",
-            &out,
-        ];
-        let ended = lab.expect(code, &args);
-        assert!(ended.stderr.contains("cannot write no/dir"), "{ended}");
-        assert!(ended.stdout.contains("VERDICT"), "{ended}");
+        let args = format!("run other.yaml --update-baseline --baseline no/dir -o {out}");
+        lab.expect(code, &args)
+            .assert_stderr("cannot write no/dir")
+            .assert_stdout("VERDICT");
     }
     for night in ["first", "second"] {
-        let ended = lab.expect(9, &[&args[..], &[night]].concat());
-        assert!(ended.stderr.contains("native grew beyond"), "{ended}");
+        lab.expect(9, &[&args[..], &[night]].concat())
+            .assert_stderr("native grew beyond");
     }
     let text = fs::read_to_string(&baseline).unwrap();
     assert_eq!(text.matches("\nnative default 2").count(), 4, "{text}");
@@ -126,7 +104,7 @@ fn a_regression_is_over_its_change_until_somebody_accepts_it() {
     // The lines of the budget are deleted: the next night is the first of the new size.
     let lines = text.lines().filter(|line| !line.starts_with("native "));
     fs::write(&baseline, lines.collect::<Vec<_>>().join("\n")).unwrap();
-    lab.expect(0, &[&args[..], &["accepted"]].concat());
+    lab.expect(0, (args, "accepted"));
     let text = fs::read_to_string(&baseline).unwrap();
     assert_eq!(text.matches("\nnative default 2").count(), 1, "{text}");
 }
@@ -143,7 +121,7 @@ fn a_baseline_keeps_what_another_job_adds_during_the_runs() {
     let baseline = lab.work().join("s.baseline");
     let (first, later) = NIGHTS.trim().rsplit_once('\n').expect("nights");
     fs::write(&baseline, first).unwrap();
-    let mut running = begin(&lab, &["--update-baseline"]);
+    let mut running = begin(&lab, "--update-baseline");
     running.until_line("rotation", |e| {
         e["event"] == "step" && e["what"] == "rotate:20"
     });

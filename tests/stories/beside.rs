@@ -5,6 +5,7 @@ use heaptap::timeline::{Entry, Observation, Source, Timeline};
 use serde_json::Value;
 
 use crate::lab::{APP, Lab, files, recording};
+use crate::program::assert_contains;
 
 /// Slow enough that a busy host answers within the phone's time limits.
 const PHONE: &str = "android=14,build=userdebug,speed=5";
@@ -43,7 +44,7 @@ fn kinds(manifest: &Value) -> Vec<&str> {
 #[test]
 fn samples_and_labels_are_in_one_folder_on_one_clock() {
     let lab = Lab::new(PHONE);
-    let mut running = lab.record(&["--with", "meminfo,gc"]);
+    let mut running = lab.record("--with meminfo,gc");
     running.until_recorded();
     lab.expect(0, &["snapshot", "--label", "after: login", "--json"]);
     let taken = running.until("captured");
@@ -58,7 +59,7 @@ fn samples_and_labels_are_in_one_folder_on_one_clock() {
         ["01-after_ login.txt", "02-end.txt"]
     );
     let text = std::fs::read_to_string(lab.work().join("out/meminfo/02-end.txt")).unwrap();
-    assert!(text.contains("MEMINFO in pid"), "{text}");
+    assert_contains(&text, "MEMINFO in pid");
 
     let seen = timeline(&lab, "out");
     let count =
@@ -113,8 +114,8 @@ fn samples_and_labels_are_in_one_folder_on_one_clock() {
     let text = std::fs::read_to_string(lab.work().join("out/gc.jsonl")).unwrap();
     let (alone, strange) = Timeline::parse(&text);
     assert_eq!(strange, 0, "{text}");
-    let told = lab.expect(0, &["gc", "out", "--json"]).json();
-    let lines = lab.expect(0, &["gc", "out/logcat.txt", "--json"]).json();
+    let told = lab.expect(0, "gc out --json").json();
+    let lines = lab.expect(0, "gc out/logcat.txt --json").json();
     let collections = |report: &Value| {
         let processes = report["processes"].as_array().unwrap().iter();
         let of = |p: &Value| {
@@ -123,10 +124,10 @@ fn samples_and_labels_are_in_one_folder_on_one_clock() {
         processes.map(of).sum::<u64>()
     };
     assert_eq!(alone.entries.len() as u64, collections(&told), "{told:#}");
-    let of_lines = lab.expect(0, &["gc", "out/gc.jsonl", "--json"]).json();
+    let of_lines = lab.expect(0, "gc out/gc.jsonl --json").json();
     assert_eq!(collections(&of_lines), collections(&told), "{of_lines:#}");
     assert_eq!(of_lines["processes"][0]["name"], APP, "{of_lines:#}");
-    let of_all = lab.run(&["gc", "out/memory.jsonl", "--json"]).json();
+    let of_all = lab.run("gc out/memory.jsonl --json").json();
     assert_eq!(of_all["source"], "recording", "{of_all:#}");
     let logged =
         count(&|s| matches!(s, Observation::Collection(c) if c.source == Some(Source::Log)));
@@ -139,14 +140,14 @@ fn samples_and_labels_are_in_one_folder_on_one_clock() {
 #[test]
 fn a_directory_that_was_moved_away_gets_no_capture_and_the_recording_goes_on() {
     let lab = Lab::new(PHONE);
-    let mut running = lab.record(&["--with", "all"]);
+    let mut running = lab.record("--with all");
     running.until_recorded();
     std::fs::rename(lab.work().join("out"), lab.work().join("moved")).unwrap();
-    lab.expect(0, &["snapshot", "--label", "late"]);
+    lab.expect(0, "snapshot --label late");
     running.until("captured");
     assert!(!lab.work().join("out").exists());
     let ended = running.interrupted(0);
-    assert!(ended.stderr.contains("out was moved or removed"), "{ended}");
+    ended.assert_stderr("out was moved or removed");
     assert_eq!(lab.manifest("out")["labels"][0]["name"], "late");
     lab.assert_truth("out");
     let moved = files(&lab.work().join("moved"));
@@ -156,7 +157,7 @@ fn a_directory_that_was_moved_away_gets_no_capture_and_the_recording_goes_on() {
 #[test]
 fn a_cable_that_was_out_is_a_gap_and_no_restart() {
     let lab = Lab::new(PHONE);
-    let mut running = lab.record(&["--with", "meminfo,gc"]);
+    let mut running = lab.record("--with meminfo,gc");
     running.until_recorded();
     until_samples(&lab, 3);
     lab.phone.unplug(0);
@@ -189,7 +190,7 @@ fn a_cable_that_was_out_is_a_gap_and_no_restart() {
 #[test]
 fn an_app_that_is_started_again_is_followed() {
     let lab = Lab::new(PHONE);
-    let mut running = lab.record(&["--with", "meminfo"]);
+    let mut running = lab.record("--with meminfo");
     running.until_recorded();
     until_samples(&lab, 2);
     lab.on_phone_ok("am", &["force-stop", APP]);
@@ -217,7 +218,7 @@ fn an_app_that_is_started_again_is_followed() {
 #[test]
 fn killed_it_leaves_every_line_and_who_collects_says_what_is_missing() {
     let lab = Lab::new("android=14,build=userdebug,speed=50");
-    let mut running = lab.record(&["--with", "meminfo,gc"]);
+    let mut running = lab.record("--with meminfo,gc");
     running.until_recorded();
     until_samples(&lab, 5);
     running.signal("KILL");
@@ -230,8 +231,7 @@ fn killed_it_leaves_every_line_and_who_collects_says_what_is_missing() {
     let inside = lab.work().join("out/meminfo");
     std::fs::create_dir_all(&inside).unwrap();
     std::fs::write(inside.join(".heaptap-part-x"), "half").unwrap();
-    let ended = lab.run(&["stop", "--json-lines"]);
-    assert_eq!(ended.code(), Some(0), "{ended}");
+    lab.expect(0, "stop --json-lines");
     let seen = timeline(&lab, "out");
     assert!(seen.len() > left.len());
     for entry in &left {
@@ -255,11 +255,9 @@ fn killed_it_leaves_every_line_and_who_collects_says_what_is_missing() {
 fn where_no_target_ran_what_is_missing_is_said_once() {
     let lab = Lab::new(PHONE);
     let stopped = "com.example.stopped";
-    let args = [
-        "record", "-n", stopped, "--with", "meminfo", "-d", "3s", "-o", "out",
-    ];
+    let args = format!("record -n {stopped} --with meminfo -d 3s -o out");
     let ended = lab.run(&args);
-    assert!(!ended.stderr.contains("no observations"), "{ended}");
+    ended.refute_stderr("no observations");
     assert_eq!(
         ended.stderr.matches("cannot capture meminfo").count(),
         1,
@@ -275,12 +273,11 @@ fn where_no_target_ran_what_is_missing_is_said_once() {
 #[test]
 fn detached_nobody_observes_and_that_is_said() {
     let lab = Lab::new(PHONE);
-    let args = recording("out", &["--detach", "--with", "meminfo,gc"]);
+    let args = recording("out", "--detach --with meminfo,gc");
     lab.expect(0, &args);
     assert_eq!(files(&lab.work().join("out")), [".heaptap-session"]);
-    lab.expect(0, &["snapshot", "--label", "one"]);
-    let ended = lab.expect(0, &["stop"]);
-    assert!(ended.stderr.contains("no observations"), "{ended}");
+    lab.expect(0, "snapshot --label one");
+    lab.expect(0, "stop").assert_stderr("no observations");
     let seen = timeline(&lab, "out");
     assert!(
         seen.iter()
@@ -300,7 +297,7 @@ fn detached_nobody_observes_and_that_is_said() {
 #[test]
 fn a_restarted_phone_ends_it_and_what_was_seen_is_kept() {
     let lab = Lab::new(PHONE);
-    let mut running = lab.record(&["--with", "meminfo,gc"]);
+    let mut running = lab.record("--with meminfo,gc");
     running.until_recorded();
     until_samples(&lab, 5);
     let before = timeline(&lab, "out");
@@ -316,10 +313,7 @@ fn a_restarted_phone_ends_it_and_what_was_seen_is_kept() {
 #[test]
 fn a_recording_without_it_has_no_trace_of_it() {
     let lab = Lab::new(PHONE);
-    lab.expect(
-        0,
-        &["record", "-n", APP, "-d", "1s", "-o", "out", "--json-lines"],
-    );
+    lab.expect(0, "record -n com.example.app -d 1s -o out --json-lines");
     assert!(!lab.work().join("out/memory.jsonl").exists());
     assert!(lab.manifest("out").get("companion").is_none());
 }
@@ -327,14 +321,12 @@ fn a_recording_without_it_has_no_trace_of_it() {
 #[test]
 fn a_label_takes_what_is_beside_where_nothing_can_be_dumped() {
     let lab = Lab::new("android=14,build=user,speed=10");
-    let mut running = lab.start_recording(&["--with", "meminfo,java", "--no-snapshots"]);
+    let mut running = lab.start_recording("--with meminfo,java --no-snapshots");
     let checked = running.until("checked");
     assert_eq!(checked["snapshots"], "impossible", "{checked}");
     assert_eq!(checked["with"][1], "meminfo", "{checked}");
     running.until_recorded();
-    let set = lab
-        .expect(0, &["snapshot", "--label", "here", "--json"])
-        .json();
+    let set = lab.expect(0, "snapshot --label here --json").json();
     assert_eq!(set["snapshot"]["dumps"], 0, "{set}");
     let why = set["snapshot"]["no_dump"].as_str().unwrap();
     assert!(why.contains("heapprofd"), "{set}");
@@ -345,8 +337,8 @@ fn a_label_takes_what_is_beside_where_nothing_can_be_dumped() {
         "{taken}"
     );
     // A second one, as text.
-    let words = lab.expect(0, &["snapshot", "--label", "there"]);
-    assert!(words.stdout.contains("--snapshots=PERIOD"), "{words}");
+    lab.expect(0, "snapshot --label there")
+        .assert_stdout("--snapshots=PERIOD");
     running.until_that("captured", |of| of["label"] == "there");
     running.interrupted(0);
     let manifest = lab.manifest("out");
@@ -374,31 +366,21 @@ fn a_label_takes_what_is_beside_where_nothing_can_be_dumped() {
 #[test]
 fn without_somebody_who_follows_a_label_that_dumps_nothing_is_refused() {
     let lab = Lab::new("android=14,build=user,speed=10");
-    let args = [
-        "record",
-        "-n",
-        APP,
-        "-o",
-        "out",
-        "--detach",
-        "--with",
-        "meminfo",
-        "--no-snapshots",
-    ];
-    lab.expect(0, &args);
-    let refused = lab.fails(5, &["snapshot", "--label", "x"]);
+    let args = "record -n com.example.app -o out --detach --with meminfo --no-snapshots";
+    lab.expect(0, args);
+    let refused = lab.fails(5, "snapshot --label x");
     assert_eq!(refused["kind"], "snapshot-impossible");
-    lab.expect(0, &["stop"]);
+    lab.expect(0, "stop");
 }
 
 #[test]
 fn a_file_that_cannot_be_written_is_missed_and_nothing_else() {
     let lab = Lab::new(PHONE);
-    let mut running = lab.record(&["--with", "meminfo,smaps"]);
+    let mut running = lab.record("--with meminfo,smaps");
     running.until_recorded();
     // A file instead of the directory.
     std::fs::write(lab.work().join("out/meminfo"), "in the way").unwrap();
-    lab.expect(0, &["snapshot", "--label", "one", "--json"]);
+    lab.expect(0, "snapshot --label one --json");
     let taken = running.until("captured");
     assert_eq!(taken["missed"][0][0], "meminfo", "{taken}");
     std::fs::remove_file(lab.work().join("out/meminfo")).unwrap();
@@ -417,10 +399,10 @@ fn a_file_that_cannot_be_written_is_missed_and_nothing_else() {
 fn killed_in_any_step_it_leaves_whole_lines_and_whole_files() {
     for step in ["started", "progress", "captured", "pulled", "converting"] {
         let lab = Lab::new(PHONE);
-        let mut running = lab.record(&["--with", "meminfo,gc,java"]);
+        let mut running = lab.record("--with meminfo,gc,java");
         if step != "started" {
             running.until_recorded();
-            lab.expect(0, &["snapshot", "--label", "one"]);
+            lab.expect(0, "snapshot --label one");
         }
         if !matches!(step, "started" | "progress") {
             running.until("captured");
@@ -432,7 +414,7 @@ fn killed_in_any_step_it_leaves_whole_lines_and_whole_files() {
         running.signal("KILL");
         running.end();
         let left = timeline(&lab, "out");
-        let collected = lab.is_left().then(|| lab.run(&["stop", "--json-lines"]));
+        let collected = lab.is_left().then(|| lab.run("stop --json-lines"));
         // If killed at the very beginning, it might have recorded nothing, which is reported.
         let nothing = step == "started" && lab.truth_of("out").dumps.is_empty();
         if let Some(ended) = collected {
@@ -476,27 +458,22 @@ fn missed(manifest: &Value) -> Vec<(&str, Option<&str>)> {
 #[test]
 fn label_after_a_kill_takes_the_dump_alone_and_the_manifest_lists_the_rest() {
     let lab = Lab::new(PHONE);
-    let mut running = lab.record(&["--with", "meminfo,gc,java"]);
+    let mut running = lab.record("--with meminfo,gc,java");
     running.until_recorded();
-    lab.expect(0, &["snapshot", "--label", "a1"]);
+    lab.expect(0, "snapshot --label a1");
     running.until_that("captured", |of| of["label"] == "a1");
     running.signal("KILL");
     running.end();
-    let words = lab.expect(0, &["snapshot", "--label", "a2"]);
-    assert!(words.stderr.contains("took only the heap dump"), "{words}");
-    let told = lab
-        .expect(0, &["snapshot", "--label", "a3", "--json"])
-        .json();
+    lab.expect(0, "snapshot --label a2")
+        .assert_stderr("took only the heap dump");
+    let told = lab.expect(0, "snapshot --label a3 --json").json();
     assert_eq!(
         told["not_captured"],
         serde_json::json!(["java", "meminfo"]),
         "{told}"
     );
-    let ended = lab.expect(0, &["stop"]);
-    assert!(
-        ended.stderr.contains("at snapshot a2: java and meminfo"),
-        "{ended}"
-    );
+    lab.expect(0, "stop")
+        .assert_stderr("at snapshot a2: java and meminfo");
     let manifest = lab.manifest("out");
     let of = |label| [("java", label), ("meminfo", label)];
     let expected = [of(Some("a2")), of(Some("a3")), of(None)].concat();
@@ -513,10 +490,10 @@ fn label_after_a_kill_takes_the_dump_alone_and_the_manifest_lists_the_rest() {
 #[test]
 fn detached_recording_with_java_says_that_no_label_has_a_java_heap() {
     let lab = Lab::new(PHONE);
-    lab.expect(0, &recording("out", &["--detach", "--with", "java"]));
-    let words = lab.expect(0, &["snapshot", "--label", "one"]);
-    assert!(words.stderr.contains("`--with java` is missing"), "{words}");
-    lab.expect(0, &["stop"]);
+    lab.expect(0, &recording("out", "--detach --with java"));
+    lab.expect(0, "snapshot --label one")
+        .assert_stderr("`--with java` is missing");
+    lab.expect(0, "stop");
     let manifest = lab.manifest("out");
     assert_eq!(
         missed(&manifest),

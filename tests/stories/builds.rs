@@ -7,7 +7,8 @@ use std::path::Path;
 use heaptap::phone::Fault;
 use serde_json::Value;
 
-use crate::lab::{APP, Ended, Lab};
+use crate::lab::{APP, Lab};
+use crate::program::{Arguments, Ended};
 use crate::run::{result_of, text};
 
 /// Time runs faster on the phone; its libraries have names.
@@ -44,10 +45,10 @@ fn scenario(lab: &Lab, install: &str, repeats: &str) {
     fs::write(lab.work().join("s.yaml"), text).expect("a scenario");
 }
 
-const RUN: [&str; 5] = ["run", "s.yaml", "-o", "out", "--json"];
+const RUN: &str = "run s.yaml -o out --json";
 
-fn against(lab: &Lab, code: i32, more: &[&str]) -> Value {
-    let args = [&RUN[..], &["--against", "old.apk"], more].concat();
+fn against(lab: &Lab, code: i32, more: impl Arguments) -> Value {
+    let args = (RUN, ("--against old.apk", more));
     result_of(&lab.expect(code, &args))
 }
 
@@ -92,7 +93,7 @@ fn a_build_that_needs_more_than_the_old_one_is_over() {
     build(&lab, "new.apk", 43, 130);
     apk(&lab.work(), "split.apk", "");
     scenario(&lab, "{apk: [new.apk, split.apk]}", "{min: 3, max: 5}");
-    let result = against(&lab, 9, &[]);
+    let result = against(&lab, 9, "");
     assert_paired(&result);
     assert_eq!(result["old_app_version"], "1.41 (41)");
     assert_eq!(result["app_version"], "1.43 (43)");
@@ -126,12 +127,11 @@ fn a_build_that_needs_more_than_the_old_one_is_over() {
     let app = app.split("\n  [").next().expect("its lines");
     assert!(app.contains("[status=speed-profile]"), "{dexopt}");
 
-    let plan = ["run", "s.yaml", "--plan", "out"];
-    let planned = lab.expect(0, &plan);
-    assert!(planned.stdout.contains("pairs of runs ("), "{planned}");
+    let plan = "run s.yaml --plan out";
+    lab.expect(0, plan).assert_stdout("pairs of runs (");
     // What is done is not done again.
     let before = lab.phone.truth().len();
-    let again = against(&lab, 9, &["--resume"]);
+    let again = against(&lab, 9, "--resume");
     assert_eq!(again["runs"], result["runs"]);
     assert_eq!(lab.phone.truth().len(), before);
 }
@@ -142,7 +142,7 @@ fn a_build_like_the_old_one_is_never_over() {
     build(&lab, "old.apk", 42, 100);
     build(&lab, "new.apk", 42, 100);
     scenario(&lab, "{apk: new.apk}", "3");
-    let ended = lab.run(&[&RUN[..], &["--against", "old.apk"]].concat());
+    let ended = lab.run((RUN, "--against old.apk"));
     let result = result_of(&ended);
     assert_paired(&result);
     assert_eq!(result["runs"].as_array().map(Vec::len), Some(6));
@@ -159,7 +159,7 @@ fn a_void_run_is_repeated_in_its_pair_and_the_new_build_stays() {
     scenario(&lab, "{apk: new.apk}", "2");
     lab.phone.faults().add(Fault::parse("truncate#2").unwrap());
     // Two pairs are too few for a verdict.
-    let result = against(&lab, 12, &[]);
+    let result = against(&lab, 12, "");
     assert_eq!(
         builds(&result),
         ["old done", "new void", "new done", "new done", "old done"],
@@ -174,16 +174,8 @@ fn after_a_kill_the_builds_go_on_alternating() {
     build(&lab, "old.apk", 41, 100);
     build(&lab, "new.apk", 43, 100);
     scenario(&lab, "{apk: new.apk}", "2");
-    let args = [
-        "run",
-        "s.yaml",
-        "-o",
-        "out",
-        "--json-lines",
-        "--against",
-        "old.apk",
-    ];
-    let mut running = lab.start(&args);
+    let args = "run s.yaml -o out --json-lines --against old.apk";
+    let mut running = lab.start(args);
     let second = running.until_line("the second run", |e| e["event"] == "run" && e["run"] == 2);
     assert_eq!(
         (&second["build"], &second["at_most"]),
@@ -195,12 +187,12 @@ fn after_a_kill_the_builds_go_on_alternating() {
     // Another APK of the same name and version is another build.
     build(&lab, "old.apk", 41, 110);
     let kind = |ended: Ended| ended.error()["kind"].clone();
-    let resume = [&RUN[..], &["--resume"]].concat();
-    let other = lab.expect(8, &[&resume[..], &["--against", "old.apk"]].concat());
+    let resume = (RUN, "--resume");
+    let other = lab.expect(8, (resume, "--against old.apk"));
     assert_eq!(kind(other), "cannot-resume");
     assert_eq!(kind(lab.expect(8, &resume)), "cannot-resume");
     build(&lab, "old.apk", 41, 100);
-    let result = against(&lab, 12, &["--resume"]);
+    let result = against(&lab, 12, "--resume");
     assert_paired(&result);
     assert_eq!(builds(&result)[..2], ["old done", "new void"], "{result:#}");
     assert_eq!(installed(&lab), "43");
@@ -232,7 +224,7 @@ fn a_resumed_scenario_measures_the_build_of_its_first_runs() {
     // Another job installs another build of the same version.
     kill("o.yaml", "other");
     let ended = lab.expect(0, &resume("s.yaml", "out"));
-    assert!(ended.stderr.contains("was installed again"), "{ended}");
+    ended.assert_stderr("was installed again");
     let done = result_of(&ended);
     assert_eq!(
         builds(&done)
@@ -242,14 +234,14 @@ fn a_resumed_scenario_measures_the_build_of_its_first_runs() {
         2
     );
     // What is done needs no installation.
-    let ended = lab.expect(0, &resume("o.yaml", "other"));
-    assert!(ended.stderr.contains("was installed again"), "{ended}");
-    let ended = lab.expect(0, &resume("s.yaml", "out"));
-    assert!(!ended.stderr.contains("was installed again"), "{ended}");
+    lab.expect(0, &resume("o.yaml", "other"))
+        .assert_stderr("was installed again");
+    lab.expect(0, &resume("s.yaml", "out"))
+        .refute_stderr("was installed again");
     // Without `install`, heaptap does not have the build of the first runs.
     kill("n.yaml", "none");
     fs::remove_dir_all(lab.work().join("out")).unwrap();
-    lab.expect(0, &["run", "s.yaml", "-o", "out"]);
+    lab.expect(0, "run s.yaml -o out");
     let refused = lab.expect(8, &resume("n.yaml", "none")).json();
     assert_eq!(refused["error"]["kind"], "cannot-resume", "{refused:#}");
 }
@@ -274,7 +266,7 @@ fn a_device_that_keeps_no_data_of_a_newer_build_says_so() {
         fs::write(lab.work().join("s.yaml"), text).expect("a scenario");
     };
     write("keep");
-    let refused = against(&lab, 5, &[]);
+    let refused = against(&lab, 5, "");
     let error = &refused["runs"][0]["error"];
     assert_eq!(error["kind"], "install-failed", "{refused:#}");
     let message = error["message"].as_str().unwrap_or_default();
@@ -283,7 +275,7 @@ fn a_device_that_keeps_no_data_of_a_newer_build_says_so() {
     assert!(help.contains("data: remove"), "{refused:#}");
     write("remove");
     fs::remove_dir_all(lab.work().join("out")).unwrap();
-    let result = against(&lab, 0, &[]);
+    let result = against(&lab, 0, "");
     assert_eq!(builds(&result), ["old done", "new done"], "{result:#}");
 }
 
@@ -299,7 +291,7 @@ fn an_installed_app_keeps_its_data_or_loses_them() {
         );
         fs::write(lab.work().join("s.yaml"), text).expect("a scenario");
         let _ = fs::remove_dir_all(lab.work().join("out"));
-        result_of(&lab.expect(0, &RUN))
+        result_of(&lab.expect(0, RUN))
     };
     let setup = format!("setup:\n- shell: [run-as, {APP}, sh, -c, \"echo x > login\"]\n");
     let result = run("{apk: new.apk}", &setup);
@@ -318,15 +310,14 @@ fn an_old_build_needs_a_new_one() {
     build(&lab, "old.apk", 41, 100);
     let text = format!("version: 1\nname: story\ntarget: {{name: {APP}}}\nsteps: [start]\n");
     fs::write(lab.work().join("s.yaml"), text).expect("a scenario");
-    let args = [&RUN[..], &["--against", "old.apk"]].concat();
-    let ended = lab.expect(2, &args);
-    assert!(ended.stdout.contains("no `install`"), "{ended}");
-    let two = ["run", "s.yaml", "t.yaml", "--json", "--against", "old.apk"];
+    let args = (RUN, "--against old.apk");
+    lab.expect(2, &args).assert_stdout("no `install`");
+    let two = "run s.yaml t.yaml --json --against old.apk";
     fs::write(
         lab.work().join("t.yaml"),
         "version: 1\nname: t\ntarget: {name: a.b}\nsteps: [start]\n",
     )
     .unwrap();
-    let ended = lab.expect(2, &two);
+    let ended = lab.expect(2, two);
     assert_eq!(ended.error()["kind"], "option-conflict", "{ended}");
 }

@@ -9,8 +9,8 @@ use std::process::{Command, Output};
 use serde_json::Value;
 
 use crate::judge;
-use crate::lab::{APP, Ended, Lab};
-use crate::program::heaptap;
+use crate::lab::{APP, Lab};
+use crate::program::{Ended, assert_contains, heaptap};
 
 /// Text that a CI system obeys, or that breaks XML, on the stderr of a command of the device.
 const HOSTILE: &str = "::error::x ##[group]y [[ATTACHMENT|/etc/passwd]] ]]> <script>&";
@@ -98,18 +98,7 @@ fn night(lab: &Lab) -> Ended {
              budgets:\n- {{name: never, native: {{}}, limit: 1GiB}}\n"
         ),
     );
-    lab.expect(
-        9,
-        &[
-            "run",
-            "many.yaml",
-            "few.yaml",
-            "broken.yaml",
-            "-o",
-            "out",
-            "--json",
-        ],
-    )
+    lab.expect(9, "run many.yaml few.yaml broken.yaml -o out --json")
 }
 
 /// Case, kind of its result, message and text.
@@ -202,10 +191,8 @@ fn judged_by_ci_readers_junit_of_a_night() {
     }
     // The text of the device is readable, and commands no CI system.
     let (_, _, message, _) = &cases[6];
-    assert!(
-        message.contains("<script>&") && message.contains("exited with 1"),
-        "{message}"
-    );
+    assert_contains(&message, "<script>&");
+    assert_contains(&message, "exited with 1");
     assert!(
         !message.contains("##[") && !message.contains("[[ATTACHMENT"),
         "{message}"
@@ -242,10 +229,7 @@ fn judged_by_ci_readers_results_follow_their_schema() {
         fs::write(&bad, result.to_string()).unwrap();
         let errors = check(&judge, &schema, &[&bad]).expect_err(pointer);
         let place = pointer.trim_start_matches('/').replace('/', ".");
-        assert!(
-            errors.contains(place.split('.').next().unwrap()),
-            "{errors}"
-        );
+        assert_contains(&errors, place.split('.').next().unwrap());
     }
 }
 
@@ -268,7 +252,7 @@ fn judged_by_ci_readers_scenarios_follow_their_schema() {
         include_str!("../../docs/guide/ci.md"),
         include_str!("../../docs/reference/formats.md"),
     ];
-    let mut texts = vec![printed(&["run", "--init", APP])];
+    let mut texts = vec![printed(&["run", "--init", "com.example.app"])];
     for page in pages {
         let scenarios = blocks(page)
             .into_iter()

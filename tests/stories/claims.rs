@@ -7,29 +7,17 @@ use heaptap::phone::{PhoneSpec, VirtualPhone};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use crate::lab::{APP, Ended, LIMIT, Lab, files, recording};
+use crate::lab::{APP, LIMIT, Lab, files, recording};
+use crate::program::{Ended, assert_contains};
 
 const FAST: &str = "android=14,build=userdebug,speed=20";
-/// Rounds with two processes that start at the same time: those of HEAPTAP_ROUNDS, which
-/// `tests/run.sh` sets for the full run. `session::folder` tests 200 of the claim alone.
-fn rounds() -> usize {
-    match std::env::var("HEAPTAP_ROUNDS") {
-        Ok(rounds) => rounds.parse().expect("HEAPTAP_ROUNDS is a number"),
-        Err(_) => 6,
-    }
-}
+/// Rounds with two processes that start at the same time. `session::folder` tests 200 of the claim
+/// alone.
+const ROUNDS: usize = 6;
 
 /// Starts to record without a page and without the slow search for symbols.
-fn quickly<'a>(more: &[&'a str]) -> Vec<&'a str> {
-    let quick = [
-        "record",
-        "-n",
-        APP,
-        "--no-report",
-        "--no-symbolize",
-        "--json",
-    ];
-    [&quick[..], more].concat()
+fn quickly(more: &str) -> String {
+    format!("record -n {APP} --no-report --no-symbolize --json {more}")
 }
 
 /// Returns the only session that `status` lists.
@@ -46,7 +34,7 @@ fn sha256(path: &Path) -> String {
 
 /// Returns the name of the only profile of a recording of `APP`.
 pub fn profile_name(lab: &Lab) -> String {
-    lab.expect(0, &quickly(&["-d", "2s", "-o", "first"]));
+    lab.expect(0, &quickly("-d 2s -o first"));
     let manifest = lab.manifest("first");
     let name = manifest["dumps"][0]["file"].as_str().expect("a profile");
     name.to_owned()
@@ -55,7 +43,7 @@ pub fn profile_name(lab: &Lab) -> String {
 /// Records into `out`, where a file of the user has the name of the profile. The trace is fetched
 /// then, but the results cannot be stored.
 pub fn blocked_by_a_file(lab: &Lab, name: &str) -> Ended {
-    let mut running = lab.record(&[]);
+    let mut running = lab.record("");
     running.until_recorded();
     std::fs::write(lab.work().join("out").join(name), "mine").unwrap();
     running.signal("INT");
@@ -66,10 +54,10 @@ pub fn blocked_by_a_file(lab: &Lab, name: &str) -> Ended {
 fn two_phones_at_one_moment_share_no_folder_by_name() {
     let lab = Lab::new(FAST);
     let other = VirtualPhone::start(PhoneSpec::parse(FAST).unwrap()).unwrap();
-    for round in 0..rounds() {
+    for round in 0..ROUNDS {
         let out = format!("out-{round}");
         let before = lab.phone.truth().len() + other.truth().len();
-        let args = quickly(&["-d", "2s", "-o", &out]);
+        let args = quickly(&format!("-d 2s -o {out}"));
         let both = [lab.start(&args), lab.start_on(&other, "state", &args)];
         let [first, second] = both.map(|running| running.end());
         let (won, lost) = match (first.code(), second.code()) {
@@ -99,8 +87,8 @@ fn two_phones_at_one_moment_share_no_folder_by_name() {
 fn two_phones_at_one_moment_share_no_folder_without_a_name() {
     let lab = Lab::new(FAST);
     let other = VirtualPhone::start(PhoneSpec::parse(FAST).unwrap()).unwrap();
-    for round in 1..=rounds() {
-        let args = quickly(&["-d", "2s"]);
+    for round in 1..=ROUNDS {
+        let args = quickly("-d 2s");
         let both = [lab.start(&args), lab.start_on(&other, "state", &args)];
         for ended in both.map(|running| running.end()) {
             assert_eq!(ended.code(), Some(0), "round {round}: {ended}");
@@ -121,19 +109,11 @@ fn two_phones_at_one_moment_share_no_folder_without_a_name() {
 fn two_conversions_at_one_moment_share_no_folder() {
     let lab = Lab::new(FAST);
     profile_name(&lab);
-    for round in 0..rounds() {
+    for round in 0..ROUNDS {
         let out = format!("profiles-{round}");
         let format = ["pprof", "folded", "parquet"][round % 3];
-        let args = [
-            "convert",
-            "first/raw-trace",
-            "-o",
-            &out,
-            "--format",
-            format,
-            "--no-symbolize",
-            "--json",
-        ];
+        let args =
+            format!("convert first/raw-trace -o {out} --format {format} --no-symbolize --json");
         let both = [lab.start(&args), lab.start(&args)];
         let [first, second] = both.map(|running| running.end());
         let mut codes = [first.code(), second.code()];
@@ -161,7 +141,7 @@ fn a_second_detached_start_into_a_folder_names_the_session_that_has_it() {
         &["dump", "--hprof", "--detach"],
     ] {
         let lab = Lab::new(FAST);
-        let args = [start, &["-n", APP, "-o", "out", "--json"]].concat();
+        let args = (start, "-n com.example.app -o out --json");
         let first = lab.expect(0, &args);
         let id = first.json()["session"].as_str().unwrap().to_owned();
         let second = lab.expect(2, &args);
@@ -169,7 +149,7 @@ fn a_second_detached_start_into_a_folder_names_the_session_that_has_it() {
         let message = second.error()["message"].to_string();
         assert!(message.contains(&id), "{second}");
         assert_eq!(only_session(&lab), id);
-        lab.expect(0, &["stop"]);
+        lab.expect(0, "stop");
         assert_eq!(lab.manifest("out")["session"]["id"], id);
         lab.assert_tidy("out");
     }
@@ -178,20 +158,20 @@ fn a_second_detached_start_into_a_folder_names_the_session_that_has_it() {
 #[test]
 fn a_forgotten_session_gives_its_folder_up() {
     let lab = Lab::new(FAST);
-    lab.expect(0, &recording("out", &["--detach"]));
+    lab.expect(0, &recording("out", "--detach"));
     lab.expect(0, &["stop", "--forget", &only_session(&lab)]);
     // The forgotten session still occupies the process on the phone.
-    lab.expect(7, &quickly(&["-d", "2s", "-o", "out", "--no-check"]));
+    lab.expect(7, &quickly("-d 2s -o out --no-check"));
     assert!(lab.manifest("out")["session"]["id"].is_string());
 }
 
 #[test]
 fn a_folder_that_another_session_has_by_now_is_refused_before_anything_is_fetched() {
     let lab = Lab::new(FAST);
-    lab.expect(0, &recording("out", &["--detach"]));
+    lab.expect(0, &recording("out", "--detach"));
     let first = only_session(&lab);
     std::fs::remove_dir_all(lab.work().join("out")).unwrap();
-    let second = lab.expect(0, &recording("out", &["--detach", "--no-check", "--json"]));
+    let second = lab.expect(0, &recording("out", "--detach --no-check --json"));
     let second = second.json()["session"].as_str().unwrap().to_owned();
     let refused = lab.fails(10, &["stop", &first]);
     assert_eq!(refused["kind"], "output-foreign", "{refused}");
@@ -214,15 +194,15 @@ fn a_folder_that_another_session_has_by_now_is_refused_before_anything_is_fetche
 fn a_result_of_somebody_else_is_refused_before_anything_is_fetched() {
     for name in ["manifest.json", "raw-trace"] {
         let lab = Lab::new(FAST);
-        lab.expect(0, &recording("out", &["--detach"]));
+        lab.expect(0, &recording("out", "--detach"));
         let mine = lab.work().join("out").join(name);
         std::fs::write(&mine, "mine").unwrap();
         let before = files(&lab.work().join("out"));
-        let refused = lab.fails(10, &["stop"]);
+        let refused = lab.fails(10, "stop");
         assert_eq!(refused["kind"], "output-foreign", "{name}: {refused}");
         assert_eq!(lab.traces().len(), 1, "{name}");
         assert_eq!(files(&lab.work().join("out")), before, "not fetched");
-        lab.expect(0, &["stop", "-o", "elsewhere"]);
+        lab.expect(0, "stop -o elsewhere");
         lab.assert_truth("elsewhere");
         assert_eq!(std::fs::read(&mine).unwrap(), b"mine", "{name}");
         lab.assert_tidy("elsewhere");
@@ -234,14 +214,14 @@ fn a_file_with_the_name_of_a_result_stays_and_stop_writes_elsewhere() {
     let lab = Lab::new(FAST);
     let name = profile_name(&lab);
     let refused = blocked_by_a_file(&lab, &name);
-    assert_eq!(refused.code(), Some(10), "{refused}");
+    refused.assert_code(10);
     assert_eq!(refused.error()["kind"], "output-foreign");
     assert!(refused.error()["help"].to_string().contains("heaptap stop"));
     assert_eq!(lab.traces().len(), 1, "the phone keeps it");
     let mine = lab.work().join("out").join(&name);
     assert_eq!(std::fs::read(&mine).unwrap(), b"mine");
     assert!(!lab.work().join("out/manifest.json").exists());
-    lab.expect(0, &["stop", "-o", "elsewhere"]);
+    lab.expect(0, "stop -o elsewhere");
     lab.assert_truth("elsewhere");
     assert_eq!(std::fs::read(&mine).unwrap(), b"mine");
     lab.assert_tidy("elsewhere");
@@ -251,7 +231,7 @@ fn a_file_with_the_name_of_a_result_stays_and_stop_writes_elsewhere() {
 fn results_that_were_published_in_part_are_replaced_by_other_ones() {
     let lab = Lab::new(FAST);
     let removing = lab.phone.faults().close_gate(&["rm -f"]);
-    let running = lab.start(&quickly(&["-d", "2s", "-o", "out"]));
+    let running = lab.start(&quickly("-d 2s -o out"));
     assert!(removing.is_reached_within(LIMIT), "it did not finish");
     running.signal("KILL");
     running.end();
@@ -265,7 +245,7 @@ fn results_that_were_published_in_part_are_replaced_by_other_ones() {
     std::fs::rename(out.join("manifest.json"), ready.join("manifest.json")).unwrap();
     let symbolized = std::fs::read(&profile).unwrap();
     std::fs::write(&profile, "without symbols").unwrap();
-    lab.expect(0, &["stop"]);
+    lab.expect(0, "stop");
     assert!(
         std::fs::read(&profile).unwrap() == symbolized,
         "the profile"
@@ -277,7 +257,7 @@ fn results_that_were_published_in_part_are_replaced_by_other_ones() {
 #[test]
 fn files_beside_the_results_stay() {
     let lab = Lab::new(FAST);
-    lab.expect(0, &recording("out", &["--detach"]));
+    lab.expect(0, &recording("out", "--detach"));
     let out = lab.work().join("out");
     // Notes, unfinished files of another run, and files from a copied directory.
     for name in [
@@ -287,7 +267,7 @@ fn files_beside_the_results_stay() {
     ] {
         std::fs::write(out.join(name), "mine").unwrap();
     }
-    lab.expect(0, &["stop"]);
+    lab.expect(0, "stop");
     lab.assert_truth("out");
     for name in [
         "notes.txt",
@@ -310,11 +290,7 @@ fn a_fetched_trace_that_was_changed_is_set_aside_and_fetched_again() {
     let middle = tampered.len() / 2;
     tampered[middle] ^= 0xff;
     std::fs::write(out.join("raw-trace"), &tampered).unwrap();
-    let collected = lab.expect(0, &["stop"]);
-    assert!(
-        collected.stderr.contains("raw-trace.changed"),
-        "{collected}"
-    );
+    lab.expect(0, "stop").assert_stderr("raw-trace.changed");
     lab.assert_truth("out");
     let sum = sha256(&out.join("raw-trace"));
     assert_eq!(lab.manifest("out")["trace"]["sha256"], sum);
@@ -328,7 +304,7 @@ fn a_fetched_trace_that_was_changed_is_set_aside_and_fetched_again() {
 #[test]
 fn a_java_folder_of_somebody_else_stays() {
     let lab = Lab::new(FAST);
-    let mut running = lab.record(&["--with", "java"]);
+    let mut running = lab.record("--with java");
     running.until_recorded();
     let java = lab.work().join("out/java");
     std::fs::create_dir(&java).unwrap();
@@ -337,32 +313,27 @@ fn a_java_folder_of_somebody_else_stays() {
     assert_eq!(files(&java), ["raw-trace"]);
     assert_eq!(std::fs::read(java.join("raw-trace")).unwrap(), b"mine");
     let missed = lab.manifest("out")["companion"]["missed"].to_string();
-    assert!(missed.contains("not empty"), "{missed}");
+    assert_contains(&missed, "not empty");
 }
 
 #[test]
 fn a_log_of_somebody_else_stays_where_nobody_observed() {
     let lab = Lab::new(FAST);
-    lab.expect(0, &recording("out", &["--with", "gc", "--detach"]));
+    lab.expect(0, &recording("out", "--with gc --detach"));
     let log = lab.work().join("out/logcat.txt");
     std::fs::write(&log, "mine\n").unwrap();
-    let stopped = lab.expect(0, &["stop"]);
-    assert!(
-        stopped
-            .stderr
-            .contains("logcat.txt is not from this session"),
-        "{stopped}"
-    );
+    lab.expect(0, "stop")
+        .assert_stderr("logcat.txt is not from this session");
     assert_eq!(std::fs::read(&log).unwrap(), b"mine\n");
     assert_eq!(lab.manifest("out")["companion"]["log"], Value::Null);
     lab.assert_truth("out");
     lab.assert_tidy("out");
 
-    lab.expect(0, &recording("more", &["--with", "gc", "--detach"]));
+    lab.expect(0, &recording("more", "--with gc --detach"));
     let timeline = lab.work().join("more/memory.jsonl");
     std::fs::write(&timeline, "mine\nwithout an end").unwrap();
-    lab.expect(0, &["snapshot", "--label", "one"]);
-    let stopped = lab.expect(0, &["stop"]);
+    lab.expect(0, "snapshot --label one");
+    let stopped = lab.expect(0, "stop");
     assert_eq!(std::fs::read(&timeline).unwrap(), b"mine\nwithout an end");
     assert_eq!(
         lab.manifest("more")["companion"]["timeline"],
@@ -377,7 +348,7 @@ fn a_retry_gets_the_requested_directory() {
     let lab = Lab::new(&format!("{FAST},fault=overrun@500#1"));
     std::fs::create_dir(lab.work().join("out-incomplete")).unwrap();
     std::fs::write(lab.work().join("out-incomplete/notes.txt"), "mine").unwrap();
-    lab.expect(0, &recording("out", &["-d", "3s", "--retry-overrun"]));
+    lab.expect(0, &recording("out", "-d 3s --retry-overrun"));
     assert_eq!(files(&lab.work().join("out-incomplete")), ["notes.txt"]);
     let first = lab.manifest("out-incomplete-2");
     assert_eq!(first["outcome"]["exit_code"], 6, "{first:#}");
@@ -387,7 +358,7 @@ fn a_retry_gets_the_requested_directory() {
 #[test]
 fn a_retry_without_a_directory_is_named_after_its_own_session() {
     let lab = Lab::new(&format!("{FAST},fault=overrun@500#1"));
-    lab.expect(0, &["record", "-n", APP, "-d", "3s", "--retry-overrun"]);
+    lab.expect(0, "record -n com.example.app -d 3s --retry-overrun");
     let names = files(&lab.work());
     assert_eq!(names.len(), 2, "{names:?}");
     for name in names {
@@ -399,7 +370,7 @@ fn a_retry_without_a_directory_is_named_after_its_own_session() {
 #[test]
 fn after_a_stop_request_there_is_no_retry() {
     let lab = Lab::new(&format!("{FAST},fault=overrun@500#1"));
-    let mut running = lab.record(&["-d", "600s", "-c", "1s", "--retry-overrun"]);
+    let mut running = lab.record("-d 600s -c 1s --retry-overrun");
     running.until_recorded();
     running.interrupted(6);
     assert_eq!(lab.manifest("out")["outcome"]["ended_by"], "interrupted");
@@ -409,7 +380,7 @@ fn after_a_stop_request_there_is_no_retry() {
 #[test]
 fn a_page_that_was_not_written_is_neither_listed_nor_offered() {
     let lab = Lab::new(FAST);
-    let mut running = lab.record(&[]);
+    let mut running = lab.record("");
     running.until_recorded();
     let page = lab.work().join("out/report.html");
     std::fs::write(&page, "mine").unwrap();
@@ -420,7 +391,7 @@ fn a_page_that_was_not_written_is_neither_listed_nor_offered() {
         line.unwrap_or_else(|| panic!("{ended}")).to_owned()
     };
     assert!(!wrote(&ended).contains("report.html"), "{ended}");
-    assert!(!ended.stderr.contains("heaptap open"), "{ended}");
+    ended.refute_stderr("heaptap open");
     assert_eq!(ended.last_with("report")["report"], Value::Null);
     assert_eq!(std::fs::read(&page).unwrap(), b"mine");
     // Commands do not list files from before, either.
@@ -433,10 +404,8 @@ fn a_page_that_was_not_written_is_neither_listed_nor_offered() {
             !line.contains("raw-trace") && !line.contains("report.html"),
             "{line}"
         );
-        assert!(
-            line.contains("1 profile") && line.contains("manifest.json"),
-            "{line}"
-        );
+        assert_contains(&line, "1 profile");
+        assert_contains(&line, "manifest.json");
     }
     // Without a manifest only packets are written, and none if there are no new symbols.
     std::fs::create_dir(lab.work().join("plain")).unwrap();
@@ -445,8 +414,8 @@ fn a_page_that_was_not_written_is_neither_listed_nor_offered() {
         lab.work().join("plain/raw-trace"),
     )
     .unwrap();
-    let none = lab.run(&["symbolize", "plain", "--no-discover"]);
+    let none = lab.run("symbolize plain --no-discover");
     assert_eq!(files(&lab.work().join("plain")), ["raw-trace"], "{none}");
-    assert!(none.stderr.contains("wrote nothing to plain"), "{none}");
-    assert!(!none.stderr.contains("wrote plain"), "{none}");
+    none.assert_stderr("wrote nothing to plain");
+    none.refute_stderr("wrote plain");
 }

@@ -7,6 +7,7 @@ use heaptap::phone::{Fault, FaultKind};
 use serde_json::Value;
 
 use crate::lab::{APP, Lab, Running, files};
+use crate::program::assert_contains;
 use crate::run::{run, runs};
 
 /// Writes a scenario of one run with `keys` and steps after `start`.
@@ -32,16 +33,15 @@ fn a_run_waits_for_a_cool_device_and_one_that_ran_hot_is_repeated() {
     for fault in ["hot@3#1", "hot@2#3"] {
         lab.phone.faults().add(Fault::parse(fault).unwrap());
     }
-    let args = ["run", "s.yaml", "-o", "out", "--json-lines"];
-    let mut running = lab.start(&args);
+    let args = "run s.yaml -o out --json-lines";
+    let mut running = lab.start(args);
     let told = running.until_line("a warning", |e| e["event"] == "warning");
     let text = told["text"].as_str().unwrap_or_default();
     assert!(
         text.contains("cool down (thermal status 3, severe)"),
         "{told}"
     );
-    let ended = running.end();
-    assert_eq!(ended.code(), Some(0), "{ended}");
+    running.ends(0);
     let text = fs::read_to_string(lab.work().join("out/result.json")).expect("results");
     let result: Value = text.parse().expect("JSON");
     assert_eq!(states(&result), ["void device-hot", "done"], "{result:#}");
@@ -62,17 +62,17 @@ fn a_run_waits_for_a_cool_device_and_one_that_ran_hot_is_repeated() {
 fn a_device_that_stays_hot_or_is_full_is_reported() {
     let lab = Lab::new("speed=8,fault=hot");
     write(&lab, "conditions: {cool: 100ms}", "- snapshot: up");
-    let result = run(&lab, 5, &[]);
+    let result = run(&lab, 5, "");
     assert_eq!(states(&result), ["void device-hot"; 4], "{result:#}");
     // What made the runs void can be mended.
     lab.phone.faults().remove(FaultKind::Hot);
-    let result = run(&lab, 0, &["--resume"]);
+    let result = run(&lab, 0, "--resume");
     let states_of_all = states(&result);
     assert_eq!(states_of_all[..4], ["void device-hot"; 4], "{result:#}");
     assert_eq!(states_of_all[4..], ["done"], "{result:#}");
     let lab = Lab::new("speed=8,space=100m");
     write(&lab, "", "- snapshot: up");
-    let result = run(&lab, 5, &[]);
+    let result = run(&lab, 5, "");
     assert_eq!(states(&result), ["void device-full"], "{result:#}");
     assert!(lab.phone.truth().is_empty(), "nothing was recorded");
 }
@@ -85,7 +85,7 @@ fn a_run_whose_app_was_killed_for_memory_is_void_and_names_it() {
         write(&lab, "", "- shell: [sleep, 6]\n- snapshot: up");
         let kill = Fault::parse("low-memory-kill@2000#1").unwrap();
         lab.phone.faults().add(kill);
-        let result = run(&lab, 0, &[]);
+        let result = run(&lab, 0, "");
         assert_eq!(
             states(&result),
             ["void low-memory-kill", "done"],
@@ -98,7 +98,7 @@ fn a_run_whose_app_was_killed_for_memory_is_void_and_names_it() {
         assert_eq!(kills.len(), 1, "{run:#}");
         assert_eq!(kills[0]["process"], APP, "{run:#}");
         let message = run["error"]["message"].as_str().unwrap_or_default();
-        assert!(message.contains("low watermark"), "{message}");
+        assert_contains(&message, "low watermark");
     }
 }
 
@@ -107,10 +107,10 @@ fn a_file_that_reaches_its_maximum_makes_a_run_void() {
     // Dumps write 130 bytes a second on the phone.
     let lab = Lab::new("speed=64");
     write(&lab, "record: {max-file: 21KiB}", "- shell: [sleep, 4000]");
-    let result = run(&lab, 5, &[]);
+    let result = run(&lab, 5, "");
     assert_eq!(states(&result), ["void recording-ended"; 4], "{result:#}");
     let message = result["runs"][0]["error"]["message"].to_string();
-    assert!(message.contains("max-file"), "{message}");
+    assert_contains(&message, "max-file");
     lab.assert_tidy("out");
 }
 
@@ -122,7 +122,7 @@ const WAITS: &str =
     "{shell: [sh, -c, 'while [ ! -e /data/local/tmp/go ]; do sleep 1; done'], timeout: 10m}";
 
 fn begin_and_kill(lab: &Lab, folder: &str) {
-    let args = ["run", "s.yaml", "-o", folder, "--json-lines"];
+    let args = format!("run s.yaml -o {folder} --json-lines");
     let mut running: Running = lab.start(&args);
     running.until_line("the last step", |e| {
         e["event"] == "step" && e["step"] == "steps[2]"
@@ -156,26 +156,23 @@ fn settings_hold_for_a_run_and_are_restored_even_after_a_kill() {
     assert_eq!(settings(&lab), initial);
     // A rotation restores its own settings meanwhile, and wants the screen on, too.
     write(&lab, HELD, &format!("- rotate: 2\n- {WAITS}"));
-    let planned = lab.expect(0, &["run", "s.yaml", "--dry-run"]).stdout;
+    let planned = lab.expect(0, "run s.yaml --dry-run").stdout;
     for part in ["window_animation_scale 0", "deviceidle disable deep"] {
         let plain = planned.replace('\'', "");
         assert!(plain.contains(part), "{part}: {planned}");
     }
     begin_and_kill(&lab, "out");
     lab.shell("echo x > /data/local/tmp/go");
-    let result = run(&lab, 0, &["--resume"]);
+    let result = run(&lab, 0, "--resume");
     assert_eq!(states(&result), ["void interrupted", "done"], "{result:#}");
     assert_eq!(settings(&lab), initial);
     lab.assert_tidy("out");
 
     lab.shell("rm /data/local/tmp/go");
     begin_and_kill(&lab, "other");
-    let restored = lab.expect(0, &["provoke", "--restore", "--json"]).json();
+    let restored = lab.expect(0, "provoke --restore --json").json();
     let restored = restored["restored"].to_string();
-    assert!(
-        restored.contains("animator_duration_scale=0.5"),
-        "{restored}"
-    );
+    assert_contains(&restored, "animator_duration_scale=0.5");
     assert_eq!(settings(&lab), initial);
     let notes = files(&lab.dir.path().join("state/provoke/runs"));
     assert!(!notes.iter().any(|f| f.ends_with(".json")), "{notes:?}");

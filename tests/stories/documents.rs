@@ -134,8 +134,8 @@ fn every_kind_of_java_leak_is_on_the_page() {
 #[test]
 fn every_key_of_an_event_is_on_the_page() {
     let lab = Lab::new("android=14,build=userdebug,speed=10");
-    let flags = ["-d", "2s", "--with", "meminfo,gc", "--json-lines"];
-    let ended = lab.expect(0, &recording("out", &flags));
+    let flags = "-d 2s --with meminfo,gc --json-lines";
+    let ended = lab.expect(0, &recording("out", flags));
     let lines = ended.stdout.lines();
     let events = lines.map(|line| serde_json::from_str::<Value>(line).expect("an event"));
     let mut wrong = Vec::new();

@@ -2,21 +2,20 @@
 
 use serde_json::Value;
 
-use crate::lab::{APP, Ended, LIMIT, Lab, Running, files};
+use crate::lab::{APP, LIMIT, Lab, Running, files};
+use crate::program::{Arguments, Ended, assert_contains, assert_lacks};
 
 /// Time runs faster on the phone.
 const FAST: &str = "android=14,build=userdebug,speed=10";
 
-fn dump(lab: &Lab, code: i32, more: &[&str]) -> Ended {
-    let mut args = vec!["dump", "-n", APP, "-o", "out", "--json"];
-    args.extend(more);
+fn dump(lab: &Lab, code: i32, more: impl Arguments) -> Ended {
+    let args = ("dump -n com.example.app -o out --json", more);
     lab.expect(code, &args)
 }
 
 /// A dump of `APP` under way.
-fn begin(lab: &Lab, more: &[&str]) -> Running {
-    let mut args = vec!["dump", "-n", APP, "-o", "out", "--json-lines"];
-    args.extend(more);
+fn begin(lab: &Lab, more: impl Arguments) -> Running {
+    let args = ("dump -n com.example.app -o out --json-lines", more);
     let mut running = lab.start(&args);
     running.until("started");
     running
@@ -95,7 +94,7 @@ fn a_restarted_app_is_selected_by_both_of_its_pids() {
         );
     }
     let check = |pids: &str, code: i32| {
-        let over = ["diff", "a", "b", "--fail-over", "1GiB", "-p", pids];
+        let over = format!("diff a b --fail-over 1GiB -p {pids}");
         lab.expect(code, &over);
     };
     check(&both, 0);
@@ -106,7 +105,7 @@ fn a_restarted_app_is_selected_by_both_of_its_pids() {
 fn a_heap_is_dumped_on_every_release_that_can() {
     for android in [11, 12, 13, 14, 16] {
         let lab = Lab::new(&format!("android={android},build=userdebug,speed=10"));
-        let ended = dump(&lab, 0, &["--dominators"]);
+        let ended = dump(&lab, 0, "--dominators");
         let manifest = lab.manifest("out");
         assert_eq!(manifest["outcome"]["ended_by"], "done", "Android {android}");
         assert_whole(&lab);
@@ -124,64 +123,58 @@ fn a_heap_is_dumped_on_every_release_that_can() {
 #[test]
 fn who_looks_on_is_told_the_size_and_what_to_do_next() {
     let lab = Lab::new(FAST);
-    let ended = lab.expect(0, &["dump", "-n", APP, "-o", "out"]);
+    let ended = lab.expect(0, "dump -n com.example.app -o out");
     for said in ["reachable", "retained", "com.example.app"] {
-        assert!(ended.stdout.contains(said), "{said}: {ended}");
+        ended.assert_stdout(said);
     }
     for said in ["heaptap leaks out", "heaptap top out"] {
-        assert!(ended.stderr.contains(said), "{said}: {ended}");
+        ended.assert_stderr(said);
     }
     let with = "retained sizes include native memory";
-    assert!(ended.stdout.contains(with), "{ended}");
+    ended.assert_stdout(with);
     for command in [
         &["paths", "out", "--focus", "DetailActivity"][..],
         &["top", "out"],
         &["top", "out", "--tree"],
         &["leaks", "out"],
     ] {
-        let shown = lab.expect(0, command);
-        assert!(shown.stdout.contains(with), "{shown}");
+        lab.expect(0, command).assert_stdout(with);
     }
     // The bitmap of an Activity: the Java part alone is less than 2 KiB.
-    let leaks = lab.expect(0, &["leaks", "out"]);
-    assert!(
-        leaks.stdout.contains("retains 2.0 MiB (2.0 MiB native)"),
-        "{leaks}"
-    );
-    let top = lab.expect(0, &["top", "out", "--focus", "DetailActivity"]);
+    let leaks = lab.expect(0, "leaks out");
+    leaks.assert_stdout("retains 2.0 MiB (2.0 MiB native)");
+    let top = lab.expect(0, "top out --focus DetailActivity");
     let mut row = top
         .stdout
         .lines()
         .filter(|line| line.contains("DetailActivity"));
     let row = row.find(|line| line.contains("2.0 MiB")).expect("a row");
     assert_eq!(row.matches("2.0 MiB").count(), 2, "{top}");
-    let same = lab.expect(0, &["diff", "out", "out", "--by", "class"]);
-    assert!(!same.stdout.contains(with), "{same}");
-    lab.expect(0, &["dump", "-n", APP, "-o", "later"]);
-    let changed = lab.expect(0, &["diff", "out", "later"]);
-    assert!(changed.stdout.contains(with), "{changed}");
-    let grown = lab.expect(0, &["leaks", "out", "later"]);
+    lab.expect(0, "diff out out --by class").refute_stdout(with);
+    lab.expect(0, "dump -n com.example.app -o later");
+    lab.expect(0, "diff out later").assert_stdout(with);
+    let grown = lab.expect(0, "leaks out later");
     let growth = "growth includes native memory";
-    assert!(grown.stdout.contains(growth), "{grown}");
+    grown.assert_stdout(growth);
 }
 
 #[test]
 fn a_dump_that_does_not_fit_is_made_again_with_more_room() {
     let lab = Lab::new("android=14,build=userdebug,speed=10,java=60000");
-    let ended = dump(&lab, 0, &["-b", "64k"]);
+    let ended = dump(&lab, 0, "-b 64k");
     assert_whole(&lab);
     let first = lab.manifest("out-incomplete");
     assert_eq!(first["outcome"]["complete"], false, "{ended}");
     assert!(java(&first).iter().all(|d| d["complete"] == false));
     assert!(kinds(&first).contains(&"service-lost-data"), "{first:#}");
     let config = lab.manifest("out")["config"]["text"].to_string();
-    assert!(!config.contains("size_kb: 64\n"), "{config}");
+    assert_lacks(&config, "size_kb: 64\n");
 }
 
 #[test]
 fn a_dump_that_stays_cut_says_so() {
     let lab = Lab::new("android=14,build=userdebug,speed=20,java=60000,fault=java-dump-cut");
-    let ended = dump(&lab, 6, &[]);
+    let ended = dump(&lab, 6, "");
     let manifest = lab.manifest("out");
     assert_eq!(java(&manifest)[0]["flags"]["truncated"], true, "{ended}");
     assert_eq!(manifest["outcome"]["complete"], false);
@@ -193,58 +186,55 @@ fn a_dump_that_stays_cut_says_so() {
         &["query", "out", count],
         &["convert", "out", "-o", "again"],
     ] {
-        let look = lab.run(look);
-        assert!(look.stderr.contains("GC roots is missing"), "{look}");
-        assert!(!look.stderr.contains("look unreachable"), "{look}");
+        lab.run(look)
+            .assert_stderr("GC roots is missing")
+            .refute_stderr("look unreachable");
     }
 }
 
 #[test]
 fn who_may_not_be_dumped_is_told_before() {
     let lab = Lab::new("android=14,build=user,speed=10");
-    let refused = |args: &[&str], kind: &str| {
+    let refused = |args: &str, kind: &str| {
         let ended = lab.expect(4, args);
         assert_eq!(ended.error()["kind"], kind, "{ended}");
         assert_no_files(&lab);
     };
     let closed = "com.example.closed";
-    refused(&["dump", "-n", closed, "--json"], "not-eligible");
+    refused(&format!("dump -n {closed} --json"), "not-eligible");
     let stopped = "com.example.stopped";
-    refused(&["dump", "-n", stopped, "--json"], "not-running");
+    refused(&format!("dump -n {stopped} --json"), "not-running");
     for kind in [&[][..], &["--hprof"]] {
         let ended = lab.expect(4, &[&["dump", "-n", stopped], kind].concat());
         // With the server, as typed.
         let server = lab.phone.addr();
         let help = format!("(`heaptap apps --adb-server {server}` lists running apps)");
-        assert!(ended.stderr.contains(&help), "{ended}");
+        ended.assert_stderr(&help);
     }
+    refused("dump -n com.example.nowhere --json", "target-not-found");
     refused(
-        &["dump", "-n", "com.example.nowhere", "--json"],
-        "target-not-found",
-    );
-    refused(
-        &["dump", "-n", closed, "--hprof", "--json"],
+        &format!("dump -n {closed} --hprof --json"),
         "not-debuggable",
     );
     // Perfetto requires only a profileable app, am a debuggable one.
     let profileable = "com.example.profileable";
     refused(
-        &["dump", "-n", profileable, "--hprof", "--json"],
+        &format!("dump -n {profileable} --hprof --json"),
         "not-debuggable",
     );
-    lab.expect(0, &["dump", "-n", profileable, "-o", "out"]);
+    lab.expect(0, &format!("dump -n {profileable} -o out"));
     let old = Lab::new("android=10,build=userdebug,speed=10");
-    old.expect(4, &["dump", "-n", APP]);
-    old.expect(4, &["dump", "-n", APP, "--hprof", "--bitmaps"]);
+    old.expect(4, "dump -n com.example.app");
+    old.expect(4, "dump -n com.example.app --hprof --bitmaps");
     let thirteen = Lab::new("android=13,build=userdebug,speed=10");
-    let ended = thirteen.expect(4, &["dump", "-n", APP, "--wait-for-oom", "--json"]);
+    let ended = thirteen.expect(4, "dump -n com.example.app --wait-for-oom --json");
     assert_eq!(ended.error()["kind"], "android-too-old", "{ended}");
 }
 
 #[test]
 fn an_out_of_memory_error_is_dumped_when_it_comes() {
     let lab = Lab::new("android=14,build=userdebug,speed=10,oom=2");
-    dump(&lab, 0, &["--wait-for-oom"]);
+    dump(&lab, 0, "--wait-for-oom");
     let manifest = lab.manifest("out");
     assert_eq!(java(&manifest)[0]["process"], APP);
     assert_eq!(java(&manifest)[0]["complete"], true);
@@ -254,8 +244,8 @@ fn an_out_of_memory_error_is_dumped_when_it_comes() {
 #[test]
 fn an_app_that_does_not_run_out_of_memory_leaves_an_empty_hand() {
     let lab = Lab::new(FAST);
-    let wait = ["--wait-for-oom", "--oom-wait-seconds", "3"];
-    let ended = dump(&lab, 7, &wait);
+    let wait = "--wait-for-oom --oom-wait-seconds 3";
+    let ended = dump(&lab, 7, wait);
     assert_eq!(ended.error()["kind"], "no-out-of-memory");
     assert!(files(&lab.work()).is_empty());
     assert_eq!(lab.traces(), Vec::<String>::new());
@@ -264,19 +254,18 @@ fn an_app_that_does_not_run_out_of_memory_leaves_an_empty_hand() {
 #[test]
 fn a_reboot_while_it_waits_for_an_out_of_memory_error_is_no_good_news() {
     let lab = Lab::new(FAST);
-    let mut running = begin(&lab, &["--wait-for-oom", "--oom-wait-seconds", "1h"]);
+    let mut running = begin(&lab, "--wait-for-oom --oom-wait-seconds 1h");
     running.until("progress");
     lab.phone.reboot(0);
-    let ended = running.end();
-    assert_eq!(ended.code(), Some(7), "{ended}");
-    assert!(ended.stderr.contains("the device restarted"), "{ended}");
+    let ended = running.ends(7);
+    ended.assert_stderr("the device restarted");
     assert_eq!(kinds(&lab.manifest("out"))[0], "device-rebooted");
 }
 
 #[test]
 fn waiting_for_an_out_of_memory_error_ends_with_ctrl_c() {
     let lab = Lab::new(FAST);
-    let mut running = begin(&lab, &["--wait-for-oom", "--oom-wait-seconds", "1h"]);
+    let mut running = begin(&lab, "--wait-for-oom --oom-wait-seconds 1h");
     running.until("progress");
     running.interrupted(130);
     assert_eq!(lab.traces(), Vec::<String>::new());
@@ -286,7 +275,7 @@ fn waiting_for_an_out_of_memory_error_ends_with_ctrl_c() {
 #[test]
 fn ctrl_c_waits_for_the_dump_that_is_being_written() {
     let lab = Lab::new(&format!("{FAST},fault=java-dump-slow@8000"));
-    let mut running = begin(&lab, &[]);
+    let mut running = begin(&lab, "");
     running.until("progress");
     running.interrupted(0);
     assert_whole(&lab);
@@ -296,18 +285,17 @@ fn ctrl_c_waits_for_the_dump_that_is_being_written() {
 #[test]
 fn a_dump_that_never_ends_is_tried_again_and_called_so() {
     let lab = Lab::new("android=14,speed=200,fault=java-dump-slow@100000000");
-    let ended = lab.run(&["dump", "-n", APP, "-o", "out"]);
-    assert_eq!(ended.code(), Some(7), "{ended}");
-    assert!(ended.stderr.contains("dumping again"), "{ended}");
+    lab.expect(7, "dump -n com.example.app -o out")
+        .assert_stderr("dumping again");
     assert_eq!(lab.manifest("out")["warnings"][0]["kind"], "no-dump");
 }
 
 #[test]
 fn continuous_dumps_go_on_until_ctrl_c_and_take_labels() {
     let lab = Lab::new(FAST);
-    let mut running = begin(&lab, &["-c", "2s"]);
+    let mut running = begin(&lab, "-c 2s");
     running.until_that("progress", |p| p["elapsed_s"].as_f64() >= Some(5.0));
-    let taken = lab.expect(0, &["snapshot", "--label", "after", "--json"]);
+    let taken = lab.expect(0, "snapshot --label after --json");
     assert_eq!(taken.json()["snapshot"]["label"], "after");
     running.interrupted(0);
     let manifest = lab.manifest("out");
@@ -322,10 +310,10 @@ fn continuous_dumps_go_on_until_ctrl_c_and_take_labels() {
 #[test]
 fn a_snapshot_of_a_single_dump_is_refused_with_the_way_to_have_one() {
     let lab = Lab::new(&format!("{FAST},fault=java-dump-slow@20000"));
-    let running = begin(&lab, &[]);
-    let ended = lab.expect(5, &["snapshot", "--json"]);
+    let running = begin(&lab, "");
+    let ended = lab.expect(5, "snapshot --json");
     assert_eq!(ended.error()["kind"], "snapshot-impossible");
-    assert!(ended.stdout.contains("dump -c"), "{ended}");
+    ended.assert_stdout("dump -c");
     assert_eq!(running.end().code(), Some(0));
 }
 
@@ -340,8 +328,7 @@ fn a_pulled_cable_costs_nothing() {
         lab.phone.unplug(0);
         running.until("connection-lost");
         lab.phone.plug_in(0);
-        let ended = running.end();
-        assert_eq!(ended.code(), Some(0), "{more:?}: {ended}");
+        running.ends(0);
         assert_eq!(java(&lab.manifest("out"))[0]["complete"], true);
         lab.assert_tidy("out");
         assert_no_files(&lab);
@@ -363,8 +350,7 @@ fn killed_anywhere_the_dump_is_collected_whole() {
             let lab = Lab::new(&format!(
                 "{FAST},fault=java-dump-slow@5000,fault=dumpheap-slow@5000"
             ));
-            let mut args = vec!["dump", "-n", APP, "-o", "out", "--json-lines"];
-            args.extend(more);
+            let args = ("dump -n com.example.app -o out --json-lines", more);
             let mut running = lab.start(&args);
             if running.comes(stage) {
                 running.signal("KILL");
@@ -375,7 +361,7 @@ fn killed_anywhere_the_dump_is_collected_whole() {
                 continue;
             }
             if lab.is_left() {
-                let ended = lab.run(&["stop"]);
+                let ended = lab.run("stop");
                 assert_eq!(ended.code(), Some(0), "{more:?} {stage}: {killed} {ended}");
             }
             let manifest = lab.manifest("out");
@@ -393,8 +379,7 @@ fn detached_dumps_are_collected_later() {
         let lab = Lab::new(&format!(
             "{FAST},fault=java-dump-slow@5000,fault=dumpheap-slow@5000"
         ));
-        let mut args = vec!["dump", "-n", APP, "-o", "out", "--detach", "--json"];
-        args.extend(more);
+        let args = ("dump -n com.example.app -o out --detach --json", more);
         let begun = lab.expect(0, &args);
         let session = begun.json()["session"].as_str().unwrap().to_owned();
         let status = lab.status();
@@ -412,8 +397,7 @@ fn several_processes_are_dumped_in_one_session() {
     for more in [&[][..], &["--hprof"]] {
         let lab = Lab::new(FAST);
         let both = format!("{APP},{service}");
-        let mut args = vec!["dump", "-n", &both, "-o", "out"];
-        args.extend(more);
+        let args = (format!("dump -n {both} -o out"), more);
         lab.expect(0, &args);
         let manifest = lab.manifest("out");
         let mut names: Vec<&str> = java(&manifest)
@@ -429,14 +413,14 @@ fn several_processes_are_dumped_in_one_session() {
 #[test]
 fn status_has_the_app_and_the_size_of_a_heap_dump() {
     let lab = Lab::new(FAST);
-    lab.expect(0, &["dump", "-n", APP, "--hprof", "--detach", "-o", "out"]);
+    lab.expect(0, "dump -n com.example.app --hprof --detach -o out");
     lab.until_ended();
     let found = &lab.status()["sessions"][0];
     assert_eq!(found["targets"], serde_json::json!([APP]), "{found}");
-    let shown = lab.expect(0, &["status"]).stdout;
+    let shown = lab.expect(0, "status").stdout;
     let row = format!("ended, not fetched  {APP}  on virtual-1  heap dump ");
-    assert!(shown.contains(&row), "{shown}");
-    lab.expect(0, &["stop"]);
+    assert_contains(&shown, &row);
+    lab.expect(0, "stop");
     let dumps = lab.manifest("out")["dumps"].clone();
     let file = dumps[0]["file"].as_str().expect("a file");
     let size = std::fs::metadata(lab.work().join("out").join(file)).expect("a file");
@@ -446,32 +430,30 @@ fn status_has_the_app_and_the_size_of_a_heap_dump() {
 #[test]
 fn nothing_is_advised_to_a_native_program_that_needs_a_java_heap() {
     let lab = Lab::new(FAST);
-    let daemon = ["-n", "surfaceflinger"];
     for (code, command, option) in [
         (4, "dump", "--no-check"),
         (0, "meminfo", "--local"),
         (7, "gc", "--now"),
     ] {
-        let ended = lab.expect(code, &[&[command], &daemon[..]].concat());
+        let ended = lab.expect(code, &format!("{command} -n surfaceflinger"));
         let told = format!("{}{}", ended.stdout, ended.stderr);
         assert!(!told.contains(option), "{command}: {told}");
     }
-    let app = lab.run(&["gc", "-n", "com.example.idle"]);
-    assert!(app.stderr.contains("--now"), "{app}");
+    lab.run("gc -n com.example.idle").assert_stderr("--now");
 }
 
 #[test]
 fn a_full_disk_on_the_phone_is_told() {
     let lab = Lab::new(&format!("{FAST},java=60000,fault=disk-full@300000"));
-    let ended = lab.run(&["dump", "-n", APP, "-o", "out"]);
+    let ended = lab.run("dump -n com.example.app -o out");
     assert!(matches!(ended.code(), Some(5 | 6)), "{ended}");
-    assert!(!ended.stderr.contains("larger buffer"), "{ended}");
+    ended.refute_stderr("larger buffer");
     for of_native in ["sample", "interval"] {
-        assert!(!ended.stderr.contains(of_native), "{ended}");
+        ended.refute_stderr(of_native);
     }
     assert_eq!(lab.traces(), Vec::<String>::new());
     let lab = Lab::new(&format!("{FAST},java=60000,fault=disk-full@300000"));
-    let ended = lab.run(&["dump", "-n", APP, "-o", "out", "--hprof"]);
+    let ended = lab.run("dump -n com.example.app -o out --hprof");
     assert!(matches!(ended.code(), Some(5 | 6)), "{ended}");
     assert_no_files(&lab);
 }
@@ -485,8 +467,7 @@ fn a_file_of_the_heap_is_whole_and_named_in_the_manifest() {
         (16, &["--bitmaps=webp"]),
     ] {
         let lab = Lab::new(&format!("android={android},build=userdebug,speed=10"));
-        let mut args = vec!["--hprof"];
-        args.extend(more);
+        let args = ("--hprof", more);
         let ended = dump(&lab, 0, &args);
         let manifest = lab.manifest("out");
         let [dump] = java(&manifest) else {
@@ -495,23 +476,20 @@ fn a_file_of_the_heap_is_whole_and_named_in_the_manifest() {
         assert_eq!(dump["kind"], "hprof");
         let name = dump["file"].as_str().unwrap();
         assert!(name.starts_with(APP) && name.ends_with(".hprof"), "{name}");
-        lab.expect(0, &["convert", "out", "-o", "converted"]);
+        lab.expect(0, "convert out -o converted");
         let profile = format!("converted/java_heap_dump.1.{}.pb.gz", dump["pid"]);
         let top = lab.expect(0, &["top", &profile]).stdout;
-        assert!(top.contains("Java heap\n"), "{top}");
-        assert!(top.contains(" of Java objects"), "{top}");
+        assert_contains(&top, "Java heap\n");
+        assert_contains(&top, " of Java objects");
         let facts = &lab.expect(0, &["top", &profile, "--json"]).json()["heaps"][0]["dump"];
         assert_eq!(
             (&facts["pid"], &facts["kind"]),
             (&dump["pid"], &"java-heap".into())
         );
         let compared = lab.expect(0, &["diff", &profile, &profile]).stdout;
-        assert!(!compared.contains("sampling"), "{compared}");
-        let leaks = lab.expect(2, &["leaks", &profile]);
-        assert!(
-            leaks.stderr.contains("on the recording or HPROF itself"),
-            "{leaks}"
-        );
+        assert_lacks(&compared, "sampling");
+        lab.expect(2, &["leaks", &profile])
+            .assert_stderr("on the recording or HPROF itself");
         let size = std::fs::metadata(lab.work().join("out").join(name)).unwrap();
         assert_eq!(dump["size"], size.len());
         assert!(dump["totals"]["objects"].as_u64() > Some(1000), "{ended}");
@@ -521,7 +499,7 @@ fn a_file_of_the_heap_is_whole_and_named_in_the_manifest() {
                 .join("out")
                 .join(dump["malloc_info"].as_str().unwrap());
             let words = std::fs::read_to_string(words).unwrap();
-            assert!(words.contains("<malloc"), "{words}");
+            assert_contains(&words, "<malloc");
         }
         lab.assert_tidy("out");
         assert_no_files(&lab);
@@ -531,7 +509,7 @@ fn a_file_of_the_heap_is_whole_and_named_in_the_manifest() {
 #[test]
 fn an_app_that_hangs_is_given_up() {
     let lab = Lab::new(&format!("{FAST},fault=dumpheap-hang"));
-    let ended = dump(&lab, 5, &["--hprof", "--timeout", "5s"]);
+    let ended = dump(&lab, 5, "--hprof --timeout 5s");
     assert_eq!(ended.error()["kind"], "dumpheap-silent", "{ended}");
     assert_no_files(&lab);
     assert!(!lab.work().join("out").exists());
@@ -543,7 +521,7 @@ fn a_given_up_file_that_begins_to_grow_is_not_removed() {
     let faults = lab.phone.faults();
     let stat = ["STA2:/data/local/tmp", ".hprof"];
     let first = faults.close_gate(&stat);
-    let dumping = begin(&lab, &["--hprof", "--timeout", "5s"]);
+    let dumping = begin(&lab, "--hprof --timeout 5s");
     assert!(first.is_reached_within(LIMIT), "it was not fetched");
     // It is empty when it is to be fetched, and no longer when it is to be removed.
     let second = faults.close_gate(&stat);
@@ -559,10 +537,9 @@ fn a_given_up_file_that_begins_to_grow_is_not_removed() {
     let more = heaptap::device::Command::script(MORE).arg(&file);
     lab.on_phone(&more);
     drop(second);
-    let ended = dumping.end();
-    assert_eq!(ended.code(), Some(10), "{ended}");
-    assert!(ended.stdout.contains("heaptap stop"), "{ended}");
-    lab.expect(6, &["stop"]);
+    let ended = dumping.ends(10);
+    ended.assert_stdout("heaptap stop");
+    lab.expect(6, "stop");
     assert_eq!(kinds(&lab.manifest("out"))[0], "heap-file-cut");
 }
 
@@ -573,12 +550,12 @@ fn an_app_without_a_heap_file_has_a_reason() {
         ("dumpheap-dies@0", "dumpheap-died"),
     ] {
         let lab = Lab::new(&format!("{FAST},fault={fault}"));
-        let ended = dump(&lab, 5, &["--hprof"]);
+        let ended = dump(&lab, 5, "--hprof");
         assert_eq!(ended.error()["kind"], kind, "{ended}");
     }
     let lab = Lab::new(FAST);
-    let init = ["dump", "-p", "1", "--hprof", "--no-check", "-o", "out"];
-    let ended = lab.expect(5, &[&init[..], &["--json"]].concat());
+    let init = "dump -p 1 --hprof --no-check -o out";
+    let ended = lab.expect(5, &format!("{init} --json"));
     assert_eq!(ended.error()["kind"], "dumpheap-refused", "{ended}");
 }
 
@@ -586,7 +563,7 @@ fn an_app_without_a_heap_file_has_a_reason() {
 fn what_came_of_a_file_that_breaks_off_is_kept() {
     for fault in ["dumpheap-short", "dumpheap-dies"] {
         let lab = Lab::new(&format!("{FAST},fault={fault}"));
-        let ended = dump(&lab, 6, &["--hprof", "--timeout", "5s"]);
+        let ended = dump(&lab, 6, "--hprof --timeout 5s");
         let manifest = lab.manifest("out");
         assert_eq!(kinds(&manifest), ["heap-file-cut"], "{fault}: {ended}");
         assert_eq!(java(&manifest)[0]["flags"]["truncated"], true);
@@ -599,9 +576,9 @@ fn what_came_of_a_file_that_breaks_off_is_kept() {
 #[test]
 fn a_file_that_an_app_goes_on_writing_later_is_fetched_again() {
     let lab = Lab::new(&format!("{FAST},fault=dumpheap-hang@100000"));
-    let ended = dump(&lab, 6, &["--hprof", "--timeout", "5s"]);
+    let ended = dump(&lab, 6, "--hprof --timeout 5s");
     let stop = |expected: u64| {
-        lab.expect(6, &["stop", "--json"]);
+        lab.expect(6, "stop --json");
         let manifest = lab.manifest("out");
         assert_eq!(kinds(&manifest), ["heap-file-cut"]);
         let name = java(&manifest)[0]["file"].as_str().unwrap();
@@ -628,8 +605,8 @@ fn a_file_that_an_app_goes_on_writing_later_is_fetched_again() {
 #[test]
 fn a_converted_dump_is_the_same_again() {
     let lab = Lab::new(FAST);
-    dump(&lab, 0, &[]);
-    lab.expect(0, &["convert", "out", "-o", "again"]);
+    dump(&lab, 0, "");
+    lab.expect(0, "convert out -o again");
     let (first, second) = (lab.manifest("out"), lab.manifest("again"));
     assert_eq!(first["dumps"], second["dumps"]);
     assert_eq!(first["session"], second["session"]);
@@ -638,7 +615,7 @@ fn a_converted_dump_is_the_same_again() {
 #[test]
 fn a_file_that_an_app_completes_later_is_fetched_whole() {
     let lab = Lab::new(&format!("{FAST},fault=dumpheap-hang@100000"));
-    dump(&lab, 6, &["--hprof", "--timeout", "5s"]);
+    dump(&lab, 6, "--hprof --timeout 5s");
     let name = java(&lab.manifest("out"))[0]["file"].clone();
     let on_device = lab.phone.list("/data/local/tmp");
     let on_device = on_device.iter().find(|file| file.ends_with(".hprof"));
@@ -646,13 +623,13 @@ fn a_file_that_an_app_completes_later_is_fetched_whole() {
     lab.phone
         .faults()
         .remove(heaptap::phone::FaultKind::DumpheapHang);
-    lab.expect(0, &["dump", "-n", APP, "--hprof", "-o", "whole"]);
+    lab.expect(0, "dump -n com.example.app --hprof -o whole");
     let whole = java(&lab.manifest("whole"))[0]["file"].clone();
     let whole = lab.work().join("whole").join(whole.as_str().unwrap());
     let whole = std::fs::read(whole).unwrap();
     lab.phone.put_file(&on_device, &whole, 0o660);
 
-    lab.expect(0, &["stop"]);
+    lab.expect(0, "stop");
     let manifest = lab.manifest("out");
     assert_eq!(kinds(&manifest), [""; 0]);
     assert_eq!(java(&manifest)[0]["complete"], true);
@@ -665,8 +642,8 @@ fn a_file_that_an_app_completes_later_is_fetched_whole() {
 #[test]
 fn java_heaps_of_two_apps_are_compared_with_a_warning() {
     let lab = Lab::new("android=14,build=userdebug,speed=10");
-    lab.expect(0, &["dump", "-n", APP, "-o", "a"]);
-    lab.expect(0, &["dump", "-n", "com.example.browser", "-o", "b"]);
+    lab.expect(0, "dump -n com.example.app -o a");
+    lab.expect(0, "dump -n com.example.browser -o b");
     for (command, heap) in [("diff", "/after"), ("leaks", "/heaps/1")] {
         let report = lab.expect(0, &[command, "a", "b", "--json"]).json();
         let heap = report.pointer(heap).unwrap();

@@ -1,13 +1,14 @@
 //! Faults during a recording: each ends in a recording or in a named cause.
 
-use crate::lab::{APP, Ended, Lab, Running, files, recording};
+use crate::lab::{APP, Lab, Running, files, recording};
+use crate::program::{Ended, assert_contains};
 
 const PHONE: &str = "android=14,build=userdebug,speed=10";
 
 /// Records for three of the phone's seconds with a fault from the start.
 fn with_fault(fault: &str) -> (Lab, Ended) {
     let lab = Lab::new(&format!("{PHONE},fault={fault}"));
-    let ended = lab.run(&["record", "-n", APP, "-d", "3s", "-o", "out", "--json-lines"]);
+    let ended = lab.run("record -n com.example.app -d 3s -o out --json-lines");
     (lab, ended)
 }
 
@@ -25,16 +26,13 @@ fn broken_pulls_are_tried_again() {
 #[test]
 fn a_trace_that_grows_while_it_is_fetched_is_fetched_when_it_is_whole() {
     let lab = Lab::new(PHONE);
-    lab.expect(
-        0,
-        &["record", "-n", APP, "-d", "3s", "-o", "out", "--detach"],
-    );
+    lab.expect(0, "record -n com.example.app -d 3s -o out --detach");
     lab.until_ended();
     let name = lab.traces().pop().expect("a trace");
     let path = format!("/data/misc/perfetto-traces/{name}");
     let faults = lab.phone.faults();
     let mut gate = faults.close_gate(&["RECV:", &path]);
-    let running = lab.start(&["stop", "--json-lines"]);
+    let running = lab.start("stop --json-lines");
     for _ in 0..10 {
         assert!(gate.is_reached_within(crate::lab::LIMIT), "no attempt");
         let mut trace = lab.phone.file(&path).expect("its bytes");
@@ -45,8 +43,7 @@ fn a_trace_that_grows_while_it_is_fetched_is_fetched_when_it_is_whole() {
         gate = faults.close_gate(&["RECV:", &path]);
     }
     drop(gate);
-    let ended = running.end();
-    assert_eq!(ended.code(), Some(0), "{ended}");
+    let ended = running.ends(0);
     let retries = ended.stdout.matches("pull-retry").count();
     assert!(retries >= 10, "{ended}");
     lab.assert_truth("out");
@@ -64,7 +61,7 @@ fn a_pull_that_gets_no_further_or_always_differs_is_left_to_stop() {
         assert_eq!(ended.code(), Some(10), "{fault}: {ended}");
         assert!(!lab.work().join("out/raw-trace").exists(), "{fault}");
         lab.phone.faults().remove(kind);
-        lab.expect(0, &["stop"]);
+        lab.expect(0, "stop");
         lab.assert_truth("out");
         lab.assert_tidy("out");
     }
@@ -73,16 +70,16 @@ fn a_pull_that_gets_no_further_or_always_differs_is_left_to_stop() {
 #[test]
 fn a_trace_that_cannot_be_removed_fails_nothing() {
     let (lab, ended) = with_fault("rm-fail");
-    assert_eq!(ended.code(), Some(0), "{ended}");
-    assert!(ended.stderr.contains("cannot remove"), "{ended}");
+    ended.assert_code(0);
+    ended.assert_stderr("cannot remove");
     lab.assert_truth("out");
     // Its copy is there, but this host has fetched it.
     assert_eq!(lab.traces().len(), 1);
     let left = lab.status();
     assert_eq!(left["sessions"], serde_json::json!([]), "{left}");
-    let stop = lab.fails(2, &["stop"]);
+    let stop = lab.fails(2, "stop");
     assert_eq!(stop["kind"], "no-session", "{stop}");
-    let of_another = lab.start_as("other", &["status", "--json"]).end().json();
+    let of_another = lab.start_as("other", "status --json").end().json();
     assert_eq!(
         of_another["sessions"][0]["state"], "uncollected",
         "{of_another}"
@@ -107,10 +104,10 @@ fn starts_that_fail_are_named() {
 fn a_detached_start_that_is_rejected_leaves_nothing() {
     // Slow enough to see perfetto before its first write fails.
     let lab = Lab::new("android=14,build=userdebug,speed=2,fault=disk-full");
-    let record = ["record", "-n", APP, "-o", "out", "--detach", "--json-lines"];
-    let ended = lab.expect(5, &record);
+    let record = "record -n com.example.app -o out --detach --json-lines";
+    let ended = lab.expect(5, record);
     assert_eq!(ended.error()["kind"], "session-rejected", "{ended}");
-    assert!(ended.stdout.contains("free storage"), "{ended}");
+    ended.assert_stdout("free storage");
     assert!(!lab.is_left(), "{ended}");
     lab.assert_tidy("out");
 }
@@ -118,7 +115,7 @@ fn a_detached_start_that_is_rejected_leaves_nothing() {
 #[test]
 fn warnings_around_the_pid_do_no_harm() {
     let (lab, ended) = with_fault("perfetto-noise");
-    assert_eq!(ended.code(), Some(0), "{ended}");
+    ended.assert_code(0);
     lab.assert_truth("out");
     lab.assert_tidy("out");
 }
@@ -126,7 +123,7 @@ fn warnings_around_the_pid_do_no_harm() {
 #[test]
 fn a_cable_pulled_while_it_records_costs_nothing() {
     let lab = Lab::new(PHONE);
-    let mut running = lab.record(&[]);
+    let mut running = lab.record("");
     running.until_recorded();
     lab.phone.unplug(0);
     running.until("connection-lost");
@@ -141,7 +138,7 @@ fn a_cable_pulled_while_it_records_costs_nothing() {
 #[test]
 fn a_cable_that_is_out_at_the_end_of_the_duration_costs_nothing() {
     let lab = Lab::new(PHONE);
-    let mut running = lab.record(&["-d", "120s"]);
+    let mut running = lab.record("-d 120s");
     running.until_recorded();
     lab.phone.unplug(0);
     running.until("connection-lost");
@@ -150,7 +147,7 @@ fn a_cable_that_is_out_at_the_end_of_the_duration_costs_nothing() {
     lab.phone.plug_in(0);
     let ended = running.end();
     // The trace contains the time without a connection.
-    assert_eq!(ended.code(), Some(0), "{ended}");
+    ended.assert_code(0);
     assert_eq!(lab.manifest("out")["outcome"]["ended_by"], "duration");
     lab.assert_truth("out");
     lab.assert_tidy("out");
@@ -159,15 +156,14 @@ fn a_cable_that_is_out_at_the_end_of_the_duration_costs_nothing() {
 #[test]
 fn a_cable_pulled_while_it_ends_costs_nothing() {
     let lab = Lab::new(PHONE);
-    let mut running = lab.record(&[]);
+    let mut running = lab.record("");
     running.until_recorded();
     lab.phone.unplug(0);
     running.signal("INT");
     running.until("stopping");
     running.until("connection-lost");
     lab.phone.plug_in(0);
-    let ended = running.end();
-    assert_eq!(ended.code(), Some(0), "{ended}");
+    running.ends(0);
     lab.assert_truth("out");
     lab.assert_tidy("out");
 }
@@ -175,7 +171,7 @@ fn a_cable_pulled_while_it_ends_costs_nothing() {
 #[test]
 fn a_cable_that_stays_out_leaves_it_for_stop() {
     let lab = Lab::new(PHONE);
-    let mut running = lab.record(&[]);
+    let mut running = lab.record("");
     running.until_recorded();
     lab.phone.unplug(0);
     running.until("connection-lost");
@@ -185,7 +181,7 @@ fn a_cable_that_stays_out_leaves_it_for_stop() {
     let away = lab.status();
     assert_eq!(away["sessions"][0]["state"], "away", "{away:#}");
     lab.phone.plug_in(0);
-    lab.expect(0, &["stop"]);
+    lab.expect(0, "stop");
     lab.assert_truth("out");
     lab.assert_tidy("out");
 }
@@ -195,7 +191,7 @@ fn a_connection_cut_while_it_starts_is_no_loss() {
     // The connections: first for facts; one of the next ones has the start command.
     for occasion in 1..=12 {
         let lab = Lab::new(&format!("{PHONE},fault=no-exit#{occasion}"));
-        let ended = lab.run(&["record", "-n", APP, "-d", "3s", "-o", "out", "--json-lines"]);
+        let ended = lab.run("record -n com.example.app -d 3s -o out --json-lines");
         match ended.code() {
             Some(0) => {
                 lab.assert_truth("out");
@@ -212,7 +208,7 @@ fn a_connection_cut_while_it_starts_is_no_loss() {
             }
             // It might be running: the journal has it.
             Some(10) => {
-                lab.expect(0, &["stop"]);
+                lab.expect(0, "stop");
                 lab.assert_tidy("out");
             }
             _ => panic!("#{occasion}: {ended}"),
@@ -255,8 +251,7 @@ fn one_rule_for_traces_that_are_cut_and_each_cause_once() {
             "continuous" => args.extend(["-d", "5s", "-c", "500ms"]),
             duration => args.extend(["-d", duration]),
         }
-        let ended = lab.run(&args);
-        assert_eq!(ended.code(), Some(code), "{fault}: {ended}");
+        let ended = lab.expect(code, &args);
         let found = warnings(&lab, "out");
         match how {
             // With dumps, missing parts of them are reported, too.
@@ -266,18 +261,18 @@ fn one_rule_for_traces_that_are_cut_and_each_cause_once() {
         // JSON modes also print the text messages.
         assert!(ended.stderr.contains("warning: "), "{fault}: {ended}");
         if fault.starts_with("reboot") {
-            let leaks = lab.expect(8, &["leaks", "out"]);
-            assert!(leaks.stderr.contains("the device restarted"), "{leaks}");
-            assert!(leaks.stderr.contains("help: record again"), "{leaks}");
+            lab.expect(8, "leaks out")
+                .assert_stderr("the device restarted")
+                .assert_stderr("help: record again");
         }
         if fault.starts_with("disk-full") {
             // A larger buffer does not help a full disk, neither now nor later.
-            let top = lab.run(&["top", "out"]);
+            let top = lab.run("top out");
             let advice = "sizes and drains the buffers";
             assert!(!ended.stderr.contains(advice), "{fault}: {ended}");
             assert!(!top.stderr.contains(advice), "{fault}: {top}");
         }
-        let again = lab.run(&["convert", "out/raw-trace", "-o", "again"]);
+        let again = lab.run("convert out/raw-trace -o again");
         let code = again.code().expect("it ends by itself");
         assert!(converted.contains(&code), "{fault}: {again}");
     }
@@ -286,8 +281,7 @@ fn one_rule_for_traces_that_are_cut_and_each_cause_once() {
 #[test]
 fn many_processes_are_told_once_for_each_cause() {
     let lab = Lab::new("android=14,build=user,speed=10");
-    let ended = lab.run(&["record", "-n", "com.example.*", "-d", "3s", "-o", "out"]);
-    assert_eq!(ended.code(), Some(6), "{ended}");
+    let ended = lab.expect(6, "record -n com.example.* -d 3s -o out");
     let lines = |part: &str| ended.stderr.lines().filter(|l| l.contains(part)).count();
     assert_eq!(lines("attached after"), 1, "{ended}");
     assert_eq!(
@@ -309,7 +303,7 @@ fn many_processes_are_told_once_for_each_cause() {
 fn a_phone_that_blinks_while_it_starts_is_no_loss() {
     for occasion in 5..=14 {
         let lab = Lab::new(&format!("{PHONE},fault=blink@300#{occasion}"));
-        let ended = lab.run(&["record", "-n", APP, "-d", "3s", "-o", "out", "--json-lines"]);
+        let ended = lab.run("record -n com.example.app -d 3s -o out --json-lines");
         match ended.code() {
             Some(0) => lab.assert_truth("out"),
             // A query failed before anything was recorded.
@@ -325,14 +319,14 @@ fn a_detached_start_names_its_stop_once_it_runs() {
     let mut unseen = 0;
     for occasion in 5..=14 {
         let lab = Lab::new(&format!("{PHONE},fault=no-exit#{occasion}"));
-        let ended = lab.run(&["record", "-n", APP, "-o", "out", "--detach", "--json"]);
+        let ended = lab.run("record -n com.example.app -o out --detach --json");
         lab.phone.faults().remove(heaptap::phone::FaultKind::NoExit);
         match ended.code() {
-            Some(0) => lab.expect(0, &["stop"]),
+            Some(0) => lab.expect(0, "stop"),
             Some(10) => {
                 unseen += 1;
-                assert!(ended.stdout.contains("heaptap stop"), "{ended}");
-                lab.run(&["stop"])
+                ended.assert_stdout("heaptap stop");
+                lab.run("stop")
             }
             Some(5) => continue,
             _ => panic!("#{occasion}: {ended}"),
@@ -346,17 +340,13 @@ fn a_detached_start_names_its_stop_once_it_runs() {
 #[test]
 fn a_reboot_ends_it_and_what_was_written_is_kept() {
     let lab = Lab::new(PHONE);
-    let mut running = lab.record(&["-c", "1s"]);
+    let mut running = lab.record("-c 1s");
     running.until_that("progress", |p| p["trace_bytes"].as_u64() > Some(100_000));
     lab.phone.reboot(0);
-    let ended = running.end();
-    assert_eq!(ended.code(), Some(6), "{ended}");
+    running.ends(6);
     let manifest = lab.manifest("out");
     assert_eq!(manifest["outcome"]["ended_by"], "lost");
-    assert!(
-        manifest.to_string().contains("device-rebooted"),
-        "{manifest:#}"
-    );
+    assert_contains(&manifest.to_string(), "device-rebooted");
     assert!(!manifest["dumps"].as_array().unwrap().is_empty());
     lab.assert_tidy("out");
 }
@@ -365,8 +355,7 @@ fn a_reboot_ends_it_and_what_was_written_is_kept() {
 fn a_perfetto_that_dies_costs_no_more_than_its_last_seconds() {
     for fault in ["perfetto-dies@6000", "traced-dies@6000"] {
         let lab = Lab::new(&format!("{PHONE},fault={fault}"));
-        let ended = lab.run(&["record", "-n", APP, "-c", "1s", "-o", "out", "--json-lines"]);
-        assert_eq!(ended.code(), Some(6), "{fault}: {ended}");
+        lab.expect(6, "record -n com.example.app -c 1s -o out --json-lines");
         let manifest = lab.manifest("out");
         assert_eq!(manifest["outcome"]["ended_by"], "lost", "{fault}");
         assert!(!manifest["dumps"].as_array().unwrap().is_empty(), "{fault}");
@@ -378,12 +367,11 @@ fn a_perfetto_that_dies_costs_no_more_than_its_last_seconds() {
 fn a_later_process_tells_of_an_early_end_that_it_did_not_see() {
     // Slow, so that it is killed before it has fetched the trace.
     let lab = Lab::new(&format!("{PHONE},fault=perfetto-dies@6000+slow@100"));
-    let mut running = lab.start_recording(&["-c", "1s"]);
+    let mut running = lab.start_recording("-c 1s");
     running.until("ended");
     running.signal_at_once("KILL");
     running.end();
-    let stopped = lab.run(&["stop", "--json"]);
-    assert_eq!(stopped.code(), Some(6), "{stopped}");
+    lab.expect(6, "stop --json");
     assert_eq!(lab.manifest("out")["outcome"]["ended_by"], "lost");
     lab.assert_tidy("out");
 }
@@ -391,31 +379,30 @@ fn a_later_process_tells_of_an_early_end_that_it_did_not_see() {
 #[test]
 fn an_empty_trace_is_a_recording_without_samples() {
     let (lab, ended) = with_fault("perfetto-dies@100");
-    assert_eq!(ended.code(), Some(7), "{ended}");
+    ended.assert_code(7);
     let warnings = lab.manifest("out")["warnings"].to_string();
-    assert!(warnings.contains("trace-empty"), "{warnings}");
+    assert_contains(&warnings, "trace-empty");
     lab.assert_tidy("out");
 }
 
 #[test]
 fn the_reason_of_an_end_outlives_a_directory_that_was_full() {
     let lab = Lab::new(&format!("{PHONE},fault=reboot@10000"));
-    let mut running = lab.record(&["-d", "20s"]);
+    let mut running = lab.record("-d 20s");
     running.until_recorded();
     std::fs::remove_dir_all(lab.work().join("out")).unwrap();
     std::fs::write(lab.work().join("out"), b"in the way").unwrap();
-    let ended = running.end();
-    assert_eq!(ended.code(), Some(11), "{ended}");
+    running.ends(11);
     let journal = std::fs::read_to_string(lab.journal()).unwrap();
-    assert!(journal.contains("rebooted"), "{journal}");
-    lab.expect(6, &["stop", "-o", "elsewhere"]);
+    assert_contains(&journal, "rebooted");
+    lab.expect(6, "stop -o elsewhere");
     assert_eq!(warnings(&lab, "elsewhere"), ["device-rebooted"]);
 }
 
 #[test]
 fn a_host_that_cannot_write_keeps_the_phone_s_copy() {
     let lab = Lab::new(PHONE);
-    let mut running = lab.record(&[]);
+    let mut running = lab.record("");
     running.until_recorded();
     // The directory is replaced by a file during the recording.
     std::fs::remove_dir_all(lab.work().join("out")).unwrap();
@@ -423,8 +410,8 @@ fn a_host_that_cannot_write_keeps_the_phone_s_copy() {
     let ended = running.interrupted(11);
     assert_eq!(lab.traces().len(), 1);
     let help = ended.error()["help"].to_string();
-    assert!(help.contains("heaptap stop"), "{help}");
-    lab.expect(0, &["stop", "-o", "elsewhere"]);
+    assert_contains(&help, "heaptap stop");
+    lab.expect(0, "stop -o elsewhere");
     lab.assert_truth("elsewhere");
     lab.assert_tidy("elsewhere");
 }
@@ -432,7 +419,7 @@ fn a_host_that_cannot_write_keeps_the_phone_s_copy() {
 #[test]
 fn an_end_before_the_beginning_leaves_nothing() {
     let lab = Lab::new(&format!("{PHONE},fault=shell-hang#1"));
-    let running = lab.start_recording(&[]);
+    let running = lab.start_recording("");
     // The first query gets no answer, and no event shows when it was sent.
     while !lab.work().join("out").exists() {
         std::thread::yield_now();
@@ -446,9 +433,8 @@ fn an_end_before_the_beginning_leaves_nothing() {
 #[test]
 fn a_target_that_exits_is_a_warning() {
     let lab = Lab::new(&format!("{PHONE},fault=target-dies@2000"));
-    let ended = lab.run(&["record", "-n", APP, "-d", "5s", "-o", "out"]);
-    assert_eq!(ended.code(), Some(0), "{ended}");
-    assert!(ended.stderr.contains("warning"), "{ended}");
+    lab.expect(0, "record -n com.example.app -d 5s -o out")
+        .assert_stderr("warning");
     lab.assert_truth("out");
     lab.assert_tidy("out");
     assert!(files(&lab.work().join("out")).len() > 2);
@@ -461,11 +447,10 @@ fn an_app_that_was_killed_for_memory_is_named() {
         let lab = Lab::new(&format!(
             "{PHONE},android={android},fault=low-memory-kill@2000"
         ));
-        let ended = lab.run(&["record", "-n", APP, "-d", "5s", "-c", "1s", "-o", "out"]);
-        assert_eq!(ended.code(), Some(0), "{ended}");
+        let ended = lab.expect(0, "record -n com.example.app -d 5s -c 1s -o out");
         let killed = format!("{APP}: the system killed it because memory was low");
-        assert!(ended.stderr.contains(&killed), "{ended}");
-        assert!(!ended.stderr.contains("logcat -b crash"), "{ended}");
+        ended.assert_stderr(&killed);
+        ended.refute_stderr("logcat -b crash");
         let manifest = lab.manifest("out");
         let kinds = manifest["warnings"].as_array().unwrap().iter();
         let kinds: Vec<_> = kinds.map(|warning| &warning["kind"]).collect();
@@ -499,8 +484,7 @@ fn what_ended_a_profile_before_its_first_sample_is_the_one_cause_that_is_said() 
             &["convert", "out/raw-trace", "-o", "again"][..],
             &["top", "out/raw-trace"],
         ] {
-            let told = lab.run(command);
-            assert_eq!(told.code(), Some(7), "{fault} {command:?}: {told}");
+            let told = lab.expect(7, command);
             assert!(
                 !told.stderr.contains("it has no samples"),
                 "{fault}: {told}"
@@ -513,12 +497,8 @@ fn what_ended_a_profile_before_its_first_sample_is_the_one_cause_that_is_said() 
 #[test]
 fn an_overrun_is_recorded_again_with_a_longer_interval() {
     let lab = Lab::new(&format!("{PHONE},fault=overrun@500#1"));
-    let ended = lab.run(&recording(
-        "out",
-        &["-d", "3s", "--retry-overrun", "--json-lines"],
-    ));
-    assert_eq!(ended.code(), Some(0), "{ended}");
-    assert!(ended.stdout.contains("\"record-again\""), "{ended}");
+    let ended = lab.expect(0, &recording("out", "-d 3s --retry-overrun --json-lines"));
+    ended.assert_stdout("\"record-again\"");
     let first = lab.manifest("out-incomplete");
     assert_eq!(first["dumps"][0]["flags"]["buffer_overran"], true);
     assert_eq!(first["outcome"]["exit_code"], 6);
@@ -536,37 +516,36 @@ fn an_overrun_is_recorded_again_with_a_longer_interval() {
 fn selinux_is_relaxed_no_longer_than_the_recording() {
     let lab = Lab::new(PHONE);
     assert_eq!(lab.shell("getenforce"), "Enforcing\n");
-    let mut running = lab.record(&["--disable-selinux"]);
+    let mut running = lab.record("--disable-selinux");
     running.until_recorded();
     assert_eq!(lab.shell("getenforce"), "Permissive\n");
     // A guard of its own could not know when the other recording ends.
-    let second = ["record", "-n", "vold", "--disable-selinux", "-o", "second"];
-    assert_eq!(lab.fails(5, &second)["kind"], "selinux-guarded");
+    let second = "record -n vold --disable-selinux -o second";
+    assert_eq!(lab.fails(5, second)["kind"], "selinux-guarded");
     assert_eq!(lab.shell("getenforce"), "Permissive\n");
     let ended = running.interrupted(0);
     for enforcing in [false, true] {
         let event = format!("\"event\":\"selinux\",\"enforcing\":{enforcing}");
-        assert!(ended.stdout.contains(&event), "{ended}");
+        ended.assert_stdout(&event);
     }
     assert_eq!(lab.shell("getenforce"), "Enforcing\n");
     // If heaptap is killed, the guard on the phone does it.
-    let mut running = lab.start(&recording("two", &["--json-lines", "--disable-selinux"]));
+    let mut running = lab.start(&recording("two", "--json-lines --disable-selinux"));
     running.until_recorded();
     running.signal("KILL");
     running.end();
     assert_eq!(lab.shell("getenforce"), "Permissive\n");
-    let status = lab.expect(0, &["status"]);
-    assert!(status.stdout.contains("SELinux permissive"), "{status}");
-    let doctor = lab.expect(0, &["doctor"]);
-    assert!(doctor.stdout.contains("SELinux is permissive"), "{doctor}");
-    lab.expect(0, &["stop"]);
+    lab.expect(0, "status").assert_stdout("SELinux permissive");
+    lab.expect(0, "doctor")
+        .assert_stdout("SELinux is permissive");
+    lab.expect(0, "stop");
     assert_eq!(lab.shell("getenforce"), "Enforcing\n");
 }
 
 #[test]
 fn a_forgotten_recording_leaves_selinux_permissive_and_the_command_that_restores_it() {
     let lab = Lab::new(PHONE);
-    let args = recording("out", &["--disable-selinux", "--detach"]);
+    let args = recording("out", "--disable-selinux --detach");
     let id = lab.expect(0, &args).stdout;
     let forgotten = lab.expect(0, &["stop", "--forget", id.trim()]);
     let (_, command) = forgotten.stderr.split_once(" shell ").unwrap();
@@ -580,8 +559,7 @@ fn a_forgotten_recording_leaves_selinux_permissive_and_the_command_that_restores
 #[test]
 fn selinux_is_restored_where_nothing_starts() {
     let lab = Lab::new(&format!("{PHONE},fault=perfetto-fail"));
-    let ended = lab.run(&["record", "-n", APP, "-o", "out", "--disable-selinux"]);
-    assert_eq!(ended.code(), Some(5), "{ended}");
+    lab.expect(5, "record -n com.example.app -o out --disable-selinux");
     assert_eq!(lab.shell("getenforce"), "Enforcing\n");
     assert!(!lab.shell("ps").contains("heaptap-guard"));
 }
@@ -589,7 +567,7 @@ fn selinux_is_restored_where_nothing_starts() {
 #[test]
 fn the_guard_restores_selinux_by_itself() {
     let lab = Lab::new(PHONE);
-    let mut running = lab.record(&["--disable-selinux", "-d", "6s"]);
+    let mut running = lab.record("--disable-selinux -d 6s");
     running.until_recorded();
     running.signal("KILL");
     running.end();
@@ -597,7 +575,7 @@ fn the_guard_restores_selinux_by_itself() {
     lab.until("SELinux enforces again", |lab| {
         lab.shell("getenforce") == "Enforcing\n"
     });
-    lab.expect(0, &["stop"]);
+    lab.expect(0, "stop");
 }
 
 /// The address can be that of a tunnel: a server of this host would be in the way of its return.
@@ -611,7 +589,7 @@ fn a_server_that_heaptap_did_not_start_is_waited_for() {
     std::fs::write(&adb, "#!/bin/sh\necho \"$@\" >>\"${0%/*}/ran\"\n").unwrap();
     std::fs::set_permissions(&adb, std::fs::Permissions::from_mode(0o755)).unwrap();
     let path = std::env::var("PATH").unwrap();
-    let args = recording("out", &["--json-lines"]);
+    let args = recording("out", "--json-lines");
     let mut heaptap = lab.command(&args);
     heaptap
         .args(["--adb-server", &lab.phone.addr().to_string()])

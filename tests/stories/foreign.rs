@@ -2,11 +2,12 @@
 //! its name on printed commands.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
 use crate::lab::{APP, Lab, files, recording};
+use crate::program::{Arguments, Ended, assert_contains};
 
 fn fixture(name: &str) -> PathBuf {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
@@ -34,7 +35,7 @@ impl Desk {
         )
         .unwrap();
         let trace = trace.to_str().unwrap();
-        desk.expect(0, &["convert", trace, "--no-symbolize", "-o", "rec"]);
+        desk.expect(0, &format!("convert {trace} --no-symbolize -o rec"));
         std::fs::copy(trace, desk.path("rec/raw-trace")).unwrap();
         desk
     }
@@ -47,10 +48,10 @@ impl Desk {
         std::fs::read(self.path(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
     }
 
-    fn command(&self, args: &[&str]) -> Command {
+    fn command(&self, args: impl Arguments) -> Command {
         let mut command = crate::program::heaptap();
         command
-            .args(args)
+            .args(args.list())
             .current_dir(self.0.path())
             .env("HEAPTAP_CACHE_DIR", self.path("cache"))
             .env("HEAPTAP_STATE_DIR", self.path("state"))
@@ -58,22 +59,19 @@ impl Desk {
         command
     }
 
-    fn run(&self, args: &[&str]) -> Output {
-        self.command(args).output().unwrap()
+    fn run(&self, args: impl Arguments) -> Ended {
+        Ended::of(&mut self.command(args))
     }
 
-    fn expect(&self, code: i32, args: &[&str]) -> Output {
-        let output = self.run(args);
-        let told = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(code), "{args:?}: {told}");
-        output
+    fn expect(&self, code: i32, args: impl Arguments) -> Ended {
+        let ended = self.run(args);
+        ended.assert_code(code);
+        ended
     }
 
     /// Returns the failure of a command, from its document.
-    fn failure(&self, code: i32, args: &[&str]) -> Value {
-        let output = self.expect(code, &[&["--json"], args].concat());
-        let document: Value = serde_json::from_slice(&output.stdout).expect("one document");
-        document["error"].clone()
+    fn failure(&self, code: i32, args: impl Arguments) -> Value {
+        self.expect(code, ("--json", args)).error()
     }
 }
 
@@ -151,10 +149,7 @@ fn nothing_comes_into_a_folder_through_its_links() {
         let whole = desk.read("rec/symbolized-trace");
         let failure = desk.failure(8, &NAMES);
         assert_eq!(failure["kind"], "linked-file", "{failure}");
-        assert!(
-            failure["message"].as_str().unwrap().contains(name),
-            "{failure}"
-        );
+        assert_contains(failure["message"].as_str().unwrap(), name);
         assert_eq!(files(&desk.path("rec")), before);
         assert!(desk.read("rec/symbolized-trace") == whole);
         std::fs::remove_file(&path).unwrap();
@@ -180,22 +175,22 @@ fn a_folder_of_java_heaps_that_is_a_link_is_not_written_to() {
 #[test]
 fn a_page_replaces_a_link_of_a_folder_and_follows_one_that_was_typed() {
     let desk = Desk::with_recording();
-    desk.expect(0, &["report", "rec", "-o", "other.html"]);
+    desk.expect(0, "report rec -o other.html");
     let other = desk.read("other.html");
     symlink("../other.html", desk.path("rec/report.html")).unwrap();
-    desk.expect(0, &["report", "rec"]);
+    desk.expect(0, "report rec");
     assert!(desk.read("other.html") == other, "it was not followed");
     assert!(!desk.path("rec/report.html").is_symlink());
     std::fs::remove_file(desk.path("rec/report.html")).unwrap();
     symlink("../new.html", desk.path("rec/report.html")).unwrap();
-    desk.expect(0, &["report", "rec"]);
+    desk.expect(0, "report rec");
     assert!(
         !desk.path("new.html").exists(),
         "nor where it leads nowhere"
     );
     std::fs::write(desk.path("mine.html"), "").unwrap();
     symlink("mine.html", desk.path("typed.html")).unwrap();
-    desk.expect(0, &["report", "rec", "-o", "typed.html"]);
+    desk.expect(0, "report rec -o typed.html");
     assert!(desk.path("typed.html").is_symlink());
     assert!(
         !desk.read("mine.html").is_empty(),
@@ -214,15 +209,12 @@ fn without_traces(desk: &Desk) {
 fn only_the_page_that_heaptap_wrote_into_a_folder_is_opened() {
     let desk = Desk::with_recording();
     let open = ["open", "rec", "--print-url"];
-    desk.expect(0, &["report", "rec"]);
+    desk.expect(0, "report rec");
     // Later names do not change the page.
-    desk.expect(
-        0,
-        &["symbolize", "rec", "--no-discover", "--symbols", "syms"],
-    );
+    desk.expect(0, "symbolize rec --no-discover --symbols syms");
     without_traces(&desk);
     let opened = desk.expect(0, &open);
-    assert!(text(&opened.stdout).ends_with("/rec/report.html\n"));
+    assert!(opened.stdout.ends_with("/rec/report.html\n"));
     let page = text(&desk.read("rec/report.html"));
     let hostile = page.replace("</body>", "<script>fetch('//evil.example')</script></body>");
     assert_ne!(page, hostile);
@@ -230,8 +222,8 @@ fn only_the_page_that_heaptap_wrote_into_a_folder_is_opened() {
     let failure = desk.failure(8, &open);
     assert_eq!(failure["kind"], "page-unknown", "{failure}");
     let help = failure["help"].as_str().unwrap();
-    assert!(help.contains("`heaptap report rec --open`"), "{help}");
-    desk.expect(0, &["report", "rec"]);
+    assert_contains(&help, "`heaptap report rec --open`");
+    desk.expect(0, "report rec");
     desk.expect(0, &open);
 }
 
@@ -250,20 +242,20 @@ fn trace_for_the_ui_needs_a_network_and_the_report_does_not() {
 #[test]
 fn a_page_in_a_folder_without_a_manifest_is_made_anew() {
     let desk = Desk::with_recording();
-    desk.expect(0, &["report", "rec"]);
+    desk.expect(0, "report rec");
     without_traces(&desk);
     std::fs::remove_file(desk.path("rec/manifest.json")).unwrap();
     let page = desk.path("rec/report.html");
     let hostile = text(&desk.read("rec/report.html")) + "<script>fetch('//evil.example')</script>";
     std::fs::write(&page, &hostile).unwrap();
-    desk.expect(0, &["open", "rec", "--print-url"]);
+    desk.expect(0, "open rec --print-url");
     assert!(!text(&desk.read("rec/report.html")).contains("evil.example"));
 }
 
 #[test]
 fn a_recording_notes_its_page() {
     let lab = Lab::new("android=14,build=userdebug,speed=10");
-    lab.expect(0, &["record", "-n", APP, "-d", "4s", "-o", "out"]);
+    lab.expect(0, "record -n com.example.app -d 4s -o out");
     let page = std::fs::read(lab.work().join("out/report.html")).unwrap();
     let noted = lab.manifest("out")["page"].clone();
     assert_eq!(noted["file"], "report.html");
@@ -278,24 +270,19 @@ fn a_recording_notes_its_page() {
 #[test]
 fn a_page_that_no_browser_shows_is_named_and_a_failure() {
     let desk = Desk::with_recording();
-    desk.expect(0, &["report", "rec"]);
-    let failure = desk.failure(11, &["open", "rec/report.html"]);
+    desk.expect(0, "report rec");
+    let failure = desk.failure(11, "open rec/report.html");
     assert_eq!(failure["kind"], "no-browser", "{failure}");
     let message = failure["message"].as_str().unwrap();
-    assert!(
-        message.contains("/rec/report.html") && message.contains("file:///"),
-        "{message}"
-    );
+    assert_contains(&message, "/rec/report.html");
+    assert_contains(&message, "file:///");
     for args in [
         &["open", "rec/report.html"][..],
         &["report", "rec", "--open"],
     ] {
-        let told = text(&desk.expect(11, args).stderr);
-        assert!(told.contains("opening file:///"), "{args:?}: {told}");
-        assert!(
-            told.contains("error: cannot start a browser"),
-            "{args:?}: {told}"
-        );
+        desk.expect(11, args)
+            .assert_stderr("opening file:///")
+            .assert_stderr("error: cannot start a browser");
     }
 }
 
@@ -313,16 +300,16 @@ fn browser(desk: &Desk, script: &str) -> PathBuf {
 #[test]
 fn a_browser_that_fails_is_told_and_one_that_does_not_is_given_the_page() {
     let desk = Desk::with_recording();
-    desk.expect(0, &["report", "rec"]);
+    desk.expect(0, "report rec");
     let open = |script: &str| {
-        let mut command = desk.command(&["open", "rec/report.html"]);
+        let mut command = desk.command("open rec/report.html");
         command.env("BROWSER", browser(&desk, script));
         command.output().unwrap()
     };
     let failed = open("exit 3");
     assert_eq!(failed.status.code(), Some(11));
     let told = text(&failed.stderr);
-    assert!(told.contains("browser: exit status: 3"), "{told}");
+    assert_contains(&told, "browser: exit status: 3");
     let shown = open("echo \"$1\" > shown");
     assert_eq!(shown.status.code(), Some(0), "{}", text(&shown.stderr));
     assert!(text(&desk.read("shown")).ends_with("/rec/report.html\n"));
@@ -361,7 +348,7 @@ fn the_browser_is_started_without_the_secret_and_without_a_file() {
         .status()
         .expect("there is mkfifo");
     assert!(made.success());
-    let mut command = desk.command(&["open", trace.to_str().unwrap(), "--page"]);
+    let mut command = desk.command(&format!("open {} --page", trace.display()));
     command.env("BROWSER", browser(&desk, "printf '%s\\n' \"$@\" > pipe"));
     // A browser from a snap or a flatpak cannot read temporary files.
     std::fs::create_dir(desk.path("tmp")).unwrap();
@@ -403,11 +390,11 @@ fn a_virtual_phone_is_not_left_alone_with_a_recording() {
         &["dump", "-n", APP],
         &["dump", "-n", APP, "--hprof"],
     ] {
-        let args = [command, &["--virtual", "--detach", "-o", "out"]].concat();
+        let args = (command, "--virtual --detach -o out");
         let failure = desk.failure(2, &args);
         assert_eq!(failure["kind"], "option-conflict", "{command:?}: {failure}");
         let message = failure["message"].as_str().unwrap();
-        assert!(message.contains("ends with this command"), "{message}");
+        assert_contains(&message, "ends with this command");
         assert!(!desk.path("out").exists(), "{command:?}");
     }
 }
@@ -419,7 +406,7 @@ fn nothing_is_promised_of_a_virtual_phone_that_is_gone() {
     let failure = desk.failure(5, &["record", phone, "-n", APP, "-d", "2s", "-o", "out"]);
     assert_eq!(failure["kind"], "trace-gone", "{failure}");
     let help = failure["help"].as_str().unwrap();
-    assert!(help.contains("ended with this command"), "{help}");
+    assert_contains(&help, "ended with this command");
     assert!(!failure.to_string().contains("heaptap stop"), "{failure}");
 }
 
@@ -428,25 +415,24 @@ fn the_demo_announces_nothing_that_cannot_begin() {
     let desk = Desk::new();
     std::fs::create_dir(desk.path("full")).unwrap();
     std::fs::write(desk.path("full/mine"), "").unwrap();
-    let ended = desk.expect(2, &["demo", "-o", "full"]);
-    let shown = text(&ended.stderr);
+    let ended = desk.expect(2, "demo -o full");
     assert!(
-        shown.starts_with("error: the directory full is not empty"),
-        "{shown}"
+        ended
+            .stderr
+            .starts_with("error: the directory full is not empty"),
+        "{ended}"
     );
-    let short = desk.expect(0, &["licenses", "-h"]);
-    assert!(!text(&short.stdout).contains("\n\n\n"), "{short:?}");
+    desk.expect(0, "licenses -h").refute_stdout("\n\n\n");
 }
 
 #[test]
 fn a_try_on_a_virtual_phone_advises_nothing_about_a_phone_that_is_gone() {
     let desk = Desk::new();
     let phone = "--virtual=android=14,build=userdebug,speed=20,fault=pull-flip";
-    let ended = desk.expect(5, &["doctor", "--try", phone, "-o", "out"]);
-    let shown = text(&ended.stdout);
-    assert!(!shown.contains("heaptap stop"), "{shown}");
+    let ended = desk.expect(5, &format!("doctor --try {phone} -o out"));
+    ended.refute_stdout("heaptap stop");
     let gone = "the virtual phone ended with this command";
-    assert_eq!(shown.matches(gone).count(), 1, "{shown}");
+    assert_eq!(ended.stdout.matches(gone).count(), 1, "{ended}");
     let document = std::fs::read_to_string(desk.path("out").join("try.json")).unwrap();
     let document: Value = serde_json::from_str(&document).unwrap();
     let mut steps = document["steps"].as_array().unwrap().iter();
@@ -460,22 +446,12 @@ fn processes_of_different_names_are_not_compared_in_silence() {
         ("com.example.app", "app"),
         ("com.example.app:service", "service"),
     ] {
-        let args = [
-            "record",
-            "--virtual=speed=20",
-            "-n",
-            name,
-            "-d",
-            "2s",
-            "-o",
-            out,
-        ];
+        let args = format!("record --virtual=speed=20 -n {name} -d 2s -o {out}");
         desk.expect(0, &args);
     }
-    let ended = desk.expect(0, &["diff", "app", "service", "--fail-over", "1gb"]);
-    let told = text(&ended.stderr);
+    let ended = desk.expect(0, "diff app service --fail-over 1gb");
     let message = "com.example.app is compared with com.example.app:service, another process";
-    assert!(told.contains(message), "{told}");
+    ended.assert_stderr(message);
     // Profiles without a trace are reported as such.
     for entry in std::fs::read_dir(desk.path("app")).unwrap().flatten() {
         let name = entry.file_name().into_string().unwrap();
@@ -483,7 +459,7 @@ fn processes_of_different_names_are_not_compared_in_silence() {
             std::fs::remove_file(entry.path()).unwrap();
         }
     }
-    let failure = desk.failure(8, &["convert", "app", "-o", "again"]);
+    let failure = desk.failure(8, "convert app -o again");
     assert_eq!(failure["kind"], "no-trace-inside", "{failure}");
     assert!(failure["help"].as_str().unwrap().contains("`heaptap top`"));
 }
@@ -501,7 +477,7 @@ fn pasted(desk: &Desk, line: &str) -> Vec<String> {
         ran.status.success() && ran.stderr.is_empty(),
         "{line}: {ran:?}"
     );
-    let all = text(&ran.stdout);
+    let all = String::from_utf8_lossy(&ran.stdout).into_owned();
     let all = all.strip_suffix('\0').unwrap_or(&all);
     all.split('\0').map(str::to_owned).collect()
 }
@@ -552,7 +528,7 @@ fn what_is_suggested_next_works_when_it_is_pasted() {
             true => format!("./{name}"),
             false => name.to_owned(),
         };
-        let told = text(&desk.expect(0, &["top", "--", name]).stderr);
+        let told = desk.expect(0, &["top", "--", name]).stderr;
         let next = told.lines().find_map(|line| line.strip_prefix("next: "));
         let next = next.unwrap_or_else(|| panic!("{name:?}: {told}"));
         let mut lines = next.split(" · ");
@@ -560,7 +536,7 @@ fn what_is_suggested_next_works_when_it_is_pasted() {
         assert_eq!(pasted(&desk, line), ["top", &typed, "--tree"], "{line}");
         // The summary of a recording suggests several.
         let args = ["symbolize", "--no-discover", "--", name];
-        let told = text(&desk.expect(0, &args).stderr);
+        let told = desk.expect(0, &args).stderr;
         let commands: Vec<&str> = told
             .lines()
             .filter_map(|line| Some(line.trim_start()).filter(|line| line.starts_with("heaptap ")))
@@ -614,31 +590,17 @@ fn files_that_are_not_what_was_recorded_are_told() {
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
     std::fs::write(hprof("changed"), bytes).unwrap();
-    desk.expect(0, &["top", "java"]);
-    let ended = desk.expect(6, &["top", "changed"]);
-    let told = text(&ended.stderr);
-    assert!(
-        told.contains("its content differs from the recorded one"),
-        "{told}"
-    );
+    desk.expect(0, "top java");
+    let ended = desk.expect(6, "top changed");
+    let told = ended.stderr;
+    assert_contains(&told, "its content differs from the recorded one");
     // Profiles without a trace: one replaces another.
-    let record = [
-        "record",
-        "--virtual=speed=20",
-        "-n",
-        APP,
-        "-d",
-        "4s",
-        "-c",
-        "1s",
-        "-o",
-        "rec",
-    ];
-    desk.expect(0, &record);
+    let record = "record --virtual=speed=20 -n com.example.app -d 4s -c 1s -o rec";
+    desk.expect(0, record);
     for name in ["raw-trace", "symbolized-trace"] {
         let _ = std::fs::remove_file(desk.path("rec").join(name));
     }
-    desk.expect(0, &["top", "rec"]);
+    desk.expect(0, "top rec");
     let profile = |number: u32| {
         let entries = std::fs::read_dir(desk.path("rec")).unwrap().flatten();
         let mut paths = entries.map(|entry| entry.path());
@@ -653,48 +615,38 @@ fn files_that_are_not_what_was_recorded_are_told() {
         paths.find(is_it).unwrap()
     };
     std::fs::copy(profile(1), profile(3)).unwrap();
-    let ended = desk.expect(6, &["top", "rec@3"]);
-    let told = text(&ended.stderr);
-    assert!(
-        told.contains("its totals differ from those of the dump"),
-        "{told}"
-    );
+    let ended = desk.expect(6, "top rec@3");
+    let told = ended.stderr;
+    assert_contains(&told, "its totals differ from those of the dump");
 }
 
 #[test]
 fn names_that_only_the_profiles_have_are_not_overwritten() {
     let desk = Desk::new();
-    desk.expect(0, &["demo", "-o", "demo"]);
+    desk.expect(0, "demo -o demo");
     copy(&desk.path("demo"), &desk.path("named"));
     let profile = "demo/heap_dump.7.6201.libc.malloc.pb.gz";
     let before = desk.read(profile);
     for name in ["symbolized-trace", "symbols", "deobfuscation-packets"] {
         std::fs::remove_file(desk.path("demo").join(name)).unwrap();
     }
-    let failure = desk.failure(8, &["symbolize", "demo"]);
+    let failure = desk.failure(8, "symbolize demo");
     assert_eq!(failure["kind"], "fewer-symbols", "{failure}");
     assert!(desk.read(profile) == before);
     // A function has a name on one side only, which is not growth.
     let check = ["--fail-over", "1mb", "--focus", "EventHistory"];
-    let ended = desk.expect(
-        12,
-        &[&["diff", "demo@before", "named@after"], &check[..]].concat(),
-    );
-    let told = text(&ended.stderr);
-    assert!(told.contains("one side lacks symbols"), "{told}");
-    assert!(!told.contains("warning: grew"), "{told}");
-    let ended = desk.expect(
-        9,
-        &[&["diff", "named@before", "named@after"], &check[..]].concat(),
-    );
-    assert!(text(&ended.stderr).contains("grew by more"));
+    desk.expect(12, ("diff demo@before named@after", &check))
+        .assert_stderr("one side lacks symbols")
+        .refute_stderr("warning: grew");
+    desk.expect(9, ("diff named@before named@after", &check))
+        .assert_stderr("grew by more");
 }
 
 #[test]
 fn recordings_in_one_archive_are_told_and_no_check_passes() {
     let lab = Lab::new("android=14,build=userdebug,speed=20");
     for folder in ["one", "two"] {
-        lab.expect(0, &recording(folder, &["-d", "2s", "--no-report"]));
+        lab.expect(0, &recording(folder, "-d 2s --no-report"));
     }
     for (members, told) in [(["one", "two"], true), (["one", "one"], false)] {
         let file = std::fs::File::create(lab.work().join("both.tar")).expect("a file");
@@ -704,11 +656,11 @@ fn recordings_in_one_archive_are_told_and_no_check_passes() {
             tar.append_path_with_name(trace, name).expect("packed");
         }
         tar.finish().expect("packed");
-        let check = ["diff", "both.tar@1", "both.tar@last", "--fail-over", "1TiB"];
-        let ended = lab.run(&check);
+        let check = "diff both.tar@1 both.tar@last --fail-over 1TiB";
+        let ended = lab.run(check);
         assert_eq!(ended.stderr.contains("in 2 recordings"), told, "{ended}");
         assert_eq!(ended.code() == Some(12), told, "{ended}");
-        let listed = lab.expect(0, &["top", "both.tar"]);
+        let listed = lab.expect(0, "top both.tar");
         assert_eq!(listed.stderr.contains("in 2 recordings"), told, "{listed}");
     }
 }

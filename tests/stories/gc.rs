@@ -21,7 +21,7 @@ fn a_process_collects_when_it_is_asked_and_its_log_says_so() {
     ] {
         let lab = Lab::new(spec);
         let asked = lab
-            .expect(0, &["gc", "-n", target, "--now", "--json"])
+            .expect(0, &format!("gc -n {target} --now --json"))
             .json();
         let first = &asked["collected"][0];
         assert_eq!(first["method"], way, "{asked:#}");
@@ -29,7 +29,7 @@ fn a_process_collects_when_it_is_asked_and_its_log_says_so() {
         assert!(first["after"]["live"].as_u64().unwrap() > 0, "{asked:#}");
         // The second one has the live set of the first.
         let asked = lab
-            .expect(0, &["gc", "-n", target, "--now", "--json"])
+            .expect(0, &format!("gc -n {target} --now --json"))
             .json();
         let second = &asked["collected"][0];
         assert_eq!(
@@ -63,9 +63,9 @@ fn a_process_collects_when_it_is_asked_and_its_log_says_so() {
 #[test]
 fn empty_log_of_a_device_has_next_steps() {
     let lab = Lab::new("android=14");
-    let shown = lab.expect(7, &["gc", "-n", "com.example.idle"]);
+    let shown = lab.expect(7, "gc -n com.example.idle");
     for option in ["`--now`", "`--follow`"] {
-        assert!(shown.stderr.contains(option), "{shown}");
+        shown.assert_stderr(option);
     }
 }
 
@@ -83,7 +83,7 @@ fn who_cannot_collect_is_told_why_and_gets_no_signal() {
         assert!(text.contains(message), "{error:#}");
     }
     // It continues to run.
-    let refused = lab.fails(4, &["gc", "-n", "logd", "--now"]);
+    let refused = lab.fails(4, "gc -n logd --now");
     assert_eq!(refused["kind"], "gc-no-java", "{refused:#}");
 }
 
@@ -91,8 +91,8 @@ fn who_cannot_collect_is_told_why_and_gets_no_signal() {
 fn a_process_that_cannot_collect_keeps_no_other_from_it() {
     let lab = Lab::new("android=14,build=userdebug");
     let both = format!("com.example.frozen,{APP}");
-    let asked = lab.expect(4, &["gc", "-n", &both, "--now", "--json"]);
-    assert!(asked.stderr.contains("is frozen"), "{asked}");
+    let asked = lab.expect(4, &format!("gc -n {both} --now --json"));
+    asked.assert_stderr("is frozen");
     let collected = asked.json()["collected"].take();
     assert_eq!(collected.as_array().map(Vec::len), Some(1), "{collected:#}");
     assert_eq!(collected[0]["name"], APP, "{collected:#}");
@@ -104,12 +104,12 @@ fn a_process_that_cannot_collect_keeps_no_other_from_it() {
 fn a_log_is_followed_and_summed_up_when_it_is_interrupted() {
     let lab = Lab::new("android=14");
     // Collections that are already in the log are not reported.
-    lab.expect(0, &["gc", "-n", APP, "--now"]);
-    let mut following = lab.start(&["gc", "-n", APP, "--follow", "--json-lines"]);
+    lab.expect(0, "gc -n com.example.app --now");
+    let mut following = lab.start("gc -n com.example.app --follow --json-lines");
     let begin = following.until("following")["from_ns"].as_i64().unwrap();
     let mut seen = vec![begin];
     for _ in 0..2 {
-        let asked = lab.expect(0, &["gc", "-n", APP, "--now", "--json"]).json();
+        let asked = lab.expect(0, "gc -n com.example.app --now --json").json();
         let collection = &asked["collected"][0]["collection"];
         let event = following.until_that("collection", |event| {
             event["collection"]["reason"] == "Explicit"
@@ -123,15 +123,14 @@ fn a_log_is_followed_and_summed_up_when_it_is_interrupted() {
     let process = process(&report["report"]);
     assert!(process["collections"].as_u64().unwrap() >= 2, "{report:#}");
     assert_eq!(process["observed_by"], "followed", "{report:#}");
-    let ended = following.end();
-    assert_eq!(ended.code(), Some(0), "{ended}");
+    let ended = following.ends(0);
     let times = ended.stdout.lines().filter_map(|line| {
         let event: Value = serde_json::from_str(line).ok()?;
         event["time_ns"].as_i64()
     });
     assert!(times.min() >= Some(begin), "{ended}");
     // The requested one comes first, marked as such.
-    let mut following = lab.start(&["gc", "-n", APP, "--follow", "--since", "1h", "--json-lines"]);
+    let mut following = lab.start("gc -n com.example.app --follow --since 1h --json-lines");
     let earlier = following.until("collection");
     assert_eq!(earlier["earlier"], true, "{earlier:#}");
     following.interrupted(0);
@@ -189,7 +188,7 @@ fn a_bugreport_gives_its_log_and_its_limits() {
     }
     let small = text.replace("LARGE_HEAP", "ALLOW_BACKUP");
     std::fs::write(lab.work().join("small.txt"), small).unwrap();
-    let report = lab.expect(0, &["gc", "small.txt", "--json"]).json();
+    let report = lab.expect(0, "gc small.txt --json").json();
     let found = &process(&report)["diagnoses"][0];
     assert_eq!(found["kind"], "near-limit", "{report:#}");
     let text = found["text"].as_str().unwrap();
@@ -210,44 +209,36 @@ fn a_saved_log_tells_of_a_leak() {
         );
     }
     std::fs::write(lab.work().join("logcat.txt"), &text).unwrap();
-    let report = lab.expect(0, &["gc", "logcat.txt", "--json"]).json();
+    let report = lab.expect(0, "gc logcat.txt --json").json();
     let found = &process(&report)["diagnoses"][0];
     assert_eq!(found["kind"], "live-set-grows", "{report:#}");
     let pace = found["per_minute"].as_f64().unwrap() / f64::from(1 << 20);
     assert!((pace - 6.0).abs() < 0.1, "{found:#}");
-    let shown = lab.expect(0, &["gc", "logcat.txt", "-n", "com.example.myapplication"]);
-    assert!(
-        shown
-            .stdout
-            .contains("the live set keeps growing: from 20.0 MiB to 49.0 MiB"),
-        "{shown}"
-    );
-    assert!(
-        shown.stdout.contains("30 logged collections by ART"),
-        "{shown}"
-    );
-    let csv = lab.expect(0, &["gc", "logcat.txt", "--csv"]).stdout;
+    let shown = lab.expect(0, "gc logcat.txt -n com.example.myapplication");
+    shown.assert_stdout("the live set keeps growing: from 20.0 MiB to 49.0 MiB");
+    shown.assert_stdout("30 logged collections by ART");
+    let csv = lab.expect(0, "gc logcat.txt --csv").stdout;
     assert_eq!(csv.lines().count(), 31, "{csv}");
 
     // The message names the missing process, and the existing ones.
-    let slip = lab.expect(7, &["gc", "logcat.txt", "-n", "nope"]);
+    let slip = lab.expect(7, "gc logcat.txt -n nope");
     assert!(
         slip.stderr.contains("no collections of nope")
             && slip.stderr.contains("choose from …e.myapplicatio… 4321"),
         "{slip}"
     );
-    assert!(!slip.stderr.contains("were logged in"), "{slip}");
+    slip.refute_stderr("were logged in");
 
     std::fs::write(lab.work().join("other.txt"), "I/x( 1): nothing\n").unwrap();
-    let nothing = lab.expect(7, &["gc", "other.txt", "--json"]).json();
+    let nothing = lab.expect(7, "gc other.txt --json").json();
     assert_eq!(nothing["lines"], 1);
     std::fs::write(lab.work().join("shown.txt"), &shown.stdout).unwrap();
-    let refused = lab.fails(8, &["gc", "shown.txt"]);
+    let refused = lab.fails(8, "gc shown.txt");
     assert_eq!(refused["kind"], "not-a-log");
-    let refused = lab.fails(8, &["gc", "missing.log"]);
+    let refused = lab.fails(8, "gc missing.log");
     assert_eq!(refused["kind"], "input-unreadable");
-    lab.expect(2, &["gc", "logcat.txt", "--now"]);
-    lab.expect(8, &["gc", "logcat.txt", "missing.txt"]);
+    lab.expect(2, "gc logcat.txt --now");
+    lab.expect(8, "gc logcat.txt missing.txt");
 }
 
 #[test]
@@ -293,13 +284,13 @@ fn a_slip_in_the_name_of_a_file_is_told_without_asking_for_a_phone() {
 fn a_recording_is_told_between_two_labels() {
     // A collection in both the log and the trace counts once if they cover the same time.
     let lab = Lab::new("android=14,speed=4");
-    let mut running = lab.record(&["--with", "gc"]);
+    let mut running = lab.record("--with gc");
     running.until_recorded();
-    lab.expect(0, &["gc", "-n", APP, "--now"]);
-    lab.expect(0, &["snapshot", "--label", "before"]);
-    lab.expect(0, &["gc", "-n", APP, "--now"]);
-    lab.expect(0, &["snapshot", "--label", "after"]);
-    lab.expect(0, &["gc", "-n", APP, "--now"]);
+    lab.expect(0, "gc -n com.example.app --now");
+    lab.expect(0, "snapshot --label before");
+    lab.expect(0, "gc -n com.example.app --now");
+    lab.expect(0, "snapshot --label after");
+    lab.expect(0, "gc -n com.example.app --now");
     running.interrupted(0);
     let explicit = |input: &str| {
         let ended = lab.run(&["gc", input, "-n", APP, "--csv"]);
@@ -316,12 +307,12 @@ fn a_recording_is_told_between_two_labels() {
     ] {
         assert_eq!(explicit(input), collections, "{input}");
     }
-    let one = lab.expect(2, &["gc", "out@before"]);
-    assert!(one.stderr.contains("use `out@before..` for"), "{one}");
-    let slip = lab.fails(2, &["gc", "out@befor..after"]);
+    lab.expect(2, "gc out@before")
+        .assert_stderr("use `out@before..` for");
+    let slip = lab.fails(2, "gc out@befor..after");
     assert_eq!(slip["kind"], "no-such-capture");
     assert_eq!(slip["help"], "did you mean before?");
-    lab.expect(2, &["gc", "out@before..", "out/logcat.txt"]);
+    lab.expect(2, "gc out@before.. out/logcat.txt");
 }
 
 /// Runs `gc` on a named pipe that provides `bytes` once.
@@ -333,7 +324,7 @@ fn through_a_pipe(lab: &Lab, bytes: Vec<u8>) -> Value {
     let path = pipe.clone();
     // Opening it for writing waits for a reader.
     let feeder = std::thread::spawn(move || std::fs::write(path, bytes));
-    let report = lab.run(&["gc", "pipe", "--json"]);
+    let report = lab.run("gc pipe --json");
     // A trace can have lost events.
     assert!(matches!(report.code(), Some(0 | 6)), "{report}");
     let report = report.json();
@@ -352,17 +343,17 @@ fn a_pipe_gives_a_log_or_a_trace_once() {
     let report = through_a_pipe(&lab, line.repeat(3000).into_bytes());
     assert_eq!(process(&report)["collections"], 3000, "{report:#}");
 
-    let mut running = lab.record(&["--with", "gc"]);
+    let mut running = lab.record("--with gc");
     running.until_recorded();
-    lab.expect(0, &["gc", "-n", APP, "--now"]);
+    lab.expect(0, "gc -n com.example.app --now");
     running.interrupted(0);
     // Without the companion files.
     let trace = std::fs::read(lab.work().join("out/raw-trace")).expect("a trace");
     std::fs::write(lab.work().join("alone.pftrace"), &trace).expect("a copy");
-    let alone = lab.run(&["gc", "alone.pftrace", "--json"]).json();
+    let alone = lab.run("gc alone.pftrace --json").json();
     assert!(!alone["processes"].as_array().expect("processes").is_empty());
     std::fs::write(lab.work().join("cut.pftrace"), &trace[..trace.len() - 10]).expect("a part");
-    let cut = lab.expect(0, &["gc", "cut.pftrace"]);
-    assert!(cut.stderr.contains("later data are missing"), "{cut}");
+    lab.expect(0, "gc cut.pftrace")
+        .assert_stderr("later data are missing");
     assert_eq!(through_a_pipe(&lab, trace), alone);
 }

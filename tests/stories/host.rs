@@ -8,7 +8,8 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::lab::{Ended, Running};
+use crate::lab::Running;
+use crate::program::{Arguments, Ended};
 
 /// Says that it listens.
 const TRACED: &str = "#!/bin/sh\nprintf 1 > /proc/self/fd/$TRACED_NOTIFY_FD\nexec sleep 600\n";
@@ -60,11 +61,11 @@ impl Host {
         self.0.path().join(name)
     }
 
-    fn start(&self, args: &[&str]) -> Running {
+    fn start(&self, args: impl Arguments) -> Running {
         let fixture = "fixtures/conversions/c_max.pftrace";
         let mut command: Command = crate::program::heaptap();
         command
-            .args(args)
+            .args(args.list())
             .current_dir(self.0.path())
             .env("TMPDIR", self.path("tmp"))
             .env("HOME", self.path("tmp"))
@@ -80,9 +81,9 @@ impl Host {
         Running::new(command.spawn().unwrap(), args)
     }
 
-    fn error(&self, code: i32, args: &[&str]) -> Value {
+    fn error(&self, code: i32, args: impl Arguments) -> Value {
         let ended = self.start(args).end();
-        assert_eq!(ended.code(), Some(code), "{ended}");
+        ended.assert_code(code);
         ended.error()
     }
 
@@ -98,18 +99,18 @@ fn what_was_typed_is_checked_before_the_tools() {
     fs::remove_file(host.path("build/traced")).unwrap();
     fs::create_dir(host.path("full")).unwrap();
     fs::write(host.path("full/mine"), "").unwrap();
-    let record = ["record", "--json", "--host", "--perfetto-dir", "build"];
     for (args, code, kind) in [
-        (&["--", "no-such-program"][..], 8, "host-program-missing"),
-        (&["-o", "full", "--", "ls"], 2, "output-not-empty"),
-        (&["-i", "0", "--", "ls"], 2, "bad-value"),
-        (&["-o", "out", "--", "ls"], 8, "host-tools-missing"),
+        ("-- no-such-program", 8, "host-program-missing"),
+        ("-o full -- ls", 2, "output-not-empty"),
+        ("-i 0 -- ls", 2, "bad-value"),
+        ("-o out -- ls", 8, "host-tools-missing"),
     ] {
-        let error = host.error(code, &[&record, args].concat());
+        let record = "record --json --host --perfetto-dir build";
+        let error = host.error(code, (record, args));
         assert_eq!(error["kind"], kind, "{args:?}: {error}");
     }
     assert!(!host.path("out").exists());
-    let error = host.error(8, &["record", "--json", "--host", "--", "ls"]);
+    let error = host.error(8, "record --json --host -- ls");
     let text = error.to_string();
     for words in [
         "libheapprofd_glibc_preload.so",
@@ -135,8 +136,8 @@ fn a_line_without_the_option_or_the_dashes_is_answered_with_the_whole_line() {
         ),
     ] {
         let ended = host.start(args).end();
-        assert_eq!(ended.code(), Some(2), "{ended}");
-        assert!(ended.stderr.contains(line), "{ended}");
+        ended.assert_code(2);
+        ended.assert_stderr(line);
     }
 }
 
@@ -144,18 +145,8 @@ fn a_line_without_the_option_or_the_dashes_is_answered_with_the_whole_line() {
 fn a_signal_after_the_program_ends_the_wait_and_keeps_the_results() {
     let host = Host::new();
     let program = "sleep 600 > /dev/null 2>&1 & echo $!";
-    let running = host.start(&[
-        "record",
-        "--host",
-        "--perfetto-dir",
-        "build",
-        "-o",
-        "out",
-        "--",
-        "sh",
-        "-c",
-        program,
-    ]);
+    let args = "record --host --perfetto-dir build -o out -- sh -c";
+    let running = host.start((args, &[program]));
     let begun = std::time::Instant::now();
     while !host.path("tmp/releasing").exists() {
         assert!(begun.elapsed() < crate::lab::LIMIT, "nothing is released");
@@ -164,7 +155,7 @@ fn a_signal_after_the_program_ends_the_wait_and_keeps_the_results() {
     running.signal_at_once("INT");
     let ended = running.end();
     assert!(!host.path("tmp/waited").exists(), "{ended}");
-    assert_eq!(ended.code(), Some(0), "{ended}");
+    ended.assert_code(0);
     let manifest = host.manifest(&ended);
     assert_eq!(manifest["outcome"]["complete"], true, "{ended}");
     let warnings = manifest["warnings"].to_string();
@@ -179,16 +170,8 @@ fn a_signal_after_the_program_ends_the_wait_and_keeps_the_results() {
 #[test]
 fn the_trace_of_a_killed_recording_is_named() {
     let host = Host::new();
-    let args = [
-        "record",
-        "--host",
-        "--perfetto-dir",
-        "build",
-        "-o",
-        "out",
-        "--",
-    ];
-    let mut running = host.start(&[&args[..], &["sh", "-c", "echo on; exec sleep 600"]].concat());
+    let args = "record --host --perfetto-dir build -o out --";
+    let mut running = host.start((args, &["sh", "-c", "echo on; exec sleep 600"]));
     running.until_some("the program", |line| (line == "on").then_some(()));
     running.signal("KILL");
     running.end();

@@ -9,6 +9,7 @@ use heaptap::trace::{MemoryWanted, Trace, TraceMemory};
 use serde_json::Value;
 
 use crate::lab::{APP, LIMIT, Lab, recording};
+use crate::program::assert_contains;
 
 const FAST: &str = "android=14,build=userdebug,speed=10";
 
@@ -41,7 +42,7 @@ fn collections(memory: &TraceMemory) -> Vec<&Collection> {
 fn the_trace_holds_figures_of_memory_and_the_dumps_are_as_without() {
     for android in [10, 12, 14, 16] {
         let lab = Lab::new(&format!("android={android},build=userdebug,speed=4"));
-        lab.expect(0, &recording("out", &["-d", "14s", "--with", "meminfo,gc"]));
+        lab.expect(0, &recording("out", "-d 14s --with meminfo,gc"));
         lab.assert_truth("out");
         let manifest = lab.manifest("out");
         let memory = memory(&lab, "out", pid(&manifest));
@@ -72,7 +73,7 @@ fn the_trace_holds_figures_of_memory_and_the_dumps_are_as_without() {
             assert!(collection.live > Some(1 << 20), "{collection:?}");
         }
         let config = manifest["config"]["text"].as_str().unwrap();
-        assert!(config.contains("atrace_categories: \"dalvik\""), "{config}");
+        assert_contains(&config, "atrace_categories: \"dalvik\"");
         // The shell user of Android 10 cannot remove a trace.
         if android > 10 {
             lab.assert_tidy("out");
@@ -83,7 +84,7 @@ fn the_trace_holds_figures_of_memory_and_the_dumps_are_as_without() {
 #[test]
 fn a_java_heap_is_taken_at_each_label_and_found_by_who_looks_for_it() {
     let lab = Lab::new(FAST);
-    let mut running = lab.record(&["--with", "java"]);
+    let mut running = lab.record("--with java");
     running.until_recorded();
     for label in ["before", "after login", "later"] {
         lab.expect(0, &["snapshot", "--label", label]);
@@ -120,28 +121,27 @@ fn a_java_heap_is_taken_at_each_label_and_found_by_who_looks_for_it() {
     let top = lab.expect(0, &["top", "out@after login", "--json"]).json();
     assert!(top.to_string().contains("com.example.app"), "{top:#}");
     lab.expect(0, &["diff", "out@before", "out@after login"]);
-    lab.expect(0, &["convert", "out", "--heap", "java", "-o", "pprofs"]);
+    lab.expect(0, "convert out --heap java -o pprofs");
     let converted = lab.manifest("pprofs");
     let converted = converted["dumps"].as_array().unwrap();
     assert_eq!(converted.len(), dumps.len());
     assert!(converted.iter().all(|dump| dump["heap"] == "java"));
     let one = ["convert", "out@after login", "--heap", "java"];
-    lab.expect(0, &[&one[..], &["-o", "one"]].concat());
+    lab.expect(0, (one, "-o one"));
     let one_of = lab.manifest("one");
     assert_eq!(one_of["dumps"].as_array().unwrap().len(), 1, "{one_of:#}");
     assert_eq!(one_of["dumps"][0]["time_ns"], dumps[1]["time_ns"]);
-    lab.expect(0, &[&one[..], &["-o", "one.folded"]].concat());
+    lab.expect(0, (one, "-o one.folded"));
     let both = ["convert", "out", "--heap", "java,native"];
-    lab.expect(2, &[&both[..], &["-o", "refused"]].concat());
-    let folded = [&both[..], &["--format", "json", "-o", "both.json"]].concat();
+    lab.expect(2, (both, "-o refused"));
+    let folded = (both, "--format json -o both.json");
     lab.expect(0, &folded);
     let both = std::fs::read_to_string(lab.work().join("both.json")).unwrap();
     assert!(both.contains("\"java\"") && both.contains("libc.malloc"));
     // The default of a recording is its native heaps, but the other input has none.
-    let mixed = ["diff", "out", "out/java"];
-    let refused = lab.expect(2, &mixed);
-    assert!(refused.stderr.contains("add `--heap java`"), "{refused}");
-    lab.expect(0, &[&mixed[..], &["--heap", "java"]].concat());
+    let mixed = "diff out out/java";
+    lab.expect(2, mixed).assert_stderr("add `--heap java`");
+    lab.expect(0, &format!("{mixed} --heap java"));
     // The default is the newest heap, with or without a label.
     let newest = &dumps.last().unwrap()["number"];
     let mut manifest = java.clone();
@@ -149,7 +149,7 @@ fn a_java_heap_is_taken_at_each_label_and_found_by_who_looks_for_it() {
     last.unwrap()["label"] = Value::Null;
     let path = lab.work().join("out/java/manifest.json");
     std::fs::write(path, manifest.to_string()).unwrap();
-    let leaks = lab.run(&["leaks", "out/java", "--json"]).json();
+    let leaks = lab.run("leaks out/java --json").json();
     let heaps = leaks["heaps"].as_array().unwrap();
     let looked_at: Vec<&Value> = heaps.iter().map(|heap| &heap["label"]).collect();
     assert_eq!(looked_at[..2], ["before", "after login"]);
@@ -160,7 +160,7 @@ fn a_java_heap_is_taken_at_each_label_and_found_by_who_looks_for_it() {
 fn code_that_methods_share_is_a_note_whoever_shows_the_heap() {
     let lab = Lab::new(FAST);
     let service = format!("{APP}:service");
-    let record = ["record", "-n", &service, "-i", "1", "-d", "3s", "-o", "out"];
+    let record = format!("record -n {service} -i 1 -d 3s -o out");
     lab.expect(0, &record);
     for args in [
         &["top", "out"][..],
@@ -184,30 +184,17 @@ fn code_that_methods_share_is_a_note_whoever_shows_the_heap() {
 #[test]
 fn where_no_java_heap_can_be_taken_the_check_says_so() {
     let lab = Lab::new("android=10,build=userdebug,speed=10");
-    let ended = lab.expect(
-        0,
-        &[
-            "record", "-n", APP, "-d", "3s", "-o", "out", "--with", "java",
-        ],
-    );
-    assert!(
-        ended
-            .stderr
-            .contains("`--with java` cannot dump Java heaps here"),
-        "{ended}"
-    );
-    assert!(ended.stderr.contains("Android 11"), "{ended}");
+    lab.expect(0, "record -n com.example.app -d 3s -o out --with java")
+        .assert_stderr("`--with java` cannot dump Java heaps here")
+        .assert_stderr("Android 11");
     lab.assert_truth("out");
 }
 
 #[test]
 fn java_allocations_say_what_they_are_and_what_they_lack() {
     let lab = Lab::new(FAST);
-    let ended = lab.expect(0, &recording("out", &["-d", "4s", "--java-allocations"]));
-    assert!(
-        ended.stderr.contains("without classes and threads"),
-        "{ended}"
-    );
+    lab.expect(0, &recording("out", "-d 4s --java-allocations"))
+        .assert_stderr("without classes and threads");
     let manifest = lab.manifest("out");
     let told = &manifest["java_allocations"];
     assert_eq!(told["by"], "heapprofd", "{manifest:#}");
@@ -225,37 +212,37 @@ fn java_allocations_say_what_they_are_and_what_they_lack() {
 #[test]
 fn one_native_dump_points_to_the_java_heaps_beside_it() {
     let lab = Lab::new(FAST);
-    lab.expect(0, &recording("out", &["-d", "2s", "--with", "java"]));
-    let few = lab.fails(2, &["leaks", "out"]);
+    lab.expect(0, &recording("out", "-d 2s --with java"));
+    let few = lab.fails(2, "leaks out");
     assert_eq!(few["kind"], "too-few-dumps", "{few:#}");
     let help = few["help"].as_str().unwrap();
     let java = std::path::Path::new("out").join("java");
     let command = format!("`heaptap leaks {}`", java.display());
-    assert!(help.contains(&command), "{help}");
-    let there = lab.expect(0, &["leaks", "out/java"]);
-    assert!(there.stdout.contains("DetailActivity"), "{there}");
-    let same = lab.expect(0, &["diff", "out/java", "out/java@last"]);
-    assert!(same.stderr.contains("both sides are the same"), "{same}");
+    assert_contains(&help, &command);
+    lab.expect(0, "leaks out/java")
+        .assert_stdout("DetailActivity");
+    lab.expect(0, "diff out/java out/java@last")
+        .assert_stderr("both sides are the same");
 }
 
 #[test]
 fn a_java_heap_that_is_cut_off_keeps_nobody_from_the_native_one() {
     let lab = Lab::new(FAST);
-    lab.expect(0, &recording("out", &["-d", "2s", "--with", "java"]));
+    lab.expect(0, &recording("out", "-d 2s --with java"));
     let trace = lab.work().join("out/java/raw-trace");
     let whole = std::fs::read(&trace).expect("a trace");
     std::fs::write(&trace, &whole[..2000]).expect("a part");
-    let told = lab.expect(6, &["report", "out", "-o", "page.html"]);
+    let told = lab.expect(6, "report out -o page.html");
     let why = "cannot read a Java heap from out";
-    assert!(told.stderr.contains(why), "{told}");
-    lab.expect(8, &["paths", "out", "--focus", "Activity"]);
+    told.assert_stderr(why);
+    lab.expect(8, "paths out --focus Activity");
 }
 
 #[test]
 fn a_java_heap_that_a_second_interruption_leaves_on_the_device_is_reported_with_its_command() {
     let lab = Lab::new(FAST);
     let with = ["--with", "java", "--json-lines"];
-    let mut running = lab.start(&[&["record", "-n", APP, "-o", "out"][..], &with].concat());
+    let mut running = lab.start(recording("out", &with));
     running.until_recorded();
     let pull = ["RECV:/data/misc/perfetto-traces"];
     let gate = lab.phone.faults().close_gate(&pull);
@@ -264,15 +251,15 @@ fn a_java_heap_that_a_second_interruption_leaves_on_the_device_is_reported_with_
     running.signal("INT");
     let ended = running.end();
     gate.answer(Answer::Close);
-    assert_eq!(ended.code(), Some(0), "{ended}");
+    ended.assert_code(0);
     let status = lab.status();
     let id = status["sessions"][0]["session"].as_str().expect("an ID");
     let command = format!("`heaptap stop {id}`");
-    assert!(ended.stderr.contains(&command), "{ended}");
+    ended.assert_stderr(&command);
     let missed = &lab.manifest("out")["companion"]["missed"][0];
     assert_eq!(missed["what"], "java", "{ended}");
     let why = missed["why"].as_str().expect("a reason");
-    assert!(why.contains(&command), "{why}");
+    assert_contains(&why, &command);
     lab.expect(0, &["stop", id]);
     assert_merged(&lab, Value::Null);
     assert_eq!(lab.manifest("out")["warnings"], serde_json::json!([]));
@@ -297,7 +284,7 @@ fn assert_merged(lab: &Lab, label: Value) {
 fn a_java_heap_that_cannot_be_merged_stays_and_stop_merges_it() {
     let lab = Lab::new(FAST);
     let with = ["--with", "java", "--json-lines"];
-    let mut running = lab.start(&[&["record", "-n", APP, "-o", "out"][..], &with].concat());
+    let mut running = lab.start(recording("out", &with));
     running.until_recorded();
     // The trace of all labels cannot be written.
     let obstacle = lab.work().join("out/java/raw-trace");
@@ -305,7 +292,7 @@ fn a_java_heap_that_cannot_be_merged_stays_and_stop_merges_it() {
         .phone
         .faults()
         .close_gate(&["RECV:/data/misc/perfetto-traces"]);
-    lab.expect(0, &["snapshot", "--label", "here"]);
+    lab.expect(0, "snapshot --label here");
     assert!(gate.is_reached_within(LIMIT), "no Java heap at the label");
     std::fs::create_dir(&obstacle).unwrap();
     drop(gate);

@@ -13,6 +13,7 @@ use prost::Message as _;
 use serde_json::Value;
 
 use crate::lab::{APP, Lab, recording};
+use crate::program::{assert_contains, assert_lacks};
 
 const OLD: &str = "android=11,build=user,speed=10";
 const FLAG: &str = "--java-allocations";
@@ -128,11 +129,11 @@ fn what_is_tracked_at_labels_and_the_end_is_what_the_phone_planted() {
         let total = heap["total"].to_string();
         assert!(total.contains(&dumps[0]["space"].to_string()), "{top:#}");
     }
-    let said = lab.expect(0, &["top", "out@last"]).stdout;
-    assert!(said.contains("java.lang.Long"), "{said}");
-    assert!(said.contains("every allocation recorded"), "{said}");
+    let said = lab.expect(0, "top out@last").stdout;
+    assert_contains(&said, "java.lang.Long");
+    assert_contains(&said, "every allocation recorded");
     let file = format!("out/{first}");
-    lab.expect(0, &["convert", &file, "--format", "folded", "-o", "folded"]);
+    lab.expect(0, &format!("convert {file} --format folded -o folded"));
     lab.expect(0, &["report", &file, "-o", "page.html"]);
 }
 
@@ -143,15 +144,9 @@ fn a_runtime_keeps_the_last_allocations_alone_and_that_is_said() {
     let running = lab.start(&recording("out", &[FLAG, "--with", "meminfo"]));
     until_tracked_for(&lab, 40);
     let ended = running.interrupted(0);
-    assert!(
-        ended.stderr.contains("the app's own runtime tracks"),
-        "{ended}"
-    );
-    assert!(ended.stderr.contains("they lack frees"), "{ended}");
-    assert!(
-        ended.stdout.contains("only the most recent ones"),
-        "{ended}"
-    );
+    ended.assert_stderr("the app's own runtime tracks");
+    ended.assert_stderr("they lack frees");
+    ended.assert_stdout("only the most recent ones");
     let (dumps, truths) = (dumps(&lab), lab.phone.tracked_truth());
     assert_told(&lab, &dumps[0], &truths[0]);
     assert_eq!(dumps[0]["objects"], 65_535);
@@ -168,7 +163,7 @@ fn obfuscated_names_become_those_of_the_source() {
     let running = lab.start(&recording("out", &[FLAG, "--mapping", "mapping.txt"]));
     until_tracking(&lab);
     let ended = running.interrupted(0);
-    assert!(!ended.stderr.contains("named no frame"), "{ended}");
+    ended.refute_stderr("named no frame");
     let (dumps, truths) = (dumps(&lab), lab.phone.tracked_truth());
     assert_told(&lab, &dumps[0], &truths[0]);
     let file = dumps[0]["file"].as_str().unwrap();
@@ -188,23 +183,14 @@ fn obfuscated_names_become_those_of_the_source() {
 #[test]
 fn who_takes_no_debugger_is_refused() {
     let lab = Lab::new(OLD);
-    let record = |name: &str, flag: &str| {
-        lab.expect(4, &["record", "-n", name, "-d", "4s", "-o", "out", flag])
-    };
+    let record =
+        |name: &str, flag: &str| lab.expect(4, &format!("record -n {name} -d 4s -o out {flag}"));
     let refused = record("com.example.profileable", FLAG);
-    assert!(
-        refused
-            .stderr
-            .contains("does not accept debugger connections"),
-        "{refused}"
-    );
-    assert!(refused.stderr.contains("android:debuggable"), "{refused}");
+    refused.assert_stderr("does not accept debugger connections");
+    refused.assert_stderr("android:debuggable");
     let refused = record(APP, "--java-allocations=heap");
-    assert!(refused.stderr.contains("needs Android 12"), "{refused}");
-    assert!(
-        refused.stderr.contains("--java-allocations=tracking"),
-        "{refused}"
-    );
+    refused.assert_stderr("needs Android 12");
+    refused.assert_stderr("--java-allocations=tracking");
     record("com.example.nowhere", FLAG);
     assert!(!lab.work().join("out").exists());
     assert!(lab.phone.tracked_truth().is_empty());
@@ -220,22 +206,19 @@ fn a_debugger_in_the_way_is_named() {
     let ended = lab.expect(5, &args);
     let error = &ended.error();
     assert_eq!(error["kind"], "debugger-in-the-way", "{ended}");
-    assert!(
-        error["help"].to_string().contains("Android Studio"),
-        "{ended}"
-    );
+    assert_contains(&error["help"].to_string(), "Android Studio");
     assert!(!lab.work().join("out").exists());
 }
 
 #[test]
 fn a_lost_cable_and_an_app_that_ends_lose_nothing_that_was_fetched() {
     let lab = Lab::new("android=14,build=user,speed=10");
-    let mut running = lab.record(&["--java-allocations=tracking"]);
+    let mut running = lab.record("--java-allocations=tracking");
     running.until_recorded();
     until_tracking(&lab);
     lab.phone.unplug(0);
     lab.phone.plug_in(0);
-    lab.expect(0, &["snapshot", "--label", "back"]);
+    lab.expect(0, "snapshot --label back");
     running.until("captured");
     assert_eq!(lab.phone.tracking().len(), 1, "the runtime tracked on");
     let tracked = lab.phone.tracked_truth().pop().unwrap();
@@ -246,7 +229,7 @@ fn a_lost_cable_and_an_app_that_ends_lose_nothing_that_was_fetched() {
     assert_eq!(dumps.len(), 1, "{dumps:#?}");
     assert_told(&lab, &dumps[0], &tracked);
     let warnings = lab.manifest("out")["warnings"].to_string();
-    assert!(warnings.contains("no target was running"), "{warnings}");
+    assert_contains(&warnings, "no target was running");
 }
 
 #[test]
@@ -255,20 +238,17 @@ fn of_a_recorder_that_was_killed_there_is_what_it_had_fetched() {
     let mut running = lab.record(&[FLAG]);
     running.until_recorded();
     until_tracking(&lab);
-    let said = lab.expect(0, &["snapshot", "--label", "one"]);
-    assert!(
-        said.to_string().contains("does not sample a native heap"),
-        "{said}"
-    );
+    let said = lab.expect(0, "snapshot --label one");
+    assert_contains(&said.to_string(), "does not sample a native heap");
     running.until("captured");
     running.signal("KILL");
     running.end();
-    lab.expect(6, &["stop"]);
+    lab.expect(6, "stop");
     let (dumps, truths) = (dumps(&lab), lab.phone.tracked_truth());
     assert_eq!((dumps.len(), truths.len()), (1, 1), "{dumps:#?}");
     assert_told(&lab, &dumps[0], &truths[0]);
     let warnings = lab.manifest("out")["warnings"].to_string();
-    assert!(warnings.contains("java-allocations-end"), "{warnings}");
+    assert_contains(&warnings, "java-allocations-end");
 }
 
 #[test]
@@ -278,7 +258,7 @@ fn a_cable_lost_within_a_list_has_it_fetched_again() {
         let mut running = lab.record(&[FLAG]);
         running.until_recorded();
         until_tracking(&lab);
-        lab.expect(0, &["snapshot", "--label", "cut"]);
+        lab.expect(0, "snapshot --label cut");
         let captured = running.until("captured");
         assert_eq!(captured["captured"][0], "java-allocations", "{captured}");
         running.interrupted(0);
@@ -300,14 +280,8 @@ fn tracking_is_switched_off_also_where_the_last_list_was_lost() {
     running.until_recorded();
     until_tracking(&lab);
     let ended = running.interrupted(7);
-    assert!(
-        ended.to_string().contains("the connection was closed"),
-        "{ended}"
-    );
-    assert!(
-        !ended.to_string().contains("cannot stop tracking"),
-        "{ended}"
-    );
+    assert_contains(&ended.to_string(), "the connection was closed");
+    assert_lacks(&ended.to_string(), "cannot stop tracking");
     assert!(lab.phone.tracking().is_empty(), "switched off again");
 }
 
@@ -321,10 +295,7 @@ fn tracking_that_cannot_be_switched_off_is_told() {
     lab.phone.faults().add(Fault::parse("debugger").unwrap());
     running.signal("INT");
     let ended = running.end();
-    assert!(
-        ended.to_string().contains("cannot stop tracking"),
-        "{ended}"
-    );
+    assert_contains(&ended.to_string(), "cannot stop tracking");
     assert_eq!(lab.phone.tracking().len(), 1, "it tracks on");
 }
 
@@ -336,14 +307,14 @@ fn what_was_tracked_is_told_by_class_and_thread_and_named_later() {
     let mut running = lab.record(&[FLAG]);
     running.until_recorded();
     until_tracking(&lab);
-    lab.expect(0, &["snapshot", "--label", "one"]);
+    lab.expect(0, "snapshot --label one");
     running.until("captured");
     running.interrupted(0);
     let (before, truth) = (dumps(&lab), lab.phone.tracked_truth().remove(0));
 
     let rows = |by: &str| {
         let top = lab
-            .expect(0, &["top", "out@one", "--by", by, "--json"])
+            .expect(0, &format!("top out@one --by {by} --json"))
             .json();
         top["heaps"][0]["rows"].as_array().unwrap().clone()
     };
@@ -368,9 +339,9 @@ fn what_was_tracked_is_told_by_class_and_thread_and_named_later() {
         bytes(&by_thread[0]),
         truth.sites.values().map(|s| s.1).sum::<u64>()
     );
-    lab.expect(2, &["top", "out", "--by", "thread", "--tree"]);
-    let said = lab.expect(2, &["leaks", "out"]);
-    assert!(said.stderr.contains("counts only allocations"), "{said}");
+    lab.expect(2, "top out --by thread --tree");
+    lab.expect(2, "leaks out")
+        .assert_stderr("counts only allocations");
 
     // The names are added later, in another directory and in the recording itself.
     let named = |folder: &str, dump: &Value| {
@@ -391,11 +362,11 @@ fn what_was_tracked_is_told_by_class_and_thread_and_named_later() {
     let pipe = lab.work().join("pipe");
     let made = std::process::Command::new("mkfifo").arg(&pipe).status();
     assert!(made.unwrap().success());
-    let through_a_pipe = |code: i32, command: &[&str]| {
+    let through_a_pipe = |code: i32, command: &str| {
         let path = pipe.clone();
         // Opening it for writing waits for a reader.
         let feeder = std::thread::spawn(move || std::fs::write(path, heaptap::phone::MAPPING));
-        let ended = lab.expect(code, &[command, &["--mapping", "pipe"]].concat());
+        let ended = lab.expect(code, (command, "--mapping pipe"));
         feeder.join().unwrap().unwrap();
         ended
     };
@@ -407,23 +378,20 @@ fn what_was_tracked_is_told_by_class_and_thread_and_named_later() {
         }
         Value::Array(dumps)
     };
-    through_a_pipe(0, &["convert", "out", "-o", "again"]);
+    through_a_pipe(0, "convert out -o again");
     let again = lab.manifest("again");
     assert_eq!(again["java_allocations"]["dumps"], elsewhere(&before));
     assert_eq!(again["warnings"], serde_json::json!([]), "{again:#}");
     assert!(named("again", &before[0]) && named("again", &before[1]));
     let map = ["--mapping", "mapping.txt"];
-    lab.expect(
-        0,
-        &[&["convert", "out@one", "-o", "one"][..], &map].concat(),
-    );
+    lab.expect(0, ("convert out@one -o one", &map));
     let one = &lab.manifest("one")["java_allocations"]["dumps"];
     assert_eq!(*one, elsewhere(&before[..1]));
-    let top = lab.expect(0, &["top", "again@one", "--json"]).json();
+    let top = lab.expect(0, "top again@one --json").json();
     assert_eq!(top["heaps"][0]["dump"]["label"], "one", "{top:#}");
-    let none = lab.expect(2, &["convert", "out", "-o", "none", "--pid", "1"]);
-    assert!(none.stderr.contains("none of the 2 dumps"), "{none}");
-    through_a_pipe(0, &["symbolize", "out"]);
+    lab.expect(2, "convert out -o none --pid 1")
+        .assert_stderr("none of the 2 dumps");
+    through_a_pipe(0, "symbolize out");
     assert!(named("out", &before[0]) && named("out", &before[1]));
     assert_eq!(dumps(&lab), before);
     let warnings = &lab.manifest("out")["warnings"];
@@ -432,11 +400,8 @@ fn what_was_tracked_is_told_by_class_and_thread_and_named_later() {
     // A missing list is reported, and only its own names are lost.
     let list = before[0]["list"].as_str().unwrap();
     std::fs::remove_file(lab.work().join("out").join(list)).unwrap();
-    lab.expect(6, &[&["symbolize", "out"][..], &map].concat());
+    lab.expect(6, ("symbolize out", &map));
     let warnings = lab.manifest("out")["warnings"].to_string();
-    assert!(
-        warnings.contains("java-allocations-unreadable"),
-        "{warnings}"
-    );
+    assert_contains(&warnings, "java-allocations-unreadable");
     assert_eq!(dumps(&lab), before);
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use heaptap::report::data::{Data, from_page};
 use serde_json::Value;
 
-use crate::program::{json, words};
+use crate::program::{assert_contains, json, words};
 
 /// An Android HPROF under construction.
 struct Dump {
@@ -174,7 +174,7 @@ fn the_head_of_a_list_is_the_top_row_with_the_number_of_its_links() {
         assert_eq!(first["object"]["members"]["class"], "app.Event");
         let text = words(&["top", path]);
         let said = format!("app.Event  of {} × Event  ← app.Keeper.LIST", spaced(links));
-        assert!(text.contains(&said), "{text}");
+        assert_contains(&text, &said);
         let rows = top["largest_objects"].as_array().unwrap();
         let again = rows.iter().filter(|row| row["name"] == "app.Event");
         assert_eq!(again.count(), 1, "its links have no rows");
@@ -199,7 +199,7 @@ fn the_way_through_a_list_is_one_repeated_reference_in_words_and_json() {
         assert_eq!(steps[3]["id"], screen);
         let text = words(&["paths", path, "--object", &screen]);
         let said = format!("↓ Event.next × {}\n", spaced(links - 1));
-        assert!(text.contains(&said), "{text}");
+        assert_contains(&text, &said);
         assert!(text.len() < 8_000, "{} bytes", text.len());
     }
 }
@@ -241,7 +241,7 @@ fn a_leak_behind_a_list_has_a_short_way_and_the_root_that_paths_names() {
         assert_eq!(group["path_left_out"], 0);
         let text = words(&["leaks", path, "--only", "leaks"]);
         let said = format!("Event.next × {}\n", spaced(links - 1));
-        assert!(text.contains(&said), "{text}");
+        assert_contains(&text, &said);
         let way = json(&["paths", path, "--object", &screen]);
         assert_eq!(group["root"], way["shortest"]["root"]["text"]);
     }
@@ -253,16 +253,11 @@ fn the_page_shows_the_way_through_a_list_short() {
     let path = folder.join("list.hprof");
     list(&path, &["app.Event"], 5_000);
     let page = folder.join("page.html");
-    words(&[
-        "report",
-        path.to_str().unwrap(),
-        "-o",
-        page.to_str().unwrap(),
-    ]);
+    words(&format!("report {} -o {}", path.display(), page.display()));
     let page = std::fs::read_to_string(page).unwrap();
     let way = page.split("<h3 id=\"leaks0\">").nth(1).unwrap();
     let way = way.split("</pre>").next().unwrap();
-    assert!(way.contains("Event.next × 4,999"), "{way}");
+    assert_contains(&way, "Event.next × 4,999");
     assert!(way.lines().count() < 20, "{way}");
 }
 
@@ -301,15 +296,15 @@ fn the_page_holds_no_text_of_the_heap_unless_contents_are_asked_for() {
     let dump = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures/hprof");
     let dump = dump.join("leaklab-after.hprof.zst");
     let dump = dump.to_str().unwrap();
-    let written = |name: &str, more: &[&str]| {
+    let written = |name: &str, more: &str| {
         let goal = folder.join(name);
-        words(&[&["report", dump, "-o", goal.to_str().unwrap()], more].concat());
+        words((format!("report {dump} -o {}", goal.display()), more));
         let (head, java) = page(&goal);
         (head + &java[0].to_string(), java)
     };
     let text = "the same twenty-nine characters";
-    let (without, answers) = written("without.html", &[]);
-    let (with, _) = written("with.html", &["--contents"]);
+    let (without, answers) = written("without.html", "");
+    let (with, _) = written("with.html", "--contents");
     assert!(with.contains(text), "a text that is there many times");
     assert!(!without.contains(text));
     let document = json(&["leaks", dump, "--only", "waste"]);
@@ -353,7 +348,7 @@ fn the_page_of_a_difference_has_what_grew_and_who_holds_it() {
         let grew = head.split("<h3 id=\"grew1\">").nth(1);
         let grew = grew.expect("what grew, of the second heap");
         assert!(!head.contains("<h3 id=\"grew0\">"));
-        assert!(grew.contains("in +4,000 objects"), "{grew}");
+        assert_contains(&grew, "in +4,000 objects");
         assert_eq!(java[0]["changes?"], Value::Null);
         let changed = java[1]["changes?"]["rows"].as_array().unwrap();
         let event = changed.iter().find(|row| row["name"] == "app.Event");
@@ -372,7 +367,7 @@ fn who_holds_what_grew_is_there_behind_a_class_that_has_many_holders() {
         dump("leaklab-after.hprof.zst"),
     );
     let goal = folder.join("page.html");
-    words(&["diff", &before, &after, "-o", goal.to_str().unwrap()]);
+    words(&format!("diff {before} {after} -o {}", goal.display()));
     let (_, java) = page(&goal);
     // 80 more listeners, each with an array of bytes; thousands of strings have those, too.
     let held = holders(&java[1], "byte[]");

@@ -5,12 +5,14 @@
 use std::cell::Cell;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use heaptap::phone::{PhoneSpec, RecordingTruth, VirtualPhone};
 use serde_json::Value;
+
+use crate::program::{Arguments, Ended};
 
 /// Deadline of a step: a story that waits longer has failed. Under wine, programs start slowly.
 pub const LIMIT: Duration = Duration::from_secs(if cfg!(windows) { 180 } else { 60 });
@@ -42,45 +44,48 @@ impl Lab {
     }
 
     /// heaptap with `args` and its own state directory.
-    pub fn start(&self, args: &[&str]) -> Running {
+    pub fn start(&self, args: impl Arguments) -> Running {
         self.start_as("state", args)
     }
 
     /// heaptap as on another user account or host: with the state directory `state`.
-    pub fn start_as(&self, state: &str, args: &[&str]) -> Running {
+    pub fn start_as(&self, state: &str, args: impl Arguments) -> Running {
         self.start_on(&self.phone, state, args)
     }
 
     /// heaptap with another phone, in the same directory.
-    pub fn start_on(&self, phone: &VirtualPhone, state: &str, args: &[&str]) -> Running {
-        let command = self.prepared(crate::program::heaptap(), state, args);
-        start_at(command, &phone.addr().to_string(), args)
+    pub fn start_on(&self, phone: &VirtualPhone, state: &str, args: impl Arguments) -> Running {
+        let args = args.list();
+        let command = self.prepared(crate::program::heaptap(), state, &args);
+        start_at(command, &phone.addr().to_string(), &args)
     }
 
     /// heaptap with several adb servers, or with another.
-    pub fn start_at(&self, servers: &str, args: &[&str]) -> Running {
-        start_at(self.command(args), servers, args)
+    pub fn start_at(&self, servers: &str, args: impl Arguments) -> Running {
+        let args = args.list();
+        start_at(self.command(&args), servers, &args)
     }
 
     /// heaptap with the directories of this story and no adb server, to be started with pipes.
-    pub fn command(&self, args: &[&str]) -> Command {
+    pub fn command(&self, args: impl Arguments) -> Command {
         self.prepared(crate::program::heaptap(), "state", args)
     }
 
     /// heaptap as `nohup` starts it: SIGHUP is ignored.
     #[cfg(unix)]
-    pub fn start_under_nohup(&self, args: &[&str]) -> Running {
+    pub fn start_under_nohup(&self, args: impl Arguments) -> Running {
         let heaptap = crate::program::heaptap();
         let mut shell = Command::new("sh");
         shell.args(["-c", "trap '' HUP; exec \"$0\" \"$@\""]);
         shell.arg(heaptap.get_program());
-        let shell = self.prepared(shell, "state", args);
-        start_at(shell, &self.phone.addr().to_string(), args)
+        let args = args.list();
+        let shell = self.prepared(shell, "state", &args);
+        start_at(shell, &self.phone.addr().to_string(), &args)
     }
 
-    fn prepared(&self, mut command: Command, state: &str, args: &[&str]) -> Command {
+    fn prepared(&self, mut command: Command, state: &str, args: impl Arguments) -> Command {
         command
-            .args(args)
+            .args(args.list())
             .current_dir(self.work())
             .env("HEAPTAP_STATE_DIR", self.dir.path().join(state))
             .env("HEAPTAP_CACHE_DIR", self.dir.path().join("cache"))
@@ -90,39 +95,37 @@ impl Lab {
     }
 
     /// Runs heaptap to its end.
-    pub fn run(&self, args: &[&str]) -> Ended {
+    pub fn run(&self, args: impl Arguments) -> Ended {
         self.start(args).end()
     }
 
     /// Runs heaptap to its end and expects `code`.
-    pub fn expect(&self, code: i32, args: &[&str]) -> Ended {
+    pub fn expect(&self, code: i32, args: impl Arguments) -> Ended {
         let ended = self.run(args);
-        assert_eq!(ended.code(), Some(code), "{ended}");
+        ended.assert_code(code);
         ended
     }
 
     /// Runs heaptap with `--json` to its end, expects `code`, and returns the error.
-    pub fn fails(&self, code: i32, args: &[&str]) -> Value {
-        let args = [args, &["--json"]].concat();
-        self.expect(code, &args).error()
+    pub fn fails(&self, code: i32, args: impl Arguments) -> Value {
+        self.expect(code, (args, "--json")).error()
     }
 
     /// What `status` lists.
     pub fn status(&self) -> Value {
-        self.expect(0, &["status", "--json"]).json()
+        self.expect(0, "status --json").json()
     }
 
     /// Starts to record `APP` into `out` with `more` flags, and waits until perfetto runs.
-    pub fn record(&self, more: &[&str]) -> Running {
+    pub fn record(&self, more: impl Arguments) -> Running {
         let mut running = self.start_recording(more);
         running.until("started");
         running
     }
 
     /// Starts to record `APP` into `out` with `more` flags.
-    pub fn start_recording(&self, more: &[&str]) -> Running {
-        let args = [&["--json-lines"][..], more].concat();
-        self.start(&recording("out", &args))
+    pub fn start_recording(&self, more: impl Arguments) -> Running {
+        self.start(recording("out", ("--json-lines", more)))
     }
 
     /// Returns the journal of the only session.
@@ -159,7 +162,7 @@ impl Lab {
 
     /// Runs a command in the phone's shell, which must succeed.
     pub fn on_phone_ok(&self, program: &'static str, args: &[&str]) {
-        let command = heaptap::device::Command::program(program).args(args);
+        let command = heaptap::device::Command::program(program).args(args.list());
         assert_eq!(self.output_on_phone(&command).exit, 0, "{command}");
     }
 
@@ -200,7 +203,7 @@ impl Lab {
     pub fn reboot_without_traces(&self) {
         self.phone.reboot(0);
         self.until("the phone is back", |lab| {
-            lab.run(&["devices", "--json"]).stdout.contains("virtual-1")
+            lab.run("devices --json").stdout.contains("virtual-1")
         });
         for trace in self.traces() {
             self.on_phone_ok("rm", &[&format!("/data/misc/perfetto-traces/{trace}")]);
@@ -294,14 +297,14 @@ impl Lab {
     }
 }
 
-fn start_at(mut command: Command, servers: &str, args: &[&str]) -> Running {
+fn start_at(mut command: Command, servers: &str, args: &[String]) -> Running {
     command.args(["--adb-server", servers]);
     Running::new(command.spawn().expect("heaptap starts"), args)
 }
 
 /// `record` of `APP` into `folder` with `more` flags.
-pub fn recording<'a>(folder: &'a str, more: &[&'a str]) -> Vec<&'a str> {
-    [&["record", "-n", APP, "-o", folder][..], more].concat()
+pub fn recording(folder: &str, more: impl Arguments) -> Vec<String> {
+    (format!("record -n {APP} -o {folder}"), more).list()
 }
 
 /// Names of the files in a directory; empty if it does not exist.
@@ -326,57 +329,9 @@ pub struct Running {
     is_signaled: Cell<bool>,
 }
 
-/// A heaptap that has ended.
-pub struct Ended {
-    pub status: ExitStatus,
-    pub stdout: String,
-    pub stderr: String,
-    args: String,
-}
-
-impl std::fmt::Display for Ended {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "`heaptap {}` ended with {}\n--- stdout\n{}--- stderr\n{}---",
-            self.args, self.status, self.stdout, self.stderr
-        )
-    }
-}
-
-impl Ended {
-    /// Its exit code; `None` if a signal killed it.
-    pub fn code(&self) -> Option<i32> {
-        self.status.code()
-    }
-
-    /// Its one JSON document.
-    pub fn json(&self) -> Value {
-        serde_json::from_str(&self.stdout).unwrap_or_else(|e| panic!("{e}: {self}"))
-    }
-
-    /// The error of its one JSON document or of its last line that has one.
-    pub fn error(&self) -> Value {
-        match serde_json::from_str::<Value>(&self.stdout) {
-            Ok(document) => document["error"].clone(),
-            Err(_) => self.last_with("error")["error"].clone(),
-        }
-    }
-
-    /// The last line of JSON that has `key`.
-    pub fn last_with(&self, key: &str) -> Value {
-        self.stdout
-            .lines()
-            .rev()
-            .filter_map(|line| serde_json::from_str::<Value>(line).ok())
-            .find(|value| value.get(key).is_some())
-            .unwrap_or_else(|| panic!("no line with {key}: {self}"))
-    }
-}
-
 impl Running {
     /// A child whose stdout and stderr are pipes.
-    pub fn new(mut child: Child, args: &[&str]) -> Running {
+    pub fn new(mut child: Child, args: impl Arguments) -> Running {
         let (line_sender, lines) = channel();
         let stdout = BufReader::new(child.stdout.take().expect("piped"));
         std::thread::spawn(move || {
@@ -395,7 +350,7 @@ impl Running {
         });
         Running {
             child,
-            args: args.join(" "),
+            args: args.list().join(" "),
             lines,
             seen: Vec::new(),
             stderr,
@@ -497,7 +452,7 @@ impl Running {
     pub fn interrupted(self, code: i32) -> Ended {
         self.signal("INT");
         let ended = self.end();
-        assert_eq!(ended.code(), Some(code), "{ended}");
+        ended.assert_code(code);
         ended
     }
 
@@ -513,6 +468,13 @@ impl Running {
     /// Waits for its end.
     pub fn end(self) -> Ended {
         self.end_within(LIMIT)
+    }
+
+    /// Waits for its end and expects `code`.
+    pub fn ends(self, code: i32) -> Ended {
+        let ended = self.end();
+        ended.assert_code(code);
+        ended
     }
 
     /// Waits so long for its end.
@@ -535,10 +497,12 @@ impl Running {
             }
         }
         let status = self.child.wait().expect("our own child");
+        let stdout = lines.iter().map(|line| format!("{line}\n")).collect();
+        let stderr = self.stderr.recv_timeout(LIMIT).unwrap_or_default();
         Ended {
             status,
-            stdout: lines.iter().map(|line| format!("{line}\n")).collect(),
-            stderr: self.stderr.recv_timeout(LIMIT).unwrap_or_default(),
+            stdout,
+            stderr,
             args: std::mem::take(&mut self.args),
         }
     }

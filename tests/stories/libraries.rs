@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::lab::{APP, Lab};
+use crate::program::Arguments;
 
 /// A phone whose heapprofd could not open the system's libraries: exported functions have names,
 /// the others need the files.
@@ -10,10 +11,9 @@ const PHONE: &str = "speed=20,names=exported";
 const HWUI: &str = "/system/lib64/libhwui.so";
 
 /// Contents of a recording of the app in `folder`.
-fn record(lab: &Lab, folder: &str, more: &[&str]) -> Value {
-    let mut args = vec!["record", "-n", APP, "-d", "10s", "-i", "512", "-o", folder];
-    args.extend(more);
-    lab.expect(0, &args);
+fn record(lab: &Lab, folder: &str, more: impl Arguments) -> Value {
+    let record = format!("record -n {APP} -d 10s -i 512 -o {folder}");
+    lab.expect(0, (record, more));
     lab.manifest(folder)["symbolization"].clone()
 }
 
@@ -54,7 +54,7 @@ fn why_not(names: &Value, path: &str) -> String {
 #[test]
 fn names_come_from_the_phone_once() {
     let lab = Lab::new(PHONE);
-    let names = record(&lab, "first", &[]);
+    let names = record(&lab, "first", "");
     for path in [
         HWUI,
         "/apex/com.android.art/lib64/libart.so",
@@ -69,7 +69,7 @@ fn names_come_from_the_phone_once() {
         "{after_the_first:?}"
     );
     // Libraries without symbols on the phone are not requested again, either.
-    let names = record(&lab, "second", &[]);
+    let names = record(&lab, "second", "");
     assert!(came(&names, HWUI), "{names:#}");
     assert_eq!(asked(&lab), after_the_first);
 }
@@ -79,7 +79,7 @@ fn a_library_of_several_apps_names_the_frames_of_all() {
     let lab = Lab::new("android=14,build=userdebug,stripped=no,speed=20");
     let apps = "com.example.browser,com.example.platform";
     let named = |folder: &str| {
-        let args = ["record", "-n", apps, "-d", "3s", "-i", "512", "-o", folder];
+        let args = format!("record -n {apps} -d 3s -i 512 -o {folder}");
         lab.expect(0, &args);
         let names = lab.manifest(folder)["symbolization"].clone();
         let all = names["libraries_named"].as_array().expect("a list");
@@ -97,21 +97,21 @@ fn a_library_of_several_apps_names_the_frames_of_all() {
 #[test]
 fn a_phone_may_be_left_alone() {
     let lab = Lab::new(PHONE);
-    let names = record(&lab, "out", &["--pull-libs", "never"]);
+    let names = record(&lab, "out", "--pull-libs never");
     assert!(
         library(&names, "libraries_missing", HWUI).is_some(),
         "{names:#}"
     );
     assert_eq!(asked(&lab), Vec::<String>::new());
     // It can be requested later, for the profiles of the same recording.
-    lab.expect(0, &["symbolize", "out", "--pull-libs", "always"]);
+    lab.expect(0, "symbolize out --pull-libs always");
     let names = &lab.manifest("out")["symbolization"];
     assert!(came(names, HWUI), "{names:#}");
     assert!(
         library(names, "libraries_missing", HWUI).is_none(),
         "{names:#}"
     );
-    lab.expect(0, &["convert", "out", "-o", "again"]);
+    lab.expect(0, "convert out -o again");
     let names = &lab.manifest("again")["symbolization"];
     assert!(
         library(names, "libraries_missing", HWUI).is_none(),
@@ -122,36 +122,16 @@ fn a_phone_may_be_left_alone() {
 #[test]
 fn convert_asks_a_phone_only_where_that_is_wished() {
     let lab = Lab::new(PHONE);
-    record(&lab, "out", &["--pull-libs", "never"]);
+    record(&lab, "out", "--pull-libs never");
     let before = lab.phone.requests();
-    lab.expect(0, &["convert", "out/raw-trace", "-o", "plain"]);
+    lab.expect(0, "convert out/raw-trace -o plain");
     assert_eq!(lab.phone.requests(), before);
-    lab.expect(
-        0,
-        &[
-            "convert",
-            "out/raw-trace",
-            "-o",
-            "pulled",
-            "--pull-libs",
-            "always",
-        ],
-    );
+    lab.expect(0, "convert out/raw-trace -o pulled --pull-libs always");
     assert!(came(&lab.manifest("pulled")["symbolization"], HWUI));
     // Without a phone there is a warning, and the rest works.
     lab.phone.unplug(0);
-    let ended = lab.expect(
-        0,
-        &[
-            "convert",
-            "out/raw-trace",
-            "-o",
-            "alone",
-            "--pull-libs",
-            "always",
-        ],
-    );
-    assert!(ended.stderr.contains("cannot fetch libraries"), "{ended}");
+    lab.expect(0, "convert out/raw-trace -o alone --pull-libs always")
+        .assert_stderr("cannot fetch libraries");
 }
 
 #[test]
@@ -169,7 +149,7 @@ fn what_stands_in_the_way_is_told_and_costs_nothing_else() {
         .expect("a library");
     lab.phone
         .put_file("/system/lib64/libsqlite.so", &sqlite, 0o600);
-    let names = record(&lab, "out", &[]);
+    let names = record(&lab, "out", "");
     assert_eq!(why_not(&names, HWUI), "other-build-id");
     assert_eq!(why_not(&names, "/system/lib64/libsqlite.so"), "unreadable");
     assert!(
@@ -184,7 +164,7 @@ fn more_than_64_mib_are_left_on_the_phone() {
     let lab = Lab::new("speed=20,names=exported");
     let large = vec![0; 65 << 20];
     lab.phone.put_file(HWUI, &large, 0o644);
-    let names = record(&lab, "out", &[]);
+    let names = record(&lab, "out", "");
     assert_eq!(why_not(&names, HWUI), "over-budget");
     assert!(!asked(&lab).contains(&format!("RECV:{HWUI}")));
 }
@@ -193,7 +173,7 @@ fn more_than_64_mib_are_left_on_the_phone() {
 fn a_cable_pulled_while_libraries_come_costs_names_only() {
     // The first pull is for the trace.
     let lab = Lab::new("speed=20,names=exported,fault=pull-cut@100#2");
-    let names = record(&lab, "out", &[]);
+    let names = record(&lab, "out", "");
     let all = names["libraries_missing"]
         .as_array()
         .expect("a list")
@@ -212,8 +192,8 @@ fn a_cable_pulled_while_libraries_come_costs_names_only() {
 #[test]
 fn ctrl_c_while_libraries_come_goes_on_without() {
     let lab = Lab::new("speed=20,names=exported,fault=pull-hang@0#2");
-    let args = ["--pull-libs", "always", "-d", "5s"];
-    let mut running = lab.start_recording(&args);
+    let args = "--pull-libs always -d 5s";
+    let mut running = lab.start_recording(args);
     running.until("library-requested");
     lab.until("the pull hangs", |lab| {
         asked(lab).iter().any(|request| request.starts_with("RECV"))

@@ -4,14 +4,14 @@
 use heaptap::timeline::{Entry, Observation, Source};
 use serde_json::Value;
 
-use crate::lab::{APP, Ended, Lab, Running};
+use crate::lab::{APP, Lab, Running};
+use crate::program::{Arguments, Ended};
 
 const PHONE: &str = "android=14,build=user,speed=10";
 
 /// The live view of `APP`'s main process and the other processes of its package, as JSON lines.
-fn watch(lab: &Lab, more: &[&str]) -> Running {
-    let mut args = vec!["meminfo", "-n", APP, "--every", "1s", "--json-lines"];
-    args.extend(more);
+fn watch(lab: &Lab, more: impl Arguments) -> Running {
+    let args = ("meminfo -n com.example.app --every 1s --json-lines", more);
     lab.start(&args)
 }
 
@@ -32,7 +32,7 @@ fn told(ended: &Ended) -> (Vec<Entry>, Value) {
 #[test]
 fn in_a_pipe_a_line_has_all_that_is_known_in_eighty_columns() {
     let lab = Lab::new(PHONE);
-    let mut running = lab.start(&["meminfo", "-n", APP, "--every", "1s"]);
+    let mut running = lab.start("meminfo -n com.example.app --every 1s");
     // Lines between two answers of meminfo repeat its figures, with their age.
     running.until_some("a line with older parts", |line| {
         let cells: Vec<&str> = line.split_whitespace().collect();
@@ -43,21 +43,20 @@ fn in_a_pipe_a_line_has_all_that_is_known_in_eighty_columns() {
     let ended = running.interrupted(0);
     let wide = |line: &str| line.chars().count() > 80;
     assert!(!ended.stdout.lines().any(wide), "{ended}");
-    assert!(ended.stdout.contains("VmRSS  swap age"), "{ended}");
-    assert!(ended.stdout.contains(&format!("  {APP}\n")), "{ended}");
-    assert!(ended.stdout.contains("highest"), "{ended}");
+    ended.assert_stdout("VmRSS  swap age");
+    ended.assert_stdout(&format!("  {APP}\n"));
+    ended.assert_stdout("highest");
     assert!(!ended.stdout.contains('\x1b'), "{ended}");
-    assert!(ended.stderr.contains(" samples "), "{ended}");
+    ended.assert_stderr(" samples ");
 }
 
 #[test]
 fn its_time_is_over_where_the_phone_is_gone_for_good() {
     let lab = Lab::new(PHONE);
-    let mut running = watch(&lab, &["-d", "8s"]);
+    let mut running = watch(&lab, "-d 8s");
     until(&mut running, "resident");
     lab.phone.unplug(0);
-    let ended = running.end();
-    assert_eq!(ended.code(), Some(0), "{ended}");
+    let ended = running.ends(0);
     let (_, last) = told(&ended);
     assert!(last["away"].is_string(), "{last}");
 }
@@ -65,7 +64,7 @@ fn its_time_is_over_where_the_phone_is_gone_for_good() {
 #[test]
 fn as_json_each_line_is_an_entry_and_one_command_brings_all() {
     let lab = Lab::new(PHONE);
-    let mut running = watch(&lab, &[]);
+    let mut running = watch(&lab, "");
     // Several rounds are over by the second answer.
     until(&mut running, "parts");
     until(&mut running, "parts");
@@ -110,7 +109,7 @@ fn as_json_each_line_is_an_entry_and_one_command_brings_all() {
 #[test]
 fn as_csv_each_row_has_all_columns() {
     let lab = Lab::new(PHONE);
-    let mut running = lab.start(&["meminfo", "-n", APP, "--every", "1s", "--csv"]);
+    let mut running = lab.start("meminfo -n com.example.app --every 1s --csv");
     for source in [",status,", ",meminfo-local,"] {
         running.until_some(source, |line| line.contains(source).then_some(()));
     }
@@ -142,7 +141,7 @@ fn as_csv_each_row_has_all_columns() {
 #[test]
 fn ended_by_ctrl_c_it_tells_what_each_figure_did() {
     let lab = Lab::new(PHONE);
-    let mut running = watch(&lab, &[]);
+    let mut running = watch(&lab, "");
     until(&mut running, "parts");
     let ended = running.interrupted(0);
     let (_, last) = told(&ended);
@@ -154,7 +153,7 @@ fn ended_by_ctrl_c_it_tells_what_each_figure_did() {
 #[test]
 fn an_app_that_is_started_again_is_a_process_of_its_own() {
     let lab = Lab::new(PHONE);
-    let mut running = watch(&lab, &[]);
+    let mut running = watch(&lab, "");
     until(&mut running, "resident");
     lab.on_phone_ok("am", &["force-stop", APP]);
     until(&mut running, "gone");
@@ -180,7 +179,7 @@ fn an_app_that_is_started_again_is_a_process_of_its_own() {
 #[test]
 fn over_a_pulled_cable_it_goes_on_and_the_gap_is_told() {
     let lab = Lab::new(PHONE);
-    let mut running = watch(&lab, &[]);
+    let mut running = watch(&lab, "");
     until(&mut running, "resident");
     lab.phone.unplug(0);
     lab.phone.plug_in(0);
@@ -199,7 +198,7 @@ fn over_a_pulled_cable_it_goes_on_and_the_gap_is_told() {
 #[test]
 fn what_the_app_collects_for_us_is_marked() {
     let lab = Lab::new(PHONE);
-    let mut running = watch(&lab, &["--no-local"]);
+    let mut running = watch(&lab, "--no-local");
     let ours = until(&mut running, "heaptap-action");
     assert_eq!(ours["what"], "meminfo");
     let parts = until(&mut running, "parts");
@@ -214,8 +213,8 @@ fn what_the_app_collects_for_us_is_marked() {
 #[test]
 fn what_does_not_run_is_not_waited_for() {
     let lab = Lab::new(PHONE);
-    let ended = lab.run(&["meminfo", "-n", "com.example.nothing", "--every", "1s"]);
+    let ended = lab.run("meminfo -n com.example.nothing --every 1s");
     assert_ne!(ended.code(), Some(0), "{ended}");
-    assert!(ended.stderr.contains("com.example.nothing"), "{ended}");
+    ended.assert_stderr("com.example.nothing");
     assert!(ended.stdout.is_empty(), "{ended}");
 }

@@ -1,6 +1,10 @@
 //! User stories: the real binary against the virtual phone, over a real socket. Recordings are
 //! compared with the actual allocations on the phone.
 #![allow(missing_docs, clippy::unwrap_used)]
+#![allow(
+    clippy::needless_borrows_for_generic_args,
+    reason = "arguments are written alike, borrowed or not"
+)]
 
 #[cfg(unix)]
 #[path = "../common/judge.rs"]

@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use crate::lab::{APP, Lab};
+use crate::program::{assert_contains, assert_lacks};
 
 /// Time runs faster on the phone.
 const FAST: &str = "android=14,build=user,speed=10";
@@ -31,7 +32,7 @@ fn a_package_stands_for_all_its_processes_on_every_release() {
     for android in [10, 11, 12, 14, 16] {
         let lab = Lab::new(&format!("android={android},build=user,speed=10"));
         let document = lab
-            .expect(0, &["meminfo", "--package", APP, "--json"])
+            .expect(0, "meminfo --package com.example.app --json")
             .json();
         let found = processes(&document);
         let names: Vec<&str> = found.iter().map(|p| p["name"].as_str().unwrap()).collect();
@@ -65,14 +66,14 @@ fn one_process_is_found_by_its_name_and_by_its_pid() {
     let pid = process["pid"].to_string();
     let by_pid = lab.expect(0, &["meminfo", "-p", &pid, "--json"]).json();
     assert_eq!(processes(&by_pid)[0]["name"], name.as_str());
-    let missing = lab.fails(4, &["meminfo", "-n", "com.example.missing"]);
+    let missing = lab.fails(4, "meminfo -n com.example.missing");
     assert_eq!(missing["kind"], "target-not-found");
 }
 
 #[test]
 fn who_looks_on_reads_what_matters_and_what_it_means() {
     let lab = Lab::new(FAST);
-    let shown = lab.expect(0, &["meminfo", "-n", APP, "--explain"]).stdout;
+    let shown = lab.expect(0, "meminfo -n com.example.app --explain").stdout;
     for said in [
         "private dirty",
         "Native Heap",
@@ -93,21 +94,19 @@ fn who_looks_on_reads_what_matters_and_what_it_means() {
             .unwrap_or_else(|| panic!("{row} in {shown}"))
     };
     assert!(at("Native Heap: ") < at("Stack: "), "{shown}");
-    let table = lab.expect(0, &["meminfo", "-n", APP]).stdout;
-    assert!(table.contains("% of private dirty"), "{table}");
+    let table = lab.expect(0, "meminfo -n com.example.app").stdout;
+    assert_contains(&table, "% of private dirty");
     // One in detail; without a process, too.
     for args in [
         &["meminfo", "-n", APP, "--explain=.so"][..],
         &["meminfo", "--explain=.so"],
     ] {
         let one = lab.expect(0, args).stdout;
-        assert!(
-            one.contains(".so mmap\n") && one.contains("part of: Code"),
-            "{one}"
-        );
+        assert_contains(&one, ".so mmap\n");
+        assert_contains(&one, "part of: Code");
         assert_eq!(one.contains(&format!("{APP} (")), args.len() == 4, "{one}");
     }
-    let csv = lab.expect(0, &["meminfo", "-n", APP, "--csv"]).stdout;
+    let csv = lab.expect(0, "meminfo -n com.example.app --csv").stdout;
     let mut lines = csv.lines();
     assert_eq!(
         lines.next(),
@@ -135,11 +134,11 @@ fn absent_app_has_one_message_in_all_commands() {
         let missing = with("com.example.nowhere");
         let text =
             "user 0 does not have a package com.example.nowhere, and no process has that name";
-        assert!(missing.contains(text), "{missing}");
+        assert_contains(&missing, text);
         if command != ["check"] {
             let stopped = with("com.example.stopped");
             let text = "com.example.stopped is not running";
-            assert!(stopped.contains(text), "{stopped}");
+            assert_contains(&stopped, text);
         }
     }
     // These start an app that does not run.
@@ -155,11 +154,8 @@ fn absent_app_has_one_message_in_all_commands() {
     for args in starting {
         let missing = lab.expect(4, args).to_string();
         let text = "user 0 does not have a package com.exmaple.app, and no process has that name";
-        assert!(missing.contains(text), "{missing}");
-        assert!(
-            missing.contains("did you mean com.example.app?"),
-            "{missing}"
-        );
+        assert_contains(&missing, text);
+        assert_contains(&missing, "did you mean com.example.app?");
     }
 }
 
@@ -177,15 +173,12 @@ fn a_target_of_which_nothing_runs_is_told_beside_those_that_do() {
         ["com.example.nope is not running"]
     );
     let shown = lab.expect(6, &["meminfo", "-n", &both]);
-    assert!(shown.stderr.contains(nope), "{shown}");
+    shown.assert_stderr(nope);
     for command in ["meminfo", "smaps", "gc"] {
-        let slip = lab.expect(4, &[command, "-n", "com.exmaple.app"]);
-        assert!(
-            slip.stderr.contains("did you mean com.example.app"),
-            "{slip}"
-        );
+        lab.expect(4, &[command, "-n", "com.exmaple.app"])
+            .assert_stderr("did you mean com.example.app");
     }
-    assert!(shown.stdout.contains("Native Heap"), "{shown}");
+    shown.assert_stdout("Native Heap");
 }
 
 #[test]
@@ -199,35 +192,29 @@ fn a_row_is_explained_however_it_is_typed_and_a_slip_is_told() {
         (&["--explain=egl"], "EGL mtrack"),
         (&["--explain=Activities"], "Activities"),
     ] {
-        let shown = lab
-            .expect(0, &[&["meminfo", "-n", APP], args].concat())
-            .stdout;
+        let shown = lab.expect(0, ("meminfo -n com.example.app", args)).stdout;
         let mut lines = shown.lines();
         assert_eq!(lines.next(), Some(row), "{shown}");
-        assert!(shown.contains("  to do: "), "{shown}");
+        assert_contains(&shown, "  to do: ");
         // Its services might not have one.
         let of_app = format!("  {APP} (");
         let of_app = lines.find(|line| line.starts_with(&of_app)).unwrap();
         assert!(!of_app.contains("does not have this row"), "{shown}");
-        assert!(!shown.contains("What the rows of"), "{shown}");
+        assert_lacks(&shown, "What the rows of");
     }
     for (args, row) in [
         (&["-n", APP, "--explain=Grafics"][..], "Graphics"),
         (&["-n", APP, "--explain=nativ heap"], "Native Heap"),
         (&["--explain=Activites"], "Activities"),
     ] {
-        let args = [&["meminfo"], args, &["--json"]].concat();
-        let error = &lab.expect(2, &args).error();
+        let error = lab.fails(2, ("meminfo", args));
         let help = error["help"].as_str().unwrap();
-        assert!(
-            help.contains(&format!("did you mean `--explain=\"{row}\"`")),
-            "{help}"
-        );
+        assert_contains(&help, &format!("did you mean `--explain=\"{row}\"`"));
     }
     // Without a process the meaning is the same on every phone.
-    let alone = lab.expect(0, &["meminfo", "--explain=.so"]).stdout;
+    let alone = lab.expect(0, "meminfo --explain=.so").stdout;
     assert!(alone.starts_with(".so mmap\n"), "{alone}");
-    lab.expect(2, &["meminfo", "--explain"]);
+    lab.expect(2, "meminfo --explain");
 }
 
 #[test]
@@ -236,10 +223,10 @@ fn what_is_saved_is_shown_again_and_compared() {
     for name in ["before", "after"] {
         lab.expect(0, &["meminfo", "-n", APP, "--details", "--save", name]);
     }
-    lab.expect(0, &["meminfo", "-n", APP, "--save", "later.txt", "--json"]);
+    lab.expect(0, "meminfo -n com.example.app --save later.txt --json");
     let text = std::fs::read_to_string(lab.work().join("before")).unwrap();
     assert!(text.starts_with("Applications Memory Usage"), "{text}");
-    let shown = lab.expect(0, &["meminfo", "before", "--json"]).json();
+    let shown = lab.expect(0, "meminfo before --json").json();
     assert_eq!(processes(&shown)[0]["name"], APP);
     assert_eq!(shown["collected_garbage"], Value::Null);
     let json = serde_json::to_string(&shown).unwrap();
@@ -262,31 +249,19 @@ fn texts_of_other_phones_are_shown_and_compared() {
     let lab = Lab::new(FAST);
     let (old, new) = (sample("synthetic_api26"), sample("synthetic_api34_d"));
     let shown = lab.expect(0, &["meminfo", &new]).stdout;
-    assert!(
-        shown.contains("com.example.app (4355)  PSS 309.4 MiB"),
-        "{shown}"
-    );
+    assert_contains(&shown, "com.example.app (4355)  PSS 309.4 MiB");
     assert!(
         shown.contains("base.apk:/assets/f.ttf: 76K"),
         "no line is lost: {shown}"
     );
     let grown = lab.expect(0, &["diff", &old, &new]).stdout;
-    assert!(
-        grown.contains("restarted in between, PID 4347 is now 4355"),
-        "{grown}"
-    );
-    assert!(
-        grown.contains("private dirty: 24.4 MiB → 15.6 MiB"),
-        "{grown}"
-    );
+    assert_contains(&grown, "restarted in between, PID 4347 is now 4355");
+    assert_contains(&grown, "private dirty: 24.4 MiB → 15.6 MiB");
     let csv = lab.expect(0, &["diff", &old, &new, "--csv"]).stdout;
-    assert!(
-        csv.contains("com.example.app,objects,Views,count,131,141,10,count"),
-        "{csv}"
-    );
+    assert_contains(&csv, "com.example.app,objects,Views,count,131,141,10,count");
     let none = lab.fails(8, &["meminfo", &sample("synthetic_no_process")]);
     assert_eq!(none["kind"], "not-a-meminfo");
-    let missing = lab.fails(8, &["meminfo", "nowhere"]);
+    let missing = lab.fails(8, "meminfo nowhere");
     assert_eq!(missing["kind"], "input-unreadable");
 }
 
@@ -294,29 +269,29 @@ fn texts_of_other_phones_are_shown_and_compared() {
 fn what_is_saved_is_never_written_over() {
     let lab = Lab::new(FAST);
     std::fs::write(lab.work().join("mine"), "kept").unwrap();
-    let refused = lab.fails(2, &["meminfo", "-n", APP, "--save", "mine"]);
+    let refused = lab.fails(2, "meminfo -n com.example.app --save mine");
     assert_eq!(refused["kind"], "output-taken");
     let text = || std::fs::read_to_string(lab.work().join("mine")).unwrap();
     assert_eq!(text(), "kept");
-    lab.expect(0, &["meminfo", "-n", APP, "--save", "mine", "--force"]);
+    lab.expect(0, "meminfo -n com.example.app --save mine --force");
     assert!(text().starts_with("Applications Memory Usage"));
 }
 
 #[test]
 fn an_app_that_dies_while_it_is_asked_is_told_by_its_name() {
     let lab = Lab::new("android=14,build=user,speed=10,fault=meminfo-dies");
-    let died = lab.fails(5, &["meminfo", "-n", APP]);
+    let died = lab.fails(5, "meminfo -n com.example.app");
     assert_eq!(died["kind"], "target-gone");
     let message = died["message"].as_str().unwrap();
     assert!(message.starts_with("com.example.app ("), "{message}");
     let lab = Lab::new("android=14,build=user,speed=10,fault=meminfo-dies");
     let tables = lab
-        .expect(0, &["meminfo", "-n", APP, "--reconcile", "--json"])
+        .expect(0, "meminfo -n com.example.app --reconcile --json")
         .json();
     let missing = tables["tables"][0]["missing"].as_array().unwrap();
     let heap = missing.iter().find(|m| m["figure"] == "heap-alloc");
     let why = heap.expect("it is missing")["why"].as_str().unwrap();
-    assert!(why.contains("ended during the request"), "{why}");
+    assert_contains(&why, "ended during the request");
 }
 
 #[test]
@@ -334,7 +309,7 @@ fn two_texts_of_the_whole_phone_are_compared() {
         let app = items.into_iter().find(|item| item["name"] == APP);
         app.expect("the app")["bytes"].as_i64().unwrap()
     };
-    let changes = lab.expect(0, &["diff", "before", "after", "--json"]).json();
+    let changes = lab.expect(0, "diff before after --json").json();
     let rows = changes["device"].as_array().unwrap();
     let of_app = |row: &&Value| {
         row["section"] == "device_processes" && row["row"] == APP && row["column"] == "pss"
@@ -352,16 +327,14 @@ fn two_texts_of_the_whole_phone_are_compared() {
             .count(),
         4
     );
-    let text = lab.expect(0, &["diff", "before", "after"]).stdout;
-    assert!(text.contains("PSS by process"), "{text}");
+    let text = lab.expect(0, "diff before after").stdout;
+    assert_contains(&text, "PSS by process");
 }
 
 #[test]
 fn the_whole_phone_is_listed_by_process_importance_and_kind() {
     let lab = Lab::new(FAST);
-    let all = lab
-        .expect(0, &["meminfo", "--system", "--save", "phone.txt"])
-        .stdout;
+    let all = lab.expect(0, "meminfo --system --save phone.txt").stdout;
     for said in [
         "Total RAM",
         "swapped",
@@ -372,30 +345,30 @@ fn the_whole_phone_is_listed_by_process_importance_and_kind() {
     ] {
         assert!(all.contains(said), "{said} in {all}");
     }
-    let shown = |more: &[&str]| {
-        let args = [&["meminfo", "phone.txt"], more].concat();
+    let shown = |more: &str| {
+        let args = ("meminfo phone.txt", more);
         lab.expect(0, &args).stdout
     };
-    let few = shown(&["--by", "process", "-l", "3"]);
+    let few = shown("--by process -l 3");
     assert_eq!(few.matches("  pid ").count(), 3, "{few}");
-    assert!(few.contains("-l 0"), "{few}");
-    let importances = shown(&["--by", "oom"]);
+    assert_contains(&few, "-l 0");
+    let importances = shown("--by oom");
     let at = |what: &str| importances.find(what).unwrap_or_else(|| panic!("{what}"));
     assert!(at("Persistent") < at("Foreground"), "{importances}");
     assert!(
         at("Foreground") < at(&format!("{APP}  pid")),
         "{importances}"
     );
-    assert!(!importances.contains(".so mmap"), "{importances}");
-    assert!(shown(&["--by", "category"]).contains(".so mmap"));
-    let document = lab.expect(0, &["meminfo", "phone.txt", "--json"]).json();
+    assert_lacks(&importances, ".so mmap");
+    assert!(shown("--by category").contains(".so mmap"));
+    let document = lab.expect(0, "meminfo phone.txt --json").json();
     let processes = document["device"]["processes"].as_array().unwrap();
     let app = processes.iter().find(|of| of["name"] == APP).unwrap();
     assert_eq!(app["oom"], "Foreground", "{app}");
     assert!(app["rss"].as_i64() > app["pss"].as_i64(), "{app}");
     assert!(app["swap"].is_i64(), "{app}");
-    lab.expect(2, &["meminfo", "-n", APP, "--by", "oom"]);
-    lab.expect(2, &["meminfo", "-n", APP, "--system"]);
-    lab.expect(0, &["meminfo", "-n", APP, "--save", "app.txt"]);
-    lab.expect(2, &["meminfo", "app.txt", "-l", "3"]);
+    lab.expect(2, "meminfo -n com.example.app --by oom");
+    lab.expect(2, "meminfo -n com.example.app --system");
+    lab.expect(0, "meminfo -n com.example.app --save app.txt");
+    lab.expect(2, "meminfo app.txt -l 3");
 }

@@ -3,7 +3,8 @@
 
 use std::path::Path;
 
-use crate::lab::{APP, Ended, Lab, files};
+use crate::lab::{APP, Lab, files};
+use crate::program::{Ended, assert_contains, assert_lacks};
 
 const PHONE: &str = "android=14,build=userdebug,speed=20,obfuscated=yes";
 /// Source name of the field that references the leaked activity.
@@ -28,26 +29,15 @@ fn foreign(lab: &Lab) -> String {
 /// Every command that shows a Java heap of `input` shows names from the source.
 fn shows_names(lab: &Lab, input: &str) {
     let leaks = lab.expect(0, &["leaks", "--heap", "java", input]);
-    assert!(leaks.stdout.contains(HOLDER), "{leaks}");
+    leaks.assert_stdout(HOLDER);
     let paths = lab.expect(0, &["paths", input, "--focus", "DetailActivity"]);
-    assert!(paths.stdout.contains(RENAMED), "{paths}");
-    let top = lab.expect(
-        0,
-        &["top", "--heap", "java", input, "--by", "class", "--csv"],
-    );
-    assert!(top.stdout.contains(RENAMED), "{top}");
+    paths.assert_stdout(RENAMED);
+    let top = lab.expect(0, &format!("top --heap java {input} --by class --csv"));
+    top.assert_stdout(RENAMED);
     let page = lab.work().join("page.html");
     lab.expect(
         0,
-        &[
-            "report",
-            "--heap",
-            "java",
-            input,
-            "-o",
-            "page.html",
-            "--force",
-        ],
+        &format!("report --heap java {input} -o page.html --force"),
     );
     let page = std::fs::read_to_string(page).unwrap();
     assert!(page.contains(HOLDER), "the page");
@@ -81,11 +71,10 @@ fn an_hprof_keeps_its_names_once_the_mapping_file_is_gone() {
     assert!(used["heap_classes"].as_u64() > Some(0), "{manifest:#}");
     // By its file, too.
     let hprof = format!("out/{}", manifest["dumps"][0]["file"].as_str().unwrap());
-    let leaks = lab.expect(0, &["leaks", &hprof]);
-    assert!(leaks.stdout.contains(HOLDER), "{leaks}");
+    lab.expect(0, &["leaks", &hprof]).assert_stdout(HOLDER);
     let sql = "SELECT COUNT(*) AS n FROM heap_graph_class WHERE deobfuscated_name IS NOT NULL";
-    let rows = lab.expect(0, &["query", "out", sql, "--json"]);
-    assert!(rows.stdout.contains("\"n\":15"), "{rows}");
+    lab.expect(0, &["query", "out", sql, "--json"])
+        .assert_stdout("\"n\":15");
 }
 
 #[test]
@@ -103,19 +92,18 @@ fn java_heaps_at_labels_keep_their_names_and_leave_nothing_half_done() {
     let map = mapping(&lab);
     let mut running = lab.record(&["--with", "java", "--mapping", &map]);
     running.until_recorded();
-    lab.expect(0, &["snapshot", "--label", "one"]);
+    lab.expect(0, "snapshot --label one");
     running.until_that("captured", |of| of["label"] == "one");
     running.interrupted(0);
     // The heap of the label showed that the mapping applies, so the heap of the end is not read for
     // it.
     let trace = "out/java/raw-trace";
-    let args = ["symbolize", trace, "--mapping", &map, "-o", "maps"];
-    let counted = lab.expect(0, &args);
-    assert!(counted.stderr.contains(", and at least "), "{counted}");
+    let args = format!("symbolize {trace} --mapping {map} -o maps");
+    lab.expect(0, &args).assert_stderr(", and at least ");
     std::fs::remove_file(&map).unwrap();
     shows_names(&lab, "out");
-    let leaks = lab.expect(0, &["leaks", "--heap", "java", "out@one"]);
-    assert!(leaks.stdout.contains(HOLDER), "{leaks}");
+    lab.expect(0, "leaks --heap java out@one")
+        .assert_stdout(HOLDER);
     let left = files(&lab.work().join("out/java"));
     let folders: Vec<&String> = left
         .iter()
@@ -127,38 +115,32 @@ fn java_heaps_at_labels_keep_their_names_and_leave_nothing_half_done() {
 #[test]
 fn a_minified_heap_without_a_mapping_says_so_in_one_line() {
     let lab = Lab::new(PHONE);
-    let dumped = lab.expect(0, &["dump", "--hprof", "-n", APP, "-o", "hprof"]);
-    let graph = lab.expect(0, &["dump", "-n", APP, "-o", "graph"]);
-    let top = lab.expect(0, &["top", "hprof"]);
-    let leaks = lab.expect(0, &["leaks", "graph"]);
+    let dumped = lab.expect(0, "dump --hprof -n com.example.app -o hprof");
+    let graph = lab.expect(0, "dump -n com.example.app -o graph");
+    let top = lab.expect(0, "top hprof");
+    let leaks = lab.expect(0, "leaks graph");
     for told in [&dumped, &graph, &top, &leaks] {
         let lines: Vec<&str> = told_minified(told).collect();
         let [line] = &lines[..] else {
             panic!("one line: {told}");
         };
-        assert!(line.contains("--mapping"), "{line}");
+        assert_contains(&line, "--mapping");
     }
     // It has no leak, but the rules cover classes whose names are not known.
     let check = ["leaks", "graph", "--fail", "--focus", "FeedActivity"];
-    let open = lab.expect(12, &check);
-    assert!(open.stderr.contains("inconclusive"), "{open}");
+    lab.expect(12, &check).assert_stderr("inconclusive");
     lab.expect(0, &[&check[..], &["--mapping", &mapping(&lab)]].concat());
     // With original names there is nothing to report.
     let plain = Lab::new("android=14,build=userdebug,speed=20");
-    let dumped = plain.expect(0, &["dump", "--hprof", "-n", APP, "-o", "out"]);
+    let dumped = plain.expect(0, "dump --hprof -n com.example.app -o out");
     assert!(!is_told_minified(&dumped), "{dumped}");
 }
 
 #[test]
 fn symbolize_names_a_folder_of_hprofs_and_what_lies_beside_a_recording() {
     let lab = Lab::new(PHONE);
-    lab.expect(0, &["dump", "--hprof", "-n", APP, "-o", "out"]);
-    lab.expect(
-        0,
-        &[
-            "record", "-n", APP, "-d", "1s", "--with", "java", "-o", "rec",
-        ],
-    );
+    lab.expect(0, "dump --hprof -n com.example.app -o out");
+    lab.expect(0, "record -n com.example.app -d 1s --with java -o rec");
     let before = files(&lab.work().join("out"));
     let map = mapping(&lab);
     for folder in ["out", "rec"] {
@@ -172,7 +154,7 @@ fn symbolize_names_a_folder_of_hprofs_and_what_lies_beside_a_recording() {
     expected.sort();
     assert_eq!(files(&lab.work().join("out")), expected);
     let warnings = lab.manifest("out")["warnings"].to_string();
-    assert!(!warnings.contains("mapping-missing"), "{warnings}");
+    assert_lacks(&warnings, "mapping-missing");
 }
 
 #[test]
@@ -200,31 +182,26 @@ fn symbolize_that_changes_nothing_exits_6_and_keeps_the_names_there_are() {
         assert_eq!(before.as_array().map(Vec::len), Some(1), "{before}");
         for more in [&["--mapping", &*foreign][..], &["--only", "java"]] {
             let args = [&["symbolize", folder][..], more].concat();
-            let unchanged = lab.expect(6, &args);
-            assert!(
-                unchanged.stderr.contains("no Java name changed"),
-                "{unchanged}"
-            );
+            lab.expect(6, &args).assert_stderr("no Java name changed");
             shows_names(&lab, folder);
             assert_eq!(mappings(), before);
         }
     }
-    let args = ["symbolize", "graph/raw-trace", "--mapping", &*foreign, "-o"];
-    let unchanged = lab.expect(6, &[&args[..], &["maps"]].concat());
-    assert!(unchanged.stderr.contains("no name changed"), "{unchanged}");
+    let args = format!("symbolize graph/raw-trace --mapping {foreign} -o");
+    lab.expect(6, &format!("{args} maps"))
+        .assert_stderr("no name changed");
     let manifest = lab.manifest("hprof");
     let file = Path::new("hprof").join(manifest["dumps"][0]["file"].as_str().unwrap());
     let file = file.display().to_string();
     let args = ["symbolize", &*file, "--mapping", &*foreign, "-o", "maps"];
-    let unchanged = lab.expect(6, &args);
-    assert!(unchanged.stderr.contains("was not changed"), "{unchanged}");
+    lab.expect(6, &args).assert_stderr("was not changed");
 }
 
 #[test]
 fn symbolize_by_the_map_of_one_app_keeps_the_names_of_another() {
     let lab = Lab::new(PHONE);
     let map = mapping(&lab);
-    lab.expect(0, &["dump", "-n", APP, "-o", "out"]);
+    lab.expect(0, "dump -n com.example.app -o out");
     let of_app = format!("{APP}={map}");
     let of_other = format!("com.example.other={map}");
     lab.expect(0, &["symbolize", "out", "--mapping", &of_app]);
@@ -246,17 +223,17 @@ fn a_later_map_replaces_the_names_of_an_earlier_one() {
     let wrong = lab.work().join("wrong.txt").display().to_string();
     let other = RENAMED.replace("Navigator", "Wrong");
     std::fs::write(&wrong, heaptap::phone::MAPPING.replace(RENAMED, &other)).unwrap();
-    lab.expect(0, &["dump", "-n", APP, "-o", "graph"]);
-    lab.expect(0, &["dump", "--hprof", "-n", APP, "-o", "hprof"]);
+    lab.expect(0, "dump -n com.example.app -o graph");
+    lab.expect(0, "dump --hprof -n com.example.app -o hprof");
     for folder in ["graph", "hprof"] {
         // The right one also twice.
         for (given, wrong_ones) in [(&wrong, true), (&map, false), (&map, false)] {
-            let named = lab.expect(0, &["symbolize", folder, "--mapping", given]);
-            assert!(!named.stderr.contains("warning"), "{named}");
+            lab.expect(0, &["symbolize", folder, "--mapping", given])
+                .refute_stderr("warning");
             let rows = ["top", folder, "--by", "class", "--csv", "-l", "0"];
             let shown = lab.expect(0, &[&rows[..], &["--mapping", given]].concat());
             assert_eq!(shown.stdout.contains(&other), wrong_ones, "{shown}");
-            assert!(!shown.stderr.contains("warning"), "{shown}");
+            shown.refute_stderr("warning");
         }
     }
 }
@@ -264,15 +241,15 @@ fn a_later_map_replaces_the_names_of_an_earlier_one() {
 #[test]
 fn a_damaged_file_of_java_names_ends_nothing_that_does_not_need_it() {
     let lab = Lab::new(PHONE);
-    lab.expect(0, &["dump", "-n", APP, "-o", "out"]);
+    lab.expect(0, "dump -n com.example.app -o out");
     let packets = lab.work().join("out/deobfuscation-packets");
     std::fs::write(&packets, "damaged").unwrap();
-    let ended = lab.run(&["symbolize", "out"]);
+    let ended = lab.run("symbolize out");
     assert_ne!(ended.code(), Some(8), "{ended}");
-    assert!(ended.stderr.contains("wrote out"), "{ended}");
+    ended.assert_stderr("wrote out");
     // A mapping file in use is not listed among the unreadable ones.
     let map = format!("{APP}={}", mapping(&lab));
-    let ended = lab.run(&["symbolize", "out", "--mapping", &map]);
-    assert!(ended.stderr.contains("cannot write all symbols"), "{ended}");
+    lab.run(&["symbolize", "out", "--mapping", &map])
+        .assert_stderr("cannot write all symbols");
     assert_eq!(std::fs::read(&packets).unwrap(), b"damaged");
 }

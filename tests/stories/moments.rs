@@ -4,21 +4,20 @@
 use serde_json::Value;
 
 use crate::lab::Lab;
+use crate::program::{Arguments, assert_contains};
 
 const ROOTED: &str = "android=14,build=userdebug,speed=4";
 
 /// Identity of the moment in an answer: its label, and the text of its source.
-fn asked(lab: &Lab, command: &[&str], which: &str) -> Value {
+fn asked(lab: &Lab, command: impl Arguments, which: &str) -> Value {
     let input = format!("out{which}");
-    let mut args = command.to_vec();
-    args.extend([input.as_str(), "--json"]);
-    lab.expect(0, &args).json()
+    lab.expect(0, (command, (input, "--json"))).json()
 }
 
 #[test]
 fn a_name_means_one_moment_whoever_is_asked() {
     let lab = Lab::new(ROOTED);
-    let mut running = lab.record(&["--with", "java,meminfo,smaps", "-c", "1s"]);
+    let mut running = lab.record("--with java,meminfo,smaps -c 1s");
     running.until_recorded();
     for label in ["before", "after"] {
         lab.expect(0, &["snapshot", "--label", label]);
@@ -33,8 +32,7 @@ fn a_name_means_one_moment_whoever_is_asked() {
     let last = dumps.last().unwrap()["number"].as_u64().unwrap();
     assert!(after < last, "{manifest:#}");
     let (after, last) = (format!("@{after}"), format!("@{last}"));
-    let commands: [&[&str]; 3] = [&["smaps"], &["meminfo"], &["meminfo", "--reconcile"]];
-    for command in commands {
+    for command in ["smaps", "meminfo", "meminfo --reconcile"] {
         let at = |which: &str| asked(&lab, command, which);
         let labelled = at("@after");
         assert_eq!(labelled, at(&after), "{command:?}");
@@ -44,26 +42,22 @@ fn a_name_means_one_moment_whoever_is_asked() {
             assert_eq!(end, at(which), "{command:?} {which}");
         }
         assert_eq!(labelled, at(""), "{command:?}");
-        let input = "out@befor";
-        let mut args = command.to_vec();
-        args.extend([input, "--json"]);
-        let misspelt = lab.expect(2, &args).json();
+        let misspelt = lab.expect(2, (command, "out@befor --json")).json();
         assert_eq!(misspelt["error"]["kind"], "no-such-capture", "{misspelt:#}");
         let help = misspelt["error"]["help"].as_str().unwrap();
         assert!(help.starts_with("did you mean @before?"), "{help}");
-        assert!(help.contains(&format!("@after ({after}")), "{help}");
+        assert_contains(&help, &format!("@after ({after}"));
     }
     // Dumps and Java heaps use the same numbers.
-    let number = |which: &str, more: &[&str]| {
-        let command: Vec<&str> = [&["top"], more].concat();
-        let top = asked(&lab, &command, which);
+    let number = |which: &str, more: &str| {
+        let top = asked(&lab, ("top", more), which);
         let heap = match top["heaps"].as_array() {
             Some(native) => &native[0]["dump"],
             None => &top["heap"],
         };
         format!("@{}", heap["number"])
     };
-    for more in [&[][..], &["--heap", "java"]] {
+    for more in ["", "--heap java"] {
         assert_eq!(number("@after", more), after, "{more:?}");
         assert_eq!(number("", more), after, "{more:?}");
         assert_eq!(number(&after, more), after, "{more:?}");
@@ -76,13 +70,10 @@ fn a_name_means_one_moment_whoever_is_asked() {
         .find(|dump| dump["label"].is_null() && format!("@{}", dump["number"]) != last);
     if let Some(bare) = bare {
         let input = format!("out@{}", bare["number"]);
-        let refused = lab.expect(2, &["smaps", &input]);
-        assert!(refused.stderr.contains("has no label"), "{refused}");
-        assert!(refused.stderr.contains("@before"), "{refused}");
+        lab.expect(2, &["smaps", &input])
+            .assert_stderr("has no label")
+            .assert_stderr("@before");
     }
-    let misspelt = lab.expect(2, &["top", "out@befor"]);
-    assert!(
-        misspelt.stderr.contains("did you mean @before?"),
-        "{misspelt}"
-    );
+    lab.expect(2, "top out@befor")
+        .assert_stderr("did you mean @before?");
 }

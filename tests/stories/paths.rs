@@ -50,13 +50,11 @@ fn a_directory_can_be_relative_to_a_drive_or_verbatim_or_have_slashes() {
         (r"back\slashes".to_owned(), "back/slashes"),
     ] {
         let args = ["record", "-n", APP, "-o", &typed, "-d", "2s"];
-        let ended = lab.run(&args);
-        assert_eq!(ended.code(), Some(0), "{typed}: {ended}");
+        let ended = lab.expect(0, &args);
         assert!(
             lab.work().join(folder).join("raw-trace").is_file(),
             "{ended}"
         );
-        let ended = lab.run(&["top", &typed]);
-        assert_eq!(ended.code(), Some(0), "{typed}: {ended}");
+        let ended = lab.expect(0, &["top", &typed]);
     }
 }

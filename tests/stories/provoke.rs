@@ -7,20 +7,19 @@ use heaptap::phone::Fault;
 use heaptap::timeline::Observation;
 use serde_json::Value;
 
-use crate::lab::{APP, Ended, Lab, Running, files};
+use crate::lab::{APP, Lab, Running, files};
+use crate::program::{Arguments, Ended, assert_contains, assert_lacks};
 
 /// Time runs faster on the phone.
 const FAST: &str = "speed=20";
 
-fn provoke(lab: &Lab, code: i32, more: &[&str]) -> Ended {
-    let mut args = vec!["provoke", "-n", APP, "--json"];
-    args.extend(more);
+fn provoke(lab: &Lab, code: i32, more: impl Arguments) -> Ended {
+    let args = ("provoke -n com.example.app --json", more);
     lab.expect(code, &args)
 }
 
-fn begin(lab: &Lab, more: &[&str]) -> Running {
-    let mut args = vec!["provoke", "-n", APP, "--json-lines"];
-    args.extend(more);
+fn begin(lab: &Lab, more: impl Arguments) -> Running {
+    let args = ("provoke -n com.example.app --json-lines", more);
     lab.start(&args)
 }
 
@@ -60,10 +59,10 @@ fn changes(lab: &Lab) -> Vec<String> {
 /// Rotation and stay-awake as initially set on the virtual phone.
 fn assert_as_it_was(lab: &Lab) {
     let system = lab.shell("settings list system");
-    assert!(system.contains("accelerometer_rotation=1\n"), "{system}");
-    assert!(!system.contains("user_rotation"), "{system}");
+    assert_contains(&system, "accelerometer_rotation=1\n");
+    assert_lacks(&system, "user_rotation");
     let global = lab.shell("settings list global");
-    assert!(global.contains("stay_on_while_plugged_in=0\n"), "{global}");
+    assert_contains(&global, "stay_on_while_plugged_in=0\n");
     let left = files(&lab.dir.path().join("state/provoke"));
     let notes: Vec<&String> = left.iter().filter(|f| f.ends_with(".json")).collect();
     assert_eq!(notes, Vec::<&String>::new());
@@ -73,7 +72,7 @@ fn assert_as_it_was(lab: &Lab) {
 fn the_screen_turns_on_every_android_and_the_leak_is_in_the_heap() {
     for android in 10..=16 {
         let lab = Lab::new(&format!("android={android},build=userdebug,{FAST}"));
-        let document = provoke(&lab, 0, &["rotate:5"]).json();
+        let document = provoke(&lab, 0, "rotate:5").json();
         assert_eq!(
             effects(&document),
             ["recreated"; 5],
@@ -109,9 +108,9 @@ fn the_screen_turns_on_every_android_and_the_leak_is_in_the_heap() {
 #[test]
 fn leaks_names_the_activities_that_turning_left() {
     let lab = Lab::new(&format!("build=userdebug,{FAST}"));
-    provoke(&lab, 0, &["rotate:5"]);
-    lab.expect(0, &["dump", "-n", APP, "--hprof", "-o", "out", "--json"]);
-    let leaks = lab.run(&["leaks", "out", "--json"]);
+    provoke(&lab, 0, "rotate:5");
+    lab.expect(0, "dump -n com.example.app --hprof -o out --json");
+    let leaks = lab.run("leaks out --json");
     let text = &leaks.stdout;
     assert!(text.contains("com.example.app.ui.FeedActivity"), "{leaks}");
     assert!(text.contains("Telemetry"), "{leaks}");
@@ -159,12 +158,11 @@ fn all_that_is_sent_is_what_a_dry_run_prints() {
 fn ctrl_c_puts_the_phone_back() {
     for signal in ["INT", "TERM", "HUP"] {
         let lab = Lab::new(FAST);
-        let mut running = begin(&lab, &["rotate:5000"]);
+        let mut running = begin(&lab, "rotate:5000");
         running.until_that("step", |s| s["repetition"] == 3);
         assert!(lab.shell("settings list system").contains("user_rotation="));
         running.signal(signal);
-        let ended = running.end();
-        assert_eq!(ended.code(), Some(130), "{ended}");
+        let ended = running.ends(130);
         let back = ended.last_with("settings");
         assert_eq!(back["event"], "restored", "{ended}");
         assert_as_it_was(&lab);
@@ -174,7 +172,7 @@ fn ctrl_c_puts_the_phone_back() {
 #[test]
 fn ctrl_c_ends_monkey_on_the_phone_too() {
     let lab = Lab::new("");
-    let running = begin(&lab, &["monkey:1000000"]);
+    let running = begin(&lab, "monkey:1000000");
     lab.until("monkey", |lab| {
         lab.shell("pgrep -f monkey").lines().count() > 0
     });
@@ -187,7 +185,7 @@ fn ctrl_c_ends_monkey_on_the_phone_too() {
     running.interrupted(130);
     assert_eq!(lab.shell("pgrep -f android.commands.monkey"), "");
     let left = lab.shell("ps -A -o ARGS");
-    assert!(!left.contains("monkey -p"), "{left}");
+    assert_lacks(&left, "monkey -p");
     assert_as_it_was(&lab);
 }
 
@@ -195,23 +193,20 @@ fn ctrl_c_ends_monkey_on_the_phone_too() {
 fn a_killed_run_is_put_back_by_the_next_or_by_restore() {
     for restore in [true, false] {
         let lab = Lab::new(FAST);
-        let mut running = begin(&lab, &["rotate:5000"]);
+        let mut running = begin(&lab, "rotate:5000");
         running.until_that("step", |s| s["repetition"] == 2);
         running.signal("KILL");
         running.end();
         assert!(lab.shell("settings list system").contains("user_rotation="));
         if restore {
-            let back = lab.expect(0, &["provoke", "--restore", "--json"]).json();
+            let back = lab.expect(0, "provoke --restore --json").json();
             assert_eq!(back["restored"][0]["serial"], "virtual-1", "{back:#}");
         } else {
-            let ended = lab.expect(
-                0,
-                &["provoke", "-n", APP, "home-and-back:1", "--json-lines"],
-            );
-            assert!(ended.stdout.contains("\"restored-first\""), "{ended}");
+            lab.expect(0, "provoke -n com.example.app home-and-back:1 --json-lines")
+                .assert_stdout("\"restored-first\"");
         }
         assert_as_it_was(&lab);
-        let again = lab.expect(0, &["provoke", "--restore", "--json"]).json();
+        let again = lab.expect(0, "provoke --restore --json").json();
         assert_eq!(again["restored"].as_array().map(Vec::len), Some(0));
     }
 }
@@ -219,7 +214,7 @@ fn a_killed_run_is_put_back_by_the_next_or_by_restore() {
 #[test]
 fn a_lost_cable_is_waited_for_and_the_plan_goes_on() {
     let lab = Lab::new(FAST);
-    let mut running = begin(&lab, &["rotate:5000"]);
+    let mut running = begin(&lab, "rotate:5000");
     let mut last = 0;
     for _ in 0..2 {
         let step = running.until_that("step", |s| s["repetition"].as_u64() >= Some(last + 2));
@@ -282,7 +277,7 @@ fn a_process_that_ended_as_it_was_told_did_not_die_because_the_cable_was_lost_me
 #[test]
 fn a_monkey_that_lost_its_cable_is_ended_and_sent_again() {
     let lab = Lab::new(FAST);
-    let mut running = begin(&lab, &["monkey:2400,seed=3,throttle=50ms", "rotate:2"]);
+    let mut running = begin(&lab, "monkey:2400,seed=3,throttle=50ms rotate:2");
     lab.until("its pid in the notes", |lab| {
         let notes = lab.dir.path().join("state/provoke/virtual-1.json");
         fs::read_to_string(notes)
@@ -294,8 +289,7 @@ fn a_monkey_that_lost_its_cable_is_ended_and_sent_again() {
     running.until("reconnected");
     let step = running.until_that("step", |s| s["retried"] == true);
     assert_eq!(step["effects"][0]["injected"], 2400, "{step}");
-    let ended = running.end();
-    assert_eq!(ended.code(), Some(0), "{ended}");
+    running.ends(0);
     let sent = changes(&lab);
     let monkeys = sent.iter().filter(|c| c.contains("heaptap-monkey"));
     assert_eq!(monkeys.count(), 2, "{sent:?}");
@@ -305,13 +299,12 @@ fn a_monkey_that_lost_its_cable_is_ended_and_sent_again() {
 #[test]
 fn a_phone_that_is_there_and_answers_nothing_is_given_up_with_what_is_to_be_typed() {
     let lab = Lab::new(FAST);
-    let mut running = begin(&lab, &["rotate:5000"]);
+    let mut running = begin(&lab, "rotate:5000");
     running.until_that("step", |s| s["repetition"] == 2);
     // From now on, every connection is lost as soon as it transfers data.
     let cut = Fault::parse("shell-cut").expect("a fault");
     lab.phone.faults().add(cut);
-    let ended = running.end();
-    assert_eq!(ended.code(), Some(5), "{ended}");
+    let ended = running.ends(5);
     let error = &ended.error();
     assert_eq!(error["kind"], "not-restored", "{ended}");
     let (message, help) = (error["message"].to_string(), error["help"].to_string());
@@ -332,42 +325,38 @@ fn a_phone_that_is_there_and_answers_nothing_is_given_up_with_what_is_to_be_type
         value.is_some_and(|value| value.parse::<u8>().is_ok())
     };
     assert_eq!(ended.stderr.lines().filter(typed).count(), 1, "{ended}");
-    assert!(!ended.stderr.contains("\\u{a}"), "{ended}");
+    ended.refute_stderr("\\u{a}");
     lab.phone.faults().remove(cut.kind);
-    lab.expect(0, &["provoke", "--restore", "--json"]);
+    lab.expect(0, "provoke --restore --json");
     assert_as_it_was(&lab);
 }
 
 #[test]
 fn a_phone_that_was_restarted_meanwhile_is_put_back_and_left() {
     let lab = Lab::new(FAST);
-    let mut running = begin(&lab, &["rotate:5000"]);
+    let mut running = begin(&lab, "rotate:5000");
     running.until_that("step", |s| s["repetition"] == 2);
     lab.phone.unplug(0);
     running.until("connection-lost");
     lab.phone.reboot(0);
     lab.phone.plug_in(0);
-    let ended = running.end();
-    assert_eq!(ended.code(), Some(5), "{ended}");
-    assert!(ended.stdout.contains("device-restarted"), "{ended}");
+    let ended = running.ends(5);
+    ended.assert_stdout("device-restarted");
     assert_as_it_was(&lab);
 }
 
 #[test]
 fn who_does_not_wait_for_a_lost_phone_is_told_how_to_go_on() {
     let lab = Lab::new(FAST);
-    let mut running = begin(&lab, &["rotate:5000"]);
+    let mut running = begin(&lab, "rotate:5000");
     running.until_that("step", |s| s["repetition"] == 2);
     lab.phone.unplug(0);
     running.until("connection-lost");
     let ended = running.interrupted(5);
     let all = format!("{}{}", ended.stdout, ended.stderr);
-    assert!(
-        all.contains("heaptap provoke --restore -s virtual-1"),
-        "{all}"
-    );
+    assert_contains(&all, "heaptap provoke --restore -s virtual-1");
     lab.phone.plug_in(0);
-    lab.expect(0, &["provoke", "--restore", "--json"]);
+    lab.expect(0, "provoke --restore --json");
     assert_as_it_was(&lab);
 }
 
@@ -378,27 +367,24 @@ fn what_provokes_nothing_is_said() {
         ("com.example.browser", "configChanges"),
         ("com.example.chat", "orientation is fixed"),
     ] {
-        let ended = lab.expect(12, &["provoke", "-n", app, "rotate:2", "--json"]);
+        let ended = lab.expect(12, &format!("provoke -n {app} rotate:2 --json"));
         let document = ended.json();
         assert_eq!(effects(&document), ["not-recreated"; 2], "{ended}");
-        assert!(ended.stdout.contains(why), "{ended}");
+        ended.assert_stdout(why);
     }
     // In the foreground, a second request at the same level is refused.
-    let refused = provoke(&lab, 12, &["trim:running-low", "trim:running-moderate"]);
+    let refused = provoke(&lab, 12, "trim:running-low trim:running-moderate");
     assert_eq!(effects(&refused.json()), ["trimmed", "trim-refused"]);
-    assert!(refused.stdout.contains("levels must rise"), "{refused}");
-    let link = provoke(&lab, 5, &["deep-link:ftp://example.com/x"]);
-    assert!(link.stderr.contains("unable to resolve"), "{link}");
+    refused.assert_stdout("levels must rise");
+    let link = provoke(&lab, 5, "deep-link:ftp://example.com/x");
+    link.assert_stderr("unable to resolve");
     assert_as_it_was(&lab);
 }
 
 #[test]
 fn an_app_that_dies_is_told_with_its_reason() {
     let lab = Lab::new(FAST);
-    let ended = lab.expect(
-        6,
-        &["provoke", "-n", "com.example.closed", "rotate:4", "--json"],
-    );
+    let ended = lab.expect(6, "provoke -n com.example.closed rotate:4 --json");
     let document = ended.json();
     let deaths = document["report"]["deaths"].as_array().expect("deaths");
     assert_eq!(deaths.len(), 1, "{ended}");
@@ -411,14 +397,14 @@ fn an_app_that_dies_is_told_with_its_reason() {
 #[test]
 fn a_dark_screen_is_switched_on_and_a_locked_one_is_told_of() {
     let lab = Lab::new(&format!("screen=locked,{FAST}"));
-    let document = provoke(&lab, 0, &["home-and-back:1"]).json();
+    let document = provoke(&lab, 0, "home-and-back:1").json();
     assert_eq!(effects(&document), ["in-background", "launched"]);
     assert_eq!(document["report"]["restored"]["screen_off"], true);
     assert!(lab.shell("dumpsys power").contains("mWakefulness=Asleep"));
     let lab = Lab::new(&format!("screen=pin,{FAST}"));
-    let ended = provoke(&lab, 5, &["home-and-back:1"]);
-    assert!(ended.stderr.contains("is locked"), "{ended}");
-    assert!(ended.stderr.contains("PIN"), "{ended}");
+    let ended = provoke(&lab, 5, "home-and-back:1");
+    ended.assert_stderr("is locked");
+    ended.assert_stderr("PIN");
     assert!(lab.shell("dumpsys power").contains("mWakefulness=Asleep"));
     assert_as_it_was(&lab);
 }
@@ -426,8 +412,8 @@ fn a_dark_screen_is_switched_on_and_a_locked_one_is_told_of() {
 #[test]
 fn starts_and_returns_are_told_apart() {
     let lab = Lab::new(&format!("android=11,{FAST}"));
-    let actions = ["force-stop", "start", "home", "start", "restart-activity:1"];
-    let document = provoke(&lab, 0, &actions).json();
+    let actions = "force-stop start home start restart-activity:1";
+    let document = provoke(&lab, 0, actions).json();
     let steps = document["steps"].as_array().expect("steps");
     let states: Vec<(&str, bool)> = steps
         .iter()
@@ -451,8 +437,8 @@ fn starts_and_returns_are_told_apart() {
 #[test]
 fn an_app_at_rest_is_told_from_one_that_is_not() {
     let lab = Lab::new(&format!("app=idle,{FAST}"));
-    let args = ["rotate:1", "--rounds", "2", "--settle", "--timeline", "."];
-    let ended = provoke(&lab, 0, &args);
+    let args = "rotate:1 --rounds 2 --settle --timeline .";
+    let ended = provoke(&lab, 0, args);
     assert_eq!(ended.json()["report"]["unsettled"], 0, "{ended}");
     let lines = fs::read_to_string(lab.work().join("memory.jsonl")).expect("a timeline");
     assert_eq!(lines.lines().count(), 2, "{lines}");
@@ -470,8 +456,8 @@ fn an_app_at_rest_is_told_from_one_that_is_not() {
 fn growth_from_round_to_round_is_told_with_how_sure_that_is() {
     // Each rotation leaks an activity with its views.
     let lab = Lab::new(&format!("app=idle,{FAST}"));
-    let args = ["rotate:2", "home-and-back:1", "--rounds", "8", "--settle"];
-    let ended = provoke(&lab, 0, &args);
+    let args = "rotate:2 home-and-back:1 --rounds 8 --settle";
+    let ended = provoke(&lab, 0, args);
     let trend = &ended.json()["report"]["trend"];
     assert_eq!(
         (&trend["per"], &trend["iterations"]),
@@ -481,41 +467,26 @@ fn growth_from_round_to_round_is_told_with_how_sure_that_is() {
     assert!(bound("low") <= bound("change") && bound("change") <= bound("high"));
     assert_eq!(trend["verdict"] == "grows", bound("low") > 0, "{trend}");
     // A few rounds are not conclusive, whatever their values.
-    let few = provoke(&lab, 0, &["rotate:1", "--rounds", "3"]).json();
+    let few = provoke(&lab, 0, "rotate:1 --rounds 3").json();
     let trend = &few["report"]["trend"];
     assert_eq!(trend["verdict"], "too-few", "{trend}");
     assert!(trend["change"].is_null(), "{trend}");
     // A single action is compared by repetition; one repetition has no comparison.
-    let turns = provoke(&lab, 0, &["rotate:6"]).json();
+    let turns = provoke(&lab, 0, "rotate:6").json();
     assert_eq!(turns["report"]["trend"]["per"], "rotate");
-    assert!(provoke(&lab, 0, &["rotate:1"]).json()["report"]["trend"].is_null());
+    assert!(provoke(&lab, 0, "rotate:1").json()["report"]["trend"].is_null());
     // As text.
-    let words = lab.expect(0, &["provoke", "-n", APP, "rotate:6"]);
+    let words = lab.expect(0, "provoke -n com.example.app rotate:6");
     let heading = words.stdout.lines().next().unwrap_or_default();
-    assert!(
-        heading.contains("RssAnon") && heading.contains("effect"),
-        "{words}"
-    );
-    assert!(
-        words.stdout.contains("per rotate (95% confidence: "),
-        "{words}"
-    );
-    assert!(!words.stderr.contains("recreated the activity"), "{words}");
-    let odd = lab.expect(0, &["provoke", "-n", APP, "rotate:3"]);
+    assert_contains(&heading, "RssAnon");
+    assert_contains(&heading, "effect");
+    words.assert_stdout("per rotate (95% confidence: ");
+    words.refute_stderr("recreated the activity");
+    let odd = lab.expect(0, "provoke -n com.example.app rotate:3");
     let once_more = "restoring the rotation recreated the activity once more, 4 times in total";
-    assert!(odd.stderr.contains(once_more), "{odd}");
-    assert!(
-        words
-            .stderr
-            .contains("heaptap meminfo -n com.example.app --adb-server"),
-        "{words}"
-    );
-    assert!(
-        words
-            .stderr
-            .contains("heaptap leaks com.example.app-provoked"),
-        "{words}"
-    );
+    odd.assert_stderr(once_more);
+    words.assert_stderr("heaptap meminfo -n com.example.app --adb-server");
+    words.assert_stderr("heaptap leaks com.example.app-provoked");
 }
 
 #[test]
@@ -524,10 +495,10 @@ fn what_a_turned_activity_leaves_is_in_the_native_heap_too() {
     const EACH: u64 = (192 << 10) + 40 * 1_504;
     const TURNS: u64 = 12;
     let lab = Lab::new(&format!("android=14,build=userdebug,{FAST}"));
-    let mut recording = lab.record(&[]);
+    let mut recording = lab.record("");
     recording.until_recorded();
     // The native heap is attached by then, so new allocations are counted.
-    lab.expect(0, &["snapshot", "--label", "before", "--json"]);
+    lab.expect(0, "snapshot --label before --json");
     let turns = format!("rotate:{TURNS}");
     provoke(&lab, 0, &[&turns]);
     recording.interrupted(0);
@@ -554,25 +525,17 @@ fn what_a_turned_activity_leaves_is_in_the_native_heap_too() {
         "{left}"
     );
     // heapprofd saw most of it, because the pictures are larger than its interval.
-    let top = lab.expect(0, &["top", "out", "--by", "function", "--json"]);
-    assert!(top.stdout.contains("allocateHeapBitmap"), "{top}");
+    lab.expect(0, "top out --by function --json")
+        .assert_stdout("allocateHeapBitmap");
 }
 
 #[test]
 fn steps_beside_a_recording_that_runs_are_all_in_its_timeline() {
     let lab = Lab::new(&format!("build=userdebug,{FAST}"));
-    let mut recording = lab.record(&["--with", "meminfo,gc"]);
+    let mut recording = lab.record("--with meminfo,gc");
     recording.until_recorded();
-    let args = [
-        "provoke",
-        "-n",
-        APP,
-        "rotate:30",
-        "--timeline",
-        "out",
-        "--json",
-    ];
-    let provoked = lab.expect(0, &args).json();
+    let args = "provoke -n com.example.app rotate:30 --timeline out --json";
+    let provoked = lab.expect(0, args).json();
     recording.interrupted(0);
     let text = fs::read_to_string(lab.work().join("out/memory.jsonl")).expect("a timeline");
     let (timeline, strange) = heaptap::timeline::Timeline::parse(&text);
@@ -603,7 +566,7 @@ fn steps_beside_a_recording_that_runs_are_all_in_its_timeline() {
 #[test]
 fn leaving_is_the_request_to_trim_what_is_hidden() {
     let lab = Lab::new(FAST);
-    let document = provoke(&lab, 0, &["trim:hidden", "trim:all"]).json();
+    let document = provoke(&lab, 0, "trim:hidden trim:all").json();
     let asked = effects(&document)
         .iter()
         .filter(|e| *e == "trimmed")
@@ -615,7 +578,7 @@ fn leaving_is_the_request_to_trim_what_is_hidden() {
 fn one_process_crashes_and_no_other() {
     let lab = Lab::new(FAST);
     let service = lab.shell("pidof com.example.app:service");
-    let document = provoke(&lab, 0, &["crash"]).json();
+    let document = provoke(&lab, 0, "crash").json();
     assert_eq!(effects(&document), ["ended"]);
     assert_eq!(lab.shell("pidof com.example.app:service"), service);
 }
@@ -625,14 +588,14 @@ fn monkeys_of_one_seed_do_the_same() {
     let counts: Vec<Option<u64>> = (0..2)
         .map(|_| {
             let lab = Lab::new(&format!("build=userdebug,{FAST}"));
-            let ended = provoke(&lab, 0, &["monkey:300", "--seed", "7"]);
+            let ended = provoke(&lab, 0, "monkey:300 --seed 7");
             assert!(
                 ended.stdout.contains("\"injected\": 300")
                     || ended.stdout.contains("\"injected\":300"),
                 "{ended}"
             );
             assert_as_it_was(&lab);
-            lab.expect(0, &["dump", "-n", APP, "--hprof", "-o", "out", "--json"]);
+            lab.expect(0, "dump -n com.example.app --hprof -o out --json");
             let truth = lab.phone.java_truth();
             let planted = &truth.last().expect("a dump").planted;
             let leaked = planted.iter().find(|p| p.what == "recreated-activities");
@@ -646,23 +609,23 @@ fn monkeys_of_one_seed_do_the_same() {
 #[test]
 fn actions_are_listed_without_a_phone() {
     let lab = Lab::new("devices=0");
-    let listed = lab.expect(0, &["provoke", "--list", "--json"]).json();
+    let listed = lab.expect(0, "provoke --list --json").json();
     assert_eq!(listed["actions"].as_array().map(Vec::len), Some(18));
-    let none = lab.expect(0, &["provoke", "--restore", "--json"]).json();
+    let none = lab.expect(0, "provoke --restore --json").json();
     assert_eq!(none["restored"].as_array().map(Vec::len), Some(0));
-    let wrong = lab.expect(2, &["provoke", "-n", APP, "dance:3"]);
-    assert!(wrong.stderr.contains("the actions are rotate"), "{wrong}");
-    let slip = lab.expect(2, &["provoke", "-n", APP, "rotat:3"]);
-    assert!(slip.stderr.contains("did you mean rotate?"), "{slip}");
-    assert!(slip.stderr.contains("heaptap provoke --list"), "{slip}");
+    lab.expect(2, "provoke -n com.example.app dance:3")
+        .assert_stderr("the actions are rotate");
+    lab.expect(2, "provoke -n com.example.app rotat:3")
+        .assert_stderr("did you mean rotate?")
+        .assert_stderr("heaptap provoke --list");
 }
 
 /// The app dies when heapprofd attaches, and again at each start.
 #[test]
 fn what_is_done_to_an_app_that_does_not_run_has_no_effect() {
     let lab = Lab::new("speed=10,fault=target-dies");
-    lab.expect(0, &["record", "-n", APP, "--detach", "-o", "out"]);
-    let ended = lab.run(&["provoke", "-n", APP, "rotate:2"]);
+    lab.expect(0, "record -n com.example.app --detach -o out");
+    let ended = lab.run("provoke -n com.example.app rotate:2");
     assert!(matches!(ended.code(), Some(6 | 12)), "{ended}");
-    lab.run(&["stop"]);
+    lab.run("stop");
 }

@@ -8,7 +8,7 @@ use heaptap::proto::perfetto::Trace;
 use prost::Message as _;
 use serde_json::{Value, json};
 
-use crate::lab::{APP, Lab};
+use crate::lab::Lab;
 
 const PHONE: &str = "android=14,build=userdebug,speed=6";
 
@@ -88,10 +88,8 @@ fn sorted(mut all: Vec<Value>) -> Vec<String> {
 #[test]
 fn sql_gives_what_files_and_commands_say() {
     let lab = Lab::new(PHONE);
-    let args = [
-        "record", "-n", APP, "-d", "24s", "-o", "out", "--with", "all",
-    ];
-    let recorded = lab.run(&args);
+    let args = "record -n com.example.app -d 24s -o out --with all";
+    let recorded = lab.run(args);
     // A busy host loses dumps, which does not matter here.
     assert!(matches!(recorded.code(), Some(0 | 6)), "{recorded}");
     let folder = lab.work().join("out");
@@ -124,7 +122,7 @@ fn sql_gives_what_files_and_commands_say() {
     assert_eq!(sorted(told), sorted(lines));
 
     // The last answer of meminfo, as parsed by `meminfo`.
-    let shown = lab.run(&["meminfo", "out", "--json"]);
+    let shown = lab.run("meminfo out --json");
     assert!(matches!(shown.code(), Some(0 | 6)), "{shown}");
     let expected = figures("parts", &shown.json()["processes"][0]["parts"]);
     let told = rows(
@@ -138,7 +136,7 @@ fn sql_gives_what_files_and_commands_say() {
     assert_eq!(sorted(told), sorted(expected.collect()));
 
     // Collections, as summarized by `gc`.
-    let report = lab.run(&["gc", "out", "--json"]);
+    let report = lab.run("gc out --json");
     assert!(matches!(report.code(), Some(0 | 6)), "{report}");
     let report = report.json();
     let processes = report["processes"].as_array().unwrap();

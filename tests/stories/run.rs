@@ -7,8 +7,8 @@ use heaptap::phone::{Fault, FaultKind};
 use heaptap::provoke::catalog;
 use serde_json::Value;
 
-use crate::lab::{APP, Ended, Lab, Running, files};
-use crate::program::heaptap;
+use crate::lab::{APP, Lab, Running, files};
+use crate::program::{Arguments, Ended, assert_contains, assert_lacks, heaptap};
 
 /// Time runs faster on the phone.
 pub const FAST: &str = "speed=8";
@@ -61,8 +61,8 @@ impl Scenario<'_> {
 }
 
 /// Runs `s.yaml` into `out`, and returns the result.
-pub fn run(lab: &Lab, code: i32, more: &[&str]) -> Value {
-    let args = [&["run", "s.yaml", "-o", "out", "--json"], more].concat();
+pub fn run(lab: &Lab, code: i32, more: impl Arguments) -> Value {
+    let args = ("run s.yaml -o out --json", more);
     let ended = lab.expect(code, &args);
     result_of(&ended)
 }
@@ -74,8 +74,8 @@ pub fn result_of(ended: &Ended) -> Value {
     result
 }
 
-pub fn begin(lab: &Lab, more: &[&str]) -> Running {
-    lab.start(&[&["run", "s.yaml", "-o", "out", "--json-lines"], more].concat())
+pub fn begin(lab: &Lab, more: impl Arguments) -> Running {
+    lab.start(("run s.yaml -o out --json-lines", more))
 }
 
 /// A file of the results.
@@ -113,10 +113,10 @@ pub fn verdict(result: &Value, budget: &str) -> String {
 pub fn assert_restored(lab: &Lab) {
     lab.assert_tidy("out");
     let system = lab.shell("settings list system");
-    assert!(system.contains("accelerometer_rotation=1\n"), "{system}");
-    assert!(!system.contains("user_rotation"), "{system}");
+    assert_contains(&system, "accelerometer_rotation=1\n");
+    assert_lacks(&system, "user_rotation");
     let global = lab.shell("settings list global");
-    assert!(global.contains("stay_on_while_plugged_in=0\n"), "{global}");
+    assert_contains(&global, "stay_on_while_plugged_in=0\n");
     let notes = files(&lab.dir.path().join("state/provoke"));
     assert!(!notes.iter().any(|f| f.ends_with(".json")), "{notes:?}");
 }
@@ -140,7 +140,7 @@ fn a_scenario_is_within_its_budgets_and_then_within_its_baseline() {
         ..Scenario::default()
     };
     scenario.write(&lab);
-    let result = run(&lab, 0, &["--update-baseline"]);
+    let result = run(&lab, 0, "--update-baseline");
     assert_eq!(runs(&result), ["1 done", "2 done", "3 done"]);
     assert_eq!(verdict(&result, "native"), "within");
     assert_eq!(verdict(&result, "details"), "within");
@@ -154,8 +154,8 @@ fn a_scenario_is_within_its_budgets_and_then_within_its_baseline() {
     );
     assert!(result["runs"][0].get("output").is_none(), "{result:#}");
     // A good night has nothing to archive, which is no error.
-    let archived = lab.expect(0, &["archive", "out", "--to", "store"]);
-    assert!(archived.stderr.contains("has no recording"), "{archived}");
+    lab.expect(0, "archive out --to store")
+        .assert_stderr("has no recording");
     for name in [
         "result.json",
         "junit.xml",
@@ -171,17 +171,15 @@ fn a_scenario_is_within_its_budgets_and_then_within_its_baseline() {
         result
     );
 
-    let planned = lab
-        .expect(0, &["run", "s.yaml", "--plan", "out", "--json"])
-        .json();
+    let planned = lab.expect(0, "run s.yaml --plan out --json").json();
     assert_eq!(planned["plans"][1]["budget"], "details", "{planned:#}");
     assert_eq!(planned["plans"][1]["plan"]["needed"], 3, "{planned:#}");
 
     let baseline = lab.work().join("s.baseline");
     let was = fs::read_to_string(&baseline).expect("a baseline");
-    assert!(was.contains(": 1 object = 1 1 1; 1.42 (42)\n"), "{was}");
+    assert_contains(&was, ": 1 object = 1 1 1; 1.42 (42)\n");
     let part = "details default part: 1 object = 1 com.example.app.ui.DetailActivity\n";
-    assert!(was.contains(part), "{was}");
+    assert_contains(&was, part);
     let change = Scenario {
         budgets: &[
             "{name: details, java: {class: \"*.DetailActivity\", measure: instances}, at: before, change: 5%}",
@@ -191,18 +189,10 @@ fn a_scenario_is_within_its_budgets_and_then_within_its_baseline() {
     };
     change.write_as(&lab, "change.yaml");
     let compare = |baseline: &str, out: &str, code: i32| {
-        let args = [
-            "run",
-            "change.yaml",
-            "--baseline",
-            baseline,
-            "-o",
-            out,
-            "--json",
-        ];
+        let args = format!("run change.yaml --baseline {baseline} -o {out} --json");
         result_of(&lab.expect(code, &args))
     };
-    let planned = lab.expect(0, &["run", "change.yaml", "--dry-run"]).stdout;
+    let planned = lab.expect(0, "run change.yaml --dry-run").stdout;
     for line in [
         "# 3 runs of at most 15m 00s",
         "# budget new: PSS of Graphics in meminfo at end, limit 5% over the baseline",
@@ -215,21 +205,13 @@ fn a_scenario_is_within_its_budgets_and_then_within_its_baseline() {
     assert_eq!(verdict(&same, "new"), "none", "{same:#}");
     // It is within its limit if it is added.
     fs::copy(&baseline, lab.work().join("first")).expect("a copy");
-    let args = [
-        "run",
-        "change.yaml",
-        "--baseline",
-        "first",
-        "-o",
-        "added",
-        "--json",
-    ];
-    let added = result_of(&lab.expect(0, &[&args[..], &["--update-baseline"]].concat()));
+    let args = "run change.yaml --baseline first -o added --json";
+    let added = result_of(&lab.expect(0, &format!("{args} --update-baseline")));
     let judged = &added["budgets"][1]["judgement"];
     assert_eq!(judged["verdict"], "within", "{added:#}");
     assert_eq!(judged["why"], "it is the first figure of the baseline");
     let first = fs::read_to_string(lab.work().join("first")).expect("a baseline");
-    assert!(first.contains("\nnew default 2"), "{first}");
+    assert_contains(&first, "\nnew default 2");
     fs::write(
         lab.work().join("half"),
         was.replace(" = 1 1 1;", " = 0.5 0.5 0.5;")
@@ -284,7 +266,7 @@ fn what_is_over_its_budget_is_named() {
     let before =
         "native default 2026-01-01T00:00:00Z: 8 B = 8 8 8\nnative default part: 8 B = 8 f\n";
     fs::write(lab.work().join("s.baseline"), before).unwrap();
-    let result = run(&lab, 9, &[]);
+    let result = run(&lab, 9, "");
     for (budget, part) in [
         ("native", "EventHistory::Append"),
         ("leaks", "FeedActivity"),
@@ -299,12 +281,9 @@ fn what_is_over_its_budget_is_named() {
     }
     assert_eq!(verdict(&result, "most"), "within", "{result:#}");
     let junit = text(&lab, "junit.xml");
-    assert!(junit.contains("failures=\"2\" errors=\"0\""), "{junit}");
+    assert_contains(&junit, "failures=\"2\" errors=\"0\"");
     // Relative to the directory in which the CI system runs it.
-    assert!(
-        junit.contains("[[ATTACHMENT|out/story-virtual-1-run-3.html]]"),
-        "{junit}"
-    );
+    assert_contains(&junit, "[[ATTACHMENT|out/story-virtual-1-run-3.html]]");
     assert_restored(&lab);
 }
 
@@ -317,7 +296,7 @@ fn one_run_does_not_decide() {
         ..Scenario::default()
     }
     .write(&lab);
-    let result = run(&lab, 12, &[]);
+    let result = run(&lab, 12, "");
     assert_eq!(verdict(&result, "native"), "undecided", "{result:#}");
     assert!(text(&lab, "junit.xml").contains("<skipped"), "{result:#}");
     let other = Scenario {
@@ -328,20 +307,19 @@ fn one_run_does_not_decide() {
     let args = ["run", "s.yaml", "-o", "out", "--resume", "--json"];
     let error = lab.expect(8, &args).json();
     assert_eq!(error["error"]["kind"], "cannot-resume", "{error:#}");
-    let error = lab.expect(2, &args[..4]);
-    assert!(error.stderr.contains("not empty"), "{error}");
+    lab.expect(2, &args[..4]).assert_stderr("not empty");
 }
 
 /// Runs one scenario that fails, and returns its only error.
 fn failing(lab: &Lab, scenario: &Scenario<'_>) -> Value {
     scenario.write(lab);
     let _ = fs::remove_dir_all(lab.work().join("out"));
-    let result = run(lab, 5, &[]);
+    let result = run(lab, 5, "");
     let all = result["runs"].as_array().expect("runs");
     assert_eq!(all.len(), 1, "a step that fails, fails again: {result:#}");
     assert_eq!(all[0]["state"], "failed", "{result:#}");
     let junit = text(lab, "junit.xml");
-    assert!(junit.contains("errors=\"1\""), "{junit}");
+    assert_contains(&junit, "errors=\"1\"");
     assert_restored(lab);
     all[0]["error"].clone()
 }
@@ -412,15 +390,15 @@ fn an_app_that_dies_or_does_nothing_fails_the_run() {
 #[test]
 fn an_app_that_is_being_recorded_is_not_stopped() {
     let lab = Lab::new(FAST);
-    lab.expect(0, &["record", "-n", APP, "--detach", "-o", "first"]);
+    lab.expect(0, "record -n com.example.app --detach -o first");
     Scenario {
         steps: &["start"],
         ..Scenario::default()
     }
     .write(&lab);
-    let ended = lab.expect(5, &["run", "s.yaml", "-o", "out", "--json"]);
+    let ended = lab.expect(5, "run s.yaml -o out --json");
     assert_eq!(ended.error()["kind"], "already-recorded", "{ended}");
-    lab.expect(0, &["stop"]);
+    lab.expect(0, "stop");
     let manifest = lab.manifest("first");
     let dumps = manifest["dumps"].as_array().expect("dumps");
     assert!(!dumps.is_empty(), "{manifest:#}");
@@ -454,14 +432,14 @@ fn words_of_a_command_reach_no_shell() {
         ..Scenario::default()
     }
     .write(&lab);
-    let args = ["run", "s.yaml", "--dry-run", "--json"];
-    let planned = lab.expect(0, &args).json();
+    let args = "run s.yaml --dry-run --json";
+    let planned = lab.expect(0, args).json();
     let commands = planned["commands"].to_string();
-    assert!(commands.contains("am start"), "{commands}");
-    assert!(commands.contains("\"sh '-c' 'echo x > "), "{commands}");
+    assert_contains(&commands, "am start");
+    assert_contains(&commands, "\"sh '-c' 'echo x > ");
     let tmp = || lab.phone.list("/data/local/tmp");
     assert_eq!(tmp(), Vec::<String>::new(), "a dry run changes nothing");
-    let result = run(&lab, 0, &[]);
+    let result = run(&lab, 0, "");
     assert_eq!(runs(&result), ["1 done"]);
     assert_eq!(tmp(), [name.trim_start_matches("/data/local/tmp/")]);
 }
@@ -476,7 +454,7 @@ fn an_app_that_cannot_be_installed_fails_before_the_first_run() {
     scenario.write(&lab);
     let kind = |code: i32| {
         let _ = fs::remove_dir_all(lab.work().join("out"));
-        let ended = lab.expect(code, &["run", "s.yaml", "-o", "out", "--json"]);
+        let ended = lab.expect(code, "run s.yaml -o out --json");
         ended.error()["kind"].clone()
     };
     let before = lab.phone.requests().len();
@@ -517,7 +495,7 @@ fn a_scenario_that_cannot_begin_has_result_files() {
     lab.phone
         .faults()
         .add(Fault::parse("transport-fail").unwrap());
-    let ended = lab.fails(3, &["run", "s.yaml", "-o", "out"]);
+    let ended = lab.fails(3, "run s.yaml -o out");
     let kind = ended["kind"].clone();
     assert!(text(&lab, "junit.xml").contains("<error "), "{ended}");
     let result: Value = text(&lab, "result.json").parse().expect("JSON");
@@ -525,7 +503,7 @@ fn a_scenario_that_cannot_begin_has_result_files() {
     assert_eq!(result["runs"][0]["error"]["kind"], kind, "{result:#}");
     // The same command begins it later.
     lab.phone.faults().remove(FaultKind::TransportFail);
-    let result = run(&lab, 0, &["--resume"]);
+    let result = run(&lab, 0, "--resume");
     assert_eq!(runs(&result), ["1 done"], "{result:#}");
 }
 
@@ -538,7 +516,7 @@ fn after_a_kill_it_goes_on_where_it_was() {
         ..Scenario::default()
     }
     .write(&lab);
-    let mut running = begin(&lab, &[]);
+    let mut running = begin(&lab, "");
     running.until_line("the second run", |e| e["event"] == "run" && e["run"] == 2);
     running.until_line("rotation", |e| {
         e["event"] == "step" && e["what"] == "rotate:20"
@@ -547,13 +525,13 @@ fn after_a_kill_it_goes_on_where_it_was() {
     running.signal("KILL");
     running.end();
     assert!(!lab.traces().is_empty() || lab.is_left(), "killed too late");
-    let result = run(&lab, 0, &["--resume"]);
+    let result = run(&lab, 0, "--resume");
     assert_eq!(runs(&result), ["1 done", "2 void interrupted", "3 done"]);
     assert_eq!(result["runs"][1]["output"], "run-2", "{result:#}");
     assert_restored(&lab);
     // What is done is not done again.
     let before = lab.phone.truth().len();
-    let again = run(&lab, 0, &["--resume"]);
+    let again = run(&lab, 0, "--resume");
     assert_eq!(again["runs"], result["runs"]);
     assert_eq!(lab.phone.truth().len(), before);
 }
@@ -566,7 +544,7 @@ fn killed_while_it_rotated() -> Lab {
         ..Scenario::default()
     }
     .write(&lab);
-    let mut running = begin(&lab, &[]);
+    let mut running = begin(&lab, "");
     running.until_line("rotation", |e| {
         e["event"] == "step" && e["what"] == "rotate:20"
     });
@@ -580,22 +558,22 @@ fn killed_while_it_rotated() -> Lab {
 fn a_recording_that_is_lost_does_not_keep_a_night_from_being_resumed() {
     let lab = killed_while_it_rotated();
     lab.reboot_without_traces();
-    let ended = lab.expect(0, &["run", "s.yaml", "-o", "out", "--resume"]);
-    assert!(ended.stderr.contains("of a killed run is lost"), "{ended}");
-    assert!(!ended.stderr.contains("another host"), "{ended}");
+    let ended = lab.expect(0, "run s.yaml -o out --resume");
+    ended.assert_stderr("of a killed run is lost");
+    ended.refute_stderr("another host");
     assert!(lab.is_left(), "{ended}");
 }
 
 #[test]
 fn a_new_job_fetches_what_a_killed_one_left_on_the_device() {
     let lab = killed_while_it_rotated();
-    let ended = lab.expect(0, &["run", "s.yaml", "-o", "new"]);
-    assert!(ended.stderr.contains("of a killed run into"), "{ended}");
+    let ended = lab.expect(0, "run s.yaml -o new");
+    ended.assert_stderr("of a killed run into");
     let manifest = lab.work().join("out/run-1/manifest.json");
     assert!(manifest.is_file(), "{ended}");
     assert_restored(&lab);
     // The first job can still go on.
-    let result = run(&lab, 0, &["--resume"]);
+    let result = run(&lab, 0, "--resume");
     assert_eq!(runs(&result), ["1 void interrupted", "2 done"]);
 }
 
@@ -614,7 +592,7 @@ fn what_a_run_has_nowhere_is_not_measured() {
         ..Scenario::default()
     }
     .write(&lab);
-    let result = run(&lab, 12, &[]);
+    let result = run(&lab, 12, "");
     let missing = |at: usize| result["budgets"][at]["missing"].clone();
     assert_eq!(
         missing(0),
@@ -633,7 +611,7 @@ fn an_interrupted_run_is_fetched_and_can_be_resumed() {
         ..Scenario::default()
     }
     .write(&lab);
-    let mut running = begin(&lab, &[]);
+    let mut running = begin(&lab, "");
     running.until_line("rotation", |e| {
         e["event"] == "step" && e["what"] == "rotate:40"
     });
@@ -647,7 +625,7 @@ fn an_interrupted_run_is_fetched_and_can_be_resumed() {
         lab.work().join("out/run-1/manifest.json").is_file(),
         "{ended}"
     );
-    let result = run(&lab, 12, &["--resume"]);
+    let result = run(&lab, 12, "--resume");
     assert_eq!(runs(&result), ["1 void interrupted", "2 done"]);
 }
 
@@ -659,14 +637,13 @@ fn a_device_that_vanishes_makes_a_run_void() {
         ..Scenario::default()
     }
     .write(&lab);
-    let mut running = begin(&lab, &[]);
+    let mut running = begin(&lab, "");
     running.until_line("sleep", |e| e["event"] == "step" && e["step"] == "steps[1]");
     lab.wait_on_phone(1.0);
     lab.phone.unplug(0);
     running.until("connection-lost");
     lab.phone.plug_in(0);
-    let ended = running.end();
-    assert_eq!(ended.code(), Some(0), "{ended}");
+    running.ends(0);
     let result: Value = text(&lab, "result.json").parse().expect("JSON");
     assert_eq!(
         runs(&result),
@@ -685,11 +662,10 @@ fn a_run_after_a_restart_of_the_device_waits_for_android() {
     }
     .write(&lab);
     lab.phone.faults().add(Fault::parse("late-boot").unwrap());
-    let mut running = begin(&lab, &[]);
+    let mut running = begin(&lab, "");
     running.until_line("sleep", |e| e["event"] == "step" && e["step"] == "steps[1]");
     lab.phone.reboot(0);
-    let ended = running.end();
-    assert_eq!(ended.code(), Some(0), "{ended}");
+    running.ends(0);
     let result: Value = text(&lab, "result.json").parse().expect("JSON");
     let states = result["runs"].as_array().expect("runs").iter();
     let states: Vec<&Value> = states.map(|run| &run["state"]).collect();
@@ -708,16 +684,15 @@ fn a_full_disk_of_the_host_ends_the_runs_and_they_go_on_when_it_has_space() {
         ..Scenario::default()
     }
     .write(&lab);
-    let mut running = begin(&lab, &[]);
+    let mut running = begin(&lab, "");
     running.until_line("sleep", |e| e["event"] == "step" && e["step"] == "steps[1]");
     // The results have space, the trace of 9 kB has not.
     crate::fault_table::faults::limit_files(running.id(), 6_000);
-    let ended = running.end();
-    assert_eq!(ended.code(), Some(11), "{ended}");
+    running.ends(11);
     let result: Value = text(&lab, "result.json").parse().expect("JSON");
     assert_eq!(runs(&result), ["1 void host-write"], "{result:#}");
     // The recording is fetched then.
-    let result = run(&lab, 0, &["--resume"]);
+    let result = run(&lab, 0, "--resume");
     assert_eq!(
         runs(&result),
         ["1 void host-write", "2 done", "3 done"],
@@ -748,7 +723,7 @@ fn a_recording_with_missing_data_makes_a_run_void() {
         }
         .write(&lab);
         lab.phone.faults().add(Fault::parse(fault).unwrap());
-        let result = run(&lab, 0, &[]);
+        let result = run(&lab, 0, "");
         assert_eq!(
             runs(&result),
             [&format!("1 void {kind}"), "2 done"],
@@ -769,16 +744,16 @@ fn github_marks_a_mistyped_heap_in_the_file_of_the_repository() {
         ..Scenario::default()
     }
     .write(&lab);
-    let mut command = lab.command(&["run", "s.yaml", "-o", "out"]);
+    let mut command = lab.command("run s.yaml -o out");
     command.env("GITHUB_ACTIONS", "true");
     command.env("GITHUB_WORKSPACE", lab.dir.path());
     let output = command.args(["--adb-server", &lab.phone.addr().to_string()]);
     let output = output.output().expect("heaptap runs");
     let said = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(12), "{said}");
-    assert!(said.contains("::error file=work/s.yaml,line="), "{said}");
+    assert_contains(&said, "::error file=work/s.yaml,line=");
     let why = "there is no dump of the heap libc.maloc at up, only of libc.malloc";
-    assert!(said.contains(why), "{said}");
+    assert_contains(&said, why);
 }
 
 #[test]
@@ -790,13 +765,13 @@ fn an_app_of_two_users_is_measured_for_one() {
         ..Scenario::default()
     }
     .write(&lab);
-    let refused = run(&lab, 4, &["--user", "10"]);
+    let refused = run(&lab, 4, "--user 10");
     let error = &refused["runs"][0]["error"];
     assert_eq!(error["kind"], "other-user", "{refused:#}");
     let stop = heaptap::device::Command::program("am");
     lab.on_phone(&stop.args(["force-stop", "--user", "0", app]));
-    let args = ["run", "s.yaml", "-o", "new", "--json", "--user", "10"];
-    let result = result_of(&lab.expect(0, &args));
+    let args = "run s.yaml -o new --json --user 10";
+    let result = result_of(&lab.expect(0, args));
     assert_eq!(runs(&result), ["1 done"], "{result:#}");
 }
 
@@ -810,8 +785,8 @@ fn a_dry_run_is_for_the_user_of_the_flag() {
         ..Scenario::default()
     }
     .write(&lab);
-    let planned = lab.expect(0, &["run", "s.yaml", "--dry-run", "--user", "10"]);
-    assert!(planned.stdout.contains("--user 10"), "{planned}");
+    lab.expect(0, "run s.yaml --dry-run --user 10")
+        .assert_stdout("--user 10");
 }
 
 #[test]
@@ -822,29 +797,28 @@ fn a_dry_run_without_a_device_leaves_out_only_the_commands_of_actions() {
         ..Scenario::default()
     }
     .write(&lab);
-    let planned = lab.expect(0, &["run", "s.yaml", "--dry-run"]);
-    assert!(planned.stdout.contains("# steps[0]: start"), "{planned}");
-    assert!(!planned.stdout.contains("am start"), "{planned}");
+    let planned = lab.expect(0, "run s.yaml --dry-run");
+    planned.assert_stdout("# steps[0]: start");
+    planned.refute_stdout("am start");
     let warning = "so the commands of actions are left out";
-    assert!(planned.stderr.contains(warning), "{planned}");
+    planned.assert_stderr(warning);
     // A selected device is expected to be there.
-    lab.expect(3, &["run", "s.yaml", "--dry-run", "-s", "OTHER"]);
+    lab.expect(3, "run s.yaml --dry-run -s OTHER");
 }
 
 #[test]
 fn a_dry_run_is_for_each_device_and_classes_are_known() {
     let lab = Lab::new("devices=2,speed=8");
     Scenario::default().write(&lab);
-    let dry = |more: &[&str]| {
-        let args = [&["run", "s.yaml", "--dry-run"], more].concat();
+    let dry = |more: &str| {
+        let args = ("run s.yaml --dry-run", more);
         let ended = lab.expect(0, &args);
         ended.stdout.matches("am start").count()
     };
-    assert_eq!(dry(&["--all-devices"]), 2);
-    assert_eq!(dry(&["-s", "virtual-1-2"]), 1);
-    let of_class = ["run", "s.yaml", "--all-devices", "--device-class", "nosuch"];
-    let ended = lab.expect(2, &of_class);
-    assert!(ended.stderr.contains("device class nosuch"), "{ended}");
+    assert_eq!(dry("--all-devices"), 2);
+    assert_eq!(dry("-s virtual-1-2"), 1);
+    let of_class = "run s.yaml --all-devices --device-class nosuch";
+    lab.expect(2, of_class).assert_stderr("device class nosuch");
     // A device of the built-in phone is selected, too.
     let of_its_own = [
         "run",
@@ -875,33 +849,33 @@ fn the_scenarios_of_the_pages_are_valid() {
         let text = block.and_then(|rest| rest.split("\n```").next());
         let text = text.expect("a scenario").replace("${APK}", "app.apk");
         fs::write(lab.work().join("s.yaml"), text).unwrap();
-        let ended = lab.fails(8, &["run", "s.yaml", "--plan", "nope"]);
+        let ended = lab.fails(8, "run s.yaml --plan nope");
         assert_eq!(ended["kind"], "input-unreadable", "{ended}");
     }
 }
 
 #[test]
 fn the_schema_names_every_action_and_the_first_scenario_is_valid() {
-    let out = |args: &[&str]| {
-        let output = heaptap().args(args).output().expect("heaptap runs");
+    let out = |args: &str| {
+        let output = heaptap().args(args.list()).output().expect("heaptap runs");
         assert!(output.status.success(), "{args:?}");
         String::from_utf8(output.stdout).expect("UTF-8")
     };
-    let schema: Value = out(&["run", "--schema"]).parse().expect("JSON");
+    let schema: Value = out("run --schema").parse().expect("JSON");
     let step = schema["$defs"]["step"].to_string();
     for action in catalog::ALL {
         let key = format!("\"{}\"", action.name);
         assert!(step.contains(&key), "{key}");
     }
     let lab = Lab::new(FAST);
-    let first = out(&["run", "--init", APP]);
-    let document: Value = out(&["run", "--init", APP, "--json"])
+    let first = out("run --init com.example.app");
+    let document: Value = out("run --init com.example.app --json")
         .parse()
         .expect("JSON");
     assert_eq!(document["scenario"], first.as_str());
     fs::write(lab.work().join("first.yaml"), first).unwrap();
-    let planned = lab.expect(0, &["run", "first.yaml", "--dry-run"]);
-    assert!(planned.stdout.contains("user-rotation"), "{planned}");
+    lab.expect(0, "run first.yaml --dry-run")
+        .assert_stdout("user-rotation");
     assert!(lab.traces().is_empty() && lab.phone.truth().is_empty());
 }
 
@@ -913,8 +887,8 @@ fn run_that_fails_has_the_error_of_other_commands() {
         ..Scenario::default()
     }
     .write(&lab);
-    let args = ["run", "s.yaml", "-o", "out", "--json"];
-    let ended = lab.expect(5, &args).json();
+    let args = "run s.yaml -o out --json";
+    let ended = lab.expect(5, args).json();
     assert_eq!(ended["event"], "finished", "{ended:#}");
     let error = &ended["error"];
     assert_eq!(error["code"], 5, "{ended:#}");
@@ -924,17 +898,8 @@ fn run_that_fails_has_the_error_of_other_commands() {
         ended["results"][0]["runs"][0]["error"]["message"]
     );
     // Two devices, one of which is away.
-    let lines = [
-        "run",
-        "s.yaml",
-        "-o",
-        "b",
-        "--json-lines",
-        "-s",
-        "virtual-1,gone",
-    ];
-    let ended = lab.run(&lines);
-    assert_eq!(ended.code(), Some(3), "{ended}");
+    let lines = "run s.yaml -o b --json-lines -s virtual-1,gone";
+    let ended = lab.expect(3, lines);
     assert_eq!(ended.error()["code"], 3, "{ended}");
     // The locks of directories go with their owners.
     let locks = crate::lab::files(&lab.dir.path().join("state/locks"));

@@ -7,16 +7,10 @@ use heaptap::phone::{Fault, FaultKind};
 use serde_json::Value;
 
 use crate::lab::{APP, Lab, Running, files};
+use crate::program::assert_contains;
 use crate::run::text;
 
-const RUN: [&str; 6] = [
-    "run",
-    "s.yaml",
-    "-o",
-    "out",
-    "--all-devices",
-    "--json-lines",
-];
+const RUN: &str = "run s.yaml -o out --all-devices --json-lines";
 
 fn lab(more: &str) -> Lab {
     let lab = Lab::new("devices=2,speed=8");
@@ -51,7 +45,7 @@ fn runs(lab: &Lab) -> Vec<String> {
 #[test]
 fn the_first_interruption_ends_all_devices_cleanly() {
     let lab = lab("");
-    let mut running = lab.start(&RUN);
+    let mut running = lab.start(RUN);
     until_both_rotate(&mut running);
     let ended = running.interrupted(130);
     assert_eq!(runs(&lab), ["1 void interrupted"; 2], "{ended}");
@@ -75,7 +69,7 @@ fn the_first_interruption_ends_all_devices_cleanly() {
 #[test]
 fn the_second_interruption_leaves_the_recordings_on_the_devices() {
     let lab = lab("");
-    let mut running = lab.start(&RUN);
+    let mut running = lab.start(RUN);
     until_both_rotate(&mut running);
     // Otherwise the end takes less time than a second key press.
     lab.phone.faults().add(Fault::parse("slow@2000").unwrap());
@@ -84,28 +78,25 @@ fn the_second_interruption_leaves_the_recordings_on_the_devices() {
     running.signal("INT");
     let ended = running.end();
     lab.phone.faults().remove(FaultKind::Slow);
-    assert_eq!(ended.code(), Some(10), "{ended}");
+    ended.assert_code(10);
     let status = lab.status();
     let sessions = status["sessions"].as_array().expect("sessions");
     assert!(!sessions.is_empty(), "{ended}");
     for session in sessions {
         let id = session["session"].as_str().expect("an ID");
-        assert!(
-            ended.stderr.contains(&format!("`heaptap stop {id}`")),
-            "{ended}"
-        );
+        ended.assert_stderr(&format!("`heaptap stop {id}`"));
         lab.expect(0, &["stop", id]);
         let output = session["output"].as_str().expect("a directory");
         assert!(std::path::Path::new(output).join("manifest.json").is_file());
     }
-    lab.expect(0, &["provoke", "--restore"]);
+    lab.expect(0, "provoke --restore");
     lab.assert_tidy("out");
 }
 
 #[test]
 fn an_interruption_of_the_setup_is_no_failure() {
     let lab = lab("setup:\n- shell: [sleep, 4000]\n");
-    let mut running = lab.start(&RUN);
+    let mut running = lab.start(RUN);
     running.until_line("setup", |e| {
         e["event"] == "step" && e["what"] == "shell sleep 4000"
     });
@@ -113,7 +104,7 @@ fn an_interruption_of_the_setup_is_no_failure() {
     assert_eq!(runs(&lab), ["1 void interrupted"; 2], "{ended}");
     lab.assert_tidy("out");
     // It goes on with the setup.
-    let mut running = lab.start(&[&RUN[..], &["--resume"]].concat());
+    let mut running = lab.start((RUN, "--resume"));
     running.until_line("setup", |e| {
         e["event"] == "step" && e["what"] == "shell sleep 4000"
     });
@@ -130,16 +121,16 @@ fn an_interrupted_installation_leaves_nothing_and_can_be_resumed() {
          split.apk]}}\nrepeats: 1\nsteps:\n- start\n"
     );
     fs::write(lab.work().join("s.yaml"), text).expect("a scenario");
-    let run = ["run", "s.yaml", "-o", "out", "--json"];
+    let run = "run s.yaml -o out --json";
     let sessions = |lab: &Lab| lab.shell("dumpsys package installs").contains("Session ");
-    let running = lab.start(&run);
+    let running = lab.start(run);
     lab.until("a session of the installer", sessions);
     assert_eq!(lab.phone.list("/data/local/tmp").len(), 2);
     let ended = running.interrupted(130);
     assert_eq!(lab.phone.list("/data/local/tmp"), Vec::<String>::new());
     assert!(!sessions(&lab), "{ended}");
-    lab.expect(0, &[&run[..], &["--resume"]].concat());
+    lab.expect(0, &format!("{run} --resume"));
     let installed = lab.shell("dumpsys package com.example.app");
-    assert!(installed.contains("versionCode=43"), "{installed}");
+    assert_contains(&installed, "versionCode=43");
     lab.assert_tidy("out");
 }

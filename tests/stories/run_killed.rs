@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::Value;
 
-use crate::lab::{APP, Ended, Lab, files};
+use crate::lab::{APP, Lab, files};
+use crate::program::{Arguments, Ended};
 
 /// The seed determines when heaptap is killed; each time is a separate night.
 const SEED: u64 = 20_261_123;
@@ -39,7 +40,7 @@ fn lab() -> Lab {
     lab
 }
 
-const RUN: [&str; 5] = ["run", "s.yaml", "-o", "out", "--json-lines"];
+const RUN: &str = "run s.yaml -o out --json-lines";
 
 /// Time at which a process is killed.
 #[derive(Debug, Clone, Copy)]
@@ -59,7 +60,7 @@ impl Moment {
     }
 
     /// Kills `run` at this time, or lets it end earlier. Returns the last event before.
-    fn kill(self, lab: &Lab, args: &[&str]) -> (String, Ended) {
+    fn kill(self, lab: &Lab, args: impl Arguments) -> (String, Ended) {
         let mut running = lab.start(args);
         let mut last = "nothing".to_owned();
         for _ in 0..self.event {
@@ -88,7 +89,7 @@ fn name(line: &str) -> String {
 fn killed_at_any_moment_a_run_is_resumed() {
     let kills = std::env::var(KILLS_VARIABLE).map_or(KILLS, |kills| kills.parse().unwrap());
     let calm = lab();
-    let ended = calm.expect(0, &RUN);
+    let ended = calm.expect(0, RUN);
     let events = ended.stdout.lines().count();
     let shape = Shape::of(&calm);
     assert_eq!(shape.states, vec!["done"; RUNS], "{ended}");
@@ -120,10 +121,10 @@ fn killed_at_any_moment_a_run_is_resumed() {
 /// Kills a night, and resumes it.
 fn kill_at(first: Moment, second: Option<Moment>, calm: &Shape) -> String {
     let lab = lab();
-    let (after, killed) = first.kill(&lab, &RUN);
+    let (after, killed) = first.kill(&lab, RUN);
     let mut before = done_before(&lab);
     let mut what = format!("{first:?} {second:?} {after}\nkilled: {killed}");
-    let resume = [&RUN[..], &["--resume"]].concat();
+    let resume = (RUN, "--resume");
     if !lab.work().join("out").exists() {
         // It had not begun.
         assert_eq!(lab.phone.truth().len(), 0, "{what}");

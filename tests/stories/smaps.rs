@@ -6,6 +6,7 @@ use heaptap::report::data::{Data, from_page};
 use serde_json::Value;
 
 use crate::lab::{APP, Lab};
+use crate::program::assert_contains;
 
 const DEBUGGABLE: &str = "android=14,build=user,speed=10";
 const ROOTED: &str = "android=14,build=userdebug,speed=10";
@@ -32,7 +33,7 @@ fn row<'a>(document: &'a Value, kind: &str) -> &'a Value {
 fn a_running_process_is_shown_by_the_rows_of_meminfo() {
     for (spec, way) in [(DEBUGGABLE, "run-as"), (ROOTED, "run-as")] {
         let lab = Lab::new(spec);
-        let document = lab.expect(0, &["smaps", "-n", APP, "--json"]).json();
+        let document = lab.expect(0, "smaps -n com.example.app --json").json();
         assert_eq!(document["process"], APP);
         assert_eq!(document["method"], way, "{spec}");
         assert_eq!(document["unknown_lines"], 0, "{document:#}");
@@ -45,11 +46,11 @@ fn a_running_process_is_shown_by_the_rows_of_meminfo() {
         assert!(row(&document, "Dalvik Heap")["figures"]["rss"].as_u64() > Some(0));
     }
     let lab = Lab::new(ROOTED);
-    let shown = lab.expect(0, &["smaps", "-n", APP, "--by", "library", "-l", "0"]);
+    let shown = lab.expect(0, "smaps -n com.example.app --by library -l 0");
     for said in [APP, "private dirty", "TOTAL", "libc.so"] {
         assert!(shown.stdout.contains(said), "{said} in {shown}");
     }
-    let csv = lab.expect(0, &["smaps", "-n", APP, "--by", "mapping", "--csv"]);
+    let csv = lab.expect(0, "smaps -n com.example.app --by mapping --csv");
     let lines: Vec<&str> = csv.stdout.lines().collect();
     assert!(lines[0].starts_with("kind,part,name,permissions,offset,start,mappings,size,rss"));
     let cells = lines[0].split(',').count();
@@ -59,15 +60,15 @@ fn a_running_process_is_shown_by_the_rows_of_meminfo() {
 #[test]
 fn where_nobody_may_look_it_is_said_what_would_be_needed_and_what_there_is() {
     let lab = Lab::new(DEBUGGABLE);
-    let none = lab.fails(4, &["smaps", "-n", "com.example.none"]);
+    let none = lab.fails(4, "smaps -n com.example.none");
     assert_eq!(none["kind"], "target-not-running");
-    let refused = lab.fails(4, &["smaps", "-n", "surfaceflinger"]);
+    let refused = lab.fails(4, "smaps -n surfaceflinger");
     assert_eq!(refused["kind"], "mappings-refused");
     let message = refused["message"].as_str().unwrap();
-    assert!(message.contains("Permission denied"), "{message}");
+    assert_contains(&message, "Permission denied");
     let help = refused["help"].as_str().unwrap();
     for said in ["debuggable", "root", "--local"] {
-        assert!(help.contains(said), "{help}");
+        assert_contains(&help, said);
     }
 }
 
@@ -75,19 +76,19 @@ fn where_nobody_may_look_it_is_said_what_would_be_needed_and_what_there_is() {
 fn what_was_saved_is_read_again_and_compared() {
     let lab = Lab::new(DEBUGGABLE);
     let before = lab
-        .expect(0, &["smaps", "-n", APP, "--save", "a.smaps", "--json"])
+        .expect(0, "smaps -n com.example.app --save a.smaps --json")
         .json();
-    lab.expect(2, &["smaps", "-n", APP, "--save", "a.smaps"]);
+    lab.expect(2, "smaps -n com.example.app --save a.smaps");
     let after = lab
-        .expect(0, &["smaps", "-n", APP, "--save", "b.smaps", "--json"])
+        .expect(0, "smaps -n com.example.app --save b.smaps --json")
         .json();
-    let again = lab.expect(0, &["smaps", "a.smaps", "--json"]).json();
+    let again = lab.expect(0, "smaps a.smaps --json").json();
     for field in ["rows", "total", "count"] {
         assert_eq!(again[field], before[field], "{field}");
     }
     for by in ["kind", "library", "mapping"] {
         let changed = lab
-            .expect(0, &["diff", "a.smaps", "b.smaps", "--by", by, "--json"])
+            .expect(0, &format!("diff a.smaps b.smaps --by {by} --json"))
             .json();
         let figure = |document: &Value| document["total"]["private_dirty"].as_i64().unwrap();
         let grown = changed["total"]["private_dirty"].as_i64().unwrap();
@@ -100,29 +101,25 @@ fn what_was_saved_is_read_again_and_compared() {
             .sum();
         assert_eq!(sum, grown, "{by}");
     }
-    let same = lab.expect(0, &["diff", "a.smaps", "a.smaps"]);
-    assert!(same.stdout.contains("TOTAL"), "{same}");
-    let strange = lab.expect(2, &["diff", "a.smaps", "b.smaps", "--by", "path"]);
-    assert!(
-        strange.stderr.contains("kind, library or mapping"),
-        "{strange}"
-    );
+    lab.expect(0, "diff a.smaps a.smaps").assert_stdout("TOTAL");
+    lab.expect(2, "diff a.smaps b.smaps --by path")
+        .assert_stderr("kind, library or mapping");
     std::fs::write(lab.work().join("none.txt"), "no mapping\n").unwrap();
-    lab.expect(8, &["smaps", "./none.txt"]);
+    lab.expect(8, "smaps ./none.txt");
 }
 
 #[test]
 fn a_folder_without_figures_gives_no_empty_table() {
     let lab = Lab::new(ROOTED);
-    lab.expect(0, &["dump", "-n", APP, "-o", "out", "--json"]);
-    let nothing = lab.fails(7, &["meminfo", "out", "--reconcile"]);
+    lab.expect(0, "dump -n com.example.app -o out --json");
+    let nothing = lab.fails(7, "meminfo out --reconcile");
     assert_eq!(nothing["kind"], "nothing-to-reconcile");
     // The captured file no longer exists.
     let kept = "{\"boot_ns\":1,\"pid\":7,\"kind\":\"captured\",\"what\":\"smaps\",\
                 \"file\":\"smaps/01-first.smaps.gz\",\"label\":\"first\",\"number\":1}\n";
     std::fs::write(lab.work().join("out/memory.jsonl"), kept).unwrap();
     for more in [&[][..], &["--at", "all"]] {
-        let args = [&["meminfo", "out", "--reconcile", "--json"], more].concat();
+        let args = ("meminfo out --reconcile --json", more);
         let ended = lab.expect(7, &args);
         let error = &ended.error();
         assert_eq!(error["kind"], "nothing-to-reconcile", "{ended}");
@@ -139,26 +136,23 @@ fn a_folder_without_figures_gives_no_empty_table() {
 #[test]
 fn mappings_and_the_allocators_words_are_kept_at_each_label_and_reconciled() {
     let lab = Lab::new(ROOTED);
-    let mut running = lab.record(&["--with", "meminfo,smaps"]);
+    let mut running = lab.record("--with meminfo,smaps");
     running.until_recorded();
-    lab.expect(0, &["snapshot", "--label", "first"]);
+    lab.expect(0, "snapshot --label first");
     running.interrupted(0);
     let out = lab.work().join("out");
     assert!(out.join("smaps/01-first.smaps.gz").is_file());
     assert!(out.join("malloc-info/01-first.xml").is_file());
 
-    let kept = lab.expect(0, &["smaps", "out@first", "--json"]).json();
+    let kept = lab.expect(0, "smaps out@first --json").json();
     assert_eq!(kept["label"], "first");
     assert_eq!(kept["process"], APP);
     assert_eq!(kept["origin"], "recording");
     assert!(row(&kept, "Native Heap")["figures"]["rss"].as_u64() > Some(0));
-    let wrong = lab.expect(2, &["smaps", "out@nowhere"]);
-    assert!(wrong.stderr.contains("first"), "{wrong}");
-    lab.expect(0, &["diff", "out@first", "out@end", "--smaps", "--json"]);
+    lab.expect(2, "smaps out@nowhere").assert_stderr("first");
+    lab.expect(0, "diff out@first out@end --smaps --json");
 
-    let tables = lab
-        .expect(0, &["meminfo", "out@first", "--reconcile", "--json"])
-        .json();
+    let tables = lab.expect(0, "meminfo out@first --reconcile --json").json();
     let [table] = tables["tables"].as_array().unwrap().as_slice() else {
         panic!("{tables:#}");
     };
@@ -188,7 +182,7 @@ fn mappings_and_the_allocators_words_are_kept_at_each_label_and_reconciled() {
         assert_eq!(difference["bytes"].as_i64(), Some(of("to") - of("from")));
         assert!(!difference["causes"].as_array().unwrap().is_empty());
     }
-    let shown = lab.expect(0, &["meminfo", "out", "--reconcile"]);
+    let shown = lab.expect(0, "meminfo out --reconcile");
     for said in [
         "heapprofd, unreleased",
         "Heap Alloc",
@@ -198,16 +192,13 @@ fn mappings_and_the_allocators_words_are_kept_at_each_label_and_reconciled() {
         assert!(shown.stdout.contains(said), "{said} in {shown}");
     }
     let all = lab
-        .expect(
-            0,
-            &["meminfo", "out", "--reconcile", "--at", "all", "--json"],
-        )
+        .expect(0, "meminfo out --reconcile --at all --json")
         .json();
     let tables = all["tables"].as_array().unwrap();
     assert_eq!(tables.len(), 2, "{all:#}");
 
     // The page has the same, the last moment first; also without scripts.
-    lab.expect(0, &["report", "out", "-o", "page.html"]);
+    lab.expect(0, "report out -o page.html");
     let page = std::fs::read_to_string(lab.work().join("page.html")).unwrap();
     let data = from_page(&page).unwrap();
     let header = Data::decode(&data).unwrap().header;
@@ -235,20 +226,13 @@ fn a_process_that_refuses_keeps_no_other_from_its_label() {
     // The one that refuses is asked first.
     let [other, later] = ["com.example.profileable", "com.example.legacy"];
     let both = format!("{other},{later}");
-    let mut running = lab.start(&[
-        "record",
-        "-n",
-        &both,
-        "-o",
-        "out",
-        "--with",
-        "smaps",
-        "--json-lines",
-    ]);
+    let mut running = lab.start(&format!(
+        "record -n {both} -o out --with smaps --json-lines"
+    ));
     running.until_recorded();
-    lab.expect(0, &["snapshot", "--label", "first"]);
+    lab.expect(0, "snapshot --label first");
     running.interrupted(0);
-    let kept = lab.expect(0, &["smaps", "out@first", "--json"]).json();
+    let kept = lab.expect(0, "smaps out@first --json").json();
     assert_eq!(kept["process"], later, "{kept:#}");
     let manifest = std::fs::read(lab.work().join("out/manifest.json")).unwrap();
     let manifest: serde_json::Value = serde_json::from_slice(&manifest).unwrap();
@@ -261,7 +245,7 @@ fn a_process_that_refuses_keeps_no_other_from_its_label() {
     let tables = lab
         .expect(
             0,
-            &["meminfo", "out@first", "--reconcile", "-n", later, "--json"],
+            &format!("meminfo out@first --reconcile -n {later} --json"),
         )
         .json();
     let missing = tables["tables"][0]["missing"].as_array().unwrap();
@@ -273,7 +257,7 @@ fn a_process_that_refuses_keeps_no_other_from_its_label() {
 fn a_running_process_is_reconciled_without_a_profile_and_says_so() {
     let lab = Lab::new(DEBUGGABLE);
     let tables = lab
-        .expect(0, &["meminfo", "-n", APP, "--reconcile", "--json"])
+        .expect(0, "meminfo -n com.example.app --reconcile --json")
         .json();
     let table = &tables["tables"][0];
     let figures: Vec<&str> = table["rows"]
@@ -302,24 +286,20 @@ fn a_running_process_is_reconciled_without_a_profile_and_says_so() {
 #[test]
 fn mappings_of_a_java_dump_are_read_from_its_trace() {
     let lab = Lab::new(ROOTED);
-    lab.expect(0, &["dump", "-n", APP, "-o", "out", "--dump-smaps"]);
-    let document = lab
-        .expect(0, &["smaps", "out", "--by", "library", "--json"])
-        .json();
+    lab.expect(0, "dump -n com.example.app -o out --dump-smaps");
+    let document = lab.expect(0, "smaps out --by library --json").json();
     assert_eq!(document["origin"], "trace");
-    assert!(
-        document["remark"]
-            .as_str()
-            .unwrap()
-            .contains("only sizes, RSS and swap")
+    assert_contains(
+        document["remark"].as_str().unwrap(),
+        "only sizes, RSS and swap",
     );
     let total = document["total"]["size"].as_u64().unwrap();
     assert!(total > 0);
-    let unsaved = lab.fails(2, &["smaps", "out", "--save", "a.smaps"]);
+    let unsaved = lab.fails(2, "smaps out --save a.smaps");
     assert_eq!(unsaved["kind"], "nothing-to-save", "{unsaved}");
     // The mappings are those of the phone's own file: only shares differ.
     let now = lab
-        .expect(0, &["smaps", "-n", APP, "--by", "library", "--json"])
+        .expect(0, "smaps -n com.example.app --by library --json")
         .json();
     let names = |document: &Value| -> Vec<String> {
         let rows = document["rows"].as_array().unwrap().iter();
@@ -345,17 +325,9 @@ fn mappings_of_a_java_dump_are_read_from_its_trace() {
 #[test]
 fn a_recording_that_cannot_have_mappings_says_so_once_at_its_begin() {
     let lab = Lab::new("android=14,build=user,speed=10");
-    let mut running = lab.start(&[
-        "record",
-        "-n",
-        CLOSED,
-        "-o",
-        "out",
-        "--with",
-        "smaps",
-        "--no-check",
-        "--json-lines",
-    ]);
+    let mut running = lab.start(&format!(
+        "record -n {CLOSED} -o out --with smaps --no-check --json-lines"
+    ));
     let warning = running.until("warning");
     let text = warning["text"].as_str().unwrap_or_default();
     assert!(text.contains("--with smaps"), "{warning}");
@@ -369,11 +341,11 @@ fn sums_by_kind_are_the_rows_of_the_phones_own_meminfo() {
         let lab = Lab::new(&format!(
             "android={android},build=userdebug,speed=1,app=idle"
         ));
-        let running = lab.record(&["--with", "meminfo,smaps"]);
+        let running = lab.record("--with meminfo,smaps");
         running.signal("INT");
         // An app that does nothing leaves no samples.
         assert_eq!(running.end().code(), Some(7));
-        let document = lab.expect(0, &["smaps", "out", "--json"]).json();
+        let document = lab.expect(0, "smaps out --json").json();
         let text = lab.work().join("out/meminfo/01-end.txt");
         let text = std::fs::read_to_string(text).unwrap();
         let meminfo = Meminfo::parse(&text);
@@ -422,13 +394,8 @@ fn row_of<'a>(document: &'a Value, kind: &str) -> Option<&'a Value> {
 #[test]
 fn what_an_allocator_said_beside_a_heap_file_is_shown_too() {
     let lab = Lab::new(ROOTED);
-    lab.expect(
-        0,
-        &["dump", "-n", APP, "-o", "out", "--hprof", "--malloc-info"],
-    );
-    let tables = lab
-        .expect(0, &["meminfo", "out", "--reconcile", "--json"])
-        .json();
+    lab.expect(0, "dump -n com.example.app -o out --hprof --malloc-info");
+    let tables = lab.expect(0, "meminfo out --reconcile --json").json();
     let table = &tables["tables"][0];
     assert_eq!(table["process"], APP, "{table:#}");
     assert_eq!(table["rows"][0]["figure"], "malloc-info");
@@ -441,7 +408,7 @@ fn what_an_allocator_said_beside_a_heap_file_is_shown_too() {
 fn an_app_that_does_not_answer_keeps_nobody_from_the_rest() {
     let lab = Lab::new("android=14,build=userdebug,speed=100,app=frozen");
     let tables = lab
-        .expect(0, &["meminfo", "-n", APP, "--reconcile", "--json"])
+        .expect(0, "meminfo -n com.example.app --reconcile --json")
         .json();
     let table = &tables["tables"][0];
     let missing = table["missing"].as_array().unwrap();
@@ -449,7 +416,7 @@ fn an_app_that_does_not_answer_keeps_nobody_from_the_rest() {
     let why = of_allocator.expect("it is missing")["why"]
         .as_str()
         .unwrap();
-    assert!(why.contains("frozen or stuck"), "{why}");
+    assert_contains(&why, "frozen or stuck");
     let rows = table["rows"].as_array().unwrap();
     assert!(rows.iter().any(|row| row["figure"] == "native-resident"));
     let left = lab.phone.list("/data/local/tmp");
@@ -463,7 +430,7 @@ fn an_app_that_does_not_answer_keeps_nobody_from_the_rest() {
 fn an_interrupt_while_an_app_does_not_answer_leaves_no_file_on_the_device() {
     // Slow, because the interrupt has to come while the app has some seconds left to answer.
     let lab = Lab::new("android=14,build=userdebug,speed=2,app=frozen");
-    let running = lab.start(&["meminfo", "-n", APP, "--reconcile"]);
+    let running = lab.start("meminfo -n com.example.app --reconcile");
     let left = |lab: &Lab| {
         let files = lab.phone.list("/data/local/tmp");
         files.iter().any(|file| file.contains("malloc_info"))
@@ -480,19 +447,13 @@ fn what_an_allocator_said_is_shown_without_a_recording() {
     let lab = Lab::new(ROOTED);
     let xml = "<malloc version=\"scudo-1\"><alloc size=\"1024\" count=\"3\"/></malloc>\n";
     std::fs::write(lab.work().join("said.xml"), xml).unwrap();
-    let tables = lab
-        .expect(0, &["meminfo", "said.xml", "--reconcile", "--json"])
-        .json();
+    let tables = lab.expect(0, "meminfo said.xml --reconcile --json").json();
     let row = &tables["tables"][0]["rows"][0];
     assert_eq!(
         (row["figure"].as_str(), row["bytes"].as_i64()),
         (Some("malloc-info"), Some(3072))
     );
-    let text = lab
-        .expect(0, &["meminfo", "said.xml", "--reconcile"])
-        .stdout;
-    assert!(
-        text.contains("3.0 KiB") && text.contains("without large allocations"),
-        "{text}"
-    );
+    let text = lab.expect(0, "meminfo said.xml --reconcile").stdout;
+    assert_contains(&text, "3.0 KiB");
+    assert_contains(&text, "without large allocations");
 }

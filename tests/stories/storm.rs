@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 use heaptap::phone::RecordingTruth;
 use serde_json::Value;
 
-use crate::lab::{APP, Ended, Lab, Running, files};
+use crate::lab::{APP, Lab, Running, files};
+use crate::program::Ended;
 
 /// A night of one scenario.
 struct Night {
@@ -63,7 +64,7 @@ impl Night {
         );
         fs::write(lab.work().join("storm.yaml"), text).expect("a scenario");
         let began = Instant::now();
-        let running = lab.start(&["run", "storm.yaml", "--all-devices", "-o", "out", "--json"]);
+        let running = lab.start("run storm.yaml --all-devices -o out --json");
         let (ended, run, server) = self.watch(running);
         let took = began.elapsed().as_secs_f64();
         lab.phone.end_draws();

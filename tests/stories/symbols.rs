@@ -2,12 +2,13 @@
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
 use heaptap::phone::{Abi, unstripped_libraries};
 use serde_json::Value;
 
 use crate::lab::{APP, Lab, files, recording};
+use crate::program::{Arguments, Ended, assert_contains};
 
 /// Traces and programs, recorded and built for heaptap.
 fn fixtures() -> PathBuf {
@@ -53,25 +54,24 @@ impl Desk {
         std::fs::read(self.path(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
     }
 
-    fn command(&self, args: &[&str]) -> Command {
+    fn command(&self, args: impl Arguments) -> Command {
         let mut command = crate::program::heaptap();
         command
-            .args(args)
+            .args(args.list())
             .current_dir(self.0.path())
             .env("HEAPTAP_CACHE_DIR", self.path("cache"))
             .env("HEAPTAP_STATE_DIR", self.path("state"));
         command
     }
 
-    fn run(&self, args: &[&str]) -> Output {
-        self.command(args).output().unwrap()
+    fn run(&self, args: impl Arguments) -> Ended {
+        Ended::of(&mut self.command(args))
     }
 
-    fn expect(&self, code: i32, args: &[&str]) -> Output {
-        let output = self.run(args);
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(code), "{args:?}: {said}");
-        output
+    fn expect(&self, code: i32, args: impl Arguments) -> Ended {
+        let ended = self.run(args);
+        ended.assert_code(code);
+        ended
     }
 
     fn symbolization(&self, folder: &str) -> Value {
@@ -126,11 +126,7 @@ fn frames_have_functions_files_and_lines() {
         assert_eq!(library["files"][0]["addresses"], library["addresses"]);
     }
     assert!(names["frames_with_lines"].as_u64() > Some(30), "{names:#}");
-    let shown = text(&output.stdout);
-    assert!(
-        shown.contains("leak_large  ← leak_parent ← main"),
-        "{shown}"
-    );
+    output.assert_stdout("leak_large  ← leak_parent ← main");
     // A second run reads the cached symbols, which are equivalent.
     let profiles = desk.profiles("out");
     desk.expect(0, &convert(&arg(&multi()), "again"));
@@ -161,50 +157,32 @@ fn a_build_that_differs_is_not_used_and_said_so() {
     let near = &library["nearest"];
     assert_eq!(near["build_id"], "ffd98e005d9b6c7c5253f214d75abd87e98763a5");
     assert!(library["share"].as_f64() > Some(0.4), "{library:#}");
-    let said = text(&output.stderr);
-    assert!(
-        said.contains("your build differs from the one on the device"),
-        "{said}"
-    );
-    assert!(
-        said.contains("2ad98e005d9b6c7c5253f214d75abd87e98763a5"),
-        "{said}"
-    );
+    output.assert_stderr("your build differs from the one on the device");
+    output.assert_stderr("2ad98e005d9b6c7c5253f214d75abd87e98763a5");
 }
 
 #[test]
 fn where_nothing_is_found_it_is_said_what_is_wanted_and_how_to_give_it() {
     let desk = Desk::new();
     let trace = arg(&multi());
-    let output = desk.expect(0, &["symbolize", &trace, "--no-discover", "-o", "symbols"]);
+    let output = desk.expect(0, &format!("symbolize {trace} --no-discover -o symbols"));
     assert_eq!(desk.read("symbols"), b"");
-    let said = text(&output.stderr);
+    let said = output.stderr;
     for part in [
         "found no symbols",
         "frames have no name",
         "alloc_strip  2ad98e005d9b6c7c5253f214d75abd87e98763a5",
         &format!("heaptap symbolize {trace} --symbols DIR"),
     ] {
-        assert!(said.contains(part), "{part}: {said}");
+        assert_contains(&said, part);
     }
     // A directory without these builds, which was named.
     std::fs::create_dir(desk.path("empty")).unwrap();
-    let wrong = [
-        "symbolize",
-        &trace,
-        "--no-discover",
-        "--symbols",
-        "empty",
-        "-o",
-        "x",
-    ];
-    let said = text(&desk.expect(6, &wrong).stderr).to_string();
-    assert!(
-        said.contains("no symbols of these builds in empty"),
-        "{said}"
-    );
-    let quiet = ["symbolize", &trace, "--no-discover", "-o", "again", "-q"];
-    let said = text(&desk.expect(0, &quiet).stderr).to_string();
+    let wrong = format!("symbolize {trace} --no-discover --symbols empty -o x");
+    let said = desk.expect(6, &wrong).stderr;
+    assert_contains(&said, "no symbols of these builds in empty");
+    let quiet = format!("symbolize {trace} --no-discover -o again -q");
+    let said = desk.expect(0, &quiet).stderr;
     assert!(!said.contains("have no name"), "a note: {said}");
 }
 
@@ -214,30 +192,27 @@ fn packets_behind_the_trace_are_as_good_as_symbols() {
     let trace = std::fs::read(multi()).unwrap();
     desk.put("raw", &trace);
     let places = ["--no-discover", "--symbols", "syms"];
-    let with = |more: &[&'static str]| [more, &places].concat();
-    desk.expect(0, &with(&["symbolize", "raw", "-o", "symbols"]));
+    let with = |more: &'static str| (more, &places);
+    desk.expect(0, with("symbolize raw -o symbols"));
     let symbols = desk.read("symbols");
     assert!(symbols.len() > 1000);
     // Alone, they are not the beginning of a trace.
-    let alone = desk.expect(8, &["top", "symbols"]);
-    assert!(text(&alone.stderr).contains("only names for a trace"));
+    desk.expect(8, "top symbols")
+        .assert_stderr("only names for a trace");
     let whole = [trace.clone(), symbols.clone()].concat();
     desk.put("whole", &whole);
     desk.expect(0, &convert("raw", "direct"));
-    desk.expect(0, &["convert", "whole", "--no-symbolize", "-o", "appended"]);
+    desk.expect(0, "convert whole --no-symbolize -o appended");
     assert_eq!(desk.profiles("direct"), desk.profiles("appended"));
     // Standard output is used if it is not a terminal.
-    let piped = desk.expect(0, &with(&["symbolize", "raw"]));
+    let piped = desk.command(with("symbolize raw")).output().unwrap();
     assert_eq!(piped.stdout, symbols);
     // --whole-trace writes all of it.
-    desk.expect(
-        0,
-        &with(&["symbolize", "raw", "--whole-trace", "-o", "into"]),
-    );
+    desk.expect(0, with("symbolize raw --whole-trace -o into"));
     assert_eq!(desk.read("into"), whole);
     // Symbolized frames are not looked up again.
-    let again = desk.expect(0, &with(&["symbolize", "whole", "--json", "-o", "more"]));
-    let document: Value = serde_json::from_slice(&again.stdout).unwrap();
+    let again = desk.expect(0, with("symbolize whole --json -o more"));
+    let document = again.json();
     assert_eq!(document["addresses"], 0, "{document:#}");
     assert_eq!(desk.read("raw"), trace, "the trace stays as it is");
 }
@@ -246,7 +221,7 @@ fn packets_behind_the_trace_are_as_good_as_symbols() {
 fn a_trace_comes_and_goes_through_pipes() {
     let desk = Desk::with_symbols();
     let trace = std::fs::read(multi()).unwrap();
-    let pipe = |args: &[&str]| {
+    let pipe = |args: &str| {
         let mut command = desk.command(args);
         let mut child = command
             .args(["--no-discover", "--symbols", "syms"])
@@ -263,9 +238,9 @@ fn a_trace_comes_and_goes_through_pipes() {
         assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
         output.stdout
     };
-    let symbols = pipe(&["symbolize", "-", "-o", "-"]);
+    let symbols = pipe("symbolize - -o -");
     assert!(symbols.len() > 1000);
-    let whole = pipe(&["symbolize", "-", "--whole-trace", "-o", "-"]);
+    let whole = pipe("symbolize - --whole-trace -o -");
     assert_eq!(whole, [trace.clone(), symbols].concat());
 }
 
@@ -295,11 +270,11 @@ fn a_hostile_file_beside_good_ones_harms_nobody() {
     let output = desk.expect(0, &args);
     let names = desk.symbolization("out");
     assert!(names["frames_with_lines"].as_u64() > Some(30), "{names:#}");
-    let said = text(&output.stdout);
-    assert!(said.contains("leak_large  ← leak_parent ← main"), "{said}");
-    let said = text(&output.stderr);
-    assert!(said.contains("alloc_strip: a part of "), "{said}");
-    assert!(said.contains(".debug_info is damaged"), "{said}");
+    let said = output.stdout;
+    assert_contains(&said, "leak_large  ← leak_parent ← main");
+    let said = output.stderr;
+    assert_contains(&said, "alloc_strip: a part of ");
+    assert_contains(&said, ".debug_info is damaged");
 }
 
 #[test]
@@ -308,47 +283,35 @@ fn an_output_is_whole_or_not_there() {
     let trace = std::fs::read(multi()).unwrap();
     desk.put("raw", &trace);
     // The input itself is never overwritten.
-    let output = desk.expect(
-        2,
-        &["symbolize", "raw", "--whole-trace", "-o", "./raw", "--json"],
-    );
-    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let output = desk.expect(2, "symbolize raw --whole-trace -o ./raw --json");
+    let document = output.json();
     assert_eq!(document["error"]["kind"], "output-is-input");
     assert_eq!(desk.read("raw"), trace);
     // Nor is another trace, without `--force`; packets are.
     desk.put("other", &trace);
-    desk.expect(2, &["symbolize", "raw", "-o", "other"]);
+    desk.expect(2, "symbolize raw -o other");
     assert_eq!(desk.read("other"), trace);
     let places = ["--no-discover", "--symbols", "syms"];
-    desk.expect(
-        0,
-        &[&["symbolize", "raw", "-o", "other", "--force"], &places[..]].concat(),
-    );
+    desk.expect(0, ("symbolize raw -o other --force", &places));
     let symbols = desk.read("other");
     assert!(!symbols.is_empty() && symbols != trace);
-    desk.expect(
-        0,
-        &[&["symbolize", "raw", "-o", "other"], &places[..]].concat(),
-    );
+    desk.expect(0, ("symbolize raw -o other", &places));
     assert_eq!(desk.read("other"), symbols);
     // Files of a recording are never overwritten.
     std::fs::create_dir(desk.path("rec")).unwrap();
     desk.put("rec/raw-trace", &trace);
     for force in [&[][..], &["--force"]] {
-        desk.expect(
-            2,
-            &[&["symbolize", "rec", "-o", "rec/raw-trace"], force].concat(),
-        );
+        desk.expect(2, ("symbolize rec -o rec/raw-trace", force));
     }
     assert_eq!(desk.read("rec/raw-trace"), trace);
     // A missing directory, and a file that is not a trace, do not leave output.
-    desk.expect(11, &["symbolize", "raw", "-o", "nowhere/symbols"]);
+    desk.expect(11, "symbolize raw -o nowhere/symbols");
     desk.put("text", b"no trace at all");
-    desk.expect(8, &["symbolize", "text", "-o", "symbols"]);
+    desk.expect(8, "symbolize text -o symbols");
     assert!(!desk.path("symbols").exists());
     // Killed while it waits for the rest of its input.
     let mut child = desk
-        .command(&["symbolize", "-", "--whole-trace", "-o", "whole"])
+        .command("symbolize - --whole-trace -o whole")
         .stdin(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
@@ -373,18 +336,9 @@ fn what_follows_a_cut_trace_is_found_by_every_reader() {
     let whole = trace.len();
     trace.extend([0x0a, 0xff, 0x7f, 0x01]);
     desk.put("raw", &trace);
-    let args = [
-        "symbolize",
-        "raw",
-        "--whole-trace",
-        "-o",
-        "into",
-        "--no-discover",
-        "--symbols",
-        "syms",
-    ];
+    let args = "symbolize raw --whole-trace -o into --no-discover --symbols syms";
     // The input is damaged, and the intact part is saved.
-    desk.expect(6, &args);
+    desk.expect(6, args);
     let into = desk.read("into");
     assert_eq!(into[..whole], trace[..whole]);
     assert_eq!(
@@ -392,7 +346,7 @@ fn what_follows_a_cut_trace_is_found_by_every_reader() {
         [0x0a, into[whole + 1], into[whole + 2]]
     );
     assert!(into.len() > whole + 1000);
-    desk.expect(0, &["symbolize", "into", "-o", "none", "--no-discover"]);
+    desk.expect(0, "symbolize into -o none --no-discover");
 }
 
 /// The unstripped libraries of the app on the virtual phone, in a directory.
@@ -413,17 +367,7 @@ fn a_recording_without_names_gets_them_later() {
     std::fs::write(lab.work().join("other.txt"), "no.Such -> zz.zz:\n").unwrap();
     let record = recording(
         "out",
-        &[
-            "-d",
-            "4s",
-            "-c",
-            "1500",
-            "--no-discover",
-            "--pull-libs",
-            "never",
-            "--mapping",
-            "other.txt",
-        ],
+        "-d 4s -c 1500 --no-discover --pull-libs never --mapping other.txt",
     );
     lab.expect(0, &record);
     let before = lab.manifest("out");
@@ -446,20 +390,17 @@ fn a_recording_without_names_gets_them_later() {
         let ended = lab.expect(0, args);
         assert_eq!(ended.stderr.matches(remedy).count(), 1, "{ended}");
     }
-    let warnings = lab.expect(0, &["top", "out", "--json"]).json()["warnings"].clone();
+    let warnings = lab.expect(0, "top out --json").json()["warnings"].clone();
     let mut warnings = warnings.as_array().unwrap().iter();
     assert!(warnings.any(|w| w["kind"] == "symbols-missing"));
     app_symbols(&lab.work().join("syms"));
     // A page that is not in the manifest also has the old names.
     let page = lab.work().join("out/report.html");
     std::fs::write(&page, "x").unwrap();
-    let ended = lab.expect(
-        0,
-        &["symbolize", "out", "--no-discover", "--symbols", "syms"],
-    );
+    let ended = lab.expect(0, "symbolize out --no-discover --symbols syms");
     std::fs::remove_file(&page).unwrap();
     let told = "still has the earlier names; to write it again, run `heaptap report out`";
-    assert!(ended.stderr.contains(told), "{ended}");
+    ended.assert_stderr(told);
     let after = lab.manifest("out");
     assert_eq!(
         of_maps(&after),
@@ -484,7 +425,7 @@ fn a_recording_without_names_gets_them_later() {
     lab.assert_tidy("out");
     // With fewer symbols the next time, existing names stay.
     let symbols = read("symbols");
-    lab.expect(0, &["symbolize", "out", "--no-discover"]);
+    lab.expect(0, "symbolize out --no-discover");
     assert_eq!(read("symbols"), symbols);
     assert_eq!(unnamed(&lab.manifest("out")), unnamed(&after));
 }
@@ -492,7 +433,7 @@ fn a_recording_without_names_gets_them_later() {
 #[test]
 fn a_part_of_a_recording_takes_nothing_from_what_was_made_of_all_of_it() {
     let lab = Lab::new(FAST);
-    let record = recording("out", &["-d", "4s", "-c", "1s", "--no-discover"]);
+    let record = recording("out", "-d 4s -c 1s --no-discover");
     lab.expect(0, &record);
     app_symbols(&lab.work().join("syms"));
     let symbolize = ["symbolize", "out", "--no-discover", "--symbols", "syms"];
@@ -513,16 +454,16 @@ fn a_part_of_a_recording_takes_nothing_from_what_was_made_of_all_of_it() {
     // The symbolized copy is truncated: this is reported once, the complete profiles are used, and
     // the copy is recreated from the complete trace.
     cut("symbolized-trace");
-    let top = lab.expect(6, &["top", "out"]);
+    let top = lab.expect(6, "top out");
     let remedy = "its end is missing; run `heaptap symbolize out` to write it again";
-    assert!(top.stderr.contains(remedy), "{top}");
-    assert!(!top.stderr.contains("still being written"), "{top}");
+    top.assert_stderr(remedy);
+    top.refute_stderr("still being written");
     // The first third can have a dump.
-    let file = lab.run(&["top", "out/symbolized-trace"]);
+    let file = lab.run("top out/symbolized-trace");
     assert!(matches!(file.code(), Some(6 | 8)), "{file}");
-    assert!(file.stderr.contains("its end is missing"), "{file}");
+    file.assert_stderr("its end is missing");
     // Its names are in a separate file.
-    lab.expect(0, &["symbolize", "out", "--no-discover"]);
+    lab.expect(0, "symbolize out --no-discover");
     let again = lab.manifest("out");
     assert_eq!(
         (&again["dumps"], &again["symbolization"]["frames_unnamed"]),
@@ -534,8 +475,8 @@ fn a_part_of_a_recording_takes_nothing_from_what_was_made_of_all_of_it() {
     let mut flipped = copy.clone();
     flipped[std::fs::read(path("raw-trace")).unwrap().len() / 2] ^= 0x40;
     std::fs::write(path("symbolized-trace"), &flipped).unwrap();
-    let ended = lab.expect(0, &["symbolize", "out", "--no-discover"]);
-    assert!(!ended.stderr.contains("heaptap symbolize out`"), "{ended}");
+    lab.expect(0, "symbolize out --no-discover")
+        .refute_stderr("heaptap symbolize out`");
     assert!(std::fs::read(path("symbolized-trace")).unwrap() == copy);
 
     // One flipped bit: no figure of it can be trusted.
@@ -544,35 +485,29 @@ fn a_part_of_a_recording_takes_nothing_from_what_was_made_of_all_of_it() {
     let mut changed = raw.clone();
     changed[raw.len() / 2] ^= 0x40;
     std::fs::write(path("raw-trace"), &changed).unwrap();
-    let top = lab.expect(6, &["top", "out"]);
-    assert!(
-        top.stderr.contains("differs from the recorded one"),
-        "{top}"
-    );
+    let top = lab.expect(6, "top out");
+    top.assert_stderr("differs from the recorded one");
     // Data after the end are ignored.
     std::fs::write(path("raw-trace"), [&raw[..], &[0x0a, 0x00]].concat()).unwrap();
-    lab.expect(0, &["top", "out"]);
+    lab.expect(0, "top out");
     lab.expect(0, &symbolize);
     std::fs::remove_file(path("symbolized-trace")).unwrap();
 
     cut("raw-trace");
     let left = all();
     for args in [&symbolize[..], &["symbolize", "out", "--no-discover"]] {
-        let refused = lab.expect(8, &[args, &["--json"]].concat());
+        let refused = lab.expect(8, (args, "--json"));
         assert_eq!(refused.error()["kind"], "other-trace", "{refused}");
         assert!(all() == left, "{refused}");
     }
     // The profiles are complete, so they are used as without the trace.
     for command in ["top", "leaks"] {
-        let ended = lab.expect(6, &[command, "out"]);
-        assert!(
-            ended.stderr.contains("are from the *.pb.gz files"),
-            "{ended}"
-        );
+        lab.expect(6, &[command, "out"])
+            .assert_stderr("are from the *.pb.gz files");
     }
-    let file = lab.run(&["top", "out/raw-trace"]);
-    assert!(file.stderr.contains("next to it have all dumps"), "{file}");
-    lab.run(&["convert", "out", "-o", "again", "--no-discover"]);
+    lab.run("top out/raw-trace")
+        .assert_stderr("next to it have all dumps");
+    lab.run("convert out -o again --no-discover");
     assert_eq!(lab.manifest("again")["outcome"]["complete"], false);
 
     // Without a trace, all of its profiles are used instead.
@@ -582,17 +517,14 @@ fn a_part_of_a_recording_takes_nothing_from_what_was_made_of_all_of_it() {
     let profile = files(&path("")).into_iter();
     let last = profile.filter(|name| name.ends_with(".pb.gz")).max();
     std::fs::remove_file(path(&last.unwrap())).unwrap();
-    let gone = lab.expect(12, &diff);
-    assert!(gone.stderr.contains("missing from the directory"), "{gone}");
+    lab.expect(12, &diff)
+        .assert_stderr("missing from the directory");
     for last in ["out@last", "out@end"] {
-        let ended = lab.expect(6, &["top", last]);
-        assert!(
-            ended.stderr.contains("missing from the directory"),
-            "{ended}"
-        );
+        lab.expect(6, &["top", last])
+            .assert_stderr("missing from the directory");
     }
-    let same = ["diff", "out@1", "out@1", "--fail-over", "1GiB"];
-    lab.expect(12, &same);
+    let same = "diff out@1 out@1 --fail-over 1GiB";
+    lab.expect(12, same);
 }
 
 #[test]
@@ -601,7 +533,7 @@ fn record_names_frames_and_leaves_the_packets() {
     app_symbols(&lab.work().join("syms"));
     let names = ["--no-discover", "--pull-libs", "never", "--symbols", "syms"];
     let record = ["record", "-n", APP, "-d", "4s", "-o", "out"];
-    let ended = lab.expect(0, &[&record[..], &names].concat());
+    let ended = lab.expect(0, (&record, &names));
     let manifest = lab.manifest("out");
     assert!(
         manifest["symbolization"]["frames_with_lines"].as_u64() > Some(3),
@@ -622,8 +554,8 @@ fn who_collects_names_frames_as_whoever_began_meant_to() {
     app_symbols(&lab.work().join("syms"));
     let names = ["--no-discover", "--pull-libs", "never", "--symbols", "syms"];
     let record = ["record", "-n", APP, "-o", "out", "--detach"];
-    lab.expect(0, &[&record[..], &names].concat());
-    lab.expect(0, &["stop"]);
+    lab.expect(0, (&record, &names));
+    lab.expect(0, "stop");
     let manifest = lab.manifest("out");
     let files = &manifest["symbolization"]["libraries_named"][0]["files"];
     assert_eq!(files[0]["place"], "symbols", "{manifest:#}");

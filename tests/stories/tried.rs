@@ -7,7 +7,8 @@ use std::path::Path;
 use heaptap::device::Command;
 use serde_json::Value;
 
-use crate::lab::{APP, Ended, Lab, files};
+use crate::lab::{APP, Lab, files};
+use crate::program::{Ended, assert_contains};
 
 /// The steps, in their order.
 const STEPS: [&str; 9] = [
@@ -140,7 +141,7 @@ fn every_release_and_build_has_its_verdicts() {
             let spec = format!("android={android},build={build},speed=10,java=500");
             let lab = Lab::new(&spec);
             let before = state(&lab);
-            let ended = lab.expect(0, &["doctor", "--try", "-n", app, "-o", "out"]);
+            let ended = lab.expect(0, &format!("doctor --try -n {app} -o out"));
             let document = document(&lab, "out");
             assert_eq!(verdicts(&document), expected, "{spec} {app}: {ended}");
             assert_eq!(state(&lab), before, "{spec} {app}");
@@ -167,7 +168,7 @@ fn every_release_and_build_has_its_verdicts() {
 #[test]
 fn the_folder_has_what_the_steps_recorded() {
     let lab = Lab::new("android=14,build=user,speed=10");
-    let ended = lab.expect(0, &["doctor", "--try"]);
+    let ended = lab.expect(0, "doctor --try");
     let made = files(&lab.work());
     let [folder] = made.as_slice() else {
         panic!("{made:?}: {ended}");
@@ -190,7 +191,7 @@ fn the_folder_has_what_the_steps_recorded() {
         "one of them on request",
         "about garbage collections in the log",
     ] {
-        assert!(text.contains(words), "{text}");
+        assert_contains(&text, words);
     }
     let document = document(&lab, folder);
     assert_eq!(document["app"]["chosen"], "in-front");
@@ -214,8 +215,8 @@ fn the_folder_has_what_the_steps_recorded() {
 #[test]
 fn no_contents_of_the_heap_are_kept() {
     let lab = Lab::new("android=14,build=user,speed=10");
-    lab.expect(0, &["dump", "-n", APP, "--hprof", "-o", "whole"]);
-    lab.expect(0, &["doctor", "--try", "-o", "out"]);
+    lab.expect(0, "dump -n com.example.app --hprof -o whole");
+    lab.expect(0, "doctor --try -o out");
     let has_text = |path: &Path| {
         let bytes = std::fs::read(path).expect("a file");
         memchr::memmem::find(&bytes, TEXT_OF_APP).is_some()
@@ -231,8 +232,8 @@ fn no_contents_of_the_heap_are_kept() {
     assert!(whole.iter().any(|path| has_text(path)), "{whole:?}");
     assert_eq!(kept.len(), 1, "{kept:?}");
     assert!(!has_text(&kept[0]));
-    let info = lab.expect(0, &["top", &kept[0].to_string_lossy(), "--json"]);
-    assert!(info.stdout.contains("com.example.app.ui"), "{info}");
+    lab.expect(0, &["top", &kept[0].to_string_lossy(), "--json"])
+        .assert_stdout("com.example.app.ui");
 }
 
 #[test]
@@ -251,7 +252,7 @@ fn without_an_app_the_rest_is_tried() {
         lab.on_phone(&Command::program("am").args(["force-stop", "--user", "all", app]));
     }
     let before = state(&lab);
-    let ended = lab.expect(4, &["doctor", "--try", "-o", "out", "--json"]);
+    let ended = lab.expect(4, "doctor --try -o out --json");
     let document = ended.json();
     assert_eq!(verdicts(&document), "ftttwtttw", "{ended}");
     assert_eq!(kind_of(step(&document, "app")), "no-app");
@@ -273,7 +274,7 @@ fn an_app_that_does_not_run_is_named_and_not_started() {
             "does not have a package",
         ),
     ] {
-        let ended = lab.expect(4, &["doctor", "--try", "-n", app, "-o", app, "--json"]);
+        let ended = lab.expect(4, &format!("doctor --try -n {app} -o {app} --json"));
         let document = ended.json();
         // Of a typo, no other app's data are taken.
         assert_eq!(verdicts(&document), "ftttttttw", "{ended}");
@@ -285,15 +286,12 @@ fn an_app_that_does_not_run_is_named_and_not_started() {
         assert_named(&lab.work().join(app), &document);
     }
     // The reason is printed once.
-    let ended = lab.expect(4, &["doctor", "--try", "-n", "com.example.nowhere"]);
+    let ended = lab.expect(4, "doctor --try -n com.example.nowhere");
     let lines = |text: &str| ended.stdout.lines().filter(|l| l.contains(text)).count();
     assert_eq!(lines("there is none to try"), 1, "{ended}");
     assert_eq!(lines("same reason as native"), 6, "{ended}");
     // This one runs, and its manifest forbids everything.
-    let ended = lab.expect(
-        4,
-        &["doctor", "--try", "-n", "com.example.closed", "--json"],
-    );
+    let ended = lab.expect(4, "doctor --try -n com.example.closed --json");
     assert_eq!(verdicts(&ended.json()), "fpppwpwpw", "{ended}");
     assert_eq!(state(&lab), before);
 }
@@ -301,7 +299,7 @@ fn an_app_that_does_not_run_is_named_and_not_started() {
 #[test]
 fn another_app_is_tried_if_the_one_in_front_is_not_possible() {
     let lab = Lab::new("android=14,build=user,speed=10,app=stopped");
-    let ended = lab.run(&["doctor", "--try", "-o", "out", "--json"]);
+    let ended = lab.run("doctor --try -o out --json");
     let document = ended.json();
     assert_eq!(document["app"]["chosen"], "running", "{ended}");
     assert_eq!(document["app"]["native"], "yes", "{ended}");
@@ -310,13 +308,11 @@ fn another_app_is_tried_if_the_one_in_front_is_not_possible() {
 #[test]
 fn a_pattern_names_the_app_that_it_selects() {
     let lab = Lab::new("android=14,build=user,speed=10");
-    let ended = lab.expect(0, &["doctor", "--try", "-n", "com.example.*", "--json"]);
+    let ended = lab.expect(0, "doctor --try -n com.example.* --json");
     let app = step(&ended.json(), "app")["result"].clone();
     let app = app.as_str().unwrap_or_default();
-    assert!(
-        app.contains("com.example.app (") && app.contains(", one of "),
-        "{app}"
-    );
+    assert_contains(&app, "com.example.app (");
+    assert_contains(&app, ", one of ");
     assert!(app.ends_with(" matching processes"), "{app}");
 }
 
@@ -324,12 +320,11 @@ fn a_pattern_names_the_app_that_it_selects() {
 #[test]
 fn a_full_host_disk_is_the_reason_not_the_device() {
     let lab = Lab::new("android=14,build=userdebug,speed=10");
-    let args = ["doctor", "--try", "-o", "out", "--json"];
-    let running = lab.start(&args);
+    let args = "doctor --try -o out --json";
+    let running = lab.start(args);
     // The report has room, large data have none.
     crate::fault_table::faults::limit_files(running.id(), 64 << 10);
-    let ended = running.end();
-    assert_eq!(ended.code(), Some(11), "{ended}");
+    let ended = running.ends(11);
     let document = ended.json();
     assert_eq!(verdicts(&document), "wwffwfwwf", "{ended}");
     let put_back = step(&document, "put-back");
@@ -344,8 +339,8 @@ fn a_full_host_disk_is_the_reason_not_the_device() {
 #[test]
 fn an_idle_app_is_the_reason_for_no_samples() {
     let lab = Lab::new("android=14,build=user,speed=10");
-    let args = ["doctor", "--try", "-n", "com.example.idle", "--json"];
-    let ended = lab.expect(7, &args);
+    let args = "doctor --try -n com.example.idle --json";
+    let ended = lab.expect(7, args);
     let document = ended.json();
     assert_eq!(verdicts(&document), "wfwwwwwww", "{ended}");
     assert_eq!(
@@ -375,7 +370,7 @@ fn a_step_that_fails_does_not_end_the_others() {
             "android=14,build=userdebug,speed=20,fault={fault}"
         ));
         let before = state(&lab);
-        let ended = lab.run(&["doctor", "--try", "-o", "out", "--json"]);
+        let ended = lab.run("doctor --try -o out --json");
         let document = ended.json();
         assert_eq!(verdicts(&document), expected, "{fault}: {ended}");
         assert_eq!(ended.code(), Some(code), "{fault}: {ended}");
@@ -390,7 +385,7 @@ fn a_step_that_fails_does_not_end_the_others() {
 #[test]
 fn an_app_that_dies_is_named() {
     let lab = Lab::new("android=14,build=userdebug,speed=20,fault=target-dies");
-    let ended = lab.expect(5, &["doctor", "--try", "-o", "out", "--json"]);
+    let ended = lab.expect(5, "doctor --try -o out --json");
     let document = ended.json();
     assert_eq!(verdicts(&document), "wffffffff", "{ended}");
     let last = step(&document, "put-back");
@@ -401,7 +396,7 @@ fn an_app_that_dies_is_named() {
 #[test]
 fn what_cannot_be_fetched_is_named() {
     let lab = Lab::new("android=14,build=userdebug,speed=20,fault=pull-flip");
-    let ended = lab.run(&["doctor", "--try", "-o", "out", "--json"]);
+    let ended = lab.run("doctor --try -o out --json");
     let document = ended.json();
     let native = step(&document, "native");
     assert_eq!(native["verdict"], "fails", "{ended}");
@@ -415,7 +410,7 @@ fn what_cannot_be_fetched_is_named() {
         "not-restored",
         "{ended}"
     );
-    assert_eq!(ended.code(), Some(5), "{ended}");
+    ended.assert_code(5);
     lab.phone
         .faults()
         .remove(heaptap::phone::FaultKind::PullFlip);
@@ -425,7 +420,7 @@ fn what_cannot_be_fetched_is_named() {
 
 /// Starts a try, and returns it once `event` of a step came.
 fn until_event(lab: &Lab, in_step: &str, event: &str) -> crate::lab::Running {
-    let mut running = lab.start(&["doctor", "--try", "-o", "out", "--json-lines"]);
+    let mut running = lab.start("doctor --try -o out --json-lines");
     running.until_that("try-begins", |begins| begins["step"] == in_step);
     running.until(event);
     running
@@ -443,7 +438,7 @@ fn a_cable_that_stays_out_ends_the_try_with_verdicts() {
     let ended = running.end();
     let document = last(&ended);
     assert_eq!(verdicts(&document), "wfttttttf", "{ended}");
-    assert_eq!(ended.code(), Some(3), "{ended}");
+    ended.assert_code(3);
     for step in ["java-heap", "put-back"] {
         assert_eq!(
             kind_of(self::step(&document, step)),
@@ -517,9 +512,9 @@ fn a_killed_try_leaves_no_hprof_in_its_directory() {
         names
     };
     assert_eq!(remains().len(), 1);
-    lab.expect(0, &["stop"]);
+    lab.expect(0, "stop");
     // What the user fetched stays.
-    lab.expect(0, &["doctor", "--try", "-o", "again"]);
+    lab.expect(0, "doctor --try -o again");
     let [folder] = remains().try_into().expect("the one of the killed run");
     let fetched = files(&lab.work().join(folder).join("hprof"));
     assert!(
@@ -531,11 +526,11 @@ fn a_killed_try_leaves_no_hprof_in_its_directory() {
 #[test]
 fn without_a_device_nothing_is_written() {
     let lab = Lab::new("devices=0");
-    let ended = lab.fails(3, &["doctor", "--try"]);
+    let ended = lab.fails(3, "doctor --try");
     assert_eq!(ended["kind"], "no-device", "{ended}");
     assert_eq!(files(&lab.work()), Vec::<String>::new());
     // A name is of no use without it.
-    lab.expect(2, &["doctor", "-n", APP]);
+    lab.expect(2, "doctor -n com.example.app");
 }
 
 #[test]
@@ -544,7 +539,7 @@ fn every_key_of_the_document_is_on_the_page() {
     let section = page.split("\n### try.json\n").nth(1).expect("the section");
     let section = section.split("\n### ").next().expect("its end");
     let lab = Lab::new("android=10,build=user,speed=10");
-    let document = lab.expect(0, &["doctor", "--try", "--json"]).json();
+    let document = lab.expect(0, "doctor --try --json").json();
     let mut keys = Vec::new();
     for of in [
         &document["host"],

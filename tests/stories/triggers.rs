@@ -6,6 +6,7 @@ use heaptap::phone::Fault;
 use serde_json::Value;
 
 use crate::lab::{APP, Lab, files};
+use crate::program::assert_contains;
 use crate::run::{Scenario, assert_restored, begin, run, runs, verdict};
 
 /// Time runs faster on the phone.
@@ -40,9 +41,9 @@ fn dumps_of_the_java_heap_are_read_by_budgets() {
         ..Scenario::default()
     }
     .write(&lab);
-    let planned = lab.expect(0, &["run", "s.yaml", "--dry-run"]);
-    assert!(planned.stdout.contains("dump hprof after"), "{planned}");
-    let result = run(&lab, 9, &[]);
+    lab.expect(0, "run s.yaml --dry-run")
+        .assert_stdout("dump hprof after");
+    let result = run(&lab, 9, "");
     assert_eq!(verdict(&result, "details"), "within", "{result:#}");
     assert_eq!(verdict(&result, "leaks"), "over", "{result:#}");
     assert_eq!(verdict(&result, "native"), "within", "{result:#}");
@@ -53,8 +54,8 @@ fn dumps_of_the_java_heap_are_read_by_budgets() {
         "{hprofs:?}"
     );
     assert_restored(&lab);
-    let leaks = lab.expect(0, &["leaks", "out/run-1/dumps/after"]);
-    assert!(leaks.stdout.contains("FeedActivity"), "{leaks}");
+    lab.expect(0, "leaks out/run-1/dumps/after")
+        .assert_stdout("FeedActivity");
 }
 
 #[test]
@@ -67,7 +68,7 @@ fn a_dump_without_a_heap_fails_its_step() {
         ..Scenario::default()
     }
     .write(&lab);
-    let result = run(&lab, 5, &[]);
+    let result = run(&lab, 5, "");
     assert_eq!(runs(&result), ["1 failed dump-failed"], "{result:#}");
     assert_eq!(result["runs"][0]["error"]["kind"], "dump-failed");
     assert_eq!(result["runs"][0]["error"]["step"], "steps[1]", "{result:#}");
@@ -82,7 +83,7 @@ fn an_interrupted_dump_leaves_nothing_on_the_phone() {
         ..Scenario::default()
     }
     .write(&lab);
-    let mut running = begin(&lab, &[]);
+    let mut running = begin(&lab, "");
     running.until_line("dump", |e| {
         e["event"] == "step" && e["what"] == "dump java java"
     });
@@ -118,29 +119,16 @@ fn a_line_of_the_log_takes_snapshots_and_dumps() {
         ..Scenario::default()
     }
     .write(&lab);
-    let planned = lab.expect(0, &["run", "s.yaml", "--dry-run"]);
-    assert!(
-        planned
-            .stdout
-            .contains("# triggers[0]: at a log line low mem.*"),
-        "{planned}"
-    );
-    assert!(
-        planned
-            .stdout
-            .contains("# triggers[0].steps[0]: snapshot low"),
-        "{planned}"
-    );
-    let result = run(&lab, 12, &[]);
+    lab.expect(0, "run s.yaml --dry-run")
+        .assert_stdout("# triggers[0]: at a log line low mem.*")
+        .assert_stdout("# triggers[0].steps[0]: snapshot low");
+    let result = run(&lab, 12, "");
     assert_eq!(runs(&result), ["1 done", "2 done", "3 done"], "{result:#}");
     let acted = acted(&result);
     assert_eq!(acted.len(), 2, "{result:#}");
     assert_eq!(acted[1]["trigger"], "triggers[0]");
     assert_eq!(acted[1]["labels"], serde_json::json!(["low-2", "heap-2"]));
-    assert!(
-        acted[0]["cause"].to_string().contains("low memory"),
-        "{result:#}"
-    );
+    assert_contains(&acted[0]["cause"].to_string(), "low memory");
     assert!(
         acted[0]["seconds"].as_f64() < acted[1]["seconds"].as_f64(),
         "{result:#}"
@@ -177,7 +165,7 @@ fn meminfo_above_a_size_and_a_trigger_of_perfetto_act_once() {
         }
         .write(&lab);
         let _ = fs::remove_dir_all(lab.work().join("out"));
-        let result = run(&lab, 0, &[]);
+        let result = run(&lab, 0, "");
         let acted = acted(&result);
         assert_eq!(acted.len(), 1, "{result:#}");
         let found = acted[0]["cause"].as_str().unwrap_or_default();
@@ -208,7 +196,7 @@ fn an_out_of_memory_error_is_dumped() {
             ..Scenario::default()
         }
         .write(&lab);
-        let result = run(&lab, 5, &[]);
+        let result = run(&lab, 5, "");
         assert_eq!(runs(&result), ["1 failed app-died"], "{result:#}");
         let acted = acted(&result);
         assert!(acted[0]["cause"].to_string().contains(&cause), "{result:#}");
@@ -235,7 +223,7 @@ fn a_trigger_that_cannot_be_watched_ends_the_run() {
         // The first session is the recording.
         let reject = Fault::parse("perfetto-reject#2").expect("a fault");
         lab.phone.faults().add(reject);
-        let result = run(&lab, code, &[]);
+        let result = run(&lab, code, "");
         let runs = result["runs"].as_array().expect("runs").iter();
         let found: Vec<&str> = runs.filter_map(|run| run["state"].as_str()).collect();
         assert_eq!(found, states, "{result:#}");
@@ -257,14 +245,14 @@ fn after_a_kill_triggers_that_waited_leave_nothing() {
         ..Scenario::default()
     }
     .write(&lab);
-    let mut running = begin(&lab, &[]);
+    let mut running = begin(&lab, "");
     running.until_line("rotation", |e| {
         e["event"] == "step" && e["what"] == "rotate:20"
     });
     lab.wait_on_phone(1.0);
     running.signal("KILL");
     running.end();
-    let result = run(&lab, 0, &["--resume"]);
+    let result = run(&lab, 0, "--resume");
     assert_eq!(
         runs(&result),
         ["1 void interrupted", "2 done"],
@@ -285,8 +273,8 @@ fn each_cell_of_a_matrix_has_its_results_and_its_baseline() {
         ..Scenario::default()
     }
     .write(&lab);
-    let args = ["run", "s.yaml", "-o", "out", "--json", "--update-baseline"];
-    let document = lab.expect(0, &args).json();
+    let args = "run s.yaml -o out --json --update-baseline";
+    let document = lab.expect(0, args).json();
     let results = document["results"].as_array().expect("results");
     let names: Vec<&str> = results
         .iter()
@@ -301,9 +289,9 @@ fn each_cell_of_a_matrix_has_its_results_and_its_baseline() {
     }
     let junit = fs::read_to_string(lab.work().join("out/junit.xml")).expect("JUnit");
     assert_eq!(junit.matches("<testsuite ").count(), 2, "{junit}");
-    let planned = lab.expect(0, &["run", "s.yaml", "--dry-run"]);
-    assert!(planned.stdout.contains("# story[turns=2]\n"), "{planned}");
-    assert!(planned.stdout.contains("rotate:2"), "{planned}");
-    let plan = ["run", "s.yaml", "--plan", "out/story[turns=2]-virtual-1"];
-    lab.expect(0, &plan);
+    lab.expect(0, "run s.yaml --dry-run")
+        .assert_stdout("# story[turns=2]\n")
+        .assert_stdout("rotate:2");
+    let plan = "run s.yaml --plan out/story[turns=2]-virtual-1";
+    lab.expect(0, plan);
 }

@@ -160,7 +160,7 @@ fn assert_shown(shown: &[(f64, f64)], readings: &Readings, what: &str) {
 #[test]
 fn planted_growth_shows_in_all_sources_at_the_same_times() {
     let lab = Lab::new(PHONE);
-    let mut running = lab.record(&["--with", "all"]);
+    let mut running = lab.record("--with all");
     running.until_recorded();
     // Caches and pools exist only once the app has run for a while.
     let mut passed = WARM;

@@ -152,15 +152,17 @@ impl Outline {
             let body = record.body_range();
             match content {
                 Content::Utf8 { id, text } => {
-                    if OVERHEADS.contains(&text) {
-                        outline.overhead_names.insert(id, ());
-                    }
-                    if text.first() == Some(&b'<') {
-                        outline.vm_names.insert(id, ());
-                    }
-                    if is_noise(text) {
-                        outline.noise.insert(id, ());
-                    }
+                    // Most names are compared by their first byte only.
+                    match text.first() {
+                        Some(b'<') => outline.vm_names.insert(id, ()),
+                        Some(b'$') if is_noise(text) => {
+                            if OVERHEADS.contains(&text) {
+                                outline.overhead_names.insert(id, ());
+                            }
+                            outline.noise.insert(id, ())
+                        }
+                        _ => None,
+                    };
                     outline.strings.add(id, body.end - text.len(), text.len());
                 }
                 Content::LoadClass {

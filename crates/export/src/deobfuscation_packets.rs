@@ -19,6 +19,8 @@
 //! can be split anywhere except inside a method. Packets written here do not exceed `LARGEST` by
 //! much. A split class is in each of its packets with its names.
 
+use serde::Serialize;
+
 use super::wire::{put_bytes, put_field, put_varint};
 use heaptap_model::profile::PacketLines;
 use std::io::{self, Write};
@@ -42,7 +44,7 @@ mod field {
 }
 
 /// Counts of a written map.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct WrittenMap {
     pub packets: u64,
     pub classes: u64,

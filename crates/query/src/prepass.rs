@@ -49,6 +49,8 @@ pub struct Macro {
     /// A function is called as `name(…)` and expands to a `SELECT` in brackets; a macro is called
     /// as `name!(…)`.
     pub is_function: bool,
+    /// The function returns a table, not one value.
+    pub returns_table: bool,
     /// The macro does not have a text: its result is computed for each call.
     pub is_worked: bool,
 }
@@ -545,7 +547,8 @@ fn define(mut reader: Reader<'_>, is_function: bool) -> Result<Prepared, Refusal
     reader.wants("RETURNS")?;
     // A type, or TABLE with its columns.
     reader.name("a type")?;
-    if reader.is_at('(') {
+    let returns_table = reader.is_at('(');
+    if returns_table {
         reader.brackets()?;
     }
     if reader.takes("DELEGATES") {
@@ -568,6 +571,7 @@ fn define(mut reader: Reader<'_>, is_function: bool) -> Result<Prepared, Refusal
         arguments,
         body,
         is_function,
+        returns_table,
         is_worked: false,
     };
     let action = Action::Define(name.to_lowercase(), defined);

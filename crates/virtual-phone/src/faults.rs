@@ -215,14 +215,10 @@ impl Fault {
     /// # Errors
     /// Returns an error if the kind is unknown or a number is invalid.
     pub fn parse(text: &str) -> Result<Fault, FaultError> {
-        let (rest, occasion) = match text.split_once('#') {
-            Some((rest, k)) => (rest, Some(k)),
-            None => (text, None),
-        };
-        let (name, value) = match rest.split_once('@') {
-            Some((name, value)) => (name, Some(value)),
-            None => (rest, None),
-        };
+        let mut parts = text.splitn(2, '#');
+        let (rest, occasion) = (parts.next().unwrap_or(text), parts.next());
+        let mut parts = rest.splitn(2, '@');
+        let (name, value) = (parts.next().unwrap_or(rest), parts.next());
         let kind = name.parse().map_err(|()| FaultError::Kind {
             name: name.to_owned(),
         })?;
@@ -348,6 +344,11 @@ impl Faults {
             }
         }
         hit
+    }
+
+    /// Counts an occasion like [`Faults::strikes`], of a kind without a value.
+    pub(crate) fn has_struck(&self, kind: FaultKind) -> bool {
+        self.strikes(kind).is_some()
     }
 
     /// Counts an occasion like [`Faults::strikes`], with a default for the value.

@@ -71,31 +71,26 @@ impl Kernel {
         Ok(found.0)
     }
 
+    /// Returns the entry at `path` if it can be read.
+    fn readable(&self, cred: &Cred, cwd: &str, path: &str) -> Result<Entry, Errno> {
+        let entry = self.entry(cred, cwd, path, true)?;
+        let (label, enforcing) = (entry.label, self.state().enforcing);
+        let is_allowed = mode_allows(cred, &entry.stat, Want::Read)
+            && label_allows(&self.spec, enforcing, cred, label, FileAction::Read);
+        is_allowed.then_some(entry).ok_or(Errno::Access)
+    }
+
     /// Returns the sorted names in a directory, without `.` and `..`.
     pub(crate) fn list(&self, cred: &Cred, cwd: &str, path: &str) -> Result<Vec<String>, Errno> {
-        let entry = self.entry(cred, cwd, path, true)?;
-        let enforcing = self.state().enforcing;
-        let Body::Directory(names) = entry.body else {
-            return Err(Errno::NotDirectory);
-        };
-        if !mode_allows(cred, &entry.stat, Want::Read)
-            || !label_allows(&self.spec, enforcing, cred, entry.label, FileAction::Read)
-        {
-            return Err(Errno::Access);
+        match self.readable(cred, cwd, path)?.body {
+            Body::Directory(names) => Ok(names),
+            _ => Err(Errno::NotDirectory),
         }
-        Ok(names)
     }
 
     /// Opens a file for reading.
     pub(crate) fn open_read(&self, cred: &Cred, cwd: &str, path: &str) -> Result<Fd, Errno> {
-        let entry = self.entry(cred, cwd, path, true)?;
-        let enforcing = self.state().enforcing;
-        if !mode_allows(cred, &entry.stat, Want::Read)
-            || !label_allows(&self.spec, enforcing, cred, entry.label, FileAction::Read)
-        {
-            return Err(Errno::Access);
-        }
-        match entry.body {
+        match self.readable(cred, cwd, path)?.body {
             Body::File(data) => Ok(Fd::file(data, false)),
             Body::Device(name) => Ok(device(name)),
             Body::Directory(_) => Err(Errno::IsDirectory),
@@ -148,18 +143,9 @@ impl Kernel {
                 }
             }
             Err(Errno::NoEntry) => {
-                let resolved = self.parent_for_change(&state, cred, &parts, FileAction::Write)?;
-                let label = state.tree.node(&resolved[..resolved.len() - 1]);
-                let label = label.map_or("system_file", |n| n.label);
-                let now = (self.clock.real() / SECOND) as i64;
-                let data = FileData::new(Vec::new(), now);
-                let mut node =
-                    Node::new(Kind::File(data.clone()), mode & 0o777, cred.uid, cred.gid);
-                node.label = label;
-                node.mtime = now;
-                state.tree.put(&resolved, node)?;
-                drop(state);
-                self.events.notify();
+                let data = FileData::new(Vec::new(), (self.clock.real() / SECOND) as i64);
+                let kind = Kind::File(data.clone());
+                self.create(&mut state, cred, &parts, kind, mode & 0o777)?;
                 Ok(Fd::file(data, append))
             }
             Err(other) => Err(other),
@@ -219,7 +205,7 @@ impl Kernel {
             return Err(Errno::Perm);
         }
         if resolved.get(2).is_some_and(|d| d == "perfetto-traces")
-            && self.faults.strikes(FaultKind::RmFail).is_some()
+            && self.faults.has_struck(FaultKind::RmFail)
         {
             return Err(Errno::Access);
         }
@@ -235,18 +221,27 @@ impl Kernel {
         if self.lookup(&state, cred, &parts, true).is_ok() {
             return Err(Errno::Exists);
         }
-        let resolved = self.parent_for_change(&state, cred, &parts, FileAction::Write)?;
-        let label = state.tree.node(&resolved[..resolved.len() - 1]);
-        let label = label.map_or("system_file", |n| n.label);
-        let mut node = Node::new(
-            Kind::Directory(Default::default()),
-            0o771,
-            cred.uid,
-            cred.gid,
-        );
-        node.label = label;
+        let kind = Kind::Directory(Default::default());
+        self.create(&mut state, cred, &parts, kind, 0o771)
+    }
+
+    /// Creates a node, with the label of its directory.
+    fn create(
+        &self,
+        state: &mut State,
+        cred: &Cred,
+        parts: &[String],
+        kind: Kind,
+        mode: u32,
+    ) -> Result<(), Errno> {
+        let resolved = self.parent_for_change(state, cred, parts, FileAction::Write)?;
+        let mut node = Node::new(kind, mode, cred.uid, cred.gid);
+        let parent = state.tree.node(&resolved[..resolved.len() - 1]);
+        node.label = parent.map_or("system_file", |parent| parent.label);
         node.mtime = (self.clock.real() / SECOND) as i64;
-        state.tree.put(&resolved, node)
+        state.tree.put(&resolved, node)?;
+        self.events.notify();
+        Ok(())
     }
 }
 

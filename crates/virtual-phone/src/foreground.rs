@@ -9,6 +9,8 @@ use super::process::{Pid, Process, SIGKILL, SIGSEGV};
 use super::screen::{Exit, LAUNCHER, Task, Why};
 use super::state::State;
 
+/// UID of lmkd.
+const LMKD: u32 = 1069;
 /// `onTrimMemory` level for an app that left the screen.
 pub(crate) const UI_HIDDEN: u32 = 20;
 /// `oom_score_adj` of the app that was in front before.
@@ -296,9 +298,8 @@ pub(crate) fn killed_for_memory(state: &mut State, pid: Pid, now: Now) {
         process.uid,
         process.oom_score_adj,
     );
-    let is_lmkd = |p: &&Process| p.name() == "/system/bin/lmkd";
-    let lmkd = state.processes.iter().find(is_lmkd);
-    let lmkd = lmkd.map_or((0, 0), |p| (p.pid, p.uid));
+    let lmkd = state.processes.pid_of("/system/bin/lmkd").unwrap_or(0);
+    let lmkd = (lmkd, LMKD);
     state.log.add(now, lmkd, 'I', "lowmemorykiller", &text);
     let why = Why::new(3, "LOW_MEMORY", "null");
     end(state, &process, why, SIGKILL, now);
@@ -348,12 +349,11 @@ pub(crate) fn stop(
     only_from: Option<i32>,
     now: Now,
 ) {
-    let is_of = |p: &&Process| {
+    let doomed = state.processes.select(|p| {
         p.is_of(package)
             && p.is_app_of(user)
             && only_from.is_none_or(|score| p.oom_score_adj >= score)
-    };
-    let doomed: Vec<Process> = state.processes.iter().filter(is_of).cloned().collect();
+    });
     for process in &doomed {
         end(state, process, why.clone(), SIGKILL, now);
     }

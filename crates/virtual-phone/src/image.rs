@@ -171,13 +171,6 @@ impl Image {
         let key = (library.to_owned(), name.to_owned());
         self.functions.get(&key)
     }
-
-    /// Returns files with DWARF by name.
-    fn unstripped(&self) -> impl Iterator<Item = (&str, &[u8])> {
-        self.libraries
-            .iter()
-            .filter_map(|(name, library)| Some((name.as_str(), library.unstripped.as_deref()?)))
-    }
 }
 
 impl Library {
@@ -214,7 +207,8 @@ fn has_symbols(file: &object::File<'_>) -> bool {
 /// Returns the app's libraries as its build leaves them on the developer's disk: with DWARF and
 /// under their file names.
 pub fn unstripped_libraries(abi: Abi) -> impl Iterator<Item = (&'static str, &'static [u8])> {
-    image(abi).unstripped()
+    let libraries = image(abi).libraries.iter();
+    libraries.filter_map(|(name, library)| Some((name.as_str(), library.unstripped.as_deref()?)))
 }
 
 #[cfg(test)]

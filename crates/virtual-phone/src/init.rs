@@ -23,47 +23,48 @@ pub(crate) fn boot_process(
     Process::new((pid, ppid), uid, argv, domain, role, started)
 }
 
+/// Starts a daemon of perfetto, unless it is running; returns its PID.
+fn start(state: &mut State, path: &str, domain: &str, now: Option<BootNs>) -> Pid {
+    if let Some(pid) = state.processes.pid_of(path) {
+        return pid;
+    }
+    let pid = state.processes.allocate();
+    let daemon = boot_process(pid, 1, NOBODY, path, domain, Role::Native);
+    state.processes.insert(Process {
+        started: now.unwrap_or(daemon.started),
+        idle: true,
+        ..daemon
+    });
+    pid
+}
+
+fn stop(state: &mut State, path: &str) {
+    if let Some(pid) = state.processes.pid_of(path) {
+        state.processes.end(pid, 143);
+    }
+}
+
 /// Starts traced and traced_probes; heapprofd starts when a session needs it.
 pub(crate) fn start_traced(state: &mut State) {
-    for (path, domain) in [(TRACED, "traced"), (TRACED_PROBES, "traced_probes")] {
-        if state.processes.pid_of(path).is_some() {
-            continue;
-        }
-        let pid = state.processes.allocate();
-        let mut p = boot_process(pid, 1, NOBODY, path, domain, Role::Native);
-        p.idle = true;
-        state.processes.insert(p);
-    }
+    start(state, TRACED, "traced", None);
+    start(state, TRACED_PROBES, "traced_probes", None);
 }
 
 /// Stops the daemons, as `persist.traced.enable=0` does.
 pub(crate) fn stop_traced(state: &mut State) {
-    for path in [TRACED, TRACED_PROBES] {
-        if let Some(pid) = state.processes.pid_of(path) {
-            state.processes.end(pid, 143);
-        }
-    }
+    stop(state, TRACED);
+    stop(state, TRACED_PROBES);
     state.tracing.traced_died();
 }
 
 /// Starts heapprofd as init does when traced requests it; returns its PID.
 pub(crate) fn start_heapprofd(state: &mut State, now: BootNs) -> Pid {
-    if let Some(pid) = state.processes.pid_of(HEAPPROFD) {
-        return pid;
-    }
-    let pid = state.processes.allocate();
-    let mut p = boot_process(pid, 1, NOBODY, HEAPPROFD, "heapprofd", Role::Native);
-    p.started = now;
-    p.idle = true;
-    state.processes.insert(p);
-    pid
+    start(state, HEAPPROFD, "heapprofd", Some(now))
 }
 
 /// Stops heapprofd, as init does when no session needs it.
 pub(crate) fn stop_heapprofd(state: &mut State) {
-    if let Some(pid) = state.processes.pid_of(HEAPPROFD) {
-        state.processes.end(pid, 143);
-    }
+    stop(state, HEAPPROFD);
 }
 
 /// Applies the consequences of a killed process.
@@ -90,11 +91,8 @@ pub(crate) fn main_process(state: &State, name: &str, user: u32) -> Option<Pid> 
 
 /// Starts every process of a package that is not running.
 pub(crate) fn start_package(state: &mut State, package: &Package, user: u32, now: BootNs) {
-    let parent = if package.bits_32 && state.processes.get(812).is_some() {
-        812
-    } else {
-        811
-    };
+    let has_second = package.bits_32 && state.processes.get(812).is_some();
+    let parent = if has_second { 812 } else { 811 };
     for suffix in package.processes {
         let name = format!("{}{suffix}", package.name);
         let isolated = suffix.starts_with(":sandboxed");
@@ -103,11 +101,8 @@ pub(crate) fn start_package(state: &mut State, package: &Package, user: u32, now
         } else {
             package.uid(user)
         };
-        if state
-            .processes
-            .iter()
-            .any(|p| p.name() == name && p.uid == uid)
-        {
+        let is_it = |p: &Process| p.name() == name && p.uid == uid;
+        if state.processes.iter().any(is_it) {
             continue;
         }
         let pid = state.processes.allocate();
@@ -118,21 +113,15 @@ pub(crate) fn start_package(state: &mut State, package: &Package, user: u32, now
             _ if package.system => "platform_app",
             _ => "untrusted_app",
         };
-        let mut p = boot_process(
-            pid,
-            parent,
-            uid,
-            &name,
-            domain,
-            Role::App {
-                package: package.name.to_owned(),
-                user,
-            },
-        );
-        p.argv = vec![name];
-        p.started = now;
-        p.bits_32 = package.bits_32;
-        p.oom_score_adj = if package.system { -800 } else { 200 };
-        state.processes.insert(p);
+        let role = Role::App {
+            package: package.name.to_owned(),
+            user,
+        };
+        let own = Process::new((pid, parent), uid, vec![name], domain, role, now);
+        state.processes.insert(Process {
+            bits_32: package.bits_32,
+            oom_score_adj: if package.system { -800 } else { 200 },
+            ..own
+        });
     }
 }

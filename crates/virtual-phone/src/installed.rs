@@ -176,15 +176,8 @@ pub(super) fn install_system(tree: &mut Tree, spec: &PhoneSpec) {
                 image(abi).library(name),
             ) {
                 let mode = if path.contains("/bin/") { 0o755 } else { 0o644 };
-                put(
-                    tree,
-                    &path,
-                    mode,
-                    (0, 0),
-                    "system_file",
-                    &library.bytes[..],
-                    BUILT,
-                );
+                let bytes = &library.bytes[..];
+                put(tree, &path, mode, (0, 0), "system_file", bytes, BUILT);
             }
         }
         let link = format!("/system/{}/libc.so", abi.lib());
@@ -204,16 +197,9 @@ pub(super) fn install_package(tree: &mut Tree, spec: &PhoneSpec, package: &Packa
     };
     let owner = if package.system { 0 } else { 1000 };
     tree.directory(&code).label = label;
-    let apk = apk(spec.stripped, abi);
-    put(
-        tree,
-        &package.apk(),
-        0o644,
-        (owner, owner),
-        label,
-        &apk.bytes[..],
-        INSTALLED,
-    );
+    let (owner, path) = ((owner, owner), package.apk());
+    let bytes = &apk(spec.stripped, abi).bytes[..];
+    put(tree, &path, 0o644, owner, label, bytes, INSTALLED);
     if package.processes.is_empty() {
         return;
     }
@@ -222,7 +208,7 @@ pub(super) fn install_package(tree: &mut Tree, spec: &PhoneSpec, package: &Packa
         let library = image(abi).library(name).expect("the image has it");
         let bytes = shipped(library, spec.stripped).0;
         let path = format!("{code}/lib/{isa}/{name}");
-        put(tree, &path, 0o755, (owner, owner), label, bytes, INSTALLED);
+        put(tree, &path, 0o755, owner, label, bytes, INSTALLED);
     }
     let odex = image(abi).library("base.odex").expect("the image has it");
     let oat = format!("{code}/oat/{isa}");

@@ -7,7 +7,7 @@ use super::clock::Now;
 use super::foreground;
 use super::fs::{FileData, Kind, Node, Tree, normalize};
 use super::installed;
-use super::packages::{self, InstallOptions, Package};
+use super::packages::{self, Package};
 use super::screen::Why;
 use super::spec::{BuildType, PhoneSpec};
 use super::state::State;
@@ -89,7 +89,7 @@ pub(crate) fn install(
     state: &mut State,
     spec: &PhoneSpec,
     apk: &Apk,
-    options: InstallOptions,
+    downgrade: bool,
     now: Now,
 ) -> Result<(), String> {
     let known = packages::installed();
@@ -106,7 +106,7 @@ pub(crate) fn install(
     let place = state.packages.iter().position(|p| p.name == package.name);
     if let Some(old) = place.map(|at| &state.packages[at]) {
         // A release build does not go back, even with `-d`.
-        let permitted = options.downgrade && (spec.build != BuildType::User || old.debuggable());
+        let permitted = downgrade && (spec.build != BuildType::User || old.debuggable());
         if apk.version < old.version && !permitted {
             return Err(format!(
                 "INSTALL_FAILED_VERSION_DOWNGRADE: Downgrade detected: Update version code {} is \

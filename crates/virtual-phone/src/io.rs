@@ -186,11 +186,6 @@ impl Fd {
         }
     }
 
-    /// Returns whether reading ahead can be undone.
-    pub(crate) fn can_unread(&self) -> bool {
-        matches!(self, Fd::File { .. })
-    }
-
     /// Writes all of `bytes`.
     pub(crate) fn write(&self, kernel: &Kernel, pid: Pid, bytes: &[u8]) -> Result<(), WriteError> {
         match self {

@@ -179,11 +179,9 @@ impl Kernel {
 
     /// Takes the pending signals of `pid`.
     pub(crate) fn take_signals(&self, pid: Pid) -> Vec<u8> {
-        self.state()
-            .processes
-            .get_mut(pid)
-            .map(|p| std::mem::take(&mut p.pending))
-            .unwrap_or_default()
+        let mut state = self.state();
+        let process = state.processes.get_mut(pid);
+        process.map_or_else(Vec::new, |p| std::mem::take(&mut p.pending))
     }
 
     /// Starts a process for a command; `None` if the phone runs too many.
@@ -214,12 +212,10 @@ impl Kernel {
     /// its status: that of the signal if a signal came first.
     pub(crate) fn end_process(&self, pid: Pid, status: u8) -> u8 {
         self.commands.fetch_sub(1, Ordering::SeqCst);
-        let mut state = self.state();
-        state.processes.end(pid, status);
-        let status = state.processes.status(pid).unwrap_or(status);
-        drop(state);
-        self.events.notify();
-        status
+        self.change(|state, _| {
+            state.processes.end(pid, status);
+            state.processes.status(pid).unwrap_or(status)
+        })
     }
 
     /// Sends a signal; init restarts a daemon that ends.

@@ -49,6 +49,7 @@
 //! | `program`, `commands`, `shell` | environment of a program, the programs, `/system/bin/sh` |
 //! | `tracing`, `traced` | recordings by perfetto; sessions, and the truth of each recording |
 //! | `workload`, `history`, `deeds` | allocations on native heaps, and events of processes |
+//! | `strings`, `numbers`, `named` | numbered strings, pseudo-random numbers, enumerations |
 //! | `java`, `memory`, `logcat` | Java heaps, memory accounting, the log |
 //! | `screen`, `foreground` | tasks and activities, and their changes |
 #![warn(missing_docs)]
@@ -85,6 +86,7 @@ mod server;
 mod shell;
 mod spec;
 mod state;
+mod strings;
 mod traced;
 mod tracing;
 mod workload;

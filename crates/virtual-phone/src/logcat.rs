@@ -26,6 +26,26 @@ pub(crate) struct LogLine {
 }
 
 impl LogLine {
+    /// Returns a line of the main thread of a process (PID and UID).
+    pub(crate) fn new(
+        now: Now,
+        (pid, uid): (Pid, u32),
+        level: char,
+        tag: &str,
+        text: impl Into<String>,
+    ) -> LogLine {
+        LogLine {
+            time: now.real,
+            boot: now.boot,
+            pid,
+            tid: pid,
+            uid,
+            level,
+            tag: tag.to_owned(),
+            text: text.into(),
+        }
+    }
+
     /// Formats the line as `threadtime` does, including its newline; with times in seconds since
     /// 1970, or as dates.
     pub(crate) fn formatted(&self, epoch: bool) -> String {
@@ -85,21 +105,12 @@ impl Log {
     pub(crate) fn add(
         &mut self,
         now: Now,
-        (pid, uid): (Pid, u32),
+        from: (Pid, u32),
         level: char,
         tag: &str,
-        text: &str,
+        text: impl Into<String>,
     ) {
-        self.insert(LogLine {
-            time: now.real,
-            boot: now.boot,
-            pid,
-            tid: pid,
-            uid,
-            level,
-            tag: tag.to_owned(),
-            text: text.to_owned(),
-        });
+        self.insert(LogLine::new(now, from, level, tag, text));
     }
 
     /// Returns the lines after the first `seen` ever added, by time, and the number added so far.

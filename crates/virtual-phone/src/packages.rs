@@ -43,18 +43,22 @@ pub(crate) struct Package {
     pub(crate) shared_user: Option<&'static str>,
 }
 
-/// Options of an installation.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct InstallOptions {
+/// An installation whose parts are written one by one.
+#[derive(Debug)]
+pub(crate) struct InstallSession {
     /// `-d`: an older version may replace a newer one.
     pub(crate) downgrade: bool,
+    pub(crate) parts: Vec<Vec<u8>>,
 }
 
-/// An installation whose parts are written one by one.
-#[derive(Debug, Default)]
-pub(crate) struct InstallSession {
-    pub(crate) options: InstallOptions,
-    pub(crate) parts: Vec<Vec<u8>>,
+impl InstallSession {
+    /// Creates a session with the options of a command line.
+    pub(crate) fn new(args: &[String]) -> InstallSession {
+        InstallSession {
+            downgrade: args.iter().any(|arg| arg == "-d"),
+            parts: Vec::new(),
+        }
+    }
 }
 
 /// The main app: debuggable and in the foreground.

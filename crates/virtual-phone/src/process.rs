@@ -59,25 +59,17 @@ pub(crate) fn user_name(uid: u32) -> String {
     }
 }
 
-/// Signals that `kill` supports.
-const SIGNALS: [(u8, &str); 17] = [
-    (1, "HUP"),
-    (2, "INT"),
-    (3, "QUIT"),
-    (4, "ILL"),
-    (6, "ABRT"),
-    (8, "FPE"),
-    (9, "KILL"),
-    (10, "USR1"),
-    (11, "SEGV"),
-    (12, "USR2"),
-    (13, "PIPE"),
-    (14, "ALRM"),
-    (15, "TERM"),
-    (17, "CHLD"),
-    (18, "CONT"),
-    (19, "STOP"),
-    (20, "TSTP"),
+/// Signals with a name.
+const SIGNALS: [(u8, &str); 9] = [
+    (SIGHUP, "HUP"),
+    (SIGINT, "INT"),
+    (SIGQUIT, "QUIT"),
+    (SIGKILL, "KILL"),
+    (SIGUSR1, "USR1"),
+    (SIGSEGV, "SEGV"),
+    (SIGTERM, "TERM"),
+    (SIGCONT, "CONT"),
+    (SIGSTOP, "STOP"),
 ];
 
 pub(crate) const SIGHUP: u8 = 1;
@@ -218,16 +210,19 @@ impl Process {
         self.argv.first().map_or("", String::as_str)
     }
 
+    /// Returns the last part of argv0.
+    pub(crate) fn base_name(&self) -> &str {
+        self.name().rsplit('/').next().unwrap_or_default()
+    }
+
     /// Returns the kernel's 15-byte name: the end of an app's name, the start of a program's.
     pub(crate) fn comm(&self) -> String {
-        let argv0 = self.name();
-        let base = argv0.rsplit('/').next().unwrap_or(argv0);
         match self.role {
             Role::App { .. } => {
-                let skip = argv0.chars().count().saturating_sub(15);
-                argv0.chars().skip(skip).collect()
+                let skip = self.name().chars().count().saturating_sub(15);
+                self.name().chars().skip(skip).collect()
             }
-            _ => base.chars().take(15).collect(),
+            _ => self.base_name().chars().take(15).collect(),
         }
     }
 
@@ -241,25 +236,16 @@ impl Process {
     }
 
     /// Returns the command line with its NUL terminators; empty for kernel threads.
-    pub(crate) fn cmdline(&self) -> Vec<u8> {
-        if self.role == Role::Kernel {
-            return Vec::new();
-        }
-        let mut bytes = Vec::new();
-        for arg in &self.argv {
-            bytes.extend_from_slice(arg.as_bytes());
-            bytes.push(0);
-        }
-        bytes
+    pub(crate) fn cmdline(&self) -> String {
+        let argv = self.argv.iter().filter(|_| self.role != Role::Kernel);
+        argv.map(|arg| format!("{arg}\0")).collect()
     }
 
     /// Returns the environment with its NUL terminators.
-    pub(crate) fn environ(&self) -> Vec<u8> {
-        let each = self
-            .env
-            .iter()
-            .map(|(name, value)| format!("{name}={value}\0"));
-        each.collect::<String>().into_bytes()
+    pub(crate) fn environ(&self) -> String {
+        let variables = self.env.iter();
+        let lines = variables.map(|(name, value)| format!("{name}={value}\0"));
+        lines.collect()
     }
 }
 
@@ -324,6 +310,12 @@ impl Processes {
     pub(crate) fn pid_of(&self, name: &str) -> Option<Pid> {
         let mut all = self.table.values();
         all.find(|p| p.name() == name).map(|p| p.pid)
+    }
+
+    /// Returns copies of some processes.
+    pub(crate) fn select(&self, is_wanted: impl Fn(&Process) -> bool) -> Vec<Process> {
+        let wanted = self.table.values().filter(|process| is_wanted(process));
+        wanted.cloned().collect()
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Process> {

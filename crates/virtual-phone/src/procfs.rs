@@ -42,8 +42,14 @@ fn entry(kernel: &Kernel, uid: u32, mode: u32, body: Body) -> Entry {
     }
 }
 
-fn text(kernel: &Kernel, uid: u32, mode: u32, text: impl Into<Vec<u8>>) -> Entry {
-    entry(kernel, uid, mode, Body::File(FileData::new(text.into(), 0)))
+fn text(kernel: &Kernel, uid: u32, mode: u32, text: String) -> Entry {
+    let data = FileData::new(text.into_bytes(), 0);
+    entry(kernel, uid, mode, Body::File(data))
+}
+
+fn directory(kernel: &Kernel, uid: u32, names: &str) -> Entry {
+    let names = names.split(' ').map(str::to_owned).collect();
+    entry(kernel, uid, 0o555, Body::Directory(names))
 }
 
 /// Returns the entry at a path below /proc.
@@ -54,10 +60,7 @@ pub(crate) fn lookup(
     parts: &[String],
 ) -> Result<Entry, Errno> {
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
-    let dir = |names: &[&str]| {
-        let names = names.iter().map(|n| (*n).to_owned()).collect();
-        Ok(entry(kernel, 0, 0o555, Body::Directory(names)))
-    };
+    let dir = |names| Ok(directory(kernel, 0, names));
     match parts[..] {
         ["uptime"] => {
             let up = kernel.clock.boot() / (10 * MILLI);
@@ -65,9 +68,9 @@ pub(crate) fn lookup(
             Ok(text(kernel, 0, 0o444, line))
         }
         ["meminfo"] => Ok(text(kernel, 0, 0o444, meminfo(kernel, state))),
-        ["sys"] => dir(&["kernel"]),
-        ["sys", "kernel"] => dir(&["random"]),
-        ["sys", "kernel", "random"] => dir(&["boot_id"]),
+        ["sys"] => dir("kernel"),
+        ["sys", "kernel"] => dir("random"),
+        ["sys", "kernel", "random"] => dir("boot_id"),
         ["sys", "kernel", "random", "boot_id"] => {
             Ok(text(kernel, 0, 0o444, format!("{}\n", state.boot_id)))
         }
@@ -80,31 +83,37 @@ pub(crate) fn lookup(
     }
 }
 
+/// Formats fields of meminfo and smaps.
+fn fields(fields: &[(&str, u64)]) -> String {
+    let lines = fields.iter().map(|(name, kb)| {
+        let name = format!("{name}:");
+        format!("{name:<16}{kb:>8} kB\n")
+    });
+    lines.collect()
+}
+
 fn meminfo(kernel: &Kernel, state: &State) -> String {
     let ram = kernel.memory.ram(state);
-    let mut text = String::new();
-    let mut field = |name: &str, kb: u64| {
-        text.push_str(&format!("{:<16}{kb:>8} kB\n", format!("{name}:")));
-    };
-    field("MemTotal", ram.total);
-    field("MemFree", ram.free);
-    field("MemAvailable", ram.available());
-    field("Buffers", ram.buffers);
-    field("Cached", ram.cached);
-    field("SwapCached", 1_204);
-    field("Active", ram.used * 2 / 3 + ram.cached / 2);
-    field("Inactive", ram.used / 3 + ram.cached / 2);
-    field("Mapped", ram.mapped);
-    field("Shmem", ram.shmem);
-    field("Slab", ram.slab);
-    field("SReclaimable", ram.slab / 3);
-    field("SUnreclaim", ram.slab - ram.slab / 3);
-    field("KernelStack", ram.stacks);
-    field("PageTables", ram.tables);
-    field("SwapTotal", ram.swap_total);
-    field("SwapFree", ram.swap_total - ram.swap_used);
-    field("VmallocUsed", ram.vmalloc);
-    text
+    fields(&[
+        ("MemTotal", ram.total),
+        ("MemFree", ram.free),
+        ("MemAvailable", ram.available()),
+        ("Buffers", ram.buffers),
+        ("Cached", ram.cached),
+        ("SwapCached", 1_204),
+        ("Active", ram.used * 2 / 3 + ram.cached / 2),
+        ("Inactive", ram.used / 3 + ram.cached / 2),
+        ("Mapped", ram.mapped),
+        ("Shmem", ram.shmem),
+        ("Slab", ram.slab),
+        ("SReclaimable", ram.slab / 3),
+        ("SUnreclaim", ram.slab - ram.slab / 3),
+        ("KernelStack", ram.stacks),
+        ("PageTables", ram.tables),
+        ("SwapTotal", ram.swap_total),
+        ("SwapFree", ram.swap_total - ram.swap_used),
+        ("VmallocUsed", ram.vmalloc),
+    ])
 }
 
 fn process_entry(
@@ -115,35 +124,24 @@ fn process_entry(
     rest: &[&str],
 ) -> Result<Entry, Errno> {
     let ledger = || kernel.memory.ledger(state, p, kernel.clock.boot());
-    let file = |mode: u32, contents: Vec<u8>| Ok(text(kernel, p.uid, mode, contents));
+    let file = |mode: u32, contents: String| Ok(text(kernel, p.uid, mode, contents));
     // Files that require ptrace permission are refused at open, not by mode.
-    let inspected = |contents: &dyn Fn() -> Vec<u8>| {
-        if may_inspect(cred, p) {
-            file(0o444, contents())
-        } else {
-            file(0o000, Vec::new())
-        }
+    let inspected = |contents: &dyn Fn() -> String| match may_inspect(cred, p) {
+        true => file(0o444, contents()),
+        false => file(0o000, String::new()),
     };
     match rest {
-        [] => {
-            let names = PID_FILES.split(' ').map(str::to_owned).collect();
-            Ok(entry(kernel, p.uid, 0o555, Body::Directory(names)))
-        }
+        [] => Ok(directory(kernel, p.uid, PID_FILES)),
         ["cmdline"] => file(0o444, p.cmdline()),
-        ["stat"] => file(0o444, stat_line(p, ledger().as_ref()).into_bytes()),
-        ["status"] => file(0o444, status(p, ledger().as_ref()).into_bytes()),
-        ["oom_score_adj"] => file(0o644, format!("{}\n", p.oom_score_adj).into_bytes()),
-        ["attr"] => Ok(entry(
-            kernel,
-            p.uid,
-            0o555,
-            Body::Directory(vec!["current".to_owned()]),
-        )),
-        ["attr", "current"] => file(0o444, format!("u:r:{}:s0\0", p.domain).into_bytes()),
+        ["stat"] => file(0o444, stat_line(p, ledger().as_ref())),
+        ["status"] => file(0o444, status(p, ledger().as_ref())),
+        ["oom_score_adj"] => file(0o644, format!("{}\n", p.oom_score_adj)),
+        ["attr"] => Ok(directory(kernel, p.uid, "current")),
+        ["attr", "current"] => file(0o444, format!("u:r:{}:s0\0", p.domain)),
         ["environ"] => inspected(&|| p.environ()),
-        ["maps"] => inspected(&|| maps(ledger().as_ref()).into_bytes()),
-        ["smaps"] => inspected(&|| smaps(ledger().as_ref()).into_bytes()),
-        ["smaps_rollup"] => inspected(&|| rollup(ledger().as_ref()).into_bytes()),
+        ["maps"] => inspected(&|| maps(ledger().as_ref())),
+        ["smaps"] => inspected(&|| smaps(ledger().as_ref())),
+        ["smaps_rollup"] => inspected(&|| rollup(ledger().as_ref())),
         _ => Err(Errno::NoEntry),
     }
 }
@@ -269,27 +267,24 @@ fn maps(ledger: Option<&Ledger>) -> String {
 
 /// Formats the fields of smaps and its rollup that describe pages.
 fn pages(pages: &Pages, anonymous: u64) -> String {
-    let mut text = String::new();
-    let mut field = |name: &str, kb: u64| {
-        text.push_str(&format!("{:<16}{kb:>8} kB\n", format!("{name}:")));
-    };
-    field("Rss", pages.rss());
-    field("Pss", pages.pss);
-    field("Shared_Clean", pages.shared_clean);
-    field("Shared_Dirty", pages.shared_dirty);
-    field("Private_Clean", pages.private_clean);
-    field("Private_Dirty", pages.private_dirty);
-    field("Referenced", pages.rss());
-    field("Anonymous", anonymous);
-    field("LazyFree", 0);
-    field("AnonHugePages", 0);
-    field("ShmemPmdMapped", 0);
-    field("Shared_Hugetlb", 0);
-    field("Private_Hugetlb", 0);
-    field("Swap", pages.swap);
-    field("SwapPss", pages.swap_pss);
-    field("Locked", 0);
-    text
+    fields(&[
+        ("Rss", pages.rss()),
+        ("Pss", pages.pss),
+        ("Shared_Clean", pages.shared_clean),
+        ("Shared_Dirty", pages.shared_dirty),
+        ("Private_Clean", pages.private_clean),
+        ("Private_Dirty", pages.private_dirty),
+        ("Referenced", pages.rss()),
+        ("Anonymous", anonymous),
+        ("LazyFree", 0),
+        ("AnonHugePages", 0),
+        ("ShmemPmdMapped", 0),
+        ("Shared_Hugetlb", 0),
+        ("Private_Hugetlb", 0),
+        ("Swap", pages.swap),
+        ("SwapPss", pages.swap_pss),
+        ("Locked", 0),
+    ])
 }
 
 fn smaps(ledger: Option<&Ledger>) -> String {

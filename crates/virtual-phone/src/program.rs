@@ -19,6 +19,7 @@ const SERVICES: [&str; 9] = [
 ];
 
 /// A program to run: its process, arguments and open files.
+#[derive(Clone)]
 pub(crate) struct Cmd {
     pub(crate) kernel: Arc<Kernel>,
     /// Programs that it can run.
@@ -34,12 +35,25 @@ pub(crate) struct Cmd {
 }
 
 /// Reason why a program ends early.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Halt {
-    Exit(u8),
+    /// It prints this to stderr and ends with this status.
+    Refused(u8, String),
     Stop(Stop),
     /// A file operation failed.
     Failed(Errno),
+}
+
+impl Halt {
+    /// Returns the end of a program that refuses its arguments; `text` has no newline at its end.
+    pub(crate) fn refused(status: u8, text: impl std::fmt::Display) -> Halt {
+        Halt::Refused(status, format!("{text}\n"))
+    }
+}
+
+/// Refuses the arguments of a program, as [`Halt::refused`].
+pub(crate) fn refuse<T>(status: u8, text: impl std::fmt::Display) -> Result<T, Halt> {
+    Err(Halt::refused(status, text))
 }
 
 impl From<Errno> for Halt {
@@ -57,55 +71,76 @@ impl From<Stop> for Halt {
 /// Exit status, or the reason for an early end.
 pub(crate) type Done = Result<u8, Halt>;
 
-/// Arguments of a program: single-letter flags with their values, and the rest.
+/// Arguments of a program: options with their values, and the rest.
 #[derive(Default)]
 pub(crate) struct Arguments {
-    flags: Vec<(char, Option<String>)>,
+    options: Vec<(String, String)>,
     pub(crate) rest: Vec<String>,
 }
 
+/// Error in the arguments of a program: the option.
+pub(crate) enum BadOption {
+    Unknown(String),
+    NoValue(String),
+}
+
 impl Arguments {
-    pub(crate) fn has(&self, letter: char) -> bool {
-        self.flags.iter().any(|(flag, _)| *flag == letter)
-    }
-
-    /// Returns the value of a flag.
-    pub(crate) fn value(&self, letter: char) -> Option<&str> {
-        let flag = self.flags.iter().find(|(flag, _)| *flag == letter)?;
-        flag.1.as_deref()
-    }
-
-    /// Splits arguments as `getopt` does: a letter of `known` before a colon has a value. Returns a
-    /// letter that is not known as an error.
-    fn split(args: &[String], known: &str) -> Result<Arguments, char> {
+    /// Splits arguments. `known` lists the options; one before a colon has a value.
+    pub(crate) fn split(args: &[String], known: &str) -> Result<Arguments, BadOption> {
+        let has_value = |option: &str| {
+            let mut known = known.split(' ').map(|k| (k.trim_end_matches(':'), k));
+            known.find(|(k, _)| *k == option).map(|(k, word)| k != word)
+        };
         let mut split = Arguments::default();
         let mut args = args.iter();
         while let Some(arg) = args.next() {
-            if arg == "--" {
-                split.rest.extend(args.cloned());
-                break;
-            }
-            if !arg.starts_with('-') || arg.len() == 1 || arg.starts_with("--") {
-                split.rest.push(arg.clone());
-                continue;
-            }
-            for (at, letter) in arg.char_indices().skip(1) {
-                let found = known.split_once(letter).filter(|_| letter != ':');
-                let (_, after) = found.ok_or(letter)?;
-                if !after.starts_with(':') {
-                    split.flags.push((letter, None));
+            let (option, inline) = match arg.split_once('=') {
+                Some((option, value)) if arg.starts_with("--") => (option, Some(value.to_owned())),
+                _ => (arg.as_str(), None),
+            };
+            let value = match has_value(option) {
+                _ if arg == "--" => {
+                    split.rest.extend(args.cloned());
+                    break;
+                }
+                Some(true) => {
+                    let value = inline.or_else(|| args.next().cloned());
+                    value.ok_or_else(|| BadOption::NoValue(option.to_owned()))?
+                }
+                Some(false) => String::new(),
+                None if arg.starts_with('-') && arg.len() > 1 => {
+                    return Err(BadOption::Unknown(arg.clone()));
+                }
+                None => {
+                    split.rest.push(arg.clone());
                     continue;
                 }
-                let inline = &arg[at + letter.len_utf8()..];
-                let value = match inline.is_empty() {
-                    true => args.next().cloned(),
-                    false => Some(inline.to_owned()),
-                };
-                split.flags.push((letter, value));
-                break;
-            }
+            };
+            split.options.push((option.to_owned(), value));
         }
         Ok(split)
+    }
+
+    pub(crate) fn has(&self, option: &str) -> bool {
+        self.values(option).next().is_some()
+    }
+
+    /// Returns the values of an option, which can be repeated.
+    pub(crate) fn values(&self, option: &str) -> impl Iterator<Item = &str> {
+        let those = self
+            .options
+            .iter()
+            .filter(move |(known, _)| known == option);
+        those.map(|(_, value)| value.as_str())
+    }
+
+    /// Returns the first value of an option.
+    pub(crate) fn value(&self, option: &str) -> Option<&str> {
+        self.values(option).next()
+    }
+
+    pub(crate) fn number(&self, option: &str) -> Option<u64> {
+        self.value(option)?.parse().ok()
     }
 }
 
@@ -182,7 +217,8 @@ pub(crate) fn run(cmd: &mut Cmd) -> Result<u8, Stop> {
         process.env.clone_from(&cmd.env);
     }
     match program(cmd) {
-        Ok(status) | Err(Halt::Exit(status)) => Ok(status),
+        Ok(status) => Ok(status),
+        Err(Halt::Refused(status, text)) => complain(cmd, &text, status),
         Err(Halt::Failed(_)) => Ok(1),
         Err(Halt::Stop(stop)) => Err(stop),
     }
@@ -209,17 +245,16 @@ impl Cmd {
     }
 
     fn write(&self, fd: u32, bytes: &[u8]) -> Result<(), Halt> {
-        let Some(fd) = self.fds.get(fd) else {
-            return Err(Halt::Exit(1));
+        let full = || {
+            let text = format!("{}: write: {}", self.name(), Errno::NoSpace.text());
+            Halt::refused(1, text)
         };
+        let fd = self.fds.get(fd).ok_or_else(full)?;
         fd.write(&self.kernel, self.pid, bytes)
-            .map_err(|e| match e {
+            .map_err(|error| match error {
                 WriteError::Broken => Halt::Stop(Stop::Killed(SIGPIPE)),
                 WriteError::Stopped(stop) => Halt::Stop(stop),
-                WriteError::Full | WriteError::NotWritable => {
-                    let text = format!("{}: write: {}\n", self.name(), Errno::NoSpace.text());
-                    complain(self, &text, 1).map_or_else(Halt::Stop, Halt::Exit)
-                }
+                WriteError::Full | WriteError::NotWritable => full(),
             })
     }
 
@@ -238,16 +273,24 @@ impl Cmd {
         self.write(2, text.as_bytes())
     }
 
-    /// Prints to stdout and ends with 0.
-    pub(crate) fn answer(&self, text: &str) -> Done {
+    /// Prints to stdout and ends with this status.
+    pub(crate) fn end(&self, status: u8, text: &str) -> Done {
         self.out(text)?;
-        Ok(0)
+        Ok(status)
     }
 
-    /// Prints an error and ends with this status.
-    pub(crate) fn refuse(&self, status: u8, text: &str) -> Done {
-        self.err(text)?;
-        Ok(status)
+    /// Prints to stdout and ends with 0.
+    pub(crate) fn answer(&self, text: &str) -> Done {
+        self.end(0, text)
+    }
+
+    /// Refuses what the phone's version of this program lacks.
+    pub(crate) fn only<T>(&self, what: &str) -> Result<T, Halt> {
+        let name = self.name();
+        refuse(
+            1,
+            format!("{name}: only {what} is there on this virtual phone"),
+        )
     }
 
     /// Prints `name: what: why` to stderr.
@@ -335,18 +378,21 @@ impl Cmd {
         Ok((all, status > 0))
     }
 
-    /// Splits these arguments into flags and the rest. A flag that is not `known` ends the program: a
-    /// phone that ignored it would give a wrong answer.
-    pub(crate) fn flags_of(&self, args: &[String], known: &str) -> Result<Arguments, Halt> {
-        Arguments::split(args, known).or_else(|letter| {
-            self.err(&format!("{}: Unknown option '{letter}'\n", self.name()))?;
-            Err(Halt::Exit(1))
+    /// Splits these arguments into options and the rest. An option that is not `known` ends the
+    /// program: a phone that ignored it would give a wrong answer.
+    pub(crate) fn options_of(&self, args: &[String], known: &str) -> Result<Arguments, Halt> {
+        Arguments::split(args, known).map_err(|bad| {
+            let text = match bad {
+                BadOption::Unknown(option) => format!("unrecognized option '{option}'"),
+                BadOption::NoValue(option) => format!("option requires an argument -- '{option}'"),
+            };
+            Halt::refused(1, format!("{}: {text}", self.name()))
         })
     }
 
-    /// As [`Cmd::flags_of`], of all arguments.
-    pub(crate) fn flags(&self, known: &str) -> Result<Arguments, Halt> {
-        self.flags_of(&self.args(), known)
+    /// As [`Cmd::options_of`], of all arguments.
+    pub(crate) fn options(&self, known: &str) -> Result<Arguments, Halt> {
+        self.options_of(&self.args(), known)
     }
 
     /// Replaces this program with another one that inherits its files.

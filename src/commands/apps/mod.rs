@@ -1,7 +1,6 @@
 //! `heaptap apps`.
 
 mod args;
-pub mod run;
 mod view;
 
 pub use args::Args;

@@ -2,15 +2,28 @@
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
+
 use super::args::Args;
-use super::run::{AppsReport, list};
 use crate::console::table::{columns, show_columns};
 use crate::console::{Console, Style};
-use crate::eligibility::{Answer, AppType, Finding, InstalledApp, ListOptions, Severity};
+use crate::eligibility::{
+    self, Answer, AppType, DeviceFacts, Finding, InstalledApp, ListOptions, Severity,
+};
 use crate::error::Failure;
 use crate::exit::Outcome;
 use crate::flags::context::Context;
 use crate::views::eligibility::show_finding;
+
+/// Document of `--json`.
+#[derive(Serialize)]
+struct AppsReport {
+    device: DeviceFacts,
+    /// Findings about the device.
+    findings: Vec<Finding>,
+    /// Packages by name.
+    apps: Vec<InstalledApp>,
+}
 
 /// Runs the command.
 ///
@@ -22,7 +35,14 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         all: args.all,
         user: ctx.globals.user,
     };
-    let report = list(ctx.device().await?, &options).await?;
+    let device = ctx.device().await?;
+    let facts = eligibility::facts(device).await?;
+    let apps = eligibility::list_apps(device, &facts, &options).await?;
+    let report = AppsReport {
+        findings: eligibility::decide_device(&facts),
+        device: facts,
+        apps,
+    };
     let console = &ctx.console;
     if console.is_json() {
         console.json(&report);

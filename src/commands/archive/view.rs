@@ -1,9 +1,9 @@
 //! Shows what `heaptap archive` added.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::args::Args;
-use super::run::{self, ArchiveRequest, Archived, Entry};
+use super::run::{self, ArchiveRequest, Archived};
 use crate::console::Console;
 use crate::error::Failure;
 use crate::exit::Outcome;
@@ -33,8 +33,8 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     if ctx.console.is_json() {
         ctx.console.json(&json!({
             "store": store.to_string_lossy(),
-            "added": entries(&archived.added),
-            "known": entries(&archived.known),
+            "added": archived.added,
+            "known": archived.known,
             "recordings": archived.recordings,
             "compacted": archived.compacted.map(|done| json!({
                 "written": done.written,
@@ -46,13 +46,6 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         show(&ctx.console, &archived, &near(&store).display().to_string());
     }
     Ok(Outcome::of(archived.class))
-}
-
-/// Returns the entries for `--json`. A path that is not UTF-8 has replacement characters.
-fn entries(entries: &[Entry]) -> Vec<Value> {
-    let entry =
-        |entry: &Entry| json!({ "path": entry.path.to_string_lossy(), "sha256": entry.sha256 });
-    entries.iter().map(entry).collect()
 }
 
 fn show(console: &Console, archived: &Archived, store: &str) {

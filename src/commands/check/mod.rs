@@ -1,7 +1,6 @@
 //! `heaptap check`.
 
 mod args;
-pub mod run;
 mod view;
 
 pub use args::Args;

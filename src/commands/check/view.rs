@@ -1,10 +1,10 @@
 //! `heaptap check`: shows the eligibility of processes, with reasons and remedies.
 
 use super::args::Args;
-use super::run::{CheckOptions, CheckReport, check};
 use crate::console::{Console, Style};
 use crate::eligibility::{
-    Answer, Finding, Process, ProcessReport, Scope, TargetKind, TargetReport,
+    self, Answer, AssessOptions, DeviceFacts, Finding, Process, ProcessReport, Scope, Startup,
+    TargetKind, TargetReport,
 };
 use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
@@ -12,36 +12,55 @@ use crate::flags::context::Context;
 use crate::profile::MALLOC_HEAP;
 use crate::units::counted;
 use crate::views::eligibility::show_finding;
+use serde::Serialize;
 
-/// Runs the command.
+/// Document of `--json`.
+#[derive(Serialize)]
+struct CheckReport {
+    /// Whether every process of every target is eligible, for the selected kinds of heaps.
+    eligible: bool,
+    device: DeviceFacts,
+    /// Findings about the device.
+    findings: Vec<Finding>,
+    targets: Vec<TargetReport>,
+}
+
+/// Runs the command. Nothing is changed on the device.
 ///
 /// # Errors
 /// Returns an error if the device cannot be reached or is lost.
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
-    let options = CheckOptions {
-        targets: args.target.target().required()?.targets(),
-        user: ctx.globals.user,
-        scope: match (
-            args.heap.of_native().is_some(),
-            args.heap.of_java().is_some(),
-        ) {
-            (_, false) => Scope::Native,
-            (false, true) => Scope::Java,
-            (true, true) => Scope::Both,
-        },
-        names_heap: args
-            .heap
-            .native_names()
-            .iter()
-            .any(|name| name != MALLOC_HEAP),
+    let targets = args.target.target().required()?.targets();
+    let (native, java) = (args.heap.of_native(), args.heap.of_java());
+    let scope = match (native.is_some(), java.is_some()) {
+        (_, false) => Scope::Native,
+        (false, true) => Scope::Java,
+        (true, true) => Scope::Both,
     };
-    let mut report = check(ctx.device().await?, &options).await?;
+    let heaps = args.heap.native_names();
+    let names_heap = heaps.iter().any(|name| name != MALLOC_HEAP);
+    let device = ctx.device().await?;
+    let facts = eligibility::facts(device).await?;
+    let options = AssessOptions {
+        user: ctx.globals.user,
+        startup: Startup::Allowed,
+    };
+    let mut assessment = eligibility::assess(device, &facts, &targets, &options).await?;
+    if names_heap && let Some(finding) = eligibility::no_choice_of_heaps(&facts) {
+        assessment.refuse_native(finding);
+    }
+    let mut report = CheckReport {
+        eligible: assessment.all_eligible(scope),
+        device: facts,
+        findings: assessment.device,
+        targets: assessment.targets,
+    };
     let console = &ctx.console;
     let doubts = args.heap.doubts();
     for doubt in &doubts {
         console.warn(doubt);
     }
-    if doubts.is_empty() && options.names_heap {
+    if doubts.is_empty() && names_heap {
         console.say("only a recording shows whether the app has a heap of that name");
     }
     for finding in findings_of(&mut report) {

@@ -5,8 +5,9 @@ use std::path::Path;
 use clap::ValueEnum;
 
 use super::args::{Args, Format};
-use super::export::view as export;
+use super::export::run as export;
 use crate::error::{ErrorClass, Failure};
+use crate::flags::typed::of_same_name;
 use crate::near::nearest;
 use crate::untrusted::sanitize;
 use crate::untrusted::shell::quoted_path;
@@ -59,7 +60,7 @@ fn by_ending(name: &str) -> Option<Format> {
 /// Returns the formats with their endings.
 fn endings() -> impl Iterator<Item = (Format, &'static str)> {
     let all = Format::value_variants().iter().copied();
-    all.filter_map(|format| match export::format(format) {
+    all.filter_map(|format| match of_same_name::<export::Format>(format) {
         Some(known) => Some((format, known.ending())),
         None if format == Format::Html => Some((format, "html")),
         None => None,

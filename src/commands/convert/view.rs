@@ -18,6 +18,7 @@ use crate::exit::Outcome;
 use crate::export::pprof::PprofOptions;
 use crate::flags::conflicts::conflict;
 use crate::flags::context::Context;
+use crate::flags::typed::of_same_name;
 use crate::heaps::input::LookError;
 use crate::heaps::java::lying_in;
 use crate::heaps::selector::JavaInput;
@@ -43,7 +44,8 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     args.moment.check([&args.input])?;
     args.heap.refuse_java_parts("convert")?;
     let chosen = format(&args)?;
-    if let Some(format) = export::format(chosen) {
+    // The others are in the branches below.
+    if let Some(format) = of_same_name(chosen) {
         return export::run(ctx, args, format).await;
     }
     if chosen == Format::Html {
@@ -61,10 +63,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     };
     let dumps = args.moment.dumps(&typed);
     let typed_path = typed.path.clone();
-    let input = match typed.path == Path::new("-") {
-        true => Input::Stdin,
-        false => Input::Path(typed.path),
-    };
+    let input = Input::of(&typed.path);
     let target = match &input {
         Input::Stdin => "stdin".to_owned(),
         Input::Path(path) => stem(path),

@@ -36,10 +36,8 @@ use crate::results::findings;
 use crate::units::ByteSize;
 use crate::untrusted::sanitize;
 use crate::untrusted::shell::quoted_path;
-use crate::views::blocking;
-use crate::views::native as native_view;
-use crate::views::page;
 use crate::views::paths::near;
+use crate::views::{blocking, native as native_view, page};
 
 /// Rows on a page, and rows within sampling error.
 const PAGE: usize = 20;
@@ -119,18 +117,11 @@ async fn compare_mappings(
     args: Args,
     inputs: [JavaInput; 2],
 ) -> Result<Outcome, Failure> {
-    let by = match args.by {
-        None | Some(ByArg::Kind) => mapped::By::Kind,
-        Some(ByArg::Library) => mapped::By::Library,
-        Some(ByArg::Mapping) => mapped::By::Mapping,
-        Some(_) => {
-            let message = "memory mappings support `--by` only with kind, library or mapping";
-            return Err(conflict(
-                message,
-                "choose one of these, or leave out `--by`",
-            ));
-        }
-    };
+    let by = args.by.map_or(Some(mapped::By::Kind), of_same_name);
+    let by = by.ok_or_else(|| {
+        let message = "memory mappings support `--by` only with kind, library or mapping";
+        conflict(message, "choose one of these, or leave out `--by`")
+    })?;
     let allowed = [
         "by", "smaps", "at", "name", "pid", "package", "limit", "csv",
     ];

@@ -25,7 +25,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         ctx.console.json(&diagnosis);
     } else {
         for (side, title) in [(Side::Device, "Device and adb"), (Side::Host, "Host")] {
-            ctx.console.data(ctx.console.styled(Style::Strong, title));
+            ctx.console.in_style(Style::Strong, title);
             for check in diagnosis.checks.iter().filter(|c| c.side == side) {
                 show(ctx, check);
             }

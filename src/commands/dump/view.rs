@@ -22,11 +22,10 @@ use crate::results::destination::unwritable;
 use crate::results::overwrite::{self, Replace};
 use crate::session::Store;
 use crate::untrusted::shell::quoted_path;
-use crate::views::page;
 use crate::views::paths::near;
 use crate::views::progress::{self, Show};
 use crate::views::single_file::SingleFile;
-use crate::views::start;
+use crate::views::{page, start};
 
 /// Runs the command.
 ///

@@ -44,9 +44,7 @@ async fn conv(ctx: &Context, args: ConvArgs) -> Result<Outcome, Failure> {
         compat: args.compat,
     };
     let place = (args.input, args.output, args.force);
-    let work = move |input: Input, output, control: LookupControl| {
-        run::convert(&input, output, options, &control)
-    };
+    let work = move |input, output, control| run::convert(&input, output, options, &control);
     rewrite(ctx, place, "converting …", work, |done| {
         let mut said = String::new();
         if done.left_out > 0 {
@@ -71,9 +69,7 @@ async fn strip(ctx: &Context, args: StripArgs) -> Result<Outcome, Failure> {
         fields: args.fields,
     };
     let place = (args.input, args.output, args.force);
-    let work = move |input: Input, output, control: LookupControl| {
-        run::strip(&input, output, options, &control)
-    };
+    let work = move |input, output, control| run::strip(&input, output, options, &control);
     rewrite(ctx, place, "stripping …", work, |done| {
         let mut said = format!(
             "; arrays zeroed: {} ({})",
@@ -112,19 +108,12 @@ where
 {
     let goal = place(&ctx.console, to)?;
     let output = Destination::new(goal.as_deref(), force, ConsoleWriter(ctx.console.clone()));
-    let input = input(from);
+    let input = Input::of(&from);
     let work = move |control| work(input, output, control);
     let made = blocking::watched(ctx, doing, None, work).await?;
     let (file, extra, said) = tell(&made.what);
     written(&ctx.console, &made, file, goal.as_deref(), extra, &said);
     Ok(made.class().into())
-}
-
-fn input(path: PathBuf) -> Input {
-    match path.as_path() == Path::new("-") {
-        true => Input::Stdin,
-        false => Input::Path(path),
-    }
 }
 
 /// Returns the file to write; `None` for standard output.
@@ -157,7 +146,7 @@ fn written<T>(
             "bytes": file.bytes,
             "records": file.records,
             "whole": file.is_whole() && made.findings.is_empty(),
-            "warnings": warnings(made),
+            "warnings": made.findings,
         });
         if let (Some(all), Value::Object(extra)) = (document.as_object_mut(), extra) {
             all.extend(extra);
@@ -172,15 +161,8 @@ fn written<T>(
     console.say(format_args!("wrote {goal}: {}{said}", ByteSize(file.bytes)));
 }
 
-fn warnings<T>(made: &Made<T>) -> Vec<Value> {
-    let findings = made.findings.iter();
-    findings
-        .map(|it| json!({"kind": it.kind, "message": it.message, "help": it.help}))
-        .collect()
-}
-
 async fn info(ctx: &Context, args: InfoArgs) -> Result<Outcome, Failure> {
-    let input = input(args.input);
+    let input = Input::of(&args.input);
     let work = blocking::watched(ctx, "reading …", None, move |_| run::info(&input));
     let made = work.await?;
     if ctx.console.is_json() {
@@ -269,7 +251,7 @@ fn document(made: &Made<Info>) -> Value {
                 .map(|it| json!({"offset": it.at, "message": it.to_string()}))
                 .collect::<Vec<_>>(),
         },
-        "warnings": warnings(made),
+        "warnings": made.findings,
     })
 }
 

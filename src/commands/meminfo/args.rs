@@ -4,7 +4,6 @@ use super::live::args::LiveArgs;
 use crate::flags::limit::LimitArgs;
 use crate::flags::moment::MomentArgs;
 use crate::flags::target::TargetArgs;
-use crate::system::meminfo::By;
 use clap::ValueHint;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -101,14 +100,4 @@ pub enum ByArg {
     Oom,
     /// Kinds of memory.
     Category,
-}
-
-impl From<ByArg> for By {
-    fn from(by: ByArg) -> By {
-        match by {
-            ByArg::Process => By::Process,
-            ByArg::Oom => By::Oom,
-            ByArg::Category => By::Category,
-        }
-    }
 }

@@ -18,10 +18,9 @@ use crate::net::{Ended, ServerEvent};
 use crate::pages::{PagePlace, ReportRequest};
 use crate::units::{ByteSize, HumanDuration};
 use crate::untrusted::shell::quoted_path;
-use crate::views::blocking;
 use crate::views::browser::show_site;
 pub(crate) use crate::views::browser::{file_url, show_page};
-use crate::views::page;
+use crate::views::{blocking, page};
 
 /// Runs the command.
 ///

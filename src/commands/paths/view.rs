@@ -19,8 +19,7 @@ use crate::heaps::selector::JavaInput;
 use crate::units::{ByteSize, counted, thousands};
 use crate::untrusted::sanitize;
 use crate::untrusted::shell::quoted_path;
-use crate::views::blocking;
-use crate::views::java as java_view;
+use crate::views::{blocking, java as java_view};
 
 /// Runs the command.
 ///
@@ -133,14 +132,12 @@ fn show(console: &Console, report: &PathsReport) {
             (None, None) if report.reachable.count == 1 => "Shortest path".to_owned(),
             (None, None) => "Shortest path to the largest object".to_owned(),
         };
-        console.data("");
-        console.data(console.styled(Style::Strong, what));
+        console.section(Style::Strong, what);
         show_path(console, path);
     }
     if report.holders.len() > 1 {
-        console.data("");
         let what = "All references to them, back to the GC roots";
-        console.data(console.styled(Style::Strong, what));
+        console.section(Style::Strong, what);
         holders(&report.holders).show(console);
     }
     let mut links = report.holders.iter().filter_map(|row| row.via.as_ref());
@@ -429,7 +426,7 @@ fn show_object(console: &Console, heap: &HeapFacts, object: &ObjectReport) {
 fn more(console: &Console, shown: u64, total: u64) {
     if total > shown {
         let more = format!("… and {} more (`-l`)", thousands(total - shown));
-        console.data(console.styled(Style::Dim, more));
+        console.in_style(Style::Dim, more);
     }
 }
 

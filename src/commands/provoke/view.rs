@@ -135,11 +135,10 @@ fn list(console: &Console) {
         return;
     }
     for entry in catalog::ALL {
-        console.data(console.styled(Style::Strong, entry.form));
+        console.in_style(Style::Strong, entry.form);
         console.data(format_args!("    {}", entry.does));
         console.data(format_args!("    finds: {}", entry.finds));
-        let android = format!("    Android: {}", entry.android);
-        console.data(console.styled(Style::Dim, android));
+        console.in_style(Style::Dim, format!("    Android: {}", entry.android));
     }
 }
 

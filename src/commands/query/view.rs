@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use serde::Serialize;
+use serde_json::json;
 
 use super::args::Args;
 use super::run::{Losses, QueryFile, copy, open};
@@ -15,8 +15,7 @@ use crate::console::signals::watch_signals;
 use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::context::Context;
-use crate::heaps::java::ProgressReporter;
-use crate::heaps::java::lying_in;
+use crate::heaps::java::{ProgressReporter, lying_in};
 use crate::heaps::selector::JavaInput;
 use crate::import::STDIN_NAME;
 use crate::query::{CopiedTable, Database, QueryError};
@@ -204,16 +203,6 @@ async fn write_copy(
     database: Database,
     (file, existing): (PathBuf, ExistingFile),
 ) -> Result<(), Failure> {
-    #[derive(Serialize)]
-    struct Table {
-        name: String,
-        rows: u64,
-    }
-    #[derive(Serialize)]
-    struct Copy {
-        file: String,
-        tables: Vec<Table>,
-    }
     let interrupter = database.interrupter();
     let name = file.display().to_string();
     let task = tokio::task::spawn_blocking(move || -> Result<Vec<CopiedTable>, Failure> {
@@ -238,14 +227,9 @@ async fn write_copy(
         thousands(rows)
     ));
     if ctx.console.is_json() {
-        let tables = copied.into_iter().map(|table| Table {
-            name: table.name,
-            rows: table.rows,
-        });
-        ctx.console.json(&Copy {
-            file: name,
-            tables: tables.collect(),
-        });
+        let table = |it: CopiedTable| json!({ "name": it.name, "rows": it.rows });
+        let tables: Vec<_> = copied.into_iter().map(table).collect();
+        ctx.console.json(&json!({ "file": name, "tables": tables }));
     }
     Ok(())
 }
@@ -297,15 +281,7 @@ async fn wait<T>(
     };
     status.finish_and_clear();
     match result {
-        Some(Ok(result)) => Ok(result),
-        Some(Err(error)) => match error.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            Err(error) => Err(Failure::new(
-                ErrorClass::Interrupted,
-                "interrupted",
-                error.to_string(),
-            )),
-        },
         None => Err(QueryError::Interrupted.into()),
+        result => blocking::ended(result.map(|result| result.map(Ok::<T, Failure>))),
     }
 }

@@ -12,10 +12,8 @@ use crate::flags::context::Context;
 use crate::naming::r8_mappings::R8Mappings;
 use crate::recording::host::{HostEvent, HostOptions, HostRecorded, record};
 use crate::untrusted::sanitize;
-use crate::views::page;
 use crate::views::paths::near;
-use crate::views::progress;
-use crate::views::start;
+use crate::views::{page, progress, start};
 use std::path::Path;
 
 const ALL: &str = "the program and all its children are recorded";

@@ -15,9 +15,8 @@ use crate::recording::options::RecordOptions;
 use crate::recording::outcome::Recorded;
 use crate::recording::record;
 use crate::session::{SnapshotMethod, Store};
-use crate::views::page;
 use crate::views::progress::{self, Show};
-use crate::views::start;
+use crate::views::{page, start};
 
 /// Runs the command.
 ///

@@ -3,7 +3,6 @@
 use crate::flags::limit::LimitArgs;
 use crate::flags::moment::MomentArgs;
 use crate::flags::target::TargetArgs;
-use crate::memory::smaps::By;
 use clap::{ValueEnum, ValueHint};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -57,15 +56,4 @@ pub enum ByArg {
     Library,
     /// Mappings; those that differ in their address alone are one
     Mapping,
-}
-
-impl ByArg {
-    /// Returns the key of the sums.
-    pub fn by(self) -> By {
-        match self {
-            ByArg::Kind => By::Kind,
-            ByArg::Library => By::Library,
-            ByArg::Mapping => By::Mapping,
-        }
-    }
 }

@@ -1,12 +1,14 @@
 //! `heaptap smaps`: the mappings of a process, by the rows of meminfo, by library or by mapping.
 
 use super::args::{Args, ByArg};
-use crate::console::table::{Table, show_fitting, show_hidden};
+use crate::console::columns::Columns;
+use crate::console::table::{show_fitting, show_hidden};
 use crate::console::{Console, Style, save_file};
 use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::context::Context;
 use crate::flags::source;
+use crate::flags::typed::of_same_name;
 use crate::memory::smaps::{Field, Sums};
 use crate::results::lists::process_name;
 use crate::system::smaps::{self, Document, Mapped, Moment, Origin, Row};
@@ -56,7 +58,8 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         false => PAGE,
     };
     let limit = args.rows.limit.unwrap_or(most);
-    let document = smaps::document(&mapped, args.by.by(), limit);
+    let by = of_same_name(args.by).unwrap_or_default();
+    let document = smaps::document(&mapped, by, limit);
     if console.is_json() {
         console.json(&document);
     } else if args.csv {
@@ -81,37 +84,26 @@ fn size(bytes: Option<u64>) -> String {
     }
 }
 
-fn cells(sums: &Sums, count: u64) -> Vec<String> {
-    let shared = match (sums.get(Field::SharedClean), sums.get(Field::SharedDirty)) {
-        (None, None) => None,
-        _ => Some(
-            sums.of(Field::SharedClean)
-                .saturating_add(sums.of(Field::SharedDirty)),
-        ),
+/// Returns the columns of rows, which have their sums and their number of mappings.
+fn columns<'s>() -> Columns<'static, (&'s Sums, u64)> {
+    let shared = |sums: &Sums| {
+        let both = [Field::SharedClean, Field::SharedDirty].map(|field| sums.get(field));
+        both.into_iter().flatten().reduce(u64::saturating_add)
     };
-    vec![
-        size(sums.get(Field::Pss)),
-        size(sums.get(Field::PrivateDirty)),
-        size(sums.get(Field::PrivateClean)),
-        size(shared),
-        size(sums.get(Field::Swap)),
-        size(sums.get(Field::Rss)),
-        size(sums.get(Field::Size)),
-        thousands(count),
-    ]
+    Columns::<(&Sums, u64)>::new()
+        .with("PSS", |(sums, _)| size(sums.get(Field::Pss)))
+        .with("private dirty", |(sums, _)| {
+            size(sums.get(Field::PrivateDirty))
+        })
+        .with("private clean", |(sums, _)| {
+            size(sums.get(Field::PrivateClean))
+        })
+        .with("shared", move |(sums, _)| size(shared(sums)))
+        .with("swap", |(sums, _)| size(sums.get(Field::Swap)))
+        .with("RSS", |(sums, _)| size(sums.get(Field::Rss)))
+        .with("size", |(sums, _)| size(sums.get(Field::Size)))
+        .with("mappings", |(_, count)| thousands(*count))
 }
-
-const HEADINGS: [&str; 9] = [
-    "PSS",
-    "private dirty",
-    "private clean",
-    "shared",
-    "swap",
-    "RSS",
-    "size",
-    "mappings",
-    "",
-];
 
 /// Columns to hide on a narrow terminal, the least informative first.
 const LEAST: [&str; 5] = ["size", "mappings", "private clean", "shared", "RSS"];
@@ -152,11 +144,10 @@ fn show(console: &Console, document: &Document, mapped: &Mapped) {
         "library" => "file or area",
         _ => "mapping",
     };
-    let mut headings = HEADINGS;
-    headings[HEADINGS.len() - 1] = heading;
-    let mut table = Table::new(&headings);
+    let columns = columns();
+    let mut table = columns.table(heading);
     for row in &document.rows {
-        table.row(cells(&row.sums, row.count), name_of(row));
+        table.row(columns.values(&(&row.sums, row.count)), name_of(row));
         if row.of.is_part {
             table.lead("  ");
             table.style(Style::Dim);
@@ -167,7 +158,7 @@ fn show(console: &Console, document: &Document, mapped: &Mapped) {
             table.remark(row.of.kind);
         }
     }
-    table.row(cells(&total, document.count), "TOTAL");
+    table.row(columns.values(&(&total, document.count)), "TOTAL");
     table.style(Style::Strong);
     show_fitting(console, &mut table, &LEAST);
     show_hidden(console, document.rows_total - document.rows.len(), " rows");
@@ -183,7 +174,10 @@ fn remarks(document: &Document, total: &Sums) -> Vec<String> {
     }
     if let Some(remark) = &document.moment.remark {
         lines.push(format!("note: {remark}"));
-    } else if total.get(Field::PrivateDirty).is_some() {
+    } else if total
+        .get(Field::PrivateDirty)
+        .is_some_and(|bytes| bytes > 0)
+    {
         let swapped = total.get(Field::SwapPss).or(total.get(Field::Swap));
         let swapped = swapped.filter(|bytes| *bytes > 0);
         let swapped = swapped.map(|bytes| format!(" + {} swapped", ByteSize(bytes)));

@@ -4,11 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ValueEnum, ValueHint};
 
-use crate::conversion::convert::Input;
-use crate::conversion::goal::PacketScope;
-use crate::conversion::symbolize::NameKind;
 use crate::flags::names::NamesArgs;
-use crate::import::STDIN;
 
 /// Flags of `symbolize`.
 #[derive(Debug, clap::Args)]
@@ -48,29 +44,4 @@ pub enum OnlyArg {
     Native,
     /// Java names.
     Java,
-}
-
-impl Args {
-    /// The input, with its type.
-    pub(super) fn source(&self) -> Input {
-        match self.input.as_os_str() == STDIN {
-            true => Input::Stdin,
-            false => Input::Path(self.input.clone()),
-        }
-    }
-
-    pub(super) fn scope(&self) -> PacketScope {
-        match self.whole_trace {
-            true => PacketScope::WholeTrace,
-            false => PacketScope::Packets,
-        }
-    }
-
-    pub(super) fn kind(&self) -> NameKind {
-        match self.only {
-            None => NameKind::All,
-            Some(OnlyArg::Native) => NameKind::Native,
-            Some(OnlyArg::Java) => NameKind::Java,
-        }
-    }
 }

@@ -8,11 +8,13 @@ use super::output;
 use crate::console::{Console, ConsoleWriter};
 use crate::conversion::convert::Input;
 use crate::conversion::deobfuscate::known_to_none;
+use crate::conversion::goal::PacketScope;
 use crate::conversion::symbolize::{self, Refreshed, SymbolizeError, Symbolized};
 use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::conflicts::conflict;
 use crate::flags::context::Context;
+use crate::flags::typed::of_same_name;
 use crate::heaps::java::FOLDER;
 use crate::naming::device_libs::DeviceLibs;
 use crate::naming::names::NameOptions;
@@ -37,7 +39,12 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         Some(OnlyArg::Java) => None,
         Some(OnlyArg::Native) | None => phone_asked(ctx, &args.names).await,
     };
-    let (input, scope, kind) = (args.source(), args.scope(), args.kind());
+    let input = Input::of(&args.input);
+    let scope = match args.whole_trace {
+        true => PacketScope::WholeTrace,
+        false => PacketScope::Packets,
+    };
+    let kind = args.only.and_then(of_same_name).unwrap_or_default();
     if let (Input::Path(folder), None) = (&input, &args.output)
         && folder.is_dir()
     {

@@ -15,9 +15,8 @@ use crate::flags::context::Context;
 use crate::heaps::input::{self, DumpScope, NativeFile, OpenedInput};
 use crate::heaps::java::OpenedJava;
 use crate::units::{ByteSize, counted};
-use crate::views::blocking;
-use crate::views::native as native_view;
 use crate::views::recordings::input_missing;
+use crate::views::{blocking, native as native_view};
 
 /// Rows on a page.
 const PAGE: usize = 25;

@@ -4,20 +4,29 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
+use serde::{Serialize, Serializer};
+
 use super::{Origin, UsedMap};
 use crate::deobfuscate::{Entry, MapFile};
 use crate::export::deobfuscation_packets::{MapWriter, WrittenMap};
 use crate::profile::NameMaps;
 
 /// Written data of an R8 mapping for a package.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub struct WrittenPackage {
+    #[serde(rename = "file")]
     pub path: PathBuf,
+    #[serde(serialize_with = "put_word")]
     pub origin: Origin,
     /// Its app; empty if unknown, in which case it only applies to Java heap dumps.
     pub package: String,
     /// Amount of data.
+    #[serde(flatten)]
     pub written: WrittenMap,
+}
+
+fn put_word<S: Serializer>(origin: &Origin, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(origin.word())
 }
 
 /// Writes mappings as packets, once for each of their packages, or for none.

@@ -56,7 +56,8 @@ pub struct RamFacts {
 }
 
 /// Grouping of the device's memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum By {
     /// Processes.
     Process,

@@ -9,13 +9,11 @@ mod widths;
 use std::io::Read as _;
 use std::process::{Command, Stdio};
 
-use serde_json::Value;
+use crate::program::{Arguments, expect, run as heaptap};
 
-use crate::program::run as heaptap;
-
-fn command(args: &[&str]) -> Command {
+fn command(args: impl Arguments) -> Command {
     let mut command = crate::program::heaptap();
-    command.args(args);
+    command.args(args.list());
     command
 }
 
@@ -31,26 +29,24 @@ fn help_and_version_are_data() {
         &["help", "record"],
         &["record", "--help"],
     ] {
-        let output = heaptap(args);
-        assert_eq!(output.status.code(), Some(0), "{args:?}");
-        assert!(text(&output.stdout).contains("Usage:"), "{args:?}");
+        let output = expect(0, args);
+        assert!(output.stdout.contains("Usage:"), "{args:?}");
         assert!(output.stderr.is_empty(), "{args:?}");
     }
-    let version = heaptap(&["--version"]);
-    assert!(text(&version.stdout).starts_with(concat!("heaptap ", env!("CARGO_PKG_VERSION"))));
+    let version = heaptap("--version");
+    assert!(
+        version
+            .stdout
+            .starts_with(concat!("heaptap ", env!("CARGO_PKG_VERSION")))
+    );
 }
 
 #[test]
 fn wrong_usage_exits_2_with_a_hint_on_stderr() {
-    let output = heaptap(&["recrod"]);
-    assert_eq!(output.status.code(), Some(2));
+    let output = expect(2, "recrod");
     assert!(output.stdout.is_empty());
-    let stderr = text(&output.stderr);
-    assert!(stderr.starts_with("error: "), "{stderr}");
-    assert!(
-        stderr.contains("did you mean `heaptap record`?"),
-        "{stderr}"
-    );
+    assert!(output.stderr.starts_with("error: "), "{output}");
+    output.assert_stderr("did you mean `heaptap record`?");
 
     for args in [
         &[][..],
@@ -61,8 +57,7 @@ fn wrong_usage_exits_2_with_a_hint_on_stderr() {
         &["devices", "--virtual", "--adb-server", "x:1"],
         &["completions", "tcsh"],
     ] {
-        let output = heaptap(args);
-        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        let output = expect(2, args);
         assert!(!output.stderr.is_empty(), "{args:?}");
     }
 }
@@ -75,9 +70,8 @@ fn in_json_a_failure_is_a_document() {
         &["--json-lines", "nonsense"],
         &["--json"],
     ] {
-        let output = heaptap(args);
-        assert_eq!(output.status.code(), Some(2), "{args:?}");
-        let document: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let output = expect(2, args);
+        let document = output.json();
         let error = &document["error"];
         assert_eq!(error["code"], 2, "{args:?}");
         assert_eq!(error["kind"], "usage");
@@ -88,18 +82,11 @@ fn in_json_a_failure_is_a_document() {
 
 #[test]
 fn a_flag_of_another_command_is_told_and_no_flag_that_is_not_near() {
-    let output = heaptap(&["top", "rec", "--fail"]);
-    assert_eq!(output.status.code(), Some(2));
-    let stderr = text(&output.stderr);
-    assert!(!stderr.contains("--all"), "{stderr}");
-    assert!(
-        stderr.contains("help: --fail is an option of `heaptap leaks`"),
-        "{stderr}"
-    );
-    let all = heaptap(&["record", "--all"]);
-    assert!(text(&all.stderr).contains("help: use -n '*' for every process"));
-    let near = heaptap(&["top", "rec", "--tre"]);
-    assert!(text(&near.stderr).contains("did you mean --tree?"));
+    expect(2, "top rec --fail")
+        .refute_stderr("--all")
+        .assert_stderr("help: --fail is an option of `heaptap leaks`");
+    heaptap("record --all").assert_stderr("help: use -n '*' for every process");
+    heaptap("top rec --tre").assert_stderr("did you mean --tree?");
 }
 
 #[test]
@@ -154,48 +141,41 @@ fn what_is_begun_or_almost_right_is_suggested() {
         (["record", "--out", "d", "-q"], "heaptap record -o d -q"),
         (["top", "--symb", "d", "-q"], "did you mean --symbols?"),
     ] {
-        let output = heaptap(&args);
-        let stderr = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{args:?}: {stderr}");
-        assert!(stderr.contains(help), "{args:?}: {stderr}");
+        expect(2, &args).assert_stderr(help);
     }
 }
 
 #[test]
 fn a_missing_input_is_told_with_an_example() {
-    let output = heaptap(&["diff"]);
-    assert_eq!(output.status.code(), Some(2));
-    let stderr = text(&output.stderr);
+    let output = expect(2, "diff");
     let example = "such as `heaptap diff rec`";
-    assert!(stderr.contains(example), "{stderr}");
+    output.assert_stderr(example);
 }
 
 #[test]
 fn the_help_of_the_virtual_phone_lists_each_key_and_fault() {
-    let output = heaptap(&["virtual-phone", "--help"]);
-    let help = text(&output.stdout);
+    let output = heaptap("virtual-phone --help");
     for (key, values) in heaptap::phone::PhoneSpec::KEYS {
         assert!(
-            help.contains(&format!("- {key}: {values}")),
-            "{key}: {help}"
+            output.stdout.contains(&format!("- {key}: {values}")),
+            "{key}: {output}"
         );
     }
-    assert!(help.contains("pull-cut"), "{help}");
+    output.assert_stdout("pull-cut");
 }
 
 #[test]
 fn colours_follow_the_flag_and_never_a_pipe() {
-    let plain = heaptap(&["--help"]);
-    assert!(!text(&plain.stdout).contains('\x1b'));
-    let coloured = heaptap(&["--color", "always", "--help"]);
-    assert!(text(&coloured.stdout).contains('\x1b'));
-    let never = heaptap(&["--color=never", "nonsense"]);
-    assert!(!text(&never.stderr).contains('\x1b'));
+    let plain = heaptap("--help");
+    assert!(!plain.stdout.contains('\x1b'));
+    heaptap("--color always --help").assert_stdout("\x1b");
+    let never = heaptap("--color=never nonsense");
+    assert!(!never.stderr.contains('\x1b'));
 }
 
 #[test]
 fn a_reader_that_leaves_is_no_failure() {
-    let mut child = command(&["completions", "bash"])
+    let mut child = command("completions bash")
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -219,7 +199,7 @@ fn a_full_stdout_is_told() {
         .write(true)
         .open("/dev/full")
         .expect("Linux has it");
-    let output = command(&["completions", "bash"])
+    let output = command("completions bash")
         .stdout(full)
         .output()
         .expect("the binary runs");
@@ -230,29 +210,19 @@ fn a_full_stdout_is_told() {
 #[test]
 fn completions_know_the_commands() {
     for shell in ["bash", "zsh", "fish", "powershell"] {
-        let output = heaptap(&["completions", shell]);
-        assert_eq!(output.status.code(), Some(0), "{shell}");
-        let script = text(&output.stdout);
+        let output = expect(0, &["completions", shell]);
         for word in ["virtual-phone", "snapshot", "shmem-size"] {
-            assert!(script.contains(word), "{shell} completes {word}");
+            assert!(output.stdout.contains(word), "{shell} completes {word}");
         }
     }
 }
 
 #[test]
 fn print_config_needs_no_device() {
-    let output = heaptap(&[
-        "record",
-        "-n",
-        "com.example.app",
-        "-i",
-        "16k",
-        "--print-config",
-    ]);
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    let config = heaptap::config::parse_text(text(&output.stdout)).expect("Perfetto's text");
+    let output = expect(0, "record -n com.example.app -i 16k --print-config");
+    let config = heaptap::config::parse_text(&output.stdout).expect("Perfetto's text");
     assert!(config.write_into_file());
-    assert!(text(&output.stdout).contains("sampling_interval_bytes: 16384"));
+    output.assert_stdout("sampling_interval_bytes: 16384");
 }
 
 #[test]
@@ -278,10 +248,9 @@ fn a_refused_config_says_why_before_any_device_is_asked() {
         all.extend(args);
         let output = heaptap(&all);
         let code = if args.contains(&"--config") { 8 } else { 2 };
-        assert_eq!(output.status.code(), Some(code), "{args:?}");
-        let stderr = text(&output.stderr);
-        assert!(stderr.contains(words), "{stderr}");
-        assert!(stderr.contains("help: "), "{stderr}");
+        output.assert_code(code);
+        output.assert_stderr(words);
+        output.assert_stderr("help: ");
     }
 }
 
@@ -292,38 +261,25 @@ fn a_wrong_target_says_how_one_is_named() {
         (&["record", "--pid", "0"], "a process id is a number"),
         (&["stop", "--forget"], "SESSION"),
     ] {
-        let output = heaptap(args);
-        assert_eq!(output.status.code(), Some(2), "{args:?}");
-        let stderr = text(&output.stderr);
-        assert!(stderr.contains(words), "{stderr}");
+        expect(2, args).assert_stderr(words);
     }
 }
 
 #[test]
 fn retired_options_are_taken_and_said_to_be() {
-    let output = heaptap(&[
-        "record",
-        "-n",
-        "a",
-        "--no-start",
-        "--idle-allocations",
-        "--print-config",
-    ]);
-    assert_eq!(output.status.code(), Some(0));
-    let stderr = text(&output.stderr);
-    assert!(stderr.contains("--no-start has no effect"), "{stderr}");
-    assert!(
-        stderr.contains("--idle-allocations has no effect"),
-        "{stderr}"
-    );
+    expect(
+        0,
+        "record -n a --no-start --idle-allocations --print-config",
+    )
+    .assert_stderr("--no-start has no effect")
+    .assert_stderr("--idle-allocations has no effect");
 }
 
 #[test]
 fn a_port_that_is_taken_is_told() {
     let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
     let port = listener.local_addr().expect("bound").port().to_string();
-    let output = heaptap(&["virtual-phone", "--port", &port, "--json"]);
-    assert_eq!(output.status.code(), Some(11));
-    let document: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let output = expect(11, &["virtual-phone", "--port", &port, "--json"]);
+    let document = output.json();
     assert_eq!(document["error"]["kind"], "port-taken");
 }

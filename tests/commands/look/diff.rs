@@ -1,8 +1,7 @@
 //! `diff` of Java heaps.
 
-use serde_json::Value;
-
 use super::{after, before, fixture, heaptap, json, row, words};
+use crate::program::{assert_contains, expect};
 
 #[test]
 fn a_diff_shows_eighty_listeners_and_nothing_else_of_size() {
@@ -55,42 +54,29 @@ fn a_diff_shows_eighty_listeners_and_nothing_else_of_size() {
 fn a_budget_of_growth_ends_in_9() {
     let code = |limit: &str| {
         let output = heaptap(&["diff", &before(), &after(), "--fail-over", limit]);
-        (
-            output.status.code(),
-            String::from_utf8(output.stderr).unwrap(),
-        )
+        (output.code(), output.stderr)
     };
     assert_eq!(code("1MiB").0, Some(0));
     let (over, said) = code("700k");
     assert_eq!(over, Some(9));
-    assert!(
-        said.contains("grew by more than 700.0 KiB: +784.9 KiB"),
-        "{said}"
+    assert_contains(&said, "grew by more than 700.0 KiB: +784.9 KiB");
+    expect(
+        0,
+        &format!("diff {} {} --fail-over 1k --focus Node", before(), after()),
     );
-    let filtered = heaptap(&[
-        "diff",
-        &before(),
-        &after(),
-        "--fail-over",
-        "1k",
-        "--focus",
-        "Node",
-    ]);
-    assert_eq!(filtered.status.code(), Some(0));
     // Their own sizes grow by 1.9 KiB.
     let (a, b) = (before(), after());
     let of_listeners = |limit: &str| {
-        let check = ["diff", &a, &b, "--focus", "Listener", "--fail-over", limit];
-        let judged = heaptap(&[&check[..], &["--json"]].concat());
-        let document: Value = serde_json::from_slice(&judged.stdout).unwrap();
-        let said = String::from_utf8(judged.stderr).unwrap();
+        let check = format!("diff {a} {b} --focus Listener --fail-over {limit}");
+        let judged = heaptap(&format!("{check} --json"));
+        let document = judged.json();
         let outcome = document["verdict"]["outcome"].as_str().unwrap().to_owned();
-        (judged.status.code(), outcome, said)
+        (judged.code(), outcome, judged.stderr)
     };
     let (code, outcome, said) = of_listeners("700k");
     assert_eq!((code, outcome.as_str()), (Some(9), "exceeded"), "{said}");
     let what = "+784.4 KiB in what the matching objects retain";
-    assert!(said.contains(what), "{said}");
+    assert_contains(&said, what);
     let (code, outcome, said) = of_listeners("800k");
     assert_eq!(
         (code, outcome.as_str()),
@@ -111,23 +97,9 @@ fn a_budget_of_growth_ends_in_9() {
             flag,
             nothing,
         ];
-        let output = heaptap(&args);
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(12), "{flag} {nothing}: {said}");
-        assert!(
-            said.contains("nothing was checked"),
-            "{flag} {nothing}: {said}"
-        );
+        expect(12, &args).assert_stderr("nothing was checked");
     }
-    let smart = [
-        "diff",
-        &before(),
-        &after(),
-        "--fail-over",
-        "1k",
-        "--focus",
-        "node",
-    ];
+    let smart = format!("diff {} {} --fail-over 1k --focus node", before(), after());
     assert_eq!(heaptap(&smart).status.code(), Some(0));
 }
 
@@ -196,7 +168,7 @@ fn packages_of_a_difference_are_those_of_both_heaps() {
         "--unchanged",
     ]);
     for (side, file) in [("before", before()), ("after", after())] {
-        let heap = json(&["top", &file, "--by", "package", "-l", "0"]);
+        let heap = json(&format!("top {file} --by package -l 0"));
         let groups = heap["rows"].as_array().unwrap();
         let rows = report["packages"].as_array().unwrap();
         let rows = rows.iter().filter(|row| row[side]["count"] != 0);

@@ -5,14 +5,15 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::{fixture, heaptap};
+use crate::program::{assert_contains, expect};
 
 #[test]
 fn a_number_means_that_dump_of_each_process_wherever_it_stands() {
     let trace = fixture("conversions/two_same_name.pftrace");
     let folder = tempfile::tempdir().unwrap();
     let converted = folder.path().join("out");
-    let output = heaptap(&["convert", &trace, "-o", converted.to_str().unwrap()]);
-    assert!(matches!(output.status.code(), Some(0 | 6)), "{output:?}");
+    let output = heaptap(&format!("convert {trace} -o {}", converted.display()));
+    assert!(matches!(output.code(), Some(0 | 6)), "{output}");
     let manifest = std::fs::read_to_string(converted.join("manifest.json")).unwrap();
     let manifest: Value = serde_json::from_str(&manifest).unwrap();
     let dumps = manifest["dumps"].as_array().unwrap();
@@ -40,7 +41,7 @@ fn a_number_means_that_dump_of_each_process_wherever_it_stands() {
     for input in [&trace, input, profiles.to_str().unwrap()] {
         for number in 1..=last.values().copied().max().unwrap() {
             let top = heaptap(&["top", &format!("{input}@{number}"), "--json"]);
-            let document: Value = serde_json::from_slice(&top.stdout).unwrap();
+            let document = top.json();
             let heaps = document["heaps"].as_array().unwrap().iter();
             let found: BTreeMap<u64, (u64, u64)> = heaps
                 .map(|heap| {
@@ -65,17 +66,11 @@ fn a_number_means_that_dump_of_each_process_wherever_it_stands() {
         picture.to_str().unwrap(),
     ];
     let one = [&one[..], &["--format", "svg", "--json"]].concat();
-    let several = heaptap(&one);
-    assert_eq!(several.status.code(), Some(2), "{several:?}");
-    let told = String::from_utf8_lossy(&several.stdout).into_owned();
-    assert!(told.contains("several-dumps"), "{told}");
+    expect(2, &one).assert_stdout("several-dumps");
     let meant = heaptap(&[&one[..], &["--pid", &pid.to_string()]].concat());
-    assert!(picture.is_file(), "{meant:?}");
-    assert_eq!(meant.status.code(), Some(0), "{meant:?}");
-    let none = heaptap(&["top", &format!("{input}@0")]);
-    assert_eq!(none.status.code(), Some(2), "{none:?}");
-    let said = String::from_utf8_lossy(&none.stderr).into_owned();
-    assert!(said.contains("@1"), "{said}");
+    assert!(picture.is_file(), "{meant}");
+    meant.assert_code(0);
+    expect(2, &["top", &format!("{input}@0")]).assert_stderr("@1");
 }
 
 #[test]
@@ -88,18 +83,14 @@ fn dumps_are_named_and_what_is_not_there_is_told_with_what_is() {
         ("none.hprof".to_owned(), 8, "input-unreadable"),
         (fixture("MANIFEST.toml"), 8, "not-a-heap"),
     ] {
-        let output = heaptap(&["top", &input, "--json"]);
-        assert_eq!(output.status.code(), Some(code), "{input}");
-        let failure: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let output = expect(code, &["top", &input, "--json"]);
+        let failure = output.json();
         assert_eq!(failure["error"]["kind"], kind, "{input}");
     }
     for input in [format!("{graph}@last"), format!("{graph}@1")] {
         assert_eq!(heaptap(&["top", &input]).status.code(), Some(0), "{input}");
     }
-    let other = heaptap(&["top", &graph, "-n", "com.other"]);
-    assert_eq!(other.status.code(), Some(2));
-    let said = String::from_utf8(other.stderr).unwrap();
-    assert!(said.contains("com.example.synth (5151)"), "{said}");
+    expect(2, &["top", &graph, "-n", "com.other"]).assert_stderr("com.example.synth (5151)");
     assert_eq!(
         heaptap(&["top", &graph, "-n", "com.example.*"])
             .status
@@ -126,14 +117,10 @@ fn a_directory_that_is_no_recording_names_what_to_pass() {
         let input = folder.path().join(input);
         let input = input.to_str().expect("UTF-8");
         for command in ["top", "leaks", "report"] {
-            let refused = heaptap(&[command, input, "--json"]);
-            assert_eq!(refused.status.code(), Some(8), "{refused:?}");
-            let told: Value = serde_json::from_slice(&refused.stdout).expect("JSON");
+            let refused = expect(8, &[command, input, "--json"]);
+            let told = refused.json();
             assert_eq!(told["error"]["kind"], kind, "{command}: {told}");
-            assert!(
-                told["error"].to_string().contains(says),
-                "{command}: {told}"
-            );
+            assert_contains(&told["error"].to_string(), says);
         }
     }
 }

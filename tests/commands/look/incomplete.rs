@@ -6,6 +6,7 @@ use heaptap::proto::perfetto as pb;
 use serde_json::Value;
 
 use super::{fixture, heaptap};
+use crate::program::{assert_contains, assert_lacks, expect};
 
 /// Offsets of the packets of a trace, and its length.
 fn packets(trace: &[u8]) -> Vec<usize> {
@@ -45,13 +46,13 @@ fn the_last_dump_of_a_growing_trace_is_the_last_whole_one() {
             scanner.push(&trace[..cut]);
             let whole = scanner.dumps().len();
             let top = heaptap(&["top", input, "--json"]);
-            let code = top.status.code();
+            let code = top.code();
             if whole == 0 {
-                assert!(matches!(code, Some(6 | 8)), "{cut}: {top:?}");
+                assert!(matches!(code, Some(6 | 8)), "{cut}: {top}");
                 continue;
             }
-            assert_eq!(code, Some(0), "{cut}: {top:?}");
-            let document: Value = serde_json::from_slice(&top.stdout).unwrap();
+            assert_eq!(code, Some(0), "{cut}: {top}");
+            let document = top.json();
             let shown = &document["heaps"][0]["dump"];
             assert_eq!(shown["number"], whole, "{cut}: {shown:#}");
             assert_eq!(shown["unfinished"], false, "{cut}: {shown:#}");
@@ -64,24 +65,21 @@ fn the_last_dump_of_a_growing_trace_is_the_last_whole_one() {
             noted += u32::from(has("trace-cut"));
             if has("trace-cut") && noted == 1 {
                 let out = folder.path().join("out");
-                let convert = heaptap(&["convert", input, "-o", out.to_str().unwrap()]);
-                assert_eq!(convert.status.code(), Some(0), "{convert:?}");
+                expect(0, &format!("convert {input} -o {}", out.display()));
                 let manifest = std::fs::read(out.join("manifest.json")).unwrap();
                 let manifest: Value = serde_json::from_slice(&manifest).unwrap();
                 assert_eq!(manifest["outcome"]["complete"], false, "{cut}");
                 // Later dumps would be compared, too.
                 let first = format!("{input}@1");
-                let diff = heaptap(&["diff", &first, &first, "--fail-over", "1GiB"]);
-                assert_eq!(diff.status.code(), Some(12), "{diff:?}");
+                expect(12, &["diff", &first, &first, "--fail-over", "1GiB"]);
             }
             if !has("dump-open") {
                 continue;
             }
             open_ones += 1;
             // An explicit selection shows the available part, marked as incomplete.
-            let open = heaptap(&["top", &format!("{input}@{}", whole + 1), "--json"]);
-            assert_eq!(open.status.code(), Some(6), "{cut}: {open:?}");
-            let document: Value = serde_json::from_slice(&open.stdout).unwrap();
+            let open = expect(6, &["top", &format!("{input}@{}", whole + 1), "--json"]);
+            let document = open.json();
             let shown = &document["heaps"][0]["dump"];
             assert_eq!(
                 (&shown["number"], &shown["unfinished"]),
@@ -89,9 +87,11 @@ fn the_last_dump_of_a_growing_trace_is_the_last_whole_one() {
             );
             // A series ends before it.
             let leaks = heaptap(&["leaks", input, "--json"]);
-            let told = String::from_utf8_lossy(&leaks.stdout);
-            assert!(!told.contains("\"incomplete\": true"), "{cut}: {told}");
-            let judged = heaptap(&["leaks", input, "--fail"]).status.code();
+            assert!(
+                !leaks.stdout.contains("\"incomplete\": true"),
+                "{cut}: {leaks}"
+            );
+            let judged = heaptap(&["leaks", input, "--fail"]).code();
             // 9 stays valid with any later dump.
             assert!(matches!(judged, Some(9 | 12)), "{cut}: {judged:?}");
             left_open += u32::from(judged == Some(12));
@@ -118,9 +118,8 @@ fn the_only_dump_of_a_growing_trace_is_shown_as_lower_bounds() {
     });
     let before = starts.iter().rfind(|&at| Some(at) < closing).unwrap();
     std::fs::write(&path, &trace[..*before]).unwrap();
-    let top = heaptap(&["top", input, "--json"]);
-    assert_eq!(top.status.code(), Some(6), "{top:?}");
-    let document: Value = serde_json::from_slice(&top.stdout).unwrap();
+    let top = expect(6, &["top", input, "--json"]);
+    let document = top.json();
     assert_eq!(
         document["heaps"][0]["dump"]["unfinished"], true,
         "{document:#}"
@@ -145,10 +144,7 @@ fn a_root_that_the_runtime_calls_unreachable_does_not_mean_that_roots_are_missin
         &["query", &dump, objects],
         &["convert", &dump, "-o", out.to_str().unwrap()],
     ] {
-        let output = heaptap(command);
-        assert_eq!(output.status.code(), Some(0), "{command:?} {output:?}");
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        assert!(!stderr.contains("GC roots is missing"), "{stderr}");
+        expect(0, command).refute_stderr("GC roots is missing");
     }
 }
 
@@ -164,15 +160,9 @@ fn a_dump_that_breaks_off_gives_what_it_has_and_6() {
         vec!["top", path, "--no-retained"],
         vec!["diff", path, path],
     ] {
-        let output = heaptap(&args);
-        assert_eq!(output.status.code(), Some(6), "{args:?}");
+        let output = expect(6, &args);
         assert!(!output.stdout.is_empty(), "{args:?}");
-        assert!(
-            String::from_utf8(output.stderr)
-                .unwrap()
-                .contains("warning: "),
-            "{args:?}"
-        );
+        output.assert_stderr("warning: ");
     }
 }
 
@@ -196,19 +186,15 @@ fn what_holds_an_object_in_a_dump_that_breaks_off_is_unknown() {
     };
     // Without the array of the collection that holds the leaks.
     let (full, cut) = (file("a.hprof", &whole), file("b.hprof", &whole[..70_000]));
-    let text = |args: &[&str], code| {
-        let output = heaptap(args);
-        assert_eq!(output.status.code(), Some(code), "{args:?} {output:?}");
-        String::from_utf8(output.stdout).unwrap()
-    };
+    let text = |args: &[&str], code| expect(code, args).stdout;
     let json = |args: &[&str], code| -> Value {
         serde_json::from_str(&text(&[args, &["--json"]].concat(), code)).unwrap()
     };
     let unheld = "3 × com.example.app.MainActivity (destroyed Activity): unknown, because objects \
                   that refer to them might be missing from the dump";
     let leaks = text(&["leaks", &cut], 6);
-    assert!(leaks.contains(unheld), "{leaks}");
-    assert!(!leaks.contains("not a leak"), "{leaks}");
+    assert_contains(&leaks, unheld);
+    assert_lacks(&leaks, "not a leak");
     let leaks = json(&["leaks", &cut], 6);
     let unheld_rows = leaks["leaks"]["unreachable"].as_array().unwrap();
     assert!(unheld_rows.len() > 1, "{leaks:#}");
@@ -289,7 +275,7 @@ fn a_warning_about_a_file_names_it_once() {
         &["paths", path, "--focus", "Activity"],
         &["diff", path, path],
     ] {
-        let told = String::from_utf8(heaptap(args).stderr).unwrap();
+        let told = heaptap(args).stderr;
         let lines: Vec<&str> = told
             .lines()
             .filter(|line| line.contains("breaks off"))
@@ -321,18 +307,15 @@ fn a_dump_without_objects_is_an_error() {
             &["paths", path, "--focus", "Activity"],
             &["diff", path, path],
         ] {
-            let output = heaptap(args);
-            assert_eq!(output.status.code(), Some(code), "{args:?} {output:?}");
-            assert!(output.stdout.is_empty(), "{args:?} {output:?}");
+            let output = expect(code, args);
+            assert!(output.stdout.is_empty(), "{args:?} {output}");
             let kind = ["hprof-truncated", "java-heap-dump"][usize::from(code == 7)];
             let json = heaptap(&[args, &["--json"]].concat());
-            let document: Value = serde_json::from_slice(&json.stdout).unwrap();
+            let document = json.json();
             assert_eq!(document["error"]["kind"], kind, "{document:#}");
-            let told = String::from_utf8(output.stderr).unwrap();
-            assert!(
-                told.contains("error: ") && told.contains("contains no objects"),
-                "{told}"
-            );
+            output
+                .assert_stderr("error: ")
+                .assert_stderr("contains no objects");
         }
     }
     // The intact one is the second.
@@ -346,13 +329,9 @@ fn a_dump_without_objects_is_an_error() {
     std::fs::write(&full, &whole).unwrap();
     let full = full.to_str().unwrap();
     assert_eq!(heaptap(&["leaks", full, path]).status.code(), Some(7));
-    let leaks = heaptap(&["leaks", path, full]);
-    let text = String::from_utf8(leaks.stdout).unwrap();
-    assert!(
-        text.contains("is not compared with other dumps because it contains no objects"),
-        "{text}"
-    );
-    assert!(!text.contains(" · new"), "{text}");
+    heaptap(&["leaks", path, full])
+        .assert_stdout("is not compared with other dumps because it contains no objects")
+        .refute_stdout(" · new");
 }
 
 #[test]
@@ -375,20 +354,13 @@ fn a_heap_graph_without_objects_names_the_packets_that_are_missing() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace");
     std::fs::write(&path, trace.encode_to_vec()).unwrap();
-    let output = heaptap(&["top", path.to_str().unwrap(), "--json"]);
-    assert_eq!(output.status.code(), Some(7), "{output:?}");
-    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let output = expect(7, &format!("top {} --json", path.display()));
+    let document = output.json();
     let error = &document["error"];
     assert_eq!(error["kind"], "java-heap-dump", "{document:#}");
     let message = error["message"].as_str().unwrap();
-    assert!(
-        message.contains("packets of the heap graph are missing"),
-        "{message}"
-    );
-    assert!(
-        error["help"].as_str().unwrap().contains("a larger buffer"),
-        "{error:#}"
-    );
+    assert_contains(&message, "packets of the heap graph are missing");
+    assert_contains(error["help"].as_str().unwrap(), "a larger buffer");
 }
 
 #[test]
@@ -404,13 +376,12 @@ fn growth_in_a_trace_that_breaks_off_after_one_dump_is_unknown() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("cut");
     std::fs::write(&path, &trace[..closed.unwrap()[1]]).unwrap();
-    let output = heaptap(&["leaks", path.to_str().unwrap(), "--json"]);
-    assert_eq!(output.status.code(), Some(12), "{output:?}");
-    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let output = expect(12, &format!("leaks {} --json", path.display()));
+    let document = output.json();
     let error = &document["error"];
     assert_eq!(error["kind"], "incomplete-series", "{document:#}");
     let message = error["message"].as_str().unwrap();
-    assert!(message.contains("the trace ends before"), "{message}");
+    assert_contains(&message, "the trace ends before");
 }
 
 #[test]
@@ -442,15 +413,14 @@ fn a_recording_that_is_twice_in_its_file_is_told() {
                 12,
             ),
         ] {
-            let output = heaptap(args);
-            assert_eq!(output.status.code(), Some(code), "{args:?} {output:?}");
-            let told = String::from_utf8(output.stderr).unwrap();
-            assert!(
-                told.contains("contains 2 copies of the recording"),
-                "{args:?} {told}"
-            );
+            let output = expect(code, args);
+            output.assert_stderr("contains 2 copies of the recording");
             let reason = "an input has several recordings, or copies of one";
-            assert_eq!(told.contains(reason), code == 12, "{args:?} {told}");
+            assert_eq!(
+                output.stderr.contains(reason),
+                code == 12,
+                "{args:?} {output}"
+            );
         }
     }
 }
@@ -471,17 +441,9 @@ fn a_growth_table_names_the_dumps_that_it_compares() {
         std::io::Write::write_all(&mut out, &bytes).unwrap();
     }
     out.finish().unwrap();
-    let output = heaptap(&["leaks", zip.to_str().unwrap()]);
-    assert_eq!(output.status.code(), Some(6), "{output:?}");
-    let text = String::from_utf8(output.stdout).unwrap();
-    assert!(
-        text.contains("compared with the earlier dumps: @1\n"),
-        "{text}"
-    );
-    assert!(
-        text.contains("@2 is not compared with other dumps"),
-        "{text}"
-    );
+    expect(6, &["leaks", zip.to_str().unwrap()])
+        .assert_stdout("compared with the earlier dumps: @1\n")
+        .assert_stdout("@2 is not compared with other dumps");
 }
 
 #[test]
@@ -494,9 +456,8 @@ fn changes_on_other_paths_of_a_dump_that_lacks_objects_are_unknown() {
         std::fs::write(&path, &whole[..whole.len() * share / 10]).unwrap();
         let cut = path.to_str().unwrap();
         for sides in [[&before[..], cut], [cut, &before]] {
-            let output = heaptap(&["diff", sides[0], sides[1], "--json"]);
-            assert_eq!(output.status.code(), Some(6), "{output:?}");
-            let diff: Value = serde_json::from_slice(&output.stdout).unwrap();
+            let output = expect(6, &["diff", sides[0], sides[1], "--json"]);
+            let diff = output.json();
             for rows in ["classes", "paths", "leaks"] {
                 let rows = diff[rows].as_array().unwrap();
                 let known = |row: &&Value| row["status"] != "unknown" && row["status"] != "same";

@@ -1,6 +1,7 @@
 //! Heaps of JVMs on computers, and HPROFs that were changed on their way.
 
 use super::heaptap;
+use crate::program::{Arguments, assert_contains, assert_lacks};
 use serde_json::Value;
 use std::io::Write as _;
 use std::path::Path;
@@ -54,14 +55,9 @@ fn write(folder: &Path, name: &str, bytes: &[u8]) -> String {
     path.to_str().unwrap().to_owned()
 }
 
-fn output(args: &[&str]) -> (Option<i32>, String, String) {
+fn output(args: impl Arguments) -> (Option<i32>, String, String) {
     let output = heaptap(args);
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    (
-        output.status.code(),
-        text(&output.stdout),
-        text(&output.stderr),
-    )
+    (output.code(), output.stdout, output.stderr)
 }
 
 #[test]
@@ -101,10 +97,8 @@ fn of_two_dumps_in_a_file_the_last_is_shown_and_a_number_selects_one() {
         }
     }
     let (_, _, stderr) = output(&["top", &file]);
-    assert!(
-        stderr.contains("note: ") && stderr.contains("has 2 dumps"),
-        "{stderr}"
-    );
+    assert_contains(&stderr, "note: ");
+    assert_contains(&stderr, "has 2 dumps");
     let (code, _, stderr) = output(&["top", &format!("{file}@3")]);
     assert_eq!(code, Some(2));
     assert!(
@@ -114,14 +108,11 @@ fn of_two_dumps_in_a_file_the_last_is_shown_and_a_number_selects_one() {
     let (first, second) = (format!("{file}@1"), format!("{file}@2"));
     let (code, stdout, stderr) = output(&["leaks", &second, &first]);
     assert_eq!(code, Some(0), "{stderr}");
-    assert!(stdout.contains("dump 1 of 2"), "{stdout}");
+    assert_contains(&stdout, "dump 1 of 2");
     // Without a number, all of them.
     let (code, stdout, stderr) = output(&["leaks", &file, "--fail"]);
     assert_eq!(code, Some(12), "{stderr}");
-    assert!(
-        stdout.contains("Nothing grew between the two dumps"),
-        "{stdout}"
-    );
+    assert_contains(&stdout, "Nothing grew between the two dumps");
     for hint in ["FILE@N", "leaks A B"] {
         assert!(!(stdout.clone() + &stderr).contains(hint), "{stderr}");
     }
@@ -135,12 +126,12 @@ fn dumps_of_two_kinds_are_compared_by_their_numbers_of_objects() {
     );
     let (code, stdout, _) = output(&["diff", &graph, &dump]);
     assert_eq!(code, Some(0));
-    assert!(stdout.contains("only the numbers of objects"), "{stdout}");
-    assert!(!stdout.contains("retained"), "{stdout}");
+    assert_contains(&stdout, "only the numbers of objects");
+    assert_lacks(&stdout, "retained");
     let (code, stdout, _) = output(&["leaks", &graph, &dump]);
     assert_eq!(code, Some(0));
-    assert!(stdout.contains("growth is not compared"), "{stdout}");
-    assert!(!stdout.contains("Growth from"), "{stdout}");
+    assert_contains(&stdout, "growth is not compared");
+    assert_lacks(&stdout, "Growth from");
 }
 
 #[test]
@@ -149,8 +140,8 @@ fn leaks_of_java_se_names_two_dumps_and_no_mapping() {
     let file = write(folder.path(), "server.hprof", &of_java_se(&[3]));
     let (code, stdout, stderr) = output(&["leaks", &file, "--fail"]);
     assert_eq!(code, Some(12), "{stderr}");
-    assert!(stdout.contains("heaptap leaks A B"), "{stdout}");
-    assert!(stderr.contains("diff A B --fail-over"), "{stderr}");
+    assert_contains(&stdout, "heaptap leaks A B");
+    assert_contains(&stderr, "diff A B --fail-over");
     assert!(!(stdout + &stderr).contains("mapping"), "{stderr}");
 }
 
@@ -165,10 +156,8 @@ fn a_whole_file_with_other_bytes_behind_it_gets_a_note() {
     );
     let (code, stdout, stderr) = output(&["top", &packed]);
     assert_eq!(code, Some(0), "{stderr}");
-    assert!(
-        stderr.contains("note: ") && stderr.contains("gzip stream is whole"),
-        "{stderr}"
-    );
+    assert_contains(&stderr, "note: ");
+    assert_contains(&stderr, "gzip stream is whole");
     let (_, as_whole, _) = output(&["top", &super::fixture("hprof/android-a.hprof.gz")]);
     assert_eq!(stdout.lines().nth(1), as_whole.lines().nth(1));
     let mut file = of_java_se(&[3]);
@@ -176,7 +165,7 @@ fn a_whole_file_with_other_bytes_behind_it_gets_a_note() {
     file.extend(b"\nDone.\n");
     let (code, _, stderr) = output(&["top", &write(folder.path(), "b.hprof", &file)]);
     assert_eq!(code, Some(0), "{stderr}");
-    assert!(stderr.contains("7 bytes behind its end"), "{stderr}");
+    assert_contains(&stderr, "7 bytes behind its end");
 }
 
 #[test]
@@ -218,21 +207,19 @@ fn a_file_in_place_of_a_dump_is_named_with_its_remedy() {
         ] {
             let (code, _, stderr) = output(args);
             assert_eq!(code, Some(8), "{args:?} {stderr}");
-            assert!(
-                stderr.contains(what) && stderr.contains(help),
-                "{args:?} {stderr}"
-            );
+            assert_contains(&stderr, what);
+            assert_contains(&stderr, help);
         }
     }
     // In place of an R8 mapping, of symbols, or of a device's text.
     let path = write(folder.path(), "lfs", pointer);
     let dump = super::fixture("hprof/android-a.hprof.gz");
     let (_, _, stderr) = output(&["top", &dump, "--mapping", &path]);
-    assert!(stderr.contains("`git lfs pull`"), "{stderr}");
+    assert_contains(&stderr, "`git lfs pull`");
     for command in ["meminfo", "smaps", "gc"] {
         let (code, _, stderr) = output(&[command, &path]);
         assert_eq!(code, Some(8), "{stderr}");
-        assert!(stderr.contains("a pointer of Git LFS"), "{stderr}");
+        assert_contains(&stderr, "a pointer of Git LFS");
     }
 }
 
@@ -250,7 +237,7 @@ fn packed_twice_or_cut_at_a_block_the_cause_is_right() {
     let cut = write(folder.path(), "cut.hprof", &whole[..4096]);
     let (code, _, stderr) = output(&["top", &cut]);
     assert_eq!(code, Some(6), "{stderr}");
-    assert!(stderr.contains("truncated"), "{stderr}");
+    assert_contains(&stderr, "truncated");
 }
 
 #[test]
@@ -258,7 +245,7 @@ fn a_page_of_a_heap_that_is_mostly_garbage_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let dump = write(folder.path(), "garbage.hprof", &of_java_se(&[500]));
     let page = folder.path().join("page.html");
-    let (code, _, stderr) = output(&["report", &dump, "-o", page.to_str().unwrap()]);
+    let (code, _, stderr) = output(&format!("report {dump} -o {}", page.display()));
     assert_eq!(code, Some(0), "{stderr}");
     let page = std::fs::read_to_string(page).unwrap();
     let said = page.split("Most of this heap is unreachable: ").nth(1);

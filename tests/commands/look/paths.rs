@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use super::{after, fixture, heaptap, json, words};
+use super::{after, fixture, json, words};
+use crate::program::{assert_contains, expect};
 
 #[test]
 fn paths_name_the_fields_from_the_root_on() {
@@ -17,8 +18,8 @@ fn paths_name_the_fields_from_the_root_on() {
     assert_eq!(end[..2], ["lab.LeakLab.REGISTRY", "ArrayList.elementData"]);
     assert!(end[2].starts_with("Object[].["), "{links:?}");
     let text = words(&["paths", &after(), "--focus", "LeakLab.Listener$"]);
-    assert!(text.contains("↓ static lab.LeakLab.REGISTRY"), "{text}");
-    assert!(text.contains("╰→ lab.LeakLab$Listener"), "{text}");
+    assert_contains(&text, "↓ static lab.LeakLab.REGISTRY");
+    assert_contains(&text, "╰→ lab.LeakLab$Listener");
 }
 
 #[test]
@@ -27,7 +28,7 @@ fn a_class_without_objects_is_found_by_the_name_that_top_shows() {
         let document = json(&["paths", &after(), "--focus", focus]);
         assert_eq!(document["targets"], "class lab.LeakLab", "{focus}");
         let top = words(&["top", &after(), "--by", "object", "--focus", focus]);
-        assert!(top.contains("  class lab.LeakLab"), "{top}");
+        assert_contains(&top, "  class lab.LeakLab");
     }
 }
 
@@ -42,9 +43,9 @@ fn the_path_to_a_leak_is_shown_before_that_to_a_larger_object() {
     let end = steps.last().unwrap();
     assert_eq!(end["name"], "lab.LeakLab$DetailActivity");
     let text = words(&["paths", &after(), "--focus", focus]);
-    assert!(
-        text.contains("leaking object: destroyed Activity, mDestroyed is true"),
-        "{text}"
+    assert_contains(
+        &text,
+        "leaking object: destroyed Activity, mDestroyed is true",
     );
     let list = json(&["paths", &after(), "--focus", "ArrayList$"]);
     assert_eq!(list["leak"], Value::Null);
@@ -83,16 +84,10 @@ fn all_ways_to_the_roots_are_merged() {
 
 #[test]
 fn one_object_is_told_in_full() {
-    let largest = json(&[
-        "top",
-        &after(),
-        "--by",
-        "object",
-        "--focus",
-        "DetailActivity$",
-        "-l",
-        "1",
-    ]);
+    let largest = json(&format!(
+        "top {} --by object --focus DetailActivity$ -l 1",
+        after()
+    ));
     let id = largest["rows"][0]["object"]["id"].as_str().unwrap();
     let document = json(&["paths", &after(), "--object", id]);
     let object = &document["object"];
@@ -107,7 +102,7 @@ fn one_object_is_told_in_full() {
     assert_eq!(field("mTitle")["object"]["text"], "Detail");
     assert_eq!(field("bulk")["object"]["length"], 100_000);
     let text = words(&["paths", &after(), "--object", id]);
-    assert!(text.contains("byte[100000]"), "{text}");
+    assert_contains(&text, "byte[100000]");
     let bulk = field("bulk")["object"]["id"].as_str().unwrap();
     let array = json(&["paths", &after(), "--object", bulk]);
     let array = &array["object"];
@@ -115,9 +110,8 @@ fn one_object_is_told_in_full() {
     assert_eq!(array["dominator"]["id"], id);
     assert_eq!(array["referrers_total"], 1);
     assert_eq!(array["referrers"][0]["via"]["name"], "bulk");
-    let none = heaptap(&["paths", &after(), "--object", "0x3", "--json"]);
-    assert_eq!(none.status.code(), Some(2));
-    let failure: Value = serde_json::from_slice(&none.stdout).unwrap();
+    let none = expect(2, &format!("paths {} --object 0x3 --json", after()));
+    let failure = none.json();
     assert_eq!(failure["error"]["kind"], "no-such-object");
 }
 
@@ -128,9 +122,8 @@ fn a_missing_java_heap_is_reported_before_a_missing_class() {
         (fixture("conversions/c_cont.pftrace"), 7, "native-heap"),
         (after(), 2, "usage"),
     ] {
-        let refused = heaptap(&["paths", &input, "--json"]);
-        assert_eq!(refused.status.code(), Some(code), "{input} {refused:?}");
-        let failure: Value = serde_json::from_slice(&refused.stdout).unwrap();
+        let refused = expect(code, &["paths", &input, "--json"]);
+        let failure = refused.json();
         assert_eq!(failure["error"]["kind"], kind);
     }
 }
@@ -145,9 +138,8 @@ fn a_pattern_that_no_class_matches_is_refused_with_the_nearest() {
         ),
         ("NoSuchThingAtAll", "--by class` lists the classes"),
     ] {
-        let refused = heaptap(&["paths", &after(), "--focus", typed, "--json"]);
-        assert_eq!(refused.status.code(), Some(2), "{typed}");
-        let failure: Value = serde_json::from_slice(&refused.stdout).unwrap();
+        let refused = expect(2, &["paths", &after(), "--focus", typed, "--json"]);
+        let failure = refused.json();
         assert_eq!(failure["error"]["kind"], "no-such-class");
         let told = failure["error"]["help"].as_str().unwrap();
         assert!(told.contains(help), "{typed}: {told}");

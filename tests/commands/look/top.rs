@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::{after, before, fixture, heaptap, json, row, words};
+use crate::program::{assert_contains, assert_lacks, expect};
 
 #[test]
 fn top_shows_where_the_memory_went_at_one_look() {
@@ -13,10 +14,10 @@ fn top_shows_where_the_memory_went_at_one_look() {
             .to_owned()
     };
     let registry = line("lab.LeakLab.REGISTRY");
-    assert!(registry.contains("1.7 MiB"), "{registry}");
-    assert!(
-        registry.contains("java.util.ArrayList  of 180 × LeakLab$Listener  ← lab.LeakLab.REGISTRY"),
-        "{registry}"
+    assert_contains(&registry, "1.7 MiB");
+    assert_contains(
+        &registry,
+        "java.util.ArrayList  of 180 × LeakLab$Listener  ← lab.LeakLab.REGISTRY",
     );
     assert!(line("lab.LeakLab.LEAKED").contains("of 5 × LeakLab$DetailActivity"));
     assert!(line("lab.LeakLab.HUGE").contains("1.4 MiB"));
@@ -45,7 +46,7 @@ fn figures_in_json_csv_and_text_agree() {
     assert_eq!(document["reachable"]["retained_bytes"], total);
     assert_eq!(document["heap"]["source"], "hprof");
     assert_eq!(document["heap"]["sizes"], "hotspot");
-    let csv = words(&["top", &after(), "--by", "class", "--csv"]);
+    let csv = words(&format!("top {} --by class --csv", after()));
     let line = csv
         .lines()
         .find(|line| line.starts_with("lab.LeakLab$Listener,"));
@@ -78,14 +79,14 @@ fn every_grouping_adds_up_to_the_whole() {
     let superclasses = json(&["top", &heap, "--by", "superclass"]);
     let activities = row(&superclasses["rows"], "android.app.Activity");
     assert_eq!(activities["count"], 9, "8 details and the main one");
-    let packages = json(&["top", &heap, "--by", "package", "--focus", "^lab"]);
+    let packages = json(&format!("top {heap} --by package --focus ^lab"));
     assert_eq!(packages["rows"].as_array().unwrap().len(), 1);
 }
 
 #[test]
 fn a_count_without_a_graph_is_that_of_all_objects() {
     let count = json(&["top", &after(), "--no-retained"]);
-    let all = json(&["top", &after(), "--reachable", "any", "--by", "class"]);
+    let all = json(&format!("top {} --reachable any --by class", after()));
     assert_eq!(count["reachable"], Value::Null);
     for name in [
         "lab.LeakLab$Listener",
@@ -104,8 +105,7 @@ fn a_count_without_a_graph_is_that_of_all_objects() {
         &["--no-retained", "--by", "thread"],
         &["--by", "thread", "--focus", "Activity"],
     ] {
-        let refused = heaptap(&[&["top", &after()][..], flags].concat());
-        assert_eq!(refused.status.code(), Some(2), "{flags:?}");
+        expect(2, &[&["top", &after()][..], flags].concat());
     }
 }
 
@@ -134,24 +134,21 @@ fn threads_have_their_stacks_and_what_their_frames_hold() {
     let (holder, _, sizes) = of("holder-thread");
     assert_eq!(holder["retained_bytes"], sizes.iter().sum::<u64>());
     assert_eq!((&holder["count"], sizes.len()), (&3.into(), 3));
-    let refused = heaptap(&[
-        "top",
-        &fixture("heap_graphs/graph_10k.pftrace.zst"),
-        "--by",
-        "thread",
-    ]);
-    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
-    let said = String::from_utf8(refused.stderr).unwrap();
-    assert!(
-        said.contains("does not contain threads") && said.contains("--hprof"),
-        "{said}"
+    let refused = expect(
+        2,
+        &[
+            "top",
+            &fixture("heap_graphs/graph_10k.pftrace.zst"),
+            "--by",
+            "thread",
+        ],
     );
-    let csv = words(&["top", &after(), "--by", "thread", "--csv"]);
+    refused
+        .assert_stderr("does not contain threads")
+        .assert_stderr("--hprof");
+    let csv = words(&format!("top {} --by thread --csv", after()));
     let id = main["thread"]["id"].as_str().unwrap();
-    assert!(
-        csv.contains(&format!("\nmain,10,952,0,34,665896,0,{id},")),
-        "{csv}"
-    );
+    assert_contains(&csv, &format!("\nmain,10,952,0,34,665896,0,{id},"));
 }
 
 #[test]
@@ -164,9 +161,7 @@ fn android_heaps_keep_native_bytes_apart() {
         "{bitmaps}"
     );
     assert_eq!(bitmaps["native_bytes"], bitmaps["retained_native_bytes"]);
-    let objects = json(&[
-        "top", &heap, "--by", "object", "--focus", "Bitmap$", "-l", "1",
-    ]);
+    let objects = json(&format!("top {heap} --by object --focus Bitmap$ -l 1"));
     let largest = &objects["rows"][0];
     assert_eq!(largest["native_bytes"], bitmaps["native_bytes"]);
     let holder = largest["object"]["held_by"]
@@ -195,7 +190,7 @@ fn the_dominator_tree_unfolds_to_a_depth() {
         lines.iter().any(|l| l.ends_with("├ lab.LeakLab$Listener")),
         "{text}"
     );
-    let document = json(&["top", &after(), "--tree", "--depth", "2", "--min", "100k"]);
+    let document = json(&format!("top {} --tree --depth 2 --min 100k", after()));
     for node in document["nodes"].as_array().unwrap() {
         assert!(node["depth"].as_u64().unwrap() < 2);
         let bytes = |field: &str| node[field].as_u64().unwrap();
@@ -219,14 +214,12 @@ fn the_dominator_tree_can_be_of_packages() {
         retained(row(&document["nodes"], "lab")),
         of_classes.map(retained).sum::<u64>()
     );
-    let refused = heaptap(&[&tree[..], &["root"]].concat());
-    assert_eq!(refused.status.code(), Some(2));
+    expect(2, &[&tree[..], &["root"]].concat());
 }
 
 #[test]
 fn patterns_are_checked_and_colours_come_where_they_are_asked_for() {
-    let refused = heaptap(&["top", &after(), "--focus", "("]);
-    assert_eq!(refused.status.code(), Some(2), "no regular expression");
+    expect(2, &["top", &after(), "--focus", "("]);
     let text = words(&["top", &after(), "--color", "always"]);
     assert!(text.contains("\x1b[1m"), "colours where they are asked for");
 }
@@ -257,9 +250,7 @@ fn threads_are_bounded_by_the_flag_or_the_environment_and_change_no_figure() {
 
 /// Returns the error of a wrong use.
 fn told(args: &[&str]) -> String {
-    let output = heaptap(args);
-    assert_eq!(output.status.code(), Some(2), "{output:?}");
-    String::from_utf8(output.stderr).unwrap()
+    expect(2, args).stderr
 }
 
 #[test]
@@ -267,12 +258,12 @@ fn the_dump_before_an_exit_is_next() {
     let trace = fixture("conversions/rust_cont_symbolized.pftrace");
     for args in [&["--at", "last"][..], &[], &["--focus", "Nothing"]] {
         let output = heaptap(&[&["top", trace.as_str()], args].concat());
-        let said = String::from_utf8(output.stderr).unwrap();
-        let next = said
+        let next = output
+            .stderr
             .lines()
             .find_map(|line| line.strip_prefix("next: heaptap "));
         let next: Vec<&str> = next.expect("a command").split(' ').collect();
-        assert!(next[1].ends_with("pftrace@8"), "{said}");
+        assert!(next[1].ends_with("pftrace@8"), "{output}");
         assert_eq!(heaptap(&next).status.code(), Some(0), "{next:?}");
     }
 }
@@ -282,47 +273,26 @@ fn a_wrong_use_is_answered_with_the_right_one() {
     let (before, after) = (before(), after());
     let told_by = told(&["top", &before, "--by", "library"]);
     let values = "class, package, thread, superclass, object, heap, loader, root";
-    assert!(
-        told_by.contains(&format!("use one of {values}\n")),
-        "{told_by}"
-    );
+    assert_contains(&told_by, &format!("use one of {values}\n"));
     let told_by = told(&["diff", &before, &after, "--by", "library"]);
-    assert!(
-        told_by.contains("use one of class, package, path, leak\n"),
-        "{told_by}"
-    );
+    assert_contains(&told_by, "use one of class, package, path, leak\n");
     let told_view = told(&["top", &before, "--view", "space"]);
-    assert!(
-        told_view.contains("help: leave out the flag\n"),
-        "{told_view}"
-    );
+    assert_contains(&told_view, "help: leave out the flag\n");
     let told_two = told(&["top", &before, &after]);
-    assert!(
-        told_two.contains("`heaptap diff` compares two"),
-        "{told_two}"
-    );
+    assert_contains(&told_two, "`heaptap diff` compares two");
     let told_depth = told(&["top", &before, "--depth", "x"]);
-    assert!(
-        told_depth.contains("cannot use --depth x: it is not a whole number"),
-        "{told_depth}"
+    assert_contains(
+        &told_depth,
+        "cannot use --depth x: it is not a whole number",
     );
     let told_kinds = told(&["top", &before, "--heap", "app,libc.malloc"]);
-    assert!(
-        told_kinds.contains("--heap value names both Java heaps and native"),
-        "{told_kinds}"
-    );
+    assert_contains(&told_kinds, "--heap value names both Java heaps and native");
     let told_output = told(&["convert", &before, &after]);
-    assert!(
-        told_output.contains("an output is named with -o"),
-        "{told_output}"
-    );
+    assert_contains(&told_output, "an output is named with -o");
     let told_query = told(&["query", &before, "SELECT 1", &after]);
-    assert!(
-        told_query.contains("`heaptap diff` compares two"),
-        "{told_query}"
-    );
+    assert_contains(&told_query, "`heaptap diff` compares two");
     let told_info = told(&["hprof", "info", &before, &after]);
-    assert!(!told_info.contains("heaptap diff"), "{told_info}");
+    assert_lacks(&told_info, "heaptap diff");
 }
 
 #[test]
@@ -335,9 +305,8 @@ fn what_matches_nothing_says_so_and_leads_nowhere() {
         (trace.clone(), &[]),
     ] {
         let args = [&["top", input.as_str(), "--focus", "Nothing"][..], args].concat();
-        let output = heaptap(&args);
-        assert_eq!(output.status.code(), Some(0), "{output:?}");
-        let text = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+        let output = expect(0, &args);
+        let text = output.stdout + &output.stderr;
         let says = ["nothing matches", "no node matches"];
         assert!(
             says.iter().any(|says| text.contains(says)),

@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::faults::Fault;
 use super::judge::judge;
 use super::steps::{After, Step};
-use crate::lab::{APP, LIMIT, Lab};
+use crate::lab::{LIMIT, Lab};
 
 const PHONE: &str = "android=14,build=userdebug,speed=20";
 /// Silence of a command after which a person with a lasting fault presses Ctrl-C.
@@ -101,18 +101,8 @@ fn shown(over: &Over) -> String {
 }
 
 fn record(lab: &Lab, step: &Step, fault: Fault) -> Result<Over, String> {
-    let args = [
-        "record",
-        "-n",
-        APP,
-        "-o",
-        "out",
-        "--with",
-        "all",
-        "--no-report",
-        "--json-lines",
-    ];
-    let mut command = lab.command(&args);
+    let args = "record -n com.example.app -o out --with all --no-report --json-lines";
+    let mut command = lab.command(args);
     command.args(["--adb-server", &lab.phone.addr().to_string()]);
     let (sender, events) = channel();
     let gate = (step.after == After::Begin).then(|| close(lab, step, 0, "", &sender));
@@ -340,7 +330,7 @@ impl Cell<'_> {
     fn ask_snapshot(&mut self) {
         self.is_asked = true;
         self.arm(After::Label);
-        let mut command = self.lab.command(&["snapshot", "--label", "up", "--json"]);
+        let mut command = self.lab.command("snapshot --label up --json");
         command
             .args(["--adb-server", &self.lab.phone.addr().to_string()])
             .stdout(Stdio::null())

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::cell::{Over, Seen};
 use super::faults::Fault;
 use super::report::{command, goes_on, says, with_id};
-use crate::lab::{APP, Lab, files};
+use crate::lab::{Lab, files};
 
 /// Finds what a person sees, runs the command that goes on, and checks that nothing is lost.
 pub fn judge(lab: &Lab, fault: Fault, over: &Over) -> Result<Seen, String> {
@@ -56,7 +56,7 @@ pub fn judge(lab: &Lab, fault: Fault, over: &Over) -> Result<Seen, String> {
             seen.next.clone_from(&commands[0]);
         }
         if commands.is_empty() {
-            let status = lab.run(&["status", "--json"]);
+            let status = lab.run("status --json");
             return Err(format!(
                 "a session is left, and no command goes on: {command:?}\n{status}"
             ));
@@ -92,7 +92,7 @@ pub fn judge(lab: &Lab, fault: Fault, over: &Over) -> Result<Seen, String> {
         return Err("success without results".to_owned());
     } else {
         // The same command works again.
-        let again = lab.run(&["record", "-n", APP, "-o", "out", "-d", "2s", "--no-report"]);
+        let again = lab.run("record -n com.example.app -o out -d 2s --no-report");
         if again.code() != Some(0) {
             let there = files(&lab.work().join("out"));
             return Err(format!(

@@ -281,7 +281,8 @@ function notes(meta: Meta): Node[] {
   const made: Node[] = [];
   if (meta.error !== null) made.push(h("p", { class: "failed", role: "alert" }, name(meta.error)));
   if (meta.heap?.source === "hprof" && !meta.contents) made.push(h("p", { class: "soft" }, sentence(`Texts, values and pixels are hidden.${file ? " To include them in a file, use `--contents`." : ""}`)));
-  if (file) made.push(h("p", { class: "soft" }, `This file has ${thousands(file.objects)} of ${counted(meta.reachable?.count ?? meta.objects, "object")}. To see all objects, run `, h("code", null, name(file.command)), "."));
+  const objects = meta.reachable?.count ?? meta.objects;
+  if (file && file.objects < objects) made.push(h("p", { class: "soft" }, `This file has ${thousands(file.objects)} of ${counted(objects, "object")}. To see all objects, run `, h("code", null, name(file.command)), "."));
   if (meta.unreachable && total(meta.unreachable) > total(meta.reachable)) {
     const [lost, whole] = [total(meta.unreachable), total(meta.unreachable) + total(meta.reachable)].map(bytes);
     const end = meta.heap?.lacks_objects ? "Objects are missing from the dump, so others can look unreachable." : "The next GC frees it.";

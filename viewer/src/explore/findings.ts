@@ -102,9 +102,14 @@ export async function wasteSums(signal: AbortSignal): Promise<HTMLElement> {
   return h(
     "div",
     null,
-    h("p", null, h("a", { href: encode({ view: "waste" }) }, `Up to ${bytes(waste.wasted_bytes)} could be saved`), found.length > 0 ? ": " : ".", found.map(([kind, wasted]) => `${kind} ${bytes(wasted)}`).join(", ")),
+    h("p", null, h("a", { href: encode({ view: "waste" }) }, saved(waste)), found.length > 0 ? ": " : ".", found.map(([kind, wasted]) => `${kind} ${bytes(wasted)}`).join(", ")),
     ...notAnalyzed(waste),
   );
+}
+
+/** Returns how much could be saved, as a headline. */
+function saved(waste: Waste): string {
+  return waste.wasted_bytes > 0 ? `Up to ${bytes(waste.wasted_bytes)} could be saved` : "No waste found";
 }
 
 /** Returns the waste of the heap. */
@@ -114,7 +119,7 @@ export async function wasteView(signal: AbortSignal): Promise<HTMLElement> {
   return h(
     "div",
     null,
-    h("p", null, `Up to ${bytes(waste.wasted_bytes)} could be saved.`),
+    h("p", null, `${saved(waste)}.`),
     duplicates("Equal bitmaps", waste.bitmaps, "pixels"),
     duplicates("Equal strings", waste.strings, "characters"),
     duplicates("Equal arrays", waste.arrays, "elements"),

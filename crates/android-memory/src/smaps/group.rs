@@ -2,11 +2,14 @@
 
 use std::collections::HashMap;
 
+use serde::Deserialize;
+
 use super::names::{library_name, stable};
 use super::{Field, Form, Kind, Mapping, Smaps, SubKind, Sums};
 
 /// Grouping of the sums.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum By {
     /// Rows of meminfo, each followed by its rows of Dalvik Details.
     #[default]

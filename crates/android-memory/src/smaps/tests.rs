@@ -40,80 +40,49 @@ impl Text {
 
 const LIB: &str = "/data/app/~~Xy1_-a==/com.example.app-Zz9_Q==/lib/arm64/libexample.so";
 
+/// A mapping on each line: addresses, permissions; Rss, Pss, Shared_Clean, Private_Clean, Private_Dirty
+/// and Swap in KiB; its name.
+fn maps(table: &str) -> Text {
+    let lines = table.lines().filter(|line| !line.trim().is_empty());
+    lines.fold(Text::new(), |text, line| {
+        let mut parts = line.splitn(3, '|').map(str::trim);
+        let mut part = || parts.next().expect("three parts");
+        let (head, figures, name) = (part(), part(), part());
+        let name = if name == "LIB" { LIB } else { name };
+        let (range, permissions) = head.split_once(' ').expect("permissions");
+        let (start, end) = range.split_once('-').expect("two addresses");
+        let address = |digits| u64::from_str_radix(digits, 16).expect("an address");
+        let figures: Vec<u64> = figures
+            .split_whitespace()
+            .map(|figure| figure.parse().expect("a figure"))
+            .collect();
+        let figures = figures.try_into().expect("six figures");
+        text.map(
+            (address(start), address(end)),
+            permissions.trim(),
+            name,
+            figures,
+        )
+    })
+}
+
 fn phone() -> Text {
-    Text::new()
-        .map(
-            (0x12c00000, 0x32c00000),
-            "rw-p",
-            "[anon:dalvik-main space (region space)]",
-            [9000, 9000, 0, 0, 9000, 100],
-        )
-        .map(
-            (0x70000000, 0x71000000),
-            "rw-p",
-            "[anon:dalvik-/system/framework/boot.art]",
-            [700, 100, 600, 0, 40, 0],
-        )
-        .map(
-            (0xb400007000000000, 0xb400007004000000),
-            "rw-p",
-            "[anon:scudo:primary]",
-            [20000, 20000, 0, 0, 20000, 500],
-        )
-        .map(
-            (0xb400007100000000, 0xb400007101000000),
-            "rw-p",
-            "[anon:scudo:secondary]",
-            [3000, 3000, 0, 0, 3000, 0],
-        )
-        .map(
-            (0x7b6c2e3000, 0x7b6c37f000),
-            "r-xp",
-            LIB,
-            [400, 300, 200, 200, 0, 0],
-        )
-        .map(
-            (0x7b6c37f000, 0x7b6c380000),
-            "rw-p",
-            LIB,
-            [4, 4, 0, 0, 4, 0],
-        )
-        .map(
-            (0x7b6c380000, 0x7b6c384000),
-            "rw-p",
-            "",
-            [16, 16, 0, 0, 16, 0],
-        )
-        .map(
-            (0x7b6c390000, 0x7b6c394000),
-            "rw-p",
-            "",
-            [12, 12, 0, 0, 12, 0],
-        )
-        .map(
-            (0x7b6d000000, 0x7b6d010000),
-            "rw-s",
-            "/memfd:jit-cache (deleted)",
-            [50, 50, 0, 0, 50, 0],
-        )
-        .map(
-            (0x7b6e000000, 0x7b6e010000),
-            "rw-p",
-            "[anon:stack_and_tls:4711]",
-            [32, 32, 0, 0, 32, 8],
-        )
-        .map(
-            (0x7b6f000000, 0x7b6f010000),
-            "rw-s",
-            "/dev/kgsl-3d0",
-            [64, 64, 0, 64, 0, 0],
-        )
-        .map(
-            (0x7b70000000, 0x7b70010000),
-            "r--s",
-            "/data/a file with blanks.db (deleted)",
-            [8, 8, 0, 8, 0, 0],
-        )
+    maps(
+        "
+        12c00000-32c00000                 rw-p |  9000  9000   0   0  9000 100 | [anon:dalvik-main space (region space)]
+        70000000-71000000                 rw-p |   700   100 600   0    40   0 | [anon:dalvik-/system/framework/boot.art]
+        b400007000000000-b400007004000000 rw-p | 20000 20000   0   0 20000 500 | [anon:scudo:primary]
+        b400007100000000-b400007101000000 rw-p |  3000  3000   0   0  3000   0 | [anon:scudo:secondary]
+        7b6c2e3000-7b6c37f000             r-xp |   400   300 200 200     0   0 | LIB
+        7b6c37f000-7b6c380000             rw-p |     4     4   0   0     4   0 | LIB
+        7b6c380000-7b6c384000             rw-p |    16    16   0   0    16   0 |
+        7b6c390000-7b6c394000             rw-p |    12    12   0   0    12   0 |
+        7b6d000000-7b6d010000             rw-s |    50    50   0   0    50   0 | /memfd:jit-cache (deleted)
+        7b6e000000-7b6e010000             rw-p |    32    32   0   0    32   8 | [anon:stack_and_tls:4711]
+        7b6f000000-7b6f010000             rw-s |    64    64   0  64     0   0 | /dev/kgsl-3d0
+        7b70000000-7b70010000             r--s |     8     8   0   8     0   0 | /data/a file with blanks.db (deleted)
+        ",
+    )
 }
 
 #[test]
@@ -197,11 +166,14 @@ fn libraries_have_all_their_segments_and_the_memory_behind_them() {
     assert_eq!(library.sums.of(Field::PrivateDirty), 20 << 10);
     assert_eq!(groups.rows[0].group.name, "[anon:scudo:primary]");
     // The same applies to memory named by the linker.
-    let named = Text::new()
-        .map((0x1000, 0x2000), "r-xp", LIB, [4, 4, 0, 4, 0, 0])
-        .map((0x2000, 0x4000), "rw-p", "[anon:.bss]", [8, 8, 0, 0, 8, 0])
-        .map((0x5000, 0x6000), "rw-p", "[anon:.bss]", [4, 4, 0, 0, 4, 0])
-        .read();
+    let named = maps(
+        "
+        1000-2000 r-xp | 4 4 0 4 0 0 | LIB
+        2000-4000 rw-p | 8 8 0 0 8 0 | [anon:.bss]
+        5000-6000 rw-p | 4 4 0 0 4 0 | [anon:.bss]
+        ",
+    )
+    .read();
     let groups = named.groups(By::Library);
     assert_eq!(groups.rows.len(), 2);
     assert_eq!(groups.rows[0].count, 2);
@@ -211,21 +183,14 @@ fn libraries_have_all_their_segments_and_the_memory_behind_them() {
 
 #[test]
 fn mappings_that_differ_in_their_address_alone_are_one() {
-    let smaps = Text::new()
-        .map(
-            (0x1000, 0x2000),
-            "rw-p",
-            "[anon:scudo:secondary]",
-            [4, 4, 0, 0, 4, 0],
-        )
-        .map(
-            (0x9000, 0xb000),
-            "rw-p",
-            "[anon:scudo:secondary]",
-            [8, 8, 0, 0, 8, 0],
-        )
-        .map((0xb000, 0xc000), "---p", "[anon:scudo:secondary]", [0; 6])
-        .read();
+    let smaps = maps(
+        "
+        1000-2000 rw-p | 4 4 0 0 4 0 | [anon:scudo:secondary]
+        9000-b000 rw-p | 8 8 0 0 8 0 | [anon:scudo:secondary]
+        b000-c000 ---p | 0 0 0 0 0 0 | [anon:scudo:secondary]
+        ",
+    )
+    .read();
     let groups = smaps.groups(By::Mapping);
     assert_eq!(groups.rows.len(), 2);
     assert_eq!((groups.rows[0].count, groups.rows[0].start), (2, 0x1000));

@@ -9,7 +9,8 @@ use super::yaml;
 use super::{CaptureSpec, Targets};
 
 /// Source of Java allocations.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum JavaAllocations {
     /// The source that the device supports: heapprofd, otherwise the runtime's own tracking.
     Any,

@@ -1,5 +1,7 @@
 //! Facts about a dump as a whole, and its losses.
 
+use serde::Deserialize;
+
 /// Facts about a dump as a whole.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DumpFacts {
@@ -57,7 +59,8 @@ pub enum DumpSource {
 }
 
 /// Model of shallow sizes; `--sizes` selects one for an HPROF.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum SizeModel {
     /// Sizes stated in the dump: `self_size` of a heap graph; instance sizes of an HPROF's classes,
     /// arrays by their elements.

@@ -29,8 +29,8 @@ impl Seed {
     pub fn bytes(self, bytes: &[u8]) -> u64 {
         let mut hash = self.0 ^ bytes.len() as u64;
         let (pairs, last) = bytes.as_chunks::<8>().0.as_chunks::<2>();
-        for pair in pairs {
-            let [one, other] = pair.map(u64::from_le_bytes);
+        for [one, other] in pairs {
+            let (one, other) = (u64::from_le_bytes(*one), u64::from_le_bytes(*other));
             hash = fold(one ^ MULTIPLIER ^ self.0, hash ^ other);
         }
         for word in last {

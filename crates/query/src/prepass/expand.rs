@@ -271,16 +271,32 @@ fn expand(
     }
     let of = |variable: &str| {
         let name = variable.strip_prefix('$')?.to_lowercase();
-        let at = called.arguments.iter().position(|known| *known == name)?;
-        Some(arguments[at].as_str())
+        called.arguments.iter().position(|known| *known == name)
     };
+    let body = tokens(&called.body);
+    // A table of the body can have a column with the name of one in an argument. Such an argument
+    // is evaluated outside of the body.
+    let has_tables = body.iter().any(|token| token.is(&called.body, "FROM"));
+    let is_bound = |argument: &str| {
+        let is_name = |token: &Token| matches!(token.sort, Sort::Word | Sort::Quoted);
+        let names_column = || tokens(argument).iter().any(is_name);
+        called.is_function && !called.returns_table && has_tables && names_column()
+    };
+    let bound: Vec<bool> = arguments
+        .iter()
+        .map(|argument| is_bound(argument))
+        .collect();
     let mut filled = String::new();
     let mut end = 0;
-    for token in tokens(&called.body) {
+    for token in &body {
         filled += &called.body[end..token.at.start];
         let text = token.text(&called.body);
         end = token.at.end;
-        match of(text).filter(|_| token.sort == Sort::Variable) {
+        let argument = of(text).filter(|_| token.sort == Sort::Variable);
+        match argument.map(|at| arguments[at].as_str()) {
+            Some(_) if argument.is_some_and(|at| bound[at]) => {
+                filled += &format!("[{}]", text.to_lowercase());
+            }
             // A function's argument is a complete expression, whatever is around it. For a macro
             // this is up to the author, because the argument can be the name of a column or table.
             Some(argument) if called.is_function => {
@@ -298,6 +314,13 @@ fn expand(
     filled += &called.body[end..];
     // A comment at the end would hide what follows.
     filled.push('\n');
+    let values: Vec<String> = (called.arguments.iter().zip(arguments).zip(&bound))
+        .filter(|(_, bound)| **bound)
+        .map(|((name, argument), _)| format!("({argument}\n) AS [${name}]"))
+        .collect();
+    if !values.is_empty() {
+        filled = format!("SELECT ({filled}) FROM (SELECT {})", values.join(", "));
+    }
     let text = expand_all(name, &filled, macros, depth, worked)?;
     Ok(match called.is_function {
         true => format!("({text})"),

@@ -164,6 +164,7 @@ fn a_macro_that_grows_without_end_is_stopped() {
             arguments: vec!["x".to_owned()],
             body,
             is_function: false,
+            returns_table: false,
             is_worked: false,
         };
         macros.insert(name.to_owned(), defined);

@@ -1,7 +1,8 @@
 //! am: starts, stops and trims apps.
 
 use super::packages::take_user;
-use super::{Cmd, Done};
+use super::refusals::{bad_option, exception, missing};
+use super::{Arguments, Cmd, Done, Halt, refuse};
 use crate::deeds::Deed;
 use crate::foreground;
 use crate::foreground::Launch;
@@ -23,8 +24,7 @@ pub(super) fn am(cmd: &mut Cmd) -> Done {
     let given = args.iter().any(|a| a == "--user");
     let user = take_user(&mut args);
     let Some((verb, rest)) = args.split_first() else {
-        cmd.out("Activity manager (activity) commands:\n  help\n      Print this help text.\n")?;
-        return Ok(1);
+        return cmd.end(1, "Activity manager (activity) commands:\n");
     };
     // Without --user, it applies to every user.
     let only = if given { user } else { None };
@@ -32,16 +32,10 @@ pub(super) fn am(cmd: &mut Cmd) -> Done {
         "get-current-user" => cmd.answer("0\n"),
         "start" => start(cmd, rest, user.unwrap_or(0)),
         "dumpheap" => super::dumpheap::dumpheap(cmd, rest, user.unwrap_or(0)),
-        "force-stop" | "kill" | "crash" => match rest.last() {
-            Some(name) => {
-                end(cmd, verb, name, only);
-                Ok(0)
-            }
-            None => {
-                let text = format!("Error: Argument expected after \"{verb}\"\n");
-                cmd.refuse(255, &text)
-            }
-        },
+        "force-stop" | "kill" | "crash" => {
+            end(cmd, verb, rest.last().ok_or_else(|| missing(verb))?, only);
+            Ok(0)
+        }
         "broadcast" => {
             // The app's own receiver, which makes it allocate until memory runs out.
             if rest.contains(&"com.example.app.RUN_OUT_OF_MEMORY".to_owned()) {
@@ -54,10 +48,7 @@ pub(super) fn am(cmd: &mut Cmd) -> Done {
         "compact" | "freeze" | "unfreeze" if cmd.kernel.spec.android >= 14 => {
             freeze(cmd, verb, rest)
         }
-        other => {
-            cmd.out(&format!("Unknown command: {other}\n"))?;
-            Ok(255)
-        }
+        other => cmd.end(255, &format!("Unknown command: {other}\n")),
     }
 }
 
@@ -98,27 +89,11 @@ fn is_called(process: &Process, name: &str) -> bool {
     process.name() == name || process.pid.to_string() == name
 }
 
-/// Prints a refused call: Java's exception, and exit status 255.
-fn exception(cmd: &Cmd, verb: &str, what: &str, place: &str) -> Done {
-    let of = match cmd.kernel.spec.android {
-        10 => String::new(),
-        _ => format!(" '{verb}'"),
-    };
-    cmd.refuse(255, &format!(
-        "\nException occurred while executing{of}:\njava.lang.IllegalArgumentException: {what}\n\
-         \tat com.android.server.am.ActivityManagerService.{place}(ActivityManagerService.java:3601)\n\
-         \tat com.android.server.am.ActivityManagerShellCommand.onCommand(ActivityManagerShellCommand.java:310)\n\
-         \tat android.os.ShellCommand.exec(ShellCommand.java:104)\n\
-         \tat android.os.Binder.execTransact(Binder.java:1028)\n"
-    ))
-}
-
 /// Runs `send-trim-memory PROCESS LEVEL`. Levels only rise while an app is not visible, and levels
 /// for invisible apps are refused for the app in front.
 fn trim(cmd: &mut Cmd, rest: &[String], user: Option<u32>) -> Done {
-    const PLACE: &str = "setProcessMemoryTrimLevel";
     let [name, level] = rest else {
-        return cmd.refuse(255, "Error: Argument expected after \"send-trim-memory\"\n");
+        return Err(missing("send-trim-memory"));
     };
     let level = match level.as_str() {
         "RUNNING_MODERATE" => 5,
@@ -130,9 +105,7 @@ fn trim(cmd: &mut Cmd, rest: &[String], user: Option<u32>) -> Done {
         "COMPLETE" => 80,
         other => match other.parse() {
             Ok(level) if cmd.kernel.spec.android >= 12 => level,
-            _ => {
-                return cmd.refuse(255, &format!("Error: Unknown level option: {other}\n"));
-            }
+            _ => return refuse(255, format!("Error: Unknown level option: {other}")),
         },
     };
     let refusal = cmd.kernel.change(|state, now| {
@@ -153,8 +126,11 @@ fn trim(cmd: &mut Cmd, rest: &[String], user: Option<u32>) -> Done {
         Some(format!("Unable to set a {kind}"))
     });
     match refusal {
-        Some(what) => exception(cmd, "send-trim-memory", &what, PLACE),
         None => Ok(0),
+        Some(what) => {
+            let what = format!("java.lang.IllegalArgumentException: {what}");
+            Err(exception(cmd, "send-trim-memory", &what))
+        }
     }
 }
 
@@ -163,8 +139,7 @@ fn freeze(cmd: &mut Cmd, verb: &str, rest: &[String]) -> Done {
         return Ok(255);
     };
     let found = cmd.kernel.change(|state, now| {
-        let all = state.processes.iter().filter(|p| is_called(p, name));
-        let all: Vec<Process> = all.cloned().collect();
+        let all = state.processes.select(|p| is_called(p, name));
         for before in all.iter().filter(|_| verb != "compact") {
             if let Some(p) = state.processes.get_mut(before.pid) {
                 p.frozen = verb == "freeze";
@@ -175,13 +150,12 @@ fn freeze(cmd: &mut Cmd, verb: &str, rest: &[String]) -> Done {
         !all.is_empty()
     });
     if !found {
-        return cmd.refuse(255, &format!("Error: could not find process {name}\n"));
+        return refuse(255, format!("Error: could not find process {name}"));
     }
     Ok(0)
 }
 
 /// Intent of a command line.
-#[derive(Default)]
 struct Intent {
     action: Option<String>,
     data: Option<String>,
@@ -194,33 +168,25 @@ struct Intent {
 }
 
 impl Intent {
-    fn parse(args: &[String]) -> Result<Intent, String> {
-        let mut intent = Intent::default();
-        let mut args = args.iter();
-        while let Some(arg) = args.next() {
-            let mut value = || {
-                let missing = || format!("Argument expected after \"{arg}\"");
-                args.next().cloned().ok_or_else(missing)
-            };
-            match arg.as_str() {
-                "-W" => intent.wait = true,
-                "-a" => intent.action = Some(value()?),
-                "-d" => intent.data = Some(value()?),
-                "-c" => intent.categories.push(value()?),
-                "-n" => intent.component = Some(value()?),
-                "-p" => intent.package = Some(value()?),
-                "-f" => {
-                    let text = value()?;
-                    let hex = text.strip_prefix("0x");
-                    let flags = hex.map_or(text.parse(), |h| u32::from_str_radix(h, 16));
-                    let flags = flags.map_err(|_| format!("Bad flags: {text}"))?;
-                    intent.clear_task |= flags & 0x8000 != 0;
-                    intent.flags = Some(format!("0x{flags:x}"));
-                }
-                other => return Err(format!("Unknown option: {other}")),
-            }
-        }
-        Ok(intent)
+    fn parse(args: &[String]) -> Result<Intent, Halt> {
+        let args = Arguments::split(args, "-W -a: -d: -c: -n: -p: -f:").map_err(bad_option)?;
+        let value = |option| args.value(option).map(str::to_owned);
+        let flags = args.value("-f").map(|text| {
+            let hex = text.strip_prefix("0x");
+            let flags = hex.map_or(text.parse(), |h| u32::from_str_radix(h, 16));
+            flags.map_err(|_| Halt::refused(255, format!("Error: Bad flags: {text}")))
+        });
+        let flags = flags.transpose()?;
+        Ok(Intent {
+            action: value("-a"),
+            data: value("-d"),
+            categories: args.values("-c").map(str::to_owned).collect(),
+            flags: flags.map(|flags| format!("0x{flags:x}")),
+            package: value("-p"),
+            component: value("-n"),
+            wait: args.has("-W"),
+            clear_task: flags.is_some_and(|flags| flags & 0x8000 != 0),
+        })
     }
 
     fn text(&self) -> String {
@@ -277,14 +243,9 @@ fn link_activity(package: &str, uri: &str) -> Option<&'static str> {
 }
 
 fn start(cmd: &mut Cmd, rest: &[String], user: u32) -> Done {
-    let intent = match Intent::parse(rest) {
-        Ok(intent) => intent,
-        Err(what) => {
-            return cmd.refuse(255, &format!("Error: {what}\n"));
-        }
-    };
+    let intent = Intent::parse(rest)?;
     if intent.component.is_none() && intent.package.is_none() && intent.action.is_none() {
-        return cmd.refuse(1, "Error: Intent is empty\n");
+        return refuse(1, "Error: Intent is empty");
     }
     cmd.out(&format!("Starting: {}\n", intent.text()))?;
     let Some((package, class)) = intent.resolve(cmd, user) else {
@@ -292,15 +253,14 @@ fn start(cmd: &mut Cmd, rest: &[String], user: u32) -> Done {
         let status = u8::from(cmd.kernel.spec.android >= 11);
         let text = match &intent.component {
             Some(component) => {
-                format!("Error type 3\nError: Activity class {{{component}}} does not exist.\n")
+                format!("Error type 3\nError: Activity class {{{component}}} does not exist.")
             }
-            None => format!(
-                "Error: Activity not started, unable to resolve {}\n",
-                intent.text()
-            ),
+            None => {
+                let text = intent.text();
+                format!("Error: Activity not started, unable to resolve {text}")
+            }
         };
-        cmd.err(&text)?;
-        return Ok(status);
+        return refuse(status, text);
     };
     let launch = cmd.kernel.change(|state, now| {
         foreground::start(state, &package, user, &class, intent.clear_task, now)

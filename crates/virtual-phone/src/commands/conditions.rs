@@ -6,15 +6,11 @@ use crate::faults::FaultKind;
 use crate::foreground;
 use crate::screen::DOZE;
 
-/// Temperature of the skin in degrees Celsius at a thermal status.
-fn celsius(status: u64) -> f64 {
-    31.5 + 4.5 * status as f64
-}
-
 /// `dumpsys thermalservice`, since Android 10.
 pub(super) fn thermal(cmd: &Cmd) -> String {
     let status = cmd.kernel.faults.value(FaultKind::Hot, 3).unwrap_or(0);
-    let skin = celsius(status);
+    // In degrees Celsius.
+    let skin = 31.5 + 4.5 * status as f64;
     let row =
         format!("Temperature{{mValue={skin:.1}, mType=3, mName=VIRTUAL-SKIN, mStatus={status}}}");
     format!(
@@ -63,10 +59,7 @@ pub(super) fn deviceidle(cmd: &Cmd, rest: &[String]) -> Done {
                 cmd.out(&format!("{name} idle mode {verb}d\n"))?;
             }
         }
-        _ => {
-            cmd.out("Device idle controller (deviceidle) commands:\n")?;
-            return Ok(255);
-        }
+        _ => return cmd.end(255, "Device idle controller (deviceidle) commands:\n"),
     }
     Ok(0)
 }

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use time::macros::format_description;
 
-use super::{Cmd, Done};
+use super::refusals::{bad_option, exception};
+use super::{Arguments, Cmd, Done, Halt, refuse};
 use crate::clock::{BootNs, MILLI};
 use crate::faults::FaultKind;
 use crate::fs::{FileData, normalize};
@@ -18,7 +19,7 @@ use crate::process::{Pid, Process, Role, SIGSEGV};
 use crate::program;
 use crate::spec::BuildType;
 use crate::traced::JavaDump;
-use crate::tracing::{self};
+use crate::tracing;
 
 /// Delay in nanoseconds until the app's main thread has received the request and stopped all
 /// others.
@@ -29,81 +30,29 @@ const BYTES_PER_MS: u64 = 40_000;
 const PIECES: u64 = 16;
 /// Directory that system_server can write to for the shell.
 const SHELL_DATA: &str = "/data/local/tmp/";
+const ILLEGAL: &str = "java.lang.IllegalArgumentException";
 /// API level that added `-b`.
 const BITMAPS_SINCE: u32 = 35;
 
-/// Kind of dump.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum What {
-    Managed,
-    Native,
-    MallocInfo,
-}
-
-#[derive(Debug)]
-struct Options {
-    user: u32,
-    what: What,
-    collect: bool,
-    /// Argument of `-b FORMAT`, valid or not.
-    bitmaps: Option<String>,
-    process: String,
-    file: Option<String>,
-}
-
-/// Message that `am` prints before it exits with 255.
-enum Refusal {
-    Error(String),
-    Exception(&'static str, String),
-}
-
-fn options(args: &[String], user: u32, sdk: u32) -> Result<Options, Refusal> {
-    let missing = |after: &str| {
-        let text = format!("Argument expected after \"{after}\"");
-        Refusal::Exception("java.lang.IllegalArgumentException", text)
+/// Splits the arguments: options, then the process and the file.
+fn split(cmd: &Cmd, args: &[String]) -> Result<Arguments, Halt> {
+    let known = match cmd.kernel.spec.sdk() >= BITMAPS_SINCE {
+        true => "-n -g -m -b:",
+        false => "-n -g -m",
     };
-    let mut options = Options {
-        user,
-        what: What::Managed,
-        collect: false,
-        bitmaps: None,
-        process: String::new(),
-        file: None,
-    };
-    let mut args = args.iter();
-    let mut last = "dumpheap";
-    let process = loop {
-        let Some(arg) = args.next() else {
-            return Err(missing(last));
-        };
-        match arg.as_str() {
-            "-n" => options.what = What::Native,
-            "-g" => options.collect = true,
-            "-m" => options.what = What::MallocInfo,
-            // The next word is the format, even if it was intended as the process.
-            "-b" if sdk >= BITMAPS_SINCE => {
-                let format = args.next().map_or("png", String::as_str);
-                options.bitmaps = Some(format.to_owned());
-            }
-            unknown if unknown.starts_with('-') => {
-                return Err(Refusal::Error(format!("Error: Unknown option: {unknown}")));
-            }
-            process => break process.to_owned(),
-        }
-        last = arg;
-    };
-    options.process = process;
-    options.file = args.next().cloned();
-    Ok(options)
+    let split = Arguments::split(args, known).map_err(bad_option)?;
+    if split.rest.is_empty() {
+        let last = args.last().map_or("dumpheap", String::as_str);
+        let text = format!("{ILLEGAL}: Argument expected after \"{last}\"");
+        return Err(exception(cmd, "dumpheap", &text));
+    }
+    Ok(split)
 }
 
 pub(super) fn dumpheap(cmd: &mut Cmd, args: &[String], user: u32) -> Done {
     let kernel = cmd.kernel.clone();
-    let options = match options(args, user, kernel.spec.sdk()) {
-        Ok(options) => options,
-        Err(refusal) => return refuse(cmd, refusal),
-    };
-    let file = match &options.file {
+    let args = split(cmd, args)?;
+    let file = match args.rest.get(1) {
         Some(file) => file.clone(),
         None => {
             let format = format_description!("[year][month][day]-[hour][minute][second]");
@@ -112,51 +61,31 @@ pub(super) fn dumpheap(cmd: &mut Cmd, args: &[String], user: u32) -> Done {
         }
     };
     let Some(data) = open(cmd, &file) else {
-        cmd.err(&format!("Error: Unable to open file: {file}\n"))?;
-        if !file.starts_with(SHELL_DATA) {
-            cmd.err(&format!("Consider using a file under {SHELL_DATA}\n"))?;
-        }
-        return Ok(255);
+        let help = match file.starts_with(SHELL_DATA) {
+            true => String::new(),
+            false => format!("\nConsider using a file under {SHELL_DATA}"),
+        };
+        return refuse(255, format!("Error: Unable to open file: {file}{help}"));
     };
     cmd.out(&format!("File: {file}\n"))?;
-    let process = match target(&kernel, &options) {
-        Ok(process) => process,
-        Err(refusal) => return refuse(cmd, refusal),
-    };
+    let process = target(&kernel, &args.rest[0], user);
+    let process = process.map_err(|why| exception(cmd, "dumpheap", &why))?;
     let done = Arc::new(AtomicBool::new(false));
     let job = Job {
         kernel: kernel.clone(),
         pid: process.pid,
-        options,
+        args,
         file,
         data,
         done: done.clone(),
     };
     // The app continues to write even if `am` ends.
     if !program::on_thread(&kernel, move || job.run()) {
-        return cmd.refuse(255, "HEAP DUMP FAILED\n");
+        return refuse(255, "HEAP DUMP FAILED");
     }
     cmd.out("Waiting for dump to finish...\n")?;
     kernel.block(cmd.pid, None, || done.load(Ordering::SeqCst).then_some(()))?;
     Ok(0)
-}
-
-fn refuse(cmd: &Cmd, refusal: Refusal) -> Done {
-    match refusal {
-        Refusal::Error(text) => cmd.err(&format!("{text}\n"))?,
-        Refusal::Exception(class, text) => {
-            let doing = match cmd.kernel.spec.android {
-                10 => "",
-                _ => " 'dumpheap'",
-            };
-            cmd.err(&format!(
-                "\nException occurred while executing{doing}:\n{class}: {text}\n\
-                 \tat com.android.server.am.ActivityManagerShellCommand.runDumpHeap(ActivityManagerShellCommand.java:1163)\n\
-                 \tat com.android.server.am.ActivityManagerShellCommand.onCommand(ActivityManagerShellCommand.java:237)\n"
-            ))?;
-        }
-    }
-    Ok(255)
 }
 
 /// Opens the file as `am` does for system_server, which SELinux permits to write only in one place.
@@ -180,46 +109,38 @@ fn open(cmd: &Cmd, file: &str) -> Option<Arc<FileData>> {
     }
 }
 
-/// Returns the selected process, if it can be dumped.
-fn target(kernel: &Kernel, options: &Options) -> Result<Process, Refusal> {
+/// Returns the selected process, or the exception if it cannot be dumped.
+fn target(kernel: &Kernel, wanted: &str, of: u32) -> Result<Process, String> {
     let state = kernel.state();
     let of_user = |p: &&Process| match &p.role {
-        Role::App { user, .. } => *user == options.user,
+        Role::App { user, .. } => *user == of,
         Role::SystemServer => true,
         _ => false,
     };
-    let by_pid = options.process.parse::<Pid>().ok();
+    let by_pid = wanted.parse::<Pid>().ok();
     let by_pid = by_pid.and_then(|pid| state.processes.get(pid));
     let by_name = || {
         // Within system_server, its process has another name.
         let is = |p: &&Process| {
-            p.name() == options.process
-                || (p.role == Role::SystemServer && options.process == "system")
+            p.name() == wanted || (p.role == Role::SystemServer && wanted == "system")
         };
         state.processes.iter().filter(of_user).find(is)
     };
     let java = |p: &&Process| matches!(p.role, Role::App { .. } | Role::SystemServer);
     let found = by_pid.filter(java).or_else(by_name).cloned();
-    let Some(process) = found else {
-        let text = format!("Unknown process: {}", options.process);
-        return Err(Refusal::Exception(
-            "java.lang.IllegalArgumentException",
-            text,
-        ));
-    };
+    let process = found.ok_or_else(|| format!("{ILLEGAL}: Unknown process: {wanted}"))?;
     let debuggable = state.package_of(&process).is_some_and(Package::debuggable);
     if !debuggable && kernel.spec.build == BuildType::User {
         let uid = match process.uid {
             uid if uid >= 10_000 => format!("u{}a{}", uid / 100_000, uid % 100_000 - 10_000),
             uid => uid.to_string(),
         };
-        let text = format!(
-            "Process not debuggable: ProcessRecord{{{:07x} {}:{}/{uid}}}",
-            process.pid.wrapping_mul(0x9e_3779) & 0xfff_ffff,
-            process.pid,
-            process.name()
-        );
-        return Err(Refusal::Exception("java.lang.SecurityException", text));
+        let (pid, name) = (process.pid, process.name());
+        let record = pid.wrapping_mul(0x9e_3779) & 0xfff_ffff;
+        return Err(format!(
+            "java.lang.SecurityException: Process not debuggable: \
+             ProcessRecord{{{record:07x} {pid}:{name}/{uid}}}"
+        ));
     }
     Ok(process)
 }
@@ -228,7 +149,7 @@ fn target(kernel: &Kernel, options: &Options) -> Result<Process, Refusal> {
 struct Job {
     kernel: Arc<Kernel>,
     pid: Pid,
-    options: Options,
+    args: Arguments,
     file: String,
     data: Arc<FileData>,
     done: Arc<AtomicBool>,
@@ -303,23 +224,23 @@ impl Job {
     fn contents(&self, now: BootNs) -> Option<Vec<u8>> {
         let kernel = &self.kernel;
         let process = kernel.state().processes.get(self.pid).cloned()?;
-        match self.options.what {
-            What::Managed => {}
-            What::MallocInfo => {
-                return Some(tracing::malloc_info(kernel, &process, now).into_bytes());
-            }
-            What::Native => return Some(NO_NATIVE_DUMP.as_bytes().to_vec()),
+        if self.args.has("-n") {
+            return Some(NO_NATIVE_DUMP.as_bytes().to_vec());
         }
-        if self.options.collect {
+        if self.args.has("-m") {
+            return Some(tracing::malloc_info(kernel, &process, now).into_bytes());
+        }
+        let collects = self.args.has("-g");
+        if collects {
             // Once before finalizers run, and once after.
             super::meminfo::collect(kernel, self.pid);
             super::meminfo::collect(kernel, self.pid);
         }
         let mut inputs = kernel.memory.java_inputs(&kernel.state(), &process, now)?;
-        if self.options.collect {
+        if collects {
             inputs = inputs.collected();
         }
-        let asked = self.options.bitmaps.as_deref();
+        let asked = self.args.value("-b");
         let pictures = asked.and_then(PictureFormat::of);
         if let Some(word) = asked.filter(|_| pictures.is_none()) {
             self.log(&format!("Invalid bitmap format for heap dump: {word}"));

@@ -1,6 +1,6 @@
 //! dumpsys: package, meminfo, power, activity; and its timeout for a service.
 
-use super::{Cmd, Done};
+use super::{Cmd, Done, Halt, refuse};
 use crate::clock::{MILLI, SECOND};
 use crate::faults::FaultKind;
 use crate::packages::{Package, Profiling};
@@ -16,16 +16,13 @@ pub(super) fn dumpsys(cmd: &mut Cmd) -> Done {
         let number = args.get(1).and_then(|n| n.parse::<u32>().ok());
         let Some(number) = number.filter(|n| *n > 0) else {
             let told = args.get(1).map_or("", String::as_str);
-            return cmd.refuse(255, &format!("Error: invalid timeout value: '{told}'\n"));
+            return refuse(255, format!("Error: invalid timeout value: '{told}'"));
         };
         patience = u64::from(number) * SECOND;
         args.drain(..2);
     }
     let Some((service, rest)) = args.split_first() else {
-        return cmd.refuse(
-            1,
-            "dumpsys: only single services are there on this virtual phone\n",
-        );
+        return cmd.only("a single service");
     };
     match service.as_str() {
         "package" => package(cmd, rest)?,
@@ -39,28 +36,22 @@ pub(super) fn dumpsys(cmd: &mut Cmd) -> Done {
         }
         "activity" => activity(cmd, rest)?,
         "gfxinfo" => super::memory::gfxinfo(cmd, rest)?,
-        "meminfo" if hangs(cmd, FaultKind::MeminfoHang) => expire(cmd, service, patience)?,
+        "meminfo" if cmd.kernel.faults.has_struck(FaultKind::MeminfoHang) => {
+            expire(cmd, service, patience)?;
+        }
         "meminfo" => super::meminfo::meminfo(cmd, rest)?,
         "battery" => cmd.out(&super::conditions::battery())?,
         "deviceidle" => return super::conditions::deviceidle(cmd, rest),
         "thermalservice" => cmd.out(&super::conditions::thermal(cmd))?,
-        "window" => {
-            cmd.out(&super::dumpsys_screen::windows(cmd))?;
-        }
-        other => {
-            return cmd.refuse(0, &format!("Can't find service: {other}\n"));
-        }
+        "window" => cmd.out(&super::dumpsys_screen::windows(cmd))?,
+        other => return refuse(0, format!("Can't find service: {other}")),
     }
     Ok(0)
 }
 
-fn hangs(cmd: &Cmd, fault: FaultKind) -> bool {
-    cmd.kernel.faults.strikes(fault).is_some()
-}
-
 /// Handles a service that never answers: dumpsys waits for its timeout, reports it, and exits with
 /// 0.
-fn expire(cmd: &Cmd, service: &str, patience: u64) -> Result<(), super::Halt> {
+fn expire(cmd: &Cmd, service: &str, patience: u64) -> Result<(), Halt> {
     let until = cmd.kernel.clock.boot() + patience;
     cmd.kernel.sleep(cmd.pid, until)?;
     cmd.out(&format!(
@@ -70,7 +61,7 @@ fn expire(cmd: &Cmd, service: &str, patience: u64) -> Result<(), super::Halt> {
 }
 
 /// `dumpsys package dexopt`: the compiled code of each package.
-fn dexopt(cmd: &Cmd) -> Result<(), super::Halt> {
+fn dexopt(cmd: &Cmd) -> Result<(), Halt> {
     let (spec, all) = (&cmd.kernel.spec, cmd.kernel.state().packages.clone());
     let mut out = "Dexopt state:\n".to_owned();
     for p in all {
@@ -85,7 +76,7 @@ fn dexopt(cmd: &Cmd) -> Result<(), super::Halt> {
     cmd.out(&out)
 }
 
-fn package(cmd: &Cmd, rest: &[String]) -> Result<(), super::Halt> {
+fn package(cmd: &Cmd, rest: &[String]) -> Result<(), Halt> {
     if rest.first().is_some_and(|word| word == "dexopt") {
         return dexopt(cmd);
     }
@@ -129,11 +120,7 @@ fn package(cmd: &Cmd, rest: &[String]) -> Result<(), super::Halt> {
             private.push_str(" ]\n    privateFlagsExt=[ PRIVATE_FLAG_EXT_PROFILEABLE");
         }
         let uid_key = if android >= 14 { "appId" } else { "userId" };
-        let abi = match (p.bits_32, cmd.kernel.spec.abi.name()) {
-            (true, "arm64-v8a") => "armeabi-v7a",
-            (true, "x86_64") => "x86",
-            (_, abi) => abi,
-        };
+        let abi = cmd.kernel.spec.abi.of_process(p.bits_32).name();
         out.push_str(&format!(
             "  Package [{}] (9f3c{}):\n    {uid_key}={}\n",
             p.name, p.appid, p.appid
@@ -162,26 +149,20 @@ fn package(cmd: &Cmd, rest: &[String]) -> Result<(), super::Halt> {
     cmd.out(&out)
 }
 
-fn activity(cmd: &Cmd, rest: &[String]) -> Result<(), super::Halt> {
-    let state = cmd.kernel.state();
-    let top = state.foreground.clone();
-    let apps: Vec<Process> = state
-        .processes
-        .iter()
-        .filter(|p| p.app().is_some())
-        .cloned()
-        .collect();
-    drop(state);
+fn activity(cmd: &Cmd, rest: &[String]) -> Result<(), Halt> {
     match rest.first().map(String::as_str) {
         Some("activities") => cmd.out(&super::dumpsys_screen::activities(cmd)),
         Some("top") => cmd.out(&super::dumpsys_screen::top(cmd)),
         Some("processes") => {
             let wanted = rest.get(1);
+            let is_wanted = |p: &Process| wanted.is_none_or(|w| p.name().starts_with(w.as_str()));
+            let state = cmd.kernel.state();
+            let apps = state
+                .processes
+                .select(|p| p.app().is_some() && is_wanted(p));
+            drop(state);
             let mut out = "ACTIVITY MANAGER RUNNING PROCESSES (dumpsys activity processes)\n  All known processes:\n".to_owned();
-            for p in apps
-                .iter()
-                .filter(|p| wanted.is_none_or(|w| p.name().starts_with(w.as_str())))
-            {
+            for p in apps {
                 let proc_state = match p.oom_score_adj {
                     i32::MIN..=-700 => 0,
                     -699..=0 => 2,
@@ -204,8 +185,11 @@ fn activity(cmd: &Cmd, rest: &[String]) -> Result<(), super::Halt> {
         Some("exit-info") if cmd.kernel.spec.android >= 11 => {
             cmd.out(&super::dumpsys_screen::exits(cmd, rest.get(1)))
         }
-        _ => cmd.out(&format!(
-            "ACTIVITY MANAGER (dumpsys activity)\n  mFocusedApp={top}\n"
-        )),
+        _ => {
+            let top = cmd.kernel.state().foreground.clone();
+            cmd.out(&format!(
+                "ACTIVITY MANAGER (dumpsys activity)\n  mFocusedApp={top}\n"
+            ))
+        }
     }
 }

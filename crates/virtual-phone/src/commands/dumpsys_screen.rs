@@ -148,16 +148,8 @@ pub(super) fn exits(cmd: &Cmd, package: Option<&String>) -> String {
         }
         out.push_str(&format!("  package: {name}\n"));
         let of = exits.iter().filter(|e| package_of(e) == name);
-        for (
-            n,
-            Exit {
-                last,
-                at,
-                why,
-                status,
-            },
-        ) in of.enumerate()
-        {
+        for (n, exit) in of.enumerate() {
+            let (last, at, why, status) = (&exit.last, exit.at, &exit.why, exit.status);
             let time = crate::logcat::timestamp(at.real);
             let was = cmd.kernel.memory.ledger(&state, last, at.boot);
             let (pss, rss) = was.map_or((0, 0), |l| (l.rows().total_pss(), l.pages().rss()));

@@ -1,13 +1,13 @@
 //! Programs that read, list and remove files, with toybox's behavior: cat, ls, rm, dd, stat, df.
 
-use super::{Cmd, Done};
+use super::{Cmd, Done, refuse};
 use crate::faults::FaultKind;
 use crate::fs::{Body, Errno, normalize};
 use crate::io::Fd;
 use crate::spec::bytes;
 
 pub(super) fn cat(cmd: &mut Cmd) -> Done {
-    let mut paths = cmd.flags("")?.rest;
+    let mut paths = cmd.options("")?.rest;
     if paths.is_empty() {
         paths.push("-".to_owned());
     }
@@ -22,19 +22,19 @@ pub(super) fn cat(cmd: &mut Cmd) -> Done {
 
 /// `ls [-a] [DIRECTORY]` and `ls -d FILE…`.
 pub(super) fn ls(cmd: &mut Cmd) -> Done {
-    let mut args = cmd.flags("ad")?;
+    let mut args = cmd.options("-a -d")?;
     if args.rest.is_empty() {
         args.rest.push(".".to_owned());
     }
     let entry = |path: &str, follow| cmd.kernel.entry(&cmd.cred, &cmd.cwd, path, follow);
     cmd.each_path(&args.rest, |path| {
         let is_directory = matches!(entry(path, true)?.body, Body::Directory(_));
-        if args.has('d') || !is_directory {
+        if args.has("-d") || !is_directory {
             return cmd.out(&format!("{path}\n"));
         }
         let mut names = cmd.kernel.list(&cmd.cred, &cmd.cwd, path)?;
         names.retain(|name| {
-            (args.has('a') || !name.starts_with('.'))
+            (args.has("-a") || !name.starts_with('.'))
                 && entry(&format!("{path}/{name}"), false).is_ok()
         });
         names.sort();
@@ -44,13 +44,13 @@ pub(super) fn ls(cmd: &mut Cmd) -> Done {
 }
 
 pub(super) fn rm(cmd: &mut Cmd) -> Done {
-    let args = cmd.flags("f")?;
-    if args.rest.is_empty() && !args.has('f') {
-        return cmd.refuse(1, &format!("{}: Needs 1 argument\n", cmd.name()));
+    let args = cmd.options("-f")?;
+    if args.rest.is_empty() && !args.has("-f") {
+        return refuse(1, "rm: Needs 1 argument");
     }
     cmd.each_path(&args.rest, |path| {
         match cmd.kernel.remove(&cmd.cred, &cmd.cwd, path) {
-            Err(Errno::NoEntry) if args.has('f') => Ok(()),
+            Err(Errno::NoEntry) if args.has("-f") => Ok(()),
             removed => Ok(removed?),
         }
     })
@@ -66,7 +66,7 @@ pub(super) fn dd(cmd: &mut Cmd) -> Done {
             "bs" => size = bytes(value).unwrap_or(512),
             "count" => count = value.parse().unwrap_or(0),
             "skip" => skip = value.parse().unwrap_or(0),
-            _ => return cmd.refuse(1, &format!("dd: bad {key}\n")),
+            _ => return refuse(1, format!("dd: bad {key}")),
         }
     }
     let mut copied = 0;
@@ -89,22 +89,16 @@ pub(super) fn dd(cmd: &mut Cmd) -> Done {
 
 /// `stat -c FORMAT`, with `%s` and `%u`.
 pub(super) fn stat(cmd: &mut Cmd) -> Done {
-    let args = cmd.flags("c:")?;
-    let Some(format) = args.value('c') else {
-        return cmd.refuse(1, "stat: only -c FORMAT is there on this virtual phone\n");
+    let args = cmd.options("-c:")?;
+    let Some(format) = args.value("-c") else {
+        return cmd.only("-c FORMAT");
     };
-    let mut status = 0;
-    for path in &args.rest {
-        match cmd.kernel.entry(&cmd.cred, &cmd.cwd, path, false) {
-            Ok(entry) => {
-                let stat = cmd.kernel.told_stat(entry.stat);
-                let line = format.replace("%s", &stat.size.to_string());
-                cmd.out(&format!("{}\n", line.replace("%u", &stat.uid.to_string())))?;
-            }
-            Err(errno) => status = cmd.refuse(1, &format!("stat: '{path}': {}\n", errno.text()))?,
-        }
-    }
-    Ok(status)
+    cmd.each_path(&args.rest, |path| {
+        let entry = cmd.kernel.entry(&cmd.cred, &cmd.cwd, path, false)?;
+        let stat = cmd.kernel.told_stat(entry.stat);
+        let line = format.replace("%s", &stat.size.to_string());
+        cmd.out(&format!("{}\n", line.replace("%u", &stat.uid.to_string())))
+    })
 }
 
 /// Returns the size in bytes of all files below a path.
@@ -124,7 +118,7 @@ fn usage(cmd: &Cmd, path: &str) -> u64 {
 
 /// Runs `df`. Free space below /data is that of the specification minus the bytes written since.
 pub(super) fn df(cmd: &mut Cmd) -> Done {
-    let paths = cmd.flags("k")?.rest;
+    let paths = cmd.options("-k")?.rest;
     let written = usage(cmd, "/data/local/tmp") + usage(cmd, "/data/misc/perfetto-traces");
     let free = cmd.kernel.spec.space.saturating_sub(written);
     let limit = cmd.kernel.faults.value(FaultKind::DiskFull, 0);
@@ -137,19 +131,10 @@ pub(super) fn df(cmd: &mut Cmd) -> Done {
         ("/dev/block/dm-5", 911_356 << 10, 0, "/"),
     ];
     let mut out = "Filesystem       1K-blocks     Used Available Use% Mounted on\n".to_owned();
-    let mut status = 0;
-    for path in &paths {
-        if let Err(errno) = cmd.kernel.entry(&cmd.cred, &cmd.cwd, path, true) {
-            status = cmd.refuse(1, &format!("df: '{path}': {}\n", errno.text()))?;
-            continue;
-        }
+    let status = cmd.each_path(&paths, |path| {
+        cmd.kernel.entry(&cmd.cred, &cmd.cwd, path, true)?;
         let parts = normalize(&cmd.cwd, path);
-        let parts = cmd
-            .kernel
-            .state()
-            .tree
-            .resolve(&parts, true)
-            .unwrap_or(parts);
+        let parts = cmd.kernel.state().tree.resolve(&parts, true)?;
         let absolute = format!("/{}", parts.join("/"));
         let row = rows.iter().find(|row| absolute.starts_with(row.3));
         let (name, size, avail, mount) = row.unwrap_or(&rows[3]);
@@ -161,7 +146,7 @@ pub(super) fn df(cmd: &mut Cmd) -> Done {
             avail / 1024,
             used * 100 / size,
         ));
-    }
-    cmd.out(&out)?;
-    Ok(status)
+        Ok(())
+    })?;
+    cmd.end(status, &out)
 }

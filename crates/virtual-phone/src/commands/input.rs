@@ -1,7 +1,7 @@
 //! input, wm, settings, svc, monkey: keys and touches, the display, and settings of a phone.
 
 use super::wait;
-use super::{Cmd, Done};
+use super::{Arguments, BadOption, Cmd, Done, refuse};
 use crate::foreground;
 use crate::packages::APP;
 use crate::screen::LAUNCHER;
@@ -23,10 +23,7 @@ fn key(name: &str) -> Option<&'static str> {
 pub(super) fn input(cmd: &mut Cmd) -> Done {
     let args = cmd.args();
     let Some((verb, rest)) = args.split_first() else {
-        return cmd.refuse(
-            255,
-            "Usage: input [<source>] [-d DISPLAY_ID] <command> [<arg>...]\n",
-        );
+        return invalid("");
     };
     let numbers: Option<Vec<f32>> = rest.iter().map(|a| a.parse().ok()).collect();
     match (verb.as_str(), numbers) {
@@ -35,7 +32,7 @@ pub(super) fn input(cmd: &mut Cmd) -> Done {
                 match key(name) {
                     Some(known) => press(cmd, known),
                     None if name.parse::<u32>().is_ok_and(|n| n < 320) => {}
-                    None => return invalid(cmd, verb),
+                    None => return invalid(verb),
                 }
             }
         }
@@ -47,16 +44,16 @@ pub(super) fn input(cmd: &mut Cmd) -> Done {
             unlock(cmd);
         }
         ("text", _) if rest.len() == 1 => {}
-        _ => return invalid(cmd, verb),
+        _ => return invalid(verb),
     }
     cmd.kernel.events.notify();
     Ok(0)
 }
 
-fn invalid(cmd: &Cmd, verb: &str) -> Done {
-    cmd.refuse(255, &format!(
-        "Error: Invalid arguments for command: {verb}\nUsage: input [<source>] [-d DISPLAY_ID] <command> [<arg>...]\n"
-    ))
+fn invalid(verb: &str) -> Done {
+    const USAGE: &str = "Usage: input [<source>] [-d DISPLAY_ID] <command> [<arg>...]";
+    let text = format!("Error: Invalid arguments for command: {verb}\n{USAGE}");
+    refuse(255, text)
 }
 
 fn press(cmd: &Cmd, key: &str) {
@@ -106,10 +103,7 @@ pub(super) fn wm(cmd: &mut Cmd) -> Done {
         ["dismiss-keyguard"] => unlock(cmd),
         ["set-user-rotation", ref rest @ ..] if android < 12 => return rotation(cmd, rest),
         ["user-rotation", ref rest @ ..] if android >= 12 => return rotation(cmd, rest),
-        [other, ..] => {
-            cmd.out(&format!("Unknown command: {other}\n"))?;
-            return Ok(255);
-        }
+        [other, ..] => return cmd.end(255, &format!("Unknown command: {other}\n")),
         [] => {}
     }
     Ok(0)
@@ -122,19 +116,9 @@ fn rotation(cmd: &Cmd, rest: &[&str]) -> Done {
         ["lock"] => Some(cmd.kernel.state().screen.rotation),
         ["lock", n] => match n.parse::<u32>().ok().filter(|n| *n < 4) {
             Some(n) => Some(n),
-            None => {
-                return cmd.refuse(
-                    255,
-                    &format!("Error: rotation can only be 0, 1, 2 or 3: {n}\n"),
-                );
-            }
+            None => return refuse(255, format!("Error: rotation can only be 0 to 3: {n}")),
         },
-        _ => {
-            return cmd.refuse(
-                255,
-                "Error: argument needs to be either -d, free or lock.\n",
-            );
-        }
+        _ => return refuse(255, "Error: argument needs to be either -d, free or lock."),
     };
     cmd.kernel.change(|state, now| {
         if let Some(n) = lock {
@@ -158,13 +142,10 @@ pub(super) fn settings(cmd: &mut Cmd) -> Done {
     match words[..] {
         [_, space, ..] if !spaces.contains(&space) => {}
         ["get", space, key] => {
-            let value = cmd
-                .kernel
-                .state()
-                .screen
-                .setting(space, key)
-                .map(str::to_owned);
-            return cmd.answer(&format!("{}\n", value.as_deref().unwrap_or("null")));
+            let state = cmd.kernel.state();
+            let text = format!("{}\n", state.screen.setting(space, key).unwrap_or("null"));
+            drop(state);
+            return cmd.answer(&text);
         }
         ["put", space, key, value, ..] => {
             set(space, key, Some(value));
@@ -184,18 +165,13 @@ pub(super) fn settings(cmd: &mut Cmd) -> Done {
         }
         _ => {}
     }
-    cmd.refuse(255, "Invalid command or arguments\n")
+    refuse(255, "Invalid command or arguments")
 }
 
 /// `svc power stayon usb`.
 pub(super) fn svc(cmd: &mut Cmd) -> Done {
-    let args = cmd.args();
-    let words: Vec<&str> = args.iter().map(String::as_str).collect();
-    if words[..] != ["power", "stayon", "usb"] {
-        return cmd.refuse(
-            255,
-            "svc: only power stayon usb is there on this virtual phone\n",
-        );
+    if cmd.args() != ["power", "stayon", "usb"] {
+        return cmd.only("power stayon usb");
     }
     let key = "stay_on_while_plugged_in";
     let change = |state: &mut State, now| foreground::set(state, "global", key, Some("2"), now);
@@ -206,54 +182,32 @@ pub(super) fn svc(cmd: &mut Cmd) -> Done {
 /// Percentages of the kinds of events that monkey sends.
 const EVENTS: [u32; 5] = [40, 25, 20, 10, 5];
 
-/// Options of `monkey` without a value, and those with a value.
-const ALONE: [&str; 4] = [
-    "-v",
-    "--ignore-crashes",
-    "--ignore-timeouts",
-    "--ignore-security-exceptions",
-];
-const WITH_VALUE: [&str; 5] = ["-p", "-s", "--throttle", "--pct-syskeys", "--pct-rotation"];
-
-/// Returns the error in the options of `monkey`, which precede the count.
-fn wrong_option(args: &[String]) -> Option<String> {
-    let mut rest = args.iter().take(args.len().saturating_sub(1));
-    while let Some(arg) = rest.next() {
-        let known = ALONE.contains(&arg.as_str());
-        let takes = WITH_VALUE.contains(&arg.as_str()) && rest.next().is_some();
-        if !known && !takes {
-            return Some(format!("** Error: Unknown option: {arg}\n"));
-        }
-    }
-    None
-}
+/// Options of `monkey`, which precede the count.
+const MONKEY: &str = "-v --ignore-crashes --ignore-timeouts --ignore-security-exceptions -p: -s: \
+    --throttle: --pct-syskeys: --pct-rotation:";
 
 /// `monkey -p PKG -s SEED --throttle MS … COUNT`: events that depend only on the seed. At the end
 /// it frees the rotation, whatever its state before.
 pub(super) fn monkey(cmd: &mut Cmd) -> Done {
     const USAGE: &str =
-        "usage: monkey [-p ALLOWED_PACKAGE [-p ALLOWED_PACKAGE] ...]\n              COUNT\n";
-    let args = cmd.args();
-    if let Some(wrong) = wrong_option(&args) {
-        return cmd.refuse(255, &format!("{wrong}{USAGE}"));
-    }
-    let value = |flag: &str| {
-        let at = args.iter().position(|a| a == flag)?;
-        args.get(at + 1)
+        "usage: monkey [-p ALLOWED_PACKAGE [-p ALLOWED_PACKAGE] ...]\n              COUNT";
+    let args = Arguments::split(&cmd.args(), MONKEY).or_else(|bad| match bad {
+        BadOption::Unknown(option) => {
+            refuse(255, format!("** Error: Unknown option: {option}\n{USAGE}"))
+        }
+        BadOption::NoValue(_) => refuse(255, USAGE),
+    })?;
+    let count = args.rest.last().and_then(|count| count.parse::<u64>().ok());
+    let (Some(name), Some(count)) = (args.value("-p"), count) else {
+        return refuse(255, USAGE);
     };
-    let number = |flag: &str| value(flag).and_then(|v| v.parse::<u64>().ok());
-    let count = args.last().and_then(|a| a.parse::<u64>().ok());
-    let (Some(name), Some(count)) = (value("-p").cloned(), count) else {
-        return cmd.refuse(255, USAGE);
-    };
-    let verbose = args.iter().any(|a| a == "-v");
-    let found = super::activity::package_of(cmd, &name);
+    let verbose = args.has("-v");
+    let found = super::activity::package_of(cmd, name);
     let Some((package, main)) = found.and_then(|p| p.activity.map(|a| (p, a))) else {
-        cmd.out("** No activities found to run, monkey aborted.\n")?;
-        return Ok(252);
+        return cmd.end(252, "** No activities found to run, monkey aborted.\n");
     };
-    let seed = number("-s").unwrap_or(0);
-    let throttle = number("--throttle").unwrap_or(0);
+    let seed = args.number("-s").unwrap_or(0);
+    let throttle = args.number("--throttle").unwrap_or(0);
     if verbose {
         let shares = EVENTS.iter().enumerate();
         let shares: String = shares
@@ -271,7 +225,7 @@ pub(super) fn monkey(cmd: &mut Cmd) -> Done {
     start();
     let began = cmd.kernel.clock.boot();
     let mut random = fastrand::Rng::with_seed(seed);
-    let turns = u32::try_from(number("--pct-rotation").unwrap_or(0)).unwrap_or(100);
+    let turns = u32::try_from(args.number("--pct-rotation").unwrap_or(0)).unwrap_or(100);
     for sent in 0..count {
         if verbose && sent > 0 && sent % 100 == 0 {
             cmd.out(&format!("    // Sending event #{sent}\n"))?;

@@ -1,6 +1,6 @@
 //! Programs that run other programs: sh, su, run-as.
 
-use super::{Cmd, Done};
+use super::{Cmd, Done, Halt, refuse};
 use crate::access::Cred;
 use crate::shell::Shell;
 
@@ -17,10 +17,7 @@ pub(super) fn sh(cmd: &mut Cmd) -> Done {
             let shell = Shell::new(cmd, name, rest);
             Ok(shell.run_script(&args[1])?)
         }
-        Some(other) => cmd.refuse(
-            1,
-            &format!("sh: {other}: only -c is there on this virtual phone\n"),
-        ),
+        Some(_) => cmd.only("-c"),
     }
 }
 
@@ -40,10 +37,7 @@ pub(super) fn su(cmd: &mut Cmd) -> Done {
         Some((user, command)) if user == "root" && !command.is_empty() => {
             become_user(cmd, Cred::root(), command.to_vec())
         }
-        _ => cmd.refuse(
-            1,
-            "su: only `su root COMMAND` is there on this virtual phone\n",
-        ),
+        _ => cmd.only("`su root COMMAND`"),
     }
 }
 
@@ -51,10 +45,7 @@ pub(super) fn su(cmd: &mut Cmd) -> Done {
 pub(super) fn run_as(cmd: &mut Cmd) -> Done {
     let mut args = cmd.args();
     if args.is_empty() {
-        return cmd.refuse(
-            1,
-            "run-as: usage: run-as <package-name> [--user <uid>] <command> [<args>]\n",
-        );
+        return refuse(1, "run-as: usage: run-as <package-name> <command> [<args>]");
     }
     let name = args.remove(0);
     let mut user = 0;
@@ -63,14 +54,14 @@ pub(super) fn run_as(cmd: &mut Cmd) -> Done {
         args.drain(..2);
     }
     let package = cmd.kernel.state().package(&name).cloned();
-    let Some(package) = package.filter(|p| p.users.contains(&user)) else {
-        return cmd.refuse(1, &format!("run-as: unknown package: {name}\n"));
-    };
+    let package = package.filter(|p| p.users.contains(&user));
+    let unknown = || Halt::refused(1, format!("run-as: unknown package: {name}"));
+    let package = package.ok_or_else(unknown)?;
     if package.appid < 10_000 {
-        return cmd.refuse(1, &format!("run-as: package not an application: {name}\n"));
+        return refuse(1, format!("run-as: package not an application: {name}"));
     }
     if !package.debuggable() {
-        return cmd.refuse(1, &format!("run-as: package not debuggable: {name}\n"));
+        return refuse(1, format!("run-as: package not debuggable: {name}"));
     }
     let uid = package.uid(user);
     let cred = Cred {

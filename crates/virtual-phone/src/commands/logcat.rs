@@ -1,6 +1,6 @@
 //! logcat: options, and following the log on the phone's clock.
 
-use super::{Cmd, Done};
+use super::{Cmd, Done, Halt, refuse};
 use crate::clock::{MILLI, SECOND};
 use crate::logcat::{LogFilter, LogLine};
 
@@ -29,46 +29,37 @@ fn moment(text: &str) -> Option<u64> {
     seconds.checked_mul(SECOND)?.checked_add(digits)
 }
 
-fn options(args: &[String]) -> Result<Options, String> {
-    let mut options = Options::default();
-    let mut args = args.iter();
-    while let Some(arg) = args.next() {
-        let (flag, inline) = match arg.split_once('=') {
-            Some((flag, value)) if flag.starts_with("--") => (flag, Some(value.to_owned())),
-            _ => (arg.as_str(), None),
-        };
-        let mut value = || {
-            let next = inline.clone().or_else(|| args.next().cloned());
-            next.ok_or_else(|| format!("logcat: option requires an argument -- '{flag}'"))
-        };
-        match flag {
-            "-d" => options.dump = true,
-            "-s" => options.filter.silence(),
-            "-t" | "-T" => {
-                let text = value()?;
-                options.dump |= flag == "-t";
-                match (text.parse::<usize>(), moment(&text)) {
-                    (Ok(count), _) => options.last = Some(count),
-                    (_, Some(at)) => options.from = at,
-                    _ => return Err(format!("logcat: {flag} \"{text}\" not in time format")),
-                }
-            }
-            "-v" => match value()?.as_str() {
-                "threadtime" => {}
-                "epoch" => options.epoch = true,
-                word => return Err(format!("Invalid parameter \"{word}\" to -v")),
-            },
-            "-b" => options.buffers.push(value()?),
-            "--pid" => {
-                let text = value()?;
-                let pid = text.parse::<u32>().ok().filter(|p| *p > 0);
-                options.pid = Some(pid.ok_or_else(|| format!("logcat: --pid {text}: bad pid"))?);
-            }
-            a if a.starts_with('-') && a.len() > 1 => {
-                return Err(format!("logcat: unrecognized option '{a}'"));
-            }
-            _ if options.filter.add(arg) => {}
-            _ => return Err(format!("Invalid filter expression '{arg}'")),
+fn options(cmd: &Cmd) -> Result<Options, Halt> {
+    let args = cmd.options("-d -s -t: -T: -v: -b: --pid:")?;
+    let mut options = Options {
+        dump: args.has("-d") || args.has("-t"),
+        buffers: args.values("-b").map(str::to_owned).collect(),
+        ..Options::default()
+    };
+    if args.has("-s") {
+        options.filter.silence();
+    }
+    for text in args.values("-t").chain(args.values("-T")) {
+        match (text.parse::<usize>(), moment(text)) {
+            (Ok(count), _) => options.last = Some(count),
+            (_, Some(at)) => options.from = at,
+            _ => return refuse(1, format!("logcat: \"{text}\" not in time format")),
+        }
+    }
+    for word in args.values("-v") {
+        match word {
+            "threadtime" => {}
+            "epoch" => options.epoch = true,
+            _ => return refuse(1, format!("Invalid parameter \"{word}\" to -v")),
+        }
+    }
+    if let Some(text) = args.value("--pid") {
+        let bad = |_| Halt::refused(1, format!("logcat: --pid {text}: bad pid"));
+        options.pid = Some(text.parse().map_err(bad)?);
+    }
+    for word in args.rest {
+        if !options.filter.add(&word) {
+            return refuse(1, format!("Invalid filter expression '{word}'"));
         }
     }
     Ok(options)
@@ -85,10 +76,7 @@ impl Options {
 }
 
 pub(super) fn logcat(cmd: &mut Cmd) -> Done {
-    let mut options = match options(&cmd.args()) {
-        Ok(options) => options,
-        Err(why) => return cmd.refuse(1, &format!("{why}\n")),
-    };
+    let mut options = options(cmd)?;
     let kernel = cmd.kernel.clone();
     let buffer = options.buffers.first().map_or("main", String::as_str);
     let mut text = format!("--------- beginning of {buffer}\n");

@@ -1,6 +1,6 @@
 //! dmabuf_dump and `dumpsys gfxinfo`: other formats of memory accounting.
 
-use super::{Cmd, Done, Halt};
+use super::{Cmd, Done, Halt, refuse};
 use crate::clock::MILLI;
 use crate::memory::{Ledger, has_java};
 use crate::process::{Pid, Process, Role};
@@ -46,7 +46,7 @@ fn of_process(process: &Process, ledger: &Ledger) -> Option<String> {
 
 pub(super) fn dmabuf_dump(cmd: &mut Cmd) -> Done {
     if !cmd.cred.is_root() {
-        return cmd.refuse(1, "Failed to read dmabuf info: Permission denied\n");
+        return refuse(1, "Failed to read dmabuf info: Permission denied");
     }
     let wanted = cmd.args().iter().find_map(|a| a.parse::<Pid>().ok());
     let all = everyone(cmd);

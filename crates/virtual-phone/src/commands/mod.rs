@@ -15,10 +15,11 @@ mod memory;
 mod packages;
 mod perfetto;
 mod processes;
+mod refusals;
 mod system;
 mod text;
 
-use super::program::{Cmd, Done, Halt, Program, Programs};
+use super::program::{Arguments, BadOption, Cmd, Done, Halt, Program, Programs, refuse};
 use super::spec::PhoneSpec;
 
 /// Programs by name.

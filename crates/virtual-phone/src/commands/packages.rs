@@ -1,18 +1,23 @@
 //! pm, cmd and simpleperf_app_runner: installed packages and their profiling permissions.
 
-use super::{Cmd, Done};
+use super::{Cmd, Done, Halt, refuse};
 use crate::installer;
-use crate::packages::{InstallOptions, InstallSession, Package, Profiling};
+use crate::packages::{InstallSession, Package, Profiling};
+use crate::state::State;
 
 /// Number of the first installation session.
 const FIRST_SESSION: u32 = 1_405_000_001;
 
+/// Returns the packages of a user, by default of the first one.
 fn installed(cmd: &Cmd, user: Option<u32>) -> Vec<Package> {
-    let state = cmd.kernel.state();
-    let all = state.packages.iter();
-    all.filter(|p| user.is_none_or(|u| p.users.contains(&u)))
-        .cloned()
-        .collect()
+    let mut packages = cmd.kernel.state().packages.clone();
+    packages.retain(|p| p.users.contains(&user.unwrap_or(0)));
+    packages
+}
+
+fn installed_as(cmd: &Cmd, user: Option<u32>, name: &str) -> Option<Package> {
+    let mut packages = installed(cmd, user).into_iter();
+    packages.find(|p| p.name == name)
 }
 
 /// Removes `--user N` (or `all`, `current`) from the arguments and returns the user.
@@ -33,85 +38,60 @@ pub(super) fn pm(cmd: &mut Cmd) -> Done {
     let mut args = cmd.args();
     let user = take_user(&mut args);
     let Some((verb, rest)) = args.split_first() else {
-        cmd.out("Package manager (package) commands:\n  help\n    Print this help text.\n")?;
-        return Ok(1);
+        return cmd.end(1, "Package manager (package) commands:\n");
     };
     match (verb.as_str(), rest) {
-        ("path", [name, ..]) => {
-            let found = installed(cmd, Some(user.unwrap_or(0)));
-            match found.iter().find(|p| p.name == *name) {
-                Some(p) => {
-                    cmd.answer(&format!("package:{}\n", p.apk()))
-                }
-                None => Ok(1),
-            }
-        }
+        ("path", [name, ..]) => match installed_as(cmd, user, name) {
+            Some(p) => cmd.answer(&format!("package:{}\n", p.apk())),
+            None => Ok(1),
+        },
         ("list", [what, rest @ ..]) => match what.as_str() {
             "packages" | "package" => list(cmd, rest, user),
             "users" => {
                 cmd.answer("Users:\n\tUserInfo{0:Owner:c13} running\n\tUserInfo{10:Work profile:1030} running\n")
             }
-            other => {
-                cmd.refuse(255, &format!("Error: unknown list type '{other}'\n"))
-            }
+            other => refuse(255, format!("Error: unknown list type '{other}'")),
         },
         ("resolve-activity", rest) => {
-            let name = rest.last().cloned().unwrap_or_default();
-            let found = installed(cmd, Some(user.unwrap_or(0)));
-            match found
-                .iter()
-                .find(|p| p.name == name)
-                .and_then(|p| p.activity)
-            {
-                Some(activity) => cmd.out(&format!(
+            let name = rest.last().map_or("", String::as_str);
+            match installed_as(cmd, user, name).and_then(|p| p.activity) {
+                Some(activity) => cmd.answer(&format!(
                     "priority=0 preferredOrder=0 match=0x108000\n{name}/{activity}\n"
-                ))?,
-                None => cmd.out("No activity found\n")?,
+                )),
+                None => cmd.answer("No activity found\n"),
             }
-            Ok(0)
         }
         ("install", rest) => install(cmd, rest),
         ("install-create", rest) => {
-            let options = options(rest);
-            let mut state = cmd.kernel.state();
-            let id = state
-                .installs
-                .keys()
-                .last()
-                .map_or(FIRST_SESSION, |id| id + 1);
-            let session = InstallSession {
-                options,
-                parts: Vec::new(),
-            };
-            state.installs.insert(id, session);
-            drop(state);
-            cmd.out(&format!("Success: created install session [{id}]\n"))?;
-            Ok(0)
+            let id = cmd.kernel.change(|state, _| {
+                let id = state.installs.last_key_value();
+                let id = id.map_or(FIRST_SESSION, |(id, _)| id + 1);
+                state.installs.insert(id, InstallSession::new(rest));
+                id
+            });
+            cmd.answer(&format!("Success: created install session [{id}]\n"))
         }
         ("install-write", rest) => install_write(cmd, rest),
         ("install-commit" | "install-abandon", [id, ..]) => {
             let id = id.parse().unwrap_or(0);
             let session = cmd.kernel.state().installs.remove(&id);
             match session {
-                None => no_session(cmd, id),
+                None => Err(no_session(id)),
                 Some(_) if verb == "install-abandon" => succeeded(cmd),
                 Some(session) => commit(cmd, &session),
             }
         }
         ("uninstall", rest) => {
             let name = rest.last().cloned().unwrap_or_default();
-            let (now, spec) = (cmd.kernel.clock.now(), &cmd.kernel.spec);
-            let removed = installer::uninstall(&mut cmd.kernel.state(), spec, &name, now);
-            cmd.kernel.events.notify();
-            match removed {
+            let spec = &cmd.kernel.spec;
+            let remove = |state: &mut State, now| installer::uninstall(state, spec, &name, now);
+            match cmd.kernel.change(remove) {
                 true => succeeded(cmd),
                 false => failed(cmd, "DELETE_FAILED_INTERNAL_ERROR"),
             }
         }
         ("compile", rest) => compile(cmd, rest),
-        (verb, _) => {
-            cmd.refuse(255, &format!("Unknown command: {verb}\n"))
-        }
+        (verb, _) => refuse(255, format!("Unknown command: {verb}")),
     }
 }
 
@@ -120,87 +100,72 @@ fn succeeded(cmd: &Cmd) -> Done {
 }
 
 fn failed(cmd: &Cmd, why: &str) -> Done {
-    cmd.out(&format!("Failure [{why}]\n"))?;
-    Ok(1)
+    cmd.end(1, &format!("Failure [{why}]\n"))
 }
 
-fn no_session(cmd: &Cmd, id: u32) -> Done {
-    cmd.refuse(255, &format!(
-        "\nException occurred while executing:\njava.lang.SecurityException: Caller has no access \
-         to session {id}\n"
-    ))
-}
-
-fn options(args: &[String]) -> InstallOptions {
-    InstallOptions {
-        downgrade: args.iter().any(|arg| arg == "-d"),
-    }
+fn no_session(id: u32) -> Halt {
+    Halt::refused(
+        255,
+        format!(
+            "\nException occurred while executing:\njava.lang.SecurityException: Caller has no access \
+         to session {id}"
+        ),
+    )
 }
 
 /// `pm install [-r] [-t] [-d] PATH`.
 fn install(cmd: &Cmd, args: &[String]) -> Done {
-    let Some(path) = args.last().filter(|arg| !arg.starts_with('-')) else {
-        return cmd.refuse(
+    let path = args.last().filter(|arg| !arg.starts_with('-'));
+    let missing = || {
+        Halt::refused(
             1,
-            "Error: must either specify a package size or an APK file\n",
-        );
+            "Error: must either specify a package size or an APK file",
+        )
     };
-    let session = InstallSession {
-        options: options(args),
-        parts: match cmd.kernel.read_all(&cmd.cred, &cmd.cwd, path) {
-            Ok(bytes) => vec![bytes],
-            Err(_) => return unreadable(cmd, path),
-        },
-    };
-    read_slowly(cmd, &session.parts[0])?;
+    let part = read_slowly(cmd, path.ok_or_else(missing)?)?;
+    let mut session = InstallSession::new(args);
+    session.parts.push(part);
     commit(cmd, &session)
 }
 
-/// Takes the time that a part needs.
-fn read_slowly(cmd: &Cmd, part: &[u8]) -> Result<(), super::Halt> {
-    match installer::seconds(part) {
-        0 => Ok(()),
-        seconds => super::wait(cmd, seconds.saturating_mul(1000)),
-    }
-}
-
-fn unreadable(cmd: &Cmd, path: &str) -> Done {
-    cmd.refuse(1, &format!("Error: failed to open {path}: open failed\n"))
+/// Reads a part, in the time that it needs.
+fn read_slowly(cmd: &Cmd, path: &str) -> Result<Vec<u8>, Halt> {
+    let part = cmd.kernel.read_all(&cmd.cred, &cmd.cwd, path);
+    let failed = |_| Halt::refused(1, format!("Error: failed to open {path}: open failed"));
+    let part = part.map_err(failed)?;
+    super::wait(cmd, installer::seconds(&part).saturating_mul(1000))?;
+    Ok(part)
 }
 
 /// `pm install-write -S BYTES SESSION NAME PATH`.
 fn install_write(cmd: &Cmd, args: &[String]) -> Done {
     let [flag, size, id, _, path] = args else {
-        return cmd.refuse(
+        return refuse(
             1,
-            "Error: must specify a size, a session, a name and a path\n",
+            "Error: must specify a size, a session, a name and a path",
         );
     };
-    let Ok(bytes) = cmd.kernel.read_all(&cmd.cred, &cmd.cwd, path) else {
-        return unreadable(cmd, path);
-    };
+    let bytes = read_slowly(cmd, path)?;
     let len = bytes.len();
     if flag != "-S" || size.parse() != Ok(len) {
         return failed(cmd, "INSTALL_FAILED_INTERNAL_ERROR: size does not match");
     }
-    read_slowly(cmd, &bytes)?;
     let id = id.parse().unwrap_or(0);
-    let mut state = cmd.kernel.state();
-    let Some(session) = state.installs.get_mut(&id) else {
-        drop(state);
-        return no_session(cmd, id);
-    };
-    session.parts.push(bytes);
-    drop(state);
+    cmd.kernel.change(|state, _| {
+        let session = state.installs.get_mut(&id);
+        let session = session.ok_or_else(|| no_session(id))?;
+        session.parts.push(bytes);
+        Ok::<(), Halt>(())
+    })?;
     cmd.answer(&format!("Success: streamed {len} bytes\n"))
 }
 
 fn commit(cmd: &Cmd, session: &InstallSession) -> Done {
-    let (now, spec) = (cmd.kernel.clock.now(), &cmd.kernel.spec);
+    let (spec, downgrade) = (&cmd.kernel.spec, session.downgrade);
     let installed = installer::read(&session.parts).and_then(|apk| {
-        installer::install(&mut cmd.kernel.state(), spec, &apk, session.options, now)
+        let change = |state: &mut State, now| installer::install(state, spec, &apk, downgrade, now);
+        cmd.kernel.change(change)
     });
-    cmd.kernel.events.notify();
     match installed {
         Ok(()) => succeeded(cmd),
         Err(why) => failed(cmd, &why),
@@ -213,41 +178,34 @@ fn compile(cmd: &Cmd, args: &[String]) -> Done {
     let mode = args.iter().skip_while(|arg| *arg != "-m").nth(1);
     let mode = mode.cloned().unwrap_or_default();
     if !MODES.contains(&mode.as_str()) {
-        return cmd.refuse(
-            1,
-            &format!("Error: \"{mode}\" is not a valid compilation filter.\n"),
-        );
+        let text = format!("Error: \"{mode}\" is not a valid compilation filter.");
+        return refuse(1, text);
     }
     let name = args.last().cloned().unwrap_or_default();
-    let mut state = cmd.kernel.state();
-    let package = state.packages.iter_mut().find(|p| p.name == name);
-    let is_known = package.is_some();
-    if let Some(package) = package {
-        package.compiled = mode;
-    }
-    drop(state);
-    match is_known {
-        true => succeeded(cmd),
-        false => failed(cmd, &format!("package {name} could not be compiled")),
+    let compiled = cmd.kernel.change(|state, _| {
+        let mut packages = state.packages.iter_mut();
+        packages.find(|p| p.name == name)?.compiled = mode;
+        Some(())
+    });
+    match compiled {
+        Some(()) => succeeded(cmd),
+        None => failed(cmd, &format!("package {name} could not be compiled")),
     }
 }
 
 /// `pm list packages`: the filter is a substring, as on every phone.
 fn list(cmd: &mut Cmd, rest: &[String], user: Option<u32>) -> Done {
-    let args = cmd.flags_of(rest, "3iU")?;
-    for p in installed(cmd, Some(user.unwrap_or(0))) {
-        let hit = args
-            .rest
-            .first()
-            .is_none_or(|f| p.name.contains(f.as_str()));
-        if !hit || (args.has('3') && p.system) {
+    let args = cmd.options_of(rest, "-3 -i -U")?;
+    let filter = args.rest.first().map_or("", String::as_str);
+    for p in installed(cmd, user) {
+        if !p.name.contains(filter) || (args.has("-3") && p.system) {
             continue;
         }
         let mut line = format!("package:{}", p.name);
-        if args.has('i') {
+        if args.has("-i") {
             line.push_str(&format!("  installer={}", p.installer.unwrap_or("null")));
         }
-        if args.has('U') {
+        if args.has("-U") {
             line.push_str(&format!(" uid:{}", p.uid(user.unwrap_or(0))));
         }
         cmd.out(&format!("{line}\n"))?;
@@ -259,7 +217,7 @@ fn list(cmd: &mut Cmd, rest: &[String], user: Option<u32>) -> Done {
 pub(super) fn cmd(cmd: &mut Cmd) -> Done {
     let args = cmd.args();
     let Some((service, rest)) = args.split_first() else {
-        return cmd.refuse(20, "cmd: No service specified\n");
+        return refuse(20, "cmd: No service specified");
     };
     match service.as_str() {
         "package" => {
@@ -267,32 +225,19 @@ pub(super) fn cmd(cmd: &mut Cmd) -> Done {
             cmd.exec(pm.chain(rest.iter().cloned()).collect())
         }
         "deviceidle" => super::conditions::deviceidle(cmd, rest),
-        other => cmd.refuse(20, &format!("cmd: Can't find service: {other}\n")),
+        other => refuse(20, format!("cmd: Can't find service: {other}")),
     }
 }
 
 /// `simpleperf_app_runner PACKAGE --show-app-type` of Android 12 and later.
 pub(super) fn simpleperf_app_runner(cmd: &mut Cmd) -> Done {
     let mut args = cmd.args();
-    let user = take_user(&mut args).unwrap_or(0);
-    let Some(name) = args.iter().find(|a| !a.starts_with("--")) else {
-        return cmd.refuse(1, "simpleperf_app_runner: no package name\n");
+    let user = take_user(&mut args);
+    let [name, "--show-app-type"] = args.iter().map(String::as_str).collect::<Vec<_>>()[..] else {
+        return cmd.only("PACKAGE --show-app-type");
     };
-    let package = installed(cmd, Some(user))
-        .into_iter()
-        .find(|p| p.name == *name);
-    let Some(package) = package else {
-        return cmd.refuse(
-            1,
-            &format!("simpleperf_app_runner: failed to find package {name}\n"),
-        );
-    };
-    if !args.iter().any(|a| a == "--show-app-type") {
-        return cmd.refuse(
-            1,
-            "simpleperf_app_runner: unsupported on this virtual phone\n",
-        );
-    }
+    let text = || format!("simpleperf_app_runner: failed to find package {name}");
+    let package = installed_as(cmd, user, name).ok_or_else(|| Halt::refused(1, text()))?;
     cmd.answer(match package.profiling {
         Profiling::Debuggable => "debuggable\n",
         Profiling::Shell => "profileable\n",

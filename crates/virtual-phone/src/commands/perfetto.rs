@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use prost::Message as _;
 
-use super::{Cmd, Done};
+use super::{Cmd, Done, Halt, refuse};
 use crate::clock::MILLI;
 use crate::faults::FaultKind;
 use crate::fs::{Errno, FileData, Kind, Node, normalize};
@@ -25,131 +25,89 @@ const TRACES: &str = "/data/misc/perfetto-traces/";
 /// Time in nanoseconds that `-D` waits for the sources.
 const WAIT_FOR_SOURCES: u64 = 30_000 * MILLI;
 
-#[derive(Default)]
-struct Options {
-    config: Option<String>,
-    text: bool,
-    out: Option<String>,
-    background: bool,
-    wait: bool,
-    query: bool,
-    version: bool,
-    no_clobber: bool,
-}
-
-fn options(args: &[String], version: u32) -> Result<Options, String> {
-    let mut o = Options::default();
-    let mut args = args.iter();
-    while let Some(arg) = args.next() {
-        let mut value = || {
-            let missing = || format!("perfetto: option requires an argument: {arg}");
-            args.next().cloned().ok_or_else(missing)
-        };
-        match arg.as_str() {
-            "-c" => o.config = Some(value()?),
-            "-o" => o.out = Some(value()?),
-            "--txt" => o.text = true,
-            "-d" => o.background = true,
-            "-D" if version >= 25 => (o.background, o.wait) = (true, true),
-            "--query-raw" => o.query = true,
-            "--version" => o.version = true,
-            "--no-clobber" if version >= 54 => o.no_clobber = true,
-            other => return Err(format!("perfetto: unrecognized option '{other}'")),
-        }
-    }
-    Ok(o)
-}
-
-const USAGE: &str = "Usage: perfetto
-  --background     -d      : Exits immediately and continues in the background
-  --config         -c      : /path/to/trace/config/file or - for stdin
-  --out            -o      : /path/to/out/trace/file or - for stdout
-";
 const UNREACHABLE: &str = "[000.001] perfetto_cmd.cc:1004      Could not connect to the traced \
-socket /dev/socket/traced_consumer. Ensure traced is running or use tracebox --autodaemonize.\n";
+socket /dev/socket/traced_consumer. Ensure traced is running or use tracebox --autodaemonize.";
 
 pub(super) fn perfetto(cmd: &mut Cmd) -> Done {
     let version = cmd.kernel.spec.perfetto_version();
-    let options = match options(&cmd.args(), version) {
-        Ok(options) => options,
-        Err(text) => return cmd.refuse(1, &format!("{text}\n{USAGE}")),
-    };
-    if options.version {
+    let mut known = "-c: -o: --txt -d --query-raw --version".to_owned();
+    for (option, since) in [(" -D", 25), (" --no-clobber", 54)] {
+        known.extend((version >= since).then_some(option));
+    }
+    let options = cmd.options(&known)?;
+    if options.has("--version") {
         return cmd.answer(&format!("Perfetto v{version}.0 (N/A)\n"));
     }
-    if cmd.kernel.faults.strikes(FaultKind::PerfettoFail).is_some() {
-        return cmd.refuse(1, "perfetto: error while loading shared libraries: libperfetto.so: cannot open shared object file\n");
+    if cmd.kernel.faults.has_struck(FaultKind::PerfettoFail) {
+        return refuse(
+            1,
+            "perfetto: error while loading shared libraries: libperfetto.so: cannot open shared object file",
+        );
     }
     let traced = cmd.kernel.state().processes.pid_of(TRACED).is_some();
-    if options.query && !traced {
-        return cmd.refuse(1, UNREACHABLE);
+    if options.has("--query-raw") {
+        return match traced {
+            true => query(cmd),
+            false => refuse(1, UNREACHABLE),
+        };
     }
-    if options.query {
-        return query(cmd);
-    }
-    let Some(source) = &options.config else {
-        return cmd.refuse(1, "perfetto: --config/-c is required\n");
+    let Some(source) = options.value("-c") else {
+        return refuse(1, "perfetto: --config/-c is required");
     };
-    let config = match read_config(cmd, source, options.text)? {
-        Ok(config) => config,
-        Err(text) => {
-            return cmd.refuse(1, &format!("[000.001] perfetto_cmd.cc:690       {text}\n"));
-        }
+    let config = read_config(cmd, source, options.has("--txt"))?;
+    let Some(out) = options.value("-o") else {
+        return refuse(1, "[000.001] perfetto_cmd.cc:720       --out is required");
     };
-    let Some(out) = options.out.clone() else {
-        return cmd.refuse(1, "[000.001] perfetto_cmd.cc:720       --out is required\n");
-    };
-    let file = match open_output(cmd, &out, options.no_clobber) {
-        Ok(file) => file,
-        Err(errno) => {
-            return cmd.refuse(1, &format!(
-                "[000.002] perfetto_cmd.cc:1189      Failed to open {out}. If you get permission denied in /data/misc/perfetto-traces, the file might have been created by another user, try deleting it first. (errno: {}, {})\n",
-                errno.number(),
-                errno.text()
-            ));
-        }
-    };
+    let wait = options.has("-D");
+    let file = open_output(cmd, out, options.has("--no-clobber")).map_err(|errno| {
+        Halt::refused(1, format!(
+            "[000.002] perfetto_cmd.cc:1189      Failed to open {out}. If you get permission denied in /data/misc/perfetto-traces, the file might have been created by another user, try deleting it first. (errno: {}, {})",
+            errno.number(),
+            errno.text()
+        ))
+    })?;
     if !traced {
-        remove_path(&cmd.kernel, &normalize(&cmd.cwd, &out));
-        let failed = match options.wait {
-            true => "[000.010] perfetto_cmd.cc:1020      Background process failed, WaitStatus=1\n",
+        remove_path(&cmd.kernel, &normalize(&cmd.cwd, out));
+        let failed = match wait {
+            true => "\n[000.010] perfetto_cmd.cc:1020      Background process failed, WaitStatus=1",
             false => "",
         };
-        return cmd.refuse(1, &format!("{UNREACHABLE}{failed}"));
+        return refuse(1, format!("{UNREACHABLE}{failed}"));
     }
-    let work = Work { config, file, out };
-    if options.background {
-        return background(cmd, work, options.wait);
+    let work = Work {
+        config,
+        file: file.clone(),
+        out: out.to_owned(),
+    };
+    if wait || options.has("-d") {
+        return background(cmd, work, wait);
     }
     catch_signals(&cmd.kernel, cmd.pid);
-    let duration = work.config.duration_ms();
+    let duration = match work.config.duration_ms() {
+        0 => String::new(),
+        ms => format!(" for {ms} ms"),
+    };
     cmd.err(&format!(
-        "[000.003] perfetto_cmd.cc:1053      Connected to the Perfetto traced service, starting tracing{}\n",
-        if duration > 0 { format!(" for {duration} ms") } else { String::new() }
+        "[000.003] perfetto_cmd.cc:1053      Connected to the Perfetto traced service, starting tracing{duration}\n"
     ))?;
-    let to_stdout = work.out == "-";
-    let file = work.file.clone();
-    let out = work.out.clone();
     match record(&cmd.kernel, cmd.pid, work) {
-        Ended::Rejected(text) => cmd.refuse(
+        Err(text) => refuse(
             0,
-            &format!("[000.010] perfetto_cmd.cc:1210      Service error: {text}\n"),
+            format!("[000.010] perfetto_cmd.cc:1210      Service error: {text}"),
         ),
-        Ended::Ran(Outcome::Finished) => {
-            if to_stdout {
-                cmd.out_bytes(&file.contents())?;
-            } else {
-                cmd.err(&format!(
-                    "[010.000] perfetto_cmd.cc:1330      Wrote {} bytes into {out}\n",
-                    file.len()
-                ))?;
-            }
+        Ok(Outcome::Finished) if out == "-" => {
+            cmd.out_bytes(&file.contents())?;
             Ok(0)
         }
-        Ended::Ran(Outcome::Killed(signal)) => Err(Stop::Killed(signal).into()),
-        Ended::Ran(Outcome::Disconnected) => cmd.refuse(
+        Ok(Outcome::Finished) => {
+            let len = file.len();
+            let text = format!("[010.000] perfetto_cmd.cc:1330      Wrote {len} bytes into {out}");
+            refuse(0, text)
+        }
+        Ok(Outcome::Killed(signal)) => Err(Stop::Killed(signal).into()),
+        Ok(Outcome::Disconnected) => refuse(
             1,
-            "[010.000] perfetto_cmd.cc:1240      Disconnected from the traced service\n",
+            "[010.000] perfetto_cmd.cc:1240      Disconnected from the traced service",
         ),
     }
 }
@@ -158,10 +116,7 @@ pub(super) fn perfetto(cmd: &mut Cmd) -> Done {
 pub(super) fn trigger_perfetto(cmd: &mut Cmd) -> Done {
     let names = cmd.args();
     if names.is_empty() {
-        return cmd.refuse(
-            1,
-            "Usage: trigger_perfetto TRIGGER_NAME [TRIGGER_NAME ...]\n",
-        );
+        return refuse(1, "Usage: trigger_perfetto TRIGGER_NAME [TRIGGER_NAME ...]");
     }
     cmd.kernel.change(|state, now| {
         let activations = names.into_iter().map(|name| (name, now.boot));
@@ -177,11 +132,8 @@ struct Work {
     out: String,
 }
 
-fn read_config(
-    cmd: &Cmd,
-    source: &str,
-    text: bool,
-) -> Result<Result<pb::TraceConfig, String>, super::Halt> {
+fn read_config(cmd: &Cmd, source: &str, text: bool) -> Result<pb::TraceConfig, Halt> {
+    let bad = |why| Halt::refused(1, format!("[000.001] perfetto_cmd.cc:690       {why}"));
     // SELinux denies the client access to the shell's own files.
     let allowed = source.starts_with("/data/misc/perfetto-configs/");
     let read = match source {
@@ -189,16 +141,12 @@ fn read_config(
         _ if cmd.kernel.state().enforcing && !allowed => Err(Errno::Access),
         source => cmd.kernel.read_all(&cmd.cred, &cmd.cwd, source),
     };
-    let bytes = match read {
-        Ok(bytes) => bytes,
-        Err(errno) => {
-            let (number, why) = (errno.number(), errno.text());
-            let text = format!("Could not open {source} (errno: {number}, {why})");
-            return Ok(Err(text));
-        }
-    };
+    let bytes = read.map_err(|errno| {
+        let (number, why) = (errno.number(), errno.text());
+        bad(format!("Could not open {source} (errno: {number}, {why})"))
+    })?;
     if bytes.is_empty() {
-        return Ok(Err("The TraceConfig is empty".to_owned()));
+        return Err(bad("The TraceConfig is empty".to_owned()));
     }
     let parsed = if text {
         config::parse_text(&cmd.kernel.spec, &String::from_utf8_lossy(&bytes))
@@ -207,7 +155,7 @@ fn read_config(
             "The trace config is invalid, bailing out. Did you forget --txt?".to_owned()
         })
     };
-    Ok(parsed)
+    parsed.map_err(bad)
 }
 
 /// Opens the output as the client does: truncated, 0600, only in its own directory.
@@ -257,13 +205,9 @@ fn catch_signals(kernel: &Kernel, pid: Pid) {
     }
 }
 
-enum Ended {
-    Rejected(String),
-    Ran(Outcome),
-}
-
-/// Registers a session and records it on this thread; signals to `pid` stop it.
-fn record(kernel: &Kernel, pid: Pid, work: Work) -> Ended {
+/// Registers a session and records it on this thread; signals to `pid` stop it. An error is the
+/// service's reason to reject it.
+fn record(kernel: &Kernel, pid: Pid, work: Work) -> Result<Outcome, String> {
     let config = &work.config;
     let session = Session {
         id: 0,
@@ -274,7 +218,7 @@ fn record(kernel: &Kernel, pid: Pid, work: Work) -> Ended {
         start_real: kernel.clock.real(),
     };
     let mut why = config::rejection(&kernel.spec, config);
-    if kernel.faults.strikes(FaultKind::PerfettoReject).is_some() {
+    if kernel.faults.has_struck(FaultKind::PerfettoReject) {
         why = Some("Too many concurrent tracing sessions".to_owned());
     }
     let opened = match why {
@@ -287,13 +231,13 @@ fn record(kernel: &Kernel, pid: Pid, work: Work) -> Ended {
                 remove_path(kernel, &normalize("/", &work.out));
             }
             kernel.log(pid, 'E', "perfetto", &format!("Service error: {why}"));
-            Ended::Rejected(why)
+            Err(why)
         }
         Ok(id) => {
             let text = "Enabled tracing, uid:2000, session started";
             kernel.log(pid, 'I', "perfetto", text);
             let Work { config, file, out } = work;
-            Ended::Ran(recording::run(kernel, pid, id, config, file, &out))
+            Ok(recording::run(kernel, pid, id, config, file, &out))
         }
     }
 }
@@ -301,7 +245,7 @@ fn record(kernel: &Kernel, pid: Pid, work: Work) -> Ended {
 /// Forks, prints the child's PID and lets it record.
 fn background(cmd: &mut Cmd, work: Work, wait: bool) -> Done {
     let Some(pid) = cmd.kernel.spawn_process(1, &cmd.cred, &cmd.argv) else {
-        return cmd.refuse(1, "perfetto: fork failed: Try again\n");
+        return refuse(1, "perfetto: fork failed: Try again");
     };
     if let Some(p) = cmd.kernel.state().processes.get_mut(pid) {
         p.domain = "perfetto".to_owned();
@@ -311,14 +255,14 @@ fn background(cmd: &mut Cmd, work: Work, wait: bool) -> Done {
     let triggers = work.config.trigger_config.is_some();
     let kernel = cmd.kernel.clone();
     let started = run_as(&cmd.kernel, pid, move || match record(&kernel, pid, work) {
-        Ended::Ran(Outcome::Killed(signal)) => Stop::Killed(signal).status(),
-        Ended::Ran(Outcome::Disconnected) => 1,
-        Ended::Ran(Outcome::Finished) | Ended::Rejected(_) => 0,
+        Ok(Outcome::Killed(signal)) => Stop::Killed(signal).status(),
+        Ok(Outcome::Disconnected) => 1,
+        Ok(Outcome::Finished) | Err(_) => 0,
     });
     if !started {
         return Ok(1);
     }
-    let noise = cmd.kernel.faults.strikes(FaultKind::PerfettoNoise);
+    let noise = cmd.kernel.faults.has_struck(FaultKind::PerfettoNoise);
     let mut status = 0;
     if wait {
         let deadline = cmd.kernel.clock.boot() + WAIT_FOR_SOURCES;
@@ -334,7 +278,7 @@ fn background(cmd: &mut Cmd, work: Work, wait: bool) -> Done {
             status = 2;
         }
     }
-    if noise.is_some() {
+    if noise {
         cmd.err("WARNING: linker: Warning: \"/vendor/lib64/libfoo.so\" unused DT entry: DT_RPATH (type 0xf arg 0x1b2) (ignoring)\n")?;
         cmd.out("WARNING: linker: 4242 entries ignored\n")?;
     }

@@ -1,6 +1,6 @@
 //! ps, pidof, kill and related programs.
 
-use super::{Cmd, Done};
+use super::{Cmd, Done, refuse};
 use crate::memory::Ledger;
 use crate::process::user_name;
 use crate::process::{Delivered, Pid, Process, Role, SIGTERM, signal_number};
@@ -29,32 +29,31 @@ fn column(p: &Process, name: &str, memory: &dyn Fn() -> Option<Ledger>) -> Optio
             Role::Kernel => format!("[{}]", p.name()),
             _ if name == "ARGS" => p.argv.join(" "),
             Role::App { .. } => p.name().to_owned(),
-            _ => p.name().rsplit('/').next().unwrap_or("").to_owned(),
+            _ => p.base_name().to_owned(),
         },
         _ => return None,
     })
 }
 
 pub(super) fn ps(cmd: &mut Cmd) -> Done {
-    let args = cmd.flags("Ao:")?;
-    let columns = args.value('o').unwrap_or(COLUMNS).split(',');
+    let args = cmd.options("-A -o:")?;
+    let columns = args.value("-o").unwrap_or(COLUMNS).split(',');
     let columns: Vec<String> = columns.map(str::to_owned).collect();
     let mut rows: Vec<Vec<String>> = Vec::new();
     {
         let (state, kernel) = (cmd.kernel.state(), &cmd.kernel);
         let all = state.processes.iter();
-        for p in all.filter(|p| args.has('A') || p.uid == cmd.cred.uid) {
+        for p in all.filter(|p| args.has("-A") || p.uid == cmd.cred.uid) {
             let memory = || kernel.memory.ledger(&state, p, kernel.clock.boot());
             let row = columns
                 .iter()
                 .map(|name| column(p, name, &memory).ok_or(name));
             match row.collect::<Result<_, _>>() {
                 Ok(row) => rows.push(row),
-                Err(bad) => return cmd.refuse(1, &format!("ps: bad -o {bad}\n")),
+                Err(bad) => return refuse(1, format!("ps: bad -o {bad}")),
             }
         }
     }
-    let left = |c: &str| matches!(c, "USER" | "WCHAN" | "S");
     let width = |i: usize| {
         let cells = rows.iter().map(|r| r[i].len());
         cells.chain([columns[i].len()]).max().unwrap_or(0)
@@ -62,22 +61,14 @@ pub(super) fn ps(cmd: &mut Cmd) -> Done {
     let widths: Vec<usize> = (0..columns.len()).map(width).collect();
     let mut out = String::new();
     for row in std::iter::once(&columns).chain(&rows) {
-        let mut line = String::new();
-        for (i, cell) in row.iter().enumerate() {
-            if i > 0 {
-                line.push(' ');
-            }
-            let last = i + 1 == row.len();
-            if last {
-                line.push_str(cell);
-            } else if left(&columns[i]) {
-                line.push_str(&format!("{cell:<w$}", w = widths[i]));
-            } else {
-                line.push_str(&format!("{cell:>w$}", w = widths[i]));
-            }
-        }
-        out.push_str(line.trim_end());
-        out.push('\n');
+        let cells = row.iter().zip(&columns).zip(&widths).enumerate();
+        let cells = cells.map(|(i, ((cell, column), w))| match column.as_str() {
+            _ if i + 1 == row.len() => cell.clone(),
+            "USER" | "WCHAN" | "S" => format!("{cell:<w$}"),
+            _ => format!("{cell:>w$}"),
+        });
+        let line = cells.collect::<Vec<String>>().join(" ");
+        out.push_str(&format!("{}\n", line.trim_end()));
     }
     cmd.answer(&out)
 }
@@ -85,19 +76,16 @@ pub(super) fn ps(cmd: &mut Cmd) -> Done {
 /// Returns the PIDs whose argv0, or its last part, is `name`.
 fn named(cmd: &Cmd, name: &str) -> Vec<Pid> {
     let state = cmd.kernel.state();
-    let hit = |p: &&Process| {
-        let argv0 = p.name();
-        p.role != Role::Kernel && (argv0 == name || argv0.rsplit('/').next() == Some(name))
-    };
+    let hit = |p: &&Process| p.role != Role::Kernel && (p.name() == name || p.base_name() == name);
     state.processes.iter().filter(hit).map(|p| p.pid).collect()
 }
 
 pub(super) fn pidof(cmd: &mut Cmd) -> Done {
-    let args = cmd.flags("s")?;
+    let args = cmd.options("-s")?;
     let mut pids: Vec<Pid> = args.rest.iter().flat_map(|n| named(cmd, n)).collect();
     pids.retain(|p| *p != cmd.pid);
     pids.reverse();
-    if args.has('s') {
+    if args.has("-s") {
         pids.truncate(1);
     }
     if pids.is_empty() {
@@ -109,9 +97,9 @@ pub(super) fn pidof(cmd: &mut Cmd) -> Done {
 
 /// `pgrep -f` and `pkill -f`: match a part of the whole command line.
 pub(super) fn pgrep(cmd: &mut Cmd) -> Done {
-    let args = cmd.flags("f")?;
+    let args = cmd.options("-f")?;
     let Some(wanted) = args.rest.first() else {
-        return cmd.refuse(1, &format!("{}: No PATTERN\n", cmd.name()));
+        return refuse(1, format!("{}: No PATTERN", cmd.name()));
     };
     let found: Vec<Pid> = {
         let state = cmd.kernel.state();
@@ -144,7 +132,7 @@ pub(super) fn killall(cmd: &mut Cmd) -> Done {
     let (mut signal, mut names) = (SIGTERM, cmd.args());
     if let Some(flag) = names.first().and_then(|a| a.strip_prefix('-')) {
         let Some(number) = signal_number(flag) else {
-            return cmd.refuse(1, &format!("killall: bad signal '-{flag}'\n"));
+            return refuse(1, format!("killall: bad signal '-{flag}'"));
         };
         signal = number;
         names.remove(0);

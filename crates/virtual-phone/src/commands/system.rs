@@ -1,9 +1,10 @@
 //! Properties, SELinux, identity, time, the log.
 
-use super::{Cmd, Done};
+use super::{Cmd, Done, refuse};
 use crate::access::may_set_property;
 use crate::clock::SECOND;
 use crate::fs::Errno;
+use crate::init;
 use crate::process::user_name;
 
 pub(super) fn getprop(cmd: &mut Cmd) -> Done {
@@ -23,28 +24,20 @@ pub(super) fn getprop(cmd: &mut Cmd) -> Done {
 pub(super) fn setprop(cmd: &mut Cmd) -> Done {
     let args = cmd.args();
     let [name, value] = args.as_slice() else {
-        return cmd.refuse(1, "setprop: Needs 2 arguments\n");
+        return refuse(1, "setprop: Needs 2 arguments");
     };
     if !may_set_property(&cmd.kernel.spec, &cmd.cred, name) {
-        return cmd.refuse(
-            1,
-            &format!(
-                "Failed to set property '{name}' to '{value}'.\nSee dmesg for error reason.\n"
-            ),
-        );
+        let text = format!("Failed to set property '{name}' to '{value}'.");
+        return refuse(1, format!("{text}\nSee dmesg for error reason."));
     }
-    {
-        let mut state = cmd.kernel.state();
+    cmd.kernel.change(|state, _| {
         state.properties.insert(name.clone(), value.clone());
-        if name == "persist.traced.enable" {
-            if value == "1" {
-                crate::init::start_traced(&mut state);
-            } else {
-                crate::init::stop_traced(&mut state);
-            }
+        match (name.as_str(), value.as_str()) {
+            ("persist.traced.enable", "1") => init::start_traced(state),
+            ("persist.traced.enable", _) => init::stop_traced(state),
+            _ => {}
         }
-    }
-    cmd.kernel.events.notify();
+    });
     Ok(0)
 }
 
@@ -61,22 +54,20 @@ pub(super) fn setenforce(cmd: &mut Cmd) -> Done {
     let on = match cmd.args().first().map(String::as_str) {
         Some("1" | "Enforcing" | "enforcing") => true,
         Some("0" | "Permissive" | "permissive") => false,
-        _ => {
-            return cmd.refuse(1, "usage: setenforce [enforcing|permissive|1|0]\n");
-        }
+        _ => return refuse(1, "usage: setenforce [enforcing|permissive|1|0]"),
     };
     if !cmd.cred.is_root() {
-        cmd.err("setenforce: Couldn't set enforcing status to '")?;
-        return cmd.refuse(1, &format!("{}': {}\n", u8::from(on), Errno::Access.text()));
+        let (on, why) = (u8::from(on), Errno::Access.text());
+        let text = format!("setenforce: Couldn't set enforcing status to '{on}': {why}");
+        return refuse(1, text);
     }
-    cmd.kernel.state().enforcing = on;
-    cmd.kernel.events.notify();
+    cmd.kernel.change(|state, _| state.enforcing = on);
     Ok(0)
 }
 
 pub(super) fn id(cmd: &mut Cmd) -> Done {
     let cred = &cmd.cred;
-    if cmd.flags("u")?.has('u') {
+    if cmd.options("-u")?.has("-u") {
         return cmd.answer(&format!("{}\n", cred.uid));
     }
     let named = |id: &u32| format!("{id}({})", user_name(*id));
@@ -94,7 +85,7 @@ pub(super) fn sleep(cmd: &mut Cmd) -> Done {
     let args = cmd.args();
     let seconds = args.first().and_then(|text| text.parse::<f64>().ok());
     let Some(seconds) = seconds.filter(|s| s.is_finite() && *s >= 0.0) else {
-        return cmd.refuse(1, "sleep: bad number\n");
+        return refuse(1, "sleep: bad number");
     };
     super::wait(cmd, (seconds * 1_000.0) as u64)?;
     Ok(0)
@@ -105,7 +96,7 @@ pub(super) fn date(cmd: &mut Cmd) -> Done {
     let real = cmd.kernel.clock.real();
     let args = cmd.args();
     let Some(format) = args.first().and_then(|arg| arg.strip_prefix('+')) else {
-        return cmd.refuse(1, "date: cannot set date: Operation not permitted\n");
+        return refuse(1, "date: cannot set date: Operation not permitted");
     };
     let text = format.replace("%s", &(real / SECOND).to_string());
     let text = text.replace("%N", &format!("{:09}", real % SECOND));
@@ -113,10 +104,10 @@ pub(super) fn date(cmd: &mut Cmd) -> Done {
 }
 
 pub(super) fn log(cmd: &mut Cmd) -> Done {
-    let args = cmd.flags("p:t:")?;
-    let level = args.value('p').and_then(|p| p.chars().next());
+    let args = cmd.options("-p: -t:")?;
+    let level = args.value("-p").and_then(|p| p.chars().next());
     let level = level.unwrap_or('i').to_ascii_uppercase();
-    let tag = args.value('t').unwrap_or("log");
+    let tag = args.value("-t").unwrap_or("log");
     cmd.kernel.log(cmd.pid, level, tag, &args.rest.join(" "));
     Ok(0)
 }

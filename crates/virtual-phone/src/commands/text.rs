@@ -2,25 +2,24 @@
 
 use regex::Regex;
 
-use super::{Cmd, Done};
+use super::{Cmd, Done, refuse};
 
 pub(super) fn head(cmd: &mut Cmd) -> Done {
-    let args = cmd.flags("n:c:")?;
-    let number = |letter| args.value(letter).and_then(|n| n.parse::<u64>().ok());
-    if args.value('c').is_some() && args.rest.is_empty() {
+    let args = cmd.options("-n: -c:")?;
+    let bytes = args.number("-c");
+    if let Some(bytes) = bytes.filter(|_| args.rest.is_empty()) {
         // It ends after this many bytes, even if more could follow.
-        cmd.copy(&cmd.stdin(), number('c').unwrap_or(0))?;
+        cmd.copy(&cmd.stdin(), bytes)?;
         return Ok(0);
     }
     let (inputs, failed) = cmd.inputs(&args.rest)?;
     for input in inputs {
-        if args.value('c').is_some() {
-            let n = number('c').unwrap_or(0).min(input.len() as u64);
-            cmd.out_bytes(&input[..n as usize])?;
+        if let Some(bytes) = bytes {
+            cmd.out_bytes(&input[..bytes.min(input.len() as u64) as usize])?;
             continue;
         }
         let lines = input.split_inclusive(|b| *b == b'\n');
-        for line in lines.take(number('n').unwrap_or(10) as usize) {
+        for line in lines.take(args.number("-n").unwrap_or(10) as usize) {
             cmd.out_bytes(line)?;
         }
     }
@@ -28,11 +27,11 @@ pub(super) fn head(cmd: &mut Cmd) -> Done {
 }
 
 pub(super) fn tail(cmd: &mut Cmd) -> Done {
-    let args = cmd.flags("n:")?;
-    let count = args.value('n').unwrap_or("10");
+    let args = cmd.options("-n:")?;
+    let count = args.value("-n").unwrap_or("10");
     let last = count.parse::<u16>().ok();
     let Some(last) = last.filter(|_| !count.starts_with('+')) else {
-        return cmd.refuse(1, "tail: only -n N is there on this virtual phone\n");
+        return cmd.only("-n N");
     };
     let (inputs, failed) = cmd.inputs(&args.rest)?;
     for input in inputs {
@@ -58,26 +57,26 @@ fn compile(text: &str, extended: bool, fixed: bool) -> Option<Regex> {
 }
 
 pub(super) fn grep(cmd: &mut Cmd) -> Done {
-    let mut args = cmd.flags("EFvqh")?;
+    let mut args = cmd.options("-E -F -v -q -h")?;
     if args.rest.is_empty() {
-        return cmd.refuse(2, "grep: no REGEX\n");
+        return refuse(2, "grep: no REGEX");
     }
     let pattern = args.rest.remove(0);
-    let Some(regex) = compile(&pattern, args.has('E'), args.has('F')) else {
-        return cmd.refuse(2, &format!("grep: bad REGEX '{pattern}'\n"));
+    let Some(regex) = compile(&pattern, args.has("-E"), args.has("-F")) else {
+        return refuse(2, format!("grep: bad REGEX '{pattern}'"));
     };
     let (inputs, failed) = cmd.inputs(&args.rest)?;
     let mut found = false;
     for (i, input) in inputs.iter().enumerate() {
         for line in String::from_utf8_lossy(input).lines() {
-            if regex.is_match(line) == args.has('v') {
+            if regex.is_match(line) == args.has("-v") {
                 continue;
             }
             found = true;
-            if args.has('q') {
+            if args.has("-q") {
                 return Ok(0);
             }
-            let prefix = match args.rest.len() > 1 && !args.has('h') {
+            let prefix = match args.rest.len() > 1 && !args.has("-h") {
                 true => format!("{}:", args.rest[i]),
                 false => String::new(),
             };
@@ -89,7 +88,7 @@ pub(super) fn grep(cmd: &mut Cmd) -> Done {
 
 pub(super) fn sha256sum(cmd: &mut Cmd) -> Done {
     use sha2::Digest as _;
-    let paths = cmd.flags("")?.rest;
+    let paths = cmd.options("")?.rest;
     let (inputs, failed) = cmd.inputs(&paths)?;
     for (i, input) in inputs.iter().enumerate() {
         let hash = sha2::Sha256::digest(input);

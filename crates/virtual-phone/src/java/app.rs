@@ -61,11 +61,7 @@ pub(super) fn example(s: &mut Skeleton<'_>) -> Vec<Plant> {
     s.b.root(stream, RootKind::RootJniLocal, 1);
     s.finalizable(stream);
     if !destroyed.is_empty() {
-        plants.push(Plant::new(
-            "recreated-activities",
-            "com.example.app.telemetry.Telemetry.listeners",
-            destroyed,
-        ));
+        plants.push(Plant::new("recreated-activities", destroyed));
     }
     plants
 }
@@ -212,11 +208,7 @@ fn feed_screen(s: &mut Skeleton<'_>, feed: Screen, http: Obj, plants: &mut Vec<P
             )
         })
         .collect();
-    plants.push(Plant::new(
-        "duplicate-strings",
-        "com.example.app.feed.FeedAdapter.articles",
-        images,
-    ));
+    plants.push(Plant::new("duplicate-strings", images));
     let articles = list(&mut s.b, &articles, 254);
     let adapter = s.b.object(
         "com.example.app.feed.FeedAdapter articles presenter",
@@ -284,11 +276,7 @@ fn leaked_activity(s: &mut Skeleton<'_>, application: Obj) -> Plant {
     let weak =
         s.b.object("java.lang.ref.WeakReference referent", &[screen.activity]);
     s.b.root(weak, RootKind::RootJniGlobal, 0);
-    Plant::new(
-        "destroyed-activity",
-        "com.example.app.ui.Navigator.previous",
-        vec![screen.activity],
-    )
+    Plant::new("destroyed-activity", vec![screen.activity])
 }
 
 /// Adds a removed fragment that a message on the main queue still holds.
@@ -304,19 +292,7 @@ fn detached_fragment(s: &mut Skeleton<'_>, presenter: Obj, http: Obj) -> Plant {
     );
     let handler = s.handler("android.os.Handler");
     s.post(handler, refresh, 12_345_678);
-    Plant::new(
-        "removed-fragment",
-        "com.example.app.feed.FeedPresenter$Refresh.fragment",
-        vec![fragment],
-    )
-}
-
-/// Number of rows of a screen.
-pub(super) const ROWS: u32 = 8;
-
-/// Returns the text of a row of the n-th destroyed screen.
-pub(super) fn row_text(row: u32, n: u32) -> String {
-    format!("Article {row}, as screen {n} showed it")
+    Plant::new("removed-fragment", vec![fragment])
 }
 
 /// Adds the screens destroyed since the process began, by rotation or BACK. Each one has joined the
@@ -327,7 +303,8 @@ fn destroyed_screens(s: &mut Skeleton<'_>, application: Obj) -> Vec<Obj> {
             let screen = s.activity("com.example.app.ui.FeedActivity", application, false);
             let view = screen.view(s, "com.example.app.ui.FeedView");
             s.b.set(view, "mWindowAttachCount", 1);
-            let rows = (0..ROWS).map(|row| label(s, &screen, view, &row_text(row, n)));
+            let text = |row| format!("Article {row}, as screen {n:04} showed it");
+            let rows = (0..8).map(|row| label(s, &screen, view, &text(row)));
             let rows: Vec<Obj> = rows.collect();
             s.children(view, &rows);
             let header = header(s, &screen, SCREEN_HEADER, Picture(SCREEN_PICTURES + n));
@@ -337,23 +314,13 @@ fn destroyed_screens(s: &mut Skeleton<'_>, application: Obj) -> Vec<Obj> {
         .collect()
 }
 
-/// Returns the screen name that the n-th listener has.
-pub(super) fn listener_name(n: u32) -> String {
-    format!("screen-{n}")
-}
-
-/// Returns the text that the n-th dropped builder holds.
-pub(super) fn garbage_line(n: u32) -> String {
-    format!("a line that was logged, number {n}")
-}
-
 /// Adds listeners that are never unregistered, including screens.
 fn listeners(s: &mut Skeleton<'_>, screens: &[Obj]) -> Plant {
     let count = s.inputs.life.listeners;
     let all: Vec<Obj> = (0..count)
         .map(|n| {
             let history = s.b.bytes(vec![n as u8; LISTENER_HISTORY_BYTES]);
-            let screen = s.b.string(&listener_name(n));
+            let screen = s.b.string(&format!("screen-{n:04}"));
             s.b.object(
                 "com.example.app.telemetry.ScreenListener history screen since",
                 &[history.into(), screen.into(), Value::from(n)],
@@ -367,12 +334,7 @@ fn listeners(s: &mut Skeleton<'_>, screens: &[Obj]) -> Plant {
         &[list],
     );
     s.b.set_static("com.example.app.telemetry.Telemetry.INSTANCE", telemetry);
-    Plant::new(
-        "listener-list",
-        "com.example.app.telemetry.Telemetry.listeners",
-        all,
-    )
-    .with_holder(list)
+    Plant::new("listener-list", all).with_holder(list)
 }
 
 /// Adds a dismissed dialog that a static field still holds, with its views.
@@ -395,11 +357,7 @@ fn detached_view(s: &mut Skeleton<'_>, feed: Screen) -> Plant {
     s.b.set(row, "mWindowAttachCount", 1);
     let holder = s.b.object("com.example.app.feed.RowHolder row", &[row]);
     s.b.set_static("com.example.app.feed.RowHolder.recycled", holder);
-    Plant::new(
-        "detached-view",
-        "com.example.app.ui.ShareSheet.last",
-        vec![window.decor],
-    )
+    Plant::new("detached-view", vec![window.decor])
 }
 
 /// Adds the cache of bitmaps; some of them show the same picture.
@@ -431,12 +389,7 @@ fn thumbnails(s: &mut Skeleton<'_>, application: Obj) -> Plant {
         &[lru, soft],
     );
     s.b.set(application, "thumbnails", cache);
-    Plant::new(
-        "bitmap-cache",
-        "com.example.app.image.ThumbnailCache.bitmaps",
-        all,
-    )
-    .with_holder(cache)
+    Plant::new("bitmap-cache", all).with_holder(cache)
 }
 
 /// Adds a table with thousands of slots and a dozen entries.
@@ -453,18 +406,14 @@ fn sparse(s: &mut Skeleton<'_>) -> Plant {
     let map = hash_map(&mut s.b, "java.util.HashMap", &entries, SPARSE_SLOTS);
     let counter = s.b.object("com.example.app.stats.Counter counts", &[map]);
     s.b.set_static("com.example.app.stats.Counter.INSTANCE", counter);
-    Plant::new(
-        "sparse-map",
-        "com.example.app.stats.Counter.counts",
-        vec![map],
-    )
+    Plant::new("sparse-map", vec![map])
 }
 
 /// Adds unreachable objects: builders with their text, and pairs that refer to each other.
 fn garbage(s: &mut Skeleton<'_>) -> Plant {
     let mut all = Vec::new();
     for n in 0..s.inputs.life.garbage {
-        let text = s.b.chars(&garbage_line(n));
+        let text = s.b.chars(&format!("a line that was logged, number {n:03}"));
         let builder = s.b.object("java.lang.StringBuilder value", &[text]);
         all.extend([text, builder]);
         if n % 5 == 0 {
@@ -486,7 +435,7 @@ fn garbage(s: &mut Skeleton<'_>) -> Plant {
         s.finalizable(stream);
         all.extend([dropped, row, stream]);
     }
-    Plant::new("garbage", "", all)
+    Plant::new("garbage", all)
 }
 
 fn location_service(s: &mut Skeleton<'_>, application: Obj) -> Obj {
@@ -509,9 +458,5 @@ fn dead_service(s: &mut Skeleton<'_>, application: Obj) -> Plant {
     s.b.root(manager, RootKind::RootJniGlobal, 0);
     let empty = array_map(&mut s.b, &[]);
     s.b.set(s.loaded_apk, "mServices", empty);
-    Plant::new(
-        "stopped-service",
-        "android.location.LocationManager.mListeners",
-        vec![service],
-    )
+    Plant::new("stopped-service", vec![service])
 }

@@ -36,8 +36,8 @@ pub(super) struct Builder {
     interned: HashMap<Rc<str>, Obj>,
     obfuscated: bool,
     apk: Rc<str>,
-    /// Class loader of the app's classes.
-    loader: Option<Obj>,
+    /// Class loader of the app's classes; needed before the first one.
+    pub(super) loader: Option<Obj>,
     /// Space of the next objects.
     space: Space,
 }
@@ -77,11 +77,6 @@ impl Builder {
             builder.class(name);
         }
         builder
-    }
-
-    /// Sets the app's class loader; needed before the first class of the app.
-    pub(super) fn set_loader(&mut self, loader: Obj) {
-        self.loader = Some(loader);
     }
 
     fn renamed(&self, class: &'static str) -> &'static str {
@@ -156,15 +151,11 @@ impl Builder {
                     declaration.location.into()
                 },
                 loader: if app { self.loader } else { None },
-                kind: Kind::Normal,
                 instance_bytes: layout(start, own.iter().map(|(_, d)| d.kind)),
                 fields: own.into_iter().map(|(_, d)| d).collect(),
-                statics: Vec::new(),
-                component: None,
-                dex_cache: None,
-                object: Obj(0),
                 table_bytes: embedded_bytes(name),
                 slots,
+                ..Class::default()
             },
         );
         for (i, (field, _)) in statics.iter().enumerate() {
@@ -200,14 +191,9 @@ impl Builder {
                 } else {
                     Kind::Noreferences
                 },
-                fields: Vec::new(),
-                statics: Vec::new(),
-                instance_bytes: 0,
                 component,
-                dex_cache: None,
-                object: Obj(0),
                 table_bytes: 88,
-                slots: 0,
+                ..Class::default()
             },
         );
         self.places.insert(class, Rc::default());
@@ -461,9 +447,8 @@ impl Builder {
         });
     }
 
-    /// Assigns an address to every object and sorts the objects by address. The second value maps
-    /// old to new objects.
-    pub(super) fn finish(self) -> (JavaHeap, Vec<Obj>) {
+    /// Assigns an address to every object.
+    pub(super) fn finish(self) -> JavaHeap {
         let mut heap = self.heap;
         let mut next: BTreeMap<Space, u64> =
             BASES.iter().map(|(s, at)| (*s, u64::from(*at))).collect();
@@ -484,42 +469,10 @@ impl Builder {
             };
             heap.objects[i].address = u32::try_from(at).expect("4 GiB hold every heap");
         }
-        let mut order: Vec<u32> = (0..heap.objects.len() as u32).collect();
-        order.sort_unstable_by_key(|i| heap.objects[*i as usize].address);
-        let mut moved = vec![Obj(0); order.len()];
-        for (to, from) in order.iter().enumerate() {
-            moved[*from as usize] = Obj(to as u32);
-        }
-        let mut objects: Vec<Option<Object>> = heap.objects.drain(..).map(Some).collect();
-        heap.objects = order
-            .iter()
-            .map(|i| objects[*i as usize].take().expect("each place once"))
-            .collect();
-        let go = |o: &mut Obj| *o = moved[o.0 as usize];
-        let go_value = |v: &mut Value| {
-            if let Value::Ref(o) = v {
-                go(o);
-            }
-        };
-        for object in &mut heap.objects {
-            match &mut object.body {
-                Body::Instance(values) => values.iter_mut().for_each(go_value),
-                Body::References(items) => items.iter_mut().flatten().for_each(go),
-                Body::Class(_) | Body::String(_) | Body::Primitives(..) => {}
-            }
-        }
-        for class in &mut heap.classes {
-            go(&mut class.object);
-            class.loader.iter_mut().for_each(go);
-            class.dex_cache.iter_mut().for_each(go);
-            class.statics.iter_mut().for_each(|(_, v)| go_value(v));
-        }
-        heap.roots.iter_mut().for_each(|r| go(&mut r.object));
-        for (holder, held) in &mut heap.internals {
-            go(holder);
-            held.iter_mut().for_each(go);
-        }
-        (heap, moved)
+        let mut order: Vec<Obj> = (0..heap.objects.len() as u32).map(Obj).collect();
+        order.sort_unstable_by_key(|object| heap.object(*object).address);
+        heap.order = order;
+        heap
     }
 }
 

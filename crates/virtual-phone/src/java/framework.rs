@@ -86,7 +86,7 @@ impl<'a> Skeleton<'a> {
             &[self.loader, elements],
         );
         b.set(self.loader, "pathList", list);
-        b.set_loader(self.loader);
+        b.loader = Some(self.loader);
     }
 
     /// Adds a running thread.

@@ -5,8 +5,9 @@ use std::collections::HashMap;
 
 use prost::Message as _;
 
-use super::heap::{Body, CLASS, ClassRef, FieldDef, JavaHeap, Kind, Obj, RootKind, Strings, Type};
+use super::heap::{Body, CLASS, ClassRef, FieldDef, JavaHeap, Kind, Obj, RootKind, Type};
 use super::{Inputs, build};
+use crate::strings::Strings;
 use heaptap_proto::perfetto::{
     HeapGraph, HeapGraphObject, HeapGraphRoot, HeapGraphType, InternedString, heap_graph_object,
 };
@@ -14,29 +15,14 @@ use heaptap_proto::perfetto::{
 /// Maximum size of a message in bytes; a message that reaches it is closed.
 const MESSAGE_LIMIT: usize = 400_000;
 
-/// Features of an Android release.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct GraphShape {
-    /// Android 12: types have superclass, fields and kind; IDs are differences.
-    types: bool,
-    /// Android 13: sizes of native registries.
-    natives: bool,
-    /// Android 15: heaps, allocated bytes, objects that only the runtime holds.
-    heaps: bool,
-    /// Android 16: identity and size of bitmaps, version of the app.
-    bitmaps: bool,
-}
-
-impl GraphShape {
-    pub(crate) fn of(android: u32) -> GraphShape {
-        GraphShape {
-            types: android >= 12,
-            natives: android >= 13,
-            heaps: android >= 15,
-            bitmaps: android >= 16,
-        }
-    }
-}
+/// Android release with superclass, fields and kind of types, and with differences as IDs.
+const TYPES: u32 = 12;
+/// Android release with sizes of native registries.
+const NATIVES: u32 = 13;
+/// Android release with heaps, allocated bytes, and objects that only the runtime holds.
+const HEAPS: u32 = 15;
+/// Android release with identity and size of bitmaps, and the version of the app.
+const BITMAPS: u32 = 16;
 
 fn interned(strings: &Strings) -> Vec<InternedString> {
     let numbered = strings.all.iter().zip(1..);
@@ -50,7 +36,7 @@ fn interned(strings: &Strings) -> Vec<InternedString> {
 struct Writer<'a> {
     heap: &'a JavaHeap,
     inputs: &'a Inputs,
-    shape: GraphShape,
+    android: u32,
     fields: Strings,
     locations: Strings,
     /// Types in the order of their first use: a class, and whether it is for its instances or its
@@ -67,7 +53,7 @@ pub(crate) fn messages(inputs: &Inputs, ignored: &[String]) -> Vec<HeapGraph> {
     let mut writer = Writer {
         heap: &heap,
         inputs,
-        shape: GraphShape::of(inputs.android),
+        android: inputs.android,
         fields: Strings::from(1),
         locations: Strings::from(1),
         types: Vec::new(),
@@ -102,7 +88,7 @@ impl Writer<'_> {
             pid: Some(self.inputs.pid as i32),
             index: Some(self.messages.len() as u64),
             continued: Some(false),
-            heap_bytes_allocated: (first && self.shape.heaps)
+            heap_bytes_allocated: (first && self.android >= HEAPS)
                 .then(|| self.heap.allocated_bytes() as i64),
             ..HeapGraph::default()
         });
@@ -121,7 +107,7 @@ impl Writer<'_> {
         let roots = self.heap.roots.iter();
         let roots = roots.map(|r| (r.kind, id(self.heap, r.object)));
         let mut roots: Vec<(RootKind, u64)> = roots.collect();
-        if !self.shape.heaps {
+        if self.android < HEAPS {
             // Only these references show that a class loader holds its classes.
             let classes = self.heap.internals.iter().flat_map(|(_, held)| held);
             roots.extend(classes.map(|c| (RootKind::RootStickyClass, id(self.heap, *c))));
@@ -144,7 +130,7 @@ impl Writer<'_> {
         if id == next {
             self.types.push((class, of_class));
             // Field names of a class need those of its superclasses.
-            if self.shape.types
+            if self.android >= TYPES
                 && let Some(above) = self.heap.class(class).superclass
                 && !of_class
             {
@@ -157,21 +143,22 @@ impl Writer<'_> {
     fn objects(&mut self, ignored: &[String]) {
         let mut before = 0;
         let mut space = None;
-        for object in self.heap.all() {
+        let heap = self.heap;
+        for object in heap.all() {
             let class = self.heap.object(object).class;
             if ignored.iter().any(|i| **i == *self.heap.class(class).name) {
                 continue;
             }
             let at = id(self.heap, object);
             let mut written = self.object(object);
-            written.identifier = Some(if self.shape.types && before > 0 && at > before {
+            written.identifier = Some(if self.android >= TYPES && before > 0 && at > before {
                 heap_graph_object::Identifier::IdDelta(at - before)
             } else {
                 heap_graph_object::Identifier::Id(at)
             });
             before = at;
             let here = self.heap.object(object).space;
-            if self.shape.heaps && space != Some(here) {
+            if self.android >= HEAPS && space != Some(here) {
                 space = Some(here);
                 written.heap_type_delta = Some(here as i32);
             }
@@ -208,7 +195,7 @@ impl Writer<'_> {
                     if field.kind != Type::Object {
                         continue;
                     }
-                    if !self.shape.types {
+                    if self.android < TYPES {
                         let name = field_name(&heap.class(class).name, field);
                         fields.push(self.fields.id(&name));
                     }
@@ -218,7 +205,7 @@ impl Writer<'_> {
             }
             Body::References(items) => {
                 targets.extend(items);
-                if !self.shape.types {
+                if self.android < TYPES {
                     // Elements do not have fields: the name is empty.
                     fields = vec![self.fields.id(""); items.len()];
                 }
@@ -232,8 +219,8 @@ impl Writer<'_> {
             .collect();
         // One below the smallest ID, so that no reference becomes 0.
         let smallest = ids.iter().copied().filter(|id| *id > 0).min();
-        let base = smallest.filter(|_| self.shape.types).map(|id| id - 1);
-        let size = (!self.shape.types || !fixed_size).then(|| heap.bytes(object));
+        let base = smallest.filter(|_| self.android >= TYPES).map(|id| id - 1);
+        let size = (self.android < TYPES || !fixed_size).then(|| heap.bytes(object));
         HeapGraphObject {
             type_id: Some(type_id),
             self_size: size,
@@ -250,7 +237,11 @@ impl Writer<'_> {
 
     /// Returns the classes that a loader holds.
     fn internals(&self, object: Obj) -> Vec<u64> {
-        let held = self.heap.held(object).iter().filter(|_| self.shape.heaps);
+        let held = self
+            .heap
+            .held(object)
+            .iter()
+            .filter(|_| self.android >= HEAPS);
         held.map(|c| id(self.heap, *c)).collect()
     }
 
@@ -261,16 +252,16 @@ impl Writer<'_> {
         let int = |field| long(field).map(|n| n as u32);
         let mut extras = HeapGraphObject::default();
         match &*heap.class(heap.object(object).class).name {
-            "libcore.util.NativeAllocationRegistry" if self.shape.natives => {
+            "libcore.util.NativeAllocationRegistry" if self.android >= NATIVES => {
                 extras.native_allocation_registry_size_field = long("size");
             }
-            "android.graphics.Bitmap" if self.shape.bitmaps => {
+            "android.graphics.Bitmap" if self.android >= BITMAPS => {
                 extras.bitmap_id = long("mId");
                 extras.bitmap_source_id = long("mSourceId");
                 extras.width = int("mWidth");
                 extras.height = int("mHeight");
             }
-            "android.content.pm.ApplicationInfo" if self.shape.bitmaps => {
+            "android.content.pm.ApplicationInfo" if self.android >= BITMAPS => {
                 extras.application_info_long_version_code = long("longVersionCode");
             }
             _ => {}
@@ -311,7 +302,7 @@ impl Writer<'_> {
             }),
             ..HeapGraphType::default()
         };
-        if !self.shape.types {
+        if self.android < TYPES {
             return written;
         }
         written.classloader_id = Some(of.loader.map_or(0, |l| id(heap, l)));

@@ -2,7 +2,6 @@
 //! ART's object layout (field order, sizes, addresses). [`super::framework`] and [`super::app`]
 //! decide the contents of a heap; [`super::graph`] and [`super::hprof`] write it.
 
-use std::collections::HashMap;
 use std::rc::Rc;
 
 pub(crate) use heaptap_proto::perfetto::heap_graph_object::HeapType as Space;
@@ -10,7 +9,7 @@ pub(crate) use heaptap_proto::perfetto::heap_graph_root::Type as RootKind;
 pub(crate) use heaptap_proto::perfetto::heap_graph_type::Kind;
 
 /// Index of an object in the heap.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Obj(pub(super) u32);
 
 /// Index of a class in the heap.
@@ -158,35 +157,6 @@ impl From<i64> for Value {
     }
 }
 
-/// Strings with their numbers, in the order of their first use.
-pub(super) struct Strings {
-    first: u32,
-    ids: HashMap<Rc<str>, u32>,
-    pub(super) all: Vec<Rc<str>>,
-}
-
-impl Strings {
-    /// Returns no strings; `first` is the number of the first one.
-    pub(super) fn from(first: u32) -> Strings {
-        Strings {
-            first,
-            ids: HashMap::new(),
-            all: Vec::new(),
-        }
-    }
-
-    pub(super) fn id<N: From<u32>>(&mut self, text: &str) -> N {
-        if let Some(id) = self.ids.get(text) {
-            return (*id).into();
-        }
-        let text: Rc<str> = text.into();
-        let id = self.first + self.all.len() as u32;
-        self.all.push(text.clone());
-        self.ids.insert(text, id);
-        id.into()
-    }
-}
-
 /// A declared field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FieldDef {
@@ -196,7 +166,7 @@ pub(crate) struct FieldDef {
     pub(crate) kind: Type,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Class {
     /// Name as in source: `java.util.HashMap$Node[]`; the obfuscated name on a phone with R8.
     pub(crate) name: Rc<str>,
@@ -250,11 +220,13 @@ pub(crate) struct Root {
     pub(crate) thread: u32,
 }
 
-/// A whole heap. Objects are in the order of their addresses.
+/// A whole heap.
 #[derive(Debug, Default)]
 pub(crate) struct JavaHeap {
     pub(crate) classes: Vec<Class>,
     pub(crate) objects: Vec<Object>,
+    /// All objects in the order of their addresses.
+    pub(super) order: Vec<Obj>,
     pub(crate) roots: Vec<Root>,
     /// Objects that only the runtime holds for a class loader or dex cache: its classes.
     pub(crate) internals: Vec<(Obj, Vec<Obj>)>,
@@ -289,8 +261,8 @@ impl JavaHeap {
     }
 
     /// Returns all objects in the order of their addresses.
-    pub(crate) fn all(&self) -> impl Iterator<Item = Obj> + use<> {
-        (0..self.objects.len() as u32).map(Obj)
+    pub(crate) fn all(&self) -> impl Iterator<Item = Obj> {
+        self.order.iter().copied()
     }
 
     /// Returns the class and its superclasses, the class first.

@@ -3,10 +3,11 @@
 
 use super::heap::{
     Body, CLASS, Class, ClassRef, JavaHeap, Kind, OBJECT, Obj, RootKind, STRING, STRING_BYTES,
-    Space, Strings, Type, Value, is_compressed,
+    Space, Type, Value, is_compressed,
 };
 use super::pictures::PictureFormat;
 use super::{Inputs, build};
+use crate::strings::Strings;
 
 /// Maximum number of items and of bytes in a segment.
 const SEGMENT_ITEMS: usize = 128;
@@ -222,17 +223,13 @@ impl Writer<'_> {
         let heap = self.heap;
         let values = heap.values(object);
         let class = heap.object(object).class;
-        let internals = self
-            .internals(object)
-            .map(|(class, held)| (class, held.to_vec()));
-        let mut bytes = 8 + values.iter().map(|(_, f, _)| f.kind.bytes()).sum::<u32>();
-        if internals.is_some() {
-            bytes += 4;
-        }
-        self.instance_head(object, bytes);
+        // The artificial field of a class loader or dex cache is the last one of the class that
+        // declares it.
+        let declares = heap.ancestry(class).find(|c| has_internals(heap.class(*c)));
+        let fields: u32 = values.iter().map(|(_, f, _)| f.kind.bytes()).sum();
+        let internals = if declares.is_some() { 4 } else { 0 };
+        self.instance_head(object, 8 + fields + internals);
         let address = heap.object(object).address;
-        // The artificial field is the last one of the class that declares it.
-        let declares = internals.as_ref().map(|(class, _)| *class);
         for at in heap.ancestry(class) {
             for (_, _, value) in values.iter().filter(|(of, _, _)| *of == at) {
                 self.body.value(*value, heap);
@@ -242,20 +239,13 @@ impl Writer<'_> {
             }
         }
         self.header(class);
-        if let Some((_, held)) = internals {
+        if declares.is_some() {
             let array = heap.find_class("java.lang.Object[]");
             let array = array.expect("every heap has arrays of objects");
-            let items: Vec<Option<Obj>> = held.iter().copied().map(Some).collect();
+            let items = heap.held(object).iter().copied().map(Some);
+            let items: Vec<Option<Obj>> = items.collect();
             self.references(address + INTERNALS_AT, heap.class(array).object, &items);
         }
-    }
-
-    /// Returns the class that gets the artificial field of a class loader or dex cache, and the
-    /// objects in it.
-    fn internals(&self, object: Obj) -> Option<(ClassRef, &[Obj])> {
-        let mut above = self.heap.ancestry(self.heap.object(object).class);
-        let declares = above.find(|c| has_internals(self.heap.class(*c)))?;
-        Some((declares, self.heap.held(object)))
     }
 
     fn string(&mut self, object: Obj, text: &str) {

@@ -181,7 +181,5 @@ fn build(inputs: &Inputs, pictures: Option<PictureFormat>) -> (JavaHeap, Vec<Pla
         skeleton.draw_bitmaps(format);
     }
     skeleton.complete();
-    let (heap, moved) = skeleton.b.finish();
-    plants.iter_mut().for_each(|plant| plant.moved(&moved));
-    (heap, plants)
+    (skeleton.b.finish(), plants)
 }

@@ -1,12 +1,12 @@
 //! Sizes of a Java heap, computed without filling it. The initial contents are built once; the size
 //! of each listener, thumbnail, dropped object and destroyed activity is the difference of two
-//! small heaps. A test checks that the sums equal those of the heap itself.
+//! small heaps: their texts have numbers of a fixed width. A test checks that the sums equal those
+//! of the heap itself.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use super::app::{ROWS, garbage_line, listener_name, row_text};
-use super::heap::{ALIGNMENT, Body, ClassRef, JavaHeap, STRING_BYTES, Space};
+use super::heap::{ALIGNMENT, Body, ClassRef, JavaHeap, Space};
 use super::life::Life;
 use super::structures::list_capacity;
 use super::{Inputs, Role, build};
@@ -120,11 +120,7 @@ impl Sizes {
         sizes
     }
 
-    pub(crate) fn plus(self, other: Sizes) -> Sizes {
-        self.add(other, 1)
-    }
-
-    pub(crate) fn minus(self, other: Sizes) -> Sizes {
+    fn minus(self, other: Sizes) -> Sizes {
         self.add(other, -1)
     }
 
@@ -132,11 +128,6 @@ impl Sizes {
         for (a, b) in self.0.iter_mut().zip(other.0) {
             *a += b * times;
         }
-        self
-    }
-
-    fn small_more(mut self, bytes: i64) -> Sizes {
-        self.0[Self::SMALL] += bytes;
         self
     }
 }
@@ -164,31 +155,15 @@ pub(crate) struct Model {
 /// Sizes of single additions.
 #[derive(Debug)]
 struct Growth {
-    /// A listener without its name.
     listener: Sizes,
     thumbnail: Sizes,
-    /// A destroyed screen without the texts of its rows.
     destroyed: Sizes,
     /// Additional objects of the first dropped objects.
     first_garbage: Sizes,
-    /// A dropped builder without its text.
+    /// A dropped builder and its text.
     builder: Sizes,
     /// A pair of objects that refer to each other.
     pair: Sizes,
-}
-
-fn string_bytes(text: &str) -> i64 {
-    (u64::from(STRING_BYTES) + text.len() as u64).next_multiple_of(ALIGNMENT) as i64
-}
-
-fn chars_bytes(text: &str) -> i64 {
-    (12 + 2 * text.len() as u64).next_multiple_of(ALIGNMENT) as i64
-}
-
-/// Returns the size in bytes of the texts of a destroyed screen.
-fn rows_bytes(screen: u32) -> i64 {
-    let rows = 0..ROWS;
-    rows.map(|row| string_bytes(&row_text(row, screen))).sum()
 }
 
 fn slots_bytes(slots: usize) -> i64 {
@@ -254,23 +229,19 @@ impl Model {
         let more = |life: Life| measured(&small, life).minus(zero);
         let garbage = |garbage| more(Life { garbage, ..life });
         let destroyed = |destroyed| more(Life { destroyed, ..life });
-        let text = |n: u32| -chars_bytes(&garbage_line(n));
-        let builder = garbage(2).minus(garbage(1)).small_more(text(1));
-        let pair = garbage(6).minus(garbage(5)).small_more(text(5));
-        let pair = pair.minus(builder);
-        let listener = more(Life {
-            listeners: 2,
-            ..life
-        });
-        let first = garbage(1).minus(builder).minus(pair).small_more(text(0));
+        let builder = garbage(2).minus(garbage(1));
+        let pair = garbage(6).minus(garbage(5)).minus(builder);
         let grows = Growth {
-            listener: listener.small_more(-string_bytes(&listener_name(1))),
+            listener: more(Life {
+                listeners: 2,
+                ..life
+            }),
             thumbnail: more(Life {
                 thumbnails: 2,
                 ..life
             }),
-            destroyed: destroyed(2).minus(destroyed(1)).small_more(-rows_bytes(1)),
-            first_garbage: first,
+            destroyed: destroyed(2).minus(destroyed(1)),
+            first_garbage: garbage(1).minus(builder).minus(pair),
             builder,
             pair,
         };
@@ -282,33 +253,21 @@ impl Model {
 
     /// Returns the sizes of reachable objects and of garbage.
     pub(crate) fn at(&self, life: &Life) -> (Sizes, Sizes) {
-        let mut live = self.base;
-        let mut dropped = Sizes::default();
         let Some(grows) = &self.grows else {
-            return (live, dropped);
+            return (self.base, Sizes::default());
         };
-        live = live.add(grows.listener, i64::from(life.listeners) - 1);
-        let names: i64 = (1..life.listeners)
-            .map(|n| string_bytes(&listener_name(n)))
-            .sum();
         let entries = life.listeners as usize + life.destroyed as usize;
-        let slots = slots_bytes(list_capacity(entries));
-        live = live.small_more(names + slots - slots_bytes(list_capacity(1)));
-        live = live.add(grows.thumbnail, i64::from(life.thumbnails) - 1);
-        live = live.add(grows.destroyed, i64::from(life.destroyed));
-        let rows: i64 = (0..life.destroyed).map(rows_bytes).sum();
-        live = live.small_more(rows);
-        if life.garbage > 0 {
-            dropped = grows.first_garbage;
-        }
-        for n in 0..life.garbage {
-            let text = chars_bytes(&garbage_line(n));
-            dropped = dropped.plus(grows.builder).small_more(text);
-            // The text is also an object; the builder's difference includes it.
-            if n % 5 == 0 {
-                dropped = dropped.plus(grows.pair);
-            }
-        }
+        let slots = slots_bytes(list_capacity(entries)) - slots_bytes(list_capacity(1));
+        let mut live = self
+            .base
+            .add(grows.listener, i64::from(life.listeners) - 1)
+            .add(grows.thumbnail, i64::from(life.thumbnails) - 1)
+            .add(grows.destroyed, life.destroyed.into());
+        live.0[Sizes::SMALL] += slots;
+        let dropped = Sizes::default()
+            .add(grows.first_garbage, (life.garbage > 0).into())
+            .add(grows.builder, life.garbage.into())
+            .add(grows.pair, life.garbage.div_ceil(5).into());
         (live, dropped)
     }
 }
@@ -361,7 +320,7 @@ mod tests {
                 };
                 let whole = Sizes::of(&build(&inputs, None).0);
                 let (live, dropped) = model.at(&life);
-                assert_eq!(live.plus(dropped), whole, "{android} {life:?}");
+                assert_eq!(live.add(dropped, 1), whole, "{android} {life:?}");
             }
         }
     }

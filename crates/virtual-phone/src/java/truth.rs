@@ -15,11 +15,26 @@ pub(super) struct Plant {
     holder: Option<Obj>,
 }
 
+/// Kinds of plants, and the fields that hold them.
+const HELD_BY: &str = "\
+duplicate-strings com.example.app.feed.FeedAdapter.articles
+destroyed-activity com.example.app.ui.Navigator.previous
+removed-fragment com.example.app.feed.FeedPresenter$Refresh.fragment
+listener-list com.example.app.telemetry.Telemetry.listeners
+recreated-activities com.example.app.telemetry.Telemetry.listeners
+detached-view com.example.app.ui.ShareSheet.last
+bitmap-cache com.example.app.image.ThumbnailCache.bitmaps
+sparse-map com.example.app.stats.Counter.counts
+stopped-service android.location.LocationManager.mListeners";
+
 impl Plant {
-    pub(super) fn new(what: &'static str, held_by: &'static str, objects: Vec<Obj>) -> Plant {
+    /// Creates a plant of a kind; `garbage` is not held.
+    pub(super) fn new(what: &'static str, objects: Vec<Obj>) -> Plant {
+        let mut known = HELD_BY.lines().filter_map(|line| line.split_once(' '));
+        let held_by = known.find(|(kind, _)| *kind == what);
         Plant {
             what,
-            held_by,
+            held_by: held_by.map_or("", |(_, field)| field),
             objects,
             holder: None,
         }
@@ -30,11 +45,6 @@ impl Plant {
             holder: Some(holder),
             ..self
         }
-    }
-
-    pub(super) fn moved(&mut self, moved: &[Obj]) {
-        let all = self.objects.iter_mut().chain(&mut self.holder);
-        all.for_each(|o| *o = moved[o.0 as usize]);
     }
 }
 

@@ -2,11 +2,11 @@
 
 use super::java::Collection;
 use super::{Memory, has_java};
-use crate::clock::BootNs;
+use crate::clock::{BootNs, Now};
 use crate::history::COLLECTION_EVERY;
 use crate::history::{Event, Request};
 use crate::logcat::LogLine;
-use crate::process::Process;
+use crate::process::{Pid, Process};
 use crate::state::State;
 
 /// Maximum number of characters of a process's name in the log.
@@ -91,30 +91,26 @@ impl Memory {
         };
         let event = Event::Collection(Request::Explicit);
         self.note(state, process, now, event);
-        let entry = LogLine {
-            time: self.clock.at(now).real,
-            boot: now,
-            pid: process.pid,
-            tid: process.pid + 3,
-            uid: process.uid,
-            level: 'I',
-            tag: log_tag(process.name()),
-            text: text.to_owned(),
-        };
-        state.log.insert(entry);
+        let signal_catcher = process.pid + 3;
+        let line = self.line(process, signal_catcher, now, text.to_owned());
+        state.log.insert(line);
+    }
+
+    /// Returns a line of a thread of a process's runtime.
+    fn line(&self, process: &Process, tid: Pid, boot: BootNs, text: String) -> LogLine {
+        let real = self.clock.at(boot).real;
+        let (from, tag) = ((process.pid, process.uid), log_tag(process.name()));
+        LogLine {
+            tid,
+            ..LogLine::new(Now { boot, real }, from, 'I', &tag, text)
+        }
     }
 
     /// Writes the due lines about collections to the log.
     pub(crate) fn log_collections(&self, state: &mut State) {
         let now = self.clock.boot();
-        let processes: Vec<Process> = state
-            .processes
-            .iter()
-            .filter(|p| has_java(p))
-            .cloned()
-            .collect();
         let mut lines = Vec::new();
-        for process in processes {
+        for process in state.processes.select(has_java) {
             // A user might notice pauses of the app in front.
             let noticed = process.oom_score_adj == 0;
             let from = match self.logged(&process) {
@@ -139,21 +135,10 @@ impl Memory {
                         self.set_logged(&process, collection.marks.saturating_sub(1));
                         break;
                     }
-                    lines.push(LogLine {
-                        time: self.clock.at(collection.ends).real,
-                        boot: collection.ends,
-                        pid: process.pid,
-                        tid: process.pid
-                            + if collection.cause == "Background" {
-                                9
-                            } else {
-                                0
-                            },
-                        uid: process.uid,
-                        level: 'I',
-                        tag: log_tag(process.name()),
-                        text: line(&collection, self.spec.android),
-                    });
+                    let is_daemon = collection.cause == "Background";
+                    let thread = process.pid + if is_daemon { 9 } else { 0 };
+                    let text = line(&collection, self.spec.android);
+                    lines.push(self.line(&process, thread, collection.ends, text));
                     self.set_logged(&process, collection.marks);
                 }
             } else {

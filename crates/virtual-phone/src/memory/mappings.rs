@@ -280,33 +280,30 @@ impl List<'_> {
             start: start.and_then(|s| s.checked_sub(below << 10)),
             ..whole
         });
-        self.file(Part {
-            permissions: "r-xp",
-            size_kb: code_kb,
-            offset,
-            touched,
-            start,
-            ..whole
-        });
         // The parts after the code are all written: constants by the linker, before the zygote forks.
-        let after = |kb: u64| Part {
-            offset: offset + ((code_kb + kb) << 10),
-            start: start.map(|s| s + ((code_kb + kb) << 10)),
-            touched: 0,
-            ..whole
+        let (own, inherited) = if shared {
+            (0, constants)
+        } else {
+            (constants, 0)
         };
-        self.file(Part {
-            size_kb: constants,
-            dirty: if shared { 0 } else { constants },
-            shared_dirty: if shared { constants } else { 0 },
-            ..after(0)
-        });
-        self.file(Part {
-            permissions: "rw-p",
-            size_kb: data,
-            dirty: data,
-            ..after(constants)
-        });
+        let mut at = 0;
+        for (permissions, size_kb, touched, dirty, shared_dirty) in [
+            ("r-xp", code_kb, touched, 0, 0),
+            ("r--p", constants, 0, own, inherited),
+            ("rw-p", data, 0, data, 0),
+        ] {
+            self.file(Part {
+                permissions,
+                size_kb,
+                offset: offset + at,
+                touched,
+                dirty,
+                shared_dirty,
+                start: start.map(|start| start + at),
+                ..whole
+            });
+            at += size_kb << 10;
+        }
         // Zero-initialized data follows without a name.
         if random.is_multiple_of(3) {
             let last = self.all.last().map_or(0, |m| m.end);

@@ -24,7 +24,7 @@ use super::events::lock;
 use super::history::{Event, History};
 use super::java::{Inputs, Life, Model};
 use super::process::{Pid, Process, Role};
-use super::spec::PhoneSpec;
+use super::spec::{PhoneSpec, bytes};
 use super::state::State;
 use super::workload::Flow;
 use super::workload::LiveHeaps;
@@ -354,17 +354,8 @@ pub(crate) fn has_java(process: &Process) -> bool {
 
 /// Returns a size property such as `256m`, `512k` or a number of bytes.
 fn size_property(state: &State, name: &str, otherwise: u64) -> u64 {
-    let Some(text) = state.properties.get(name) else {
-        return otherwise;
-    };
-    let (digits, factor) = match text.char_indices().last() {
-        Some((i, 'k')) => (&text[..i], 1 << 10),
-        Some((i, 'm')) => (&text[..i], 1 << 20),
-        _ => (text.as_str(), 1),
-    };
-    digits
-        .parse::<u64>()
-        .map_or(otherwise, |n| n.saturating_mul(factor))
+    let text = state.properties.get(name);
+    text.and_then(|text| bytes(text)).unwrap_or(otherwise)
 }
 
 /// Returns the limits of Java heaps on this phone.

@@ -66,14 +66,6 @@ pub(crate) struct Sums {
 }
 
 impl Sums {
-    pub(crate) fn rss(&self) -> u64 {
-        self.pages.rss()
-    }
-
-    pub(crate) fn private(&self) -> u64 {
-        self.pages.uss()
-    }
-
     fn add(&mut self, pages: &Pages, swappable: bool) {
         self.pages.add(pages);
         if swappable && pages.pss > 0 {
@@ -162,17 +154,17 @@ impl Rows {
     }
 
     fn private(&self, rows: &[Row]) -> u64 {
-        rows.iter().map(|r| self.row(*r).private()).sum()
+        rows.iter().map(|r| self.row(*r).pages.uss()).sum()
     }
 
     fn rss(&self, rows: &[Row]) -> u64 {
-        rows.iter().map(|r| self.row(*r).rss()).sum()
+        rows.iter().map(|r| self.row(*r).pages.rss()).sum()
     }
 
     /// Returns the App Summary of an Android release.
     pub(crate) fn summary(&self, android: u32) -> Summary {
         let sum = self.sum();
-        let jit = [Detail::ZygoteJit, Detail::AppJit].map(|d| self.detail(d));
+        let jit = [Detail::ZygoteJit, Detail::AppJit].map(|d| self.detail(d).pages);
         // Since Android 11, JIT-compiled code counts as code.
         let jit = jit.iter().filter(|_| android >= 11);
         let code = [Row::So, Row::Jar, Row::Apk, Row::Ttf, Row::Dex, Row::Oat];
@@ -185,8 +177,8 @@ impl Rows {
             ),
             (dirty(Row::Native), self.rss(&[Row::Native])),
             (
-                self.private(&code) + jit.clone().map(Sums::private).sum::<u64>(),
-                self.rss(&code) + jit.map(Sums::rss).sum::<u64>(),
+                self.private(&code) + jit.clone().map(Pages::uss).sum::<u64>(),
+                self.rss(&code) + jit.map(Pages::rss).sum::<u64>(),
             ),
             (dirty(Row::Stack), self.rss(&[Row::Stack])),
             (self.private(&graphics), self.rss(&graphics)),
@@ -195,9 +187,9 @@ impl Rows {
         let known_rss: u64 = parts.iter().map(|(_, rss)| rss).sum();
         Summary {
             parts,
-            private_other: sum.private() as i64 - known as i64,
-            system: self.total_pss() as i64 - sum.private() as i64,
-            unknown_rss: sum.rss() as i64 - known_rss as i64,
+            private_other: sum.pages.uss() as i64 - known as i64,
+            system: self.total_pss() as i64 - sum.pages.uss() as i64,
+            unknown_rss: sum.pages.rss() as i64 - known_rss as i64,
         }
     }
 }
@@ -212,84 +204,49 @@ pub(crate) struct Summary {
     pub(crate) unknown_rss: i64,
 }
 
-/// Row and detail by the name of a mapping; the first rule that fits decides. `^` compares the start
-/// of the name, `$` its end, `*` any part of it.
-const RULES: [(&str, Row, Option<Detail>); 35] = [
-    ("^[heap]", Row::Native, None),
-    ("^[anon:libc_malloc]", Row::Native, None),
-    ("^[anon:scudo:", Row::Native, None),
-    ("^[anon:GWP-ASan", Row::Native, None),
-    ("^[stack", Row::Stack, None),
-    ("^[anon:stack_and_tls:", Row::Stack, None),
-    ("$.so", Row::So, None),
-    ("$.jar", Row::Jar, None),
-    ("$.apk", Row::Apk, None),
-    ("$.ttf", Row::Ttf, None),
-    ("$.odex", Row::Dex, Some(Detail::AppDex)),
-    ("*.dex", Row::Dex, Some(Detail::AppDex)),
-    ("$.vdex", Row::Dex, Some(Detail::AppVdex)),
-    ("$.oat", Row::Oat, None),
-    ("$.art", Row::Art, Some(Detail::AppArt)),
-    ("$.art]", Row::Art, Some(Detail::AppArt)),
-    ("^/dev/kgsl-3d0", Row::GfxDev, None),
-    ("^/dev/ashmem/CursorWindow", Row::Cursor, None),
-    ("^/dev/ashmem", Row::Ashmem, None),
-    ("^/dev/", Row::OtherDev, None),
-    ("^/memfd:jit-cache", Row::DalvikOther, Some(Detail::AppJit)),
-    (
-        "^/memfd:jit-zygote-cache",
-        Row::DalvikOther,
-        Some(Detail::ZygoteJit),
-    ),
-    (
-        "^[anon:dalvik-LinearAlloc",
-        Row::DalvikOther,
-        Some(Detail::LinearAlloc),
-    ),
-    ("^[anon:dalvik-alloc space", Row::Dalvik, Some(Detail::Heap)),
-    ("^[anon:dalvik-main space", Row::Dalvik, Some(Detail::Heap)),
-    (
-        "^[anon:dalvik-large object space",
-        Row::Dalvik,
-        Some(Detail::Los),
-    ),
-    (
-        "^[anon:dalvik-free list large object space",
-        Row::Dalvik,
-        Some(Detail::Los),
-    ),
-    (
-        "^[anon:dalvik-non moving space",
-        Row::Dalvik,
-        Some(Detail::NonMoving),
-    ),
-    (
-        "^[anon:dalvik-zygote space",
-        Row::Dalvik,
-        Some(Detail::Zygote),
-    ),
-    (
-        "^[anon:dalvik-indirect ref",
-        Row::DalvikOther,
-        Some(Detail::IndirectRef),
-    ),
-    (
-        "^[anon:dalvik-jit-code-cache",
-        Row::DalvikOther,
-        Some(Detail::AppJit),
-    ),
-    (
-        "^[anon:dalvik-data-code-cache",
-        Row::DalvikOther,
-        Some(Detail::AppJit),
-    ),
-    (
-        "^[anon:dalvik-CompilerMetadata",
-        Row::DalvikOther,
-        Some(Detail::CompilerMetadata),
-    ),
-    ("^[anon:dalvik-", Row::DalvikOther, Some(Detail::Gc)),
-    ("^[anon:", Row::Unknown, None),
+/// Row by the name of a mapping; the first rule that fits decides. `^` compares the start of the
+/// name, `$` its end.
+const ROWS: [(&str, Row); 21] = [
+    ("^[anon:libc_malloc]", Row::Native),
+    ("^[anon:scudo:", Row::Native),
+    ("^[stack", Row::Stack),
+    ("^[anon:stack_and_tls:", Row::Stack),
+    ("$.so", Row::So),
+    ("$.jar", Row::Jar),
+    ("$.apk", Row::Apk),
+    ("$.ttf", Row::Ttf),
+    ("$.odex", Row::Dex),
+    ("$.vdex", Row::Dex),
+    ("$.oat", Row::Oat),
+    ("$.art]", Row::Art),
+    ("^/dev/kgsl-3d0", Row::GfxDev),
+    ("^/dev/ashmem/CursorWindow", Row::Cursor),
+    ("^/dev/ashmem", Row::Ashmem),
+    ("^/dev/", Row::OtherDev),
+    ("^/memfd:jit-", Row::DalvikOther),
+    ("$space]", Row::Dalvik),
+    ("$(region space)]", Row::Dalvik),
+    ("^[anon:dalvik-", Row::DalvikOther),
+    ("^[anon:", Row::Unknown),
+];
+
+/// Detail by the name of a mapping, as [`ROWS`].
+const DETAILS: [(&str, Detail); 15] = [
+    ("$.odex", Detail::AppDex),
+    ("$/framework/boot.vdex", Detail::BootVdex),
+    ("$/framework/boot-framework.vdex", Detail::BootVdex),
+    ("$.vdex", Detail::AppVdex),
+    ("^[anon:dalvik-/system/framework/boot", Detail::BootArt),
+    ("$.art]", Detail::AppArt),
+    ("^/memfd:jit-cache", Detail::AppJit),
+    ("^/memfd:jit-zygote-cache", Detail::ZygoteJit),
+    ("^[anon:dalvik-LinearAlloc", Detail::LinearAlloc),
+    ("^[anon:dalvik-main space", Detail::Heap),
+    ("^[anon:dalvik-free list large", Detail::Los),
+    ("^[anon:dalvik-non moving space", Detail::NonMoving),
+    ("^[anon:dalvik-zygote space", Detail::Zygote),
+    ("^[anon:dalvik-indirect ref", Detail::IndirectRef),
+    ("^[anon:dalvik-CompilerMeta", Detail::CompilerMetadata),
 ];
 
 /// Returns row and detail of a mapping by its name; `follows` is the row of the mapping that ends
@@ -300,20 +257,19 @@ fn kind(name: &str, follows: Option<Row>) -> (Row, Option<Detail>) {
         let row = follows.filter(|row| *row == Row::So);
         return (row.unwrap_or(Row::Unknown), None);
     }
-    let fits = |(rule, ..): &&(&str, Row, Option<Detail>)| match rule.split_at(1) {
+    let row = first(&ROWS, name).unwrap_or(Row::OtherMap);
+    let collector = name.starts_with("[anon:dalvik-").then_some(Detail::Gc);
+    (row, first(&DETAILS, name).or(collector))
+}
+
+/// Returns the value of the first rule that fits a name.
+fn first<T: Copy>(rules: &[(&str, T)], name: &str) -> Option<T> {
+    let fits = |rule: &str| match rule.split_at(1) {
         ("^", start) => name.starts_with(start),
-        ("$", end) => name.ends_with(end),
-        (_, part) => name.contains(part),
+        (_, end) => name.ends_with(end),
     };
-    let found = RULES.iter().find(fits);
-    let (row, detail) = found.map_or((Row::OtherMap, None), |(_, row, detail)| (*row, *detail));
-    let boot = ["@boot", "/boot", "/apex"].iter().any(|b| name.contains(b));
-    let detail = detail.map(|detail| match detail {
-        Detail::AppVdex if boot => Detail::BootVdex,
-        Detail::AppArt if boot => Detail::BootArt,
-        detail => detail,
-    });
-    (row, detail)
+    let found = rules.iter().find(|(rule, _)| fits(rule));
+    found.map(|(_, value)| *value)
 }
 
 #[cfg(test)]

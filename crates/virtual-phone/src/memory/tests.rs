@@ -45,7 +45,7 @@ fn rows_mappings_and_totals_agree_in_every_process() {
             let sum = rows.sum();
             let graphics = ledger.graphics.egl + ledger.graphics.gl;
             let name = process.name();
-            assert_eq!(sum.rss(), pages.rss() + graphics, "{name}");
+            assert_eq!(sum.pages.rss(), pages.rss() + graphics, "{name}");
             assert_eq!(sum.pages.pss, pages.pss + graphics, "{name}");
             assert_eq!(rows.total_pss(), sum.pages.pss + pages.swap_pss);
             let (anonymous, file, shared) = ledger.resident();
@@ -236,7 +236,7 @@ fn an_activity_that_stays_is_in_every_account_of_native_memory() {
         (
             ledger.native,
             alloc.sum::<u64>(),
-            sums.private() + sums.pages.swap,
+            sums.pages.uss() + sums.pages.swap,
         )
     };
     let (before, xml_before, dirty_before) = told();

@@ -38,14 +38,14 @@ impl Server {
         loop {
             let service = wire.request()?;
             let faults = device.map_or(&self.faults, |port| &self.ports[port].kernel.faults);
-            if faults.strikes(FaultKind::Hang).is_some() {
+            if faults.has_struck(FaultKind::Hang) {
                 wire.silence(None);
                 return Ok(());
             }
             if let Some(ms) = faults.value(FaultKind::Slow, 500) {
                 std::thread::sleep(Duration::from_millis(ms));
             }
-            if faults.strikes(FaultKind::Drop).is_some() {
+            if faults.has_struck(FaultKind::Drop) {
                 return Err(io::Error::other("dropped on request"));
             }
             match faults.pass(&service) {
@@ -124,7 +124,7 @@ impl Server {
                     Err(text) => return done(wire.fail(&text)),
                 };
                 let faults = &self.ports[port].kernel.faults;
-                if faults.strikes(FaultKind::TransportFail).is_some() {
+                if faults.has_struck(FaultKind::TransportFail) {
                     return done(wire.fail("device offline"));
                 }
                 self.reached(id, port);
@@ -172,7 +172,7 @@ impl Server {
     /// Applies the faults that remove a device after a number of transports.
     fn vanish(self: &Arc<Self>, port: usize) {
         let kernel = &self.ports[port].kernel;
-        if kernel.faults.strikes(FaultKind::Vanish).is_some() {
+        if kernel.faults.has_struck(FaultKind::Vanish) {
             self.set_link(port, Link::Gone);
         }
         if let Some(ms) = kernel.faults.value(FaultKind::Blink, 300) {
@@ -227,7 +227,7 @@ impl Server {
             (FaultKind::NoShellV2, "shell_v2,cmd,"),
             (FaultKind::NoStatV2, "stat_v2,"),
         ] {
-            if self.faults.strikes(fault).is_some() {
+            if self.faults.has_struck(fault) {
                 features = features.replace(missing, "");
             }
         }
@@ -336,7 +336,7 @@ impl Server {
             "shell" | "exec" => {
                 let v2 = base == "shell"
                     && options.starts_with("v2")
-                    && self.faults.strikes(FaultKind::NoShellV2).is_none();
+                    && !self.faults.has_struck(FaultKind::NoShellV2);
                 let pty = match v2 {
                     true => options.split(',').any(|option| option == "pty"),
                     false => base == "shell" && argument.is_empty(),

@@ -1,7 +1,6 @@
 //! Debugger connections: the list of processes whose runtime accepts a debugger, and the chunks
 //! about allocations that such a runtime answers. Other debugging is not supported.
 
-use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +12,7 @@ use crate::faults::FaultKind;
 use crate::kernel::Kernel;
 use crate::process::{Pid, Process, Role};
 use crate::state::State;
+use crate::strings::Strings;
 use crate::workload::Tracked;
 use crate::workload::TrackedTruth;
 
@@ -38,10 +38,8 @@ fn listens(kernel: &Kernel, state: &State, process: &Process) -> bool {
 /// Returns the processes with such a runtime, one per line.
 fn listening(kernel: &Kernel) -> String {
     let state = kernel.state();
-    let all = state
-        .processes
-        .iter()
-        .filter(|p| listens(kernel, &state, p));
+    let all = state.processes.iter();
+    let all = all.filter(|p| listens(kernel, &state, p));
     all.map(|p| format!("{}\n", p.pid)).collect()
 }
 
@@ -80,7 +78,7 @@ pub(super) fn serve(
         return wire.fail("closed");
     };
     wire.okay()?;
-    if kernel.faults.strikes(FaultKind::Debugger).is_some() {
+    if kernel.faults.has_struck(FaultKind::Debugger) {
         return Ok(());
     }
     let runtime = Runtime {
@@ -92,10 +90,7 @@ pub(super) fn serve(
         return Ok(());
     }
     let served = runtime.serve(wire, blink);
-    let mut state = kernel.state();
-    state.tracing.debugged.remove(&runtime.key);
-    drop(state);
-    kernel.events.notify();
+    kernel.change(|state, _| state.tracing.debugged.remove(&runtime.key));
     served
 }
 
@@ -173,7 +168,8 @@ impl Runtime {
             if let Some(answer) = self.answer(kind, data) {
                 // Android sends its name as soon as a debugger is connected.
                 if kind == b"HELO" {
-                    wire.write(&packet(0x8000_0001, [0, 199, 1], b"APNM", &self.name()))?;
+                    let name = counted(self.process.name());
+                    wire.write(&packet(0x8000_0001, [0, 199, 1], b"APNM", &name))?;
                 }
                 let answer = packet(id, [0x80, 0, 0], kind, &answer);
                 if kind == b"REAL" {
@@ -212,19 +208,19 @@ impl Runtime {
             }
             b"REAE" => {
                 let on = data.first().is_some_and(|byte| *byte != 0);
-                let mut state = self.kernel.state();
-                let alive = |(pid, started): &(Pid, BootNs)| {
-                    let process = state.processes.get(*pid);
+                let State {
+                    processes, tracing, ..
+                } = &mut *self.kernel.state();
+                let trackers = &mut tracing.trackers;
+                trackers.retain(|(pid, started), _| {
+                    let process = processes.get(*pid);
                     process.is_some_and(|p| p.started == *started)
-                };
-                let mut trackers = state.tracing.trackers.clone();
-                trackers.retain(|key, _| alive(key));
+                });
                 if on {
                     trackers.entry(self.key).or_insert(now);
                 } else {
                     trackers.remove(&self.key);
                 }
-                state.tracing.trackers = trackers;
                 // A real runtime does not answer it either.
                 None
             }
@@ -235,11 +231,6 @@ impl Runtime {
             b"REAL" => Some(self.allocations(now)),
             _ => None,
         }
-    }
-
-    fn name(&self) -> Vec<u8> {
-        let name = utf16(self.process.name());
-        [&(name.len() as u32 / 2).to_be_bytes()[..], &name].concat()
     }
 
     /// Returns the tracked allocations, and stores their truth for comparison.
@@ -266,55 +257,45 @@ impl Runtime {
     }
 }
 
-/// Table of texts with their numbers.
-#[derive(Default)]
-struct Table<'a> {
-    numbers: HashMap<&'a str, u16>,
-    bytes: Vec<u8>,
-}
-
-impl<'a> Table<'a> {
-    fn number(&mut self, text: &'a str) -> u16 {
-        if let Some(known) = self.numbers.get(text) {
-            return *known;
-        }
-        let number = self.numbers.len() as u16;
-        let units = utf16(text);
-        self.bytes.extend((units.len() as u32 / 2).to_be_bytes());
-        self.bytes.extend(units);
-        self.numbers.insert(text, number);
-        number
-    }
-}
-
 /// Encodes allocations as in the answer to `REAL`.
 fn list_of(all: &[Tracked], thread: Pid) -> Vec<u8> {
-    let (mut classes, mut methods, mut files) =
-        (Table::default(), Table::default(), Table::default());
+    let mut classes = Strings::from(0);
+    let (mut methods, mut files) = (Strings::from(0), Strings::from(0));
+    let number = |table: &mut Strings, text: &str| (table.id::<u32>(text) as u16).to_be_bytes();
     let mut body = Vec::new();
     for allocation in all {
         body.extend(allocation.bytes.to_be_bytes());
         body.extend((thread as u16).to_be_bytes());
-        body.extend(classes.number(allocation.site.class).to_be_bytes());
+        body.extend(number(&mut classes, allocation.site.class));
         body.push(allocation.site.frames.len() as u8);
         for frame in &allocation.site.frames {
-            body.extend(classes.number(&frame.class).to_be_bytes());
-            body.extend(methods.number(&frame.method).to_be_bytes());
-            body.extend(files.number(&frame.file).to_be_bytes());
+            body.extend(number(&mut classes, &frame.class));
+            body.extend(number(&mut methods, &frame.method));
+            body.extend(number(&mut files, &frame.file));
             body.extend(frame.line.to_be_bytes());
         }
     }
+    let tables = [classes, methods, files];
     let mut out = vec![15, 9, 8];
     out.extend((all.len() as u16).to_be_bytes());
     out.extend((15 + body.len() as u32).to_be_bytes());
-    for table in [&classes, &methods, &files] {
-        out.extend((table.numbers.len() as u16).to_be_bytes());
-    }
+    out.extend(
+        tables
+            .iter()
+            .flat_map(|t| (t.all.len() as u16).to_be_bytes()),
+    );
     out.extend(body);
-    for table in [classes, methods, files] {
-        out.extend(table.bytes);
-    }
+    tables
+        .iter()
+        .flat_map(|t| &t.all)
+        .for_each(|text| out.extend(counted(text)));
     out
+}
+
+/// Encodes a text with the number of its units.
+fn counted(text: &str) -> Vec<u8> {
+    let units = utf16(text);
+    [&(units.len() as u32 / 2).to_be_bytes()[..], &units].concat()
 }
 
 fn utf16(text: &str) -> Vec<u8> {

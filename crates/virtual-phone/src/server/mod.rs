@@ -89,7 +89,7 @@ impl Server {
                 (FaultKind::NoPermissions, Link::NoPermissions),
             ]
             .into_iter();
-            let struck = kinds.find(|(kind, _)| faults.strikes(*kind).is_some());
+            let struck = kinds.find(|(kind, _)| faults.has_struck(*kind));
             struck.map_or(Link::Device, |(_, link)| link)
         };
         let ports: Vec<Port> = phones
@@ -183,7 +183,7 @@ impl Server {
     }
 
     fn serve(self: &Arc<Self>, stream: TcpStream) {
-        let fragment = self.faults.strikes(FaultKind::Fragment).is_some();
+        let fragment = self.faults.has_struck(FaultKind::Fragment);
         let wire = Arc::new(Wire::new(stream, fragment));
         let id = self.next_connection.fetch_add(1, Ordering::SeqCst);
         if let Ok(handle) = wire.handle() {

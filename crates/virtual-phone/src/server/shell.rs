@@ -120,7 +120,7 @@ pub(super) fn serve(
     }
     wire.okay()?;
     let cut_after = kernel.faults.value(FaultKind::ShellCut, 0);
-    let no_exit = kernel.faults.strikes(FaultKind::NoExit).is_some();
+    let no_exit = kernel.faults.has_struck(FaultKind::NoExit);
     let open = Arc::new(Mutex::new(true));
     let output: Arc<dyn Sink> = Arc::new(Output {
         wire: wire.clone(),

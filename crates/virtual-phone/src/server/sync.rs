@@ -103,7 +103,7 @@ fn receive(kernel: &Kernel, wire: &Wire, cred: &Cred, path: &str) -> io::Result<
         Ok(_) => return fail(wire, "read failed: Is a directory"),
         Err(errno) => return fail(wire, &format!("open failed: {}", errno.text())),
     };
-    if kernel.faults.strikes(FaultKind::PullFail).is_some() {
+    if kernel.faults.has_struck(FaultKind::PullFail) {
         return fail(wire, "read failed: I/O error");
     }
     let half = data.len() / 2;
@@ -146,7 +146,7 @@ fn receive(kernel: &Kernel, wire: &Wire, cred: &Cred, path: &str) -> io::Result<
 }
 
 fn send(kernel: &Kernel, wire: &Wire, cred: &Cred, path: &str, mode: u32) -> io::Result<()> {
-    let refused = kernel.faults.strikes(FaultKind::PushFail).is_some();
+    let refused = kernel.faults.has_struck(FaultKind::PushFail);
     let is_directory = matches!(
         kernel.entry(cred, "/", path, true).map(|e| e.body),
         Ok(crate::fs::Body::Directory(_))

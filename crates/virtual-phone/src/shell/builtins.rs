@@ -45,7 +45,7 @@ impl Shell {
                 }
             }
             "cd" => self.change_directory(args),
-            "pwd" => self.print(&format!("{}\n", self.cwd)),
+            "pwd" => self.print(&format!("{}\n", self.cmd.cwd)),
             name @ ("set" | "read" | "trap" | "export") if is_unknown_option(name, args) => {
                 self.failed(1, &format!("{name}: {}: not supported", args[0]))
             }
@@ -71,7 +71,7 @@ impl Shell {
             "read" => self.read(args),
             "trap" => self.trap(args),
             "kill" => {
-                let missed = self.kernel.kill(&self.cred, args);
+                let missed = self.cmd.kernel.kill(&self.cmd.cred, args);
                 for (target, why) in &missed {
                     self.complain(&format!("kill: {target}: {why}"));
                 }
@@ -83,7 +83,7 @@ impl Shell {
     }
 
     /// Reports an error and returns the status.
-    fn failed(&self, status: u8, text: &str) -> Result<u8, Flow> {
+    pub(super) fn failed(&self, status: u8, text: &str) -> Result<u8, Flow> {
         self.complain(text);
         Ok(status)
     }
@@ -101,7 +101,11 @@ impl Shell {
             let number = text.trim().parse::<i64>();
             number.map_err(|_| format!("{text}: unexpected '{text}'"))
         };
-        let entry = |path| self.kernel.entry(&self.cred, &self.cwd, path, true);
+        let entry = |path| {
+            self.cmd
+                .kernel
+                .entry(&self.cmd.cred, &self.cmd.cwd, path, true)
+        };
         // POSIX decides by the number of arguments.
         Ok(match *words {
             [] => false,
@@ -126,9 +130,13 @@ impl Shell {
         let Some(target) = args.first() else {
             return self.failed(1, "cd: no directory");
         };
-        let why = match self.kernel.entry(&self.cred, &self.cwd, target, true) {
+        let why = match self
+            .cmd
+            .kernel
+            .entry(&self.cmd.cred, &self.cmd.cwd, target, true)
+        {
             Ok(entry) if entry.stat.mode & DIRECTORY != 0 => {
-                self.cwd = format!("/{}", normalize(&self.cwd, target).join("/"));
+                self.cmd.cwd = format!("/{}", normalize(&self.cmd.cwd, target).join("/"));
                 return Ok(0);
             }
             Ok(_) => "Not a directory",
@@ -172,7 +180,7 @@ impl Shell {
                 return self.failed(1, &format!("trap: bad signal '{name}'"));
             };
             self.traps.insert(signal, action.clone());
-            if let Some(p) = self.kernel.state().processes.get_mut(self.pid) {
+            if let Some(p) = self.cmd.kernel.state().processes.get_mut(self.cmd.pid) {
                 p.caught.remove(&signal);
                 p.ignored.remove(&signal);
                 match action.is_empty() {

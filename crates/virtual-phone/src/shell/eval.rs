@@ -7,8 +7,10 @@ use super::pattern::Pattern;
 use super::{Flow, MAX_DEPTH, Shell, parser};
 use crate::io::{Fd, pipe};
 use crate::process::Stop;
-use crate::process::{Pid, SIGINT, SIGPIPE, SIGQUIT};
-use crate::program::{self, Cmd};
+use crate::process::{Pid, SIGINT, SIGQUIT};
+use crate::program::{self, Cmd, Halt};
+
+const NO_FORK: &str = "can't fork: Resource temporarily unavailable";
 
 impl Shell {
     /// Replaces the shell by a script's only program, as mksh does.
@@ -43,39 +45,29 @@ impl Shell {
 
     /// Replaces the shell by a program.
     pub(super) fn exec(&mut self, argv: Vec<String>) -> Result<u8, Flow> {
-        if let Some(p) = self.kernel.state().processes.get_mut(self.pid) {
-            p.argv.clone_from(&argv);
-        }
-        let mut cmd = self.command(argv, self.pid);
-        let result = program::run(&mut cmd);
-        match result {
+        let mut cmd = self.command(Vec::new(), self.cmd.pid);
+        match cmd.exec(argv) {
             Ok(status) => Err(Flow::Exit(status)),
-            Err(Stop::Killed(signal)) => Err(Flow::Killed(signal)),
-            Err(Stop::Signal) => Err(Flow::Exit(1)),
+            Err(Halt::Stop(Stop::Killed(signal))) => Err(Flow::Killed(signal)),
+            Err(_) => Err(Flow::Exit(1)),
         }
     }
 
     /// Creates a command that inherits the shell's environment.
     fn command(&self, argv: Vec<String>, pid: Pid) -> Cmd {
         let exported = self.variables.iter().filter(|(_, v)| v.exported);
+        let env = exported.map(|(k, v)| (k.clone(), v.value.clone()));
         Cmd {
-            kernel: self.kernel.clone(),
-            programs: self.programs.clone(),
             pid,
-            cred: self.cred.clone(),
             argv,
-            env: exported
-                .map(|(k, v)| (k.clone(), v.value.clone()))
-                .collect(),
-            cwd: self.cwd.clone(),
-            fds: self.fds.clone(),
-            depth: self.depth,
+            env: env.collect(),
+            ..self.cmd.clone()
         }
     }
 
     /// Checks that the shell's own process can continue, and runs pending traps.
     pub(super) fn alive(&mut self) -> Result<(), Flow> {
-        let checked = self.kernel.check(self.pid);
+        let checked = self.cmd.kernel.check(self.cmd.pid);
         checked.or_else(|stop| self.stopped(stop))
     }
 
@@ -90,7 +82,7 @@ impl Shell {
 
     /// Runs the actions of pending signals.
     pub(super) fn run_traps(&mut self) -> Result<(), Flow> {
-        for signal in self.kernel.take_signals(self.pid) {
+        for signal in self.cmd.kernel.take_signals(self.cmd.pid) {
             let Some(action) = self.traps.get(&signal).cloned() else {
                 continue;
             };
@@ -107,14 +99,14 @@ impl Shell {
     }
 
     pub(super) fn eval(&mut self, node: &Node) -> Result<u8, Flow> {
-        self.depth += 1;
-        if self.depth > MAX_DEPTH {
-            self.depth -= 1;
+        self.cmd.depth += 1;
+        if self.cmd.depth > MAX_DEPTH {
+            self.cmd.depth -= 1;
             self.complain("recursion too deep");
             return Err(Flow::Exit(1));
         }
         let result = self.eval_node(node);
-        self.depth -= 1;
+        self.cmd.depth -= 1;
         if let Ok(status) = result {
             self.status = status;
         }
@@ -168,9 +160,7 @@ impl Shell {
                 self.redirected(redirects, |s| s.eval_node(body))
             }
             Node::Subshell(body) => {
-                let mut shell = self.clone();
-                shell.traps.clear();
-                let pid = self.fork(shell, body)?;
+                let pid = self.fork(self.subshell(), body)?;
                 self.wait_for(pid)
             }
             Node::If {
@@ -188,11 +178,7 @@ impl Shell {
                 let mut status = 0;
                 loop {
                     self.alive()?;
-                    let condition = match self.in_loop(|s| s.eval(condition))? {
-                        Some(status) => status,
-                        None => break,
-                    };
-                    if condition != 0 {
+                    if self.in_loop(|s| s.eval(condition))? != Some(0) {
                         break;
                     }
                     match self.in_loop(|s| s.eval(body))? {
@@ -259,12 +245,12 @@ impl Shell {
         if redirects.is_empty() {
             return run(self);
         }
-        let saved = self.fds.clone();
+        let saved = self.cmd.fds.clone();
         let result = match self.redirect(redirects) {
             Ok(()) => run(self),
             Err(failed) => failed.map_or_else(Err, Ok),
         };
-        self.fds = saved;
+        self.cmd.fds = saved;
         result
     }
 
@@ -272,27 +258,31 @@ impl Shell {
     pub(super) fn redirect(&mut self, redirects: &[Redirect]) -> Result<(), Result<u8, Flow>> {
         for redirect in redirects {
             let target = self.expand_string(&redirect.target).map_err(Err)?;
-            let (cred, cwd) = (&self.cred, &self.cwd);
+            let (cred, cwd) = (&self.cmd.cred, &self.cmd.cwd);
             let opened = match redirect.kind {
-                RedirectKind::Read => self.kernel.open_read(cred, cwd, &target),
-                RedirectKind::Write => self.kernel.open_write(cred, cwd, &target, 0o666, false),
-                RedirectKind::Append => self.kernel.open_write(cred, cwd, &target, 0o666, true),
+                RedirectKind::Read => self.cmd.kernel.open_read(cred, cwd, &target),
+                RedirectKind::Write => self.cmd.kernel.open_write(cred, cwd, &target, 0o666, false),
+                RedirectKind::Append => self.cmd.kernel.open_write(cred, cwd, &target, 0o666, true),
                 RedirectKind::Duplicate => {
-                    let from = target.parse().ok().and_then(|n| self.fds.get(n).cloned());
-                    let Some(fd) = from else {
-                        self.complain(&format!("{target}: bad file descriptor"));
-                        return Err(Ok(1));
-                    };
-                    Ok(fd)
+                    let from = target
+                        .parse()
+                        .ok()
+                        .and_then(|n| self.cmd.fds.get(n).cloned());
+                    match from {
+                        Some(fd) => Ok(fd),
+                        None => {
+                            return Err(self.failed(1, &format!("{target}: bad file descriptor")));
+                        }
+                    }
                 }
             };
             match opened {
-                Ok(fd) => self.fds.set(redirect.fd, fd),
+                Ok(fd) => self.cmd.fds.set(redirect.fd, fd),
                 Err(errno) => {
                     let reads = redirect.kind == RedirectKind::Read;
                     let what = if reads { "open" } else { "create" };
-                    self.complain(&format!("can't {what} {target}: {}", errno.text()));
-                    return Err(Ok(1));
+                    let text = format!("can't {what} {target}: {}", errno.text());
+                    return Err(self.failed(1, &text));
                 }
             }
         }
@@ -356,13 +346,16 @@ impl Shell {
 
     /// Runs a program in a new process and waits for it.
     pub(super) fn run_program(&mut self, argv: Vec<String>) -> Result<u8, Flow> {
-        let Some(pid) = self.kernel.spawn_process(self.pid, &self.cred, &argv) else {
-            self.complain("can't fork: Resource temporarily unavailable");
-            return Ok(1);
+        let Some(pid) = self
+            .cmd
+            .kernel
+            .spawn_process(self.cmd.pid, &self.cmd.cred, &argv)
+        else {
+            return self.failed(1, NO_FORK);
         };
         let mut cmd = self.command(argv, pid);
         let status = program::run(&mut cmd).unwrap_or_else(Stop::status);
-        let status = self.kernel.end_process(pid, status);
+        let status = self.cmd.kernel.end_process(pid, status);
         drop(cmd);
         self.alive()?;
         Ok(status)
@@ -375,13 +368,12 @@ impl Shell {
     }
 
     fn background(&mut self, node: &Arc<Node>) -> Result<u8, Flow> {
-        let mut shell = self.clone();
-        shell.traps.clear();
-        shell.fds.set(0, Fd::Null);
+        let mut shell = self.subshell();
+        shell.cmd.fds.set(0, Fd::Null);
         // A single program replaces the subshell, so that `$!` is its PID.
         let list = Node::List(vec![(node.clone(), false)]);
         let pid = self.fork_with(shell, move |s| {
-            if let Some(p) = s.kernel.state().processes.get_mut(s.pid) {
+            if let Some(p) = s.cmd.kernel.state().processes.get_mut(s.cmd.pid) {
                 p.ignored.extend([SIGINT, SIGQUIT]);
             }
             s.exec_in_place(&list).unwrap_or_else(|| s.eval(&list))
@@ -396,21 +388,25 @@ impl Shell {
         run: impl FnOnce(&mut Shell) -> Result<u8, Flow> + Send + 'static,
     ) -> Result<Pid, Flow> {
         let argv = {
-            let state = self.kernel.state();
-            let own = state.processes.get(self.pid);
+            let state = self.cmd.kernel.state();
+            let own = state.processes.get(self.cmd.pid);
             own.map_or_else(|| vec!["sh".to_owned()], |p| p.argv.clone())
         };
-        let Some(pid) = self.kernel.spawn_process(self.pid, &self.cred, &argv) else {
-            self.complain("can't fork: Resource temporarily unavailable");
+        let Some(pid) = self
+            .cmd
+            .kernel
+            .spawn_process(self.cmd.pid, &self.cmd.cred, &argv)
+        else {
+            self.complain(NO_FORK);
             return Err(Flow::Exit(1));
         };
-        shell.pid = pid;
-        let started = program::run_as(&self.kernel, pid, move || {
+        shell.cmd.pid = pid;
+        let started = program::run_as(&self.cmd.kernel, pid, move || {
             let flow = run(&mut shell);
             shell.finish(flow).unwrap_or_else(Stop::status)
         });
         if !started {
-            self.complain("can't fork: Resource temporarily unavailable");
+            self.complain(NO_FORK);
             return Err(Flow::Exit(1));
         }
         Ok(pid)
@@ -420,14 +416,13 @@ impl Shell {
         let mut input: Option<Fd> = None;
         let mut pids = Vec::new();
         for (i, part) in parts.iter().enumerate() {
-            let mut shell = self.clone();
-            shell.traps.clear();
+            let mut shell = self.subshell();
             if let Some(fd) = input.take() {
-                shell.fds.set(0, fd);
+                shell.cmd.fds.set(0, fd);
             }
             if i + 1 < parts.len() {
-                let (reader, writer) = pipe(&self.kernel.events);
-                shell.fds.set(1, Fd::Write(writer));
+                let (reader, writer) = pipe(&self.cmd.kernel.events);
+                shell.cmd.fds.set(1, Fd::Write(writer));
                 input = Some(Fd::Read(reader));
             }
             pids.push(self.fork(shell, part)?);
@@ -442,7 +437,7 @@ impl Shell {
     /// Waits until a child has ended.
     pub(super) fn wait_for(&mut self, pid: Pid) -> Result<u8, Flow> {
         loop {
-            let kernel = self.kernel.clone();
+            let kernel = self.cmd.kernel.clone();
             let ended = || {
                 let state = kernel.state();
                 match state.processes.get(pid) {
@@ -450,7 +445,7 @@ impl Shell {
                     None => Some(state.processes.status(pid).unwrap_or(127)),
                 }
             };
-            match self.kernel.block(self.pid, None, ended) {
+            match self.cmd.kernel.block(self.cmd.pid, None, ended) {
                 Ok(status) => return Ok(status.unwrap_or(127)),
                 Err(stop) => self.stopped(stop)?,
             }
@@ -459,21 +454,10 @@ impl Shell {
 
     /// Prints to stdout.
     pub(super) fn print(&self, text: &str) -> Result<u8, Flow> {
-        match self
-            .fds
-            .get(1)
-            .map(|fd| fd.write(&self.kernel, self.pid, text.as_bytes()))
-        {
-            Some(Ok(())) => Ok(0),
-            Some(Err(crate::io::WriteError::Stopped(Stop::Killed(signal)))) => {
-                Err(Flow::Killed(signal))
-            }
-            Some(Err(crate::io::WriteError::Broken)) => Err(Flow::Killed(SIGPIPE)),
-            Some(Err(_)) => {
-                self.complain("write: No space left on device");
-                Ok(1)
-            }
-            None => Ok(1),
+        match self.cmd.out(text) {
+            Ok(()) => Ok(0),
+            Err(Halt::Stop(Stop::Killed(signal))) => Err(Flow::Killed(signal)),
+            Err(_) => self.failed(1, "write: No space left on device"),
         }
     }
 }

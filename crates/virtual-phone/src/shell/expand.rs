@@ -56,9 +56,9 @@ impl Shell {
             "#" => Some(self.arguments.len().to_string()),
             "@" | "*" => (!self.arguments.is_empty()).then(|| self.arguments.join(" ")),
             "0" => Some(self.name.clone()),
-            "PWD" => Some(self.cwd.clone()),
+            "PWD" => Some(self.cmd.cwd.clone()),
             "EPOCHREALTIME" => {
-                let micros = self.kernel.clock.real() / 1_000;
+                let micros = self.cmd.kernel.clock.real() / 1_000;
                 Some(format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000))
             }
             _ => match name.parse::<usize>() {
@@ -124,12 +124,8 @@ impl Shell {
                                 fields.push(' ', true);
                             }
                         }
-                        if *quoted {
-                            fields.open = true;
-                            argument.chars().for_each(|c| fields.push(c, true));
-                        } else {
-                            self.add_value(argument, false, fields, split);
-                        }
+                        fields.open |= *quoted;
+                        self.add_value(argument, *quoted, fields, split);
                     }
                 }
                 Part::Parameter { name, op, quoted } => {
@@ -215,15 +211,14 @@ impl Shell {
 
     /// Returns the output of a command substitution without trailing newlines.
     fn substitute(&mut self, script: &Node) -> Result<String, Flow> {
-        let (reader, writer) = pipe(&self.kernel.events);
-        let mut shell = self.clone();
-        shell.traps.clear();
-        shell.fds.set(1, Fd::Write(writer));
+        let (reader, writer) = pipe(&self.cmd.kernel.events);
+        let mut shell = self.subshell();
+        shell.cmd.fds.set(1, Fd::Write(writer));
         let pid = self.fork(shell, script)?;
         let input = Fd::Read(reader);
         let mut bytes = Vec::new();
         loop {
-            match input.read(&self.kernel, self.pid, 64 << 10) {
+            match input.read(&self.cmd.kernel, self.cmd.pid, 64 << 10) {
                 Ok(part) if part.is_empty() => break,
                 Ok(part) if bytes.len() < MAX_SUBSTITUTION => bytes.extend_from_slice(&part),
                 Ok(_) => {}

@@ -13,12 +13,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use self::ast::Node;
-use super::access::Cred;
-use super::io::Fds;
-use super::kernel::Kernel;
+use super::io::Fd;
 use super::process::Pid;
 use super::process::Stop;
-use super::program::{Cmd, Programs};
+use super::program::Cmd;
 
 /// Maximum depth of evaluation: functions, groups and nested shells.
 const MAX_DEPTH: usize = 300;
@@ -43,23 +41,18 @@ pub(crate) enum Flow {
 /// A running shell.
 #[derive(Clone)]
 pub(crate) struct Shell {
-    kernel: Arc<Kernel>,
-    programs: Programs,
-    cred: Cred,
-    pid: Pid,
+    /// Its own process; the environment is in `variables`.
+    cmd: Cmd,
     /// Value of `$$`: the PID of the outermost shell, also in subshells.
     main_pid: Pid,
     variables: BTreeMap<String, Variable>,
     functions: BTreeMap<String, Arc<Node>>,
     name: String,
     arguments: Vec<String>,
-    fds: Fds,
-    cwd: String,
     /// Actions by signal.
     traps: BTreeMap<u8, String>,
     status: u8,
     last_background: Option<Pid>,
-    depth: usize,
 }
 
 impl Shell {
@@ -71,27 +64,32 @@ impl Shell {
         };
         let environment = cmd.env.iter().map(|(k, v)| (k.clone(), exported(v)));
         Shell {
-            kernel: cmd.kernel.clone(),
-            programs: cmd.programs.clone(),
-            cred: cmd.cred.clone(),
-            pid: cmd.pid,
             main_pid: cmd.pid,
             variables: environment.collect(),
             functions: BTreeMap::new(),
             name,
             arguments,
-            fds: cmd.fds.clone(),
-            cwd: cmd.cwd.clone(),
             traps: BTreeMap::new(),
             status: 0,
             last_background: None,
-            depth: cmd.depth + 1,
+            cmd: Cmd {
+                depth: cmd.depth + 1,
+                ..cmd.clone()
+            },
+        }
+    }
+
+    /// Returns a copy for another process, without the traps.
+    fn subshell(&self) -> Shell {
+        Shell {
+            traps: BTreeMap::new(),
+            ..self.clone()
         }
     }
 
     /// Runs a script to its end. Returns the shell's status.
     pub(crate) fn run_script(mut self, script: &str) -> Result<u8, Stop> {
-        if self.depth > MAX_DEPTH {
+        if self.cmd.depth > MAX_DEPTH {
             self.complain("too many nested shells");
             return Ok(1);
         }
@@ -154,23 +152,23 @@ impl Shell {
 
     /// Prints an error message in the shell's format.
     fn complain(&self, text: &str) {
-        if let Some(fd) = self.fds.get(2) {
-            let name = self.name.rsplit('/').next().unwrap_or("sh");
-            let line = format!("{name}: {text}\n");
-            // The message that stderr is not writable could not be written either.
-            let _ = fd.write(&self.kernel, self.pid, line.as_bytes());
-        }
+        let name = self.name.rsplit('/').next().unwrap_or("sh");
+        // The message that stderr is not writable could not be written either.
+        let _ = self.cmd.err(&format!("{name}: {text}\n"));
     }
 
     /// Reads a line including its newline, which the last line of the input might lack.
     fn read_line(&mut self) -> Result<String, Stop> {
-        let Some(fd) = self.fds.get(0).cloned() else {
-            return Ok(String::new());
-        };
+        let fd = self.cmd.stdin();
         let mut line = Vec::new();
-        let ahead = if fd.can_unread() { 256 } else { 1 };
+        // Only with a file can reading ahead be undone.
+        let ahead = if matches!(fd, Fd::File { .. }) {
+            256
+        } else {
+            1
+        };
         loop {
-            let bytes = fd.read(&self.kernel, self.pid, ahead)?;
+            let bytes = fd.read(&self.cmd.kernel, self.cmd.pid, ahead)?;
             if bytes.is_empty() {
                 break;
             }

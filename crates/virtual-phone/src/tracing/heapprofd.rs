@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::dump::DumpWriter;
-use super::select::{Conditions, globbed, next_dump, normalized, permitted};
+use super::select::{Conditions, is_named, next_dump, permitted};
 use super::target::{Ending, Target};
 use crate::clock::{BootNs, MILLI};
 use crate::faults::FaultKind;
@@ -39,7 +39,7 @@ pub(super) struct HeapSource {
     known: BTreeSet<Pid>,
     next_dump: Option<BootNs>,
     /// Number of dump requests already handled.
-    requests: usize,
+    pub(super) requests: usize,
     dumped: bool,
     /// Whether this phone's heapprofd supports `*` in names as a wildcard.
     globs: bool,
@@ -61,7 +61,7 @@ impl HeapSource {
             (pid, state.tracing.dump_requests.len())
         };
         let mut writer = DumpWriter::new(sequence, heapprofd, kernel.spec.android);
-        writer.lossy = kernel.faults.strikes(FaultKind::LosePackets).is_some();
+        writer.lossy = kernel.faults.has_struck(FaultKind::LosePackets);
         let why = refusal(kernel, &config);
         if let Some(why) = &why {
             kernel.log(heapprofd, 'E', "perfetto", why);
@@ -76,7 +76,7 @@ impl HeapSource {
             buffer,
             writer,
             started: now,
-            refused: why.is_some() || kernel.faults.strikes(FaultKind::HeapprofdDead).is_some(),
+            refused: why.is_some() || kernel.faults.has_struck(FaultKind::HeapprofdDead),
             targets: Vec::new(),
             waiting: BTreeMap::new(),
             known: BTreeSet::new(),
@@ -103,11 +103,6 @@ impl HeapSource {
             .into_iter()
             .flatten()
             .min()
-    }
-
-    /// Returns the number of dump requests already handled.
-    pub(super) fn requests_seen(&self) -> usize {
-        self.requests
     }
 
     /// Performs the actions due at `now`; appends packets to `out`.
@@ -179,8 +174,8 @@ impl HeapSource {
     fn reconcile(&mut self, kernel: &Kernel, now: BootNs, out: &mut Vec<pb::TracePacket>) {
         let (fresh, asleep, gone) = {
             let state = kernel.state();
-            let wanted = |p: &&Process| !self.known.contains(&p.pid) && self.wants(p);
-            let fresh: Vec<Process> = state.processes.iter().filter(wanted).cloned().collect();
+            let fresh = &state.processes;
+            let fresh = fresh.select(|p| !self.known.contains(&p.pid) && self.wants(p));
             let asleep = state.processes.iter();
             let asleep = asleep.filter(|p| p.frozen || p.idle || p.stopped);
             let asleep: BTreeSet<Pid> = asleep.map(|p| p.pid).collect();
@@ -200,7 +195,7 @@ impl HeapSource {
         }
         for target in &mut self.targets {
             target.advance(kernel, now);
-            target.set_asleep(asleep.contains(&target.pid()));
+            target.asleep = asleep.contains(&target.pid());
         }
         for process in fresh {
             self.known.insert(process.pid);
@@ -247,7 +242,7 @@ impl HeapSource {
                 (state.processes.get(pid).cloned(), held)
             };
             let Some(process) = process else { continue };
-            if !held || kernel.faults.strikes(FaultKind::Rejected).is_some() {
+            if !held || kernel.faults.has_struck(FaultKind::Rejected) {
                 self.dumped = true;
                 out.extend(self.writer.rejected(kernel.clock.at(now), pid));
                 continue;
@@ -284,23 +279,15 @@ impl HeapSource {
 
     /// Returns whether the config names this process.
     fn wants(&self, process: &Process) -> bool {
-        if process.role == Role::Kernel || process.role == Role::Command {
-            return false;
-        }
-        if self.config.pid.contains(&u64::from(process.pid)) {
-            return true;
-        }
-        self.config.all() || self.names(process)
+        !matches!(process.role, Role::Kernel | Role::Command)
+            && (self.config.pid.contains(&u64::from(process.pid))
+                || self.config.all()
+                || self.names(process))
     }
 
     fn names(&self, process: &Process) -> bool {
-        let argv0 = process.name();
-        self.config.process_cmdline.iter().any(|name| {
-            if self.globs && name.contains('*') {
-                return globbed(name, argv0);
-            }
-            normalized(name) == normalized(argv0)
-        })
+        let is_pattern = |name: &str| self.globs && name.contains('*');
+        is_named(&self.config.process_cmdline, process, is_pattern)
     }
 
     /// Checks all conditions for profiling a process; logs a refusal as heapprofd does.

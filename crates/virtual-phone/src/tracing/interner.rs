@@ -1,6 +1,6 @@
 //! Numbers for strings, mappings, frames and callstacks within one packet sequence.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::workload::{FrameDef, MappingDef};
 use heaptap_proto::perfetto as pb;
@@ -28,7 +28,7 @@ pub(super) struct Fresh {
 #[derive(Debug, Default)]
 pub(super) struct Interner {
     strings: BTreeMap<Vec<u8>, u64>,
-    sent: BTreeMap<(Table, u64), ()>,
+    sent: BTreeSet<(Table, u64)>,
     mappings: BTreeMap<Vec<u8>, u64>,
     frames: BTreeMap<(u64, u64, u64), u64>,
     /// Android 10: offsets of mappings are omitted.
@@ -56,7 +56,7 @@ impl Interner {
         let iid = *self.strings.entry(bytes.to_vec()).or_insert(next);
         // Android 10 has one table for all strings.
         let table = if self.legacy { Table::Functions } else { table };
-        if self.sent.insert((table, iid), ()).is_none() {
+        if self.sent.insert((table, iid)) {
             let entry = pb::InternedString {
                 iid: Some(iid),
                 str: Some(bytes.to_vec()),

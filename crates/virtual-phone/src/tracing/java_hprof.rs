@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use super::packets;
-use super::select::{Conditions, globbed, next_dump, normalized, permitted};
+use super::select::{Conditions, is_named, next_dump, permitted};
 use crate::clock::{BootNs, MILLI};
 use crate::faults::FaultKind;
 use crate::java::{self, JavaDumpKind};
@@ -109,8 +109,8 @@ impl JavaSource {
             first_scan: None,
             next_dump: None,
             running: Vec::new(),
-            dead: kernel.faults.strikes(FaultKind::HeapprofdDead).is_some(),
-            lossy: kernel.faults.strikes(FaultKind::LosePackets).is_some(),
+            dead: kernel.faults.has_struck(FaultKind::HeapprofdDead),
+            lossy: kernel.faults.has_struck(FaultKind::LosePackets),
             written: 0,
             dumps: Vec::new(),
             config,
@@ -184,24 +184,13 @@ impl JavaSource {
     }
 
     fn targets(&self, kernel: &Kernel) -> Vec<Process> {
-        let state = kernel.state();
-        let all = state.processes.iter().filter(|p| {
-            // The daemon finds every process; only those with a runtime answer.
-            p.role != Role::Kernel
-                && p.role != Role::Command
-                && (self.config.pid.contains(&u64::from(p.pid)) || self.names(kernel, p))
-        });
-        all.cloned().collect()
-    }
-
-    fn names(&self, kernel: &Kernel, process: &Process) -> bool {
-        let argv0 = process.name();
-        self.config.process_cmdline.iter().any(|name| {
-            if kernel.spec.android >= 13 {
-                globbed(name, argv0)
-            } else {
-                normalized(name) == normalized(argv0)
-            }
+        let has_patterns = kernel.spec.android >= 13;
+        let names = &self.config.process_cmdline;
+        // The daemon finds every process; only those with a runtime answer.
+        kernel.state().processes.select(|p| {
+            !matches!(p.role, Role::Kernel | Role::Command)
+                && (self.config.pid.contains(&u64::from(p.pid))
+                    || is_named(names, p, |_| has_patterns))
         })
     }
 
@@ -268,7 +257,7 @@ impl JavaSource {
             heap_graph: Some(graph),
             ..packet()
         }));
-        if kernel.faults.strikes(FaultKind::JavaDumpCut).is_some() {
+        if kernel.faults.has_struck(FaultKind::JavaDumpCut) {
             all.pop();
         }
         let count = all.len() as u64;

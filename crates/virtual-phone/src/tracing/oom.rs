@@ -168,14 +168,6 @@ fn renamed_method(method: &str) -> String {
     format!("{kind} {}({arguments}", obfuscated(name))
 }
 
-/// Result of waiting for a trigger.
-pub(super) enum Awaited {
-    /// A trigger was activated.
-    Fired(Activation),
-    /// The trigger was not activated; there is nothing to write.
-    Ended(Outcome),
-}
-
 /// A trigger that a session waited for.
 pub(super) struct Activation {
     pub(super) name: String,
@@ -193,13 +185,14 @@ pub(super) fn waits(config: &pb::TraceConfig) -> bool {
     triggers.is_some_and(|t| t.trigger_mode() == TriggerMode::StartTracing)
 }
 
-/// Waits for the session's trigger, its timeout or its end.
+/// Waits for the session's trigger, its timeout or its end. An outcome is an end without a trigger:
+/// there is nothing to write.
 pub(super) fn await_trigger(
     kernel: &Kernel,
     pid: Pid,
     session: u64,
     config: &pb::TraceConfig,
-) -> Awaited {
+) -> Result<Activation, Outcome> {
     let armed = kernel.clock.boot();
     let triggers = config.trigger_config.clone().unwrap_or_default();
     let limit = armed + u64::from(triggers.trigger_timeout_ms()) * MILLI;
@@ -230,10 +223,10 @@ pub(super) fn await_trigger(
             let tracing = &state.tracing;
             let mut sessions = tracing.sessions.iter();
             if tracing.traced_life != life {
-                return Some(Awaited::Ended(Outcome::Disconnected));
+                return Some(Err(Outcome::Disconnected));
             }
             if sessions.all(|s| s.id != session) {
-                return Some(Awaited::Ended(Outcome::Finished));
+                return Some(Err(Outcome::Finished));
             }
             let activated = tracing
                 .activations
@@ -241,7 +234,7 @@ pub(super) fn await_trigger(
                 .skip(activated)
                 .find_map(|(name, at)| {
                     let trigger = named(name)?;
-                    Some(Awaited::Fired(Activation {
+                    Some(Ok(Activation {
                         name: name.clone(),
                         at: *at,
                         stop_delay_ms: trigger.stop_delay_ms(),
@@ -258,7 +251,7 @@ pub(super) fn await_trigger(
                 process.is_some_and(|p| source.is_some_and(|source| wanted(source, p)))
             });
             let (oom, trigger) = (meant.next()?, trigger?);
-            Some(Awaited::Fired(Activation {
+            Some(Ok(Activation {
                 name: TRIGGER.to_owned(),
                 at: oom.at,
                 stop_delay_ms: trigger.stop_delay_ms(),
@@ -272,12 +265,12 @@ pub(super) fn await_trigger(
                 out = None;
                 run_out(kernel);
             }
-            Ok(None) => break Awaited::Ended(Outcome::Finished),
-            Err(Stop::Killed(signal)) => break Awaited::Ended(Outcome::Killed(signal)),
+            Ok(None) => break Err(Outcome::Finished),
+            Err(Stop::Killed(signal)) => break Err(Outcome::Killed(signal)),
             Err(Stop::Signal) => {
                 let signals = kernel.take_signals(pid);
                 if signals.iter().any(|s| [SIGINT, SIGTERM].contains(s)) {
-                    break Awaited::Ended(Outcome::Finished);
+                    break Err(Outcome::Finished);
                 }
             }
         }

@@ -106,30 +106,13 @@ pub(super) fn system_info(kernel: &Kernel) -> pb::TracePacket {
     }
 }
 
-/// Event of a session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Event {
-    TracingStarted,
-    AllStarted,
-    FlushStarted,
-    AllFlushed,
-    Disabled,
-    ReadCompleted,
-}
-
-pub(super) fn event(event: Event, now: u64) -> pb::TracePacket {
-    let mut e = pb::ServiceEvent::default();
-    match event {
-        Event::TracingStarted => e.tracing_started = Some(true),
-        Event::AllStarted => e.all_data_sources_started = Some(true),
-        Event::FlushStarted => e.flush_started = Some(true),
-        Event::AllFlushed => e.all_data_sources_flushed = Some(true),
-        Event::Disabled => e.tracing_disabled = Some(true),
-        Event::ReadCompleted => e.read_tracing_buffers_completed = Some(true),
-    }
+/// Returns an event of the session, which `set` selects.
+pub(super) fn event(now: u64, set: impl FnOnce(&mut pb::ServiceEvent)) -> pb::TracePacket {
+    let mut event = pb::ServiceEvent::default();
+    set(&mut event);
     pb::TracePacket {
         timestamp: Some(now),
-        service_event: Some(e),
+        service_event: Some(event),
         ..service()
     }
 }
@@ -215,8 +198,7 @@ pub(super) fn packages_list(
             packages,
             ..Default::default()
         }),
-        trusted_packet_sequence_id: Some(sequence),
-        ..service()
+        ..of_producer(sequence)
     }
 }
 
@@ -251,8 +233,7 @@ pub(super) fn process_tree(
     pb::TracePacket {
         timestamp: Some(kernel.clock.boot()),
         process_tree: Some(pb::ProcessTree { processes }),
-        trusted_packet_sequence_id: Some(sequence),
-        ..service()
+        ..of_producer(sequence)
     }
 }
 

@@ -9,8 +9,8 @@ use prost::Message as _;
 use super::buffer::{TraceBuffer, framed};
 use super::heapprofd::HeapSource;
 use super::java_hprof::JavaSource;
-use super::oom::{self, Activation, Awaited};
-use super::packets::{self, Event};
+use super::oom::{self, Activation};
+use super::packets;
 use super::probes::{Probes, Written};
 use crate::clock::{BootNs, MILLI, SECOND};
 use crate::faults::FaultKind;
@@ -70,27 +70,18 @@ pub(crate) fn run(
         kernel.clock.jump(ms.unwrap_or(-3_600_000) * MILLI as i64);
     }
     let awaited = oom::waits(&config).then(|| oom::await_trigger(kernel, pid, session, &config));
-    let outcome = match awaited {
-        // The trigger was not activated: the file stays empty.
-        Some(Awaited::Ended(outcome)) => outcome,
-        Some(Awaited::Fired(activation)) => {
-            let config = pb::TraceConfig {
-                duration_ms: Some(activation.stop_delay_ms.max(1)),
-                ..config
-            };
-            Recording::start(kernel, pid, session, config, file, path, Some(activation)).follow()
-        }
-        None => Recording::start(kernel, pid, session, config, file, path, None).follow(),
-    };
-    {
-        let mut state = kernel.state();
+    let outcome = awaited.transpose().map(|activation| {
+        Recording::start(kernel, pid, session, config, file, path, activation).follow()
+    });
+    // Without the trigger, the file stays empty.
+    let outcome = outcome.unwrap_or_else(|outcome| outcome);
+    kernel.change(|state, _| {
         state.tracing.close(session);
         // init starts heapprofd for sessions that need it, and stops it after the last one.
         if state.tracing.sessions.is_empty() {
-            crate::init::stop_heapprofd(&mut state);
+            crate::init::stop_heapprofd(state);
         }
-    }
-    kernel.events.notify();
+    });
     outcome
 }
 
@@ -120,18 +111,23 @@ impl<'a> Recording<'a> {
         kernel: &'a Kernel,
         pid: Pid,
         session: u64,
-        config: pb::TraceConfig,
+        mut config: pb::TraceConfig,
         file: Arc<FileData>,
         path: &str,
         activation: Option<Activation>,
     ) -> Self {
-        let at = activation.as_ref().map(|activation| activation.at);
-        let now = at.unwrap_or_else(|| kernel.clock.boot());
+        let now = match &activation {
+            None => kernel.clock.boot(),
+            Some(activation) => {
+                config.duration_ms = Some(activation.stop_delay_ms.max(1));
+                activation.at
+            }
+        };
         let mut sources = config.data_sources.iter().filter_map(|s| s.config.as_ref());
         let held = sources.any(|of| of.name() == "linux.ftrace")
-            && kernel.faults.strikes(FaultKind::FtraceHeld).is_some();
-        let (truth, lives) = {
-            let mut state = kernel.state();
+            && kernel.faults.has_struck(FaultKind::FtraceHeld);
+        // Clients that wait for the start (`perfetto -D`) continue at once.
+        let (truth, lives) = kernel.change(|state, _| {
             let tracing = &mut state.tracing;
             tracing.truths.push(RecordingTruth {
                 path: path.to_owned(),
@@ -145,9 +141,7 @@ impl<'a> Recording<'a> {
                 tracing.truths.len() - 1,
                 (tracing.traced_life, tracing.heapprofd_life),
             )
-        };
-        // Clients that wait for the start (`perfetto -D`) continue at once.
-        kernel.events.notify();
+        });
         let after = |ms: u32| (ms > 0).then(|| now + u64::from(ms) * MILLI);
         let mut recording = Recording {
             kernel,
@@ -175,68 +169,59 @@ impl<'a> Recording<'a> {
             config,
         };
         recording.clock(now);
-        recording.event(Event::TracingStarted, now);
+        recording.event(now, |e| e.tracing_started = Some(true));
         if let Some(activation) = &activation {
             recording.service.push(packets::trigger(kernel, activation));
         }
         recording.start_sources(now, activation.and_then(|activation| activation.oom));
         recording.clock(now);
-        recording.event(Event::AllStarted, now);
+        recording.event(now, |e| e.all_data_sources_started = Some(true));
         recording
     }
 
     fn start_sources(&mut self, now: BootNs, oom: Option<Oom>) {
         let kernel = self.kernel;
-        let configs: Vec<pb::DataSourceConfig> = self
-            .config
-            .data_sources
-            .iter()
-            .filter_map(|d| d.config.clone())
-            .collect();
-        for (i, source) in configs.into_iter().enumerate() {
-            let sequence = packets::SERVICE + 1 + i as u32;
+        let sources = self.config.data_sources.clone().into_iter();
+        let sources = sources.filter_map(|source| source.config);
+        for (source, sequence) in sources.zip(packets::SERVICE + 1..) {
             let buffer = source.target_buffer() as usize;
+            let goal = (buffer, sequence);
+            // Each Java dump is its own sequence, separate from those of the sources.
+            let java_goal = (buffer, 0x1_0000 + sequence);
+            let java = || source.java_hprof_config.clone().unwrap_or_default();
             match source.name() {
                 "android.heapprofd" => {
-                    let config = source.heapprofd_config.clone().unwrap_or_default();
-                    let heap =
-                        HeapSource::start(kernel, now, self.session, config, (buffer, sequence));
+                    let config = source.heapprofd_config.unwrap_or_default();
+                    let heap = HeapSource::start(kernel, now, self.session, config, goal);
                     self.heaps.push(heap);
                 }
                 "android.java_hprof" if kernel.spec.android >= 11 => {
-                    let config = source.java_hprof_config.clone().unwrap_or_default();
-                    // Each dump is its own sequence, separate from those of the sources.
-                    let first = 0x1_0000 + sequence;
-                    let java = JavaSource::start(kernel, now, config, (buffer, first));
+                    let java = JavaSource::start(kernel, now, java(), java_goal);
                     self.java.push(java);
                 }
                 oom::SOURCE => {
-                    let config = source.java_hprof_config.clone().unwrap_or_default();
-                    let first = 0x1_0000 + sequence;
-                    self.java.extend(
-                        oom.map(|oom| JavaSource::start_oom(kernel, oom, config, (buffer, first))),
-                    );
+                    let start = |oom| JavaSource::start_oom(kernel, oom, java(), java_goal);
+                    self.java.extend(oom.map(start));
                 }
                 "android.packages_list" => {
-                    let config = source.packages_list_config.clone().unwrap_or_default();
+                    let config = source.packages_list_config.unwrap_or_default();
                     let packet = packets::packages_list(kernel, &config, sequence);
                     self.buffers[buffer].write(&packet);
                 }
                 "linux.process_stats" => {
-                    let config = source.process_stats_config.clone().unwrap_or_default();
-                    let goal = (buffer, sequence);
+                    let config = source.process_stats_config.unwrap_or_default();
                     let written = self.probes.start_processes(kernel, now, &config, goal);
                     self.put(written);
                 }
                 "linux.sys_stats" => {
-                    let config = source.sys_stats_config.clone().unwrap_or_default();
-                    self.probes.start_system(now, &config, (buffer, sequence));
+                    let config = source.sys_stats_config.unwrap_or_default();
+                    self.probes.start_system(now, &config, goal);
                 }
                 // The tracing service could not set it up.
                 "linux.ftrace" if self.held => {}
                 "linux.ftrace" => {
-                    let config = source.ftrace_config.clone().unwrap_or_default();
-                    self.probes.start_ftrace(now, &config, (buffer, sequence));
+                    let config = source.ftrace_config.unwrap_or_default();
+                    self.probes.start_ftrace(now, &config, goal);
                 }
                 // Sources that this phone does not have write nothing.
                 _ => {}
@@ -250,10 +235,10 @@ impl<'a> Recording<'a> {
             .push(packets::clocks(values, self.kernel.spec.android));
     }
 
-    fn event(&mut self, event: Event, now: BootNs) {
+    fn event(&mut self, now: BootNs, set: impl FnOnce(&mut pb::ServiceEvent)) {
         // Android 10 does not have such packets.
         if self.kernel.spec.android >= 11 {
-            self.service.push(packets::event(event, now));
+            self.service.push(packets::event(now, set));
         }
     }
 
@@ -279,7 +264,7 @@ impl<'a> Recording<'a> {
         .into_iter()
         .filter_map(accident)
         .collect();
-        if kernel.faults.strikes(FaultKind::PerfettoStuck).is_some()
+        if kernel.faults.has_struck(FaultKind::PerfettoStuck)
             && let Some(p) = kernel.state().processes.get_mut(self.pid)
         {
             p.caught.clear();
@@ -362,7 +347,7 @@ impl<'a> Recording<'a> {
         };
         let before = look();
         // A request arrived during a step that started before it.
-        let is_behind = |heap: &HeapSource| heap.requests_seen() < before.1;
+        let is_behind = |heap: &HeapSource| heap.requests < before.1;
         if before.3 || self.heaps.iter().any(is_behind) {
             return Ok(());
         }
@@ -402,7 +387,10 @@ impl<'a> Recording<'a> {
         if let Some(at) = self.next_write
             && at <= now
         {
-            if self.flushes_at_write() {
+            // Since v54, every write to the file flushes first, if configured.
+            if self.kernel.spec.perfetto_version() >= 54
+                && self.config.write_flush_mode() == WriteFlushMode::WriteFlushEnabled
+            {
                 self.flush(now);
             }
             self.write(now, false);
@@ -431,12 +419,6 @@ impl<'a> Recording<'a> {
         }
     }
 
-    /// Returns whether every write to the file flushes first: since v54, if configured.
-    fn flushes_at_write(&self) -> bool {
-        self.kernel.spec.perfetto_version() >= 54
-            && self.config.write_flush_mode() == WriteFlushMode::WriteFlushEnabled
-    }
-
     /// Adds a heapprofd source's packets to its buffer and its truth to the recording's.
     fn take(&mut self, heap: usize, out: &[pb::TracePacket]) {
         let buffer = self.heaps[heap].buffer;
@@ -451,16 +433,16 @@ impl<'a> Recording<'a> {
 
     fn flush(&mut self, now: BootNs) {
         self.flushes += 1;
-        self.event(Event::FlushStarted, now);
+        self.event(now, |e| e.flush_started = Some(true));
         self.buffers.iter_mut().for_each(TraceBuffer::flush);
         self.clock(now);
-        self.event(Event::AllFlushed, now);
+        self.event(now, |e| e.all_data_sources_flushed = Some(true));
     }
 
     /// Performs the flush, final dumps and the rest of the file, from the time `from` on.
     fn stop(&mut self, from: BootNs) -> Outcome {
         let kernel = self.kernel;
-        let times_out = kernel.faults.strikes(FaultKind::StopTimeout).is_some();
+        let times_out = kernel.faults.has_struck(FaultKind::StopTimeout);
         let takes = match times_out {
             true => self.stop_limit_ms() * MILLI,
             false => STOP_TAKES,
@@ -504,7 +486,7 @@ impl<'a> Recording<'a> {
         }
         self.buffers.iter_mut().for_each(TraceBuffer::flush);
         self.clock(now);
-        self.event(Event::Disabled, now);
+        self.event(now, |e| e.tracing_disabled = Some(true));
         self.write(now, true);
         if let Some(path) = &kernel.spec.trace {
             self.serve_stored(path);
@@ -590,7 +572,8 @@ impl<'a> Recording<'a> {
         }
         let mut after = Vec::new();
         if self.kernel.spec.android >= 11 {
-            after.push(packets::event(Event::ReadCompleted, now));
+            let set = |e: &mut pb::ServiceEvent| e.read_tracing_buffers_completed = Some(true);
+            after.push(packets::event(now, set));
         }
         if first || last {
             let sources = self.config.data_sources.len();

@@ -10,16 +10,24 @@ use crate::state::State;
 
 /// Returns the part of a command line that plain names are compared with: argv0, cut at `@`,
 /// without its directories.
-pub(super) fn normalized(argv0: &str) -> &str {
+fn normalized(argv0: &str) -> &str {
     let cut = argv0.split('@').next().unwrap_or(argv0);
     cut.rsplit('/').next().unwrap_or(cut)
 }
 
-/// Returns whether a pattern of a config matches a process; only one with a leading `/` includes
-/// the directories.
-pub(super) fn globbed(name: &str, argv0: &str) -> bool {
-    let base = argv0.rsplit('/').next().unwrap_or(argv0);
-    pattern::matches_text(name, if name.starts_with('/') { argv0 } else { base })
+/// Returns whether a config names a process. Of the names that are patterns, only one with a
+/// leading `/` includes the directories.
+pub(super) fn is_named(
+    names: &[String],
+    process: &Process,
+    is_pattern: impl Fn(&str) -> bool,
+) -> bool {
+    let argv0 = process.name();
+    names.iter().any(|name| match is_pattern(name) {
+        true if name.starts_with('/') => pattern::matches_text(name, argv0),
+        true => pattern::matches_text(name, process.base_name()),
+        false => normalized(name) == normalized(argv0),
+    })
 }
 
 /// A source's conditions for a process besides its name.

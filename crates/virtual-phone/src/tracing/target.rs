@@ -102,7 +102,7 @@ pub(super) struct Target {
     next_tick: u64,
     /// Number of counted activities that replaced others.
     activities: u64,
-    asleep: bool,
+    pub(super) asleep: bool,
     at_max: bool,
     skip: Vec<String>,
     ending: Option<(BootNs, Ending)>,
@@ -209,10 +209,6 @@ impl Target {
 
     pub(super) fn died(&mut self) {
         self.ended = Some(Ending::Dies);
-    }
-
-    pub(super) fn set_asleep(&mut self, asleep: bool) {
-        self.asleep = asleep;
     }
 
     /// Simulates the process's allocations and frees up to `now`.

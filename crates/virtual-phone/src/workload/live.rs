@@ -55,7 +55,7 @@ pub(crate) fn rounded(size: u64) -> u64 {
 }
 
 /// One heap of a process with its running sums.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Heap {
     place: usize,
     forever: Blocks,
@@ -95,9 +95,7 @@ impl LiveHeaps {
         let heaps = (0..workload.heaps.len())
             .map(|place| Heap {
                 place,
-                forever: Blocks::default(),
-                next: 0,
-                summed: 0,
+                ..Heap::default()
             })
             .collect();
         LiveHeaps {
@@ -117,9 +115,7 @@ impl LiveHeaps {
         let last = spans.last().map_or(now, |(_, to)| *to) / TICK;
         let mut heap = Heap {
             place,
-            forever: Blocks::default(),
-            next: 0,
-            summed: 0,
+            ..Heap::default()
         };
         // A query for an earlier time is rare: it sums from the start and leaves the stored sums
         // unchanged.
@@ -149,24 +145,13 @@ impl LiveHeaps {
             for tick in ticks(spans, heap.next, last) {
                 heap.summed += 1;
                 for (index, site) in sites.iter().enumerate().filter(|(_, s)| forever(s)) {
-                    self.of_site(heap.place, index, site, tick, &mut out);
+                    let (workload, site) = (&self.workload, (index, site));
+                    workload.allocations_at(heap.place, site, tick, self.started, &mut out);
                 }
                 out.drain(..).for_each(|a| heap.forever.add(a.size, 1));
             }
         }
         heap.next = last + 1;
-    }
-
-    fn of_site(
-        &self,
-        place: usize,
-        index: usize,
-        site: &Site,
-        tick: u64,
-        out: &mut Vec<Allocation>,
-    ) {
-        self.workload
-            .allocations_at(place, (index, site), tick, self.started, out);
     }
 
     /// Returns allocations that will be freed, at the end of tick `last`.
@@ -199,7 +184,8 @@ impl LiveHeaps {
                 continue;
             };
             for tick in ticks(spans, last.saturating_sub(window), last) {
-                self.of_site(place, index, site, tick, &mut out);
+                let (workload, site) = (&self.workload, (index, site));
+                workload.allocations_at(place, site, tick, self.started, &mut out);
                 keep(&mut out);
             }
         }

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use heaptap_archive::{Compacted, Dump, Recording, Store};
+use serde::Serialize;
 
 use crate::error::{Classified as _, ErrorClass};
 use crate::heaps::java::ProgressReporter;
@@ -30,9 +31,10 @@ pub struct ArchiveRequest {
 }
 
 /// A recording of the archive.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Entry {
-    pub path: PathBuf,
+    /// A path that is not UTF-8 has replacement characters.
+    pub path: String,
     pub sha256: String,
 }
 
@@ -141,7 +143,7 @@ impl Writer {
         progress: &ProgressReporter,
     ) -> Result<Option<ErrorClass>, ArchiveError> {
         let entry = Entry {
-            path: source.folder.clone(),
+            path: source.folder.to_string_lossy().into_owned(),
             sha256: source.recording.sha256.clone(),
         };
         if self.known.contains(&entry.sha256) {

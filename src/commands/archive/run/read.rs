@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use heaptap_archive::hash_text;
-use heaptap_archive::{Callsites, ClassRow, Dump, LeakName, LeakRow, Names, Recording, SampleRow};
+use heaptap_archive::{
+    Callsites, ClassRow, Dump, LeakName, LeakRow, Names, Recording, SampleRow, hash_text,
+};
 
 use super::error::ArchiveError;
 use super::sources::Source;

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use time::OffsetDateTime;
 
-use super::run::{self, ExportError, ExportRequest, Exported, OutputDestination};
-use crate::commands::convert::args::{Args, Format};
+use super::run::{self, ExportRequest, Exported, OutputDestination, tables_to_file};
+use crate::commands::convert::args::Args;
 use crate::console::Console;
 use crate::conversion::selection::{DumpName, Selection};
 use crate::error::Failure;
@@ -22,24 +22,8 @@ use crate::results::file_names::default_name;
 use crate::results::output::OutputFolder;
 use crate::session::SessionId;
 use crate::units::{ByteSize, counted};
-use crate::views::page;
 use crate::views::paths::near;
-use crate::views::{blocking, lookup};
-
-/// Returns the format, or `None` for formats that are handled elsewhere.
-pub(crate) fn format(format: Format) -> Option<run::Format> {
-    match format {
-        Format::Pprof | Format::Html => None,
-        Format::Folded => Some(run::Format::Folded),
-        Format::Speedscope => Some(run::Format::Speedscope),
-        Format::Json => Some(run::Format::Json),
-        Format::Csv => Some(run::Format::Csv),
-        #[cfg(feature = "parquet")]
-        Format::Parquet => Some(run::Format::Parquet),
-        Format::Svg => Some(run::Format::Svg),
-        Format::Hprof => Some(run::Format::Hprof),
-    }
-}
+use crate::views::{blocking, lookup, page};
 
 /// Writes an input in `format`.
 ///
@@ -58,7 +42,7 @@ pub(crate) async fn run(
     };
     let goal = goal(&args, format, &stem);
     if format == run::Format::Parquet && !matches!(goal, OutputDestination::Folder(_)) {
-        return Err(ExportError::TablesToFile.into());
+        return Err(tables_to_file());
     }
     if format == run::Format::Hprof {
         refuse_unfit(&args, "hprof")?;
@@ -247,20 +231,8 @@ fn goal(args: &Args, format: run::Format, stem: &str) -> OutputDestination {
 
 fn show(console: &Console, exported: &Exported) -> Outcome {
     console.findings(&exported.findings);
-    let files: Vec<_> = exported
-        .files
-        .iter()
-        .map(|file| {
-            json!({
-                "path": file.path,
-                "dump": file.dump,
-                "view": file.view,
-                "bytes": file.bytes,
-            })
-        })
-        .collect();
     if console.is_json() {
-        console.json(&json!({ "files": files, "dumps": exported.dumps }));
+        console.json(&json!({ "files": exported.files, "dumps": exported.dumps }));
     }
     let dumps = counted(exported.dumps as u64, "dump", "dumps");
     match &exported.files[..] {

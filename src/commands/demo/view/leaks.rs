@@ -7,8 +7,7 @@ use crate::analyze::{filter, native::filter::Filter};
 use crate::console::{Console, Style};
 use crate::error::Failure;
 use crate::flags::context::Context;
-use crate::heaps::growth;
-use crate::heaps::growth::{GrowthLooked, NativeLeaksRequest, SeriesRow, TOLERANCE_BYTES};
+use crate::heaps::growth::{self, GrowthLooked, NativeLeaksRequest, SeriesRow, TOLERANCE_BYTES};
 use crate::heaps::input::{DumpScope, LookOptions};
 use crate::heaps::java::{JavaOptions, OpenedJava};
 use crate::heaps::leaks::{LeaksRequest, LeaksRows, leaks};
@@ -88,7 +87,7 @@ fn show_series(console: &Console, series: &SeriesRow) {
         1 => "Native heap: 1 confirmed leak".to_owned(),
         n => format!("Native heap: {n} confirmed leaks, the largest:"),
     };
-    console.data(console.styled(Style::Strong, text));
+    console.in_style(Style::Strong, text);
     let first = series
         .sites
         .first()
@@ -105,7 +104,7 @@ fn show_java(console: &Console, rows: &LeaksRows) {
         (Some(_), 0) => "Java heap: 1 leak".to_owned(),
         (Some(_), others) => format!("Java heap: {} leaks, the largest:", others + 1),
     };
-    console.data(console.styled(Style::Strong, text));
+    console.in_style(Style::Strong, text);
     let Some(group) = rows.groups.first() else {
         return;
     };

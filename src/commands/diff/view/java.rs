@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::super::run::{Budget, Verdict};
 use super::native::judge;
 use super::{Args, ByArg};
+use crate::console::columns::Columns;
 use crate::console::table::{Table, show_hidden};
 use crate::console::{Console, Style, fail_checks};
 use crate::error::{ErrorClass, Failure};
@@ -25,9 +26,8 @@ use crate::results::findings::{
     NOT_IN_INPUT, SAME_MOMENT, SEVERAL_IN_ONE, SEVERAL_RECORDINGS, TRACE_CUT,
 };
 use crate::units::{ByteSize, thousands};
-use crate::views::blocking;
-use crate::views::java as java_view;
 use crate::views::java::{Cell, csv_line, signed, signed_count};
+use crate::views::{blocking, java as java_view};
 
 /// Rows on a page.
 const PAGE: usize = 20;
@@ -161,7 +161,7 @@ fn show(console: &Console, report: &DiffReport, args: &Args, nothing: &str) {
     if !report.is_alike() {
         let note = "the dumps are of different kinds, with different sizes and roots: only the \
                     numbers of objects by class or package are comparable";
-        console.data(console.styled(Style::Warn, note));
+        console.in_style(Style::Warn, note);
     }
     let wants = |what| by.map_or(what == ByArg::Class || report.is_alike(), |by| by == what);
     if wants(ByArg::Class) {
@@ -177,9 +177,7 @@ fn show(console: &Console, report: &DiffReport, args: &Args, nothing: &str) {
         groups(console, report, packages, ("package", all), nothing);
     }
     if wants(ByArg::Path) && !report.paths.is_empty() {
-        console.data("");
-        let what = "Dominator tree";
-        console.data(console.styled(Style::Strong, what));
+        console.section(Style::Strong, "Dominator tree");
         // Without a limit, `--min` alone decides.
         let shown = report.paths.len().min(limit.unwrap_or(usize::MAX));
         paths(console, &report.paths[..shown]);
@@ -188,11 +186,10 @@ fn show(console: &Console, report: &DiffReport, args: &Args, nothing: &str) {
             "nodes that changed by at least {} (`--min`)",
             ByteSize(report.paths_least_bytes)
         );
-        console.data(console.styled(Style::Dim, least));
+        console.in_style(Style::Dim, least);
     }
     if wants(ByArg::Leak) && (!report.leaks.is_empty() || by.is_some()) {
-        console.data("");
-        console.data(console.styled(Style::Strong, "Leaked objects"));
+        console.section(Style::Strong, "Leaked objects");
         leaks(console, &report.leaks);
         show_hidden(console, report.leaks_total - report.leaks.len(), "");
     }
@@ -265,30 +262,17 @@ fn groups(
     let any = |of: fn(&ChangeRow) -> i64| rows.iter().any(|row| of(&row.change) != 0);
     let is_alike = report.is_alike();
     let native = is_alike && any(|change| change.growth.native_bytes);
-    let columns = [
-        (true, "count"),
-        (is_alike, "shallow"),
-        (native, "native"),
-        (is_alike, "retained"),
-        (true, "now"),
-        (true, what),
-    ];
-    let headings = columns
-        .iter()
-        .filter_map(|(is_shown, name)| is_shown.then_some(*name));
-    let mut table = Table::new(&headings.collect::<Vec<_>>());
+    let columns = Columns::new()
+        .with("count", |it: &ChangeRow| signed_count(it.growth.count))
+        .with_if(is_alike, "shallow", |it| signed(it.growth.shallow_bytes))
+        .with_if(native, "native", |it| signed(it.growth.native_bytes))
+        .with_if(is_alike, "retained", |it| {
+            signed(it.growth.retained_total_bytes())
+        })
+        .with("now", |it| thousands(it.after.count));
+    let mut table = columns.table(what);
     for row in rows {
-        let growth = &row.change.growth;
-        let cells = [
-            signed_count(growth.count),
-            signed(growth.shallow_bytes),
-            signed(growth.native_bytes),
-            signed(growth.retained_total_bytes()),
-            thousands(row.change.after.count),
-        ];
-        let cells = cells.into_iter().zip(columns);
-        let cells = cells.filter_map(|(cell, (is_shown, _))| is_shown.then_some(cell));
-        table.row(cells.collect(), row.name.clone());
+        table.row(columns.values(&row.change), row.name.clone());
         if matches!(row.change.status, "new" | "gone") {
             table.remark(row.change.status);
         }

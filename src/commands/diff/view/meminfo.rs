@@ -4,8 +4,7 @@ use crate::console::table::{Table, show_hidden};
 use crate::console::{Console, Style};
 use crate::export::csv::cell;
 use crate::heaps::selector::{JavaInput, ProcessFilter};
-use crate::system::meminfo::{self, MeminfoError};
-use crate::system::meminfo::{Change, Changes, ProcessChanges};
+use crate::system::meminfo::{self, Change, Changes, MeminfoError, ProcessChanges};
 use crate::units::HumanDuration;
 use crate::views::meminfo::{heading, size};
 use std::path::PathBuf;
@@ -49,7 +48,7 @@ fn tables(console: &Console, changes: &Changes, limit: Option<usize>) {
         let between = std::time::Duration::from_millis(ms);
         head += &format!(", {} later", HumanDuration(between));
     }
-    console.data(console.styled(Style::Dim, head));
+    console.in_style(Style::Dim, head);
     for process in &changes.processes {
         console.data("");
         show_process(console, process, limit);
@@ -239,8 +238,7 @@ fn show_counts(console: &Console, title: &str, changed: &[&Change], limit: Optio
 }
 
 fn finish(console: &Console, title: &str, table: &Table, total: usize, limit: usize) {
-    console.data("");
-    console.data(console.styled(Style::Dim, title));
+    console.section(Style::Dim, title);
     table.show(console);
     show_hidden(console, total.saturating_sub(limit), "");
 }

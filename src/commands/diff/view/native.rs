@@ -2,6 +2,7 @@
 //! growth limit.
 
 use super::super::run::{Budget, ChangeRow, DiffReport, DiffRow, HeapDiff, Verdict};
+use crate::console::columns::Columns;
 use crate::console::table::{Table, show_hidden};
 use crate::console::{Console, Style};
 use crate::error::ErrorClass;
@@ -29,7 +30,7 @@ pub(super) fn show(console: &Console, report: &DiffReport) {
                 Some(dump) => heading(console, dump),
                 None => {
                     let note = format!("the {side} input does not have this heap");
-                    console.data(console.styled(Style::Dim, note));
+                    console.in_style(Style::Dim, note);
                 }
             }
         }
@@ -64,7 +65,7 @@ pub(super) fn show(console: &Console, report: &DiffReport) {
         if at == 0 {
             console.data("");
         }
-        console.data(console.styled(Style::Dim, note));
+        console.in_style(Style::Dim, note);
     }
 }
 
@@ -188,7 +189,7 @@ fn show_rows(console: &Console, report: &DiffReport, heap: &HeapDiff) {
     if !has_limits {
         let note = "the sampling interval is unknown, so growth cannot be distinguished from \
                     sampling error";
-        console.data(console.styled(Style::Dim, note));
+        console.in_style(Style::Dim, note);
     }
     if !noise.is_empty() {
         let all = heap.rows_within_sampling_error;
@@ -196,14 +197,13 @@ fn show_rows(console: &Console, report: &DiffReport, heap: &HeapDiff) {
         if all > noise.len() {
             note += &format!(", the {} largest (`--noise` shows all)", noise.len());
         }
-        console.data("");
-        console.data(console.styled(Style::Strong, note));
+        console.section(Style::Strong, note);
         table(console, report, &noise, change).show(console);
         // A row's interval considers that row alone; significance is tested for all rows together.
         if noise.iter().any(|row| leaves_out_zero(&change(row).growth)) {
             let tested = counted((heap.rows_confirmed + all) as u64, "row", "rows");
             let note = format!("With {tested}, an interval may exclude 0 by chance.");
-            console.data(console.styled(Style::Dim, note));
+            console.in_style(Style::Dim, note);
         }
     }
     // Cumulative growth of callers and callees overlaps, so its sum is not the total.
@@ -213,7 +213,7 @@ fn show_rows(console: &Console, report: &DiffReport, heap: &HeapDiff) {
     if let Some(size) = others.filter(|_| report.sort != "cumulative") {
         let each = per(report);
         let note = format!("rows that are not shown shrank by {size}{each} in total");
-        console.data(console.styled(Style::Dim, note));
+        console.in_style(Style::Dim, note);
     }
 }
 
@@ -228,35 +228,23 @@ fn table(
     let is_cumulative = report.sort == "cumulative";
     let has_error = rows.iter().any(|row| row.own.growth.low.is_some());
     let grown = format!("growth{}", per(report));
-    let mut headings = vec![grown.as_str()];
-    if has_error {
-        headings.push("95%");
-    }
-    headings.extend(["before", "after"]);
     let has_room = width.is_none_or(|width| width >= ROOM_FOR_BOTH);
     let shows_both = !by_callsite && has_room;
-    if shows_both {
-        headings.push(if is_cumulative { "self" } else { "cumulative" });
-    }
-    headings.push(what_of(report.by));
-    let mut table = Table::new(&headings).of_code();
+    let (other, heading): (fn(&DiffRow) -> ChangeRow, _) = match is_cumulative {
+        true => (|row| row.own, "self"),
+        false => (|row| row.cumulative, "cumulative"),
+    };
+    let cells = |change: ChangeRow| cells(&change.growth, report.per.is_none());
+    let columns = Columns::new()
+        .with(&grown, |row: &DiffRow| cells(change(row)).0)
+        .with_if(has_error, "95%", |row| cells(change(row)).1)
+        .with("before", |row| value(change(row).before.bytes, "bytes"))
+        .with("after", |row| value(change(row).after.bytes, "bytes"))
+        .with_if(shows_both, heading, |row| cells(other(row)).0);
+    let mut table = columns.table(what_of(report.by)).of_code();
     for row in rows {
         let main = change(row);
-        let other = match is_cumulative {
-            true => row.own,
-            false => row.cumulative,
-        };
-        let (size, error) = cells(&main.growth, report.per.is_none());
-        let mut figures = vec![size];
-        if has_error {
-            figures.push(error);
-        }
-        figures.push(value(main.before.bytes, "bytes"));
-        figures.push(value(main.after.bytes, "bytes"));
-        if shows_both {
-            figures.push(cells(&other.growth, report.per.is_none()).0);
-        }
-        table.row(figures, row.at.name.clone());
+        table.row(columns.values(row), row.at.name.clone());
         let status = match main.status {
             "new" | "gone" => main.status,
             _ => "",

@@ -9,12 +9,13 @@ use time::macros::format_description;
 use super::super::run::{
     Collected, Followed, GcReport, GcSource, Measured, NO_SUCH_PROCESS, Target, shown_name,
 };
+use crate::console::columns::Columns;
 use crate::console::sparkline::sparkline;
-use crate::console::table::{Table, show_fitting_at};
+use crate::console::table::show_fitting_at;
 use crate::console::{Console, Style};
 use crate::memory::gc::{
-    Coverage, Event, GcLogEvent, Growth, ObservedBy, ProcessReport, Runtime, Severity, Timed,
-    is_whole, milliseconds, why_steady,
+    Coverage, Event, Figures, GcLogEvent, Group, Growth, ObservedBy, ProcessReport, Runtime,
+    Severity, Timed, is_whole, milliseconds, why_steady,
 };
 use crate::results::findings::Finding;
 use crate::units::{ByteSize, HumanDuration, SignedSize, counted, thousands};
@@ -104,40 +105,27 @@ fn who(process: &ProcessReport) -> String {
 }
 
 fn overview(console: &Console, report: &GcReport) {
-    let mut table = Table::new(&[
-        "collections",
-        "freed",
-        "time",
-        "p50 pause",
-        "max pause",
-        "last live set",
-        "live set",
-        "process",
-    ]);
-    for process in &report.processes {
-        let last = process.live.last();
-        let series: Vec<f64> = process.live.iter().map(|live| live.bytes as f64).collect();
+    let freed = |of: &ProcessReport| freed_in(of.freed_bytes, of.frees_known, of.collections);
+    let live = |of: &ProcessReport| {
+        let series: Vec<f64> = of.live.iter().map(|live| live.bytes as f64).collect();
         let blocks = sparkline(&series, BLOCKS);
-        let pause = |ns: u64| match process.pauses.count {
-            0 => "-".to_owned(),
-            _ => milliseconds(ns),
-        };
-        table.row(
-            vec![
-                thousands(process.collections),
-                freed_in(
-                    process.freed_bytes,
-                    process.frees_known,
-                    process.collections,
-                ),
-                milliseconds(process.durations.total_ns),
-                pause(process.pauses.p50_ns),
-                pause(process.pauses.max_ns),
-                last.map_or("-".to_owned(), |live| ByteSize(live.bytes).to_string()),
-                format!("{blocks:<width$}", width = BLOCKS.min(series.len())),
-            ],
-            who(process),
-        );
+        format!("{blocks:<width$}", width = BLOCKS.min(series.len()))
+    };
+    let columns = Columns::new()
+        .with("collections", |of: &ProcessReport| {
+            thousands(of.collections)
+        })
+        .with("freed", freed)
+        .with("time", |of| milliseconds(of.durations.total_ns))
+        .with("p50 pause", |of| pause(&of.pauses, of.pauses.p50_ns))
+        .with("max pause", |of| pause(&of.pauses, of.pauses.max_ns))
+        .with("last live set", |of| {
+            size(of.live.last().map(|live| live.bytes))
+        })
+        .with("live set", live);
+    let mut table = columns.table("process");
+    for process in &report.processes {
+        table.row(columns.values(process), who(process));
         if process
             .diagnoses
             .iter()
@@ -147,6 +135,22 @@ fn overview(console: &Console, report: &GcReport) {
         }
     }
     show_fitting_at(console, &mut table, &LEAST_OF_ALL, 0, ELSEWHERE);
+}
+
+/// Formats a pause of a distribution.
+fn pause(pauses: &Figures, ns: u64) -> String {
+    match pauses.count {
+        0 => "-".to_owned(),
+        _ => milliseconds(ns),
+    }
+}
+
+fn or_dash(text: Option<String>) -> String {
+    text.unwrap_or_else(|| "-".to_owned())
+}
+
+fn size(bytes: Option<u64>) -> String {
+    or_dash(bytes.map(|bytes| ByteSize(bytes).to_string()))
 }
 
 /// Returns the freed bytes, with the number of collections that report them if not all do. A system
@@ -166,42 +170,36 @@ fn in_full(console: &Console, process: &ProcessReport, collections: &[Timed], li
     }
     diagnoses(console, process, false);
     if !process.groups.is_empty() {
-        let mut table = Table::new(&[
-            "count",
-            "freed",
-            "time",
-            "p50 pause",
-            "p90",
-            "p99",
-            "max",
-            "reason, collector",
-        ]);
+        let freed = |of: &Group| freed_in(of.freed_bytes, of.frees_known, of.count);
+        let columns = Columns::new()
+            .with("count", |of: &Group| thousands(of.count))
+            .with("freed", freed)
+            .with("time", |of| milliseconds(of.total_ns))
+            .with("p50 pause", |of| pause(&of.pauses, of.pauses.p50_ns))
+            .with("p90", |of| pause(&of.pauses, of.pauses.p90_ns))
+            .with("p99", |of| pause(&of.pauses, of.pauses.p99_ns))
+            .with("max", |of| pause(&of.pauses, of.pauses.max_ns));
+        let mut table = columns.table(REASON);
         for group in &process.groups {
-            let pause = |ns: u64| match group.pauses.count {
-                0 => "-".to_owned(),
-                _ => milliseconds(ns),
-            };
-            let name = match group.collector.is_empty() {
-                true => group.reason.clone(),
-                false => format!("{}, {}", group.reason, group.collector),
-            };
             table.row(
-                vec![
-                    thousands(group.count),
-                    freed_in(group.freed_bytes, group.frees_known, group.count),
-                    milliseconds(group.total_ns),
-                    pause(group.pauses.p50_ns),
-                    pause(group.pauses.p90_ns),
-                    pause(group.pauses.p99_ns),
-                    pause(group.pauses.max_ns),
-                ],
-                name,
+                columns.values(group),
+                reason(&group.reason, &group.collector),
             );
         }
         show_fitting_at(console, &mut table, &LEAST_OF_REASONS, 2, ELSEWHERE);
     }
     if list && !collections.is_empty() {
         rows(console, collections);
+    }
+}
+
+/// Heading of [`reason`].
+const REASON: &str = "reason, collector";
+
+fn reason(reason: &str, collector: &str) -> String {
+    match collector {
+        "" => reason.to_owned(),
+        collector => format!("{reason}, {collector}"),
     }
 }
 
@@ -362,42 +360,27 @@ fn diagnoses(console: &Console, process: &ProcessReport, named: bool) {
 }
 
 fn rows(console: &Console, collections: &[Timed]) {
-    let mut table = Table::new(&[
-        "time",
-        "freed",
-        "live",
-        "of",
-        "pauses",
-        "took",
-        "reason, collector",
-    ]);
+    let pauses = |it: &Timed| {
+        let pauses = it.logged.collection.pauses.iter();
+        let pauses: Vec<String> = pauses.copied().map(milliseconds).collect();
+        or_dash(Some(pauses.join(" + ")).filter(|text| !text.is_empty()))
+    };
+    let columns = Columns::new()
+        .with("time", |it: &Timed| or_dash(it.at.map(moment)))
+        .with("freed", |it| {
+            or_dash(it.logged.collection.freed().map(signed))
+        })
+        .with("live", |it| size(it.logged.collection.live))
+        .with("of", |it| size(it.logged.collection.total))
+        .with("pauses", pauses)
+        .with("took", |it| {
+            or_dash(it.logged.collection.duration.map(milliseconds))
+        });
+    let mut table = columns.table(REASON);
     for timed in collections {
         let collection = &timed.logged.collection;
-        let size = |bytes: Option<u64>| bytes.map_or("-".to_owned(), |b| ByteSize(b).to_string());
-        let freed = collection.freed().map(signed);
-        let pauses: Vec<String> = collection
-            .pauses
-            .iter()
-            .map(|ns| milliseconds(*ns))
-            .collect();
-        let mut name = collection.reason.clone();
-        if !collection.collector.is_empty() {
-            name = format!("{name}, {}", collection.collector);
-        }
-        table.row(
-            vec![
-                timed.at.map_or("-".to_owned(), moment),
-                freed.unwrap_or("-".to_owned()),
-                size(collection.live),
-                size(collection.total),
-                match pauses.is_empty() {
-                    true => "-".to_owned(),
-                    false => pauses.join(" + "),
-                },
-                collection.duration.map_or("-".to_owned(), milliseconds),
-            ],
-            name,
-        );
+        let name = reason(&collection.reason, &collection.collector);
+        table.row(columns.values(timed), name);
         if collection.ours {
             table.remark("caused by heaptap");
         } else if !is_whole(&collection.collector) {
@@ -465,7 +448,7 @@ impl Running {
         console.event(&value);
         if let Some(line) = line(console, told, targets) {
             if !earlier && std::mem::take(&mut self.earlier) && !console.is_json() {
-                console.data(console.styled(Style::Dim, "-- logged while following:"));
+                console.in_style(Style::Dim, "-- logged while following:");
             }
             self.earlier |= earlier;
             if !console.is_json() {

@@ -34,11 +34,11 @@ fn show_series(
     limit: usize,
 ) {
     let who = process_name(series.pid, &series.process);
-    console.data(console.styled(Style::Strong, untrusted::sanitize(&who)));
+    console.in_style(Style::Strong, untrusted::sanitize(&who));
     let filter = &document.filter;
     if !series.matches && !filter.is_empty() {
         let message = no_match(!filter.ignore.is_empty(), filter.selects(), "any dump");
-        console.data(console.styled(Style::Warn, message));
+        console.in_style(Style::Warn, message);
         show_method(console, series);
         return;
     }
@@ -64,7 +64,7 @@ fn show_series(
         (0, false) => Style::Good,
         _ => Style::Strong,
     };
-    console.data(console.styled(style, headline));
+    console.in_style(style, headline);
     for heap in &series.heaps {
         show_total(console, heap, !filter.is_empty());
         let rows = series.sites.iter().filter(|site| site.heap == heap.heap);
@@ -73,7 +73,7 @@ fn show_series(
         let total = heap.growth_per_iteration.rate;
         if let Some(size) = shrank_elsewhere(grown, total.value, total.high) {
             let text = format!("the other callsites shrank by {size} per iteration in total");
-            console.data(console.styled(Style::Dim, text));
+            console.in_style(Style::Dim, text);
         }
     }
     for (at, site) in grows.iter().enumerate() {
@@ -234,8 +234,7 @@ fn show_untold<'a>(
             (n, _) => format!("{} callsites grew, but have too little data", thousands(n)),
         });
     }
-    let headline = format!("Inconclusive: {}", parts.join("; "));
-    console.data(console.styled(Style::Strong, headline));
+    console.in_style(Style::Strong, format!("Inconclusive: {}", parts.join("; ")));
     let (suspects, mut others): (Vec<&SiteRow>, Vec<&SiteRow>) =
         untold.iter().partition(|site| is_suspect(site));
     let suspects = &suspects[..suspects.len().min(limit)];
@@ -250,7 +249,7 @@ fn show_untold<'a>(
     show_lacking(console, &others, |site| elsewhere(site, grows, suspects));
     more(console, grew as usize, others.len());
     if flat > 0 && grew > 0 {
-        console.data(console.styled(Style::Dim, not_listed(flat)));
+        console.in_style(Style::Dim, not_listed(flat));
     }
     others.extend(suspects);
     others
@@ -314,7 +313,7 @@ fn show_lacking(
     if others.iter().any(is_clear) {
         let note = "growth above 0 can still be chance, because many callsites are tested \
                     together; a callsite that also frees memory needs more samples";
-        console.data(console.styled(Style::Dim, note));
+        console.in_style(Style::Dim, note);
     }
 }
 
@@ -334,7 +333,7 @@ fn show_churn(
     };
     let headline =
         format!("Churn: allocated and freed again {span}; not a leak, but it costs time");
-    console.data(console.styled(Style::Strong, headline));
+    console.in_style(Style::Strong, headline);
     let mut table = Table::new(&["allocated", "freed", "still unreleased", "function"]).of_code();
     let sites: Vec<&SiteRow> = series.churn.iter().take(limit).collect();
     for (site, apart) in sites.iter().zip(apart(&sites, elsewhere)) {
@@ -353,7 +352,7 @@ fn show_churn(
     if sites.iter().any(|site| site.freed_share > Some(1.0)) {
         let note = "freed: share of the allocated bytes; above 100%, memory from before the first \
                     dump was freed too";
-        console.data(console.styled(Style::Dim, note));
+        console.in_style(Style::Dim, note);
     }
 }
 

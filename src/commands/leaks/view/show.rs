@@ -31,7 +31,7 @@ pub(super) fn show(console: &Console, document: &LeaksDocument, limit: Option<us
             java_view::heading(console, last);
             let names = names_of_compared(&document.heaps);
             if names.len() > 1 {
-                console.data(console.styled(Style::Dim, compared_with(&names)));
+                console.in_style(Style::Dim, compared_with(&names));
             }
         }
         all => {
@@ -41,7 +41,7 @@ pub(super) fn show(console: &Console, document: &LeaksDocument, limit: Option<us
         }
     }
     for note in &document.notes {
-        console.data(console.styled(Style::Warn, note));
+        console.in_style(Style::Warn, note);
     }
     if let Some(leaks) = &document.leaks {
         show_leaks(console, leaks, limit(GROUPS));
@@ -138,10 +138,9 @@ fn show_leaks(console: &Console, leaks: &LeaksRows, limit: usize) {
                 "No leaks of the selected classes in what could be analyzed",
             ),
         };
-        console.data(console.styled(style, headline));
+        console.in_style(style, headline);
     } else {
-        let headline = format!("{}.", leaks_by_certainty(leaks));
-        console.data(console.styled(Style::Strong, headline));
+        console.in_style(Style::Strong, format!("{}.", leaks_by_certainty(leaks)));
         let objects = counted(
             leaks.objects,
             "leaked object retains",
@@ -152,8 +151,7 @@ fn show_leaks(console: &Console, leaks: &LeaksRows, limit: usize) {
     let mut was_own = leaks.groups_known < leaks.groups_total;
     for (at, group) in leaks.groups.iter().take(limit).enumerate() {
         if was_own && group.library.is_some() {
-            console.data("");
-            console.data(console.styled(Style::Strong, "Known leaks of others"));
+            console.section(Style::Strong, "Known leaks of others");
         }
         was_own = group.library.is_none();
         console.data("");
@@ -171,12 +169,11 @@ fn show_leaks(console: &Console, leaks: &LeaksRows, limit: usize) {
                 unheld.kind.leaked(),
                 unheld.verdict()
             );
-            console.data(console.styled(Style::Dim, text));
+            console.in_style(Style::Dim, text);
         }
     }
     for untold in &leaks.untold {
-        console.data("");
-        console.data(console.styled(Style::Dim, format!("Not analyzed: {untold}")));
+        console.section(Style::Dim, format!("Not analyzed: {untold}"));
     }
 }
 
@@ -238,10 +235,10 @@ fn show_group(console: &Console, number: usize, group: &LeakGroup) {
     if let Some(first) = group.leaks.first().filter(|_| group.count > 1) {
         sizes += &format!(" · this object {}", kept(first.kept));
     }
-    console.data(console.styled(Style::Dim, format!("   {sizes}")));
+    console.in_style(Style::Dim, format!("   {sizes}"));
     if let Some(library) = &group.library {
         let text = format!("   {}: {}", library.title(), library.reference);
-        console.data(console.styled(Style::Warn, text));
+        console.in_style(Style::Warn, text);
     }
     show_path(console, group);
     if let Some(first) = group.leaks.first() {
@@ -259,8 +256,7 @@ fn show_group(console: &Console, number: usize, group: &LeakGroup) {
     let advice = untrusted::sanitize(&group.advice);
     console.data(format_args!("   → {}", console.styled(Style::Help, advice)));
     if console.verbosity() > 0 {
-        let signature = format!("     signature {}", group.signature);
-        console.data(console.styled(Style::Dim, signature));
+        console.in_style(Style::Dim, format!("     signature {}", group.signature));
     }
 }
 
@@ -297,7 +293,7 @@ fn show_path(console: &Console, group: &LeakGroup) {
             Some(step) => show_step(console, group, step, at == last),
             None => {
                 let text = format!("   ⋮ {}", counted(left_out, "more step", "more steps"));
-                console.data(console.styled(Style::Dim, text));
+                console.in_style(Style::Dim, text);
             }
         }
     }
@@ -387,7 +383,7 @@ fn show_growth(console: &Console, growth: &Growth, names: &[String], limit: usiz
             2 => "Nothing grew between the two dumps".to_owned(),
             n => format!("Nothing grew in all {n} dumps"),
         };
-        console.data(console.styled(Style::Good, text));
+        console.in_style(Style::Good, text);
         return;
     }
     let headline = match (growth.dumps, names) {
@@ -395,7 +391,7 @@ fn show_growth(console: &Console, growth: &Growth, names: &[String], limit: usiz
         (2, _) => "Growth from the first dump to the second, by strong references".to_owned(),
         (n, _) => format!("Growth in each of {n} dumps, by strong references"),
     };
-    console.data(console.styled(Style::Strong, headline));
+    console.in_style(Style::Strong, headline);
     let mut table = Table::new(&["more", "objects", "bytes", "class and path"]).keeping_remarks();
     for row in growth.paths.iter().take(limit) {
         table.row(figures(row), untrusted::sanitize(&row.class));

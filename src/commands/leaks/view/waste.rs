@@ -30,7 +30,7 @@ pub(super) fn show(console: &Console, waste: &Waste, limit: usize) {
         0 => format!("No waste found in what could be analyzed{of_heap}"),
         bytes => format!("Waste{of_heap}: up to {} could be saved", ByteSize(bytes)),
     };
-    console.data(console.styled(Style::Strong, headline));
+    console.in_style(Style::Strong, headline);
     equal(console, "equal strings", &waste.strings, "strings", limit);
     equal(console, "equal arrays", &waste.arrays, "arrays", limit);
     equal(console, "equal bitmaps", &waste.bitmaps, "bitmaps", limit);
@@ -84,8 +84,7 @@ pub(super) fn show(console: &Console, waste: &Waste, limit: usize) {
         }
     }
     if !waste.crowded.is_empty() {
-        console.data("");
-        console.data(console.styled(Style::Strong, "Hash tables whose keys share buckets"));
+        console.section(Style::Strong, "Hash tables whose keys share buckets");
         for row in waste.crowded.iter().take(limit) {
             let text = format!(
                 "{} with {} keys in {} of {} buckets: check hashCode()",
@@ -103,9 +102,8 @@ pub(super) fn show(console: &Console, waste: &Waste, limit: usize) {
         }
     }
     if !waste.loaders.is_empty() {
-        console.data("");
         let what = "Class loaders with classes that another loader has loaded, too";
-        console.data(console.styled(Style::Strong, what));
+        console.section(Style::Strong, what);
         for row in waste.loaders.iter().take(limit) {
             let text = format!(
                 "{} {}: of its {}, such as {}",
@@ -148,8 +146,7 @@ pub(super) fn show(console: &Console, waste: &Waste, limit: usize) {
         );
     }
     for untold in &waste.untold {
-        console.data("");
-        console.data(console.styled(Style::Dim, format!("Not analyzed: {untold}")));
+        console.section(Style::Dim, format!("Not analyzed: {untold}"));
     }
 }
 

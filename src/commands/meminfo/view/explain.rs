@@ -50,9 +50,8 @@ pub(super) fn all(console: &Console, document: &Document) {
             .filter(|(bytes, _)| *bytes > 0)
             .collect();
         rows.sort_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
-        console.data("");
-        let title = format!("What the rows of {} mean, by PSS", process.called());
-        console.data(console.styled(Style::Dim, &title));
+        let text = format!("What the rows of {} mean, by PSS", process.called());
+        console.section(Style::Dim, text);
         for (bytes, row) in rows {
             let figure = SignedSize(bytes).to_string();
             say(console, &figure, &row.label, explain::row(&row.label));
@@ -64,7 +63,7 @@ pub(super) fn all(console: &Console, document: &Document) {
             }
         }
         let hint = "`--explain=ROW` shows what a row contains and what to do about it";
-        console.data(console.styled(Style::Dim, hint));
+        console.in_style(Style::Dim, hint);
     }
 }
 
@@ -93,7 +92,7 @@ pub(super) fn rows(console: &Console, document: Option<&Document>, wanted: &[&st
         let Some(meaning) = explain::row(label).or_else(|| explain::object(label)) else {
             continue;
         };
-        console.data(console.styled(Style::Strong, *label));
+        console.in_style(Style::Strong, *label);
         say_part(console, "", meaning.what);
         if let Some(made_of) = explain::made_of(label) {
             say_part(console, "counts: ", made_of);

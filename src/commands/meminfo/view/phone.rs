@@ -1,7 +1,9 @@
 //! The whole device: its RAM, then its memory by process, by importance and by category.
 
+use crate::console::columns::Columns;
 use crate::console::table::{Table, show_fitting};
 use crate::console::{Console, Style};
+use crate::flags::typed::of_same_name;
 use crate::system::meminfo::{By, PhoneFacts, Share};
 use crate::views::meminfo::size;
 
@@ -18,7 +20,7 @@ pub(super) struct Lists {
 impl Lists {
     pub(super) fn of(args: &super::Args) -> Lists {
         Lists {
-            by: args.by.map(By::from),
+            by: args.by.and_then(of_same_name),
             limit: args.rows.limit,
         }
     }
@@ -57,10 +59,10 @@ impl Lists {
 
     fn list(&self, console: &Console, what: &str, shares: &[Share], usual: usize) {
         let most = self.most(usual);
-        let columns = Columns::of(shares);
+        let columns = columns(shares);
         let mut table = columns.table(what);
         for share in shares.iter().take(most) {
-            columns.row(&mut table, share, "");
+            add(&mut table, &columns, share, "");
         }
         finish(console, &mut table, shares.len().saturating_sub(most));
     }
@@ -68,17 +70,17 @@ impl Lists {
     /// Shows each importance level with its processes.
     fn importances(&self, console: &Console, phone: &PhoneFacts, shares: &[Share]) {
         let most = self.most(PROCESSES);
-        let columns = Columns::of(shares);
+        let columns = columns(shares);
         let mut table = columns.table("importance (OOM adjustment), its processes");
         let mut more = 0;
         for share in shares {
-            columns.row(&mut table, share, "");
+            add(&mut table, &columns, share, "");
             table.style(Style::Strong);
             let mut members = phone.members(&share.name);
             more += members.len().saturating_sub(most);
             for member in members.iter_mut().take(most) {
                 member.oom = None;
-                columns.row(&mut table, member, "  ");
+                add(&mut table, &columns, member, "  ");
             }
         }
         finish(console, &mut table, more);
@@ -90,51 +92,35 @@ fn finish(console: &Console, table: &mut Table, more: usize) {
     show_fitting(console, table, &["swapped", "RSS"]);
     if more > 0 {
         let more = format!("… and {more} more (`-l 0`, `--json` and `--csv` show all)");
-        console.data(console.styled(Style::Dim, more));
+        console.in_style(Style::Dim, more);
     }
 }
 
-/// Figures that the device reports.
-struct Columns {
-    pss: bool,
-    swap: bool,
-    rss: bool,
+/// Heading and figures of a column.
+type Column = (&'static str, fn(&Share) -> Option<i64>);
+
+/// Returns the columns of figures that the device reports.
+fn columns(shares: &[Share]) -> Columns<'static, Share> {
+    let all: [Column; 3] = [
+        ("PSS", |share| share.pss),
+        ("swapped", |share| share.swap),
+        ("RSS", |share| share.rss),
+    ];
+    all.into_iter()
+        .fold(Columns::new(), |columns, (heading, of)| {
+            let is_there = shares.iter().any(|share| of(share).is_some());
+            let cell = move |share: &Share| of(share).map(size).unwrap_or_default();
+            columns.with_if(is_there, heading, cell)
+        })
 }
 
-impl Columns {
-    fn of(shares: &[Share]) -> Columns {
-        let any = |of: fn(&Share) -> Option<i64>| shares.iter().any(|share| of(share).is_some());
-        Columns {
-            pss: any(|share| share.pss),
-            swap: any(|share| share.swap),
-            rss: any(|share| share.rss),
-        }
-    }
-
-    fn chosen<T>(&self, pss: T, swap: T, rss: T) -> Vec<T> {
-        let all = [(self.pss, pss), (self.swap, swap), (self.rss, rss)];
-        all.into_iter()
-            .filter(|(there, _)| *there)
-            .map(|(_, of)| of)
-            .collect()
-    }
-
-    fn table(&self, what: &str) -> Table {
-        let mut headings = self.chosen("PSS", "swapped", "RSS");
-        headings.push(what);
-        Table::new(&headings)
-    }
-
-    fn row(&self, table: &mut Table, share: &Share, indent: &str) {
-        let cell = |bytes: Option<i64>| bytes.map(size).unwrap_or_default();
-        let cells = self.chosen(cell(share.pss), cell(share.swap), cell(share.rss));
-        table.row(cells, share.name.as_str());
-        table.lead(indent);
-        if let Some(pid) = share.pid {
-            let oom = share.oom.as_deref();
-            let oom = oom.map_or_else(String::new, |oom| format!(", {oom}"));
-            table.remark(format!("pid {pid}{oom}"));
-        }
+fn add(table: &mut Table, columns: &Columns<'_, Share>, share: &Share, indent: &str) {
+    table.row(columns.values(share), share.name.as_str());
+    table.lead(indent);
+    if let Some(pid) = share.pid {
+        let oom = share.oom.as_deref();
+        let oom = oom.map_or_else(String::new, |oom| format!(", {oom}"));
+        table.remark(format!("pid {pid}{oom}"));
     }
 }
 

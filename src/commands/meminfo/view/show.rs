@@ -64,7 +64,7 @@ fn show_process(console: &Console, process: &ProcessFacts, tables: bool) {
     }
     if process.parts.as_ref().is_some_and(is_raised_by_swap) {
         let note = "PSS is above RSS because only PSS includes swapped memory";
-        console.data(console.styled(Style::Dim, note));
+        console.in_style(Style::Dim, note);
     }
     if let Some(parts) = &process.parts {
         show_parts(console, process, parts);
@@ -116,8 +116,7 @@ fn show_parts(console: &Console, process: &ProcessFacts, parts: &Parts) {
         .unwrap_or(0)
         .max(1);
     let given = !process.summary.is_empty();
-    console.data("");
-    console.data(console.styled(
+    console.section(
         Style::Dim,
         match given {
             true => "App Summary: private pages; System is shared memory and swap",
@@ -126,7 +125,7 @@ fn show_parts(console: &Console, process: &ProcessFacts, parts: &Parts) {
                  memory and swap"
             }
         },
-    ));
+    );
     let resident = |name: &str| {
         let rss = process.summary.iter().find(|row| row.label == name);
         let rss = rss.and_then(|row| row.values.get("rss"));
@@ -169,11 +168,8 @@ fn show_heaps(console: &Console, process: &ProcessFacts) {
     if heaps.is_empty() {
         return;
     }
-    console.data("");
-    console.data(console.styled(
-        Style::Dim,
-        "Used part of each heap (Heap Alloc of Heap Size)",
-    ));
+    let text = "Used part of each heap (Heap Alloc of Heap Size)";
+    console.section(Style::Dim, text);
     for (row, heap) in heaps {
         let percent = u128::from(heap.alloc) * 100 / u128::from(heap.size.max(1));
         console.data(format_args!(
@@ -219,8 +215,7 @@ fn show_table(console: &Console, title: &str, process: &ProcessFacts, rows: &[Ro
         }
         table.remark(remarks.join(", "));
     }
-    console.data("");
-    console.data(console.styled(Style::Dim, title));
+    console.section(Style::Dim, title);
     show_fitting(console, &mut table, &LEAST);
 }
 
@@ -269,8 +264,7 @@ fn show_objects(console: &Console, process: &ProcessFacts) {
     if process.native_allocations.is_empty() {
         return;
     }
-    console.data("");
-    console.data(console.styled(Style::Dim, "Native memory of Java objects"));
+    console.section(Style::Dim, "Native memory of Java objects");
     let mut table = Table::new(&["count", "size", ""]);
     for row in &process.native_allocations {
         let count = row.values.get("count").map(i64::to_string);
@@ -287,8 +281,7 @@ fn show_counts(console: &Console, title: &str, counts: &[Count]) {
     if counts.is_empty() {
         return;
     }
-    console.data("");
-    console.data(console.styled(Style::Dim, title));
+    console.section(Style::Dim, title);
     let a_line = console.stdout_width().map_or(3, |width| width / COUNT);
     for few in counts.chunks(a_line.clamp(1, 3)) {
         let cells: Vec<String> = few.iter().map(|count| object(console, count)).collect();
@@ -338,9 +331,8 @@ fn show_texts(console: &Console, texts: &[TextFacts]) {
     for text in texts {
         if above != Some(&text.section) {
             above = Some(&text.section);
-            console.data("");
             let title = text.section.as_deref().unwrap_or("Unknown lines");
-            console.data(console.styled(Style::Dim, title));
+            console.section(Style::Dim, title);
         }
         console.data(format_args!("  {}", text.line.trim()));
     }
@@ -364,7 +356,7 @@ pub(super) fn footer(console: &Console, document: &Document, local: bool) {
             }
             false => "No app was called, so no garbage was collected.",
         };
-        console.data(console.styled(Style::Dim, said));
+        console.in_style(Style::Dim, said);
     }
     if let Some(cost) = document.cost {
         let took = std::time::Duration::from_nanos(cost.device_ns);
@@ -375,6 +367,6 @@ pub(super) fn footer(console: &Console, document: &Document, local: bool) {
         };
         let size = ByteSize(cost.bytes);
         let said = format!("The request took {took} on the device and transferred {size}.");
-        console.data(console.styled(Style::Dim, &said));
+        console.in_style(Style::Dim, &said);
     }
 }

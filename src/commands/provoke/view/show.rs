@@ -77,8 +77,7 @@ impl Show {
             }
             Event::Round { round, of } if *of > 1 => {
                 self.head();
-                let text = format!("iteration {round} of {of}");
-                console.data(console.styled(Style::Strong, text));
+                console.in_style(Style::Strong, format!("iteration {round} of {of}"));
             }
             Event::Step(step) => self.step(step),
             Event::Settled {
@@ -132,7 +131,7 @@ impl Show {
             "{indent}{:<24}  {:>8}  {:>13}  effect",
             "action", "took", "RssAnon"
         );
-        self.console.data(self.console.styled(Style::Dim, heading));
+        self.console.in_style(Style::Dim, heading);
     }
 
     fn indent(&self) -> &'static str {
@@ -355,7 +354,7 @@ pub(super) fn report(console: &Console, report: &Report, steps: &[Step], next: &
     if let Some(trend) = &report.trend {
         for (style, line) in trend_lines(trend) {
             match style {
-                Some(style) => console.data(console.styled(style, line)),
+                Some(style) => console.in_style(style, line),
                 None => console.data(line),
             }
         }

@@ -403,7 +403,7 @@ const NAME_COLUMNS: usize = 48;
 const SORT_COLUMNS: usize = 8;
 
 fn schema(console: &Console, table: &TableInfo) {
-    console.data(console.styled(Style::Strong, sanitize(&table.name)));
+    console.in_style(Style::Strong, sanitize(&table.name));
     if !table.about.is_empty() {
         console.data(table.about);
     }

@@ -67,7 +67,7 @@ fn error(results: &[ScenarioResult]) -> Option<Value> {
 }
 
 fn show_one(console: &Console, result: &ScenarioResult) {
-    console.data(console.styled(Style::Strong, headline(result)));
+    console.in_style(Style::Strong, headline(result));
     if let Some(builds) = values::builds(result) {
         console.data(builds);
     }

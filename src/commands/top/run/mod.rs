@@ -2,11 +2,7 @@
 //! process has its own table, because their figures have different errors and often different
 //! meanings, so that sums over them would mislead.
 
-use crate::heaps::input::facts::DumpFacts;
-use crate::heaps::input::facts::Figures;
-use crate::heaps::input::facts::FilterFacts;
-use crate::heaps::input::facts::Limits;
-use crate::heaps::input::facts::StackFrame;
+use crate::heaps::input::facts::{DumpFacts, Figures, FilterFacts, Limits, StackFrame};
 use crate::heaps::input::rows::{Located, Namer};
 use crate::results::findings::Finding;
 

@@ -12,6 +12,7 @@ use super::{Args, ByArg, ReachableArg, SortArg};
 use crate::analyze::filter::Filter;
 use crate::analyze::paths::short;
 use crate::analyze::tree::NodeKey;
+use crate::console::columns::Columns;
 use crate::console::table::{Table, show_hidden};
 use crate::console::{Console, Style};
 use crate::error::{ErrorClass, Failure};
@@ -24,10 +25,8 @@ use crate::heaps::java::facts::Figures;
 use crate::heaps::java::{self, OpenedJava};
 use crate::parallel;
 use crate::units::{ByteSize, counted, thousands};
-use crate::views::blocking;
-use crate::views::java as java_view;
 use crate::views::java::{Cell, csv_line, size};
-use crate::views::native;
+use crate::views::{blocking, java as java_view, native};
 
 /// Rows on a page.
 const PAGE: usize = 25;
@@ -253,7 +252,7 @@ fn show_tables(console: &Console, args: &Args, reports: &[TopReport], filter: &F
         if let Some(matching) = first.matching.filter(|matching| matching.count > 0) {
             console.data(format_args!(
                 "matching: {} in {}; without them, {} would be free",
-                size(matching.shallow_bytes.saturating_add(matching.native_bytes)),
+                size(own_bytes(&matching)),
                 match args.by {
                     // Classes hold static fields.
                     Some(ByArg::Package | ByArg::Loader | ByArg::Object) =>
@@ -282,7 +281,7 @@ fn show_tables(console: &Console, args: &Args, reports: &[TopReport], filter: &F
                 (1, _) => show_hidden(console, hidden, ""),
                 (_, Grouping::Object) if report.rows.len() < few_objects => {}
                 (_, Grouping::Object) => {
-                    console.data(console.styled(Style::Dim, "… (`--by object` shows more)"));
+                    console.in_style(Style::Dim, "… (`--by object` shows more)");
                 }
                 _ => show_hidden(console, hidden, " classes"),
             }
@@ -315,58 +314,25 @@ fn heading_of(by: Grouping) -> &'static str {
 }
 
 fn table(report: &TopReport) -> Table {
-    let has = |of: fn(&TopRow) -> u64| report.rows.iter().any(|row| of(row) > 0);
-    let native = has(|row| row.figures.native_bytes);
-    let retained = has(|row| row.figures.retained_count.unwrap_or(0));
+    let has = |of: fn(&Figures) -> u64| report.rows.iter().any(|row| of(&row.figures) > 0);
+    let is_group = report.by != Grouping::Object;
+    let native = is_group && has(|figures| figures.native_bytes);
+    let retained = has(|figures| figures.retained_count.unwrap_or(0));
     let retained_native = retained && has_native(report);
-    let single = report.by == Grouping::Object;
-    let mut headings = Vec::new();
-    if !single {
-        headings.push("count");
-        headings.push("shallow");
-    }
-    if native && !single {
-        headings.push("native");
-    }
-    if retained {
-        headings.push("retained");
-    }
-    if retained_native {
-        headings.push(java_view::NATIVE_PART);
-    }
-    if retained {
-        headings.push("%");
-    }
-    headings.push(heading_of(report.by));
-    let whole = report.reachable.as_ref().map_or(0, |reachable| {
-        reachable
-            .shallow_bytes
-            .saturating_add(reachable.native_bytes)
-    });
-    let mut table = Table::new(&headings);
-    if single {
+    let whole = report.reachable.as_ref().map_or(0, own_bytes);
+    let columns = Columns::new()
+        .with_if(is_group, "count", |it: &Figures| thousands(it.count))
+        .with_if(is_group, "shallow", |it| size(it.shallow_bytes))
+        .with_if(native, "native", |it| size(it.native_bytes))
+        .with_if(retained, "retained", |it| size(it.retained_total()))
+        .with_if(retained_native, java_view::NATIVE_PART, native_part)
+        .with_if(retained, "%", |it| percent(it.retained_total(), whole));
+    let mut table = columns.table(heading_of(report.by));
+    if !is_group {
         table = table.keeping_remarks();
     }
     for row in &report.rows {
-        let figures = &row.figures;
-        let mut cells = Vec::new();
-        if !single {
-            cells.push(thousands(figures.count));
-            cells.push(size(figures.shallow_bytes));
-        }
-        if native && !single {
-            cells.push(size(figures.native_bytes));
-        }
-        if retained {
-            cells.push(size(figures.retained_total()));
-        }
-        if retained_native {
-            cells.push(size(figures.retained_native_bytes.unwrap_or(0)));
-        }
-        if retained {
-            cells.push(percent(figures.retained_total(), whole));
-        }
-        table.row(cells, row.name.clone());
+        table.row(columns.values(&row.figures), row.name.clone());
         if let Some(object) = &row.object {
             table.style(Style::Strong);
             let held_by = held_by(object.root.as_deref(), object.last_static, &object.held_by);
@@ -381,7 +347,7 @@ fn table(report: &TopReport) -> Table {
         }
         if let Some(thread) = &row.thread {
             table.style(Style::Strong);
-            add_thread(&mut table, &headings, thread);
+            add_thread(&mut table, &columns, thread);
         }
         if let Some(site) = &row.allocated_at {
             let top = site.frames.first().map_or("(no frames)", String::as_str);
@@ -392,14 +358,11 @@ fn table(report: &TopReport) -> Table {
 }
 
 /// Adds the innermost frames of a thread and its largest locals, below its row.
-fn add_thread(table: &mut Table, headings: &[&str], thread: &ThreadRow) {
+fn add_thread(table: &mut Table, columns: &Columns<'_, Figures>, thread: &ThreadRow) {
     let mut add = |local: Option<&LocalRow>, name: String, remark: String| {
-        let values = headings[..headings.len() - 1].iter();
-        let values = values.map(|heading| match (local, *heading) {
+        let values = columns.headings().map(|heading| match (local, heading) {
             (Some(local), "retained") => size(local.figures.retained_total()),
-            (Some(local), java_view::NATIVE_PART) => {
-                size(local.figures.retained_native_bytes.unwrap_or(0))
-            }
+            (Some(local), java_view::NATIVE_PART) => native_part(&local.figures),
             _ => String::new(),
         });
         table.row(values.collect(), name);
@@ -435,6 +398,14 @@ fn held_by(root: Option<&str>, last_static: Option<usize>, links: &[String]) -> 
     let root = last_static.is_none().then_some(root);
     let shown: Vec<&str> = shown.chain(root).collect();
     format!("← {}", shown.join(" ← "))
+}
+
+fn native_part(figures: &Figures) -> String {
+    size(figures.retained_native_bytes.unwrap_or(0))
+}
+
+fn own_bytes(figures: &Figures) -> u64 {
+    figures.shallow_bytes.saturating_add(figures.native_bytes)
 }
 
 fn percent(part: u64, whole: u64) -> String {
@@ -514,9 +485,9 @@ fn show_tree(console: &Console, args: &Args, report: &TreeReport) {
             ByteSize(report.least_bytes),
             args.depth.unwrap_or(DEPTH).max(1)
         );
-        console.data(console.styled(Style::Dim, least));
+        console.in_style(Style::Dim, least);
         if tree_has_native(report) {
-            console.data(console.styled(Style::Dim, java_view::WITH_NATIVE));
+            console.in_style(Style::Dim, java_view::WITH_NATIVE);
         }
     }
     java_view::warn(console, &report.heap);
@@ -528,19 +499,17 @@ fn tree_has_native(report: &TreeReport) -> bool {
 }
 
 fn drawn(report: &TreeReport) -> Table {
-    let native = tree_has_native(report);
-    let mut headings = vec!["retained"];
-    if native {
-        headings.push(java_view::NATIVE_PART);
-    }
     let key = match report.by {
         NodeKey::Package => "package",
         NodeKey::Class => "class",
     };
-    headings.extend(["%", "count", key]);
-    let reachable = &report.reachable;
-    let whole = (reachable.shallow_bytes).saturating_add(reachable.native_bytes);
-    let mut table = Table::new(&headings);
+    let whole = own_bytes(&report.reachable);
+    let columns = Columns::new()
+        .with("retained", |it: &Figures| size(it.retained_total()))
+        .with_if(tree_has_native(report), java_view::NATIVE_PART, native_part)
+        .with("%", |it| percent(it.retained_total(), whole))
+        .with("count", |it| thousands(it.count));
+    let mut table = columns.table(key);
     let shape: Vec<_> = report
         .nodes
         .iter()
@@ -551,14 +520,7 @@ fn drawn(report: &TreeReport) -> Table {
             continue;
         };
         let node = &report.nodes[at];
-        let figures = &node.figures;
-        let mut cells = vec![size(figures.retained_total())];
-        if native {
-            cells.push(size(figures.retained_native_bytes.unwrap_or(0)));
-        }
-        cells.push(percent(figures.retained_total(), whole));
-        cells.push(thousands(figures.count));
-        table.row(cells, node.name.clone());
+        table.row(columns.values(&node.figures), node.name.clone());
         table.lead(lead);
     }
     table

@@ -1,7 +1,8 @@
 //! `heaptap top` of native heaps: shows a report as tables, a tree or CSV.
 
-use super::super::run::{HeapReport, TopReport, TreeReport};
+use super::super::run::{HeapReport, TopReport, TopRow, TreeReport};
 use super::branches::{self, Line};
+use crate::console::columns::Columns;
 use crate::console::table::Table;
 use crate::console::{Console, Style};
 use crate::flags::context::Context;
@@ -38,11 +39,11 @@ pub(super) fn show(ctx: &Context, report: &TopReport, input: &OsStr) {
                  {}@{before}",
                 heap.dump.path
             );
-            console.data(console.styled(Style::Help, untrusted::sanitize(&note)));
+            console.in_style(Style::Help, untrusted::sanitize(&note));
         } else if is_all_but_freed(heap) {
             let note = "nearly all memory was freed again; `--view alloc_space` shows all \
                         allocations";
-            console.data(console.styled(Style::Help, note));
+            console.in_style(Style::Help, note);
         }
         console.data("");
         match (&heap.rows, &heap.tree) {
@@ -89,7 +90,7 @@ fn totals(console: &Console, report: &TopReport, heap: &HeapReport) -> String {
         && heap.dump.kind != DumpKind::AtMaximum
         && !is_difference
     {
-        let held = (total, heap.total_limits.as_ref());
+        let held = (total, heap.total_limits);
         text += &format!(" of {} allocated", beside(allocated, None, held));
     }
     match (figure(View::Objects), figure(View::AllocObjects)) {
@@ -168,50 +169,35 @@ fn rows(console: &Console, report: &TopReport, heap: &HeapReport) {
     let has_error = heap.dump.is_sampled() && rows.iter().any(|row| row.self_limits.is_some());
     // These rows have no descendants, so cumulative values equal self values.
     let has_cumulative = !matches!(report.by, "callsite" | "thread");
-    let mut headings = vec!["self"];
-    if has_error {
-        headings.push("95%");
-    }
-    headings.push("%");
-    if has_cumulative {
-        headings.extend(["cumulative", "%"]);
-    }
-    headings.extend(others.iter().map(|view| view_heading(&heap.dump, view)));
-    headings.push(what_of(report.by));
-    let mut table = Table::new(&headings).of_code();
-    for row in rows {
-        let own = column(&row.own, &heap.view);
-        let cumulative = column(&row.cumulative, &heap.view);
-        let (size, error) = match heap.unit.as_str() {
-            "bytes" => estimated(own, row.self_limits.as_ref()),
-            unit => (value(own, unit), String::new()),
-        };
-        let mut cells = vec![size];
-        if has_error {
-            cells.push(error);
-        }
-        cells.push(percent(row.self_share));
-        if has_cumulative {
-            cells.push(match heap.unit.as_str() {
-                "bytes" => {
-                    let part = (own, row.self_limits.as_ref());
-                    beside(cumulative, row.cumulative_limits.as_ref(), part)
-                }
-                unit => value(cumulative, unit),
-            });
-            cells.push(percent(row.cumulative_share));
-        }
-        cells.extend(others.iter().map(|view| {
+    let unit = heap.unit.as_str();
+    let part = |row: &TopRow| (column(&row.own, &heap.view), row.self_limits);
+    let own = |row: &TopRow| match (unit, part(row)) {
+        ("bytes", (own, limits)) => estimated(own, limits.as_ref()),
+        (_, (own, _)) => (value(own, unit), String::new()),
+    };
+    let cumulative = |row: &TopRow| match (unit, column(&row.cumulative, &heap.view)) {
+        ("bytes", bytes) => beside(bytes, row.cumulative_limits.as_ref(), part(row)),
+        (_, other) => value(other, unit),
+    };
+    let mut columns = Columns::new()
+        .with("self", |row: &TopRow| own(row).0)
+        .with_if(has_error, "95%", |row| own(row).1)
+        .with("%", |row| percent(row.self_share))
+        .with_if(has_cumulative, "cumulative", cumulative)
+        .with_if(has_cumulative, "%", |row| percent(row.cumulative_share));
+    for view in others {
+        columns = columns.with(view_heading(&heap.dump, view), move |row| {
             let other = column(&row.own, view);
-            match (heap.unit.as_str(), unit_of(view)) {
+            match (unit, unit_of(view)) {
                 // Allocated memory, next to its unreleased part.
-                ("bytes", "bytes") if other >= own => {
-                    beside(other, None, (own, row.self_limits.as_ref()))
-                }
+                ("bytes", "bytes") if other >= part(row).0 => beside(other, None, part(row)),
                 (_, unit) => value(other, unit),
             }
-        }));
-        table.row(cells, row.at.name.clone());
+        });
+    }
+    let mut table = columns.table(what_of(report.by)).of_code();
+    for row in rows {
+        table.row(columns.values(row), row.at.name.clone());
         let at = &row.at;
         let place = place(at.library.as_deref(), at.file.as_deref(), at.line);
         let callers = row.stack.as_deref().map(callers).unwrap_or_default();
@@ -238,8 +224,7 @@ fn rows(console: &Console, report: &TopReport, heap: &HeapReport) {
         });
     }
     if !left.is_empty() {
-        let note = format!("… and {}", left.join(", "));
-        console.data(console.styled(Style::Dim, note));
+        console.in_style(Style::Dim, format!("… and {}", left.join(", ")));
     }
 }
 
@@ -300,7 +285,7 @@ fn drawn(console: &Console, by: &str, heap: &HeapReport, tree: &TreeReport) {
         "{which}; nodes of at least {least} (`--min`), {} levels (`--depth`)",
         tree.depth
     );
-    console.data(console.styled(Style::Dim, note));
+    console.in_style(Style::Dim, note);
 }
 
 /// Returns the functions that are shown of a heap.
@@ -351,7 +336,7 @@ fn footer(ctx: &Context, report: &TopReport, input: &OsStr) {
     notes.extend(attached.map(str::to_owned));
     console.data("");
     for note in notes {
-        console.data(console.styled(Style::Dim, note));
+        console.in_style(Style::Dim, note);
     }
     let is_tree = report.heaps.iter().all(|heap| heap.tree.is_some());
     let mut heaps = report.heaps.iter();

@@ -217,177 +217,55 @@ fn each_pattern_is_known_where_it_applies_and_only_there() {
 
 #[test]
 fn owners_are_those_of_the_devices_where_they_leak() {
-    use Form::{Instance as I, JniGlobal as N, Static as S};
-    let imm = "android.view.inputmethod.InputMethodManager";
-    let back = "android.window.WindowOnBackInvokedDispatcher$OnBackInvokedCallbackWrapper";
-    let preview = Some("TPP2.220218.008");
-    for (form, class, field, on, whose) in [
-        (
-            I,
-            "android.view.ViewGroup",
-            "mPreSortedChildren",
-            (30, "Google", None),
-            Some("Android 11"),
-        ),
-        (
-            I,
-            "android.view.ViewGroup",
-            "mPreSortedChildren",
-            (31, "Google", None),
-            None,
-        ),
-        (
-            I,
-            imm,
-            "mLastSrvView",
-            (28, "huawei", None),
-            Some("HUAWEI's Android"),
-        ),
-        (I, imm, "mLastSrvView", (28, "samsung", None), None),
-        (I, imm, "mLastSrvView", (29, "HUAWEI", None), None),
-        (
-            I,
-            imm,
-            "mNextServedView",
-            (35, "Google", None),
-            Some("Android 15"),
-        ),
-        (I, imm, "mNextServedView", (36, "Google", None), None),
-        (
-            N,
-            "android.widget.Toast$TN",
-            "mNextView",
-            (29, "Google", None),
-            Some("Android 10"),
-        ),
-        (
-            N,
-            "android.app.AppOpsManager$3",
-            "this$0",
-            (32, "Google", None),
-            Some("Android 12L"),
-        ),
-        (
-            N,
-            "android.app.AppOpsManager$3",
-            "this$0",
-            (33, "Google", None),
-            None,
-        ),
-        (
-            N,
-            "android.app.AppOpsManager$2",
-            "this$0",
-            (32, "Google", None),
-            None,
-        ),
-        (
-            I,
-            "android.view.View$$ExternalSyntheticLambda12",
-            "f$0",
-            (33, "Google", None),
-            Some("Android 13"),
-        ),
-        (
-            I,
-            "android.view.View$$ExternalSyntheticLambdaX",
-            "f$0",
-            (33, "Google", None),
-            None,
-        ),
-        (
-            I,
-            back,
-            "mCallback",
-            (32, "Google", preview),
-            Some("Android 12L"),
-        ),
-        (
-            I,
-            back,
-            "mCallback",
-            (32, "Google", Some("SP2A.220405.004")),
-            None,
-        ),
-        (I, back, "mCallback", (33, "Google", preview), None),
-        (
-            I,
-            back,
-            "mCallback",
-            (34, "Google", Some("UP1A")),
-            Some("Android 14"),
-        ),
-        (
-            S,
-            "android.content.res.ResourcesImpl",
-            "mAppContext",
-            (31, "OnePlus", None),
-            Some("OnePlus's Android"),
-        ),
-        (
-            S,
-            "android.net.ConnectivityManager",
-            "sInstance",
-            (23, "Google", None),
-            Some("Android 6"),
-        ),
-        (
-            I,
-            "android.net.ConnectivityManager",
-            "sInstance",
-            (23, "Google", None),
-            None,
-        ),
-        (
-            I,
-            "WV.R9",
-            "e",
-            (33, "Google", None),
-            Some("Android System WebView"),
-        ),
-        (I, "WV.R9", "f", (33, "Google", None), None),
-        (
-            I,
-            "com.bumptech.glide.manager.DefaultConnectivityMonitor",
-            "listener",
-            (34, "Google", None),
-            Some("Glide (before 4.13.0)"),
-        ),
-        (
-            I,
-            "com.google.maps.api.android.lib6.gmm6.Draw",
-            "a",
-            (34, "Google", None),
-            Some("Google Maps (16.1 to 17.0)"),
-        ),
-        (
-            I,
-            "com.google.maps.api.Other",
-            "a",
-            (34, "Google", None),
-            None,
-        ),
-        (
-            I,
-            "androidx.biometric.BiometricViewModel",
-            "mClientCallback",
-            (34, "Google", None),
-            Some("androidx.biometric (1.0.1; fixed in 1.1.0)"),
-        ),
-        // A class of the app with the same field is the app's.
-        (
-            I,
-            "app.InputMethodManager",
-            "mNextServedView",
-            (30, "Google", None),
-            None,
-        ),
-    ] {
-        let (sdk, maker, build) = on;
-        let graph = leaking_by(form, class, field, (Some(sdk), Some(maker), build));
+    const BACK: &str = "android.window.WindowOnBackInvokedDispatcher$OnBackInvokedCallbackWrapper";
+    // Form, class, field; API level, manufacturer and build of the device; the owner, if known. The
+    // last is a class of the app with the same field.
+    let cases = "
+        I android.view.ViewGroup mPreSortedChildren on 30 Google: Android 11
+        I android.view.ViewGroup mPreSortedChildren on 31 Google: -
+        I android.view.inputmethod.InputMethodManager mLastSrvView on 28 huawei: HUAWEI's Android
+        I android.view.inputmethod.InputMethodManager mLastSrvView on 28 samsung: -
+        I android.view.inputmethod.InputMethodManager mLastSrvView on 29 HUAWEI: -
+        I android.view.inputmethod.InputMethodManager mNextServedView on 35 Google: Android 15
+        I android.view.inputmethod.InputMethodManager mNextServedView on 36 Google: -
+        N android.widget.Toast$TN mNextView on 29 Google: Android 10
+        N android.app.AppOpsManager$3 this$0 on 32 Google: Android 12L
+        N android.app.AppOpsManager$3 this$0 on 33 Google: -
+        N android.app.AppOpsManager$2 this$0 on 32 Google: -
+        I android.view.View$$ExternalSyntheticLambda12 f$0 on 33 Google: Android 13
+        I android.view.View$$ExternalSyntheticLambdaX f$0 on 33 Google: -
+        I BACK mCallback on 32 Google TPP2.220218.008: Android 12L
+        I BACK mCallback on 32 Google SP2A.220405.004: -
+        I BACK mCallback on 33 Google TPP2.220218.008: -
+        I BACK mCallback on 34 Google UP1A: Android 14
+        S android.content.res.ResourcesImpl mAppContext on 31 OnePlus: OnePlus's Android
+        S android.net.ConnectivityManager sInstance on 23 Google: Android 6
+        I android.net.ConnectivityManager sInstance on 23 Google: -
+        I WV.R9 e on 33 Google: Android System WebView
+        I WV.R9 f on 33 Google: -
+        I com.bumptech.glide.manager.DefaultConnectivityMonitor listener on 34 Google: Glide (before 4.13.0)
+        I com.google.maps.api.android.lib6.gmm6.Draw a on 34 Google: Google Maps (16.1 to 17.0)
+        I com.google.maps.api.Other a on 34 Google: -
+        I androidx.biometric.BiometricViewModel mClientCallback on 34 Google: androidx.biometric (1.0.1; fixed in 1.1.0)
+        I app.InputMethodManager mNextServedView on 30 Google: -
+    ";
+    for case in cases.trim().lines() {
+        let (reference, whose) = case.split_once(": ").expect("an owner");
+        let words: Vec<&str> = reference.split_whitespace().collect();
+        let [form, class, field, "on", sdk, maker, build @ ..] = &words[..] else {
+            panic!("{case}");
+        };
+        let form = match *form {
+            "I" => Form::Instance,
+            "N" => Form::JniGlobal,
+            _ => Form::Static,
+        };
+        let class = if *class == "BACK" { BACK } else { class };
+        let on = (sdk.parse().ok(), Some(*maker), build.first().copied());
+        let graph = leaking_by(form, class, field, on);
         let known = find(&graph).groups.remove(0).library;
-        let found = known.as_ref().map(|known| known.whose.as_str());
-        assert_eq!(found, whose, "{class}.{field} on {sdk}, {maker}");
+        let found = known.as_ref().map_or("-", |known| known.whose.as_str());
+        assert_eq!(found, whose, "{case}");
     }
 }
 

@@ -14,163 +14,56 @@ use made::{Heap, Is, Obj};
 /// Creates a heap with the Android classes that the rules cover.
 fn android() -> Heap {
     let mut heap = Heap::new();
-    for (name, superclass, fields) in [
-        ("android.content.Context", "", &[][..]),
-        (
-            "android.content.ContextWrapper",
-            "android.content.Context",
-            &[("mBase", Is::Null)],
-        ),
-        (
-            "android.app.ContextImpl",
-            "android.content.Context",
-            &[("mOuterContext", Is::Null)],
-        ),
-        (
-            "android.app.Activity",
-            "android.content.ContextWrapper",
-            &[("mDestroyed", Is::Bool(false)), ("mDecor", Is::Null)],
-        ),
-        (
-            "android.app.Application",
-            "android.content.ContextWrapper",
-            &[],
-        ),
-        ("android.app.Service", "android.content.ContextWrapper", &[]),
-        (
-            "android.app.Fragment",
-            "",
-            &[
-                ("mFragmentManager", Is::Null),
-                ("mCalled", Is::Bool(false)),
-                ("mView", Is::Null),
-            ],
-        ),
-        (
-            "androidx.fragment.app.Fragment",
-            "",
-            &[
-                ("mFragmentManager", Is::Null),
-                ("mCalled", Is::Bool(false)),
-                ("mView", Is::Null),
-                ("mMaxState", Is::Null),
-                ("mLifecycleRegistry", Is::Null),
-                ("mPreviousWho", Is::Null),
-            ],
-        ),
-        (
-            "android.view.View",
-            "",
-            &[
-                ("mContext", Is::Null),
-                ("mParent", Is::Null),
-                ("mAttachInfo", Is::Null),
-                ("mWindowAttachCount", Is::Int(0)),
-            ],
-        ),
-        ("android.widget.TextView", "android.view.View", &[]),
-        (
-            "com.android.internal.policy.DecorView",
-            "android.view.View",
-            &[],
-        ),
-        ("android.widget.Editor", "", &[("mTextView", Is::Null)]),
-        (
-            "android.view.ViewRootImpl",
-            "",
-            &[("mView", Is::Null), ("mContext", Is::Null)],
-        ),
-        (
-            "android.view.Window",
-            "",
-            &[("mDestroyed", Is::Bool(false)), ("mContext", Is::Null)],
-        ),
-        ("android.widget.Toast", "", &[("mTN", Is::Null)]),
-        (
-            "android.widget.Toast$TN",
-            "",
-            &[("mWM", Is::Null), ("mView", Is::Null)],
-        ),
-        (
-            "android.os.MessageQueue",
-            "",
-            &[("mQuitting", Is::Bool(false))],
-        ),
-        (
-            "android.os.Message",
-            "",
-            &[("obj", Is::Null), ("next", Is::Null)],
-        ),
-        (
-            "androidx.lifecycle.ViewModel",
-            "",
-            &[("mCleared", Is::Bool(false))],
-        ),
-        (
-            "androidx.compose.runtime.CompositionImpl",
-            "",
-            &[("disposed", Is::Bool(false))],
-        ),
-        (
-            "androidx.compose.runtime.Recomposer",
-            "",
-            &[("_state", Is::Null)],
-        ),
-        (
-            "kotlinx.coroutines.flow.StateFlowImpl",
-            "",
-            &[("_state", Is::Null)],
-        ),
-        ("androidx.compose.runtime.Recomposer$State", "", &[]),
-        ("mortar.MortarScope", "", &[("dead", Is::Bool(false))]),
-        (
-            "androidx.lifecycle.LifecycleRegistry",
-            "",
-            &[("state", Is::Null)],
-        ),
-        ("androidx.lifecycle.Lifecycle$State", "", &[]),
-        (
-            "android.app.ActivityThread",
-            "",
-            &[("mActivities", Is::Null), ("mServices", Is::Null)],
-        ),
-        (
-            "android.app.ActivityThread$ActivityClientRecord",
-            "",
-            &[("activity", Is::Null)],
-        ),
-        (
-            "android.util.ArrayMap",
-            "",
-            &[("mArray", Is::Null), ("mSize", Is::Int(0))],
-        ),
-        ("java.lang.ref.Reference", "", &[("referent", Is::Null)]),
-        (
-            "java.lang.ref.WeakReference",
-            "java.lang.ref.Reference",
-            &[],
-        ),
-        (
-            "leakcanary.KeyedWeakReference",
-            "java.lang.ref.WeakReference",
-            &[
-                ("retainedUptimeMillis", Is::Long(-1)),
-                ("description", Is::Null),
-            ],
-        ),
-        ("app.Main", "android.app.Activity", &[]),
-        ("app.Holder", "", &[("held", Is::Null), ("next", Is::Null)]),
-        (
-            "android.view.inputmethod.InputMethodManager",
-            "",
-            &[("mNextServedView", Is::Null)],
-        ),
-    ] {
-        let superclass = match superclass {
-            "" => "java.lang.Object",
-            name => name,
-        };
-        heap.class(name, superclass, fields);
+    // Classes, superclasses, and fields, which are null without a value.
+    let classes = "
+        android.content.Context
+        android.content.ContextWrapper: android.content.Context { mBase }
+        android.app.ContextImpl: android.content.Context { mOuterContext }
+        android.app.Activity: android.content.ContextWrapper { mDestroyed=false mDecor }
+        android.app.Application: android.content.ContextWrapper
+        android.app.Service: android.content.ContextWrapper
+        android.app.Fragment { mFragmentManager mCalled=false mView }
+        androidx.fragment.app.Fragment { mFragmentManager mCalled=false mView mMaxState mLifecycleRegistry mPreviousWho }
+        android.view.View { mContext mParent mAttachInfo mWindowAttachCount=0 }
+        android.widget.TextView: android.view.View
+        com.android.internal.policy.DecorView: android.view.View
+        android.widget.Editor { mTextView }
+        android.view.ViewRootImpl { mView mContext }
+        android.view.Window { mDestroyed=false mContext }
+        android.widget.Toast { mTN }
+        android.widget.Toast$TN { mWM mView }
+        android.os.MessageQueue { mQuitting=false }
+        android.os.Message { obj next }
+        androidx.lifecycle.ViewModel { mCleared=false }
+        androidx.compose.runtime.CompositionImpl { disposed=false }
+        androidx.compose.runtime.Recomposer { _state }
+        kotlinx.coroutines.flow.StateFlowImpl { _state }
+        androidx.compose.runtime.Recomposer$State
+        mortar.MortarScope { dead=false }
+        androidx.lifecycle.LifecycleRegistry { state }
+        androidx.lifecycle.Lifecycle$State
+        android.app.ActivityThread { mActivities mServices }
+        android.app.ActivityThread$ActivityClientRecord { activity }
+        android.util.ArrayMap { mArray mSize=0 }
+        java.lang.ref.Reference { referent }
+        java.lang.ref.WeakReference: java.lang.ref.Reference
+        leakcanary.KeyedWeakReference: java.lang.ref.WeakReference { retainedUptimeMillis=-1L description }
+        app.Main: android.app.Activity
+        app.Holder { held next }
+        android.view.inputmethod.InputMethodManager { mNextServedView }
+    ";
+    for line in classes.trim().lines() {
+        let (head, fields) = line.trim().split_once(" { ").unwrap_or((line, " }"));
+        let (name, superclass) = head.split_once(": ").unwrap_or((head, "java.lang.Object"));
+        let fields = fields.trim_end_matches('}').split_whitespace();
+        let fields = fields.map(|field| match field.split_once('=') {
+            None => (field, Is::Null),
+            Some((field, "false")) => (field, Is::Bool(false)),
+            Some((field, "0")) => (field, Is::Int(0)),
+            Some((field, "-1L")) => (field, Is::Long(-1)),
+            Some(_) => panic!("{line}"),
+        });
+        heap.class(name.trim(), superclass, &fields.collect::<Vec<_>>());
     }
     heap
 }

@@ -107,412 +107,258 @@ fn advice(text: &str) -> (String, Certainty) {
 }
 
 const LAMBDA: &str = "app.Main$load$1:kotlin.coroutines.jvm.internal.BaseContinuationImpl";
+const POOL: &str = "static app.Pool.POOL > java.util.concurrent.ThreadPoolExecutor.workQueue";
+
+/// Paths, and below each what its advice has and does not have.
+const ADVICE: &str = r#"
+static app.Keeper.LEAKED > list > activity
+  has "Remove it from Keeper.LEAKED"; not "null"
+static app.Tracker.INSTANCE > app.Tracker.view > view
+  has "Clear Tracker.view"; not "INSTANCE"
+static app.Keeper.repo$delegate > kotlin.SynchronizedLazyImpl._value > activity
+  has "shorter scope"; not "_value", "null", "lear "
+static app.Tracker.INSTANCE > app.Tracker.context > activity
+  has "applicationContext", "Tracker"; not "lear ", "onDestroy", "null"
+static app.Bus.LISTENERS > list > app.Main$1.this$0 > activity
+  has "anonymous class Main$1", "Bus.LISTENERS"; not "static", "inner class"
+static app.Bus.LISTENERS > list > app.Main$$ExternalSyntheticLambda0.f$0 > activity
+  has "lambda Main$$ExternalSyntheticLambda0", "emove", "Bus.LISTENERS"; not "lear ", "static"
+static app.Keeper.LISTENER > app.Main$onCreate$1.$name > activity
+  has "Main$onCreate$1", "Keeper.LISTENER"; not "lear ", "$name"
+static android.os.Looper.sMainLooper > android.os.Looper.mQueue
+    > android.os.MessageQueue.mMessages > android.os.Message.next
+    > android.os.Message.callback > app.Main$1.this$0 > activity
+  has "removeCallbacks", "Main$1"; not "static"
+static android.os.Looper.sMainLooper > android.os.Looper.mQueue
+    > android.os.MessageQueue.mStack > android.os.MessageStack.mTopValue
+    > android.os.Message.obj > activity
+  has "removeCallbacksAndMessages(null)"; not "lear "
+static android.lib.Pool.sPool > android.os.Message.callback > activity
+  has "in no queue"; not "removeCallbacks"
+static android.os.Looper.sMainLooper > android.os.Looper.mQueue
+    > android.os.MessageQueue.mIdleHandlers > list > app.Idle.page > activity
+  has "removeIdleHandler", "Idle"; not "removeCallbacks"
+thread > java.util.TimerThread:java.lang.Thread.queue > java.util.TaskQueue.queue
+    > java.util.TimerTask[] > app.Tick.this$0 > activity
+  has "cancel()", "Tick"; not "inner"
+{pool} > java.util.concurrent.ScheduledThreadPoolExecutor$DelayedWorkQueue.queue
+    > java.util.concurrent.RunnableScheduledFuture[]
+    > java.util.concurrent.FutureTask.callable
+    > java.util.concurrent.Executors$RunnableAdapter.task > app.Job.page > activity
+  has "Future", "Job"; not "lear "
+local upload > app.Upload$1.this$0 > activity
+  has "end or cancel", "Upload$1"; not "static", "lear "
+thread > app.Worker:java.lang.Thread.this$0 > activity
+  has "end or cancel", "Worker"; not "static", "inner"
+local net > okhttp3.Call.callback > app.Api$await$2$1.$cont
+    > kotlinx.coroutines.CancellableContinuationImpl.delegate
+    > kotlinx.coroutines.internal.DispatchedContinuation.continuation > {LAMBDA}.this$0
+    > activity
+  has "coroutine of Main.load", "lifecycleScope", "invokeOnCancellation"; not "static", "lear ", "end or cancel that work"
+static app.Sdk.CALLBACK > app.Api$await$2$1.$cont
+    > kotlinx.coroutines.CancellableContinuationImpl.delegate[@kotlinx.coroutines.CancelledContinuation]
+    > kotlinx.coroutines.internal.DispatchedContinuation.continuation > {LAMBDA}.L$0
+    > activity
+  has "invokeOnCancellation", "Main.load"; not "L$0", "null"
+thread > kotlinx.coroutines.scheduling.Worker:java.lang.Thread.task
+    > {LAMBDA}.L$0[@kotlinx.coroutines.JobSupport$Finishing] > activity
+  has "isActive", "Main.load"; not "L$0"
+static app.Keeper.MODEL > app.Model.scope
+    > androidx.lifecycle.viewmodel.internal.CloseableCoroutineScope.coroutineContext
+    > kotlinx.coroutines.JobImpl.child > {LAMBDA}.L$0 > view
+  has "viewModelScope", "Main.load", "state"; not "L$0"
+static app.Keeper.FLOW > kotlinx.coroutines.flow.StateFlowImpl.slots
+    > kotlinx.coroutines.flow.StateFlowSlot[] > kotlinx.coroutines.flow.StateFlowSlot._state
+    > kotlinx.coroutines.CancellableContinuationImpl.delegate > {LAMBDA}.this$0 > activity
+  has "repeatOnLifecycle", "Main.load"; not "null", "lear "
+static app.Keeper.CHANNEL > kotlinx.coroutines.channels.BufferedChannel.receiveSegment
+    > {LAMBDA}.this$0 > activity
+  has "close the channel"; not "null"
+static app.Keeper.SUBJECT > io.reactivex.rxjava3.subjects.PublishSubject.subscribers
+    > java.lang.Object[] > io.reactivex.rxjava3.internal.observers.LambdaObserver.onNext
+    > app.Main$$ExternalSyntheticLambda1.f$0 > activity
+  has "CompositeDisposable", "lambda Main$$ExternalSyntheticLambda1"; not "null", "dispose()"
+static app.Keeper.DATA > androidx.lifecycle.LiveData.mObservers
+    > androidx.arch.core.internal.SafeIterableMap.mStart
+    > androidx.arch.core.internal.SafeIterableMap$Entry.mValue
+    > androidx.lifecycle.LiveData$AlwaysActiveObserver.mObserver > app.Main$1.this$0
+    > activity
+  has "removeObserver", "Main$1"; not "static", "null"
+static app.Keeper.DATA > androidx.lifecycle.LiveData.mObservers
+    > androidx.arch.core.internal.SafeIterableMap.mStart
+    > androidx.arch.core.internal.SafeIterableMap$Entry.mValue
+    > androidx.lifecycle.LiveData$LifecycleBoundObserver.mObserver > app.Page$1.this$0 > view
+  has "viewLifecycleOwner"; not "static", "null"
+static app.Keeper.OWNER > androidx.lifecycle.LifecycleRegistry.observerMap
+    > androidx.lifecycle.LifecycleRegistry$ObserverWithState.lifecycleObserver
+    > app.Watcher.page > activity
+  has "removeObserver", "Watcher"; not "lear ", "null"
+static app.Keeper.ADAPTER
+    > app.Shop:androidx.recyclerview.widget.RecyclerView$Adapter.mObservable
+    > androidx.recyclerview.widget.RecyclerView$AdapterDataObservable.mObservers > list
+    > androidx.recyclerview.widget.RecyclerView$RecyclerViewDataObserver.this$0 > view
+  has "adapter of the view to null in onDestroyView", "Shop"; not "mObservers", "static"
+static app.Keeper.APK > android.app.LoadedApk.mServices > android.util.ArrayMap.mArray
+    > java.lang.Object[] > app.Main$conn$1.this$0 > activity
+  has "unbindService", "Main$conn$1"; not "static", "receiver", "null"
+static app.Keeper.APK > android.app.LoadedApk.mReceivers > android.util.ArrayMap.mArray
+    > java.lang.Object[] > app.Net.page > activity
+  has "unregisterReceiver", "Net"; not "lear ", "map"
+jni > android.database.ContentObserver$Transport.mContentObserver > app.Files.page > activity
+  has "unregisterContentObserver", "Files"; not "lear "
+static app.Keeper.SENSORS > android.hardware.SystemSensorManager.mSensorListeners > list
+    > app.Main$1.this$0 > activity
+  has "unregisterListener", "onPause"; not "static"
+static app.Keeper.PLACES > android.location.LocationManager.mListeners > list > app.Route.page
+    > activity
+  has "removeUpdates", "Route"; not "lear "
+static android.net.ConnectivityManager.sCallbacks > list > app.Net.page > activity
+  has "unregisterNetworkCallback", "Net"; not "sCallbacks", "lear "
+static app.Keeper.APP > app.App:android.app.Application.mActivityLifecycleCallbacks > list
+    > app.Screens.page > activity
+  has "unregisterActivityLifecycleCallbacks", "Screens"; not "lear "
+static app.Keeper.ANIMATOR
+    > android.animation.ValueAnimator:android.animation.Animator.mUpdateListeners > list
+    > app.Main$1.this$0 > activity
+  has "cancel()", "animator"; not "static", "null"
+threadlocal android.animation.AnimationHandler.sAnimatorHandler
+    > android.animation.AnimationHandler.mAnimationCallbacks > list
+    > app.Spin:android.animation.ValueAnimator.mUpdateListeners > list > app.Main$1.this$0
+    > activity
+  has "cancel() on the animator"; not "static", "remove()"
+static app.Keeper.VIEWS > android.view.ViewTreeObserver.mOnPreDrawListeners > list
+    > app.Main$1.this$0 > activity
+  has "viewTreeObserver"; not "static"
+static android.view.WindowManagerGlobal.sDefaultWindowManager
+    > android.view.WindowManagerGlobal.mViews > list > view
+  has "Dismiss the dialog", "before its activity ends"; not "Unregister", "WindowManagerGlobal"
+static app.Keeper.SHEET > app.ShareSheet:android.app.Dialog.mContext > activity
+  has "Keeper.SHEET", "the dialog is dismissed (setOnDismissListener)"; not "applicationContext", "onDestroy"
+static app.Keeper.PAGE > app.Page.views$delegate > app.Bound.views > view
+  has "delegate for Page.views"; not "lear ", "null"
+static app.Keeper.MODEL > app.Model:androidx.lifecycle.ViewModel.page > activity
+  has "Do not keep the Main in Model"; not "static"
+jni > app.Stub:android.os.Binder.this$0 > activity
+  has "Binder Stub", "static class with a WeakReference"; not "JNI"
+thread > app.Loader:java.lang.Thread.page > activity
+  has "end or cancel that work", "Loader"; not "lear "
+static app.Keeper.SHARE > android.lib.ShareManager.mContext > activity
+  has "Get the ShareManager from applicationContext"; not "lear ", "null"
+threadlocal kotlinx.Undispatched.state > kotlin.Pair.first
+    > kotlin.coroutines.CombinedContext.element > view
+  has "not yours", "UndispatchedCoroutine.threadStateToRecover"; not "Pair", "lear ", "elements"
+threadlocal kotlinx.Undispatched.state > kotlin.Pair.first > view
+  has "ThreadLocal Undispatched.state", "remove()"; not "Pair", "lear "
+static org.greenrobot.eventbus.EventBus.defaultInstance
+    > org.greenrobot.eventbus.EventBus.typesBySubscriber > list
+    > org.greenrobot.eventbus.Subscription.subscriber > activity
+  has "unregister on the event bus for Main"; not "null", "lear ", "defaultInstance"
+static app.DaggerApp.component > dagger.internal.DoubleCheck.instance > activity
+  has "DaggerApp.component"; not "DoubleCheck.instance"
+static com.bumptech.glide.Glide.glide > com.bumptech.glide.manager.TargetTracker.targets
+    > list > view
+  has "Glide.with(fragment)", "clear(target)"; not "null"
+static app.Keeper.VIEW > androidx.compose.ui.platform.AbstractComposeView.composition
+    > androidx.compose.ui.platform.WrappedComposition.owner > view
+  has "disposeComposition()", "ViewCompositionStrategy"; not "null"
+static androidx.compose.runtime.Recomposer._runningRecomposers
+    > kotlinx.coroutines.flow.Held.value > androidx.compose.runtime.Recomposer.known > list
+    > activity
+  has "Recomposer", "dispose()"; not "null", "lear "
+static androidx.localbroadcastmanager.content.LocalBroadcastManager.mInstance
+    > androidx.localbroadcastmanager.content.LocalBroadcastManager.mReceivers > list
+    > app.Net.page > activity
+  has "LocalBroadcastManager.unregisterReceiver for Net"; not "null"
+static android.hardware.display.DisplayManagerGlobal.sInstance
+    > android.hardware.display.DisplayManagerGlobal.mDisplayListeners > list
+    > android.hardware.display.DisplayManagerGlobal$DisplayListenerDelegate.mListener
+    > app.Screen.page > activity
+  has "unregisterDisplayListener for Screen"; not "null"
+static app.Keeper.ACCESS
+    > android.view.accessibility.AccessibilityManager.mTouchExplorationStateChangeListeners
+    > list > app.Talk.page > activity
+  has "AccessibilityManager that matches the add method, for Talk"; not "null"
+static app.Keeper.AUDIO > android.media.AudioManager.mAudioFocusIdListenerMap > list
+    > android.media.AudioManager$FocusRequestInfo.mRequest > app.Player.page > activity
+  has "abandonAudioFocusRequest for Player"; not "null"
+jni > android.telephony.TelephonyCallback.callback > app.Calls.page > activity
+  has "unregisterTelephonyCallback for Calls"; not "null"
+static app.Keeper.CAMERAS
+    > android.hardware.camera2.CameraManager$CameraManagerGlobal.mCallbackMap > list
+    > app.Shot.page > activity
+  has "unregisterAvailabilityCallback for Shot"; not "null"
+static app.Keeper.WEB > android.webkit.WebView.mProvider > app.Bridge.page > activity
+  has "Remove the WebView from its parent", "destroy()"; not "null"
+static app.Keeper.APP > app.App:android.app.Application.mCallbacksController
+    > android.content.ComponentCallbacksController.mComponentCallbacks > list
+    > app.Memory.page > activity
+  has "unregisterComponentCallbacks for Memory"; not "null"
+static app.Keeper.MOVE > android.view.ViewPropertyAnimator.mView > view
+  has "animate().cancel()"; not "null"
+static app.Keeper.FRAMES > android.view.Choreographer$CallbackRecord.action > app.Frames.page
+    > activity
+  has "removeFrameCallback for Frames"; not "null"
+static app.Keeper.SCOPE > androidx.lifecycle.LifecycleCoroutineScopeImpl.coroutineContext
+    > {LAMBDA}.this$0 > view
+  has "viewLifecycleOwner.lifecycleScope", "Main.load"; not "null"
+static app.Keeper.STATE
+    > androidx.compose.runtime.snapshots.SnapshotStateObserver.observedScopeMaps > list
+    > app.Scope.page > view
+  has "stop() on your SnapshotStateObserver"; not "null"
+static app.Keeper.EFFECT > androidx.compose.runtime.DisposableEffectImpl.onDispose
+    > app.Leave.page > activity
+  has "onDispose of a DisposableEffect", "Unregister Leave"; not "null"
+static app.Keeper.LAUNCHED > androidx.compose.runtime.LaunchedEffectImpl.task > app.Tick.page
+    > activity
+  has "rememberUpdatedState"; not "null"
+static app.Keeper.REMEMBERED > androidx.compose.runtime.SnapshotMutableStateImpl.next
+    > activity
+  has "Do not remember the Main"; not "lear "
+static app.Keeper.IMAGES > coil3.request.ViewTargetRequestDelegate.target > view
+  has "Dispose the Coil request"; not "null"
+static app.Keeper.SAVED > androidx.savedstate.SavedStateRegistry.components > list
+    > app.Saved.page > activity
+  has "unregisterSavedStateProvider for Saved"; not "null"
+static app.Keeper.WORK > androidx.work.impl.WorkerWrapper.worker > app.Sync.page > activity
+  has "IDs as input data to Sync"; not "null"
+static app.Keeper.PLAYER > androidx.media3.exoplayer.ExoPlayerImpl.listeners > list
+    > app.Video.page > activity
+  has "release() on the player"; not "null"
+static app.Keeper.SOUND > android.media.MediaPlayer.mOnCompletionListener > app.Sound.page
+    > activity
+  has "release() on the player"; not "null"
+static android.lib.Views.sViews > app.PageBinding.root > view
+  has "the field with the PageBinding to null in onDestroyView"; not "static"
+static android.lib.Graph.sGraph > dagger.internal.DoubleCheck.instance > activity
+  has "in a narrower scope, such as ActivityScoped"; not "null"
+static android.lib.Unknown.sInstance > android.lib.Unknown.mFocus > view
+  has "not a field of the app"; not "lear ", "null", "static"
+"#;
+
+/// The cases of [`ADVICE`].
+fn advice_cases() -> Vec<(String, Vec<&'static str>, Vec<&'static str>)> {
+    let quoted = |text: &'static str| text.split('"').skip(1).step_by(2).collect();
+    let mut cases = Vec::new();
+    let mut path = String::new();
+    for line in ADVICE.trim().lines() {
+        let Some(parts) = line.strip_prefix("  has ") else {
+            path = format!("{path} {}", line.trim());
+            continue;
+        };
+        let (has, lacks) = parts.split_once("; not ").unwrap_or((parts, ""));
+        let text = path.replace("{LAMBDA}", LAMBDA).replace("{pool}", POOL);
+        cases.push((text.trim().to_owned(), quoted(has), quoted(lacks)));
+        path.clear();
+    }
+    cases
+}
 
 #[test]
 fn advice_names_the_registration_that_holds_the_leak() {
-    // Path, what the advice has, what it does not have.
-    let pool = "static app.Pool.POOL > java.util.concurrent.ThreadPoolExecutor.workQueue";
-    let cases: &[(&str, &[&str], &[&str])] = &[
-        (
-            "static app.Keeper.LEAKED > list > activity",
-            &["Remove it from Keeper.LEAKED"],
-            &["null"],
-        ),
-        (
-            "static app.Tracker.INSTANCE > app.Tracker.view > view",
-            &["Clear Tracker.view"],
-            &["INSTANCE"],
-        ),
-        (
-            "static app.Keeper.repo$delegate > kotlin.SynchronizedLazyImpl._value > activity",
-            &["shorter scope"],
-            &["_value", "null", "lear "],
-        ),
-        (
-            "static app.Tracker.INSTANCE > app.Tracker.context > activity",
-            &["applicationContext", "Tracker"],
-            &["lear ", "onDestroy", "null"],
-        ),
-        (
-            "static app.Bus.LISTENERS > list > app.Main$1.this$0 > activity",
-            &["anonymous class Main$1", "Bus.LISTENERS"],
-            &["static", "inner class"],
-        ),
-        (
-            "static app.Bus.LISTENERS > list > app.Main$$ExternalSyntheticLambda0.f$0 > activity",
-            &[
-                "lambda Main$$ExternalSyntheticLambda0",
-                "emove",
-                "Bus.LISTENERS",
-            ],
-            &["lear ", "static"],
-        ),
-        (
-            "static app.Keeper.LISTENER > app.Main$onCreate$1.$name > activity",
-            &["Main$onCreate$1", "Keeper.LISTENER"],
-            &["lear ", "$name"],
-        ),
-        (
-            "static android.os.Looper.sMainLooper > android.os.Looper.mQueue > android.os.MessageQueue.mMessages > android.os.Message.next > android.os.Message.callback > app.Main$1.this$0 > activity",
-            &["removeCallbacks", "Main$1"],
-            &["static"],
-        ),
-        (
-            "static android.os.Looper.sMainLooper > android.os.Looper.mQueue > android.os.MessageQueue.mStack > android.os.MessageStack.mTopValue > android.os.Message.obj > activity",
-            &["removeCallbacksAndMessages(null)"],
-            &["lear "],
-        ),
-        (
-            "static android.lib.Pool.sPool > android.os.Message.callback > activity",
-            &["in no queue"],
-            &["removeCallbacks"],
-        ),
-        (
-            "static android.os.Looper.sMainLooper > android.os.Looper.mQueue > android.os.MessageQueue.mIdleHandlers > list > app.Idle.page > activity",
-            &["removeIdleHandler", "Idle"],
-            &["removeCallbacks"],
-        ),
-        (
-            "thread > java.util.TimerThread:java.lang.Thread.queue > java.util.TaskQueue.queue > java.util.TimerTask[] > app.Tick.this$0 > activity",
-            &["cancel()", "Tick"],
-            &["inner"],
-        ),
-        (
-            &format!(
-                "{pool} > java.util.concurrent.ScheduledThreadPoolExecutor$DelayedWorkQueue.queue > java.util.concurrent.RunnableScheduledFuture[] > java.util.concurrent.FutureTask.callable > java.util.concurrent.Executors$RunnableAdapter.task > app.Job.page > activity"
-            ),
-            &["Future", "Job"],
-            &["lear "],
-        ),
-        (
-            "local upload > app.Upload$1.this$0 > activity",
-            &["end or cancel", "Upload$1"],
-            &["static", "lear "],
-        ),
-        (
-            "thread > app.Worker:java.lang.Thread.this$0 > activity",
-            &["end or cancel", "Worker"],
-            &["static", "inner"],
-        ),
-        (
-            &format!(
-                "local net > okhttp3.Call.callback > app.Api$await$2$1.$cont > kotlinx.coroutines.CancellableContinuationImpl.delegate > kotlinx.coroutines.internal.DispatchedContinuation.continuation > {LAMBDA}.this$0 > activity"
-            ),
-            &[
-                "coroutine of Main.load",
-                "lifecycleScope",
-                "invokeOnCancellation",
-            ],
-            &["static", "lear ", "end or cancel that work"],
-        ),
-        (
-            &format!(
-                "static app.Sdk.CALLBACK > app.Api$await$2$1.$cont > kotlinx.coroutines.CancellableContinuationImpl.delegate[@kotlinx.coroutines.CancelledContinuation] > kotlinx.coroutines.internal.DispatchedContinuation.continuation > {LAMBDA}.L$0 > activity"
-            ),
-            &["invokeOnCancellation", "Main.load"],
-            &["L$0", "null"],
-        ),
-        (
-            &format!(
-                "thread > kotlinx.coroutines.scheduling.Worker:java.lang.Thread.task > {LAMBDA}.L$0[@kotlinx.coroutines.JobSupport$Finishing] > activity"
-            ),
-            &["isActive", "Main.load"],
-            &["L$0"],
-        ),
-        (
-            &format!(
-                "static app.Keeper.MODEL > app.Model.scope > androidx.lifecycle.viewmodel.internal.CloseableCoroutineScope.coroutineContext > kotlinx.coroutines.JobImpl.child > {LAMBDA}.L$0 > view"
-            ),
-            &["viewModelScope", "Main.load", "state"],
-            &["L$0"],
-        ),
-        (
-            &format!(
-                "static app.Keeper.FLOW > kotlinx.coroutines.flow.StateFlowImpl.slots > kotlinx.coroutines.flow.StateFlowSlot[] > kotlinx.coroutines.flow.StateFlowSlot._state > kotlinx.coroutines.CancellableContinuationImpl.delegate > {LAMBDA}.this$0 > activity"
-            ),
-            &["repeatOnLifecycle", "Main.load"],
-            &["null", "lear "],
-        ),
-        (
-            &format!(
-                "static app.Keeper.CHANNEL > kotlinx.coroutines.channels.BufferedChannel.receiveSegment > {LAMBDA}.this$0 > activity"
-            ),
-            &["close the channel"],
-            &["null"],
-        ),
-        (
-            "static app.Keeper.SUBJECT > io.reactivex.rxjava3.subjects.PublishSubject.subscribers > java.lang.Object[] > io.reactivex.rxjava3.internal.observers.LambdaObserver.onNext > app.Main$$ExternalSyntheticLambda1.f$0 > activity",
-            &[
-                "CompositeDisposable",
-                "lambda Main$$ExternalSyntheticLambda1",
-            ],
-            &["null", "dispose()"],
-        ),
-        (
-            "static app.Keeper.DATA > androidx.lifecycle.LiveData.mObservers > androidx.arch.core.internal.SafeIterableMap.mStart > androidx.arch.core.internal.SafeIterableMap$Entry.mValue > androidx.lifecycle.LiveData$AlwaysActiveObserver.mObserver > app.Main$1.this$0 > activity",
-            &["removeObserver", "Main$1"],
-            &["static", "null"],
-        ),
-        (
-            "static app.Keeper.DATA > androidx.lifecycle.LiveData.mObservers > androidx.arch.core.internal.SafeIterableMap.mStart > androidx.arch.core.internal.SafeIterableMap$Entry.mValue > androidx.lifecycle.LiveData$LifecycleBoundObserver.mObserver > app.Page$1.this$0 > view",
-            &["viewLifecycleOwner"],
-            &["static", "null"],
-        ),
-        (
-            "static app.Keeper.OWNER > androidx.lifecycle.LifecycleRegistry.observerMap > androidx.lifecycle.LifecycleRegistry$ObserverWithState.lifecycleObserver > app.Watcher.page > activity",
-            &["removeObserver", "Watcher"],
-            &["lear ", "null"],
-        ),
-        (
-            "static app.Keeper.ADAPTER > app.Shop:androidx.recyclerview.widget.RecyclerView$Adapter.mObservable > androidx.recyclerview.widget.RecyclerView$AdapterDataObservable.mObservers > list > androidx.recyclerview.widget.RecyclerView$RecyclerViewDataObserver.this$0 > view",
-            &["adapter of the view to null in onDestroyView", "Shop"],
-            &["mObservers", "static"],
-        ),
-        (
-            "static app.Keeper.APK > android.app.LoadedApk.mServices > android.util.ArrayMap.mArray > java.lang.Object[] > app.Main$conn$1.this$0 > activity",
-            &["unbindService", "Main$conn$1"],
-            &["static", "receiver", "null"],
-        ),
-        (
-            "static app.Keeper.APK > android.app.LoadedApk.mReceivers > android.util.ArrayMap.mArray > java.lang.Object[] > app.Net.page > activity",
-            &["unregisterReceiver", "Net"],
-            &["lear ", "map"],
-        ),
-        (
-            "jni > android.database.ContentObserver$Transport.mContentObserver > app.Files.page > activity",
-            &["unregisterContentObserver", "Files"],
-            &["lear "],
-        ),
-        (
-            "static app.Keeper.SENSORS > android.hardware.SystemSensorManager.mSensorListeners > list > app.Main$1.this$0 > activity",
-            &["unregisterListener", "onPause"],
-            &["static"],
-        ),
-        (
-            "static app.Keeper.PLACES > android.location.LocationManager.mListeners > list > app.Route.page > activity",
-            &["removeUpdates", "Route"],
-            &["lear "],
-        ),
-        (
-            "static android.net.ConnectivityManager.sCallbacks > list > app.Net.page > activity",
-            &["unregisterNetworkCallback", "Net"],
-            &["sCallbacks", "lear "],
-        ),
-        (
-            "static app.Keeper.APP > app.App:android.app.Application.mActivityLifecycleCallbacks > list > app.Screens.page > activity",
-            &["unregisterActivityLifecycleCallbacks", "Screens"],
-            &["lear "],
-        ),
-        (
-            "static app.Keeper.ANIMATOR > android.animation.ValueAnimator:android.animation.Animator.mUpdateListeners > list > app.Main$1.this$0 > activity",
-            &["cancel()", "animator"],
-            &["static", "null"],
-        ),
-        (
-            "threadlocal android.animation.AnimationHandler.sAnimatorHandler > android.animation.AnimationHandler.mAnimationCallbacks > list > app.Spin:android.animation.ValueAnimator.mUpdateListeners > list > app.Main$1.this$0 > activity",
-            &["cancel() on the animator"],
-            &["static", "remove()"],
-        ),
-        (
-            "static app.Keeper.VIEWS > android.view.ViewTreeObserver.mOnPreDrawListeners > list > app.Main$1.this$0 > activity",
-            &["viewTreeObserver"],
-            &["static"],
-        ),
-        (
-            "static android.view.WindowManagerGlobal.sDefaultWindowManager > android.view.WindowManagerGlobal.mViews > list > view",
-            &["Dismiss the dialog", "before its activity ends"],
-            &["Unregister", "WindowManagerGlobal"],
-        ),
-        (
-            "static app.Keeper.SHEET > app.ShareSheet:android.app.Dialog.mContext > activity",
-            &[
-                "Keeper.SHEET",
-                "the dialog is dismissed (setOnDismissListener)",
-            ],
-            &["applicationContext", "onDestroy"],
-        ),
-        (
-            "static app.Keeper.PAGE > app.Page.views$delegate > app.Bound.views > view",
-            &["delegate for Page.views"],
-            &["lear ", "null"],
-        ),
-        (
-            "static app.Keeper.MODEL > app.Model:androidx.lifecycle.ViewModel.page > activity",
-            &["Do not keep the Main in Model"],
-            &["static"],
-        ),
-        (
-            "jni > app.Stub:android.os.Binder.this$0 > activity",
-            &["Binder Stub", "static class with a WeakReference"],
-            &["JNI"],
-        ),
-        (
-            "thread > app.Loader:java.lang.Thread.page > activity",
-            &["end or cancel that work", "Loader"],
-            &["lear "],
-        ),
-        (
-            "static app.Keeper.SHARE > android.lib.ShareManager.mContext > activity",
-            &["Get the ShareManager from applicationContext"],
-            &["lear ", "null"],
-        ),
-        (
-            "threadlocal kotlinx.Undispatched.state > kotlin.Pair.first > kotlin.coroutines.CombinedContext.element > view",
-            &["not yours", "UndispatchedCoroutine.threadStateToRecover"],
-            &["Pair", "lear ", "elements"],
-        ),
-        (
-            "threadlocal kotlinx.Undispatched.state > kotlin.Pair.first > view",
-            &["ThreadLocal Undispatched.state", "remove()"],
-            &["Pair", "lear "],
-        ),
-        (
-            "static org.greenrobot.eventbus.EventBus.defaultInstance > org.greenrobot.eventbus.EventBus.typesBySubscriber > list > org.greenrobot.eventbus.Subscription.subscriber > activity",
-            &["unregister on the event bus for Main"],
-            &["null", "lear ", "defaultInstance"],
-        ),
-        (
-            "static app.DaggerApp.component > dagger.internal.DoubleCheck.instance > activity",
-            &["DaggerApp.component"],
-            &["DoubleCheck.instance"],
-        ),
-        (
-            "static com.bumptech.glide.Glide.glide > com.bumptech.glide.manager.TargetTracker.targets > list > view",
-            &["Glide.with(fragment)", "clear(target)"],
-            &["null"],
-        ),
-        (
-            "static app.Keeper.VIEW > androidx.compose.ui.platform.AbstractComposeView.composition > androidx.compose.ui.platform.WrappedComposition.owner > view",
-            &["disposeComposition()", "ViewCompositionStrategy"],
-            &["null"],
-        ),
-        (
-            "static androidx.compose.runtime.Recomposer._runningRecomposers > kotlinx.coroutines.flow.Held.value > androidx.compose.runtime.Recomposer.known > list > activity",
-            &["Recomposer", "dispose()"],
-            &["null", "lear "],
-        ),
-        (
-            "static androidx.localbroadcastmanager.content.LocalBroadcastManager.mInstance > androidx.localbroadcastmanager.content.LocalBroadcastManager.mReceivers > list > app.Net.page > activity",
-            &["LocalBroadcastManager.unregisterReceiver for Net"],
-            &["null"],
-        ),
-        (
-            "static android.hardware.display.DisplayManagerGlobal.sInstance > android.hardware.display.DisplayManagerGlobal.mDisplayListeners > list > android.hardware.display.DisplayManagerGlobal$DisplayListenerDelegate.mListener > app.Screen.page > activity",
-            &["unregisterDisplayListener for Screen"],
-            &["null"],
-        ),
-        (
-            "static app.Keeper.ACCESS > android.view.accessibility.AccessibilityManager.mTouchExplorationStateChangeListeners > list > app.Talk.page > activity",
-            &["AccessibilityManager that matches the add method, for Talk"],
-            &["null"],
-        ),
-        (
-            "static app.Keeper.AUDIO > android.media.AudioManager.mAudioFocusIdListenerMap > list > android.media.AudioManager$FocusRequestInfo.mRequest > app.Player.page > activity",
-            &["abandonAudioFocusRequest for Player"],
-            &["null"],
-        ),
-        (
-            "jni > android.telephony.TelephonyCallback.callback > app.Calls.page > activity",
-            &["unregisterTelephonyCallback for Calls"],
-            &["null"],
-        ),
-        (
-            "static app.Keeper.CAMERAS > android.hardware.camera2.CameraManager$CameraManagerGlobal.mCallbackMap > list > app.Shot.page > activity",
-            &["unregisterAvailabilityCallback for Shot"],
-            &["null"],
-        ),
-        (
-            "static app.Keeper.WEB > android.webkit.WebView.mProvider > app.Bridge.page > activity",
-            &["Remove the WebView from its parent", "destroy()"],
-            &["null"],
-        ),
-        (
-            "static app.Keeper.APP > app.App:android.app.Application.mCallbacksController > android.content.ComponentCallbacksController.mComponentCallbacks > list > app.Memory.page > activity",
-            &["unregisterComponentCallbacks for Memory"],
-            &["null"],
-        ),
-        (
-            "static app.Keeper.MOVE > android.view.ViewPropertyAnimator.mView > view",
-            &["animate().cancel()"],
-            &["null"],
-        ),
-        (
-            "static app.Keeper.FRAMES > android.view.Choreographer$CallbackRecord.action > app.Frames.page > activity",
-            &["removeFrameCallback for Frames"],
-            &["null"],
-        ),
-        (
-            &format!(
-                "static app.Keeper.SCOPE > androidx.lifecycle.LifecycleCoroutineScopeImpl.coroutineContext > {LAMBDA}.this$0 > view"
-            ),
-            &["viewLifecycleOwner.lifecycleScope", "Main.load"],
-            &["null"],
-        ),
-        (
-            "static app.Keeper.STATE > androidx.compose.runtime.snapshots.SnapshotStateObserver.observedScopeMaps > list > app.Scope.page > view",
-            &["stop() on your SnapshotStateObserver"],
-            &["null"],
-        ),
-        (
-            "static app.Keeper.EFFECT > androidx.compose.runtime.DisposableEffectImpl.onDispose > app.Leave.page > activity",
-            &["onDispose of a DisposableEffect", "Unregister Leave"],
-            &["null"],
-        ),
-        (
-            "static app.Keeper.LAUNCHED > androidx.compose.runtime.LaunchedEffectImpl.task > app.Tick.page > activity",
-            &["rememberUpdatedState"],
-            &["null"],
-        ),
-        (
-            "static app.Keeper.REMEMBERED > androidx.compose.runtime.SnapshotMutableStateImpl.next > activity",
-            &["Do not remember the Main"],
-            &["lear "],
-        ),
-        (
-            "static app.Keeper.IMAGES > coil3.request.ViewTargetRequestDelegate.target > view",
-            &["Dispose the Coil request"],
-            &["null"],
-        ),
-        (
-            "static app.Keeper.SAVED > androidx.savedstate.SavedStateRegistry.components > list > app.Saved.page > activity",
-            &["unregisterSavedStateProvider for Saved"],
-            &["null"],
-        ),
-        (
-            "static app.Keeper.WORK > androidx.work.impl.WorkerWrapper.worker > app.Sync.page > activity",
-            &["IDs as input data to Sync"],
-            &["null"],
-        ),
-        (
-            "static app.Keeper.PLAYER > androidx.media3.exoplayer.ExoPlayerImpl.listeners > list > app.Video.page > activity",
-            &["release() on the player"],
-            &["null"],
-        ),
-        (
-            "static app.Keeper.SOUND > android.media.MediaPlayer.mOnCompletionListener > app.Sound.page > activity",
-            &["release() on the player"],
-            &["null"],
-        ),
-        (
-            "static android.lib.Views.sViews > app.PageBinding.root > view",
-            &["the field with the PageBinding to null in onDestroyView"],
-            &["static"],
-        ),
-        (
-            "static android.lib.Graph.sGraph > dagger.internal.DoubleCheck.instance > activity",
-            &["in a narrower scope, such as ActivityScoped"],
-            &["null"],
-        ),
-        (
-            "static android.lib.Unknown.sInstance > android.lib.Unknown.mFocus > view",
-            &["not a field of the app"],
-            &["lear ", "null", "static"],
-        ),
-    ];
     let mut wrong = Vec::new();
     let mut given = Vec::new();
-    for (text, has, lacks) in cases {
-        let (advice, certainty) = advice(text);
+    for (text, has, lacks) in advice_cases() {
+        let (advice, certainty) = advice(&text);
         let lacking = has.iter().filter(|part| !advice.contains(**part));
         let having = lacks.iter().filter(|part| advice.contains(**part));
         let parts: Vec<_> = lacking.chain(having).collect();

@@ -4,6 +4,7 @@
 mod system;
 mod table;
 
+use self::table::Heaps;
 use super::{Cmd, Halt};
 use crate::clock::{BootNs, MILLI};
 use crate::faults::FaultKind;
@@ -16,9 +17,9 @@ use crate::process::{Pid, Process, Role, SIGKILL};
 const PATIENCE: u64 = 5_000 * MILLI;
 
 /// Options, as parsed by ActivityManagerService.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 struct Options {
-    details: bool,
+    /// `-a`: details of every process, and all columns.
     full: bool,
     dalvik: bool,
     swap: bool,
@@ -34,32 +35,18 @@ struct Seen {
 }
 
 pub(super) fn meminfo(cmd: &mut Cmd, args: &[String]) -> Result<(), Halt> {
-    let mut options = Options::default();
-    let mut rest = args.iter();
-    let mut wanted = None;
-    for arg in rest.by_ref() {
-        match arg.as_str() {
-            "-a" => {
-                options.details = true;
-                options.full = true;
-                options.dalvik = true;
-                options.swap = true;
-            }
-            "-d" => options.dalvik = true,
-            "-S" => options.swap = true,
-            "--local" => options.local = true,
-            unknown if unknown.starts_with('-') && unknown.len() > 1 => {
-                cmd.out(&format!("Unknown argument: {unknown}; use -h for help\n"))?;
-            }
-            name => {
-                wanted = Some(name.to_owned());
-                break;
-            }
-        }
-    }
+    let args = cmd.options_of(args, "-a -d -S --local")?;
+    let full = args.has("-a");
+    let options = Options {
+        full,
+        dalvik: full || args.has("-d"),
+        swap: full || args.has("-S"),
+        local: args.has("--local"),
+    };
+    let wanted = args.rest.first();
     let now = cmd.kernel.clock.boot();
-    let (found, native) = find(cmd, wanted.as_deref());
-    if let Some(name) = &wanted
+    let (found, native) = find(cmd, wanted.map(String::as_str));
+    if let Some(name) = wanted
         && found.is_empty()
     {
         return cmd.out(&format!("No process found for: {name}\n"));
@@ -69,7 +56,7 @@ pub(super) fn meminfo(cmd: &mut Cmd, args: &[String]) -> Result<(), Halt> {
         return natives(cmd, found, &options);
     }
     let one = wanted.is_some() && found.len() == 1;
-    let details = options.details || one;
+    let details = options.full || one;
     let mut seen = Vec::new();
     for process in found {
         // Omit processes that ended after the list was made.
@@ -100,28 +87,25 @@ fn header(cmd: &Cmd, now: BootNs) -> Result<(), Halt> {
 /// Returns the selected processes, and whether they are native ones.
 fn find(cmd: &Cmd, wanted: Option<&str>) -> (Vec<Process>, bool) {
     let state = cmd.kernel.state();
-    let java = state.processes.iter().filter(|p| has_java(p));
-    let java: Vec<Process> = java.cloned().collect();
     let Some(wanted) = wanted else {
-        return (java, false);
+        return (state.processes.select(has_java), false);
     };
     let pid = wanted.parse::<Pid>().ok();
-    let is = |p: &&Process| {
+    let is = |p: &Process| {
         // Within system_server, its process has another name.
         let system = p.role == Role::SystemServer && wanted == "system";
         Some(p.pid) == pid || p.name() == wanted || system
     };
-    let found: Vec<Process> = java.iter().filter(is).cloned().collect();
+    let found = state.processes.select(|p| has_java(p) && is(p));
     if !found.is_empty() {
         return (found, false);
     }
-    let native = |p: &&Process| {
-        let base = p.name().rsplit('/').next().unwrap_or_default();
-        let native = matches!(p.role, Role::Native | Role::Zygote);
-        native && (base == wanted || Some(p.pid) == pid)
-    };
-    let found: Vec<Process> = state.processes.iter().filter(native).cloned().collect();
-    (found, true)
+    let is = |p: &Process| name(p) == wanted || Some(p.pid) == pid;
+    (state.processes.select(|p| is_native(p) && is(p)), true)
+}
+
+fn is_native(process: &Process) -> bool {
+    matches!(process.role, Role::Native | Role::Zygote)
 }
 
 /// Returns the duration of system_server's walk through smaps.
@@ -151,7 +135,7 @@ fn look(
     if !details || options.local {
         return Ok(Some(seen));
     }
-    if kernel.faults.strikes(FaultKind::MeminfoDies).is_some() {
+    if kernel.faults.has_struck(FaultKind::MeminfoDies) {
         kernel.killed(seen.process.pid, SIGKILL);
         return Ok(Some(seen));
     }
@@ -203,13 +187,8 @@ fn block(cmd: &Cmd, seen: &Seen, options: &Options) -> Result<(), Halt> {
     let android = cmd.kernel.spec.android;
     head(cmd, &seen.process)?;
     let rows = seen.ledger.rows();
-    let heaps = (!options.local)
-        .then_some(seen.inside.as_ref())
-        .flatten()
-        .map(table::heaps)
-        .unwrap_or_default();
     if options.local {
-        return cmd.out(&table::table(&rows, heaps, android, options));
+        return cmd.out(&table::table(&rows, Heaps::default(), android, options));
     }
     let Some(inside) = &seen.inside else {
         let gone = cmd.kernel.state().processes.get(seen.process.pid).is_none();
@@ -218,20 +197,18 @@ fn block(cmd: &Cmd, seen: &Seen, options: &Options) -> Result<(), Halt> {
             false => "Got IoException! java.io.IOException: Timeout\n",
         });
     };
+    let heaps = table::heaps(inside);
     cmd.out(&table::table(&rows, heaps, android, options))?;
     let package = cmd.kernel.state().package_of(&seen.process).cloned();
     cmd.out(&table::objects(inside, package.as_ref(), android))
 }
 
 /// Returns system_server's name for a process.
-fn name(process: &Process) -> String {
+fn name(process: &Process) -> &str {
     match process.role {
-        Role::SystemServer => "system".to_owned(),
-        Role::App { .. } => process.name().to_owned(),
-        _ => {
-            let base = process.name().rsplit('/').next();
-            base.unwrap_or_default().to_owned()
-        }
+        Role::SystemServer => "system",
+        Role::App { .. } => process.name(),
+        _ => process.base_name(),
     }
 }
 
@@ -241,12 +218,11 @@ fn natives(cmd: &Cmd, found: Vec<Process>, options: &Options) -> Result<(), Halt
         let Some(seen) = look(cmd, process, options, false)? else {
             continue;
         };
-        if options.details {
+        if options.full {
             head(cmd, &seen.process)?;
         }
-        let (rows, heaps) = (seen.ledger.rows(), table::Heaps::default());
-        let android = cmd.kernel.spec.android;
-        cmd.out(&table::table(&rows, heaps, android, options))?;
+        let (rows, android) = (seen.ledger.rows(), cmd.kernel.spec.android);
+        cmd.out(&table::table(&rows, Heaps::default(), android, options))?;
     }
     Ok(())
 }

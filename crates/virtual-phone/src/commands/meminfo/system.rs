@@ -83,7 +83,7 @@ fn item(process: &Process, ledger: &Ledger, android: u32) -> Item {
         label: format!("{name} (pid {}{activities}){user}", process.pid),
         pss: rows.total_pss(),
         swap: sum.pages.swap_pss,
-        rss: sum.rss(),
+        rss: sum.pages.rss(),
         below: Vec::new(),
     }
 }
@@ -110,11 +110,7 @@ pub(super) fn print(cmd: &Cmd, seen: &[Seen], options: &Options, whole: bool) ->
     let all = seen.iter().map(|s| (s.process.clone(), s.ledger.clone()));
     let mut all: Vec<(Process, Ledger)> = all.collect();
     if whole {
-        let natives: Vec<Process> = {
-            let state = cmd.kernel.state();
-            let native = |p: &&Process| matches!(p.role, Role::Native | Role::Zygote);
-            state.processes.iter().filter(native).cloned().collect()
-        };
+        let natives = cmd.kernel.state().processes.select(super::is_native);
         for process in natives {
             let seen = super::look(cmd, process, options, false)?;
             all.extend(seen.map(|seen| (seen.process, seen.ledger)));
@@ -169,7 +165,7 @@ fn categories(all: &[(Process, Ledger)]) -> Vec<Item> {
             let sums = table.row(row);
             item.pss += sums.pages.pss;
             item.swap += sums.pages.swap_pss;
-            item.rss += sums.rss();
+            item.rss += sums.pages.rss();
         }
         let label = match row {
             Row::Native => "Native",

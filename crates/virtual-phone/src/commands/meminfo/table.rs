@@ -99,7 +99,7 @@ impl Layout {
             } else {
                 pages.swap
             },
-            sums.rss(),
+            sums.pages.rss(),
         ];
         let heap = heap.map(|heap| heap.map(|kb| kb.to_string()));
         self.row(
@@ -187,7 +187,10 @@ fn summary(rows: &Rows, layout: &Layout) -> String {
     };
     if has_rss {
         out.push_str(&row("Unknown:", String::new(), of.unknown_rss.to_string()));
-        let (pss, rss) = (pair("TOTAL PSS:", total), pair("TOTAL RSS:", sum.rss()));
+        let (pss, rss) = (
+            pair("TOTAL PSS:", total),
+            pair("TOTAL RSS:", sum.pages.rss()),
+        );
         return out + &format!(" \n{pss} {rss} {swap}\n");
     }
     out + &format!(" \n{} {swap}\n", pair("TOTAL:", total))

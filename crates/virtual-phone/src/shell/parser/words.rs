@@ -25,37 +25,36 @@ impl Parser<'_> {
     /// Parses a required word.
     pub(super) fn word(&mut self) -> Result<Word, SyntaxError> {
         let start = self.at;
-        let mut parts = Vec::new();
-        self.word_parts(&mut parts, &ends_word)?;
+        let word = self.word_until(false, &ends_word)?;
         if self.at == start {
             return Err(match self.peek() {
                 None => self.unclosed("word"),
                 Some(c) => self.unexpected(&c.to_string()),
             });
         }
-        Ok(Word(parts))
+        Ok(word)
     }
 
-    fn word_parts(
+    /// Parses text up to an unquoted character that `ends` it; `quoted` is text in double quotes or
+    /// an arithmetic expression.
+    fn word_until(
         &mut self,
-        parts: &mut Vec<Part>,
+        quoted: bool,
         ends: &dyn Fn(char) -> bool,
-    ) -> Result<(), SyntaxError> {
-        while let Some(c) = self.peek() {
-            if ends(c) {
-                return Ok(());
-            }
+    ) -> Result<Word, SyntaxError> {
+        let mut parts = Vec::new();
+        while let Some(c) = self.peek().filter(|c| !ends(*c)) {
             self.at += 1;
             match c {
                 '\\' => match self.peek() {
                     Some('\n') => self.at += 1,
-                    Some(next) => {
+                    Some(next) if !quoted || "$`\\".contains(next) || ends(next) => {
                         self.at += 1;
-                        push_text(parts, next, true);
+                        push_text(&mut parts, next, true);
                     }
-                    None => push_text(parts, '\\', true),
+                    _ => push_text(&mut parts, '\\', true),
                 },
-                '\'' => {
+                '\'' if !quoted => {
                     let start = self.at;
                     while self.peek().ok_or_else(|| self.unclosed("'"))? != '\'' {
                         self.at += 1;
@@ -64,47 +63,19 @@ impl Parser<'_> {
                     self.at += 1;
                     parts.push(Part::Text { text, quoted: true });
                 }
-                '"' => {
+                '"' if !quoted => {
                     parts.push(Part::Empty);
-                    self.quoted_until(Some('"'), parts)?;
-                }
-                '$' => self.dollar(parts, false)?,
-                '`' => return Err(self.unexpected("`")),
-                c => push_text(parts, c, false),
-            }
-        }
-        Ok(())
-    }
-
-    /// Parses text in double quotes, or an arithmetic expression, which ends with the input.
-    pub(super) fn quoted_until(
-        &mut self,
-        close: Option<char>,
-        parts: &mut Vec<Part>,
-    ) -> Result<(), SyntaxError> {
-        loop {
-            let Some(c) = self.peek() else {
-                return match close {
-                    None => Ok(()),
-                    Some(_) => Err(self.unclosed("\"")),
-                };
-            };
-            self.at += 1;
-            match c {
-                c if Some(c) == close => return Ok(()),
-                '\\' => match self.peek() {
-                    Some('\n') => self.at += 1,
-                    Some(next) if "$`\\".contains(next) || Some(next) == close => {
-                        self.at += 1;
-                        push_text(parts, next, true);
+                    parts.extend(self.word_until(true, &|c| c == '"')?.0);
+                    if !self.accept("\"") {
+                        return Err(self.unclosed("\""));
                     }
-                    _ => push_text(parts, '\\', true),
-                },
-                '$' => self.dollar(parts, true)?,
+                }
+                '$' => self.dollar(&mut parts, quoted)?,
                 '`' => return Err(self.unexpected("`")),
-                c => push_text(parts, c, true),
+                c => push_text(&mut parts, c, quoted),
             }
         }
+        Ok(Word(parts))
     }
 
     /// Parses the text after a `$`.
@@ -164,9 +135,7 @@ impl Parser<'_> {
                 self.at += 2;
                 let mut inner = Parser::new(&text);
                 inner.depth = self.depth + 1;
-                let mut parts = Vec::new();
-                inner.quoted_until(None, &mut parts)?;
-                return Ok(Word(parts));
+                return inner.word_until(true, &|_| false);
             }
             match self.peek().ok_or_else(|| self.unclosed("))"))? {
                 '(' => depth += 1,
@@ -175,24 +144,6 @@ impl Parser<'_> {
             }
             self.at += 1;
         }
-    }
-
-    /// Parses a word inside `${…}`, up to an unquoted character of `ends`.
-    fn inner_word(&mut self, ends: &str, quoted: bool) -> Result<Word, SyntaxError> {
-        let mut parts = Vec::new();
-        self.word_parts(&mut parts, &|c| ends.contains(c))?;
-        if quoted {
-            for part in &mut parts {
-                match part {
-                    Part::Text { quoted, .. }
-                    | Part::Parameter { quoted, .. }
-                    | Part::Command { quoted, .. }
-                    | Part::Arithmetic { quoted, .. } => *quoted = true,
-                    Part::Empty => {}
-                }
-            }
-        }
-        Ok(Word(parts))
     }
 
     /// Parses the text after `${`.
@@ -209,14 +160,16 @@ impl Parser<'_> {
         }
         let op = match self.peek() {
             Some('}') => ParamOp::Plain,
-            Some(':') if self.accept(":-") => ParamOp::Default(self.inner_word("}", quoted)?),
+            Some(':') if self.accept(":-") => {
+                ParamOp::Default(self.word_until(quoted, &|c| c == '}')?)
+            }
             Some(c @ ('#' | '%')) => {
                 self.at += 1;
                 let longest = self.peek() == Some(c);
                 if longest {
                     self.at += 1;
                 }
-                let pattern = self.inner_word("}", false)?;
+                let pattern = self.word_until(false, &|c| c == '}')?;
                 ParamOp::Trim {
                     suffix: c == '%',
                     longest,

@@ -1,10 +1,11 @@
 //! Reads an input into one profile: native dumps unchanged, Java heaps as class trees.
 
+use super::ExportRequest;
+use super::error::none_selected;
 use super::tables::Folder;
-use super::{ExportError, ExportRequest};
 use crate::analyze::class_tree::Over;
 use crate::conversion::selection::{DumpName, Selection};
-use crate::error::ErrorClass;
+use crate::error::{ErrorClass, Failure};
 use crate::export::{java_pprof, java_stacks};
 use crate::heap_graph::{DumpSource, Follow, HeapGraph, ShortestPaths};
 use crate::heaps::input::{self, DumpScope, LookError, LookOptions, OpenedInput};
@@ -28,7 +29,7 @@ pub fn names(
     java_only: bool,
     look: &LookOptions,
     java: &JavaOptions,
-) -> Result<Vec<DumpName>, ExportError> {
+) -> Result<Vec<DumpName>, Failure> {
     let progress = ProgressReporter::default();
     let wanted = DumpScope::These(dumps.to_vec());
     let mut names = Vec::new();
@@ -59,7 +60,7 @@ pub fn names(
     }
     let mut file = match JavaFile::open(input, java_heaps, java.clone(), &progress) {
         Ok(file) => file,
-        Err(error) => return Err(native.err().map_or(error.into(), ExportError::from)),
+        Err(error) => return Err(native.err().map_or(error.into(), Failure::from)),
     };
     file.list_dumps_of_hprof(dumps);
     for which in dumps {
@@ -101,9 +102,9 @@ pub(super) struct Gathered {
 /// in memory only until the next one is read.
 pub(super) fn gather(
     request: &ExportRequest,
-    mut tables: Option<&mut Folder>,
+    tables: Option<&mut Folder>,
     progress: &ProgressReporter,
-) -> Result<Gathered, ExportError> {
+) -> Result<Gathered, Failure> {
     let named = &request.chosen;
     let wanted = match named.is_empty() {
         true => DumpScope::All,
@@ -154,26 +155,20 @@ pub(super) fn gather(
         Err(error) => return Err(error.into()),
     }
     if has_java {
-        match add_java(
-            request,
-            java,
-            &mut gathered,
-            &mut tables,
-            (&mut there, &mut processes),
-            progress,
-        ) {
-            Ok(()) => {}
+        match choose_java(request, java, &mut there, &mut processes, progress) {
+            Ok(chosen) => add_java(request, chosen, &mut gathered, tables, &mut there)
+                .map_err(|error| unmeant.map_or(error, Failure::from))?,
             // The only problem is a missing Java heap or dump.
-            Err(ExportError::Java(
+            Err(
                 JavaError::NoHeap { .. }
                 | JavaError::Native { .. }
                 | JavaError::NoSuchDump { .. }
                 | JavaError::NoSuchMoment { .. },
-            )) if has_native => {}
-            Err(ExportError::Java(error @ JavaError::Broken { .. })) if has_native => {
+            ) if has_native => {}
+            Err(error @ JavaError::Broken { .. }) if has_native => {
                 gathered.findings.push(Finding::from_error(&error));
             }
-            Err(error) => return Err(unmeant.map_or(error, ExportError::from)),
+            Err(error) => return Err(unmeant.map_or(error.into(), Failure::from)),
         }
     }
     let processes = processes.iter().map(|(pid, name)| (*pid, name.as_str()));
@@ -184,9 +179,7 @@ pub(super) fn gather(
     gathered.findings.extend(missing);
     gathered.there = there.join(", ");
     if gathered.profile.dumps.is_empty() {
-        return Err(ExportError::NoneSelected {
-            there: gathered.there,
-        });
+        return Err(none_selected(&gathered.there));
     }
     Ok(gathered)
 }
@@ -197,18 +190,18 @@ fn takes(selection: &Selection, facts: &Facts) -> bool {
     selection.chooses(facts.pid, &facts.process, heap, facts.time_ns)
 }
 
-fn add_java(
+/// Opens the Java heaps, and chooses the named ones; `None` if others are selected.
+fn choose_java(
     request: &ExportRequest,
     java: OpenedJava,
-    gathered: &mut Gathered,
-    tables: &mut Option<&mut Folder>,
-    (there, processes): (&mut Vec<String>, &mut Vec<(Option<u64>, String)>),
+    there: &mut Vec<String>,
+    processes: &mut Vec<(Option<u64>, String)>,
     progress: &ProgressReporter,
-) -> Result<(), ExportError> {
+) -> Result<Option<(JavaFile, Vec<usize>)>, JavaError> {
     let heaps = &request.selection.heaps;
     if !heaps.is_empty() && !heaps.iter().any(|heap| heap == JAVA_HEAP) {
         there.push("Java heaps (`--heap java`)".to_owned());
-        return Ok(());
+        return Ok(None);
     }
     let mut file = JavaFile::open(&request.input, java, request.java.clone(), progress)?;
     let listed = file.processes();
@@ -227,10 +220,23 @@ fn add_java(
             if (found.is_empty() || request.java_only)
                 && let Some(Err(error)) = missing.next()
             {
-                return Err(error.into());
+                return Err(error);
             }
             found.into_iter().flatten().flatten().collect()
         }
+    };
+    Ok(Some((file, chosen)))
+}
+
+fn add_java(
+    request: &ExportRequest,
+    chosen: Option<(JavaFile, Vec<usize>)>,
+    gathered: &mut Gathered,
+    mut tables: Option<&mut Folder>,
+    there: &mut Vec<String>,
+) -> Result<(), Failure> {
+    let Some((mut file, chosen)) = chosen else {
+        return Ok(());
     };
     let mut classes = Vec::from_iter(gathered.class);
     for at in chosen {
@@ -260,7 +266,7 @@ fn add_java(
             || heap.dominators(),
         );
         gathered.findings.extend(cut);
-        if let Some(tables) = tables {
+        if let Some(tables) = &mut tables {
             tables.add_java(id, &heap.graph, heap.dominators())?;
         }
     }

@@ -1,10 +1,12 @@
 //! Output destination: standard output, one file, or a directory. A file gets its name once it is
 //! complete.
 
-use super::{ExportError, Format};
+use super::Format;
+use crate::error::Failure;
 use crate::heaps::input::LookError;
 use crate::naming::frames::LookupControl;
-use crate::results::overwrite::{self, Replace};
+use crate::results::destination::unwritable;
+use crate::results::overwrite::{self, OverwriteError, Replace};
 use crate::results::whole_file::WholeFile;
 use crate::session::unfinished::ExistingFile;
 use std::fs::Metadata;
@@ -60,12 +62,11 @@ impl OutputDestination {
     ///
     /// # Errors
     /// Returns an error if the file exists or has the name of one of the recording's files.
-    pub fn check(&self, input: &Path, force: bool) -> Result<(), ExportError> {
+    pub fn check(&self, input: &Path, force: bool) -> Result<(), OverwriteError> {
         let (OutputDestination::File(path, _) | OutputDestination::Named(path)) = self else {
             return Ok(());
         };
-        overwrite::check(path, [input], Replace::of_force(force))?;
-        Ok(())
+        overwrite::check(path, [input], Replace::of_force(force)).map(drop)
     }
 
     /// Returns the destination for a format with one file, called `name` if it goes to a directory.
@@ -103,7 +104,7 @@ impl<'a> Sink<'a> {
         &mut self,
         name: &str,
         write: impl FnOnce(&mut Counted<'_>) -> io::Result<()>,
-    ) -> Result<(PathBuf, u64), ExportError> {
+    ) -> Result<(PathBuf, u64), Failure> {
         let path = match self.goal {
             OutputDestination::Stdout => PathBuf::from("-"),
             OutputDestination::File(path, _) | OutputDestination::Named(path) => path.clone(),
@@ -125,7 +126,7 @@ impl<'a> Sink<'a> {
         match written {
             Ok(bytes) => Ok((path, bytes)),
             Err(_) if self.control.is_cancelled() => Err(LookError::Interrupted.into()),
-            Err(source) => Err(ExportError::Write { path, source }),
+            Err(source) => Err(unwritable(path.display(), &source)),
         }
     }
 

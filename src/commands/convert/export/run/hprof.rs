@@ -1,7 +1,9 @@
 //! A Java heap of a trace as an HPROF, for tools that read only those.
 
+use super::error::{none_selected, several_dumps};
 use super::goal::Sink;
-use super::{ExportError, ExportRequest, Exported, File, OutputDestination};
+use super::{ExportRequest, Exported, File, OutputDestination};
+use crate::error::{ErrorClass, Failure};
 use crate::heap_graph::DumpSource;
 use crate::heaps::java::{self, JavaOptions, OpenedJava, ProgressReporter};
 use crate::heaps::selector::JavaInput;
@@ -16,19 +18,17 @@ pub(super) fn export(
     goal: &OutputDestination,
     stdout: &mut (dyn Write + Send),
     progress: &ProgressReporter,
-) -> Result<Exported, ExportError> {
+) -> Result<Exported, Failure> {
     let heaps = &request.selection.heaps;
     if !heaps.is_empty() && !heaps.iter().any(|heap| heap == JAVA_HEAP) {
-        let there = "Java heaps (`--heap java`)".to_owned();
-        return Err(ExportError::NoneSelected { there });
+        return Err(none_selected("Java heaps (`--heap java`)"));
     }
     let which = match &request.chosen[..] {
         [] => None,
         [one] => Some(one.clone()),
         several => {
             let there: Vec<String> = several.iter().map(|which| format!("@{which}")).collect();
-            let there = there.join(", ");
-            return Err(ExportError::SeveralDumps { there });
+            return Err(several_dumps(&there.join(", ")));
         }
     };
     let input = JavaInput {
@@ -41,9 +41,14 @@ pub(super) fn export(
     };
     let heap = java::open(&input, OpenedJava::Unread, options, progress)?;
     if heap.graph.facts.source != DumpSource::HeapGraph {
-        return Err(ExportError::AlreadyHprof {
-            name: request.input.display().to_string(),
-        });
+        let name = request.input.display();
+        let message = format!("the dump is already in an HPROF: {name}");
+        return Err(
+            Failure::new(ErrorClass::Usage, "bad-value", message).with_help(
+                "copy the file, or write Java SE's dialect with `heaptap hprof conv` or a copy \
+             without contents with `heaptap hprof strip`",
+            ),
+        );
     }
     progress.begin("writing");
     let mut sink = Sink::new(goal, stdout, &request.look.control);

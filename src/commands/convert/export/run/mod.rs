@@ -9,12 +9,12 @@ mod hprof;
 #[cfg_attr(not(feature = "parquet"), path = "no_tables.rs")]
 mod tables;
 
-pub use error::ExportError;
+pub use error::tables_to_file;
 pub use gather::names;
 pub use goal::OutputDestination;
 
 use crate::conversion::selection::Selection;
-use crate::error::ErrorClass;
+use crate::error::{ErrorClass, Failure};
 use crate::export::chosen::{Chosen, ChosenDump};
 use crate::export::{csv, folded, json, speedscope, svg};
 use crate::heaps::input::LookOptions;
@@ -26,11 +26,13 @@ use crate::stacks::{Measure, StackProfile};
 use crate::untrusted::sanitize;
 use gather::Gathered;
 use goal::Sink;
+use serde::{Deserialize, Serialize};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// Output format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Format {
     /// Folded stacks, one file for each dump and view.
     Folded,
@@ -101,7 +103,7 @@ pub struct ExportRequest {
 }
 
 /// Written file.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct File {
     /// Path, or `-` for standard output.
     pub path: PathBuf,
@@ -137,7 +139,7 @@ pub fn export(
     goal: &OutputDestination,
     stdout: &mut (dyn Write + Send),
     progress: &ProgressReporter,
-) -> Result<Exported, ExportError> {
+) -> Result<Exported, Failure> {
     if request.format == Format::Hprof {
         return hprof::export(request, goal, stdout, progress);
     }
@@ -163,7 +165,7 @@ pub fn export(
             tables.write(&chosen, gathered.java)?;
             exported.files = tables.into_files();
         }
-        (Format::Parquet, None) => return Err(ExportError::TablesToFile),
+        (Format::Parquet, None) => return Err(tables_to_file()),
         (format, _) if format.has_many_files() => {
             let one = match goal {
                 OutputDestination::Folder(_) => None,
@@ -203,7 +205,7 @@ fn write_each(
     one: Option<usize>,
     sink: &mut Sink<'_>,
     exported: &mut Exported,
-) -> Result<(), ExportError> {
+) -> Result<(), Failure> {
     let dumps = chosen.dumps.iter().enumerate();
     for (_, dump) in dumps.filter(|(at, _)| one.is_none_or(|one| one == *at)) {
         let default = |at: &&usize| **at == dump.dump.default_measure;
@@ -213,7 +215,11 @@ fn write_each(
             Some(_) => match (&dump.columns[..], dump.columns.iter().find(default)) {
                 (_, Some(&default)) if request.views.is_empty() => vec![default],
                 (&[only], _) => vec![only],
-                (_, _) => return Err(ExportError::SeveralViews),
+                (_, _) => {
+                    let message = "a file of this format holds one view, but several are selected";
+                    return Err(Failure::new(ErrorClass::Usage, "several-views", message)
+                        .with_help("select one with `--view`, or name a directory with `-o`"));
+                }
             },
         };
         for column in columns {
@@ -274,10 +280,7 @@ fn left_out(negative: u64, format: Format) -> Option<Finding> {
 }
 
 /// Returns the dumps with the selected columns. Leaves out dumps without any of them.
-fn choose_columns<'a>(
-    profile: &'a StackProfile,
-    views: &[String],
-) -> Result<Chosen<'a>, ExportError> {
+fn choose_columns<'a>(profile: &'a StackProfile, views: &[String]) -> Result<Chosen<'a>, Failure> {
     let mut chosen = Chosen::all(profile);
     if views.is_empty() {
         return Ok(chosen);
@@ -290,10 +293,9 @@ fn choose_columns<'a>(
     if let Some(view) = unknown {
         let mut there: Vec<String> = measures.iter().map(|m| m.name.clone()).collect();
         there.dedup();
-        return Err(ExportError::NoSuchView {
-            view: view.clone(),
-            there: there.join(", "),
-        });
+        let message = format!("no dump has the view {view}");
+        return Err(Failure::new(ErrorClass::Usage, "no-such-view", message)
+            .with_help(format!("choose from: {}", there.join(", "))));
     }
     for dump in &mut chosen.dumps {
         let measures = &dump.dump.measures;
@@ -304,14 +306,13 @@ fn choose_columns<'a>(
 }
 
 /// Returns the dump to write to a single file: the default one, preferring the malloc heap.
-fn one_dump(chosen: &Chosen<'_>, gathered: &Gathered) -> Result<usize, ExportError> {
+fn one_dump(chosen: &Chosen<'_>, gathered: &Gathered) -> Result<usize, Failure> {
     let facts = |at: usize| &chosen.dumps[at].dump.facts;
     let mut left: Vec<usize> = (0..chosen.dumps.len()).collect();
     let differ = |two: &[usize]| facts(two[0]).pid != facts(two[1]).pid;
     if gathered.was_named && left.len() > 1 || left.windows(2).any(differ) {
         let titles = left.iter().map(|&at| chosen.dumps[at].title());
-        let there = titles.collect::<Vec<_>>().join(", ");
-        return Err(ExportError::SeveralDumps { there });
+        return Err(error::several_dumps(&titles.collect::<Vec<_>>().join(", ")));
     }
     if left.iter().any(|&at| facts(at).heap == MALLOC_HEAP) {
         left.retain(|&at| facts(at).heap == MALLOC_HEAP);

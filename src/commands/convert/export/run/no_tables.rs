@@ -1,6 +1,7 @@
 //! Stand-in without the feature `parquet`: no tables are written, and no flag requests them.
 
-use super::{ExportError, File};
+use super::File;
+use crate::error::Failure;
 use crate::export::chosen::Chosen;
 use crate::heap_graph::{Dominators, HeapGraph};
 use crate::naming::frames::LookupControl;
@@ -18,11 +19,11 @@ impl Folder {
         _: u64,
         _: &HeapGraph,
         _: &Dominators,
-    ) -> Result<(), ExportError> {
+    ) -> Result<(), Failure> {
         match *self {}
     }
 
-    pub(super) fn write(&mut self, _: &Chosen<'_>, _: bool) -> Result<(), ExportError> {
+    pub(super) fn write(&mut self, _: &Chosen<'_>, _: bool) -> Result<(), Failure> {
         match *self {}
     }
 

@@ -1,12 +1,14 @@
 //! Directory of Parquet tables during writing.
 
+use super::File;
 use super::goal::unless_cancelled;
-use super::{ExportError, File};
+use crate::error::Failure;
 use crate::export::chosen::Chosen;
 use crate::export::parquet::{self, Files, JavaTables};
 use crate::heap_graph::{Dominators, HeapGraph};
 use crate::heaps::input::LookError;
 use crate::naming::frames::LookupControl;
+use crate::results::destination::unwritable;
 use crate::results::whole_file::WholeFile;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -36,7 +38,7 @@ impl Folder {
         dump_id: u64,
         graph: &HeapGraph,
         dominators: &Dominators,
-    ) -> Result<(), ExportError> {
+    ) -> Result<(), Failure> {
         let mut tables = match self.java.take() {
             Some(tables) => tables,
             None => JavaTables::begin(&mut self.files).map_err(|e| self.unwritable(e))?,
@@ -47,7 +49,7 @@ impl Folder {
     }
 
     /// Writes the remaining tables and completes those of Java heaps.
-    pub(super) fn write(&mut self, chosen: &Chosen<'_>, java: bool) -> Result<(), ExportError> {
+    pub(super) fn write(&mut self, chosen: &Chosen<'_>, java: bool) -> Result<(), Failure> {
         let written = parquet::write(&mut self.files, chosen, java);
         let written = written.and_then(|()| match self.java.take() {
             Some(tables) => tables.finish(&mut self.files),
@@ -61,13 +63,10 @@ impl Folder {
         self.files.done
     }
 
-    fn unwritable(&self, source: io::Error) -> ExportError {
-        if self.files.control.is_cancelled() {
-            return LookError::Interrupted.into();
-        }
-        ExportError::Write {
-            path: self.files.folder.clone(),
-            source,
+    fn unwritable(&self, source: io::Error) -> Failure {
+        match self.files.control.is_cancelled() {
+            true => LookError::Interrupted.into(),
+            false => unwritable(self.files.folder.display(), &source),
         }
     }
 }

@@ -63,14 +63,14 @@ fn summary(console: &Console, process: &Watched) {
         return;
     }
     let columns = columns(console.stdout_width());
-    let head = columns.iter().map(|of| of.heading().to_owned());
+    let head = columns.iter().map(|(heading, _)| (*heading).to_owned());
     line(console, "", head.collect());
     for (figure, series) in Figure::ALL
         .into_iter()
         .filter_map(|figure| Some((figure, process.series.get(&figure)?)))
     {
         let indent = if figure.is_part() { "    " } else { "  " };
-        let cells = columns.iter().map(|of| of.cell(series));
+        let cells = columns.iter().map(|(_, cell)| cell(series));
         let name = format!("{indent}{}", figure.name());
         line(console, &name, cells.collect());
     }
@@ -80,7 +80,7 @@ fn summary(console: &Console, process: &Watched) {
         .is_some_and(|(pss, rss)| pss > rss)
     {
         let note = "  PSS is above VmRSS: only PSS includes swap and driver memory (mtrack rows)";
-        console.data(console.styled(Style::Dim, note));
+        console.in_style(Style::Dim, note);
     }
 }
 
@@ -94,82 +94,56 @@ fn line(console: &Console, name: &str, cells: Vec<String>) {
     console.data(text.trim_end());
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Of {
-    First,
-    Lowest,
-    Highest,
-    Last,
-    Minute,
-}
-
-impl Of {
-    fn heading(self) -> &'static str {
-        match self {
-            Of::First => "first",
-            Of::Lowest => "lowest",
-            Of::Highest => "highest",
-            Of::Last => "last",
-            Of::Minute => "per minute",
-        }
-    }
-
-    fn cell(self, series: &Series) -> String {
-        match self {
-            Of::First => size(series.first),
-            Of::Lowest => size(series.min),
-            Of::Highest => size(series.max),
-            Of::Last => size(series.last),
-            Of::Minute => series
-                .growth_per_minute()
-                .map_or_else(|| "-".to_owned(), change),
-        }
-    }
-}
+/// Heading and cells of a column.
+type Column = (&'static str, fn(&Series) -> String);
 
 /// Returns the columns that fit into the terminal; the least informative are left out first.
-fn columns(width: Option<usize>) -> Vec<Of> {
-    let mut columns = vec![Of::First, Of::Lowest, Of::Highest, Of::Last, Of::Minute];
-    for least in [Of::Lowest, Of::First, Of::Highest] {
+fn columns(width: Option<usize>) -> Vec<Column> {
+    let per_minute = |series: &Series| match series.growth_per_minute() {
+        Some(bytes) => change(bytes),
+        None => "-".to_owned(),
+    };
+    let all: [Column; 5] = [
+        ("first", |series| size(series.first)),
+        ("lowest", |series| size(series.min)),
+        ("highest", |series| size(series.max)),
+        ("last", |series| size(series.last)),
+        ("per minute", per_minute),
+    ];
+    let mut columns = all.to_vec();
+    for least in ["lowest", "first", "highest"] {
         let taken = NAME + columns.len() * (SIZE + 1) - 1;
         if width.is_some_and(|width| taken > width) {
-            columns.retain(|of| *of != least);
+            columns.retain(|(heading, _)| *heading != least);
         }
     }
     columns
 }
 
 fn document(live: &Live) -> serde_json::Value {
-    let processes: Vec<serde_json::Value> = live
-        .processes
-        .iter()
-        .map(|process| {
-            let figures: Vec<serde_json::Value> = process
-                .series
-                .iter()
-                .map(|(figure, series)| {
-                    json!({
-                        "figure": figure,
-                        "name": figure.name(),
-                        "first": series.first,
-                        "min": series.min,
-                        "max": series.max,
-                        "last": series.last,
-                        "samples": series.count,
-                        "growth_per_minute": series.growth_per_minute(),
-                    })
-                })
-                .collect();
-            json!({
-                "pid": process.pid,
-                "name": process.name,
-                "restarted": process.restarted,
-                "replaces": process.replaces,
-                "gone": process.gone,
-                "figures": figures,
-            })
+    let figure = |(figure, series): (&Figure, &Series)| {
+        json!({
+            "figure": figure,
+            "name": figure.name(),
+            "first": series.first,
+            "min": series.min,
+            "max": series.max,
+            "last": series.last,
+            "samples": series.count,
+            "growth_per_minute": series.growth_per_minute(),
         })
-        .collect();
+    };
+    let process = |process: &Watched| {
+        json!({
+            "pid": process.pid,
+            "name": process.name,
+            "restarted": process.restarted,
+            "replaces": process.replaces,
+            "gone": process.gone,
+            "figures": process.series.iter().map(figure).collect::<Vec<_>>(),
+        })
+    };
+    let processes: Vec<_> = live.processes.iter().map(process).collect();
     let cost = live.cost().map(|(core, services, bytes_per_s)| {
         json!({
             "core": core,
@@ -202,13 +176,16 @@ mod tests {
 
     #[test]
     fn narrow_terminals_get_the_columns_that_tell_most() {
-        assert_eq!(columns(None).len(), 5);
-        assert_eq!(columns(Some(80)).len(), 5);
-        assert_eq!(
-            columns(Some(70)),
-            [Of::First, Of::Highest, Of::Last, Of::Minute]
-        );
-        assert_eq!(columns(Some(40)), [Of::Last, Of::Minute]);
-        assert_eq!(columns(Some(1)), [Of::Last, Of::Minute]);
+        for (width, headings) in [
+            (None, "first lowest highest last per minute"),
+            (Some(80), "first lowest highest last per minute"),
+            (Some(70), "first highest last per minute"),
+            (Some(40), "last per minute"),
+            (Some(1), "last per minute"),
+        ] {
+            let columns = columns(width);
+            let shown: Vec<&str> = columns.iter().map(|(heading, _)| *heading).collect();
+            assert_eq!(shown.join(" "), headings, "{width:?}");
+        }
     }
 }
