@@ -2,13 +2,13 @@
 //! `generate_report NODES DUMPS OUT.html`. Names, shapes and sizes are drawn with a fixed seed:
 //! few deep stacks that many share, many leaves, a leak in the last dumps.
 
-use heaptap::profile::DumpKind;
-use heaptap::report::Report;
-use heaptap::report::data::header::{Fact, Header, Unseen, Warning};
-use heaptap::stacks::{
+use heaptap_model::profile::DumpKind;
+use heaptap_model::stacks::{
     Dump, Frame, FrameId, Function, Kind, Library, Measure, NodeId, StackProfile, StackTable,
     TextId, Values, View,
 };
+use heaptap_report::Report;
+use heaptap_report::data::header::{Fact, Header, Unseen, Warning};
 use std::io::Write as _;
 
 fn frames(table: &mut StackTable, rng: &mut fastrand::Rng, count: usize) -> Vec<FrameId> {

@@ -7,7 +7,7 @@
 //! maps; a third of all references lead somewhere else, mostly near by. `chain` makes one list
 //! of all objects with references back.
 
-use heaptap::heap_graph::{
+use heaptap_model::heap_graph::{
     Class, ClassIndex, Dominators, DumpFacts, Follow, GraphBuilder, HeapGraph, HeapKind, NewObject,
     NoContents, ObjectId, Reachable, Referrers, RootKind, ShortestPaths,
 };

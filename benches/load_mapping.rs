@@ -8,7 +8,7 @@
 //! memory of its own, and pages of the file that happen to be mapped. Then, with LOOKUPS, what
 //! so many lookups of a method take, each reading another class.
 
-use heaptap::deobfuscate::{Entry, MapFile, Retraced, Retracer};
+use heaptap_symbols::deobfuscate::{Entry, MapFile, Retraced, Retracer};
 use std::convert::Infallible;
 use std::io::Write as _;
 use std::path::Path;

@@ -2,9 +2,9 @@
 //! of JSON: seconds, objects, and the peaks of this process's memory, its own and with the pages
 //! of the file that are mapped.
 
-use heaptap::bytes::Bytes;
-use heaptap::heap_graph::{Dominators, Follow};
-use heaptap::hprof::{Options, histogram, read};
+use android_hprof::{Options, histogram, read};
+use heaptap_base::bytes::Bytes;
+use heaptap_model::heap_graph::{Dominators, Follow};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};

@@ -8,7 +8,7 @@
 //! `llvm-symbolizer --inlines --output-style=JSON --no-demangle`, with what is compared of it:
 //! `FunctionName` (the linkage name), `FileName`, `Line`. 0 threads are all cores.
 
-use heaptap::symbolize::file::{Bytes, SiblingFiles, SourceLine, SymbolFile};
+use heaptap_symbols::symbolize::file::{Bytes, SiblingFiles, SourceLine, SymbolFile};
 use std::io::{self, BufWriter, Write};
 use std::num::NonZero;
 use std::path::Path;

@@ -12,7 +12,7 @@ mod targets;
 use libfuzzer_sys as _;
 
 use counting::Counting;
-use heaptap::error::is_contained;
+use heaptap_base::error::is_contained;
 use std::ffi::{CStr, c_char, c_int};
 use std::sync::OnceLock;
 use targets::{TARGETS, Target};

@@ -6,7 +6,6 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
-use crate::abandoned;
 #[cfg(feature = "parquet")]
 use crate::commands::archive;
 #[cfg(feature = "sql")]
@@ -19,11 +18,12 @@ use crate::commands::{
 #[cfg(feature = "virtual-phone")]
 use crate::commands::{demo, virtual_phone};
 use crate::console::Console;
-use crate::error::{ErrorClass, Failure};
 use crate::exit::{self, Outcome};
 use crate::flags::context::Context;
 use crate::flags::globals::Globals;
 use crate::flags::typed::TypedOptions;
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_base::temp_cleanup;
 
 /// The help of the program itself: the commands by task. `tests/grammar.rs` compares it with the
 /// tree of commands.
@@ -292,7 +292,7 @@ pub fn run() -> ExitCode {
     };
     let result = exit::catch_panics(|| runtime.block_on(run_typed(&console, typed)));
     let code = exit::finish(&console, result);
-    abandoned::remove();
+    temp_cleanup::remove();
     // A blocked read of a key or a socket must not delay the exit.
     runtime.shutdown_background();
     code

@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Mutex;
 
-use crate::bytes;
 use crate::console::Console;
 use crate::console::render;
-use crate::error::{ErrorClass, Failure, is_contained, panic_text};
-use crate::parallel::lock;
+use heaptap_base::bytes;
+use heaptap_base::error::{ErrorClass, Failure, is_contained, panic_text};
+use heaptap_base::parallel::lock;
 
 /// Outcome of a command that succeeded and has already shown its result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -18,8 +18,8 @@ fn root() -> &'static Path {
 }
 
 fn files(target: &str) -> Vec<PathBuf> {
-    let folder = root().join("fuzz/corpus").join(target);
-    let entries = fs::read_dir(&folder).expect("a corpus");
+    let directory = root().join("fuzz/corpus").join(target);
+    let entries = fs::read_dir(&directory).expect("a corpus");
     let mut files: Vec<_> = entries.map(|e| e.expect("an entry").path()).collect();
     files.sort();
     files
@@ -93,8 +93,12 @@ fn every_target_has_a_corpus_a_replay_and_a_row() {
     for target in TARGETS {
         let row = format!("| `{}` | {} |", target.name, target.covers);
         assert!(page.contains(&row), "no row {row}: run fuzz/run.sh table");
-        for folder in target.sources.split(',') {
-            assert!(root().join(folder).exists(), "{}: {folder}", target.name);
+        for directory in target.sources.split(',') {
+            assert!(
+                root().join(directory).exists(),
+                "{}: {directory}",
+                target.name
+            );
         }
     }
 }
@@ -103,8 +107,8 @@ fn every_target_has_a_corpus_a_replay_and_a_row() {
 fn every_find_of_the_ledger_became_a_test() {
     let ledger = fs::read_to_string(root().join("fuzz/ledger.csv")).expect("the ledger");
     let mut sources = String::new();
-    for folder in ["src", "crates", "tests"] {
-        append(&root().join(folder), &mut sources);
+    for directory in ["src", "crates", "tests"] {
+        append(&root().join(directory), &mut sources);
     }
     for line in ledger.lines().skip(1) {
         let cells: Vec<&str> = line.split(',').collect();
@@ -119,8 +123,8 @@ fn every_find_of_the_ledger_became_a_test() {
     }
 }
 
-fn append(folder: &Path, sources: &mut String) {
-    for entry in fs::read_dir(folder).expect("a directory") {
+fn append(directory: &Path, sources: &mut String) {
+    for entry in fs::read_dir(directory).expect("a directory") {
         let path = entry.expect("an entry").path();
         if path.is_dir() {
             append(&path, sources);

@@ -294,10 +294,10 @@ fn every_example_parses() {
             }
         }
     }
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut pages = vec![folder.join("README.md")];
+    let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut pages = vec![directory.join("README.md")];
     for part in ["docs", "docs/guide", "docs/reference", "docs/internals"] {
-        for entry in std::fs::read_dir(folder.join(part)).expect("docs/") {
+        for entry in std::fs::read_dir(directory.join(part)).expect("docs/") {
             let path = entry.expect("an entry").path();
             if path.extension().is_some_and(|ending| ending == "md") {
                 pages.push(path);
@@ -363,7 +363,7 @@ fn typed_options() -> hints::Known {
 #[test]
 fn messages_advise_only_options_of_their_command() {
     let known = typed_options();
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut wrong = BTreeSet::new();
     let mut check = |place: &str, own: Option<&BTreeSet<String>>, text: &str| {
         for (of, option) in hints::advised(text) {
@@ -381,9 +381,9 @@ fn messages_advise_only_options_of_their_command() {
         }
     };
     for part in ["src", "crates"] {
-        for source in hints::sources(&folder.join(part)) {
+        for source in hints::sources(&directory.join(part)) {
             let place = source
-                .strip_prefix(folder)
+                .strip_prefix(directory)
                 .expect("in it")
                 .display()
                 .to_string();
@@ -406,7 +406,7 @@ fn messages_advise_only_options_of_their_command() {
     }
     // As printed, whichever module has the text.
     let mut printed = 0;
-    let snapshots = folder.join("tests/commands/snapshots");
+    let snapshots = directory.join("tests/commands/snapshots");
     for entry in std::fs::read_dir(snapshots).expect("snapshots") {
         let text = std::fs::read_to_string(entry.expect("an entry").path()).expect("UTF-8");
         let mut own = None;

@@ -119,7 +119,7 @@ packages_in() {
   done
 }
 # Folders of the packages that files belong to: a crate's, or the program's.
-folders_of() { sed -E 's|^crates/([^/]+)/.*|crates/\1|; t; s|.*|.|' | sort -u; }
+folders_of() { sed -E 's|^(crates/[^/]+\|proto)/.*|\1|; t; s|.*|.|' | sort -u; }
 # Packages of the workspace that depend on those, themselves and the fuzzer left out.
 dependents_of() {
   local package all=""
@@ -137,7 +137,7 @@ if [ "$tier" = fast ]; then
   [ ${#edited[@]} -gt 0 ] || edited=(heaptap)
   mapfile -t units < <(
     if [[ " ${edited[*]} " = *" heaptap "* ]]; then
-      packages_in crates/* | { grep -vxFf <(printf '%s\n' "${edited[@]}") || true; }
+      packages_in crates/* proto | { grep -vxFf <(printf '%s\n' "${edited[@]}") || true; }
     else
       dependents_of "${edited[@]}"
     fi

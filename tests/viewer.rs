@@ -51,13 +51,13 @@ fn the_bundle_was_built_from_these_sources() {
 #[test]
 fn the_manifest_names_every_source() {
     let named: BTreeSet<String> = manifest().into_iter().map(|(_, path)| path).collect();
-    for folder in ["src", "src/explore"] {
-        for entry in std::fs::read_dir(viewer().join(folder)).expect("it is a folder") {
+    for directory in ["src", "src/explore"] {
+        for entry in std::fs::read_dir(viewer().join(directory)).expect("it is a folder") {
             let entry = entry.expect("its entries can be read");
-            let path = format!("{folder}/{}", entry.file_name().to_string_lossy());
-            let is_folder = entry.file_type().expect("its kind can be read").is_dir();
+            let path = format!("{directory}/{}", entry.file_name().to_string_lossy());
+            let is_directory = entry.file_type().expect("its kind can be read").is_dir();
             assert!(
-                named.contains(&path) || is_folder && path == "src/explore",
+                named.contains(&path) || is_directory && path == "src/explore",
                 "viewer/{path} is not in dist/MANIFEST"
             );
         }

@@ -1,17 +1,19 @@
 //! Answers of adb servers and devices.
 
 use super::talker::{Talker, on_paused_clock};
-use heaptap::capture::conditions;
-use heaptap::config::Targets;
-use heaptap::device::scripted::{Scripted, Step, say};
-use heaptap::device::{Command, parse_list};
-use heaptap::eligibility::{
+use heaptap_adb::scripted::{Scripted, Step, say};
+use heaptap_adb::{Command, parse_list};
+use heaptap_capture::conditions;
+use heaptap_capture::config::Targets;
+use heaptap_capture::eligibility::{
     AssessOptions, Evidence, ListOptions, PreflightFacts, Startup, absent_target, assess,
     decide_device, empty_targets, explain, facts, list_apps, read_log, resolve_each,
 };
-use heaptap::observe::{Options, OurWindows, PartsOptions, follow_lines, observe, read_ring};
-use heaptap::session;
-use heaptap::timeline::Timeline;
+use heaptap_capture::observe::{
+    Options, OurWindows, PartsOptions, follow_lines, observe, read_ring,
+};
+use heaptap_capture::session;
+use heaptap_model::timeline::Timeline;
 use std::time::Duration;
 
 const SOON: Duration = Duration::from_secs(5);
@@ -170,7 +172,7 @@ pub fn observation(bytes: &[u8]) {
         let mut entries = Vec::new();
         let stop = tokio::time::sleep(Duration::from_secs(20));
         let seen = |event| {
-            if let heaptap::observe::Event::Seen(entry) = event {
+            if let heaptap_capture::observe::Event::Seen(entry) = event {
                 entries.push(entry);
             }
         };

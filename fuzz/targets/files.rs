@@ -1,12 +1,12 @@
 //! Inputs of any kind, symbols, mapping files, packets of a Java runtime.
 
-use heaptap::bytes::Bytes;
-use heaptap::deobfuscate::{Entry, FieldType, MapFile, Retracer};
-use heaptap::hprof::records::Header;
-use heaptap::import::{Kind, TextInput};
-use heaptap::jdwp::{Allocations, Packet};
-use heaptap::symbolize::file::{Alone, SymbolFile, identify};
-use heaptap::trace::Trace;
+use android_hprof::records::Header;
+use heaptap_base::bytes::Bytes;
+use heaptap_capture::jdwp::{Allocations, Packet};
+use heaptap_input::{Kind, TextInput};
+use heaptap_symbols::deobfuscate::{Entry, FieldType, MapFile, Retracer};
+use heaptap_symbols::symbolize::file::{Alone, SymbolFile, identify};
+use perfetto_heap::Trace;
 use std::convert::Infallible;
 use std::io::Read as _;
 use std::num::NonZero;
@@ -58,11 +58,11 @@ pub fn mapping(bytes: &[u8]) {
 /// Bytes as any input: detected and unpacked.
 pub fn input(bytes: &[u8]) {
     text(bytes);
-    if let Ok(dump) = heaptap::import::open_hprof_stream(bytes, "fuzz") {
+    if let Ok(dump) = heaptap_input::open_hprof_stream(bytes, "fuzz") {
         let _ = Header::read(&dump.bytes);
     }
-    let _ = heaptap::import::open_java_stream(bytes, "fuzz");
-    if let Ok(traces) = heaptap::import::open_stream(bytes, "fuzz") {
+    let _ = heaptap_input::open_java_stream(bytes, "fuzz");
+    if let Ok(traces) = heaptap_input::open_stream(bytes, "fuzz") {
         for trace in traces {
             let _ = Trace::open(trace.source);
         }
@@ -92,7 +92,7 @@ fn text(bytes: &[u8]) {
 /// identified.
 pub fn symbols_zip(bytes: &[u8]) {
     let archive = Bytes::from(bytes.to_vec());
-    let Ok(libraries) = heaptap::symbolize::find::libraries_in(&archive) else {
+    let Ok(libraries) = heaptap_symbols::symbolize::find::libraries_in(&archive) else {
         return;
     };
     for (_, library) in libraries {

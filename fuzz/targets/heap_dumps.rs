@@ -1,14 +1,16 @@
 //! HPROF files.
 
-use heaptap::analyze::{fields, leaks, paths, waste};
-use heaptap::bytes::Bytes;
-use heaptap::heap_graph::{Dominators, Follow, HeapGraph, ObjectIndex, Reachable, ShortestPaths};
-use heaptap::hprof::convert::{ConvertOptions, convert};
-use heaptap::hprof::info::{Contents, info};
-use heaptap::hprof::records::{Header, Records};
-use heaptap::hprof::strip::{StripOptions, strip};
-use heaptap::hprof::sub_records::SubRecords;
-use heaptap::hprof::{Options, histogram, read};
+use android_hprof::convert::{ConvertOptions, convert};
+use android_hprof::info::{Contents, info};
+use android_hprof::records::{Header, Records};
+use android_hprof::strip::{StripOptions, strip};
+use android_hprof::sub_records::SubRecords;
+use android_hprof::{Options, histogram, read};
+use heaptap_analyze::{fields, leaks, paths, waste};
+use heaptap_base::bytes::Bytes;
+use heaptap_model::heap_graph::{
+    Dominators, Follow, HeapGraph, ObjectIndex, Reachable, ShortestPaths,
+};
 use std::num::NonZero;
 use std::ops::ControlFlow;
 

@@ -5,8 +5,8 @@ use heaptap::lab::state::Progress;
 use heaptap::recording::plan::Plan;
 use heaptap::results::manifest::{FILE_NAME, Manifest};
 use heaptap::results::{recorded, timeline};
-use heaptap::session::{Owner, SessionId, Store, owner_of};
 use heaptap_archive::Store as Archive;
+use heaptap_capture::session::{Owner, SessionId, Store, owner_of};
 use heaptap_lab::baseline::Baseline;
 use heaptap_lab::results::{device_id, github, gitlab, junit, markdown, night};
 use std::fs;
@@ -20,25 +20,25 @@ const RECORDING: &str = "1fc27d0b56ba70dabd20d0ec89a33ba57851df1de85bc2fc6ed49c7
 const SESSION: &str = "2qvsqvyf";
 
 /// Calls `work` with an empty directory.
-pub fn in_folder(work: impl FnOnce(&Path)) {
-    let folder = tempfile::tempdir().expect("a directory for temporary files");
-    work(folder.path());
+pub fn in_directory(work: impl FnOnce(&Path)) {
+    let directory = tempfile::tempdir().expect("a directory for temporary files");
+    work(directory.path());
 }
 
 /// Bytes as the manifest of a recording: what was read is written and read again.
 pub fn manifest(bytes: &[u8]) {
-    in_folder(|folder| {
-        fs::write(folder.join(FILE_NAME), bytes).expect("a writable directory");
-        let _ = recorded::lacks_names(folder);
-        let _ = recorded::beside(folder);
-        let Ok(mut manifest) = Manifest::read(folder) else {
+    in_directory(|directory| {
+        fs::write(directory.join(FILE_NAME), bytes).expect("a writable directory");
+        let _ = recorded::lacks_names(directory);
+        let _ = recorded::beside(directory);
+        let Ok(mut manifest) = Manifest::read(directory) else {
             return;
         };
         recorded::process_names(&manifest);
         recorded::bind(&mut manifest, &[]);
         manifest.has_overrun();
-        manifest.write(folder).expect("a writable directory");
-        let again = Manifest::read(folder).expect("it was just written");
+        manifest.write(directory).expect("a writable directory");
+        let again = Manifest::read(directory).expect("it was just written");
         assert_eq!(again, manifest);
     });
 }
@@ -46,11 +46,11 @@ pub fn manifest(bytes: &[u8]) {
 /// Bytes as the results of `run`, as its progress for `--resume`, and as a plan: results are written
 /// for every CI system.
 pub fn lab_results(bytes: &[u8]) {
-    in_folder(|folder| {
+    in_directory(|directory| {
         for name in [RESULT, PROGRESS] {
-            fs::write(folder.join(name), bytes).expect("a writable directory");
+            fs::write(directory.join(name), bytes).expect("a writable directory");
         }
-        if let Ok((results, _)) = files::read_all(folder) {
+        if let Ok((results, _)) = files::read_all(directory) {
             let page = |_: &_, _: &_| Some("page.html".to_owned());
             junit::junit(&results, &page);
             github::annotations(&results, &str::to_owned);
@@ -58,7 +58,7 @@ pub fn lab_results(bytes: &[u8]) {
             markdown::summary(&results);
             night::index(&results, &page);
             for result in &results {
-                files::folder_of(folder, result);
+                files::directory_of(directory, result);
             }
             let mut baseline = Baseline::default();
             baseline.update(&results.iter().collect::<Vec<_>>());
@@ -66,8 +66,8 @@ pub fn lab_results(bytes: &[u8]) {
             let again = Baseline::parse(&text).expect("heaptap reads what it writes");
             assert_eq!(again.text(), text);
         }
-        let _ = files::begun_in(folder);
-        let _ = Progress::read(folder, "");
+        let _ = files::begun_in(directory);
+        let _ = Progress::read(directory, "");
     });
     if let Ok(value) = serde_json::from_slice(bytes) {
         let _ = Plan::read(&value);
@@ -98,10 +98,10 @@ pub fn baseline(bytes: &[u8]) {
 
 /// Bytes as the journal of a session, and as the file that names a directory's owner.
 pub fn journal(bytes: &[u8]) {
-    in_folder(|folder| {
-        let store = Store::in_folder(folder).expect("a writable directory");
+    in_directory(|directory| {
+        let store = Store::in_directory(directory).expect("a writable directory");
         let id: SessionId = SESSION.parse().expect("an ID");
-        let path = store.folder().join(format!("{SESSION}.jsonl"));
+        let path = store.directory().join(format!("{SESSION}.jsonl"));
         fs::write(&path, bytes).expect("a writable directory");
         let _ = store.list();
         if let Ok(journal) = store.open(&id)
@@ -110,8 +110,8 @@ pub fn journal(bytes: &[u8]) {
             state.stopping();
             let _ = Plan::read(&state.header.plan);
         }
-        fs::write(folder.join(".heaptap-session"), bytes).expect("a writable directory");
-        let _: Option<Owner> = owner_of(folder).ok().flatten();
+        fs::write(directory.join(".heaptap-session"), bytes).expect("a writable directory");
+        let _: Option<Owner> = owner_of(directory).ok().flatten();
     });
 }
 
@@ -123,8 +123,8 @@ pub fn timeline_lines(bytes: &[u8]) {
 
 /// Bytes as each Parquet file of an archive: it is opened, and its files are merged.
 pub fn archive(bytes: &[u8]) {
-    in_folder(|folder| {
-        let root = folder.join("a");
+    in_directory(|directory| {
+        let root = directory.join("a");
         drop(Archive::open(&root).expect("a writable directory"));
         replace(&root, bytes);
         if let Ok(mut archive) = Archive::open(&root) {
@@ -134,8 +134,8 @@ pub fn archive(bytes: &[u8]) {
 }
 
 /// Adds files with these bytes to each partition.
-fn replace(folder: &Path, bytes: &[u8]) {
-    let entries = fs::read_dir(folder).expect("a directory");
+fn replace(directory: &Path, bytes: &[u8]) {
+    let entries = fs::read_dir(directory).expect("a directory");
     let paths: Vec<_> = entries
         .map(|entry| entry.expect("an entry").path())
         .collect();
@@ -144,7 +144,7 @@ fn replace(folder: &Path, bytes: &[u8]) {
         .any(|p| p.extension().is_some_and(|e| e == "parquet"));
     if is_partition {
         for name in [COMPACTED, RECORDING] {
-            fs::write(folder.join(name), bytes).expect("a writable directory");
+            fs::write(directory.join(name), bytes).expect("a writable directory");
         }
     }
     for path in paths.iter().filter(|path| path.is_dir()) {

@@ -3,7 +3,7 @@
 //! do, they answer one after the other; the last one repeats. `== KEY #3` exits with 3, `#hang`
 //! never exits, and `#cut` loses the connection. Commands without a part exit with 127.
 
-use heaptap::device::{Connect, Connecting, Device, Server, Stream, parse_list};
+use heaptap_adb::{Connect, Connecting, Device, Server, Stream, parse_list};
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex};

@@ -1,23 +1,23 @@
 //! Texts of a device.
 
-use super::results::in_folder;
+use super::results::in_directory;
+use android_memory::gc::{self, Axis, Row, Splitter};
+use android_memory::graphics;
+use android_memory::malloc_info as allocator;
+use android_memory::meminfo::Meminfo;
+use android_memory::smaps::{By, Reader, Smaps, Sums, changes, parse, stable};
+use android_memory::status::{self as proc_status, Status};
 use heaptap::commands::gc::run;
 use heaptap::heaps::selector::ProcessFilter;
-use heaptap::memory::gc::{self, Axis, Row, Splitter};
-use heaptap::memory::graphics;
-use heaptap::memory::malloc_info as allocator;
-use heaptap::memory::meminfo::Meminfo;
-use heaptap::memory::smaps::{By, Reader, Smaps, Sums, changes, parse, stable};
-use heaptap::memory::status::{self as proc_status, Status};
-use heaptap::timeline::Source;
-use heaptap_model::text::plain_str;
+use heaptap_base::text::plain_str;
+use heaptap_model::timeline::Source;
 use std::collections::HashSet;
 
 /// Bytes as what a phone answers while an app is provoked, and as an action.
 pub fn provoke(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
-    heaptap::provoke::read::every_reader(&text);
-    if let Ok(action) = text.parse::<heaptap::provoke::Action>() {
+    heaptap_capture::provoke::read::every_reader(&text);
+    if let Ok(action) = text.parse::<heaptap_capture::provoke::Action>() {
         let again = action.to_string().parse();
         assert_eq!(again, Ok(action), "what is shown is read back");
     }
@@ -36,8 +36,8 @@ pub fn gc_log(bytes: &[u8]) {
             line.time.map(|time| axis.ns(time));
         }
     }
-    in_folder(|folder| {
-        let path = folder.join("log.txt");
+    in_directory(|directory| {
+        let path = directory.join("log.txt");
         std::fs::write(&path, bytes).expect("a writable directory");
         if let Ok(mut report) = run::read(&[run::Input::Path(path)]) {
             report.choose(&ProcessFilter::default());

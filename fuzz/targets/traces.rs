@@ -2,19 +2,19 @@
 
 use super::heap_dumps::assert_same;
 use super::texts::all_of_smaps;
-use heaptap::analyze::aggregation::class_aggregation;
-use heaptap::analyze::class_tree::{ClassTree, Merge, Over};
-use heaptap::analyze::{fields, leaks};
-use heaptap::export::gzip::Gzip;
-use heaptap::export::java_pprof::{self, JavaProfile};
-use heaptap::export::pprof::{Pprof, PprofOptions};
-use heaptap::heap_graph::{Dominators, Follow, ObjectIndex, ShortestPaths};
-use heaptap::import::read_pprof;
 use heaptap::naming::names::NameOptions;
 use heaptap::naming::r8_mappings::R8Mappings;
-use heaptap::stacks::{JoinBy, join};
-use heaptap::timeline::Timeline;
-use heaptap::trace::{DumpScanner, MemoryWanted, Surveyed, TraceError, read_packages};
+use heaptap_analyze::aggregation::class_aggregation;
+use heaptap_analyze::class_tree::{ClassTree, Merge, Over};
+use heaptap_analyze::{fields, leaks};
+use heaptap_export::gzip::Gzip;
+use heaptap_export::java_pprof::{self, JavaProfile};
+use heaptap_export::pprof::{Pprof, PprofOptions};
+use heaptap_input::read_pprof;
+use heaptap_model::heap_graph::{Dominators, Follow, ObjectIndex, ShortestPaths};
+use heaptap_model::stacks::{JoinBy, join};
+use heaptap_model::timeline::Timeline;
+use perfetto_heap::{DumpScanner, MemoryWanted, Surveyed, TraceError, read_packages};
 use std::io::Cursor;
 use std::ops::ControlFlow;
 
@@ -46,7 +46,7 @@ pub fn trace(bytes: &[u8]) {
     }
     for at in 0..trace.smaps().len() {
         if let Ok(rows) = trace.read_smaps(at) {
-            all_of_smaps(&heaptap::memory::smaps::Smaps::of_rows(&rows));
+            all_of_smaps(&android_memory::smaps::Smaps::of_rows(&rows));
         }
     }
     read_packages(bytes);

@@ -1,22 +1,22 @@
 //! What a user writes: SQL, scenarios, configs, arguments.
 
-use super::results::in_folder;
+use super::results::in_directory;
 use heaptap::commands::gc::run::Stretch;
 use heaptap::commands::query::run::{QueryFile, QueryOptions, open};
 use heaptap::commands::run::with_actions;
-use heaptap::config::{ConfigFile, DeviceLimits, Options, parse_text, print_text, resolve};
-use heaptap::device::{Address, Selector};
 use heaptap::heaps::java::ProgressReporter;
 use heaptap::heaps::selector::{DumpSelector, JavaInput, check_label};
-use heaptap::phone::PhoneSpec;
-use heaptap::query::{Limits, Sink, Value, prepass};
-use heaptap::session::SessionId;
-use heaptap::units::{ByteSize, parse_duration, parse_time};
+use heaptap_adb::{Address, Selector};
+use heaptap_base::units::{ByteSize, parse_duration, parse_time};
+use heaptap_capture::config::{ConfigFile, DeviceLimits, Options, parse_text, print_text, resolve};
+use heaptap_capture::session::SessionId;
 use heaptap_lab::scenario::{MAX_BYTES, Scenario};
+use heaptap_query::{Limits, Sink, Value, prepass};
 use std::ffi::OsStr;
 use std::fs;
 use std::ops::ControlFlow;
 use std::time::Duration;
+use virtual_phone::PhoneSpec;
 
 /// A recording of native and Java heaps.
 const TRACE: &[u8] = include_bytes!("../recording.pftrace");
@@ -53,8 +53,8 @@ pub fn sql(bytes: &[u8]) {
         assert!(text.get(range).is_some(), "statements end between letters");
     }
     prepass::is_complete(text);
-    in_folder(|folder| {
-        let path = folder.join("r.pftrace");
+    in_directory(|directory| {
+        let path = directory.join("r.pftrace");
         fs::write(&path, TRACE).expect("a writable directory");
         let options = QueryOptions {
             limits: Limits {
@@ -71,7 +71,7 @@ pub fn sql(bytes: &[u8]) {
         let mut rows = Few::default();
         let _ = database.run(text, &mut rows);
         let _ = database.tables();
-        let left = fs::read_dir(folder).expect("a directory").count();
+        let left = fs::read_dir(directory).expect("a directory").count();
         assert_eq!(left, 1, "a statement wrote a file");
     });
 }

@@ -2,10 +2,10 @@
 //! anything.
 
 use crate::console::Console;
-use crate::error::{ErrorClass, Failure};
 use crate::results::findings::{
     NOT_IN_INPUT, SAME_MOMENT, SEVERAL_IN_ONE, SEVERAL_RECORDINGS, TRACE_CUT,
 };
+use heaptap_base::error::{ErrorClass, Failure};
 
 /// Kinds of failures about missing inputs.
 const NOT_THERE: [&str; 7] = [

@@ -33,10 +33,10 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget};
 use serde::Serialize;
 
 use crate::console::wrap::{wrap, wrapped};
-use crate::export::text::put_document;
-use crate::parallel::lock;
 use crate::results::findings::{Finding, is_note};
-use crate::untrusted::{ci, is_unsafe};
+use heaptap_base::parallel::lock;
+use heaptap_base::untrusted::{ci, is_unsafe};
+use heaptap_export::text::put_document;
 
 /// Meaning of a piece of text, which determines its appearance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::console::{Console, Style};
-use crate::error::Failure;
+use heaptap_base::error::Failure;
 
 /// Returns a failure as the document of `--json`.
 pub(crate) fn document(failure: &Failure) -> Value {

@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 #[cfg(unix)]
 use tokio::time::Instant;
 
-use crate::error::{ErrorClass, Failure};
+use heaptap_base::error::{ErrorClass, Failure};
 
 /// Signals that follow another one this soon are the same: `timeout` and CI systems signal a process
 /// and then its group. A key is pressed twice more slowly.
@@ -49,7 +49,7 @@ fn watch() -> io::Result<mpsc::UnboundedReceiver<Signal>> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     // Under `nohup`, a recording goes on after the terminal is closed.
-    let mut hangup = match crate::hangup::is_ignored() {
+    let mut hangup = match heaptap_base::hangup::is_ignored() {
         true => None,
         false => Some(signal(SignalKind::hangup())?),
     };

@@ -6,9 +6,9 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use super::wrap::wrapped;
-use crate::analyze::native::scope;
 use crate::console::{Console, Style, visible};
-use crate::units::thousands;
+use heaptap_analyze::native::scope;
+use heaptap_base::units::thousands;
 
 /// A table under construction.
 pub(crate) struct Table {

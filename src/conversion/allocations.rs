@@ -5,10 +5,10 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::device::{DebugStream, Device, DeviceError};
-use crate::eligibility::Assessment;
-use crate::error::{Classified, ErrorClass, ErrorFacts};
-use crate::jdwp::{Connection, JdwpError};
+use heaptap_adb::{DebugStream, Device, DeviceError};
+use heaptap_base::error::{Classified, ErrorClass, ErrorFacts};
+use heaptap_capture::eligibility::Assessment;
+use heaptap_capture::jdwp::{Connection, JdwpError};
 
 /// Time limit for an answer of a runtime. It never answers while another debugger is connected.
 pub(crate) const ATTACH: Duration = Duration::from_secs(15);

@@ -7,27 +7,27 @@ use super::error::ConvertError;
 use super::java_profiles::Pending;
 use super::java_summary::JavaSummary;
 use super::selection::{Choices, Selection};
-use crate::error::ErrorClass;
-use crate::export::gzip::Gzip;
-use crate::export::pprof::{Pprof, PprofOptions};
 use crate::heaps::trace_findings;
-use crate::import::{self, OpenTrace};
 use crate::naming::coverage::{Coverage, Tally};
 use crate::naming::frames::{LookupControl, LookupScope, Named, Namer};
 use crate::naming::names::NameOptions;
 use crate::naming::packet_files::PacketFiles;
 use crate::naming::r8_mappings::{MapsError, R8Mappings, Renamed, UsedMap, add_used};
-use crate::parallel::lock;
-use crate::profile::comments::{AT_MAXIMUM, ATTACHED, FLAGS, UNFINISHED};
-use crate::profile::{DumpKind, DumpNumbers, Health, HeapDump, LastDump, Package};
 use crate::results::deduped::Deduped;
 use crate::results::file_names::file_name;
 use crate::results::findings::{self, Finding};
 use crate::results::manifest;
 use crate::results::summary::{HeapSummary, Summarizer};
 use crate::results::whole_file::write_named;
-use crate::stacks::naming::FrameNamer;
-use crate::trace::Surveyed;
+use heaptap_base::error::ErrorClass;
+use heaptap_base::parallel::lock;
+use heaptap_export::gzip::Gzip;
+use heaptap_export::pprof::{Pprof, PprofOptions};
+use heaptap_input::OpenTrace;
+use heaptap_model::profile::comments::{AT_MAXIMUM, ATTACHED, FLAGS, UNFINISHED};
+use heaptap_model::profile::{DumpKind, DumpNumbers, Health, HeapDump, LastDump, Package};
+use heaptap_model::stacks::naming::FrameNamer;
+use perfetto_heap::Surveyed;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -48,7 +48,7 @@ pub enum Input {
 impl Input {
     /// Returns the input that was typed; `-` is standard input.
     pub fn of(typed: &Path) -> Input {
-        match typed == Path::new(import::STDIN) {
+        match typed == Path::new(heaptap_input::STDIN) {
             true => Input::Stdin,
             false => Input::Path(typed.to_owned()),
         }
@@ -220,7 +220,7 @@ pub fn convert_with(request: &Request, maps: &R8Mappings) -> Result<Converted, C
     let (traces, hprofs) = match &request.input {
         Input::Path(path) => java::open_path(path)?,
         Input::Stdin => {
-            let traces = import::open_stream(io::stdin().lock(), import::STDIN_NAME)?;
+            let traces = heaptap_input::open_stream(io::stdin().lock(), heaptap_input::STDIN_NAME)?;
             (traces, Vec::new())
         }
     };
@@ -363,7 +363,7 @@ impl Run<'_> {
         let mut sampled = 0u64;
         let mut explained = false;
         // No queue: memory contains a few dumps, never all.
-        let threads = crate::parallel::threads().get().min(MOST_WRITERS);
+        let threads = heaptap_base::parallel::threads().get().min(MAX_WRITERS);
         let (send, receive) = sync_channel::<Job>(0);
         let receive = Arc::new(Mutex::new(receive));
         let failure = Mutex::new(None);
@@ -458,7 +458,7 @@ impl Run<'_> {
 }
 
 /// More would only wait for the decoder, and each holds a dump.
-const MOST_WRITERS: usize = 4;
+const MAX_WRITERS: usize = 4;
 
 /// A dump to be written to a file.
 struct Job {

@@ -6,13 +6,13 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use crate::error::ErrorClass;
 use crate::naming::names::NameOptions;
 use crate::naming::r8_mappings::{
     MapsError, R8Mappings, Renamed, UsedMap, WrittenPackage, add_used, write_packets,
 };
 use crate::results::findings::Finding;
-use crate::trace::{Surveyed, Trace, TraceError};
+use heaptap_base::error::ErrorClass;
+use perfetto_heap::{Surveyed, Trace, TraceError};
 
 /// Java names that were written.
 #[derive(Debug, Default, Serialize)]

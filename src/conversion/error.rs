@@ -4,11 +4,11 @@ use std::io;
 use std::path::PathBuf;
 
 use super::selection::Choices;
-use crate::error::{Classified, ErrorClass, ErrorFacts, mend_write};
-use crate::hprof::HprofError;
-use crate::import::ImportError;
 use crate::naming::r8_mappings::MapsError;
-use crate::trace::TraceError;
+use android_hprof::HprofError;
+use heaptap_base::error::{Classified, ErrorClass, ErrorFacts, mend_write};
+use heaptap_input::ImportError;
+use perfetto_heap::TraceError;
 
 /// Error of a conversion.
 #[derive(Debug, thiserror::Error)]

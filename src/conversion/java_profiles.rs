@@ -7,20 +7,20 @@ use time::OffsetDateTime;
 
 use super::error::ConvertError;
 use super::java_summary::{self, JavaSummary};
-use crate::analyze::class_tree::{ClassTree, Over};
-use crate::error::ErrorClass;
-use crate::export::gzip::Gzip;
-use crate::export::java_pprof::{self, JavaProfile};
-use crate::export::pprof::SampleNames;
-use crate::heap_graph::{Dominators, Follow, HeapGraph, OutOfMemory, Walk};
 use crate::heaps::java::{of_losses, root_truncated};
 use crate::naming::r8_mappings::Renamed;
-use crate::parallel;
-use crate::profile::comments::OF_JAVA_HEAP;
 use crate::results::findings::Finding;
 use crate::results::manifest::{self, JAVA_HEAP, JavaFlags, JavaKind, JavaTotals};
 use crate::results::whole_file::write_named;
-use crate::trace::{JavaDump, Trace};
+use heaptap_analyze::class_tree::{ClassTree, Over};
+use heaptap_base::error::ErrorClass;
+use heaptap_base::parallel;
+use heaptap_export::gzip::Gzip;
+use heaptap_export::java_pprof::{self, JavaProfile};
+use heaptap_export::pprof::SampleNames;
+use heaptap_model::heap_graph::{Dominators, Follow, HeapGraph, OutOfMemory, Walk};
+use heaptap_model::profile::comments::OF_JAVA_HEAP;
+use perfetto_heap::{JavaDump, Trace};
 
 /// Profile options of Java heaps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -88,7 +88,7 @@ pub(super) fn write(
     mut graph: HeapGraph,
     source: &Source,
     number: u32,
-    folder: &Path,
+    directory: &Path,
     options: JavaProfileOptions,
 ) -> Result<Written, ConvertError> {
     root_truncated(&mut graph, Follow::default());
@@ -118,7 +118,7 @@ pub(super) fn write(
         let by_paths = about("the shortest paths from GC roots, merged by class");
         let wanted = options.dominators || options.summary;
         let graph = wanted.then_some(graph);
-        put(tree, by_paths, &mut gzip, folder.join(&file))?;
+        put(tree, by_paths, &mut gzip, directory.join(&file))?;
         if let Some(graph) = graph {
             let dominators = Dominators::compute(&graph, Follow::default());
             if options.summary {
@@ -130,7 +130,7 @@ pub(super) fn write(
                 let what =
                     "the dominator tree, merged by class: the retained memory of each object";
                 let file = format!("java_heap_dump.{number}.{}.dominators.pb.gz", source.pid);
-                put(tree, about(what), &mut gzip, folder.join(&file))?;
+                put(tree, about(what), &mut gzip, directory.join(&file))?;
                 entry.dominators = Some(file);
             }
         }

@@ -3,10 +3,10 @@
 
 use serde::Serialize;
 
-use crate::analyze::filter::Filter;
-use crate::analyze::histogram::{HistogramKey, ObjectScope, histogram};
-use crate::heap_graph::{Dominators, HeapGraph, ObjectIndex};
 use crate::results::manifest::{JavaDump, JavaSums, JavaTotals};
+use heaptap_analyze::filter::Filter;
+use heaptap_analyze::histogram::{HistogramKey, ObjectScope, histogram};
+use heaptap_model::heap_graph::{Dominators, HeapGraph, ObjectIndex};
 
 /// Number of classes shown.
 const CLASSES: usize = 10;

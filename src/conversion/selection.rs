@@ -1,9 +1,9 @@
 //! Selection of dumps to convert, and the available ones.
 
 use crate::heaps::selector::ProcessFilter;
-use crate::profile::{DumpFlags, HeapDump, is_heap};
 use crate::results::lists::join_list;
 use crate::results::manifest::JAVA_HEAP;
+use heaptap_model::profile::{DumpFlags, HeapDump, is_heap};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The word for every heap but Java's.

@@ -11,15 +11,10 @@ use serde::Deserialize;
 use crate::conversion::convert::{self, Input, Plain};
 use crate::conversion::deobfuscate::{Deobfuscated, JavaNames};
 use crate::conversion::error::ConvertError;
-use crate::conversion::goal::{self, GoalError, PacketScope};
+use crate::conversion::packet_output::{self, GoalError, PacketScope};
 use crate::conversion::tracked;
-use crate::error::{Classified, ErrorClass, ErrorFacts};
-use crate::export::packets::{Written, write_symbols};
-use crate::export::pprof::PprofOptions;
-use crate::folder::{RAW_TRACE, SYMBOLIZED_TRACE, UNFINISHED_PREFIX};
 use crate::heaps::java::{JavaError, JavaFile, JavaOptions, OpenedJava, ProgressReporter};
 use crate::heaps::trace_findings;
-use crate::import::{self, ImportError, Kind, OpenTrace};
 use crate::naming::coverage::{Coverage, Tally};
 use crate::naming::frames::{LookupControl, LookupScope, Named, Namer};
 use crate::naming::names::NameOptions;
@@ -30,11 +25,16 @@ use crate::results::findings::{self, Finding};
 use crate::results::manifest::{self, Manifest, ManifestError, MappingFile};
 use crate::results::recorded;
 use crate::results::summary::HeapSummary;
-use crate::session::unfinished::remove_abandoned;
-use crate::stacks::naming::FrameNamer;
-use crate::trace::{Surveyed, TraceError};
-use crate::units::counted;
-use crate::untrusted::shell::quoted_path;
+use heaptap_base::directory::{RAW_TRACE, SYMBOLIZED_TRACE, UNFINISHED_PREFIX};
+use heaptap_base::error::{Classified, ErrorClass, ErrorFacts};
+use heaptap_base::units::counted;
+use heaptap_base::untrusted::shell::quoted_path;
+use heaptap_capture::session::unfinished::remove_abandoned;
+use heaptap_export::packets::{Written, write_symbols};
+use heaptap_export::pprof::PprofOptions;
+use heaptap_input::{ImportError, Kind, OpenTrace};
+use heaptap_model::stacks::naming::FrameNamer;
+use perfetto_heap::{Surveyed, TraceError};
 
 /// Results for a trace.
 #[derive(Debug)]
@@ -88,12 +88,12 @@ pub enum SymbolizeError {
     #[error(
         "the profiles in {} have names for {}, but now only {now} would have one{}; nothing was \
          written",
-        folder.display(),
+        directory.display(),
         counted(*before, "frame", "frames"),
         if before == now { " (Java names are gone)" } else { "" }
     )]
     FewerNames {
-        folder: PathBuf,
+        directory: PathBuf,
         /// Distinct frames with a name.
         before: u64,
         /// Number of frames that would have a name.
@@ -158,11 +158,11 @@ impl Classified for SymbolizeError {
                     quoted_path(path)
                 ))
             }
-            SymbolizeError::FewerNames { folder, .. } => {
+            SymbolizeError::FewerNames { directory, .. } => {
                 ErrorFacts::new(ErrorClass::BadInput, "fewer-symbols").with_help(format!(
                     "provide the symbols (`--symbols DIR`, `--mapping FILE`), or convert without \
                      them: `heaptap convert {} -o DIR`",
-                    quoted_path(folder.join(RAW_TRACE))
+                    quoted_path(directory.join(RAW_TRACE))
                 ))
             }
             SymbolizeError::Interrupted => ErrorFacts::new(ErrorClass::Interrupted, "interrupted"),
@@ -170,7 +170,7 @@ impl Classified for SymbolizeError {
     }
 }
 
-/// Looks up symbols for a trace and writes them as packets. Blocks.
+/// InterimAnalyses up symbols for a trace and writes them as packets. Blocks.
 ///
 /// # Errors
 /// Returns an error if the input contains no trace, or the output cannot be written. Missing
@@ -188,7 +188,7 @@ pub fn symbolize(
         NameKind::All | NameKind::Java => Some(JavaNames::open(&names)?),
     };
     let name = output.name();
-    let (traces, out) = goal::open(input, scope, output).map_err(of_hprof)?;
+    let (traces, out) = packet_output::open(input, scope, output).map_err(of_hprof)?;
     let mut run = Run::new(names, control, Sink::Out { out, name, scope });
     run.java = java;
     run.is_native = kind != NameKind::Java;
@@ -233,7 +233,7 @@ enum Sink {
         scope: PacketScope,
     },
     /// A directory with the plain trace.
-    Folder(PacketFiles, PathBuf),
+    Directory(PacketFiles, PathBuf),
 }
 
 struct Run {
@@ -268,7 +268,7 @@ impl Run {
     }
 
     fn trace(&mut self, input: OpenTrace) -> Result<(), SymbolizeError> {
-        let (source, copy) = import::share(input.source);
+        let (source, copy) = heaptap_input::share(input.source);
         let mut surveyed = Surveyed::read(source)?;
         self.had_names |= surveyed.recording().has_names;
         self.whole_bytes = surveyed.whole_bytes();
@@ -288,7 +288,7 @@ impl Run {
         self.wanted += libraries.map(|l| l.library.addresses.len()).sum::<usize>();
         let recording = surveyed.recording();
         let written = match &mut self.sink {
-            Sink::Folder(files, _) => files.add_symbols(recording, |frame| named.has(frame)),
+            Sink::Directory(files, _) => files.add_symbols(recording, |frame| named.has(frame)),
             Sink::Out { out, scope, .. } => {
                 let out = out.writer();
                 let copied = match scope {
@@ -326,7 +326,7 @@ impl Run {
     fn unwritable(&self, source: io::Error) -> SymbolizeError {
         let name = match &self.sink {
             Sink::Out { name, .. } => name.clone(),
-            Sink::Folder(_, raw) => raw.with_file_name(SYMBOLS).display().to_string(),
+            Sink::Directory(_, raw) => raw.with_file_name(SYMBOLS).display().to_string(),
         };
         GoalError::Write { name, source }.into()
     }
@@ -347,7 +347,7 @@ impl Run {
         let mut files_written = None;
         let (name, finished) = match self.sink {
             Sink::Out { out, name, .. } => (name, out.finish()),
-            Sink::Folder(files, raw) => {
+            Sink::Directory(files, raw) => {
                 let goal = raw.with_file_name(SYMBOLIZED_TRACE);
                 let finished =
                     files.finish(&raw, self.whole_bytes, files_written.insert(Vec::new()));
@@ -410,22 +410,22 @@ pub struct Recording {
 /// # Errors
 /// Returns an error if one of its files is a link, its trace differs from the recorded one, or its
 /// session has not been fetched.
-pub fn check(folder: &Path) -> Result<(), SymbolizeError> {
-    let raw = folder.join(RAW_TRACE);
+pub fn check(directory: &Path) -> Result<(), SymbolizeError> {
+    let raw = directory.join(RAW_TRACE);
     // These files are written again: nothing is written through a link.
-    for path in [raw.clone(), folder.join(manifest::FILE_NAME)] {
+    for path in [raw.clone(), directory.join(manifest::FILE_NAME)] {
         if path.is_symlink() {
             return Err(SymbolizeError::Linked { path });
         }
     }
-    if let Some(error) = import::not_fetched(folder, &folder.display().to_string()) {
+    if let Some(error) = heaptap_input::not_fetched(directory, &directory.display().to_string()) {
         return Err(error.into());
     }
-    if !raw.is_file() || !folder.join(manifest::FILE_NAME).is_file() {
+    if !raw.is_file() || !directory.join(manifest::FILE_NAME).is_file() {
         return Ok(());
     }
     // Results of a complete trace are not replaced by results of a part of it.
-    let Some(recorded) = Manifest::read(folder)?.trace else {
+    let Some(recorded) = Manifest::read(directory)?.trace else {
         return Ok(());
     };
     let name = raw.display().to_string();
@@ -443,39 +443,39 @@ pub fn check(folder: &Path) -> Result<(), SymbolizeError> {
 /// # Errors
 /// Returns an error if the directory contains no trace, or cannot be written.
 pub fn refresh(
-    folder: &Path,
+    directory: &Path,
     names: NameOptions,
     control: LookupControl,
 ) -> Result<Refreshed, SymbolizeError> {
-    check(folder)?;
-    remove_abandoned(folder);
-    let raw = folder.join(RAW_TRACE);
-    if !folder.join(manifest::FILE_NAME).is_file() {
-        let files = PacketFiles::new(folder);
-        let mut run = Run::new(names, control, Sink::Folder(files, raw.clone()));
-        for trace in import::open(&raw)? {
+    check(directory)?;
+    remove_abandoned(directory);
+    let raw = directory.join(RAW_TRACE);
+    if !directory.join(manifest::FILE_NAME).is_file() {
+        let files = PacketFiles::new(directory);
+        let mut run = Run::new(names, control, Sink::Directory(files, raw.clone()));
+        for trace in heaptap_input::open(&raw)? {
             run.trace(trace)?;
         }
         return Ok(Refreshed::Symbols(Box::new(run.finish()?)));
     }
-    let mut manifest = Manifest::read(folder)?;
-    let symbolized = folder.join(SYMBOLIZED_TRACE);
+    let mut manifest = Manifest::read(directory)?;
+    let symbolized = directory.join(SYMBOLIZED_TRACE);
     if !raw.is_file() && !symbolized.is_file() {
-        return refresh_heap_files(folder, manifest, names);
+        return refresh_heap_files(directory, manifest, names);
     }
     let lists = tracked::known(&manifest);
-    let is_damaged = || recorded::lacks_names(folder) || recorded::damage(folder).is_some();
+    let is_damaged = || recorded::lacks_names(directory) || recorded::damage(directory).is_some();
     if raw.is_file() && is_own_file(&symbolized) && is_damaged() {
         // All parts of the trace exist, and `check` accepted the raw one, so no names are lost.
-        let whole = whole_bytes(folder, &raw)?.unwrap_or(u64::MAX);
-        let again = PacketFiles::new(folder).finish(&raw, whole, &mut Vec::new());
+        let whole = whole_bytes(directory, &raw)?.unwrap_or(u64::MAX);
+        let again = PacketFiles::new(directory).finish(&raw, whole, &mut Vec::new());
         again.map_err(|source| GoalError::Write {
             name: symbolized.display().to_string(),
             source,
         })?;
     }
     let has_own = is_own_file(&symbolized);
-    let input = Input::Path(if has_own { folder } else { &raw }.to_owned());
+    let input = Input::Path(if has_own { directory } else { &raw }.to_owned());
     let mut request = convert::Request {
         pprof: manifest
             .profiles
@@ -485,11 +485,11 @@ pub fn refresh(
         scope: LookupScope::Better,
         control,
         packets_for: Some(Plain {
-            whole_bytes: whole_bytes(folder, &raw)?,
+            whole_bytes: whole_bytes(directory, &raw)?,
             path: raw,
         }),
         process_names: process_names(&manifest),
-        ..convert::Request::new(input, folder, names)
+        ..convert::Request::new(input, directory, names)
     };
     let maps = request.maps().map_err(ConvertError::from)?;
     let was_named = |before: &manifest::Symbolization| {
@@ -498,9 +498,9 @@ pub fn refresh(
     if !has_own && manifest.symbolization.as_ref().is_some_and(was_named) {
         // The profiles might be the only place with the earlier names.
         let mut named = tempfile::Builder::new();
-        let aside = named.prefix(UNFINISHED_PREFIX).tempdir_in(folder);
+        let aside = named.prefix(UNFINISHED_PREFIX).tempdir_in(directory);
         let aside = aside.map_err(|source| GoalError::Write {
-            name: folder.display().to_string(),
+            name: directory.display().to_string(),
             source,
         })?;
         let output = std::mem::replace(&mut request.output, aside.path().to_owned());
@@ -508,7 +508,7 @@ pub fn refresh(
         let tried = convert::convert_with(&request, &maps)?;
         (request.output, request.packets_for) = (output, packets);
         check_names(
-            folder,
+            directory,
             manifest.symbolization.as_ref(),
             &tried.symbolization,
         )?;
@@ -523,9 +523,9 @@ pub fn refresh(
     let is_tracked = lists.is_some();
     let mut names_allocations = false;
     if let Some(lists) = lists {
-        let written = tracked::write(folder, folder, lists, &maps);
+        let written = tracked::write(directory, directory, lists, &maps);
         let written = written.map_err(|source| GoalError::Write {
-            name: folder.display().to_string(),
+            name: directory.display().to_string(),
             source,
         })?;
         class = written.class(class, None);
@@ -547,7 +547,7 @@ pub fn refresh(
     if let (false, Some(now), Some(before)) = (named_any, &mut manifest.symbolization, before) {
         now.mappings = before.mappings;
     }
-    manifest.write(folder)?;
+    manifest.write(directory)?;
     Ok(Refreshed::Recording(Box::new(Recording {
         manifest,
         packets: converted.packets,
@@ -560,7 +560,7 @@ pub fn refresh(
 
 /// Rejects new profiles with fewer names than the existing ones.
 fn check_names(
-    folder: &Path,
+    directory: &Path,
     before: Option<&manifest::Symbolization>,
     now: &manifest::Symbolization,
 ) -> Result<(), SymbolizeError> {
@@ -570,11 +570,11 @@ fn check_names(
     let has_mapping = |of: &manifest::Symbolization| of.mappings.iter().any(MappingFile::named_any);
     // The packets of the earlier mappings might still exist.
     let lost_mapping =
-        has_mapping(before) && !has_mapping(now) && !folder.join(DEOBFUSCATION).is_file();
+        has_mapping(before) && !has_mapping(now) && !directory.join(DEOBFUSCATION).is_file();
     match now.frames_named < before.frames_named || lost_mapping {
         false => Ok(()),
         true => Err(SymbolizeError::FewerNames {
-            folder: folder.to_owned(),
+            directory: directory.to_owned(),
             before: before.frames_named,
             now: now.frames_named,
         }),
@@ -584,7 +584,7 @@ fn check_names(
 /// Updates a recording that only has HPROFs: stores their names next to them. The HPROFs are
 /// unchanged.
 fn refresh_heap_files(
-    folder: &Path,
+    directory: &Path,
     mut manifest: Manifest,
     names: NameOptions,
 ) -> Result<Refreshed, SymbolizeError> {
@@ -593,7 +593,7 @@ fn refresh_heap_files(
         ..JavaOptions::default()
     };
     let mut file = JavaFile::open(
-        folder,
+        directory,
         OpenedJava::Unread,
         options,
         &ProgressReporter::default(),
@@ -618,10 +618,10 @@ fn refresh_heap_files(
         .warnings
         .extend(found.into_iter().map(Finding::into_warning));
     let mut packets = Vec::new();
-    let unwritten = packet_files::keep_maps(&mut manifest, &used, folder, &mut packets);
+    let unwritten = packet_files::keep_maps(&mut manifest, &used, directory, &mut packets);
     let class = unwritten.is_some().then_some(ErrorClass::HostWrite);
     manifest.warnings.extend(unwritten);
-    manifest.write(folder)?;
+    manifest.write(directory)?;
     Ok(Refreshed::Recording(Box::new(Recording {
         manifest,
         packets,
@@ -635,16 +635,16 @@ fn refresh_heap_files(
 /// Returns the number of bytes in a directory's plain trace before its truncated packet, unless the
 /// plain trace itself is read. If the symbolized trace is as long as its parts, that is the full
 /// length; otherwise the trace is scanned.
-fn whole_bytes(folder: &Path, raw: &Path) -> Result<Option<u64>, SymbolizeError> {
-    if !is_own_file(&folder.join(SYMBOLIZED_TRACE)) {
+fn whole_bytes(directory: &Path, raw: &Path) -> Result<Option<u64>, SymbolizeError> {
+    if !is_own_file(&directory.join(SYMBOLIZED_TRACE)) {
         return Ok(None);
     }
-    let size = |name: &str| std::fs::metadata(folder.join(name)).map_or(0, |m| m.len());
+    let size = |name: &str| std::fs::metadata(directory.join(name)).map_or(0, |m| m.len());
     let parts = size(RAW_TRACE) + size(SYMBOLS) + size(DEOBFUSCATION);
     if size(SYMBOLIZED_TRACE) == parts {
         return Ok(Some(size(RAW_TRACE)));
     }
-    let trace = import::open(raw)?.pop();
+    let trace = heaptap_input::open(raw)?.pop();
     let read = trace
         .map(|trace| Surveyed::read(trace.source))
         .transpose()?;

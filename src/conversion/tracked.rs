@@ -14,18 +14,18 @@ pub use self::written::Written;
 pub(crate) use self::written::{WHAT, is_of_trace};
 use super::error::ConvertError;
 use super::selection::{Choices, Selection};
-use crate::deobfuscate::{MapFile, Retraced, Retracer};
-use crate::export::allocations::{Place, TrackedFrame, TrackedProfile};
-use crate::export::gzip::Gzip;
-use crate::jdwp::{Allocations, Frame, LONGEST, LONGEST_NAME, MethodFrame};
 use crate::naming::r8_mappings::R8Mappings;
-use crate::profile::DumpNumbers;
 use crate::results::file_names::is_below;
 use crate::results::manifest::{self, CompanionFile, JavaAllocations, Manifest, TrackedDump};
 use crate::results::recorded::Recorded;
 use crate::results::whole_file::{open_inside, write_named};
-use crate::stacks::TRACKED_HEAP;
-use crate::units::counted;
+use heaptap_base::units::counted;
+use heaptap_capture::jdwp::{Allocations, Frame, LONGEST, LONGEST_NAME, MethodFrame};
+use heaptap_export::allocations::{Place, TrackedFrame, TrackedProfile};
+use heaptap_export::gzip::Gzip;
+use heaptap_model::profile::DumpNumbers;
+use heaptap_model::stacks::TRACKED_HEAP;
+use heaptap_symbols::deobfuscate::{MapFile, Retraced, Retracer};
 
 /// Maximum number of entries that a runtime returns: a full list might lack earlier allocations.
 const FULL: usize = u16::MAX as usize;
@@ -81,19 +81,19 @@ pub(crate) fn known(manifest: &Manifest) -> Option<Vec<List>> {
 /// The lists of a recording, for rewriting their profiles.
 #[derive(Debug)]
 pub struct Again {
-    folder: PathBuf,
+    directory: PathBuf,
     lists: Vec<List>,
 }
 
 impl Again {
     /// Returns the lists of the recording at `input`; `None` if nothing was tracked.
     pub fn of(input: &Path, recorded: &Recorded) -> Option<Again> {
-        let folder = match input.is_dir() {
+        let directory = match input.is_dir() {
             true => input,
             false => input.parent()?,
         };
         Some(Again {
-            folder: folder.to_owned(),
+            directory: directory.to_owned(),
             lists: known(recorded.manifest())?,
         })
     }
@@ -120,7 +120,7 @@ impl Again {
         if is_all && self.lists.is_empty() {
             return Err(ConvertError::NoneSelected(choices));
         }
-        let written = write(&self.folder, output, self.lists, maps);
+        let written = write(&self.directory, output, self.lists, maps);
         let mut written = written.map_err(|source| ConvertError::Write {
             path: output.to_owned(),
             source,
@@ -133,12 +133,12 @@ impl Again {
     }
 }
 
-/// Writes a profile to `output` for each list in `folder`. Blocks.
+/// Writes a profile to `output` for each list in `directory`. Blocks.
 ///
 /// # Errors
 /// Returns an error if `output` cannot be written.
 pub(crate) fn write(
-    folder: &Path,
+    directory: &Path,
     output: &Path,
     lists: Vec<List>,
     maps: &R8Mappings,
@@ -160,7 +160,7 @@ pub(crate) fn write(
                 .with_help(help)
                 .with_pid(u64::from(list.pid))
         };
-        let read = match read(folder, &list.file) {
+        let read = match read(directory, &list.file) {
             Ok(read) => read,
             Err(why) => {
                 warnings.push(warning(UNREAD, why, "record again"));
@@ -229,11 +229,11 @@ pub(crate) fn write(
 
 /// Reads a stored list; a manifest can come from anywhere, so it only names files of its own
 /// directory.
-fn read(folder: &Path, file: &str) -> Result<Allocations, String> {
+fn read(directory: &Path, file: &str) -> Result<Allocations, String> {
     if !is_below(file) {
         return Err("it is not in the recording directory".to_owned());
     }
-    let file = open_inside(folder, file).map_err(|error| error.to_string())?;
+    let file = open_inside(directory, file).map_err(|error| error.to_string())?;
     let mut list = Vec::new();
     GzDecoder::new(file)
         .take(LONGEST as u64)

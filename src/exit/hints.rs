@@ -1,6 +1,6 @@
 //! Answers to options and commands of other tools and of earlier versions of heaptap.
 
-use crate::untrusted::shell::quoted;
+use heaptap_base::untrusted::shell::quoted;
 
 /// Ways to select processes.
 const PROCESS: &str = "a process is named with -n NAME, -p PID or --package PKG";

@@ -7,10 +7,10 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use super::{Outcome, hints};
 use crate::console::{Console, visible};
-use crate::error::{ErrorClass, Failure};
-use crate::import::help_missing_file;
-use crate::near::{is_slip, nearest};
-use crate::untrusted::shell::quoted;
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_base::suggest::{is_slip, nearest};
+use heaptap_base::untrusted::shell::quoted;
+use heaptap_input::help_missing_file;
 
 /// Returns clap's text with `seen` instead of `typed`. clap can have removed a part that looks like
 /// a style; the rest is searched for in quotes, because it can be a part of any word.

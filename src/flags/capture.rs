@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use clap::{ArgAction, Args};
 
-use crate::config::{self, ConfigFile, FieldSetting, Options, Resolved};
 use crate::console::Console;
-use crate::error::Failure;
 use crate::flags::target::TargetArgs;
 use crate::flags::time::{perfetto_micros, perfetto_time};
 use crate::flags::typed::of_same_name;
-use crate::units::ByteSize;
+use heaptap_base::error::Failure;
+use heaptap_base::units::ByteSize;
+use heaptap_capture::config::{self, ConfigFile, FieldSetting, Options, Resolved};
 
 /// What to record.
 #[derive(Debug, Clone, Default, Args)]

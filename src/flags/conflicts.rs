@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use clap::ValueEnum;
 
-use crate::error::{ErrorClass, Failure};
+use heaptap_base::error::{ErrorClass, Failure};
 
 /// Returns the error for options that cannot be used together, or not with this input.
 pub fn conflict(message: impl Into<String>, help: impl Into<String>) -> Failure {

@@ -15,15 +15,15 @@ use super::typed::TypedOptions;
 use super::virtual_phone;
 use crate::console::Console;
 use crate::console::signals::Signal;
-use crate::device::{Address, Device, DeviceError, DeviceState, Selector, Server};
-use crate::error::{ErrorClass, Failure};
 use crate::flags::conflicts::conflict;
-#[cfg(feature = "virtual-phone")]
-use crate::phone::VirtualPhone;
 use crate::recording::advice::{advises_collect, remove_collect};
 use crate::recording::sessions::Scope;
-use crate::session::CaptureError;
-use crate::units::HumanDuration;
+#[cfg(feature = "virtual-phone")]
+use ::virtual_phone::VirtualPhone;
+use heaptap_adb::{Address, Device, DeviceError, DeviceState, Selector, Server};
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_base::units::HumanDuration;
+use heaptap_capture::session::CaptureError;
 
 /// Advice for a virtual phone that outlives a command.
 const LASTING_PHONE: &str = "run `heaptap virtual-phone --port 5038` in another terminal, and \
@@ -221,7 +221,7 @@ impl Context {
         let address = Address::new(phone.addr().ip().to_string(), phone.addr().port());
         // The cell is empty: the server's cell lets this run once.
         let _ = self.phone.set(phone);
-        Ok(Server::over(crate::device::Tcp(address)))
+        Ok(Server::over(heaptap_adb::Tcp(address)))
     }
 
     /// Returns the selected device, chosen on first use.

@@ -4,8 +4,8 @@ use clap::Args;
 use regex::Regex;
 
 use super::pattern::pattern;
-use crate::analyze::filter::Filter;
-use crate::heap_graph::HeapKind;
+use heaptap_analyze::filter::Filter;
+use heaptap_model::heap_graph::HeapKind;
 
 /// Filter of stacks or objects.
 #[derive(Debug, Clone, Default, Args)]

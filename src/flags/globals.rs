@@ -4,8 +4,8 @@ use std::num::NonZero;
 
 use clap::{ArgAction, Args, ValueEnum};
 
-use crate::error::{ErrorClass, Failure};
-use crate::untrusted::shell::quoted;
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_base::untrusted::shell::quoted;
 
 /// Flags that every command takes.
 #[derive(Debug, Clone, Default, Args)]
@@ -161,7 +161,7 @@ impl Globals {
             })?,
         };
         if let Some(threads) = threads {
-            crate::parallel::limit(threads);
+            heaptap_base::parallel::limit(threads);
         }
         Ok(())
     }

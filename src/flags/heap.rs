@@ -2,10 +2,10 @@
 
 use clap::{Args, ValueEnum};
 
-use crate::error::{ErrorClass, Failure};
 use crate::flags::conflicts::conflict;
-use crate::heap_graph::HeapKind;
 use crate::heaps::selector::nearest_heap;
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_model::heap_graph::HeapKind;
 
 /// Selected heaps.
 #[derive(Debug, Clone, Default, Args)]

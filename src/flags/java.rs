@@ -9,9 +9,9 @@ use clap::{Args, ValueEnum, ValueHint};
 use crate::flags::names::{mapping, proguard_variable};
 use crate::flags::target::TargetArgs;
 use crate::flags::typed::of_same_name;
-use crate::heap_graph::Follow;
 use crate::heaps::java::JavaOptions;
 use crate::naming::names::{NameOptions, absolute};
+use heaptap_model::heap_graph::Follow;
 
 /// Analysis options of Java heaps.
 #[derive(Debug, Clone, Default, Args)]
@@ -84,7 +84,7 @@ impl JavaArgs {
             sizes: self.sizes.and_then(of_same_name),
             names: NameOptions {
                 mappings: self.mappings.iter().map(|given| mapping(given)).collect(),
-                folder: absolute(Path::new(".")),
+                directory: absolute(Path::new(".")),
                 variables: proguard_variable(),
                 ..NameOptions::default()
             },

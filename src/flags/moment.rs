@@ -4,10 +4,10 @@ use std::ffi::OsString;
 
 use clap::Args;
 
-use crate::error::Failure;
 use crate::flags::conflicts::conflict;
 use crate::heaps::input::DumpScope;
 use crate::heaps::selector::{ALL, DumpSelector, JavaInput};
+use heaptap_base::error::Failure;
 
 /// Selected moments of an input.
 #[derive(Debug, Clone, Default, Args)]

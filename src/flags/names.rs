@@ -10,11 +10,11 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, ValueEnum, ValueHint};
 
 use crate::console::Console;
-use crate::error::Failure;
-use crate::import::{Kind, detect};
 use crate::naming::device_libs::PullLibs;
 use crate::naming::names::{MappingOption, NameOptions, VARIABLES, absolute};
-use crate::symbolize::find::Mode;
+use heaptap_base::error::Failure;
+use heaptap_input::{Kind, detect};
+use heaptap_symbols::symbolize::find::Mode;
 
 /// The variable that lists mapping files, if set.
 pub(super) fn proguard_variable() -> BTreeMap<String, String> {
@@ -162,7 +162,7 @@ impl NamesArgs {
             allow_no_build_id: self.allow_no_build_id,
             pull_libs: self.pull_libs.into(),
             cache: None,
-            folder: absolute(Path::new(".")),
+            directory: absolute(Path::new(".")),
             variables: VARIABLES.iter().filter_map(set).collect(),
         })
     }
@@ -186,8 +186,8 @@ mod tests {
 
     #[test]
     fn a_mapping_file_may_have_its_package_before_it() {
-        let folder = tempfile::tempdir().unwrap();
-        let there = folder.path().join("a=b.txt");
+        let directory = tempfile::tempdir().unwrap();
+        let there = directory.path().join("a=b.txt");
         std::fs::write(&there, "").unwrap();
         let here = Path::new("mapping.txt");
         let there = there.to_string_lossy().into_owned();
@@ -206,8 +206,8 @@ mod tests {
 
     #[test]
     fn a_file_that_cannot_hold_symbols_is_known_at_a_glance() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("lib.so");
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("lib.so");
         for (bytes, wrong) in [
             (&b""[..], true),
             (b"hello, world", true),
@@ -219,7 +219,7 @@ mod tests {
             assert_eq!(no_symbols_in(&file).is_some(), wrong, "{bytes:?}");
         }
         assert_eq!(
-            no_symbols_in(folder.path()),
+            no_symbols_in(directory.path()),
             None,
             "a folder is one of files"
         );

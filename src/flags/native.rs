@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 
-use crate::error::Failure;
 use crate::flags::heap::HeapArgs;
 use crate::flags::java::JavaArgs;
 use crate::flags::moment::MomentArgs;
@@ -15,6 +14,7 @@ use crate::heaps::input::{DumpScope, LookOptions};
 use crate::heaps::selector::JavaInput;
 use crate::naming::device_libs::PullLibs;
 use crate::naming::names::{NameOptions, absolute};
+use heaptap_base::error::Failure;
 
 /// Selection and analysis options of native heaps.
 #[derive(Debug, Clone, Default, Args)]
@@ -58,7 +58,7 @@ impl NativeArgs {
                 mappings: java.mappings.iter().map(|given| mapping(given)).collect(),
                 discover: false,
                 pull_libs: PullLibs::Never,
-                folder: absolute(Path::new(".")),
+                directory: absolute(Path::new(".")),
                 variables: proguard_variable(),
                 ..NameOptions::default()
             },

@@ -1,6 +1,6 @@
 //! Naming of the sample types of a pprof.
 
-use crate::export::pprof::SampleNames;
+use heaptap_export::pprof::SampleNames;
 
 impl From<SampleNamesArg> for SampleNames {
     fn from(names: SampleNamesArg) -> Self {

@@ -1,10 +1,10 @@
 //! Selection of a recording on the command line.
 
-use crate::device::{Address, Server};
-use crate::error::Failure;
 use crate::flags::context::Context;
 use crate::recording::sessions::{Scope, SessionSelector, at_server};
-use crate::session::Store;
+use heaptap_adb::{Address, Server};
+use heaptap_base::error::Failure;
+use heaptap_capture::session::Store;
 
 /// Parses the start of a session ID. All IDs begin with nothing, as of an unset variable of a shell.
 pub(crate) fn id(typed: &str) -> Result<String, &'static str> {

@@ -4,11 +4,11 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
-use crate::error::{ErrorClass, Failure};
 use crate::heaps::selector::JavaInput;
-use crate::import::{STDIN, help_missing};
-use crate::untrusted::sanitize;
-use crate::untrusted::shell::quoted;
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_base::untrusted::sanitize;
+use heaptap_base::untrusted::shell::quoted;
+use heaptap_input::{STDIN, help_missing};
 
 /// Parses an input of `command`.
 ///

@@ -5,9 +5,9 @@ use clap::Args;
 use regex::Regex;
 
 use super::pattern::pattern;
-use crate::analyze::native::filter::Filter;
 use crate::flags::conflicts::first_given;
 use crate::flags::focus_ignore::FilterArgs;
+use heaptap_analyze::native::filter::Filter;
 
 /// Filter of frames.
 #[derive(Debug, Clone, Default, Args)]

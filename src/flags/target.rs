@@ -2,9 +2,9 @@
 
 use clap::Args;
 
-use crate::config::Targets;
-use crate::error::{ErrorClass, Failure};
 use crate::heaps::selector::ProcessFilter;
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_capture::config::Targets;
 
 /// Selected processes.
 #[derive(Debug, Clone, Default, Args)]

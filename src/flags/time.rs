@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-pub(crate) use crate::units::parse_time as time;
-use crate::units::{is_bare, parse_duration, without_unit};
+pub(crate) use heaptap_base::units::parse_time as time;
+use heaptap_base::units::{is_bare, parse_duration, without_unit};
 
 /// Bare numbers below this are more likely seconds than milliseconds.
 const MIN_BARE_MS: u64 = 1000;

@@ -8,9 +8,9 @@ use clap::{ArgMatches, ValueEnum};
 
 use serde::de::DeserializeOwned;
 
-use crate::error::Failure;
 use crate::flags::conflicts::conflict;
-use crate::untrusted::shell::quoted;
+use heaptap_base::error::Failure;
+use heaptap_base::untrusted::shell::quoted;
 
 /// Returns the value of another type that has the same name; `None` if none has it.
 pub fn of_same_name<T: DeserializeOwned>(typed: impl ValueEnum) -> Option<T> {

@@ -1,8 +1,8 @@
 //! Selection of a virtual phone on the command line.
 
-use crate::error::{ErrorClass, Failure};
-use crate::near::nearest;
-use crate::phone::{PhoneSpec, SpecError};
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_base::suggest::nearest;
+use virtual_phone::{PhoneSpec, SpecError};
 
 /// Returns the phone that a SPEC describes.
 ///

@@ -11,6 +11,6 @@ pub mod paths;
 
 pub use error::JavaError;
 pub use heap::{JavaHeap, ProgressReporter, of_losses};
-pub use open::{FOLDER, JavaFile, JavaOptions, Listed, has_java, open, root_truncated};
+pub use open::{DIRECTORY, JavaFile, JavaOptions, Listed, has_java, open, root_truncated};
 pub(crate) use open::{lying_in, manifest_of};
 pub use opened::{OpenedJava, ReadTrace};

@@ -7,12 +7,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub use document::{LeaksDocument, LeaksRows};
 
-use crate::analyze::filter::Filter;
-use crate::analyze::growth::{self, Growth, Snapshot};
-use crate::analyze::leaks::{self, Certainty, Leaks};
-use crate::analyze::waste;
-use crate::error::ErrorClass;
-use crate::heap_graph::Reachable;
 use crate::heaps::NOT_IN_ORDER;
 use crate::heaps::java::facts::HeapFacts;
 use crate::heaps::java::{
@@ -21,8 +15,14 @@ use crate::heaps::java::{
 use crate::heaps::selector::JavaInput;
 use crate::naming::r8_mappings::MAPPING_MISSING;
 use crate::results::findings::{self, Finding, other_process};
-use crate::units::counted;
-use crate::untrusted::sanitize;
+use heaptap_analyze::filter::Filter;
+use heaptap_analyze::growth::{self, Growth, Snapshot};
+use heaptap_analyze::leaks::{self, Certainty, Leaks};
+use heaptap_analyze::waste;
+use heaptap_base::error::ErrorClass;
+use heaptap_base::units::counted;
+use heaptap_base::untrusted::sanitize;
+use heaptap_model::heap_graph::Reachable;
 
 #[derive(Debug, Clone)]
 pub struct LeaksRequest {
@@ -89,7 +89,7 @@ const KINDS_DIFFER: &str = "a heap graph and an HPROF have different roots and s
                             A B --by class`, or take two dumps of one kind";
 
 /// Maximum number of entries of a waste list without a limit: a heap has millions of strings.
-const MOST_LISTED: usize = 10_000;
+const MAX_LISTED: usize = 10_000;
 
 impl LeaksReport {
     /// Returns whether there are confirmed or likely leaks; known leaks, which are not the app's,
@@ -368,9 +368,9 @@ impl Earlier {
         if request.waste {
             progress.begin("looking for waste");
             let reachable = Reachable::of(graph, heap.follow);
-            let limit = limit.min(MOST_LISTED);
+            let limit = limit.min(MAX_LISTED);
             let takes_all = request.classes.takes_all();
-            let most = if takes_all { limit } else { MOST_LISTED };
+            let most = if takes_all { limit } else { MAX_LISTED };
             let mut found = waste::find(graph, &reachable, most);
             found.keep(|class| request.classes.takes(class));
             found.cut(limit);
@@ -396,8 +396,8 @@ fn counts(found: &Leaks) -> BTreeMap<(String, String), u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::heap_graph::{Class, DumpFacts, Follow, GraphBuilder, NoContents};
     use crate::results::findings::Finding;
+    use heaptap_model::heap_graph::{Class, DumpFacts, Follow, GraphBuilder, NoContents};
 
     #[test]
     fn minified_names_hide_leaks_unless_androidx_has_its_names() {

@@ -8,18 +8,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::selector::DumpSelector;
-use crate::near::nearest;
-use crate::profile::DumpNumbers;
 use crate::results::file_names::is_below;
 use crate::results::lists::join_list;
 use crate::results::manifest::{DumpId, Manifest};
-use crate::timeline::{Observation, Timeline};
+use heaptap_base::suggest::nearest;
+use heaptap_model::profile::DumpNumbers;
+use heaptap_model::timeline::{Observation, Timeline};
 
 /// Maximum number of dump numbers shown for a label: a process can have many heaps.
-const MOST_NUMBERS: usize = 3;
+const MAX_NUMBERS: usize = 3;
 
 /// Maximum number of labels listed in a message.
-const MOST_NAMES: usize = 24;
+const MAX_NAMES: usize = 24;
 
 /// Companion data captured from a process at a label.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,12 +45,12 @@ pub struct KeptFile {
 
 /// Returns the files of this kind (`smaps`, `meminfo`) that a timeline names and that exist in the
 /// recording directory, in order.
-pub fn kept(folder: &Path, timeline: &Timeline, what: &str) -> Vec<KeptFile> {
+pub fn kept(directory: &Path, timeline: &Timeline, what: &str) -> Vec<KeptFile> {
     let kept = timeline.entries.iter().filter_map(|entry| {
         let Observation::Captured(kept) = &entry.seen else {
             return None;
         };
-        let path = folder.join(&kept.file);
+        let path = directory.join(&kept.file);
         let is_it = kept.what == what && is_below(&kept.file) && path.is_file();
         is_it.then(|| KeptFile {
             capture: Capture {
@@ -130,8 +130,8 @@ impl Moments {
     }
 
     /// Reads them from the recording in a directory; empty without a readable manifest.
-    pub fn of_folder(folder: &Path) -> Moments {
-        Manifest::read(folder).map_or_else(|_| Moments::default(), |found| Moments::of(&found))
+    pub fn of_directory(directory: &Path) -> Moments {
+        Manifest::read(directory).map_or_else(|_| Moments::default(), |found| Moments::of(&found))
     }
 
     /// Returns whether the recording has dumps.
@@ -412,8 +412,8 @@ pub fn names_of<'a>(dumps: impl IntoIterator<Item = (u32, &'a [String])>) -> Str
         numbers.sort_unstable();
         numbers.dedup();
     }
-    let more = groups.len().saturating_sub(MOST_NAMES);
-    let shown = groups.iter().take(MOST_NAMES);
+    let more = groups.len().saturating_sub(MAX_NAMES);
+    let shown = groups.iter().take(MAX_NAMES);
     let mut names: Vec<String> = shown
         .map(|(labels, numbers)| match labels {
             [] => numbered(numbers),
@@ -455,8 +455,8 @@ pub fn labels_in_words<'a>(labels: impl IntoIterator<Item = &'a str>) -> String 
     let mut known = BTreeSet::new();
     let all = labels.into_iter().filter(|label| known.insert(*label));
     let mut names: Vec<String> = all.map(str::to_owned).collect();
-    let more = names.len().saturating_sub(MOST_NAMES);
-    names.truncate(MOST_NAMES);
+    let more = names.len().saturating_sub(MAX_NAMES);
+    names.truncate(MAX_NAMES);
     if more > 0 {
         names.push(format!("{more} more"));
     }
@@ -476,9 +476,9 @@ fn numbered(numbers: &[u32]) -> String {
 
 /// `@3, @4`, the first ones only.
 fn first_of(numbers: &[u32]) -> String {
-    let shown = numbers.iter().take(MOST_NUMBERS);
+    let shown = numbers.iter().take(MAX_NUMBERS);
     let mut shown: Vec<String> = shown.map(|number| format!("@{number}")).collect();
-    if numbers.len() > MOST_NUMBERS {
+    if numbers.len() > MAX_NUMBERS {
         shown.push("…".to_owned());
     }
     shown.join(", ")

@@ -4,8 +4,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::profile::known_heap;
-use crate::stacks::Facts;
+use heaptap_model::profile::known_heap;
+use heaptap_model::stacks::Facts;
 
 /// A heap on both sides, or on one, by its place among the dumps of the side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

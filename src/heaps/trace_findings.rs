@@ -3,16 +3,15 @@
 
 use std::collections::BTreeSet;
 
-use crate::error::ErrorClass;
-use crate::import;
-use crate::names::could_be_app;
-use crate::profile::MALLOC_HEAP;
-use crate::profile::{Health, HeapRequest, Recording};
 use crate::results::findings::{self, BUSY, Finding, SEVERAL_RECORDINGS, TRACE_CUT};
 use crate::results::lists::join_list;
-use crate::stacks::Unexpanded;
-use crate::units::counted;
-use crate::untrusted::{sanitize, shell::quoted};
+use heaptap_base::error::ErrorClass;
+use heaptap_base::units::counted;
+use heaptap_base::untrusted::{sanitize, shell::quoted};
+use heaptap_model::names::could_be_app;
+use heaptap_model::profile::MALLOC_HEAP;
+use heaptap_model::profile::{Health, HeapRequest, Recording};
+use heaptap_model::stacks::Unexpanded;
 
 fn finding(
     kind: &'static str,
@@ -70,7 +69,7 @@ pub(crate) const INPUT_DAMAGED: &str = "input-damaged";
 /// Returns a finding about a partly unreadable file.
 pub fn damaged(name: &str, what: &str) -> Finding {
     let message = format!("{name}: {what}");
-    if what.ends_with(import::BYTES_BEHIND) {
+    if what.ends_with(heaptap_input::BYTES_BEHIND) {
         return Finding::new(findings::BYTES_BEHIND, None, message);
     }
     let found = Finding::new(INPUT_DAMAGED, ErrorClass::BadInput, message);

@@ -10,8 +10,8 @@ use heaptap_lab::verdict::Verdict;
 
 use super::files::{unwritable, write_typed};
 use super::path_lock;
-use crate::error::{ErrorClass, Failure};
-use crate::session::Store;
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_capture::session::Store;
 
 /// Maximum size in bytes.
 const MAX_BYTES: u64 = scenario::MAX_BYTES as u64;
@@ -30,7 +30,7 @@ pub fn read(path: &Path, must_exist: bool) -> Result<Baseline, Failure> {
         return Ok(Baseline::default());
     }
     let bytes =
-        crate::bytes::Bytes::read(path, MAX_BYTES).map_err(|e| unreadable(e.to_string()))?;
+        heaptap_base::bytes::Bytes::read(path, MAX_BYTES).map_err(|e| unreadable(e.to_string()))?;
     let text = std::str::from_utf8(&bytes).map_err(|_| unreadable("it is not text".to_owned()))?;
     Baseline::parse(text).map_err(|error| unreadable(error.to_string()))
 }
@@ -60,7 +60,8 @@ pub fn update(
         let left_out = result.budgets.extract_if(.., |budget| has_grown(budget));
         grown.extend(left_out.map(|budget| budget.name));
     }
-    let _lock = path_lock::wait(store, path).map_err(|error| unwritable(store.folder(), &error))?;
+    let _lock =
+        path_lock::wait(store, path).map_err(|error| unwritable(store.directory(), &error))?;
     let mut baseline = read(path, false)?;
     baseline.update(&results.iter().collect::<Vec<_>>());
     write_typed(path, baseline.text().as_bytes())?;

@@ -6,19 +6,19 @@ use std::path::Path;
 use heaptap_lab::results::Build;
 
 use super::events::LabEvent;
-use super::once::{self, Bench, Over};
 use super::request::LabRequest;
+use super::single_run::{self, Over, RunContext};
 use super::state::Progress;
 use super::{install, phone};
-use crate::error::Failure;
-use crate::provoke::Cancel;
+use heaptap_base::error::Failure;
+use heaptap_capture::provoke::Cancel;
 
 /// Installs the build of the next run and performs the setup. Does nothing without an old build.
 ///
 /// # Errors
 /// Returns the run that could not begin.
 pub(super) async fn begin(
-    bench: &Bench<'_>,
+    bench: &RunContext<'_>,
     request: &LabRequest,
     progress: &mut Progress,
 ) -> Result<(), Box<Over>> {
@@ -35,13 +35,13 @@ pub(super) async fn begin(
         Build::Old => progress.old_app_version = version,
         Build::New => progress.app_version = version,
     }
-    once::set_up(bench, &request.scenario.setup, &request.record)
+    single_run::set_up(bench, &request.scenario.setup, &request.record)
         .await
         .map_err(|failed| Box::new(Over::of_step(&failed)))
 }
 
 /// Leaves the new build on the device. The results are complete without it.
-pub(super) async fn end(bench: &Bench<'_>, request: &LabRequest, progress: &mut Progress) {
+pub(super) async fn end(bench: &RunContext<'_>, request: &LabRequest, progress: &mut Progress) {
     if !progress.two_builds || progress.installed == Some(Build::New) {
         return;
     }
@@ -54,7 +54,7 @@ pub(super) async fn end(bench: &Bench<'_>, request: &LabRequest, progress: &mut 
 }
 
 async fn put(
-    bench: &Bench<'_>,
+    bench: &RunContext<'_>,
     request: &LabRequest,
     progress: &mut Progress,
     build: Build,
@@ -69,5 +69,5 @@ async fn put(
         install::install(bench.device, app, base, &bench.target.package, cancel).await?;
     }
     progress.installed = Some(build);
-    progress.write(&request.folder)
+    progress.write(&request.directory)
 }

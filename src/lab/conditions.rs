@@ -11,13 +11,13 @@ use tokio::time::Instant;
 
 use super::events::LabEvent;
 use super::failures::{error_of, interrupted};
-use super::once::{Bench, Over};
+use super::single_run::{Over, RunContext};
 use super::steps::RESTORE;
-use crate::capture::conditions::{Reading, read};
-use crate::device::Device;
-use crate::error::{ErrorClass, Failure};
-use crate::provoke::{self, HeldSettings, HoldOptions, Target};
-use crate::units::ByteSize;
+use heaptap_adb::Device;
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_base::units::ByteSize;
+use heaptap_capture::conditions::{Reading, read};
+use heaptap_capture::provoke::{self, HeldSettings, HoldOptions, Target};
 
 /// Thermal status from which a run does not count: "moderate". Android throttles noticeably then;
 /// at "light", it does not.
@@ -32,7 +32,7 @@ const USUAL_BYTES: u64 = 64 << 20;
 /// Performs a run under the conditions of the scenario, and returns those that it met. The run gets
 /// those before it.
 pub(super) async fn watched<R: Future<Output = Over>>(
-    bench: &Bench<'_>,
+    bench: &RunContext<'_>,
     scenario: &Scenario,
     run: impl FnOnce(Conditions) -> R,
 ) -> (Over, Option<RunConditions>) {
@@ -89,7 +89,7 @@ pub(super) async fn after_kill(
 ///
 /// # Errors
 /// Returns an error if it stays hot, has too little space, or is lost.
-async fn ready(bench: &Bench<'_>, scenario: &Scenario) -> Result<Reading, Failure> {
+async fn ready(bench: &RunContext<'_>, scenario: &Scenario) -> Result<Reading, Failure> {
     let until = Instant::now() + scenario.conditions.cool;
     let mut is_told = false;
     let serial = bench.device.serial();
@@ -141,7 +141,7 @@ pub fn hold_options(wanted: &scenario::Conditions) -> HoldOptions {
 }
 
 async fn hold(
-    bench: &Bench<'_>,
+    bench: &RunContext<'_>,
     wanted: &scenario::Conditions,
 ) -> Result<Option<HeldSettings>, Failure> {
     let options = hold_options(wanted);
@@ -154,7 +154,7 @@ async fn hold(
 }
 
 /// Restores the device. From one that vanished, [`restore`] or a later run does.
-async fn release(bench: &Bench<'_>, held: &HeldSettings) {
+async fn release(bench: &RunContext<'_>, held: &HeldSettings) {
     let release = held.release(bench.device, bench.journals);
     match tokio::time::timeout(RESTORE, release).await {
         Ok(Err(error)) if !error.is_connection() => warn(bench, &error.to_string()),
@@ -163,7 +163,7 @@ async fn release(bench: &Bench<'_>, held: &HeldSettings) {
 }
 
 /// Restores what the runs and actions of a scenario could not restore.
-pub(super) async fn restore(bench: &Bench<'_>) {
+pub(super) async fn restore(bench: &RunContext<'_>) {
     let restore = provoke::restore(bench.device, bench.journals);
     match tokio::time::timeout(RESTORE, restore).await {
         Ok(Ok(_)) => {}
@@ -172,7 +172,7 @@ pub(super) async fn restore(bench: &Bench<'_>) {
     }
 }
 
-fn warn(bench: &Bench<'_>, why: &str) {
+fn warn(bench: &RunContext<'_>, why: &str) {
     let text = format!("settings are not restored (`heaptap provoke --restore` does): {why}");
     (bench.tell)(LabEvent::Warning { text });
 }

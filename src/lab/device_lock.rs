@@ -20,16 +20,16 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::path_lock::PathLock;
-use crate::device::{Address, Device};
-use crate::error::{ErrorClass, Failure};
-use crate::parallel::lock;
-use crate::provoke;
 use crate::results::file_names::file_name;
-use crate::session::{self, Store};
-use crate::untrusted::sanitize;
+use heaptap_adb::{Address, Device};
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_base::parallel::lock;
+use heaptap_base::untrusted::sanitize;
+use heaptap_capture::provoke;
+use heaptap_capture::session::{self, Store};
 
 /// Directory of the locks, next to the journals of recordings.
-const FOLDER: &str = "devices";
+const DIRECTORY: &str = "devices";
 /// Pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(500);
 /// Interval at which an owner changes its file.
@@ -114,17 +114,17 @@ impl DeviceLock {
         limit: Duration,
         tell: impl FnOnce(),
     ) -> Result<DeviceLock, Failure> {
-        let sessions = store.folder();
+        let sessions = store.directory();
         let files = Files {
-            folder: sessions.parent().unwrap_or(sessions).join(FOLDER),
+            directory: sessions.parent().unwrap_or(sessions).join(DIRECTORY),
             key: file_name(key),
         };
         let unwritable = |error: io::Error| {
-            let message = format!("cannot write {}: {error}", files.folder.display());
+            let message = format!("cannot write {}: {error}", files.directory.display());
             Failure::new(ErrorClass::HostWrite, "journal-unwritable", message)
                 .with_help("make the state directory writable, or set HEAPTAP_STATE_DIR")
         };
-        std::fs::create_dir_all(&files.folder).map_err(unwritable)?;
+        std::fs::create_dir_all(&files.directory).map_err(unwritable)?;
         let until = Instant::now().checked_add(limit);
         let mut tell = Some(tell);
         let mut watched = Watched::default();
@@ -217,20 +217,20 @@ impl Watched {
 /// The files of one device.
 #[derive(Debug, Clone)]
 struct Files {
-    folder: PathBuf,
+    directory: PathBuf,
     key: String,
 }
 
 impl Files {
     fn owner(&self, number: u64) -> PathBuf {
-        self.folder.join(format!("{}.owner-{number}", self.key))
+        self.directory.join(format!("{}.owner-{number}", self.key))
     }
 
     /// Returns the numbers of all owners' files.
     fn numbers(&self) -> io::Result<Vec<u64>> {
         let prefix = format!("{}.owner-", self.key);
         let mut numbers = Vec::new();
-        for entry in std::fs::read_dir(&self.folder)? {
+        for entry in std::fs::read_dir(&self.directory)? {
             let name = entry?.file_name().into_string().unwrap_or_default();
             let number = name.strip_prefix(&prefix);
             numbers.extend(number.and_then(|number| number.parse::<u64>().ok()));
@@ -250,7 +250,7 @@ impl Files {
         };
         // Watched from the beginning, and also for messages.
         let is_gone = watched.is_gone(&text);
-        let lock = self.folder.join(format!("{}.lock", self.key));
+        let lock = self.directory.join(format!("{}.lock", self.key));
         let mut lock = PathLock::open_file(lock)?;
         if !lock.acquire() {
             return Ok(None);

@@ -2,7 +2,7 @@
 
 use heaptap_lab::results::RunError;
 
-use crate::error::{ErrorClass, Failure};
+use heaptap_base::error::{ErrorClass, Failure};
 
 /// Kinds of errors of class `Device` whose cause is the device or its connection.
 const INFRASTRUCTURE: [&str; 13] = [

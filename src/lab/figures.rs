@@ -14,7 +14,7 @@ use heaptap_lab::verdict::{MIN_ROUNDS, Measured, rounds_before_half, slope_of_se
 use super::state;
 use crate::heaps::selector::DumpSelector;
 use crate::results::timeline;
-use crate::timeline::Timeline;
+use heaptap_model::timeline::Timeline;
 
 impl state::Figure {
     /// Creates a figure from its parts, which are disjoint and not sampled.
@@ -54,14 +54,14 @@ const KEPT: usize = 20;
 
 /// Reads the figures of all budgets, without the number of the run. `labels` are its snapshots in
 /// order.
-pub fn of_run(folder: &Path, scenario: &Scenario, labels: &[String]) -> Vec<state::Figure> {
+pub fn of_run(directory: &Path, scenario: &Scenario, labels: &[String]) -> Vec<state::Figure> {
     let mut sources = Sources {
-        folder,
+        directory,
         labels,
         triggers: &scenario.triggers,
         native: None,
         timeline: None,
-        java: java::Heaps::new(folder),
+        java: java::Heaps::new(directory),
     };
     let budgets = scenario.budgets.iter();
     let figures = budgets.map(|budget| sources.figure(budget));
@@ -74,7 +74,7 @@ pub fn of_run(folder: &Path, scenario: &Scenario, labels: &[String]) -> Vec<stat
 }
 
 struct Sources<'a> {
-    folder: &'a Path,
+    directory: &'a Path,
     labels: &'a [String],
     triggers: &'a [Trigger],
     /// The native heaps, once they are opened.
@@ -147,8 +147,8 @@ impl Sources<'_> {
                 function,
                 heap,
             } => {
-                let folder = self.folder;
-                match self.native.get_or_insert_with(|| native::open(folder)) {
+                let directory = self.directory;
+                match self.native.get_or_insert_with(|| native::open(directory)) {
                     Ok(opened) => opened.figure(
                         label,
                         library.as_deref(),
@@ -160,10 +160,10 @@ impl Sources<'_> {
             }
             Figure::Java { class, measure } => self.java.classes(label, class, *measure),
             Figure::Leaks => self.java.leaks(label),
-            Figure::Meminfo { row } => others::pss(self.folder, label, row),
+            Figure::Meminfo { row } => others::pss(self.directory, label, row),
             Figure::LiveSet => {
-                let folder = self.folder;
-                let read = || timeline::beside(folder).timeline;
+                let directory = self.directory;
+                let read = || timeline::beside(directory).timeline;
                 others::live_set(self.timeline.get_or_insert_with(read), label)
             }
         }

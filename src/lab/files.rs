@@ -6,12 +6,12 @@ use super::path_lock::{self, PathLock};
 use heaptap_lab::results::{self, Device, Run, ScenarioResult};
 use serde::{Deserialize, Serialize};
 
-use crate::error::{ErrorClass, Failure, mend_write};
-use crate::folder;
 use crate::results::file_names::file_name;
-use crate::results::output::OutputFolder;
+use crate::results::output::OutputDirectory;
 use crate::results::whole_file;
-use crate::session::Store;
+use heaptap_base::directory;
+use heaptap_base::error::{ErrorClass, Failure, mend_write};
+use heaptap_capture::session::Store;
 
 /// Names of the files.
 pub const RESULT: &str = "result.json";
@@ -55,9 +55,9 @@ pub(super) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Fail
 ///
 /// # Errors
 /// Returns an error if the directory cannot be written.
-pub fn write(folder: &Path, only: &ScenarioResult) -> Result<(), Failure> {
-    write_json(&folder.join(RESULT), only)?;
-    write_others(folder, std::slice::from_ref(only))
+pub fn write(directory: &Path, only: &ScenarioResult) -> Result<(), Failure> {
+    write_json(&directory.join(RESULT), only)?;
+    write_others(directory, std::slice::from_ref(only))
 }
 
 /// Writes all files of the results whose runs are in directories below. `result.json` is a list,
@@ -65,29 +65,29 @@ pub fn write(folder: &Path, only: &ScenarioResult) -> Result<(), Failure> {
 ///
 /// # Errors
 /// Returns an error if the directory cannot be written.
-pub fn write_together(folder: &Path, all: &[ScenarioResult]) -> Result<(), Failure> {
-    write_json(&folder.join(RESULT), &all)?;
-    write_others(folder, all)
+pub fn write_together(directory: &Path, all: &[ScenarioResult]) -> Result<(), Failure> {
+    write_json(&directory.join(RESULT), &all)?;
+    write_others(directory, all)
 }
 
 /// Writes the files that other systems and people read.
-fn write_others(folder: &Path, all: &[ScenarioResult]) -> Result<(), Failure> {
-    let text = |name: &str, text: String| write_whole(&folder.join(name), text.as_bytes());
+fn write_others(directory: &Path, all: &[ScenarioResult]) -> Result<(), Failure> {
+    let text = |name: &str, text: String| write_whole(&directory.join(name), text.as_bytes());
     let page = |result: &ScenarioResult, run: &Run| {
         let name = page_name(&result.scenario, &result.device, run.number);
-        if folder.join(&name).is_file() {
+        if directory.join(&name).is_file() {
             return Some(name);
         }
         let below = format!(
             "{}/{name}",
             part_name(&result.scenario, &result.device.name())
         );
-        folder.join(&below).is_file().then_some(below)
+        directory.join(&below).is_file().then_some(below)
     };
     // Paths of attachments are relative to the directory in which a CI system runs heaptap.
     let here = std::env::current_dir().unwrap_or_default();
     let attachment = |result: &ScenarioResult, run: &Run| {
-        let path = folder.join(page(result, run)?);
+        let path = directory.join(page(result, run)?);
         let path = path.strip_prefix(&here).map(Path::to_owned).unwrap_or(path);
         path.into_os_string().into_string().ok()
     };
@@ -113,8 +113,8 @@ pub(super) fn run_name(run: usize) -> String {
 }
 
 /// Returns whether a directory has the name of a run's.
-pub(super) fn is_run(folder: &Path) -> bool {
-    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+pub(super) fn is_run(directory: &Path) -> bool {
+    let name = directory.file_name().unwrap_or_default().to_string_lossy();
     let number = name.strip_prefix("run-");
     number.is_some_and(|number| number.parse::<usize>().is_ok())
 }
@@ -129,19 +129,19 @@ pub(super) fn page_name(scenario: &str, device: &Device, run: usize) -> String {
 ///
 /// # Errors
 /// Returns an error if there is not exactly one, or if it is damaged.
-pub fn read(folder: &Path) -> Result<ScenarioResult, Failure> {
-    let (mut results, _) = read_all(folder)?;
+pub fn read(directory: &Path) -> Result<ScenarioResult, Failure> {
+    let (mut results, _) = read_all(directory)?;
     match results.pop() {
         Some(only) if results.is_empty() => Ok(only),
         Some(last) => {
-            let part = folder.join(part_name(&last.scenario, &last.device.name()));
-            let why = unusable(&folder.join(RESULT), "it has several results");
+            let part = directory.join(part_name(&last.scenario, &last.device.name()));
+            let why = unusable(&directory.join(RESULT), "it has several results");
             Err(why.with_help(format!(
                 "name the directory of one, such as {}",
                 part.display()
             )))
         }
-        None => Err(unusable(&folder.join(RESULT), "it has no result")),
+        None => Err(unusable(&directory.join(RESULT), "it has no result")),
     }
 }
 
@@ -149,8 +149,8 @@ pub fn read(folder: &Path) -> Result<ScenarioResult, Failure> {
 ///
 /// # Errors
 /// Returns an error if there are none, or if they are damaged.
-pub fn read_all(folder: &Path) -> Result<(Vec<ScenarioResult>, bool), Failure> {
-    let path = folder.join(RESULT);
+pub fn read_all(directory: &Path) -> Result<(Vec<ScenarioResult>, bool), Failure> {
+    let path = directory.join(RESULT);
     let text = std::fs::read(&path).map_err(|error| unusable(&path, &error.to_string()))?;
     let read = || {
         let value: serde_json::Value = serde_json::from_slice(&text)?;
@@ -181,9 +181,9 @@ pub struct Begun {
 ///
 /// # Errors
 /// Returns an error if its progress cannot be read.
-pub fn begun_in(folder: &Path) -> Result<Option<Begun>, Failure> {
-    let damaged = |why: String| cannot_resume(folder, &format!("{PROGRESS} is damaged: {why}"));
-    match std::fs::read(folder.join(PROGRESS)) {
+pub fn begun_in(directory: &Path) -> Result<Option<Begun>, Failure> {
+    let damaged = |why: String| cannot_resume(directory, &format!("{PROGRESS} is damaged: {why}"));
+    match std::fs::read(directory.join(PROGRESS)) {
         Ok(text) => serde_json::from_slice(&text).map_err(|error| damaged(error.to_string())),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(damaged(error.to_string())),
@@ -192,9 +192,9 @@ pub fn begun_in(folder: &Path) -> Result<Option<Begun>, Failure> {
 
 /// Returns the names of the devices whose runs a directory or those below it have. A device that
 /// stands in for another one does not count there. Damaged files are reported by their devices.
-pub fn devices_of(folder: &Path) -> Vec<String> {
-    let folders = std::iter::once(folder.to_owned()).chain(entries_of(folder));
-    let begun = folders.filter_map(|folder| begun_in(&folder).ok().flatten());
+pub fn devices_of(directory: &Path) -> Vec<String> {
+    let directories = std::iter::once(directory.to_owned()).chain(entries_of(directory));
+    let begun = directories.filter_map(|directory| begun_in(&directory).ok().flatten());
     let own = begun.filter(|begun| begun.device.instead_of.is_none());
     let mut names: Vec<String> = own.map(|begun| begun.device.serial).collect();
     names.sort();
@@ -202,32 +202,32 @@ pub fn devices_of(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Returns the directory with the runs of one of several results: one below `folder`, or `folder`
+/// Returns the directory with the runs of one of several results: one below `directory`, or `directory`
 /// itself if the device began there alone.
-pub fn folder_of(folder: &Path, result: &ScenarioResult) -> PathBuf {
-    let part = folder.join(part_name(&result.scenario, &result.device.name()));
-    let began = || begun_in(folder).ok().flatten();
+pub fn directory_of(directory: &Path, result: &ScenarioResult) -> PathBuf {
+    let part = directory.join(part_name(&result.scenario, &result.device.name()));
+    let began = || begun_in(directory).ok().flatten();
     match part.is_dir() || began().is_none_or(|begun| begun.device != result.device) {
         true => part,
-        false => folder.to_owned(),
+        false => directory.to_owned(),
     }
 }
 
 /// Returns the failure of `--resume` in a directory.
-pub(super) fn cannot_resume(folder: &Path, why: &str) -> Failure {
-    let message = format!("cannot resume {}: {why}", folder.display());
+pub(super) fn cannot_resume(directory: &Path, why: &str) -> Failure {
+    let message = format!("cannot resume {}: {why}", directory.display());
     Failure::new(ErrorClass::BadInput, "cannot-resume", message)
         .with_help("leave out `--resume` and name a new directory to begin again")
 }
 
-fn entries_of(folder: &Path) -> impl Iterator<Item = PathBuf> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+fn entries_of(directory: &Path) -> impl Iterator<Item = PathBuf> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     entries.map(|entry| entry.path())
 }
 
 fn is_unfinished(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default();
-    folder::is_unfinished(name) && path.symlink_metadata().is_ok_and(|it| it.is_file())
+    directory::is_unfinished(name) && path.symlink_metadata().is_ok_and(|it| it.is_file())
 }
 
 /// Returns whether a process that was killed at its very beginning left this.
@@ -236,8 +236,8 @@ fn is_nothing(path: &Path) -> bool {
 }
 
 /// Removes files of a directory that a killed process did not finish.
-pub fn remove_unfinished(folder: &Path) {
-    for path in entries_of(folder).filter(|path| is_unfinished(path)) {
+pub fn remove_unfinished(directory: &Path) {
+    for path in entries_of(directory).filter(|path| is_unfinished(path)) {
         // It only takes space.
         let _ = std::fs::remove_file(path);
     }
@@ -250,35 +250,36 @@ pub fn remove_unfinished(folder: &Path) {
 ///
 /// # Errors
 /// Returns an error if it cannot be created, has other content, or is another process's.
-pub(crate) fn claim(store: &Store, folder: &Path, resume: bool) -> Result<PathLock, Failure> {
-    OutputFolder::check(folder)?;
+pub(crate) fn claim(store: &Store, directory: &Path, resume: bool) -> Result<PathLock, Failure> {
+    OutputDirectory::check(directory)?;
     let unwritable = |error: std::io::Error| {
-        let message = format!("cannot write {}: {error}", folder.display());
+        let message = format!("cannot write {}: {error}", directory.display());
         Failure::new(ErrorClass::HostWrite, "host-write", message)
             .with_help("name a directory that can be written with `-o`")
     };
-    folder::create(folder).map_err(unwritable)?;
-    let taken = path_lock::take(store, folder);
-    let Some(lock) = taken.map_err(|error| self::unwritable(store.folder(), &error))? else {
-        let message = format!("another heaptap process writes to {}", folder.display());
+    directory::create(directory).map_err(unwritable)?;
+    let taken = path_lock::take(store, directory);
+    let Some(lock) = taken.map_err(|error| self::unwritable(store.directory(), &error))? else {
+        let message = format!("another heaptap process writes to {}", directory.display());
         return Err(Failure::new(ErrorClass::Usage, "output-taken", message)
             .with_help("wait until its runs have ended, or name another directory with `-o`"));
     };
-    let entries = std::fs::read_dir(folder).map_err(unwritable)?.flatten();
+    let entries = std::fs::read_dir(directory).map_err(unwritable)?.flatten();
     let entries: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
     if resume {
         // What could not begin has only a result.
-        let has_runs = |folder: &Path| folder.join(PROGRESS).is_file() || read_all(folder).is_ok();
-        let is_ours = has_runs(folder)
+        let has_runs =
+            |directory: &Path| directory.join(PROGRESS).is_file() || read_all(directory).is_ok();
+        let is_ours = has_runs(directory)
             || entries.iter().any(|entry| has_runs(entry))
             || entries.iter().all(|entry| is_nothing(entry));
         return match is_ours {
             true => Ok(lock),
-            false => Err(cannot_resume(folder, "it has no runs")),
+            false => Err(cannot_resume(directory, "it has no runs")),
         };
     }
     if !entries.is_empty() {
-        let message = format!("{} is not empty", folder.display());
+        let message = format!("{} is not empty", directory.display());
         return Err(Failure::new(ErrorClass::Usage, "output-not-empty", message)
             .with_help("name a new directory, or go on with its runs with `--resume`"));
     }
@@ -292,15 +293,15 @@ mod tests {
     #[test]
     fn a_directory_is_one_process_s_until_its_runs_have_ended() {
         let dir = tempfile::tempdir().unwrap();
-        let store = Store::in_folder(&dir.path().join("sessions")).unwrap();
-        let folder = dir.path().join("night");
-        let first = claim(&store, &folder, false).unwrap();
+        let store = Store::in_directory(&dir.path().join("sessions")).unwrap();
+        let directory = dir.path().join("night");
+        let first = claim(&store, &directory, false).unwrap();
         for resume in [false, true] {
-            let second = claim(&store, &folder, resume).unwrap_err();
+            let second = claim(&store, &directory, resume).unwrap_err();
             assert_eq!(second.kind, "output-taken");
         }
         drop(first);
-        claim(&store, &folder, false).unwrap();
+        claim(&store, &directory, false).unwrap();
     }
 
     #[test]

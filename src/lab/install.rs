@@ -9,11 +9,11 @@ use tokio::task::JoinHandle;
 use zip::ZipArchive;
 
 use super::failures::interrupted;
-use crate::bytes::Bytes;
-use crate::device::{Command, Device, DeviceError, Output};
-use crate::error::{ErrorClass, Failure};
-use crate::provoke::Cancel;
-use crate::untrusted::sanitize;
+use heaptap_adb::{Command, Device, DeviceError, Output};
+use heaptap_base::bytes::Bytes;
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_base::untrusted::sanitize;
+use heaptap_capture::provoke::Cancel;
 
 /// Time limit of an installation; the device optimizes large apps.
 const LIMIT: Duration = Duration::from_secs(600);
@@ -255,9 +255,9 @@ mod tests {
 
     #[test]
     fn an_apk_is_opened_as_it_is_or_from_its_set() {
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         let open = |bytes: &[u8]| {
-            let path = folder.path().join("app");
+            let path = directory.path().join("app");
             std::fs::write(&path, bytes).unwrap();
             super::open(&path).map(|bytes| bytes.to_vec())
         };

@@ -4,7 +4,7 @@ use heaptap_lab::baseline::Baseline;
 use heaptap_lab::excess::{account_for, mean_parts};
 use heaptap_lab::results::{BudgetResult, Build, Excess};
 use heaptap_lab::scenario::{Budget, DEFAULT_CLASS, Figure, Limit, Scenario, Step, What};
-use heaptap_lab::verdict::{self, Judgement, Looks, Measured, PairedChange, Verdict};
+use heaptap_lab::verdict::{self, InterimAnalyses, Judgement, Measured, PairedChange, Verdict};
 
 use super::figures::largest;
 use super::state::{self, Progress};
@@ -26,7 +26,7 @@ impl Judging<'_> {
     /// Judges all budgets; `last` if no run follows. A budget without a verdict has the reason.
     pub(super) fn all(&self, progress: &Progress, last: bool) -> Vec<Result<Judgement, String>> {
         let repeats = self.scenario.repeats;
-        let looks = Looks::new(repeats.min, repeats.max);
+        let looks = InterimAnalyses::new(repeats.min, repeats.max);
         let looks = if last { looks.last() } else { looks };
         let mut all: Vec<_> = (self.scenario.budgets.iter().enumerate())
             .map(|(at, budget)| self.one(budget, at, progress, looks))
@@ -42,7 +42,7 @@ impl Judging<'_> {
         budget: &Budget,
         at: usize,
         progress: &Progress,
-        looks: Looks,
+        looks: InterimAnalyses,
     ) -> Result<Judgement, String> {
         let mut figures: Box<dyn Iterator<Item = &state::Figure>> = match budget.limit {
             Limit::Change(_) => Box::new(progress.figures.get(at).into_iter().flatten()),
@@ -62,7 +62,7 @@ impl Judging<'_> {
         budget: &Budget,
         at: usize,
         progress: &Progress,
-        looks: Looks,
+        looks: InterimAnalyses,
     ) -> Result<Judgement, String> {
         let runs = progress.measured(at);
         if runs.is_empty() {
@@ -129,7 +129,7 @@ impl Judging<'_> {
         budget: &Budget,
         at: usize,
         progress: &Progress,
-        looks: Looks,
+        looks: InterimAnalyses,
     ) -> Option<(Judgement, Option<PairedChange>)> {
         let Limit::Change(change) = budget.limit else {
             return None;
@@ -150,7 +150,8 @@ impl Judging<'_> {
                     Limit::Change(_) => progress.pairs(at),
                     Limit::Value(_) => Vec::new(),
                 };
-                let looks = Looks::new(self.scenario.repeats.min, self.scenario.repeats.max);
+                let looks =
+                    InterimAnalyses::new(self.scenario.repeats.min, self.scenario.repeats.max);
                 let compared = self.compared(budget, at, progress, looks.last());
                 let kind = (self.floor(budget, at, progress), budget.per.is_some());
                 let history = (self.baseline).history(&budget.name, class, &progress.started, kind);
@@ -195,7 +196,7 @@ impl Judging<'_> {
 }
 
 /// Returns the judgement of the first figure of a baseline: later ones are compared with it.
-fn first(runs: &[Measured], change: f64, floor: f64, looks: Looks) -> Judgement {
+fn first(runs: &[Measured], change: f64, floor: f64, looks: InterimAnalyses) -> Judgement {
     let mean = runs.iter().map(|run| run.value).sum::<f64>() / runs.len() as f64;
     let judged = verdict::judge(runs, &[], mean * (1.0 + change), floor, looks);
     if judged.confidence == 0.0 {

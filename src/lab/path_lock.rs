@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
 
-use crate::folder;
-use crate::session::{self, Store};
-use crate::units;
+use heaptap_base::directory;
+use heaptap_base::units;
+use heaptap_capture::session::{self, Store};
 
 /// Directory of the locks, next to the journals.
-const FOLDER: &str = "locks";
+const DIRECTORY: &str = "locks";
 /// Maximum number of attempts at a lock. Each can end at a file that its last owner removes.
 const MAX_ATTEMPTS: usize = 1000;
 
@@ -29,9 +29,9 @@ pub(crate) struct PathLock {
 impl PathLock {
     /// Opens the lock of `path`, without taking it.
     fn open(store: &Store, path: &Path) -> io::Result<PathLock> {
-        let sessions = store.folder();
-        let locks = sessions.parent().unwrap_or(sessions).join(FOLDER);
-        folder::create(&locks)?;
+        let sessions = store.directory();
+        let locks = sessions.parent().unwrap_or(sessions).join(DIRECTORY);
+        directory::create(&locks)?;
         PathLock::open_file(locks.join(name(path)))
     }
 
@@ -74,7 +74,7 @@ impl PathLock {
 
     /// Removes the locks of processes that were killed.
     fn sweep(&self) {
-        let others = std::fs::read_dir(folder::of(&self.path))
+        let others = std::fs::read_dir(directory::of(&self.path))
             .into_iter()
             .flatten();
         for other in others.flatten().map(|entry| entry.path()) {
@@ -146,9 +146,11 @@ pub(super) fn take(store: &Store, path: &Path) -> io::Result<Option<PathLock>> {
 /// Returns the name of a lock, which does not depend on the spelling of the path.
 fn name(path: &Path) -> String {
     let new = || {
-        let folder = folder::of(path);
-        let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
-        folder.join(path.file_name().unwrap_or_default())
+        let directory = directory::of(path);
+        let directory = directory
+            .canonicalize()
+            .unwrap_or_else(|_| directory.to_owned());
+        directory.join(path.file_name().unwrap_or_default())
     };
     let whole = path.canonicalize().unwrap_or_else(|_| new());
     let hash = Sha256::digest(whole.as_os_str().as_encoded_bytes());
@@ -164,7 +166,7 @@ mod tests {
     fn one_job_at_a_time_has_the_lock() {
         const JOBS: usize = 8;
         let dir = tempfile::tempdir().unwrap();
-        let store = Store::in_folder(&dir.path().join("sessions")).unwrap();
+        let store = Store::in_directory(&dir.path().join("sessions")).unwrap();
         let path = dir.path().join("baseline.json");
         std::fs::write(&path, "").unwrap();
         let add = || {
@@ -186,8 +188,8 @@ mod tests {
     #[test]
     fn locks_of_ended_and_killed_processes_are_removed() {
         let dir = tempfile::tempdir().unwrap();
-        let store = Store::in_folder(&dir.path().join("state")).unwrap();
-        let locks = dir.path().join("state").join(FOLDER);
+        let store = Store::in_directory(&dir.path().join("state")).unwrap();
+        let locks = dir.path().join("state").join(DIRECTORY);
         let names = || -> Vec<_> {
             let entries = std::fs::read_dir(&locks).unwrap();
             entries.map(|entry| entry.unwrap().file_name()).collect()

@@ -5,9 +5,9 @@ use std::time::Duration;
 use heaptap_lab::results::Device as DeviceRow;
 use heaptap_lab::scenario::{self, Compare, DeviceClass, Scenario};
 
-use crate::device::{Command, Device};
-use crate::eligibility::{self, DeviceFacts, names::matches_native};
-use crate::error::Failure;
+use heaptap_adb::{Command, Device};
+use heaptap_base::error::Failure;
+use heaptap_capture::eligibility::{self, DeviceFacts, names::matches_native};
 
 /// Time limit of short commands.
 const QUICK: Duration = Duration::from_secs(30);
@@ -88,7 +88,7 @@ fn app_in(text: &str) -> App {
         (one, other) => one.or(other),
     };
     let code_path = (text.lines()).find_map(|line| line.trim().strip_prefix("codePath="));
-    let clean = |text: &str| crate::untrusted::sanitize(text).into_owned();
+    let clean = |text: &str| heaptap_base::untrusted::sanitize(text).into_owned();
     App {
         version: version.as_deref().map(clean),
         code_path: code_path.map(clean),

@@ -11,14 +11,14 @@ use super::events::{LabEvent, LabEvents};
 use super::failures::{error_of, interrupted, is_infrastructure, needs_user};
 use super::request::Tools;
 use super::{files, state};
-use crate::device::{Command, Device, RETURN_LIMIT};
-use crate::error::{ErrorClass, Failure};
-use crate::provoke::Cancel;
 use crate::recording::advice::device_away;
 use crate::recording::companion::is_part_of;
 use crate::recording::events::EventHandler;
 use crate::recording::sessions::{self, SessionSelector};
-use crate::session::{self, SessionState, Store};
+use heaptap_adb::{Command, Device, RETURN_LIMIT};
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_capture::provoke::Cancel;
+use heaptap_capture::session::{self, SessionState, Store};
 
 /// Time limit of a property.
 const ANSWER: Duration = Duration::from_secs(10);
@@ -114,11 +114,11 @@ impl<'a> Lasting<'a> {
     pub(super) async fn collect(
         &self,
         store: &Store,
-        folder: &Path,
+        directory: &Path,
         tell: &LabEvents,
     ) -> Result<(), Failure> {
         self.wait().await?;
-        let collect = self.request(|| collect(self.device, store, folder));
+        let collect = self.request(|| collect(self.device, store, directory));
         if let Err(error) = collect.await {
             tell(LabEvent::Warning {
                 text: error.message,
@@ -128,15 +128,19 @@ impl<'a> Lasting<'a> {
     }
 }
 
-/// Ends and fetches the recordings whose results belong into `folder`. They stay on the device if
+/// Ends and fetches the recordings whose results belong into `directory`. They stay on the device if
 /// it is not at hand; `heaptap status` lists them.
 ///
 /// # Errors
 /// Returns an error if the sessions cannot be listed, or, after all others, the first that cannot be
 /// fetched; one of which nothing is left only if there is no other.
-pub(super) async fn collect(device: &Device, store: &Store, folder: &Path) -> Result<(), Failure> {
+pub(super) async fn collect(
+    device: &Device,
+    store: &Store,
+    directory: &Path,
+) -> Result<(), Failure> {
     let mut first: Option<Failure> = None;
-    for state in own_sessions(store, folder)? {
+    for state in own_sessions(store, directory)? {
         let id = state.header.id;
         let (_ask, mut controls) = mpsc::unbounded_channel();
         let ignored: EventHandler = Arc::new(|_| {});
@@ -159,7 +163,7 @@ pub(super) async fn collect(device: &Device, store: &Store, folder: &Path) -> Re
             _ => Err(failure),
         });
         if let Err(failure) = stopped {
-            let left = own_sessions(store, folder)?;
+            let left = own_sessions(store, directory)?;
             // The recording had not begun on the device, or a restart removed it.
             let is_left = left.iter().any(|state| state.header.id == id);
             if is_left && first.as_ref().is_none_or(sessions::leaves_nothing) {
@@ -190,7 +194,7 @@ pub(super) async fn fetch_abandoned(tools: &Tools<'_>, own: &Path) {
         let output = &session.header.output;
         // A recording that a user detached has another directory.
         let above = output.ancestors().take(MAX_DEPTH);
-        let above = above.filter(|folder| files::is_run(folder));
+        let above = above.filter(|directory| files::is_run(directory));
         let Some(night) =
             (above.filter_map(Path::parent)).find(|night| night.join(files::PROGRESS).is_file())
         else {
@@ -217,28 +221,28 @@ pub(super) async fn fetch_abandoned(tools: &Tools<'_>, own: &Path) {
 /// Directories from a recording up to that of its run: `run-N/dumps/LABEL`.
 const MAX_DEPTH: usize = 3;
 
-/// Returns the sessions of `folder` without those of other devices and scenarios, which can have
+/// Returns the sessions of `directory` without those of other devices and scenarios, which can have
 /// directories below it.
-fn own_sessions(store: &Store, folder: &Path) -> Result<Vec<SessionState>, Failure> {
-    let mut own = sessions_of(store, folder)?;
-    let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+fn own_sessions(store: &Store, directory: &Path) -> Result<Vec<SessionState>, Failure> {
+    let mut own = sessions_of(store, directory)?;
+    let directory = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
     own.retain(|state| {
         let above = state.header.output.ancestors();
-        let mut between = above.take_while(|above| *above != folder);
+        let mut between = above.take_while(|above| *above != directory);
         !between.any(|above| above.join(files::PROGRESS).is_file())
     });
     Ok(own)
 }
 
-/// Returns the sessions whose results belong into `folder`, without those of which another one
+/// Returns the sessions whose results belong into `directory`, without those of which another one
 /// takes care.
 ///
 /// # Errors
 /// Returns an error if the sessions cannot be listed.
-pub fn sessions_of(store: &Store, folder: &Path) -> Result<Vec<SessionState>, Failure> {
-    let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+pub fn sessions_of(store: &Store, directory: &Path) -> Result<Vec<SessionState>, Failure> {
+    let directory = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
     let (mut left, _) = store.list()?;
-    left.retain(|state| state.header.output.starts_with(&folder));
+    left.retain(|state| state.header.output.starts_with(&directory));
     let all = left.clone();
     left.retain(|state| !all.iter().any(|whole| is_part_of(state, whole)));
     Ok(left)

@@ -8,11 +8,11 @@ use heaptap_lab::scenario::{Install, Scenario};
 use tokio::sync::OnceCell;
 
 use super::events::LabEvents;
-use crate::device::Device;
-use crate::eligibility::DeviceFacts;
-use crate::provoke::{Cancel, Journals};
 use crate::recording::options::RecordOptions;
-use crate::session::Store;
+use heaptap_adb::Device;
+use heaptap_capture::eligibility::DeviceFacts;
+use heaptap_capture::provoke::{Cancel, Journals};
+use heaptap_capture::session::Store;
 
 /// A scenario to run.
 #[derive(Debug, Clone)]
@@ -27,7 +27,7 @@ pub struct LabRequest {
     /// SHA-256 of the APKs, and of the scenario with its variables replaced.
     pub sha256: String,
     /// Directory of the results.
-    pub folder: PathBuf,
+    pub directory: PathBuf,
     /// Directory of the results of all devices and scenarios.
     pub night: PathBuf,
     /// Go on with what the directory has.

@@ -6,16 +6,16 @@ use heaptap_lab::results::{Run, RunState};
 
 use super::events::LabEvent;
 use super::failures::error_of;
-use super::once::died;
 use super::recover::{self, Lasting};
 use super::request::{LabRequest, Tools};
+use super::single_run::died;
 use super::state::{Begun, Progress};
-use super::{conditions, files, taken};
-use crate::error::{ErrorClass, Failure};
-use crate::provoke::Target;
+use super::{conditions, files, run_record};
 use crate::recording::sessions;
 use crate::results::manifest::Manifest;
-use crate::session::{self, Owner};
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_capture::provoke::Target;
+use heaptap_capture::session::{self, Owner};
 
 /// Completes the run that was going on when heaptap was killed. It counts if its steps were done,
 /// and its recording was already ended and is complete; otherwise it is void.
@@ -29,16 +29,16 @@ pub(super) async fn complete(
     target: &Target,
     progress: &mut Progress,
 ) -> Result<(), Failure> {
-    files::remove_unfinished(&request.folder);
+    files::remove_unfinished(&request.directory);
     if let Some(begun) = &mut progress.begun
         && begun.performed.is_some()
-        && went_on(tools, &request.folder.join(files::run_name(begun.run)))?
+        && went_on(tools, &request.directory.join(files::run_name(begun.run)))?
     {
         // Written first, because later nothing shows it.
         begun.performed = None;
-        progress.write(&request.folder)?;
+        progress.write(&request.directory)?;
     }
-    let collect = || recover::collect(tools.device, tools.store, &request.folder);
+    let collect = || recover::collect(tools.device, tools.store, &request.directory);
     match lasting.request(collect).await {
         Err(failure) if sessions::leaves_nothing(&failure) => (tools.tell)(LabEvent::Warning {
             text: format!("the recording of a killed run is lost: {failure}"),
@@ -48,7 +48,7 @@ pub(super) async fn complete(
     let Some(Begun { run, performed }) = progress.begun.clone() else {
         return Ok(());
     };
-    let output = request.folder.join(files::run_name(run));
+    let output = request.directory.join(files::run_name(run));
     // It is empty if the recording did not begin.
     let _ = std::fs::remove_dir(&output);
     let manifest = Manifest::read(&output).ok();
@@ -70,7 +70,7 @@ pub(super) async fn complete(
     let mut figures = Vec::new();
     if manifest.is_some() {
         let labels = performed.as_ref().map(|performed| performed.labels.clone());
-        figures = taken::read(request, progress, run, labels, tools.tell).await;
+        figures = run_record::read(request, progress, run, labels, tools.tell).await;
     }
     let message = "heaptap ended during the run";
     let mut why = Failure::new(ErrorClass::Interrupted, "interrupted", message);
@@ -98,7 +98,7 @@ pub(super) async fn complete(
         figures.clear();
         run.error = Some(error_of(&why));
     }
-    taken::take(progress, run, figures, tools.tell);
+    run_record::take(progress, run, figures, tools.tell);
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use crate::parallel::lock;
+use heaptap_base::parallel::lock;
 use heaptap_lab::results::{BudgetResult, Run, RunError, RunState, SCHEMA_VERSION, ScenarioResult};
 use heaptap_lab::scenario::{self, Keep, Scenario};
 use heaptap_lab::verdict::{Judgement, Verdict};
@@ -13,17 +13,17 @@ use time::format_description::well_known::Rfc3339;
 use super::events::{LabEvent, LabEvents};
 use super::failures::{error_of, in_step_of, needs_user};
 use super::judging::Judging;
-use super::once::{self, Bench};
 use super::recover::{self, Lasting};
 pub use super::request::{LabRequest, Tools};
+use super::single_run::{self, RunContext};
 use super::state::Progress;
 use super::steps::StepFailure;
-use super::{builds, conditions, files, install, phone, resume, taken};
-use crate::eligibility::{self, DeviceFacts};
-use crate::error::{ErrorClass, Failure};
-use crate::provoke::{self, Target};
+use super::{builds, conditions, files, install, phone, resume, run_record};
 use crate::recording::capture_kind::CaptureKind;
 use crate::recording::options::RecordOptions;
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_capture::eligibility::{self, DeviceFacts};
+use heaptap_capture::provoke::{self, Target};
 
 /// Runs that were void and are repeated, at most.
 const VOID_RUNS: usize = 3;
@@ -55,12 +55,12 @@ pub async fn run(tools: &Tools<'_>, request: &LabRequest) -> Result<Ended, Failu
     // What an earlier run or action could not restore.
     let restore = || async { Ok(provoke::restore(tools.device, tools.journals).await?) };
     lasting.request(restore).await?;
-    recover::fetch_abandoned(tools, &request.folder).await;
+    recover::fetch_abandoned(tools, &request.directory).await;
     if request.resume {
         let complete = resume::complete(tools, &lasting, request, &target, &mut progress);
         Box::pin(complete).await?;
     }
-    let bench = Bench {
+    let bench = RunContext {
         device: tools.device,
         facts,
         store: tools.store,
@@ -93,7 +93,7 @@ pub fn so_far(request: &LabRequest, failure: &Failure) -> Option<ScenarioResult>
     if failure.kind == "cannot-resume" {
         return None;
     }
-    let mut progress = Progress::read(&request.folder, &request.sha256).ok()?;
+    let mut progress = Progress::read(&request.directory, &request.sha256).ok()?;
     if progress.runs.is_empty() {
         return None;
     }
@@ -102,12 +102,12 @@ pub fn so_far(request: &LabRequest, failure: &Failure) -> Option<ScenarioResult>
     if !is_done || failure.class != ErrorClass::NoDevice {
         let begun = progress.begun.as_ref().map(|begun| begun.run);
         let number = begun.unwrap_or_else(|| progress.next_run());
-        let failed = taken::failed_run(number, error_of(failure));
+        let failed = run_record::failed_run(number, error_of(failure));
         progress.runs.push(failed);
     }
     let result = result_of(request, progress, 0.0, false);
     // If it cannot be written, the results of all devices still have it.
-    let _ = files::write(&request.folder, &result);
+    let _ = files::write(&request.directory, &result);
     Some(result)
 }
 
@@ -119,7 +119,7 @@ fn begin(
 ) -> Result<Progress, Failure> {
     let scenario = &request.scenario;
     let mut progress = match request.resume {
-        true => Progress::read(&request.folder, &request.sha256)?,
+        true => Progress::read(&request.directory, &request.sha256)?,
         false => Progress::new(request.sha256.clone(), now(), scenario.budgets.len()),
     };
     progress.two_builds = request.against.is_some();
@@ -129,7 +129,7 @@ fn begin(
             "its runs are of {}, or of another build",
             progress.device.serial
         );
-        return Err(files::cannot_resume(&request.folder, &why));
+        return Err(files::cannot_resume(&request.directory, &why));
     }
     progress.device = row;
     progress.device_class = phone::class_of(scenario, facts).to_owned();
@@ -161,7 +161,7 @@ fn judging_of(request: &LabRequest) -> Judging<'_> {
 
 /// The runs of a scenario on one device.
 struct Runs<'a> {
-    bench: &'a Bench<'a>,
+    bench: &'a RunContext<'a>,
     lasting: &'a Lasting<'a>,
     request: &'a LabRequest,
     judging: Judging<'a>,
@@ -173,20 +173,20 @@ impl Runs<'_> {
     async fn perform(&self, progress: &mut Progress) -> Result<bool, Failure> {
         if next(&self.judging, progress).is_none() {
             // All runs are done already; the last one can have been recovered just now.
-            progress.write(&self.request.folder)?;
+            progress.write(&self.request.directory)?;
             return Ok(false);
         }
         self.check_app(progress).await?;
         // Installation and setup act on the app before the first run does.
         if !progress.is_set_up {
             self.lasting
-                .request(|| once::not_recorded(self.bench))
+                .request(|| single_run::not_recorded(self.bench))
                 .await?;
         }
         if let Some(error) = self.set_up(progress).await? {
             let interrupted = error.code == ErrorClass::Interrupted.exit_code();
             let number = progress.next_run();
-            progress.runs.push(taken::failed_run(number, error));
+            progress.runs.push(run_record::failed_run(number, error));
             return Ok(interrupted);
         }
         while let Some(number) = next(&self.judging, progress) {
@@ -217,7 +217,7 @@ impl Runs<'_> {
         }
         if request.scenario.install.is_none() {
             let why = "the app was installed again or removed since its runs";
-            return Err(files::cannot_resume(&request.folder, why));
+            return Err(files::cannot_resume(&request.directory, why));
         }
         let text = format!("{package} was installed again or removed since; installing it");
         (bench.tell)(LabEvent::Warning { text });
@@ -244,7 +244,8 @@ impl Runs<'_> {
                 failure.failure
             };
             let set_up = || async {
-                let ended = once::set_up(bench, &request.scenario.setup, &request.record).await;
+                let ended =
+                    single_run::set_up(bench, &request.scenario.setup, &request.record).await;
                 ended.map_err(note)
             };
             if let Err(failure) = self.lasting.request(set_up).await {
@@ -257,12 +258,12 @@ impl Runs<'_> {
             let app = self.lasting.request(|| phone::app(device, package)).await?;
             if !progress.runs.is_empty() && progress.app_version != app.version {
                 let why = "the app has another version than in its runs";
-                return Err(files::cannot_resume(&request.folder, why));
+                return Err(files::cannot_resume(&request.directory, why));
             }
             progress.app_version = app.version;
             progress.app_code_path = app.code_path;
         }
-        progress.write(&request.folder)?;
+        progress.write(&request.directory)?;
         Ok(halt)
     }
 
@@ -276,22 +277,22 @@ impl Runs<'_> {
             build: progress.next_build(),
         });
         progress.begin(number);
-        progress.write(&request.folder)?;
+        progress.write(&request.directory)?;
         let put = Box::pin(builds::begin(bench, request, progress)).await;
         let on_performed = |performed| {
             let mut progress = progress.clone();
             progress.begin(number).performed = Some(performed);
             // Without it, `--resume` repeats the run.
-            let _ = progress.write(&request.folder);
+            let _ = progress.write(&request.directory);
         };
         let mut options = request.record.clone();
-        options.output = Some(request.folder.join(files::run_name(number)));
+        options.output = Some(request.directory.join(files::run_name(number)));
         vary(&mut options, number);
         let (over, conditions) = match put {
             Ok(()) => {
                 let run = |before| {
                     let on_performed = &on_performed;
-                    once::run_once(bench, scenario, &options, number, before, on_performed)
+                    single_run::run_once(bench, scenario, &options, number, before, on_performed)
                 };
                 Box::pin(conditions::watched(bench, scenario, run)).await
             }
@@ -300,7 +301,7 @@ impl Runs<'_> {
         let figures = match &over.finished {
             Some(_) => {
                 let labels = (over.state == RunState::Done).then_some(over.labels);
-                taken::read(request, progress, number, labels, bench.tell).await
+                run_record::read(request, progress, number, labels, bench.tell).await
             }
             None => Vec::new(),
         };
@@ -314,8 +315,8 @@ impl Runs<'_> {
             conditions,
             triggers: over.triggers,
         };
-        taken::take(progress, run, figures, bench.tell);
-        progress.write(&request.folder)?;
+        run_record::take(progress, run, figures, bench.tell);
+        progress.write(&request.directory)?;
         // Only now is the session forgotten.
         if let Some(mut finished) = over.finished {
             finished.journal.forget()?;
@@ -325,22 +326,25 @@ impl Runs<'_> {
 
     /// Fetches what the last run left on the device. Returns false if the device stays away.
     async fn collect(&self, progress: &mut Progress) -> Result<bool, Failure> {
-        let (store, folder) = (self.bench.store, &self.request.folder);
+        let (store, directory) = (self.bench.store, &self.request.directory);
         let Some(run) = progress.runs.last_mut() else {
             return Ok(true);
         };
         let is_void = run.state == RunState::Void || run.output.is_none();
-        let left = || recover::sessions_of(store, &folder.join(files::run_name(run.number)));
+        let left = || recover::sessions_of(store, &directory.join(files::run_name(run.number)));
         if !is_void && left()?.is_empty() {
             return Ok(true);
         }
-        let back = self.lasting.collect(store, folder, self.bench.tell).await;
+        let back = self
+            .lasting
+            .collect(store, directory, self.bench.tell)
+            .await;
         match back {
             Err(away) if is_void => {
                 // The others would fail in the same way; those of `--resume` need not.
                 run.state = RunState::Void;
                 run.error = Some(in_step_of(run.error.take(), &away));
-                progress.write(folder)?;
+                progress.write(directory)?;
                 Ok(false)
             }
             _ => Ok(true),
@@ -442,18 +446,18 @@ fn finish(
             run.output = None;
             dropped.push(files::run_name(run.number));
         }
-        progress.write(&request.folder)?;
+        progress.write(&request.directory)?;
         result.runs = progress.runs;
     }
-    files::write(&request.folder, &result)?;
+    files::write(&request.directory, &result)?;
     // The results are complete without the recordings, and with those that cannot be removed.
     for output in dropped {
-        let folder = request.folder.join(output);
-        if let Err(error) = std::fs::remove_dir_all(&folder)
+        let directory = request.directory.join(output);
+        if let Err(error) = std::fs::remove_dir_all(&directory)
             && error.kind() != std::io::ErrorKind::NotFound
         {
             tell(LabEvent::Warning {
-                text: format!("cannot remove {}: {error}", folder.display()),
+                text: format!("cannot remove {}: {error}", directory.display()),
             });
         }
     }

@@ -9,7 +9,7 @@ use heaptap_model::conditions::Conditions;
 use serde::{Deserialize, Serialize};
 
 use super::files::{self, PROGRESS};
-use crate::error::Failure;
+use heaptap_base::error::Failure;
 
 /// Schema version.
 const VERSION: u32 = 1;
@@ -53,9 +53,9 @@ pub struct Progress {
 
 /// Makes the run that is going on in a directory count no more: its recording does not end with its
 /// steps. Without the file, nothing of it counts.
-pub(super) fn void_begun(folder: &Path) {
+pub(super) fn void_begun(directory: &Path) {
     let read = || -> Option<Progress> {
-        let text = std::fs::read(folder.join(PROGRESS)).ok()?;
+        let text = std::fs::read(directory.join(PROGRESS)).ok()?;
         serde_json::from_slice(&text).ok()
     };
     if let Some(mut progress) = read()
@@ -63,7 +63,7 @@ pub(super) fn void_begun(folder: &Path) {
     {
         begun.performed = None;
         // If it cannot be written, the host's disk is full, and `--resume` reports that.
-        let _ = progress.write(folder);
+        let _ = progress.write(directory);
     }
 }
 
@@ -133,9 +133,9 @@ impl Progress {
     ///
     /// # Errors
     /// Returns an error if there is none, or if it is of another scenario.
-    pub fn read(folder: &Path, scenario_sha256: &str) -> Result<Progress, Failure> {
-        let path = folder.join(PROGRESS);
-        let unusable = |why: String| files::cannot_resume(folder, &why);
+    pub fn read(directory: &Path, scenario_sha256: &str) -> Result<Progress, Failure> {
+        let path = directory.join(PROGRESS);
+        let unusable = |why: String| files::cannot_resume(directory, &why);
         let text = std::fs::read(&path).map_err(|error| unusable(error.to_string()))?;
         let mut read: Progress = serde_json::from_slice(&text)
             .map_err(|error| unusable(format!("{PROGRESS} is damaged: {error}")))?;
@@ -156,8 +156,8 @@ impl Progress {
     ///
     /// # Errors
     /// Returns an error if the directory cannot be written.
-    pub fn write(&self, folder: &Path) -> Result<(), Failure> {
-        files::write_json(&folder.join(PROGRESS), self)
+    pub fn write(&self, directory: &Path) -> Result<(), Failure> {
+        files::write_json(&directory.join(PROGRESS), self)
     }
 
     /// Notes that a run begins.
@@ -280,16 +280,16 @@ mod tests {
 
     #[test]
     fn progress_is_read_back_and_only_for_its_scenario() {
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         let mut progress = Progress::new("ab".to_owned(), "2026-01-01T00:00:00Z".to_owned(), 2);
         progress.begin(3);
-        progress.write(folder.path()).unwrap();
-        assert_eq!(Progress::read(folder.path(), "ab").unwrap(), progress);
+        progress.write(directory.path()).unwrap();
+        assert_eq!(Progress::read(directory.path(), "ab").unwrap(), progress);
         assert_eq!(progress.next_run(), 4);
-        let other = Progress::read(folder.path(), "cd").unwrap_err();
+        let other = Progress::read(directory.path(), "cd").unwrap_err();
         assert_eq!(other.kind, "cannot-resume");
-        std::fs::write(folder.path().join(PROGRESS), "{\"version\":1").unwrap();
-        let damaged = Progress::read(folder.path(), "ab").unwrap_err();
+        std::fs::write(directory.path().join(PROGRESS), "{\"version\":1").unwrap();
+        let damaged = Progress::read(directory.path(), "ab").unwrap_err();
         assert!(damaged.message.contains("damaged"), "{damaged}");
     }
 }

@@ -9,24 +9,24 @@ use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use crate::parallel::lock;
+use heaptap_base::parallel::lock;
 use heaptap_lab::results::{RunError, TriggerRecord};
 use heaptap_lab::scenario::{Step, What};
 use tokio::sync::mpsc;
 
 pub(super) use self::answers::Answers;
 use self::answers::Missed;
-pub(super) use self::dumps::{OomDump, folder_of};
+pub(super) use self::dumps::{OomDump, directory_of};
 pub(super) use self::log::LogTail;
 pub(super) use self::waits::regex;
 
 use super::events::{LabEvent, LabEvents};
 use super::failures::{error_of, interrupted, is_outside};
-use crate::device::{Command, Device};
-use crate::error::{ErrorClass, Failure};
-use crate::provoke::{self, Action, Cancel, Event, Journals, Plan, Target};
 use crate::recording::options::RecordOptions;
-use crate::session::{Control, Store};
+use heaptap_adb::{Command, Device};
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_capture::provoke::{self, Action, Cancel, Event, Journals, Plan, Target};
+use heaptap_capture::session::{Control, Store};
 
 /// Time limits of steps without their own.
 const WAIT: Duration = Duration::from_secs(30);
@@ -39,7 +39,7 @@ pub(super) const RESTORE: Duration = Duration::from_secs(90);
 const SHOWN: usize = 400;
 
 /// The hands of a run: what its steps and triggers act through, at the same time.
-pub(super) struct Hands<'a> {
+pub(super) struct StepExecutor<'a> {
     pub device: &'a Device,
     pub store: &'a Store,
     pub journals: &'a Journals,
@@ -95,7 +95,7 @@ struct Due<'s> {
     suffix: String,
 }
 
-impl Hands<'_> {
+impl StepExecutor<'_> {
     /// Adds to what the steps have taken.
     pub(super) fn note(&self, add: impl FnOnce(&mut Taken)) {
         add(&mut lock(&self.taken));
@@ -268,7 +268,7 @@ impl Hands<'_> {
             return Ok(());
         }
         let said = String::from_utf8_lossy(&output.stderr);
-        let said = crate::untrusted::sanitize(said.trim());
+        let said = heaptap_base::untrusted::sanitize(said.trim());
         let said: String = said.chars().take(SHOWN).collect();
         let said = match said.as_str() {
             "" => said,

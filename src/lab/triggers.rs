@@ -11,14 +11,14 @@ use regex::Regex;
 
 use super::events::LabEvent;
 use super::figures::others::row_of;
-use super::steps::{Hands, LogTail, OomDump, StepFailure, regex};
-use crate::config::trigger_config;
-use crate::device::{Command, Device, RETURN_LIMIT, Shell, ShellEvent};
-use crate::error::{ErrorClass, Failure};
-use crate::provoke::Cancel;
+use super::steps::{LogTail, OomDump, StepExecutor, StepFailure, regex};
 use crate::recording::outcome::Finished;
 use crate::system::meminfo::{self, Question};
-use crate::units::ByteSize;
+use heaptap_adb::{Command, Device, RETURN_LIMIT, Shell, ShellEvent};
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_base::units::ByteSize;
+use heaptap_capture::config::trigger_config;
+use heaptap_capture::provoke::Cancel;
 
 /// Interval of reading meminfo: each makes the device walk through the page tables of the app.
 const EVERY: Duration = Duration::from_secs(5);
@@ -79,7 +79,7 @@ impl Met {
     }
 }
 
-impl Hands<'_> {
+impl StepExecutor<'_> {
     /// Performs the steps of a run, and those of its triggers meanwhile.
     ///
     /// # Errors
@@ -197,7 +197,7 @@ impl Hands<'_> {
                 };
                 if pattern.is_match(&line) && (!*own || self.is_of_app(&line)) {
                     let line: String = line.chars().take(SHOWN).collect();
-                    let line = crate::untrusted::sanitize(&line);
+                    let line = heaptap_base::untrusted::sanitize(&line);
                     return Ok(Met::new(format!("log: {line}")));
                 }
             },
@@ -322,7 +322,7 @@ async fn await_perfetto(device: &Device, name: &str, wait: Duration) -> Result<S
     loop {
         match tokio::time::timeout(limit, shell.next()).await {
             Ok(Ok(ShellEvent::Stderr(bytes))) => {
-                said = crate::untrusted::sanitize_bytes(bytes.trim_ascii());
+                said = heaptap_base::untrusted::sanitize_bytes(bytes.trim_ascii());
                 limit = REFUSE;
             }
             Ok(Ok(ShellEvent::Exit(code))) => return Err(not_waiting(code, &said)),
@@ -339,7 +339,7 @@ async fn activated(shell: &mut Shell) -> Result<(), Failure> {
         match shell.next().await? {
             ShellEvent::Stdout(_) => return Ok(()),
             ShellEvent::Stderr(bytes) => {
-                said = crate::untrusted::sanitize_bytes(bytes.trim_ascii());
+                said = heaptap_base::untrusted::sanitize_bytes(bytes.trim_ascii());
             }
             ShellEvent::Exit(code) => return Err(not_waiting(code, &said)),
         }

@@ -6,12 +6,14 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use crate::naming::frames::Named;
-use crate::profile::{CallsiteId, DumpKind, FrameId, HeapDump, Mapping, Recording, StringId};
 use crate::results::manifest;
-use crate::stacks::naming::FrameNamer;
-use crate::symbolize::file::Knowledge;
-use crate::symbolize::find::Attempt;
-use crate::symbolize::resolve::{FileFailure, LibraryOutcome, UsedFile};
+use heaptap_model::profile::{
+    CallsiteId, DumpKind, FrameId, HeapDump, Mapping, Recording, StringId,
+};
+use heaptap_model::stacks::naming::FrameNamer;
+use heaptap_symbols::symbolize::file::Knowledge;
+use heaptap_symbols::symbolize::find::Attempt;
+use heaptap_symbols::symbolize::resolve::{FileFailure, LibraryOutcome, UsedFile};
 
 /// Minimum number of callstacks that end in a library after one frame for it to be reported as
 /// lacking unwind information, if they are also the majority of those that allocate in it.
@@ -371,8 +373,8 @@ fn bug(what: &str) -> manifest::LookedIn {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::{Figures, Frame, Line};
-    use crate::units::BuildId;
+    use heaptap_base::units::BuildId;
+    use heaptap_model::profile::{Figures, Frame, Line};
 
     #[derive(Default)]
     struct Stacks(Recording);

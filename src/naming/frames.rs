@@ -5,20 +5,20 @@
 
 use super::device_libs::{self, DeviceLibs, Fetched, Outcome, PullEvent};
 use super::names::NameOptions;
-use crate::names::basename;
-use crate::profile::{FrameId, Recording};
 use crate::results::findings::Finding;
-use crate::symbolize::cache::Cache;
-use crate::symbolize::find::{Attempt, Finder, Place, Places};
-use crate::symbolize::library::{Library, improvable, wanted};
-use crate::symbolize::resolve::{Applied, Progress, Resolver, Symbolized};
+use heaptap_model::names::basename;
+use heaptap_model::profile::{FrameId, Recording};
+use heaptap_symbols::symbolize::cache::Cache;
+use heaptap_symbols::symbolize::find::{Attempt, Finder, Place, Places};
+use heaptap_symbols::symbolize::library::{Library, improvable, wanted};
+use heaptap_symbols::symbolize::resolve::{Applied, Progress, Resolver, Symbolized};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// Files that are complained of, at most: the manifest has all.
-const MOST_FINDINGS: usize = 20;
+const MAX_FINDINGS: usize = 20;
 
 /// Control of symbolization: the device to use, progress callbacks, and cancellation. Clones share
 /// their state.
@@ -148,7 +148,7 @@ impl Named {
                 }
             }
         }
-        findings.truncate(MOST_FINDINGS);
+        findings.truncate(MAX_FINDINGS);
         findings
     }
 
@@ -169,7 +169,7 @@ impl Namer {
         }
     }
 
-    /// Looks up the frames of `recording`, and applies the results. Blocks.
+    /// InterimAnalyses up the frames of `recording`, and applies the results. Blocks.
     pub fn name(&self, recording: &mut Recording, scope: LookupScope) -> Named {
         if !self.options.symbolize {
             return Named::default();
@@ -186,14 +186,14 @@ impl Namer {
             return Named::default();
         }
         let cache = self.cache.get_or_init(|| match &self.options.cache {
-            Some(folder) => Cache::in_folder(folder).ok(),
+            Some(directory) => Cache::in_directory(directory).ok(),
             None => Cache::of_user().ok(),
         });
         let finder = || Finder::new(places(&self.options, cache.clone()));
         let resolver = Resolver {
             finder: self.finder.get_or_init(finder),
             cache: cache.as_ref(),
-            threads: crate::parallel::threads(),
+            threads: heaptap_base::parallel::threads(),
             cancel: &self.control.cancelled,
         };
         let symbolized = self.resolve(&resolver, libraries);
@@ -223,7 +223,7 @@ impl Namer {
         })
     }
 
-    /// Looks up libraries fetched from the device, and records why others are missing.
+    /// InterimAnalyses up libraries fetched from the device, and records why others are missing.
     fn take(
         &self,
         fetched: &[Fetched],
@@ -272,8 +272,8 @@ fn places(options: &NameOptions, cache: Option<Cache>) -> Places {
         "HOME" | "USERPROFILE" => std::env::var_os(name),
         name => options.variable(name).map(OsString::from),
     };
-    let found = Places::from_env(variable, &options.folder);
-    let here = |path: PathBuf| options.folder.join(path);
+    let found = Places::from_env(variable, &options.directory);
+    let here = |path: PathBuf| options.directory.join(path);
     let places = Places {
         symbols: options.symbols.clone(),
         binary_path: found.binary_path.into_iter().map(here).collect(),
@@ -304,14 +304,14 @@ fn places(options: &NameOptions, cache: Option<Cache>) -> Places {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::symbolize::find::Mode;
+    use heaptap_symbols::symbolize::find::Mode;
     use std::collections::BTreeMap;
     use std::path::Path;
 
     fn options() -> NameOptions {
         NameOptions {
             symbols: vec!["/given".into()],
-            folder: std::env::temp_dir(),
+            directory: std::env::temp_dir(),
             variables: BTreeMap::from([
                 ("PERFETTO_BINARY_PATH".to_owned(), "below".to_owned()),
                 ("ANDROID_PRODUCT_OUT".to_owned(), "out".to_owned()),

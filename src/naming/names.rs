@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::device_libs::PullLibs;
-use crate::symbolize::debuginfod::without_password;
-use crate::symbolize::find::Mode;
+use heaptap_symbols::symbolize::debuginfod::without_password;
+use heaptap_symbols::symbolize::find::Mode;
 
 /// Environment variables with symbol sources. Others are not stored.
 pub const VARIABLES: [&str; 8] = [
@@ -44,7 +44,7 @@ pub struct NameOptions {
     /// R8 mappings; the first one that contains a name is used.
     #[serde(default)]
     pub mappings: Vec<MappingOption>,
-    /// Project of the app; absolute. By default, searched from `folder` upwards.
+    /// Project of the app; absolute. By default, searched from `directory` upwards.
     #[serde(serialize_with = "optional_path")]
     pub project: Option<PathBuf>,
     /// Lookup mode of `PERFETTO_BINARY_PATH`, if given.
@@ -61,7 +61,8 @@ pub struct NameOptions {
     pub cache: Option<PathBuf>,
     /// Working directory of the command, for relative paths in `variables`.
     #[serde(serialize_with = "path")]
-    pub folder: PathBuf,
+    #[serde(rename = "folder")]
+    pub directory: PathBuf,
     /// Variables of [`VARIABLES`] that are set and not empty.
     #[serde(serialize_with = "without_passwords")]
     pub variables: BTreeMap<String, String>,
@@ -80,7 +81,7 @@ impl Default for NameOptions {
             allow_no_build_id: false,
             pull_libs: PullLibs::default(),
             cache: None,
-            folder: PathBuf::new(),
+            directory: PathBuf::new(),
             variables: BTreeMap::new(),
         }
     }
@@ -109,10 +110,10 @@ impl NameOptions {
                 asked => asked,
             },
             cache: added.cache.clone().or_else(|| self.cache.clone()),
-            folder: if self.folder.as_os_str().is_empty() {
-                added.folder.clone()
+            directory: if self.directory.as_os_str().is_empty() {
+                added.directory.clone()
             } else {
-                self.folder.clone()
+                self.directory.clone()
             },
             variables,
         }
@@ -172,7 +173,7 @@ mod tests {
             project: Some("/project".into()),
             mode: Some(Mode::Find),
             allow_no_build_id: true,
-            folder: "/here".into(),
+            directory: "/here".into(),
             variables: BTreeMap::from([("PERFETTO_BINARY_PATH".into(), "x".into())]),
             ..NameOptions::default()
         };
@@ -213,19 +214,19 @@ mod tests {
         let began = NameOptions {
             symbols: vec!["/old".into()],
             mode: Some(Mode::Index),
-            folder: "/there".into(),
+            directory: "/there".into(),
             ..NameOptions::default()
         };
         let collects = NameOptions {
             symbols: vec!["/new".into()],
             discover: false,
-            folder: "/here".into(),
+            directory: "/here".into(),
             ..NameOptions::default()
         };
         let both = began.with(&collects);
         assert_eq!(both.symbols, [PathBuf::from("/new"), "/old".into()]);
         assert_eq!(both.mode, Some(Mode::Index));
         assert_eq!((both.discover, both.symbolize), (false, true));
-        assert_eq!(both.folder, PathBuf::from("/there"));
+        assert_eq!(both.directory, PathBuf::from("/there"));
     }
 }

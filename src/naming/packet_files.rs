@@ -10,29 +10,29 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::r8_mappings::{UsedMap, write_known, write_packets};
-use crate::export::packets::{Written, write_symbols};
-use crate::folder::SYMBOLIZED_TRACE;
-pub use crate::folder::{DEOBFUSCATION, SYMBOLS};
-use crate::import::{self, ImportError};
-use crate::profile::{FrameId, NameMaps, Recording};
 use crate::results::findings;
 use crate::results::manifest::{self, Manifest};
 use crate::results::whole_file::{WholeFile, open_inside};
-use crate::trace::{Surveyed, TraceError};
+use heaptap_base::directory::SYMBOLIZED_TRACE;
+pub use heaptap_base::directory::{DEOBFUSCATION, SYMBOLS};
+use heaptap_export::packets::{Written, write_symbols};
+use heaptap_input::ImportError;
+use heaptap_model::profile::{FrameId, NameMaps, Recording};
+use perfetto_heap::{Surveyed, TraceError};
 
 /// The files of a directory while they are written.
 #[derive(Debug)]
 pub struct PacketFiles {
-    folder: PathBuf,
+    directory: PathBuf,
     symbols: Option<WholeFile>,
     deobfuscation: Option<WholeFile>,
 }
 
 impl PacketFiles {
     /// Prepares the files of a directory; nothing is written yet.
-    pub fn new(folder: &Path) -> PacketFiles {
+    pub fn new(directory: &Path) -> PacketFiles {
         PacketFiles {
-            folder: folder.to_owned(),
+            directory: directory.to_owned(),
             symbols: None,
             deobfuscation: None,
         }
@@ -48,7 +48,7 @@ impl PacketFiles {
         chosen: impl Fn(FrameId) -> bool,
     ) -> io::Result<Written> {
         let mut lazy = Lazy {
-            goal: self.folder.join(SYMBOLS),
+            goal: self.directory.join(SYMBOLS),
             file: &mut self.symbols,
         };
         let written = write_symbols(recording, chosen, &mut lazy);
@@ -70,7 +70,7 @@ impl PacketFiles {
         if maps.is_empty() {
             return Ok(());
         }
-        let known = known_maps_io(&self.folder)?;
+        let known = known_maps_io(&self.directory)?;
         let mut packages: BTreeSet<&str> = BTreeSet::new();
         for map in &maps {
             match map.packages.is_empty() {
@@ -82,7 +82,7 @@ impl PacketFiles {
             };
         }
         let mut lazy = Lazy {
-            goal: self.folder.join(DEOBFUSCATION),
+            goal: self.directory.join(DEOBFUSCATION),
             file: &mut self.deobfuscation,
         };
         let keeps = |package: &str, _: &str| !packages.contains(package);
@@ -121,16 +121,19 @@ impl PacketFiles {
         }
         let parts: Vec<&str> = [SYMBOLS, DEOBFUSCATION]
             .into_iter()
-            .filter(|name| is_own_file(&self.folder.join(name)))
+            .filter(|name| is_own_file(&self.directory.join(name)))
             .collect();
         if parts.is_empty() {
             return Ok(());
         }
-        let mut whole = WholeFile::named(&self.folder.join(SYMBOLIZED_TRACE))?;
+        let mut whole = WholeFile::named(&self.directory.join(SYMBOLIZED_TRACE))?;
         let raw = File::open(raw)?.take(bytes);
         append(raw, &mut whole)?;
         for part in parts {
-            append(open_inside(&self.folder, part)?.take(u64::MAX), &mut whole)?;
+            append(
+                open_inside(&self.directory, part)?.take(u64::MAX),
+                &mut whole,
+            )?;
         }
         whole.finish()?;
         written.push(SYMBOLIZED_TRACE);
@@ -144,7 +147,7 @@ impl PacketFiles {
 pub fn keep_maps(
     manifest: &mut Manifest,
     maps: &[UsedMap],
-    folder: &Path,
+    directory: &Path,
     written: &mut Vec<&'static str>,
 ) -> Option<manifest::Warning> {
     if !maps.iter().any(UsedMap::named_any) {
@@ -152,28 +155,28 @@ pub fn keep_maps(
     }
     let names = manifest.symbolization.get_or_insert_default();
     names.mappings = maps.iter().map(UsedMap::in_manifest).collect();
-    let mut files = PacketFiles::new(folder);
+    let mut files = PacketFiles::new(directory);
     let kept = files.keep_maps(maps);
     let error = kept.and_then(|()| files.finish_maps(written)).err()?;
     Some(findings::packets_unwritten(&error).into_warning())
 }
 
-/// Merges the Java names stored in the directory `from` into those of `folder`. For classes in
+/// Merges the Java names stored in the directory `from` into those of `directory`. For classes in
 /// both, `from` has priority.
 ///
 /// # Errors
-/// Returns an error if one of them cannot be read, or `folder` cannot be written.
-pub fn join_maps(folder: &Path, from: &Path) -> io::Result<()> {
+/// Returns an error if one of them cannot be read, or `directory` cannot be written.
+pub fn join_maps(directory: &Path, from: &Path) -> io::Result<()> {
     if !is_own_file(&from.join(DEOBFUSCATION)) {
         return Ok(());
     }
-    let (known, new) = (known_maps_io(folder)?, known_maps_io(from)?);
+    let (known, new) = (known_maps_io(directory)?, known_maps_io(from)?);
     let mut named: BTreeSet<(&str, &str)> = BTreeSet::new();
     for (package, map) in new.iter() {
         let classes = (0..map.class_count()).map(|at| map.class(at).obfuscated);
         named.extend(classes.map(|class| (package, class)));
     }
-    let mut whole = WholeFile::named(&folder.join(DEOBFUSCATION))?;
+    let mut whole = WholeFile::named(&directory.join(DEOBFUSCATION))?;
     let keeps = |package: &str, class: &str| !named.contains(&(package, class));
     write_known(&known, keeps, &mut whole)?;
     append(open_inside(from, DEOBFUSCATION)?.take(u64::MAX), &mut whole)?;
@@ -183,8 +186,8 @@ pub fn join_maps(folder: &Path, from: &Path) -> io::Result<()> {
 }
 
 /// As [`known_maps`], for rewriting them.
-fn known_maps_io(folder: &Path) -> io::Result<Arc<NameMaps>> {
-    known_maps::<Box<dyn Error + Send + Sync>>(folder).map_err(io::Error::other)
+fn known_maps_io(directory: &Path) -> io::Result<Arc<NameMaps>> {
+    known_maps::<Box<dyn Error + Send + Sync>>(directory).map_err(io::Error::other)
 }
 
 /// Returns the Java names stored by a recording; empty if there are none. `path` is its directory
@@ -195,18 +198,18 @@ fn known_maps_io(folder: &Path) -> io::Result<Arc<NameMaps>> {
 pub fn known_maps<E: From<ImportError> + From<TraceError>>(
     path: &Path,
 ) -> Result<Arc<NameMaps>, E> {
-    let folder = match path.is_dir() {
+    let directory = match path.is_dir() {
         true => Some(path),
         // In any other directory, a file of that name does not belong to the recording.
         false => path
             .parent()
             .filter(|of| of.join(manifest::FILE_NAME).is_file()),
     };
-    let packets = folder.map(|folder| folder.join(DEOBFUSCATION));
+    let packets = directory.map(|directory| directory.join(DEOBFUSCATION));
     let Some(packets) = packets.filter(|packets| is_own_file(packets)) else {
         return Ok(Arc::default());
     };
-    let Some(packets) = import::open(&packets)?.pop() else {
+    let Some(packets) = heaptap_input::open(&packets)?.pop() else {
         return Ok(Arc::default());
     };
     Ok(Arc::clone(Surveyed::read(packets.source)?.name_maps()))
@@ -225,8 +228,8 @@ pub(crate) fn is_own_file(path: &Path) -> bool {
 
 /// Removes the symbolized trace, which can be recreated and is as large as the trace. Returns
 /// whether space was freed.
-pub fn make_room(folder: &Path) -> bool {
-    std::fs::remove_file(folder.join(SYMBOLIZED_TRACE)).is_ok()
+pub fn make_room(directory: &Path) -> bool {
+    std::fs::remove_file(directory.join(SYMBOLIZED_TRACE)).is_ok()
 }
 
 /// A file that is opened when its first byte is written.
@@ -251,12 +254,12 @@ impl Write for Lazy<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::deobfuscate::MapFile;
-    use crate::export::deobfuscation_packets::MapWriter;
     use crate::naming::r8_mappings::{GivenMap, Origin};
+    use heaptap_export::deobfuscation_packets::MapWriter;
+    use heaptap_symbols::deobfuscate::MapFile;
 
-    fn listed(folder: &Path) -> Vec<String> {
-        let entries = std::fs::read_dir(folder).unwrap();
+    fn listed(directory: &Path) -> Vec<String> {
+        let entries = std::fs::read_dir(directory).unwrap();
         let names = entries.map(|e| e.unwrap().file_name().into_string().unwrap());
         let mut names: Vec<String> = names.collect();
         names.sort();
@@ -274,8 +277,8 @@ mod tests {
         bytes
     }
 
-    fn kept(folder: &Path) -> Vec<(String, String, String)> {
-        let maps = known_maps_io(folder).unwrap();
+    fn kept(directory: &Path) -> Vec<(String, String, String)> {
+        let maps = known_maps_io(directory).unwrap();
         let mut all = Vec::new();
         for (package, map) in maps.iter() {
             for class in (0..map.class_count()).map(|at| map.class(at)) {
@@ -288,12 +291,12 @@ mod tests {
 
     #[test]
     fn names_of_an_app_that_ended_stay_when_others_are_added() {
-        let (folder, from) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        join_maps(folder.path(), from.path()).unwrap();
-        assert_eq!(listed(folder.path()), [""; 0], "there is nothing to add");
+        let (directory, from) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        join_maps(directory.path(), from.path()).unwrap();
+        assert_eq!(listed(directory.path()), [""; 0], "there is nothing to add");
         let add = |classes: &[(&str, &str, &str)]| {
             std::fs::write(from.path().join(DEOBFUSCATION), packets(classes)).unwrap();
-            join_maps(folder.path(), from.path()).unwrap();
+            join_maps(directory.path(), from.path()).unwrap();
         };
         let of = |classes: &[(&str, &str, &str)]| -> Vec<(String, String, String)> {
             let owned = |c: &(&str, &str, &str)| (c.0.into(), c.1.into(), c.2.into());
@@ -307,9 +310,9 @@ mod tests {
             ("two", "a", "Service"),
         ];
         add(&both);
-        assert_eq!(kept(folder.path()), of(&both));
+        assert_eq!(kept(directory.path()), of(&both));
         add(&[("", "a", "New"), ("one", "a", "Activity")]);
-        let mut all = kept(folder.path());
+        let mut all = kept(directory.path());
         all.sort();
         assert_eq!(
             all,
@@ -320,13 +323,13 @@ mod tests {
                 ("two", "a", "Service"),
             ])
         );
-        assert_eq!(listed(folder.path()), [DEOBFUSCATION]);
+        assert_eq!(listed(directory.path()), [DEOBFUSCATION]);
     }
 
     #[test]
     fn names_that_cannot_be_read_matter_only_where_others_are_added() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = |name: &str| folder.path().join(name);
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
         std::fs::write(path("mapping.txt"), "com.example.App -> a:\n").unwrap();
         std::fs::write(path(DEOBFUSCATION), "damaged").unwrap();
         let mut used = UsedMap {
@@ -339,8 +342,9 @@ mod tests {
             frames_named: 0,
             classes_named: 0,
         };
-        let keep =
-            |used: &UsedMap| PacketFiles::new(folder.path()).keep_maps(std::slice::from_ref(used));
+        let keep = |used: &UsedMap| {
+            PacketFiles::new(directory.path()).keep_maps(std::slice::from_ref(used))
+        };
         keep(&used).unwrap();
         used.classes_named = 1;
         keep(&used).unwrap_err();
@@ -350,8 +354,8 @@ mod tests {
 
     #[test]
     fn the_whole_trace_is_the_trace_and_what_is_behind_it() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = |name: &str| folder.path().join(name);
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
         std::fs::write(path("raw-trace"), "trace, cut").unwrap();
         let finished = |files: PacketFiles, bytes| {
             let mut written = Vec::new();
@@ -360,9 +364,9 @@ mod tests {
                 .unwrap();
             written
         };
-        let files = || PacketFiles::new(folder.path());
+        let files = || PacketFiles::new(directory.path());
         assert_eq!(finished(files(), 99), [""; 0]);
-        assert_eq!(listed(folder.path()), ["raw-trace"]);
+        assert_eq!(listed(directory.path()), ["raw-trace"]);
         std::fs::write(path(DEOBFUSCATION), " renamed").unwrap();
         std::fs::write(path(SYMBOLS), " symbols").unwrap();
         assert_eq!(finished(files(), 99), [SYMBOLIZED_TRACE]);

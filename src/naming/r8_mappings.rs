@@ -3,17 +3,17 @@
 //! findings about them.
 
 use super::names::NameOptions;
-use crate::deobfuscate::{
-    self, AppMap, Discovered, MapError, MapFile, MapSource, Scope, SeenIn, is_same_map,
-};
-use crate::error::{Classified, ErrorClass, ErrorFacts};
-use crate::host::Host;
-use crate::parallel;
-use crate::profile::{NameMaps, Recording};
 use crate::results::findings::Finding;
 use crate::results::manifest;
-use crate::symbolize::find::project_around;
-use crate::trace::{Surveyed, TraceError};
+use heaptap_base::error::{Classified, ErrorClass, ErrorFacts};
+use heaptap_base::host::Host;
+use heaptap_base::parallel;
+use heaptap_model::profile::{NameMaps, Recording};
+use heaptap_symbols::deobfuscate::{
+    self, AppMap, Discovered, MapError, MapFile, MapSource, Scope, SeenIn, is_same_map,
+};
+use heaptap_symbols::symbolize::find::project_around;
+use perfetto_heap::{Surveyed, TraceError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -266,9 +266,9 @@ impl R8Mappings {
     fn empty(names: &NameOptions) -> R8Mappings {
         let project = names.project.clone();
         let around = || {
-            let folder = &names.folder;
-            let known = names.discover && !folder.as_os_str().is_empty();
-            known.then(|| project_around(folder)).flatten()
+            let directory = &names.directory;
+            let known = names.discover && !directory.as_os_str().is_empty();
+            known.then(|| project_around(directory)).flatten()
         };
         R8Mappings {
             given: Vec::new(),
@@ -295,7 +295,7 @@ impl R8Mappings {
     ) -> Result<(), MapsError> {
         for (package, path) in entries(names.variable(VARIABLE).unwrap_or_default())? {
             let package = (!package.is_empty()).then(|| package.to_owned());
-            match open(&names.folder.join(path)) {
+            match open(&names.directory.join(path)) {
                 Ok(file) => self.take(package, file, Origin::Variable),
                 Err(error) => self.findings.push(finding(&error)),
             }

@@ -1,8 +1,8 @@
 //! A file as the body of an answer: a separate thread reads slightly ahead of the consumer, with
 //! bounded memory.
 
-use crate::trace::Source;
 use hyper::body::{Body, Bytes, Frame, SizeHint};
+use perfetto_heap::Source;
 use std::io::{self, Read as _, SeekFrom};
 use std::pin::Pin;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! What both servers share: a socket on loopback, its connections, and what every answer says.
 
-use crate::error::{ErrorClass, Failure};
-use crate::parallel::lock;
-use crate::units::hex;
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_base::parallel::lock;
+use heaptap_base::units::hex;
 use hyper::StatusCode;
 use hyper::body::Bytes;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};

@@ -13,8 +13,8 @@
 use super::answer::{is_for, is_origin};
 use super::body::Content;
 use super::listener::{Connections, Listener, Once, guard, http, no_connections, reason, secret};
-use crate::error::Failure;
-use crate::parallel::lock;
+use heaptap_base::error::Failure;
+use heaptap_base::parallel::lock;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::service::service_fn;

@@ -10,9 +10,9 @@ use std::time::Duration;
 use tokio::process::Command;
 use tokio::time::timeout;
 
-use crate::error::{Classified, ErrorClass, ErrorFacts};
-use crate::host::Host;
-use crate::untrusted::sanitize;
+use heaptap_base::error::{Classified, ErrorClass, ErrorFacts};
+use heaptap_base::host::Host;
+use heaptap_base::untrusted::sanitize;
 
 /// Time limit for an opener to report a failure. Some end immediately, others with the browser
 /// window.

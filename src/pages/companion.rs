@@ -2,8 +2,8 @@
 //! timeline.
 
 use super::open::Opened;
-use crate::report::data::header::Recorded;
-use crate::report::data::reconcile::Reconciled;
+use heaptap_report::data::header::Recorded;
+use heaptap_report::data::reconcile::Reconciled;
 
 /// Memory over time of each input that has some, with the places of its dumps in the page.
 pub(super) fn timelines(opened: &mut [Opened]) -> Vec<Recorded> {

@@ -6,8 +6,8 @@ use super::ReportInput;
 use crate::heaps::input::{DumpScope, NativeFile};
 use crate::heaps::pairs::pairs;
 use crate::heaps::selector::DumpSelector;
-use crate::report::data::header::{Diff, Pair, Per};
-use crate::stacks::{Dump, JoinBy, StackProfile, join};
+use heaptap_model::stacks::{Dump, JoinBy, StackProfile, join};
+use heaptap_report::data::header::{Diff, Pair, Per};
 
 /// Merges several inputs into one table; returns the start of each input's dumps.
 pub(super) fn joined(files: Vec<(String, Box<NativeFile>)>) -> (StackProfile, Vec<usize>) {

@@ -3,8 +3,8 @@
 use std::io;
 use std::path::Path;
 
-use crate::error::Failure;
 use crate::results::destination;
+use heaptap_base::error::Failure;
 
 /// Returns the failure to write a page.
 pub fn unwritable(path: &Path, source: &io::Error) -> Failure {

@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest as _, Sha256};
 
 use super::unwritable;
-use crate::error::Failure;
-use crate::report::{self, Report};
 use crate::results::overwrite::{self, Replace, holds_something};
 use crate::results::whole_file::WholeFile;
-use crate::session::unfinished::{ExistingFile, remove_abandoned};
-use crate::units::hex;
+use heaptap_base::error::Failure;
+use heaptap_base::units::hex;
+use heaptap_capture::session::unfinished::{ExistingFile, remove_abandoned};
+use heaptap_report::Report;
 
 /// Name of the page in a recording directory.
 pub const PAGE: &str = "report.html";
@@ -69,7 +69,7 @@ impl ReportFile {
         let file = match place {
             PagePlace::Typed(path) => WholeFile::typed(path, existing),
             PagePlace::Named(path) => {
-                remove_abandoned(crate::folder::of(path));
+                remove_abandoned(heaptap_base::directory::of(path));
                 WholeFile::named(path)
             }
         };
@@ -132,5 +132,5 @@ pub fn is_page(path: &Path) -> bool {
     let mut head = Vec::new();
     let read = std::fs::File::open(path).and_then(|file| file.take(1024).read_to_end(&mut head));
     let head = String::from_utf8_lossy(&head);
-    read.is_ok() && head.starts_with("<!doctype html") && head.contains(report::MARK)
+    read.is_ok() && head.starts_with("<!doctype html") && head.contains(heaptap_report::MARK)
 }

@@ -2,8 +2,8 @@
 
 use crate::heaps::growth;
 use crate::heaps::input::NativeFile;
-use crate::report::data;
-use crate::report::data::header::{Growth, GrowthSite, Interval, Series};
+use heaptap_report::data;
+use heaptap_report::data::header::{Growth, GrowthSite, Interval, Series};
 
 /// Callsites of each heap.
 const SITES: usize = 20;

@@ -1,12 +1,12 @@
 //! Java heaps on a page: the answers for its script, and a summary for readers without scripts.
 
-use crate::analyze::histogram::HistogramKey;
-use crate::explored::{ExploredHeap, pack};
+use crate::explore_api::{ExploredHeap, pack};
 use crate::heaps::java::diff::{DiffReport, NamedChange};
 use crate::heaps::java::facts::{Figures, HeapFacts};
-use crate::report::java::change::{Change, Changed, ChangedLeak, Sizes};
-use crate::report::java::{self, JavaPage, JavaPart};
-use crate::untrusted::shell::{quoted, quoted_dump, quoted_path};
+use heaptap_analyze::histogram::HistogramKey;
+use heaptap_base::untrusted::shell::{quoted, quoted_dump, quoted_path};
+use heaptap_report::java::change::{Change, Changed, ChangedLeak, Sizes};
+use heaptap_report::java::{self, JavaPage, JavaPart};
 use std::path::Path;
 
 /// Maximum size of the answers of all heaps, packed, in bytes: with the script and the style, a page of one

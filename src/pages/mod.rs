@@ -24,19 +24,19 @@ use self::compare::{diff, joined};
 use self::host_paths::{HostPaths, last_component};
 use self::open::{Opened, Opening, open, to_open};
 use self::process_total::Measured;
-use crate::error::{ErrorClass, Failure};
 use crate::heaps::input::{DumpScope, LookOptions, NativeFile};
 use crate::heaps::java::{JavaOptions, ProgressReporter};
 use crate::naming::names::MappingOption;
-use crate::parallel;
-use crate::report::data::header::{Fact, Folded, Header, Per, Recorded};
-use crate::report::data::{self, Reduction};
-use crate::report::java::JavaPart;
-use crate::report::{self, Report};
 use crate::results::findings::{Finding, PAGE_UNNOTED};
 use crate::results::manifest::{DumpId, Manifest};
-use crate::stacks::{Dump, StackProfile};
-use crate::untrusted::shell::{quoted, quoted_dump, quoted_path};
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_base::parallel;
+use heaptap_base::untrusted::shell::{quoted, quoted_dump, quoted_path};
+use heaptap_model::stacks::{Dump, StackProfile};
+use heaptap_report::Report;
+use heaptap_report::data::header::{Fact, Folded, Header, Per, Recorded};
+use heaptap_report::data::{self, Reduction};
+use heaptap_report::java::JavaPart;
 
 /// An input with the selection of its dumps.
 #[derive(Debug, Clone)]
@@ -284,11 +284,11 @@ fn full_command(request: &ReportRequest) -> String {
 /// Adds the page of a recording directory to its manifest, by which `open` finds it. Returns a
 /// finding if that fails.
 fn note(page: &Path, sha256: &str) -> Option<Finding> {
-    let folder = page.parent()?;
+    let directory = page.parent()?;
     if page.file_name()? != PAGE {
         return None;
     }
-    let error = Manifest::note_page(folder, PAGE, sha256).err()?;
+    let error = Manifest::note_page(directory, PAGE, sha256).err()?;
     let message = format!("cannot add {PAGE} to the manifest of the directory: {error}");
     Some(
         Finding::new(PAGE_UNNOTED, None, message)
@@ -352,7 +352,7 @@ fn header(request: &ReportRequest, opened: &[Opened], mut recorded: Vec<Recorded
         name: "Page written".to_owned(),
         value: format!(
             "{}, by heaptap {}",
-            report::moment(now),
+            heaptap_report::moment(now),
             crate::results::manifest::version()
         ),
     });

@@ -6,17 +6,17 @@ use std::time::Duration;
 
 use super::process_total::shown_of_each;
 use crate::heaps::input::NativeFile;
-use crate::profile::DumpKind;
-use crate::report::data::header::{
-    Command, Fact, MissingLibrary, Part, Symbolization, Warning, Where,
-};
-use crate::report::data::timeline::Timeline;
-use crate::report::moment;
 use crate::results::findings::Finding;
 use crate::results::manifest::{self, DumpId, Manifest};
-use crate::stacks::{Dump, View, sum};
-use crate::units::{ByteSize, HumanDuration, thousands};
-use crate::untrusted::shell::quoted_path;
+use heaptap_base::units::{ByteSize, HumanDuration, thousands};
+use heaptap_base::untrusted::shell::quoted_path;
+use heaptap_model::profile::DumpKind;
+use heaptap_model::stacks::{Dump, View, sum};
+use heaptap_report::data::header::{
+    Command, Fact, MissingLibrary, Part, Symbolization, Warning, Where,
+};
+use heaptap_report::data::timeline::Timeline;
+use heaptap_report::moment;
 
 /// Returns the facts of an input, most important first.
 pub(super) fn facts(file: &NativeFile, timeline: Option<&Timeline>) -> Vec<Fact> {

@@ -6,23 +6,23 @@ use std::path::Path;
 use super::host_paths::{HostPaths, last_component};
 use super::java::{self, HeapPlace};
 use super::{ReportInput, ReportRequest, milliseconds};
-use crate::error::{ErrorClass, Failure};
-use crate::explored::ExploredHeap;
-use crate::folder;
-use crate::heaps::input::{self, DumpScope, LookError, NativeFile, OpenedInput};
+use crate::explore_api::ExploredHeap;
+use crate::heaps::input::{self, DumpScope, InputError, NativeFile, OpenedInput};
 use crate::heaps::java::diff::Half;
 use crate::heaps::java::{
     JavaError, JavaFile, OpenedJava, ProgressReporter, lying_in as java_lying_in,
 };
-use crate::memory::reconcile::Table;
-use crate::parallel;
-use crate::report::data;
-use crate::report::data::timeline::Timeline;
-use crate::report::java::JavaPart;
 use crate::results::findings::{self, Finding};
 use crate::results::timeline as readings;
 use crate::system::reconcile;
-use crate::units::counted;
+use android_memory::reconcile::Table;
+use heaptap_base::directory;
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_base::parallel;
+use heaptap_base::units::counted;
+use heaptap_report::data;
+use heaptap_report::data::timeline::Timeline;
+use heaptap_report::java::JavaPart;
 
 /// Maximum number of Java heaps of one input on a page; beyond it, the first and the last ones are
 /// shown.
@@ -84,7 +84,7 @@ pub(super) fn to_open(request: &ReportRequest) -> Vec<ReportInput> {
 
 /// Returns whether two inputs are the same, which can be stdin.
 fn is_same(one: &Path, other: &Path) -> bool {
-    one == other || folder::is_same(one, other)
+    one == other || directory::is_same(one, other)
 }
 
 /// Opens an input: native heaps, Java heaps or both.
@@ -132,7 +132,7 @@ pub(super) fn open(
             }
             Ok(OpenedInput::Java(read)) => java = read,
             // The selected dump might be a Java heap.
-            Err(error @ (LookError::NoSuchDump { .. } | LookError::NoSuchProcess { .. })) => {
+            Err(error @ (InputError::NoSuchDump { .. } | InputError::NoSuchProcess { .. })) => {
                 unmeant = Some(error);
             }
             Err(error) => return Err(error.into()),
@@ -143,7 +143,7 @@ pub(super) fn open(
     if request.native_only && opened.native.is_none() {
         return Err(match unmeant {
             Some(error) => error,
-            None => LookError::JavaOnly {
+            None => InputError::JavaOnly {
                 name: input.path.display().to_string(),
             },
         }
@@ -181,7 +181,7 @@ fn add_timeline(opened: &mut Opened, path: &Path, mut known: readings::LoadedTim
         known.add(std::mem::take(&mut file.memory));
     }
     if let Some(file) = opened.native.as_ref().filter(|_| path.is_dir()) {
-        let moments = reconcile::of_folder(path, &file.listed, &known.timeline);
+        let moments = reconcile::of_directory(path, &file.listed, &known.timeline);
         opened.reconciled = moments.into_iter().map(|moment| moment.table).collect();
     }
     let class = findings::class(&known.findings).into_iter();

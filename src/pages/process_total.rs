@@ -1,12 +1,12 @@
 //! Total memory of a process as reported by the device, at the first dump shown on a page: values
 //! for comparison with the profile, read at nearly the same time.
 
-use crate::profile::DumpKind;
-use crate::report::data::header::{Part, Where};
-use crate::report::data::timeline::{Process, Timeline};
-use crate::stacks::{Dump, StackProfile, View, sum};
-use crate::timeline::Source;
-use crate::units::{ByteSize, HumanDuration, SignedSize};
+use heaptap_base::units::{ByteSize, HumanDuration, SignedSize};
+use heaptap_model::profile::DumpKind;
+use heaptap_model::stacks::{Dump, StackProfile, View, sum};
+use heaptap_model::timeline::Source;
+use heaptap_report::data::header::{Part, Where};
+use heaptap_report::data::timeline::{Process, Timeline};
 use std::collections::HashMap;
 use std::time::Duration;
 

@@ -4,14 +4,14 @@ use sha2::{Digest as _, Sha256};
 
 use super::java::{self, HeapPlace};
 use super::*;
-use crate::explored::ExploredHeap;
-use crate::heap_graph::{
+use crate::explore_api::ExploredHeap;
+use crate::heaps::java::JavaHeap;
+use crate::heaps::selector::DumpSelector;
+use heaptap_model::heap_graph::{
     Class, ClassIndex, DumpFacts, Follow, GraphBuilder, HeapKind, NewObject, NoContents, ObjectId,
     RootKind,
 };
-use crate::heaps::java::JavaHeap;
-use crate::heaps::selector::DumpSelector;
-use crate::report::data;
+use heaptap_report::data;
 
 fn java_part() -> JavaPart {
     let mut builder = GraphBuilder::default();
@@ -140,8 +140,8 @@ fn the_data_of_a_java_heap_are_the_answers_about_its_objects() {
 
 #[test]
 fn only_reports_are_replaced_and_inputs_never() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = |name: &str| folder.path().join(name);
+    let directory = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| directory.path().join(name);
     std::fs::write(path("dump"), "JAVA PROFILE").expect("it can be written");
     std::fs::write(path("notes.html"), "<p>mine").expect("it can be written");
     let typed = |name: &str| PagePlace::Typed(path(name));
@@ -150,8 +150,8 @@ fn only_reports_are_replaced_and_inputs_never() {
     assert_eq!(refused(create("notes.html", false)), Some("output-taken"));
     assert_eq!(refused(create("dump", true)), Some("output-is-input"));
     std::fs::write(path("raw-trace"), "trace").expect("it can be written");
-    let of_folder = ReportFile::create(&typed("raw-trace"), &[folder.path()], true);
-    assert_eq!(refused(of_folder), Some("output-is-input"));
+    let of_directory = ReportFile::create(&typed("raw-trace"), &[directory.path()], true);
+    assert_eq!(refused(of_directory), Some("output-is-input"));
     for (name, force) in [
         ("new.html", false),
         ("new.html", true),
@@ -164,14 +164,17 @@ fn only_reports_are_replaced_and_inputs_never() {
         assert_eq!(refused(again), Some("output-taken"), "{name}");
         let page = std::fs::read(path(name)).expect("it is there");
         assert_eq!(page.len() as u64, written.bytes);
-        assert_eq!(crate::units::hex(&Sha256::digest(&page)), written.sha256);
+        assert_eq!(
+            heaptap_base::units::hex(&Sha256::digest(&page)),
+            written.sha256
+        );
     }
 }
 
 #[test]
-fn a_folder_that_is_not_there_is_told_so() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let goal = folder.path().join("nowhere").join("page.html");
+fn a_directory_that_is_not_there_is_told_so() {
+    let directory = tempfile::tempdir().expect("a folder");
+    let goal = directory.path().join("nowhere").join("page.html");
     let Err(error) = ReportFile::create(&PagePlace::Typed(goal), &[], false) else {
         panic!("it cannot be written");
     };
@@ -181,7 +184,7 @@ fn a_folder_that_is_not_there_is_told_so() {
 
 #[test]
 fn each_of_several_recordings_keeps_its_timeline_and_a_name_of_its_own() {
-    use crate::timeline as seen;
+    use heaptap_model::timeline as seen;
     let opened = |name: &str, readings: &[u64]| {
         let mut known = seen::Timeline::default();
         for &boot_ns in readings {

@@ -2,10 +2,10 @@
 //! data missing from this recording.
 
 use super::process_total::Measured;
-use crate::profile::DumpKind;
-use crate::report::data::header::Unseen;
-use crate::stacks::{Dump, StackProfile};
-use crate::units::ByteSize;
+use heaptap_base::units::ByteSize;
+use heaptap_model::profile::DumpKind;
+use heaptap_model::stacks::{Dump, StackProfile};
+use heaptap_report::data::header::Unseen;
 
 /// Returns the memory that is not visible in these data.
 pub(super) fn unseen(

@@ -3,12 +3,12 @@
 
 use std::path::Path;
 
-use crate::error::{ErrorClass, Failure};
-use crate::folder::RAW_TRACE;
 use crate::results::lists::join_list;
 use crate::results::output::is_own;
-use crate::session::{SessionId, SessionState, SnapshotMethod, Store};
-use crate::untrusted::shell::quoted_path;
+use heaptap_base::directory::RAW_TRACE;
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_base::untrusted::shell::quoted_path;
+use heaptap_capture::session::{SessionId, SessionState, SnapshotMethod, Store};
 
 /// Returns whether a text advises the user to collect a recording.
 pub(crate) fn names_collect(text: &str) -> bool {
@@ -33,7 +33,7 @@ pub(crate) fn device_away(message: impl Into<String>, help: &str) -> Failure {
 }
 
 /// Adds advice for a session whose results could not be written.
-pub(super) fn of_unwritten(
+pub(super) fn with_stop_hint(
     mut failure: Failure,
     store: &Store,
     id: &SessionId,
@@ -78,9 +78,9 @@ pub(super) fn of_lost_labels(state: &SessionState) -> Option<String> {
 pub(super) fn trace_is_here(output: &Path, id: &SessionId) -> Option<String> {
     let is_here = is_own(output, id) && output.join(RAW_TRACE).is_file();
     is_here.then(|| {
-        let folder = quoted_path(output);
+        let directory = quoted_path(output);
         format!(
-            "the complete trace is on the host; run `heaptap convert {folder}` (labels will be \
+            "the complete trace is on the host; run `heaptap convert {directory}` (labels will be \
              missing)"
         )
     })

@@ -17,21 +17,21 @@ use super::options::RecordOptions;
 use super::outcome::{EndedBy, Finished, Recorded};
 use super::plan::{self, Plan};
 use super::sessions;
-use crate::capture::error::kind;
-use crate::config::{EncodedConfig, Targets};
 use crate::conversion::allocations::{self, TrackingError};
-use crate::device::Device;
-use crate::eligibility::{
+use crate::results::file_names::default_name;
+use crate::results::output::OutputDirectory;
+use heaptap_adb::Device;
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_capture::config::{EncodedConfig, Targets};
+use heaptap_capture::eligibility::{
     self, AssessOptions, Assessment, DeviceFacts, Finding, FindingId, Root, Scope, Selinux,
     Severity, Startup, TargetKind,
 };
-use crate::error::{ErrorClass, Failure};
-use crate::export::pprof::SampleNames;
-use crate::results::file_names::default_name;
-use crate::results::output::OutputFolder;
-use crate::session::{
+use heaptap_capture::error::kind;
+use heaptap_capture::session::{
     self, Background, CaptureError, Controls, FollowEnd, Session, SessionHeader, SessionId, Store,
 };
+use heaptap_export::pprof::SampleNames;
 
 /// Returns the directory for the results of a later attempt: `out-2`, next to `out`.
 pub(super) fn attempt_path(output: &Path, number: u32) -> PathBuf {
@@ -56,10 +56,10 @@ pub(super) async fn record_once(
         let stem = stem.unwrap_or_else(|| first_target(options.kind.targets()));
         PathBuf::from(default_name(&stem, started_at, &id))
     });
-    let folder = OutputFolder::prepare(&wanted)?;
+    let directory = OutputDirectory::prepare(&wanted)?;
     let starting = async {
         let prepared = tokio::select! {
-            prepared = prepare(device, store, options, id, &folder, on_event) => prepared?,
+            prepared = prepare(device, store, options, id, &directory, on_event) => prepared?,
             () = session::stop_asked(controls) => return Err(CaptureError::interrupted().into()),
         };
         // Only the single file of Android 10 can contain an earlier recording.
@@ -73,7 +73,7 @@ pub(super) async fn record_once(
     let (mut session, snapshots) = match starting.await {
         Ok(started) => started,
         Err(failure) => {
-            folder.discard();
+            directory.discard();
             return Err(failure);
         }
     };
@@ -81,7 +81,7 @@ pub(super) async fn record_once(
         match session.confirm().await {
             Err(error) if error.is(&[kind::REJECTED]) => {
                 session.forget()?;
-                folder.discard();
+                directory.discard();
                 return Err(error.into());
             }
             confirmed => confirmed?,
@@ -90,12 +90,12 @@ pub(super) async fn record_once(
         let noted = session.note_targets().await;
         noted.map_err(|error| {
             let header = session.header();
-            advice::of_unwritten(error.into(), store, &header.id, &header.output)
+            advice::with_stop_hint(error.into(), store, &header.id, &header.output)
         })?;
         return Ok(Recorded::Detached {
             snapshots,
             session: session.release(),
-            output: folder.path().to_owned(),
+            output: directory.path().to_owned(),
         });
     }
     let finished = run_to_end(session, dump_heaps, controls, on_event).await?;
@@ -114,7 +114,7 @@ pub(super) async fn run_to_end(
 ) -> Result<Finished, Failure> {
     let (store, header) = (session.store().clone(), session.header().clone());
     let finished = follow_to_end(session, dump_heaps, controls, on_event).await;
-    finished.map_err(|failure| advice::of_unwritten(failure, &store, &header.id, &header.output))
+    finished.map_err(|failure| advice::with_stop_hint(failure, &store, &header.id, &header.output))
 }
 
 async fn follow_to_end(
@@ -158,7 +158,7 @@ async fn prepare(
     store: &Store,
     options: &RecordOptions,
     id: SessionId,
-    folder: &OutputFolder,
+    directory: &OutputDirectory,
     on_event: &EventHandler,
 ) -> Result<Prepared, Failure> {
     let facts = checked_facts(device, options).await?;
@@ -215,7 +215,7 @@ async fn prepare(
         &facts,
         &assessment,
         &fitted,
-        folder,
+        directory,
     )
     .await?;
     let impossible = || companion::java_impossible(&facts, &assessment);
@@ -229,7 +229,7 @@ async fn prepare(
             .collect(),
         snapshots: header.snapshots.clone(),
         with: options.companions.sources().collect(),
-        output: folder.path().to_owned(),
+        output: directory.path().to_owned(),
         duration_ms: fitted.duration.map(|d| d.as_millis() as u64),
     }));
     Ok(Prepared {
@@ -268,7 +268,7 @@ async fn header(
     facts: &DeviceFacts,
     assessment: &Assessment,
     fitted: &Fitted,
-    folder: &OutputFolder,
+    directory: &OutputDirectory,
 ) -> Result<SessionHeader, Failure> {
     let boot_id = plan::boot_id(device, facts).await?;
     let shell_is_root = facts.root == Some(Root::Shell);
@@ -278,7 +278,7 @@ async fn header(
     let mut plan = Plan {
         targets: plan::manifest_targets(assessment, options.kind.scope()),
         steps: vec![plan::step("checked")],
-        config_sha256: crate::units::hex(&Sha256::digest(&encoded.bytes)),
+        config_sha256: heaptap_base::units::hex(&Sha256::digest(&encoded.bytes)),
         duration_ms: fitted.duration.map(|d| d.as_millis() as u64),
         trigger_timeout_ms: encoded.trigger_timeout_ms(),
         size_limit: config.max_file_size_bytes,
@@ -320,7 +320,7 @@ async fn header(
             hardware_serial,
             boot_id,
             remote_path,
-            folder.path(),
+            directory.path(),
             plan.to_value(),
         )
     })
@@ -405,7 +405,7 @@ async fn start_uninterrupted(
     let session = session
         .start(&prepared.encoded.bytes, prepared.background)
         .await
-        .map_err(|error| advice::of_unwritten(error.into(), store, &id, &output))?;
+        .map_err(|error| advice::with_stop_hint(error.into(), store, &id, &output))?;
     for activity in activities {
         if let Err(error) = session::launch(device, &activity, options.user).await {
             return Ok((session, Some(error.into())));

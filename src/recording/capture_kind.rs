@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use super::companion_options::CompanionOptions;
 use super::plan::JavaPlan;
-use crate::config::{CaptureSpec, DeviceLimits, EncodedConfig, JavaSpec, Snapshots, Targets};
-use crate::eligibility::{AssessOptions, Assessment, DeviceFacts, Root, Scope, Startup};
-use crate::error::Failure;
-use crate::session::{Background, SnapshotMethod};
+use heaptap_base::error::Failure;
+use heaptap_capture::config::{
+    CaptureSpec, DeviceLimits, EncodedConfig, JavaSpec, Snapshots, Targets,
+};
+use heaptap_capture::eligibility::{AssessOptions, Assessment, DeviceFacts, Root, Scope, Startup};
+use heaptap_capture::session::{Background, SnapshotMethod};
 
 /// The kind of data to record, with targets as given by the user.
 #[derive(Debug, Clone)]

@@ -6,19 +6,19 @@ use std::time::Duration;
 
 use super::outcome::EndedBy;
 use super::plan::Plan;
-use crate::capture::conditions;
 use crate::conversion::convert::Converted;
-use crate::device::Device;
-use crate::eligibility::{
-    self, EmptyTarget, Evidence, Finding, FindingId, LogLine, PackageRow, Recorded,
-};
-use crate::error::{ErrorClass, Failure};
 use crate::heaps::trace_findings::{CONSEQUENCES, GUESSES, NOT_ASKED_FOR, NOT_PROFILEABLE};
-use crate::names::could_be_app;
-use crate::profile::Health;
 use crate::results::findings;
 use crate::results::manifest;
-use crate::session::{self, DurationBounds, Session, SessionState};
+use heaptap_adb::Device;
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_capture::conditions;
+use heaptap_capture::eligibility::{
+    self, EmptyTarget, Evidence, Finding, FindingId, LogLine, PackageRow, Recorded,
+};
+use heaptap_capture::session::{self, DurationBounds, Session, SessionState};
+use heaptap_model::names::could_be_app;
+use heaptap_model::profile::Health;
 use std::collections::BTreeMap;
 
 /// Cause of the end of a recording, as far as it is known.

@@ -12,15 +12,15 @@ use super::events::{EventHandler, RecordEvent, RetryReason, Step};
 use super::options::RecordOptions;
 use super::outcome::{Finished, Recorded};
 use super::plan::JavaPlan;
-use crate::config::{JavaSpec, Targets, TimeoutFactor};
-use crate::device::{Command, Device};
-use crate::error::{ErrorClass, Failure};
-use crate::export::pprof::PprofOptions;
-use crate::folder::RAW_TRACE;
 use crate::naming::names::NameOptions;
-use crate::patience;
 use crate::results::manifest::{FILE_NAME, JavaDump, Manifest};
-use crate::session::{Controls, Store};
+use heaptap_adb::{Command, Device};
+use heaptap_base::directory::RAW_TRACE;
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_base::rename_retry;
+use heaptap_capture::config::{JavaSpec, Targets, TimeoutFactor};
+use heaptap_capture::session::{Controls, Store};
+use heaptap_export::pprof::PprofOptions;
 
 /// Maximum number of attempts; an incomplete last dump is kept.
 const ATTEMPTS: u32 = 3;
@@ -182,7 +182,7 @@ pub(super) fn rename_attempt(store: &Store, output: PathBuf, attempt: u32) -> (P
         let mut outputs = sessions.iter().map(|state| &state.header.output);
         unreadable.is_empty() && !outputs.any(|known| known.starts_with(&output))
     });
-    match is_free && patience::rename(&output, &kept).is_ok() {
+    match is_free && rename_retry::rename(&output, &kept).is_ok() {
         true => (kept, output),
         false => {
             let mut others = (attempt + 1..).map(|number| attempt_path(&output, number));
@@ -313,7 +313,7 @@ mod tests {
     #[test]
     fn a_directory_in_which_a_session_is_left_is_not_renamed() {
         let dir = tempfile::tempdir().unwrap();
-        let store = Store::in_folder(&dir.path().join("state")).unwrap();
+        let store = Store::in_directory(&dir.path().join("state")).unwrap();
         let output = dir.path().join("out");
         std::fs::create_dir(&output).unwrap();
         let header = serde_json::json!({
@@ -323,7 +323,7 @@ mod tests {
             "write_period_ms": 1, "snapshots": "impossible", "config": "",
             "output": output.join("java"), "plan": null,
         });
-        let journal = store.folder().join("abcdefgh.jsonl");
+        let journal = store.directory().join("abcdefgh.jsonl");
         std::fs::write(&journal, format!("{header}\n")).unwrap();
         let next = dir.path().join("out-2");
         let aside = rename_attempt(&store, output.clone(), 1);
@@ -372,11 +372,11 @@ mod tests {
 
     #[test]
     fn an_attempt_steps_aside_without_treading_on_another() {
-        let folder = tempfile::tempdir().unwrap();
-        let out = folder.path().join("out");
-        assert_eq!(aside(&out, 1), folder.path().join("out-incomplete"));
-        std::fs::create_dir(folder.path().join("out-incomplete")).unwrap();
-        assert_eq!(aside(&out, 1), folder.path().join("out-incomplete-2"));
-        assert_eq!(aside(&out, 2), folder.path().join("out-incomplete-2"));
+        let directory = tempfile::tempdir().unwrap();
+        let out = directory.path().join("out");
+        assert_eq!(aside(&out, 1), directory.path().join("out-incomplete"));
+        std::fs::create_dir(directory.path().join("out-incomplete")).unwrap();
+        assert_eq!(aside(&out, 1), directory.path().join("out-incomplete-2"));
+        assert_eq!(aside(&out, 2), directory.path().join("out-incomplete-2"));
     }
 }

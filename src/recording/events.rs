@@ -6,10 +6,10 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::companion_options::Source;
-use crate::eligibility::Finding;
 use crate::naming::device_libs::PullEvent;
-use crate::session::{Events, SessionEvent, SessionId, SnapshotMethod};
-use crate::units::ByteSize;
+use heaptap_base::units::ByteSize;
+use heaptap_capture::eligibility::Finding;
+use heaptap_capture::session::{Events, SessionEvent, SessionId, SnapshotMethod};
 
 /// An event of a recording, for display.
 #[derive(Debug, Clone, Serialize)]

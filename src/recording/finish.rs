@@ -18,31 +18,31 @@ use super::companion_options::CompanionOptions;
 use super::events::{EventHandler, RecordEvent, Step, warn};
 use super::outcome::{EndedBy, Finished, LastJournal};
 use super::plan::{self, Plan};
-use crate::capture::error::kind;
 use crate::conversion::convert::{Converted, Input, Plain, Request};
 use crate::conversion::error::ConvertError;
 use crate::conversion::tracked;
 use crate::conversion::tracked::Written;
-use crate::eligibility;
-use crate::error::{ErrorClass, Failure};
-use crate::folder::{RAW_TRACE, SYMBOLIZED_TRACE};
-use crate::heaps::java::FOLDER;
-use crate::import::ImportError;
+use crate::heaps::java::DIRECTORY;
 use crate::naming::device_libs::{DeviceLibs, Interrupt, PullLibs};
 use crate::naming::frames::LookupControl;
 use crate::naming::names::NameOptions;
 use crate::naming::packet_files;
 use crate::naming::r8_mappings::R8Mappings;
-use crate::profile::Health;
 use crate::results::findings::{self, Finding};
 use crate::results::labels::{self, DumpMoment};
 use crate::results::manifest::{self, DumpId, Manifest};
 use crate::results::output::{is_own, own};
 use crate::results::publication::Staging;
-use crate::session::{
+use heaptap_base::directory::{RAW_TRACE, SYMBOLIZED_TRACE};
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_capture::eligibility;
+use heaptap_capture::error::kind;
+use heaptap_capture::session::{
     self, CaptureError, Controls, Owner, RawTrace, Session, SessionHeader, SessionState,
     SnapshotMethod, part_prefix, release, remove_parts,
 };
+use heaptap_input::ImportError;
+use heaptap_model::profile::Health;
 
 /// Finishes a session whose perfetto has ended. `names` adds to the symbol sources of the
 /// recording.
@@ -60,7 +60,7 @@ pub async fn finish(
     let id = session.id().clone();
     let (store, output) = (session.store().clone(), session.header().output.clone());
     let finished = finish_session(session, ended_by, names, controls, on_event).await;
-    finished.map_err(|failure| advice::of_unwritten(failure, &store, &id, &output))
+    finished.map_err(|failure| advice::with_stop_hint(failure, &store, &id, &output))
 }
 
 async fn finish_session(
@@ -204,9 +204,9 @@ async fn finish_session(
     bind_labels(&mut manifest, &session_state, plan.companions.allocations);
     let places = (output.as_path(), staging.path());
     let collections = collections(places, &plan, &trace, &mut manifest, on_event).await;
-    if plan.companions.java && is_own(&output.join(FOLDER), &id) {
-        let folder = output.clone();
-        let put = blocking(move || companion::put_java_names(&folder)).await;
+    if plan.companions.java && is_own(&output.join(DIRECTORY), &id) {
+        let directory = output.clone();
+        let put = blocking(move || companion::put_java_names(&directory)).await;
         let unwritten = put.err().map(|error| findings::packets_unwritten(&error));
         manifest
             .warnings
@@ -233,7 +233,7 @@ async fn finish_session(
     own(&output, &id)?;
     let published = blocking(move || staging.publish_synced(existing)).await;
     published.map_err(|unpublished| unpublished.of_session(&id))?;
-    release(&output.join(FOLDER), &Owner::Session(id.clone()));
+    release(&output.join(DIRECTORY), &Owner::Session(id.clone()));
     companion::remove_empty(&output);
 
     if plan.selinux_relaxed && session.await_guard().await {
@@ -293,10 +293,10 @@ async fn collections(
     manifest: &mut Manifest,
     on_event: &EventHandler,
 ) -> Option<String> {
-    let (folder, goal) = (output.to_owned(), goal.to_owned());
+    let (directory, goal) = (output.to_owned(), goal.to_owned());
     let (companions, path) = (plan.companions, trace.path.clone());
     let written = tokio::task::spawn_blocking(move || {
-        companion::write_collections(&folder, &goal, companions, &path)
+        companion::write_collections(&directory, &goal, companions, &path)
     });
     match written.await {
         Ok(Ok((file, found))) => {
@@ -322,11 +322,11 @@ fn without_room() -> manifest::Warning {
 
 /// Returns the companion data of the manifest; its timeline can have hundreds of megabytes.
 async fn companion_section(
-    folder: &Path,
+    directory: &Path,
     companions: CompanionOptions,
 ) -> Option<manifest::Companions> {
-    let folder = folder.to_owned();
-    blocking(move || companion::section(&folder, companions)).await
+    let directory = directory.to_owned();
+    blocking(move || companion::section(&directory, companions)).await
 }
 
 /// Returns the profiles of tracked allocations; `None` if none were requested.
@@ -638,7 +638,7 @@ mod tests {
         let unreadable = || {
             ConvertError::Import(ImportError::NotATrace {
                 name: "raw-trace".to_owned(),
-                what: crate::import::Kind::Zeros,
+                what: heaptap_input::Kind::Zeros,
             })
         };
         let converted = |size| without_trace(unreadable(), size).expect("a result without a trace");

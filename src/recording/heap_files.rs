@@ -12,14 +12,16 @@ use super::dump;
 use super::events::{Checked, EventHandler, RecordEvent, session_events};
 use super::outcome::Recorded;
 use super::plan::{self, JavaPlan, Plan};
-use crate::config::{HeapFileSpec, Targets};
-use crate::device::Device;
-use crate::eligibility::{self, Answer, AssessOptions, Assessment, DeviceFacts, Scope, Startup};
-use crate::error::Failure;
 use crate::naming::names::NameOptions;
 use crate::results::file_names::{default_name, file_name};
-use crate::results::output::OutputFolder;
-use crate::session::{
+use crate::results::output::OutputDirectory;
+use heaptap_adb::Device;
+use heaptap_base::error::Failure;
+use heaptap_capture::config::{HeapFileSpec, Targets};
+use heaptap_capture::eligibility::{
+    self, Answer, AssessOptions, Assessment, DeviceFacts, Scope, Startup,
+};
+use heaptap_capture::session::{
     self, CaptureError, Controls, HEAP_FILES_VERSION, HeapFile, HeapFileKind, HeapFiles, Session,
     SessionHeader, SessionId, SnapshotMethod, Store,
 };
@@ -76,9 +78,9 @@ pub async fn dump(
         let target = first_target(&options.spec.targets);
         PathBuf::from(default_name(&target, OffsetDateTime::now_utc(), &id))
     });
-    let folder = OutputFolder::prepare(&wanted)?;
+    let directory = OutputDirectory::prepare(&wanted)?;
     let prepared = tokio::select! {
-        prepared = prepare(device, options, id, &folder, on_event) => prepared,
+        prepared = prepare(device, options, id, &directory, on_event) => prepared,
         () = session::stop_asked(controls) => Err(CaptureError::interrupted().into()),
     };
     let started = match prepared {
@@ -89,7 +91,7 @@ pub async fn dump(
                 Ok(session) => {
                     let (id, output) = (session.id().clone(), session.header().output.clone());
                     let started = session.start_heap_files().await.map_err(Failure::from);
-                    started.map_err(|failure| advice::of_unwritten(failure, store, &id, &output))
+                    started.map_err(|failure| advice::with_stop_hint(failure, store, &id, &output))
                 }
                 Err(error) => Err(error.into()),
             }
@@ -99,7 +101,7 @@ pub async fn dump(
     let session = match started {
         Ok(session) => session,
         Err(failure) => {
-            folder.discard();
+            directory.discard();
             return Err(failure);
         }
     };
@@ -107,7 +109,7 @@ pub async fn dump(
         return Ok(Recorded::Detached {
             snapshots: SnapshotMethod::Impossible,
             session: session.release(),
-            output: folder.path().to_owned(),
+            output: directory.path().to_owned(),
         });
     }
     let finished = run_to_end(session, dump::for_label(), controls, on_event).await?;
@@ -119,7 +121,7 @@ async fn prepare(
     device: &Device,
     options: &HeapFileOptions,
     id: SessionId,
-    folder: &OutputFolder,
+    directory: &OutputDirectory,
     on_event: &EventHandler,
 ) -> Result<SessionHeader, Failure> {
     let facts = eligibility::facts(device).await?;
@@ -143,14 +145,14 @@ async fn prepare(
         let nothing = assessment.nothing_runs();
         return Err(nothing.unwrap_or_else(|| CaptureError::interrupted().into()));
     }
-    let header = header(device, options, id, &facts, &assessment, files, folder).await?;
+    let header = header(device, options, id, &facts, &assessment, files, directory).await?;
     on_event(RecordEvent::Checked(Checked {
         device: describe(&facts),
         findings: worth_saying(&assessment, Scope::Java, false),
         notices: Vec::new(),
         snapshots: SnapshotMethod::Impossible,
         with: Vec::new(),
-        output: folder.path().to_owned(),
+        output: directory.path().to_owned(),
         duration_ms: None,
     }));
     Ok(header)
@@ -204,7 +206,7 @@ async fn header(
     facts: &DeviceFacts,
     assessment: &Assessment,
     files: Vec<HeapFile>,
-    folder: &OutputFolder,
+    directory: &OutputDirectory,
 ) -> Result<SessionHeader, Failure> {
     let boot_id = plan::boot_id(device, facts).await?;
     let mut pids: Vec<u32> = files.iter().map(|f| f.pid).collect();
@@ -241,7 +243,7 @@ async fn header(
             facts.hardware_serial.clone(),
             boot_id,
             remote_path,
-            folder.path(),
+            directory.path(),
             plan.to_value(),
         )
     })

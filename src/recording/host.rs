@@ -14,21 +14,21 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 use super::blocking::blocking;
 use super::outcome::Finished;
 use super::plan;
-use crate::capture::host::{
-    self, Checked, Origin, Processes, Program, ProgramEnd, SessionEnd, Signals, Tracing,
-};
-use crate::config::{CaptureSpec, EncodedConfig};
-use crate::error::Failure;
-use crate::export::pprof::PprofOptions;
-use crate::folder::RAW_TRACE;
 use crate::naming::names::NameOptions;
-use crate::patience;
 use crate::results::file_names::default_name;
 use crate::results::manifest;
-use crate::results::output::OutputFolder;
-use crate::session::CaptureError;
-use crate::session::SessionId;
-use crate::untrusted::shell::quoted_path;
+use crate::results::output::OutputDirectory;
+use heaptap_base::directory::RAW_TRACE;
+use heaptap_base::error::Failure;
+use heaptap_base::rename_retry;
+use heaptap_base::untrusted::shell::quoted_path;
+use heaptap_capture::config::{CaptureSpec, EncodedConfig};
+use heaptap_capture::host::{
+    self, Checked, Origin, Processes, Program, ProgramEnd, SessionEnd, Signals, Tracing,
+};
+use heaptap_capture::session::CaptureError;
+use heaptap_capture::session::SessionId;
+use heaptap_export::pprof::PprofOptions;
 
 /// Period at which the names of running processes are read: the trace does not have them.
 const LOOK_PERIOD: Duration = Duration::from_millis(100);
@@ -126,11 +126,11 @@ pub async fn record(
         .output
         .clone()
         .unwrap_or_else(|| PathBuf::from(default_name(&name, OffsetDateTime::now_utc(), &id)));
-    let folder = OutputFolder::hold(&wanted)?;
+    let directory = OutputDirectory::hold(&wanted)?;
     let checked = match host::check(&options.request) {
         Ok(checked) => checked,
         Err(error) => {
-            folder.discard();
+            directory.discard();
             return Err(error);
         }
     };
@@ -142,21 +142,21 @@ pub async fn record(
             .collect(),
     });
     steps.push(plan::step("checked"));
-    let staging = match folder.stage() {
+    let staging = match directory.stage() {
         Ok(staging) => staging,
         Err(error) => {
-            folder.discard();
+            directory.discard();
             return Err(error.into());
         }
     };
     let staged = staging.path().join(RAW_TRACE);
-    let output = folder.path().to_string_lossy().into_owned();
+    let output = directory.path().to_string_lossy().into_owned();
     let started = start(options, &checked, &encoded, &staged, &mut signals).await;
     let (tracing, program) = match started {
         Ok(started) => started,
         Err(failure) => {
             drop(staging);
-            folder.discard();
+            directory.discard();
             return Err(failure);
         }
     };
@@ -180,9 +180,9 @@ pub async fn record(
     )
     .await;
     // From now on the trace is the user's, whatever fails.
-    let trace = folder.path().join(RAW_TRACE);
+    let trace = directory.path().join(RAW_TRACE);
     let convert = |trace: &std::path::Path| format!("heaptap convert {}", quoted_path(trace));
-    if let Err(source) = patience::rename(&staged, &trace)
+    if let Err(source) = rename_retry::rename(&staged, &trace)
         && staged.exists()
     {
         let kept = staging.keep().join(RAW_TRACE);
@@ -202,7 +202,7 @@ pub async fn record(
         &trace,
         named,
         id,
-        folder,
+        directory,
         staging,
         &mut signals,
     )

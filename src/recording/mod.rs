@@ -29,5 +29,5 @@ pub mod options;
 pub mod outcome;
 pub mod plan;
 pub mod record;
+pub mod self_test;
 pub mod sessions;
-pub mod try_out;

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use super::capture_kind::CaptureKind;
 use super::companion_options::CompanionOptions;
-use crate::config::Snapshots;
-use crate::export::pprof::PprofOptions;
 use crate::naming::names::NameOptions;
+use heaptap_capture::config::Snapshots;
+use heaptap_export::pprof::PprofOptions;
 
 #[derive(Debug, Clone)]
 pub struct RecordOptions {

@@ -5,10 +5,12 @@ use std::path::PathBuf;
 use super::events::{EventHandler, warn};
 use super::plan::JavaPlan;
 use crate::conversion::java_summary::JavaSummary;
-use crate::error::ErrorClass;
 use crate::results::manifest::Manifest;
 use crate::results::summary::HeapSummary;
-use crate::session::{CaptureError, Controls, Session, SessionId, SnapshotMethod, stop_asked};
+use heaptap_base::error::ErrorClass;
+use heaptap_capture::session::{
+    CaptureError, Controls, Session, SessionId, SnapshotMethod, stop_asked,
+};
 
 /// Outcome of `record`.
 #[derive(Debug)]

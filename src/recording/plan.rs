@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 
 use super::companion_options::CompanionOptions;
-use crate::device::Device;
-use crate::eligibility::{Answer, Assessment, DeviceFacts, PreflightFacts, Root, Scope};
-use crate::export::pprof::{PprofOptions, SampleNames};
 use crate::naming::names::NameOptions;
 use crate::results::manifest;
-use crate::session::{self, BootId, CaptureError};
-use crate::untrusted::shell::quoted;
+use heaptap_adb::Device;
+use heaptap_base::untrusted::shell::quoted;
+use heaptap_capture::eligibility::{Answer, Assessment, DeviceFacts, PreflightFacts, Root, Scope};
+use heaptap_capture::session::{self, BootId, CaptureError};
+use heaptap_export::pprof::{PprofOptions, SampleNames};
 
 /// Stored in the journal as JSON.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -178,7 +178,7 @@ pub fn manifest_device(facts: &DeviceFacts) -> manifest::Device {
 /// Returns the targets for the manifest: one entry per process, or one for a target that is not
 /// running.
 pub fn manifest_targets(assessment: &Assessment, scope: Scope) -> Vec<manifest::Target> {
-    let reasons = |findings: &[crate::eligibility::Finding]| {
+    let reasons = |findings: &[heaptap_capture::eligibility::Finding]| {
         findings
             .iter()
             .filter(|f| f.scope == scope || f.scope == Scope::Both)

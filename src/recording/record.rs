@@ -6,9 +6,9 @@ use super::dump;
 use super::events::{EventHandler, RecordEvent, Step};
 use super::options::RecordOptions;
 use super::outcome::Recorded;
-use crate::device::Device;
-use crate::error::Failure;
-use crate::session::{Controls, Store};
+use heaptap_adb::Device;
+use heaptap_base::error::Failure;
+use heaptap_capture::session::{Controls, Store};
 
 /// Records.
 ///

@@ -24,17 +24,17 @@ use super::companion_options::Source;
 use super::events::{EventHandler, RecordEvent, Step, session_events};
 use super::outcome::Finished;
 use super::plan::Plan;
-use crate::capture::error::kind;
-use crate::device::Device;
-use crate::error::{ErrorClass, Failure};
 use crate::naming::names::NameOptions;
 use crate::results::manifest::Manifest;
 use crate::results::output::{is_own, is_recorded};
-use crate::session::{
+use heaptap_adb::Device;
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_base::untrusted::shell::quoted;
+use heaptap_capture::error::kind;
+use heaptap_capture::session::{
     self, CaptureError, Controls, SessionHeader, SessionId, SessionState, Snapshot, SnapshotMethod,
     Store, Unreadable,
 };
-use crate::untrusted::shell::quoted;
 
 #[derive(Debug)]
 pub struct SnapshotOutcome {
@@ -327,7 +327,7 @@ pub fn forget(
 ) -> Result<(SessionHeader, Option<String>), CaptureError> {
     let state = choice::named(store, wanted)?;
     let lock = store.lock(&state.header.id)?;
-    state.release_folders();
+    state.release_directories();
     store.forget(&state.header.id, lock)?;
     // The plan of another version does not prevent this.
     let plan = Plan::read(&state.header.plan).ok();

@@ -2,7 +2,7 @@
 //! the name of one of them. Finds such frames in dumps and reports them once.
 
 use super::findings::{DEDUPED_FRAMES, Finding, describe};
-use crate::profile::{CallsiteId, FrameId, HeapDump, Recording};
+use heaptap_model::profile::{CallsiteId, FrameId, HeapDump, Recording};
 
 /// ART's mark: a prefix of the name, in old releases a suffix.
 const MARK: &str = "[DEDUPED]";
@@ -59,7 +59,7 @@ impl Deduped {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::{Figures, Frame, StringId};
+    use heaptap_model::profile::{Figures, Frame, StringId};
 
     #[test]
     fn shared_code_is_told_of_where_a_dump_leads_through_it() {

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use super::overwrite::{self, OverwriteError, Replace};
 use super::whole_file::WholeFile;
-use crate::error::{ErrorClass, Failure};
-use crate::session::unfinished::ExistingFile;
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_capture::session::unfinished::ExistingFile;
 
 /// Returns the failure to write a result.
 pub(crate) fn unwritable(name: impl Display, source: &io::Error) -> Failure {

@@ -7,9 +7,9 @@ use sha2::{Digest as _, Sha256};
 use time::OffsetDateTime;
 use time::macros::format_description;
 
-use crate::session::SessionId;
-use crate::units;
-use crate::untrusted::windows;
+use heaptap_base::units;
+use heaptap_base::untrusted::windows;
+use heaptap_capture::session::SessionId;
 
 /// Longest part of a name that came from outside, bytes of UTF-8. File systems end at 255.
 const LONGEST: usize = 80;
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_a_folder_stay_in_it() {
+    fn files_of_a_directory_stay_in_it() {
         assert!(is_below("smaps/01-a.smaps.gz"));
         for outside in ["../a", "/etc/passwd", "a/../../b", "", "./a"] {
             assert!(!is_below(outside), "{outside}");

@@ -8,11 +8,11 @@ use serde::Serialize;
 
 use super::lists::{join_list, process_name};
 use super::{manifest, unwinding};
-use crate::error::{Classified, ErrorClass, ErrorFacts, Failure, mend_write};
-use crate::near::nearest;
-use crate::profile::{COMMON_HEAPS, HeapDump, LastDump, MALLOC_HEAP, Tables, known_heap};
-use crate::stacks::Facts;
-use crate::units::ByteSize;
+use heaptap_base::error::{Classified, ErrorClass, ErrorFacts, Failure, mend_write};
+use heaptap_base::suggest::nearest;
+use heaptap_base::units::ByteSize;
+use heaptap_model::profile::{COMMON_HEAPS, HeapDump, LastDump, MALLOC_HEAP, Tables, known_heap};
+use heaptap_model::stacks::Facts;
 
 /// Something the user should know about a recording.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -472,7 +472,7 @@ fn who(pid: u64, process: &str, heap: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::DumpFlags;
+    use heaptap_model::profile::DumpFlags;
 
     fn kinds(change: impl FnOnce(&mut HeapDump)) -> Vec<(&'static str, Option<ErrorClass>)> {
         let mut dump = HeapDump {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::session::Label;
+use heaptap_capture::session::Label;
 
 /// The facts about a dump that binding needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

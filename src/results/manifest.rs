@@ -33,7 +33,7 @@ use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::ErrorClass;
+use heaptap_base::error::ErrorClass;
 
 /// Schema version. A new field keeps it; a changed meaning increments it.
 pub const SCHEMA_VERSION: u32 = 4;

@@ -6,20 +6,20 @@ use std::path::{Path, PathBuf};
 
 use super::manifest::{self, Manifest};
 use super::publication::{Staging, Unpublished, continue_publication};
-use crate::error::{ErrorClass, Failure};
-use crate::folder::{self, UNFINISHED_PREFIX};
-use crate::session::unfinished::ExistingFile;
-use crate::session::{self, CaptureError, Owner, SessionId, Unclaimed};
+use heaptap_base::directory::{self, UNFINISHED_PREFIX};
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_capture::session::unfinished::ExistingFile;
+use heaptap_capture::session::{self, CaptureError, Owner, SessionId, Unclaimed};
 
 /// A directory that this run created or found empty.
 #[derive(Debug)]
-pub struct OutputFolder {
+pub struct OutputDirectory {
     path: PathBuf,
     made: bool,
     held: Option<File>,
 }
 
-impl OutputFolder {
+impl OutputDirectory {
     /// Prepares `path`, creating it if it is missing. A session claims it when it has a journal;
     /// until then another process can claim it first.
     ///
@@ -34,7 +34,7 @@ impl OutputFolder {
             let error = io::Error::new(io::ErrorKind::InvalidInput, "its path is not UTF-8");
             return Err(output(error));
         }
-        OutputFolder::check(path)?;
+        OutputDirectory::check(path)?;
         session::clear_abandoned(&absolute).map_err(output)?;
         let made = match std::fs::read_dir(&absolute) {
             Ok(mut items) => {
@@ -46,12 +46,12 @@ impl OutputFolder {
                 false
             }
             Err(e) if e.kind() == io::ErrorKind::NotFound => {
-                folder::create(&absolute).map_err(output)?;
+                directory::create(&absolute).map_err(output)?;
                 true
             }
             Err(e) => return Err(output(e)),
         };
-        Ok(OutputFolder {
+        Ok(OutputDirectory {
             path: absolute,
             made,
             held: None,
@@ -76,16 +76,16 @@ impl OutputFolder {
     /// Prepares a directory for a command without a session, and holds it until this is dropped.
     ///
     /// # Errors
-    /// As [`OutputFolder::prepare`].
+    /// As [`OutputDirectory::prepare`].
     pub fn hold(path: &Path) -> Result<Self, CaptureError> {
-        let mut folder = OutputFolder::prepare(path)?;
-        match session::hold(&folder.path) {
+        let mut directory = OutputDirectory::prepare(path)?;
+        match session::hold(&directory.path) {
             Ok(held) => {
-                folder.held = Some(held);
-                Ok(folder)
+                directory.held = Some(held);
+                Ok(directory)
             }
             Err(unclaimed) => {
-                folder.discard();
+                directory.discard();
                 Err(unclaimed.into_error(path))
             }
         }
@@ -140,86 +140,86 @@ impl OutputFolder {
     }
 }
 
-impl Drop for OutputFolder {
+impl Drop for OutputDirectory {
     fn drop(&mut self) {
         self.give_up();
     }
 }
 
-/// Ensures that `folder` belongs to the session before anything is fetched into it. Claims a
+/// Ensures that `directory` belongs to the session before anything is fetched into it. Claims a
 /// missing or empty directory. Returns what happens to results there: they are replaced if they are
 /// this session's.
 ///
 /// # Errors
 /// Returns an error if it belongs to another session, contains unknown files, or cannot be written.
-pub(crate) fn own(folder: &Path, id: &SessionId) -> Result<ExistingFile, CaptureError> {
-    let belongs = |owner: &Owner| CaptureError::output_of_other(id, folder, owner.session());
-    let keep = |source| CaptureError::keep(id, folder, source);
+pub(crate) fn own(directory: &Path, id: &SessionId) -> Result<ExistingFile, CaptureError> {
+    let belongs = |owner: &Owner| CaptureError::output_of_other(id, directory, owner.session());
+    let keep = |source| CaptureError::keep(id, directory, source);
     let mine = Owner::Session(id.clone());
-    let mut owner = session::owner_of(folder).map_err(keep)?;
-    if owner == Some(Owner::Other) && session::take_over(folder, &mine).map_err(keep)? {
+    let mut owner = session::owner_of(directory).map_err(keep)?;
+    if owner == Some(Owner::Other) && session::take_over(directory, &mine).map_err(keep)? {
         // The session was killed while claiming the directory named in its journal.
         owner = Some(mine);
     }
     if let Some(other) = owner.as_ref().filter(|owner| owner.session() != Some(id)) {
         return Err(belongs(other));
     }
-    if owner.is_some() && !folder.join(manifest::FILE_NAME).exists() {
-        continue_publication(folder, id).map_err(|unpublished| unpublished.of_session(id))?;
+    if owner.is_some() && !directory.join(manifest::FILE_NAME).exists() {
+        continue_publication(directory, id).map_err(|unpublished| unpublished.of_session(id))?;
     }
-    if is_recorded(folder, id) {
+    if is_recorded(directory, id) {
         // Only the session is still to be forgotten.
         return Ok(ExistingFile::IsReplaced);
     }
     if owner.is_none() {
-        match session::claim(folder, &Owner::Session(id.clone())) {
+        match session::claim(directory, &Owner::Session(id.clone())) {
             Ok(()) => {}
             Err(Unclaimed::Owned(owner)) => return Err(belongs(&owner)),
             Err(Unclaimed::NotEmpty) => {
-                return Err(CaptureError::output_has_others(id, folder));
+                return Err(CaptureError::output_has_others(id, directory));
             }
             Err(Unclaimed::Io(error)) => return Err(keep(error)),
         }
     }
-    let manifest = folder.join(manifest::FILE_NAME);
+    let manifest = directory.join(manifest::FILE_NAME);
     match std::fs::symlink_metadata(&manifest) {
         Ok(_) => Err(CaptureError::name_taken(id, &manifest)),
         Err(_) => Ok(ExistingFile::Stays),
     }
 }
 
-/// Returns whether `folder` belongs to the session, without claiming it.
-pub(crate) fn is_own(folder: &Path, id: &SessionId) -> bool {
-    match session::owner_of(folder) {
+/// Returns whether `directory` belongs to the session, without claiming it.
+pub(crate) fn is_own(directory: &Path, id: &SessionId) -> bool {
+    match session::owner_of(directory) {
         Ok(Some(owner)) => owner.session() == Some(id),
-        Ok(None) => recorded_by(folder).as_ref() == Some(id),
+        Ok(None) => recorded_by(directory).as_ref() == Some(id),
         Err(_) => false,
     }
 }
 
-/// Returns whether `folder` contains the complete results of the session.
-pub(crate) fn is_recorded(folder: &Path, id: &SessionId) -> bool {
-    recorded_by(folder).as_ref() == Some(id)
+/// Returns whether `directory` contains the complete results of the session.
+pub(crate) fn is_recorded(directory: &Path, id: &SessionId) -> bool {
+    recorded_by(directory).as_ref() == Some(id)
 }
 
-/// Returns the session of the manifest in `folder`.
-fn recorded_by(folder: &Path) -> Option<SessionId> {
-    let manifest = Manifest::read(folder).ok()?;
+/// Returns the session of the manifest in `directory`.
+fn recorded_by(directory: &Path) -> Option<SessionId> {
+    let manifest = Manifest::read(directory).ok()?;
     manifest.session?.id.parse().ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Classified as _;
+    use heaptap_base::error::Classified as _;
 
     #[test]
     fn an_empty_marker_that_a_kill_left_is_taken_over() {
         let dir = tempfile::tempdir().unwrap();
         let (id, other) = (SessionId::random(), SessionId::random());
-        std::fs::write(dir.path().join(crate::folder::MARKER), "").unwrap();
+        std::fs::write(dir.path().join(heaptap_base::directory::MARKER), "").unwrap();
         assert!(
-            OutputFolder::prepare(dir.path()).is_err(),
+            OutputDirectory::prepare(dir.path()).is_err(),
             "a new recording takes another"
         );
         assert!(matches!(own(dir.path(), &id), Ok(ExistingFile::Stays)));
@@ -230,28 +230,28 @@ mod tests {
     #[test]
     fn published_results_are_alone_in_their_directory() {
         let dir = tempfile::tempdir().unwrap();
-        let folder = OutputFolder::hold(dir.path()).unwrap();
-        let staging = folder.stage().unwrap();
+        let directory = OutputDirectory::hold(dir.path()).unwrap();
+        let staging = directory.stage().unwrap();
         std::fs::write(staging.path().join("a.pb.gz"), "whole").unwrap();
-        folder.publish(staging).unwrap();
+        directory.publish(staging).unwrap();
         let names = std::fs::read_dir(dir.path()).unwrap();
         let names: Vec<_> = names.map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(names, ["a.pb.gz"]);
     }
 
     #[test]
-    fn a_folder_with_something_in_it_is_refused() {
+    fn a_directory_with_something_in_it_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let sub = dir.path().join("a/b");
-        let folder = OutputFolder::prepare(&sub).unwrap();
+        let directory = OutputDirectory::prepare(&sub).unwrap();
         assert!(sub.is_dir());
-        folder.discard();
+        directory.discard();
         assert!(!sub.exists());
         std::fs::create_dir_all(&sub).unwrap();
-        OutputFolder::prepare(&sub).unwrap().discard();
+        OutputDirectory::prepare(&sub).unwrap().discard();
         assert!(sub.exists(), "what was there stays");
         std::fs::write(sub.join("x"), b"").unwrap();
-        let kind = |path: &Path| OutputFolder::prepare(path).unwrap_err().kind();
+        let kind = |path: &Path| OutputDirectory::prepare(path).unwrap_err().kind();
         assert_eq!(kind(&sub), "output-not-empty");
         std::fs::write(dir.path().join("file"), b"").unwrap();
         assert_eq!(kind(&dir.path().join("file/x")), "host-write");
@@ -270,25 +270,25 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_becomes_the_sessions_own_only_where_it_holds_nothing() {
+    fn a_directory_becomes_the_sessions_own_only_where_it_holds_nothing() {
         let dir = tempfile::tempdir().unwrap();
         let (id, other) = (SessionId::random(), SessionId::random());
-        let folder = dir.path().join("out");
+        let directory = dir.path().join("out");
         // Killed before it was claimed, or removed meanwhile.
-        assert_eq!(own(&folder, &id).unwrap(), ExistingFile::Stays);
-        assert_eq!(own(&folder, &id).unwrap(), ExistingFile::Stays);
-        assert!(is_own(&folder, &id) && !is_own(&folder, &other));
-        let refused = own(&folder, &other).unwrap_err().to_string();
+        assert_eq!(own(&directory, &id).unwrap(), ExistingFile::Stays);
+        assert_eq!(own(&directory, &id).unwrap(), ExistingFile::Stays);
+        assert!(is_own(&directory, &id) && !is_own(&directory, &other));
+        let refused = own(&directory, &other).unwrap_err().to_string();
         assert!(refused.contains(id.as_str()), "{refused}");
-        std::fs::write(folder.join("memory.jsonl"), "").unwrap();
-        assert_eq!(own(&folder, &id).unwrap(), ExistingFile::Stays);
+        std::fs::write(directory.join("memory.jsonl"), "").unwrap();
+        assert_eq!(own(&directory, &id).unwrap(), ExistingFile::Stays);
         // After the marker is gone, the manifest identifies the owner of the directory.
-        manifest_of(&other).write(&folder).unwrap();
-        assert!(own(&folder, &id).is_err(), "another's manifest in it");
-        manifest_of(&id).write(&folder).unwrap();
-        session::release(&folder, &Owner::Session(id.clone()));
-        assert_eq!(own(&folder, &id).unwrap(), ExistingFile::IsReplaced);
-        assert!(own(&folder, &other).is_err());
+        manifest_of(&other).write(&directory).unwrap();
+        assert!(own(&directory, &id).is_err(), "another's manifest in it");
+        manifest_of(&id).write(&directory).unwrap();
+        session::release(&directory, &Owner::Session(id.clone()));
+        assert_eq!(own(&directory, &id).unwrap(), ExistingFile::IsReplaced);
+        assert!(own(&directory, &other).is_err());
         let foreign = dir.path().join("foreign");
         std::fs::create_dir(&foreign).unwrap();
         std::fs::write(foreign.join("raw-trace"), "x").unwrap();
@@ -300,10 +300,10 @@ mod tests {
     #[test]
     fn a_marker_that_a_killed_conversion_left_says_how_to_go_on() {
         let dir = tempfile::tempdir().unwrap();
-        let held = OutputFolder::hold(dir.path()).unwrap();
+        let held = OutputDirectory::hold(dir.path()).unwrap();
         // As after SIGKILL: the directory is not released.
         std::mem::forget(held);
-        let claimed = OutputFolder::hold(dir.path()).unwrap_err();
+        let claimed = OutputDirectory::hold(dir.path()).unwrap_err();
         let foreign = own(dir.path(), &SessionId::random()).unwrap_err();
         for error in [claimed, foreign] {
             let (text, help) = (error.to_string(), error.help().unwrap());
@@ -318,7 +318,7 @@ mod tests {
         let other = tempfile::tempdir().unwrap();
         let id = SessionId::random();
         session::claim(other.path(), &Owner::Session(id.clone())).unwrap();
-        let claimed = OutputFolder::hold(other.path()).unwrap_err();
+        let claimed = OutputDirectory::hold(other.path()).unwrap_err();
         let (text, help) = (claimed.to_string(), claimed.help().unwrap());
         assert!(
             text.ends_with(&format!("belongs to session {id}")),
@@ -331,23 +331,23 @@ mod tests {
     fn a_publication_that_was_killed_is_continued_by_its_session() {
         let dir = tempfile::tempdir().unwrap();
         let (id, other) = (SessionId::random(), SessionId::random());
-        let folder = dir.path().join("out");
-        assert_eq!(own(&folder, &id).unwrap(), ExistingFile::Stays);
-        let staging = Staging::new(&folder, &session::part_prefix(&id)).unwrap();
+        let directory = dir.path().join("out");
+        assert_eq!(own(&directory, &id).unwrap(), ExistingFile::Stays);
+        let staging = Staging::new(&directory, &session::part_prefix(&id)).unwrap();
         std::fs::write(staging.path().join("a"), "1").unwrap();
         std::fs::write(staging.path().join("b"), "2").unwrap();
         manifest_of(&id).write(staging.path()).unwrap();
         let ready = staging.seal().unwrap();
-        std::fs::rename(ready.join("a"), folder.join("a")).unwrap();
-        std::fs::write(folder.join("b"), "mine").unwrap();
-        assert!(own(&folder, &other).is_err());
-        let taken = own(&folder, &id).unwrap_err().to_string();
+        std::fs::rename(ready.join("a"), directory.join("a")).unwrap();
+        std::fs::write(directory.join("b"), "mine").unwrap();
+        assert!(own(&directory, &other).is_err());
+        let taken = own(&directory, &id).unwrap_err().to_string();
         assert!(taken.contains("another file has this name"), "{taken}");
-        assert_eq!(std::fs::read(folder.join("b")).unwrap(), b"mine");
-        std::fs::remove_file(folder.join("b")).unwrap();
-        assert_eq!(own(&folder, &id).unwrap(), ExistingFile::IsReplaced);
-        assert_eq!(std::fs::read(folder.join("b")).unwrap(), b"2");
-        assert_eq!(recorded_by(&folder).as_ref(), Some(&id));
+        assert_eq!(std::fs::read(directory.join("b")).unwrap(), b"mine");
+        std::fs::remove_file(directory.join("b")).unwrap();
+        assert_eq!(own(&directory, &id).unwrap(), ExistingFile::IsReplaced);
+        assert_eq!(std::fs::read(directory.join("b")).unwrap(), b"2");
+        assert_eq!(recorded_by(&directory).as_ref(), Some(&id));
         assert!(!ready.exists());
     }
 }

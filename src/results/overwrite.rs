@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use super::manifest::{self, Manifest};
-use crate::error::{Classified, ErrorClass, ErrorFacts};
-use crate::folder::{self, DEOBFUSCATION, MARKER, RAW_TRACE, SYMBOLIZED_TRACE, SYMBOLS};
-use crate::session::unfinished::ExistingFile;
+use heaptap_base::directory::{self, DEOBFUSCATION, MARKER, RAW_TRACE, SYMBOLIZED_TRACE, SYMBOLS};
+use heaptap_base::error::{Classified, ErrorClass, ErrorFacts};
+use heaptap_capture::session::unfinished::ExistingFile;
 
 /// Names of a recording's files, for its original data or for files derived from it.
 const NAMES: [&str; 6] = [
@@ -84,8 +84,8 @@ pub fn check<'a>(
         return Err(OverwriteError::Directory(output.to_owned()));
     }
     let goal = there.clone().or_else(|| {
-        let folder = real(folder::of(output))?;
-        Some(folder.join(output.file_name()?))
+        let directory = real(directory::of(output))?;
+        Some(directory.join(output.file_name()?))
     });
     let inputs: Vec<PathBuf> = inputs.into_iter().filter_map(real).collect();
     if there
@@ -114,22 +114,22 @@ pub fn holds_something(path: &Path) -> bool {
 
 /// Returns whether a recording has the file, or takes it for its own once it exists.
 fn is_of_recording(goal: &Path, inputs: &[PathBuf]) -> bool {
-    let (Some(name), Some(folder)) = (goal.file_name(), goal.parent()) else {
+    let (Some(name), Some(directory)) = (goal.file_name(), goal.parent()) else {
         return false;
     };
     let name = name.to_string_lossy();
     let is_there = goal.exists();
     // Some file systems ignore case.
     let is_own = NAMES.iter().any(|own| name.eq_ignore_ascii_case(own));
-    match Manifest::read(folder) {
+    match Manifest::read(directory) {
         Ok(manifest) => is_own || is_there && lists(&manifest, &name),
         // A directory of another tool.
-        Err(_) if inputs.iter().any(|input| input == folder) => is_own || is_there,
+        Err(_) if inputs.iter().any(|input| input == directory) => is_own || is_there,
         Err(_) if is_there && name.eq_ignore_ascii_case(RAW_TRACE) => true,
         Err(_) => {
-            let below = folder.file_name().unwrap_or_default().to_string_lossy();
+            let below = directory.file_name().unwrap_or_default().to_string_lossy();
             let path = format!("{below}/{name}");
-            let manifest = folder.parent().map(Manifest::read).and_then(Result::ok);
+            let manifest = directory.parent().map(Manifest::read).and_then(Result::ok);
             manifest.is_some_and(|manifest| lists(&manifest, &path))
         }
     }
@@ -168,8 +168,8 @@ mod tests {
 
     #[test]
     fn files_of_a_recording_are_never_overwritten() {
-        let folder = tempfile::tempdir().unwrap();
-        let input = folder.path().join("rec");
+        let directory = tempfile::tempdir().unwrap();
+        let input = directory.path().join("rec");
         let write = |name: &str| std::fs::write(input.join(name), "x").unwrap();
         std::fs::create_dir_all(input.join("meminfo")).unwrap();
         write("raw-trace");
@@ -183,7 +183,7 @@ mod tests {
         ];
         let refused = |name: &str, input: &Path| {
             refusal(
-                &folder.path().join("rec").join(name),
+                &directory.path().join("rec").join(name),
                 input,
                 Replace::Forced,
             )
@@ -239,19 +239,19 @@ mod tests {
             write(name);
         }
         for name in own.iter().chain(&listed) {
-            let refused = refused(name, folder.path());
+            let refused = refused(name, directory.path());
             assert_eq!(refused, Some("output-is-input"), "{name}");
         }
-        assert_eq!(refused("mine.hprof", folder.path()), None);
+        assert_eq!(refused("mine.hprof", directory.path()), None);
     }
 
     #[test]
     fn others_are_overwritten_by_force_and_an_input_never() {
-        let folder = tempfile::tempdir().unwrap();
-        let (file, empty) = (folder.path().join("a"), folder.path().join("b"));
+        let directory = tempfile::tempdir().unwrap();
+        let (file, empty) = (directory.path().join("a"), directory.path().join("b"));
         std::fs::write(&file, "x").unwrap();
         std::fs::write(&empty, "").unwrap();
-        let of = |path: &Path, replace| refusal(path, &folder.path().join("i"), replace);
+        let of = |path: &Path, replace| refusal(path, &directory.path().join("i"), replace);
         assert_eq!(of(&file, Replace::Nothing), Some("output-taken"));
         assert_eq!(of(&file, Replace::Forced), None);
         assert_eq!(of(&empty, Replace::Nothing), None);

@@ -6,10 +6,10 @@ use std::io::{self, BufRead as _};
 use std::path::{Path, PathBuf};
 
 use super::manifest;
-use crate::folder;
-use crate::patience;
-use crate::session::unfinished::{ExistingFile, place};
-use crate::session::{self, CaptureError, SessionId};
+use heaptap_base::directory;
+use heaptap_base::rename_retry;
+use heaptap_capture::session::unfinished::{ExistingFile, place};
+use heaptap_capture::session::{self, CaptureError, SessionId};
 
 /// End of the name of a staging directory whose results are complete and synced.
 const READY: &str = ".ready";
@@ -17,7 +17,7 @@ const READY: &str = ".ready";
 /// Results in progress: written into an inner directory, and moved all at once when they are
 /// complete. Dropping it earlier leaves nothing.
 pub struct Staging {
-    folder: PathBuf,
+    directory: PathBuf,
     parts: tempfile::TempDir,
 }
 
@@ -26,10 +26,12 @@ impl Staging {
     ///
     /// # Errors
     /// Returns an error if the directory cannot be written.
-    pub fn new(folder: &Path, prefix: &str) -> io::Result<Staging> {
+    pub fn new(directory: &Path, prefix: &str) -> io::Result<Staging> {
         Ok(Staging {
-            folder: folder.to_owned(),
-            parts: tempfile::Builder::new().prefix(prefix).tempdir_in(folder)?,
+            directory: directory.to_owned(),
+            parts: tempfile::Builder::new()
+                .prefix(prefix)
+                .tempdir_in(directory)?,
         })
     }
 
@@ -56,12 +58,12 @@ impl Staging {
     /// # Errors
     /// Returns the errors of [`Staging::publish`].
     pub(crate) fn publish_synced(self, existing: ExistingFile) -> Result<(), Unpublished> {
-        let folder = self.folder.clone();
-        let failed = |error| Unpublished::Io(folder.clone(), error);
-        let names = names_to_move(self.path(), &folder, existing)?;
+        let directory = self.directory.clone();
+        let failed = |error| Unpublished::Io(directory.clone(), error);
+        let names = names_to_move(self.path(), &directory, existing)?;
         let ready = self.seal().map_err(failed)?;
-        move_all(&ready, &folder, names)?;
-        folder::sync(&folder).map_err(failed)
+        move_all(&ready, &directory, names)?;
+        directory::sync(&directory).map_err(failed)
     }
 
     /// Syncs the results and marks them as complete. They stay if the process is killed.
@@ -74,7 +76,7 @@ impl Staging {
         let mut ready = self.path().as_os_str().to_owned();
         ready.push(READY);
         let ready = PathBuf::from(ready);
-        patience::rename(self.path(), &ready)?;
+        rename_retry::rename(self.path(), &ready)?;
         self.keep();
         Ok(ready)
     }
@@ -86,43 +88,43 @@ impl Staging {
     /// Returns an error if another file has a name, before anything is moved, or if the directory
     /// cannot be written.
     pub fn publish(self, existing: ExistingFile) -> Result<(), Unpublished> {
-        let names = names_to_move(self.path(), &self.folder, existing)?;
-        move_all(self.path(), &self.folder, names)
+        let names = names_to_move(self.path(), &self.directory, existing)?;
+        move_all(self.path(), &self.directory, names)
     }
 }
 
 /// Continues a publication of the session that was killed. Results that are converted again could
 /// differ from the published ones, for example because symbols were found since, and would not
 /// replace them.
-pub(super) fn continue_publication(folder: &Path, id: &SessionId) -> Result<(), Unpublished> {
-    let failed = |error| Unpublished::Io(folder.to_owned(), error);
+pub(super) fn continue_publication(directory: &Path, id: &SessionId) -> Result<(), Unpublished> {
+    let failed = |error| Unpublished::Io(directory.to_owned(), error);
     let prefix = session::part_prefix(id);
-    for item in std::fs::read_dir(folder).map_err(failed)? {
+    for item in std::fs::read_dir(directory).map_err(failed)? {
         let item = item.map_err(failed)?;
         let name = item.file_name();
         let is_ready = |name: &str| name.starts_with(&prefix) && name.ends_with(READY);
         // A link in a directory from elsewhere is not followed.
-        let is_folder = item.file_type().map_err(failed)?.is_dir();
-        if is_folder && name.to_str().is_some_and(is_ready) {
-            let names = names_to_move(&item.path(), folder, ExistingFile::Stays)?;
-            move_all(&item.path(), folder, names)?;
+        let is_directory = item.file_type().map_err(failed)?.is_dir();
+        if is_directory && name.to_str().is_some_and(is_ready) {
+            let names = names_to_move(&item.path(), directory, ExistingFile::Stays)?;
+            move_all(&item.path(), directory, names)?;
         }
     }
     Ok(())
 }
 
 /// Returns the names of all files in `parts`, the manifest last, and what happens to files in
-/// `folder` that have them.
+/// `directory` that have them.
 fn names_to_move(
     parts: &Path,
-    folder: &Path,
+    directory: &Path,
     existing: ExistingFile,
 ) -> Result<Vec<(OsString, ExistingFile)>, Unpublished> {
     let failed = |error| Unpublished::Io(parts.to_owned(), error);
     let mut names = Vec::new();
     for item in std::fs::read_dir(parts).map_err(failed)? {
         let name = item.map_err(failed)?.file_name();
-        let goal = folder.join(&name);
+        let goal = directory.join(&name);
         match std::fs::symlink_metadata(&goal) {
             Err(_) => names.push((name, ExistingFile::Stays)),
             Ok(found)
@@ -139,17 +141,17 @@ fn names_to_move(
     Ok(names)
 }
 
-/// Moves these files from `parts` to `folder`, then removes `parts`.
+/// Moves these files from `parts` to `directory`, then removes `parts`.
 fn move_all(
     parts: &Path,
-    folder: &Path,
+    directory: &Path,
     names: Vec<(OsString, ExistingFile)>,
 ) -> Result<(), Unpublished> {
     for (name, existing) in names {
-        let (from, goal) = (parts.join(&name), folder.join(&name));
+        let (from, goal) = (parts.join(&name), directory.join(&name));
         let moved = match existing {
             // On Windows, this replaces a file that a program has open, too.
-            ExistingFile::IsReplaced => patience::rename(&from, &goal),
+            ExistingFile::IsReplaced => rename_retry::rename(&from, &goal),
             ExistingFile::Stays => {
                 let from = tempfile::TempPath::try_from_path(from);
                 from.and_then(|from| {

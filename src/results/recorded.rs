@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 
 use super::findings::TRACE_CUT;
 use super::manifest::{self, DumpKey, JavaDump, JavaKind, Label, Manifest, ManifestError};
-use crate::bytes::{open_regular, sha256_of_first};
-use crate::error::Classified as _;
-use crate::folder::{self, DEOBFUSCATION, RAW_TRACE, SYMBOLIZED_TRACE, SYMBOLS};
-use crate::import::{HprofInput, OpenTrace};
-use crate::units::thousands;
-use crate::untrusted::shell::quoted_path;
+use heaptap_base::bytes::{open_regular, sha256_of_first};
+use heaptap_base::directory::{self, DEOBFUSCATION, RAW_TRACE, SYMBOLIZED_TRACE, SYMBOLS};
+use heaptap_base::error::Classified as _;
+use heaptap_base::units::thousands;
+use heaptap_base::untrusted::shell::quoted_path;
+use heaptap_input::{HprofInput, OpenTrace};
 
 /// Identity of a dump that is stable across conversions.
 type Key = (u64, String, Option<u64>, Option<u64>);
@@ -65,7 +65,7 @@ pub fn compare(input: &Path, traces: &mut [OpenTrace]) {
 pub(crate) fn damage(input: &Path) -> Option<String> {
     let is_named = input.file_name() == Some(SYMBOLIZED_TRACE.as_ref());
     let input = match is_named {
-        true => folder::of(input),
+        true => directory::of(input),
         false => input,
     };
     let symbolized = input.join(SYMBOLIZED_TRACE);
@@ -156,11 +156,11 @@ pub(crate) fn profiles(recorded: &Manifest, raw: &Path) -> Option<Vec<PathBuf>> 
 
 /// Returns whether a directory's symbolized trace ends before the symbols, its last part, are
 /// complete.
-pub fn lacks_names(folder: &Path) -> bool {
+pub fn lacks_names(directory: &Path) -> bool {
     /// An ending of this length is unique in practice.
     const TAIL: u64 = 4096;
     let tail = |name: &str| -> Option<Vec<u8>> {
-        let mut file = open_regular(&folder.join(name)).ok()?;
+        let mut file = open_regular(&directory.join(name)).ok()?;
         let size = file.metadata().ok()?.len();
         file.seek(SeekFrom::Start(size.saturating_sub(TAIL))).ok()?;
         let mut end = Vec::new();
@@ -173,18 +173,18 @@ pub fn lacks_names(folder: &Path) -> bool {
 
 /// Returns the manifest of the recording at `input`, and the expected path of its trace.
 fn with_trace(input: &Path) -> Result<Option<(Manifest, PathBuf)>, ManifestError> {
-    let (folder, file) = if input.is_dir() {
+    let (directory, file) = if input.is_dir() {
         (input, None)
     } else {
         let Some(file) = input.file_name() else {
             return Ok(None);
         };
-        (folder::of(input), Some(file))
+        (directory::of(input), Some(file))
     };
-    if !folder.join(manifest::FILE_NAME).is_file() {
+    if !directory.join(manifest::FILE_NAME).is_file() {
         return Ok(None);
     }
-    let recorded = match Manifest::read(folder) {
+    let recorded = match Manifest::read(directory) {
         Ok(recorded) => recorded,
         // An unrelated file of that name does not concern a single trace.
         Err(_) if file.is_some() => return Ok(None),
@@ -200,7 +200,7 @@ fn with_trace(input: &Path) -> Result<Option<(Manifest, PathBuf)>, ManifestError
     let Some(trace) = Path::new(&trace.file).file_name() else {
         return Ok(None);
     };
-    let trace = folder.join(trace);
+    let trace = directory.join(trace);
     Ok(Some((recorded, trace)))
 }
 

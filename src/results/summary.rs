@@ -5,11 +5,11 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use crate::names::module;
-use crate::profile::{CallsiteId, DumpKind, Figures, FrameId, HeapDump, Recording};
-use crate::stacks::Kind;
-use crate::stacks::annotation::Annotation;
-use crate::stacks::naming::FrameNamer;
+use heaptap_model::names::module;
+use heaptap_model::profile::{CallsiteId, DumpKind, Figures, FrameId, HeapDump, Recording};
+use heaptap_model::stacks::Kind;
+use heaptap_model::stacks::annotation::Annotation;
+use heaptap_model::stacks::naming::FrameNamer;
 
 /// Callsites shown.
 pub const TOP: usize = 10;
@@ -239,7 +239,7 @@ impl NamedFrame {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::{Frame, Mapping, StringId};
+    use heaptap_model::profile::{Frame, Mapping, StringId};
 
     const LIBC: &str = "/apex/com.android.runtime/lib64/bionic/libc.so";
     const APP: &str = "/data/app/x/lib/arm64/libapp.so";
@@ -287,7 +287,7 @@ mod tests {
 
     #[test]
     fn an_empty_name_of_a_symbolizer_hides_neither_name_nor_place() {
-        use crate::profile::Line;
+        use heaptap_model::profile::Line;
         let mut stacks = Stacks(Recording::default());
         let site = stacks.callsite(&[("", APP, 2), ("main", APP, 3)]);
         let nothing = Line {

@@ -8,14 +8,16 @@ use std::path::{Path, PathBuf};
 
 use super::findings::Finding;
 use super::recorded;
-use crate::error::ErrorClass;
-use crate::folder;
-use crate::import::{self, ImportError, OpenTrace};
-use crate::memory::gc::{Event, parse_message};
-use crate::profile::Health;
-use crate::timeline::{self, Collection, Entry, HeaptapAction, Observation, Source, Timeline};
-use crate::trace::{LogMessage, MemoryLoss, MemoryWanted, Surveyed, TraceError, TraceMemory};
-use crate::units::{ByteSize, counted, thousands};
+use android_memory::gc::{Event, parse_message};
+use heaptap_base::directory;
+use heaptap_base::error::ErrorClass;
+use heaptap_base::units::{ByteSize, counted, thousands};
+use heaptap_input::{ImportError, OpenTrace};
+use heaptap_model::profile::Health;
+use heaptap_model::timeline::{
+    self, Collection, Entry, HeaptapAction, Observation, Source, Timeline,
+};
+use perfetto_heap::{LogMessage, MemoryLoss, MemoryWanted, Surveyed, TraceError, TraceMemory};
 
 /// Maximum number of bytes read: enough for days of one reading per second. Directories from
 /// elsewhere can contain files of any size.
@@ -103,15 +105,15 @@ pub fn of_lines(input: impl Read, name: &str) -> io::Result<LoadedTimeline> {
 
 /// Returns the companion file of a directory, or of the directory that contains a trace.
 fn file_of(input: &Path) -> Option<PathBuf> {
-    let folder = match input.is_dir() {
+    let directory = match input.is_dir() {
         true => input,
         // An unrelated file next to a recording does not belong to it.
         false => {
             recorded::beside(input).ok()??;
-            folder::of(input)
+            directory::of(input)
         }
     };
-    let path = folder.join(timeline::FILE);
+    let path = directory.join(timeline::FILE);
     path.is_file().then_some(path)
 }
 
@@ -368,7 +370,7 @@ pub(crate) fn add_traces(
     let of_lines: BTreeSet<u32> = loaded.timeline.entries.iter().map(|e| e.pid).collect();
     // A trace has every app of the device, including apps that were not followed.
     let wanted = collections_of((!of_lines.is_empty()).then_some(of_lines));
-    let traces = match import::open(path) {
+    let traces = match heaptap_input::open(path) {
         Ok(traces) => traces,
         // The lines are usable without the trace.
         Err(_) if wanted.pids.is_some() => Vec::new(),

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::profile::{HeapDump, Tables};
+use heaptap_model::profile::{HeapDump, Tables};
 
 const PREFIX: &str = "ERROR ";
 
@@ -74,7 +74,7 @@ pub fn most_frequent(dump: &HeapDump, tables: &Tables) -> (String, &'static str)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::{Figures, Frame, StringId};
+    use heaptap_model::profile::{Figures, Frame, StringId};
 
     #[test]
     fn the_most_frequent_failure_decides_the_remedy() {

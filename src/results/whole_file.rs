@@ -6,10 +6,10 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use crate::abandoned;
-use crate::bytes::open_regular;
-use crate::folder::{self, UNFINISHED_PREFIX};
-use crate::session::unfinished::{ExistingFile, file_in, publish, remove_abandoned};
+use heaptap_base::bytes::open_regular;
+use heaptap_base::directory::{self, UNFINISHED_PREFIX};
+use heaptap_base::temp_cleanup;
+use heaptap_capture::session::unfinished::{ExistingFile, file_in, publish, remove_abandoned};
 
 /// A file that gets its name only when it is complete; dropping it earlier leaves nothing.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ impl WholeFile {
             true => goal.canonicalize()?,
             false => goal.to_owned(),
         };
-        remove_abandoned(folder::of(&target));
+        remove_abandoned(directory::of(&target));
         WholeFile::open(target, existing)
     }
 
@@ -51,7 +51,7 @@ impl WholeFile {
     }
 
     fn open(goal: PathBuf, existing: ExistingFile) -> io::Result<WholeFile> {
-        let file = temporary_in(folder::of(&goal))?;
+        let file = temporary_in(directory::of(&goal))?;
         let (file, path) = file.into_parts();
         Ok(WholeFile {
             file: BufWriter::new(file),
@@ -114,18 +114,18 @@ fn synced(mut file: WholeFile, bytes: &[u8]) -> io::Result<()> {
     let Some((_, goal, _)) = &file.unfinished else {
         return file.finish();
     };
-    let folder = folder::of(goal).to_owned();
+    let directory = directory::of(goal).to_owned();
     file.flushed()?.sync_all()?;
     file.finish()?;
-    folder::sync(&folder)
+    directory::sync(&directory)
 }
 
-/// Returns the directory `name` inside `folder`, creating it if it is missing.
+/// Returns the directory `name` inside `directory`, creating it if it is missing.
 ///
 /// # Errors
 /// Returns an error if it cannot be created, or is a link, which can lead anywhere.
-pub(crate) fn folder_inside(folder: &Path, name: &Path) -> io::Result<PathBuf> {
-    let mut path = folder.to_owned();
+pub(crate) fn directory_inside(directory: &Path, name: &Path) -> io::Result<PathBuf> {
+    let mut path = directory.to_owned();
     for part in name.components() {
         path.push(part);
         match std::fs::create_dir(&path) {
@@ -140,8 +140,8 @@ pub(crate) fn folder_inside(folder: &Path, name: &Path) -> io::Result<PathBuf> {
 ///
 /// # Errors
 /// Returns an error if it cannot be read, is not a regular file, or is reached through a link.
-pub(crate) fn open_inside(folder: &Path, name: &str) -> io::Result<File> {
-    let mut path = folder.to_owned();
+pub(crate) fn open_inside(directory: &Path, name: &str) -> io::Result<File> {
+    let mut path = directory.to_owned();
     for part in Path::new(name).components() {
         path.push(part);
         unless_link(&path)?;
@@ -164,8 +164,8 @@ pub(crate) fn unless_link(path: &Path) -> io::Result<()> {
 }
 
 /// Creates a temporary file in a results directory.
-pub(crate) fn temporary_in(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
-    abandoned::tracked(|| file_in(folder, UNFINISHED_PREFIX), |file| file.path())
+pub(crate) fn temporary_in(directory: &Path) -> io::Result<tempfile::NamedTempFile> {
+    temp_cleanup::tracked(|| file_in(directory, UNFINISHED_PREFIX), |file| file.path())
 }
 
 #[cfg(test)]
@@ -176,8 +176,8 @@ mod tests {
         WholeFile::typed(goal, ExistingFile::for_goal(goal))
     }
 
-    fn listed(folder: &Path) -> Vec<String> {
-        let entries = std::fs::read_dir(folder).unwrap();
+    fn listed(directory: &Path) -> Vec<String> {
+        let entries = std::fs::read_dir(directory).unwrap();
         let names = entries.map(|e| e.unwrap().file_name().into_string().unwrap());
         let mut names: Vec<String> = names.collect();
         names.sort();
@@ -186,25 +186,25 @@ mod tests {
 
     #[test]
     fn a_file_that_is_given_up_leaves_nothing_and_keeps_what_was_there() {
-        let folder = tempfile::tempdir().unwrap();
-        let goal = folder.path().join("symbols");
+        let directory = tempfile::tempdir().unwrap();
+        let goal = directory.path().join("symbols");
         std::fs::write(&goal, "before").unwrap();
         for open in [typed, WholeFile::named] {
             let mut file = open(&goal).unwrap();
             file.write_all(b"half").unwrap();
             drop(file);
-            assert_eq!(listed(folder.path()), ["symbols"]);
+            assert_eq!(listed(directory.path()), ["symbols"]);
             assert_eq!(std::fs::read(&goal).unwrap(), b"before");
         }
         write_named(&goal, b"after").unwrap();
         assert_eq!(std::fs::read(&goal).unwrap(), b"after");
-        assert_eq!(listed(folder.path()), ["symbols"]);
+        assert_eq!(listed(directory.path()), ["symbols"]);
     }
 
     #[test]
     fn a_file_that_appears_meanwhile_stays_unless_heaptap_chose_its_name() {
-        let folder = tempfile::tempdir().unwrap();
-        let goal = folder.path().join("page.html");
+        let directory = tempfile::tempdir().unwrap();
+        let goal = directory.path().join("page.html");
         for (open, stays) in [(typed as fn(_) -> _, true), (WholeFile::named, false)] {
             let mut file: WholeFile = open(&goal).unwrap();
             file.write_all(b"mine").unwrap();
@@ -213,7 +213,7 @@ mod tests {
             assert_eq!(finished.is_err(), stays);
             let expected = if stays { "theirs" } else { "mine" };
             assert_eq!(std::fs::read_to_string(&goal).unwrap(), expected);
-            assert_eq!(listed(folder.path()), ["page.html"]);
+            assert_eq!(listed(directory.path()), ["page.html"]);
             std::fs::remove_file(&goal).unwrap();
         }
     }
@@ -221,8 +221,8 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn a_link_that_was_typed_and_a_device_stay_what_they_are() {
-        let folder = tempfile::tempdir().unwrap();
-        let (real, link) = (folder.path().join("real"), folder.path().join("link"));
+        let directory = tempfile::tempdir().unwrap();
+        let (real, link) = (directory.path().join("real"), directory.path().join("link"));
         std::fs::write(&real, "before").unwrap();
         std::os::unix::fs::symlink("real", &link).unwrap();
         let mut file = typed(&link).unwrap();
@@ -239,8 +239,8 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn a_link_with_a_name_that_heaptap_chose_is_replaced() {
-        let folder = tempfile::tempdir().unwrap();
-        let (real, link) = (folder.path().join("real"), folder.path().join("link"));
+        let directory = tempfile::tempdir().unwrap();
+        let (real, link) = (directory.path().join("real"), directory.path().join("link"));
         std::fs::write(&real, "before").unwrap();
         for goal in ["real", "nowhere", "/dev/null"] {
             let _ = std::fs::remove_file(&link);
@@ -250,21 +250,21 @@ mod tests {
             assert_eq!(std::fs::read(&link).unwrap(), b"after");
         }
         assert_eq!(std::fs::read(&real).unwrap(), b"before");
-        assert_eq!(listed(folder.path()), ["link", "real"]);
+        assert_eq!(listed(directory.path()), ["link", "real"]);
     }
 
     #[cfg(unix)]
     #[test]
-    fn a_folder_that_is_a_link_is_neither_written_to_nor_read() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = |name: &str| folder.path().join(name);
+    fn a_directory_that_is_a_link_is_neither_written_to_nor_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
         std::fs::create_dir(path("outside")).unwrap();
         std::fs::write(path("outside/file"), "secret").unwrap();
         std::fs::create_dir(path("rec")).unwrap();
         std::os::unix::fs::symlink("../outside", path("rec/java")).unwrap();
         std::os::unix::fs::symlink("../outside/file", path("rec/file")).unwrap();
         for name in ["java", "java/02-login"] {
-            let error = folder_inside(&path("rec"), Path::new(name)).unwrap_err();
+            let error = directory_inside(&path("rec"), Path::new(name)).unwrap_err();
             assert!(error.to_string().contains("is a symbolic link"), "{error}");
         }
         for name in ["java/file", "file"] {
@@ -282,7 +282,7 @@ mod tests {
             "the pipe has no writer"
         );
         assert_eq!(listed(&path("outside")), ["file"]);
-        let made = folder_inside(&path("rec"), Path::new("meminfo/more")).unwrap();
+        let made = directory_inside(&path("rec"), Path::new("meminfo/more")).unwrap();
         assert!(made.is_dir() && made == path("rec/meminfo/more"));
     }
 }

@@ -8,12 +8,12 @@ use tokio::task::JoinError;
 
 use super::lookup;
 use crate::console::signals::watch_signals;
-use crate::error::{ErrorClass, Failure};
 use crate::flags::context::Context;
 use crate::heaps::java::ProgressReporter;
 use crate::naming::device_libs::DeviceLibs;
 use crate::naming::frames::LookupControl;
-use crate::parallel::lock;
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_base::parallel::lock;
 
 /// Time limit for cleaning up after a signal.
 const PATIENCE: Duration = Duration::from_secs(5);

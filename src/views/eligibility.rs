@@ -1,7 +1,7 @@
 //! Display of eligibility findings.
 
 use crate::console::{Console, Style};
-use crate::eligibility::{Finding, Scope, Severity};
+use heaptap_capture::eligibility::{Finding, Scope, Severity};
 
 /// Prints a finding in up to three lines: the problem and its cause, then the remedy.
 pub(crate) fn show_finding(console: &Console, f: &Finding, indent: &str) {

@@ -1,11 +1,11 @@
 //! Shared parts of the views of Java heaps: heading, sizes in columns, warnings, CSV.
 
 use crate::console::{Console, Style};
-use crate::export::csv;
-use crate::heap_graph::Retained;
 use crate::heaps::java::facts::{Figures, HeapFacts};
 use crate::results::lists::process_name;
-use crate::units::{ByteSize, SignedSize, counted, thousands};
+use heaptap_base::units::{ByteSize, SignedSize, counted, thousands};
+use heaptap_export::csv;
+use heaptap_model::heap_graph::Retained;
 
 /// Note below retained sizes in a heap with native memory, which they include in all commands.
 pub(crate) const WITH_NATIVE: &str = "retained sizes include native memory";

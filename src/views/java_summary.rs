@@ -7,10 +7,10 @@ use super::paths::near;
 use crate::console::table::Table;
 use crate::console::{Console, Style};
 use crate::conversion::java_summary::JavaSummary;
-use crate::folder::RAW_TRACE;
 use crate::results::manifest::{JavaDump, Manifest};
-use crate::units::{ByteSize, counted, thousands};
-use crate::untrusted::shell::{quoted_dump, quoted_path};
+use heaptap_base::directory::RAW_TRACE;
+use heaptap_base::units::{ByteSize, counted, thousands};
+use heaptap_base::untrusted::shell::{quoted_dump, quoted_path};
 
 /// Number of heaps shown with a table; others show only their sizes.
 const FULL: usize = 4;
@@ -98,7 +98,7 @@ fn table(heap: &JavaSummary) -> Table {
 /// Returns suggested commands for the Java heaps of a directory, each with a description. If the
 /// directory also has native heaps, leaves out commands already suggested for those.
 pub(super) fn next_commands(
-    folder: &Path,
+    directory: &Path,
     manifest: &Manifest,
     beside_native: bool,
 ) -> Vec<(String, String)> {
@@ -111,11 +111,11 @@ pub(super) fn next_commands(
     let Some(last) = main_dump(&with_file) else {
         return Vec::new();
     };
-    let near = near(folder);
+    let near = near(directory);
     let place = quoted_path(near);
     // A conversion written elsewhere is only a profile; the trace or the HPROF contains the heap.
     let file = last.file.as_deref().unwrap_or_default();
-    if file.ends_with(".pb.gz") && !folder.join(RAW_TRACE).is_file() {
+    if file.ends_with(".pb.gz") && !directory.join(RAW_TRACE).is_file() {
         let file = quoted_path(near.join(file));
         return vec![(
             "what retains the Java heap, as a flame graph in the browser:".to_owned(),
@@ -154,9 +154,9 @@ pub(super) fn next_commands(
 
 /// Returns a directory of Java heaps as an argument of commands that analyze one process: with the
 /// process to look at first, if there are several.
-pub(crate) fn java_place(folder: &Path) -> String {
-    let place = quoted_path(near(folder));
-    let Ok(manifest) = Manifest::read(folder) else {
+pub(crate) fn java_place(directory: &Path) -> String {
+    let place = quoted_path(near(directory));
+    let Ok(manifest) = Manifest::read(directory) else {
         return place;
     };
     let dumps = manifest.dumps.java.iter();
@@ -223,10 +223,10 @@ mod tests {
         manifest.dumps.java[2].process = "app7".to_owned();
         manifest.dumps.java[3].process = "app7".to_owned();
         assert_eq!(commands(&manifest)[1], "heaptap diff out@1 out@2 -p 9");
-        let folder = tempfile::tempdir().unwrap();
-        let place = quoted_path(near(folder.path()));
-        assert_eq!(java_place(folder.path()), place);
-        manifest.write(folder.path()).unwrap();
-        assert_eq!(java_place(folder.path()), format!("{place} -p 9"));
+        let directory = tempfile::tempdir().unwrap();
+        let place = quoted_path(near(directory.path()));
+        assert_eq!(java_place(directory.path()), place);
+        manifest.write(directory.path()).unwrap();
+        assert_eq!(java_place(directory.path()), format!("{place} -p 9"));
     }
 }

@@ -1,10 +1,10 @@
 //! Mappings read for a command, and how much of them a page shows.
 
-use crate::error::Failure;
 use crate::flags::context::Context;
 use crate::heaps::selector::{JavaInput, ProcessFilter};
-use crate::system::smaps::{self, InputError, Mapped};
+use crate::system::smaps::{self, MappingsError, Mapped};
 use crate::views::blocking;
+use heaptap_base::error::Failure;
 
 /// Maximum number of rows in text output.
 pub(crate) const PAGE: usize = 30;
@@ -18,7 +18,7 @@ pub(crate) async fn load(
     input: JavaInput,
     processes: ProcessFilter,
 ) -> Result<Mapped, Failure> {
-    blocking::stepwise(ctx, move |progress| -> Result<Mapped, InputError> {
+    blocking::stepwise(ctx, move |progress| -> Result<Mapped, MappingsError> {
         smaps::load(&input, &processes, progress)
     })
     .await

@@ -1,6 +1,6 @@
 //! Display of meminfo values in tables.
 
-use crate::units::SignedSize;
+use heaptap_base::units::SignedSize;
 
 /// Formats a size that can be negative.
 pub(crate) fn size(bytes: i64) -> String {

@@ -2,11 +2,11 @@
 //! command that adds symbols.
 
 use crate::console::{Console, Style};
-use crate::names::module;
 use crate::results::manifest::{
     CutLibrary, LookedIn, MissingLibrary, NamedLibrary, SymbolFile, Symbolization,
 };
-use crate::units::counted;
+use heaptap_base::units::counted;
+use heaptap_model::names::module;
 
 /// Libraries shown.
 const LIBRARIES: usize = 5;
@@ -156,7 +156,7 @@ fn lines(console: &Console, names: &Symbolization, remedy: Remedy<'_>, all: &str
             "/system_ext/",
         ]
         .iter()
-        .any(|folder| library.path.starts_with(folder))
+        .any(|directory| library.path.starts_with(directory))
     };
     if missing.iter().take(shown).any(on_phone) {
         lines.push(

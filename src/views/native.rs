@@ -4,22 +4,22 @@
 use std::collections::BTreeSet;
 use std::path::{PathBuf, is_separator};
 
-use crate::analyze::native::own::is_library_function;
-use crate::analyze::native::scope;
-use crate::analyze::sampling::{Estimate, Form, Shown};
 use crate::console::{Console, Style};
 use crate::heaps::input::facts::{DumpFacts, Limits, StackFrame};
 use crate::heaps::input::rows::Located;
-use crate::names::could_be_app;
-use crate::profile::DumpKind;
 use crate::results::findings::Finding;
 use crate::results::lists::process_name;
 use crate::results::unwinding;
-use crate::units::{ByteSize, thousands};
 use crate::views::java::Cell;
+use heaptap_analyze::native::own::is_library_function;
+use heaptap_analyze::native::scope;
+use heaptap_analyze::sampling::{Estimate, Form, Shown};
+use heaptap_base::units::{ByteSize, thousands};
+use heaptap_model::names::could_be_app;
+use heaptap_model::profile::DumpKind;
 
 /// Default number of callsites in JSON and CSV: a heap has hundreds of thousands.
-pub(crate) const MOST_CALLSITES: usize = 1000;
+pub(crate) const MAX_CALLSITES: usize = 1000;
 
 /// Returns the heading of the name column for rows grouped `by`.
 pub(crate) fn what_of(by: &str) -> &str {

@@ -1,22 +1,22 @@
 //! Report pages: writing them to a file or a recording directory, and messages about them.
 
-use crate::error::Failure;
 use crate::flags::context::Context;
 use crate::flags::java::JavaArgs;
 use crate::flags::native::NativeArgs;
 use crate::flags::no_report::NoReportArgs;
-use crate::heap_graph::Follow;
 use crate::pages::{self, PAGE, PagePlace, ReportFile, ReportOutcome, ReportRequest, Target};
 use crate::recording::outcome::Finished;
 use crate::results::manifest::{Manifest, Page, Warning};
 use crate::results::overwrite::OverwriteError;
 use crate::results::publication::{Staging, Unpublished};
-use crate::session::part_prefix;
-use crate::session::unfinished::ExistingFile;
-use crate::units::ByteSize;
-use crate::untrusted::shell::quoted_path;
 use crate::views::blocking;
 use crate::views::paths::near;
+use heaptap_base::error::Failure;
+use heaptap_base::units::ByteSize;
+use heaptap_base::untrusted::shell::quoted_path;
+use heaptap_capture::session::part_prefix;
+use heaptap_capture::session::unfinished::ExistingFile;
+use heaptap_model::heap_graph::Follow;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
@@ -73,17 +73,17 @@ async fn leave_page(ctx: &Context, args: NoReportArgs, finished: &mut Finished) 
     if args.no_report || finished.no_report || dumps.iter().all(|dump| dump.file.is_none()) {
         return None;
     }
-    let folder = finished.output.as_path();
+    let directory = finished.output.as_path();
     let java = JavaArgs::default();
     let look = NativeArgs::default().options(&java);
-    let request = ReportRequest::of_all(folder, look, java.options(Follow::default()));
-    let page = folder.join(PAGE);
+    let request = ReportRequest::of_all(directory, look, java.options(Follow::default()));
+    let page = directory.join(PAGE);
     let written = async {
         if page.exists() && !pages::is_page(&page) {
             return Err(OverwriteError::Exists(page.clone()).into());
         }
         // With the name of the session, `stop` finds it if this process is killed.
-        let staging = Staging::new(folder, &part_prefix(&finished.session));
+        let staging = Staging::new(directory, &part_prefix(&finished.session));
         let staging = staging.map_err(|source| pages::unwritable(&page, &source))?;
         let place = PagePlace::Named(staging.path().join(PAGE));
         let outcome = write(ctx, request, place, false).await?;

@@ -18,21 +18,21 @@ use super::{java_summary, summary};
 use crate::console::keys::{Keys, Pressed, Typing};
 use crate::console::signals::Signal;
 use crate::console::{Console, Style};
-use crate::eligibility::{Finding, FindingId, Severity};
-use crate::error::Failure;
 use crate::exit::Outcome;
 use crate::flags::context::Context;
 use crate::flags::names::NamesArgs;
 use crate::heaps::selector::check_label;
-use crate::names::module;
 use crate::naming::device_libs::PullEvent;
 use crate::recording::companion_options::Source;
 use crate::recording::events::{Checked, CompanionEvent, EventHandler, RecordEvent, Step};
 use crate::recording::outcome::Finished;
-use crate::session::{Control, Controls, Progress, SessionEvent, SnapshotMethod};
-use crate::units::{ByteSize, HumanDuration, counted};
-use crate::untrusted::sanitize;
-use crate::untrusted::shell::quoted_path;
+use heaptap_base::error::Failure;
+use heaptap_base::units::{ByteSize, HumanDuration, counted};
+use heaptap_base::untrusted::sanitize;
+use heaptap_base::untrusted::shell::quoted_path;
+use heaptap_capture::eligibility::{Finding, FindingId, Severity};
+use heaptap_capture::session::{Control, Controls, Progress, SessionEvent, SnapshotMethod};
+use heaptap_model::names::module;
 
 /// Shows events, and forwards requests.
 pub(crate) struct Show {
@@ -722,6 +722,6 @@ pub(crate) fn warn_of_repeated(console: &Console, label: &str) {
 }
 
 /// Returns the command that symbolizes a recording again.
-pub(crate) fn again(folder: &Path) -> String {
-    format!("heaptap symbolize {}", quoted_path(near(folder)))
+pub(crate) fn again(directory: &Path) -> String {
+    format!("heaptap symbolize {}", quoted_path(near(directory)))
 }

@@ -4,12 +4,12 @@
 use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 
-use crate::error::Failure;
 use crate::flags::target::TargetArgs;
 use crate::heaps::selector::ProcessFilter;
 use crate::results::manifest::{self, Manifest};
-use crate::units::counted;
-use crate::untrusted::shell::quoted_path;
+use heaptap_base::error::Failure;
+use heaptap_base::units::counted;
+use heaptap_base::untrusted::shell::quoted_path;
 
 /// Maximum depth of directories, and number of directories, that are searched.
 const MAX_DEPTH: usize = 4;
@@ -36,7 +36,8 @@ pub(crate) fn input_missing(command: &str, target: &TargetArgs, java: bool) -> F
     }
     let many = counted(found.len() as u64, "recording is", "recordings are");
     let message = format!("missing INPUT; {many} below the current directory, newest first:");
-    let command = |folder: &PathBuf| format!("heaptap {command} {} {options}", quoted_path(folder));
+    let command =
+        |directory: &PathBuf| format!("heaptap {command} {} {options}", quoted_path(directory));
     let commands: Vec<String> = found.iter().take(MAX_LISTED).map(command).collect();
     let newest = commands[0].clone();
     let failure = Failure::usage(message).with_help(format!("for the newest: {newest}"));
@@ -47,16 +48,16 @@ fn newest_first(root: &Path, filter: &ProcessFilter, java: bool) -> Vec<PathBuf>
     let mut found = Vec::new();
     let mut left = vec![(root.to_owned(), 0)];
     let mut searched = 0;
-    while let Some((folder, depth)) = left.pop() {
+    while let Some((directory, depth)) = left.pop() {
         searched += 1;
         if searched > MAX_DIRECTORIES {
             break;
         }
-        let is_recording = folder.join(manifest::FILE_NAME).is_file();
-        if is_recording && let Ok(manifest) = Manifest::read(&folder) {
+        let is_recording = directory.join(manifest::FILE_NAME).is_file();
+        if is_recording && let Ok(manifest) = Manifest::read(&directory) {
             let at = manifest.steps.iter().map(|step| step.at).max();
             if has_process(&manifest, filter, java) {
-                let name = folder.strip_prefix(root).unwrap_or(&folder);
+                let name = directory.strip_prefix(root).unwrap_or(&directory);
                 let name = if name == Path::new("") { root } else { name };
                 found.push((Reverse(at), name.to_owned()));
             }
@@ -65,14 +66,18 @@ fn newest_first(root: &Path, filter: &ProcessFilter, java: bool) -> Vec<PathBuf>
         if depth == MAX_DEPTH || is_recording && !java {
             continue;
         }
-        let entries = std::fs::read_dir(&folder).into_iter().flatten().flatten();
+        let entries = std::fs::read_dir(&directory)
+            .into_iter()
+            .flatten()
+            .flatten();
         // Links could lead in circles.
-        let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-        let visible = folders.filter(|entry| !entry.file_name().to_string_lossy().starts_with('.'));
+        let directories = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        let visible =
+            directories.filter(|entry| !entry.file_name().to_string_lossy().starts_with('.'));
         left.extend(visible.map(|entry| (entry.path(), depth + 1)));
     }
     found.sort();
-    found.into_iter().map(|(_, folder)| folder).collect()
+    found.into_iter().map(|(_, directory)| directory).collect()
 }
 
 fn has_process(manifest: &Manifest, filter: &ProcessFilter, java: bool) -> bool {

@@ -8,16 +8,16 @@ use serde_json::json;
 use time::OffsetDateTime;
 
 use crate::console::Console;
-use crate::error::{ErrorClass, Failure};
-use crate::folder;
 use crate::results::destination::unwritable;
 use crate::results::file_names::default_name;
 use crate::results::manifest::Dumps;
 use crate::results::whole_file::WholeFile;
-use crate::session::SessionId;
-use crate::session::unfinished::ExistingFile;
-use crate::units::{ByteSize, counted};
 use crate::views::paths::near;
+use heaptap_base::directory;
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_base::units::{ByteSize, counted};
+use heaptap_capture::session::SessionId;
+use heaptap_capture::session::unfinished::ExistingFile;
 
 /// File of one dump, and what happens to a file of that name.
 pub(crate) struct SingleFile {
@@ -27,10 +27,10 @@ pub(crate) struct SingleFile {
 
 impl SingleFile {
     /// Returns the directory that gets the results first: in that of the file.
-    pub(crate) fn folder(&self) -> PathBuf {
+    pub(crate) fn directory(&self) -> PathBuf {
         let name = self.path.file_name().unwrap_or_default().to_string_lossy();
         let name = default_name(&name, OffsetDateTime::now_utc(), &SessionId::random());
-        folder::of(&self.path).join(name)
+        directory::of(&self.path).join(name)
     }
 
     /// Copies the file of the only dump from the directory of the results, and reports it.
@@ -41,7 +41,7 @@ impl SingleFile {
         &self,
         console: &Console,
         dumps: &Dumps,
-        folder: &Path,
+        directory: &Path,
         help: impl FnOnce() -> String,
     ) -> Result<(), Failure> {
         let path = near(&self.path).display().to_string();
@@ -60,7 +60,7 @@ impl SingleFile {
         };
         let copied = || {
             let mut whole = WholeFile::typed(&self.path, self.existing)?;
-            let bytes = std::io::copy(&mut File::open(folder.join(file))?, &mut whole)?;
+            let bytes = std::io::copy(&mut File::open(directory.join(file))?, &mut whole)?;
             whole.finish().map(|()| bytes)
         };
         let bytes = copied().map_err(|source| unwritable(&path, &source))?;

@@ -1,15 +1,15 @@
 //! Details of a growing callsite: location, growth, remedy, callers.
 
-use crate::analyze::native::own::is_library_function;
-use crate::analyze::native::scope;
 use crate::console::table::shorten;
 use crate::console::wrap::filled;
 use crate::console::{Console, Style};
 use crate::heaps::growth::{HeapRow, MAX_ALLOCATORS, SiteRow};
 use crate::heaps::input::facts::StackFrame;
-use crate::units::{ByteSize, counted};
-use crate::untrusted;
 use crate::views::native::{self, shortened};
+use heaptap_analyze::native::own::is_library_function;
+use heaptap_analyze::native::scope;
+use heaptap_base::units::{ByteSize, counted};
+use heaptap_base::untrusted;
 use std::borrow::Cow;
 
 /// Callers shown of a stack.

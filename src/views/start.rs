@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::console::Console;
 use crate::exit::Outcome;
-use crate::session::SessionId;
+use heaptap_capture::session::SessionId;
 
 /// Prints the config that would be sent (`--print-config`).
 pub(crate) fn print_config(console: &Console, text: &str) -> Outcome {

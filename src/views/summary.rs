@@ -12,23 +12,23 @@ use serde::Serialize;
 use super::java_summary;
 use super::missing::{self, Remedy};
 use super::paths::near;
-use crate::analyze::native::scope;
 use crate::console::table::Table;
 use crate::console::wrap::wrap;
 use crate::console::{Console, Style};
-use crate::folder::SYMBOLIZED_TRACE;
-use crate::heaps::java::FOLDER;
+use crate::heaps::java::DIRECTORY;
 use crate::heaps::selector::{LabelError, check_label};
-use crate::names::could_be_app;
 use crate::naming::packet_files::{DEOBFUSCATION, SYMBOLS};
 use crate::pages::PAGE;
-use crate::profile::DumpKind;
 use crate::results::findings::is_note;
 use crate::results::manifest::{self, Manifest};
 use crate::results::summary::{HeapSummary, NamedFrame, TopCallsite};
-use crate::units::{ByteSize, counted, thousands};
-use crate::untrusted::shell::{quoted_dump, quoted_path};
 use crate::views::meminfo::size;
+use heaptap_analyze::native::scope;
+use heaptap_base::directory::SYMBOLIZED_TRACE;
+use heaptap_base::units::{ByteSize, counted, thousands};
+use heaptap_base::untrusted::shell::{quoted_dump, quoted_path};
+use heaptap_model::names::could_be_app;
+use heaptap_model::profile::DumpKind;
 
 /// Callers shown, as far as there is room.
 const CALLERS: usize = 3;
@@ -54,7 +54,7 @@ struct Document<'a> {
 /// manifest.
 pub fn show(
     console: &Console,
-    folder: &Path,
+    directory: &Path,
     manifest: &Manifest,
     wrote: &Wrote,
     heaps: &[HeapSummary],
@@ -62,7 +62,7 @@ pub fn show(
 ) {
     if console.is_json() {
         console.json(&Document {
-            output: folder,
+            output: directory,
             manifest,
         });
     } else if !console.is_quiet() {
@@ -78,7 +78,7 @@ pub fn show(
             console.data("");
         }
     }
-    tell(console, folder, manifest, wrote, heaps, remedy);
+    tell(console, directory, manifest, wrote, heaps, remedy);
 }
 
 /// Files that a command wrote, other than those in the manifest.
@@ -114,7 +114,7 @@ impl Wrote {
 /// files, and suggested commands.
 pub fn tell(
     console: &Console,
-    folder: &Path,
+    directory: &Path,
     manifest: &Manifest,
     wrote: &Wrote,
     heaps: &[HeapSummary],
@@ -142,8 +142,8 @@ pub fn tell(
     if let Some(names) = &manifest.symbolization {
         missing::tell(console, names, remedy, manifest::FILE_NAME);
     }
-    console.say(written(folder, manifest, wrote));
-    console.next(&next_commands(folder, manifest, heaps, wrote.page));
+    console.say(written(directory, manifest, wrote));
+    console.next(&next_commands(directory, manifest, heaps, wrote.page));
 }
 
 /// Groups items whose messages have the same cause, but different names before it. Returns names,
@@ -430,7 +430,7 @@ fn headline(heap: &HeapSummary) -> String {
 }
 
 /// Returns a line with the files written to the directory.
-fn written(folder: &Path, manifest: &Manifest, wrote: &Wrote) -> String {
+fn written(directory: &Path, manifest: &Manifest, wrote: &Wrote) -> String {
     let mut parts = Vec::new();
     if let Some(trace) = manifest.trace.as_ref().filter(|_| wrote.recording) {
         parts.push(format!("{} ({})", trace.file, ByteSize(trace.size)));
@@ -465,31 +465,31 @@ fn written(folder: &Path, manifest: &Manifest, wrote: &Wrote) -> String {
     if wrote.page {
         parts.push(PAGE.to_owned());
     }
-    format!("wrote {}: {}", near(folder).display(), parts.join(", "))
+    format!("wrote {}: {}", near(directory).display(), parts.join(", "))
 }
 
 /// Returns commands, each with a description, the most useful first: the page, growth and leaks
 /// before the tables, whose first rows are shown already.
 fn next_commands(
-    folder: &Path,
+    directory: &Path,
     manifest: &Manifest,
     heaps: &[HeapSummary],
     has_page: bool,
 ) -> Vec<(String, String)> {
-    let place = quoted_path(near(folder));
-    let native = NativeCommands::new(folder, manifest, heaps, &place);
+    let place = quoted_path(near(directory));
+    let native = NativeCommands::new(directory, manifest, heaps, &place);
     let is_native = native.is_some();
     let native = native.unwrap_or_default();
-    let tracked = tracked::commands(folder, manifest);
-    let java_place = java_summary::java_place(&folder.join(FOLDER));
+    let tracked = tracked::commands(directory, manifest);
+    let java_place = java_summary::java_place(&directory.join(DIRECTORY));
     let beside_native = !manifest.dumps.native.is_empty() || !tracked.is_empty();
-    let mut java = java_summary::next_commands(folder, manifest, beside_native).into_iter();
+    let mut java = java_summary::next_commands(directory, manifest, beside_native).into_iter();
     let mut growth = native.growth.into_iter();
     let mut next = Vec::new();
     if has_page {
         next.push((
             "everything, in the browser:".to_owned(),
-            format!("heaptap open {}", quoted_path(near(folder).join(PAGE))),
+            format!("heaptap open {}", quoted_path(near(directory).join(PAGE))),
         ));
     }
     next.extend(growth.next());
@@ -521,7 +521,7 @@ struct NativeCommands {
 impl NativeCommands {
     /// `place` is the quoted directory.
     fn new(
-        folder: &Path,
+        directory: &Path,
         manifest: &Manifest,
         heaps: &[HeapSummary],
         place: &str,
@@ -551,12 +551,12 @@ impl NativeCommands {
         let last = mine.last().copied().unwrap_or(last);
         let growth = match heap.kind {
             DumpKind::Cumulative | DumpKind::JavaHeap | DumpKind::Difference => {
-                growth_commands(folder, &mine, last, place, &process)
+                growth_commands(directory, &mine, last, place, &process)
             }
             DumpKind::AtMaximum | DumpKind::AllocationsOnly => Vec::new(),
         };
         let pprof = last.file.as_ref().map(|file| {
-            let file = quoted_path(near(folder).join(file));
+            let file = quoted_path(near(directory).join(file));
             (
                 "the same data in other tools:".to_owned(),
                 format!("go tool pprof -symbolize=none -http=: {file}"),
@@ -572,7 +572,7 @@ impl NativeCommands {
 
 /// Returns the commands that compare the dumps of one heap.
 fn growth_commands(
-    folder: &Path,
+    directory: &Path,
     mine: &[&manifest::Dump],
     last: &manifest::Dump,
     place: &str,
@@ -617,7 +617,7 @@ fn growth_commands(
             |name: &String| matches!(check_label(name), Ok(()) | Err(LabelError::Stretch));
         let which = named(dump).filter(|name| is_last(name) && is_taken(name));
         let which = which.unwrap_or_else(|| dump.number.to_string());
-        quoted_dump(near(folder), &which)
+        quoted_dump(near(directory), &which)
     };
     next.push((
         format!(

@@ -6,11 +6,11 @@ use crate::conversion::symbolize::{Refreshed, Symbolized};
 use crate::exit::Outcome;
 use crate::naming::r8_mappings::{Origin, WrittenPackage};
 use crate::pages::PAGE;
-use crate::units::{ByteSize, counted};
-use crate::untrusted::shell::quoted_path;
 use crate::views::missing::{self, Remedy};
 use crate::views::paths::near;
 use crate::views::summary::{self, Wrote};
+use heaptap_base::units::{ByteSize, counted};
+use heaptap_base::untrusted::shell::quoted_path;
 use serde_json::json;
 use std::path::Path;
 
@@ -18,17 +18,21 @@ use std::path::Path;
 pub(crate) const READING: &str = "reading …";
 
 /// Shows the results for a recording directory.
-pub(crate) fn refreshed_shown(console: &Console, folder: &Path, refreshed: &Refreshed) -> Outcome {
-    let again = crate::views::progress::again(folder);
+pub(crate) fn refreshed_shown(
+    console: &Console,
+    directory: &Path,
+    refreshed: &Refreshed,
+) -> Outcome {
+    let again = crate::views::progress::again(directory);
     let (outcome, is_renamed) = match refreshed {
         Refreshed::Symbols(symbolized) => {
-            show(console, &again, Some(folder), symbolized);
+            show(console, &again, Some(directory), symbolized);
             (symbolized.class().into(), symbolized.written.addresses > 0)
         }
         Refreshed::Recording(recording) => {
             summary::show(
                 console,
-                folder,
+                directory,
                 &recording.manifest,
                 &Wrote::packets(&recording.packets),
                 &recording.heaps,
@@ -39,10 +43,10 @@ pub(crate) fn refreshed_shown(console: &Console, folder: &Path, refreshed: &Refr
         }
     };
     // The manifest does not list a page that could not be added to it.
-    if is_renamed && folder.join(PAGE).is_file() {
+    if is_renamed && directory.join(PAGE).is_file() {
         console.say(format_args!(
             "{PAGE} still has the earlier names; to write it again, run `heaptap report {}`",
-            quoted_path(near(folder))
+            quoted_path(near(directory))
         ));
     }
     outcome

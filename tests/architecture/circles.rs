@@ -42,11 +42,11 @@ fn handed_on_by(code: &str) -> Vec<Vec<String>> {
         .collect()
 }
 
-/// The modules of each folder that import one another in a circle.
+/// The modules of each directory that import one another in a circle.
 fn circles(sources: &[Source]) -> BTreeMap<String, BTreeSet<String>> {
-    // By folder: its modules, each with the siblings that it names.
-    let mut folders: BTreeMap<String, BTreeMap<String, BTreeSet<String>>> = BTreeMap::new();
-    // By folder and re-exported item: the module that defines it.
+    // By directory: its modules, each with the siblings that it names.
+    let mut directories: BTreeMap<String, BTreeMap<String, BTreeSet<String>>> = BTreeMap::new();
+    // By directory and re-exported item: the module that defines it.
     let mut handed_on: BTreeMap<(String, String), String> = BTreeMap::new();
     let mut named = Vec::new();
     for source in sources {
@@ -57,8 +57,8 @@ fn circles(sources: &[Source]) -> BTreeMap<String, BTreeSet<String>> {
         }
         let src = source.place.strip_suffix(&source.path).expect("its end");
         for depth in 0..module.len() {
-            let folder = format!("{src}{}", module[..depth].join("/"));
-            let siblings = folders.entry(folder).or_default();
+            let directory = format!("{src}{}", module[..depth].join("/"));
+            let siblings = directories.entry(directory).or_default();
             siblings.entry(module[depth].to_owned()).or_default();
         }
         let below = format!("{src}{}", module.join("/"));
@@ -72,23 +72,23 @@ fn circles(sources: &[Source]) -> BTreeMap<String, BTreeSet<String>> {
             let shared = module.iter().zip(&other).take_while(|(a, b)| a == b);
             let shared = shared.count();
             if shared < module.len() && shared < other.len() {
-                let folder = format!("{src}{}", module[..shared].join("/"));
-                named.push((folder, module[shared].to_owned(), other[shared].clone()));
+                let directory = format!("{src}{}", module[..shared].join("/"));
+                named.push((directory, module[shared].to_owned(), other[shared].clone()));
             }
         }
     }
-    for (folder, module, other) in named {
-        let siblings = folders.get_mut(&folder).expect("of a source");
+    for (directory, module, other) in named {
+        let siblings = directories.get_mut(&directory).expect("of a source");
         // Other names are items of the parent, or re-exported by it.
         let other = match siblings.contains_key(&other) {
             true => Some(other),
-            false => handed_on.get(&(folder, other)).cloned(),
+            false => handed_on.get(&(directory, other)).cloned(),
         };
         let sibling = other.filter(|other| *other != module && siblings.contains_key(other));
         siblings.entry(module).or_default().extend(sibling);
     }
     let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for (folder, siblings) in folders {
+    for (directory, siblings) in directories {
         for module in siblings.keys() {
             let mut seen: BTreeSet<&String> = BTreeSet::new();
             let mut next = vec![module];
@@ -96,7 +96,7 @@ fn circles(sources: &[Source]) -> BTreeMap<String, BTreeSet<String>> {
                 next.extend(siblings[at].iter().filter(|&other| seen.insert(other)));
             }
             if seen.contains(module) {
-                let circle = found.entry(folder.clone()).or_default();
+                let circle = found.entry(directory.clone()).or_default();
                 circle.insert(module.clone());
             }
         }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Folders in which every file has to be listed. The others have sources and scripts, too.
+/// Directories in which every file has to be listed. The others have sources and scripts, too.
 const COMPLETE: [&str; 8] = [
     "conversions",
     "gclog",
@@ -18,15 +18,15 @@ const COMPLETE: [&str; 8] = [
     "symbolize",
 ];
 
-/// All files below a folder, in order of their paths.
-fn files_below(folder: &Path) -> Vec<PathBuf> {
+/// All files below a directory, in order of their paths.
+fn files_below(directory: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
-    let mut folders = vec![folder.to_owned()];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(&folder).expect("the folder can be read") {
+    let mut directories = vec![directory.to_owned()];
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(&directory).expect("the folder can be read") {
             let path = entry.expect("the folder can be read").path();
             match path.is_dir() {
-                true => folders.push(path),
+                true => directories.push(path),
                 false => found.push(path),
             }
         }
@@ -35,7 +35,7 @@ fn files_below(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The files of an entry: those of a folder, or a file and, if it has several, those of the folder
+/// The files of an entry: those of a directory, or a file and, if it has several, those of the directory
 /// of its stem.
 fn files_of(path: &Path, count: &str) -> Vec<PathBuf> {
     if path.is_dir() {
@@ -76,8 +76,8 @@ fn the_manifest_lists_every_fixture_with_its_hash() {
         assert!(!value("origin").is_empty() && !value("what").is_empty());
         listed.extend(files);
     }
-    for folder in COMPLETE {
-        for file in files_below(&fixtures.join(folder)) {
+    for directory in COMPLETE {
+        for file in files_below(&fixtures.join(directory)) {
             assert!(listed.contains(&file), "{} is not listed", file.display());
         }
     }

@@ -7,7 +7,7 @@ mod sources;
 mod weight;
 mod words;
 
-use sources::{Source, first_word, imports, names_at, packages, root, sources};
+use sources::{Source, directory_of, first_word, imports, names_at, packages, root, sources};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
@@ -67,7 +67,7 @@ fn table(heading: &str) -> BTreeMap<String, BTreeSet<String>> {
 
 /// The crates of this workspace that a crate depends on, by directory.
 fn dependencies(package: &str) -> BTreeSet<String> {
-    let manifest = root().join("crates").join(package).join("Cargo.toml");
+    let manifest = directory_of(package).join("Cargo.toml");
     let text = fs::read_to_string(manifest).expect("a crate has its manifest");
     let of_tests = text.find("[dev-dependencies]").unwrap_or(text.len());
     let all = packages();
@@ -128,12 +128,11 @@ fn modules_of_the_program_import_only_what_the_table_allows() {
 #[test]
 fn every_row_of_the_tables_exists() {
     for name in table(CRATES).keys() {
-        let folder = root().join("crates").join(name);
-        assert!(folder.is_dir(), "there is no crate {name}");
+        assert!(directory_of(name).is_dir(), "there is no crate {name}");
     }
     for name in table(MODULES).keys() {
-        let folder = root().join("src").join(name);
-        let is_there = folder.is_dir() || folder.with_extension("rs").is_file();
+        let directory = root().join("src").join(name);
+        let is_there = directory.is_dir() || directory.with_extension("rs").is_file();
         assert!(is_there, "there is no module {name} in src/");
     }
 }
@@ -146,6 +145,7 @@ fn every_place_that_the_page_names_exists() {
     let tops = [
         "src/",
         "crates/",
+        "proto/",
         "viewer/",
         "configs/",
         "fixtures/",
@@ -178,7 +178,7 @@ fn only_in(words: &[&str], allowed: impl Fn(&Source) -> bool, rule: &str) {
 }
 
 #[test]
-fn folders_of_the_program_import_each_other_in_no_circle() {
+fn directories_of_the_program_import_each_other_in_no_circle() {
     let table = table(MODULES);
     let own: BTreeSet<String> = sources().iter().map(|s| s.module().to_owned()).collect();
     for module in own.iter().filter(|name| table.contains_key(*name)) {
@@ -243,9 +243,9 @@ fn is_args(path: &str) -> bool {
     path.starts_with("commands/") && path.ends_with("/args.rs")
 }
 
-/// Fails if a source for which `is_held` imports one of `folders` of the program, or one of
+/// Fails if a source for which `is_held` imports one of `directories` of the program, or one of
 /// `files`.
-fn assert_apart(is_held: fn(&str) -> bool, folders: &[&str], files: &[&str], rule: &str) {
+fn assert_apart(is_held: fn(&str) -> bool, directories: &[&str], files: &[&str], rule: &str) {
     let all = sources();
     let held = || {
         all.iter()
@@ -257,7 +257,7 @@ fn assert_apart(is_held: fn(&str) -> bool, folders: &[&str], files: &[&str], rul
         let code = &source.code;
         let imported = imports(code);
         wrong.extend(
-            folders
+            directories
                 .iter()
                 .filter(|f| imported.contains(**f))
                 .map(|f| (&source.place, f)),
@@ -475,18 +475,18 @@ fn no_test_passes_without_what_it_needs() {
     );
     assert_eq!(asked_variables(call), ["HEAPTAP_A"]);
     let mut wrong = Vec::new();
-    let mut folders = vec![
+    let mut directories = vec![
         root().join("tests"),
         root().join("src"),
         root().join("crates"),
     ];
     let judges = root().join("tests/common/judge.rs");
     let says = concat!("\"skip", "ped: ");
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(&folder).expect("it can be read") {
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(&directory).expect("it can be read") {
             let path = entry.expect("it can be read").path();
             if path.is_dir() {
-                folders.push(path);
+                directories.push(path);
             } else if path.extension().is_some_and(|e| e == "rs") && path != judges {
                 let text = fs::read_to_string(&path).expect("sources are UTF-8");
                 if text.contains(says) || !asked_variables(&text).is_empty() {

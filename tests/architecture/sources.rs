@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// A source file, without comments and tests.
 pub struct Source {
-    /// Directory of its crate below `crates/`; empty for the program itself.
+    /// Name of its crate, as in [`packages`]; empty for the program itself.
     pub package: String,
     /// Relative to the crate's `src/`, with forward slashes.
     pub path: String,
@@ -31,22 +31,31 @@ pub fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The crates of the workspace, by their folders below `crates/`.
+/// The crates of the workspace, by their directories below `crates/`, and `proto`.
 pub fn packages() -> Vec<String> {
     let entries = fs::read_dir(root().join("crates")).expect("crates/ can be read");
     let names = entries.map(|entry| entry.expect("crates/ can be read").file_name());
     let mut names: Vec<String> = names
         .map(|name| name.into_string().expect("UTF-8"))
         .collect();
+    names.push("proto".to_owned());
     names.sort();
     names
+}
+
+/// Directory of a crate of [`packages`].
+pub fn directory_of(package: &str) -> PathBuf {
+    match package {
+        "proto" => root().join(package),
+        _ => root().join("crates").join(package),
+    }
 }
 
 pub fn sources() -> Vec<Source> {
     let mut found = sources_below("", &root().join("src"));
     assert!(found.len() > 20, "src/ was found");
     for package in packages() {
-        let below = sources_below(&package, &root().join("crates").join(&package).join("src"));
+        let below = sources_below(&package, &directory_of(&package).join("src"));
         assert!(!below.is_empty(), "{package} has sources");
         found.extend(below);
     }
@@ -56,12 +65,12 @@ pub fn sources() -> Vec<Source> {
 
 fn sources_below(package: &str, src: &Path) -> Vec<Source> {
     let mut found = Vec::new();
-    let mut folders = vec![src.to_owned()];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(&folder).expect("src/ can be read") {
+    let mut directories = vec![src.to_owned()];
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(&directory).expect("src/ can be read") {
             let path = entry.expect("src/ can be read").path();
             if path.is_dir() {
-                folders.push(path);
+                directories.push(path);
             } else if path.extension().is_some_and(|e| e == "rs") {
                 let slashes = |path: &Path| path.to_string_lossy().replace('\\', "/");
                 let relative = slashes(path.strip_prefix(src).expect("below src/"));

@@ -104,12 +104,12 @@ fn no_page_uses_a_rejected_word() {
         "CONTRIBUTING.md".into(),
         "viewer/README.md".into(),
     ];
-    let folders = ["docs", "docs/guide", "docs/reference", "docs/internals"];
-    for folder in folders
+    let directories = ["docs", "docs/guide", "docs/reference", "docs/internals"];
+    for directory in directories
         .iter()
         .chain(&["viewer/src", "viewer/src/explore", "configs"])
     {
-        for entry in std::fs::read_dir(folder).expect(folder) {
+        for entry in std::fs::read_dir(directory).expect(directory) {
             let path: PathBuf = entry.expect("an entry").path();
             let ending = path.extension().and_then(|ending| ending.to_str());
             if matches!(ending, Some("md" | "ts" | "css" | "html" | "yaml")) {
@@ -130,9 +130,9 @@ fn no_page_uses_a_rejected_word() {
 }
 
 /// The Rust files below a directory.
-fn rust_files(folder: &Path) -> Vec<PathBuf> {
+fn rust_files(directory: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
-    for entry in std::fs::read_dir(folder).expect("a directory") {
+    for entry in std::fs::read_dir(directory).expect("a directory") {
         let path = entry.expect("an entry").path();
         if path.is_dir() {
             found.extend(rust_files(&path));
@@ -148,8 +148,8 @@ fn no_comment_uses_a_rejected_word() {
     let mut wrong = Vec::new();
     let mut seen = 0;
     let is_comment = |line: &&str| line.trim_start().starts_with("//");
-    let folders = ["src", "tests", "crates"].map(Path::new);
-    for path in folders.into_iter().flat_map(rust_files) {
+    let directories = ["src", "tests", "crates"].map(Path::new);
+    for path in directories.into_iter().flat_map(rust_files) {
         let text = std::fs::read_to_string(&path).expect("UTF-8");
         for line in text.lines().filter(is_comment) {
             seen += 1;

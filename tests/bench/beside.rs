@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::process::Command;
 
-use heaptap::timeline::{Entry, Observation, Source, Timeline};
-use heaptap::trace::{MemoryWanted, Trace};
+use heaptap_model::timeline::{Entry, Observation, Source, Timeline};
+use perfetto_heap::{MemoryWanted, Trace};
 use serde_json::Value;
 
 use crate::judge;
@@ -311,12 +311,12 @@ pub fn fake_meminfo(phone: &Phone, pid: u32, name: &str) -> String {
     let recorded = include_str!("../../fixtures/meminfo/synthetic_api34_a.txt");
     let text = recorded.replace("pid 4355 [com.example.app]", &format!("pid {pid} [{name}]"));
     assert_ne!(text, recorded);
-    let folder = phone.file("/data/fake/meminfo");
-    fs::create_dir(&folder).expect("new");
-    fs::write(folder.join(pid.to_string()), &text).expect("writable");
+    let directory = phone.file("/data/fake/meminfo");
+    fs::create_dir(&directory).expect("new");
+    fs::write(directory.join(pid.to_string()), &text).expect("writable");
     // With --local the system prints only the table.
     let table = text.split(" \n Dalvik Details").next().expect("a table");
-    fs::write(folder.join(format!("{pid}.local")), table).expect("writable");
+    fs::write(directory.join(format!("{pid}.local")), table).expect("writable");
     text
 }
 

@@ -108,9 +108,9 @@ fn adbd_dies_in_mid_pull() {
     assert_eq!(size.expect("just seen").len(), bytes, "whole");
 }
 
-fn walk(folder: &Path) -> Vec<std::path::PathBuf> {
+fn walk(directory: &Path) -> Vec<std::path::PathBuf> {
     let mut files = Vec::new();
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let path = entry.path();
         if path.is_dir() {
             files.extend(walk(&path));

@@ -199,7 +199,7 @@ fn a_program_is_recorded_into_a_directory_that_convert_repeats() {
         .heaptap(&["convert", "out/raw-trace", "-o", "again"])
         .end(SOON);
     assert_eq!(again.code(), Some(exit::DONE), "{again:?}");
-    let read = |folder: &str| fs::read(host.path(folder).join(file)).expect("a profile");
+    let read = |directory: &str| fs::read(host.path(directory).join(file)).expect("a profile");
     assert_eq!(read("out"), read("again"));
     host.assert_nothing_left();
 }

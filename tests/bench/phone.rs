@@ -119,15 +119,15 @@ impl Phone {
     /// A file on the phone as a host path; `path` is its path on the phone (below /data).
     pub fn file(&self, path: &str) -> PathBuf {
         let data = path.strip_prefix("/data/").expect("only /data is shared");
-        self.folder().join("data").join(data)
+        self.directory().join("data").join(data)
     }
 
     /// HOME on the host.
     pub fn home(&self) -> PathBuf {
-        self.folder().join("home")
+        self.directory().join("home")
     }
 
-    fn folder(&self) -> PathBuf {
+    fn directory(&self) -> PathBuf {
         let run = std::env::var_os("HEAPTAP_BENCH_DIR").expect("set beside HEAPTAP_BENCH");
         Path::new(&run).join("run").join(&self.name)
     }

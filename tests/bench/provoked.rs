@@ -39,8 +39,8 @@ fn assert_nothing_noted(phone: &Phone) {
     assert_eq!(with_ending(&notes, "json"), 0, "{}", notes.display());
 }
 
-fn with_ending(folder: &Path, ending: &str) -> usize {
-    let files = fs::read_dir(folder).into_iter().flatten().flatten();
+fn with_ending(directory: &Path, ending: &str) -> usize {
+    let files = fs::read_dir(directory).into_iter().flatten().flatten();
     files
         .filter(|file| file.path().extension().is_some_and(|e| e == ending))
         .count()
@@ -69,14 +69,14 @@ fn settings_that_cannot_be_read_are_not_changed() {
 #[ignore = "needs the bench: tests/bench/bench.sh test"]
 fn a_refusal_in_the_middle_leaves_everything_as_it_was() {
     let phone = Phone::boot("halfway");
-    let folder = phone.file("/data/fake/settings");
-    fs::create_dir(&folder).expect("new");
-    fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).expect("ours");
+    let directory = phone.file("/data/fake/settings");
+    fs::create_dir(&directory).expect("new");
+    fs::set_permissions(&directory, fs::Permissions::from_mode(0o777)).expect("ours");
     for (name, value) in [
         ("system.accelerometer_rotation", "1\n"),
         ("global.stay_on_while_plugged_in", "3\n"),
     ] {
-        let file = folder.join(name);
+        let file = directory.join(name);
         fs::write(&file, value).expect("writable");
         fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).expect("ours");
     }

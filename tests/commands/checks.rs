@@ -47,7 +47,7 @@ fn growth_that_sampling_cannot_exclude_leaves_a_check_open() {
 
 #[test]
 fn a_profile_without_sizes_is_not_compared_with_a_heap() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     // A column `cpu` in nanoseconds, and a sample of `main`.
     let mut cpu =
         b"\x0a\x04\x08\x01\x10\x02\x12\x04\x08\x01\x10\x05\x22\x06\x08\x01\x22\x02\x08\x01\
@@ -57,7 +57,7 @@ fn a_profile_without_sizes_is_not_compared_with_a_heap() {
         cpu.extend([0x32, text.len() as u8]);
         cpu.extend(text.as_bytes());
     }
-    let cpu_path = folder.path().join("cpu.pb");
+    let cpu_path = directory.path().join("cpu.pb");
     std::fs::write(&cpu_path, cpu).unwrap();
     let cpu = cpu_path.to_str().unwrap();
     let (said, code) = ended(&["top", cpu]);
@@ -79,8 +79,8 @@ fn a_misspelled_one_of_several_processes_or_heaps_leaves_a_check_open() {
         env!("CARGO_MANIFEST_DIR"),
         "/fixtures/conversions/two_same_name.pftrace"
     );
-    let folder = tempfile::tempdir().unwrap();
-    let out = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let directory = tempfile::tempdir().unwrap();
+    let out = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
     let java = concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/fixtures/heap_graphs/graph_10k.pftrace.zst"

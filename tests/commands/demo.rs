@@ -10,13 +10,13 @@ use std::process::Output;
 #[cfg(unix)]
 use std::process::Stdio;
 
-#[cfg(unix)]
-use heaptap::folder::MARKER;
-use heaptap::proto::pprof::Profile;
-use heaptap::report::data;
 use heaptap::results::manifest::Manifest;
-use heaptap::stacks::allocators::is_allocator;
-use heaptap::units::ByteSize;
+#[cfg(unix)]
+use heaptap_base::directory::MARKER;
+use heaptap_base::units::ByteSize;
+use heaptap_model::stacks::allocators::is_allocator;
+use heaptap_proto::pprof::Profile;
+use heaptap_report::data;
 use prost::Message as _;
 #[cfg(unix)]
 use rustix::process::{Pid, Signal, kill_process};
@@ -24,11 +24,11 @@ use rustix::process::{Pid, Signal, kill_process};
 /// The function of the virtual phone's app that leaks.
 const LEAK: &str = "example::telemetry::EventHistory::Append";
 
-fn demo(folder: &Path, args: &[&str]) -> Output {
+fn demo(directory: &Path, args: &[&str]) -> Output {
     crate::program::heaptap()
         .arg("demo")
         .arg("-o")
-        .arg(folder)
+        .arg(directory)
         .args(args)
         // A command that asks a real adb server fails.
         .env("ADB_SERVER_SOCKET", "tcp:127.0.0.1:1")
@@ -47,11 +47,11 @@ fn read_profile(path: &Path) -> Profile {
 
 /// Starts the demo, and interrupts it after the line of stderr that begins with `line`.
 #[cfg(unix)]
-fn interrupted(folder: &Path, line: &str) -> (Option<i32>, String) {
+fn interrupted(directory: &Path, line: &str) -> (Option<i32>, String) {
     let mut child = crate::program::heaptap()
         .arg("demo")
         .arg("-o")
-        .arg(folder)
+        .arg(directory)
         .stderr(Stdio::piped())
         .stdout(Stdio::null())
         .spawn()
@@ -72,26 +72,26 @@ fn interrupted(folder: &Path, line: &str) -> (Option<i32>, String) {
 #[test]
 fn interrupted_demo_names_what_it_kept() {
     let parent = tempfile::tempdir().expect("a folder");
-    let folder = parent.path().join("out");
-    let (code, shown) = interrupted(&folder, "recording");
+    let directory = parent.path().join("out");
+    let (code, shown) = interrupted(&directory, "recording");
     assert_eq!(code, Some(130), "{shown}");
     assert!(shown.contains("interrupted before the demo"), "{shown}");
     assert!(!shown.contains("dumping the Java heap"), "{shown}");
-    let manifest = Manifest::read(&folder).expect("a manifest");
+    let manifest = Manifest::read(&directory).expect("a manifest");
     let kept = match manifest.dumps.native.len() {
         0 => "out has no dump\n".to_owned(),
         1 => "out: 1 dump\n".to_owned(),
         dumps => format!("out: {dumps} dumps\n"),
     };
     assert!(shown.contains(&kept), "{shown}");
-    assert!(!folder.join(MARKER).exists(), "no session is left");
+    assert!(!directory.join(MARKER).exists(), "no session is left");
 
-    let folder = parent.path().join("with-java");
-    let (code, shown) = interrupted(&folder, "dumping the Java heap");
+    let directory = parent.path().join("with-java");
+    let (code, shown) = interrupted(&directory, "dumping the Java heap");
     assert_eq!(code, Some(130), "{shown}");
     assert!(shown.contains("with-java: 7 dumps"), "{shown}");
     assert!(!shown.contains("next:"), "{shown}");
-    Manifest::read(&folder).expect("a manifest");
+    Manifest::read(&directory).expect("a manifest");
 }
 
 /// A line of a location.
@@ -140,14 +140,14 @@ fn largest_stack(profile: &Profile) -> Vec<Line> {
 #[test]
 fn the_demo_leaves_a_recording_that_names_the_leak() {
     let parent = tempfile::tempdir().expect("a folder");
-    let folder = parent.path().join("out");
-    let output = demo(&folder, &[]);
+    let directory = parent.path().join("out");
+    let output = demo(&directory, &[]);
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{stderr}");
     let stdout = String::from_utf8_lossy(&output.stdout);
     it_ends_with_the_answer(&stdout, &stderr);
 
-    let manifest = Manifest::read(&folder).expect("a manifest");
+    let manifest = Manifest::read(&directory).expect("a manifest");
     assert!(manifest.outcome.complete, "{:?}", manifest.outcome);
     let labels: Vec<&str> = manifest.labels.iter().map(|l| l.name.as_str()).collect();
     let rounds = [
@@ -183,7 +183,7 @@ fn the_demo_leaves_a_recording_that_names_the_leak() {
     ];
     expected.extend(beside.map(str::to_owned));
     expected.extend(manifest.dumps.native.iter().filter_map(|d| d.file.clone()));
-    let files: BTreeSet<String> = std::fs::read_dir(&folder)
+    let files: BTreeSet<String> = std::fs::read_dir(&directory)
         .expect("listed")
         .map(|entry| {
             let name = entry.expect("listed").file_name();
@@ -194,18 +194,18 @@ fn the_demo_leaves_a_recording_that_names_the_leak() {
     files.remove("deobfuscation-packets");
     assert_eq!(files, expected, "nothing else is left behind");
 
-    let java = Manifest::read(&folder.join("java")).expect("a manifest of its own");
+    let java = Manifest::read(&directory.join("java")).expect("a manifest of its own");
     assert!(java.outcome.complete, "{:?}", java.outcome);
-    what_it_suggests_shows_plain_names(&folder, &stderr);
+    what_it_suggests_shows_plain_names(&directory, &stderr);
 
-    leaks_name_what_was_planted(&folder, &stderr);
-    the_default_dump_is_that_of_the_last_label(&folder);
-    what_was_read_beside_is_shown(&folder, &manifest);
-    of_two_recordings_each_keeps_its_own(&folder);
-    java_heaps_beside_the_recording_belong_to_it(&folder);
+    leaks_name_what_was_planted(&directory, &stderr);
+    the_default_dump_is_that_of_the_last_label(&directory);
+    what_was_read_beside_is_shown(&directory, &manifest);
+    of_two_recordings_each_keeps_its_own(&directory);
+    java_heaps_beside_the_recording_belong_to_it(&directory);
 
     let last = manifest.dumps.native[6].file.as_ref().expect("a profile");
-    let profile = read_profile(&folder.join(last));
+    let profile = read_profile(&directory.join(last));
     let stack = largest_stack(&profile);
     let asker = stack.iter().find(|l| !is_allocator(&l.function));
     let asker = asker.expect("a caller");
@@ -255,7 +255,7 @@ fn it_ends_with_the_answer(stdout: &str, stderr: &str) {
 }
 
 /// Every command that is suggested for the recording runs, and shows no minified name.
-fn what_it_suggests_shows_plain_names(folder: &Path, stderr: &str) {
+fn what_it_suggests_shows_plain_names(directory: &Path, stderr: &str) {
     let (_, next) = stderr.split_once("\nnext:\n").expect("next commands");
     let (next, own) = next
         .split_once("\non your own device:")
@@ -266,7 +266,7 @@ fn what_it_suggests_shows_plain_names(folder: &Path, stderr: &str) {
         .map(|line| line.trim().split_once("  ").expect("what it shows").0)
         .collect();
     assert_eq!(suggested.len(), 3, "{next}");
-    let place = folder.display();
+    let place = directory.display();
     let tables = [
         format!("heaptap top {place}"),
         format!("heaptap diff {place}@before {place}@after"),
@@ -279,7 +279,7 @@ fn what_it_suggests_shows_plain_names(folder: &Path, stderr: &str) {
         if words[0] == "open" {
             continue;
         }
-        let page = folder.join("explored.html");
+        let page = directory.join("explored.html");
         if words[0] == "explore" {
             // Its page, without a server.
             words.extend(["-o", page.to_str().expect("UTF-8")]);
@@ -302,7 +302,7 @@ fn what_it_suggests_shows_plain_names(folder: &Path, stderr: &str) {
 }
 
 /// Memory over time exists, is complete at each label, and the suggested commands show it.
-fn what_was_read_beside_is_shown(folder: &Path, manifest: &Manifest) {
+fn what_was_read_beside_is_shown(directory: &Path, manifest: &Manifest) {
     let beside = manifest.companion.as_ref().expect("it was recorded");
     for what in ["meminfo", "smaps", "malloc-info"] {
         let kept = beside.files.iter().filter(|file| file.what == what);
@@ -312,7 +312,7 @@ fn what_was_read_beside_is_shown(folder: &Path, manifest: &Manifest) {
     for args in [&["meminfo"][..], &["meminfo", "--reconcile"], &["gc"]] {
         let run = crate::program::heaptap()
             .args(args)
-            .arg(folder)
+            .arg(directory)
             .output()
             .expect("the binary runs");
         let said = String::from_utf8_lossy(&run.stderr);
@@ -323,7 +323,7 @@ fn what_was_read_beside_is_shown(folder: &Path, manifest: &Manifest) {
             "{shown}"
         );
     }
-    let page = std::fs::read_to_string(folder.join("report.html")).expect("a page");
+    let page = std::fs::read_to_string(directory.join("report.html")).expect("a page");
     let (_, read) = page
         .split_once("id=\"heaptap-static\"")
         .expect("a part to read");
@@ -331,7 +331,7 @@ fn what_was_read_beside_is_shown(folder: &Path, manifest: &Manifest) {
     assert!(read.contains("PSS including swapped memory"), "{read}");
     // Each label has the figures of its own capture, even if another reading is nearer.
     for file in beside.files.iter().filter(|file| file.what == "meminfo") {
-        let text = std::fs::read_to_string(folder.join(&file.file)).expect("a capture");
+        let text = std::fs::read_to_string(directory.join(&file.file)).expect("a capture");
         let total = |name: &str| {
             let (_, total) = text.split_once(name).expect(name);
             let kib = total.split_whitespace().next().expect("a number");
@@ -358,11 +358,11 @@ fn what_was_read_beside_is_shown(folder: &Path, manifest: &Manifest) {
 }
 
 /// A page of two recordings has each one's memory over time, with its own dumps.
-fn of_two_recordings_each_keeps_its_own(folder: &Path) {
-    let page = folder.join("two.html");
+fn of_two_recordings_each_keeps_its_own(directory: &Path) {
+    let page = directory.join("two.html");
     let run = crate::program::heaptap()
         .arg("report")
-        .args([folder, folder])
+        .args([directory, directory])
         .arg("-o")
         .arg(&page)
         .output()
@@ -393,7 +393,7 @@ fn of_two_recordings_each_keeps_its_own(folder: &Path) {
 }
 
 /// The page stays the same, and commands for Java heaps show those in `java`.
-fn java_heaps_beside_the_recording_belong_to_it(folder: &Path) {
+fn java_heaps_beside_the_recording_belong_to_it(directory: &Path) {
     let run = |args: &[&str], input: &Path| {
         let run = crate::program::heaptap()
             .args(args)
@@ -406,7 +406,7 @@ fn java_heaps_beside_the_recording_belong_to_it(folder: &Path) {
     };
     // Except for its creation time.
     let page = || {
-        let page = std::fs::read_to_string(folder.join("report.html")).expect("a page");
+        let page = std::fs::read_to_string(directory.join("report.html")).expect("a page");
         let (_, body) = page
             .split_once("id=\"heaptap-static\"")
             .expect("a part to read");
@@ -415,36 +415,37 @@ fn java_heaps_beside_the_recording_belong_to_it(folder: &Path) {
     };
     let left = page();
     assert!(left.contains("DetailActivity"), "with the Java heap");
-    run(&["report"], folder);
+    run(&["report"], directory);
     assert_eq!(page(), left);
-    let java = folder.join("java");
+    let java = directory.join("java");
     for args in [
         &["top", "--heap", "java"][..],
         &["leaks", "--heap", "java"],
         &["paths", "--focus", "DetailActivity"],
     ] {
         // Each under the name that was typed.
-        let own = run(args, &java).replace(&*java.to_string_lossy(), &folder.to_string_lossy());
-        assert_eq!(run(args, folder), own, "{args:?}");
+        let own = run(args, &java).replace(&*java.to_string_lossy(), &directory.to_string_lossy());
+        assert_eq!(run(args, directory), own, "{args:?}");
     }
     // A selected native dump is shown without Java heaps, and its page does not replace the whole one.
-    run(&["report", "--at", "1"], folder);
+    run(&["report", "--at", "1"], directory);
     assert_eq!(page(), left);
-    let part = std::fs::read_to_string(folder.join("report-part.html")).expect("a page of its own");
+    let part =
+        std::fs::read_to_string(directory.join("report-part.html")).expect("a page of its own");
     assert!(!part.contains("DetailActivity"));
 }
 
 /// `leaks`, `top`, `explore` and the page show the last dump with a label, not the one of the end.
-fn the_default_dump_is_that_of_the_last_label(folder: &Path) {
+fn the_default_dump_is_that_of_the_last_label(directory: &Path) {
     let run = |args: &[&str]| {
         let run = crate::program::heaptap()
             .args(args)
-            .arg(folder)
+            .arg(directory)
             .output()
             .expect("the binary runs");
         String::from_utf8(run.stdout).expect("text")
     };
-    let name = format!("{}@after", folder.display());
+    let name = format!("{}@after", directory.display());
     let top = run(&["top"]);
     assert!(top.starts_with(&name), "{top}");
     let leaks = run(&["leaks"]);
@@ -453,7 +454,7 @@ fn the_default_dump_is_that_of_the_last_label(folder: &Path) {
     assert!(leaks.contains(compared), "{leaks}");
     let lines: Vec<&str> = leaks.lines().collect();
     assert!(lines[1].starts_with("Confirmed leaks: "), "{leaks}");
-    let page = folder.with_file_name("whole.html");
+    let page = directory.with_file_name("whole.html");
     let page = page.to_str().expect("a path");
     run(&["report", "--force", "-o", page]);
     let text = std::fs::read_to_string(page).expect("a page");
@@ -469,7 +470,7 @@ fn the_default_dump_is_that_of_the_last_label(folder: &Path) {
         header.went
     );
     // The page is sent to others: it does not name the directory, and neither do its data.
-    let directory = folder.parent().and_then(Path::to_str).expect("a path");
+    let directory = directory.parent().and_then(Path::to_str).expect("a path");
     let mut all = format!("{text}{header:?}");
     for heap in &decoded.java {
         all += &heap.to_string();
@@ -478,12 +479,12 @@ fn the_default_dump_is_that_of_the_last_label(folder: &Path) {
 }
 
 /// The demo's next command reports the two leaks, the larger first, and nothing else.
-fn leaks_name_what_was_planted(folder: &Path, stderr: &str) {
-    let next = format!("heaptap leaks {}", folder.display());
+fn leaks_name_what_was_planted(directory: &Path, stderr: &str) {
+    let next = format!("heaptap leaks {}", directory.display());
     assert_eq!(stderr.matches(&next).count(), 1, "{stderr}");
     let run = crate::program::heaptap()
         .args(["leaks", "--json", "--fail"])
-        .arg(folder)
+        .arg(directory)
         .output()
         .expect("the binary runs");
     assert_eq!(run.status.code(), Some(9), "it leaks for certain");
@@ -524,23 +525,23 @@ fn leaks_name_what_was_planted(folder: &Path, stderr: &str) {
 #[test]
 fn in_json_the_demo_is_one_document() {
     let parent = tempfile::tempdir().expect("a folder");
-    let folder = parent.path().join("out");
-    let output = demo(&folder, &["--json"]);
+    let directory = parent.path().join("out");
+    let output = demo(&directory, &["--json"]);
     assert_eq!(output.status.code(), Some(0));
     let document: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(document["manifest"]["schema_version"], 4);
     assert_eq!(
         document["output"].as_str().map(Path::new),
-        Some(folder.as_path())
+        Some(directory.as_path())
     );
 }
 
 #[test]
-fn a_folder_that_holds_something_is_left_alone() {
-    let folder = tempfile::tempdir().expect("a folder");
-    std::fs::write(folder.path().join("mine"), "x").expect("written");
-    let output = demo(folder.path(), &[]);
+fn a_directory_that_holds_something_is_left_alone() {
+    let directory = tempfile::tempdir().expect("a folder");
+    std::fs::write(directory.path().join("mine"), "x").expect("written");
+    let output = demo(directory.path(), &[]);
     assert_eq!(output.status.code(), Some(2));
-    let files = std::fs::read_dir(folder.path()).expect("listed").count();
+    let files = std::fs::read_dir(directory.path()).expect("listed").count();
     assert_eq!(files, 1);
 }

@@ -50,8 +50,8 @@ fn tests_of(path: &Path) -> String {
     tests.map(|(_, tests)| tests.to_owned()).unwrap_or_default()
 }
 
-fn add_tests(folder: &Path, texts: &mut Vec<String>) {
-    for entry in fs::read_dir(folder).expect("a folder of sources") {
+fn add_tests(directory: &Path, texts: &mut Vec<String>) {
+    for entry in fs::read_dir(directory).expect("a folder of sources") {
         let path = entry.expect("a folder of sources").path();
         if path.is_dir() {
             add_tests(&path, texts);
@@ -76,8 +76,8 @@ fn every_kind_of_error_has_a_test() {
         .filter_map(|row| row.strip_prefix("| `")?.split('`').next())
         .collect();
     let mut texts = Vec::new();
-    for folder in ["crates", "src", "tests"] {
-        add_tests(&root.join(folder), &mut texts);
+    for directory in ["crates", "src", "tests"] {
+        add_tests(&root.join(directory), &mut texts);
     }
     let printed = include_str!("printed.rs");
     let has_test = |kind: &str| {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use heaptap::error::ErrorClass;
+use heaptap_base::error::ErrorClass;
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -34,8 +34,8 @@ fn rows(heading: &str) -> Vec<Vec<String>> {
 }
 
 /// The text of every source file, without its tests.
-fn sources(folder: &Path, texts: &mut Vec<String>) {
-    for entry in fs::read_dir(folder).expect("src/ can be read") {
+fn sources(directory: &Path, texts: &mut Vec<String>) {
+    for entry in fs::read_dir(directory).expect("src/ can be read") {
         let path = entry.expect("src/ can be read").path();
         if path.is_dir() {
             sources(&path, texts);
@@ -60,8 +60,8 @@ fn literal(text: &str) -> Option<&str> {
     text.strip_prefix('"')?.split('"').next()
 }
 
-/// The kinds passed to [`ErrorFacts::new`](heaptap::error::ErrorFacts::new) and
-/// [`Failure::new`](heaptap::error::Failure::new), those in `mod kind`, and the literals behind `=>` in
+/// The kinds passed to [`ErrorFacts::new`](heaptap_base::error::ErrorFacts::new) and
+/// [`Failure::new`](heaptap_base::error::Failure::new), those in `mod kind`, and the literals behind `=>` in
 /// every `fn kind`.
 fn kinds_of_errors() -> BTreeSet<String> {
     let mut texts = Vec::new();

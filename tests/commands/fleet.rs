@@ -77,8 +77,8 @@ fn compact(store: &mut Store) {
 #[ignore = "needs DuckDB: tests/run.sh runs it"]
 fn judged_by_duckdb_fleet_questions_have_the_answers_of_the_generator() {
     let python = judge::duckdb();
-    let folder = tempfile::tempdir().expect("a directory");
-    let path = folder.path().join("store");
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("store");
     let (mut store, known) = generated(&path);
     assert_answers(&ask(&python, "duckdb", &path), &known);
     compact(&mut store);
@@ -108,8 +108,8 @@ for line in sys.stdin:
 #[test]
 #[ignore = "needs DuckDB: tests/run.sh runs it"]
 fn judged_by_duckdb_a_session_has_the_rows_of_the_recordings_that_it_listed() {
-    let folder = tempfile::tempdir().expect("a directory");
-    let path = folder.path().join("store");
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("store");
     let mut store = Store::open(&path).expect("a store");
     // Half of them are of this app.
     generate::generate(&mut store, 40, SHAPE).expect("a store");
@@ -145,8 +145,8 @@ fn judged_by_duckdb_a_session_has_the_rows_of_the_recordings_that_it_listed() {
 #[ignore = "needs Spark: tests/run.sh all runs it"]
 fn judged_by_spark_fleet_questions_have_the_answers_of_the_generator() {
     let python = judge::spark();
-    let folder = tempfile::tempdir().expect("a directory");
-    let path = folder.path().join("store");
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("store");
     let (mut store, known) = generated(&path);
     // Spark takes long to start, so it answers once: while each row is in two files.
     compact(&mut store);

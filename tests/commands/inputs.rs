@@ -8,12 +8,12 @@ fn fixture(name: &str) -> String {
 /// A pipe gives its bytes once: a second open of the input reads nothing.
 #[test]
 fn an_input_is_opened_once_whatever_it_holds() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let graph = fixture("heap_graphs/graph_10k.pftrace.zst");
     let dump = fixture("hprof/leaklab-before.hprof.zst");
     let packed = fixture("hprof/android-a.hprof.gz");
     let pipe = |name: &str, file: &str| {
-        let pipe = folder.path().join(name).to_str().unwrap().to_owned();
+        let pipe = directory.path().join(name).to_str().unwrap().to_owned();
         let made = std::process::Command::new("mkfifo").arg(&pipe).status();
         assert!(made.expect("there is mkfifo").success());
         let (path, bytes) = (pipe.clone(), std::fs::read(file).unwrap());
@@ -99,8 +99,8 @@ fn go_profile() -> Vec<u8> {
 
 #[test]
 fn a_heap_profile_as_go_writes_it_is_read_and_its_counts_are_estimates() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("heap.pb");
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("heap.pb");
     std::fs::write(&file, go_profile()).unwrap();
     let top = |flags: &[&str]| {
         let mut command = crate::program::heaptap();

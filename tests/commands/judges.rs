@@ -10,9 +10,9 @@ use crate::recorded::demo;
 /// The call in the demo's app that leaks.
 const LEAK: &str = "example::telemetry::EventHistory::Append";
 
-/// The profiles in a folder, in the order of their names.
-fn profiles(folder: &Path) -> Vec<std::path::PathBuf> {
-    let mut found: Vec<_> = std::fs::read_dir(folder)
+/// The profiles in a directory, in the order of their names.
+fn profiles(directory: &Path) -> Vec<std::path::PathBuf> {
+    let mut found: Vec<_> = std::fs::read_dir(directory)
         .expect("a folder")
         .map(|entry| entry.expect("an entry").path())
         .filter(|path| path.to_string_lossy().ends_with(".pb.gz"))
@@ -159,18 +159,18 @@ fn told(flags: &[&str], profile: &Path) -> Rows {
 #[ignore = "needs Go: tests/run.sh runs it"]
 fn judged_by_go_filters_leave_what_pprofs_leave() {
     crate::judge::go();
-    let folder = tempfile::tempdir().expect("a folder");
+    let directory = tempfile::tempdir().expect("a folder");
     // Perfetto's column names do not make viewers drop allocators.
     let converted = crate::program::heaptap()
         .arg("convert")
         .arg(demo().join("symbolized-trace"))
         .args(["--sample-names", "perfetto", "-o"])
-        .arg(folder.path().join("perfetto"))
-        .env("HEAPTAP_CACHE_DIR", folder.path().join("cache"))
+        .arg(directory.path().join("perfetto"))
+        .env("HEAPTAP_CACHE_DIR", directory.path().join("cache"))
         .output()
         .expect("the binary runs");
     assert!(converted.status.success(), "{converted:?}");
-    let profiles = profiles(&folder.path().join("perfetto"));
+    let profiles = profiles(&directory.path().join("perfetto"));
     let profile = profiles.last().expect("a profile");
     let filters: [&[&str]; 14] = [
         &[],
@@ -214,9 +214,9 @@ fn judged_by_go_filters_leave_what_pprofs_leave() {
 #[ignore = "needs Go: tests/run.sh runs it"]
 fn judged_by_go_differences_are_those_that_pprof_computes() {
     crate::judge::go();
-    let folder = tempfile::tempdir().expect("a folder");
+    let directory = tempfile::tempdir().expect("a folder");
     let profiles = profiles(&demo());
-    let grown = folder.path().join("grown.pb.gz");
+    let grown = directory.path().join("grown.pb.gz");
     let recording = demo().display().to_string();
     let output = crate::program::heaptap()
         .args([

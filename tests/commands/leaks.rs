@@ -363,8 +363,8 @@ fn a_dump_that_breaks_off_is_told_and_what_it_has_is_shown() {
     let mut whole = Vec::new();
     let mut reader = flate2::read::GzDecoder::new(packed.as_slice());
     std::io::Read::read_to_end(&mut reader, &mut whole).unwrap();
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("cut.hprof");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("cut.hprof");
     std::fs::write(&path, &whole[..whole.len() - 500]).unwrap();
     let path = path.to_str().unwrap();
     assert_eq!(words(&[path]).1, 6);
@@ -561,13 +561,13 @@ fn what_says_nothing_of_held_memory_is_refused_with_the_reason() {
 
 #[test]
 fn a_heap_graph_tells_what_references_prove_and_how_sure_that_is() {
-    let folder = tempfile::tempdir().unwrap();
-    let out = folder.path().join("dump");
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("dump");
     let dumped = crate::program::heaptap()
         .args(["dump", "-n", "com.example.app", "--virtual=speed=20", "-o"])
         .arg(&out)
-        .env("HEAPTAP_STATE_DIR", folder.path().join("state"))
-        .env("HEAPTAP_CACHE_DIR", folder.path().join("cache"))
+        .env("HEAPTAP_STATE_DIR", directory.path().join("state"))
+        .env("HEAPTAP_CACHE_DIR", directory.path().join("cache"))
         .output()
         .unwrap();
     assert!(dumped.status.success(), "{dumped:?}");

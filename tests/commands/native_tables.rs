@@ -162,14 +162,14 @@ fn trees_hold_all_bytes_whatever_is_pruned() {
 }
 
 #[test]
-fn a_dump_a_folder_a_trace_and_a_pprof_are_one() {
-    let folder = demo();
-    let profile = std::fs::read_dir(&folder)
+fn a_dump_a_directory_a_trace_and_a_pprof_are_one() {
+    let directory = demo();
+    let profile = std::fs::read_dir(&directory)
         .unwrap()
         .map(|entry| entry.unwrap().path());
     let mut profiles = profile.map(|path| path.to_string_lossy().into_owned());
     let after = profiles.find(|path| path.contains("heap_dump.6.")).unwrap();
-    let trace = folder.join("symbolized-trace");
+    let trace = directory.join("symbolized-trace");
     let rows = |input: &str| {
         let document = json(&["top", input, "-l", "0"]);
         let rows = document["heaps"][0]["rows"].as_array().unwrap().clone();
@@ -277,8 +277,8 @@ fn without_a_limit_only_rows_without_a_value_are_left_out_and_named_so() {
 
 #[test]
 fn a_profile_without_the_names_of_its_columns_is_an_error() {
-    let folder = std::fs::read_dir(rec()).unwrap().flatten();
-    let profile = folder.map(|entry| entry.path()).find(|path| {
+    let directory = std::fs::read_dir(rec()).unwrap().flatten();
+    let profile = directory.map(|entry| entry.path()).find(|path| {
         let name = path.to_string_lossy();
         name.contains("heap_dump") && name.ends_with(".pb.gz")
     });
@@ -387,8 +387,8 @@ fn limits_on_growth_are_kept_exceeded_or_open() {
 
 #[test]
 fn heaps_that_do_not_tell_what_is_held_are_refused() {
-    let folder = home().join("maximum");
-    let name = folder.to_str().unwrap();
+    let directory = home().join("maximum");
+    let name = directory.to_str().unwrap();
     let recorded = heaptap(&[
         "record",
         "--virtual",
@@ -408,8 +408,8 @@ fn heaps_that_do_not_tell_what_is_held_are_refused() {
 
 #[test]
 fn two_recordings_are_joined_by_name() {
-    let folder = home().join("again");
-    let name = folder.to_str().unwrap();
+    let directory = home().join("again");
+    let name = directory.to_str().unwrap();
     let recorded = heaptap(&["demo", "-o", name]);
     assert!(recorded.status.success(), "{recorded}");
     let document = json(&["diff", &format!("{name}@before"), &dump("after")]);
@@ -464,8 +464,8 @@ fn top_of_a_difference_shows_changes_and_their_shares_of_all_changes() {
         "{}/fixtures/conversions/c_cont.pftrace",
         env!("CARGO_MANIFEST_DIR")
     );
-    let folder = TempDir::new().unwrap();
-    let path = folder.path().join("d.pb.gz");
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("d.pb.gz");
     let path = path.to_str().unwrap();
     let sides = [format!("{fixture}@5"), format!("{fixture}@last")];
     words(&["diff", &sides[0], &sides[1], "-o", path]);
@@ -608,7 +608,7 @@ fn growth_of_what_matches_stands_beside_what_that_holds() {
         .as_i64()
         .unwrap();
     assert!(0 < held && held < all / 10, "{heap}");
-    let size = format!("{} of", heaptap::units::ByteSize(held as u64));
+    let size = format!("{} of", heaptap_base::units::ByteSize(held as u64));
     assert_contains(&line, &size);
 }
 
@@ -753,8 +753,8 @@ fn figures_of_a_process_that_ran_before_are_said_to_lack_that() {
 
 #[test]
 fn one_total_has_one_error_wherever_it_is_shown() {
-    let folder = home().join("totals");
-    std::fs::create_dir_all(&folder).unwrap();
+    let directory = home().join("totals");
+    std::fs::create_dir_all(&directory).unwrap();
     let fixtures = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures/conversions");
     for trace in [
         "deep",
@@ -763,7 +763,7 @@ fn one_total_has_one_error_wherever_it_is_shown() {
         "jit",
         "phone_tracedkill",
     ] {
-        let rec = folder.join(trace);
+        let rec = directory.join(trace);
         std::fs::create_dir_all(&rec).unwrap();
         let path = rec.join("raw-trace");
         std::fs::copy(fixtures.join(format!("{trace}.pftrace")), &path).unwrap();

@@ -88,8 +88,8 @@ fn licenses_prints_each_text_once() {
 
 #[test]
 fn man_writes_a_page_for_each_command() {
-    let folder = tempfile::tempdir().expect("a directory");
-    let pages = folder.path().join("man1");
+    let directory = tempfile::tempdir().expect("a directory");
+    let pages = directory.path().join("man1");
     let output = heaptap().arg("man").arg("-o").arg(&pages).output();
     succeeded(&output.expect("heaptap runs"));
     let names: BTreeSet<String> = fs::read_dir(&pages)
@@ -168,14 +168,14 @@ mod installer {
     ];
 
     struct Release {
-        folder: tempfile::TempDir,
+        directory: tempfile::TempDir,
     }
 
     impl Release {
         fn new(versions: &[&str]) -> Release {
-            let folder = tempfile::tempdir().expect("a directory");
+            let directory = tempfile::tempdir().expect("a directory");
             let mut sums = String::new();
-            fs::create_dir(folder.path().join("release")).expect("a directory");
+            fs::create_dir(directory.path().join("release")).expect("a directory");
             for version in versions {
                 for target in TARGETS {
                     let name = format!("heaptap-{version}-{target}");
@@ -184,15 +184,15 @@ mod installer {
                     let hex: String = digest.iter().map(|b| format!("{b:02x}")).collect();
                     sums += &format!("{hex}  {name}.tar.gz\n");
                     let path = format!("release/{name}.tar.gz");
-                    fs::write(folder.path().join(path), bytes).expect("a file");
+                    fs::write(directory.path().join(path), bytes).expect("a file");
                 }
             }
-            fs::write(folder.path().join("release/SHA256SUMS"), sums).expect("a file");
-            Release { folder }
+            fs::write(directory.path().join("release/SHA256SUMS"), sums).expect("a file");
+            Release { directory }
         }
 
         fn path(&self, name: &str) -> PathBuf {
-            self.folder.path().join(name)
+            self.directory.path().join(name)
         }
 
         fn install(&self, args: &[&str]) -> Output {
@@ -201,7 +201,7 @@ mod installer {
                 .args(["--prefix", "a prefix"])
                 .args(args)
                 .env_remove("PREFIX")
-                .current_dir(self.folder.path())
+                .current_dir(self.directory.path())
                 .output()
                 .expect("sh runs")
         }
@@ -225,8 +225,8 @@ mod installer {
         packed.finish().expect("packed")
     }
 
-    fn files(folder: &Path) -> usize {
-        let entries = fs::read_dir(folder).expect("a directory");
+    fn files(directory: &Path) -> usize {
+        let entries = fs::read_dir(directory).expect("a directory");
         let paths = entries.map(|entry| entry.expect("an entry").path());
         paths
             .map(|path| match path.is_dir() {
@@ -345,7 +345,7 @@ mod installer {
 #[ignore = "needs Python with check-jsonschema"]
 fn judged_by_ci_readers_manifests_of_a_release() {
     let judge = judge::ci_readers().python;
-    let folder = tempfile::tempdir().expect("a directory");
+    let directory = tempfile::tempdir().expect("a directory");
     let targets = [
         ("x86_64-unknown-linux-musl.tar.gz", '1'),
         ("aarch64-unknown-linux-musl.tar.gz", '2'),
@@ -356,18 +356,18 @@ fn judged_by_ci_readers_manifests_of_a_release() {
         let digest = digit.to_string().repeat(64);
         format!("{digest}  heaptap-1.2.3-{target}\n")
     });
-    fs::write(folder.path().join("SHA256SUMS"), sums.concat()).expect("a file");
-    let made = |address: &str, folder: &Path| {
+    fs::write(directory.path().join("SHA256SUMS"), sums.concat()).expect("a file");
+    let made = |address: &str, directory: &Path| {
         Command::new(&judge)
             .arg(root().join("packaging/manifests.py"))
             .args(["--version", "1.2.3", "--publisher", "example"])
             .args(["--address", address, "--homepage", "https://example.com"])
-            .arg(folder)
+            .arg(directory)
             .output()
             .expect("Python runs")
     };
     let address = "https://example.com/v{version}";
-    succeeded(&made(address, folder.path()));
+    succeeded(&made(address, directory.path()));
     let mut all = String::new();
     for name in [
         "heaptap.rb",
@@ -376,19 +376,19 @@ fn judged_by_ci_readers_manifests_of_a_release() {
         "winget/example.heaptap.installer.yaml",
         "winget/example.heaptap.locale.en-US.yaml",
     ] {
-        let text = fs::read_to_string(folder.path().join(name)).expect("a manifest");
+        let text = fs::read_to_string(directory.path().join(name)).expect("a manifest");
         all += &format!("== {name}\n{text}\n");
     }
-    let installer = fs::read_to_string(folder.path().join("install.sh")).expect("install.sh");
+    let installer = fs::read_to_string(directory.path().join("install.sh")).expect("install.sh");
     assert!(installer.contains("address='https://example.com/v{version}'\nversion='1.2.3'\n"));
     insta::with_settings!({ omit_expression => true, prepend_module_to_snapshot => false }, {
         insta::assert_snapshot!("manifests", all);
     });
     // What would be code in a script.
-    let quoted = made("https://example.com/'; rm -rf ~ #", folder.path());
+    let quoted = made("https://example.com/'; rm -rf ~ #", directory.path());
     assert_eq!(quoted.status.code(), Some(1), "{quoted:?}");
-    fs::write(folder.path().join("SHA256SUMS"), &sums[0]).expect("a file");
-    let lacks = made(address, folder.path());
+    fs::write(directory.path().join("SHA256SUMS"), &sums[0]).expect("a file");
+    let lacks = made(address, directory.path());
     assert!(text(&lacks.stderr).contains("SHA256SUMS lacks heaptap-1.2.3-"));
 }
 
@@ -396,7 +396,7 @@ fn judged_by_ci_readers_manifests_of_a_release() {
 #[ignore = "needs Python with check-jsonschema"]
 fn judged_by_ci_readers_workflows_follow_the_schema_of_github() {
     let judge = judge::ci_readers().python;
-    let folder = root().join(".github/workflows");
+    let directory = root().join(".github/workflows");
     let check = |files: &[&Path]| {
         Command::new(&judge)
             .args(["-m", "check_jsonschema", "--builtin-schema"])
@@ -405,7 +405,7 @@ fn judged_by_ci_readers_workflows_follow_the_schema_of_github() {
             .output()
             .expect("Python runs")
     };
-    let files = ["ci.yml", "release.yml"].map(|name| folder.join(name));
+    let files = ["ci.yml", "release.yml"].map(|name| directory.join(name));
     succeeded(&check(&[&files[0], &files[1]]));
     let wrong = tempfile::NamedTempFile::with_suffix(".yml").expect("a file");
     let text = fs::read_to_string(&files[0]).expect("a workflow");

@@ -17,12 +17,12 @@ fn fixtures() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures"))
 }
 
-/// Output of a command that runs in `folder`, without the path of `folder`. `NAME=value` before the
+/// Output of a command that runs in `directory`, without the path of `directory`. `NAME=value` before the
 /// command sets a variable. `state` replaces the state of this suite.
-fn seen_in(folder: &Path, command: &str, state: Option<&Path>) -> String {
-    let output = run(folder, command, state);
+fn seen_in(directory: &Path, command: &str, state: Option<&Path>) -> String {
+    let output = run(directory, command, state);
     let code = output.status.code().expect("it ends by itself");
-    let path = format!("{}{MAIN_SEPARATOR}", folder.display());
+    let path = format!("{}{MAIN_SEPARATOR}", directory.display());
     let [said, data] = [output.stderr, output.stdout].map(|bytes| {
         let text = String::from_utf8(bytes).expect("UTF-8");
         text.replace(&path, "")
@@ -38,14 +38,14 @@ fn seen_in(folder: &Path, command: &str, state: Option<&Path>) -> String {
     format!("$ {variables}heaptap {command}\n{said}{rule}\n{data}exit code {code}")
 }
 
-fn run(folder: &Path, command: &str, state: Option<&Path>) -> Output {
+fn run(directory: &Path, command: &str, state: Option<&Path>) -> Output {
     let (variables, command) = variables_of(command);
     let variables = variables.filter_map(|variable| variable.split_once('='));
     heaptap()
         .args(command.split(' '))
         .envs(state.map(|state| ("HEAPTAP_STATE_DIR", state)))
         .envs(variables)
-        .current_dir(folder)
+        .current_dir(directory)
         .output()
         .expect("heaptap runs")
 }
@@ -72,14 +72,14 @@ fn failing(kind: &str, command: &str, files: &[(&str, Vec<u8>)]) -> String {
     }
     let fixtures = fixtures();
     let writes = command.contains("--virtual");
-    let folder = match files {
+    let directory = match files {
         [] if !writes => fixtures.as_path(),
         _ => own.path(),
     };
-    let document = run(folder, &format!("{command} --json"), state_path).stdout;
+    let document = run(directory, &format!("{command} --json"), state_path).stdout;
     let document: serde_json::Value = serde_json::from_slice(&document).expect("a document");
     assert_eq!(document["error"]["kind"], kind.replace('_', "-"));
-    seen_in(folder, command, state_path)
+    seen_in(directory, command, state_path)
 }
 
 /// The short help of every command. The complete help is docs/reference/cli.md.

@@ -34,8 +34,8 @@ const TOTALS: &str = "SELECT heap_name, NULL AS absent, sum(size) AS size \
 
 #[test]
 fn a_database_is_not_named_like_a_file_of_rows() {
-    let folder = tempfile::tempdir().expect("a directory");
-    let file = folder.path().join("sums.CSV");
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("sums.CSV");
     query(&trace(), &[TOTALS, "-o", file.to_str().expect("UTF-8")], "")
         .assert_code(2)
         .assert_stderr("--csv > FILE");
@@ -111,8 +111,8 @@ fn rows_come_as_tables_json_lines_and_csv() {
 
 #[test]
 fn statements_come_from_a_file_and_from_standard_input() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("a.sql");
+    let directory = tempfile::tempdir().expect("a folder");
+    let file = directory.path().join("a.sql");
     std::fs::write(&file, "SELECT count(*) AS n FROM heap_profile; -- end").expect("a file");
     let name = file.to_str().expect("UTF-8");
     for (arguments, stdin) in [
@@ -193,8 +193,8 @@ fn other_inputs_have_tables_of_their_own() {
 
 #[test]
 fn a_copy_is_written_once_and_alone() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let copy = folder.path().join("copy.sqlite");
+    let directory = tempfile::tempdir().expect("a folder");
+    let copy = directory.path().join("copy.sqlite");
     let name = copy.to_str().expect("UTF-8");
     let output = query(&trace(), &["-o", name], "");
     output.assert_code(0);
@@ -202,12 +202,12 @@ fn a_copy_is_written_once_and_alone() {
         .assert_code(2)
         .assert_stderr("--force");
     query(&trace(), &["-o", name, "--force"], "").assert_code(0);
-    let others = std::fs::read_dir(folder.path())
+    let others = std::fs::read_dir(directory.path())
         .expect("the folder")
         .count();
     assert_eq!(others, 1, "nothing else is left");
     if cfg!(unix) {
-        let pipe = folder.path().join("pipe");
+        let pipe = directory.path().join("pipe");
         let made = Command::new("mkfifo").arg(&pipe).status().expect("it runs");
         assert!(made.success());
         query(
@@ -224,8 +224,8 @@ fn a_copy_is_written_once_and_alone() {
 #[ignore = "needs sqlite3: tests/run.sh runs it"]
 fn judged_by_sqlite3_a_copy_opens_in_its_shell() {
     crate::judge::sqlite3();
-    let folder = tempfile::tempdir().expect("a folder");
-    let copy = folder.path().join("copy.sqlite");
+    let directory = tempfile::tempdir().expect("a folder");
+    let copy = directory.path().join("copy.sqlite");
     let name = copy.to_str().expect("UTF-8");
     let output = query(&trace(), &["-o", name], "");
     output.assert_code(0);
@@ -249,20 +249,20 @@ fn judged_by_sqlite3_a_copy_opens_in_its_shell() {
 }
 
 /// The first half of an HPROF.
-fn cut_dump(folder: &Path) -> PathBuf {
+fn cut_dump(directory: &Path) -> PathBuf {
     let packed = std::fs::read(fixture("hprof/android-a.hprof.gz")).expect("the fixture is there");
     let mut whole = Vec::new();
     std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&packed[..]), &mut whole)
         .expect("gzip");
-    let cut = folder.join("cut.hprof");
+    let cut = directory.join("cut.hprof");
     std::fs::write(&cut, &whole[..whole.len() / 2]).expect("it can be written");
     cut
 }
 
 #[test]
 fn a_dump_that_breaks_off_is_told_once_a_statement_reads_it() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let cut = cut_dump(folder.path());
+    let directory = tempfile::tempdir().expect("a folder");
+    let cut = cut_dump(directory.path());
     let told = query(&cut, &["SELECT count(*) FROM heap_graph_object"], "");
     told.assert_code(6);
     told.assert_stderr("the HPROF is truncated");
@@ -381,8 +381,8 @@ fn elements_after_a_missing_object_keep_their_indexes() {
     let both = [ids[0].to_be_bytes(), ids[1].to_be_bytes()].concat();
     let at = dump.windows(8).position(|bytes| bytes == both).unwrap();
     dump[at - 4..at].copy_from_slice(&[1, 2, 3, 4]);
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("dangling.hprof");
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("dangling.hprof");
     std::fs::write(&file, dump).unwrap();
     let asked = query(&file, &["--csv", elements], "");
     let rows: Vec<String> = asked.stdout.lines().skip(1).map(str::to_owned).collect();
@@ -451,10 +451,10 @@ fn paths_find_the_addresses_that_queries_print() {
 
 #[test]
 fn table_of_events_that_are_not_read_says_so() {
-    use heaptap::proto::perfetto as pb;
+    use heaptap_proto::perfetto as pb;
     use prost::Message as _;
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("trace");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("trace");
     let source = pb::DataSourceConfig {
         name: Some("linux.ftrace".to_owned()),
         ..pb::DataSourceConfig::default()
@@ -488,11 +488,11 @@ fn table_of_events_that_are_not_read_says_so() {
 
 #[test]
 fn an_hprof_that_is_not_readable_is_an_error_whatever_is_asked() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("wide.hprof");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("wide.hprof");
     let ids = 16_u32.to_be_bytes();
     std::fs::write(&path, [b"JAVA PROFILE 1.0.2\0", &ids[..], &[0; 8]].concat()).unwrap();
-    let copy = folder.path().join("copy.sqlite");
+    let copy = directory.path().join("copy.sqlite");
     let (path, copy) = (path.to_str().unwrap(), copy.to_str().unwrap());
     for args in [
         &["query", path, "SELECT 1"][..],

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use tempfile::TempDir;
 
-/// A folder with the recording `rec`: snapshots `before`, four iterations and `after`, and a final
+/// A directory with the recording `rec`: snapshots `before`, four iterations and `after`, and a final
 /// dump.
 pub fn home() -> &'static Path {
     static DEMO: OnceLock<TempDir> = OnceLock::new();

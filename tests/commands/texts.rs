@@ -77,21 +77,21 @@ fn utf16(bytes: &[u8]) -> Vec<u8> {
 
 /// A directory with one input.
 struct Input {
-    folder: tempfile::TempDir,
+    directory: tempfile::TempDir,
 }
 
 impl Input {
     fn new(bytes: &[u8]) -> Input {
-        let folder = tempfile::tempdir().expect("a folder");
-        std::fs::write(folder.path().join("input"), bytes).expect("a file");
-        Input { folder }
+        let directory = tempfile::tempdir().expect("a folder");
+        std::fs::write(directory.path().join("input"), bytes).expect("a file");
+        Input { directory }
     }
 
     /// Runs a command in the directory; `input` is also its standard input.
     fn run(&self, args: impl Arguments) -> Ended {
-        let file = std::fs::File::open(self.folder.path().join("input")).expect("the file");
+        let file = std::fs::File::open(self.directory.path().join("input")).expect("the file");
         let mut heaptap = heaptap();
-        heaptap.current_dir(self.folder.path()).stdin(file);
+        heaptap.current_dir(self.directory.path()).stdin(file);
         Ended::of(heaptap.args(args.list()))
     }
 
@@ -151,7 +151,7 @@ fn meminfo_of_any_packing() {
     );
     // Two compressed texts are compared by their content.
     let packed = Input::new(&xz(&text));
-    std::fs::write(packed.folder.path().join("other"), &text).expect("a file");
+    std::fs::write(packed.directory.path().join("other"), &text).expect("a file");
     packed.expect(0, &["diff", "input", "other", "--json"]);
 
     let torn = gzip(&text);
@@ -204,7 +204,7 @@ fn smaps_of_any_packing() {
     // The saved copy is the text itself.
     let packed = Input::new(&zstd(&text));
     packed.json(&["smaps", "-", "--save", "kept", "--json"]);
-    let kept = std::fs::read(packed.folder.path().join("kept")).expect("it was kept");
+    let kept = std::fs::read(packed.directory.path().join("kept")).expect("it was kept");
     assert_eq!(kept, text);
 
     for packed in [gzip(&text), xz(&text)] {
@@ -261,11 +261,11 @@ fn logs_of_any_packing() {
 #[test]
 fn a_file_called_like_standard_input_is_not_taken_for_it() {
     let input = Input::new(&mappings());
-    std::fs::write(input.folder.path().join("-"), "no mappings").expect("a file");
+    std::fs::write(input.directory.path().join("-"), "no mappings").expect("a file");
     input.json(&["smaps", "-", "--json"]);
     let trace = Input::new(&fixture("conversions/c_cont.pftrace"));
     for name in ["-", "input"] {
-        std::fs::create_dir_all(trace.folder.path().join("-")).expect("a folder");
+        std::fs::create_dir_all(trace.directory.path().join("-")).expect("a folder");
         let output = trace.expect(7, &["smaps", name]);
         let shown = if name == "-" {
             "standard input"
@@ -304,7 +304,7 @@ fn damage_is_told_before_what_cannot_be_compared() {
     let text = mappings();
     let packed = gzip(&text);
     let input = Input::new(&packed[..11]);
-    std::fs::write(input.folder.path().join("other"), &text).expect("a file");
+    std::fs::write(input.directory.path().join("other"), &text).expect("a file");
     let refused = input.expect(8, &["diff", "input", "other", "--json"]);
     let refused = refused.json();
     assert_eq!(refused["error"]["kind"], "input-damaged");

@@ -94,15 +94,16 @@ fn found_ci_readers() -> Result<CiReaders, Missing> {
     let variable = "HEAPTAP_CI_PYTHON";
     let python = python_with(variable, "check_jsonschema, junitparser, xmlschema")?;
     let variable = "HEAPTAP_JUNIT_XSD";
-    let folder = std::env::var(variable).map_err(|_| format!("{variable} names no folder"))?;
-    let versions = std::fs::read_dir(&folder).map_err(|error| format!("{folder}: {error}"))?;
+    let directory = std::env::var(variable).map_err(|_| format!("{variable} names no folder"))?;
+    let versions =
+        std::fs::read_dir(&directory).map_err(|error| format!("{directory}: {error}"))?;
     let paths = versions
         .flatten()
         .map(|version| version.path().join("junit-10.xsd"));
     let mut junit_xsds: Vec<PathBuf> = paths.filter(|path| path.is_file()).collect();
     junit_xsds.sort();
     match junit_xsds.is_empty() {
-        true => Err(format!("{folder} ({variable}) has no junit-10.xsd")),
+        true => Err(format!("{directory} ({variable}) has no junit-10.xsd")),
         false => Ok(CiReaders { python, junit_xsds }),
     }
 }
@@ -181,8 +182,8 @@ pub fn perfetto_protos() -> String {
 
 /// Data from outside the repository, from a variable.
 pub fn given(variable: &str) -> PathBuf {
-    let folder: Option<OsString> = std::env::var_os(variable);
-    needed(folder.ok_or_else(|| format!("{variable} names no folder"))).into()
+    let directory: Option<OsString> = std::env::var_os(variable);
+    needed(directory.ok_or_else(|| format!("{variable} names no folder"))).into()
 }
 
 /// Those of `tests/run.sh` that are not installed; `tests/run.sh all` looks for Spark itself.

@@ -249,7 +249,7 @@ pub fn assert_lacks(text: impl AsRef<str>, part: impl AsRef<str>) {
     assert!(!text.contains(part), "{part:?} in: {text}");
 }
 
-/// A file or folder below `fixtures/`.
+/// A file or directory below `fixtures/`.
 pub fn fixture(name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("fixtures")

@@ -1,7 +1,7 @@
 //! Compares symbolization with llvm-symbolizer: frames, names, files and lines for addresses of
 //! libc's debug file and of this program; and names with llvm-cxxfilt. `tests/run.sh` installs them.
 
-use heaptap::symbolize::file::{Bytes, SiblingFiles, SymbolFile, identify};
+use heaptap_symbols::symbolize::file::{Bytes, SiblingFiles, SymbolFile, identify};
 use object::{Object, ObjectSymbol, SymbolKind};
 use std::io::Write;
 use std::num::NonZero;
@@ -21,8 +21,8 @@ fn libc_debug_file() -> Option<PathBuf> {
         .find(|path| path.ends_with("/libc.so.6"))?;
     let facts = identify(&Bytes::map(Path::new(libc)).ok()?).ok()?;
     let id = facts.build_id.to_string();
-    let (folder, name) = id.split_at_checked(2)?;
-    let path = format!("/usr/lib/debug/.build-id/{folder}/{name}.debug");
+    let (directory, name) = id.split_at_checked(2)?;
+    let path = format!("/usr/lib/debug/.build-id/{directory}/{name}.debug");
     Path::new(&path).is_file().then(|| path.into())
 }
 
@@ -88,7 +88,7 @@ fn ours(path: &Path, addresses: &[u64]) -> Vec<Vec<Frame>> {
     let mut found = vec![Vec::new(); addresses.len()];
     let threads = NonZero::new(2).expect("2 is not 0");
     file.lookup(addresses, threads, &mut |at, lines| {
-        let frame = |line: &heaptap::symbolize::file::SourceLine<'_>| {
+        let frame = |line: &heaptap_symbols::symbolize::file::SourceLine<'_>| {
             (
                 line.linkage.to_owned(),
                 line.file.to_owned(),
@@ -144,8 +144,8 @@ fn judged_by_llvm_frames_of_this_program_are_the_same() {
 }
 
 /// Mangled names of C++ in the libraries of a directory: up to a number of each, to have many.
-fn mangled_names(folder: &str, most_of_each: usize) -> Vec<String> {
-    let paths = std::fs::read_dir(folder).expect("a directory").flatten();
+fn mangled_names(directory: &str, most_of_each: usize) -> Vec<String> {
+    let paths = std::fs::read_dir(directory).expect("a directory").flatten();
     let paths = paths
         .map(|entry| entry.path())
         .filter(|path| path.is_file());
@@ -178,7 +178,7 @@ fn judged_by_llvm_cxxfilt_names_of_libraries_are_the_same() {
         .expect("llvm-cxxfilt runs");
     let theirs = String::from_utf8(output.stdout).expect("text");
     let pairs: Vec<_> = names.lines().zip(theirs.lines()).collect();
-    let differ = |&&(name, shown): &&(&str, &str)| heaptap::names::demangle(name) != shown;
+    let differ = |&&(name, shown): &&(&str, &str)| heaptap_model::names::demangle(name) != shown;
     let different: Vec<_> = pairs.iter().filter(differ).take(1_000).collect();
     println!("{} of {} names differ", different.len(), pairs.len());
     assert!(pairs.len() > 5_000, "only {} names", pairs.len());

@@ -71,9 +71,9 @@ pub(crate) fn literals(source: &str) -> Vec<String> {
 }
 
 /// Sources below a directory.
-pub(crate) fn sources(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn sources(directory: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
-    for entry in std::fs::read_dir(folder).expect("sources") {
+    for entry in std::fs::read_dir(directory).expect("sources") {
         let path = entry.expect("sources").path();
         match path.is_dir() {
             true => found.extend(sources(&path)),

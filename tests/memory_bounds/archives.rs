@@ -3,9 +3,9 @@
 
 use super::wire::many;
 use super::{MIB, Shapes};
-use heaptap::bytes::Bytes;
-use heaptap::import::{TextInput, open, open_hprofs};
-use heaptap::symbolize::find::libraries_in;
+use heaptap_base::bytes::Bytes;
+use heaptap_input::{TextInput, open, open_hprofs};
+use heaptap_symbols::symbolize::find::libraries_in;
 use std::io::{Cursor, Read, Write as _, repeat};
 
 fn gzip(mut stream: impl Read) -> Vec<u8> {
@@ -144,8 +144,8 @@ fn archives() {
         ("an xz with a dictionary of 64 MiB", xz(0x1c)),
         ("an xz with a dictionary of 4 GiB", xz(0x28)),
     ];
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("input");
+    let directory = tempfile::tempdir().expect("a folder");
+    let path = directory.path().join("input");
     for (shape, file) in shapes {
         std::fs::write(&path, &file).expect("a file");
         let size = file.len();

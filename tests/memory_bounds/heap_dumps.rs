@@ -2,8 +2,8 @@
 
 use super::wire::many;
 use super::{MIB, Shapes};
-use heaptap::bytes::Bytes;
-use heaptap::hprof::{Options, histogram, read};
+use android_hprof::{Options, histogram, read};
+use heaptap_base::bytes::Bytes;
 
 const SIZE: usize = 8 * MIB;
 

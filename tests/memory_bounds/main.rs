@@ -16,11 +16,11 @@ mod traces;
 mod wire;
 
 use counting::Counting;
-use heaptap::analyze::filter::Filter;
-use heaptap::analyze::histogram::{ObjectScope, histograms};
-use heaptap::analyze::largest::largest;
-use heaptap::explore::TABLE_KEYS;
-use heaptap::heap_graph::{Dominators, Follow, HeapGraph};
+use heaptap_analyze::filter::Filter;
+use heaptap_analyze::histogram::{ObjectScope, histograms};
+use heaptap_analyze::largest::largest;
+use heaptap_explore::TABLE_KEYS;
+use heaptap_model::heap_graph::{Dominators, Follow, HeapGraph};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 #[global_allocator]

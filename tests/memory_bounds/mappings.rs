@@ -2,8 +2,8 @@
 
 use super::wire::many;
 use super::{MIB, Shapes};
-use heaptap::bytes::Bytes;
-use heaptap::deobfuscate::{MapFile, Retracer};
+use heaptap_base::bytes::Bytes;
+use heaptap_symbols::deobfuscate::{MapFile, Retracer};
 use std::convert::Infallible;
 use std::path::Path;
 

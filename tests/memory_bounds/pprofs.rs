@@ -2,7 +2,7 @@
 
 use super::wire::{bytes, many, number};
 use super::{MIB, Shapes};
-use heaptap::import::read_pprof;
+use heaptap_input::read_pprof;
 
 const SIZE: usize = 8 * MIB;
 

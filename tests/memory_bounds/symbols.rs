@@ -3,8 +3,8 @@
 use super::wire::many;
 use super::{MIB, Shapes};
 use crate::elf::{PROGBITS, STRTAB, elf, entry, leb, unit};
-use heaptap::bytes::Bytes;
-use heaptap::symbolize::file::{Alone, SymbolFile, identify};
+use heaptap_base::bytes::Bytes;
+use heaptap_symbols::symbolize::file::{Alone, SymbolFile, identify};
 use std::num::NonZero;
 use std::sync::Arc;
 

@@ -4,14 +4,14 @@
 use super::archives::zip_of;
 use super::wire::many;
 use super::{MIB, Shapes};
+use android_memory::gc::GcLog;
+use android_memory::malloc_info;
+use android_memory::meminfo::Meminfo;
+use android_memory::smaps::{self, By};
+use android_memory::status::Status;
 use heaptap::commands::gc::run;
-use heaptap::jdwp::Allocations;
-use heaptap::memory::gc::GcLog;
-use heaptap::memory::malloc_info;
-use heaptap::memory::meminfo::Meminfo;
-use heaptap::memory::smaps::{self, By};
-use heaptap::memory::status::Status;
-use heaptap::timeline::Timeline;
+use heaptap_capture::jdwp::Allocations;
+use heaptap_model::timeline::Timeline;
 
 const SIZE: usize = 8 * MIB;
 
@@ -167,8 +167,8 @@ fn other_texts() {
             &[head.as_bytes(), lines].concat(),
         )
     };
-    let folder = tempfile::tempdir().expect("a directory");
-    let path = folder.path().join("input");
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("input");
     for (shape, file) in [
         ("messages of Studio", export(&lines(message))),
         (

@@ -2,13 +2,12 @@
 
 use super::wire::{bytes, many, number, varint};
 use super::{MIB, Shapes};
-use heaptap::export::pprof::{Pprof, PprofOptions};
 use heaptap::heaps::input::{self, DumpScope, LookOptions, NativeFile};
 use heaptap::heaps::java::ProgressReporter;
-use heaptap::hprof;
 use heaptap::naming::names::NameOptions;
 use heaptap::naming::r8_mappings::R8Mappings;
-use heaptap::trace::{MemoryWanted, Surveyed, Trace, TraceError};
+use heaptap_export::pprof::{Pprof, PprofOptions};
+use perfetto_heap::{MemoryWanted, Surveyed, Trace, TraceError};
 use std::io::Cursor;
 use std::path::Path;
 use std::sync::Arc;
@@ -60,7 +59,7 @@ fn read(file: &Arc<[u8]>) -> Trace {
         renamed.heaps.name(&mut graph, &recording);
         super::tables_of(&graph);
         // Larger than any heap of ART, it is refused.
-        let _ = hprof::write(&graph, 0, &mut std::io::sink());
+        let _ = android_hprof::write(&graph, 0, &mut std::io::sink());
     }
     for at in 0..trace.smaps().len() {
         drop(trace.read_smaps(at).expect("memory"));
@@ -76,8 +75,8 @@ fn hold(mut all: Shapes, shapes: Vec<(&'static str, Vec<u8>)>) {
 }
 
 fn both(all: &mut Shapes, shape: &str, file: Vec<u8>) {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("raw-trace");
+    let directory = tempfile::tempdir().expect("a folder");
+    let path = directory.path().join("raw-trace");
     std::fs::write(&path, &file).expect("a file");
     all.read(&format!("{shape}, looked at"), file.len(), || look(&path));
     let file: Arc<[u8]> = file.into();

@@ -4,7 +4,7 @@ use std::process::{Command, Output};
 
 use crate::client::phone;
 use crate::judge;
-use heaptap::phone::VirtualPhone;
+use virtual_phone::VirtualPhone;
 
 /// Runs `adb`; its own directory keeps its keys away from the user's.
 fn adb(phone: &VirtualPhone, args: &[&str], stdin: Option<&[u8]>) -> Output {
@@ -51,9 +51,9 @@ fn judged_by_adb_it_lists_runs_pushes_and_pulls() {
     let bytes: Vec<u8> = (0..200_000u32).map(|i| (i * 7) as u8).collect();
     let echoed = adb(&phone, &["shell", "cat"], Some(&bytes));
     assert_eq!(echoed.stdout, bytes, "stdin and stdout are bytes");
-    let folder = tempfile::tempdir().expect("a folder");
-    let there = folder.path().join("there");
-    let back = folder.path().join("back");
+    let directory = tempfile::tempdir().expect("a folder");
+    let there = directory.path().join("there");
+    let back = directory.path().join("back");
     std::fs::write(&there, &bytes).expect("a file");
     let path = |p: &std::path::Path| p.to_str().expect("UTF-8").to_owned();
     let pushed = run(&["push", &path(&there), "/data/local/tmp/f"]);

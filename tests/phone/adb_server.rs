@@ -276,9 +276,9 @@ fn what_is_no_adb_server_is_left_alone_and_said() {
 
 /// A program named adb that leaves a note when it runs.
 #[cfg(unix)]
-fn fake_adb(folder: &Path) {
+fn fake_adb(directory: &Path) {
     use std::os::unix::fs::PermissionsExt as _;
-    let path = folder.join("adb");
+    let path = directory.join("adb");
     let script = "#!/bin/sh\necho \"$@\" >>\"${0%/*}/ran\"\nexit 1\n";
     std::fs::write(&path, script).expect("a temporary folder is writable");
     let executable = std::fs::Permissions::from_mode(0o755);
@@ -288,14 +288,14 @@ fn fake_adb(folder: &Path) {
 #[cfg(unix)]
 #[test]
 fn adb_is_run_only_where_nothing_answers_and_only_to_serve() {
-    let folder = tempfile::tempdir().unwrap();
-    fake_adb(folder.path());
+    let directory = tempfile::tempdir().unwrap();
+    fake_adb(directory.path());
     let path = std::env::join_paths(
-        std::iter::once(folder.path().to_owned())
+        std::iter::once(directory.path().to_owned())
             .chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())),
     )
     .unwrap();
-    let ran = folder.path().join("ran");
+    let ran = directory.path().join("ran");
 
     // A server of any version is accepted.
     let mut answers = listing("");

@@ -5,9 +5,9 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use heaptap::phone::{PhoneSpec, VirtualPhone};
-use heaptap::proto::perfetto as pb;
+use heaptap_proto::perfetto as pb;
 use prost::Message as _;
+use virtual_phone::{PhoneSpec, VirtualPhone};
 
 /// Starts a phone; the SPEC must be valid.
 pub fn phone(spec: &str) -> VirtualPhone {

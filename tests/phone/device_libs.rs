@@ -3,13 +3,13 @@
 
 use std::sync::Mutex;
 
-use heaptap::device::{Address, Selector, Server};
 use heaptap::naming::device_libs::{DeviceLibs, Fetched, LibraryRequest, Outcome, PullLibs};
-use heaptap::phone::{Fault, PhoneSpec, VirtualPhone};
-use heaptap::symbolize::cache::{Cache, Origin};
-use heaptap::symbolize::file::identify;
-use heaptap::symbolize::find::WhyNot;
-use heaptap::units::BuildId;
+use heaptap_adb::{Address, Selector, Server};
+use heaptap_base::units::BuildId;
+use heaptap_symbols::symbolize::cache::{Cache, Origin};
+use heaptap_symbols::symbolize::file::identify;
+use heaptap_symbols::symbolize::find::RejectReason;
+use virtual_phone::{Fault, PhoneSpec, VirtualPhone};
 
 const UTILS: &str = "/system/lib64/libutils.so";
 const HWUI: &str = "/system/lib64/libhwui.so";
@@ -35,7 +35,7 @@ impl Lab {
     }
 
     fn cache(&self) -> Cache {
-        Cache::in_folder(self.cache.path()).expect("a cache")
+        Cache::in_directory(self.cache.path()).expect("a cache")
     }
 
     fn source(&self, how: PullLibs) -> DeviceLibs {
@@ -217,11 +217,11 @@ fn another_build_is_refused_and_remembered_until_the_file_changes() {
     };
     let there = lab.library_request(UTILS).build_id;
     let outcome = lab.outcome(PullLibs::Always, request());
-    assert_eq!(outcome, Outcome::Not(WhyNot::OtherBuildId(there)));
+    assert_eq!(outcome, Outcome::Not(RejectReason::OtherBuildId(there)));
     let before = lab.asked().len();
     let outcome = lab.outcome(PullLibs::Always, request());
     assert!(
-        matches!(outcome, Outcome::Not(WhyNot::Device(_))),
+        matches!(outcome, Outcome::Not(RejectReason::Device(_))),
         "{outcome:?}"
     );
     let after = lab.asked();
@@ -230,7 +230,7 @@ fn another_build_is_refused_and_remembered_until_the_file_changes() {
     lab.phone.put_file(UTILS, &other, 0o644);
     let id = identify(&other).expect("an ELF file").build_id;
     let outcome = lab.outcome(PullLibs::Always, request());
-    assert_eq!(outcome, Outcome::Not(WhyNot::OtherBuildId(id)));
+    assert_eq!(outcome, Outcome::Not(RejectReason::OtherBuildId(id)));
 }
 
 #[test]
@@ -244,36 +244,36 @@ fn what_is_no_readable_library_is_said() {
         path: path.to_owned(),
         ..lab.library_request(UTILS)
     };
-    assert_eq!(why(at("/vendor/lib64/libgone.so")), WhyNot::NotThere);
-    assert_eq!(why(at("/system/lib64")), WhyNot::NotAFile);
+    assert_eq!(why(at("/vendor/lib64/libgone.so")), RejectReason::NotThere);
+    assert_eq!(why(at("/system/lib64")), RejectReason::NotAFile);
     lab.phone
         .put_file("/system/lib64/libsecret.so", b"\x7fELF", 0o600);
-    let denied = WhyNot::Unreadable(std::io::ErrorKind::PermissionDenied);
+    let denied = RejectReason::Unreadable(std::io::ErrorKind::PermissionDenied);
     assert_eq!(why(at("/system/lib64/libsecret.so")), denied);
     lab.phone
         .put_file("/system/lib64/libtext.so", b"no library", 0o644);
     assert!(matches!(
         why(at("/system/lib64/libtext.so")),
-        WhyNot::Damaged(_)
+        RejectReason::Damaged(_)
     ));
     let (inside, _) = lab.library_request_in_apk("libjson.so");
     let beside = LibraryRequest {
         start_offset: inside.start_offset + 4096,
         ..inside.clone()
     };
-    assert!(matches!(why(beside), WhyNot::Damaged(_)));
+    assert!(matches!(why(beside), RejectReason::Damaged(_)));
     let beyond = LibraryRequest {
         start_offset: 1 << 40,
         ..inside
     };
-    assert!(matches!(why(beyond), WhyNot::Damaged(_)));
+    assert!(matches!(why(beyond), RejectReason::Damaged(_)));
 }
 
 #[test]
 fn too_much_is_left_there_unless_it_is_asked_for() {
     let lab = Lab::new("fault=stat-lies@100000000");
     let outcome = lab.outcome(PullLibs::Cheap, lab.library_request(UTILS));
-    let Outcome::Not(WhyNot::OverBudget(text)) = outcome else {
+    let Outcome::Not(RejectReason::OverBudget(text)) = outcome else {
         panic!("{outcome:?}");
     };
     assert!(
@@ -302,12 +302,12 @@ fn a_phone_that_goes_is_asked_no_more() {
         let fetched = source.fetch(&lab.cache(), requests, &|_| {});
         let gone = fetched
             .iter()
-            .filter(|f| matches!(f.outcome, Outcome::Not(WhyNot::Device(_))))
+            .filter(|f| matches!(f.outcome, Outcome::Not(RejectReason::Device(_))))
             .count();
         assert!(gone >= 1, "{fault}: {fetched:?}");
         let last = &fetched.last().expect("three").outcome;
         assert!(
-            matches!(last, Outcome::Not(WhyNot::Device(_))),
+            matches!(last, Outcome::Not(RejectReason::Device(_))),
             "{fault}: {fetched:?}"
         );
     }
@@ -328,7 +328,7 @@ fn whoever_does_not_want_to_wait_goes_on_without() {
         assert!(interrupt.skip());
         fetching.join().expect("no panic")
     });
-    let interrupted = Outcome::Not(WhyNot::Device("interrupted".to_owned()));
+    let interrupted = Outcome::Not(RejectReason::Device("interrupted".to_owned()));
     assert!(
         fetched.iter().all(|f| f.outcome == interrupted),
         "{fetched:?}"

@@ -4,9 +4,9 @@
 
 use std::time::Duration;
 
-use heaptap::device::{Address, Command, Device, DeviceError, Selector, Server, ShellEvent, Tcp};
-use heaptap::error::Classified as _;
-use heaptap::phone::{PhoneSpec, VirtualPhone};
+use heaptap_adb::{Address, Command, Device, DeviceError, Selector, Server, ShellEvent, Tcp};
+use heaptap_base::error::Classified as _;
+use virtual_phone::{PhoneSpec, VirtualPhone};
 
 /// Long enough for a busy host; no test waits for it.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -134,7 +134,7 @@ async fn a_server_that_drops_or_hangs_is_no_phone_that_refuses() {
     ] {
         phone
             .faults()
-            .add(heaptap::phone::Fault::parse(&format!("{fault}#1")).unwrap());
+            .add(virtual_phone::Fault::parse(&format!("{fault}#1")).unwrap());
         let result = device.run(&Command::program("true"), PATIENCE).await;
         assert_eq!(kind(result), expected, "{fault}");
         device
@@ -144,7 +144,7 @@ async fn a_server_that_drops_or_hangs_is_no_phone_that_refuses() {
     }
     phone
         .faults()
-        .add(heaptap::phone::Fault::parse("hang").unwrap());
+        .add(virtual_phone::Fault::parse("hang").unwrap());
     let result = device.run(&Command::program("true"), SHORT).await;
     assert_eq!(kind(result), "device-silent");
     phone.shutdown();

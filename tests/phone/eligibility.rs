@@ -6,14 +6,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Cursor;
 use std::time::Duration;
 
-use heaptap::config::{CaptureSpec, DeviceLimits, Targets};
-use heaptap::device::{Address, Command, Device, Selector, Server};
-use heaptap::eligibility::{
+use heaptap_adb::{Address, Command, Device, Selector, Server};
+use heaptap_capture::config::{CaptureSpec, DeviceLimits, Targets};
+use heaptap_capture::eligibility::{
     self, Answer, AppType, AssessOptions, Assessment, DeviceFacts, EmptyTarget, Evidence,
     FindingId, ListOptions, ProcessReport, Recorded, Scope, empty_targets, explain,
 };
-use heaptap::phone::{PhoneSpec, VirtualPhone};
-use heaptap::trace::{Trace, TraceError};
+use perfetto_heap::{Trace, TraceError};
+use virtual_phone::{PhoneSpec, VirtualPhone};
 
 const SOON: Duration = Duration::from_secs(60);
 
@@ -589,8 +589,8 @@ async fn check_and_apps_speak_json() {
 async fn what_may_not_be_profiled_is_refused_before_anything_is_recorded() {
     let bench = boot("android=14,build=user").await;
     let out = tempfile::tempdir().expect("a folder");
-    let folder = out.path().join("recording");
-    let folder = folder.to_str().expect("UTF-8");
+    let directory = out.path().join("recording");
+    let directory = directory.to_str().expect("UTF-8");
     let (code, _, stderr) = heaptap(
         &bench,
         &[
@@ -600,7 +600,7 @@ async fn what_may_not_be_profiled_is_refused_before_anything_is_recorded() {
             "-d",
             "1s",
             "-o",
-            folder,
+            directory,
         ],
     );
     assert_eq!(code, 4, "{stderr}");
@@ -610,7 +610,7 @@ async fn what_may_not_be_profiled_is_refused_before_anything_is_recorded() {
     );
     assert!(stderr.contains("--no-check"), "{stderr}");
     assert!(
-        !std::path::Path::new(folder).exists(),
+        !std::path::Path::new(directory).exists(),
         "no folder is left behind"
     );
     assert_eq!(

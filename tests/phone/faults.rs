@@ -1,8 +1,8 @@
 //! Injected faults: each takes effect at the requested place, and only there.
 
-use heaptap::phone::{Fault, FaultKind};
-use heaptap::proto::perfetto as pb;
+use heaptap_proto::perfetto as pb;
 use prost::Message as _;
+use virtual_phone::{Fault, FaultKind};
 
 use crate::client::{
     TRACE, config, dumps, feed, host, phone, pull, run, sleep, start, text, wait_for,
@@ -187,7 +187,7 @@ fn every_fault_is_described_and_every_key_stands_in_the_manual() {
     for kind in FaultKind::ALL {
         assert!(!kind.description().is_empty(), "{}", kind.name());
     }
-    for (key, _) in heaptap::phone::PhoneSpec::KEYS {
+    for (key, _) in virtual_phone::PhoneSpec::KEYS {
         assert!(manual.contains(&format!("`{key}`")), "{key}");
     }
 }

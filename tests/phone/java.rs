@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use heaptap::phone::{JavaDumpKind, VirtualPhone};
-use heaptap::proto::perfetto as pb;
+use heaptap_proto::perfetto as pb;
+use virtual_phone::{JavaDumpKind, VirtualPhone};
 
 use crate::client::{config, phone, pull, record, run, text};
 use crate::java_decode::{Dump, Hprof, heap_graphs};
@@ -432,8 +432,8 @@ fn judged_by_hprof_conv_it_is_a_dump_of_art() {
         let phone = phone(&format!("android={android},java=5000"));
         let file = "/data/local/tmp/x.hprof";
         text(&phone, &format!("am dumpheap {options} {APP} {file}"));
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let (from, to) = (folder.path().join("art"), folder.path().join("java"));
+        let directory = tempfile::tempdir().expect("a temporary folder");
+        let (from, to) = (directory.path().join("art"), directory.path().join("java"));
         std::fs::write(&from, pull(&phone, file).expect("a dump")).expect("room for it");
         let ran = std::process::Command::new(&tool)
             .arg(&from)

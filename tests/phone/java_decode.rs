@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use heaptap::proto::perfetto as pb;
+use heaptap_proto::perfetto as pb;
 
 /// An object of a dump.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

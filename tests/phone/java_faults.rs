@@ -1,7 +1,7 @@
 //! Failures of Java heap dumps: apps that die, hang or freeze, full disks, lost packets, and the
 //! result of each.
 
-use heaptap::phone::{Fault, FaultKind, VirtualPhone};
+use virtual_phone::{Fault, FaultKind, VirtualPhone};
 
 use crate::client::{open, phone, pull, read_shell, record, run, text};
 use crate::java::{APP, java_config};

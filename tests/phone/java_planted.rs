@@ -1,17 +1,17 @@
 //! Heaptap's analysis of the phone's Java heap dumps: exactly the planted leaks, for every Android
 //! version and format.
 
-use heaptap::heap_graph::{Follow, HeapGraph, ObjectId, ObjectIndex, Reachable, Retained};
 use heaptap::heaps::java::{JavaFile, JavaHeap, JavaOptions, OpenedJava, ProgressReporter};
-use heaptap::phone::{JavaDumpKind, JavaDumpTruth, PlantTruth, VirtualPhone};
+use heaptap_model::heap_graph::{Follow, HeapGraph, ObjectId, ObjectIndex, Reachable, Retained};
+use virtual_phone::{JavaDumpKind, JavaDumpTruth, PlantTruth, VirtualPhone};
 
 use crate::client::{TRACE, phone, pull, record, text};
 use crate::java::{APP, java_config};
 
 /// Opens the file on the phone at `path`; also returns the truth about the last dump.
 fn open(phone: &VirtualPhone, path: &str, name: &str) -> (JavaHeap, JavaDumpTruth) {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let file = folder.path().join(name);
+    let directory = tempfile::tempdir().expect("a temporary folder");
+    let file = directory.path().join(name);
     std::fs::write(&file, pull(phone, path).expect("it is there")).expect("room for it");
     let mut file = JavaFile::open(
         &file,
@@ -125,7 +125,7 @@ fn each_planted_leak_is_found_with_what_it_keeps_and_nothing_else() {
         let file = "/data/local/tmp/app.hprof";
         text(&phone, &format!("am dumpheap {APP} {file}"));
         let (heap, truth) = open(&phone, file, "app.hprof");
-        let leaks = heaptap::analyze::leaks::find(&heap.graph);
+        let leaks = heaptap_analyze::leaks::find(&heap.graph);
         let found: Vec<&str> = leaks.groups.iter().map(|g| g.what).collect();
         assert_eq!(found.len(), LEAKS.len(), "{android}: {found:?}");
         for (planted, what, reference) in LEAKS {
@@ -157,7 +157,7 @@ fn waste_that_was_planted_is_counted() {
     text(&phone, &format!("am dumpheap -b png {APP} {file}"));
     let (heap, truth) = open(&phone, file, "app.hprof");
     let reachable = Reachable::of(&heap.graph, Follow::default());
-    let waste = heaptap::analyze::waste::find(&heap.graph, &reachable, 10);
+    let waste = heaptap_analyze::waste::find(&heap.graph, &reachable, 10);
     let planted = |what: &str| {
         let found = truth.planted.iter().find(|p| p.what == what);
         found.unwrap_or_else(|| panic!("no {what}"))

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::sync::Arc;
 
-use heaptap::phone::{Abi, VirtualPhone, unstripped_libraries};
-use heaptap::proto::perfetto as pb;
-use heaptap::symbolize::file::{Alone, Bytes, SourceLine, SymbolFile};
+use heaptap_proto::perfetto as pb;
+use heaptap_symbols::symbolize::file::{Alone, Bytes, SourceLine, SymbolFile};
 use object::{Object as _, ObjectSegment as _, SegmentFlags};
+use virtual_phone::{Abi, VirtualPhone, unstripped_libraries};
 
 use crate::client::{config, heapprofd, phone, pull, record, text};
 

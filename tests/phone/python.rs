@@ -3,7 +3,7 @@
 
 use std::process::Command;
 
-use heaptap::proto::perfetto as pb;
+use heaptap_proto::perfetto as pb;
 
 use crate::client::{TRACE, config, heapprofd, phone, pull, record};
 
@@ -55,7 +55,7 @@ for d in dumps: print(*[x if x != "" else "-" for x in d])
 #[ignore = "needs a Python with Perfetto's protos: tests/run.sh runs it"]
 fn judged_by_perfetto_protos_sums_are_the_same() {
     let python = crate::judge::perfetto_protos();
-    let folder = tempfile::tempdir().expect("a folder");
+    let directory = tempfile::tempdir().expect("a folder");
     for spec in [
         "android=10",
         "android=11",
@@ -76,7 +76,7 @@ fn judged_by_perfetto_protos_sums_are_the_same() {
             dump_interval_ms: Some(1_000),
         });
         record(&phone, &config);
-        let file = folder.path().join("trace");
+        let file = directory.path().join("trace");
         std::fs::write(&file, pull(&phone, TRACE).expect("a trace")).expect("written");
         let ran = Command::new(&python)
             .args(["-c", SCRIPT])
@@ -98,7 +98,7 @@ fn judged_by_perfetto_protos_sums_are_the_same() {
             let n = |i: usize| line[i].parse::<u64>().expect("a number");
             assert_eq!(n(0), u64::from(truth.pid), "{spec}");
             let of =
-                |f: fn(&heaptap::phone::SiteTruth) -> u64| truth.sites.iter().map(f).sum::<u64>();
+                |f: fn(&virtual_phone::SiteTruth) -> u64| truth.sites.iter().map(f).sum::<u64>();
             let gone = of(|s| s.sampled_allocated) - n(2);
             assert_eq!(of(|s| s.sampled_freed) - n(3), gone, "{spec}: bytes");
             assert_eq!(

@@ -1,9 +1,9 @@
 //! Recordings on the virtual phone: heapprofd's accepted targets, dump times, ends, and that the
 //! trace has the actual allocations.
 
-use heaptap::phone::DumpTruth;
-use heaptap::proto::perfetto as pb;
+use heaptap_proto::perfetto as pb;
 use prost::Message as _;
+use virtual_phone::DumpTruth;
 
 use crate::client::{
     TRACE, config, decode, dumps, feed, heapprofd, phone, pull, record, run, sleep, start, text,
@@ -20,7 +20,7 @@ fn lasting(names: &[&str], ms: u32) -> pb::TraceConfig {
 /// The sampled sums of a dump equal the sampler's own, callsite by callsite.
 fn assert_sums(truth: &DumpTruth, samples: &[pb::profile_packet::HeapSample]) {
     let sum = |f: fn(&pb::profile_packet::HeapSample) -> u64| samples.iter().map(f).sum::<u64>();
-    let of = |f: fn(&heaptap::phone::SiteTruth) -> u64| truth.sites.iter().map(f).sum::<u64>();
+    let of = |f: fn(&virtual_phone::SiteTruth) -> u64| truth.sites.iter().map(f).sum::<u64>();
     // Callsites missing from the dump were freed completely.
     let gone = of(|s| s.sampled_allocated) - sum(|s| s.self_allocated());
     assert_eq!(

@@ -5,7 +5,7 @@ use crate::client::{phone, run, text};
 const APP: &str = "com.example.app";
 
 /// Exit status and both streams.
-fn answer(phone: &heaptap::phone::VirtualPhone, command: &str) -> (Option<u8>, String) {
+fn answer(phone: &virtual_phone::VirtualPhone, command: &str) -> (Option<u8>, String) {
     let ran = run(phone, &format!("{command} 2>&1"));
     (ran.status, ran.text())
 }
@@ -77,7 +77,7 @@ fn monkey_turns_the_screen_only_where_it_is_told_to() {
 }
 
 /// Output of `exit-info` for a process, its words joined.
-fn exit_of(phone: &heaptap::phone::VirtualPhone, pid: &str) -> String {
+fn exit_of(phone: &virtual_phone::VirtualPhone, pid: &str) -> String {
     let told = text(phone, &format!("dumpsys activity exit-info {APP}"));
     let mut all = told.split("ApplicationExitInfo #");
     let own = format!(" pid={} ", pid.trim());

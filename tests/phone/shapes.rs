@@ -3,10 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use heaptap::phone::VirtualPhone;
-use heaptap::proto::{DESCRIPTORS, perfetto as pb};
+use heaptap_proto::{DESCRIPTORS, perfetto as pb};
 use prost::Message as _;
 use prost_reflect::{DescriptorPool, DynamicMessage, Value};
+use virtual_phone::VirtualPhone;
 
 use crate::client::{TRACE, config, heapprofd, phone, pull, sleep, start, text, wait_for};
 

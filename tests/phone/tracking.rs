@@ -9,8 +9,8 @@
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 
-use heaptap::jdwp::{Allocations, ChunkType, HANDSHAKE, Packet};
-use heaptap::phone::VirtualPhone;
+use heaptap_capture::jdwp::{Allocations, ChunkType, HANDSHAKE, Packet};
+use virtual_phone::VirtualPhone;
 
 use crate::client::{body, connect, phone, text};
 

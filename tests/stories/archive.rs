@@ -25,12 +25,12 @@ steps:
 fn rows(store: &Path, table: Table) -> (Columns, impl Fn(&str) -> usize) {
     let columns = table.columns();
     let mut rows = Columns::new(&columns);
-    let mut folders = vec![store.join("v1").join(table.name())];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).expect("a partition") {
+    let mut directories = vec![store.join("v1").join(table.name())];
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(directory).expect("a partition") {
             let path = entry.expect("an entry").path();
             match path.is_dir() {
-                true => folders.push(path),
+                true => directories.push(path),
                 false => rows
                     .append(File::open(path).expect("a file"))
                     .expect("a table"),
@@ -46,17 +46,17 @@ fn rows(store: &Path, table: Table) -> (Columns, impl Fn(&str) -> usize) {
 fn partitions(store: &Path) -> Vec<PathBuf> {
     let root = store.join("v1/recording");
     let mut found = Vec::new();
-    let mut folders = vec![root.clone()];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).expect("a partition") {
+    let mut directories = vec![root.clone()];
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(directory).expect("a partition") {
             let path = entry.expect("an entry").path();
             if path.is_dir() {
-                folders.push(path);
+                directories.push(path);
             } else if !path.ends_with("empty.parquet") {
-                let folder = path
+                let directory = path
                     .parent()
-                    .and_then(|folder| folder.strip_prefix(&root).ok());
-                found.push(folder.expect("a partition").to_owned());
+                    .and_then(|directory| directory.strip_prefix(&root).ok());
+                found.push(directory.expect("a partition").to_owned());
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Companion data of the native heap: one timeline, even if the cable, the app, heaptap or the
 //! phone fails.
 
-use heaptap::timeline::{Entry, Observation, Source, Timeline};
+use heaptap_model::timeline::{Entry, Observation, Source, Timeline};
 use serde_json::Value;
 
 use crate::lab::{APP, Lab, files, recording};
@@ -12,8 +12,8 @@ const PHONE: &str = "android=14,build=userdebug,speed=5";
 const S: u64 = 1_000_000_000;
 
 /// Returns the timeline in a directory of the work directory; every line must be complete.
-fn timeline(lab: &Lab, folder: &str) -> Vec<Entry> {
-    let path = lab.work().join(folder).join("memory.jsonl");
+fn timeline(lab: &Lab, directory: &str) -> Vec<Entry> {
+    let path = lab.work().join(directory).join("memory.jsonl");
     let text = std::fs::read_to_string(&path).unwrap_or_default();
     let (timeline, strange) = Timeline::parse(&text);
     assert_eq!(strange, 0, "{text}");
@@ -42,7 +42,7 @@ fn kinds(manifest: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn samples_and_labels_are_in_one_folder_on_one_clock() {
+fn samples_and_labels_are_in_one_directory_on_one_clock() {
     let lab = Lab::new(PHONE);
     let mut running = lab.record("--with meminfo,gc");
     running.until_recorded();

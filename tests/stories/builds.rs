@@ -4,8 +4,8 @@ use std::fs;
 use std::io::Write as _;
 use std::path::Path;
 
-use heaptap::phone::Fault;
 use serde_json::Value;
+use virtual_phone::Fault;
 
 use crate::lab::{APP, Lab};
 use crate::program::{Arguments, Ended};
@@ -15,7 +15,7 @@ use crate::run::{result_of, text};
 const PHONE: &str = "build=userdebug,stripped=no,speed=8";
 
 /// Writes an APK of the virtual phone; a part without properties if they are empty.
-pub fn apk(folder: &Path, name: &str, properties: &str) {
+pub fn apk(directory: &Path, name: &str, properties: &str) {
     let mut zip = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
     let stored = zip::write::SimpleFileOptions::default();
     zip.start_file("classes.dex", stored).unwrap();
@@ -24,7 +24,7 @@ pub fn apk(folder: &Path, name: &str, properties: &str) {
         zip.write_all(properties.as_bytes()).unwrap();
     }
     let bytes = zip.finish().unwrap().into_inner();
-    fs::write(folder.join(name), bytes).expect("an APK");
+    fs::write(directory.join(name), bytes).expect("an APK");
 }
 
 /// Writes the APK of a version of the app that allocates so many percent.

@@ -66,8 +66,8 @@ fn printed(args: &[&str]) -> String {
 }
 
 /// Writes the schema of `document` into a directory, and returns its path.
-fn schema(folder: &Path, document: &str) -> PathBuf {
-    let path = folder.join(format!("{document}.schema.json"));
+fn schema(directory: &Path, document: &str) -> PathBuf {
+    let path = directory.join(format!("{document}.schema.json"));
     fs::write(&path, printed(&["run", &format!("--schema={document}")])).unwrap();
     path
 }
@@ -245,8 +245,8 @@ fn blocks(page: &str) -> Vec<&str> {
 #[ignore = "needs junitparser, xmlschema and check-jsonschema: tests/run.sh runs it"]
 fn judged_by_ci_readers_scenarios_follow_their_schema() {
     let judge = judge::ci_readers().python;
-    let folder = tempfile::tempdir().unwrap();
-    let schema = schema(folder.path(), "scenarios");
+    let directory = tempfile::tempdir().unwrap();
+    let schema = schema(directory.path(), "scenarios");
     let schema = ["--schemafile", schema.to_str().unwrap()];
     let pages = [
         include_str!("../../docs/guide/ci.md"),
@@ -260,7 +260,7 @@ fn judged_by_ci_readers_scenarios_follow_their_schema() {
         texts.extend(scenarios.map(str::to_owned));
     }
     assert!(texts.len() > pages.len(), "a scenario of each page");
-    let file = folder.path().join("s.yaml");
+    let file = directory.path().join("s.yaml");
     let checked = |text: &str| {
         fs::write(&file, text).unwrap();
         check(&judge, &schema, &[&file])
@@ -306,7 +306,7 @@ fn example(file: &str) -> &'static str {
 #[ignore = "needs junitparser, xmlschema and check-jsonschema: tests/run.sh runs it"]
 fn judged_by_ci_readers_examples_follow_the_schemas_of_github_and_gitlab() {
     let judge = judge::ci_readers().python;
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     for (file, schema, good, bad) in [
         (
             "memory.yml",
@@ -322,7 +322,7 @@ fn judged_by_ci_readers_examples_follow_the_schemas_of_github_and_gitlab() {
         ),
     ] {
         let text = example(file);
-        let path = folder.path().join("ci.yml");
+        let path = directory.path().join("ci.yml");
         let schema = ["--builtin-schema", schema];
         fs::write(&path, text).unwrap();
         check(&judge, &schema, &[&path]).unwrap_or_else(|errors| panic!("{errors}"));

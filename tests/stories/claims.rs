@@ -3,15 +3,15 @@
 
 use std::path::Path;
 
-use heaptap::phone::{PhoneSpec, VirtualPhone};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
+use virtual_phone::{PhoneSpec, VirtualPhone};
 
 use crate::lab::{APP, LIMIT, Lab, files, recording};
 use crate::program::{Ended, assert_contains};
 
 const FAST: &str = "android=14,build=userdebug,speed=20";
-/// Rounds with two processes that start at the same time. `session::folder` tests 200 of the claim
+/// Rounds with two processes that start at the same time. `session::directory` tests 200 of the claim
 /// alone.
 const ROUNDS: usize = 6;
 
@@ -51,7 +51,7 @@ pub fn blocked_by_a_file(lab: &Lab, name: &str) -> Ended {
 }
 
 #[test]
-fn two_phones_at_one_moment_share_no_folder_by_name() {
+fn two_phones_at_one_moment_share_no_directory_by_name() {
     let lab = Lab::new(FAST);
     let other = VirtualPhone::start(PhoneSpec::parse(FAST).unwrap()).unwrap();
     for round in 0..ROUNDS {
@@ -84,7 +84,7 @@ fn two_phones_at_one_moment_share_no_folder_by_name() {
 }
 
 #[test]
-fn two_phones_at_one_moment_share_no_folder_without_a_name() {
+fn two_phones_at_one_moment_share_no_directory_without_a_name() {
     let lab = Lab::new(FAST);
     let other = VirtualPhone::start(PhoneSpec::parse(FAST).unwrap()).unwrap();
     for round in 1..=ROUNDS {
@@ -93,20 +93,20 @@ fn two_phones_at_one_moment_share_no_folder_without_a_name() {
         for ended in both.map(|running| running.end()) {
             assert_eq!(ended.code(), Some(0), "round {round}: {ended}");
         }
-        let folders = files(&lab.work());
-        assert_eq!(folders.len(), 2 * round, "{folders:?}");
-        for folder in &folders {
-            let manifest = lab.manifest(folder);
+        let directories = files(&lab.work());
+        assert_eq!(directories.len(), 2 * round, "{directories:?}");
+        for directory in &directories {
+            let manifest = lab.manifest(directory);
             let id = manifest["session"]["id"].as_str().unwrap();
-            assert!(folder.ends_with(id), "{folder} has session {id}");
-            let sum = sha256(&lab.work().join(folder).join("raw-trace"));
+            assert!(directory.ends_with(id), "{directory} has session {id}");
+            let sum = sha256(&lab.work().join(directory).join("raw-trace"));
             assert_eq!(manifest["trace"]["sha256"], sum);
         }
     }
 }
 
 #[test]
-fn two_conversions_at_one_moment_share_no_folder() {
+fn two_conversions_at_one_moment_share_no_directory() {
     let lab = Lab::new(FAST);
     profile_name(&lab);
     for round in 0..ROUNDS {
@@ -134,7 +134,7 @@ fn two_conversions_at_one_moment_share_no_folder() {
 }
 
 #[test]
-fn a_second_detached_start_into_a_folder_names_the_session_that_has_it() {
+fn a_second_detached_start_into_a_directory_names_the_session_that_has_it() {
     for start in [
         &["record", "--detach", "--no-check"][..],
         &["dump", "-c", "2s", "--detach"],
@@ -156,7 +156,7 @@ fn a_second_detached_start_into_a_folder_names_the_session_that_has_it() {
 }
 
 #[test]
-fn a_forgotten_session_gives_its_folder_up() {
+fn a_forgotten_session_gives_its_directory_up() {
     let lab = Lab::new(FAST);
     lab.expect(0, &recording("out", "--detach"));
     lab.expect(0, &["stop", "--forget", &only_session(&lab)]);
@@ -166,7 +166,7 @@ fn a_forgotten_session_gives_its_folder_up() {
 }
 
 #[test]
-fn a_folder_that_another_session_has_by_now_is_refused_before_anything_is_fetched() {
+fn a_directory_that_another_session_has_by_now_is_refused_before_anything_is_fetched() {
     let lab = Lab::new(FAST);
     lab.expect(0, &recording("out", "--detach"));
     let first = only_session(&lab);
@@ -302,7 +302,7 @@ fn a_fetched_trace_that_was_changed_is_set_aside_and_fetched_again() {
 }
 
 #[test]
-fn a_java_folder_of_somebody_else_stays() {
+fn a_java_directory_of_somebody_else_stays() {
     let lab = Lab::new(FAST);
     let mut running = lab.record("--with java");
     running.until_recorded();

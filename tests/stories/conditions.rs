@@ -3,8 +3,8 @@
 
 use std::fs;
 
-use heaptap::phone::{Fault, FaultKind};
 use serde_json::Value;
+use virtual_phone::{Fault, FaultKind};
 
 use crate::lab::{APP, Lab, Running, files};
 use crate::program::assert_contains;
@@ -29,7 +29,7 @@ fn states(result: &Value) -> Vec<String> {
 fn a_run_waits_for_a_cool_device_and_one_that_ran_hot_is_repeated() {
     let lab = Lab::new("speed=8");
     write(&lab, "", "- sleep: 200ms");
-    // Looks: hot, cool; hot after the first run; cool before and after the second.
+    // InterimAnalyses: hot, cool; hot after the first run; cool before and after the second.
     for fault in ["hot@3#1", "hot@2#3"] {
         lab.phone.faults().add(Fault::parse(fault).unwrap());
     }
@@ -121,8 +121,8 @@ const HELD: &str = "conditions: {awake: true, animations: off, doze: off}";
 const WAITS: &str =
     "{shell: [sh, -c, 'while [ ! -e /data/local/tmp/go ]; do sleep 1; done'], timeout: 10m}";
 
-fn begin_and_kill(lab: &Lab, folder: &str) {
-    let args = format!("run s.yaml -o {folder} --json-lines");
+fn begin_and_kill(lab: &Lab, directory: &str) {
+    let args = format!("run s.yaml -o {directory} --json-lines");
     let mut running: Running = lab.start(&args);
     running.until_line("the last step", |e| {
         e["event"] == "step" && e["step"] == "steps[2]"

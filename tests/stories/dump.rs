@@ -56,9 +56,9 @@ fn assert_whole(lab: &Lab) {
 #[test]
 fn a_restarted_app_is_selected_by_both_of_its_pids() {
     let lab = Lab::new(FAST);
-    let dump = |folder: &str| {
-        lab.expect(0, &["dump", "-n", APP, "-o", folder]);
-        java(&lab.manifest(folder))[0]["pid"].to_string()
+    let dump = |directory: &str| {
+        lab.expect(0, &["dump", "-n", APP, "-o", directory]);
+        java(&lab.manifest(directory))[0]["pid"].to_string()
     };
     let first = dump("a");
     lab.on_phone_ok("am", &["force-stop", APP]);
@@ -534,7 +534,7 @@ fn a_given_up_file_that_begins_to_grow_is_not_removed() {
     let file = files.iter().find(|file| file.ends_with(".hprof"));
     let file = format!("/data/local/tmp/{}", file.expect("a heap file"));
     const MORE: &str = "echo more >> $1";
-    let more = heaptap::device::Command::script(MORE).arg(&file);
+    let more = heaptap_adb::Command::script(MORE).arg(&file);
     lab.on_phone(&more);
     drop(second);
     let ended = dumping.ends(10);
@@ -593,7 +593,7 @@ fn a_file_that_an_app_goes_on_writing_later_is_fetched_again() {
     assert!(help.contains(&format!("heaptap stop {id}")), "{ended}");
     const MORE: &str = "for file in $(ls /data/local/tmp | grep hprof); \
                         do echo more >> /data/local/tmp/$file; done";
-    lab.on_phone(&heaptap::device::Command::script(MORE));
+    lab.on_phone(&heaptap_adb::Command::script(MORE));
     stop(100_005);
     assert_eq!(lab.status()["sessions"][0]["session"], id);
     // It has not grown since.
@@ -622,7 +622,7 @@ fn a_file_that_an_app_completes_later_is_fetched_whole() {
     let on_device = format!("/data/local/tmp/{}", on_device.expect("a heap file"));
     lab.phone
         .faults()
-        .remove(heaptap::phone::FaultKind::DumpheapHang);
+        .remove(virtual_phone::FaultKind::DumpheapHang);
     lab.expect(0, "dump -n com.example.app --hprof -o whole");
     let whole = java(&lab.manifest("whole"))[0]["file"].clone();
     let whole = lab.work().join("whole").join(whole.as_str().unwrap());

@@ -53,9 +53,9 @@ fn a_trace_that_grows_while_it_is_fetched_is_fetched_when_it_is_whole() {
 #[test]
 fn a_pull_that_gets_no_further_or_always_differs_is_left_to_stop() {
     for (fault, kind) in [
-        ("pull-flip", heaptap::phone::FaultKind::PullFlip),
-        ("pull-cut", heaptap::phone::FaultKind::PullCut),
-        ("stat-lies@-100", heaptap::phone::FaultKind::StatLies),
+        ("pull-flip", virtual_phone::FaultKind::PullFlip),
+        ("pull-cut", virtual_phone::FaultKind::PullCut),
+        ("stat-lies@-100", virtual_phone::FaultKind::StatLies),
     ] {
         let (lab, ended) = with_fault(fault);
         assert_eq!(ended.code(), Some(10), "{fault}: {ended}");
@@ -217,8 +217,8 @@ fn a_connection_cut_while_it_starts_is_no_loss() {
 }
 
 /// The kinds of a manifest's warnings.
-fn warnings(lab: &Lab, folder: &str) -> Vec<String> {
-    let manifest = lab.manifest(folder);
+fn warnings(lab: &Lab, directory: &str) -> Vec<String> {
+    let manifest = lab.manifest(directory);
     let warnings = manifest["warnings"].as_array().unwrap();
     let kind = |w: &serde_json::Value| w["kind"].as_str().unwrap().to_owned();
     warnings.iter().map(kind).collect()
@@ -320,7 +320,7 @@ fn a_detached_start_names_its_stop_once_it_runs() {
     for occasion in 5..=14 {
         let lab = Lab::new(&format!("{PHONE},fault=no-exit#{occasion}"));
         let ended = lab.run("record -n com.example.app -o out --detach --json");
-        lab.phone.faults().remove(heaptap::phone::FaultKind::NoExit);
+        lab.phone.faults().remove(virtual_phone::FaultKind::NoExit);
         match ended.code() {
             Some(0) => lab.expect(0, "stop"),
             Some(10) => {
@@ -551,7 +551,7 @@ fn a_forgotten_recording_leaves_selinux_permissive_and_the_command_that_restores
     let (_, command) = forgotten.stderr.split_once(" shell ").unwrap();
     let (command, _) = command.split_once('`').unwrap();
     assert_eq!(lab.shell("getenforce"), "Permissive\n");
-    let shell = heaptap::device::Command::program("sh");
+    let shell = heaptap_adb::Command::program("sh");
     lab.on_phone(&shell.arg("-c").arg(command));
     assert_eq!(lab.shell("getenforce"), "Enforcing\n", "{forgotten}");
 }

@@ -88,7 +88,7 @@ use std::os::unix::fs::symlink;
 
 #[cfg(unix)]
 #[test]
-fn names_for_a_folder_replace_its_links_and_keep_what_they_lead_to() {
+fn names_for_a_directory_replace_its_links_and_keep_what_they_lead_to() {
     let desk = Desk::with_recording();
     let profiles = files(&desk.path("rec")).into_iter();
     let profiles: Vec<String> = profiles.filter(|name| name.ends_with(".pb.gz")).collect();
@@ -113,7 +113,7 @@ fn names_for_a_folder_replace_its_links_and_keep_what_they_lead_to() {
 
 #[cfg(unix)]
 #[test]
-fn a_folder_without_a_manifest_is_written_to_in_the_same_way() {
+fn a_directory_without_a_manifest_is_written_to_in_the_same_way() {
     let desk = Desk::with_recording();
     std::fs::remove_file(desk.path("rec/manifest.json")).unwrap();
     std::fs::write(desk.path("precious"), "precious").unwrap();
@@ -128,7 +128,7 @@ fn a_folder_without_a_manifest_is_written_to_in_the_same_way() {
 
 #[cfg(unix)]
 #[test]
-fn nothing_comes_into_a_folder_through_its_links() {
+fn nothing_comes_into_a_directory_through_its_links() {
     let desk = Desk::with_recording();
     std::fs::write(desk.path("secret"), "a private key").unwrap();
     symlink("../secret", desk.path("rec/deobfuscation-packets")).unwrap();
@@ -159,7 +159,7 @@ fn nothing_comes_into_a_folder_through_its_links() {
 
 #[cfg(unix)]
 #[test]
-fn a_folder_of_java_heaps_that_is_a_link_is_not_written_to() {
+fn a_directory_of_java_heaps_that_is_a_link_is_not_written_to() {
     let desk = Desk::with_recording();
     let other = Desk::with_recording();
     symlink(other.path("rec"), desk.path("rec/java")).unwrap();
@@ -173,7 +173,7 @@ fn a_folder_of_java_heaps_that_is_a_link_is_not_written_to() {
 
 #[cfg(unix)]
 #[test]
-fn a_page_replaces_a_link_of_a_folder_and_follows_one_that_was_typed() {
+fn a_page_replaces_a_link_of_a_directory_and_follows_one_that_was_typed() {
     let desk = Desk::with_recording();
     desk.expect(0, "report rec -o other.html");
     let other = desk.read("other.html");
@@ -206,7 +206,7 @@ fn without_traces(desk: &Desk) {
 }
 
 #[test]
-fn only_the_page_that_heaptap_wrote_into_a_folder_is_opened() {
+fn only_the_page_that_heaptap_wrote_into_a_directory_is_opened() {
     let desk = Desk::with_recording();
     let open = ["open", "rec", "--print-url"];
     desk.expect(0, "report rec");
@@ -240,7 +240,7 @@ fn trace_for_the_ui_needs_a_network_and_the_report_does_not() {
 }
 
 #[test]
-fn a_page_in_a_folder_without_a_manifest_is_made_anew() {
+fn a_page_in_a_directory_without_a_manifest_is_made_anew() {
     let desk = Desk::with_recording();
     desk.expect(0, "report rec");
     without_traces(&desk);
@@ -522,8 +522,8 @@ fn what_is_suggested_next_works_when_it_is_pasted() {
         if desk.path("rec").exists() {
             std::fs::rename(desk.path("rec"), desk.path("now")).unwrap();
         }
-        let folder = desk.path(name);
-        std::fs::rename(desk.path("now"), &folder).unwrap();
+        let directory = desk.path(name);
+        std::fs::rename(desk.path("now"), &directory).unwrap();
         let typed = match name.starts_with('-') {
             true => format!("./{name}"),
             false => name.to_owned(),
@@ -550,7 +550,7 @@ fn what_is_suggested_next_works_when_it_is_pasted() {
                 "{line}: {words:?}"
             );
         }
-        std::fs::rename(&folder, desk.path("now")).unwrap();
+        std::fs::rename(&directory, desk.path("now")).unwrap();
     }
     assert!(!desk.path("ran").exists());
 }
@@ -578,8 +578,8 @@ fn files_that_are_not_what_was_recorded_are_told() {
         "java",
     ];
     desk.expect(0, &dump);
-    let hprof = |folder: &str| {
-        let entries = std::fs::read_dir(desk.path(folder)).unwrap().flatten();
+    let hprof = |directory: &str| {
+        let entries = std::fs::read_dir(desk.path(directory)).unwrap().flatten();
         let mut paths = entries.map(|entry| entry.path());
         paths
             .find(|path| path.extension().is_some_and(|e| e == "hprof"))
@@ -645,14 +645,14 @@ fn names_that_only_the_profiles_have_are_not_overwritten() {
 #[test]
 fn recordings_in_one_archive_are_told_and_no_check_passes() {
     let lab = Lab::new("android=14,build=userdebug,speed=20");
-    for folder in ["one", "two"] {
-        lab.expect(0, &recording(folder, "-d 2s --no-report"));
+    for directory in ["one", "two"] {
+        lab.expect(0, &recording(directory, "-d 2s --no-report"));
     }
     for (members, told) in [(["one", "two"], true), (["one", "one"], false)] {
         let file = std::fs::File::create(lab.work().join("both.tar")).expect("a file");
         let mut tar = tar::Builder::new(file);
-        for (folder, name) in members.iter().zip(["a", "b"]) {
-            let trace = lab.work().join(folder).join("raw-trace");
+        for (directory, name) in members.iter().zip(["a", "b"]) {
+            let trace = lab.work().join(directory).join("raw-trace");
             tar.append_path_with_name(trace, name).expect("packed");
         }
         tar.finish().expect("packed");

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use heaptap::phone::{Abi, MAPPING, unstripped_libraries};
+use virtual_phone::{Abi, MAPPING, unstripped_libraries};
 
 use crate::builds::apk;
 use crate::lab::{Lab, Running};
@@ -149,10 +149,13 @@ pages! {
 
 #[test]
 fn every_page_with_commands_is_run() {
-    for folder in ["docs", "docs/guide", "docs/reference", "docs/internals"] {
-        for entry in std::fs::read_dir(root().join(folder)).unwrap() {
+    for directory in ["docs", "docs/guide", "docs/reference", "docs/internals"] {
+        for entry in std::fs::read_dir(root().join(directory)).unwrap() {
             let path = entry.unwrap().path();
-            let name = format!("{folder}/{}", path.file_name().unwrap().to_string_lossy());
+            let name = format!(
+                "{directory}/{}",
+                path.file_name().unwrap().to_string_lossy()
+            );
             if name.ends_with(".md") && !PAGES.contains(&&*name) {
                 let text = std::fs::read_to_string(&path).unwrap();
                 assert_eq!(commands(&text), [], "{name}");

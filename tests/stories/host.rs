@@ -162,7 +162,7 @@ fn a_signal_after_the_program_ends_the_wait_and_keeps_the_results() {
     assert!(warnings.contains("host-left-running"), "{ended}");
     let trace = fs::read(host.path("out/raw-trace")).unwrap();
     assert_eq!(manifest["trace"]["size"], trace.len(), "{ended}");
-    let hash = heaptap::bytes::sha256_of(&host.path("out/raw-trace")).unwrap();
+    let hash = heaptap_base::bytes::sha256_of(&host.path("out/raw-trace")).unwrap();
     assert_eq!(manifest["trace"]["sha256"], hash, "{ended}");
     crate::signals::send(ended.stdout.trim().parse().unwrap(), "KILL");
 }

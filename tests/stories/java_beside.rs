@@ -3,10 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use heaptap::phone::Answer;
-use heaptap::timeline::{Collection, Observation};
-use heaptap::trace::{MemoryWanted, Trace, TraceMemory};
+use heaptap_model::timeline::{Collection, Observation};
+use perfetto_heap::{MemoryWanted, Trace, TraceMemory};
 use serde_json::Value;
+use virtual_phone::Answer;
 
 use crate::lab::{APP, LIMIT, Lab, recording};
 use crate::program::assert_contains;
@@ -14,8 +14,8 @@ use crate::program::assert_contains;
 const FAST: &str = "android=14,build=userdebug,speed=10";
 
 /// Data in a recording's trace about one process, or about the phone.
-fn memory(lab: &Lab, folder: &str, pid: u32) -> TraceMemory {
-    let file = std::fs::File::open(lab.work().join(folder).join("raw-trace")).unwrap();
+fn memory(lab: &Lab, directory: &str, pid: u32) -> TraceMemory {
+    let file = std::fs::File::open(lab.work().join(directory).join("raw-trace")).unwrap();
     let mut trace = Trace::open(Box::new(file)).unwrap();
     let wanted = MemoryWanted {
         pids: Some(BTreeSet::from([pid])),
@@ -112,11 +112,11 @@ fn a_java_heap_is_taken_at_each_label_and_found_by_who_looks_for_it() {
     let trace = std::fs::metadata(lab.work().join("out/java/raw-trace")).unwrap();
     assert_eq!(java["trace"]["size"], trace.len());
     // No directory of a single label remains.
-    let folders: Vec<_> = std::fs::read_dir(lab.work().join("out/java"))
+    let directories: Vec<_> = std::fs::read_dir(lab.work().join("out/java"))
         .unwrap()
         .filter(|item| item.as_ref().unwrap().path().is_dir())
         .collect();
-    assert!(folders.is_empty(), "{folders:?}");
+    assert!(directories.is_empty(), "{directories:?}");
     // Commands for Java heaps of the recording find them by label.
     let top = lab.expect(0, &["top", "out@after login", "--json"]).json();
     assert!(top.to_string().contains("com.example.app"), "{top:#}");
@@ -275,8 +275,8 @@ fn assert_merged(lab: &Lab, label: Value) {
     let file = companion["files"][0]["file"].as_str().expect("a file");
     assert!(lab.work().join("out").join(file).is_file(), "{companion:#}");
     let inside = std::fs::read_dir(lab.work().join("out/java")).unwrap();
-    let folders = inside.filter(|item| item.as_ref().unwrap().path().is_dir());
-    assert_eq!(folders.count(), 0);
+    let directories = inside.filter(|item| item.as_ref().unwrap().path().is_dir());
+    assert_eq!(directories.count(), 0);
     lab.assert_tidy("out");
 }
 

@@ -7,10 +7,10 @@
 use std::collections::BTreeMap;
 use std::io::Read as _;
 
-use heaptap::phone::TrackedTruth;
-use heaptap::proto::pprof::Profile;
+use heaptap_proto::pprof::Profile;
 use prost::Message as _;
 use serde_json::Value;
+use virtual_phone::TrackedTruth;
 
 use crate::lab::{APP, Lab, recording};
 use crate::program::{assert_contains, assert_lacks};
@@ -159,7 +159,7 @@ fn a_runtime_keeps_the_last_allocations_alone_and_that_is_said() {
 #[test]
 fn obfuscated_names_become_those_of_the_source() {
     let lab = Lab::new("android=11,build=user,speed=10,obfuscated=yes");
-    std::fs::write(lab.work().join("mapping.txt"), heaptap::phone::MAPPING).unwrap();
+    std::fs::write(lab.work().join("mapping.txt"), virtual_phone::MAPPING).unwrap();
     let running = lab.start(&recording("out", &[FLAG, "--mapping", "mapping.txt"]));
     until_tracking(&lab);
     let ended = running.interrupted(0);
@@ -287,7 +287,7 @@ fn tracking_is_switched_off_also_where_the_last_list_was_lost() {
 
 #[test]
 fn tracking_that_cannot_be_switched_off_is_told() {
-    use heaptap::phone::Fault;
+    use virtual_phone::Fault;
     let lab = Lab::new(&format!("{OLD},fault=allocations-cut@100"));
     let mut running = lab.record(&[FLAG]);
     running.until_recorded();
@@ -303,7 +303,7 @@ fn tracking_that_cannot_be_switched_off_is_told() {
 #[test]
 fn what_was_tracked_is_told_by_class_and_thread_and_named_later() {
     let lab = Lab::new(&format!("{OLD},obfuscated=yes"));
-    std::fs::write(lab.work().join("mapping.txt"), heaptap::phone::MAPPING).unwrap();
+    std::fs::write(lab.work().join("mapping.txt"), virtual_phone::MAPPING).unwrap();
     let mut running = lab.record(&[FLAG]);
     running.until_recorded();
     until_tracking(&lab);
@@ -344,8 +344,8 @@ fn what_was_tracked_is_told_by_class_and_thread_and_named_later() {
         .assert_stderr("counts only allocations");
 
     // The names are added later, in another directory and in the recording itself.
-    let named = |folder: &str, dump: &Value| {
-        let file = format!("../{folder}/{}", dump["file"].as_str().unwrap());
+    let named = |directory: &str, dump: &Value| {
+        let file = format!("../{directory}/{}", dump["file"].as_str().unwrap());
         let sites = profile(&lab, &file, false);
         let recorded = profile(&lab, &file, true);
         assert_eq!(
@@ -365,7 +365,7 @@ fn what_was_tracked_is_told_by_class_and_thread_and_named_later() {
     let through_a_pipe = |code: i32, command: &str| {
         let path = pipe.clone();
         // Opening it for writing waits for a reader.
-        let feeder = std::thread::spawn(move || std::fs::write(path, heaptap::phone::MAPPING));
+        let feeder = std::thread::spawn(move || std::fs::write(path, virtual_phone::MAPPING));
         let ended = lab.expect(code, (command, "--mapping pipe"));
         feeder.join().unwrap().unwrap();
         ended

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use heaptap::report::data::{Data, from_page};
+use heaptap_report::data::{Data, from_page};
 use serde_json::Value;
 
 use crate::program::{assert_contains, json, words};
@@ -144,11 +144,11 @@ fn list(path: &Path, classes: &[&str], links: usize) -> (String, String) {
     (format!("{:#x}", ids[0]), format!("{shown:#x}"))
 }
 
-fn folder(name: &str) -> PathBuf {
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("java-ways-{name}"));
-    let _ = std::fs::remove_dir_all(&folder);
-    std::fs::create_dir_all(&folder).unwrap();
-    folder
+fn directory(name: &str) -> PathBuf {
+    let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("java-ways-{name}"));
+    let _ = std::fs::remove_dir_all(&directory);
+    std::fs::create_dir_all(&directory).unwrap();
+    directory
 }
 
 /// A list of 5,000 and one of 300,000.
@@ -161,9 +161,9 @@ fn spaced(number: usize) -> String {
 
 #[test]
 fn the_head_of_a_list_is_the_top_row_with_the_number_of_its_links() {
-    let folder = folder("top");
+    let directory = directory("top");
     for links in LENGTHS {
-        let path = folder.join(format!("{links}.hprof"));
+        let path = directory.join(format!("{links}.hprof"));
         let (head, _) = list(&path, &["app.Event"], links);
         let path = path.to_str().unwrap();
         let top = json(&["top", path]);
@@ -183,9 +183,9 @@ fn the_head_of_a_list_is_the_top_row_with_the_number_of_its_links() {
 
 #[test]
 fn the_way_through_a_list_is_one_repeated_reference_in_words_and_json() {
-    let folder = folder("paths");
+    let directory = directory("paths");
     for links in LENGTHS {
-        let path = folder.join(format!("{links}.hprof"));
+        let path = directory.join(format!("{links}.hprof"));
         let (head, screen) = list(&path, &["app.Event"], links);
         let path = path.to_str().unwrap();
         let document = json(&["paths", path, "--object", &screen]);
@@ -206,8 +206,8 @@ fn the_way_through_a_list_is_one_repeated_reference_in_words_and_json() {
 
 #[test]
 fn a_list_of_two_classes_in_turn_is_a_repeated_round() {
-    let folder = folder("turns");
-    let path = folder.join("list.hprof");
+    let directory = directory("turns");
+    let path = directory.join("list.hprof");
     let (head, screen) = list(&path, &["app.Even", "app.Odd"], 5_000);
     let path = path.to_str().unwrap();
     let top = json(&["top", path]);
@@ -224,9 +224,9 @@ fn a_list_of_two_classes_in_turn_is_a_repeated_round() {
 
 #[test]
 fn a_leak_behind_a_list_has_a_short_way_and_the_root_that_paths_names() {
-    let folder = folder("leaks");
+    let directory = directory("leaks");
     for links in LENGTHS {
-        let path = folder.join(format!("{links}.hprof"));
+        let path = directory.join(format!("{links}.hprof"));
         let (_, screen) = list(&path, &["app.Event"], links);
         let path = path.to_str().unwrap();
         let document = json(&["leaks", path, "--only", "leaks"]);
@@ -249,10 +249,10 @@ fn a_leak_behind_a_list_has_a_short_way_and_the_root_that_paths_names() {
 
 #[test]
 fn the_page_shows_the_way_through_a_list_short() {
-    let folder = folder("page");
-    let path = folder.join("list.hprof");
+    let directory = directory("page");
+    let path = directory.join("list.hprof");
     list(&path, &["app.Event"], 5_000);
-    let page = folder.join("page.html");
+    let page = directory.join("page.html");
     words(&format!("report {} -o {}", path.display(), page.display()));
     let page = std::fs::read_to_string(page).unwrap();
     let way = page.split("<h3 id=\"leaks0\">").nth(1).unwrap();
@@ -292,12 +292,12 @@ fn page(path: &Path) -> (String, Vec<Value>) {
 
 #[test]
 fn the_page_holds_no_text_of_the_heap_unless_contents_are_asked_for() {
-    let folder = folder("contents");
+    let directory = directory("contents");
     let dump = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures/hprof");
     let dump = dump.join("leaklab-after.hprof.zst");
     let dump = dump.to_str().unwrap();
     let written = |name: &str, more: &str| {
-        let goal = folder.join(name);
+        let goal = directory.join(name);
         words((format!("report {dump} -o {}", goal.display()), more));
         let (head, java) = page(&goal);
         (head + &java[0].to_string(), java)
@@ -333,12 +333,12 @@ fn holders<'a>(answers: &'a Value, class: &str) -> Vec<&'a str> {
 
 #[test]
 fn the_page_of_a_difference_has_what_grew_and_who_holds_it() {
-    let folder = folder("difference");
-    let (before, after) = (folder.join("a.hprof"), folder.join("b.hprof"));
+    let directory = directory("difference");
+    let (before, after) = (directory.join("a.hprof"), directory.join("b.hprof"));
     list(&before, &["app.Event"], 1_000);
     list(&after, &["app.Event"], 3_000);
     let (before, after) = (before.to_str().unwrap(), after.to_str().unwrap());
-    let goals = ["one", "other", "third"].map(|name| folder.join(name).with_extension("html"));
+    let goals = ["one", "other", "third"].map(|name| directory.join(name).with_extension("html"));
     let [one, other, third] = goals.each_ref().map(|goal| goal.to_str().unwrap());
     words(&["diff", before, after, "-o", one]);
     words(&["report", after, "--base", before, "-o", other]);
@@ -359,14 +359,14 @@ fn the_page_of_a_difference_has_what_grew_and_who_holds_it() {
 
 #[test]
 fn who_holds_what_grew_is_there_behind_a_class_that_has_many_holders() {
-    let folder = folder("holders");
+    let directory = directory("holders");
     let fixtures = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures/hprof");
     let dump = |name: &str| fixtures.join(name).to_str().unwrap().to_owned();
     let (before, after) = (
         dump("leaklab-before.hprof.zst"),
         dump("leaklab-after.hprof.zst"),
     );
-    let goal = folder.join("page.html");
+    let goal = directory.join("page.html");
     words(&format!("diff {before} {after} -o {}", goal.display()));
     let (_, java) = page(&goal);
     // 80 more listeners, each with an array of bytes; thousands of strings have those, too.

@@ -9,8 +9,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-use heaptap::phone::{PhoneSpec, RecordingTruth, VirtualPhone};
 use serde_json::Value;
+use virtual_phone::{PhoneSpec, RecordingTruth, VirtualPhone};
 
 use crate::program::{Arguments, Ended};
 
@@ -137,37 +137,37 @@ impl Lab {
     }
 
     /// Returns the manifest in a directory of the work directory.
-    pub fn manifest(&self, folder: &str) -> Value {
-        let path = self.work().join(folder).join("manifest.json");
+    pub fn manifest(&self, directory: &str) -> Value {
+        let path = self.work().join(directory).join("manifest.json");
         let text = std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
         serde_json::from_slice(&text).expect("a manifest is JSON")
     }
 
     /// Returns the output of a one-word command in the phone's shell.
     pub fn shell(&self, command: &'static str) -> String {
-        self.on_phone(&heaptap::device::Command::program(command))
+        self.on_phone(&heaptap_adb::Command::program(command))
     }
 
     /// Waits that many seconds by the phone's clock.
     pub fn wait_on_phone(&self, seconds: f64) {
-        let sleep = heaptap::device::Command::program("sleep");
+        let sleep = heaptap_adb::Command::program("sleep");
         self.on_phone(&sleep.arg(format!("{seconds:.3}")));
     }
 
     /// Returns the output of a command in the phone's shell.
-    pub fn on_phone(&self, command: &heaptap::device::Command) -> String {
+    pub fn on_phone(&self, command: &heaptap_adb::Command) -> String {
         let output = self.output_on_phone(command);
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
     /// Runs a command in the phone's shell, which must succeed.
     pub fn on_phone_ok(&self, program: &'static str, args: &[&str]) {
-        let command = heaptap::device::Command::program(program).args(args.list());
+        let command = heaptap_adb::Command::program(program).args(args.list());
         assert_eq!(self.output_on_phone(&command).exit, 0, "{command}");
     }
 
-    fn output_on_phone(&self, command: &heaptap::device::Command) -> heaptap::device::Output {
-        use heaptap::device::{Address, Selector, Server};
+    fn output_on_phone(&self, command: &heaptap_adb::Command) -> heaptap_adb::Output {
+        use heaptap_adb::{Address, Selector, Server};
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -216,19 +216,19 @@ impl Lab {
     }
 
     /// Checks that nothing remains: no trace on the phone, no journal, no lock, no unfinished file.
-    pub fn assert_tidy(&self, folder: &str) {
+    pub fn assert_tidy(&self, directory: &str) {
         assert_eq!(self.traces(), Vec::<String>::new(), "on the phone");
         assert_eq!(
             files(&self.dir.path().join("state/sessions")),
             Vec::<String>::new(),
             "in the journal"
         );
-        let mut folders = vec![self.work().join(folder)];
-        while let Some(folder) = folders.pop() {
-            for file in files(&folder) {
-                let path = folder.join(&file);
+        let mut directories = vec![self.work().join(directory)];
+        while let Some(directory) = directories.pop() {
+            for file in files(&directory) {
+                let path = directory.join(&file);
                 assert!(!file.starts_with('.'), "unfinished file {}", path.display());
-                folders.extend(path.is_dir().then_some(path));
+                directories.extend(path.is_dir().then_some(path));
             }
         }
     }
@@ -242,8 +242,8 @@ impl Lab {
 
     /// The phone's record for the trace of this directory. A Java heap taken at a label is a
     /// separate recording on the phone, which can be the newer one.
-    pub fn truth_of(&self, folder: &str) -> RecordingTruth {
-        let manifest = self.manifest(folder);
+    pub fn truth_of(&self, directory: &str) -> RecordingTruth {
+        let manifest = self.manifest(directory);
         let path = manifest["session"]["remote_path"].as_str().expect("a path");
         let truths = self.phone.truth();
         let truth = truths.into_iter().rfind(|t| t.path == path);
@@ -252,13 +252,13 @@ impl Lab {
 
     /// Checks that the directory has the actual allocations, dump by dump, and every dump that
     /// heapprofd wrote.
-    pub fn assert_truth(&self, folder: &str) {
-        self.assert_has(folder, &self.truth_of(folder));
+    pub fn assert_truth(&self, directory: &str) {
+        self.assert_has(directory, &self.truth_of(directory));
     }
 
     /// Checks that the directory has this recording of a phone.
-    pub fn assert_has(&self, folder: &str, truth: &RecordingTruth) {
-        let manifest = self.manifest(folder);
+    pub fn assert_has(&self, directory: &str, truth: &RecordingTruth) {
+        let manifest = self.manifest(directory);
         let mut expected: Vec<(u64, String, u64, u64)> = truth
             .dumps
             .iter()
@@ -281,7 +281,7 @@ impl Lab {
                     heap => heap.to_owned(),
                 };
                 if let Some(file) = d["file"].as_str() {
-                    assert!(self.work().join(folder).join(file).is_file(), "{file}");
+                    assert!(self.work().join(directory).join(file).is_file(), "{file}");
                 }
                 (
                     d["pid"].as_u64().unwrap_or(0),
@@ -302,14 +302,14 @@ fn start_at(mut command: Command, servers: &str, args: &[String]) -> Running {
     Running::new(command.spawn().expect("heaptap starts"), args)
 }
 
-/// `record` of `APP` into `folder` with `more` flags.
-pub fn recording(folder: &str, more: impl Arguments) -> Vec<String> {
-    (format!("record -n {APP} -o {folder}"), more).list()
+/// `record` of `APP` into `directory` with `more` flags.
+pub fn recording(directory: &str, more: impl Arguments) -> Vec<String> {
+    (format!("record -n {APP} -o {directory}"), more).list()
 }
 
 /// Names of the files in a directory; empty if it does not exist.
-pub fn files(folder: &Path) -> Vec<String> {
-    let mut names: Vec<String> = std::fs::read_dir(folder)
+pub fn files(directory: &Path) -> Vec<String> {
+    let mut names: Vec<String> = std::fs::read_dir(directory)
         .into_iter()
         .flatten()
         .flatten()

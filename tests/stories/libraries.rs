@@ -10,11 +10,11 @@ use crate::program::Arguments;
 const PHONE: &str = "speed=20,names=exported";
 const HWUI: &str = "/system/lib64/libhwui.so";
 
-/// Contents of a recording of the app in `folder`.
-fn record(lab: &Lab, folder: &str, more: impl Arguments) -> Value {
-    let record = format!("record -n {APP} -d 10s -i 512 -o {folder}");
+/// Contents of a recording of the app in `directory`.
+fn record(lab: &Lab, directory: &str, more: impl Arguments) -> Value {
+    let record = format!("record -n {APP} -d 10s -i 512 -o {directory}");
     lab.expect(0, (record, more));
-    lab.manifest(folder)["symbolization"].clone()
+    lab.manifest(directory)["symbolization"].clone()
 }
 
 /// The requests about libraries: successful ones, and those that only searched.
@@ -78,10 +78,10 @@ fn names_come_from_the_phone_once() {
 fn a_library_of_several_apps_names_the_frames_of_all() {
     let lab = Lab::new("android=14,build=userdebug,stripped=no,speed=20");
     let apps = "com.example.browser,com.example.platform";
-    let named = |folder: &str| {
-        let args = format!("record -n {apps} -d 3s -i 512 -o {folder}");
+    let named = |directory: &str| {
+        let args = format!("record -n {apps} -d 3s -i 512 -o {directory}");
         lab.expect(0, &args);
-        let names = lab.manifest(folder)["symbolization"].clone();
+        let names = lab.manifest(directory)["symbolization"].clone();
         let all = names["libraries_named"].as_array().expect("a list");
         let paths = all.iter().map(|library| library["path"].to_string());
         let own: Vec<String> = paths

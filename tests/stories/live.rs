@@ -1,7 +1,7 @@
 //! Live view of an app's memory: as lines, as JSON, as CSV, across a disconnect and a restart of
 //! the app.
 
-use heaptap::timeline::{Entry, Observation, Source};
+use heaptap_model::timeline::{Entry, Observation, Source};
 use serde_json::Value;
 
 use crate::lab::{APP, Lab, Running};

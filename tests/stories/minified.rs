@@ -15,7 +15,7 @@ const RENAMED: &str = "com.example.app.ui.Navigator";
 /// R8's mapping file of the app, where its build stored it.
 fn mapping(lab: &Lab) -> String {
     let path = lab.work().join("mapping.txt");
-    std::fs::write(&path, heaptap::phone::MAPPING).unwrap();
+    std::fs::write(&path, virtual_phone::MAPPING).unwrap();
     path.display().to_string()
 }
 
@@ -105,11 +105,11 @@ fn java_heaps_at_labels_keep_their_names_and_leave_nothing_half_done() {
     lab.expect(0, "leaks --heap java out@one")
         .assert_stdout(HOLDER);
     let left = files(&lab.work().join("out/java"));
-    let folders: Vec<&String> = left
+    let directories: Vec<&String> = left
         .iter()
         .filter(|name| lab.work().join("out/java").join(name).is_dir())
         .collect();
-    assert!(folders.is_empty(), "{left:?}");
+    assert!(directories.is_empty(), "{left:?}");
 }
 
 #[test]
@@ -137,14 +137,14 @@ fn a_minified_heap_without_a_mapping_says_so_in_one_line() {
 }
 
 #[test]
-fn symbolize_names_a_folder_of_hprofs_and_what_lies_beside_a_recording() {
+fn symbolize_names_a_directory_of_hprofs_and_what_lies_beside_a_recording() {
     let lab = Lab::new(PHONE);
     lab.expect(0, "dump --hprof -n com.example.app -o out");
     lab.expect(0, "record -n com.example.app -d 1s --with java -o rec");
     let before = files(&lab.work().join("out"));
     let map = mapping(&lab);
-    for folder in ["out", "rec"] {
-        lab.expect(0, &["symbolize", folder, "--mapping", &map]);
+    for directory in ["out", "rec"] {
+        lab.expect(0, &["symbolize", directory, "--mapping", &map]);
     }
     std::fs::remove_file(&map).unwrap();
     shows_names(&lab, "out");
@@ -176,14 +176,14 @@ fn symbolize_that_changes_nothing_exits_6_and_keeps_the_names_there_are() {
     );
     lab.expect(0, &["dump", "-n", APP, "-o", "graph", "--mapping", &map]);
     std::fs::remove_file(&map).unwrap();
-    for folder in ["hprof", "graph"] {
-        let mappings = || lab.manifest(folder)["symbolization"]["mappings"].clone();
+    for directory in ["hprof", "graph"] {
+        let mappings = || lab.manifest(directory)["symbolization"]["mappings"].clone();
         let before = mappings();
         assert_eq!(before.as_array().map(Vec::len), Some(1), "{before}");
         for more in [&["--mapping", &*foreign][..], &["--only", "java"]] {
-            let args = [&["symbolize", folder][..], more].concat();
+            let args = [&["symbolize", directory][..], more].concat();
             lab.expect(6, &args).assert_stderr("no Java name changed");
-            shows_names(&lab, folder);
+            shows_names(&lab, directory);
             assert_eq!(mappings(), before);
         }
     }
@@ -222,15 +222,15 @@ fn a_later_map_replaces_the_names_of_an_earlier_one() {
     let map = mapping(&lab);
     let wrong = lab.work().join("wrong.txt").display().to_string();
     let other = RENAMED.replace("Navigator", "Wrong");
-    std::fs::write(&wrong, heaptap::phone::MAPPING.replace(RENAMED, &other)).unwrap();
+    std::fs::write(&wrong, virtual_phone::MAPPING.replace(RENAMED, &other)).unwrap();
     lab.expect(0, "dump -n com.example.app -o graph");
     lab.expect(0, "dump --hprof -n com.example.app -o hprof");
-    for folder in ["graph", "hprof"] {
+    for directory in ["graph", "hprof"] {
         // The right one also twice.
         for (given, wrong_ones) in [(&wrong, true), (&map, false), (&map, false)] {
-            lab.expect(0, &["symbolize", folder, "--mapping", given])
+            lab.expect(0, &["symbolize", directory, "--mapping", given])
                 .refute_stderr("warning");
-            let rows = ["top", folder, "--by", "class", "--csv", "-l", "0"];
+            let rows = ["top", directory, "--by", "class", "--csv", "-l", "0"];
             let shown = lab.expect(0, &[&rows[..], &["--mapping", given]].concat());
             assert_eq!(shown.stdout.contains(&other), wrong_ones, "{shown}");
             shown.refute_stderr("warning");

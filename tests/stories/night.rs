@@ -108,8 +108,8 @@ fn a_job_does_not_wait_for_a_device_for_ever() {
 fn devices_of_several_adb_servers_run_side_by_side() {
     let lab = Lab::new("speed=8");
     // Both devices have the same serial.
-    let spec = heaptap::phone::PhoneSpec::parse("speed=8,seed=7").expect("a valid spec");
-    let other = heaptap::phone::VirtualPhone::start(spec).expect("a virtual phone");
+    let spec = virtual_phone::PhoneSpec::parse("speed=8,seed=7").expect("a valid spec");
+    let other = virtual_phone::VirtualPhone::start(spec).expect("a virtual phone");
     write(&lab, "one");
     let (here, there) = (lab.phone.addr().to_string(), other.addr().to_string());
     let both = format!("{here},{there}");
@@ -149,8 +149,8 @@ fn devices_of_several_adb_servers_run_side_by_side() {
 #[test]
 fn emulators_of_two_adb_servers_leave_each_other_alone() {
     let lab = Lab::new("speed=8,serial=emulator-5554");
-    let spec = heaptap::phone::PhoneSpec::parse("speed=8,serial=emulator-5554,seed=7");
-    let other = heaptap::phone::VirtualPhone::start(spec.expect("a valid spec"));
+    let spec = virtual_phone::PhoneSpec::parse("speed=8,serial=emulator-5554,seed=7");
+    let other = virtual_phone::VirtualPhone::start(spec.expect("a valid spec"));
     let other = other.expect("a virtual phone");
     write(&lab, "one");
     let path = lab.work().join("long.yaml");
@@ -261,8 +261,8 @@ fn a_device_that_stays_away_is_reported_if_no_class_says_that_the_others_are_lik
 #[test]
 fn devices_that_are_not_ready_and_servers_that_do_not_answer_are_in_the_results() {
     let lab = Lab::new("speed=8");
-    let spec = heaptap::phone::PhoneSpec::parse("fault=unauthorized").expect("a valid spec");
-    let other = heaptap::phone::VirtualPhone::start(spec).expect("a virtual phone");
+    let spec = virtual_phone::PhoneSpec::parse("fault=unauthorized").expect("a valid spec");
+    let other = virtual_phone::VirtualPhone::start(spec).expect("a virtual phone");
     // No adb server listens there.
     let away = "127.0.0.1:1";
     write(&lab, "one");
@@ -382,9 +382,9 @@ fn a_resumed_night_waits_for_its_device_that_is_not_ready() {
     let lab = Lab::new("speed=8");
     let spec = |fault: &str| {
         let spec = format!("speed=8,serial=other{fault}");
-        heaptap::phone::PhoneSpec::parse(&spec).expect("a valid spec")
+        virtual_phone::PhoneSpec::parse(&spec).expect("a valid spec")
     };
-    let other = heaptap::phone::VirtualPhone::start(spec("")).expect("a virtual phone");
+    let other = virtual_phone::VirtualPhone::start(spec("")).expect("a virtual phone");
     write(&lab, "one");
     with_keys(&lab, "");
     let both = format!("{},{}", lab.phone.addr(), other.addr());
@@ -402,7 +402,7 @@ fn a_resumed_night_waits_for_its_device_that_is_not_ready() {
     // The port is free a moment later.
     let offline = || {
         std::thread::sleep(std::time::Duration::from_millis(10));
-        heaptap::phone::VirtualPhone::start_on(spec(",fault=offline"), port).ok()
+        virtual_phone::VirtualPhone::start_on(spec(",fault=offline"), port).ok()
     };
     let offline = (0..1000).find_map(|_| offline());
     let _offline = offline.expect("the same port");
@@ -449,8 +449,8 @@ fn a_device_that_stays_away_is_reported_if_it_is_the_only_one_of_its_class() {
 fn a_device_at_two_servers_is_used_once() {
     let lab = Lab::new("speed=8");
     // The same serial number and boot: one phone on USB and on the network.
-    let spec = heaptap::phone::PhoneSpec::parse("speed=8").expect("a valid spec");
-    let other = heaptap::phone::VirtualPhone::start(spec).expect("a virtual phone");
+    let spec = virtual_phone::PhoneSpec::parse("speed=8").expect("a valid spec");
+    let other = virtual_phone::VirtualPhone::start(spec).expect("a virtual phone");
     write(&lab, "one");
     let servers = format!("{},{}", lab.phone.addr(), other.addr());
     let args = "run one.yaml --all-devices -o out --json";

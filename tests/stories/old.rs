@@ -1,7 +1,7 @@
 //! Android 10: one file for all recordings, which the shell user can neither name nor remove. Android
 //! 10 and 11: dumps have neither the name of their heap nor a sampling interval, types no superclass.
 
-use heaptap::phone::Fault;
+use virtual_phone::Fault;
 
 use crate::lab::{APP, LIMIT, Lab, files, recording};
 

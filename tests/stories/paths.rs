@@ -4,33 +4,33 @@ use crate::lab::{APP, Lab};
 
 const FAST: &str = "android=14,build=userdebug,speed=10";
 
-/// Records into `folder`, and reads the results with commands that write files of their own.
-fn record_and_read(lab: &Lab, state: &str, folder: &str) {
+/// Records into `directory`, and reads the results with commands that write files of their own.
+fn record_and_read(lab: &Lab, state: &str, directory: &str) {
     let run = |args: &[&str]| {
         let ended = lab.start_as(state, args).end();
-        assert_eq!(ended.code(), Some(0), "{folder}: {ended}");
+        assert_eq!(ended.code(), Some(0), "{directory}: {ended}");
         ended
     };
     let with = ["--with", "java,meminfo,smaps", "-d", "2s"];
-    run(&[&["record", "-n", APP, "-o", folder][..], &with].concat());
-    assert!(run(&["status"]).stdout.trim().is_empty(), "{folder}");
-    let file = |name: &str| format!("{folder}/{name}");
-    run(&["top", folder]);
+    run(&[&["record", "-n", APP, "-o", directory][..], &with].concat());
+    assert!(run(&["status"]).stdout.trim().is_empty(), "{directory}");
+    let file = |name: &str| format!("{directory}/{name}");
+    run(&["top", directory]);
     run(&["leaks", &file("java")]);
-    run(&["report", folder, "-o", &file("page.html")]);
-    run(&["query", folder, "-o", &file("tables.db")]);
-    run(&["convert", folder, "--format", "folded", "-o", &file("x")]);
-    run(&["symbolize", folder]);
+    run(&["report", directory, "-o", &file("page.html")]);
+    run(&["query", directory, "-o", &file("tables.db")]);
+    run(&["convert", directory, "--format", "folded", "-o", &file("x")]);
+    run(&["symbolize", directory]);
 }
 
 #[test]
 fn results_and_journals_are_below_paths_of_more_than_260_characters() {
     let lab = Lab::new(FAST);
-    let folder = ["d".repeat(60).as_str(); 5].join("/") + "/out";
+    let directory = ["d".repeat(60).as_str(); 5].join("/") + "/out";
     let state = ["s".repeat(60).as_str(); 5].join("/");
-    record_and_read(&lab, &state, &folder);
+    record_and_read(&lab, &state, &directory);
     for name in ["raw-trace", "page.html", "tables.db"] {
-        let path = lab.work().join(&folder).join(name);
+        let path = lab.work().join(&directory).join(name);
         assert!(path.as_os_str().len() > 320, "{}", path.display());
         assert!(path.is_file(), "{}", path.display());
     }
@@ -43,7 +43,7 @@ fn a_directory_can_be_relative_to_a_drive_or_verbatim_or_have_slashes() {
     let work = lab.work();
     let drive = work.to_str().and_then(|path| path.get(..2));
     let drive = drive.expect("a drive");
-    for (typed, folder) in [
+    for (typed, directory) in [
         (format!("{drive}relative"), "relative"),
         (format!(r"\\?\{}\verbatim", work.display()), "verbatim"),
         ("slashes/in/it".to_owned(), "slashes/in/it"),
@@ -52,7 +52,7 @@ fn a_directory_can_be_relative_to_a_drive_or_verbatim_or_have_slashes() {
         let args = ["record", "-n", APP, "-o", &typed, "-d", "2s"];
         let ended = lab.expect(0, &args);
         assert!(
-            lab.work().join(folder).join("raw-trace").is_file(),
+            lab.work().join(directory).join("raw-trace").is_file(),
             "{ended}"
         );
         let ended = lab.expect(0, &["top", &typed]);

@@ -3,9 +3,9 @@
 
 use std::fs;
 
-use heaptap::phone::Fault;
-use heaptap::timeline::Observation;
+use heaptap_model::timeline::Observation;
 use serde_json::Value;
+use virtual_phone::Fault;
 
 use crate::lab::{APP, Lab, Running, files};
 use crate::program::{Arguments, Ended, assert_contains, assert_lacks};
@@ -504,7 +504,7 @@ fn what_a_turned_activity_leaves_is_in_the_native_heap_too() {
     recording.interrupted(0);
     let truths = lab.phone.truth();
     let dumps = &truths.last().expect("a recording").dumps;
-    let held = |of: &heaptap::phone::DumpTruth| -> u64 {
+    let held = |of: &virtual_phone::DumpTruth| -> u64 {
         let sites = of
             .sites
             .iter()
@@ -538,7 +538,7 @@ fn steps_beside_a_recording_that_runs_are_all_in_its_timeline() {
     let provoked = lab.expect(0, args).json();
     recording.interrupted(0);
     let text = fs::read_to_string(lab.work().join("out/memory.jsonl")).expect("a timeline");
-    let (timeline, strange) = heaptap::timeline::Timeline::parse(&text);
+    let (timeline, strange) = heaptap_model::timeline::Timeline::parse(&text);
     assert_eq!(strange, 0, "{text}");
     let ours: Vec<u64> = timeline
         .entries

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use heaptap::proto::perfetto::Trace;
+use heaptap_proto::perfetto::Trace;
 use prost::Message as _;
 use serde_json::{Value, json};
 
@@ -92,12 +92,12 @@ fn sql_gives_what_files_and_commands_say() {
     let recorded = lab.run(args);
     // A busy host loses dumps, which does not matter here.
     assert!(matches!(recorded.code(), Some(0 | 6)), "{recorded}");
-    let folder = lab.work().join("out");
+    let directory = lab.work().join("out");
     let manifest = lab.manifest("out");
     let pid = manifest["targets"][0]["pid"].as_u64().expect("a pid");
 
     // The lines of memory.jsonl.
-    let text = std::fs::read_to_string(folder.join("memory.jsonl")).unwrap();
+    let text = std::fs::read_to_string(directory.join("memory.jsonl")).unwrap();
     let mut lines = Vec::new();
     for line in text.lines() {
         let entry: Value = serde_json::from_str(line).unwrap();
@@ -163,7 +163,7 @@ fn sql_gives_what_files_and_commands_say() {
     assert!(told[0]["ours"].as_u64() >= Some(1), "meminfo caused one");
 
     // Each counter of the trace.
-    let trace = std::fs::read(folder.join("raw-trace")).unwrap();
+    let trace = std::fs::read(directory.join("raw-trace")).unwrap();
     let counters = counters(&Trace::decode(&trace[..]).unwrap());
     assert!(counters.len() > 100);
     let told = rows(

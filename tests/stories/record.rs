@@ -207,7 +207,7 @@ fn who_detaches_hears_of_what_can_be_done_next() {
 }
 
 #[test]
-fn a_folder_with_something_in_it_is_refused_before_anything_is_recorded() {
+fn a_directory_with_something_in_it_is_refused_before_anything_is_recorded() {
     let lab = Lab::new(FAST);
     std::fs::create_dir(lab.work().join("out")).unwrap();
     std::fs::write(lab.work().join("out/notes.txt"), b"mine").unwrap();
@@ -231,19 +231,22 @@ fn every_android_records() {
 }
 
 #[test]
-fn without_a_name_the_folder_is_named_after_target_time_and_session() {
+fn without_a_name_the_directory_is_named_after_target_time_and_session() {
     let lab = Lab::new(FAST);
     lab.expect(0, "record -n com.example.app -d 2s");
-    let folders = files(&lab.work());
-    assert_eq!(folders.len(), 1, "{folders:?}");
+    let directories = files(&lab.work());
+    assert_eq!(directories.len(), 1, "{directories:?}");
     assert!(
-        folders[0].starts_with("heaptap-com.example.app-2"),
-        "{folders:?}"
+        directories[0].starts_with("heaptap-com.example.app-2"),
+        "{directories:?}"
     );
-    let manifest = lab.manifest(&folders[0]);
+    let manifest = lab.manifest(&directories[0]);
     let id = manifest["session"]["id"].as_str().unwrap();
-    assert!(folders[0].ends_with(&format!("Z-{id}")), "{folders:?}");
-    lab.assert_truth(&folders[0]);
+    assert!(
+        directories[0].ends_with(&format!("Z-{id}")),
+        "{directories:?}"
+    );
+    lab.assert_truth(&directories[0]);
 }
 
 #[test]
@@ -367,7 +370,7 @@ fn a_trigger_of_the_config_ends_it_in_full() {
     let running = lab.start(&format!("record --config {config} -o out"));
     // A trigger that comes before the session waits for it is lost, and a second one does nothing.
     lab.until("its end", |lab| {
-        let trigger = heaptap::device::Command::program("trigger_perfetto");
+        let trigger = heaptap_adb::Command::program("trigger_perfetto");
         lab.on_phone(&trigger.arg("seen"));
         lab.work().join("out/manifest.json").exists()
     });

@@ -3,9 +3,9 @@
 
 use std::fs;
 
-use heaptap::phone::{Fault, FaultKind};
-use heaptap::provoke::catalog;
+use heaptap_capture::provoke::catalog;
 use serde_json::Value;
+use virtual_phone::{Fault, FaultKind};
 
 use crate::lab::{APP, Lab, Running, files};
 use crate::program::{Arguments, Ended, assert_contains, assert_lacks, heaptap};
@@ -768,7 +768,7 @@ fn an_app_of_two_users_is_measured_for_one() {
     let refused = run(&lab, 4, "--user 10");
     let error = &refused["runs"][0]["error"];
     assert_eq!(error["kind"], "other-user", "{refused:#}");
-    let stop = heaptap::device::Command::program("am");
+    let stop = heaptap_adb::Command::program("am");
     lab.on_phone(&stop.args(["force-stop", "--user", "0", app]));
     let args = "run s.yaml -o new --json --user 10";
     let result = result_of(&lab.expect(0, args));

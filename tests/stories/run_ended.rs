@@ -3,8 +3,8 @@
 
 use std::fs;
 
-use heaptap::phone::{Fault, FaultKind};
 use serde_json::Value;
+use virtual_phone::{Fault, FaultKind};
 
 use crate::lab::{APP, Lab, Running, files};
 use crate::program::assert_contains;
@@ -50,10 +50,10 @@ fn the_first_interruption_ends_all_devices_cleanly() {
     let ended = running.interrupted(130);
     assert_eq!(runs(&lab), ["1 void interrupted"; 2], "{ended}");
     for device in ["virtual-1", "virtual-1-2"] {
-        let folder = format!("out/story-{device}/run-1");
+        let directory = format!("out/story-{device}/run-1");
         assert!(
-            lab.work().join(&folder).join("manifest.json").is_file(),
-            "{folder} {ended}"
+            lab.work().join(&directory).join("manifest.json").is_file(),
+            "{directory} {ended}"
         );
     }
     lab.assert_tidy("out");

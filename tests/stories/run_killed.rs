@@ -208,15 +208,15 @@ impl Shape {
     }
 }
 
-/// Paths of all files below `folder`, without numbers of processes.
-fn tree(folder: &Path) -> BTreeSet<String> {
+/// Paths of all files below `directory`, without numbers of processes.
+fn tree(directory: &Path) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
-    let mut folders = vec![(folder.to_owned(), String::new())];
-    while let Some((folder, prefix)) = folders.pop() {
-        for name in files(&folder) {
+    let mut directories = vec![(directory.to_owned(), String::new())];
+    while let Some((directory, prefix)) = directories.pop() {
+        for name in files(&directory) {
             let path = format!("{prefix}/{name}");
-            match folder.join(&name).is_dir() {
-                true => folders.push((folder.join(&name), path)),
+            match directory.join(&name).is_dir() {
+                true => directories.push((directory.join(&name), path)),
                 false => {
                     let digits = |c: char| c.is_ascii_digit();
                     found.insert(path.split(digits).collect::<Vec<_>>().join(""));
@@ -233,17 +233,17 @@ fn assert_nothing_is_lost(lab: &Lab, what: &str) {
     let mut recorded = BTreeMap::new();
     for name in files(&out) {
         if name.starts_with("run-") && out.join(&name).is_dir() {
-            let folder = format!("out/{name}");
-            let manifest = lab.manifest(&folder);
+            let directory = format!("out/{name}");
+            let manifest = lab.manifest(&directory);
             let path = manifest["session"]["remote_path"].as_str().expect("a path");
-            assert_eq!(recorded.insert(path.to_owned(), folder), None, "{what}");
+            assert_eq!(recorded.insert(path.to_owned(), directory), None, "{what}");
         }
     }
     let truths = lab.phone.truth();
     for truth in truths.iter().filter(|truth| !truth.dumps.is_empty()) {
-        let folder = recorded.get(&truth.path);
-        let folder = folder.unwrap_or_else(|| panic!("{} is lost: {what}", truth.path));
-        lab.assert_truth(folder);
+        let directory = recorded.get(&truth.path);
+        let directory = directory.unwrap_or_else(|| panic!("{} is lost: {what}", truth.path));
+        lab.assert_truth(directory);
     }
 }
 

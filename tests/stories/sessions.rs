@@ -3,8 +3,8 @@
 use crate::claims::{blocked_by_a_file, profile_name};
 use crate::lab::{APP, Lab, files, recording};
 use crate::program::assert_contains;
-use heaptap::phone::FaultKind;
 use std::io::Write as _;
+use virtual_phone::FaultKind;
 
 const FAST: &str = "android=14,build=userdebug,speed=10";
 
@@ -79,8 +79,8 @@ fn a_second_interrupt_leaves_it_on_the_phone_for_stop() {
 #[test]
 fn a_final_dump_that_does_not_come_is_told() {
     let lab = Lab::new("android=14,build=userdebug,speed=20,fault=stop-timeout");
-    let warning = |folder: &str| {
-        let manifest = lab.manifest(folder);
+    let warning = |directory: &str| {
+        let manifest = lab.manifest(directory);
         assert_eq!(manifest["outcome"]["complete"], false, "{manifest:#}");
         let warnings = manifest["warnings"].as_array().unwrap();
         assert_eq!(warnings.len(), 1, "{manifest:#}");
@@ -301,10 +301,18 @@ fn session_whose_trace_is_lost_is_lost_for_every_command() {
 #[test]
 fn dead_sessions_do_not_block_the_default() {
     let lab = Lab::new(FAST);
-    for folder in ["one", "two"] {
+    for directory in ["one", "two"] {
         lab.expect(
             0,
-            &["record", "-n", APP, "-o", folder, "--detach", "--no-check"],
+            &[
+                "record",
+                "-n",
+                APP,
+                "-o",
+                directory,
+                "--detach",
+                "--no-check",
+            ],
         );
     }
     let lab = phone_lost(lab, "android=14,build=userdebug,speed=10,serial=other-1");
@@ -430,7 +438,7 @@ fn status_finds_what_others_record_on_any_device_and_says_how_to_stop_it() {
 fn a_device_that_does_not_answer_hides_no_session() {
     let lab = Lab::new(FAST);
     lab.expect(0, "record -n com.example.app -o out --detach");
-    let no_exit = heaptap::phone::Fault::parse("no-exit").unwrap();
+    let no_exit = virtual_phone::Fault::parse("no-exit").unwrap();
     lab.phone.faults().add(no_exit);
     let told = lab.expect(0, "status");
     told.assert_stdout(APP);
@@ -458,7 +466,7 @@ fn a_session_whose_trace_was_removed_leaves_nothing() {
     lab.expect(0, "record -n com.example.app -d 1s -o out --detach");
     lab.until_ended();
     for trace in lab.traces() {
-        let remove = heaptap::device::Command::program("rm");
+        let remove = heaptap_adb::Command::program("rm");
         lab.on_phone(&remove.arg(format!("/data/misc/perfetto-traces/{trace}")));
     }
     lab.expect(5, "stop").assert_stderr("no trace of session");
@@ -540,11 +548,11 @@ fn a_session_without_a_trace_after_a_reboot_stays_until_it_is_forgotten() {
 }
 
 #[test]
-fn what_was_fetched_comes_along_to_another_folder() {
+fn what_was_fetched_comes_along_to_another_directory() {
     let lab = Lab::new(FAST);
     let name = profile_name(&lab);
     assert_eq!(blocked_by_a_file(&lab, &name).code(), Some(10));
-    let no_pull = heaptap::phone::Fault::parse("pull-fail").unwrap();
+    let no_pull = virtual_phone::Fault::parse("pull-fail").unwrap();
     lab.phone.faults().add(no_pull);
     lab.expect(0, "stop -o elsewhere");
     lab.assert_truth("elsewhere");
@@ -570,7 +578,7 @@ fn another_spelling_of_the_directory_moves_nothing() {
 }
 
 #[test]
-fn a_move_to_another_folder_that_was_killed_is_finished_later() {
+fn a_move_to_another_directory_that_was_killed_is_finished_later() {
     for step in ["claimed", "journal", "files"] {
         finish_move(step);
     }
@@ -675,7 +683,7 @@ fn a_trace_that_was_noted_and_got_no_name_is_fetched_again() {
 fn broken_server(fault: &str) -> Lab {
     let lab = Lab::new(FAST);
     lab.expect(0, "record -n com.example.app -o out --detach");
-    let fault = heaptap::phone::Fault::parse(fault).expect("a fault");
+    let fault = virtual_phone::Fault::parse(fault).expect("a fault");
     lab.phone.faults().add(fault);
     lab
 }
@@ -790,8 +798,10 @@ fn stop_all_ends_every_recording_and_reports_each() {
     let lab = Lab::new("android=14,build=userdebug,speed=10,devices=2,serial=rack");
     lab.expect(0, "stop --all").assert_stderr("no recordings");
     lab.expect(0, "status --fail");
-    for (phone, folder) in [("rack", "a"), ("rack-2", "b")] {
-        let args = ["-s", phone, "record", "-n", APP, "-o", folder, "--detach"];
+    for (phone, directory) in [("rack", "a"), ("rack-2", "b")] {
+        let args = [
+            "-s", phone, "record", "-n", APP, "-o", directory, "--detach",
+        ];
         lab.expect(0, &args);
     }
     let ended = lab.expect(0, "stop --all --json").json();

@@ -10,7 +10,7 @@ mod system {
 
     /// Returns SIGHUP, or what ends heaptap alike if these tests run under `nohup`.
     pub fn hang_up() -> Signal {
-        match heaptap::hangup::is_ignored() {
+        match heaptap_base::hangup::is_ignored() {
             true => Signal::TERM,
             false => Signal::HUP,
         }

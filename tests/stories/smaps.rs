@@ -1,8 +1,8 @@
 //! Memory mappings of a process: on a phone, at labels of a recording, in a file; and explanations
 //! of differences.
 
-use heaptap::memory::meminfo::{Column, Meminfo};
-use heaptap::report::data::{Data, from_page};
+use android_memory::meminfo::{Column, Meminfo};
+use heaptap_report::data::{Data, from_page};
 use serde_json::Value;
 
 use crate::lab::{APP, Lab};
@@ -109,7 +109,7 @@ fn what_was_saved_is_read_again_and_compared() {
 }
 
 #[test]
-fn a_folder_without_figures_gives_no_empty_table() {
+fn a_directory_without_figures_gives_no_empty_table() {
     let lab = Lab::new(ROOTED);
     lab.expect(0, "dump -n com.example.app -o out --json");
     let nothing = lab.fails(7, "meminfo out --reconcile");

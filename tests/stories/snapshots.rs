@@ -124,8 +124,8 @@ fn no_snapshots_arms_none_and_says_that_labels_are_not_taken() {
 #[test]
 fn one_line_says_which_dumps_are_armed_and_the_users_own_period_wins() {
     let lab = Lab::new("android=14,build=user,speed=20");
-    let said = |folder: &str, more: &str| {
-        let ended = lab.expect(0, recording(folder, ("-d 6s", more)));
+    let said = |directory: &str, more: &str| {
+        let ended = lab.expect(0, recording(directory, ("-d 6s", more)));
         let lines = ended.stderr.lines();
         let lines: Vec<String> = lines
             .filter(|line| line.starts_with("snapshots: "))
@@ -134,7 +134,7 @@ fn one_line_says_which_dumps_are_armed_and_the_users_own_period_wins() {
         let [line] = &lines[..] else {
             panic!("one line: {ended}");
         };
-        let config = lab.manifest(folder)["config"]["text"].to_string();
+        let config = lab.manifest(directory)["config"]["text"].to_string();
         (line.clone(), config)
     };
     let (line, config) = said("armed", "");

@@ -11,8 +11,8 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use heaptap::phone::RecordingTruth;
 use serde_json::Value;
+use virtual_phone::RecordingTruth;
 
 use crate::lab::{APP, Lab, Running, files};
 use crate::program::Ended;
@@ -153,12 +153,12 @@ impl Night {
                 done += 1;
                 found.count(state, 1);
                 let output = run["output"].as_str().unwrap_or("none");
-                let folder = format!("out/storm-{serial}/{output}");
-                let truth = truth_of(lab, phone, &folder);
+                let directory = format!("out/storm-{serial}/{output}");
+                let truth = truth_of(lab, phone, &directory);
                 if !truth.finished || !error.is_null() {
                     found.wrong.push(format!("a broken run counts: {run}"));
                 }
-                lab.assert_has(&folder, &truth);
+                lab.assert_has(&directory, &truth);
             } else {
                 let kind = error["kind"].as_str().unwrap_or_default();
                 found.count(&format!("{state} {kind}"), 1);
@@ -243,8 +243,8 @@ fn own_result(lab: &Lab, serial: &str) -> Option<Value> {
 }
 
 /// What the phone recorded for the trace in a directory.
-fn truth_of(lab: &Lab, phone: usize, folder: &str) -> RecordingTruth {
-    let manifest = lab.manifest(folder);
+fn truth_of(lab: &Lab, phone: usize, directory: &str) -> RecordingTruth {
+    let manifest = lab.manifest(directory);
     let path = manifest["session"]["remote_path"].as_str().expect("a path");
     let truths = lab.phone.truth_of(phone);
     let truth = truths.into_iter().rfind(|truth| truth.path == path);
@@ -252,11 +252,11 @@ fn truth_of(lab: &Lab, phone: usize, folder: &str) -> RecordingTruth {
 }
 
 /// The recordings below a directory; each occurs once.
-fn recordings(folder: &Path) -> BTreeSet<(String, String)> {
+fn recordings(directory: &Path) -> BTreeSet<(String, String)> {
     let mut found = BTreeSet::new();
-    for device in files(folder) {
-        for run in files(&folder.join(&device)) {
-            let manifest = folder.join(&device).join(run).join("manifest.json");
+    for device in files(directory) {
+        for run in files(&directory.join(&device)) {
+            let manifest = directory.join(&device).join(run).join("manifest.json");
             let Ok(text) = fs::read(manifest) else {
                 continue;
             };

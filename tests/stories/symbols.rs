@@ -4,8 +4,8 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use heaptap::phone::{Abi, unstripped_libraries};
 use serde_json::Value;
+use virtual_phone::{Abi, unstripped_libraries};
 
 use crate::lab::{APP, Lab, files, recording};
 use crate::program::{Arguments, Ended, assert_contains};
@@ -74,18 +74,18 @@ impl Desk {
         ended
     }
 
-    fn symbolization(&self, folder: &str) -> Value {
-        let text = self.read(&format!("{folder}/manifest.json"));
+    fn symbolization(&self, directory: &str) -> Value {
+        let text = self.read(&format!("{directory}/manifest.json"));
         serde_json::from_slice::<Value>(&text).unwrap()["symbolization"].clone()
     }
 
     /// Returns the profiles of a directory, by name.
-    fn profiles(&self, folder: &str) -> Vec<(String, Vec<u8>)> {
-        let profiles = files(&self.path(folder)).into_iter();
+    fn profiles(&self, directory: &str) -> Vec<(String, Vec<u8>)> {
+        let profiles = files(&self.path(directory)).into_iter();
         profiles
             .filter(|name| name.ends_with(".pb.gz"))
             .map(|name| {
-                let bytes = self.read(&format!("{folder}/{name}"));
+                let bytes = self.read(&format!("{directory}/{name}"));
                 (name, bytes)
             })
             .collect()
@@ -350,10 +350,10 @@ fn what_follows_a_cut_trace_is_found_by_every_reader() {
 }
 
 /// The unstripped libraries of the app on the virtual phone, in a directory.
-fn app_symbols(folder: &Path) {
-    std::fs::create_dir_all(folder).unwrap();
+fn app_symbols(directory: &Path) {
+    std::fs::create_dir_all(directory).unwrap();
     for (name, bytes) in unstripped_libraries(Abi::Arm64) {
-        std::fs::write(folder.join(name), bytes).unwrap();
+        std::fs::write(directory.join(name), bytes).unwrap();
     }
 }
 

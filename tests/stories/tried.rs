@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use heaptap::device::Command;
+use heaptap_adb::Command;
 use serde_json::Value;
 
 use crate::lab::{APP, Lab, files};
@@ -48,8 +48,8 @@ const TABLE: [(&[u32], &str, &str, &str); 8] = [
 
 /// What a recording can change on the phone.
 fn state(lab: &Lab) -> BTreeMap<&'static str, String> {
-    let list = |folder| {
-        let mut names = lab.phone.list(folder);
+    let list = |directory| {
+        let mut names = lab.phone.list(directory);
         // The shell of Android 10 cannot remove it.
         names.retain(|name| name != "profile-shell");
         names.join("\n")
@@ -73,8 +73,8 @@ fn state(lab: &Lab) -> BTreeMap<&'static str, String> {
     ])
 }
 
-fn document(lab: &Lab, folder: &str) -> Value {
-    let text = std::fs::read(lab.work().join(folder).join("try.json")).expect("try.json");
+fn document(lab: &Lab, directory: &str) -> Value {
+    let text = std::fs::read(lab.work().join(directory).join("try.json")).expect("try.json");
     serde_json::from_slice(&text).expect("a document")
 }
 
@@ -99,11 +99,11 @@ fn verdicts(document: &Value) -> String {
     steps.iter().map(letter).collect()
 }
 
-/// Checks that the folder has exactly what the document names.
-fn assert_named(folder: &Path, document: &Value) {
-    fn add(folder: &Path, before: &str, found: &mut Vec<String>) {
-        for name in files(folder) {
-            let path = folder.join(&name);
+/// Checks that the directory has exactly what the document names.
+fn assert_named(directory: &Path, document: &Value) {
+    fn add(directory: &Path, before: &str, found: &mut Vec<String>) {
+        for name in files(directory) {
+            let path = directory.join(&name);
             match path.is_dir() {
                 true => add(&path, &format!("{before}{name}/"), found),
                 false => found.push(format!("{before}{name}")),
@@ -111,7 +111,7 @@ fn assert_named(folder: &Path, document: &Value) {
         }
     }
     let mut found = Vec::new();
-    add(folder, "", &mut found);
+    add(directory, "", &mut found);
     let steps = document["steps"].as_array().expect("steps");
     let listed = steps
         .iter()
@@ -166,21 +166,21 @@ fn every_release_and_build_has_its_verdicts() {
 }
 
 #[test]
-fn the_folder_has_what_the_steps_recorded() {
+fn the_directory_has_what_the_steps_recorded() {
     let lab = Lab::new("android=14,build=user,speed=10");
     let ended = lab.expect(0, "doctor --try");
     let made = files(&lab.work());
-    let [folder] = made.as_slice() else {
+    let [directory] = made.as_slice() else {
         panic!("{made:?}: {ended}");
     };
-    assert!(folder.starts_with("heaptap-try-"), "{folder}");
-    let path = lab.work().join(folder);
+    assert!(directory.starts_with("heaptap-try-"), "{directory}");
+    let path = lab.work().join(directory);
     let text = std::fs::read_to_string(path.join("try.txt")).expect("try.txt");
     assert_eq!(text, ended.stdout);
     let (_, closing) = text.split_once("results  ").expect("the directory");
     let words = closing.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
-        words.contains(folder.as_str()) && words.contains("can be private"),
+        words.contains(directory.as_str()) && words.contains("can be private"),
         "{closing}"
     );
     assert!(
@@ -193,7 +193,7 @@ fn the_folder_has_what_the_steps_recorded() {
     ] {
         assert_contains(&text, words);
     }
-    let document = document(&lab, folder);
+    let document = document(&lab, directory);
     assert_eq!(document["app"]["chosen"], "in-front");
     assert_eq!(document["app"]["process"], APP);
     // Each is an input of other commands.
@@ -204,11 +204,11 @@ fn the_folder_has_what_the_steps_recorded() {
         ("smaps", "smaps/smaps.txt", "mappings"),
         ("gc", "gc/logcat.txt", "com.example"),
     ] {
-        let input = format!("{folder}/{input}");
+        let input = format!("{directory}/{input}");
         let shown = lab.expect(0, &[command, &input]);
         assert!(shown.stdout.contains(words), "{command} {input}: {shown}");
     }
-    let manifest = lab.manifest(&format!("{folder}/native"));
+    let manifest = lab.manifest(&format!("{directory}/native"));
     assert_eq!(manifest["labels"][0]["name"], "try");
 }
 
@@ -221,12 +221,12 @@ fn no_contents_of_the_heap_are_kept() {
         let bytes = std::fs::read(path).expect("a file");
         memchr::memmem::find(&bytes, TEXT_OF_APP).is_some()
     };
-    let of = |folder: &str| {
-        let folder = lab.work().join(folder);
-        let names = files(&folder)
+    let of = |directory: &str| {
+        let directory = lab.work().join(directory);
+        let names = files(&directory)
             .into_iter()
             .filter(|name| name.ends_with(".hprof"));
-        names.map(|name| folder.join(name)).collect::<Vec<_>>()
+        names.map(|name| directory.join(name)).collect::<Vec<_>>()
     };
     let (whole, kept) = (of("whole"), of("out/hprof"));
     assert!(whole.iter().any(|path| has_text(path)), "{whole:?}");
@@ -413,7 +413,7 @@ fn what_cannot_be_fetched_is_named() {
     ended.assert_code(5);
     lab.phone
         .faults()
-        .remove(heaptap::phone::FaultKind::PullFlip);
+        .remove(virtual_phone::FaultKind::PullFlip);
     lab.expect(0, &["stop", &session]);
     lab.assert_truth("out/native");
 }
@@ -515,8 +515,8 @@ fn a_killed_try_leaves_no_hprof_in_its_directory() {
     lab.expect(0, "stop");
     // What the user fetched stays.
     lab.expect(0, "doctor --try -o again");
-    let [folder] = remains().try_into().expect("the one of the killed run");
-    let fetched = files(&lab.work().join(folder).join("hprof"));
+    let [directory] = remains().try_into().expect("the one of the killed run");
+    let fetched = files(&lab.work().join(directory).join("hprof"));
     assert!(
         fetched.iter().any(|name| name.ends_with(".hprof")),
         "{fetched:?}"

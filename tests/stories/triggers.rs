@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use heaptap::phone::Fault;
 use serde_json::Value;
+use virtual_phone::Fault;
 
 use crate::lab::{APP, Lab, files};
 use crate::program::assert_contains;

@@ -9,10 +9,10 @@
 use std::io::Read as _;
 use std::path::Path;
 
+use android_memory::meminfo::{Column, Meminfo};
 use base64::Engine as _;
-use heaptap::analyze::sampling::{Counters, Interval, Turnover};
-use heaptap::memory::meminfo::{Column, Meminfo};
-use heaptap::timeline::{Entry, FILE, Observation, Source, Timeline};
+use heaptap_analyze::sampling::{Counters, Interval, Turnover};
+use heaptap_model::timeline::{Entry, FILE, Observation, Source, Timeline};
 use serde_json::Value;
 
 use crate::lab::Lab;
@@ -85,7 +85,7 @@ fn dumps(manifest: &Value) -> Vec<Dump> {
 
 /// The full meminfo values at each label and at the end: Heap Alloc and private dirty of the native
 /// heap. It queries the app for the former after a collection.
-fn meminfo(folder: &Path, entries: &[Entry]) -> (Readings, Readings) {
+fn meminfo(directory: &Path, entries: &[Entry]) -> (Readings, Readings) {
     let (mut alloc, mut dirty) = (Vec::new(), Vec::new());
     let answered = live(entries, |reason| reason == "Explicit");
     for entry in entries {
@@ -95,7 +95,7 @@ fn meminfo(folder: &Path, entries: &[Entry]) -> (Readings, Readings) {
         if kept.what != "meminfo" {
             continue;
         }
-        let text = std::fs::read_to_string(folder.join(&kept.file)).unwrap();
+        let text = std::fs::read_to_string(directory.join(&kept.file)).unwrap();
         let meminfo = Meminfo::parse(&text);
         let table = meminfo.processes().next().and_then(|p| p.table());
         let cell = |column| table.unwrap().cell("Native Heap", &column).unwrap() as f64;
@@ -176,8 +176,8 @@ fn planted_growth_shows_in_all_sources_at_the_same_times() {
     running.interrupted(0);
     lab.assert_truth("out");
 
-    let folder = lab.work().join("out");
-    let text = std::fs::read_to_string(folder.join(FILE)).unwrap();
+    let directory = lab.work().join("out");
+    let text = std::fs::read_to_string(directory.join(FILE)).unwrap();
     let mut entries = Timeline::parse(&text).0.entries;
     entries.sort_by_key(|entry| entry.boot_ns);
     let dumps = dumps(&lab.manifest("out"));
@@ -188,7 +188,7 @@ fn planted_growth_shows_in_all_sources_at_the_same_times() {
     );
 
     // The native heap: each dump against the previous one, and the last against the first.
-    let (alloc, dirty) = meminfo(&folder, &entries);
+    let (alloc, dirty) = meminfo(&directory, &entries);
     assert_eq!(alloc.len(), dumps.len());
     let (first, last) = (&dumps[0], &dumps[dumps.len() - 1]);
     let each = dumps.windows(2).map(|two| (&two[0], &two[1]));
@@ -226,7 +226,7 @@ fn planted_growth_shows_in_all_sources_at_the_same_times() {
     }
 
     // The page has all of it, at the same times.
-    let data = data_of(&folder.join("report.html"));
+    let data = data_of(&directory.join("report.html"));
     let shown = data["dumps"].as_array().unwrap();
     assert_eq!(shown.len(), dumps.len());
     for (shown, dump) in shown.iter().zip(&dumps) {

@@ -110,8 +110,8 @@ mod tests {
 
     #[test]
     fn a_detached_program_has_a_session_of_its_own_and_none_of_our_files() {
-        let folder = tempfile::tempdir().unwrap();
-        let seen = folder.path().join("seen");
+        let directory = tempfile::tempdir().unwrap();
+        let seen = directory.path().join("seen");
         // A file that a careless parent left open across exec.
         let leaked = std::fs::File::open("/dev/zero").unwrap();
         rustix::io::fcntl_setfd(&leaked, rustix::io::FdFlags::empty()).unwrap();

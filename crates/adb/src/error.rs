@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::{DeviceState, ListedDevice};
-use heaptap_model::error::{Classified, ErrorClass, ErrorFacts};
-use heaptap_model::untrusted::shell::quoted;
+use heaptap_base::error::{Classified, ErrorClass, ErrorFacts};
+use heaptap_base::untrusted::shell::quoted;
 
 /// Remedy for a host without adb.
 pub const INSTALL_ADB: &str = "install the Android SDK Platform-Tools (`apt install adb`, `brew \

@@ -20,7 +20,7 @@ use super::server::Server;
 use super::shell::{Framing, Marked, Packets, Shell};
 use super::sync::{self, RemoteStat};
 use super::wire::{Wire, WireError};
-use heaptap_model::parallel::lock;
+use heaptap_base::parallel::lock;
 
 /// Maximum output in bytes; a command that prints more is considered runaway.
 const MAX_OUTPUT: usize = 64 << 20;

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use heaptap_model::host::Host;
+use heaptap_base::host::Host;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::connect::{Address, Connect};

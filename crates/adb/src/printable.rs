@@ -1,6 +1,6 @@
 //! Sanitizes texts of a device or server for one line of output.
 
-use heaptap_model::untrusted::sanitize;
+use heaptap_base::untrusted::sanitize;
 
 /// Converts bytes of a device or server to one line that is safe for terminals: newlines and tabs
 /// become spaces, other unsafe characters U+FFFD.

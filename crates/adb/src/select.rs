@@ -140,7 +140,7 @@ impl fmt::Display for Selector {
 mod tests {
     use super::super::list::parse_list;
     use super::*;
-    use heaptap_model::error::{Classified, ErrorClass};
+    use heaptap_base::error::{Classified, ErrorClass};
 
     const TWO: &str = "\
 A1                     device usb:1-1 product:shiba model:Pixel_8 device:shiba transport_id:1

@@ -125,7 +125,7 @@ impl Shell {
                 if output.stdout.len() + output.stderr.len() > limit {
                     return Err(WireError::Garbled(format!(
                         "more than {} of output",
-                        heaptap_model::units::ByteSize(limit as u64)
+                        heaptap_base::units::ByteSize(limit as u64)
                     )));
                 }
             }

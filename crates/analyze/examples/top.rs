@@ -8,8 +8,8 @@
 
 use heaptap_analyze::native::filter::Filter;
 use heaptap_analyze::native::groups::{Groups, RowKey};
-use heaptap_analyze::native::shown::Shown;
 use heaptap_analyze::native::table::{Key, Table};
+use heaptap_analyze::native::visible_tree::VisibleTree;
 use heaptap_model::stacks::{ProjectOptions, View, project};
 use perfetto_heap::{Source, Trace, TraceError};
 
@@ -24,7 +24,7 @@ fn top(source: Box<dyn Source>, limit: usize) -> Result<String, TraceError> {
     let Some(dump) = profile.dumps.last() else {
         return Ok("the trace has no native heap dump\n".to_owned());
     };
-    let shown = Shown::of(&profile.table, &Filter::default(), &[&dump.values]);
+    let shown = VisibleTree::of(&profile.table, &Filter::default(), &[&dump.values]);
     let groups = Groups::of(&profile.table, RowKey::Function);
     let table = Table::of(&shown, &groups, &dump.values);
     let mut views = dump.measures.iter().map(|measure| measure.view);

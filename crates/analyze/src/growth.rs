@@ -46,7 +46,7 @@ const FOLDED: usize = 4;
 /// Depth limit. Objects at deeper paths count in the last node.
 const DEEPEST: u32 = 200;
 /// Node limit, beyond the number of paths in any hand-written program.
-const MOST_NODES: usize = 4_000_000;
+const MAX_NODES: usize = 4_000_000;
 
 /// Growth over several dumps.
 #[derive(Debug, Clone, Default, serde::Serialize)]
@@ -338,7 +338,7 @@ impl<'g> Walk<'g> {
             }
             up = at.parent;
         }
-        let deep = nodes[node as usize].depth >= DEEPEST || nodes.len() >= MOST_NODES;
+        let deep = nodes[node as usize].depth >= DEEPEST || nodes.len() >= MAX_NODES;
         if deep {
             let bytes = self.graph.shallow_bytes(object);
             let sum = &mut self.snapshot.nodes[node as usize].bytes;

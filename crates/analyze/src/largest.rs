@@ -53,7 +53,7 @@ impl Members {
 
 /// Minimum share of the retained size, in percent, that objects of one class must have to make up
 /// an object.
-const MOST_PERCENT: u64 = 70;
+const MAX_PERCENT: u64 = 70;
 
 /// Minimum number of links in a list.
 const LIST: u64 = 3;
@@ -85,7 +85,7 @@ pub fn members(graph: &HeapGraph, dominators: &Dominators, large: &Large) -> Opt
         .into_iter()
         .max_by_key(|(class, (_, retained))| (retained.total_bytes(), Reverse(*class)))?;
     let whole = dominators.retained(end).total_bytes();
-    let is_most = percent_of(retained.total_bytes(), whole, MOST_PERCENT);
+    let is_most = percent_of(retained.total_bytes(), whole, MAX_PERCENT);
     (count > 1 && is_most).then(|| Members {
         class,
         count: connected(graph, dominators, end, class),

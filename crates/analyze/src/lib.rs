@@ -38,7 +38,7 @@
 //! Two stacks and a table by function. A function's own bytes are those of stacks that end in it:
 //!
 //! ```
-//! use heaptap_analyze::native::{filter::Filter, groups::{Groups, RowKey}, shown::Shown};
+//! use heaptap_analyze::native::{filter::Filter, groups::{Groups, RowKey}, visible_tree::VisibleTree};
 //! use heaptap_analyze::native::table::{Key, Table};
 //! use heaptap_model::stacks::{NodeId, StackTable, Values};
 //!
@@ -48,7 +48,7 @@
 //! let load = stacks.child(main, load);
 //! let values = Values { nodes: vec![main, load], columns: vec![vec![100, 4096]] };
 //!
-//! let shown = Shown::of(&stacks, &Filter::default(), &[&values]);
+//! let shown = VisibleTree::of(&stacks, &Filter::default(), &[&values]);
 //! let groups = Groups::of(&stacks, RowKey::Function);
 //! let table = Table::of(&shown, &groups, &values);
 //! let rows: Vec<_> = table.ranked(0, |row| row.own[0]).into_iter().map(|at| {

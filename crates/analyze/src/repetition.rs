@@ -1,7 +1,7 @@
 //! Shortening of paths with repetitions: a list of 5,000 links is one reference that is followed
 //! 4,999 times. Both ends of a path are kept.
 
-use heaptap_model::units::thousands;
+use heaptap_base::units::thousands;
 
 /// Maximum number of references in a repeated sequence, for lists whose links are of several
 /// classes and lists within lists.
@@ -9,7 +9,7 @@ const LONGEST_ROUND: usize = 8;
 /// Minimum number of repetitions to fold; fewer are easier to read as they are.
 const FEWEST: usize = 4;
 /// Maximum number of hops of a path: half of them from the start, half from the end.
-pub const MOST_HOPS: usize = 200;
+pub const MAX_HOPS: usize = 200;
 
 /// Part of a path, from one object to a later one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,9 +86,9 @@ pub fn hops<T: PartialEq>(references: &[T]) -> Vec<Hop> {
         at = hop.to;
         hops.push(hop);
     }
-    let more = hops.len().saturating_sub(MOST_HOPS);
+    let more = hops.len().saturating_sub(MAX_HOPS);
     if more > 0 {
-        let middle = MOST_HOPS / 2..MOST_HOPS / 2 + more;
+        let middle = MAX_HOPS / 2..MAX_HOPS / 2 + more;
         let left_out = Hop {
             from: hops[middle.start].from,
             to: hops[middle.end - 1].to,
@@ -134,11 +134,11 @@ mod tests {
     fn a_way_without_repetition_keeps_both_its_ends() {
         let way: Vec<u32> = (0..10_000).collect();
         let hops = hops(&way);
-        assert_eq!(hops.len(), MOST_HOPS + 1);
-        assert_eq!((hops[0].from, hops[MOST_HOPS].to), (0, 10_000));
+        assert_eq!(hops.len(), MAX_HOPS + 1);
+        assert_eq!((hops[0].from, hops[MAX_HOPS].to), (0, 10_000));
         let left_out: u64 = hops.iter().map(Hop::left_out).sum();
         let shown = hops.iter().filter(|hop| hop.round > 0).count() as u64;
-        assert_eq!(shown, MOST_HOPS as u64);
+        assert_eq!(shown, MAX_HOPS as u64);
         assert_eq!(left_out, 10_000 - shown - 1);
         assert!(hops.windows(2).all(|pair| pair[0].to == pair[1].from));
     }

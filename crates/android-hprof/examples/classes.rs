@@ -7,7 +7,7 @@
 #![allow(clippy::print_stdout, reason = "an example prints")]
 
 use android_hprof::{HprofError, Options, read};
-use heaptap_model::bytes::Bytes;
+use heaptap_base::bytes::Bytes;
 use heaptap_model::heap_graph::{Dominators, Follow};
 use std::cmp::Reverse;
 

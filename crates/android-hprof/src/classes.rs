@@ -6,7 +6,7 @@ use super::index::Index;
 use super::names::java_class_name;
 use super::outline::Outline;
 use super::sub_records::{ClassDump, OwnField, SubRecord, SubRecords};
-use heaptap_model::bytes::Bytes;
+use heaptap_base::bytes::Bytes;
 use heaptap_model::heap_graph::{
     BasicType, Class, ClassIndex, ClassKind, DEEPEST, FieldDecl, ObjectId, ReferenceKind,
 };

@@ -10,7 +10,7 @@ use super::records::{Cursor, IdSize};
 use super::stacks::Stacks;
 use super::strings::{StringFields, text};
 use super::sub_records::{ClassDump, SubRecord};
-use heaptap_model::bytes::Bytes;
+use heaptap_base::bytes::Bytes;
 use heaptap_model::heap_graph::{
     AllocationSite, BasicType, ClassIndex, ClassKind, Contents, Field, FieldRenamer, HeapGraph,
     ObjectId, ObjectIndex, Positions, PrimitiveArray, ReferenceField, ThreadFacts, Value, name_of,

@@ -168,9 +168,9 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn a_file_that_is_cut_short_meanwhile_is_copied_with_zeros_and_named() {
-        use heaptap_model::bytes::{self, Bytes};
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("dump.hprof");
+        use heaptap_base::bytes::{self, Bytes};
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("dump.hprof");
         let large = vec![7; 3 << 20];
         let whole = file("1.0.3", &[record(0x01, &large)]);
         std::fs::write(&path, &whole).unwrap();

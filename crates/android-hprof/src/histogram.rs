@@ -11,9 +11,9 @@ use super::scan::{Parts, Trouble, Visitor};
 use super::sizes::{Layouts, Sizes};
 use super::sub_records::SubRecord;
 use super::{HprofError, Options};
-use heaptap_model::bytes::Bytes;
+use heaptap_base::bytes::Bytes;
+use heaptap_base::parallel;
 use heaptap_model::heap_graph::{BasicType, ClassIndex, HeapGraph, HeapKind, Losses, SizeModel};
-use heaptap_model::parallel;
 use std::ops::Range;
 
 /// Number and shallow size of the objects of each class of a dump.

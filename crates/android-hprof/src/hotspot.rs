@@ -15,7 +15,7 @@ use heaptap_model::heap_graph::{BasicType, Class, ClassIndex};
 /// Bytes kept free around `@Contended` fields.
 const CONTENDED_PADDING: u64 = 128;
 /// More gaps than any class has, because small fields fill gaps first; further gaps are not filled.
-const MOST_GAPS: usize = 16;
+const MAX_GAPS: usize = 16;
 
 /// Layout parameters of a VM.
 #[derive(Debug, Clone, Copy)]
@@ -165,7 +165,7 @@ impl Placed {
     }
 
     fn gap(&mut self, from: u64, to: u64) {
-        if from < to && self.gaps.len() < MOST_GAPS {
+        if from < to && self.gaps.len() < MAX_GAPS {
             self.gaps.push((from, to - from));
         }
     }

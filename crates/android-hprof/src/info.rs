@@ -142,9 +142,9 @@ pub fn heap_word(heap: u32) -> &'static str {
 }
 
 /// Maximum number of distinct heaps: ART has four, a hostile dump one for each of its bytes.
-const MOST_HEAPS: usize = 64;
+const MAX_HEAPS: usize = 64;
 /// Maximum length of a heap's name in bytes.
-const MOST_NAME_BYTES: usize = 256;
+const MAX_NAME_BYTES: usize = 256;
 
 /// Reads a whole file. Damage is not an error.
 ///
@@ -288,7 +288,7 @@ impl Reader<'_> {
             SubRecord::Root(_) => return,
             SubRecord::Heap { heap, name } => {
                 let heaps = &mut self.info.heaps;
-                let known = heaps.len() < MOST_HEAPS || heaps.contains_key(heap);
+                let known = heaps.len() < MAX_HEAPS || heaps.contains_key(heap);
                 self.heap = known.then_some(*heap);
                 if known {
                     heaps.entry(*heap).or_default().name_id = *name;
@@ -330,7 +330,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Looks up the names of the heaps found.
+    /// InterimAnalyses up the names of the heaps found.
     fn name_heaps(&mut self, file: &[u8]) {
         if self.info.heaps.is_empty() {
             return;
@@ -346,7 +346,7 @@ impl Reader<'_> {
             if let Some(Content::Utf8 { id, text }) = record.content(self.header.id_size)
                 && let Some(heaps) = by_name.get_mut(&id)
             {
-                let name = modified_utf8(&text[..text.len().min(MOST_NAME_BYTES)]);
+                let name = modified_utf8(&text[..text.len().min(MAX_NAME_BYTES)]);
                 for heap in heaps.iter_mut().filter(|heap| heap.name.is_empty()) {
                     heap.name.clone_from(&name);
                 }

@@ -39,7 +39,7 @@
 //!
 //! ```
 //! use android_hprof::{Options, read};
-//! use heaptap_model::bytes::Bytes;
+//! use heaptap_base::bytes::Bytes;
 //! use heaptap_model::heap_graph::{ObjectId, SizeModel};
 //!
 //! let mut dump = b"JAVA PROFILE 1.0.2\0".to_vec();
@@ -129,7 +129,7 @@ pub use read::read;
 pub use rewrite::{DamageList, Ending, RewriteError, Rewritten};
 pub use write::{Unwritten, write};
 
-use heaptap_model::error::{Classified, ErrorClass, ErrorFacts};
+use heaptap_base::error::{Classified, ErrorClass, ErrorFacts};
 #[cfg(doc)]
 use heaptap_model::heap_graph::HeapGraph;
 use heaptap_model::heap_graph::SizeModel;

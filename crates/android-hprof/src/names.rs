@@ -2,7 +2,7 @@
 //! `java.lang.String[][]` and `int[]`, HotSpot `java/lang/String`, `[[Ljava/lang/String;`, `[I`.
 
 use super::records::modified_utf8;
-use heaptap_model::bytes::Bytes;
+use heaptap_base::bytes::Bytes;
 use heaptap_model::heap_graph::name_of;
 
 /// Offsets of the strings of the string table in the file, by ID.

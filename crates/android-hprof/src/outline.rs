@@ -6,7 +6,7 @@ use super::id_map::IdMap;
 use super::names::StringTable;
 use super::records::{Content, Damage, Frame, Header, IdSize, Record, Records, tag};
 use super::sub_records::{self, SubRecords};
-use heaptap_model::bytes::Bytes;
+use heaptap_base::bytes::Bytes;
 use std::ops::Range;
 
 /// Approximate size of a part in bytes: small enough for threads to finish together, large enough
@@ -247,7 +247,7 @@ impl Outline {
     }
 
     fn note(&mut self, damage: Damage) {
-        if self.damage.len() < MOST_DAMAGE {
+        if self.damage.len() < MAX_DAMAGE {
             self.damage.push(damage);
         }
     }
@@ -304,7 +304,7 @@ impl Boundary {
 }
 
 /// Maximum number of damaged places that are listed.
-pub(super) const MOST_DAMAGE: usize = 32;
+pub(super) const MAX_DAMAGE: usize = 32;
 
 /// Returns whether statics of that name hold nothing that the class refers to: ART's arrays for
 /// vtables, and its pointer to `java.lang.Class`.

@@ -11,7 +11,7 @@ use super::outline::Outline;
 use super::scan::{Parts, Visitor};
 use super::sizes::Sizes;
 use super::sub_records::{ClassDump, SubRecord};
-use heaptap_model::bytes::Bytes;
+use heaptap_base::bytes::Bytes;
 use heaptap_model::heap_graph::{
     BasicType, ClassIndex, HeapKind, Ids, ObjectId, ObjectIndex, Referent, ShallowSizes,
 };

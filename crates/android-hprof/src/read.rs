@@ -6,19 +6,19 @@ use super::classes::{Classes, classes};
 use super::contents::HprofContents;
 use super::filled::FilledFields;
 use super::index::{Index, index};
-use super::outline::{MOST_DAMAGE, Outline, lacks_array_contents};
+use super::outline::{MAX_DAMAGE, Outline, lacks_array_contents};
 use super::passes::{Columns, Dump};
 use super::records::Header;
 use super::scan::{Parts, Trouble};
 use super::sizes::Sizes;
 use super::sub_records::root_kind;
 use super::{HprofError, Options, art, held_classes, native};
-use heaptap_model::bytes::Bytes;
+use heaptap_base::bytes::Bytes;
+use heaptap_base::parallel;
 use heaptap_model::heap_graph::{
     ClassIndex, ClassKind, DumpFacts, DumpSource, HeapGraph, HeapKind, Ids, Losses, ObjectId,
     ObjectIndex, Positions, Root, RootKind, ShallowSizes, SizeModel,
 };
-use heaptap_model::parallel;
 use std::num::NonZero;
 
 /// Reads a whole dump. Damaged records are left out and listed in [`DumpFacts::losses`].
@@ -221,7 +221,7 @@ pub(super) fn losses(
     if classes.names_cut {
         damage.push("its class names and fields exceed the memory limit; some are cut".to_owned());
     }
-    damage.truncate(MOST_DAMAGE);
+    damage.truncate(MAX_DAMAGE);
     let truncated = outline.truncated || trouble.cut_short;
     Losses {
         truncated,
@@ -234,7 +234,7 @@ pub(super) fn losses(
         missing_supers: classes
             .missing_supers
             .iter()
-            .take(MOST_DAMAGE)
+            .take(MAX_DAMAGE)
             .cloned()
             .collect(),
         ..Losses::default()

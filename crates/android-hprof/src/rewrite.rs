@@ -7,7 +7,7 @@ use super::records::{
     Damage, DamageKind, Header, HeaderError, RECORD_HEADER_BYTES, Record, Records, tag,
 };
 use super::sub_records::{SubRecord, SubRecords};
-use heaptap_model::error::{Classified, ErrorClass, ErrorFacts, mend_write};
+use heaptap_base::error::{Classified, ErrorClass, ErrorFacts, mend_write};
 use std::io::{self, Write};
 use std::ops::Range;
 

@@ -1,10 +1,10 @@
 //! Reading the parts of a dump with several threads: a visitor receives every sub-record with its
 //! heap.
 
-use super::outline::MOST_DAMAGE;
+use super::outline::MAX_DAMAGE;
 use super::records::{Damage, DamageKind, IdSize, Records};
 use super::sub_records::{SubRecord, SubRecords, heap_kind};
-use heaptap_model::bytes::Bytes;
+use heaptap_base::bytes::Bytes;
 use heaptap_model::heap_graph::HeapKind;
 use std::num::NonZero;
 use std::ops::Range;
@@ -40,7 +40,7 @@ impl Trouble {
             DamageKind::CutShort => self.cut_short = true,
             _ => self.malformed += 1,
         }
-        if self.damage.len() < MOST_DAMAGE {
+        if self.damage.len() < MAX_DAMAGE {
             self.damage.push(damage);
         }
     }
@@ -91,7 +91,7 @@ impl Parts<'_> {
             trouble.add(theirs);
         }
         trouble.damage.sort_by_key(|damage| damage.at);
-        trouble.damage.truncate(MOST_DAMAGE);
+        trouble.damage.truncate(MAX_DAMAGE);
         (visitors, trouble)
     }
 

@@ -8,7 +8,7 @@ use super::id_map::IdMap;
 use super::index::Index;
 use super::outline::Outline;
 use super::sub_records::ClassDump;
-use heaptap_model::bytes::Bytes;
+use heaptap_base::bytes::Bytes;
 use heaptap_model::heap_graph::{BasicType, ClassIndex, SizeModel};
 
 /// Shallow sizes of all objects of a dump.

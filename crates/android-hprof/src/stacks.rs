@@ -5,12 +5,12 @@ use super::id_map::IdMap;
 use super::names::java_class_name;
 use super::outline::Outline;
 use super::records::Frame;
-use heaptap_model::bytes::Bytes;
+use heaptap_base::bytes::Bytes;
 use heaptap_model::heap_graph::ObjectIndex;
 use std::slice::ChunksExact;
 
 /// Maximum number of frames of a stack: a hostile dump can claim one long stack for every object.
-const MOST_FRAMES: usize = 2048;
+const MAX_FRAMES: usize = 2048;
 
 #[derive(Debug, Default)]
 pub(super) struct Stacks {
@@ -54,7 +54,7 @@ impl Stacks {
             return None;
         }
         let width = outline.id_size.bytes();
-        let ids = file.get(ids_at..ids_at + bytes.min(MOST_FRAMES * width))?;
+        let ids = file.get(ids_at..ids_at + bytes.min(MAX_FRAMES * width))?;
         Some((thread, ids.chunks_exact(width)))
     }
 

@@ -300,10 +300,10 @@ impl<'a> SubRecord<'a> {
 /// Returns whether the sub-records from the dump record at an offset on read well if arrays of
 /// primitives have no contents, and at least one lacks them.
 pub(crate) fn lacks_array_contents(file: &[u8], at: usize, id_size: IdSize) -> bool {
-    const MOST_RECORDS: usize = 1 << 16;
+    const MAX_RECORDS: usize = 1 << 16;
     let mut cursor = Cursor::new(file, at);
     let mut lacking = 0;
-    for _ in 0..MOST_RECORDS {
+    for _ in 0..MAX_RECORDS {
         let before = cursor;
         let read = match cursor.u1() {
             None | Some(tag::HEAP_DUMP_END) => break,

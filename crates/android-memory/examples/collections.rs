@@ -6,7 +6,7 @@
 #![allow(clippy::print_stdout, reason = "an example prints")]
 
 use android_memory::gc::{Event, milliseconds, parse_event, parse_line};
-use heaptap_model::units::ByteSize;
+use heaptap_base::units::ByteSize;
 
 fn collections(log: &str) -> String {
     let mut text = String::new();

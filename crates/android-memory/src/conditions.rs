@@ -115,7 +115,7 @@ pub fn low_memory_log(text: &str) -> Vec<KillRecord> {
 
 fn short(text: &str) -> String {
     let short: String = text.trim().chars().take(MAX_CHARS).collect();
-    heaptap_model::untrusted::sanitize(&short).into_owned()
+    heaptap_base::untrusted::sanitize(&short).into_owned()
 }
 
 #[cfg(test)]

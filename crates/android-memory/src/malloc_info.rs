@@ -11,7 +11,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use heaptap_model::untrusted::sanitize;
+use heaptap_base::untrusted::sanitize;
 
 /// Allocator that wrote the text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -8,7 +8,7 @@ use heaptap_archive::{Dump, Recording, Store};
 use std::io::{self, Write as _};
 use std::path::Path;
 
-fn append(folder: &Path) -> Result<String, heaptap_archive::StoreError> {
+fn append(directory: &Path) -> Result<String, heaptap_archive::StoreError> {
     let recording = Recording {
         sha256: "5e".repeat(32),
         app: "com.example.app".to_owned(),
@@ -23,21 +23,21 @@ fn append(folder: &Path) -> Result<String, heaptap_archive::StoreError> {
         }],
         ..Recording::default()
     };
-    let mut store = Store::open(folder)?;
+    let mut store = Store::open(directory)?;
     let first = store.append(&recording)?;
     let again = store.append(&recording)?;
     Ok(format!("appended: {first}, again: {again}"))
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let folder = std::env::args().nth(1).unwrap_or("store".to_owned());
-    writeln!(io::stdout().lock(), "{}", append(Path::new(&folder))?)?;
+    let directory = std::env::args().nth(1).unwrap_or("store".to_owned());
+    writeln!(io::stdout().lock(), "{}", append(Path::new(&directory))?)?;
     Ok(())
 }
 
 #[test]
 fn the_second_time_adds_nothing() {
-    let folder = tempfile::tempdir().unwrap();
-    let text = append(&folder.path().join("store")).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let text = append(&directory.path().join("store")).unwrap();
     assert_eq!(text, "appended: true, again: false");
 }

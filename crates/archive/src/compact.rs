@@ -80,12 +80,12 @@ impl Store {
             let file = rows.text(row, FILE).unwrap_or_default();
             // It becomes a path.
             if !listed.contains(file) {
-                let folder = self.path(Table::Recording, partition, EMPTY);
+                let directory = self.path(Table::Recording, partition, EMPTY);
                 let damage = io::Error::new(
                     io::ErrorKind::InvalidData,
                     "a recording names a file that does not exist",
                 );
-                return Err(unreadable(folder.parent().unwrap_or(&folder))(damage));
+                return Err(unreadable(directory.parent().unwrap_or(&directory))(damage));
             }
             files.entry(file.to_owned()).or_default().push(row);
         }
@@ -129,10 +129,10 @@ impl Store {
 
     /// Removes what a killed process left: the lock keeps others away.
     fn remove_temporary(&self, table: Table, partition: &Partition) -> Result<(), StoreError> {
-        let (folder, names) = self.listed(table, partition)?;
+        let (directory, names) = self.listed(table, partition)?;
         for name in names {
             if name.to_string_lossy().starts_with(TEMPORARY) {
-                let path = folder.join(name);
+                let path = directory.join(name);
                 fs::remove_file(&path).map_err(unwritable(&path))?;
             }
         }

@@ -35,13 +35,13 @@ impl Partition {
     /// Returns the partitions of a table, with their directories.
     pub(crate) fn list(table: &Path, has_day: bool) -> io::Result<Vec<Partition>> {
         let mut found = Vec::new();
-        for (app, folder) in values(table, "app=")? {
+        for (app, directory) in values(table, "app=")? {
             let days = match has_day {
-                true => values(&folder, "day=")?,
-                false => vec![(String::new(), folder)],
+                true => values(&directory, "day=")?,
+                false => vec![(String::new(), directory)],
             };
-            for (day, folder) in days {
-                for (build, _) in values(&folder, "build=")? {
+            for (day, directory) in days {
+                for (build, _) in values(&directory, "build=")? {
                     found.push(Partition {
                         app: app.clone(),
                         day: has_day.then(|| day.clone()),
@@ -56,8 +56,8 @@ impl Partition {
 }
 
 /// Returns the values of a level of directories. Other entries are not of the archive.
-fn values(folder: &Path, key: &str) -> io::Result<Vec<(String, PathBuf)>> {
-    let entries = match fs::read_dir(folder) {
+fn values(directory: &Path, key: &str) -> io::Result<Vec<(String, PathBuf)>> {
+    let entries = match fs::read_dir(directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries?,
     };
@@ -134,10 +134,10 @@ mod tests {
         };
         let path = partition.path();
         assert_eq!(path, Path::new("app=..%2Fx/day=2026-01-31/build=unknown"));
-        let folder = tempfile::tempdir().unwrap();
-        fs::create_dir_all(folder.path().join(path)).unwrap();
-        fs::create_dir_all(folder.path().join("other/day=1/build=2")).unwrap();
-        let listed = Partition::list(folder.path(), true).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        fs::create_dir_all(directory.path().join(path)).unwrap();
+        fs::create_dir_all(directory.path().join("other/day=1/build=2")).unwrap();
+        let listed = Partition::list(directory.path(), true).unwrap();
         assert_eq!(listed.len(), 1);
         assert_eq!((&*listed[0].app, &*listed[0].build), ("../x", "unknown"));
     }

@@ -4,9 +4,9 @@ use crate::partition::Partition;
 use crate::recording::{Recording, first_bytes};
 use crate::rows;
 use crate::table::{HASH, SCHEMA, SHA256, Table};
-use heaptap_model::abandoned;
-use heaptap_model::folder::sync;
-use heaptap_model::patience::patiently;
+use heaptap_base::directory::sync;
+use heaptap_base::rename_retry::patiently;
+use heaptap_base::temp_cleanup;
 use heaptap_tables::{Columns, Table as Writer};
 use sha2::{Digest as _, Sha256};
 use std::collections::{HashMap, HashSet};
@@ -70,22 +70,22 @@ impl Store {
     ///
     /// # Errors
     /// Returns an error if the directory has other content, or cannot be read and written.
-    pub fn open(folder: &Path) -> Result<Store, StoreError> {
-        let root = folder.join(VERSION);
-        fs::create_dir_all(folder).map_err(unwritable(folder))?;
+    pub fn open(directory: &Path) -> Result<Store, StoreError> {
+        let root = directory.join(VERSION);
+        fs::create_dir_all(directory).map_err(unwritable(directory))?;
         if !root.is_dir() {
-            for name in names_in(folder).map_err(unreadable(folder))? {
+            for name in names_in(directory).map_err(unreadable(directory))? {
                 // Another process can create the store meanwhile.
                 if name != LOCK && name != VERSION {
-                    return Err(StoreError::NotAStore(folder.to_owned()));
+                    return Err(StoreError::NotAStore(directory.to_owned()));
                 }
             }
         }
-        let path = folder.join(LOCK);
+        let path = directory.join(LOCK);
         let mut options = File::options();
         let lock = options.write(true).create(true).truncate(false).open(&path);
-        let lock = lock.map_err(unwritable(folder))?;
-        fs4::FileExt::lock(&lock).map_err(unwritable(folder))?;
+        let lock = lock.map_err(unwritable(directory))?;
+        fs4::FileExt::lock(&lock).map_err(unwritable(directory))?;
         let mut store = Store {
             root,
             recordings: HashSet::new(),
@@ -256,13 +256,13 @@ impl Store {
             true => partition.of_names().path(),
             false => partition.path(),
         };
-        let folder = self.root.join(table.name()).join(partition);
-        folder.join(format!("{file}.parquet"))
+        let directory = self.root.join(table.name()).join(partition);
+        directory.join(format!("{file}.parquet"))
     }
 
     pub(crate) fn partitions(&self, table: Table) -> Result<Vec<Partition>, StoreError> {
-        let folder = self.root.join(table.name());
-        Partition::list(&folder, !table.is_of_names()).map_err(unreadable(&folder))
+        let directory = self.root.join(table.name());
+        Partition::list(&directory, !table.is_of_names()).map_err(unreadable(&directory))
     }
 
     /// Returns the directory of a partition and all names in it; none if it does not exist.
@@ -271,12 +271,12 @@ impl Store {
         table: Table,
         partition: &Partition,
     ) -> Result<(PathBuf, Vec<OsString>), StoreError> {
-        let mut folder = self.path(table, partition, EMPTY);
-        folder.pop();
-        match names_in(&folder) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok((folder, Vec::new())),
-            Err(error) => Err(unreadable(&folder)(error)),
-            Ok(names) => Ok((folder, names)),
+        let mut directory = self.path(table, partition, EMPTY);
+        directory.pop();
+        match names_in(&directory) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok((directory, Vec::new())),
+            Err(error) => Err(unreadable(&directory)(error)),
+            Ok(names) => Ok((directory, names)),
         }
     }
 
@@ -350,11 +350,11 @@ impl Store {
     ) -> Result<(), StoreError> {
         let path = self.path(table, partition, file);
         let write = || {
-            let folder = path.parent().unwrap_or(&path);
-            create_synced(folder)?;
+            let directory = path.parent().unwrap_or(&path);
+            create_synced(directory)?;
             let mut builder = tempfile::Builder::new();
-            let create = || builder.prefix(TEMPORARY).tempfile_in(folder);
-            let temporary = abandoned::tracked(create, |file| file.path())?;
+            let create = || builder.prefix(TEMPORARY).tempfile_in(directory);
+            let temporary = temp_cleanup::tracked(create, |file| file.path())?;
             let out = temporary.as_file().try_clone()?;
             let mut out = Writer::new(out, SCHEMA, table.name(), table.columns())?;
             rows(&mut out)?;
@@ -365,7 +365,7 @@ impl Store {
                 file.persist(&path).map_err(|e| (e.error, e.path))
             })
             .map_err(|(error, _)| error)?;
-            sync(folder)?;
+            sync(directory)?;
             self.step()
         };
         write().map_err(unwritable(&path))
@@ -374,8 +374,8 @@ impl Store {
 
 /// Returns the names in a directory. An entry that cannot be read is an error: a compaction removes
 /// files that others do not refer to.
-fn names_in(folder: &Path) -> io::Result<Vec<OsString>> {
-    let entries = fs::read_dir(folder)?;
+fn names_in(directory: &Path) -> io::Result<Vec<OsString>> {
+    let entries = fs::read_dir(directory)?;
     entries.map(|entry| Ok(entry?.file_name())).collect()
 }
 
@@ -384,8 +384,8 @@ fn names_in(folder: &Path) -> io::Result<Vec<OsString>> {
 #[cfg(unix)]
 fn readable(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt as _;
-    let folder = fs::metadata(path.parent().unwrap_or(path))?;
-    let mode = folder.permissions().mode() & 0o666;
+    let directory = fs::metadata(path.parent().unwrap_or(path))?;
+    let mode = directory.permissions().mode() & 0o666;
     fs::set_permissions(path, fs::Permissions::from_mode(mode))
 }
 
@@ -395,13 +395,13 @@ fn readable(_path: &Path) -> io::Result<()> {
 }
 
 /// Creates a directory, and syncs the entries of those that are new.
-fn create_synced(folder: &Path) -> io::Result<()> {
-    if folder.is_dir() {
+fn create_synced(directory: &Path) -> io::Result<()> {
+    if directory.is_dir() {
         return Ok(());
     }
-    if let Some(parent) = folder.parent() {
+    if let Some(parent) = directory.parent() {
         create_synced(parent)?;
-        match fs::create_dir(folder) {
+        match fs::create_dir(directory) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
             _ => sync(parent)?,
         }

@@ -94,13 +94,13 @@ fn recording(number: u32, build: &str) -> Recording {
 /// Parquet files of a table.
 fn files(store: &Path, table: Table) -> Vec<PathBuf> {
     let mut found = Vec::new();
-    let mut folders = vec![store.join("v1").join(table.name())];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+    let mut directories = vec![store.join("v1").join(table.name())];
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
             let path = entry.path();
             let name = entry.file_name().into_string().unwrap();
             if path.is_dir() {
-                folders.push(path);
+                directories.push(path);
             } else if name.ends_with(".parquet") && !name.starts_with(['.', '_']) {
                 found.push(path);
             }
@@ -168,57 +168,57 @@ fn number_of_files(store: &Path) -> usize {
         .sum()
 }
 
-fn filled(folder: &Path, count: u32) -> BTreeMap<String, usize> {
-    let mut store = Store::open(folder).unwrap();
+fn filled(directory: &Path, count: u32) -> BTreeMap<String, usize> {
+    let mut store = Store::open(directory).unwrap();
     for number in 1..=count {
         let build = ["1", "2"][number as usize % 2];
         assert!(store.append(&recording(number, build)).unwrap());
     }
-    seen(folder)
+    seen(directory)
 }
 
 #[test]
 fn a_recording_is_added_once() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    let first = filled(folder, 4);
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    let first = filled(directory, 4);
     assert_eq!(first.len(), 4 + 4 * 3 + 4 * 40 + 4 + 4 + 22);
     assert!(first.values().all(|&count| count == 1), "{first:#?}");
-    let mut store = Store::open(folder).unwrap();
+    let mut store = Store::open(directory).unwrap();
     assert_eq!(store.len(), 4);
-    let files = number_of_files(folder);
+    let files = number_of_files(directory);
     assert!(!store.append(&recording(1, "2")).unwrap());
     // The build can be typed: it is the same recording in any build.
     assert!(!store.append(&recording(1, "3")).unwrap());
-    assert_eq!(number_of_files(folder), files);
+    assert_eq!(number_of_files(directory), files);
     // Names are only of the first recording of a build.
-    assert_eq!(super::tests::files(folder, Table::Callsite).len(), 1 + 2);
+    assert_eq!(super::tests::files(directory, Table::Callsite).len(), 1 + 2);
 }
 
 #[test]
 fn compacted_stores_have_the_same_content_in_few_files() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    let before = filled(folder, 6);
-    let mut store = Store::open(folder).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    let before = filled(directory, 6);
+    let mut store = Store::open(directory).unwrap();
     let done = store.compact().unwrap();
     assert_eq!((done.written, done.replaced, done.removed), (10, 30, 0));
-    assert_eq!(seen(folder), before);
+    assert_eq!(seen(directory), before);
     let done = store.compact().unwrap();
     assert_eq!((done.written, done.replaced, done.removed), (0, 0, 30));
-    assert_eq!(seen(folder), before);
+    assert_eq!(seen(directory), before);
     assert_eq!(store.compact().unwrap(), Compacted::default());
     drop(store);
     // Later recordings join the compacted ones.
-    let mut store = Store::open(folder).unwrap();
+    let mut store = Store::open(directory).unwrap();
     assert!(!store.append(&recording(6, "2")).unwrap());
     assert!(store.append(&recording(7, "2")).unwrap());
-    let after = seen(folder);
+    let after = seen(directory);
     assert!(after.len() > before.len());
     store.compact().unwrap();
     store.compact().unwrap();
-    assert_eq!(seen(folder), after);
-    let recordings = files(folder, Table::Recording);
+    assert_eq!(seen(directory), after);
+    let recordings = files(directory, Table::Recording);
     assert_eq!(recordings.len(), 1 + 2, "{recordings:?}");
 }
 
@@ -229,8 +229,8 @@ fn crash_at_each_step(
     check: impl Fn(&Path, bool),
 ) {
     for crash in 0.. {
-        let folder = tempfile::tempdir().unwrap();
-        let copy = folder.path().to_owned();
+        let directory = tempfile::tempdir().unwrap();
+        let copy = directory.path().to_owned();
         let copied = std::process::Command::new("cp")
             .args(["-r".as_ref(), from.join("v1").as_os_str(), copy.as_os_str()])
             .status();
@@ -258,13 +258,13 @@ fn crash_at_each_step(
 #[cfg(unix)]
 #[test]
 fn a_compaction_that_crashes_neither_loses_nor_doubles_anything() {
-    let folder = tempfile::tempdir().unwrap();
-    let before = filled(folder.path(), 5);
+    let directory = tempfile::tempdir().unwrap();
+    let before = filled(directory.path(), 5);
     let twice = |store: &mut Store| {
         store.compact()?;
         store.compact().map(drop)
     };
-    crash_at_each_step(folder.path(), twice, |copy, _| {
+    crash_at_each_step(directory.path(), twice, |copy, _| {
         assert_eq!(seen(copy), before);
         // The next ones finish the work.
         let mut store = Store::open(copy).unwrap();
@@ -281,16 +281,16 @@ fn a_compaction_that_crashes_neither_loses_nor_doubles_anything() {
 #[cfg(unix)]
 #[test]
 fn a_recording_appears_as_a_whole_or_not_at_all() {
-    let folder = tempfile::tempdir().unwrap();
-    let before = filled(folder.path(), 2);
-    let mut store = Store::open(folder.path()).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let before = filled(directory.path(), 2);
+    let mut store = Store::open(directory.path()).unwrap();
     store.append(&recording(3, "1")).unwrap();
-    let after = seen(folder.path());
+    let after = seen(directory.path());
     drop(store);
-    let folder = tempfile::tempdir().unwrap();
-    filled(folder.path(), 2);
+    let directory = tempfile::tempdir().unwrap();
+    filled(directory.path(), 2);
     let add = |store: &mut Store| store.append(&recording(3, "1")).map(drop);
-    crash_at_each_step(folder.path(), add, |copy, is_done| {
+    crash_at_each_step(directory.path(), add, |copy, is_done| {
         let now = seen(copy);
         let recordings = now
             .keys()
@@ -319,11 +319,11 @@ fn a_recording_appears_as_a_whole_or_not_at_all() {
 
 #[test]
 fn other_directories_are_refused_and_damaged_files_are_reported() {
-    let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("notes.txt"), "mine").unwrap();
-    let error = Store::open(folder.path()).unwrap_err();
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("notes.txt"), "mine").unwrap();
+    let error = Store::open(directory.path()).unwrap_err();
     assert!(matches!(error, StoreError::NotAStore(_)), "{error}");
-    let store = folder.path().join("new/store");
+    let store = directory.path().join("new/store");
     filled(&store, 2);
     let sample = files(&store, Table::Sample);
     let sample = sample.iter().find(|path| !path.ends_with("empty.parquet"));
@@ -338,8 +338,8 @@ fn other_directories_are_refused_and_damaged_files_are_reported() {
 
 #[test]
 fn a_recording_in_a_file_outside_of_the_store_is_damage() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = folder.path().join("store");
+    let directory = tempfile::tempdir().unwrap();
+    let store = directory.path().join("store");
     filled(&store, 2);
     let mut opened = Store::open(&store).unwrap();
     let rows = read(&store, Table::Recording);
@@ -368,12 +368,12 @@ fn rows_of_an_interrupted_writer_do_not_come_with_the_next_attempt() {
         dump.leaks.clear();
         dump.classes.clear();
     }
-    let folder = tempfile::tempdir().unwrap();
-    filled(folder.path(), 1);
+    let directory = tempfile::tempdir().unwrap();
+    filled(directory.path(), 1);
     let expected = tempfile::tempdir().unwrap();
     filled(expected.path(), 1);
-    let rows = |folder: &Path| {
-        let mut rows = seen(folder);
+    let rows = |directory: &Path| {
+        let mut rows = seen(directory);
         // Names without a use are harmless.
         rows.retain(|row, _| !row.contains("Name") && !row.starts_with("Callsite"));
         rows
@@ -382,7 +382,7 @@ fn rows_of_an_interrupted_writer_do_not_come_with_the_next_attempt() {
     store.append(&without).unwrap();
     let expected = rows(expected.path());
     let add = |store: &mut Store| store.append(&recording(3, "1")).map(drop);
-    crash_at_each_step(folder.path(), add, |copy, is_done| {
+    crash_at_each_step(directory.path(), add, |copy, is_done| {
         let mut store = Store::open(copy).unwrap();
         if store.append(&without).unwrap() {
             assert!(rows(copy) == expected, "rows of the attempt before");
@@ -395,21 +395,21 @@ fn rows_of_an_interrupted_writer_do_not_come_with_the_next_attempt() {
 /// The callsites of an attempt have names in the store, which other recordings do not repeat.
 #[test]
 fn names_of_an_interrupted_writer_stay_if_the_next_attempt_has_others() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let add = |store: &mut Store| store.append(&recording(3, "1")).map(drop);
     let mut symbolized = recording(3, "1");
     let name = symbolized.names.callsites[&-50].clone();
     symbolized.names.callsites.insert(-51, name);
     symbolized.dumps[0].samples[0].callsite = -51;
-    let hashes = |folder: &Path| -> BTreeSet<i64> {
-        let names = read(folder, Table::Callsite);
+    let hashes = |directory: &Path| -> BTreeSet<i64> {
+        let names = read(directory, Table::Callsite);
         (0..names.len())
             .map(|row| names.int(row, 0).unwrap())
             .collect()
     };
     let expected: BTreeSet<i64> = symbolized.names.callsites.keys().copied().collect();
-    drop(Store::open(folder.path()).unwrap());
-    crash_at_each_step(folder.path(), add, |copy, _| {
+    drop(Store::open(directory.path()).unwrap());
+    crash_at_each_step(directory.path(), add, |copy, _| {
         let mut store = Store::open(copy).unwrap();
         store.append(&recording(4, "1")).unwrap();
         let is_new = store.append(&symbolized).unwrap();
@@ -425,8 +425,8 @@ fn names_of_an_interrupted_writer_stay_if_the_next_attempt_has_others() {
 #[test]
 fn a_new_store_is_opened_by_several_at_once() {
     for _ in 0..20 {
-        let folder = tempfile::tempdir().unwrap();
-        let path = &folder.path().join("store");
+        let directory = tempfile::tempdir().unwrap();
+        let path = &directory.path().join("store");
         std::thread::scope(|scope| {
             for _ in 0..8 {
                 scope.spawn(|| drop(Store::open(path).unwrap()));
@@ -439,13 +439,16 @@ fn a_new_store_is_opened_by_several_at_once() {
 #[cfg(unix)]
 #[test]
 fn a_compaction_ends_at_a_file_that_it_cannot_look_at() {
-    let folder = tempfile::tempdir().unwrap();
-    filled(folder.path(), 4);
-    let mut leaks = files(folder.path(), Table::Leak);
+    let directory = tempfile::tempdir().unwrap();
+    filled(directory.path(), 4);
+    let mut leaks = files(directory.path(), Table::Leak);
     leaks.retain(|path| !path.ends_with("empty.parquet"));
     fs::remove_file(&leaks[0]).unwrap();
     std::os::unix::fs::symlink(&leaks[0], &leaks[0]).unwrap();
-    let error = Store::open(folder.path()).unwrap().compact().unwrap_err();
+    let error = Store::open(directory.path())
+        .unwrap()
+        .compact()
+        .unwrap_err();
     let is_it = matches!(&error, StoreError::Read { path, .. } if path == &leaks[0]);
     assert!(is_it, "{error}");
 }

@@ -6,9 +6,9 @@
 //! ```
 #![allow(clippy::print_stdout, reason = "an example prints")]
 
+use heaptap_base::error::Failure;
+use heaptap_base::units::parse_duration;
 use heaptap_capture::config::{DeviceLimits, Options, Targets, resolve};
-use heaptap_model::error::Failure;
-use heaptap_model::units::parse_duration;
 use std::time::Duration;
 
 fn config(app: &str, duration: Duration) -> Result<String, Failure> {

@@ -1,7 +1,7 @@
 //! The error of recording: that of the device, or one [`Failure`], which its kind tells apart.
 
 use heaptap_adb::DeviceError;
-use heaptap_model::error::{Classified, ErrorClass, ErrorFacts, Failure};
+use heaptap_base::error::{Classified, ErrorClass, ErrorFacts, Failure};
 
 /// Kinds that callers tell apart.
 pub mod kind {

@@ -47,7 +47,7 @@
 //! assert!(config.text.contains("sampling_interval_bytes: 4096"));
 //!
 //! assert!(resolve(None, &Options::default()).is_err(), "no target process is given");
-//! # Ok::<(), heaptap_model::error::Failure>(())
+//! # Ok::<(), heaptap_base::error::Failure>(())
 //! ```
 
 pub mod conditions;

@@ -7,8 +7,8 @@
 #![allow(clippy::print_stdout, reason = "an example prints")]
 
 use android_hprof::{HprofError, Options, read};
+use heaptap_base::bytes::Bytes;
 use heaptap_explore::{Explorer, ObjectList, ObjectQuery, ObjectSort, Page, Size};
-use heaptap_model::bytes::Bytes;
 use heaptap_model::heap_graph::Follow;
 
 fn largest(dump: Bytes, limit: usize) -> Result<String, HprofError> {

@@ -1,8 +1,8 @@
 //! Ends of long chains, such as the path through a list of millions of nodes. Owns the shortcuts, so
 //! that the chains of many objects that share most of their links are not followed link by link.
 
+use heaptap_base::parallel::lock;
 use heaptap_model::heap_graph::ObjectIndex;
-use heaptap_model::parallel::lock;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Mutex;
 

@@ -12,10 +12,10 @@ use heaptap_analyze::histogram::{
 };
 use heaptap_analyze::leaks::Judge;
 use heaptap_analyze::paths;
+use heaptap_base::parallel;
 use heaptap_model::heap_graph::{
     Dominators, Follow, HeapGraph, ObjectIndex, PathReferences, Reachable, Referrers, Walk,
 };
-use heaptap_model::parallel;
 use std::ops::ControlFlow;
 use std::sync::{Arc, OnceLock};
 

@@ -6,8 +6,8 @@ use crate::objects::ObjectRow;
 use crate::top::Top;
 use heaptap_analyze::histogram::HistogramKey;
 use heaptap_analyze::label;
+use heaptap_base::parallel;
 use heaptap_model::heap_graph::ClassIndex;
-use heaptap_model::parallel;
 use std::collections::HashMap;
 
 /// Number of objects that are worth a second thread.

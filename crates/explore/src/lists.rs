@@ -1,7 +1,7 @@
 //! Which objects a list has, and lists that were sorted last.
 
+use heaptap_base::parallel::lock;
 use heaptap_model::heap_graph::ObjectIndex;
-use heaptap_model::parallel::lock;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 

@@ -30,9 +30,9 @@ fn pprofs(source: Box<dyn Source>) -> Result<Vec<(String, Vec<u8>)>, TraceError>
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args().skip(1);
     let usage = "usage: pprof TRACE DIR";
-    let (trace, folder) = (args.next().ok_or(usage)?, args.next().ok_or(usage)?);
+    let (trace, directory) = (args.next().ok_or(usage)?, args.next().ok_or(usage)?);
     for (name, bytes) in pprofs(Box::new(std::fs::File::open(trace)?))? {
-        let path = Path::new(&folder).join(name);
+        let path = Path::new(&directory).join(name);
         std::fs::write(&path, &bytes)?;
         println!("{} ({} bytes)", path.display(), bytes.len());
     }

@@ -8,8 +8,8 @@
 
 use super::chosen::{Chosen, headings, unit_name};
 use super::text::{folded_name, named};
+use heaptap_base::untrusted::sanitize;
 use heaptap_model::stacks::{NodeId, StackTable};
-use heaptap_model::untrusted::sanitize;
 use std::borrow::Cow;
 use std::io::{self, Write};
 use time::OffsetDateTime;

@@ -133,8 +133,8 @@ fn encoded(recording: &Recording, line: &Line) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use heaptap_base::units::BuildId;
     use heaptap_model::profile::{Frame, Mapping, StringId};
-    use heaptap_model::units::BuildId;
     use perfetto_heap::Trace;
 
     /// Creates a recording with one frame per address in two mappings of one file.

@@ -8,9 +8,9 @@
 use super::by_name::ByName;
 use super::chosen::{ChosenDump, measure_title};
 use super::text::{named, xml};
+use heaptap_base::units::{ByteSize, thousands};
 use heaptap_model::names::basename;
 use heaptap_model::stacks::{Measure, StackTable, Unit};
-use heaptap_model::units::{ByteSize, thousands};
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::io::{self, Write};

@@ -1,7 +1,7 @@
 //! Names in text formats: removes frame separators, escapes terminal control characters, and writes
 //! JSON piece by piece.
 
-use heaptap_model::untrusted::{is_unsafe, sanitize};
+use heaptap_base::untrusted::{is_unsafe, sanitize};
 use serde::Serialize;
 use std::borrow::Cow;
 use std::fmt::Write as _;

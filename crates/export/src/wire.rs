@@ -1,6 +1,6 @@
 //! Encoding of protocol buffers: tags, varints, messages of known and unknown length.
 
-pub(super) use heaptap_model::varint::put as put_varint;
+pub(super) use heaptap_base::varint::put as put_varint;
 
 /// Returns the number of bytes in a varint.
 #[inline]

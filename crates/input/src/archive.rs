@@ -15,10 +15,10 @@ use std::io::{Read, Seek};
 /// Maximum number of members that an error names.
 pub(super) const NAMED: usize = 5;
 /// Maximum number of members that are examined.
-const MOST_MEMBERS: usize = 10_000;
+const MAX_MEMBERS: usize = 10_000;
 
 /// Maximum number of traces, because each one is kept open.
-const MOST_TRACES: usize = 64;
+const MAX_TRACES: usize = 64;
 
 /// Prefixes of members that belong to the trace of the bundle, in the order in which they are
 /// appended.
@@ -71,7 +71,7 @@ impl Unread {
     }
 
     fn limit_members(&mut self) {
-        self.damage = Some(format!("only its first {MOST_MEMBERS} files were read"));
+        self.damage = Some(format!("only its first {MAX_MEMBERS} files were read"));
     }
 }
 
@@ -94,7 +94,7 @@ pub(super) fn each_in_tar(
     members: &mut impl Members,
 ) -> Result<(), ImportError> {
     let mut archive = Tar::new(source);
-    let mut left = MOST_MEMBERS;
+    let mut left = MAX_MEMBERS;
     loop {
         match archive.next() {
             Ok(Some(_)) if left == 0 => {
@@ -137,10 +137,10 @@ pub(super) fn each_in_zip(
         name: name.to_owned(),
         what: unopened(&error),
     })?;
-    if archive.len() > MOST_MEMBERS {
+    if archive.len() > MAX_MEMBERS {
         members.unread().limit_members();
     }
-    for at in 0..archive.len().min(MOST_MEMBERS) {
+    for at in 0..archive.len().min(MAX_MEMBERS) {
         match archive.by_index(at) {
             Ok(file) if file.is_file() => {
                 let member = match file.name() {
@@ -166,7 +166,7 @@ const LONGEST_NAME: u64 = 4 << 10;
 pub(super) fn one_text<R: Read + Seek>(archive: &mut zip::ZipArchive<R>) -> Option<usize> {
     let mut texts: Vec<(usize, String)> = Vec::new();
     let mut main = None;
-    for at in 0..archive.len().min(MOST_MEMBERS) {
+    for at in 0..archive.len().min(MAX_MEMBERS) {
         // A damaged member cannot be the main text.
         let Ok(member) = archive.by_index(at) else {
             continue;
@@ -230,9 +230,9 @@ impl Members for Traces<'_> {
             self.unread.add(name);
             return Ok(());
         }
-        if self.traces.len() + self.companions.len() >= MOST_TRACES {
+        if self.traces.len() + self.companions.len() >= MAX_TRACES {
             self.unread.damage = Some(format!(
-                "only the first {MOST_TRACES} traces in the archive were read"
+                "only the first {MAX_TRACES} traces in the archive were read"
             ));
             return Ok(());
         }
@@ -330,7 +330,7 @@ fn file_name(path: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use heaptap_model::error::Classified as _;
+    use heaptap_base::error::Classified as _;
     use std::io::{Cursor, Write};
 
     fn gzip(bytes: &[u8]) -> Vec<u8> {
@@ -380,11 +380,11 @@ mod tests {
             .collect();
         members.push(("t.pftrace".to_owned(), trace(1000)));
         assert_eq!(open(&members, &Budget::new(2000)).unwrap(), 1);
-        let many: Vec<_> = (0..MOST_TRACES + 9)
+        let many: Vec<_> = (0..MAX_TRACES + 9)
             .map(|n| (format!("{n}.pftrace"), trace(200)))
             .collect();
         let found = open(&many, &Budget::new(1 << 20)).unwrap();
-        assert_eq!(found, MOST_TRACES);
+        assert_eq!(found, MAX_TRACES);
     }
 
     #[test]
@@ -395,7 +395,7 @@ mod tests {
             traces.pop().unwrap().damage
         };
         let mut members = vec![("t.pftrace".to_owned(), trace(1000))];
-        members.resize_with(MOST_MEMBERS, || ("notes.txt".to_owned(), Vec::new()));
+        members.resize_with(MAX_MEMBERS, || ("notes.txt".to_owned(), Vec::new()));
         assert_eq!(damage_of(&members), None, "as many as are read");
         members.push(("one.more".to_owned(), Vec::new()));
         assert!(damage_of(&members).unwrap().contains("10000"));

@@ -4,7 +4,7 @@ use super::detect::{Kind, detect};
 use super::parallel_gzip::{self, Members, NO_MEMBER};
 use super::spool::{Budget, Spool};
 use super::{DEEPEST, HEAD, ImportError};
-use heaptap_model::bytes::Bytes;
+use heaptap_base::bytes::Bytes;
 use std::io::{self, BufRead, Read};
 
 /// Memory limit for an xz dictionary, in KiB; `xz -9` uses 64 MiB.

@@ -1,6 +1,6 @@
 //! File type detection by the first bytes.
 
-use heaptap_model::bytes::GIT_LFS_POINTER;
+use heaptap_base::bytes::GIT_LFS_POINTER;
 use perfetto_heap::looks_like_trace;
 use perfetto_heap::wire::{Fields, Value};
 use std::fmt;

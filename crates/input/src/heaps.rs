@@ -6,7 +6,7 @@ use super::hprof::{HprofInput, hprofs_of_bytes, open_hprofs, spool_stream};
 use super::pprof::{self, PprofInput};
 use super::spool::Budget;
 use super::{ImportError, OpenTrace};
-use heaptap_model::bytes::Bytes;
+use heaptap_base::bytes::Bytes;
 use std::fs::File;
 use std::io::{Cursor, Read};
 use std::path::Path;
@@ -47,7 +47,7 @@ pub fn open_heaps_stream(stream: impl Read, name: &str) -> Result<HeapSource, Im
 }
 
 /// Opens a file or directory that contains Java heaps, in traces or HPROFs. If a directory has
-/// both, returns the trace; [`hprofs_in_folder`](super::hprofs_in_folder) returns the others.
+/// both, returns the trace; [`hprofs_in_directory`](super::hprofs_in_directory) returns the others.
 ///
 /// # Errors
 /// Returns an error if the input contains neither, or if it cannot be read.
@@ -68,7 +68,7 @@ fn open_path(path: &Path, sought: Sought) -> Result<HeapSource, ImportError> {
     let unreadable = ImportError::unreadable(&name);
     let metadata = std::fs::metadata(path).map_err(unreadable)?;
     if metadata.is_dir() {
-        return open_folder(path, sought);
+        return open_directory(path, sought);
     }
     let file = File::open(path).map_err(unreadable)?;
     if !metadata.is_file() {
@@ -85,7 +85,7 @@ fn open_path(path: &Path, sought: Sought) -> Result<HeapSource, ImportError> {
     })
 }
 
-fn open_folder(path: &Path, sought: Sought) -> Result<HeapSource, ImportError> {
+fn open_directory(path: &Path, sought: Sought) -> Result<HeapSource, ImportError> {
     let error = match super::open(path) {
         Ok(traces) => return Ok(HeapSource::Traces(traces)),
         Err(error @ ImportError::NoTraceInside { .. }) => error,
@@ -93,7 +93,7 @@ fn open_folder(path: &Path, sought: Sought) -> Result<HeapSource, ImportError> {
     };
     if sought == Sought::Any {
         let name = path.display().to_string();
-        let profiles = pprof::in_folder(path).map_err(ImportError::unreadable(&name))?;
+        let profiles = pprof::in_directory(path).map_err(ImportError::unreadable(&name))?;
         if !profiles.is_empty() {
             let profiles: Result<_, _> = profiles.iter().map(|p| open_pprof(p)).collect();
             return Ok(HeapSource::Pprofs(profiles?));
@@ -156,7 +156,7 @@ fn open_pprof(path: &Path) -> Result<PprofInput, ImportError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use heaptap_model::error::Classified;
+    use heaptap_base::error::Classified;
 
     #[test]
     fn who_gives_something_else_hears_of_all_kinds() {

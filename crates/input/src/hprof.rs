@@ -7,12 +7,12 @@ use super::codec::{innermost, unpack_all};
 use super::detect::{Kind, detect};
 use super::spool::{Budget, Spool};
 use super::{HEAD, ImportError};
-use heaptap_model::bytes::Bytes;
+use heaptap_base::bytes::Bytes;
 use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 
 /// Maximum number of dumps unpacked from an archive, because each one uses space.
-const MOST_DUMPS: usize = 64;
+const MAX_DUMPS: usize = 64;
 
 /// An HPROF found in an input.
 #[derive(Debug, Clone)]
@@ -63,9 +63,9 @@ pub fn open_hprofs(path: &Path) -> Result<Vec<HprofInput>, ImportError> {
     let mut found = Vec::new();
     let metadata = std::fs::metadata(path).map_err(unreadable)?;
     if metadata.is_dir() {
-        let files = hprofs_in_folder(path).map_err(unreadable)?;
+        let files = hprofs_in_directory(path).map_err(unreadable)?;
         if files.is_empty() {
-            let members = super::names_in_folder(path);
+            let members = super::names_in_directory(path);
             return Err(ImportError::NoHprofInside { name, members });
         }
         for file in files {
@@ -95,9 +95,9 @@ pub fn several_hprofs(name: &str, found: &[HprofInput]) -> ImportError {
 ///
 /// # Errors
 /// Returns an error if the directory cannot be read.
-pub fn hprofs_in_folder(folder: &Path) -> io::Result<Vec<PathBuf>> {
+pub fn hprofs_in_directory(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
-    for entry in std::fs::read_dir(folder)? {
+    for entry in std::fs::read_dir(directory)? {
         let path = entry?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let mut packed = [".gz", ".zst", ".xz"].iter();
@@ -197,8 +197,8 @@ impl Members for Hprofs<'_> {
             self.unread.add(name);
             return Ok(());
         }
-        if self.found.len() >= MOST_DUMPS {
-            self.unread.damage = Some(format!("only the first {MOST_DUMPS} dumps were read"));
+        if self.found.len() >= MAX_DUMPS {
+            self.unread.damage = Some(format!("only the first {MAX_DUMPS} dumps were read"));
             return Ok(());
         }
         let mut spool = Spool::new(self.archive, self.budget);
@@ -340,8 +340,8 @@ mod tests {
                 Ok(HeapSource::Hprofs(found)) if found.len() == 1
             ));
             // A file gives the same result as a stream.
-            let folder = tempfile::tempdir().unwrap();
-            let path = folder.path().join("dump");
+            let directory = tempfile::tempdir().unwrap();
+            let path = directory.path().join("dump");
             std::fs::write(&path, &packed).unwrap();
             assert!(open_hprof(&path).unwrap().bytes[..] == plain);
         }
@@ -395,36 +395,36 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_gives_its_dumps_and_its_trace_first() {
-        let folder = tempfile::tempdir().unwrap();
+    fn a_directory_gives_its_dumps_and_its_trace_first() {
+        let directory = tempfile::tempdir().unwrap();
         let write = |name: &str, bytes: &[u8]| {
-            std::fs::write(folder.path().join(name), bytes).unwrap();
+            std::fs::write(directory.path().join(name), bytes).unwrap();
         };
         write("manifest.json", b"{}");
-        let error = open_hprof(folder.path()).unwrap_err();
+        let error = open_hprof(directory.path()).unwrap_err();
         assert_eq!(
             error.to_string().rsplit('/').next().unwrap(),
             format!(
                 "{} does not contain an HPROF (found: manifest.json)",
-                folder.path().file_name().unwrap().to_string_lossy()
+                directory.path().file_name().unwrap().to_string_lossy()
             )
         );
         assert!(matches!(
-            open_java(folder.path()),
+            open_java(directory.path()),
             Err(ImportError::NoTraceInside { .. })
         ));
         write("b.hprof", &dump("b"));
-        assert_eq!(*open_hprof(folder.path()).unwrap().bytes, dump("b"));
+        assert_eq!(*open_hprof(directory.path()).unwrap().bytes, dump("b"));
         write("a.hprof.gz", &gzip(&dump("a")));
-        let all = open_hprofs(folder.path()).unwrap();
+        let all = open_hprofs(directory.path()).unwrap();
         let bytes: Vec<&[u8]> = all.iter().map(|dump| &dump.bytes[..]).collect();
         assert_eq!(bytes, [dump("a"), dump("b")]);
         assert!(matches!(
-            open_hprof(folder.path()),
+            open_hprof(directory.path()),
             Err(ImportError::SeveralHprofs { .. })
         ));
         assert!(matches!(
-            open_java(folder.path()),
+            open_java(directory.path()),
             Ok(HeapSource::Hprofs(found)) if found.len() == 2
         ));
         write(
@@ -432,7 +432,7 @@ mod tests {
             &[&[0x0a, 0x66, 0x50, 1, 0x7a, 98][..], &[0; 98]].concat(),
         );
         assert!(matches!(
-            open_java(folder.path()),
+            open_java(directory.path()),
             Ok(HeapSource::Traces(found)) if found.len() == 1
         ));
     }

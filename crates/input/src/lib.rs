@@ -60,18 +60,18 @@ pub use codec::BYTES_BEHIND;
 pub use detect::{Foreign, Kind, KnownText, REPORT_MARK, detect};
 pub use heaps::{HeapSource, open_heaps, open_heaps_stream, open_java, open_java_stream};
 pub use hprof::{
-    HprofInput, hprofs_in_folder, open_hprof, open_hprof_stream, open_hprofs, several_hprofs,
+    HprofInput, hprofs_in_directory, open_hprof, open_hprof_stream, open_hprofs, several_hprofs,
 };
 pub use pprof::{Pprof, PprofDamage, PprofInput, read_pprof};
 pub use shared::share;
-pub use text::{STDIN, STDIN_NAME, Text, TextInput, WholeText, is_folder};
+pub use text::{STDIN, STDIN_NAME, Text, TextInput, WholeText, is_directory};
 
 use codec::{Codec, codec_at};
-use heaptap_model::error::{Classified, ErrorClass, ErrorFacts};
-use heaptap_model::folder::{OWN_PREFIX, RAW_TRACE, SYMBOLIZED_TRACE, is_unfinished, session_of};
-use heaptap_model::near::nearest;
-use heaptap_model::units::ByteSize;
-use heaptap_model::untrusted::{sanitize, shell::quoted_path};
+use heaptap_base::directory::{OWN_PREFIX, RAW_TRACE, SYMBOLIZED_TRACE, is_unfinished, session_of};
+use heaptap_base::error::{Classified, ErrorClass, ErrorFacts};
+use heaptap_base::suggest::nearest;
+use heaptap_base::units::ByteSize;
+use heaptap_base::untrusted::{sanitize, shell::quoted_path};
 use perfetto_heap::Source;
 use spool::{Budget, Spool};
 use std::fs::File;
@@ -208,22 +208,22 @@ pub fn help_missing_file(path: &Path) -> String {
 
 fn help_with(path: &Path, takes_recordings: bool) -> String {
     let parent = path.parent().filter(|p| !p.as_os_str().is_empty());
-    let folder = parent.unwrap_or(Path::new("."));
-    let Ok(entries) = std::fs::read_dir(folder) else {
-        let shown = folder.display().to_string();
+    let directory = parent.unwrap_or(Path::new("."));
+    let Ok(entries) = std::fs::read_dir(directory) else {
+        let shown = directory.display().to_string();
         let shown = sanitize(&shown);
-        return match folder.is_dir() {
+        return match directory.is_dir() {
             true => format!("check the path: cannot list the directory {shown}"),
             false => format!("check the path: {shown} is not a directory"),
         };
     };
     let names: Vec<String> = entries
         .flatten()
-        .take(MOST_NAMES)
+        .take(MAX_NAMES)
         .filter_map(|entry| entry.file_name().into_string().ok())
         .filter(|name| !name.starts_with('.'))
         .collect();
-    let in_folder = |name: &str| {
+    let in_directory = |name: &str| {
         let path = parent.unwrap_or(Path::new("")).join(name);
         sanitize(&path.display().to_string()).into_owned()
     };
@@ -232,24 +232,27 @@ fn help_with(path: &Path, takes_recordings: bool) -> String {
     let wanted = wanted.filter(|wanted| wanted.len() > 2);
     let near = wanted.and_then(|wanted| nearest(wanted, names.iter().map(String::as_str)));
     if let Some(near) = near {
-        return format!("did you mean {}?", in_folder(near));
+        return format!("did you mean {}?", in_directory(near));
     }
     if !takes_recordings {
         return "check the path".to_owned();
     }
     let is_recording = |name: &&String| {
-        let mut traces = IN_FOLDER.iter();
-        traces.any(|trace| folder.join(name).join(trace).is_file())
+        let mut traces = IN_DIRECTORY.iter();
+        traces.any(|trace| directory.join(name).join(trace).is_file())
     };
     let mut recordings: Vec<&String> = names.iter().filter(is_recording).collect();
     // The newest first.
     recordings.sort_by_cached_key(|name| {
-        let modified = folder.join(name).metadata().and_then(|it| it.modified());
+        let modified = directory.join(name).metadata().and_then(|it| it.modified());
         (std::cmp::Reverse(modified.ok()), *name)
     });
     let more = recordings.len() > archive::NAMED;
     recordings.truncate(archive::NAMED);
-    let mut named: Vec<String> = recordings.into_iter().map(|name| in_folder(name)).collect();
+    let mut named: Vec<String> = recordings
+        .into_iter()
+        .map(|name| in_directory(name))
+        .collect();
     named.extend(more.then(|| "…".to_owned()));
     match named.as_slice() {
         [] => "check the path: it must be a file or a recording directory".to_owned(),
@@ -307,8 +310,8 @@ impl Classified for ImportError {
                 false => "unpack the archive, and pass the HPROF that you need",
             }),
             ImportError::NoTraceInside { name, members } => {
-                let folder = Path::new(name);
-                let help = match (unfinished_in(folder), recording_in(folder)) {
+                let directory = Path::new(name);
+                let help = match (unfinished_in(directory), recording_in(directory)) {
                     (Some(trace), _) => format!(
                         "a `record --host` still runs, or was killed and left its trace: `heaptap convert {}`",
                         quoted_path(&trace)
@@ -329,7 +332,7 @@ impl Classified for ImportError {
                     _ if members.iter().any(|name| name.ends_with(".pb.gz")) => {
                         detect::Kind::Pprof.help().to_owned()
                     }
-                    _ => known_text_in(folder, members).unwrap_or_else(|| {
+                    _ => known_text_in(directory, members).unwrap_or_else(|| {
                         "pass the trace file itself: raw-trace from a recording directory, or \
                          *.pftrace"
                             .to_owned()
@@ -363,7 +366,7 @@ pub struct OpenTrace {
 }
 
 /// Names of the trace in a recording directory, the preferred one first.
-const IN_FOLDER: [&str; 2] = [SYMBOLIZED_TRACE, RAW_TRACE];
+const IN_DIRECTORY: [&str; 2] = [SYMBOLIZED_TRACE, RAW_TRACE];
 
 /// Opens a file or a recording directory. A bundle can contain several traces.
 ///
@@ -373,7 +376,7 @@ pub fn open(path: &Path) -> Result<Vec<OpenTrace>, ImportError> {
     let name = path.display().to_string();
     let unreadable = ImportError::unreadable(&name);
     if std::fs::metadata(path).map_err(unreadable)?.is_dir() {
-        return open(&trace_in_folder(path, &name)?);
+        return open(&trace_in_directory(path, &name)?);
     }
     let file = File::open(path).map_err(unreadable)?;
     // A pipe or a device cannot be read twice.
@@ -403,13 +406,13 @@ pub fn open_stream(stream: impl Read, name: &str) -> Result<Vec<OpenTrace>, Impo
 ///
 /// # Errors
 /// Returns an error if the directory has no trace.
-pub fn trace_in_folder(path: &Path, name: &str) -> Result<PathBuf, ImportError> {
+pub fn trace_in_directory(path: &Path, name: &str) -> Result<PathBuf, ImportError> {
     let size = |path: &PathBuf| {
         let metadata = std::fs::metadata(path).ok()?;
         metadata.is_file().then_some(metadata.len())
     };
-    let files = || IN_FOLDER.iter().map(|file| path.join(file));
-    let has_profiles = || pprof::in_folder(path).is_ok_and(|found| !found.is_empty());
+    let files = || IN_DIRECTORY.iter().map(|file| path.join(file));
+    let has_profiles = || pprof::in_directory(path).is_ok_and(|found| !found.is_empty());
     // Skip an empty trace if the other one has data. If no trace has data, report it as empty,
     // unless the directory has profiles.
     let found = files()
@@ -418,16 +421,16 @@ pub fn trace_in_folder(path: &Path, name: &str) -> Result<PathBuf, ImportError> 
     found.ok_or_else(|| {
         not_fetched(path, name).unwrap_or_else(|| ImportError::NoTraceInside {
             name: name.to_owned(),
-            members: names_in_folder(path),
+            members: names_in_directory(path),
         })
     })
 }
 
 /// Returns how to read the first text in a directory whose kind is known.
-fn known_text_in(folder: &Path, members: &[String]) -> Option<String> {
+fn known_text_in(directory: &Path, members: &[String]) -> Option<String> {
     members.iter().find_map(|member| {
         let mut head = Vec::new();
-        let file = File::open(folder.join(member)).ok()?;
+        let file = File::open(directory.join(member)).ok()?;
         file.take(HEAD as u64).read_to_end(&mut head).ok()?;
         match detect::detect(&head) {
             kind @ Kind::Known(_) => Some(format!("{member} is {kind}; {}", kind.help())),
@@ -439,17 +442,21 @@ fn known_text_in(folder: &Path, members: &[String]) -> Option<String> {
 /// Returns the first recording in a directory of recordings, as `run` writes them: of one device, or
 /// of each.
 fn recording_in(path: &Path) -> Option<PathBuf> {
-    let folders = |path: &Path| {
+    let directories = |path: &Path| {
         let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
-        let folders = entries.map(|entry| entry.path()).take(MOST_FOLDERS);
-        let mut folders: Vec<PathBuf> = folders.filter(|path| path.is_dir()).collect();
-        folders.sort();
-        folders
+        let directories = entries.map(|entry| entry.path()).take(MAX_DIRECTORIES);
+        let mut directories: Vec<PathBuf> = directories.filter(|path| path.is_dir()).collect();
+        directories.sort();
+        directories
     };
-    let is_recording = |path: &PathBuf| IN_FOLDER.iter().any(|file| path.join(file).is_file());
-    let own = folders(path);
+    let is_recording = |path: &PathBuf| IN_DIRECTORY.iter().any(|file| path.join(file).is_file());
+    let own = directories(path);
     let found = own.iter().find(|path| is_recording(path)).cloned();
-    found.or_else(|| own.iter().flat_map(|path| folders(path)).find(is_recording))
+    found.or_else(|| {
+        own.iter()
+            .flat_map(|path| directories(path))
+            .find(is_recording)
+    })
 }
 
 /// Returns the error for the directory of a session that has not been fetched, and has at most
@@ -457,9 +464,9 @@ fn recording_in(path: &Path) -> Option<PathBuf> {
 pub fn not_fetched(path: &Path, name: &str) -> Option<ImportError> {
     let session = session_of(path)?;
     let is_some = |found: io::Result<Vec<PathBuf>>| found.is_ok_and(|files| !files.is_empty());
-    let has_heaps = IN_FOLDER.iter().any(|file| path.join(file).is_file())
-        || is_some(hprofs_in_folder(path))
-        || is_some(pprof::in_folder(path));
+    let has_heaps = IN_DIRECTORY.iter().any(|file| path.join(file).is_file())
+        || is_some(hprofs_in_directory(path))
+        || is_some(pprof::in_directory(path));
     (!has_heaps).then(|| ImportError::NotFetched {
         name: name.to_owned(),
         session,
@@ -480,7 +487,7 @@ fn unfinished_in(path: &Path) -> Option<PathBuf> {
 }
 
 /// Returns the names of a few files in a directory.
-fn names_in_folder(path: &Path) -> Vec<String> {
+fn names_in_directory(path: &Path) -> Vec<String> {
     let mut members: Vec<String> = std::fs::read_dir(path)
         .into_iter()
         .flatten()
@@ -493,9 +500,9 @@ fn names_in_folder(path: &Path) -> Vec<String> {
 }
 
 /// Maximum number of entries of a directory among which recordings are searched.
-const MOST_FOLDERS: usize = 200;
+const MAX_DIRECTORIES: usize = 200;
 /// Maximum number of names in a directory that are compared with a missing path.
-const MOST_NAMES: usize = 10_000;
+const MAX_NAMES: usize = 10_000;
 /// Maximum nesting of compression and archives. A bundle in gzip in a ZIP is deep enough.
 const DEEPEST: u32 = 4;
 /// Number of first bytes used to detect the file type.

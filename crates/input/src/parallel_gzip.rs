@@ -92,7 +92,7 @@ fn unpack_blocks(packed: &[u8], starts: &[usize], spool: &mut Spool) -> Result<u
         .zip(ends)
         .map(|(&start, end)| &packed[start..end])
         .collect();
-    let threads = heaptap_model::parallel::threads().get().min(8);
+    let threads = heaptap_base::parallel::threads().get().min(8);
     std::thread::scope(|scope| {
         let unpacked: Vec<Receiver<Option<Vec<u8>>>> = (0..threads)
             .map(|first| {

@@ -1,6 +1,6 @@
 //! Two readers of one source: the decoder, and the code that copies the trace.
 
-use heaptap_model::parallel::lock;
+use heaptap_base::parallel::lock;
 use perfetto_heap::Source;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::{Arc, Mutex};

@@ -1,8 +1,8 @@
 //! Unpacked copies of inputs: in memory if small, otherwise in an unnamed temporary file.
 
 use super::ImportError;
-use heaptap_model::bytes::Bytes;
-use heaptap_model::units::ByteSize;
+use heaptap_base::bytes::Bytes;
+use heaptap_base::units::ByteSize;
 use perfetto_heap::Source;
 use std::cell::Cell;
 use std::io::{self, Read, Seek, SeekFrom, Write};

@@ -10,9 +10,9 @@ use super::detect::{Kind, detect};
 use super::shared::share;
 use super::spool::{self, Budget, Spool};
 use super::{HEAD, ImportError};
-use heaptap_model::bytes::Bytes;
-use heaptap_model::text::{plain, plain_reader};
-use heaptap_model::units::ByteSize;
+use heaptap_base::bytes::Bytes;
+use heaptap_base::text::{plain, plain_reader};
+use heaptap_base::units::ByteSize;
 use perfetto_heap::Source;
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
@@ -29,7 +29,7 @@ pub const STDIN_NAME: &str = "standard input";
 
 /// Returns whether a path argument is a directory. `-` is always standard input, even if a
 /// directory has that name.
-pub fn is_folder(typed: &Path) -> bool {
+pub fn is_directory(typed: &Path) -> bool {
     typed != Path::new(STDIN) && typed.is_dir()
 }
 

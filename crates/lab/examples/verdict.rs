@@ -4,9 +4,9 @@
 //! $ cargo run -p heaptap-lab --example verdict -- 8mb 8.1mb 8.2mb 8.15mb
 //! ```
 
+use heaptap_base::units::ByteSize;
 use heaptap_lab::results::{Unit, values};
-use heaptap_lab::verdict::{Looks, Measured, judge};
-use heaptap_model::units::ByteSize;
+use heaptap_lab::verdict::{InterimAnalyses, Measured, judge};
 use std::io::{self, Write as _};
 
 fn verdict(sizes: &[&str]) -> Result<String, Box<dyn std::error::Error>> {
@@ -18,7 +18,7 @@ fn verdict(sizes: &[&str]) -> Result<String, Box<dyn std::error::Error>> {
         samples: None,
     };
     let runs: Vec<Measured> = sizes.iter().map(measured).collect();
-    let looks = Looks::new(runs.len(), runs.len());
+    let looks = InterimAnalyses::new(runs.len(), runs.len());
     let judged = judge(&runs, &[], limit.0 as f64, 1.0, looks);
     let estimate = values::estimate(Unit::Bytes, &judged);
     let limit = values::value(Unit::Bytes, judged.limit);

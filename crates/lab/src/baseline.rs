@@ -11,8 +11,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use crate::excess::mean_parts;
-use crate::results::{BudgetResult, Excess, PastFigure, ScenarioResult, defang, device_id, values};
-use crate::verdict::{Looks, Measured, Past, judge, judge_growth};
+use crate::results::{
+    BudgetResult, Excess, PastFigure, ScenarioResult, ci_escape, device_id, values,
+};
+use crate::verdict::{InterimAnalyses, Measured, Past, judge, judge_growth};
 
 /// First line of a file, up to the version.
 const MARK: &str = "# heaptap baseline ";
@@ -106,7 +108,7 @@ impl Baseline {
             let (value, what) = rest.split_once(' ').ok_or("has a part without a name")?;
             let value = number(value).ok_or("has a value that is not a number")?;
             // The writer cleans the name in the same way.
-            let what = defang::name(what);
+            let what = ci_escape::name(what);
             if what.is_empty() {
                 return Err("has a part without a name");
             }
@@ -116,7 +118,7 @@ impl Baseline {
         }
         let (runs, version) = match rest.split_once("; ") {
             // As it is written.
-            Some((runs, version)) => (runs, Some(defang::name(version))),
+            Some((runs, version)) => (runs, Some(ci_escape::name(version))),
             None => (rest, None),
         };
         let version = version.filter(|version| !version.is_empty());
@@ -175,7 +177,13 @@ impl Baseline {
             let runs = night.runs.len();
             let judge = if is_growth { judge_growth } else { judge };
             // The limit does not matter for the bounds, except a limit of 0.
-            let judged = judge(&night.runs, &others, 1.0, floor, Looks::new(runs, runs));
+            let judged = judge(
+                &night.runs,
+                &others,
+                1.0,
+                floor,
+                InterimAnalyses::new(runs, runs),
+            );
             PastFigure {
                 started: night.started.clone(),
                 device: night.device.clone(),
@@ -224,7 +232,7 @@ impl Baseline {
             let unit = devices[0].1.unit;
             figure.parts = (mean_parts(&parts).into_iter())
                 .map(|part| {
-                    let what = defang::name(&part.what);
+                    let what = ci_escape::name(&part.what);
                     let value = (part.value * 1000.0).round() / 1000.0;
                     (values::value(unit, value), Excess::new(&what, value))
                 })
@@ -305,7 +313,7 @@ impl Night {
     }
 
     fn new(result: &ScenarioResult, budget: &BudgetResult) -> Night {
-        let version = result.app_version.as_deref().map(defang::name);
+        let version = result.app_version.as_deref().map(ci_escape::name);
         Night {
             started: result.started.clone(),
             device: Some(device_id(&result.device.serial)),

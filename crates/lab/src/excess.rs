@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::results::{Excess, defang};
+use crate::results::{Excess, ci_escape};
 
 /// Maximum number of parts of a figure in results and baselines.
 pub(crate) const MAX_PARTS: usize = 10;
@@ -38,7 +38,7 @@ pub fn account_for(parts: &[Excess], before: &[Excess], growth: f64) -> Vec<Exce
         false => 0.0,
     };
     let grown = |part: &Excess| {
-        let name = defang::name(&part.what);
+        let name = ci_escape::name(&part.what);
         // Parts of the baseline have that name; those of the old build are as measured.
         let is_it = |one: &&Excess| one.what == name || one.what == part.what;
         let known = before.iter().find(is_it);
@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn names_are_compared_as_the_baseline_has_them() {
         let long = format!("{}\n{}", "x".repeat(300), "##[y");
-        let before = vec![Excess::new(&defang::name(&long), 10.0)];
+        let before = vec![Excess::new(&ci_escape::name(&long), 10.0)];
         let named = account_for(&parts(&[(&long, 30.0)]), &before, 20.0);
         assert_eq!(named[0].growth, Some(20.0));
     }

@@ -11,7 +11,7 @@
 //! | [`night`] | `index.html` of devices and scenarios |
 //! | [`trend`] | picture of a figure by night |
 
-pub mod defang;
+pub mod ci_escape;
 pub mod github;
 pub mod gitlab;
 pub mod junit;

@@ -2,13 +2,13 @@
 //!
 //! The bounds of a mean are Student's t on the runs, one-sided, and never narrower than the
 //! sampling error of all samples together. Earlier runs of the scenario narrow the spread. A budget
-//! is judged after a planned number of runs ([`Looks`]), so that all verdicts together are wrong in
+//! is judged after a planned number of runs ([`InterimAnalyses`]), so that all verdicts together are wrong in
 //! at most 5% of the budgets exactly at their limit.
 
 mod change;
 mod growth;
 mod holm;
-mod looks;
+mod interim;
 mod plan;
 mod spread;
 
@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 pub use change::{PairedChange, Past, judge_builds, judge_change};
 pub use growth::{MIN_ROUNDS, rounds_before_half, slope_of_second_half, slope_step};
 pub use holm::holm;
-pub use looks::{Looks, MIN_RUNS};
+pub use interim::{InterimAnalyses, MIN_RUNS};
 pub use plan::{MAX_PLANNED_RUNS, Plan, plan, plan_change, plan_pairs};
 
 use spread::{Hits, Sampling, Spread, counted, mean};
@@ -83,7 +83,7 @@ pub fn judge(
     nights: &[&[Measured]],
     limit: f64,
     floor: f64,
-    looks: Looks,
+    looks: InterimAnalyses,
 ) -> Judgement {
     let earlier = nights.iter().copied().flatten();
     if runs.iter().chain(earlier).any(|run| run.value < 0.0) {
@@ -116,7 +116,7 @@ pub fn judge_growth(
     nights: &[&[Measured]],
     limit: f64,
     floor: f64,
-    looks: Looks,
+    looks: InterimAnalyses,
 ) -> Judgement {
     let earlier = nights.iter().copied().flatten();
     if let Some(why) = objection(runs.iter().chain(earlier)) {
@@ -190,7 +190,14 @@ impl Estimate {
     }
 
     /// Compares the estimate with a limit.
-    fn judge(self, runs: usize, earlier: usize, limit: f64, floor: f64, looks: Looks) -> Judgement {
+    fn judge(
+        self,
+        runs: usize,
+        earlier: usize,
+        limit: f64,
+        floor: f64,
+        looks: InterimAnalyses,
+    ) -> Judgement {
         if runs == 0 {
             return Judgement::unusable(0, limit, "no run has the figure");
         }

@@ -1,6 +1,5 @@
 //! Data model of memory profiles of Android devices. Readers of files produce these types; tables,
-//! exports and pages use them. The crate does not read any format, and opens files only to map
-//! their bytes ([`bytes`]).
+//! exports and pages use them. The crate does not read any format and does not open files.
 //!
 //! | module | owns |
 //! |---|---|
@@ -11,17 +10,6 @@
 //! | [`conditions`] | heat, battery and space of a device, and its kills for memory |
 //! | [`counter`], [`smaps`] | counters of a trace; the memory mappings of a process |
 //! | [`names`] | demangling, names of libraries, classes of the platform |
-//! | [`units`] | sizes, durations, build IDs; the memory limit of a reader for its input |
-//! | [`bytes`] | bytes of a file, mapped or owned |
-//! | [`host`] | differences between Linux, macOS and Windows, as data |
-//! | `hangup` | whether a closed terminal ends this process (Unix) |
-//! | [`near`] | similar names for misspelled ones |
-//! | [`folder`] | names of files in a recording's directory |
-//! | [`patience`] | renames while another program has the file open |
-//! | [`untrusted`] | sanitized text from a device |
-//! | [`text`] | the plain form of a text: line ends, UTF-16 |
-//! | [`varint`] | variable-length integers |
-//! | [`mod@error`] | exit class and stable kind of every error |
 //!
 //! # Method
 //!
@@ -61,26 +49,11 @@
 //! assert_eq!(dump.column(View::Space), Some(&[4096][..]));
 //! ```
 
-pub mod abandoned;
-pub mod bytes;
 pub mod conditions;
 pub mod counter;
-pub mod error;
-pub mod folder;
-#[cfg(unix)]
-pub mod hangup;
 pub mod heap_graph;
-pub mod host;
 pub mod names;
-pub mod near;
-pub mod parallel;
-pub mod patience;
 pub mod profile;
 pub mod smaps;
 pub mod stacks;
-pub mod text;
 pub mod timeline;
-pub mod touch;
-pub mod units;
-pub mod untrusted;
-pub mod varint;

@@ -108,7 +108,7 @@ struct Bounded {
 }
 
 impl Bounded {
-    const MOST_PIECES: usize = 1 << 17;
+    const MAX_PIECES: usize = 1 << 17;
 
     fn for_name(name: &str) -> Bounded {
         Bounded {
@@ -123,7 +123,7 @@ impl std::fmt::Write for Bounded {
     fn write_str(&mut self, piece: &str) -> std::fmt::Result {
         self.pieces += 1;
         let is_within = self.text.len() + piece.len() <= self.most_bytes;
-        if !is_within || self.pieces > Self::MOST_PIECES {
+        if !is_within || self.pieces > Self::MAX_PIECES {
             return Err(std::fmt::Error);
         }
         self.text.push_str(piece);

@@ -5,10 +5,10 @@
 //! ```
 #![allow(clippy::print_stdout, reason = "an example prints")]
 
+use heaptap_base::units::ByteSize;
 use heaptap_model::profile::HeapDump;
 use heaptap_model::stacks::allocators::is_allocator;
 use heaptap_model::stacks::{ProjectOptions, View, project};
-use heaptap_model::units::ByteSize;
 use perfetto_heap::{Source, Trace, TraceError};
 
 fn callsites(source: Box<dyn Source>, limit: usize) -> Result<String, TraceError> {

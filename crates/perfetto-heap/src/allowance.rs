@@ -1,7 +1,7 @@
 //! Memory limit for readers of single messages: a message that exceeds it counts as damaged.
 
 use super::wire::WireError;
-use heaptap_model::units::Allowance;
+use heaptap_base::units::Allowance;
 
 /// The definitions of a message exceed the memory limit.
 const TOO_MANY: WireError = WireError {

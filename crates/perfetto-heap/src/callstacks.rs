@@ -5,8 +5,8 @@
 //! map over millions of IDs would be slower and many times as large.
 
 use super::iids::ScopeId;
+use heaptap_base::prefetch::BATCH;
 use heaptap_model::profile::{CallsiteId, Tables};
-use heaptap_model::touch::BATCH;
 use std::collections::HashMap;
 
 /// IDs of one scope while they are defined.
@@ -97,7 +97,7 @@ impl Callstacks {
         self.callsites[position.0 as usize]
     }
 
-    /// Looks up an ID in a scope. `hint` is the position of the last result, in any scope.
+    /// InterimAnalyses up an ID in a scope. `hint` is the position of the last result, in any scope.
     #[inline]
     pub(super) fn find(&self, scope: ScopeId, iid: u64, hint: &mut usize) -> Option<Position> {
         if let Some(&next) = self.ids.get(*hint + 1)

@@ -37,7 +37,7 @@ impl Clock {
 /// Maximum number of snapshots: those of a year at the service's interval of ten seconds.
 const MOST: usize = 1 << 22;
 /// Maximum number of clocks in a snapshot: all that one sequence can have, twice.
-const MOST_CLOCKS: usize = 256;
+const MAX_CLOCKS: usize = 256;
 /// Maximum number of steps from one clock to another.
 const MAX_STEPS: u32 = 4;
 
@@ -56,7 +56,7 @@ impl Clocks {
         let outcome = loop {
             match fields.next() {
                 Ok(Some((1, value))) => match read_clock(value.bytes(), sequence) {
-                    Ok(Some(clock)) if clocks.len() < MOST_CLOCKS => clocks.push(clock),
+                    Ok(Some(clock)) if clocks.len() < MAX_CLOCKS => clocks.push(clock),
                     Ok(_) => {}
                     Err(error) => break Err(error),
                 },

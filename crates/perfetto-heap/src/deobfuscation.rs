@@ -4,8 +4,8 @@
 
 use super::allowance::pay;
 use super::wire::{Fields, WireError, each, each_message};
+use heaptap_base::units::Allowance;
 use heaptap_model::profile::{NameMaps, PacketLines};
-use heaptap_model::units::Allowance;
 
 /// Memory of a map, of a class in it and of a member, without their names.
 const MAP: usize = 250;

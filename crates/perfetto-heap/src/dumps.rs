@@ -12,11 +12,11 @@ use super::packet::{Packet, payload};
 use super::profile_packet::{Header, Outline, each_part, each_sample, has_samples};
 use super::reader::{Place, PlaceReader};
 use super::series::{Key, Series, Taken};
+use heaptap_base::units::Allowance;
 use heaptap_model::profile::{
     ART_HEAP, CallsiteId, DumpKind, Health, HeapDump, HeapRequest, LastDump, Recording,
     UNNAMED_HEAP,
 };
-use heaptap_model::units::Allowance;
 use std::collections::{BTreeMap, HashMap};
 
 /// Result of the first reading for sampled heaps: the positions of their packets, the runs they

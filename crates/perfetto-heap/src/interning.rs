@@ -10,11 +10,11 @@ use super::callstacks::{CallstackIds, Callstacks};
 use super::iids::{IidMap, ScopeId};
 use super::raw_strings::RawStrings;
 use super::wire::{Fields, Value, WireError};
+use heaptap_base::units::Allowance;
+use heaptap_base::units::BuildId;
 use heaptap_model::profile::{
     CallsiteId, Frame, FrameId, Health, Mapping, MappingId, StringId, Tables,
 };
-use heaptap_model::units::Allowance;
-use heaptap_model::units::BuildId;
 use std::collections::HashMap;
 
 /// Format of the tables in their message.
@@ -370,7 +370,7 @@ impl Interning {
         }
     }
 
-    /// Looks up a string in a scope, then in its run; iid 0 is the empty string.
+    /// InterimAnalyses up a string in a scope, then in its run; iid 0 is the empty string.
     fn string(&self, at: usize, run: Option<&Shared>, kind: usize, iid: u64) -> Option<u32> {
         let scope = &self.scopes[at];
         let own = scope.table_of(kind);

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::allowance::pay;
 use super::wire::{Fields, WireError, each, each_message};
+use heaptap_base::units::Allowance;
 use heaptap_model::heap_graph::Device;
 use heaptap_model::profile::{
     HeapRequest, MetadataValue, Package, Process, Recording, ServiceStats, SystemInfo,
 };
-use heaptap_model::units::Allowance;
 
 /// Memory of a process, a package and a word of the config, without their texts.
 const PROCESS: usize = 250;
@@ -455,14 +455,14 @@ impl Stop {
     /// that it is disabled.
     const SOON_NS: u64 = 1_000_000_000;
     /// Maximum number of simultaneous flushes.
-    const MOST_FLUSHES: usize = 64;
+    const MAX_FLUSHES: usize = 64;
 
     fn event(&mut self, event: ServiceEvent, at: u64) {
         match event {
             // The last flush is that of the stop.
             ServiceEvent::FlushStarted => self.flushed_ns.clear(),
             ServiceEvent::Flushed => {
-                self.flushed_ns.truncate(Stop::MOST_FLUSHES - 1);
+                self.flushed_ns.truncate(Stop::MAX_FLUSHES - 1);
                 self.flushed_ns.push_front(at);
             }
             ServiceEvent::Disabled => self.timed_out_ns = self.began_before_limit(at),

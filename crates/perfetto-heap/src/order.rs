@@ -119,7 +119,7 @@ fn fits(entries: &[Entry], positions: impl Iterator<Item = usize>) -> bool {
 
 /// Maximum number of sequences that lost their tables, or can adopt one: each pair is tried, and a
 /// device has one heapprofd per session.
-const MOST_ORPHANS: usize = 64;
+const MAX_ORPHANS: usize = 64;
 
 /// Moves the packets of a sequence that never defined a callstack to the one sequence whose
 /// numbering they complete, if there is exactly one.
@@ -143,9 +143,9 @@ fn adopt(
         .iter()
         .filter(|(_, positions)| !has_no_callstacks(entries[positions[0]].scope))
         .map(|(&sequence, _)| sequence)
-        .take(MOST_ORPHANS + 1)
+        .take(MAX_ORPHANS + 1)
         .collect();
-    if orphans.len() > MOST_ORPHANS || parents.len() > MOST_ORPHANS {
+    if orphans.len() > MAX_ORPHANS || parents.len() > MAX_ORPHANS {
         return;
     }
     for orphan in orphans {

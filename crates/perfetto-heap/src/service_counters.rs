@@ -49,17 +49,17 @@ const SUCCEEDED: u64 = 1;
 const FAILED: u64 = 2;
 
 /// Maximum number of buffers, which is more than any session has.
-const MOST_BUFFERS: u32 = 1024;
+const MAX_BUFFERS: u32 = 1024;
 /// Maximum number of counters.
-const MOST_COUNTERS: usize = MOST_BUFFERS as usize * OF_BUFFER.len();
+const MAX_COUNTERS: usize = MAX_BUFFERS as usize * OF_BUFFER.len();
 
 /// Reads all counters that are not zero. Counters before damage are kept.
 pub(super) fn read(message: &[u8]) -> Vec<ServiceCounter> {
     let mut counters = Vec::new();
-    let mut buffers = 0..MOST_BUFFERS;
+    let mut buffers = 0..MAX_BUFFERS;
     let mut fields = Fields::new(message);
     while let Ok(Some((number, value))) = fields.next() {
-        if counters.len() >= MOST_COUNTERS {
+        if counters.len() >= MAX_COUNTERS {
             break;
         }
         if number == 1 {
@@ -68,7 +68,7 @@ pub(super) fn read(message: &[u8]) -> Vec<ServiceCounter> {
             };
             let mut fields = Fields::new(value.bytes());
             while let Ok(Some((number, value))) = fields.next() {
-                if counters.len() >= MOST_COUNTERS {
+                if counters.len() >= MAX_COUNTERS {
                     break;
                 }
                 let known = OF_BUFFER.iter().find(|(field, _)| *field == number);

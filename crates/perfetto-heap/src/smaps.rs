@@ -16,7 +16,7 @@ use heaptap_model::profile::Recording;
 use heaptap_model::smaps::{Field, Module, SmapsRow, SmapsRows, SmapsWriter, Sums};
 
 /// Maximum number of mappings of a process; a packet with more is damaged.
-const MOST_ROWS: usize = 1 << 17;
+const MAX_ROWS: usize = 1 << 17;
 
 /// Memory mappings of a process in a trace, not decoded yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -121,7 +121,7 @@ fn read(message: &[u8]) -> SmapsRows {
     let mut made = SmapsRows::default();
     let mut packed = None;
     let outcome = each(message, |number, value| match number {
-        2 if made.rows.len() < MOST_ROWS => {
+        2 if made.rows.len() < MAX_ROWS => {
             let (row, outcome) = entry(value.bytes());
             made.rows.push(row);
             made.damaged |= outcome.is_err();
@@ -203,7 +203,7 @@ const COLUMNS: [(u32, Field); 12] = [
 /// Adds the numbers of a column; returns whether all of them were readable.
 fn take(column: &mut Vec<u64>, value: Value<'_>) -> bool {
     let mut whole = true;
-    let outcome = value.numbers(|number| match column.len() < MOST_ROWS {
+    let outcome = value.numbers(|number| match column.len() < MAX_ROWS {
         true => column.push(number),
         false => whole = false,
     });
@@ -217,7 +217,7 @@ fn columns_of(message: &[u8]) -> SmapsRows {
     let mut made = SmapsRows::default();
     let outcome = each(message, |number, value| {
         made.damaged |= !match number {
-            1 if strings.len() < MOST_ROWS => {
+            1 if strings.len() < MAX_ROWS => {
                 strings.push(value.text().into());
                 true
             }

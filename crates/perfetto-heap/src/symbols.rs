@@ -4,8 +4,8 @@
 
 use super::allowance::pay;
 use super::wire::{Fields, WireError, each};
+use heaptap_base::units::{Allowance, BuildId};
 use heaptap_model::profile::{FrameId, Line, Lines, MappingId, Recording, StringId, Tables};
-use heaptap_model::units::{Allowance, BuildId};
 use std::collections::HashMap;
 use std::ops::Range;
 

@@ -7,10 +7,10 @@ use rusqlite::{Error, ErrorCode};
 
 use super::listing::{Sort, TableInfo};
 use super::prepass::{Refusal, help_for_function};
-use heaptap_model::error::{Classified, ErrorClass, ErrorFacts};
-use heaptap_model::near::nearest;
-use heaptap_model::units::{ByteSize, HumanDuration};
-use heaptap_model::untrusted::sanitize;
+use heaptap_base::error::{Classified, ErrorClass, ErrorFacts};
+use heaptap_base::suggest::nearest;
+use heaptap_base::units::{ByteSize, HumanDuration};
+use heaptap_base::untrusted::sanitize;
 
 /// Failure of a query.
 #[derive(Debug, thiserror::Error)]

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use super::table::{Model, TableError};
-use heaptap_model::parallel::lock;
+use heaptap_base::parallel::lock;
 
 /// Returns a model that exists already.
 pub(super) fn given<M: Send + Sync + 'static>(model: &Arc<M>) -> Model<M> {

@@ -350,7 +350,7 @@ fn refused(offset: usize, word: &str) -> Refusal {
         None => (
             format!(
                 "unknown statement `{}`",
-                heaptap_model::untrusted::sanitize(word)
+                heaptap_base::untrusted::sanitize(word)
             ),
             "use SELECT, WITH, VALUES, EXPLAIN, INCLUDE PERFETTO MODULE, DROP, or \
              CREATE PERFETTO TABLE, VIEW, INDEX, FUNCTION or MACRO"
@@ -419,7 +419,7 @@ fn create(mut reader: Reader<'_>, macros: &Macros) -> Result<Prepared, Refusal> 
             let module = module.and_then(|at| reader.tokens.get(at + 1));
             let name = module.map_or("VIRTUAL TABLE", |token| token.text(reader.sql));
             let offset = module.map_or(offset, |token| token.at.start);
-            let name = heaptap_model::untrusted::sanitize(name).to_uppercase();
+            let name = heaptap_base::untrusted::sanitize(name).to_uppercase();
             Err(
                 Refusal::new(offset, format!("{name} is not supported")).with_help(
                     "join heap_profile and heap_profile_allocation on ts; profiles do not have \
@@ -431,7 +431,7 @@ fn create(mut reader: Reader<'_>, macros: &Macros) -> Result<Prepared, Refusal> 
             offset,
             format!(
                 "CREATE {} is not supported",
-                heaptap_model::untrusted::sanitize(other)
+                heaptap_base::untrusted::sanitize(other)
             ),
         )
         .with_help("use CREATE PERFETTO TABLE, VIEW, INDEX, FUNCTION or MACRO")),
@@ -585,7 +585,7 @@ fn drop(mut reader: Reader<'_>) -> Result<Prepared, Refusal> {
     let offset = reader.offset();
     let kind = reader.name("TABLE, VIEW or INDEX")?.to_uppercase();
     if !matches!(kind.as_str(), "TABLE" | "VIEW" | "INDEX") {
-        let kind = heaptap_model::untrusted::sanitize(&kind).into_owned();
+        let kind = heaptap_base::untrusted::sanitize(&kind).into_owned();
         return Err(
             Refusal::new(offset, format!("DROP {kind} is not supported")).with_help(
                 "drop a TABLE, VIEW or INDEX, or replace a function or macro with \

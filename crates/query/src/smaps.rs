@@ -48,7 +48,7 @@ static SCHEMA: Schema = schema! {
 };
 
 /// Maximum number of rows of the table.
-const MOST_ROWS: usize = 8 << 20;
+const MAX_ROWS: usize = 8 << 20;
 
 /// Processes, times and mappings.
 struct Mappings(Vec<(u32, u64, SmapsRow)>);
@@ -105,9 +105,9 @@ pub fn add(catalog: &mut Catalog, source: Arc<dyn SmapsSource>, processes: &Arc<
         let mut rows = Vec::new();
         for (pid, time, read) in source.read()? {
             let upid = processes.upid(pid).unwrap_or(0);
-            if rows.len().saturating_add(read.rows.len()) > MOST_ROWS {
+            if rows.len().saturating_add(read.rows.len()) > MAX_ROWS {
                 return Err(TableError(format!(
-                    "the trace has more than {MOST_ROWS} memory mappings; select one process and \
+                    "the trace has more than {MAX_ROWS} memory mappings; select one process and \
                      time with `heaptap smaps`"
                 )));
             }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use heaptap_model::parallel::lock;
+use heaptap_base::parallel::lock;
 
 /// Request to end the running statement, shared by the database and its tables.
 #[derive(Debug, Clone, Default)]

@@ -25,7 +25,7 @@ use plan::{GUESSED_ROWS, Plan, Usable, choose};
 use super::index::{Bounds, Index};
 use super::stop::Stop;
 use super::table::{Access, Argument, Cell, Kind, Rows, Schema, Source, TableError};
-use heaptap_model::parallel::lock;
+use heaptap_base::parallel::lock;
 
 /// Rows, with the indexes that queries have needed so far.
 pub(super) struct Indexed {

@@ -1,6 +1,6 @@
 //! HTML output: text from a dump enters the page only escaped.
 
-use heaptap_model::untrusted;
+use heaptap_base::untrusted;
 use std::fmt::{self, Write as _};
 
 /// Maximum length of a dump's text in a page, in characters.

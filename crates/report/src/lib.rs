@@ -49,7 +49,7 @@ use java::JavaPart;
 use std::io::{self, Write};
 use time::OffsetDateTime;
 
-use heaptap_model::parallel;
+use heaptap_base::parallel;
 use heaptap_model::stacks::StackProfile;
 
 /// Contents of a page.

@@ -6,7 +6,7 @@
 //! ```
 #![allow(clippy::print_stdout, reason = "an example prints")]
 
-use heaptap_model::bytes::Bytes;
+use heaptap_base::bytes::Bytes;
 use heaptap_symbols::symbolize::file::{Alone, FileError, SymbolFile};
 use std::num::NonZero;
 use std::sync::Arc;

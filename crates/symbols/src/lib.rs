@@ -26,7 +26,7 @@
 //! # Worked examples
 //!
 //! ```
-//! use heaptap_model::bytes::Bytes;
+//! use heaptap_base::bytes::Bytes;
 //! use heaptap_symbols::deobfuscate::{MapFile, Retraced, Retracer};
 //! use std::path::Path;
 //!
@@ -46,7 +46,7 @@
 //! ```
 //!
 //! ```
-//! use heaptap_model::bytes::Bytes;
+//! use heaptap_base::bytes::Bytes;
 //! use heaptap_symbols::symbolize::file::{Alone, SymbolFile};
 //! use std::{num::NonZero, sync::Arc};
 //!

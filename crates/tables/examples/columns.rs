@@ -37,7 +37,7 @@ fn main() -> io::Result<()> {
 
 #[test]
 fn three_rows_are_read_back() {
-    let folder = tempfile::tempdir().unwrap();
-    let text = columns(&folder.path().join("table.parquet")).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let text = columns(&directory.path().join("table.parquet")).unwrap();
     assert_eq!(text, "3 rows: name, bytes");
 }

@@ -3,7 +3,7 @@
 use crate::as_io;
 use crate::pages::{Measured, Pages};
 use crate::write::{Cell, Column, Values, fields};
-use heaptap_model::error::catch_panic;
+use heaptap_base::error::catch_panic;
 use parquet::column::reader::ColumnReaderImpl;
 use parquet::data_type::{BoolType, ByteArrayType, DataType, Int64Type};
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, ParquetMetaDataReader};

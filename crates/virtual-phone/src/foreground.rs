@@ -1,8 +1,8 @@
 //! Effects of keys, rotations and starts on the activities on the screen and their processes. The
 //! commands that request them are in other modules.
 
+use super::app_actions::AppAction;
 use super::clock::Now;
-use super::deeds::Deed;
 use super::init;
 use super::packages::Package;
 use super::process::{Pid, Process, SIGKILL, SIGSEGV};
@@ -379,10 +379,10 @@ fn front_changed(state: &mut State, now: Now) {
         let level = state.screen.deeds.trim_level(pid, now.boot);
         let deeds = &mut state.screen.deeds;
         if place == 0 && level > 0 {
-            deeds.note(pid, now.boot, Deed::Trimmed(0));
+            deeds.note(pid, now.boot, AppAction::Trimmed(0));
         }
         if place > 0 && level < UI_HIDDEN && task.package != LAUNCHER {
-            deeds.note(pid, now.boot, Deed::Trimmed(UI_HIDDEN));
+            deeds.note(pid, now.boot, AppAction::Trimmed(UI_HIDDEN));
         }
         let own = match place {
             0 => 0,

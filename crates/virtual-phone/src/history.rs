@@ -1,8 +1,8 @@
 //! Events of a process that affect its memory: sleep, requested collections, and actions of the
 //! screen and the system.
 
+use super::app_actions::ProcessHistory;
 use super::clock::{BootNs, SECOND};
-use super::deeds::ProcessHistory;
 
 /// Interval in nanoseconds after which a running process collects garbage by itself.
 pub(crate) const COLLECTION_EVERY: u64 = 10 * SECOND;
@@ -178,7 +178,7 @@ impl History {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::deeds::Deed;
+    use crate::app_actions::AppAction;
 
     #[test]
     fn sleep_stops_its_clock() {
@@ -200,11 +200,11 @@ mod tests {
     fn a_cache_gives_way_only_where_memory_is_low() {
         let mut history = History::new(0, 0, false);
         let mut deeds = ProcessHistory::default();
-        deeds.note(5, Deed::Trimmed(5));
-        deeds.note(6, Deed::Destroyed);
+        deeds.note(5, AppAction::Trimmed(5));
+        deeds.note(6, AppAction::Destroyed);
         history.set_deeds(deeds.clone());
         assert_eq!((history.last_trim(9), history.destroyed(9)), (None, 1));
-        deeds.note(7, Deed::Trimmed(40));
+        deeds.note(7, AppAction::Trimmed(40));
         history.set_deeds(deeds);
         assert_eq!(
             (history.last_trim(9), history.last_trim(6)),

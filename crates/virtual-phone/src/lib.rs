@@ -55,9 +55,9 @@
 #![warn(missing_docs)]
 
 mod access;
+mod app_actions;
 mod clock;
 mod commands;
-mod deeds;
 mod events;
 mod faults;
 mod files;

@@ -4,8 +4,8 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use super::app_actions::{AllDeeds, AppAction};
 use super::clock::{BootNs, Now};
-use super::deeds::{AllDeeds, Deed};
 use super::process::{Pid, Process};
 use super::spec::{PhoneSpec, ScreenState};
 
@@ -148,7 +148,7 @@ impl Screen {
     }
 
     pub(crate) fn note_destroyed(&mut self, pid: Pid, count: usize, at: BootNs) {
-        (0..count).for_each(|_| self.deeds.note(pid, at, Deed::Destroyed));
+        (0..count).for_each(|_| self.deeds.note(pid, at, AppAction::Destroyed));
     }
 }
 

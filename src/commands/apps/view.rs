@@ -7,13 +7,13 @@ use serde::Serialize;
 use super::args::Args;
 use crate::console::table::{columns, show_columns};
 use crate::console::{Console, Style};
-use crate::eligibility::{
-    self, Answer, AppType, DeviceFacts, Finding, InstalledApp, ListOptions, Severity,
-};
-use crate::error::Failure;
 use crate::exit::Outcome;
 use crate::flags::context::Context;
 use crate::views::eligibility::show_finding;
+use heaptap_base::error::Failure;
+use heaptap_capture::eligibility::{
+    self, Answer, AppType, DeviceFacts, Finding, InstalledApp, ListOptions, Severity,
+};
 
 /// Document of `--json`.
 #[derive(Serialize)]

@@ -5,20 +5,20 @@ use serde_json::json;
 use super::args::Args;
 use super::run::{self, ArchiveRequest, Archived};
 use crate::console::Console;
-use crate::error::Failure;
 use crate::exit::Outcome;
 use crate::flags::context::Context;
-use crate::results::output::OutputFolder;
-use crate::units::counted;
+use crate::results::output::OutputDirectory;
 use crate::views::blocking;
 use crate::views::paths::near;
+use heaptap_base::error::Failure;
+use heaptap_base::units::counted;
 
 /// Runs the command.
 ///
 /// # Errors
 /// Returns an error if nothing can be read, or the archive cannot be written.
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
-    OutputFolder::check(&args.to)?;
+    OutputDirectory::check(&args.to)?;
     let request = ArchiveRequest {
         inputs: args.recordings,
         store: args.to,

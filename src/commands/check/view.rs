@@ -2,16 +2,16 @@
 
 use super::args::Args;
 use crate::console::{Console, Style};
-use crate::eligibility::{
+use crate::exit::Outcome;
+use crate::flags::context::Context;
+use crate::views::eligibility::show_finding;
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_base::units::counted;
+use heaptap_capture::eligibility::{
     self, Answer, AssessOptions, DeviceFacts, Finding, Process, ProcessReport, Scope, Startup,
     TargetKind, TargetReport,
 };
-use crate::error::{ErrorClass, Failure};
-use crate::exit::Outcome;
-use crate::flags::context::Context;
-use crate::profile::MALLOC_HEAP;
-use crate::units::counted;
-use crate::views::eligibility::show_finding;
+use heaptap_model::profile::MALLOC_HEAP;
 use serde::Serialize;
 
 /// Document of `--json`.

@@ -1,9 +1,9 @@
 //! `heaptap completions`: prints a completion script for a shell.
 
 use super::args::Args;
-use crate::error::Failure;
 use crate::exit::Outcome;
 use crate::flags::context::Context;
+use heaptap_base::error::Failure;
 
 /// Prints the script for `tree`, the commands of the program.
 ///

@@ -95,7 +95,7 @@ pub enum Format {
     Csv,
     /// The page of `heaptap report`
     Html,
-    /// A folder of tables: DuckDB, pandas
+    /// A directory of tables: DuckDB, pandas
     #[cfg(feature = "parquet")]
     Parquet,
     /// A flame graph as a picture, one file a dump and view

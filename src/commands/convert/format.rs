@@ -6,11 +6,11 @@ use clap::ValueEnum;
 
 use super::args::{Args, Format};
 use super::export::run as export;
-use crate::error::{ErrorClass, Failure};
 use crate::flags::typed::of_same_name;
-use crate::near::nearest;
-use crate::untrusted::sanitize;
-use crate::untrusted::shell::quoted_path;
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_base::suggest::nearest;
+use heaptap_base::untrusted::sanitize;
+use heaptap_base::untrusted::shell::quoted_path;
 
 /// Endings of databases, which `query` writes.
 const DATABASES: [&str; 3] = ["db", "sqlite", "sqlite3"];
@@ -30,8 +30,8 @@ pub(super) fn format(args: &Args) -> Result<Format, Failure> {
         return Ok(args.format.unwrap_or_default());
     };
     let name = output.to_string_lossy().to_ascii_lowercase();
-    let is_folder = name.ends_with(std::path::is_separator) || output.is_dir();
-    if !is_folder
+    let is_directory = name.ends_with(std::path::is_separator) || output.is_dir();
+    if !is_directory
         && !is_one_file(output)
         && let Some((ending, meant)) = unknown_ending(&name)
     {

@@ -13,28 +13,28 @@ use crate::conversion::convert::{self, Input, Request};
 use crate::conversion::error::ConvertError;
 use crate::conversion::selection::Selection;
 use crate::conversion::tracked::Again;
-use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
-use crate::export::pprof::PprofOptions;
 use crate::flags::conflicts::conflict;
 use crate::flags::context::Context;
 use crate::flags::typed::of_same_name;
-use crate::heaps::input::LookError;
+use crate::heaps::input::InputError;
 use crate::heaps::java::lying_in;
 use crate::heaps::selector::JavaInput;
-use crate::import::ImportError;
 use crate::results::file_names::default_name;
 use crate::results::manifest::{Dumps, Manifest};
-use crate::results::output::OutputFolder;
+use crate::results::output::OutputDirectory;
 use crate::results::overwrite::{self, Replace};
 use crate::results::recorded;
-use crate::session::SessionId;
-use crate::untrusted::sanitize;
-use crate::untrusted::shell::quoted_path;
 use crate::views::missing::Remedy;
 use crate::views::single_file::SingleFile;
 use crate::views::summary::Wrote;
 use crate::views::{blocking, summary};
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_base::untrusted::sanitize;
+use heaptap_base::untrusted::shell::quoted_path;
+use heaptap_capture::session::SessionId;
+use heaptap_export::pprof::PprofOptions;
+use heaptap_input::ImportError;
 
 /// Runs the command.
 ///
@@ -69,7 +69,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         Input::Path(path) => stem(path),
     };
     let output = match (&single, args.output) {
-        (Some(single), _) => single.folder(),
+        (Some(single), _) => single.directory(),
         (None, Some(output)) => output,
         (None, None) => {
             default_name(&target, OffsetDateTime::now_utc(), &SessionId::random()).into()
@@ -100,7 +100,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
                     "convert only the Java heaps with `--heap java`",
                 ));
             }
-            folder => Input::Path(folder.unwrap_or(path)),
+            directory => Input::Path(directory.unwrap_or(path)),
         },
         other => other,
     };
@@ -118,8 +118,8 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         }
     }
     let names = args.names.options(&ctx.console)?;
-    let folder = OutputFolder::hold(&output)?;
-    let staging = folder.stage()?;
+    let directory = OutputDirectory::hold(&output)?;
+    let staging = directory.stage()?;
     let pprof = PprofOptions {
         sample_names: args.sample_names.into(),
         annotations: !args.no_annotations,
@@ -151,7 +151,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         Ok(converted) => converted,
         Err(failure) => {
             drop(staging);
-            folder.discard();
+            directory.discard();
             return Err(failure);
         }
     };
@@ -161,9 +161,9 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         && let Some(why) = (converted.findings.iter()).find(|why| why.class == Some(class))
     {
         drop(staging);
-        folder.discard();
+        directory.discard();
         let name = typed_path.display().to_string();
-        return Err(LookError::nothing_in(name, why.clone()).into());
+        return Err(InputError::nothing_in(name, why.clone()).into());
     }
     manifest.warnings.extend(converted.warnings());
     let dumps = Dumps {
@@ -184,7 +184,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             )
         });
         drop(staging);
-        folder.discard();
+        directory.discard();
         return written.map(|()| Outcome::from(class));
     }
     let class = match tracked {
@@ -198,8 +198,8 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     manifest.symbolization = Some(converted.symbolization);
     manifest.profiles = Some(pprof.into());
     manifest.write(staging.path())?;
-    let written = folder.path().to_owned();
-    folder.publish(staging)?;
+    let written = directory.path().to_owned();
+    directory.publish(staging)?;
     let again = format!("heaptap convert {}", quoted_path(&args.input));
     let heaps = &converted.heaps;
     let remedy = match args.names.no_symbolize {

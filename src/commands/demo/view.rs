@@ -12,17 +12,12 @@ use tokio::sync::mpsc;
 
 mod leaks;
 use super::args::Args;
-use crate::config::{self, Options, Snapshots, Targets};
 use crate::console::Style;
 use crate::console::signals::{Signal, watch_signals};
-use crate::device::Device;
-use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::context::Context;
-use crate::heaps::java::FOLDER;
+use crate::heaps::java::DIRECTORY;
 use crate::naming::names::{MappingOption, NameOptions};
-use crate::parallel::lock;
-use crate::phone::{self, Abi};
 use crate::recording::capture_kind::CaptureKind;
 use crate::recording::companion_options::CompanionOptions;
 use crate::recording::events::{EventHandler, RecordEvent};
@@ -31,13 +26,18 @@ use crate::recording::options::RecordOptions;
 use crate::recording::outcome::{Finished, Recorded};
 use crate::recording::record;
 use crate::results::manifest::Manifest;
-use crate::results::output::OutputFolder;
-use crate::session::{Control, SessionEvent, Store};
-use crate::units::counted;
-use crate::untrusted::shell::quoted_path;
+use crate::results::output::OutputDirectory;
 use crate::views::page;
 use crate::views::paths::near;
 use crate::views::progress::{self, Show};
+use heaptap_adb::Device;
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_base::parallel::lock;
+use heaptap_base::units::counted;
+use heaptap_base::untrusted::shell::quoted_path;
+use heaptap_capture::config::{self, Options, Snapshots, Targets};
+use heaptap_capture::session::{Control, SessionEvent, Store};
+use virtual_phone::Abi;
 
 /// Leaking app on the virtual phone.
 const APP: &str = "com.example.app";
@@ -64,12 +64,12 @@ enum Act {
 
 /// Simulated user that follows the script as the recording proceeds.
 #[derive(Debug, Default)]
-struct Hands {
+struct StepExecutor {
     done: usize,
     waiting: bool,
 }
 
-impl Hands {
+impl StepExecutor {
     /// Returns the next action after `event`.
     fn react(&mut self, event: &SessionEvent) -> Option<Control> {
         match event {
@@ -115,26 +115,26 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
 async fn show(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     if let Some(output) = &args.output {
         // Nothing is announced that cannot begin.
-        OutputFolder::hold(output)?.discard();
+        OutputDirectory::hold(output)?.discard();
     }
     ctx.console.say(format_args!(
         "{} an app that leaks on purpose, on a virtual phone",
         ctx.console.on_stderr(Style::Strong, "heaptap demo:")
     ));
     // A demo leaves nothing in the user's journal and cache.
-    let own = tempfile::tempdir().map_err(|error| no_folder(&error))?;
-    let build = Build::in_folder(own.path()).map_err(|error| no_folder(&error))?;
+    let own = tempfile::tempdir().map_err(|error| no_directory(&error))?;
+    let build = Build::in_directory(own.path()).map_err(|error| no_directory(&error))?;
     let options = options(args.output, build.names(own.path()))?;
     let mut signals = watch_signals()?;
     // The recording ends at an interrupt, but the demo must not go on.
     let mut interrupts = watch_signals()?;
-    let store = Store::in_folder(&own.path().join("journal"))?;
+    let store = Store::in_directory(&own.path().join("journal"))?;
     let device = ctx.device_or_interrupt(&mut signals).await?;
     let mut show = Show::of_demo(ctx);
     let recorded = show
         .during(signals, async |controls, on_event| {
             let (ask, mut asked) = mpsc::unbounded_channel();
-            let hands = Arc::new(Mutex::new(Hands::default()));
+            let hands = Arc::new(Mutex::new(StepExecutor::default()));
             let on_event: EventHandler = {
                 let (on_event, ask) = (on_event.clone(), ask.clone());
                 Arc::new(move |event| {
@@ -164,7 +164,7 @@ async fn show(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         return Ok(Outcome::Done);
     };
     go_on(ctx, &mut interrupts, &mut finished)?;
-    let java = finished.output.join(FOLDER);
+    let java = finished.output.join(DIRECTORY);
     // Problems are reported as in `record`. In JSON there is one document.
     let is_whole = finished.class.is_none() && finished.manifest.warnings.is_empty();
     let outcome = match is_whole && !ctx.console.is_json() {
@@ -181,12 +181,12 @@ async fn show(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     dumped?;
     if !ctx.console.is_json() {
         let output = finished.output.clone();
-        let folder = near(&output);
-        say_written(ctx, folder, &finished.manifest, page.is_some());
-        let answered = leaks::answer(ctx, folder, near(&java)).await;
+        let directory = near(&output);
+        say_written(ctx, directory, &finished.manifest, page.is_some());
+        let answered = leaks::answer(ctx, directory, near(&java)).await;
         go_on(ctx, &mut interrupts, &mut finished)?;
         answered?;
-        say_next(ctx, folder, page.as_deref());
+        say_next(ctx, directory, page.as_deref());
     }
     Ok(outcome)
 }
@@ -201,25 +201,25 @@ fn go_on(
         return Ok(());
     }
     page::end_session(ctx, finished);
-    let folder = near(&finished.output);
-    let java = match finished.output.join(FOLDER).is_dir() {
+    let directory = near(&finished.output);
+    let java = match finished.output.join(DIRECTORY).is_dir() {
         true => " and a Java heap",
         false => "",
     };
     let (kept, help) = match finished.manifest.dumps.native.len() as u64 {
         0 => (
-            format!("{} has no dump", folder.display()),
+            format!("{} has no dump", directory.display()),
             "run `heaptap demo` again".to_owned(),
         ),
         dumps => (
             format!(
                 "kept {}: {}{java}",
-                folder.display(),
+                directory.display(),
                 counted(dumps, "dump", "dumps")
             ),
             format!(
                 "look at it with `heaptap top {}`, or run `heaptap demo` again",
-                quoted_path(folder)
+                quoted_path(directory)
             ),
         ),
     };
@@ -228,22 +228,22 @@ fn go_on(
 }
 
 /// Prints the contents of the directory in one line.
-fn say_written(ctx: &Context, folder: &Path, manifest: &Manifest, has_page: bool) {
+fn say_written(ctx: &Context, directory: &Path, manifest: &Manifest, has_page: bool) {
     let page = match has_page {
         true => format!(", {}", crate::pages::PAGE),
         false => String::new(),
     };
     ctx.console.say(format_args!(
         "wrote {}: {} dumps, a Java heap{page}",
-        folder.display(),
+        directory.display(),
         manifest.dumps.native.len(),
     ));
 }
 
 /// Prints the next commands, for this recording and for the user's own device.
-fn say_next(ctx: &Context, folder: &Path, page: Option<&Path>) {
-    let recording = quoted_path(folder);
-    let java = quoted_path(folder.join(FOLDER));
+fn say_next(ctx: &Context, directory: &Path, page: Option<&Path>) {
+    let recording = quoted_path(directory);
+    let java = quoted_path(directory.join(DIRECTORY));
     let mut commands = vec![
         (format!("leaks {recording}"), "everything that grows"),
         (format!("explore {java}"), "the Java heap and its leaks"),
@@ -327,7 +327,7 @@ fn targets() -> Targets {
     }
 }
 
-fn no_folder(error: &std::io::Error) -> Failure {
+fn no_directory(error: &std::io::Error) -> Failure {
     Failure::new(
         ErrorClass::HostWrite,
         "host-write",
@@ -345,22 +345,22 @@ struct Build {
 }
 
 impl Build {
-    fn in_folder(folder: &Path) -> std::io::Result<Build> {
-        let symbols = folder.join("symbols");
+    fn in_directory(directory: &Path) -> std::io::Result<Build> {
+        let symbols = directory.join("symbols");
         for abi in Abi::ALL {
-            let folder = symbols.join(abi.name());
-            std::fs::create_dir_all(&folder)?;
-            for (name, bytes) in phone::unstripped_libraries(abi) {
-                std::fs::write(folder.join(name), bytes)?;
+            let directory = symbols.join(abi.name());
+            std::fs::create_dir_all(&directory)?;
+            for (name, bytes) in virtual_phone::unstripped_libraries(abi) {
+                std::fs::write(directory.join(name), bytes)?;
             }
         }
-        let mapping = folder.join("mapping.txt");
-        std::fs::write(&mapping, phone::MAPPING)?;
+        let mapping = directory.join("mapping.txt");
+        std::fs::write(&mapping, virtual_phone::MAPPING)?;
         Ok(Build { symbols, mapping })
     }
 
     /// Returns the options that `--symbols` and `--mapping` would give; no other place is searched.
-    fn names(self, folder: &Path) -> NameOptions {
+    fn names(self, directory: &Path) -> NameOptions {
         NameOptions {
             symbols: vec![self.symbols],
             mappings: vec![MappingOption {
@@ -368,7 +368,7 @@ impl Build {
                 path: self.mapping,
             }],
             discover: false,
-            cache: Some(folder.join("cache")),
+            cache: Some(directory.join("cache")),
             ..NameOptions::default()
         }
     }
@@ -392,7 +392,7 @@ fn options(output: Option<PathBuf>, names: NameOptions) -> Result<RecordOptions,
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::Progress;
+    use heaptap_capture::session::Progress;
 
     #[test]
     fn the_hands_wait_for_each_snapshot_before_they_go_on() {
@@ -415,7 +415,7 @@ mod tests {
                 label: label.to_owned(),
             })
         };
-        let mut hands = Hands::default();
+        let mut hands = StepExecutor::default();
         let mut say = |event: &SessionEvent| hands.react(event);
         assert_eq!(say(&at(2)), None);
         assert_eq!(say(&at(3)), snapshot("before"));

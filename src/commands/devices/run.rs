@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde::Serialize;
 use tokio::task::JoinSet;
 
-use crate::device::{Command, Device, DeviceError, DeviceState, ListedDevice, Selector, Server};
-use crate::untrusted::sanitize_bytes;
+use heaptap_adb::{Command, Device, DeviceError, DeviceState, ListedDevice, Selector, Server};
+use heaptap_base::untrusted::sanitize_bytes;
 
 /// Time limit for `getprop`. A device answers in milliseconds, or later if it sleeps.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -155,7 +155,7 @@ impl PhoneRow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::parse_list;
+    use heaptap_adb::parse_list;
 
     #[test]
     fn properties_are_read_line_by_line() {

@@ -7,10 +7,10 @@ use super::args::Args;
 use super::run::{PhoneRow, phones};
 use crate::console::Style;
 use crate::console::table::show_columns;
-use crate::device::{Announced, DeviceError, Selector, Server};
-use crate::error::{Classified, Failure};
 use crate::exit::Outcome;
 use crate::flags::context::Context;
+use heaptap_adb::{Announced, DeviceError, Selector, Server};
+use heaptap_base::error::{Classified, Failure};
 
 #[derive(Serialize)]
 struct Document<'a> {

@@ -1,6 +1,5 @@
 //! The flags of `heaptap diff`.
 
-use crate::analyze::native::groups::RowKey;
 use crate::flags::focus_ignore::FilterArgs;
 use crate::flags::iterations::iterations;
 use crate::flags::java::JavaArgs;
@@ -8,9 +7,10 @@ use crate::flags::limit::LimitArgs;
 use crate::flags::native::NativeArgs;
 use crate::flags::stack::StackArgs;
 use crate::flags::typed::of_same_name;
-use crate::units::ByteSize;
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{ValueEnum, ValueHint};
+use heaptap_analyze::native::groups::RowKey;
+use heaptap_base::units::ByteSize;
 use std::ffi::OsString;
 use std::path::PathBuf;
 

@@ -13,31 +13,31 @@ use std::path::PathBuf;
 use self::kinds::Kind;
 use super::args::{Args, ByArg, DiffOutput, ViewArg};
 use super::run::{Compared, DiffRequest, HeapDiff, Per, ProfileFile, diff};
-use crate::analyze::native::diff::Growing;
-use crate::analyze::native::groups::RowKey;
 use crate::console::fail_checks;
-use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::conflicts::{BY_VALUE, conflict, first_given, refuse_both, refuse_native_by};
 use crate::flags::context::Context;
 use crate::flags::names::mapping;
 use crate::flags::typed::of_same_name;
-use crate::heap_graph::Follow;
 use crate::heaps::input::facts::DumpFacts;
-use crate::heaps::input::{self, DumpScope, LookError, LookOptions, NativeFile, OpenedInput};
+use crate::heaps::input::{self, DumpScope, InputError, LookOptions, NativeFile, OpenedInput};
 use crate::heaps::java::has_java;
 use crate::heaps::selector::JavaInput;
-use crate::memory::smaps as mapped;
 use crate::naming::names::MappingOption;
 use crate::pages::{PagePlace, ReportInput, ReportRequest};
-use crate::parallel;
-use crate::report::data::header;
 use crate::results::findings;
-use crate::units::ByteSize;
-use crate::untrusted::sanitize;
-use crate::untrusted::shell::quoted_path;
 use crate::views::paths::near;
 use crate::views::{blocking, native as native_view, page};
+use android_memory::smaps as mapped;
+use heaptap_analyze::native::diff::Growing;
+use heaptap_analyze::native::groups::RowKey;
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_base::parallel;
+use heaptap_base::units::ByteSize;
+use heaptap_base::untrusted::sanitize;
+use heaptap_base::untrusted::shell::quoted_path;
+use heaptap_model::heap_graph::Follow;
+use heaptap_report::data::header;
 
 /// Rows on a page, and rows within sampling error.
 const PAGE: usize = 20;
@@ -186,7 +186,7 @@ async fn compare(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         side(&args.before, &args.mapping_before),
         side(&args.after, &args.mapping_after),
     ];
-    let opened = blocking::stepwise(ctx, move |progress| -> Result<_, LookError> {
+    let opened = blocking::stepwise(ctx, move |progress| -> Result<_, InputError> {
         let open = |(path, wanted, options): &(PathBuf, DumpScope, LookOptions)| {
             input::open(path, wanted, options, progress)
         };
@@ -298,7 +298,7 @@ fn request(args: &Args, whole: bool) -> DiffRequest {
     let by = by(args);
     let limit = match (args.rows.limit, whole) {
         (Some(limit), _) => limit,
-        (None, true) if by == RowKey::Callsite => native_view::MOST_CALLSITES,
+        (None, true) if by == RowKey::Callsite => native_view::MAX_CALLSITES,
         (None, true) => usize::MAX,
         (None, false) => PAGE,
     };

@@ -11,13 +11,13 @@ use std::time::{Duration, SystemTime};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::device::{Device, HostAdb, INSTALL_ADB, Selector, Server, find_adb};
-use crate::eligibility::{self, BuildType, DeviceFacts, Selinux, Severity};
-use crate::error::{ErrorClass, Failure};
-use crate::folder::OWN_PREFIX;
-use crate::session::Store;
-use crate::units::ByteSize;
-use crate::untrusted::sanitize_bytes;
+use heaptap_adb::{Device, HostAdb, INSTALL_ADB, Selector, Server, find_adb};
+use heaptap_base::directory::OWN_PREFIX;
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_base::units::ByteSize;
+use heaptap_base::untrusted::sanitize_bytes;
+use heaptap_capture::eligibility::{self, BuildType, DeviceFacts, Selinux, Severity};
+use heaptap_capture::session::Store;
 
 /// Protocol version of the adb server since the tools of Android 8.
 const SERVER_VERSION: u32 = 39;
@@ -122,8 +122,8 @@ pub async fn diagnose(
 fn host(output: &Path) -> [Check; 4] {
     let checks = [
         host_clock(),
-        state_folder(),
-        output_folder(output),
+        state_directory(),
+        output_directory(output),
         host_disk(output),
     ];
     checks.map(|check| Check {
@@ -375,7 +375,7 @@ fn phone_clock(clock_s: i64, now: SystemTime) -> Check {
         return ok("clock", what);
     }
     let behind = if clock_s < now { "behind" } else { "ahead of" };
-    let apart = crate::units::HumanDuration(Duration::from_secs(apart));
+    let apart = heaptap_base::units::HumanDuration(Duration::from_secs(apart));
     let what = format!("the device clock is {apart} {behind} the host clock");
     warn("clock", what)
         .fix("set both clocks from the network; traces use device time, and files use host time")
@@ -391,20 +391,20 @@ fn host_clock() -> Check {
     ok("host-clock", "the host clock is plausible")
 }
 
-fn state_folder() -> Check {
+fn state_directory() -> Check {
     let writable = Store::of_user()
         .map_err(|error| error.to_string())
         .and_then(|store| {
-            let folder = store.folder().to_owned();
-            match can_write(&folder) {
-                Ok(()) => Ok(folder),
-                Err(error) => Err(format!("{}: {error}", folder.display())),
+            let directory = store.directory().to_owned();
+            match can_write(&directory) {
+                Ok(()) => Ok(directory),
+                Err(error) => Err(format!("{}: {error}", directory.display())),
             }
         });
     match writable {
-        Ok(folder) => ok(
+        Ok(directory) => ok(
             "state-directory",
-            format!("recording journals are written to {}", folder.display()),
+            format!("recording journals are written to {}", directory.display()),
         ),
         Err(why) => fail(
             "state-directory",
@@ -412,14 +412,14 @@ fn state_folder() -> Check {
         )
         .fix(format!(
             "make the directory writable, or set {} to another directory",
-            crate::session::STATE_DIR_VAR
+            heaptap_capture::session::STATE_DIR_VAR
         )),
     }
 }
 
-fn output_folder(folder: &Path) -> Check {
-    let shown = folder.display();
-    match can_write(folder) {
+fn output_directory(directory: &Path) -> Check {
+    let shown = directory.display();
+    match can_write(directory) {
         Ok(()) => ok(
             "output-directory",
             format!("recordings can be created in {shown}"),
@@ -432,8 +432,8 @@ fn output_folder(folder: &Path) -> Check {
     }
 }
 
-fn host_disk(folder: &Path) -> Check {
-    match fs4::available_space(folder) {
+fn host_disk(directory: &Path) -> Check {
+    match fs4::available_space(directory) {
         Ok(free) => {
             let what = format!("{} free on the host", ByteSize(free));
             let status = match free {
@@ -454,18 +454,18 @@ fn host_disk(folder: &Path) -> Check {
     }
 }
 
-fn can_write(folder: &Path) -> std::io::Result<()> {
+fn can_write(directory: &Path) -> std::io::Result<()> {
     tempfile::Builder::new()
         .prefix(OWN_PREFIX)
-        .tempfile_in(folder)
+        .tempfile_in(directory)
         .map(drop)
 }
 
-/// Returns `folder`, or the nearest ancestor that exists. A recording creates the rest.
-fn existing(folder: &Path) -> PathBuf {
-    let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
-    let above = folder.ancestors().find(|path| path.exists());
-    above.unwrap_or(&folder).to_owned()
+/// Returns `directory`, or the nearest ancestor that exists. A recording creates the rest.
+fn existing(directory: &Path) -> PathBuf {
+    let directory = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
+    let above = directory.ancestors().find(|path| path.exists());
+    above.unwrap_or(&directory).to_owned()
 }
 
 #[cfg(test)]
@@ -560,9 +560,9 @@ mod tests {
     }
 
     #[test]
-    fn an_unwritable_folder_is_this_hosts_failure() {
-        let folder = tempfile::tempdir().unwrap();
-        let [.., check, _] = host(&folder.path().join("missing"));
+    fn an_unwritable_directory_is_this_hosts_failure() {
+        let directory = tempfile::tempdir().unwrap();
+        let [.., check, _] = host(&directory.path().join("missing"));
         assert_eq!((check.status, check.side), (Status::Fail, Side::Host));
         let diagnosis = Diagnosis {
             ready: false,
@@ -580,8 +580,8 @@ mod tests {
             ErrorClass::first_of(diagnosis.classes()),
             Some(ErrorClass::NoDevice)
         );
-        assert_eq!(output_folder(folder.path()).status, Status::Ok);
-        assert_eq!(existing(&folder.path().join("a/b")), folder.path());
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+        assert_eq!(output_directory(directory.path()).status, Status::Ok);
+        assert_eq!(existing(&directory.path().join("a/b")), directory.path());
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
     }
 }

@@ -10,25 +10,25 @@ use tokio::sync::mpsc;
 
 use super::args::Args;
 use super::run::{Check, Status, diagnose};
-use crate::config::Targets;
 use crate::console::Style;
 use crate::console::signals::watch_signals;
 use crate::console::wrap::wrapped;
-use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::context::Context;
 use crate::flags::names::NamesArgs;
-use crate::folder;
-use crate::provoke::Cancel;
 use crate::recording::advice::names_collect;
 use crate::recording::events::RecordEvent;
-use crate::recording::try_out::{
+use crate::recording::self_test::{
     StepEvent, StepId, TriedAdb, TriedStep, TryEvent, TryHandler, TryOptions, TryReport, Verdict,
     try_out,
 };
 use crate::results::whole_file::write_named;
-use crate::session::{CaptureError, SessionEvent, Store};
-use crate::untrusted::shell::quoted_path;
+use heaptap_base::directory;
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_base::untrusted::shell::quoted_path;
+use heaptap_capture::config::Targets;
+use heaptap_capture::provoke::Cancel;
+use heaptap_capture::session::{CaptureError, SessionEvent, Store};
 
 /// Names of the files of the report.
 const DOCUMENT: &str = "try.json";
@@ -55,7 +55,7 @@ pub(super) async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let mut signals = watch_signals()?;
     let store = Store::of_user()?;
     let device = ctx.device_or_interrupt(&mut signals).await?;
-    let output = args.output.as_deref().map_or(Path::new("."), folder::of);
+    let output = args.output.as_deref().map_or(Path::new("."), directory::of);
     let selector = ctx.selector();
     let diagnosis = tokio::select! {
         diagnosis = diagnose(ctx.server().await, &selector, output) => diagnosis,
@@ -151,7 +151,7 @@ fn status(event: &TryEvent, current: &mut StepId) -> Option<String> {
 
 /// Writes the files and shows the verdicts.
 fn finish(ctx: &Context, document: &TryDocument) -> Result<Outcome, Failure> {
-    let folder = PathBuf::from(&document.report.output);
+    let directory = PathBuf::from(&document.report.output);
     let lines = lines(document);
     let text: String = lines
         .iter()
@@ -159,7 +159,7 @@ fn finish(ctx: &Context, document: &TryDocument) -> Result<Outcome, Failure> {
         .collect();
     let json = serde_json::to_vec_pretty(document).expect("plain data");
     for (name, bytes) in [(DOCUMENT, json.as_slice()), (TEXT, text.as_bytes())] {
-        let path = folder.join(name);
+        let path = directory.join(name);
         write_named(&path, bytes).map_err(|error| {
             let message = format!("cannot write {}: {error}", path.display());
             Failure::new(ErrorClass::HostWrite, "output-unwritable", message)

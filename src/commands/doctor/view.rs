@@ -6,9 +6,9 @@ use super::args::Args;
 use super::run::{Check, Side, Status, diagnose};
 use super::try_view;
 use crate::console::Style;
-use crate::error::Failure;
 use crate::exit::Outcome;
 use crate::flags::context::Context;
+use heaptap_base::error::Failure;
 
 /// Runs the command.
 ///

@@ -1,11 +1,11 @@
 //! The flags of `heaptap dump`.
 
-use crate::config::{BitmapFormat, JavaSpec};
 use crate::flags::sample_names::SampleNamesArg;
 use crate::flags::target::{NamedTargetArgs, TargetArgs};
 use crate::flags::time::{perfetto_seconds, perfetto_time, positive_time};
-use crate::units::ByteSize;
 use clap::ValueHint;
+use heaptap_base::units::ByteSize;
+use heaptap_capture::config::{BitmapFormat, JavaSpec};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;

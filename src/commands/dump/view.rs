@@ -4,11 +4,8 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use super::args::Args;
-use crate::config::{BitmapFormat, DeviceLimits, HeapFileSpec};
 use crate::console::signals::watch_signals;
-use crate::error::Failure;
 use crate::exit::Outcome;
-use crate::export::pprof::PprofOptions;
 use crate::flags::context::Context;
 use crate::flags::names::{NamesArgs, PullLibsArg};
 use crate::naming::names::NameOptions;
@@ -20,12 +17,15 @@ use crate::recording::options::RecordOptions;
 use crate::recording::outcome::Recorded;
 use crate::results::destination::unwritable;
 use crate::results::overwrite::{self, Replace};
-use crate::session::Store;
-use crate::untrusted::shell::quoted_path;
 use crate::views::paths::near;
 use crate::views::progress::{self, Show};
 use crate::views::single_file::SingleFile;
 use crate::views::{page, start};
+use heaptap_base::error::Failure;
+use heaptap_base::untrusted::shell::quoted_path;
+use heaptap_capture::config::{BitmapFormat, DeviceLimits, HeapFileSpec};
+use heaptap_capture::session::Store;
+use heaptap_export::pprof::PprofOptions;
 
 /// Runs the command.
 ///
@@ -99,7 +99,7 @@ async fn run_files(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         spec,
         // The results are complete in a directory before the file gets its name.
         output: match &file {
-            Some(file) => Some(file.folder()),
+            Some(file) => Some(file.directory()),
             None => args.output,
         },
         force: args.no_check,
@@ -117,12 +117,12 @@ async fn run_files(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     match (file, recorded) {
         (Some(file), Recorded::Finished(mut finished)) if finished.class.is_none() => {
             page::end_session(ctx, &mut finished);
-            let folder = &finished.output;
-            file.write(&ctx.console, &finished.manifest.dumps, folder, || {
-                format!("they are in {}", quoted_path(near(folder)))
+            let directory = &finished.output;
+            file.write(&ctx.console, &finished.manifest.dumps, directory, || {
+                format!("they are in {}", quoted_path(near(directory)))
             })?;
-            std::fs::remove_dir_all(folder)
-                .map_err(|source| unwritable(folder.display(), &source))?;
+            std::fs::remove_dir_all(directory)
+                .map_err(|source| unwritable(directory.display(), &source))?;
             let typed = quoted_path(&file.path);
             ctx.console.say(format_args!(
                 "next: heaptap leaks {typed} · heaptap top {typed}"

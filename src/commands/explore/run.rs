@@ -1,8 +1,8 @@
 //! `explore`: the site of a Java heap, which answers while the heap is read.
 
 use super::shown::ShownHeap;
-use crate::error::{ErrorClass, Failure};
 use crate::net::{Api, ApiHandler, Site, SitePage};
+use heaptap_base::error::{ErrorClass, Failure};
 use std::sync::Arc;
 
 /// Opens the site of a heap.
@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// # Errors
 /// Returns an error if the port cannot be opened.
 pub async fn site(explored: &Arc<ShownHeap>, port: u16) -> Result<Site, Failure> {
-    let (text, policy) = crate::explore::page();
+    let (text, policy) = heaptap_explore::page();
     let answering = Arc::clone(explored);
     let handler: ApiHandler = Arc::new(move |request| answering.answer(request));
     let api = Api {

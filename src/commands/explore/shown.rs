@@ -1,13 +1,13 @@
 //! The heap that the page of `explore` shows, which the user may change.
 
-use crate::error::catch_panic;
-use crate::explored::{
+use crate::explore_api::{
     ExploreOptions, ExploredHeap, ReadOutcome, ServerFacts, answer, check_generation,
 };
 use crate::heaps::java::JavaError;
 use crate::heaps::selector::DumpSelector;
 use crate::net::{ApiProblem, ApiRequest};
-use crate::parallel::lock;
+use heaptap_base::error::catch_panic;
+use heaptap_base::parallel::lock;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 

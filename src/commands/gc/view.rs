@@ -10,15 +10,15 @@ use tokio::sync::Notify;
 use super::args::{Args, ByArg};
 use super::run::{self, GcReport, Input, Stretch, Target};
 use crate::console::signals::watch_signals;
-use crate::device::Device;
-use crate::eligibility::DeviceFacts;
-use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::context::Context;
 use crate::flags::source;
 use crate::heaps::selector::{ALL, DumpSelector, JavaInput};
-use crate::import::STDIN;
 use crate::results::findings::{self, Finding};
+use heaptap_adb::Device;
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_capture::eligibility::DeviceFacts;
+use heaptap_input::STDIN;
 
 /// Runs the command.
 ///

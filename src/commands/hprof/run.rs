@@ -5,16 +5,16 @@
 use std::io::{self, Write};
 
 use crate::conversion::convert::Input;
-use crate::error::{Classified, ErrorClass, Failure};
 use crate::heaps::java::heap::UNCUT;
-use crate::hprof::convert::{ConvertOptions, Converted};
-use crate::hprof::info::Info;
-use crate::hprof::strip::{StripOptions, Stripped};
-use crate::hprof::{DamageList, Ending, Rewritten};
-use crate::import::{self, HprofInput, ImportError};
 use crate::naming::frames::LookupControl;
 use crate::results::destination::{Destination, OpenDestination, unwritable};
 use crate::results::findings::{self, Finding};
+use android_hprof::convert::{ConvertOptions, Converted};
+use android_hprof::info::Info;
+use android_hprof::strip::{StripOptions, Stripped};
+use android_hprof::{DamageList, Ending, Rewritten};
+use heaptap_base::error::{Classified, ErrorClass, Failure};
+use heaptap_input::{HprofInput, ImportError};
 
 /// Result for a dump.
 #[derive(Debug)]
@@ -58,7 +58,7 @@ pub fn convert(
         output,
         control,
         "convert",
-        |dump, out| crate::hprof::convert::convert(&dump.bytes, options, out),
+        |dump, out| android_hprof::convert::convert(&dump.bytes, options, out),
         |done| &done.file,
     )
 }
@@ -79,7 +79,7 @@ pub fn strip(
         output,
         control,
         "strip",
-        |dump, out| crate::hprof::strip::strip(&dump.bytes, options, out),
+        |dump, out| android_hprof::strip::strip(&dump.bytes, options, out),
         |done| &done.file,
     )
 }
@@ -129,7 +129,7 @@ fn rewrite<T, E: Classified>(
 /// Returns an error if the input is not a dump. A damaged dump is not an error.
 pub fn info(input: &Input) -> Result<Made<Info>, Failure> {
     let dump = open(input)?;
-    let info = crate::hprof::info::info(&dump.bytes).map_err(|error| {
+    let info = android_hprof::info::info(&dump.bytes).map_err(|error| {
         let message = format!("cannot read {}: {error}", dump.name);
         Failure::new(ErrorClass::BadInput, "hprof-header", message)
             .with_help("fetch the file again; it might be truncated or overwritten")
@@ -141,8 +141,10 @@ pub fn info(input: &Input) -> Result<Made<Info>, Failure> {
 
 fn open(input: &Input) -> Result<HprofInput, ImportError> {
     match input {
-        Input::Path(path) => import::open_hprof(path),
-        Input::Stdin => import::open_hprof_stream(io::stdin().lock(), import::STDIN_NAME),
+        Input::Path(path) => heaptap_input::open_hprof(path),
+        Input::Stdin => {
+            heaptap_input::open_hprof_stream(io::stdin().lock(), heaptap_input::STDIN_NAME)
+        }
     }
 }
 
@@ -155,11 +157,11 @@ fn findings(input: &HprofInput, damage: &DamageList, ending: Ending) -> Vec<Find
     };
     const AGAIN: &str = "copy the file again from its source, or take another dump";
     if let Some(what) = &input.damage
-        && !what.ends_with(import::BYTES_BEHIND)
+        && !what.ends_with(heaptap_input::BYTES_BEHIND)
     {
         add("input-damaged", format!("{name}: {what}"), AGAIN);
     }
-    if !damage.is_empty() && crate::hprof::lacks_array_contents(&input.bytes) {
+    if !damage.is_empty() && android_hprof::lacks_array_contents(&input.bytes) {
         let message = format!("{name}: the contents of its arrays were cut out, as KOOM does");
         add("hprof-damaged", message, UNCUT);
     } else if let Some(first) = damage.first.first() {

@@ -11,20 +11,20 @@ use super::run::{self, Made};
 use crate::console::table::show_columns;
 use crate::console::{Console, ConsoleWriter};
 use crate::conversion::convert::Input;
-use crate::error::Failure;
 use crate::exit::Outcome;
 use crate::flags::context::Context;
-use crate::hprof::Rewritten;
-use crate::hprof::convert::ConvertOptions;
-use crate::hprof::info::{Contents, Info, Tally, heap_word};
-use crate::hprof::records::tag;
-use crate::hprof::strip::StripOptions;
-use crate::hprof::sub_records::{root_kind, sub_tag};
 use crate::naming::frames::LookupControl;
 use crate::results::destination::Destination;
-use crate::units::{ByteSize, counted};
 use crate::views::blocking;
 use crate::views::paths::near;
+use android_hprof::Rewritten;
+use android_hprof::convert::ConvertOptions;
+use android_hprof::info::{Contents, Info, Tally, heap_word};
+use android_hprof::records::tag;
+use android_hprof::strip::StripOptions;
+use android_hprof::sub_records::{root_kind, sub_tag};
+use heaptap_base::error::Failure;
+use heaptap_base::units::{ByteSize, counted};
 
 /// Runs the command.
 ///

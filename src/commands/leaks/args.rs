@@ -7,7 +7,7 @@ use crate::flags::java::JavaArgs;
 use crate::flags::limit::LimitArgs;
 use crate::flags::native::NativeArgs;
 use crate::flags::stack::StackArgs;
-use crate::units::ByteSize;
+use heaptap_base::units::ByteSize;
 use std::ffi::OsString;
 
 /// Flags of `leaks`.

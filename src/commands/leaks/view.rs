@@ -10,23 +10,23 @@ use std::path::Path;
 
 use super::args::{Args, OnlyArg};
 use crate::console::fail_checks;
-use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::conflicts::{conflict, first_given, refuse_both, refuse_native};
 use crate::flags::context::Context;
-use crate::heap_graph::Follow;
 use crate::heaps::growth::{self, GrowthLooked, NativeLeaksRequest, SeriesRow, TOLERANCE_BYTES};
 use crate::heaps::input::{DumpScope, LookOptions};
-use crate::heaps::java::{FOLDER, OpenedJava, has_java};
+use crate::heaps::java::{DIRECTORY, OpenedJava, has_java};
 use crate::heaps::leaks::{HiddenLeaks, LeaksReport, LeaksRequest, leaks};
 use crate::heaps::selector::JavaInput;
-use crate::units::counted;
 use crate::views::java_summary::java_place;
 use crate::views::recordings::input_missing;
 use crate::views::{blocking, java as java_view};
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_base::units::counted;
+use heaptap_model::heap_graph::Follow;
 
 /// Default entries of each list in JSON.
-const MOST_IN_JSON: usize = 100;
+const MAX_IN_JSON: usize = 100;
 
 /// Default entries of each list on a page.
 const PAGE: usize = 10;
@@ -73,7 +73,7 @@ async fn either(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
 async fn native_leaks(ctx: &Context, args: &Args) -> Result<Result<Outcome, OpenedJava>, Failure> {
     let console = &ctx.console;
     let limit = match console.is_json() {
-        true => args.rows.limit.unwrap_or(MOST_IN_JSON),
+        true => args.rows.limit.unwrap_or(MAX_IN_JSON),
         false => args.rows.limit.unwrap_or(PAGE),
     };
     let inputs = args.inputs.iter();
@@ -172,7 +172,7 @@ fn with_java_beside(failure: Failure, inputs: &[OsString]) -> Failure {
 /// Returns the directory of a recording's Java heaps, quoted as a command argument.
 fn java_beside(input: &OsString) -> Option<String> {
     let recording = Path::new(input);
-    has_java(recording).then(|| java_place(&recording.join(FOLDER)))
+    has_java(recording).then(|| java_place(&recording.join(DIRECTORY)))
 }
 
 /// Returns the default dumps: all dumps of a single input, or the last dump of each of several.
@@ -201,7 +201,7 @@ async fn java_leaks(ctx: &Context, args: Args, opened: OpenedJava) -> Result<Out
         }
     }
     // The terminal output truncates each list on its own.
-    let limit = args.rows.limit.unwrap_or(MOST_IN_JSON);
+    let limit = args.rows.limit.unwrap_or(MAX_IN_JSON);
     let request = LeaksRequest {
         inputs,
         options: args.java.options(Follow::default()),

@@ -2,9 +2,9 @@
 
 use super::args::Args;
 use super::run::{Licenses, licenses};
-use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::context::Context;
+use heaptap_base::error::{ErrorClass, Failure};
 
 /// Line between texts.
 const RULE: &str =

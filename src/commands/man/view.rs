@@ -7,10 +7,10 @@ use serde::Serialize;
 
 use super::args::Args;
 use super::pages::{Page, pages};
-use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::context::Context;
 use crate::results::whole_file::WholeFile;
+use heaptap_base::error::{ErrorClass, Failure};
 
 /// Document of `--json`.
 #[derive(Debug, Serialize)]
@@ -26,28 +26,28 @@ struct ManPages {
 /// # Errors
 /// Returns an error if the directory cannot be written.
 pub async fn run(ctx: &Context, args: Args, tree: clap::Command) -> Result<Outcome, Failure> {
-    let folder = &args.output;
-    let files = written(folder, tree).map_err(|error| {
-        let message = format!("cannot write {}: {error}", folder.display());
+    let directory = &args.output;
+    let files = written(directory, tree).map_err(|error| {
+        let message = format!("cannot write {}: {error}", directory.display());
         Failure::new(ErrorClass::HostWrite, "host-write", message)
             .with_help("name a writable directory with free space")
     })?;
     if ctx.console.is_json() {
-        let output = folder.to_string_lossy().into_owned();
+        let output = directory.to_string_lossy().into_owned();
         ctx.console.json(&ManPages { output, files });
     } else {
-        let place = folder.display();
+        let place = directory.display();
         ctx.console
             .say(format_args!("wrote {} man pages to {place}", files.len()));
     }
     Ok(Outcome::Done)
 }
 
-fn written(folder: &Path, tree: clap::Command) -> io::Result<Vec<String>> {
-    std::fs::create_dir_all(folder)?;
+fn written(directory: &Path, tree: clap::Command) -> io::Result<Vec<String>> {
+    std::fs::create_dir_all(directory)?;
     let mut names = Vec::new();
     for Page { name, text } in pages(tree)? {
-        let mut file = WholeFile::named(&folder.join(&name))?;
+        let mut file = WholeFile::named(&directory.join(&name))?;
         file.write_all(&text)?;
         file.finish()?;
         names.push(name);

@@ -9,14 +9,14 @@ mod show;
 use super::args::Args;
 use super::live::view as live;
 use crate::console::{Console, save_file};
-use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
-use crate::export::csv::cell;
 use crate::flags::context::Context;
 use crate::flags::source;
 use crate::system::meminfo::{self, Document, Question};
-use crate::untrusted::sanitize;
 use crate::views::blocking;
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_base::untrusted::sanitize;
+use heaptap_export::csv::cell;
 
 /// Runs the command.
 ///

@@ -2,18 +2,18 @@
 //! server that serves it once. Other inputs go to a page of `report`. From a directory, only the
 //! page that heaptap wrote there is shown, because a page can run scripts.
 
-use crate::bytes::sha256_of;
-use crate::error::{ErrorClass, Failure};
-use crate::folder::{RAW_TRACE, SYMBOLIZED_TRACE};
 use crate::heaps::trace_findings;
-use crate::import::{self, OpenTrace};
 use crate::net::{Offer, Server};
 use crate::pages::{PAGE, is_page};
 use crate::results::findings::Finding;
 use crate::results::manifest::{self, Manifest};
 use crate::results::recorded;
-use crate::units::HumanDuration;
-use crate::untrusted::shell::quoted_path;
+use heaptap_base::bytes::sha256_of;
+use heaptap_base::directory::{RAW_TRACE, SYMBOLIZED_TRACE};
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_base::units::HumanDuration;
+use heaptap_base::untrusted::shell::quoted_path;
+use heaptap_input::OpenTrace;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -71,13 +71,13 @@ pub fn choose(path: &Path) -> Result<Shown, Failure> {
     if is_page(path) {
         return Ok(Shown::Page(path.to_owned()));
     }
-    let mut traces = match import::open(path) {
+    let mut traces = match heaptap_input::open(path) {
         Ok(mut traces) => {
             recorded::compare(path, &mut traces);
             traces
         }
         // Keep the error for traces if the input is not another heap either.
-        Err(error) => match import::open_heaps(path) {
+        Err(error) => match heaptap_input::open_heaps(path) {
             Ok(_) => return page_of(path),
             Err(_) => return Err(error.into()),
         },
@@ -305,8 +305,8 @@ mod tests {
 
     #[test]
     fn a_page_is_shown_of_what_is_no_trace() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = |name: &str| folder.path().join(name);
+        let directory = tempfile::tempdir().expect("a folder");
+        let path = |name: &str| directory.path().join(name);
         let fixture = |name: &str, goal: &str| {
             let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
             std::fs::copy(fixtures.join(name), path(goal)).expect("copied");
@@ -317,44 +317,46 @@ mod tests {
         assert!(matches!(choose(&path("dump.hprof")), Ok(Shown::NoPageYet)));
         let kind = |shown: Result<Shown, Failure>| shown.err().map(|failure| failure.kind);
         assert_eq!(kind(choose(&path("notes.txt"))), Some("not-a-trace"));
-        assert!(matches!(page_of(folder.path()), Ok(Shown::NoPageYet)));
+        assert!(matches!(page_of(directory.path()), Ok(Shown::NoPageYet)));
         std::fs::write(path(PAGE), "<!doctype html>").expect("written");
-        assert!(matches!(page_of(folder.path()), Ok(Shown::NoPageYet)));
+        assert!(matches!(page_of(directory.path()), Ok(Shown::NoPageYet)));
         assert!(choose(&path("none")).is_err());
-        assert!(matches!(choose(folder.path()), Ok(Shown::Trace(_))));
+        assert!(matches!(choose(directory.path()), Ok(Shown::Trace(_))));
     }
 
     #[test]
-    fn the_page_of_a_folder_is_shown_only_as_the_manifest_knows_it() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let page = folder.path().join(PAGE);
+    fn the_page_of_a_directory_is_shown_only_as_the_manifest_knows_it() {
+        let directory = tempfile::tempdir().expect("a folder");
+        let page = directory.path().join(PAGE);
         let is_unknown = |shown: Result<Shown, Failure>| {
             shown.is_err_and(|failure| failure.kind == "page-unknown")
         };
-        let head = format!("<!doctype html>\n{} 0.1.0\">", crate::report::MARK);
-        assert_eq!(crate::report::MARK, crate::import::REPORT_MARK);
+        let head = format!("<!doctype html>\n{} 0.1.0\">", heaptap_report::MARK);
+        assert_eq!(heaptap_report::MARK, heaptap_input::REPORT_MARK);
         std::fs::write(&page, &head).expect("written");
-        Manifest::default().write(folder.path()).expect("written");
+        Manifest::default()
+            .write(directory.path())
+            .expect("written");
         assert!(
-            is_unknown(page_of(folder.path())),
+            is_unknown(page_of(directory.path())),
             "it is not in the manifest"
         );
         let sum = sha256_of(&page).expect("it can be read");
-        Manifest::note_page(folder.path(), PAGE, &sum).expect("noted");
-        let shown = page_of(folder.path());
+        Manifest::note_page(directory.path(), PAGE, &sum).expect("noted");
+        let shown = page_of(directory.path());
         assert!(matches!(shown, Ok(Shown::Page(path)) if path == page));
         std::fs::write(&page, format!("{head}<script>")).expect("written");
-        assert!(is_unknown(page_of(folder.path())));
-        std::fs::write(folder.path().join(manifest::FILE_NAME), "{}").expect("written");
-        assert!(is_unknown(page_of(folder.path())), "no manifest of ours");
+        assert!(is_unknown(page_of(directory.path())));
+        std::fs::write(directory.path().join(manifest::FILE_NAME), "{}").expect("written");
+        assert!(is_unknown(page_of(directory.path())), "no manifest of ours");
     }
 
     #[test]
     fn a_page_of_ours_is_shown_itself_and_no_other() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let page = folder.path().join(PAGE);
+        let directory = tempfile::tempdir().expect("a folder");
+        let page = directory.path().join(PAGE);
         let head = "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n";
-        let ours = format!("{head}{} 0.1.0\">", crate::report::MARK);
+        let ours = format!("{head}{} 0.1.0\">", heaptap_report::MARK);
         std::fs::write(&page, ours).expect("written");
         let shown = choose(&page);
         assert!(matches!(shown, Ok(Shown::Page(path)) if path == page));

@@ -7,20 +7,20 @@ use serde_json::json;
 use super::args::Args;
 use super::run::{self, ServeOptions, Shown, TraceToShow, UI_PORT, Ui};
 use crate::console::signals::watch_signals;
-use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::context::Context;
 use crate::flags::java::JavaArgs;
 use crate::flags::native::NativeArgs;
-use crate::heap_graph::Follow;
 use crate::heaps::selector::JavaInput;
 use crate::net::{Ended, ServerEvent};
 use crate::pages::{PagePlace, ReportRequest};
-use crate::units::{ByteSize, HumanDuration};
-use crate::untrusted::shell::quoted_path;
 use crate::views::browser::show_site;
 pub(crate) use crate::views::browser::{file_url, show_page};
 use crate::views::{blocking, page};
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_base::units::{ByteSize, HumanDuration};
+use heaptap_base::untrusted::shell::quoted_path;
+use heaptap_model::heap_graph::Follow;
 
 /// Runs the command.
 ///

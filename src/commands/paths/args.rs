@@ -4,7 +4,7 @@ use crate::flags::java::JavaArgs;
 use crate::flags::limit::unless_zero;
 use crate::flags::moment::MomentArgs;
 use crate::flags::pattern::pattern;
-use crate::heap_graph::ObjectId;
+use heaptap_model::heap_graph::ObjectId;
 use regex::Regex;
 use std::ffi::OsString;
 

@@ -5,10 +5,8 @@ use std::borrow::Cow;
 use super::args::Args;
 use crate::console::table::{Table, shorten_scope};
 use crate::console::{Console, Style};
-use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::context::Context;
-use crate::heap_graph::Follow;
 use crate::heaps::java::facts::HeapFacts;
 use crate::heaps::java::paths::{
     FieldRow, HolderRow, Limits, MissingTarget, ObjectReport, PathReport, PathsReport, Referred,
@@ -16,10 +14,12 @@ use crate::heaps::java::paths::{
 };
 use crate::heaps::java::{self, JavaError, JavaFile, OpenedJava, ProgressReporter};
 use crate::heaps::selector::JavaInput;
-use crate::units::{ByteSize, counted, thousands};
-use crate::untrusted::sanitize;
-use crate::untrusted::shell::quoted_path;
 use crate::views::{blocking, java as java_view};
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_base::units::{ByteSize, counted, thousands};
+use heaptap_base::untrusted::sanitize;
+use heaptap_base::untrusted::shell::quoted_path;
+use heaptap_model::heap_graph::Follow;
 
 /// Runs the command.
 ///

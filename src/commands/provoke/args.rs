@@ -2,8 +2,8 @@
 
 use crate::flags::target::TargetArgs;
 use crate::flags::time::time;
-use crate::provoke::Action;
 use clap::ValueHint;
+use heaptap_capture::provoke::Action;
 use std::path::PathBuf;
 use std::time::Duration;
 

@@ -5,15 +5,15 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 
-use crate::device::{Address, Device, DeviceState, Selector, Server};
-use crate::error::{ErrorClass, Failure};
-use crate::provoke::{
-    self, Cancel, CaptureError, Event, Journals, Plan, PutBack, Report, Saved, Step,
-};
 use crate::recording::companion::TimelineFile;
 use crate::results::whole_file::unless_link;
-use crate::session;
-use crate::timeline::{self, Entry, HeaptapAction, Observation};
+use heaptap_adb::{Address, Device, DeviceState, Selector, Server};
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_capture::provoke::{
+    self, Cancel, CaptureError, Event, Journals, Plan, PutBack, Report, Saved, Step,
+};
+use heaptap_capture::session;
+use heaptap_model::timeline::{self, Entry, HeaptapAction, Observation};
 
 /// Returns the timeline entry of a step.
 pub fn entry(step: &Step) -> Entry {
@@ -107,7 +107,7 @@ pub async fn run(
             timeline.path(),
             &io::Error::other(format!(
                 "{} did not fit",
-                crate::units::counted(lost, "step", "steps")
+                heaptap_base::units::counted(lost, "step", "steps")
             )),
         )),
         Err(error) => Err(unwritable(timeline.path(), &error)),
@@ -204,9 +204,9 @@ mod tests {
             rss_anon: None,
             effects: Vec::new(),
         };
-        let folder = tempfile::tempdir().unwrap();
-        open(folder.path()).unwrap().add(&entry(&step));
-        let text = std::fs::read_to_string(folder.path().join(timeline::FILE)).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        open(directory.path()).unwrap().add(&entry(&step));
+        let text = std::fs::read_to_string(directory.path().join(timeline::FILE)).unwrap();
         let (read, strange) = timeline::Timeline::parse(&text);
         assert_eq!((read.entries.as_slice(), strange), (&[entry(&step)][..], 0));
         assert!(text.contains("provoke rotate:10 (3 of 10)"), "{text}");
@@ -214,8 +214,8 @@ mod tests {
 
     #[test]
     fn nothing_is_added_to_what_is_no_timeline() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("file");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
         for (held, is_taken) in [
             (&b"<html></html>"[..], false),
             (b"\x1f\x8b\x08", false),

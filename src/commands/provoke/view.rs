@@ -11,18 +11,18 @@ use super::args::Args;
 use super::run as actions;
 use crate::console::signals::watch_signals;
 use crate::console::{Console, Style};
-use crate::device::Selector;
-use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::context::Context;
 use crate::flags::target::TargetArgs;
-use crate::parallel::lock;
-use crate::provoke::{
+use crate::system::smaps::fetch;
+use heaptap_adb::Selector;
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_base::parallel::lock;
+use heaptap_base::untrusted::shell::quoted;
+use heaptap_capture::provoke::{
     Cancel, Event, Journals, Plan, Report, Settle, Step, Target, catalog, dry_run,
 };
-use crate::session::Store;
-use crate::system::smaps::fetch;
-use crate::untrusted::shell::quoted;
+use heaptap_capture::session::Store;
 
 /// Runs the command.
 ///

@@ -5,40 +5,40 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use crate::abandoned;
-use crate::counter::Counters;
-use crate::error::{ErrorClass, Failure};
-use crate::folder::{self, UNFINISHED_PREFIX};
-use crate::heap_graph::{Follow, HeapGraph};
 use crate::heaps::input::{
-    self, DumpScope, LookError, LookOptions, LookTrace, NativeSource, listed, source,
+    self, DumpScope, InputError, LookOptions, LookTrace, NativeSource, listed, source,
 };
 use crate::heaps::java::{
     JavaFile, JavaOptions, OpenedJava, ProgressReporter, of_losses, root_truncated,
 };
 use crate::heaps::selector::JavaInput;
 use crate::heaps::trace_findings;
-use crate::memory::smaps::SmapsRows;
-use crate::parallel::lock;
-use crate::profile::{DumpNumbers, Health, HeapDump, MetadataValue, Recording, is_heap};
-use crate::query::java::{JavaHeapFacts, JavaHeaps};
-use crate::query::memory::{self, MemorySource};
-use crate::query::native::{DumpName, NativeHeaps, NativeHeapsBuilder};
-use crate::query::smaps::{self, SmapsSource};
-use crate::query::{
-    Catalog, CopiedTable, Database, Limits, Processes, QueryError, TableError, flamegraph, java,
-    modules, native, processes, stacks, system, unread,
-};
 use crate::results::deduped::Deduped;
 use crate::results::findings::{self, Finding};
 use crate::results::lists::{join_list, process_name};
 use crate::results::manifest::Manifest;
 use crate::results::timeline::LoadedTimeline;
 use crate::results::{recorded, timeline as readings};
-use crate::session::unfinished::{ExistingFile, hold, publish, remove_abandoned};
-use crate::timeline::{Entry, Observation, Timeline};
-use crate::trace::MemoryWanted;
-use crate::untrusted::shell::quoted_path;
+use android_memory::smaps::SmapsRows;
+use heaptap_base::directory::{self, UNFINISHED_PREFIX};
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_base::parallel::lock;
+use heaptap_base::temp_cleanup;
+use heaptap_base::untrusted::shell::quoted_path;
+use heaptap_capture::session::unfinished::{ExistingFile, hold, publish, remove_abandoned};
+use heaptap_model::counter::Counters;
+use heaptap_model::heap_graph::{Follow, HeapGraph};
+use heaptap_model::profile::{DumpNumbers, Health, HeapDump, MetadataValue, Recording, is_heap};
+use heaptap_model::timeline::{Entry, Observation, Timeline};
+use heaptap_query::java::{JavaHeapFacts, JavaHeaps};
+use heaptap_query::memory::{self, MemorySource};
+use heaptap_query::native::{DumpName, NativeHeaps, NativeHeapsBuilder};
+use heaptap_query::smaps::{self, SmapsSource};
+use heaptap_query::{
+    Catalog, CopiedTable, Database, Limits, Processes, QueryError, TableError, flamegraph, java,
+    modules, native, processes, stacks, system, unread,
+};
+use perfetto_heap::MemoryWanted;
 
 /// Options for opening an input.
 #[derive(Debug, Clone, Default)]
@@ -165,13 +165,13 @@ impl Others {
     }
 
     /// Returns an error if the options select nothing, although there is something.
-    fn check(self, path: &Path, look: &LookOptions) -> Result<(), LookError> {
+    fn check(self, path: &Path, look: &LookOptions) -> Result<(), InputError> {
         let name = path.display().to_string();
         if !self.heaps.is_empty() {
-            return Err(LookError::no_such_heap(name, &look.heaps, self.heaps));
+            return Err(InputError::no_such_heap(name, &look.heaps, self.heaps));
         }
         if !look.processes.is_empty() && !self.processes.is_empty() {
-            return Err(LookError::NoSuchProcess {
+            return Err(InputError::NoSuchProcess {
                 name,
                 process: look.processes.to_string(),
                 there: join_list(self.processes.into_iter()),
@@ -208,9 +208,9 @@ fn of_trace(
     let mut known = Processes::of(&recording);
     let health = opened
         .trace
-        .read_dumps(|mut dump: HeapDump| -> Result<(), LookError> {
+        .read_dumps(|mut dump: HeapDump| -> Result<(), InputError> {
             if look.control.is_cancelled() {
-                return Err(LookError::Interrupted);
+                return Err(InputError::Interrupted);
             }
             if dump.process.is_empty()
                 && let Some(name) = names.get(&dump.pid)
@@ -298,7 +298,7 @@ fn of_trace(
     for (pid, name) in beside.timeline.entries.iter().filter_map(process_of) {
         known.enter_named(pid, name);
     }
-    let mut counted = opened.trace.counted_pids().map_err(LookError::from)?;
+    let mut counted = opened.trace.counted_pids().map_err(InputError::from)?;
     for &pid in &counted {
         known.enter(pid.into());
     }
@@ -484,7 +484,7 @@ fn unread_sources(recording: &Recording) -> Vec<String> {
 /// Name of the trigger of traces of OutOfMemoryErrors.
 const OUT_OF_MEMORY_TRIGGER: &str = "com.android.telemetry.art-outofmemory";
 
-fn facts_of(dump: &crate::trace::JavaDump, recording: &Recording) -> JavaHeapFacts {
+fn facts_of(dump: &perfetto_heap::JavaDump, recording: &Recording) -> JavaHeapFacts {
     let trigger = recording.metadata.get("trace_trigger");
     let is_trigger =
         |value: &MetadataValue| *value == MetadataValue::Text(OUT_OF_MEMORY_TRIGGER.to_owned());
@@ -650,9 +650,9 @@ pub fn copy(
     }
     let mut builder = tempfile::Builder::new();
     builder.prefix(UNFINISHED_PREFIX).suffix(".sqlite");
-    remove_abandoned(folder::of(file));
-    let create = || builder.tempfile_in(folder::of(file));
-    let temporary = abandoned::tracked(create, |file| file.path())
+    remove_abandoned(directory::of(file));
+    let create = || builder.tempfile_in(directory::of(file));
+    let temporary = temp_cleanup::tracked(create, |file| file.path())
         .map_err(|error| unwritable(error.to_string()))?;
     hold(temporary.as_file());
     let copied = database.copy_to(temporary.path(), &mut |_| {});

@@ -12,18 +12,18 @@ use serde_json::json;
 use super::args::Args;
 use super::run::{Losses, QueryFile, copy, open};
 use crate::console::signals::watch_signals;
-use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::context::Context;
 use crate::heaps::java::{ProgressReporter, lying_in};
 use crate::heaps::selector::JavaInput;
-use crate::import::STDIN_NAME;
-use crate::query::{CopiedTable, Database, QueryError};
 use crate::results::overwrite::{self, Replace};
-use crate::session::unfinished::ExistingFile;
-use crate::units::thousands;
-use crate::untrusted::shell::quoted_path;
 use crate::views::blocking;
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_base::units::thousands;
+use heaptap_base::untrusted::shell::quoted_path;
+use heaptap_capture::session::unfinished::ExistingFile;
+use heaptap_input::STDIN_NAME;
+use heaptap_query::{CopiedTable, Database, QueryError};
 use output::{Form, Output};
 use prompt::Piece;
 
@@ -53,11 +53,11 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     if sql
         .as_ref()
         .is_some_and(|sql| sql.contains("heap_graph") || sql.contains("heaptap_java"))
-        && let Some(folder) = lying_in(&input.path)
+        && let Some(directory) = lying_in(&input.path)
     {
-        let folder = quoted_path(&folder);
+        let directory = quoted_path(&directory);
         console.note(format_args!(
-            "the Java heaps of this recording have their own tables: `heaptap query {folder}`"
+            "the Java heaps of this recording have their own tables: `heaptap query {directory}`"
         ));
     }
     if asks && console.is_json() {

@@ -3,17 +3,17 @@
 //! to stderr.
 
 use super::args::Args;
-use crate::capture::host::{self, ProgramEnd, Request};
-use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
-use crate::export::pprof::PprofOptions;
 use crate::flags::conflicts;
 use crate::flags::context::Context;
 use crate::naming::r8_mappings::R8Mappings;
 use crate::recording::host::{HostEvent, HostOptions, HostRecorded, record};
-use crate::untrusted::sanitize;
 use crate::views::paths::near;
 use crate::views::{page, progress, start};
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_base::untrusted::sanitize;
+use heaptap_capture::host::{self, ProgramEnd, Request};
+use heaptap_export::pprof::PprofOptions;
 use std::path::Path;
 
 const ALL: &str = "the program and all its children are recorded";

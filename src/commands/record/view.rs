@@ -1,11 +1,8 @@
 //! `heaptap record`: shows the progress of a recording: status line, keys, events, summary.
 
 use super::args::Args;
-use crate::config::{DeviceLimits, Snapshots};
 use crate::console::signals::watch_signals;
-use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
-use crate::export::pprof::PprofOptions;
 use crate::flags::conflicts::conflict;
 use crate::flags::context::Context;
 use crate::naming::r8_mappings::R8Mappings;
@@ -14,9 +11,12 @@ use crate::recording::companion_options::CompanionOptions;
 use crate::recording::options::RecordOptions;
 use crate::recording::outcome::Recorded;
 use crate::recording::record;
-use crate::session::{SnapshotMethod, Store};
 use crate::views::progress::{self, Show};
 use crate::views::{page, start};
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_capture::config::{DeviceLimits, Snapshots};
+use heaptap_capture::session::{SnapshotMethod, Store};
+use heaptap_export::pprof::PprofOptions;
 
 /// Runs the command.
 ///

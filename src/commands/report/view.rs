@@ -4,15 +4,15 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use super::args::Args;
-use crate::error::{Classified as _, Failure};
 use crate::exit::Outcome;
 use crate::flags::context::Context;
-use crate::heap_graph::Follow;
 use crate::heaps::input::DumpScope;
 use crate::pages::{PAGE, PagePlace, ReportInput, ReportRequest};
-use crate::report::data::header::Per;
 use crate::views::browser::show_page;
 use crate::views::page::{PageOf, beside, is_stdout, show, write};
+use heaptap_base::error::{Classified as _, Failure};
+use heaptap_model::heap_graph::Follow;
+use heaptap_report::data::header::Per;
 
 /// Runs the command.
 ///

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use tokio::task::JoinSet;
 
-use crate::device::{Device, DeviceState, ListedDevice, Selector, Server};
-use crate::error::Failure;
 use crate::flags::context::Context;
-use crate::lab::many::Phone;
-use crate::provoke;
-use crate::session;
+use crate::lab::device_pool::Phone;
+use heaptap_adb::{Device, DeviceState, ListedDevice, Selector, Server};
+use heaptap_base::error::Failure;
+use heaptap_capture::provoke;
+use heaptap_capture::session;
 
 fn phone(name: String, device: Device) -> Phone {
     Phone {

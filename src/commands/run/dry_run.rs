@@ -2,13 +2,13 @@
 
 use heaptap_lab::results::values;
 use heaptap_lab::scenario::{DEFAULT_CLASS, Limit, Repeats, Scenario, Step, What};
-use heaptap_lab::verdict::Looks;
+use heaptap_lab::verdict::InterimAnalyses;
 
-use crate::device::Device;
-use crate::error::Failure;
-use crate::provoke::{self, Plan, dry_run};
-use crate::units::{HumanDuration, counted};
-use crate::untrusted::shell::quoted;
+use heaptap_adb::Device;
+use heaptap_base::error::Failure;
+use heaptap_base::units::{HumanDuration, counted};
+use heaptap_base::untrusted::shell::quoted;
+use heaptap_capture::provoke::{self, Plan, dry_run};
 
 /// Returns what each step would do, as lines to print; without a device, actions without their
 /// commands.
@@ -84,7 +84,7 @@ pub fn judged(scenario: &Scenario) -> Vec<String> {
 /// Returns why the runs of a scenario without earlier nights cannot decide its budgets.
 pub fn never_decides(scenario: &Scenario) -> Option<String> {
     let Repeats { min, max } = scenario.repeats;
-    let never = Looks::new(min, max).never_decides();
+    let never = InterimAnalyses::new(min, max).never_decides();
     never.filter(|_| !scenario.budgets.is_empty())
 }
 

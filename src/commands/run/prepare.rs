@@ -13,22 +13,22 @@ use time::OffsetDateTime;
 
 use super::args::Args;
 use super::devices;
-use crate::config::{self, ConfigFile, Options, Targets};
-use crate::error::{ErrorClass, Failure};
 use crate::flags::context::Context;
-use crate::lab::many::Phone;
+use crate::lab::device_pool::Phone;
 use crate::lab::scenario_run::LabRequest;
 use crate::lab::{baseline_file, files, install, is_of_class};
-use crate::memory::meminfo::explain;
 use crate::naming::names::NameOptions;
-use crate::near::is_slip;
-use crate::provoke::{Action, catalog};
 use crate::recording::capture_kind::CaptureKind;
 use crate::recording::companion_options::CompanionOptions;
 use crate::recording::options::RecordOptions;
 use crate::results::file_names::{default_name, file_name};
-use crate::session::SessionId;
-use crate::units;
+use android_memory::meminfo::explain;
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_base::suggest::is_slip;
+use heaptap_base::units;
+use heaptap_capture::config::{self, ConfigFile, Options, Targets};
+use heaptap_capture::provoke::{Action, catalog};
+use heaptap_capture::session::SessionId;
 
 /// Shorter rows are too similar to judge.
 const MIN_ROW_CHARS: usize = 6;
@@ -49,12 +49,12 @@ pub fn read(path: &Path) -> Result<Vec<Scenario>, Failure> {
         )
         .with_help("`heaptap run --init PACKAGE` prints a first scenario")
     };
-    let bytes = crate::bytes::Bytes::read(path, MAX_BYTES);
+    let bytes = heaptap_base::bytes::Bytes::read(path, MAX_BYTES);
     let bytes = bytes.map_err(|error| unreadable(error.to_string()))?;
     if bytes.len() as u64 > MAX_BYTES {
         return Err(unreadable("it is larger than 1 MiB".to_owned()));
     }
-    let plain = heaptap_model::text::plain(&bytes);
+    let plain = heaptap_base::text::plain(&bytes);
     let text = std::str::from_utf8(&plain).map_err(|_| unreadable("it is not text".to_owned()))?;
     let environment = |name: &str| std::env::var(name).ok();
     let parsed = with_actions(|actions| Scenario::parse(text, &name, &environment, actions));
@@ -116,7 +116,7 @@ fn refused(problems: &Problems) -> Failure {
 }
 
 /// Returns the default directory of the results.
-pub fn default_folder(requests: &[LabRequest]) -> PathBuf {
+pub fn default_directory(requests: &[LabRequest]) -> PathBuf {
     let stem = match requests {
         [only] => file_name(&only.scenario.name),
         _ => "scenarios".to_owned(),
@@ -161,22 +161,22 @@ pub fn check_names(scenarios: &[(PathBuf, Scenario)]) -> Result<(), Failure> {
 /// Returns an error if the directory has no result of exactly one of the scenarios.
 pub fn of_result(
     mut scenarios: Vec<(PathBuf, Scenario)>,
-    folder: &Path,
+    directory: &Path,
 ) -> Result<Scenario, Failure> {
-    let name = files::read(folder)?.scenario;
+    let name = files::read(directory)?.scenario;
     match scenarios.iter().position(|(_, one)| one.name == name) {
         Some(at) => Ok(scenarios.swap_remove(at).1),
         None => {
             let message = format!(
                 "{} has the result of another scenario: {name}",
-                folder.display()
+                directory.display()
             );
             Err(Failure::usage(message))
         }
     }
 }
 
-/// Returns the devices with their scenarios, each with its directory: `folder` itself for one
+/// Returns the devices with their scenarios, each with its directory: `directory` itself for one
 /// scenario on one device, and for the one whose runs it has already.
 ///
 /// # Errors
@@ -184,7 +184,7 @@ pub fn of_result(
 pub async fn phones(
     ctx: &Context,
     args: &Args,
-    folder: &Path,
+    directory: &Path,
     requests: &[LabRequest],
 ) -> Result<Vec<Phone>, Failure> {
     if let Some(class) = &args.device_class {
@@ -193,7 +193,7 @@ pub async fn phones(
     let mut phones = Vec::new();
     let mut present = Vec::new();
     let begun = match args.resume && args.all_devices {
-        true => files::devices_of(folder),
+        true => files::devices_of(directory),
         false => Vec::new(),
     };
     for one in devices::choose(ctx, args.all_devices).await? {
@@ -242,11 +242,11 @@ pub async fn phones(
         );
     }
     if args.resume && args.all_devices {
-        phones.extend(gone(ctx, folder, requests, &present).await?);
+        phones.extend(gone(ctx, directory, requests, &present).await?);
     }
     let is_one = phones.len() == 1 && requests.len() == 1;
     let begun = match args.resume {
-        true => files::begun_in(folder)?,
+        true => files::begun_in(directory)?,
         false => None,
     };
     for phone in &mut phones {
@@ -259,17 +259,17 @@ pub async fn phones(
                 .unwrap_or(0)
         });
         for (at, request) in phone.requests.iter_mut().enumerate() {
-            let part = folder.join(files::part_name(&request.scenario.name, &phone.name));
+            let part = directory.join(files::part_name(&request.scenario.name, &phone.name));
             // It can have begun with more, too.
             let is_alone = is_one && !(args.resume && part.is_dir());
-            request.folder = match is_alone || own == Some(at) {
-                true => folder.to_owned(),
+            request.directory = match is_alone || own == Some(at) {
+                true => directory.to_owned(),
                 false => part,
             };
-            request.night = folder.to_owned();
-            request.resume = args.resume && request.folder.join(files::PROGRESS).is_file();
-            std::fs::create_dir_all(&request.folder).map_err(|error| {
-                let message = format!("cannot write {}: {error}", request.folder.display());
+            request.night = directory.to_owned();
+            request.resume = args.resume && request.directory.join(files::PROGRESS).is_file();
+            std::fs::create_dir_all(&request.directory).map_err(|error| {
+                let message = format!("cannot write {}: {error}", request.directory.display());
                 Failure::new(ErrorClass::HostWrite, "host-write", message)
             })?;
         }
@@ -281,14 +281,14 @@ pub async fn phones(
 /// during the runs, and are in the results if they stay away.
 async fn gone(
     ctx: &Context,
-    folder: &Path,
+    directory: &Path,
     requests: &[LabRequest],
     present: &[String],
 ) -> Result<Vec<Phone>, Failure> {
     let mut gone = Vec::new();
     let at_hand = devices::at_hand(ctx).await?;
-    let whole = files::begun_in(folder).ok().flatten();
-    for name in files::devices_of(folder) {
+    let whole = files::begun_in(directory).ok().flatten();
+    for name in files::devices_of(directory) {
         if present.contains(&name) {
             continue;
         }
@@ -297,7 +297,7 @@ async fn gone(
             let is_whole = whole.as_ref().is_some_and(|begun| {
                 begun.device.serial == name && begun.scenario_sha256 == request.sha256
             });
-            is_whole || folder.join(part).is_dir()
+            is_whole || directory.join(part).is_dir()
         };
         let requests: Vec<LabRequest> = requests.iter().filter(has_begun).cloned().collect();
         if let Some(one) = devices::absent(&at_hand, &name).filter(|_| !requests.is_empty()) {
@@ -391,7 +391,7 @@ pub fn request(
         file: path.display().to_string(),
         base,
         // Chosen for each device.
-        folder: PathBuf::new(),
+        directory: PathBuf::new(),
         night: PathBuf::new(),
         resume: false,
         baseline,

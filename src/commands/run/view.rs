@@ -21,17 +21,17 @@ use super::args::{Args, SchemaOf};
 use super::prepare;
 use crate::console::Console;
 use crate::console::signals::watch_signals;
-use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::conflicts::conflict;
 use crate::flags::context::Context;
-use crate::lab::many::{self, Night};
+use crate::lab::device_pool::{self, Night};
 use crate::lab::scenario_run::LabRequest;
 use crate::lab::{baseline_file, files, recover};
 use crate::naming::r8_mappings::R8Mappings;
-use crate::provoke::{Cancel, Journals, Target};
-use crate::session::Store;
-use crate::untrusted::shell::quoted_path;
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_base::untrusted::shell::quoted_path;
+use heaptap_capture::provoke::{Cancel, Journals, Target};
+use heaptap_capture::session::Store;
 
 /// Runs the command.
 ///
@@ -70,8 +70,12 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         return Ok(Outcome::Done);
     }
     prepare::check_names(&scenarios)?;
-    if let Some(folder) = &args.plan {
-        return plan(console, &prepare::of_result(scenarios, folder)?, folder);
+    if let Some(directory) = &args.plan {
+        return plan(
+            console,
+            &prepare::of_result(scenarios, directory)?,
+            directory,
+        );
     }
     if args.dry_run {
         return dry_run(ctx, args.all_devices, &scenarios).await;
@@ -105,13 +109,13 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         requests.push(prepare::request(scenario, &path, &mut shared)?);
     }
     let output = args.output.clone();
-    let folder = output.unwrap_or_else(|| prepare::default_folder(&requests));
+    let directory = output.unwrap_or_else(|| prepare::default_directory(&requests));
     // The scenarios of a matrix have the same repeats.
     let undecided: BTreeSet<(&str, String)> = requests.iter().filter_map(never_decides).collect();
     for (file, why) in undecided {
         console.warn(format_args!("{file}: {why}"));
     }
-    let results = perform(ctx, &args, &folder, &requests).await?;
+    let results = perform(ctx, &args, &directory, &requests).await?;
     let mut unwritten = None;
     for request in requests.iter().filter(|_| update) {
         let (scenario, file) = (&request.scenario, Path::new(&request.file));
@@ -122,8 +126,8 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             unwritten = Some(failure.class);
         }
     }
-    show(console, &folder, &results);
-    Ok(match many::class_of(&results) {
+    show(console, &directory, &results);
+    Ok(match device_pool::class_of(&results) {
         Some(ErrorClass::Budget) => Outcome::Ended(ErrorClass::Budget),
         class => Outcome::of(class.into_iter().chain(unwritten)),
     })
@@ -166,20 +170,20 @@ fn never_decides(request: &LabRequest) -> Option<(&str, String)> {
 async fn perform(
     ctx: &Context,
     args: &Args,
-    folder: &Path,
+    directory: &Path,
     requests: &[LabRequest],
 ) -> Result<Vec<ScenarioResult>, Failure> {
     let mut signals = watch_signals()?;
     let store = Store::of_user()?;
     let journals = Journals::beside(&store)?;
-    let _claimed = files::claim(&store, folder, args.resume)?;
+    let _claimed = files::claim(&store, directory, args.resume)?;
     let phones = tokio::select! {
-        phones = prepare::phones(ctx, args, folder, requests) => phones?,
-        _ = signals.recv() => return Err(crate::session::CaptureError::interrupted().into()),
+        phones = prepare::phones(ctx, args, directory, requests) => phones?,
+        _ = signals.recv() => return Err(heaptap_capture::session::CaptureError::interrupted().into()),
     };
     // One scenario on one device has the directory for itself.
-    let mut folders = phones.iter().flat_map(|phone| &phone.requests);
-    let is_one = folders.all(|request| request.folder == folder);
+    let mut directories = phones.iter().flat_map(|phone| &phone.requests);
+    let is_one = directories.all(|request| request.directory == directory);
     let (canceller, cancel) = Cancel::new();
     let (happened, mut events) = mpsc::unbounded_channel();
     let devices = phones
@@ -195,7 +199,7 @@ async fn perform(
         // The receiver lives as long as the work.
         tell: Arc::new(move |event| drop(happened.send(event))),
     };
-    let mut work = std::pin::pin!(many::run(&night, phones));
+    let mut work = std::pin::pin!(device_pool::run(&night, phones));
     let mut asked = false;
     let done = loop {
         tokio::select! {
@@ -204,7 +208,7 @@ async fn perform(
             done = &mut work => break Ok(done),
             _ = signals.recv() => {
                 if std::mem::replace(&mut asked, true) {
-                    break Err(left(&store, folder));
+                    break Err(left(&store, directory));
                 }
                 canceller.cancel();
                 ctx.console.say("stopping: recordings are fetched, and devices restored …");
@@ -233,8 +237,8 @@ async fn perform(
     }
     let results: Vec<ScenarioResult> = done.into_iter().map(|one| one.result).collect();
     if !is_one {
-        files::remove_unfinished(folder);
-        files::write_together(folder, &results)?;
+        files::remove_unfinished(directory);
+        files::write_together(directory, &results)?;
     }
     Ok(results)
 }
@@ -252,12 +256,12 @@ fn patience(requests: &[LabRequest]) -> Duration {
 }
 
 /// Returns the failure after a second signal. Recordings stay on their devices.
-fn left(store: &Store, folder: &Path) -> Failure {
+fn left(store: &Store, directory: &Path) -> Failure {
     let go_on = format!(
         "run the same command with `-o {} --resume` to fetch all and go on",
-        quoted_path(folder)
+        quoted_path(directory)
     );
-    let sessions = recover::sessions_of(store, folder).unwrap_or_default();
+    let sessions = recover::sessions_of(store, directory).unwrap_or_default();
     let places: Vec<String> = (sessions.iter())
         .map(|state| format!("session {} is on {}", state.header.id, state.header.serial))
         .collect();
@@ -290,8 +294,8 @@ fn is_judged(result: &ScenarioResult) -> bool {
 }
 
 /// Prints how many runs each budget needs.
-fn plan(console: &Console, scenario: &Scenario, folder: &Path) -> Result<Outcome, Failure> {
-    let result = files::read(folder)?;
+fn plan(console: &Console, scenario: &Scenario, directory: &Path) -> Result<Outcome, Failure> {
+    let result = files::read(directory)?;
     let units = match result.runs.iter().any(|run| run.build.is_some()) {
         true => ["pair of runs", "pairs of runs"],
         false => ["run", "runs"],
@@ -323,7 +327,7 @@ fn plan(console: &Console, scenario: &Scenario, folder: &Path) -> Result<Outcome
             }),
             (None, _) => Err(format!(
                 "the runs in {} have no figure of it",
-                folder.display()
+                directory.display()
             )),
         };
         rows.push((budget.name.clone(), planned));
@@ -354,7 +358,7 @@ fn planned_words(plan: &Plan, [one, many]: [&str; 2]) -> String {
         return plan.why.clone().unwrap_or_else(most);
     };
     let end = |end: Option<usize>| end.map_or_else(most, |runs| runs.to_string());
-    let runs = crate::units::counted(needed as u64, one, many);
+    let runs = heaptap_base::units::counted(needed as u64, one, many);
     format!("{runs} ({} to {})", end(plan.low), end(plan.high))
 }
 

@@ -4,18 +4,18 @@ use super::args::{Args, ByArg};
 use crate::console::columns::Columns;
 use crate::console::table::{show_fitting, show_hidden};
 use crate::console::{Console, Style, save_file};
-use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::context::Context;
 use crate::flags::source;
 use crate::flags::typed::of_same_name;
-use crate::memory::smaps::{Field, Sums};
 use crate::results::lists::process_name;
 use crate::system::smaps::{self, Document, Mapped, Moment, Origin, Row};
-use crate::units::{ByteSize, counted, thousands};
-use crate::untrusted::sanitize;
 use crate::views::java::{Cell, csv_line};
 use crate::views::mappings::{CUT, PAGE, load};
+use android_memory::smaps::{Field, Sums};
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_base::units::{ByteSize, counted, thousands};
+use heaptap_base::untrusted::sanitize;
 
 /// Rows with at least 1/`MUCH` of the cost of the process are highlighted.
 const MUCH: u64 = 10;

@@ -1,13 +1,13 @@
 //! `heaptap snapshot`: takes a snapshot in a recording that another process started.
 
 use super::args::Args;
-use crate::error::Failure;
 use crate::exit::Outcome;
 use crate::flags::context::Context;
 use crate::flags::session::selector;
 use crate::recording::sessions::{self};
-use crate::session::{SessionId, Store};
 use crate::views::progress::{self};
+use heaptap_base::error::Failure;
+use heaptap_capture::session::{SessionId, Store};
 use serde_json::json;
 use std::time::Duration;
 

@@ -2,15 +2,15 @@
 
 use super::args::Args;
 use crate::console::Style;
-use crate::device::Address;
-use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::context::Context;
 use crate::flags::session::scope_of_all;
 use crate::recording::sessions::{self, SessionStatus, State, Statuses};
-use crate::session::{CaptureError, Store, Unreadable};
-use crate::units::{ByteSize, HumanDuration};
-use crate::untrusted::shell::quoted;
+use heaptap_adb::Address;
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_base::units::{ByteSize, HumanDuration};
+use heaptap_base::untrusted::shell::quoted;
+use heaptap_capture::session::{CaptureError, Store, Unreadable};
 use serde::Serialize;
 use serde_json::json;
 use std::time::Duration;

@@ -3,16 +3,16 @@
 use super::args::Args;
 use crate::console::render;
 use crate::console::signals::watch_signals;
-use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::context::Context;
 use crate::flags::session::{scope_of_all, selector};
 use crate::naming::names::NameOptions;
 use crate::naming::r8_mappings::R8Mappings;
 use crate::recording::sessions::{self, Stopped};
-use crate::session::{CaptureError, SessionId, Store};
 use crate::views::page;
 use crate::views::progress::{self, Show};
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_capture::session::{CaptureError, SessionId, Store};
 use serde_json::{Value, json};
 use std::path::Path;
 

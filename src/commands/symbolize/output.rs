@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::console::Console;
 use crate::conversion::convert::Input;
-use crate::error::Failure;
+use heaptap_base::error::Failure;
 
 /// Extension of the file that is written next to a trace.
 const SUFFIX: &str = ".symbols";

@@ -8,25 +8,25 @@ use super::output;
 use crate::console::{Console, ConsoleWriter};
 use crate::conversion::convert::Input;
 use crate::conversion::deobfuscate::known_to_none;
-use crate::conversion::goal::PacketScope;
+use crate::conversion::packet_output::PacketScope;
 use crate::conversion::symbolize::{self, Refreshed, SymbolizeError, Symbolized};
-use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::conflicts::conflict;
 use crate::flags::context::Context;
 use crate::flags::typed::of_same_name;
-use crate::heaps::java::FOLDER;
+use crate::heaps::java::DIRECTORY;
 use crate::naming::device_libs::DeviceLibs;
 use crate::naming::names::NameOptions;
 use crate::results::destination::Destination;
 use crate::results::lists::join_list;
 use crate::results::manifest::{FILE_NAME, MappingFile};
-use crate::symbolize::find::Place;
-use crate::untrusted::shell::quoted_path;
 use crate::views::blocking;
 use crate::views::lookup::phone_asked;
 use crate::views::paths::near;
 use crate::views::symbolized::{READING, refreshed_shown, show};
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_base::untrusted::shell::quoted_path;
+use heaptap_symbols::symbolize::find::Place;
 
 /// Runs the command.
 ///
@@ -45,10 +45,10 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         false => PacketScope::Packets,
     };
     let kind = args.only.and_then(of_same_name).unwrap_or_default();
-    if let (Input::Path(folder), None) = (&input, &args.output)
-        && folder.is_dir()
+    if let (Input::Path(directory), None) = (&input, &args.output)
+        && directory.is_dir()
     {
-        return of_folder(ctx, &args, folder, names, phone).await;
+        return of_directory(ctx, &args, directory, names, phone).await;
     }
     let goal = output::asked(console, &input, args.output.clone())?;
     let out = Destination::new(goal.as_deref(), args.force, ConsoleWriter(console.clone()));
@@ -84,10 +84,10 @@ fn found_nothing(
 }
 
 /// Names the recording in a directory, and the Java heaps that were recorded with it.
-async fn of_folder(
+async fn of_directory(
     ctx: &Context,
     args: &Args,
-    folder: &Path,
+    directory: &Path,
     mut names: NameOptions,
     phone: Option<Arc<DeviceLibs>>,
 ) -> Result<Outcome, Failure> {
@@ -95,33 +95,33 @@ async fn of_folder(
         let message = "`--force` does not apply to a directory: its results are always replaced";
         return Err(conflict(message, "leave out the option"));
     }
-    if !args.names.mappings.is_empty() && !folder.join(FILE_NAME).is_file() {
+    if !args.names.mappings.is_empty() && !directory.join(FILE_NAME).is_file() {
         let message = "`--mapping` does not apply to a directory without manifest.json";
         return Err(conflict(
             message,
             "add `-o FILE` to write the names as packets",
         ));
     }
-    let java = folder.join(FOLDER);
+    let java = directory.join(DIRECTORY);
     if java.is_symlink() {
         return Err(SymbolizeError::Linked { path: java }.into());
     }
     names.symbolize &= args.only != Some(OnlyArg::Java);
-    let mut folders = vec![folder.to_owned()];
+    let mut directories = vec![directory.to_owned()];
     let has_java = args.only != Some(OnlyArg::Native) && java.join(FILE_NAME).is_file();
-    folders.extend(has_java.then_some(java));
+    directories.extend(has_java.then_some(java));
     // All of them or none.
-    for folder in &folders[1..] {
-        symbolize::check(folder)?;
+    for directory in &directories[1..] {
+        symbolize::check(directory)?;
     }
     let mut named_any = false;
     let mut files = 0;
     let mut classes = Vec::new();
     let mut shown = Vec::new();
-    for folder in folders {
+    for directory in directories {
         let refreshed = blocking::watched(ctx, READING, phone.clone(), {
-            let (folder, names) = (folder.clone(), names.clone());
-            move |control| symbolize::refresh(&folder, names, control)
+            let (directory, names) = (directory.clone(), names.clone());
+            move |control| symbolize::refresh(&directory, names, control)
         })
         .await?;
         if let Refreshed::Recording(recording) = &refreshed {
@@ -133,15 +133,15 @@ async fn of_folder(
         if let Refreshed::Symbols(symbolized) = &refreshed {
             classes.extend(found_nothing(&ctx.console, &names.symbols, symbolized));
         }
-        shown.push((folder, refreshed));
+        shown.push((directory, refreshed));
     }
     // In JSON there is one document.
     let most = match ctx.console.is_json() {
         true => 1,
         false => shown.len(),
     };
-    for (folder, refreshed) in &shown[..most] {
-        refreshed_shown(&ctx.console, folder, refreshed);
+    for (directory, refreshed) in &shown[..most] {
+        refreshed_shown(&ctx.console, directory, refreshed);
     }
     let wants_java = match args.only {
         Some(OnlyArg::Java) => true,

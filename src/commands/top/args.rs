@@ -2,15 +2,15 @@
 
 use super::run as native_top;
 use super::run::java::{Grouping, Order};
-use crate::analyze::native::groups::RowKey;
 use crate::flags::focus_ignore::FilterArgs;
 use crate::flags::java::JavaArgs;
 use crate::flags::limit::LimitArgs;
 use crate::flags::native::NativeArgs;
 use crate::flags::stack::StackArgs;
 use crate::flags::typed::of_same_name;
-use crate::units::ByteSize;
 use clap::ValueEnum;
+use heaptap_analyze::native::groups::RowKey;
+use heaptap_base::units::ByteSize;
 use std::ffi::OsString;
 
 /// Flags of `top`.

@@ -7,16 +7,16 @@ mod native;
 
 use super::args::{Args, ByArg, ReachableArg, SortArg};
 use super::run::{Order, TopRequest, TreeRequest, top};
-use crate::analyze::native::groups::RowKey;
-use crate::error::Failure;
 use crate::exit::Outcome;
 use crate::flags::conflicts::{BY_VALUE, conflict, first_given, refuse_both, refuse_native_by};
 use crate::flags::context::Context;
 use crate::heaps::input::{self, DumpScope, NativeFile, OpenedInput};
 use crate::heaps::java::OpenedJava;
-use crate::units::{ByteSize, counted};
 use crate::views::recordings::input_missing;
 use crate::views::{blocking, native as native_view};
+use heaptap_analyze::native::groups::RowKey;
+use heaptap_base::error::Failure;
+use heaptap_base::units::{ByteSize, counted};
 
 /// Rows on a page.
 const PAGE: usize = 25;
@@ -25,7 +25,7 @@ const DEPTH: usize = 60;
 const INVERTED_DEPTH: usize = 8;
 /// Maximum number of nodes of a tree, in a terminal and in documents.
 const NODES: usize = 300;
-const MOST_NODES: usize = 100_000;
+const MAX_NODES: usize = 100_000;
 
 /// Runs the command.
 ///
@@ -127,7 +127,7 @@ async fn native(ctx: &Context, args: &Args, file: NativeFile) -> Result<Outcome,
         least: args.min.map(|ByteSize(bytes)| bytes),
         most: match (args.rows.limit, whole) {
             (Some(limit), _) => limit,
-            (None, true) => MOST_NODES,
+            (None, true) => MAX_NODES,
             (None, false) => NODES,
         },
     });
@@ -137,7 +137,7 @@ async fn native(ctx: &Context, args: &Args, file: NativeFile) -> Result<Outcome,
         view: args.view.clone(),
         limit: args.rows.limit.unwrap_or(match (whole, by) {
             (false, _) => PAGE,
-            (true, RowKey::Callsite) => native_view::MOST_CALLSITES,
+            (true, RowKey::Callsite) => native_view::MAX_CALLSITES,
             (true, _) => usize::MAX,
         }),
         owners_only: !whole,

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::phone::{FaultKind, PhoneSpec};
+use virtual_phone::{FaultKind, PhoneSpec};
 
 /// Flags of `virtual-phone`.
 #[derive(Debug, clap::Args)]

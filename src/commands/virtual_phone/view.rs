@@ -1,11 +1,11 @@
 //! `heaptap virtual-phone`: serves the virtual phone until ended.
 
 use super::args::Args;
-use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::context::Context;
 use crate::flags::virtual_phone::parse;
-use crate::phone::VirtualPhone;
+use heaptap_base::error::{ErrorClass, Failure};
+use virtual_phone::VirtualPhone;
 
 /// Runs the command: prints the address, serves until Ctrl-C or `adb kill-server`.
 ///

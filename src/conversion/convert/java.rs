@@ -6,23 +6,22 @@ use std::sync::Arc;
 use super::{Input, Run};
 use crate::conversion::error::ConvertError;
 use crate::conversion::java_profiles::{self, JavaProfileOptions, Pending, Source};
-use crate::heap_graph::HeapGraph;
 use crate::heaps::trace_findings;
-use crate::hprof;
-use crate::import::{self, HeapSource, HprofInput, ImportError, OpenTrace};
 use crate::naming::packet_files::known_maps;
 use crate::naming::r8_mappings::{self, UsedMap, add_used};
 use crate::results::manifest::{JAVA_HEAP, Manifest};
 use crate::results::recorded;
+use heaptap_input::{HeapSource, HprofInput, ImportError, OpenTrace};
+use heaptap_model::heap_graph::HeapGraph;
 
 /// Opens the traces of a path, or otherwise its HPROFs.
 pub(super) fn open_path(path: &Path) -> Result<(Vec<OpenTrace>, Vec<HprofInput>), ImportError> {
-    match import::open(path) {
+    match heaptap_input::open(path) {
         Ok(mut traces) => {
             recorded::compare(path, &mut traces);
             Ok((traces, Vec::new()))
         }
-        Err(error) => match import::open_java(path) {
+        Err(error) => match heaptap_input::open_java(path) {
             Ok(HeapSource::Hprofs(hprofs)) => Ok((Vec::new(), hprofs)),
             // The error about the trace applies to both.
             _ => Err(error),
@@ -74,8 +73,8 @@ impl Run<'_> {
             dominators: self.request.dominators,
             summary: self.request.java_summaries && is_last,
         };
-        let folder = &self.request.output;
-        let written = java_profiles::write(graph, source, number, folder, options)?;
+        let directory = &self.request.output;
+        let written = java_profiles::write(graph, source, number, directory, options)?;
         self.all.java.push(written.dump);
         self.all.findings.extend(written.findings);
         self.all.java_heaps.extend(written.summary);
@@ -106,7 +105,7 @@ impl Run<'_> {
                 let found = trace_findings::damaged(&input.name, &what);
                 self.all.findings.push(found);
             }
-            let graph = hprof::read(input.bytes, &hprof::Options::default());
+            let graph = android_hprof::read(input.bytes, &android_hprof::Options::default());
             let mut graph = graph.map_err(|source| ConvertError::Hprof {
                 name: input.name,
                 source,

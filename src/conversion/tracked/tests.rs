@@ -1,8 +1,8 @@
 use super::*;
-use crate::error::ErrorClass;
 use crate::naming::names::NameOptions;
-use crate::proto::pprof::Profile;
-use crate::stacks::Kind;
+use heaptap_base::error::ErrorClass;
+use heaptap_model::stacks::Kind;
+use heaptap_proto::pprof::Profile;
 use prost::Message as _;
 
 #[test]
@@ -142,7 +142,7 @@ fn allocations_of_one_place_are_one_sample_and_the_largest_is_the_first() {
     let file = std::fs::File::open(dir.path().join("java_allocations.1.42.pb.gz")).unwrap();
     let mut packed = Vec::new();
     GzDecoder::new(file).read_to_end(&mut packed).unwrap();
-    let read = crate::import::read_pprof(&packed).unwrap().profile;
+    let read = heaptap_input::read_pprof(&packed).unwrap().profile;
     let kinds: Vec<(&str, Kind)> = read
         .table
         .functions()

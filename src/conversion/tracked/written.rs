@@ -1,11 +1,11 @@
 //! Results of converting the stored lists of Java allocations: section of the manifest, warnings,
 //! and exit code.
 
-use crate::error::ErrorClass;
 use crate::heaps::trace_findings::NOT_ASKED_FOR;
 use crate::results::manifest::{self, JavaAllocations, Manifest, TrackedDump};
-use crate::stacks::TRACKED_HEAP;
-use crate::timeline::MissedReason;
+use heaptap_base::error::ErrorClass;
+use heaptap_model::stacks::TRACKED_HEAP;
+use heaptap_model::timeline::MissedReason;
 
 /// Name of lists in the directory and the timeline.
 pub(crate) const WHAT: &str = TRACKED_HEAP;

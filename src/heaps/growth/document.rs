@@ -7,13 +7,15 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::series::{Heap, Series};
 use super::{NativeLeaksRequest, words};
-use crate::analyze::native::groups::GroupId;
-use crate::analyze::native::growth::{Growth, HeapSeries, Judgement, LineFrames, Rule, Site, Unit};
-use crate::analyze::sampling::Estimate;
-use crate::analyze::sampling::verdict::{InconclusiveReason, Verdict};
 use crate::heaps::input::facts::{self, FilterFacts, StackFrame};
 use crate::results::findings::Finding;
-use crate::stacks::{FrameId, StackTable, sum};
+use heaptap_analyze::native::groups::GroupId;
+use heaptap_analyze::native::growth::{
+    Growth, HeapSeries, Judgement, LineFrames, Rule, Site, Unit,
+};
+use heaptap_analyze::sampling::Estimate;
+use heaptap_analyze::sampling::verdict::{InconclusiveReason, Verdict};
+use heaptap_model::stacks::{FrameId, StackTable, sum};
 
 #[derive(Debug, Clone, Serialize)]
 pub struct NativeLeaksDocument {
@@ -421,7 +423,7 @@ impl Rows<'_> {
 impl DumpRow {
     fn of(member: &super::series::Member<'_>) -> DumpRow {
         let facts = &member.dump.facts;
-        let space = member.dump.column(crate::stacks::View::Space);
+        let space = member.dump.column(heaptap_model::stacks::View::Space);
         DumpRow {
             name: member.name.clone(),
             brief: member.brief.clone(),

@@ -1,9 +1,9 @@
 //! Errors of comparing dumps.
 
-use crate::error::{Classified, ErrorClass, ErrorFacts};
-use crate::heaps::input::LookError;
+use crate::heaps::input::InputError;
 use crate::results::findings::Finding;
-use crate::units::counted;
+use heaptap_base::error::{Classified, ErrorClass, ErrorFacts};
+use heaptap_base::units::counted;
 
 fn what_is_complete(complete: usize, of: usize, left: usize, why: &str) -> String {
     let have = match complete {
@@ -27,7 +27,7 @@ fn why_few(missing: Option<&Finding>) -> String {
 pub enum NativeLeaksError {
     /// An input cannot be opened, or does not have a selected dump.
     #[error(transparent)]
-    Look(#[from] LookError),
+    Look(#[from] InputError),
     /// Native heaps first, then only Java heaps.
     #[error("{name} contains only Java heaps, but the inputs before it contain native heaps")]
     JavaAmong { name: String },

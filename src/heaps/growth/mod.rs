@@ -15,14 +15,14 @@ pub use error::NativeLeaksError;
 use std::borrow::Cow;
 use std::path::PathBuf;
 
-use crate::analyze::native::filter::Filter;
-use crate::error::ErrorClass;
 use crate::heaps::input::{self, DumpScope, LookOptions, NativeFile, OpenedInput};
 use crate::heaps::java::{OpenedJava, ProgressReporter};
 use crate::heaps::selector::JavaInput;
 use crate::heaps::trace_findings::is_missing_part;
 use crate::results::findings::{self, Finding};
-use crate::stacks::{Dump, JoinBy, StackTable, join};
+use heaptap_analyze::native::filter::Filter;
+use heaptap_base::error::ErrorClass;
+use heaptap_model::stacks::{Dump, JoinBy, StackTable, join};
 
 /// Default tolerance, in bytes per iteration: 4 KiB.
 pub const TOLERANCE_BYTES: u64 = 4096;

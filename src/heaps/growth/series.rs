@@ -6,14 +6,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::{Inputs, NativeLeaksError, NativeLeaksRequest, Opened};
-use crate::analyze::native::growth::series::{continue_counters, continues};
-use crate::analyze::sampling::Interval;
 use crate::heaps::NOT_IN_ORDER;
 use crate::heaps::pairs::ended_before;
-use crate::names::could_be_app;
-use crate::profile::{DumpKind, known_heap};
-use crate::stacks::{Dump, Facts, View};
-use crate::units::{HumanDuration, counted};
+use heaptap_analyze::native::growth::series::{continue_counters, continues};
+use heaptap_analyze::sampling::Interval;
+use heaptap_base::units::{HumanDuration, counted};
+use heaptap_model::names::could_be_app;
+use heaptap_model::profile::{DumpKind, known_heap};
+use heaptap_model::stacks::{Dump, Facts, View};
 
 /// Dumps of one process.
 #[derive(Debug)]

@@ -1,10 +1,10 @@
 //! Explanations of verdicts, with the next step.
 
 use super::series::Heap;
-use crate::analyze::native::growth::Site;
-use crate::analyze::sampling::plan::Decider;
-use crate::analyze::sampling::verdict::{InconclusiveReason, Verdict};
-use crate::units::{ByteSize, thousands};
+use heaptap_analyze::native::growth::Site;
+use heaptap_analyze::sampling::plan::Decider;
+use heaptap_analyze::sampling::verdict::{InconclusiveReason, Verdict};
+use heaptap_base::units::{ByteSize, thousands};
 
 /// Returns the sentence for a site. `iterations`: from the first to the last dump; more than one can
 /// lie between two dumps.

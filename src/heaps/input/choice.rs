@@ -2,16 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use super::error::LookError;
+use super::error::InputError;
 use super::native::ListedDump;
 use super::options::LookOptions;
 use crate::heaps::moments::{OTHERS_ONLY, did_you_mean, names_besides, no_dump_came};
 use crate::heaps::selector::DumpSelector;
-use crate::profile::is_heap;
 use crate::results::findings::{self, Finding};
 use crate::results::lists::{join_list, join_processes};
 use crate::results::manifest::Manifest;
-use crate::stacks::{Facts, last_of_each};
+use heaptap_model::profile::is_heap;
+use heaptap_model::stacks::{Facts, last_of_each};
 
 /// Selection of dumps.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -32,7 +32,7 @@ pub(super) fn choose(
     manifest: Option<&Manifest>,
     options: &LookOptions,
     wanted: &DumpScope,
-) -> Result<Vec<usize>, LookError> {
+) -> Result<Vec<usize>, InputError> {
     let mut left: Vec<usize> = (0..listed.len()).collect();
     let (processes, wanted_heaps) = (&options.processes, &options.heaps);
     if !processes.is_empty() {
@@ -41,7 +41,7 @@ pub(super) fn choose(
             processes.takes(pid_of(facts), &facts.process)
         });
         if left.is_empty() {
-            return Err(LookError::NoSuchProcess {
+            return Err(InputError::NoSuchProcess {
                 name: name.to_owned(),
                 process: processes.to_string(),
                 there: describe_processes(listed.iter().map(|dump| &dump.facts)),
@@ -57,7 +57,7 @@ pub(super) fn choose(
         });
         if left.is_empty() {
             let name = name.to_owned();
-            return Err(LookError::no_such_heap(name, wanted_heaps, there));
+            return Err(InputError::no_such_heap(name, wanted_heaps, there));
         }
     }
     match wanted {
@@ -89,7 +89,7 @@ pub(super) fn choose(
                     let there = left
                         .iter()
                         .map(|&at| (listed[at].facts.number, &listed[at].labels[..]));
-                    return Err(LookError::NoSuchDump {
+                    return Err(InputError::NoSuchDump {
                         name: name.to_owned(),
                         which: label,
                         near: others.or_else(|| no_dump_came(is_label)).or_else(near),
@@ -256,7 +256,7 @@ mod tests {
         let labelled = [dump(1, &["end"]), dump(2, &[])];
         assert_eq!(chosen(&labelled, &["end"]).ok(), Some(vec![0]));
         let error = chosen(&unlabelled, &["start", "end"]).unwrap_err();
-        let LookError::NoSuchDump { near, there, .. } = error else {
+        let InputError::NoSuchDump { near, there, .. } = error else {
             panic!("{error}");
         };
         assert_eq!(near.as_deref(), Some("no dump came for this label."));

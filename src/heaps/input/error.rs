@@ -2,21 +2,21 @@
 
 use std::collections::BTreeSet;
 
-use crate::error::{Classified, ErrorClass, ErrorFacts};
 use crate::heaps::available;
 use crate::heaps::selector::or_rows;
-use crate::import::ImportError;
 use crate::naming::r8_mappings::MapsError;
-use crate::near::nearest;
-use crate::profile::meant_heap;
 use crate::results::findings::Finding;
 use crate::results::lists::join_list;
 use crate::results::manifest::ManifestError;
-use crate::trace::TraceError;
+use heaptap_base::error::{Classified, ErrorClass, ErrorFacts};
+use heaptap_base::suggest::nearest;
+use heaptap_input::ImportError;
+use heaptap_model::profile::meant_heap;
+use perfetto_heap::TraceError;
 
 /// Error of opening an input.
 #[derive(Debug, thiserror::Error)]
-pub enum LookError {
+pub enum InputError {
     /// The input has an unsupported format, or cannot be opened.
     #[error(transparent)]
     Import(#[from] ImportError),
@@ -76,25 +76,25 @@ pub enum LookError {
     Interrupted,
 }
 
-impl LookError {
+impl InputError {
     /// Returns the error of an input without a heap, with the reason.
-    pub(crate) fn nothing_in(name: String, why: Finding) -> LookError {
+    pub(crate) fn nothing_in(name: String, why: Finding) -> InputError {
         match why.class {
-            Some(ErrorClass::BadInput) => LookError::Broken {
+            Some(ErrorClass::BadInput) => InputError::Broken {
                 name,
                 why: Box::new(why),
             },
-            _ => LookError::no_heap(name, Some(why)),
+            _ => InputError::no_heap(name, Some(why)),
         }
     }
 
     /// Returns the error of a whole trace without a heap, with the probable reason.
-    pub(crate) fn no_heap(name: String, why: Option<Finding>) -> LookError {
+    pub(crate) fn no_heap(name: String, why: Option<Finding>) -> InputError {
         let why = why.map(|finding| match finding.help {
             Some(help) => format!("{}; {help}", finding.message),
             None => finding.message,
         });
-        LookError::NoHeap { name, why }
+        InputError::NoHeap { name, why }
     }
 
     /// Returns the error for heaps of which none is in the input.
@@ -102,12 +102,12 @@ impl LookError {
         name: String,
         wanted: &[String],
         there: BTreeSet<String>,
-    ) -> LookError {
+    ) -> InputError {
         let near_of = |wanted: &String| {
             let meant = meant_heap(wanted).filter(|heap| there.contains(*heap));
             meant.or_else(|| nearest(wanted, there.iter().map(String::as_str)))
         };
-        LookError::NoSuchHeap {
+        InputError::NoSuchHeap {
             name,
             heap: wanted.join(", "),
             near: wanted.iter().find_map(near_of).map(str::to_owned),
@@ -116,38 +116,38 @@ impl LookError {
     }
 }
 
-impl Classified for LookError {
+impl Classified for InputError {
     fn facts(&self) -> ErrorFacts {
         match self {
-            LookError::Import(error) => error.facts(),
-            LookError::Trace(error) => error.facts(),
-            LookError::Maps(error) => error.facts(),
-            LookError::Manifest(error) => error.facts(),
-            LookError::NoHeap { why, .. } => ErrorFacts::new(ErrorClass::Empty, "no-heap")
+            InputError::Import(error) => error.facts(),
+            InputError::Trace(error) => error.facts(),
+            InputError::Maps(error) => error.facts(),
+            InputError::Manifest(error) => error.facts(),
+            InputError::NoHeap { why, .. } => ErrorFacts::new(ErrorClass::Empty, "no-heap")
                 .with_help(why.as_deref().unwrap_or(
                     "record one with `heaptap record -n NAME`, or dump a Java heap with `heaptap \
                      dump -n NAME`",
                 )),
-            LookError::Broken { why, .. } => why.as_error(),
-            LookError::JavaOnly { .. } => ErrorFacts::new(ErrorClass::Empty, "java-only")
+            InputError::Broken { why, .. } => why.as_error(),
+            InputError::JavaOnly { .. } => ErrorFacts::new(ErrorClass::Empty, "java-only")
                 .with_help(
                     "record one with `heaptap record -n NAME`, or show the Java heap with `heaptap \
                      top`",
                 ),
-            LookError::NoSuchDump { near, there, .. } => {
+            InputError::NoSuchDump { near, there, .. } => {
                 ErrorFacts::new(ErrorClass::Usage, "no-such-dump")
                     .with_help(available(near.as_deref(), there))
             }
-            LookError::NoSuchProcess { process, there, .. } => {
+            InputError::NoSuchProcess { process, there, .. } => {
                 ErrorFacts::new(ErrorClass::Usage, "no-such-process")
                     .with_help(format!("available: {there}{}", or_rows(process)))
             }
-            LookError::NoSuchHeap { near, there, .. } => {
+            InputError::NoSuchHeap { near, there, .. } => {
                 let near = near.as_ref().map(|near| format!("did you mean {near}?"));
                 ErrorFacts::new(ErrorClass::Usage, "no-such-heap")
                     .with_help(available(near.as_deref(), there))
             }
-            LookError::Interrupted => ErrorFacts::new(ErrorClass::Interrupted, "interrupted"),
+            InputError::Interrupted => ErrorFacts::new(ErrorClass::Interrupted, "interrupted"),
         }
     }
 }

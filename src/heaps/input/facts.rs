@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
 
-use crate::analyze::native::filter::Filter;
-use crate::analyze::native::groups::{file_of, function_of, library_name};
-use crate::analyze::sampling::{Estimate, Rate};
 use crate::heaps::input::NativeFile;
-use crate::profile::DumpKind;
 use crate::results::manifest::Flags;
-use crate::stacks::{Dump, FrameId, StackTable, View};
+use heaptap_analyze::native::filter::Filter;
+use heaptap_analyze::native::groups::{file_of, function_of, library_name};
+use heaptap_analyze::sampling::{Estimate, Rate};
+use heaptap_model::profile::DumpKind;
+use heaptap_model::stacks::{Dump, FrameId, StackTable, View};
 
 /// Identity of a dump.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -15,7 +15,7 @@ pub mod rows;
 mod traces;
 
 pub use choice::DumpScope;
-pub use error::LookError;
+pub use error::InputError;
 pub(crate) use native::MANY_UNNAMED;
 pub use native::{DumpList, ListedDump, NativeFile};
 #[cfg(feature = "sql")]

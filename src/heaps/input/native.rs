@@ -3,15 +3,15 @@
 use std::ops::Deref;
 use std::path::PathBuf;
 
-use crate::analyze::sampling::Estimate;
-use crate::error::ErrorClass;
-use crate::profile::SystemInfo;
 use crate::results::findings::{self, Finding, NAMES_MISSING};
 use crate::results::lists::process_name;
 use crate::results::manifest::{Manifest, Symbolization, Totals};
-use crate::stacks::{Dump, Facts, JoinBy, StackProfile, default_rank, join};
-use crate::timeline::Timeline;
-use crate::untrusted::shell::quoted_path;
+use heaptap_analyze::sampling::Estimate;
+use heaptap_base::error::ErrorClass;
+use heaptap_base::untrusted::shell::quoted_path;
+use heaptap_model::profile::SystemInfo;
+use heaptap_model::stacks::{Dump, Facts, JoinBy, StackProfile, default_rank, join};
+use heaptap_model::timeline::Timeline;
 
 /// A dump of an input, selected or not.
 #[derive(Debug, Clone, PartialEq)]

@@ -7,26 +7,26 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::choice::{DumpScope, choose, mark_defaults, open_ones, unmatched};
-use super::error::LookError;
+use super::error::InputError;
 use super::native::{ListedDump, NativeFile, joined};
 use super::options::LookOptions;
 use super::pprofs;
 use super::traces::{self, LookTrace};
-use crate::analyze::native::sampled;
-use crate::error::{Classified, ErrorClass};
-use crate::folder::RAW_TRACE;
 use crate::heaps::java::{OpenedJava, ProgressReporter, ReadTrace, manifest_of};
 use crate::heaps::selector::DumpSelector;
 use crate::heaps::trace_findings::{self, CONSEQUENCES};
-use crate::import::{self, HeapSource, HprofInput, ImportError, PprofInput, STDIN, STDIN_NAME};
 use crate::naming::coverage::{Coverage, Tally};
-use crate::profile::{DumpNumbers, HeapDump, LastDump, is_heap};
 use crate::results::deduped::Deduped;
 use crate::results::findings::{self, Finding};
 use crate::results::manifest::{Manifest, Totals, Warning};
 use crate::results::{recorded, timeline};
-use crate::stacks::{Facts, ProjectOptions, Projector, StackProfile, View};
-use crate::trace::MemoryWanted;
+use heaptap_analyze::native::sampled;
+use heaptap_base::directory::RAW_TRACE;
+use heaptap_base::error::{Classified, ErrorClass};
+use heaptap_input::{HeapSource, HprofInput, ImportError, PprofInput, STDIN, STDIN_NAME};
+use heaptap_model::profile::{DumpNumbers, HeapDump, LastDump, is_heap};
+use heaptap_model::stacks::{Facts, ProjectOptions, Projector, StackProfile, View};
+use perfetto_heap::MemoryWanted;
 
 /// Contents of an input.
 pub enum NativeSource {
@@ -54,22 +54,22 @@ pub fn source(
     path: &Path,
     options: &LookOptions,
     progress: &ProgressReporter,
-) -> Result<NativeSource, LookError> {
+) -> Result<NativeSource, InputError> {
     if path == Path::new(STDIN) {
         return source_of_stream(io::stdin().lock(), STDIN_NAME, options, progress);
     }
     progress.begin(&format!("opening {}", path.display()));
     // Read the manifest first, to report errors in it before lengthy work.
     let manifest = manifest_of(path)?;
-    let mut found = import::open_heaps(path).map_err(|error| {
+    let mut found = heaptap_input::open_heaps(path).map_err(|error| {
         let ended = early_end(manifest.as_ref());
         let ended = ended.filter(|_| matches!(error, ImportError::NotATrace { .. }));
         match ended {
-            Some(ended) => LookError::Broken {
+            Some(ended) => InputError::Broken {
                 name: path.display().to_string(),
                 why: Box::new(as_noted(error.facts().kind, ended)),
             },
-            None => LookError::Import(error),
+            None => InputError::Import(error),
         }
     })?;
     if let HeapSource::Traces(traces) = &mut found {
@@ -87,9 +87,9 @@ pub fn source_of_stream(
     name: &str,
     options: &LookOptions,
     progress: &ProgressReporter,
-) -> Result<NativeSource, LookError> {
+) -> Result<NativeSource, InputError> {
     progress.begin(&format!("opening {name}"));
-    let found = import::open_heaps_stream(stream, name)?;
+    let found = heaptap_input::open_heaps_stream(stream, name)?;
     of_found(found, None, options, progress)
 }
 
@@ -98,7 +98,7 @@ fn of_found(
     manifest: Option<Manifest>,
     options: &LookOptions,
     progress: &ProgressReporter,
-) -> Result<NativeSource, LookError> {
+) -> Result<NativeSource, InputError> {
     match found {
         HeapSource::Traces(found) => {
             let opened = traces::open_all(found, options, progress)?;
@@ -131,7 +131,7 @@ pub fn open(
     wanted: &DumpScope,
     options: &LookOptions,
     progress: &ProgressReporter,
-) -> Result<OpenedInput, LookError> {
+) -> Result<OpenedInput, InputError> {
     let name = path.display().to_string();
     let (mut opened, manifest) = match source(path, options, progress)? {
         NativeSource::Traces(opened, manifest) => (opened, manifest),
@@ -197,7 +197,7 @@ pub fn open(
             let ended = early_end(manifest.as_deref()).filter(|_| why.kind == findings::TRACE_CUT);
             let why = ended.map_or(why, |ended| as_noted(findings::TRACE_CUT, ended));
             let why = Box::new(why);
-            return Err(LookError::Broken { name, why });
+            return Err(InputError::Broken { name, why });
         }
         let guess = || {
             opened.iter().find_map(|trace| {
@@ -208,7 +208,7 @@ pub fn open(
         let ended = early_end(manifest.as_deref());
         let why = ended.map(|ended| as_noted(findings::TRACE_CUT, ended));
         let why = why.or_else(guess);
-        return Err(LookError::no_heap(name, why));
+        return Err(InputError::no_heap(name, why));
     }
     mark_defaults(&mut reading.listed);
     let chosen = choose(&name, &reading.listed, manifest.as_deref(), options, wanted)?;
@@ -305,17 +305,17 @@ pub fn native(
     wanted: &DumpScope,
     options: &LookOptions,
     progress: &ProgressReporter,
-) -> Result<NativeFile, LookError> {
+) -> Result<NativeFile, InputError> {
     match open(path, wanted, options, progress)? {
         OpenedInput::Native(file, _) => Ok(*file),
-        OpenedInput::Java(_) => Err(LookError::JavaOnly {
+        OpenedInput::Java(_) => Err(InputError::JavaOnly {
             name: path.display().to_string(),
         }),
     }
 }
 
 /// Returns profiles of tracked allocations next to a trace without heaps.
-fn tracked(path: &Path, manifest: Option<&Manifest>) -> Result<Vec<PprofInput>, LookError> {
+fn tracked(path: &Path, manifest: Option<&Manifest>) -> Result<Vec<PprofInput>, InputError> {
     let allocations = manifest.and_then(|manifest| manifest.java_allocations.as_ref());
     let dumps = allocations.map_or(&[][..], |allocations| &allocations.dumps);
     let files = dumps.iter().filter_map(|dump| dump.file.as_ref());
@@ -330,7 +330,7 @@ fn profiles_of_damaged(
     manifest: Option<&Manifest>,
     traces: &[LookTrace],
     listed: &[ListedDump],
-) -> Result<Vec<PprofInput>, LookError> {
+) -> Result<Vec<PprofInput>, InputError> {
     let is_damaged = path.is_dir() && traces.iter().any(|trace| trace.damage.is_some());
     let Some(manifest) = manifest.filter(|_| is_damaged) else {
         return Ok(Vec::new());
@@ -342,10 +342,10 @@ fn profiles_of_damaged(
     profiles_in(files.into_iter().flatten())
 }
 
-fn profiles_in(files: impl Iterator<Item = PathBuf>) -> Result<Vec<PprofInput>, LookError> {
+fn profiles_in(files: impl Iterator<Item = PathBuf>) -> Result<Vec<PprofInput>, InputError> {
     let mut found = Vec::new();
     for file in files.filter(|file| file.is_file()) {
-        if let HeapSource::Pprofs(profiles) = import::open_heaps(&file)? {
+        if let HeapSource::Pprofs(profiles) = heaptap_input::open_heaps(&file)? {
             found.extend(profiles);
         }
     }
@@ -355,7 +355,7 @@ fn profiles_in(files: impl Iterator<Item = PathBuf>) -> Result<Vec<PprofInput>, 
 /// Returns the number of HPROFs next to the trace in a recording directory.
 fn hprofs_beside(path: &Path) -> usize {
     match path.is_dir() {
-        true => import::hprofs_in_folder(path).map_or(0, |found| found.len()),
+        true => heaptap_input::hprofs_in_directory(path).map_or(0, |found| found.len()),
         false => 0,
     }
 }
@@ -409,7 +409,7 @@ impl<'a> Reading<'a> {
     }
 
     /// Reads all dumps of a trace and projects those that might be selected.
-    fn read(&mut self, trace: &mut LookTrace) -> Result<(), LookError> {
+    fn read(&mut self, trace: &mut LookTrace) -> Result<(), InputError> {
         let recording = Arc::clone(trace.trace.recording());
         let deduped = Deduped::of(&recording);
         let naming = ProjectOptions {
@@ -446,9 +446,9 @@ impl<'a> Reading<'a> {
         let control = &self.options.control;
         let health = trace
             .trace
-            .read_dumps(|mut dump| -> Result<(), LookError> {
+            .read_dumps(|mut dump| -> Result<(), InputError> {
                 if control.is_cancelled() {
-                    return Err(LookError::Interrupted);
+                    return Err(InputError::Interrupted);
                 }
                 sampled |= !dump.samples.is_empty();
                 explained |= dump.flags.has_ended();

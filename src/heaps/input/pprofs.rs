@@ -4,20 +4,20 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::choice::{DumpScope, choose, mark_defaults, unmatched};
-use super::error::LookError;
+use super::error::InputError;
 use super::native::{ListedDump, NativeFile, joined};
 use super::options::LookOptions;
-use crate::analyze::native::sampled;
-use crate::error::ErrorClass;
 use crate::heaps::selector::DumpSelector;
 use crate::heaps::trace_findings;
-use crate::import::{ImportError, PprofInput, read_pprof};
-use crate::profile::{DumpKind, DumpNumbers};
 use crate::results::findings::Finding;
 use crate::results::lists::join_list;
 use crate::results::manifest::{self, Manifest, Totals};
-use crate::stacks::{Dump, Facts, StackProfile, TRACKED_HEAP, View, sum};
-use crate::untrusted::sanitize;
+use heaptap_analyze::native::sampled;
+use heaptap_base::error::ErrorClass;
+use heaptap_base::untrusted::sanitize;
+use heaptap_input::{ImportError, PprofInput, read_pprof};
+use heaptap_model::profile::{DumpKind, DumpNumbers};
+use heaptap_model::stacks::{Dump, Facts, StackProfile, TRACKED_HEAP, View, sum};
 
 /// Opens pprofs.
 ///
@@ -29,7 +29,7 @@ pub(super) fn open(
     manifest: Option<&Manifest>,
     wanted: &DumpScope,
     options: &LookOptions,
-) -> Result<NativeFile, LookError> {
+) -> Result<NativeFile, InputError> {
     let mut findings = Vec::new();
     let mut profiles: Vec<StackProfile> = Vec::new();
     let mut listed = Vec::new();
@@ -97,7 +97,7 @@ pub(super) fn open(
         profiles.push(profile);
     }
     if listed.is_empty() {
-        return Err(LookError::Import(ImportError::Damaged {
+        return Err(InputError::Import(ImportError::Damaged {
             name: name.to_owned(),
             what: unreadable.unwrap_or("it contains no profile").to_owned(),
         }));

@@ -2,16 +2,16 @@
 
 use serde::Serialize;
 
-use crate::analyze::native::groups::{Groups, RowKey};
-use crate::analyze::native::shown::Shown;
-use crate::analyze::native::table::Key;
 use crate::heaps::input::facts::{NO_FRAMES, StackFrame};
-use crate::stacks::StackTable;
+use heaptap_analyze::native::groups::{Groups, RowKey};
+use heaptap_analyze::native::table::Key;
+use heaptap_analyze::native::visible_tree::VisibleTree;
+use heaptap_model::stacks::StackTable;
 
 /// Creates the names of rows.
 pub(crate) struct Namer<'a> {
     table: &'a StackTable,
-    shown: &'a Shown<'a>,
+    shown: &'a VisibleTree<'a>,
     groups: &'a Groups<'a>,
     /// Maximum number of frames of a stack; 0 means no limit.
     frames: usize,
@@ -35,7 +35,7 @@ pub struct Located {
 impl<'a> Namer<'a> {
     pub(crate) fn new(
         table: &'a StackTable,
-        shown: &'a Shown<'a>,
+        shown: &'a VisibleTree<'a>,
         groups: &'a Groups<'a>,
         frames: usize,
     ) -> Namer<'a> {

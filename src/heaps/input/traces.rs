@@ -1,15 +1,15 @@
 //! Opened traces with their symbols: symbols and R8 mappings from the command line are applied
 //! before dumps are read.
 
-use super::error::LookError;
+use super::error::InputError;
 use super::options::LookOptions;
 use crate::heaps::java::{ProgressReporter, ReadTrace};
-use crate::import::OpenTrace;
 use crate::naming::frames::{LookupScope, Named, Namer};
 use crate::naming::r8_mappings::{HeapMaps, R8Mappings, UsedMap};
 use crate::results::findings::Finding;
 use crate::results::manifest;
-use crate::trace::{Surveyed, Trace};
+use heaptap_input::OpenTrace;
+use perfetto_heap::{Surveyed, Trace};
 
 /// A trace of an input, with the final names of its frames.
 pub struct LookTrace {
@@ -47,7 +47,7 @@ pub(super) fn open_all(
     traces: Vec<OpenTrace>,
     options: &LookOptions,
     progress: &ProgressReporter,
-) -> Result<Vec<LookTrace>, LookError> {
+) -> Result<Vec<LookTrace>, InputError> {
     let maps = R8Mappings::open(&options.names)?;
     let namer = Namer::new(options.names.clone(), options.control.clone());
     let mut all = Vec::with_capacity(traces.len());
@@ -56,7 +56,7 @@ pub(super) fn open_all(
         let mut surveyed = Surveyed::read(input.source)?;
         let named = namer.name(surveyed.recording_mut(), LookupScope::Missing);
         if options.control.is_cancelled() {
-            return Err(LookError::Interrupted);
+            return Err(InputError::Interrupted);
         }
         let findings = named.findings();
         let renamed = maps.name(&mut surveyed)?;

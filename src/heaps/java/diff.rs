@@ -10,14 +10,14 @@ use super::facts::{Figures, HeapFacts};
 use super::heap::{JavaHeap, ProgressReporter};
 use super::open::{JavaOptions, open};
 use super::opened::OpenedJava;
-use crate::analyze::diff::{self, Change, Growth, Side};
-use crate::analyze::filter::Filter;
-use crate::analyze::histogram::Sums;
-use crate::analyze::leaks::{self, Leaks};
-use crate::analyze::tree::{self, NodeKey, Tree};
-use crate::error::ErrorClass;
 use crate::heaps::selector::JavaInput;
 use crate::results::findings::{self, other_process, same_moment, sizes_differ};
+use heaptap_analyze::diff::{self, Change, Growth, Side};
+use heaptap_analyze::filter::Filter;
+use heaptap_analyze::histogram::Sums;
+use heaptap_analyze::leaks::{self, Leaks};
+use heaptap_analyze::tree::{self, NodeKey, Tree};
+use heaptap_base::error::ErrorClass;
 
 /// Status of a change between dumps one of which lacks objects: what it lacks can look new or gone, on
 /// other paths, and unreachable.
@@ -374,7 +374,7 @@ fn by_signature(found: &Leaks, filter: &Filter) -> BTreeMap<(String, String), Le
         let names: Vec<String> = suspects
             .filter_map(|step| {
                 let reference = step.reference.as_ref()?;
-                let class = crate::analyze::paths::short(&step.class);
+                let class = heaptap_analyze::paths::short(&step.class);
                 Some(match &step.repeated {
                     Some(repeated) => repeated.text(),
                     None => format!("{class}.{}", reference.shown()),

@@ -1,18 +1,18 @@
 //! Errors of opening a Java heap.
 
 use super::heap::JavaHeap;
-use crate::error::{Classified, ErrorClass, ErrorFacts};
 use crate::heaps::available;
 use crate::heaps::moments::MomentNotFound;
 use crate::heaps::selector::or_rows;
 use crate::heaps::trace_findings::is_missing_part;
-use crate::hprof::HprofError;
-use crate::import::ImportError;
 use crate::naming::r8_mappings::MapsError;
 use crate::results::findings::Finding;
 use crate::results::manifest::ManifestError;
-use crate::trace::TraceError;
-use crate::untrusted::shell::quoted_path;
+use android_hprof::HprofError;
+use heaptap_base::error::{Classified, ErrorClass, ErrorFacts};
+use heaptap_base::untrusted::shell::quoted_path;
+use heaptap_input::ImportError;
+use perfetto_heap::TraceError;
 
 /// Error of opening a Java heap.
 #[derive(Debug, thiserror::Error)]

@@ -4,10 +4,10 @@ use serde::Serialize;
 use time::OffsetDateTime;
 
 use super::heap::JavaHeap;
-use crate::analyze::histogram::Sums;
-use crate::heap_graph::{DumpSource, Follow, SizeModel};
 use crate::heaps::selector::DumpSelector;
 use crate::results::findings::Finding;
+use heaptap_analyze::histogram::Sums;
+use heaptap_model::heap_graph::{DumpSource, Follow, SizeModel};
 
 /// Source and analysis options of a heap.
 #[derive(Debug, Clone, PartialEq, Serialize)]

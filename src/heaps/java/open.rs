@@ -9,22 +9,21 @@ use std::sync::Arc;
 use super::error::JavaError;
 use super::heap::{JavaHeap, ProgressReporter};
 use super::opened::{OpenedJava, ReadTrace};
-use crate::heap_graph::{Follow, HeapGraph, Reachable, SizeModel};
 use crate::heaps::moments::{Capture, Moments, did_you_mean, names_besides, no_dump_came};
 use crate::heaps::selector::{DumpSelector, JavaInput, ProcessFilter};
 use crate::heaps::trace_findings;
-use crate::hprof;
-use crate::import::{self, HeapSource, HprofInput, STDIN, STDIN_NAME};
 use crate::naming::names::NameOptions;
 use crate::naming::packet_files::known_maps;
 use crate::naming::r8_mappings::{HeapMaps, R8Mappings, minified};
-use crate::profile::{DumpNumbers, NameMaps};
 use crate::results::findings::{Finding, SEVERAL_DUMPS};
 use crate::results::lists::{join_processes, process_name};
 use crate::results::manifest::{self, JAVA_HEAP, JavaDump, JavaKind, Manifest, ManifestError};
 use crate::results::recorded;
-use crate::stacks::{default_rank, last_of_each};
-use crate::trace::{Surveyed, Trace};
+use heaptap_input::{HeapSource, HprofInput, STDIN, STDIN_NAME};
+use heaptap_model::heap_graph::{Follow, HeapGraph, Reachable, SizeModel};
+use heaptap_model::profile::{DumpNumbers, NameMaps};
+use heaptap_model::stacks::{default_rank, last_of_each};
+use perfetto_heap::{Surveyed, Trace};
 use time::OffsetDateTime;
 
 /// Options for opening an input.
@@ -77,7 +76,7 @@ enum Place {
 }
 
 /// Maximum number of dumps of one HPROF that are listed.
-const MOST_DUMPS_OF_HPROF: u32 = 1000;
+const MAX_DUMPS_OF_HPROF: u32 = 1000;
 
 impl Listed {
     fn describe_process(&self) -> String {
@@ -162,13 +161,15 @@ impl JavaFile {
             }
         };
         if path.is_dir() && !file.traces.is_empty() {
-            for hprof in import::hprofs_in_folder(path).unwrap_or_default() {
-                file.hprofs.push(import::open_hprof(&hprof)?);
+            for hprof in heaptap_input::hprofs_in_directory(path).unwrap_or_default() {
+                file.hprofs.push(heaptap_input::open_hprof(&hprof)?);
             }
         }
         let is_recording = recorded.is_some() || file.outer.is_some();
         if path.is_dir() && !is_recording && file.traces.is_empty() && file.hprofs.len() > 1 {
-            return Err(import::several_hprofs(&path.display().to_string(), &file.hprofs).into());
+            return Err(
+                heaptap_input::several_hprofs(&path.display().to_string(), &file.hprofs).into(),
+            );
         }
         if let Some(recorded) = &recorded {
             recorded::compare_hprofs(recorded, &mut file.hprofs);
@@ -210,9 +211,9 @@ impl JavaFile {
     /// Opens an input that is not opened yet, and scans the packets of its traces.
     fn unread(&self, path: &Path) -> Result<OpenedJava, JavaError> {
         let source = if path == Path::new(STDIN) {
-            import::open_java_stream(io::stdin().lock(), STDIN_NAME)?
+            heaptap_input::open_java_stream(io::stdin().lock(), STDIN_NAME)?
         } else {
-            import::open_java(path)?
+            heaptap_input::open_java(path)?
         };
         let mut traces = match source {
             HeapSource::Traces(traces) => traces,
@@ -325,7 +326,7 @@ impl JavaFile {
         let Place::Hprof { hprof, dump: None } = only.place else {
             return;
         };
-        let among = hprof::dumps(&self.hprofs[hprof].bytes).unwrap_or(1);
+        let among = android_hprof::dumps(&self.hprofs[hprof].bytes).unwrap_or(1);
         if among > 1 {
             let dump = |number| Listed {
                 number,
@@ -335,7 +336,7 @@ impl JavaFile {
                 },
                 ..only.clone()
             };
-            self.listed = (1..=among.min(MOST_DUMPS_OF_HPROF)).map(dump).collect();
+            self.listed = (1..=among.min(MAX_DUMPS_OF_HPROF)).map(dump).collect();
         }
     }
 
@@ -505,14 +506,14 @@ impl JavaFile {
     }
 
     /// Returns the options for reading a dump that is in an HPROF.
-    pub fn hprof_options(&self, at: usize) -> hprof::Options {
-        hprof::Options {
+    pub fn hprof_options(&self, at: usize) -> android_hprof::Options {
+        android_hprof::Options {
             sizes: self.options.sizes,
             dump: match self.listed[at].place {
                 Place::Hprof { dump, .. } => dump,
                 Place::Trace { .. } => None,
             },
-            ..hprof::Options::default()
+            ..android_hprof::Options::default()
         }
     }
 
@@ -529,7 +530,7 @@ impl JavaFile {
     pub fn check_headers(&self) -> Result<Vec<Finding>, JavaError> {
         let unreadable = |at: usize| {
             let input = self.hprof(at)?;
-            let error = hprof::records::Header::read(&input.bytes).err()?;
+            let error = android_hprof::records::Header::read(&input.bytes).err()?;
             let (name, source) = (input.name.clone(), error.into());
             Some(JavaError::Hprof { name, source })
         };
@@ -565,7 +566,7 @@ impl JavaFile {
             Place::Hprof { hprof, .. } => {
                 let input = &self.hprofs[hprof];
                 self.progress.begin(&format!("reading {}", input.name));
-                let graph = hprof::read(input.bytes.clone(), &self.hprof_options(at));
+                let graph = android_hprof::read(input.bytes.clone(), &self.hprof_options(at));
                 let mut graph = graph.map_err(|source| JavaError::Hprof {
                     name: input.name.clone(),
                     source,
@@ -672,24 +673,27 @@ pub fn open(
 }
 
 /// Directory of companion Java heaps in a recording directory.
-pub const FOLDER: &str = "java";
+pub const DIRECTORY: &str = "java";
 
 /// Returns whether a recording has Java heaps in a directory of their own.
 pub fn has_java(recording: &Path) -> bool {
-    recording.join(FOLDER).join(manifest::FILE_NAME).is_file()
+    recording
+        .join(DIRECTORY)
+        .join(manifest::FILE_NAME)
+        .is_file()
 }
 
 /// Returns the directory `java` with the Java heaps of a recording that has none of its own, as
 /// `demo` creates it.
 pub(crate) fn lying_in(path: &Path) -> Option<PathBuf> {
-    let has_java = |folder: &Path| {
-        let is_recording = folder.join(manifest::FILE_NAME).is_file();
+    let has_java = |directory: &Path| {
+        let is_recording = directory.join(manifest::FILE_NAME).is_file();
         let manifest = is_recording
-            .then(|| Manifest::read(folder).ok())
+            .then(|| Manifest::read(directory).ok())
             .flatten()?;
         Some(manifest.dumps.java.iter().any(JavaDump::has_heap))
     };
-    let inner = path.join(FOLDER);
+    let inner = path.join(DIRECTORY);
     (!has_java(path)? && has_java(&inner)?).then_some(inner)
 }
 
@@ -786,7 +790,7 @@ mod tests {
         assert_eq!(file.choose(Some(&DumpSelector::End)).ok(), Some(0));
         file.labels.push("end".to_owned());
         let error = file.choose(Some(&DumpSelector::End)).unwrap_err();
-        let help = crate::error::Failure::from(error).help.unwrap();
+        let help = heaptap_base::error::Failure::from(error).help.unwrap();
         assert_eq!(
             help,
             "no dump came for this label. Available: @1, @2, @last"

@@ -1,9 +1,9 @@
 //! Java heaps of an input that was already opened for its native heaps, to avoid reading it twice.
 
-use crate::import::HprofInput;
 use crate::naming::r8_mappings::HeapMaps;
 use crate::results::findings::Finding;
-use crate::trace::Trace;
+use heaptap_input::HprofInput;
+use perfetto_heap::Trace;
 
 /// An input of Java heaps, opened or not.
 #[derive(Default)]

@@ -7,20 +7,20 @@ use serde::Serialize;
 
 use super::facts::{Figures, HeapFacts};
 use super::heap::JavaHeap;
-use crate::analyze::fields;
-use crate::analyze::filter::Filter;
-use crate::analyze::histogram::Sums;
-use crate::analyze::holders::{self, Holders, KindedReferrers, Reading};
-use crate::analyze::inspect;
-use crate::analyze::label;
-use crate::analyze::leaks;
-use crate::analyze::paths::{self, Link, Path, Place, RootReason, Ways};
-use crate::analyze::repetition::Repeated;
-use crate::heap_graph::{
+use heaptap_analyze::fields;
+use heaptap_analyze::filter::Filter;
+use heaptap_analyze::histogram::Sums;
+use heaptap_analyze::holders::{self, Holders, KindedReferrers, Reading};
+use heaptap_analyze::inspect;
+use heaptap_analyze::label;
+use heaptap_analyze::leaks;
+use heaptap_analyze::paths::{self, Link, Path, Place, RootReason, Ways};
+use heaptap_analyze::repetition::Repeated;
+use heaptap_base::suggest::nearest;
+use heaptap_model::heap_graph::{
     AllocationSite, ClassIndex, Dominators, Follow, HeapGraph, ObjectIndex, ObjectSet,
     PrimitiveArray, Referrers, Retained, Value,
 };
-use crate::near::nearest;
 
 /// Target objects.
 #[derive(Debug, Clone)]
@@ -154,7 +154,7 @@ pub struct StepRow {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repeated: Option<Repeated<String>>,
     /// Number of steps left out before it; absent if zero.
-    #[serde(skip_serializing_if = "crate::units::is_zero")]
+    #[serde(skip_serializing_if = "heaptap_base::units::is_zero")]
     pub left_out: u64,
 }
 

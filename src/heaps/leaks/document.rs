@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::analyze::growth::Growth;
-use crate::analyze::leaks::{LeakGroup, Leaks, Unheld};
-use crate::analyze::waste::Waste;
-use crate::heap_graph::{Dominators, Retained};
 use crate::heaps::java::facts::HeapFacts;
+use heaptap_analyze::growth::Growth;
+use heaptap_analyze::leaks::{LeakGroup, Leaks, Unheld};
+use heaptap_analyze::waste::Waste;
+use heaptap_model::heap_graph::{Dominators, Retained};
 
 #[derive(Debug, Clone, Serialize)]
 pub struct LeaksDocument {

@@ -5,9 +5,9 @@ use std::sync::Barrier;
 use super::*;
 
 fn store() -> (tempfile::TempDir, Store) {
-    let folder = tempfile::tempdir().unwrap();
-    let store = Store::in_folder(folder.path()).unwrap();
-    (folder, store)
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::in_directory(directory.path()).unwrap();
+    (directory, store)
 }
 
 async fn take(store: &Store, key: &str, limit: u64) -> Result<DeviceLock, Failure> {
@@ -25,15 +25,15 @@ fn foreign(beat: u64) -> Owner {
     }
 }
 
-fn write(folder: &Path, number: u64, owner: &Owner) {
-    let devices = folder.join(FOLDER);
+fn write(directory: &Path, number: u64, owner: &Owner) {
+    let devices = directory.join(DIRECTORY);
     std::fs::create_dir_all(&devices).unwrap();
     std::fs::write(devices.join(format!("a.owner-{number}")), owner.text()).unwrap();
 }
 
 #[tokio::test]
 async fn a_device_is_of_one_scenario_until_it_ends() {
-    let (_folder, store) = store();
+    let (_directory, store) = store();
     let first = take(&store, "a", 0).await.unwrap();
     let second = take(&store, "a", 0).await.unwrap_err();
     let pid = std::process::id().to_string();
@@ -53,20 +53,20 @@ async fn a_device_is_of_one_scenario_until_it_ends() {
 
 #[tokio::test]
 async fn a_killed_process_of_this_host_is_not_waited_for() {
-    let (folder, store) = store();
+    let (directory, store) = store();
     let dead = Owner {
         pid: 7,
         ..Owner::this_process()
     };
-    write(folder.path(), 41, &dead);
+    write(directory.path(), 41, &dead);
     let taken = take(&store, "a", 0).await;
     assert_eq!(taken.is_ok(), cfg!(target_os = "linux"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn another_host_has_the_device_while_its_beats_come() {
-    let (folder, store) = store();
-    let path = folder.path().to_owned();
+    let (directory, store) = store();
+    let path = directory.path().to_owned();
     write(&path, 3, &foreign(0));
     let beats = tokio::spawn(async move {
         for beat in 1..=12 {
@@ -88,9 +88,9 @@ async fn another_host_has_the_device_while_its_beats_come() {
 
 #[tokio::test(start_paused = true)]
 async fn an_owner_that_slept_notices_the_next_one() {
-    let (folder, store) = store();
+    let (directory, store) = store();
     let lock = take(&store, "a", 0).await.unwrap();
-    write(folder.path(), 2, &foreign(0));
+    write(directory.path(), 2, &foreign(0));
     lock.lost().await;
     drop(lock);
     let busy = take(&store, "a", 0).await.unwrap_err();
@@ -99,9 +99,9 @@ async fn an_owner_that_slept_notices_the_next_one() {
 
 #[tokio::test(start_paused = true)]
 async fn a_beat_does_not_overwrite_the_release() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let files = Files {
-        folder: folder.path().to_owned(),
+        directory: directory.path().to_owned(),
         key: "a".to_owned(),
     };
     std::fs::write(files.owner(1), "released").unwrap();
@@ -114,9 +114,9 @@ async fn a_beat_does_not_overwrite_the_release() {
 
 #[test]
 fn of_two_hosts_that_take_a_device_at_one_moment_one_has_it_in_200_rounds() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let files = Files {
-        folder: folder.path().to_owned(),
+        directory: directory.path().to_owned(),
         key: "a".to_owned(),
     };
     for number in 1..=200 {

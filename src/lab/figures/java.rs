@@ -6,21 +6,21 @@ use heaptap_lab::results::Excess;
 use heaptap_lab::scenario::JavaMeasure;
 use regex::Regex;
 
-use super::super::steps::folder_of;
+use super::super::steps::directory_of;
 use super::selector;
-use crate::analyze::filter::Filter;
-use crate::analyze::histogram::{self, HistogramKey, ObjectScope, Row};
-use crate::analyze::label;
-use crate::analyze::leaks::{self, Certainty};
-use crate::heap_graph::ClassIndex;
 use crate::heaps::java::{JavaFile, JavaHeap, JavaOptions, OpenedJava, ProgressReporter};
 use crate::heaps::leaks::HiddenLeaks;
 use crate::heaps::selector::DumpSelector;
 use crate::lab::state::Figure;
+use heaptap_analyze::filter::Filter;
+use heaptap_analyze::histogram::{self, HistogramKey, ObjectScope, Row};
+use heaptap_analyze::label;
+use heaptap_analyze::leaks::{self, Certainty};
+use heaptap_model::heap_graph::ClassIndex;
 
 /// The Java heaps of a run.
 pub(super) struct Heaps<'a> {
-    folder: &'a Path,
+    directory: &'a Path,
     /// Its dumps, once they are listed.
     file: Option<Result<JavaFile, String>>,
     /// The heap read last: budgets of one label share it.
@@ -28,9 +28,9 @@ pub(super) struct Heaps<'a> {
 }
 
 impl<'a> Heaps<'a> {
-    pub(super) fn new(folder: &'a Path) -> Heaps<'a> {
+    pub(super) fn new(directory: &'a Path) -> Heaps<'a> {
         Heaps {
-            folder,
+            directory,
             file: None,
             read: None,
         }
@@ -40,11 +40,11 @@ impl<'a> Heaps<'a> {
         if self.read.as_ref().is_none_or(|(of, _)| of != label) {
             // One heap is in memory at a time.
             self.read = None;
-            let folder = self.folder;
-            let dump = folder_of(folder, label);
+            let directory = self.directory;
+            let dump = directory_of(directory, label);
             let heap = match dump.is_dir() {
                 true => open(&dump).and_then(|mut file| read(&mut file, None)),
-                false => match self.file.get_or_insert_with(|| open(folder)) {
+                false => match self.file.get_or_insert_with(|| open(directory)) {
                     Ok(file) => read(file, Some(&selector(label))),
                     Err(why) => Err(why.clone()),
                 },
@@ -126,10 +126,10 @@ impl<'a> Heaps<'a> {
     }
 }
 
-fn open(folder: &Path) -> Result<JavaFile, String> {
+fn open(directory: &Path) -> Result<JavaFile, String> {
     let progress = ProgressReporter::default();
     let options = JavaOptions::default();
-    let opened = JavaFile::open(folder, OpenedJava::default(), options, &progress);
+    let opened = JavaFile::open(directory, OpenedJava::default(), options, &progress);
     opened.map_err(|error| error.to_string())
 }
 
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn a_known_leak_of_the_platform_does_not_count() {
         let run = tempfile::tempdir().unwrap();
-        let dump = folder_of(run.path(), "after");
+        let dump = directory_of(run.path(), "after");
         std::fs::create_dir_all(&dump).unwrap();
         let known = concat!(
             env!("CARGO_MANIFEST_DIR"),

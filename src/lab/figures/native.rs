@@ -9,26 +9,31 @@ use heaptap_lab::verdict::Measured;
 use regex::Regex;
 
 use super::PARTS;
-use crate::analyze::native::filter::Filter;
-use crate::analyze::native::groups::{Groups, RowKey};
-use crate::analyze::native::sampled::SampledColumn;
-use crate::analyze::native::shown::Shown;
-use crate::analyze::native::table::{Key, Table};
-use crate::error::Classified as _;
 use crate::heaps::input::{self, DumpScope, LookOptions, NativeFile, OpenedInput};
 use crate::heaps::java::ProgressReporter;
 use crate::lab::state::Figure;
-use crate::profile::is_heap;
 use crate::results::lists::join_list;
-use crate::stacks::{Dump, Facts, View};
+use heaptap_analyze::native::filter::Filter;
+use heaptap_analyze::native::groups::{Groups, RowKey};
+use heaptap_analyze::native::sampled::SampledColumn;
+use heaptap_analyze::native::table::{Key, Table};
+use heaptap_analyze::native::visible_tree::VisibleTree;
+use heaptap_base::error::Classified as _;
+use heaptap_model::profile::is_heap;
+use heaptap_model::stacks::{Dump, Facts, View};
 
 /// The native heaps of a run, at all its labels.
 pub(super) struct Opened(NativeFile);
 
 /// Opens all dumps of a run.
-pub(super) fn open(folder: &Path) -> Result<Opened, String> {
+pub(super) fn open(directory: &Path) -> Result<Opened, String> {
     let progress = ProgressReporter::default();
-    match input::open(folder, &DumpScope::All, &LookOptions::default(), &progress) {
+    match input::open(
+        directory,
+        &DumpScope::All,
+        &LookOptions::default(),
+        &progress,
+    ) {
         Ok(OpenedInput::Native(file, _)) => Ok(Opened(*file)),
         Ok(OpenedInput::Java(_)) => Err("the run has no native heap".to_owned()),
         Err(error) => Err(described(&error.facts().help, &error)),
@@ -117,7 +122,7 @@ impl Opened {
     fn is_sampled(&self, filter: &Filter) -> bool {
         let profile = &self.0.profile;
         profile.dumps.iter().any(|dump| {
-            let shown = Shown::of(&profile.table, filter, &[&dump.values]);
+            let shown = VisibleTree::of(&profile.table, filter, &[&dump.values]);
             shown.totals(&dump.values).iter().any(|total| *total != 0)
         })
     }
@@ -141,7 +146,7 @@ impl Opened {
         total: &mut Measured,
         parts: &mut Vec<Excess>,
     ) -> Result<(), String> {
-        let space = |measure: &crate::stacks::Measure| measure.view == Some(View::Space);
+        let space = |measure: &heaptap_model::stacks::Measure| measure.view == Some(View::Space);
         let Some(at) = dump.measures.iter().position(space) else {
             // Another heap of the process records frees.
             return Ok(());
@@ -150,7 +155,7 @@ impl Opened {
             return Err("the dump is incomplete".to_owned());
         }
         let table = &self.0.profile.table;
-        let shown = Shown::of(table, filter, &[&dump.values]);
+        let shown = VisibleTree::of(table, filter, &[&dump.values]);
         let totals = shown.totals(&dump.values);
         let whole = |column: usize| totals[column] as f64;
         total.value += whole(at);

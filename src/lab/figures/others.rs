@@ -10,27 +10,29 @@ use super::selector;
 use crate::heaps::java::ProgressReporter;
 use crate::heaps::selector::{JavaInput, ProcessFilter};
 use crate::lab::state::Figure;
-use crate::memory::gc::printed_step;
-use crate::memory::smaps::{By, Field, Grouped};
-use crate::memory::summary_row;
 use crate::system::meminfo::{self, ProcessFacts};
 use crate::system::smaps;
-use crate::timeline::{Entry, Observation, Timeline};
+use android_memory::gc::printed_step;
+use android_memory::smaps::{By, Field, Grouped};
+use android_memory::summary_row;
+use heaptap_model::timeline::{Entry, Observation, Timeline};
 
 /// Column of the rows.
 const PSS: &str = "pss";
 
 /// Returns the PSS of a row of the table or of the App Summary, summed over the processes.
-pub(super) fn pss(folder: &Path, label: &str, row: &str) -> Figure {
+pub(super) fn pss(directory: &Path, label: &str, row: &str) -> Figure {
     let input = JavaInput {
-        path: folder.to_owned(),
+        path: directory.to_owned(),
         which: Some(selector(label)),
     };
     let document = match meminfo::read(&input, &ProcessFilter::default()) {
         Ok(document) => document,
         Err(error) => return Figure::missing(error.to_string()),
     };
-    match row_of(&document, row, |process| mappings(folder, label, process)) {
+    match row_of(&document, row, |process| {
+        mappings(directory, label, process)
+    }) {
         Ok((value, parts)) => Figure::new(value, None, parts),
         Err(why) => Figure::missing(format!("at {label}: {why}")),
     }
@@ -69,9 +71,9 @@ pub(in crate::lab) fn row_of(
 }
 
 /// Returns the memory mappings of a process at a label by library; empty if they were not captured.
-fn mappings(folder: &Path, label: &str, process: &ProcessFacts) -> Vec<Grouped> {
+fn mappings(directory: &Path, label: &str, process: &ProcessFacts) -> Vec<Grouped> {
     let input = JavaInput {
-        path: folder.to_owned(),
+        path: directory.to_owned(),
         which: Some(selector(label)),
     };
     let only = ProcessFilter {

@@ -5,10 +5,10 @@ use std::sync::Mutex;
 
 use tokio::sync::oneshot;
 
-use crate::error::ErrorClass;
-use crate::parallel::lock;
 use crate::recording::events::{CompanionEvent, RecordEvent};
-use crate::session::SessionEvent;
+use heaptap_base::error::ErrorClass;
+use heaptap_base::parallel::lock;
+use heaptap_capture::session::SessionEvent;
 
 /// Outcome of a snapshot.
 type Answer = Result<(), Missed>;

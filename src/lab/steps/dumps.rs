@@ -8,27 +8,27 @@ use heaptap_lab::scenario::DumpKind;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use super::{Hands, RESTORE};
-use crate::config::JavaSpec;
-use crate::error::{ErrorClass, Failure};
-use crate::patience;
-use crate::provoke::Cancel;
+use super::{RESTORE, StepExecutor};
 use crate::recording::dump;
 use crate::recording::events::{EventHandler, RecordEvent};
 use crate::recording::heap_files::{self, HeapFileOptions};
 use crate::recording::outcome::{Finished, Recorded};
 use crate::results::manifest::JavaDump;
-use crate::session::{Control, SessionEvent};
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_base::rename_retry;
+use heaptap_capture::config::JavaSpec;
+use heaptap_capture::provoke::Cancel;
+use heaptap_capture::session::{Control, SessionEvent};
 
 use super::super::failures::interrupted;
 use super::super::recover;
 
 /// Returns the directory of a dump in that of its run.
-pub(in crate::lab) fn folder_of(run: &Path, label: &str) -> PathBuf {
+pub(in crate::lab) fn directory_of(run: &Path, label: &str) -> PathBuf {
     run.join("dumps").join(label)
 }
 
-impl Hands<'_> {
+impl StepExecutor<'_> {
     /// Dumps the Java heap, and fetches it. What it leaves after an error moves aside, because a retry
     /// needs the directory.
     pub(super) async fn dump(
@@ -38,7 +38,7 @@ impl Hands<'_> {
         ends: &Cancel,
     ) -> Result<(), Failure> {
         let _only = self.capture.lock().await;
-        let output = self.dump_folder(&label);
+        let output = self.dump_directory(&label);
         if let Err(failure) = self.dump_into(&output, kind, &label, ends).await {
             return Err(match recover::sessions_of(self.store, &output)?.first() {
                 None => {
@@ -100,10 +100,10 @@ impl Hands<'_> {
         }
     }
 
-    fn dump_folder(&self, label: &str) -> PathBuf {
+    fn dump_directory(&self, label: &str) -> PathBuf {
         // The output of a run is always set.
         let run = self.record.output.clone().unwrap_or_default();
-        folder_of(&run, label)
+        directory_of(&run, label)
     }
 
     fn dump_options(
@@ -138,7 +138,7 @@ impl Hands<'_> {
         label: String,
         wait: Duration,
     ) -> Result<OomDump, Failure> {
-        let output = self.dump_folder(&label);
+        let output = self.dump_directory(&label);
         let spec = JavaSpec {
             wait_for_oom: Some(wait),
             ..JavaSpec::default()
@@ -234,7 +234,7 @@ impl OomDump {
 fn move_aside(output: &Path) {
     if std::fs::remove_dir(output).is_err() {
         // A retry reports that the directory is not empty.
-        let _ = patience::rename(output, &dump::aside(output, 1));
+        let _ = rename_retry::rename(output, &dump::aside(output, 1));
     }
 }
 

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::SHELL;
-use crate::device::{Command, Device, Lines, Shell, ShellEvent};
-use crate::error::{ErrorClass, Failure};
+use heaptap_adb::{Command, Device, Lines, Shell, ShellEvent};
+use heaptap_base::error::{ErrorClass, Failure};
 
 /// Pause before a log that ended, or could not be read, is read again.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -111,7 +111,7 @@ impl LogTail {
                     }
                 }
                 Ok(ShellEvent::Stderr(bytes)) => {
-                    self.said = crate::untrusted::sanitize_bytes(bytes.trim_ascii());
+                    self.said = heaptap_base::untrusted::sanitize_bytes(bytes.trim_ascii());
                 }
                 Ok(ShellEvent::Exit(_)) => self.ended().await?,
                 Err(error) if error.is_connection() => self.ended().await?,
@@ -196,7 +196,7 @@ async fn clock(device: &Device) -> Result<f64, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::scripted::{Scripted, Step, features, packet, say, service};
+    use heaptap_adb::scripted::{Scripted, Step, features, packet, say, service};
 
     /// The clock of the device.
     fn date(now: &str) -> Vec<Step> {

@@ -6,15 +6,15 @@ use std::time::Duration;
 use regex::Regex;
 use tokio::time::Instant;
 
-use super::{Hands, LogTail};
-use crate::error::{ErrorClass, Failure};
-use crate::parallel::lock;
-use crate::provoke::{self, Cancel, Event, Plan, Settle};
+use super::{LogTail, StepExecutor};
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_base::parallel::lock;
+use heaptap_capture::provoke::{self, Cancel, Event, Plan, Settle};
 
 /// Pause between two looks at the device.
 const PAUSE: Duration = Duration::from_millis(500);
 
-impl Hands<'_> {
+impl StepExecutor<'_> {
     pub(super) async fn quiet(
         &self,
         rest: Duration,

@@ -30,16 +30,16 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
 use self::transfer::{Failed, fetch_from_apk, fetch_whole};
-use crate::device::{Device, DeviceError, RemoteStat};
-use crate::symbolize::cache::{Cache, NotKept, Origin};
-use crate::symbolize::find::WhyNot;
-use crate::units::{BuildId, ByteSize};
-use crate::untrusted::sanitize;
+use heaptap_adb::{Device, DeviceError, RemoteStat};
+use heaptap_base::units::{BuildId, ByteSize};
+use heaptap_base::untrusted::sanitize;
+use heaptap_symbols::symbolize::cache::{Cache, NotKept, Origin};
+use heaptap_symbols::symbolize::find::RejectReason;
 
 /// Maximum number of bytes fetched by default.
-const MOST_BYTES: u64 = 64 << 20;
+const MAX_BYTES: u64 = 64 << 20;
 /// Time limit of fetching by default.
-const MOST_TIME: Duration = Duration::from_secs(5);
+const MAX_TIME: Duration = Duration::from_secs(5);
 /// Time without data after which the device counts as disconnected.
 const STALL: Duration = Duration::from_secs(20);
 /// Minimum size of a transfer that predicts the speed of the next one, in bytes.
@@ -108,7 +108,7 @@ pub enum Outcome {
     /// It was already in the cache.
     Cached,
     /// It is not in the cache.
-    Not(WhyNot),
+    Not(RejectReason),
 }
 
 /// Fetches libraries from one device.
@@ -249,7 +249,7 @@ struct Round<'a> {
     /// Bytes a second of the last transfer that was large enough.
     speed: Option<f64>,
     /// Reason for not requesting anything else from the device.
-    over: Option<WhyNot>,
+    over: Option<RejectReason>,
     /// Stats of files: several libraries can be in one APK.
     stats: HashMap<String, Option<RemoteStat>>,
 }
@@ -279,7 +279,7 @@ impl<'a> Round<'a> {
         let slow = self.of.how == PullLibs::Cheap && self.is_noted(&too_slow(&request.build_id));
         slow.then(|| {
             let text = "took too long before; use `--pull-libs always` to wait for it";
-            Outcome::Not(WhyNot::OverBudget(text.to_owned()))
+            Outcome::Not(RejectReason::OverBudget(text.to_owned()))
         })
     }
 
@@ -287,26 +287,26 @@ impl<'a> Round<'a> {
         let interrupt = self.of.interrupt();
         let asked = tokio::select! {
             outcome = self.fetch(request) => outcome,
-            () = interrupt.asked() => Err(self.end(WhyNot::Device("interrupted".to_owned()))),
+            () = interrupt.asked() => Err(self.end(RejectReason::Device("interrupted".to_owned()))),
         };
         asked.unwrap_or_else(Outcome::Not)
     }
 
     /// Ends all requests to the device.
-    fn end(&mut self, why: WhyNot) -> WhyNot {
+    fn end(&mut self, why: RejectReason) -> RejectReason {
         self.over = Some(why.clone());
         why
     }
 
-    async fn fetch(&mut self, request: &LibraryRequest) -> Result<Outcome, WhyNot> {
+    async fn fetch(&mut self, request: &LibraryRequest) -> Result<Outcome, RejectReason> {
         let Some(place) = request.place() else {
-            return Err(WhyNot::NotThere);
+            return Err(RejectReason::NotThere);
         };
         let stat = self.stat(&place.file).await?;
         let other = other_build(&request.build_id, &place.file, &stat);
         if self.is_noted(&other) {
             let text = "the device now has another build of it";
-            return Err(WhyNot::Device(text.to_owned()));
+            return Err(RejectReason::Device(text.to_owned()));
         }
         // From an APK, only the library is transferred, but its size is not known yet.
         let least = if place.is_inside { 0 } else { stat.size };
@@ -329,9 +329,9 @@ impl<'a> Round<'a> {
                 self.note(&too_slow(&request.build_id));
                 let text = format!(
                     "took longer than {} s; use `--pull-libs always` to wait for it",
-                    MOST_TIME.as_secs()
+                    MAX_TIME.as_secs()
                 );
-                return Err(self.end(WhyNot::OverBudget(text)));
+                return Err(self.end(RejectReason::OverBudget(text)));
             }
         };
         self.bytes += bytes;
@@ -342,16 +342,16 @@ impl<'a> Round<'a> {
             Ok(_) => Ok(Outcome::Kept(bytes)),
             Err(NotKept::OtherBuildId { found, .. }) if !found.is_empty() => {
                 self.note(&other);
-                Err(WhyNot::OtherBuildId(found))
+                Err(RejectReason::OtherBuildId(found))
             }
-            Err(NotKept::OtherBuildId { .. }) => Err(WhyNot::NoBuildId),
-            Err(NotKept::NotALibrary(error)) => Err(WhyNot::Damaged(error.to_string())),
+            Err(NotKept::OtherBuildId { .. }) => Err(RejectReason::NoBuildId),
+            Err(NotKept::NotALibrary(error)) => Err(RejectReason::Damaged(error.to_string())),
             Err(NotKept::Io(error)) => Err(host(error)),
         }
     }
 
     /// Returns the stat of `path`, which must be a regular file.
-    async fn stat(&mut self, path: &str) -> Result<RemoteStat, WhyNot> {
+    async fn stat(&mut self, path: &str) -> Result<RemoteStat, RejectReason> {
         let stat = match self.stats.get(path) {
             Some(known) => *known,
             None => {
@@ -366,50 +366,50 @@ impl<'a> Round<'a> {
             }
         };
         match stat {
-            None => Err(WhyNot::NotThere),
-            Some(stat) if stat.mode & TYPE != REGULAR => Err(WhyNot::NotAFile),
+            None => Err(RejectReason::NotThere),
+            Some(stat) if stat.mode & TYPE != REGULAR => Err(RejectReason::NotAFile),
             Some(stat) => Ok(stat),
         }
     }
 
-    fn failed(&mut self, failed: Failed, path: &str) -> WhyNot {
+    fn failed(&mut self, failed: Failed, path: &str) -> RejectReason {
         match failed {
             Failed::Device(error) if error.is_connection() => {
-                self.end(WhyNot::Device(error.to_string()))
+                self.end(RejectReason::Device(error.to_string()))
             }
             Failed::Device(DeviceError::Refused { text, .. }) => {
                 match text.contains("ermission denied") {
-                    true => WhyNot::Unreadable(std::io::ErrorKind::PermissionDenied),
-                    false => WhyNot::Device(text),
+                    true => RejectReason::Unreadable(std::io::ErrorKind::PermissionDenied),
+                    false => RejectReason::Device(text),
                 }
             }
             Failed::Device(DeviceError::Sink(error)) | Failed::Host(error) => self.end(host(error)),
-            Failed::Device(error) => WhyNot::Device(error.to_string()),
-            Failed::TooLarge(size) => WhyNot::OverBudget(too_large(size, self.bytes)),
+            Failed::Device(error) => RejectReason::Device(error.to_string()),
+            Failed::TooLarge(size) => RejectReason::OverBudget(too_large(size, self.bytes)),
             Failed::Changed => {
                 self.stats.remove(path);
-                WhyNot::Changed
+                RejectReason::Changed
             }
-            Failed::Damaged(what) => WhyNot::Damaged(what),
-            Failed::NoDd => WhyNot::Device("its shell does not have dd".to_owned()),
+            Failed::Damaged(what) => RejectReason::Damaged(what),
+            Failed::NoDd => RejectReason::Device("its shell does not have dd".to_owned()),
         }
     }
 
     fn bytes_left(&self) -> u64 {
         match self.of.how {
             PullLibs::Always => u64::MAX,
-            _ => MOST_BYTES.saturating_sub(self.bytes),
+            _ => MAX_BYTES.saturating_sub(self.bytes),
         }
     }
 
     fn time_left(&self) -> Option<Duration> {
-        (self.of.how != PullLibs::Always).then(|| MOST_TIME.saturating_sub(self.began.elapsed()))
+        (self.of.how != PullLibs::Always).then(|| MAX_TIME.saturating_sub(self.began.elapsed()))
     }
 
     /// Checks that this number of bytes is within the limits.
-    fn afford(&mut self, bytes: u64) -> Result<(), WhyNot> {
+    fn afford(&mut self, bytes: u64) -> Result<(), RejectReason> {
         if bytes > self.bytes_left() {
-            return Err(WhyNot::OverBudget(too_large(bytes, self.bytes)));
+            return Err(RejectReason::OverBudget(too_large(bytes, self.bytes)));
         }
         let Some(left) = self.time_left() else {
             return Ok(());
@@ -424,9 +424,9 @@ impl<'a> Round<'a> {
                 "{} at {}/s take longer than the remaining part of {} s",
                 ByteSize(bytes),
                 ByteSize(speed as u64),
-                MOST_TIME.as_secs()
+                MAX_TIME.as_secs()
             );
-            return Err(WhyNot::OverBudget(text));
+            return Err(RejectReason::OverBudget(text));
         }
         Ok(())
     }
@@ -449,19 +449,19 @@ impl<'a> Round<'a> {
     }
 }
 
-fn host(error: std::io::Error) -> WhyNot {
-    WhyNot::Device(format!("the host cannot store it: {error}"))
+fn host(error: std::io::Error) -> RejectReason {
+    RejectReason::Device(format!("the host cannot store it: {error}"))
 }
 
-fn no_time() -> WhyNot {
-    WhyNot::OverBudget(format!(
+fn no_time() -> RejectReason {
+    RejectReason::OverBudget(format!(
         "the default limit of {} s for libraries was reached; use `--pull-libs always` to wait for them",
-        MOST_TIME.as_secs()
+        MAX_TIME.as_secs()
     ))
 }
 
 fn too_large(size: u64, spent: u64) -> String {
-    let all = ByteSize(MOST_BYTES);
+    let all = ByteSize(MAX_BYTES);
     match spent {
         0 => format!(
             "{} exceed the limit of {all}; use `--pull-libs always` to fetch any size",

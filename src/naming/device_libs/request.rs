@@ -4,10 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::names::java_code;
-use crate::profile::{CallsiteId, FrameId, MappingId, Recording, StringId};
-use crate::units::BuildId;
-use crate::untrusted::sanitize;
+use heaptap_base::units::BuildId;
+use heaptap_base::untrusted::sanitize;
+use heaptap_model::names::java_code;
+use heaptap_model::profile::{CallsiteId, FrameId, MappingId, Recording, StringId};
 
 /// Directories of system libraries.
 const SYSTEM: [&str; 7] = [
@@ -63,12 +63,15 @@ impl LibraryRequest {
 
     /// Returns whether it was installed or pushed, so that its build might have left symbols in it.
     pub(super) fn is_own(&self) -> bool {
-        OWN.iter().any(|folder| self.path.starts_with(folder))
+        OWN.iter().any(|directory| self.path.starts_with(directory))
     }
 
     /// Returns whether it is in a directory of device libraries.
     pub(super) fn is_at_home(&self) -> bool {
-        self.is_own() || SYSTEM.iter().any(|folder| self.path.starts_with(folder))
+        self.is_own()
+            || SYSTEM
+                .iter()
+                .any(|directory| self.path.starts_with(directory))
     }
 
     /// Returns its path without terminal control characters.
@@ -87,7 +90,7 @@ impl LibraryRequest {
             .skip(1)
             .all(|part| !matches!(part, "" | "." | ".."));
         let known = file.starts_with('/')
-            && !NEVER.iter().any(|folder| file.starts_with(folder))
+            && !NEVER.iter().any(|directory| file.starts_with(directory))
             && !["/[", "/memfd:"].iter().any(|name| file.starts_with(name));
         let plain = !file.contains(|c: char| c.is_control() || c == char::REPLACEMENT_CHARACTER);
         if !(normal && known && plain && file.len() <= LONGEST) || file.ends_with(" (deleted)") {
@@ -167,7 +170,7 @@ pub fn requests(recording: &Recording) -> Vec<LibraryRequest> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::{Frame, Line, Mapping};
+    use heaptap_model::profile::{Frame, Line, Mapping};
 
     fn request(path: &str, start_offset: u64) -> LibraryRequest {
         LibraryRequest {

@@ -1,7 +1,7 @@
 //! Tests of the time limit, under paused time: a slow device, and a hanging one.
 
 use super::*;
-use crate::device::scripted::{Scripted, Step, features, record, say, service};
+use heaptap_adb::scripted::{Scripted, Step, features, record, say, service};
 
 const ID: [u8; 20] = [7; 20];
 
@@ -45,17 +45,17 @@ fn source(scripted: &Scripted, how: PullLibs) -> DeviceLibs {
 
 #[tokio::test(start_paused = true)]
 async fn what_takes_too_long_is_given_up_and_not_tried_again() {
-    let folder = tempfile::tempdir().unwrap();
-    let cache = Cache::in_folder(folder.path()).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let cache = Cache::in_directory(directory.path()).unwrap();
     let scripted = Scripted::new([features("shell_v2,stat_v2"), stat(1 << 20), pull(300 << 10)]);
     let began = Instant::now();
     let requests = vec![request(PATH, ID[0]), request("/system/lib64/libb.so", 8)];
     let fetched = source(&scripted, PullLibs::Cheap)
         .fetch_all(&cache, requests, &|_| {})
         .await;
-    assert_eq!(began.elapsed(), MOST_TIME);
+    assert_eq!(began.elapsed(), MAX_TIME);
     for fetched in &fetched {
-        let Outcome::Not(WhyNot::OverBudget(text)) = &fetched.outcome else {
+        let Outcome::Not(RejectReason::OverBudget(text)) = &fetched.outcome else {
             panic!("{fetched:?}");
         };
         assert!(text.contains("longer than 5 s"), "{text}");
@@ -68,7 +68,7 @@ async fn what_takes_too_long_is_given_up_and_not_tried_again() {
     let round = Round::new(&again, &cache);
     let known = round.known(&request(PATH, ID[0]));
     assert!(
-        matches!(known, Some(Outcome::Not(WhyNot::OverBudget(_)))),
+        matches!(known, Some(Outcome::Not(RejectReason::OverBudget(_)))),
         "{known:?}"
     );
     assert_eq!(round.known(&request("/system/lib64/libb.so", 8)), None);
@@ -81,8 +81,8 @@ async fn what_takes_too_long_is_given_up_and_not_tried_again() {
 
 #[tokio::test(start_paused = true)]
 async fn a_phone_that_falls_silent_is_left_also_by_who_has_all_the_time() {
-    let folder = tempfile::tempdir().unwrap();
-    let cache = Cache::in_folder(folder.path()).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let cache = Cache::in_directory(directory.path()).unwrap();
     let scripted = Scripted::new([features("shell_v2,stat_v2"), stat(1 << 20), pull(0)]);
     let began = Instant::now();
     let requests = vec![request(PATH, ID[0]), request("/system/lib64/libb.so", 8)];
@@ -90,7 +90,7 @@ async fn a_phone_that_falls_silent_is_left_also_by_who_has_all_the_time() {
         .fetch_all(&cache, requests, &|_| {})
         .await;
     assert_eq!(began.elapsed(), STALL);
-    let gone = |f: &Fetched| matches!(f.outcome, Outcome::Not(WhyNot::Device(_)));
+    let gone = |f: &Fetched| matches!(f.outcome, Outcome::Not(RejectReason::Device(_)));
     assert!(
         fetched.len() == 2 && fetched.iter().all(gone),
         "{fetched:?}"
@@ -99,14 +99,14 @@ async fn a_phone_that_falls_silent_is_left_also_by_who_has_all_the_time() {
 
 #[tokio::test(start_paused = true)]
 async fn what_would_take_too_long_at_the_speed_so_far_is_not_begun() {
-    let folder = tempfile::tempdir().unwrap();
-    let cache = Cache::in_folder(folder.path()).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let cache = Cache::in_directory(directory.path()).unwrap();
     let scripted = Scripted::new([features("shell_v2,stat_v2"), stat(60 << 20)]);
     let source = source(&scripted, PullLibs::Cheap);
     let mut round = Round::new(&source, &cache);
     round.speed = Some(f64::from(1 << 20));
     let outcome = round.ask(&request(PATH, ID[0])).await;
-    let Outcome::Not(WhyNot::OverBudget(text)) = outcome else {
+    let Outcome::Not(RejectReason::OverBudget(text)) = outcome else {
         panic!("{outcome:?}");
     };
     assert!(text.contains("60.0 MiB at 1.0 MiB/s"), "{text}");

@@ -7,7 +7,7 @@ use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use tokio::time::timeout;
 
 use super::STALL;
-use crate::device::{Command, Device, DeviceError, ShellEvent};
+use heaptap_adb::{Command, Device, DeviceError, ShellEvent};
 
 /// Block size of `dd`; libraries in an APK start at a multiple of it.
 const PAGE: u64 = 4096;

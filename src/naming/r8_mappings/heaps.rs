@@ -1,11 +1,11 @@
 //! R8 mappings for Java heaps: the same as for the frames of their trace, in the same order.
 
 use super::{GivenMap, R8Mappings, UsedMap};
-use crate::deobfuscate::{self, AppMap, MapSource, Scope, SeenIn};
-use crate::heap_graph::{Class, HeapGraph};
-use crate::profile::{NameMap, NameMaps, Process, Recording};
 use crate::results::findings::Finding;
-use crate::units::counted;
+use heaptap_base::units::counted;
+use heaptap_model::heap_graph::{Class, HeapGraph};
+use heaptap_model::profile::{NameMap, NameMaps, Process, Recording};
+use heaptap_symbols::deobfuscate::{self, AppMap, MapSource, Scope, SeenIn};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use serde::{Serialize, Serializer};
 
 use super::{Origin, UsedMap};
-use crate::deobfuscate::{Entry, MapFile};
-use crate::export::deobfuscation_packets::{MapWriter, WrittenMap};
-use crate::profile::NameMaps;
+use heaptap_export::deobfuscation_packets::{MapWriter, WrittenMap};
+use heaptap_model::profile::NameMaps;
+use heaptap_symbols::deobfuscate::{Entry, MapFile};
 
 /// Written data of an R8 mapping for a package.
 #[derive(Debug, Clone, Serialize)]

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::naming::names::MappingOption;
-use crate::profile::{Frame, FrameId, Mapping, Process, StringId};
+use heaptap_model::profile::{Frame, FrameId, Mapping, Process, StringId};
 use std::fs;
 use std::time::{Duration, SystemTime};
 
@@ -52,7 +52,7 @@ impl Files {
 
     fn names(&self) -> NameOptions {
         NameOptions {
-            folder: self.0.path().to_owned(),
+            directory: self.0.path().to_owned(),
             ..NameOptions::default()
         }
     }

@@ -19,12 +19,12 @@ use tokio::task::JoinSet;
 use super::at_label::{At, NotTaken, gzip};
 use crate::conversion::allocations::{ATTACH, AttachError, attach};
 use crate::conversion::tracked::WHAT;
-use crate::device::{DebugStream, Device, DeviceError};
-use crate::jdwp::{Allocations, ChunkType, Connection, JdwpError};
-use crate::parallel::lock;
 use crate::recording::blocking::blocking;
 use crate::recording::events::{EventHandler, warn};
-use crate::session::{self, SessionState};
+use heaptap_adb::{DebugStream, Device, DeviceError};
+use heaptap_base::parallel::lock;
+use heaptap_capture::jdwp::{Allocations, ChunkType, Connection, JdwpError};
+use heaptap_capture::session::{self, SessionState};
 
 /// Time limit for a runtime to assemble and send its list.
 const FETCH: Duration = Duration::from_secs(120);
@@ -443,7 +443,7 @@ async fn switch_off<S: AsyncRead + AsyncWrite + Unpin>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::jdwp::{HANDSHAKE, Packet};
+    use heaptap_capture::jdwp::{HANDSHAKE, Packet};
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 
     /// A reply with a chunk.

@@ -9,13 +9,13 @@ use flate2::write::GzEncoder;
 use tempfile::NamedTempFile;
 
 use super::file::TimelineFile;
-use crate::device::{Device, DeviceError};
-use crate::observe::OurWindows;
 use crate::results::file_names::file_name;
-use crate::results::whole_file::{folder_inside, temporary_in};
-use crate::session::CaptureError;
-use crate::session::unfinished::place;
-use crate::timeline::{HeaptapAction, Kept, Missed, Observation};
+use crate::results::whole_file::{directory_inside, temporary_in};
+use heaptap_adb::{Device, DeviceError};
+use heaptap_capture::observe::OurWindows;
+use heaptap_capture::session::CaptureError;
+use heaptap_capture::session::unfinished::place;
+use heaptap_model::timeline::{HeaptapAction, Kept, Missed, Observation};
 
 /// Name of the end of a recording in file names.
 const END: &str = "end";
@@ -24,7 +24,7 @@ const END: &str = "end";
 #[derive(Clone)]
 pub(super) struct At {
     pub(super) device: Device,
-    pub(super) folder: PathBuf,
+    pub(super) directory: PathBuf,
     /// Position among the labels, from 1; the end comes after the last.
     pub(super) number: u32,
     /// Label as given by the user; empty at the end.
@@ -107,8 +107,8 @@ impl At {
     /// Returns the path of a file, and creates its directory.
     fn path(&self, file: &str) -> io::Result<PathBuf> {
         let inside = Path::new(file).parent().unwrap_or(Path::new(""));
-        folder_inside(&self.folder, inside)?;
-        Ok(self.folder.join(file))
+        directory_inside(&self.directory, inside)?;
+        Ok(self.directory.join(file))
     }
 
     /// Writes a file atomically, and records it with time `boot_ns`, or the time of the request.
@@ -123,10 +123,10 @@ impl At {
     ) -> io::Result<()> {
         let name = self.file(what, pid, extension);
         let path = self.path(&name)?;
-        let mut file = temporary_in(path.parent().unwrap_or(&self.folder))?;
+        let mut file = temporary_in(path.parent().unwrap_or(&self.directory))?;
         file.write_all(bytes)?;
         file.as_file().sync_all()?;
-        let name = persist_beside(file, &self.folder, &name, extension)?;
+        let name = persist_beside(file, &self.directory, &name, extension)?;
         self.kept(what, pid, boot_ns, name);
         Ok(())
     }
@@ -182,11 +182,11 @@ impl At {
     }
 }
 
-/// Persists a file as `name` in `folder`, or as `name~2`, `name~3` … before the extension if that
+/// Persists a file as `name` in `directory`, or as `name~2`, `name~3` … before the extension if that
 /// exists. Returns the resulting name.
 fn persist_beside(
     file: NamedTempFile,
-    folder: &Path,
+    directory: &Path,
     name: &str,
     extension: &str,
 ) -> io::Result<String> {
@@ -199,7 +199,7 @@ fn persist_beside(
             1 => name.to_owned(),
             more => format!("{stem}~{more}.{extension}"),
         };
-        match place(file, &folder.join(&name)) {
+        match place(file, &directory.join(&name)) {
             Ok(()) => return Ok(name),
             Err((error, again)) if error.kind() == io::ErrorKind::AlreadyExists => file = again,
             Err((error, _)) => return Err(error),
@@ -214,11 +214,11 @@ mod tests {
 
     #[test]
     fn a_second_file_of_a_moment_does_not_replace_the_first() {
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         let persist = |text: &str| {
-            let mut file = NamedTempFile::new_in(folder.path()).unwrap();
+            let mut file = NamedTempFile::new_in(directory.path()).unwrap();
             file.write_all(text.as_bytes()).unwrap();
-            persist_beside(file, folder.path(), "01-v1.2.smaps.gz", "smaps.gz").unwrap()
+            persist_beside(file, directory.path(), "01-v1.2.smaps.gz", "smaps.gz").unwrap()
         };
         let names = ["of 7", "of 9", "of 11"].map(persist);
         let expected = [
@@ -227,7 +227,7 @@ mod tests {
             "01-v1.2~3.smaps.gz",
         ];
         assert_eq!(names, expected);
-        let first = std::fs::read_to_string(folder.path().join(expected[0]));
+        let first = std::fs::read_to_string(directory.path().join(expected[0]));
         assert_eq!(first.unwrap(), "of 7");
     }
 }

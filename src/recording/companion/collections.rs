@@ -7,19 +7,19 @@ use crate::recording::companion_options::CompanionOptions;
 use crate::results::findings::Finding;
 use crate::results::timeline;
 use crate::results::whole_file::write_named;
-use crate::timeline::Observation;
+use heaptap_model::timeline::Observation;
 
 /// File name in a recording directory.
 pub(crate) const FILE: &str = "gc.jsonl";
 
-/// Writes the file of the recording in `folder`, with the trace at `trace`, into `goal` if
+/// Writes the file of the recording in `directory`, with the trace at `trace`, into `goal` if
 /// collections were requested and observed. Returns its name if it was written, and what it lacks.
 /// Blocks.
 ///
 /// # Errors
 /// Returns an error text if it cannot be written. An unreadable trace is reported elsewhere.
 pub(crate) fn write(
-    folder: &Path,
+    directory: &Path,
     goal: &Path,
     companions: CompanionOptions,
     trace: &Path,
@@ -27,13 +27,13 @@ pub(crate) fn write(
     if !companions.gc {
         return Ok((None, Vec::new()));
     }
-    let mut known = timeline::beside(folder);
+    let mut known = timeline::beside(directory);
     // The data from the log is worth a file even without the trace.
     let _ = timeline::add_traces(&mut known, trace);
     let entries = known.timeline.entries.iter();
     let text: String = entries
         .filter(|entry| matches!(entry.seen, Observation::Collection(_)))
-        .map(crate::timeline::Entry::line)
+        .map(heaptap_model::timeline::Entry::line)
         .collect();
     if text.is_empty() {
         return Ok((None, known.findings));

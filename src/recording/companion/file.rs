@@ -10,9 +10,9 @@ use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use crate::parallel::lock;
 use crate::results::whole_file::unless_link;
-use crate::timeline::{self, Entry, Observation};
+use heaptap_base::parallel::lock;
+use heaptap_model::timeline::{self, Entry, Observation};
 
 /// Maximum size of unwritten data, in bytes; further lines are lost, and counted.
 const WAITING: usize = 4 << 20;
@@ -50,18 +50,18 @@ enum Unlocked {
 }
 
 impl LinesFile {
-    /// Opens the timeline in `folder`, as [`LinesFile::inside`] does its file.
+    /// Opens the timeline in `directory`, as [`LinesFile::inside`] does its file.
     ///
     /// # Errors
     /// Returns an error if the host cannot write there.
-    pub fn timeline_in(folder: &Path) -> io::Result<TimelineFile> {
-        LinesFile::inside(folder, timeline::FILE)
+    pub fn timeline_in(directory: &Path) -> io::Result<TimelineFile> {
+        LinesFile::inside(directory, timeline::FILE)
     }
 
-    /// Opens the file `name` in `folder`, creating it if necessary, and removes an incomplete line
+    /// Opens the file `name` in `directory`, creating it if necessary, and removes an incomplete line
     /// left by another process.
-    pub(super) fn inside(folder: &Path, name: &str) -> io::Result<LinesFile> {
-        let path = folder.join(name);
+    pub(super) fn inside(directory: &Path, name: &str) -> io::Result<LinesFile> {
+        let path = directory.join(name);
         unless_link(&path)?;
         let file = LinesFile::append(&path)?;
         file.lock().cut_torn()?;
@@ -294,7 +294,7 @@ fn whole_lines(mut file: &File) -> io::Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::timeline::Timeline;
+    use heaptap_model::timeline::Timeline;
 
     #[test]
     fn lines_are_there_once_they_were_added_and_a_torn_one_is_cut_off() {
@@ -363,7 +363,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn where_a_folder_knows_no_locks_lines_are_written_and_that_is_told_once() {
+    fn where_a_directory_knows_no_locks_lines_are_written_and_that_is_told_once() {
         let refusals: [Lock; 2] = [
             |_| Err(rustix::io::Errno::NOLCK.into()),
             |_| Err(io::ErrorKind::Unsupported.into()),

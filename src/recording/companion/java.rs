@@ -16,17 +16,9 @@ use std::sync::{Arc, Mutex};
 use sha2::{Digest as _, Sha256};
 
 use super::at_label::{At, NotTaken};
-use crate::config::JavaSpec;
-use crate::device::Device;
-use crate::eligibility::{Assessment, DeviceFacts, Scope};
-use crate::error::Failure;
-use crate::export::pprof::PprofOptions;
-use crate::folder::{self, RAW_TRACE, SYMBOLIZED_TRACE};
-use crate::heaps::java::{FOLDER, manifest_of};
-use crate::import;
+use crate::heaps::java::{DIRECTORY, manifest_of};
 use crate::naming::names::NameOptions;
 use crate::naming::packet_files::{DEOBFUSCATION, PacketFiles, SYMBOLS, join_maps};
-use crate::parallel::lock;
 use crate::recording::advice::names_collect;
 use crate::recording::outcome::{Finished, Recorded};
 use crate::recording::plan::Plan;
@@ -35,9 +27,16 @@ use crate::results::manifest::{
     self, BoundLabel, JavaDump, Label, LabelledDump, Manifest, MappingFile, Symbolization,
 };
 use crate::results::whole_file::unless_link;
-use crate::session::{self, Owner, Session, Store};
-use crate::trace::Surveyed;
-use crate::units::hex;
+use heaptap_adb::Device;
+use heaptap_base::directory::{self, RAW_TRACE, SYMBOLIZED_TRACE};
+use heaptap_base::error::Failure;
+use heaptap_base::parallel::lock;
+use heaptap_base::units::hex;
+use heaptap_capture::config::JavaSpec;
+use heaptap_capture::eligibility::{Assessment, DeviceFacts, Scope};
+use heaptap_capture::session::{self, Owner, Session, Store};
+use heaptap_export::pprof::PprofOptions;
+use perfetto_heap::Surveyed;
 
 /// Returns why Java heaps cannot be dumped at any label, before the recording begins; `None` if
 /// they might be.
@@ -150,14 +149,14 @@ impl SeparateHeaps {
 
 /// Captures the heaps, into a directory of their own.
 pub(super) async fn capture(at: &At, heaps: &Arc<Heaps>) -> Result<SeparateHeaps, NotTaken> {
-    let folder = at.folder.join(FOLDER);
-    unless_link(&folder)?;
+    let directory = at.directory.join(DIRECTORY);
+    unless_link(&directory)?;
     // It contains the heaps of all labels, or it belongs to something else.
-    if session::owner_of(&folder)?.as_ref() != Some(&heaps.owner) {
-        session::claim(&folder, &heaps.owner)
-            .map_err(|unclaimed| because(&unclaimed.into_error(&folder).to_string()))?;
+    if session::owner_of(&directory)?.as_ref() != Some(&heaps.owner) {
+        session::claim(&directory, &heaps.owner)
+            .map_err(|unclaimed| because(&unclaimed.into_error(&directory).to_string()))?;
     }
-    let own = folder.join(at.name());
+    let own = directory.join(at.name());
     let pids: Vec<u32> = at.processes.iter().map(|(pid, _)| *pid).collect();
     let wanted = HeapsAtLabel {
         device: at.device.clone(),
@@ -219,14 +218,22 @@ pub(super) fn put(at: &At, finished: &Finished, summed: &mut Summed) -> Result<(
         asked_ns: at.boot_ns,
     };
     let own = finished.output.clone();
-    let dumps = join(&at.folder.join(FOLDER), finished, &moment, summed).map_err(|error| {
-        let kept = own.display();
-        format!("it remains in {kept}, because it cannot be merged with the other dumps: {error}")
-    })?;
+    let dumps =
+        join(&at.directory.join(DIRECTORY), finished, &moment, summed).map_err(|error| {
+            let kept = own.display();
+            format!(
+                "it remains in {kept}, because it cannot be merged with the other dumps: {error}"
+            )
+        })?;
     for dump in dumps {
         let pid = u32::try_from(dump.pid).unwrap_or(u32::MAX);
         let file = dump.file.as_deref().unwrap_or(RAW_TRACE);
-        at.kept("java-heap", pid, dump.time_ns, format!("{FOLDER}/{file}"));
+        at.kept(
+            "java-heap",
+            pid,
+            dump.time_ns,
+            format!("{DIRECTORY}/{file}"),
+        );
     }
     Ok(())
 }
@@ -249,19 +256,19 @@ struct Moment {
     asked_ns: u64,
 }
 
-/// Appends a finished dump to those in `folder`. Returns its dumps with their new numbers. Until the
+/// Appends a finished dump to those in `directory`. Returns its dumps with their new numbers. Until the
 /// manifest is written, the previous state is intact: data after the known size of the trace are ignored.
 /// A dump that is already there is not appended again.
 fn join(
-    folder: &Path,
+    directory: &Path,
     finished: &Finished,
     moment: &Moment,
     summed: &mut Summed,
 ) -> io::Result<Vec<JavaDump>> {
-    unless_link(folder)?;
+    unless_link(directory)?;
     let from = &finished.output;
     let new = finished.manifest.clone();
-    let known = manifest_of(folder).map_err(io::Error::other)?;
+    let known = manifest_of(directory).map_err(io::Error::other)?;
     let mut all = known.unwrap_or_else(|| Manifest {
         dumps: manifest::Dumps::default(),
         warnings: Vec::new(),
@@ -280,7 +287,7 @@ fn join(
         return Ok(known);
     }
     // An app that ended between two labels gets its names from an earlier label.
-    join_maps(folder, from)?;
+    join_maps(directory, from)?;
     join_symbolization(&mut all.symbolization, new.symbolization);
     let before = all.trace.as_ref().map_or(0, |trace| trace.size);
     let trace = from.join(RAW_TRACE);
@@ -289,7 +296,7 @@ fn join(
         false => whole_bytes(&trace),
     };
     let trace = File::open(&trace)?.take(whole);
-    let sum = append(&folder.join(RAW_TRACE), before, trace, summed)?;
+    let sum = append(&directory.join(RAW_TRACE), before, trace, summed)?;
     let size = sum.size;
     let sha256 = hex(&sum.hash.clone().finalize());
     *summed = sum;
@@ -310,7 +317,7 @@ fn join(
         dump.number = renumbered(dump.pid, dump.number);
         if let Some(file) = &dump.file {
             let name = format!("java_heap_dump.{}.{}.pb.gz", dump.number, dump.pid);
-            copy_over(&from.join(file), &folder.join(&name))?;
+            copy_over(&from.join(file), &directory.join(&name))?;
             dump.file = Some(name);
         }
         let made = dump.time_ns.unwrap_or(moment.asked_ns);
@@ -343,8 +350,8 @@ fn join(
     if all.outcome.exit_code == 0 {
         all.outcome.exit_code = new.outcome.exit_code;
     }
-    all.write(folder).map_err(io::Error::other)?;
-    folder::sync(folder)?;
+    all.write(directory).map_err(io::Error::other)?;
+    directory::sync(directory)?;
     Ok(added)
 }
 
@@ -354,14 +361,14 @@ fn copy_over(from: &Path, goal: &Path) -> io::Result<()> {
     // Not every file system has hard links.
     match std::fs::hard_link(from, goal) {
         Ok(()) => Ok(()),
-        Err(_) => folder::copy_file(from, goal),
+        Err(_) => directory::copy_file(from, goal),
     }
 }
 
-/// Removes the directories of dumps that were merged in `folder`, whose session a process ended before
+/// Removes the directories of dumps that were merged in `directory`, whose session a process ended before
 /// it was killed.
-pub(super) fn remove_left(folder: &Path) {
-    let Ok(Some(merged)) = manifest_of(folder) else {
+pub(super) fn remove_left(directory: &Path) {
+    let Ok(Some(merged)) = manifest_of(directory) else {
         return;
     };
     let key = |dump: &JavaDump| (dump.pid, dump.time_ns);
@@ -371,7 +378,7 @@ pub(super) fn remove_left(folder: &Path) {
     };
     // The manifest can come from anywhere.
     let is_inside = |dump: &JavaDump| dump.file.as_deref().is_none_or(is_below);
-    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
         let from = entry.path();
         let name = entry.file_name();
         let number = name.to_str().and_then(|name| name.split_once('-'));
@@ -436,11 +443,13 @@ fn join_symbolization(all: &mut Option<Symbolization>, new: Option<Symbolization
 /// # Errors
 /// Returns an error if the directory cannot be written.
 pub(crate) fn put_names(recording: &Path) -> io::Result<()> {
-    let folder = recording.join(FOLDER);
-    match folder.join(DEOBFUSCATION).is_file() {
-        true => {
-            PacketFiles::new(&folder).finish(&folder.join(RAW_TRACE), u64::MAX, &mut Vec::new())
-        }
+    let directory = recording.join(DIRECTORY);
+    match directory.join(DEOBFUSCATION).is_file() {
+        true => PacketFiles::new(&directory).finish(
+            &directory.join(RAW_TRACE),
+            u64::MAX,
+            &mut Vec::new(),
+        ),
         false => Ok(()),
     }
 }
@@ -448,7 +457,9 @@ pub(crate) fn put_names(recording: &Path) -> io::Result<()> {
 /// Returns the number of bytes before a packet that breaks off at the end of a trace: readers look for
 /// its rest in what follows it.
 fn whole_bytes(trace: &Path) -> u64 {
-    let opened = import::open(trace).ok().and_then(|mut traces| traces.pop());
+    let opened = heaptap_input::open(trace)
+        .ok()
+        .and_then(|mut traces| traces.pop());
     let read = opened.and_then(|trace| Surveyed::read(trace.source).ok());
     read.map_or(u64::MAX, |surveyed| surveyed.whole_bytes())
 }

@@ -11,18 +11,18 @@ use super::file::TimelineFile;
 use super::summary::{FoundTimeline, section, warnings};
 use super::{java, logcat};
 use crate::conversion::tracked::WHAT as TRACKED;
-use crate::device::Device;
-use crate::folder;
-use crate::heaps::java::{FOLDER, manifest_of};
-use crate::observe::OurWindows;
-use crate::patience;
+use crate::heaps::java::{DIRECTORY, manifest_of};
 use crate::recording::companion_options::Source;
 use crate::recording::outcome::Finished;
 use crate::results::file_names::is_below;
 use crate::results::manifest::{Companions, Manifest, Warning};
-use crate::session::unfinished::remove_all;
-use crate::session::{SessionId, SessionState, Store, part_prefix};
-use crate::timeline::{self, Entry, Kept, Observation, Timeline};
+use heaptap_adb::Device;
+use heaptap_base::directory;
+use heaptap_base::rename_retry;
+use heaptap_capture::observe::OurWindows;
+use heaptap_capture::session::unfinished::remove_all;
+use heaptap_capture::session::{SessionId, SessionState, Store, part_prefix};
+use heaptap_model::timeline::{self, Entry, Kept, Observation, Timeline};
 
 /// Directories of captures at labels, except Java heaps, with the ends of their files.
 const CAPTURES: [(&str, &str); 4] = [
@@ -34,15 +34,17 @@ const CAPTURES: [(&str, &str); 4] = [
 
 /// Returns whether `inner` records a part of `outer`: its Java heaps, into its directory.
 pub(crate) fn is_part_of(inner: &SessionState, outer: &SessionState) -> bool {
-    let folder = outer.header.output.join(FOLDER);
-    inner.header.id != outer.header.id && inner.header.output.starts_with(folder)
+    let directory = outer.header.output.join(DIRECTORY);
+    inner.header.id != outer.header.id && inner.header.output.starts_with(directory)
 }
 
 /// Returns the directory of the recording that a finished session records a part of, if its own is in
 /// such a place.
 pub(crate) fn recording_of(part: &Finished) -> Option<PathBuf> {
-    let folder = part.output.parent()?;
-    let recording = folder.parent().filter(|_| folder.ends_with(FOLDER));
+    let directory = part.output.parent()?;
+    let recording = directory
+        .parent()
+        .filter(|_| directory.ends_with(DIRECTORY));
     recording.map(Path::to_owned)
 }
 
@@ -56,7 +58,7 @@ pub(crate) fn parts_of(store: &Store, whole: &SessionState) -> Vec<SessionState>
 /// Returns the directory of a part within that of `whole`.
 pub(crate) fn part_output(part: &SessionState, whole: &SessionState) -> PathBuf {
     let name = part.header.output.file_name().unwrap_or_default();
-    whole.header.output.join(FOLDER).join(name)
+    whole.header.output.join(DIRECTORY).join(name)
 }
 
 /// Merges a finished part as its recorder would have done, and ends its session. Blocks. If that
@@ -91,7 +93,7 @@ pub(crate) fn join_finished(
         return Ok(());
     }
     end(part)?;
-    part.output = recording.join(FOLDER);
+    part.output = recording.join(DIRECTORY);
     part.manifest = Manifest::read(&part.output).map_err(text)?;
     Ok(())
 }
@@ -123,7 +125,7 @@ fn merge(device: &Device, recording: &Path, part: &Finished) -> Result<bool, Str
     manifest.warnings.extend(all.iter().flat_map(warnings));
     manifest.companion = all;
     manifest.write(recording).map_err(text)?;
-    folder::sync(recording).map_err(text)?;
+    directory::sync(recording).map_err(text)?;
     Ok(true)
 }
 
@@ -139,10 +141,10 @@ fn end(part: &mut Finished) -> Result<(), String> {
     }
 }
 
-/// Merges a part, if it has heaps, into the recording in `folder` that has these labels.
+/// Merges a part, if it has heaps, into the recording in `directory` that has these labels.
 fn put(
     device: &Device,
-    folder: &Path,
+    directory: &Path,
     mut labels: impl Iterator<Item = (String, u64)>,
     part: &Finished,
 ) -> Result<(), String> {
@@ -158,10 +160,10 @@ fn put(
     let (label, boot_ns) = place
         .and_then(|place| labels.nth(place))
         .unwrap_or_default();
-    let timeline = TimelineFile::timeline_in(folder).map_err(text)?;
+    let timeline = TimelineFile::timeline_in(directory).map_err(text)?;
     let at = At {
         device: device.clone(),
-        folder: folder.to_owned(),
+        directory: directory.to_owned(),
         number,
         label,
         boot_ns,
@@ -203,29 +205,29 @@ pub(crate) fn move_along(from: &Path, to: &Path, id: &SessionId) -> Result<(), S
 
 /// Removes unfinished captures, what is left of merged Java heaps, and empty directories. The caller
 /// owns the session, so no other process writes there.
-pub(crate) fn sweep(folder: &Path) {
+pub(crate) fn sweep(directory: &Path) {
     for (kind, _) in CAPTURES {
-        remove_all(&folder.join(kind));
+        remove_all(&directory.join(kind));
     }
-    java::remove_left(&folder.join(FOLDER));
-    remove_empty(folder);
+    java::remove_left(&directory.join(DIRECTORY));
+    remove_empty(directory);
 }
 
 /// Removes the directories of companion data that are empty.
-pub(crate) fn remove_empty(folder: &Path) {
-    let java = folder.join(FOLDER);
+pub(crate) fn remove_empty(directory: &Path) {
+    let java = directory.join(DIRECTORY);
     for entry in fs::read_dir(&java).into_iter().flatten().flatten() {
         let _ = fs::remove_dir(entry.path());
     }
-    for kind in CAPTURES.iter().map(|(kind, _)| *kind).chain([FOLDER]) {
-        let _ = fs::remove_dir(folder.join(kind));
+    for kind in CAPTURES.iter().map(|(kind, _)| *kind).chain([DIRECTORY]) {
+        let _ = fs::remove_dir(directory.join(kind));
     }
 }
 
 /// Removes the timeline if it has no line, for a recording without a trace: the directory can then be
 /// used again.
-pub(crate) fn remove_unwritten(folder: &Path) {
-    let path = folder.join(timeline::FILE);
+pub(crate) fn remove_unwritten(directory: &Path) {
+    let path = directory.join(timeline::FILE);
     if fs::symlink_metadata(&path).is_ok_and(|file| file.is_file() && file.len() == 0) {
         let _ = fs::remove_file(path);
     }
@@ -234,7 +236,7 @@ pub(crate) fn remove_unwritten(folder: &Path) {
 /// Adds complete files to the timeline that a killed recorder had not listed yet. `moments` are the
 /// labels of the session with their times, in their order, and the end without a label.
 pub(super) fn adopt(
-    folder: &Path,
+    directory: &Path,
     moments: &[(&str, u64)],
     pids: &BTreeSet<u32>,
     known: &mut Timeline,
@@ -251,7 +253,7 @@ pub(super) fn adopt(
     // Names of files have a process only if there were several.
     let only_pid = pids.first().copied().filter(|_| pids.len() == 1);
     for (kind, end) in CAPTURES {
-        let entries = fs::read_dir(folder.join(kind)).into_iter().flatten();
+        let entries = fs::read_dir(directory.join(kind)).into_iter().flatten();
         for entry in entries.flatten() {
             let name = entry.file_name();
             let is_file = entry.file_type().is_ok_and(|it| it.is_file());
@@ -296,9 +298,9 @@ fn pid_in(rest: &str, end: &str) -> Option<Option<u32>> {
     }
 }
 
-/// Returns the names of companion files and of directories of captures in `folder`.
-fn beside(folder: &Path) -> Vec<PathBuf> {
-    let found = FoundTimeline::read(folder);
+/// Returns the names of companion files and of directories of captures in `directory`.
+fn beside(directory: &Path) -> Vec<PathBuf> {
+    let found = FoundTimeline::read(directory);
     let mut names = vec![PathBuf::from(logcat::FILE)];
     for entry in found.into_iter().flat_map(|found| found.timeline.entries) {
         let Observation::Captured(kept) = entry.seen else {
@@ -321,12 +323,12 @@ fn beside(folder: &Path) -> Vec<PathBuf> {
     }
     // It names the others, so it moves last.
     names.push(PathBuf::from(timeline::FILE));
-    names.retain(|name| fs::symlink_metadata(folder.join(name)).is_ok());
+    names.retain(|name| fs::symlink_metadata(directory.join(name)).is_ok());
     names
 }
 
 fn relocate(from: &Path, to: &Path, id: &SessionId) -> io::Result<()> {
-    if patience::rename(from, to).is_ok() {
+    if rename_retry::rename(from, to).is_ok() {
         return Ok(());
     }
     // Another disk.
@@ -336,14 +338,14 @@ fn relocate(from: &Path, to: &Path, id: &SessionId) -> io::Result<()> {
 /// Moves files and directories by copying them. Each gets its name when its copy is complete. Then
 /// the original is removed. Skips links, which recordings do not contain.
 fn carry(from: &Path, to: &Path, id: &SessionId) -> io::Result<()> {
-    let folder = to.parent().unwrap_or(Path::new("."));
+    let directory = to.parent().unwrap_or(Path::new("."));
     let parts = tempfile::Builder::new()
         .prefix(&part_prefix(id))
-        .tempdir_in(folder)?;
+        .tempdir_in(directory)?;
     let part = parts.path().join("copy");
     copy(from, &part)?;
-    patience::rename(&part, to)?;
-    folder::sync(folder)?;
+    rename_retry::rename(&part, to)?;
+    directory::sync(directory)?;
     remove_copied(from, to)
 }
 
@@ -356,9 +358,9 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
             let entry = entry?;
             copy(&entry.path(), &to.join(entry.file_name()))?;
         }
-        folder::sync(to)?;
+        directory::sync(to)?;
     } else if kind.is_file() {
-        folder::copy_file(from, to)?;
+        directory::copy_file(from, to)?;
     }
     Ok(())
 }
@@ -433,10 +435,10 @@ mod tests {
 
     #[test]
     fn files_that_a_killed_recorder_did_not_list_are_adopted() {
-        let folder = tempfile::tempdir().unwrap();
-        let folder = folder.path();
+        let directory = tempfile::tempdir().unwrap();
+        let directory = directory.path();
         for kind in ["meminfo", "smaps"] {
-            fs::create_dir(folder.join(kind)).unwrap();
+            fs::create_dir(directory.join(kind)).unwrap();
         }
         for file in [
             "meminfo/01-a.txt",
@@ -448,9 +450,9 @@ mod tests {
             "meminfo/01-a.txt.swp",
             "meminfo/01-a.html",
         ] {
-            fs::write(folder.join(file), "whole").unwrap();
+            fs::write(directory.join(file), "whole").unwrap();
         }
-        let timeline = TimelineFile::timeline_in(folder).unwrap();
+        let timeline = TimelineFile::timeline_in(directory).unwrap();
         let mut known = Timeline::default();
         known.entries.push(Entry {
             boot_ns: 3,
@@ -465,14 +467,14 @@ mod tests {
         });
         let moments = [("a", 5), ("", 8)];
         adopt(
-            folder,
+            directory,
             &moments,
             &BTreeSet::from([9]),
             &mut known,
             &timeline,
         );
         timeline.finish().unwrap();
-        let found = FoundTimeline::read(folder).unwrap().timeline.entries;
+        let found = FoundTimeline::read(directory).unwrap().timeline.entries;
         let mut told: Vec<_> = found
             .iter()
             .map(|entry| match &entry.seen {
@@ -492,8 +494,8 @@ mod tests {
 
     #[test]
     fn merged_heaps_and_empty_directories_are_removed() {
-        let folder = tempfile::tempdir().unwrap();
-        let java = folder.path().join(FOLDER);
+        let directory = tempfile::tempdir().unwrap();
+        let java = directory.path().join(DIRECTORY);
         let dump = |time_ns| JavaDump {
             kind: JavaKind::HeapGraph,
             number: 1,
@@ -513,20 +515,20 @@ mod tests {
             complete: true,
         };
         let write = |name: &str, dumps: Vec<JavaDump>| {
-            let folder = java.join(name);
-            fs::create_dir_all(&folder).unwrap();
+            let directory = java.join(name);
+            fs::create_dir_all(&directory).unwrap();
             let mut whole = Manifest::default();
             whole.dumps.java = dumps;
-            whole.write(&folder).unwrap();
+            whole.write(&directory).unwrap();
         };
         write("", vec![dump(1), dump(2)]);
         write("01-a", vec![dump(1)]);
         write("02-end", vec![dump(3)]);
         for empty in ["java/03-b", "meminfo", "mine"] {
-            fs::create_dir(folder.path().join(empty)).unwrap();
+            fs::create_dir(directory.path().join(empty)).unwrap();
         }
-        sweep(folder.path());
-        let exists = |name: &str| folder.path().join(name).exists();
+        sweep(directory.path());
+        let exists = |name: &str| directory.path().join(name).exists();
         assert!(!exists("java/01-a") && !exists("java/03-b") && !exists("meminfo"));
         assert!(exists("java/02-end/manifest.json") && exists("java/manifest.json"));
         assert!(exists("mine"));

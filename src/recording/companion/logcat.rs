@@ -26,9 +26,9 @@ pub(super) struct LogcatFile {
 }
 
 impl LogcatFile {
-    /// Opens the file in `folder`, creating it if necessary.
-    pub(super) fn open(folder: &Path) -> std::io::Result<LogcatFile> {
-        let file = LinesFile::inside(folder, FILE)?;
+    /// Opens the file in `directory`, creating it if necessary.
+    pub(super) fn open(directory: &Path) -> std::io::Result<LogcatFile> {
+        let file = LinesFile::inside(directory, FILE)?;
         Ok(LogcatFile {
             written: Arc::new(AtomicU64::new(file.size()?)),
             file,
@@ -67,7 +67,7 @@ impl LogcatFile {
             Ok(0) => Ok(()),
             Ok(lost) => Err(format!(
                 "{} did not fit in {path}",
-                crate::units::counted(lost, "line", "lines")
+                heaptap_base::units::counted(lost, "line", "lines")
             )),
             Err(error) => Err(format!("cannot write {path}: {error}")),
         }

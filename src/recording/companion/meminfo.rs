@@ -3,9 +3,9 @@
 //! attributed to heaptap.
 
 use super::at_label::{At, NotTaken};
-use crate::memory::meminfo::Meminfo;
 use crate::system::meminfo::ask;
-use crate::timeline::{Cost, Entry, Observation, Parts, Source};
+use android_memory::meminfo::Meminfo;
+use heaptap_model::timeline::{Cost, Entry, Observation, Parts, Source};
 
 /// Output for a process that has ended in the meantime.
 const NO_PROCESS: &str = "No process found for:";

@@ -56,13 +56,13 @@ use self::watching::Watching;
 use super::companion_options::{CompanionOptions, Source};
 use super::events::{CompanionEvent, EventHandler, RecordEvent, warn};
 use super::plan::Plan;
-use crate::device::{Device, RETURN_LIMIT};
-use crate::heaps::java::FOLDER;
-use crate::observe::OurWindows;
-use crate::provoke::{Cancel, Canceller};
-use crate::session::{self, Controls, FollowEnd, LabelWatch, Session, SessionState};
-use crate::timeline::{self, Label, Missed, MissedReason, Observation, Unread};
-use crate::units::counted;
+use crate::heaps::java::DIRECTORY;
+use heaptap_adb::{Device, RETURN_LIMIT};
+use heaptap_base::units::counted;
+use heaptap_capture::observe::OurWindows;
+use heaptap_capture::provoke::{Cancel, Canceller};
+use heaptap_capture::session::{self, Controls, FollowEnd, LabelWatch, Session, SessionState};
+use heaptap_model::timeline::{self, Label, Missed, MissedReason, Observation, Unread};
 
 /// Interval of checks for new labels.
 const LOOK: Duration = Duration::from_millis(200);
@@ -215,7 +215,7 @@ struct Capturing {
 }
 
 impl Capturing {
-    fn folder(&self) -> &Path {
+    fn directory(&self) -> &Path {
         &self.session_state.header.output
     }
 }
@@ -426,7 +426,7 @@ impl Taker {
             true => "the device did not return",
             false => "you stopped heaptap",
         };
-        let own = self.shared.folder().join(FOLDER);
+        let own = self.shared.directory().join(DIRECTORY);
         let own = own.join(at_label::name_of(self.wish.number, label));
         let advice = (source == Source::Java).then(|| self.shared.heaps.left_advice(&own));
         match advice.flatten() {
@@ -465,9 +465,11 @@ impl Taker {
     }
 
     async fn try_to_take(&self, source: Source) -> Result<Option<SeparateHeaps>, NotTaken> {
-        if !self.shared.heaps.is_in(self.shared.folder()) {
-            let folder = self.shared.folder().display();
-            return Err(NotTaken::Because(format!("{folder} was moved or removed")));
+        if !self.shared.heaps.is_in(self.shared.directory()) {
+            let directory = self.shared.directory().display();
+            return Err(NotTaken::Because(format!(
+                "{directory} was moved or removed"
+            )));
         }
         let processes =
             session::matching_processes(&self.shared.device, &self.shared.session_state).await?;
@@ -476,7 +478,7 @@ impl Taker {
         }
         let at = At {
             device: self.shared.device.clone(),
-            folder: self.shared.folder().to_owned(),
+            directory: self.shared.directory().to_owned(),
             number: self.wish.number,
             label: self
                 .wish

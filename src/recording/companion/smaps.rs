@@ -4,12 +4,12 @@
 use flate2::Compression;
 
 use super::at_label::{At, NotTaken, gzip};
-use crate::device::Device;
-use crate::memory::smaps;
 use crate::recording::events::{EventHandler, warn};
-use crate::session::{self, SessionState};
 use crate::system::smaps::fetch::{self, FetchError};
-use crate::timeline::{Entry, Observation};
+use android_memory::smaps;
+use heaptap_adb::Device;
+use heaptap_capture::session::{self, SessionState};
+use heaptap_model::timeline::{Entry, Observation};
 
 /// Warns once at the start of the recording if the device does not allow reading memory mappings.
 pub(super) async fn warn_of_obstacle(

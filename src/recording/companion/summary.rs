@@ -5,7 +5,6 @@ use std::io::Read as _;
 use std::path::Path;
 
 use super::watching::Shares;
-use crate::bytes::open_regular;
 use crate::recording::companion_options::{CompanionOptions, Source};
 use crate::results::file_names::is_below;
 use crate::results::lists::join_list;
@@ -13,7 +12,8 @@ use crate::results::manifest::{
     CompanionCost, CompanionFile, CompanionGap, CompanionMissed, CompanionTimeline,
     CompanionUnread, Companions, Warning,
 };
-use crate::timeline::{self, Entry, MissedReason, Observation, Timeline};
+use heaptap_base::bytes::open_regular;
+use heaptap_model::timeline::{self, Entry, MissedReason, Observation, Timeline};
 
 /// Maximum number of bytes read: weeks of a recording.
 const LARGEST: u64 = 256 << 20;
@@ -21,7 +21,7 @@ const LARGEST: u64 = 256 << 20;
 const LISTED: usize = 1000;
 
 /// Returns the section of the manifest; `None` if no companion data was requested.
-pub(crate) fn section(folder: &Path, companions: CompanionOptions) -> Option<Companions> {
+pub(crate) fn section(directory: &Path, companions: CompanionOptions) -> Option<Companions> {
     if companions.is_empty() {
         return None;
     }
@@ -32,14 +32,14 @@ pub(crate) fn section(folder: &Path, companions: CompanionOptions) -> Option<Com
             .collect(),
         ..Companions::default()
     };
-    let Some(found) = FoundTimeline::read(folder) else {
+    let Some(found) = FoundTimeline::read(directory) else {
         return Some(beside);
     };
     if found.is_foreign() {
         return Some(beside);
     }
     let log = super::logcat::FILE;
-    let has_log = found.is_ours() && folder.join(log).is_file();
+    let has_log = found.is_ours() && directory.join(log).is_file();
     beside.log = has_log.then(|| log.to_owned());
     let mut counted = CompanionTimeline {
         file: timeline::FILE.to_owned(),
@@ -49,7 +49,7 @@ pub(crate) fn section(folder: &Path, companions: CompanionOptions) -> Option<Com
     };
     for entry in &found.timeline.entries {
         count(entry, &mut counted);
-        list(folder, entry, &mut beside);
+        list(directory, entry, &mut beside);
     }
     beside.timeline = Some(counted);
     Some(beside)
@@ -68,7 +68,7 @@ fn count(entry: &Entry, counted: &mut CompanionTimeline) {
     }
 }
 
-fn list(folder: &Path, entry: &Entry, beside: &mut Companions) {
+fn list(directory: &Path, entry: &Entry, beside: &mut Companions) {
     let label = |label: &str| (!label.is_empty()).then(|| label.to_owned());
     match &entry.seen {
         // Removed files are not listed: files in the manifest are complete and in its directory,
@@ -76,7 +76,7 @@ fn list(folder: &Path, entry: &Entry, beside: &mut Companions) {
         Observation::Captured(kept)
             if beside.files.len() < LISTED
                 && is_below(&kept.file)
-                && folder.join(&kept.file).exists() =>
+                && directory.join(&kept.file).exists() =>
         {
             // A repetition after a disconnect replaces the first capture.
             beside.files.retain(|file| {
@@ -247,9 +247,9 @@ pub(super) struct FoundTimeline {
 impl FoundTimeline {
     /// Reads and parses the file, which takes a while after days of recording; `None` if it is
     /// missing or unreadable.
-    pub(super) fn read(folder: &Path) -> Option<FoundTimeline> {
+    pub(super) fn read(directory: &Path) -> Option<FoundTimeline> {
         let mut bytes = Vec::new();
-        let file = open_regular(&folder.join(timeline::FILE)).ok()?;
+        let file = open_regular(&directory.join(timeline::FILE)).ok()?;
         file.take(LARGEST).read_to_end(&mut bytes).ok()?;
         let text = String::from_utf8_lossy(&bytes);
         let (timeline, strange) = Timeline::parse(&text);
@@ -277,7 +277,9 @@ mod tests {
     use super::*;
     use crate::recording::companion::TimelineFile;
     use crate::recording::companion_options::Source as Asked;
-    use crate::timeline::{Collection, Gap, Kept, Missed, ObservationCost, Resident, Source};
+    use heaptap_model::timeline::{
+        Collection, Gap, Kept, Missed, ObservationCost, Resident, Source,
+    };
 
     #[test]
     fn a_recording_whose_target_never_ran_was_observed_all_the_same() {
@@ -301,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn the_section_is_what_the_folder_holds() {
+    fn the_section_is_what_the_directory_holds() {
         let outer = tempfile::tempdir().unwrap();
         std::fs::write(outer.path().join("foreign.txt"), "x").unwrap();
         let dir = tempfile::tempdir_in(outer.path()).unwrap();

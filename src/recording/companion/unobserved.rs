@@ -9,11 +9,11 @@ use super::file::TimelineFile;
 use super::leftovers;
 use super::logcat::{self, LogcatFile};
 use super::summary::FoundTimeline;
-use crate::observe;
 use crate::recording::companion_options::{CompanionOptions, Source};
 use crate::recording::plan::Plan;
-use crate::session::{self, Session, SessionState};
-use crate::timeline::{self, Gap, Label, Missed, MissedReason, Observation, Timeline};
+use heaptap_capture::observe;
+use heaptap_capture::session::{self, Session, SessionState};
+use heaptap_model::timeline::{self, Gap, Label, Missed, MissedReason, Observation, Timeline};
 
 /// Age of the last entry, in ns, from which the end counts as not observed.
 const SLACK_NS: u64 = 30_000_000_000;
@@ -56,8 +56,8 @@ pub(crate) async fn complete(
 
 /// Lists the complete files of a killed recorder that it had not listed.
 fn list_left(state: &SessionState, known: &mut Timeline) {
-    let folder = &state.header.output;
-    let (Some(started_ns), Ok(timeline)) = (state.started_ns, TimelineFile::timeline_in(folder))
+    let directory = &state.header.output;
+    let (Some(started_ns), Ok(timeline)) = (state.started_ns, TimelineFile::timeline_in(directory))
     else {
         return;
     };
@@ -66,7 +66,13 @@ fn list_left(state: &SessionState, known: &mut Timeline) {
     let end = ("", end_of(known, started_ns, state));
     let moments: Vec<_> = labels.chain([end]).collect();
     let pids = state.seen.keys().chain(&state.header.pids);
-    leftovers::adopt(folder, &moments, &pids.copied().collect(), known, &timeline);
+    leftovers::adopt(
+        directory,
+        &moments,
+        &pids.copied().collect(),
+        known,
+        &timeline,
+    );
     // Unwritten lines are missing in the summary.
     let _ = timeline.finish();
 }
@@ -82,10 +88,10 @@ fn end_of(known: &Timeline, started_ns: u64, state: &SessionState) -> u64 {
 ///
 /// # Errors
 /// Returns the path of another program's file that has the name of the timeline or the log.
-fn known(folder: &Path) -> Result<Timeline, PathBuf> {
-    let found = FoundTimeline::read(folder);
-    let path = folder.join(timeline::FILE);
-    let log = folder.join(logcat::FILE);
+fn known(directory: &Path) -> Result<Timeline, PathBuf> {
+    let found = FoundTimeline::read(directory);
+    let path = directory.join(timeline::FILE);
+    let log = directory.join(logcat::FILE);
     match found {
         Some(found) if found.is_ours() => Ok(found.timeline),
         Some(found) if found.is_foreign() => Err(path),
@@ -324,19 +330,19 @@ mod tests {
             (Some(&*gone), None, None, false),
         ] {
             let case = format!("{timeline:?} {log:?}");
-            let folder = tempfile::tempdir().unwrap();
+            let directory = tempfile::tempdir().unwrap();
             for (name, text) in [(timeline::FILE, timeline), (logcat::FILE, log)] {
                 if let Some(text) = text {
-                    std::fs::write(folder.path().join(name), text).unwrap();
+                    std::fs::write(directory.path().join(name), text).unwrap();
                 }
             }
-            let found = known(folder.path()).err();
+            let found = known(directory.path()).err();
             assert_eq!(
                 found,
-                foreign.map(|name| folder.path().join(name)),
+                foreign.map(|name| directory.path().join(name)),
                 "{case}"
             );
-            let section = section(folder.path(), companions).unwrap();
+            let section = section(directory.path(), companions).unwrap();
             assert_eq!(section.log.is_some(), listed, "{case}");
             let is_ours = timeline.is_some() && foreign != Some(timeline::FILE);
             assert_eq!(section.timeline.is_some(), is_ours, "{case}");

@@ -10,12 +10,12 @@ use tokio::task::JoinSet;
 
 use super::file::TimelineFile;
 use super::logcat::LogcatFile;
-use crate::device::Device;
-use crate::observe::{self, End, Event, Options, OurWindows, PARTS_EVERY, PartsOptions};
 use crate::recording::companion_options::CompanionOptions;
 use crate::recording::events::{CompanionEvent, EventHandler, RecordEvent, warn};
-use crate::session::SessionState;
-use crate::timeline::{Observation, ObservationCost};
+use heaptap_adb::Device;
+use heaptap_capture::observe::{self, End, Event, Options, OurWindows, PARTS_EVERY, PartsOptions};
+use heaptap_capture::session::SessionState;
+use heaptap_model::timeline::{Observation, ObservationCost};
 
 /// Interval of samples of resident memory.
 const EVERY: Duration = Duration::from_secs(1);
@@ -85,8 +85,8 @@ impl Watching {
     }
 }
 
-fn logcat(folder: &Path, on_event: &EventHandler) -> Option<LogcatFile> {
-    let opened = LogcatFile::open(folder);
+fn logcat(directory: &Path, on_event: &EventHandler) -> Option<LogcatFile> {
+    let opened = LogcatFile::open(directory);
     if let Err(error) = &opened {
         warn(on_event, format!("cannot save the log: {error}"));
     }

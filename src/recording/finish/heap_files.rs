@@ -17,12 +17,8 @@ use time::OffsetDateTime;
 
 use self::look::{Looked, look, of_cut, unreadable};
 use super::describe;
-use crate::bytes::Bytes;
-use crate::error::{ErrorClass, Failure};
-use crate::hprof::info;
 use crate::naming::packet_files;
 use crate::naming::r8_mappings::{UsedMap, add_used};
-use crate::profile::DumpNumbers;
 use crate::recording::blocking::blocking;
 use crate::recording::causes;
 use crate::recording::events::{EventHandler, RecordEvent, Step, warn};
@@ -32,12 +28,16 @@ use crate::results::findings;
 use crate::results::manifest::{self, JAVA_HEAP, JavaDump, JavaFlags, JavaKind, Original};
 use crate::results::output::own;
 use crate::results::publication::Staging;
-use crate::session::unfinished::ExistingFile;
-use crate::session::{
+use android_hprof::info;
+use heaptap_base::bytes::Bytes;
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_base::untrusted::sanitize_bytes;
+use heaptap_capture::session::unfinished::ExistingFile;
+use heaptap_capture::session::{
     self, CaptureError, Controls, HeapFile, HeapFileFate, HeapFileKind, RawTrace, Session,
     SessionId, part_prefix,
 };
-use crate::untrusted::sanitize_bytes;
+use heaptap_model::profile::DumpNumbers;
 
 /// State of a file.
 struct Came {
@@ -400,8 +400,8 @@ mod tests {
 
     #[test]
     fn an_end_among_the_bytes_of_an_object_is_no_end() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("app.hprof");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("app.hprof");
         let whole = |bytes: &[u8], kind| {
             std::fs::write(&path, bytes).unwrap();
             is_whole(&path, kind).unwrap()

@@ -4,25 +4,25 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::{HostOptions, HostRecorded, Run};
-use crate::capture::host::{Checked, ProgramEnd, SessionEnd, Signals};
-use crate::config::EncodedConfig;
 use crate::conversion::convert::{self, Converted, Input, Plain, Request};
 use crate::conversion::error::ConvertError;
-use crate::error::{ErrorClass, Failure};
 use crate::heaps::trace_findings::{GUESSES, NOT_ASKED_FOR, NOT_PROFILEABLE};
-use crate::import::ImportError;
 use crate::naming::frames::LookupControl;
 use crate::recording::blocking::blocking;
 use crate::recording::outcome::{Finished, LastJournal};
 use crate::recording::plan;
 use crate::results::findings::{self, Finding};
 use crate::results::manifest::{self, Manifest, Warning};
-use crate::results::output::OutputFolder;
+use crate::results::output::OutputDirectory;
 use crate::results::publication::{Staging, Unpublished};
-use crate::session::SessionId;
-use crate::session::unfinished::ExistingFile;
-use crate::units::{HumanDuration, counted};
-use heaptap_model::bytes::sha256_of;
+use heaptap_base::bytes::sha256_of;
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_base::units::{HumanDuration, counted};
+use heaptap_capture::config::EncodedConfig;
+use heaptap_capture::host::{Checked, ProgramEnd, SessionEnd, Signals};
+use heaptap_capture::session::SessionId;
+use heaptap_capture::session::unfinished::ExistingFile;
+use heaptap_input::ImportError;
 use sha2::{Digest as _, Sha256};
 
 /// A program below this duration can lose all callstacks.
@@ -41,7 +41,7 @@ pub(super) async fn write(
     trace: &Path,
     named: std::io::Result<manifest::TraceFile>,
     id: SessionId,
-    folder: OutputFolder,
+    directory: OutputDirectory,
     staging: Staging,
     signals: &mut Signals,
 ) -> Result<HostRecorded, Failure> {
@@ -83,7 +83,7 @@ pub(super) async fn write(
         targets: targets(&converted, checked, &run),
         config: Some(manifest::Config {
             text: encoded.text.clone(),
-            sha256: crate::units::hex(&Sha256::digest(&encoded.bytes)),
+            sha256: heaptap_base::units::hex(&Sha256::digest(&encoded.bytes)),
         }),
         trace: file,
         outcome: manifest::Outcome::of(class, Some(ended_by(&run))),
@@ -115,11 +115,11 @@ pub(super) async fn write(
     };
     manifest.steps = run.steps;
     manifest.write(staging.path())?;
-    let output = folder.path().to_owned();
+    let output = directory.path().to_owned();
     staging
         .publish(ExistingFile::Stays)
         .map_err(Unpublished::of_command)?;
-    drop(folder);
+    drop(directory);
     Ok(HostRecorded {
         end: run.end,
         finished: Finished {
@@ -280,7 +280,7 @@ fn why_empty(
         None => (
             format!(
                 "it allocated nothing that was sampled; the interval is {}",
-                crate::units::ByteSize(options.spec.interval_bytes)
+                heaptap_base::units::ByteSize(options.spec.interval_bytes)
             ),
             "sample more often, such as with -i 1".to_owned(),
         ),

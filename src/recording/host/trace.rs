@@ -12,10 +12,10 @@ use heaptap_proto::perfetto::{ProcessTree, Trace, TracePacket};
 use prost::Message as _;
 use sha2::{Digest as _, Sha256};
 
-use crate::capture::host::Processes;
 use crate::results::manifest::TraceFile;
-use crate::trace::DumpScanner;
-use crate::units::hex;
+use heaptap_base::units::hex;
+use heaptap_capture::host::Processes;
+use perfetto_heap::DumpScanner;
 
 /// Bytes read at once.
 const PIECE: usize = 1 << 20;

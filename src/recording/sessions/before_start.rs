@@ -4,11 +4,11 @@
 use super::choice;
 use super::collect::{How, adopt, collect_known};
 use super::phone::PATIENCE;
-use crate::capture::error::kind;
-use crate::device::Device;
-use crate::error::Failure;
 use crate::recording::events::{EventHandler, RecordEvent, Step};
-use crate::session::{
+use heaptap_adb::Device;
+use heaptap_base::error::Failure;
+use heaptap_capture::error::kind;
+use heaptap_capture::session::{
     self, CaptureError, Controls, Events, RemoteTrace, Session, SessionId, SessionState, Store,
     TraceWriter,
 };

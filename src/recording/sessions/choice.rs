@@ -3,10 +3,10 @@
 
 use super::scope::Scope;
 use super::status::{State, status_of};
-use crate::capture::error::kind;
-use crate::error::{ErrorClass, Failure};
 use crate::recording::companion;
-use crate::session::{CaptureError, SessionState, Store};
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_capture::error::kind;
+use heaptap_capture::session::{CaptureError, SessionState, Store};
 use std::path::Path;
 
 /// Selection of a session by a command.

@@ -8,12 +8,7 @@ use time::OffsetDateTime;
 
 use super::choice::{self, Purpose};
 use super::phone::{PATIENCE, is_fetched, orphans, reach, require_phone, waits_for};
-use crate::capture::error::kind;
-use crate::device::Device;
-use crate::eligibility;
-use crate::error::{ErrorClass, Failure};
-use crate::folder;
-use crate::heaps::java::FOLDER;
+use crate::heaps::java::DIRECTORY;
 use crate::naming::names::NameOptions;
 use crate::recording::blocking::blocking;
 use crate::recording::companion;
@@ -23,8 +18,13 @@ use crate::recording::outcome::{EndedBy, Finished, LastJournal};
 use crate::recording::plan::{self, Plan};
 use crate::results::file_names::default_name;
 use crate::results::manifest::FILE_NAME;
-use crate::results::output::{OutputFolder, is_own, own};
-use crate::session::{
+use crate::results::output::{OutputDirectory, is_own, own};
+use heaptap_adb::Device;
+use heaptap_base::directory;
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_capture::eligibility;
+use heaptap_capture::error::kind;
+use heaptap_capture::session::{
     self, CaptureError, Controls, Ending, FollowEnd, Owner, RemoteTrace, Session, SessionHeader,
     SessionState, Store,
 };
@@ -216,7 +216,7 @@ pub(super) async fn adopt(
         || PathBuf::from(default_name("recording", now, &trace.id)),
         Path::to_owned,
     );
-    let folder = OutputFolder::prepare(&wanted)?;
+    let directory = OutputDirectory::prepare(&wanted)?;
     let adopted = async {
         let facts = eligibility::facts(device).await?;
         let header = SessionHeader {
@@ -228,7 +228,7 @@ pub(super) async fn adopt(
                 facts.hardware_serial.clone(),
                 plan::boot_id(device, &facts).await?,
                 trace.path,
-                folder.path(),
+                directory.path(),
                 Plan::on(&facts).to_value(),
             )
         };
@@ -244,7 +244,7 @@ pub(super) async fn adopt(
     };
     let adopted: Result<(), Failure> = adopted.await;
     if adopted.is_err() {
-        folder.discard();
+        directory.discard();
     }
     adopted
 }
@@ -274,7 +274,7 @@ pub(super) async fn collect_known(
     let from = session_state.header.output.clone();
     let other = how.output.map(std::path::absolute).transpose();
     let other = other.map_err(|source| CaptureError::output(&from, source))?;
-    let other = other.filter(|output| *output != from && !folder::is_same(output, &from));
+    let other = other.filter(|output| *output != from && !directory::is_same(output, &from));
     // Before fetching, and before data of another session could be mistaken for this one.
     if other.is_none() {
         own(&from, &id)?;
@@ -302,9 +302,9 @@ pub(super) async fn collect_known(
             session::remove_parts(&output, &id)
                 .map_err(|source| CaptureError::output(&output, source))?;
         } else {
-            let folder = OutputFolder::prepare(&output)?;
-            if let Err(error) = session.claim_output(folder.path()) {
-                folder.discard();
+            let directory = OutputDirectory::prepare(&output)?;
+            if let Err(error) = session.claim_output(directory.path()) {
+                directory.discard();
                 return Err(error.into());
             }
         }
@@ -361,7 +361,7 @@ async fn finish_move(session: &Session, on_event: &EventHandler) {
         }
         // From now on, the remaining files do not belong to a session.
         let owner = Owner::Session(id);
-        session::release(&from.join(FOLDER), &owner);
+        session::release(&from.join(DIRECTORY), &owner);
         companion::remove_empty(&from);
         session::release(&from, &owner);
         // Removed if it is empty.

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-use crate::device::{Address, Device, Selector, Server};
-use crate::error::{ErrorClass, Failure};
 use crate::recording::advice::trace_is_here;
-use crate::session::{self, CaptureError, RemoteTrace, SessionHeader, SessionState, Store};
+use heaptap_adb::{Address, Device, Selector, Server};
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_capture::session::{
+    self, CaptureError, RemoteTrace, SessionHeader, SessionState, Store,
+};
 
 /// Time limit of a small request.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);

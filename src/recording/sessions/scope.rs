@@ -1,7 +1,7 @@
 //! The sessions of a device and an adb server, as the flags of the command line name them.
 
-use crate::device::Address;
-use crate::session::SessionHeader;
+use heaptap_adb::Address;
+use heaptap_capture::session::SessionHeader;
 
 /// Device flags of the command line. `None` includes sessions of every server or device.
 #[derive(Debug, Clone, Default)]

@@ -7,12 +7,12 @@ use time::OffsetDateTime;
 
 use super::phone::{PATIENCE, is_fetched, orphans, reach};
 use super::scope::Scope;
-use crate::device::Device;
-use crate::error::{ErrorClass, Failure};
 use crate::recording::companion;
 use crate::recording::plan::Plan;
 use crate::results::output::is_recorded;
-use crate::session::{
+use heaptap_adb::Device;
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_capture::session::{
     self, CaptureError, HeapFiles, RemoteTrace, SessionHeader, SessionId, SessionState, Store,
     Unreadable,
 };

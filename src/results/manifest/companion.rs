@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::timeline::MissedReason;
+use heaptap_model::timeline::MissedReason;
 
 /// Companion data of a recording (`record --with`).
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]

@@ -5,12 +5,12 @@ use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use super::{DumpId, Manifest, Page, SCHEMA_VERSION};
-use crate::bytes::open_regular;
-use crate::error::{Classified, ErrorClass, ErrorFacts, mend_write};
-use crate::folder::RAW_TRACE;
 use crate::results::whole_file::{temporary_in, unless_link};
-use crate::session::unfinished::replace;
-use crate::untrusted::shell::quoted_path;
+use heaptap_base::bytes::open_regular;
+use heaptap_base::directory::RAW_TRACE;
+use heaptap_base::error::{Classified, ErrorClass, ErrorFacts, mend_write};
+use heaptap_base::untrusted::shell::quoted_path;
+use heaptap_capture::session::unfinished::replace;
 
 /// Name of the manifest in a recording directory.
 pub const FILE_NAME: &str = "manifest.json";
@@ -28,15 +28,15 @@ impl Manifest {
         bound.map(|label| label.name.clone()).collect()
     }
 
-    /// Writes the manifest into `folder` atomically: a temporary file in the same directory is
+    /// Writes the manifest into `directory` atomically: a temporary file in the same directory is
     /// synced and renamed. Call this last, so that the manifest implies that the other files exist.
     ///
     /// # Errors
     /// Returns an error if the directory cannot be written.
-    pub fn write(&self, folder: &Path) -> Result<PathBuf, ManifestError> {
-        let goal = folder.join(FILE_NAME);
+    pub fn write(&self, directory: &Path) -> Result<PathBuf, ManifestError> {
+        let goal = directory.join(FILE_NAME);
         let written = || -> io::Result<()> {
-            let mut file = temporary_in(folder)?;
+            let mut file = temporary_in(directory)?;
             serde_json::to_writer_pretty(&mut file, self)?;
             file.write_all(b"\n")?;
             file.as_file().sync_all()?;
@@ -49,12 +49,12 @@ impl Manifest {
         }
     }
 
-    /// Reads the manifest of `folder`.
+    /// Reads the manifest of `directory`.
     ///
     /// # Errors
     /// Returns an error if the manifest is missing, unreadable, malformed, or of another schema.
-    pub fn read(folder: &Path) -> Result<Manifest, ManifestError> {
-        let path = folder.join(FILE_NAME);
+    pub fn read(directory: &Path) -> Result<Manifest, ManifestError> {
+        let path = directory.join(FILE_NAME);
         let mut text = Vec::new();
         let read = open_regular(&path).and_then(|mut file| file.read_to_end(&mut text));
         read.map_err(|source| ManifestError::Read {
@@ -75,17 +75,17 @@ impl Manifest {
         serde_json::from_slice(&text).map_err(invalid)
     }
 
-    /// Adds the page `file` to the manifest of `folder`, if it is a recording directory.
+    /// Adds the page `file` to the manifest of `directory`, if it is a recording directory.
     ///
     /// # Errors
     /// Returns an error if its manifest cannot be read or written.
-    pub fn note_page(folder: &Path, file: &str, sha256: &str) -> Result<(), ManifestError> {
-        let path = folder.join(FILE_NAME);
+    pub fn note_page(directory: &Path, file: &str, sha256: &str) -> Result<(), ManifestError> {
+        let path = directory.join(FILE_NAME);
         if fs::symlink_metadata(&path).is_err() {
             return Ok(());
         }
         unless_link(&path).map_err(|source| ManifestError::Read { path, source })?;
-        let mut manifest = match Manifest::read(folder) {
+        let mut manifest = match Manifest::read(directory) {
             // Other programs have a file of this name, too.
             Err(ManifestError::Parse { .. }) => return Ok(()),
             read => read?,
@@ -94,7 +94,7 @@ impl Manifest {
             file: file.to_owned(),
             sha256: sha256.to_owned(),
         });
-        manifest.write(folder).map(drop)
+        manifest.write(directory).map(drop)
     }
 }
 

@@ -115,10 +115,10 @@ impl JavaAllocations {
         let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
         let any = dumps
             .iter()
-            .any(|dump| dump.heap == crate::profile::ART_HEAP);
+            .any(|dump| dump.heap == heaptap_model::profile::ART_HEAP);
         any.then(|| JavaAllocations {
             by: "heapprofd".to_owned(),
-            heap: crate::profile::ART_HEAP.to_owned(),
+            heap: heaptap_model::profile::ART_HEAP.to_owned(),
             tells: words(&["stack", "size"]),
             lacks: words(&["class", "thread", "free"]),
             dumps: Vec::new(),

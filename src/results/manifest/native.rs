@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 
-pub use crate::profile::DumpFlags as Flags;
-use crate::profile::{DumpKind, Figures, HeapDump};
+pub use heaptap_model::profile::DumpFlags as Flags;
+use heaptap_model::profile::{DumpKind, Figures, HeapDump};
 
 /// One heap of one process at one time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,8 +4,8 @@
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 
-use crate::export::pprof::{PprofOptions, SampleNames};
-use crate::folder::RAW_TRACE;
+use heaptap_base::directory::RAW_TRACE;
+use heaptap_export::pprof::{PprofOptions, SampleNames};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Session {

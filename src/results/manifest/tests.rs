@@ -8,9 +8,9 @@ use serde_json::Value;
 use time::OffsetDateTime;
 
 use super::*;
-use crate::error::{Classified, ErrorClass};
-use crate::export::pprof::PprofOptions;
-use crate::profile::{DumpKind, Figures, HeapDump};
+use heaptap_base::error::{Classified, ErrorClass};
+use heaptap_export::pprof::PprofOptions;
+use heaptap_model::profile::{DumpKind, Figures, HeapDump};
 
 /// A manifest in which every field is set.
 pub(in crate::results) fn full() -> Manifest {
@@ -285,41 +285,41 @@ fn the_page_documents_every_field_and_no_other() {
 
 #[test]
 fn it_reads_back_as_written_and_replaces_an_older_one() {
-    let folder = tempfile::tempdir().expect("a folder");
-    fs::write(folder.path().join(FILE_NAME), "old").expect("written");
+    let directory = tempfile::tempdir().expect("a folder");
+    fs::write(directory.path().join(FILE_NAME), "old").expect("written");
     let manifest = full();
-    let path = manifest.write(folder.path()).expect("written");
-    assert_eq!(path, folder.path().join("manifest.json"));
-    assert_eq!(Manifest::read(folder.path()).expect("read"), manifest);
-    let files = fs::read_dir(folder.path()).expect("listed").count();
+    let path = manifest.write(directory.path()).expect("written");
+    assert_eq!(path, directory.path().join("manifest.json"));
+    assert_eq!(Manifest::read(directory.path()).expect("read"), manifest);
+    let files = fs::read_dir(directory.path()).expect("listed").count();
     assert_eq!(files, 1, "nothing temporary is left");
 }
 
 #[test]
 fn what_cannot_be_read_or_written_says_why() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let directory = tempfile::tempdir().expect("a folder");
     let kind = || {
-        Manifest::read(folder.path())
+        Manifest::read(directory.path())
             .expect_err("not a manifest")
             .kind()
     };
     assert_eq!(kind(), "manifest-unreadable");
-    fs::write(folder.path().join(FILE_NAME), "{}").expect("written");
+    fs::write(directory.path().join(FILE_NAME), "{}").expect("written");
     assert_eq!(kind(), "manifest-invalid");
     let newer = Manifest {
         schema_version: SCHEMA_VERSION + 1,
         ..full()
     };
-    newer.write(folder.path()).expect("written");
+    newer.write(directory.path()).expect("written");
     assert_eq!(kind(), "manifest-too-new");
     let older = Manifest {
         schema_version: SCHEMA_VERSION - 1,
         ..full()
     };
-    older.write(folder.path()).expect("written");
+    older.write(directory.path()).expect("written");
     assert_eq!(kind(), "manifest-too-old");
     let error = full()
-        .write(&folder.path().join("nowhere"))
+        .write(&directory.path().join("nowhere"))
         .expect_err("no folder");
     assert_eq!(error.class(), ErrorClass::HostWrite);
 }

@@ -130,19 +130,19 @@ fn a_collection_that_was_asked_for_is_ours_and_one_by_the_app_is_not() {
 }
 
 #[test]
-fn a_folder_without_lines_has_none_and_strange_ones_are_told() {
-    let folder = tempfile::tempdir().unwrap();
-    let none = beside(folder.path());
+fn a_directory_without_lines_has_none_and_strange_ones_are_told() {
+    let directory = tempfile::tempdir().unwrap();
+    let none = beside(directory.path());
     assert!(none.timeline.entries.is_empty() && none.findings.is_empty());
     let text = format!("{}what\n{{\"boot_ns\":3,\"pid\"", logged(1, 7, 0, 9).line());
-    std::fs::write(folder.path().join(timeline::FILE), text).unwrap();
-    let some = beside(folder.path());
+    std::fs::write(directory.path().join(timeline::FILE), text).unwrap();
+    let some = beside(directory.path());
     assert_eq!(some.timeline.entries.len(), 1);
     assert_eq!(some.findings.len(), 1);
     assert_eq!(some.findings[0].kind, "timeline-strange-lines");
     assert!(some.findings[0].message.contains("1 line of "));
     // A file next to it that is not the trace of the recording.
-    let stranger = folder.path().join("other.pb");
+    let stranger = directory.path().join("other.pb");
     std::fs::write(&stranger, "x").unwrap();
     assert!(beside(&stranger).timeline.entries.is_empty());
 }

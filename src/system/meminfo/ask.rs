@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use super::document::Document;
 use super::error::MeminfoError;
-use crate::config::Targets;
-use crate::device::{Command, Device, DeviceError};
-use crate::eligibility;
-use crate::memory::meminfo::Meminfo;
-use crate::memory::status;
-use crate::timeline::{Cost, Source};
-use crate::untrusted::sanitize_bytes;
+use android_memory::meminfo::Meminfo;
+use android_memory::status;
+use heaptap_adb::{Command, Device, DeviceError};
+use heaptap_base::untrusted::sanitize_bytes;
+use heaptap_capture::config::Targets;
+use heaptap_capture::eligibility;
+use heaptap_model::timeline::{Cost, Source};
 
 /// A request.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::whole_phone::PhoneFacts;
-use crate::memory::meminfo::{Column, Database, Meminfo, Pairs, Process, Row, Rule, Table};
 use crate::results::findings::Finding;
 use crate::results::lists::process_name;
-use crate::timeline::{Cost, Parts, Source};
+use android_memory::meminfo::{Column, Database, Meminfo, Pairs, Process, Row, Rule, Table};
+use heaptap_model::timeline::{Cost, Parts, Source};
 
 /// Value of `kind` in such a document.
 pub const KIND: &str = "meminfo";

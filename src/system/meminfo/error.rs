@@ -3,13 +3,13 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::capture::error::CaptureError;
-use crate::device::DeviceError;
-use crate::eligibility::AbsentTarget;
-use crate::error::{Classified, ErrorClass, ErrorFacts};
 use crate::heaps::moments::MomentNotFound;
-use crate::import::{ImportError, Kind, help_unreadable};
-use crate::untrusted::sanitize;
+use heaptap_adb::DeviceError;
+use heaptap_base::error::{Classified, ErrorClass, ErrorFacts};
+use heaptap_base::untrusted::sanitize;
+use heaptap_capture::eligibility::AbsentTarget;
+use heaptap_capture::error::CaptureError;
+use heaptap_input::{ImportError, Kind, help_unreadable};
 
 /// Error of reading meminfo.
 #[derive(Debug, thiserror::Error)]

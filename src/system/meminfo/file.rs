@@ -8,14 +8,14 @@ use super::document::{Document, KIND, ProcessFacts};
 use super::error::MeminfoError;
 use crate::heaps::moments::{self, Capture, KeptFile, Moments};
 use crate::heaps::selector::{DumpSelector, JavaInput, ProcessFilter};
-use crate::import::bugreport::{self, Section};
-use crate::import::{self, ImportError, Kind, KnownText, TextInput, WholeText, detect, is_folder};
-use crate::memory::malloc_info;
-use crate::memory::meminfo::Meminfo;
 use crate::results::lists::join_list;
 use crate::results::manifest::Manifest;
 use crate::results::timeline;
-use crate::timeline::Source;
+use android_memory::malloc_info;
+use android_memory::meminfo::Meminfo;
+use heaptap_input::bugreport::{self, Section};
+use heaptap_input::{ImportError, Kind, KnownText, TextInput, WholeText, detect, is_directory};
+use heaptap_model::timeline::Source;
 
 /// Maximum size in bytes: a device with a thousand processes has 1 MiB.
 const LARGEST: u64 = 32 << 20;
@@ -24,10 +24,10 @@ const LARGEST: u64 = 32 << 20;
 const BEGIN: usize = 4096;
 
 /// Directory of the texts in a recording directory.
-const FOLDER: &str = "meminfo";
+const DIRECTORY: &str = "meminfo";
 
 /// Reads a file, standard input (`-`), or a text of a recording directory: the last one, or the one
-/// selected by `FOLDER@LABEL`, `FOLDER@N`, `FOLDER@last`, `FOLDER@end`.
+/// selected by `DIRECTORY@LABEL`, `DIRECTORY@N`, `DIRECTORY@last`, `DIRECTORY@end`.
 ///
 /// # Errors
 /// Returns an error if it cannot be read or contains something else.
@@ -168,27 +168,29 @@ fn document(bytes: &[u8], name: String) -> Result<Document, MeminfoError> {
 
 /// Returns the selected files.
 fn files(input: &JavaInput) -> Result<Vec<PathBuf>, MeminfoError> {
-    let folder = &input.path;
-    if !is_folder(folder) {
+    let directory = &input.path;
+    if !is_directory(directory) {
         let typed = input
             .which
             .is_some()
             .then(|| PathBuf::from(input.to_string()));
-        return Ok(vec![typed.unwrap_or_else(|| folder.clone())]);
+        return Ok(vec![typed.unwrap_or_else(|| directory.clone())]);
     }
-    let mut kept = moments::kept(folder, &timeline::beside(folder).timeline, FOLDER);
+    let mut kept = moments::kept(directory, &timeline::beside(directory).timeline, DIRECTORY);
     if kept.is_empty() {
-        kept = by_names(folder)?;
+        kept = by_names(directory)?;
     }
-    let name = || folder.display().to_string();
+    let name = || directory.display().to_string();
     if kept.is_empty() {
-        return Err(match import::trace_in_folder(folder, &name()) {
-            Err(error) if Manifest::read(folder).is_err() => error.into(),
-            _ => MeminfoError::NotKept { name: name() },
-        });
+        return Err(
+            match heaptap_input::trace_in_directory(directory, &name()) {
+                Err(error) if Manifest::read(directory).is_err() => error.into(),
+                _ => MeminfoError::NotKept { name: name() },
+            },
+        );
     }
     let captures: Vec<Capture> = kept.iter().map(|file| file.capture.clone()).collect();
-    let found = Moments::of_folder(folder).find(input.which.as_ref(), &captures);
+    let found = Moments::of_directory(directory).find(input.which.as_ref(), &captures);
     let found = found.map_err(|missing| MeminfoError::NoSuchMoment {
         name: name(),
         missing: Box::new(missing),
@@ -198,8 +200,8 @@ fn files(input: &JavaInput) -> Result<Vec<PathBuf>, MeminfoError> {
 
 /// Returns the texts of a directory without a timeline, by their names: `02-after-login.txt`, with
 /// a pid after the label if there were several processes.
-fn by_names(folder: &Path) -> Result<Vec<KeptFile>, MeminfoError> {
-    let texts = folder.join(FOLDER);
+fn by_names(directory: &Path) -> Result<Vec<KeptFile>, MeminfoError> {
+    let texts = directory.join(DIRECTORY);
     let unreadable = |source| MeminfoError::Unreadable {
         path: texts.clone(),
         source,
@@ -266,14 +268,14 @@ fn by_names(folder: &Path) -> Result<Vec<KeptFile>, MeminfoError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Classified as _;
+    use heaptap_base::error::Classified as _;
 
     const TEXT: &str = "** MEMINFO in pid 7 [a] **\n App Summary\n  Java Heap:  5\n";
 
     #[test]
-    fn a_recordings_folder_gives_the_text_at_a_label() {
-        let folder = tempfile::tempdir().unwrap();
-        let texts = folder.path().join(FOLDER);
+    fn a_recordings_directory_gives_the_text_at_a_label() {
+        let directory = tempfile::tempdir().unwrap();
+        let texts = directory.path().join(DIRECTORY);
         std::fs::create_dir(&texts).unwrap();
         for (name, pid) in [
             ("01-start", 1),
@@ -284,7 +286,7 @@ mod tests {
             std::fs::write(texts.join(format!("{name}.txt")), text).unwrap();
         }
         let at = |which: &str| {
-            let input = std::ffi::OsString::from(format!("{}{which}", folder.path().display()));
+            let input = std::ffi::OsString::from(format!("{}{which}", directory.path().display()));
             let read = read(&JavaInput::parse(&input), &ProcessFilter::default());
             let pids = |all: Document| all.processes.iter().map(|p| p.pid).collect::<Vec<_>>();
             read.map(pids)

@@ -1,8 +1,8 @@
 //! Documents of texts, and differences between two.
 
 use super::*;
-use crate::memory::meminfo::Meminfo;
-use crate::timeline::Source;
+use android_memory::meminfo::Meminfo;
+use heaptap_model::timeline::Source;
 
 const BEFORE: &str = "\
 Applications Memory Usage (in Kilobytes):

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::memory::meminfo::{Fact, Item, List, Measure, Meminfo};
+use android_memory::meminfo::{Fact, Item, List, Measure, Meminfo};
 
 /// The whole device.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -282,7 +282,7 @@ fn ram_of_scripts(meminfo: &Meminfo) -> Vec<RamFacts> {
 mod tests {
     use super::*;
     use crate::system::meminfo::Document;
-    use crate::timeline::Source;
+    use heaptap_model::timeline::Source;
 
     const TEXT: &str = "Applications Memory Usage (in Kilobytes):\nUptime: 1 Realtime: 2\n\n\
         Total RSS by process:\n    300,000K: com.a (pid 7 / activities)\n     90,000K: com.b (pid 8)\n\n\

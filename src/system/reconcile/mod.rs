@@ -1,33 +1,33 @@
 //! Reconciliation of a process: values from a running device, or from a recording directory at each
 //! label. `memory::reconcile` interprets them.
 
-mod folder;
+mod directory;
 #[cfg(test)]
 mod tests;
 
-pub use folder::{Moment, choose, of_folder};
+pub use directory::{Moment, choose, of_directory};
 
 use std::path::Path;
 use std::time::Duration;
 
-use crate::bytes::Bytes;
-use crate::config::Targets;
-use crate::device::{Command, Device};
-use crate::error::Classified;
 use crate::heaps::input::ListedDump;
-use crate::import::{ImportError, TextInput, is_folder};
-use crate::memory::malloc_info;
-use crate::memory::meminfo::{Column, Meminfo, NATIVE_HEAP};
-use crate::memory::reconcile::{
-    Area, At, Estimated, Figure, NativeResident, Profiled, ReconcileInput, Table,
-};
-use crate::memory::smaps::{self, By, Field, Kind, Smaps};
-use crate::memory::status::{self, Status};
-use crate::profile::DumpKind;
 use crate::results::file_names::is_below;
 use crate::system::meminfo::{self, MeminfoError};
 use crate::system::smaps::fetch::{self, FetchError};
-use crate::untrusted::shell::quoted;
+use android_memory::malloc_info;
+use android_memory::meminfo::{Column, Meminfo, NATIVE_HEAP};
+use android_memory::reconcile::{
+    Area, At, Estimated, Figure, NativeResident, Profiled, ReconcileInput, Table,
+};
+use android_memory::smaps::{self, By, Field, Kind, Smaps};
+use android_memory::status::{self, Status};
+use heaptap_adb::{Command, Device};
+use heaptap_base::bytes::Bytes;
+use heaptap_base::error::Classified;
+use heaptap_base::untrusted::shell::quoted;
+use heaptap_capture::config::Targets;
+use heaptap_input::{ImportError, TextInput, is_directory};
+use heaptap_model::profile::DumpKind;
 
 /// Maximum size of a file, in bytes: texts of one process.
 const LARGEST: u64 = 256 << 20;
@@ -142,7 +142,7 @@ async fn ask_meminfo(device: &Device, known: &mut ReconcileInput) -> Result<(), 
 /// Returns an error if its compression is damaged, or if standard input or a pipe contains
 /// something else.
 pub fn of_malloc_info(path: &Path) -> Result<Option<Table>, ImportError> {
-    if is_folder(path) {
+    if is_directory(path) {
         return Ok(None);
     }
     let input = TextInput::typed(path)?;
@@ -195,8 +195,8 @@ fn note_missing(known: &mut ReconcileInput, figure: Figure, why: String, help: O
 
 /// Reads a text that a recording's timeline names. Rejects names outside of the directory, because
 /// directories from elsewhere can contain any name.
-fn read(folder: &Path, file: &str) -> Option<Bytes> {
-    let path = folder.join(file);
+fn read(directory: &Path, file: &str) -> Option<Bytes> {
+    let path = directory.join(file);
     let input = is_below(file).then(|| TextInput::of_regular(&path));
     input.flatten().and_then(whole)
 }

@@ -1,9 +1,9 @@
 use std::path::Path;
 
 use super::*;
-use crate::memory::reconcile::Missing;
 use crate::results::manifest::{Companions, JavaAllocations, Manifest, Session};
-use crate::timeline::{Entry, Kept, Observation, Resident, Source, Timeline};
+use android_memory::reconcile::Missing;
+use heaptap_model::timeline::{Entry, Kept, Observation, Resident, Source, Timeline};
 
 const MIB: i64 = 1 << 20;
 const MOMENT_NS: u64 = 100_000_000_000;
@@ -22,7 +22,7 @@ const TEXT: &str = "\
 
 /// Returns a directory with a complete meminfo of a label (or of the end), and samples of the
 /// kernel's value.
-fn folder(label: &str, samples: &[(u64, u64)]) -> (tempfile::TempDir, Timeline) {
+fn directory(label: &str, samples: &[(u64, u64)]) -> (tempfile::TempDir, Timeline) {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("01.txt"), TEXT).unwrap();
     let entry = |boot_ns, seen| Entry {
@@ -45,15 +45,15 @@ fn folder(label: &str, samples: &[(u64, u64)]) -> (tempfile::TempDir, Timeline) 
     (dir, Timeline { entries })
 }
 
-fn only(folder: &Path, timeline: &Timeline) -> Table {
-    let mut moments = of_folder(folder, &[], timeline);
+fn only(directory: &Path, timeline: &Timeline) -> Table {
+    let mut moments = of_directory(directory, &[], timeline);
     assert_eq!(moments.len(), 1);
     moments.remove(0).table
 }
 
 /// The RSS of a table of such samples: value and source.
 fn rss(samples: &[(u64, u64)]) -> (i64, String) {
-    let (dir, timeline) = folder("", samples);
+    let (dir, timeline) = directory("", samples);
     let table = only(dir.path(), &timeline);
     assert!(
         table
@@ -96,7 +96,7 @@ fn meminfos_rss_is_that_of_the_process_once_drivers_memory_is_out_of_it() {
 
 /// Returns the missing value, with its advice, for a directory with this manifest.
 fn missing(label: &str, manifest: &Manifest, figure: Figure) -> Missing {
-    let (dir, timeline) = folder(label, &[]);
+    let (dir, timeline) = directory(label, &[]);
     let text = serde_json::to_vec(manifest).unwrap();
     std::fs::write(dir.path().join("manifest.json"), text).unwrap();
     let table = only(dir.path(), &timeline);

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::{Mapped, Moment};
-use crate::memory::smaps::{self, By, Change, Field, Form, Group, Grouped, Sums};
-use crate::timeline::Parts;
+use android_memory::smaps::{self, By, Change, Field, Form, Group, Grouped, Sums};
+use heaptap_model::timeline::Parts;
 
 /// Values in bytes.
 pub type Figures = BTreeMap<&'static str, u64>;

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::config::Targets;
-use crate::device::{Command, Device, DeviceError, Output};
-use crate::eligibility::{self, AbsentTarget};
-use crate::error::{Classified, ErrorClass, ErrorFacts};
-use crate::memory::status;
-use crate::untrusted::sanitize_bytes;
-use crate::untrusted::shell::quoted;
+use android_memory::status;
+use heaptap_adb::{Command, Device, DeviceError, Output};
+use heaptap_base::error::{Classified, ErrorClass, ErrorFacts};
+use heaptap_base::untrusted::sanitize_bytes;
+use heaptap_base::untrusted::shell::quoted;
+use heaptap_capture::config::Targets;
+use heaptap_capture::eligibility::{self, AbsentTarget};
 
 /// Time limit: the kernel walks all pages of the process, and a large app has gigabytes.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -39,7 +39,7 @@ pub enum FetchError {
     Device(#[from] DeviceError),
     /// The device could not list its processes.
     #[error(transparent)]
-    Eligibility(#[from] crate::capture::error::CaptureError),
+    Eligibility(#[from] heaptap_capture::error::CaptureError),
     /// No running process has that name.
     #[error(transparent)]
     NotRunning(AbsentTarget),

@@ -5,22 +5,22 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::{Mapped, Moment, Origin};
-use crate::error::{Classified, ErrorClass, ErrorFacts};
-use crate::heaps::input::{self, LookError, LookOptions, LookTrace, NativeSource};
+use crate::heaps::input::{self, InputError, LookOptions, LookTrace, NativeSource};
 use crate::heaps::java::ProgressReporter;
 use crate::heaps::moments::{self, Capture, KeptFile, MomentNotFound, Moments};
 use crate::heaps::selector::{JavaInput, ProcessFilter};
 use crate::heaps::trace_findings;
-use crate::import::bugreport::{self, Section};
-use crate::import::{ImportError, Kind, TextInput, detect, is_folder};
-use crate::memory::smaps::{self, Smaps, SmapsError};
-use crate::profile::DumpNumbers;
 use crate::results::findings::Finding;
 use crate::results::lists::{join_list, process_name};
 use crate::results::manifest::{JAVA_HEAP, JavaDump, Manifest};
 use crate::results::{recorded, timeline};
-use crate::timeline::Observation;
-use crate::trace::JavaDump as HeapFacts;
+use android_memory::smaps::{self, Smaps, SmapsError};
+use heaptap_base::error::{Classified, ErrorClass, ErrorFacts};
+use heaptap_input::bugreport::{self, Section};
+use heaptap_input::{ImportError, Kind, TextInput, detect, is_directory};
+use heaptap_model::profile::DumpNumbers;
+use heaptap_model::timeline::Observation;
+use perfetto_heap::JavaDump as HeapFacts;
 
 /// Maximum size in bytes: more than a text of a process with a hundred thousand mappings.
 const LARGEST: u64 = 256 << 20;
@@ -28,7 +28,7 @@ const LARGEST: u64 = 256 << 20;
 /// Error of reading mappings from a file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum InputError {
+pub enum MappingsError {
     /// The end of the compressed data is missing.
     #[error("{path} is truncated or damaged: {what}")]
     Torn {
@@ -82,53 +82,54 @@ pub enum InputError {
     },
     /// The trace cannot be opened.
     #[error(transparent)]
-    Look(#[from] LookError),
+    Look(#[from] InputError),
     /// The trace can no longer be read.
     #[error(transparent)]
-    Trace(#[from] crate::trace::TraceError),
+    Trace(#[from] perfetto_heap::TraceError),
 }
 
-impl Classified for InputError {
+impl Classified for MappingsError {
     fn facts(&self) -> ErrorFacts {
         match self {
-            InputError::Look(error) => error.facts(),
-            InputError::Trace(error) => error.facts(),
-            InputError::Torn { .. } => ErrorFacts::new(ErrorClass::BadInput, "input-unreadable")
+            MappingsError::Look(error) => error.facts(),
+            MappingsError::Trace(error) => error.facts(),
+            MappingsError::Torn { .. } => ErrorFacts::new(ErrorClass::BadInput, "input-unreadable")
                 .with_help(
                     "copy it again, or unpack the readable part yourself; its sums are too low",
                 ),
-            InputError::TooLarge { .. } => {
+            MappingsError::TooLarge { .. } => {
                 ErrorFacts::new(ErrorClass::BadInput, "mappings-too-large")
             }
-            InputError::NoSection { .. } => ErrorFacts::new(ErrorClass::BadInput, "not-mappings")
-                .with_help(
+            MappingsError::NoSection { .. } => {
+                ErrorFacts::new(ErrorClass::BadInput, "not-mappings").with_help(
                     "only devices with root write it; `heaptap meminfo` reads the categories of \
                      each process",
-                ),
-            InputError::NotMappings {
+                )
+            }
+            MappingsError::NotMappings {
                 what: what @ Kind::Known(_),
                 ..
             } => ErrorFacts::new(ErrorClass::BadInput, "not-mappings").with_help(what.help()),
-            InputError::NotMappings { .. } | InputError::NotSmaps { .. } => {
+            MappingsError::NotMappings { .. } | MappingsError::NotSmaps { .. } => {
                 ErrorFacts::new(ErrorClass::BadInput, "not-mappings").with_help(
                     "use the text of /proc/PID/smaps, the output of showmap, a trace, or a \
                      recording directory",
                 )
             }
-            InputError::Broken { why, .. } => why.as_error(),
-            InputError::NotRecorded { .. } => ErrorFacts::new(ErrorClass::Empty, "no-mappings")
+            MappingsError::Broken { why, .. } => why.as_error(),
+            MappingsError::NotRecorded { .. } => ErrorFacts::new(ErrorClass::Empty, "no-mappings")
                 .with_help(
                     "record them at each label with `heaptap record --with smaps` (debuggable \
                      apps, root), or with a Java heap: `heaptap dump --dump-smaps`",
                 ),
-            InputError::NoSuchMoment { missing, .. } => {
+            MappingsError::NoSuchMoment { missing, .. } => {
                 ErrorFacts::new(ErrorClass::Usage, "no-such-capture").with_help(missing.help())
             }
-            InputError::NoSuchProcess { there, .. } => {
+            MappingsError::NoSuchProcess { there, .. } => {
                 ErrorFacts::new(ErrorClass::Usage, "no-such-process")
                     .with_help(format!("available: {there}"))
             }
-            InputError::SeveralProcesses { path, there } => {
+            MappingsError::SeveralProcesses { path, there } => {
                 let help = match there.contains('@') {
                     true => format!("choose one by its number, such as {path}@1 or {path}@2"),
                     false => "choose one with -n NAME or -p PID".to_owned(),
@@ -163,9 +164,9 @@ pub fn load(
     input: &JavaInput,
     processes: &ProcessFilter,
     progress: &ProgressReporter,
-) -> Result<Mapped, InputError> {
+) -> Result<Mapped, MappingsError> {
     progress.begin(&format!("reading {}", input.path.display()));
-    if !is_folder(&input.path) {
+    if !is_directory(&input.path) {
         return of_file(input, processes, progress);
     }
     let kept = kept(&input.path);
@@ -173,14 +174,14 @@ pub fn load(
         let found = input::source(&input.path, &LookOptions::default(), progress);
         return of_traces(input, found, processes);
     }
-    let known = Moments::of_folder(&input.path);
+    let known = Moments::of_directory(&input.path);
     let mut moments: Vec<Moment> = kept.iter().map(|kept| kept.0.clone()).collect();
     let captures: Vec<Capture> = moments.iter().map(Moment::capture).collect();
     for (number, at) in known.beside(&captures) {
         moments[at].dump.get_or_insert(number);
     }
     let chosen = choose(input, &known, &moments, processes)?;
-    let text = TextInput::open(&kept[chosen].1).map_err(LookError::from)?;
+    let text = TextInput::open(&kept[chosen].1).map_err(InputError::from)?;
     let whole = JavaInput {
         which: None,
         ..input.clone()
@@ -201,10 +202,10 @@ fn of_file(
     input: &JavaInput,
     processes: &ProcessFilter,
     progress: &ProgressReporter,
-) -> Result<Mapped, InputError> {
-    let mut opened = TextInput::typed(&input.path).map_err(LookError::from)?;
+) -> Result<Mapped, MappingsError> {
+    let mut opened = TextInput::typed(&input.path).map_err(InputError::from)?;
     // Reports damage here, because a pipe can be read only once.
-    opened.text_head().map_err(LookError::from)?;
+    opened.text_head().map_err(InputError::from)?;
     if is_text(&mut opened) {
         return of_text(opened, input, processes);
     }
@@ -227,20 +228,20 @@ fn of_text(
     text: TextInput<'_>,
     input: &JavaInput,
     processes: &ProcessFilter,
-) -> Result<Mapped, InputError> {
+) -> Result<Mapped, MappingsError> {
     let (path, what) = (text.name().to_owned(), text.kind());
     let text = match text.section(Section::Mappings, LARGEST) {
         Ok(Some(text)) => text,
-        Ok(None) => return Err(InputError::NotMappings { path, what }),
-        Err(ImportError::TooLarge { .. }) => return Err(InputError::TooLarge { path }),
-        Err(ImportError::Damaged { what, .. }) => return Err(InputError::Torn { path, what }),
-        Err(error) => return Err(LookError::from(error).into()),
+        Ok(None) => return Err(MappingsError::NotMappings { path, what }),
+        Err(ImportError::TooLarge { .. }) => return Err(MappingsError::TooLarge { path }),
+        Err(ImportError::Damaged { what, .. }) => return Err(MappingsError::Torn { path, what }),
+        Err(error) => return Err(InputError::from(error).into()),
     };
     if let Some(what) = text.damage {
-        return Err(InputError::Torn { path, what });
+        return Err(MappingsError::Torn { path, what });
     }
     if text.is_section && text.bytes.is_empty() {
-        return Err(InputError::NoSection { path });
+        return Err(MappingsError::NoSection { path });
     }
     let mut text = text.bytes;
     let parts = smaps::split(&text);
@@ -267,14 +268,14 @@ fn of_text(
                 pid => process_name(pid, &moment.process),
             });
             let there = join_list(there);
-            return Err(InputError::SeveralProcesses { path, there });
+            return Err(MappingsError::SeveralProcesses { path, there });
         }
         chosen = choose(input, &Moments::default(), &moments, processes)?;
         if moments.len() > 1 {
             text = text[parts[chosen].bytes.clone()].to_vec().into();
         }
     }
-    let smaps = smaps::parse(&text).map_err(|source| InputError::NotSmaps { path, source })?;
+    let smaps = smaps::parse(&text).map_err(|source| MappingsError::NotSmaps { path, source })?;
     if moments.is_empty() {
         moments.push(Moment::new(Origin::File, String::new(), 0));
     }
@@ -286,11 +287,11 @@ fn of_text(
     })
 }
 
-/// Returns the captures at labels of the recording in `folder`, in order, with their files.
-fn kept(folder: &Path) -> Vec<(Moment, PathBuf)> {
-    let known = timeline::beside(folder).timeline;
+/// Returns the captures at labels of the recording in `directory`, in order, with their files.
+fn kept(directory: &Path) -> Vec<(Moment, PathBuf)> {
+    let known = timeline::beside(directory).timeline;
     let mut names: BTreeMap<u64, &str> = BTreeMap::new();
-    let manifest = Manifest::read(folder).ok();
+    let manifest = Manifest::read(directory).ok();
     let recorded = manifest.map_or_else(BTreeMap::new, |m| recorded::process_names(&m));
     names.extend(recorded.iter().map(|(pid, name)| (*pid, name.as_str())));
     names.extend(known.entries.iter().filter_map(|entry| match &entry.seen {
@@ -308,28 +309,30 @@ fn kept(folder: &Path) -> Vec<(Moment, PathBuf)> {
         };
         (moment, file.path)
     };
-    let kept = moments::kept(folder, &known, "smaps");
+    let kept = moments::kept(directory, &known, "smaps");
     kept.into_iter().map(moment).collect()
 }
 
 fn of_traces(
     input: &JavaInput,
-    found: Result<NativeSource, LookError>,
+    found: Result<NativeSource, InputError>,
     processes: &ProcessFilter,
-) -> Result<Mapped, InputError> {
+) -> Result<Mapped, MappingsError> {
     let path = || input.path.display().to_string();
     let (mut traces, manifest) = match found {
         Ok(NativeSource::Traces(traces, manifest)) => (traces, manifest),
-        Ok(_) if is_folder(&input.path) => return Err(InputError::NotRecorded { path: path() }),
+        Ok(_) if is_directory(&input.path) => {
+            return Err(MappingsError::NotRecorded { path: path() });
+        }
         Ok(other) => {
             let what = match other {
                 NativeSource::Hprofs(_) => Kind::Hprof,
                 _ => Kind::Pprof,
             };
-            return Err(InputError::NotMappings { path: path(), what });
+            return Err(MappingsError::NotMappings { path: path(), what });
         }
-        Err(LookError::Import(ImportError::NotAHeap { name, what })) => {
-            return Err(InputError::NotMappings { path: name, what });
+        Err(InputError::Import(ImportError::NotAHeap { name, what })) => {
+            return Err(MappingsError::NotMappings { path: name, what });
         }
         Err(error) => return Err(error.into()),
     };
@@ -358,11 +361,11 @@ fn of_traces(
             trace_findings::of_missing_parts(&trace.name, damage, trace.trace.health())
         });
         return Err(match missing.into_iter().next() {
-            Some(why) => InputError::Broken {
+            Some(why) => MappingsError::Broken {
                 path: path(),
                 why: Box::new(why),
             },
-            None => InputError::NotRecorded { path: path() },
+            None => MappingsError::NotRecorded { path: path() },
         });
     }
     let known = number_by_heaps(&mut moments, &traces, manifest.as_deref());
@@ -439,7 +442,7 @@ fn choose(
     known: &Moments,
     moments: &[Moment],
     processes: &ProcessFilter,
-) -> Result<usize, InputError> {
+) -> Result<usize, MappingsError> {
     let path = || input.path.display().to_string();
     let there = |places: &[usize]| {
         let words: Vec<String> = places.iter().map(|&at| moments[at].describe()).collect();
@@ -453,7 +456,7 @@ fn choose(
     };
     let of_process: Vec<usize> = all.iter().copied().filter(is_wanted).collect();
     if of_process.is_empty() {
-        return Err(InputError::NoSuchProcess {
+        return Err(MappingsError::NoSuchProcess {
             path: path(),
             process: processes.to_string(),
             there: there(&all),
@@ -462,7 +465,7 @@ fn choose(
     let captures = of_process.iter().map(|&at| moments[at].capture());
     let captures: Vec<Capture> = captures.collect();
     let found = known.find(input.which.as_ref(), &captures);
-    let found = found.map_err(|missing| InputError::NoSuchMoment {
+    let found = found.map_err(|missing| MappingsError::NoSuchMoment {
         path: path(),
         missing: Box::new(missing),
     })?;
@@ -471,7 +474,7 @@ fn choose(
     let last = found.last().copied().unwrap_or_default();
     match found.iter().all(|&at| moments[at].pid == moments[last].pid) {
         true => Ok(last),
-        false => Err(InputError::SeveralProcesses {
+        false => Err(MappingsError::SeveralProcesses {
             path: path(),
             there: there(&found),
         }),
@@ -531,8 +534,8 @@ mod tests {
 
     #[test]
     fn a_torn_packing_of_mappings_is_refused() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("01-one.smaps.gz");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("01-one.smaps.gz");
         let text: String = (0..2000_u64)
             .map(|n| {
                 let at = 0x7000_0000 + n * 0x9000;
@@ -554,7 +557,7 @@ mod tests {
             &ProgressReporter::default(),
         )
         .unwrap_err();
-        assert!(matches!(error, InputError::Torn { .. }), "{error}");
+        assert!(matches!(error, MappingsError::Torn { .. }), "{error}");
         assert!(error.to_string().contains("its gzip stream"), "{error}");
         assert_eq!(error.class(), ErrorClass::BadInput);
         assert_eq!(error.kind(), "input-unreadable");
@@ -571,8 +574,8 @@ mod tests {
 
     #[test]
     fn a_text_of_something_else_is_told_what_would_be_mappings() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("notes.txt");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("notes.txt");
         std::fs::write(&path, "hello\n").unwrap();
         let input = JavaInput { path, which: None };
         let error = load(

@@ -13,16 +13,16 @@ mod files;
 
 pub use document::{ChangeRow, ChangesDocument, Document, Row, changes, document};
 pub use fetch::{AccessMethod, FetchError};
-pub use files::{InputError, is_text, load};
+pub use files::{MappingsError, is_text, load};
 
 use serde::Serialize;
 
-use crate::bytes::Bytes;
-use crate::config::Targets;
-use crate::device::Device;
 use crate::heaps::moments::Capture;
-use crate::memory::smaps::{self, Smaps};
 use crate::results::lists::process_name;
+use android_memory::smaps::{self, Smaps};
+use heaptap_adb::Device;
+use heaptap_base::bytes::Bytes;
+use heaptap_capture::config::Targets;
 
 /// Source of mappings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -46,7 +46,7 @@ pub struct Moment {
     #[serde(skip_serializing_if = "String::is_empty")]
     pub process: String,
     /// Process ID; 0 if unknown.
-    #[serde(skip_serializing_if = "crate::units::is_zero")]
+    #[serde(skip_serializing_if = "heaptap_base::units::is_zero")]
     pub pid: u64,
     /// BOOTTIME in ns (trace time, for traces), if known.
     #[serde(skip_serializing_if = "Option::is_none")]

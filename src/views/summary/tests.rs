@@ -1,9 +1,9 @@
 //! The page of a recording, line for line.
 
 use super::*;
-use crate::profile::{Figures, HeapDump};
 use crate::results::manifest::{CompanionFile, CompanionTimeline, Companions};
 use crate::results::summary::NamedFrame;
+use heaptap_model::profile::{Figures, HeapDump};
 
 fn plain() -> Console {
     Console::from_raw_args(&["heaptap".into(), "--color=never".into()])

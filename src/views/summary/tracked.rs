@@ -5,11 +5,11 @@ use std::path::Path;
 
 use crate::console::{Console, Style};
 use crate::results::manifest::{JavaAllocations, Manifest, TrackedDump};
-use crate::units::counted;
-use crate::untrusted::sanitize;
-use crate::untrusted::shell::quoted_path;
 use crate::views::meminfo::size;
 use crate::views::paths::near;
+use heaptap_base::units::counted;
+use heaptap_base::untrusted::sanitize;
+use heaptap_base::untrusted::shell::quoted_path;
 
 /// Lists shown.
 const SHOWN: usize = 20;
@@ -86,13 +86,13 @@ fn word(word: &str) -> &str {
 }
 
 /// Suggested next commands.
-pub(super) fn commands(folder: &Path, manifest: &Manifest) -> Vec<(String, String)> {
+pub(super) fn commands(directory: &Path, manifest: &Manifest) -> Vec<(String, String)> {
     let dumps = manifest.java_allocations.iter().flat_map(|of| &of.dumps);
     let files: Vec<&String> = dumps.filter_map(|dump| dump.file.as_ref()).collect();
     let Some(last) = files.last() else {
         return Vec::new();
     };
-    let place = quoted_path(near(folder).join(last));
+    let place = quoted_path(near(directory).join(last));
     vec![
         (
             "what allocated most, by class and caller:".to_owned(),

@@ -54,18 +54,18 @@ fn fixture(name: &str) -> Vec<u8> {
 }
 
 struct Inputs {
-    folder: tempfile::TempDir,
+    directory: tempfile::TempDir,
 }
 
 impl Inputs {
     fn write(&self, name: &str, bytes: &[u8]) -> String {
-        let path = self.folder.path().join(name);
+        let path = self.directory.path().join(name);
         std::fs::write(&path, bytes).expect("it can be written");
         path.to_string_lossy().into_owned()
     }
 
     fn path(&self, name: &str) -> String {
-        let path: PathBuf = self.folder.path().join(name);
+        let path: PathBuf = self.directory.path().join(name);
         path.to_string_lossy().into_owned()
     }
 }
@@ -121,7 +121,7 @@ fn assert_named(commands: &[&[&str]]) {
 #[test]
 fn names_of_a_trace_begin_no_line_and_set_no_colour() {
     let inputs = Inputs {
-        folder: tempfile::tempdir().expect("a folder"),
+        directory: tempfile::tempdir().expect("a folder"),
     };
     let names = [
         "libheapprofd_glibc_preload.so",
@@ -156,7 +156,7 @@ fn names_of_a_trace_begin_no_line_and_set_no_colour() {
 #[test]
 fn names_of_a_java_heap_begin_no_line_and_set_no_colour() {
     let inputs = Inputs {
-        folder: tempfile::tempdir().expect("a folder"),
+        directory: tempfile::tempdir().expect("a folder"),
     };
     let names = [
         "com.example.app.LeakyFragment",
@@ -181,7 +181,7 @@ fn names_of_a_java_heap_begin_no_line_and_set_no_colour() {
 #[test]
 fn texts_of_a_phone_begin_no_line_and_set_no_colour() {
     let inputs = Inputs {
-        folder: tempfile::tempdir().expect("a folder"),
+        directory: tempfile::tempdir().expect("a folder"),
     };
     let meminfo = String::from_utf8(fixture("meminfo/synthetic_api34_d.txt")).expect("UTF-8");
     let ours = "\x1b[1mOWNED\r\u{202e}";
@@ -210,7 +210,7 @@ fn texts_of_a_phone_begin_no_line_and_set_no_colour() {
 #[test]
 fn words_that_were_typed_begin_no_line_and_set_no_colour() {
     let inputs = Inputs {
-        folder: tempfile::tempdir().expect("a folder"),
+        directory: tempfile::tempdir().expect("a folder"),
     };
     let name = "\n\x1b[1;31mOWNED\r";
     let gone = inputs.path(name);

@@ -91,10 +91,10 @@ fn a_flag_of_another_command_is_told_and_no_flag_that_is_not_near() {
 
 #[test]
 fn a_file_that_is_not_there_is_told_with_what_may_be_meant() {
-    let folder = tempfile::tempdir().expect("a folder");
-    std::fs::write(folder.path().join("cold-start.trace"), "x").expect("written");
-    std::fs::create_dir(folder.path().join("rec")).expect("made");
-    std::fs::write(folder.path().join("rec/raw-trace"), "x").expect("written");
+    let directory = tempfile::tempdir().expect("a folder");
+    std::fs::write(directory.path().join("cold-start.trace"), "x").expect("written");
+    std::fs::create_dir(directory.path().join("rec")).expect("made");
+    std::fs::write(directory.path().join("rec/raw-trace"), "x").expect("written");
     for (typed, help) in [
         ("cold-strat.trace", "help: did you mean cold-start.trace?"),
         (
@@ -124,7 +124,7 @@ fn a_file_that_is_not_there_is_told_with_what_may_be_meant() {
                 _ => {}
             }
             let output = self::command(&args)
-                .current_dir(folder.path())
+                .current_dir(directory.path())
                 .output()
                 .expect("runs");
             let stderr = text(&output.stderr);
@@ -155,7 +155,7 @@ fn a_missing_input_is_told_with_an_example() {
 #[test]
 fn the_help_of_the_virtual_phone_lists_each_key_and_fault() {
     let output = heaptap("virtual-phone --help");
-    for (key, values) in heaptap::phone::PhoneSpec::KEYS {
+    for (key, values) in virtual_phone::PhoneSpec::KEYS {
         assert!(
             output.stdout.contains(&format!("- {key}: {values}")),
             "{key}: {output}"
@@ -220,7 +220,7 @@ fn completions_know_the_commands() {
 #[test]
 fn print_config_needs_no_device() {
     let output = expect(0, "record -n com.example.app -i 16k --print-config");
-    let config = heaptap::config::parse_text(&output.stdout).expect("Perfetto's text");
+    let config = heaptap_capture::config::parse_text(&output.stdout).expect("Perfetto's text");
     assert!(config.write_into_file());
     output.assert_stdout("sampling_interval_bytes: 16384");
 }

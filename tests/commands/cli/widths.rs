@@ -8,10 +8,10 @@ use super::command;
 use super::narrow::on_terminal;
 
 /// What `line` prints on a terminal. No line is wider, except suggested commands.
-fn printed(columns: u16, line: &str, folder: &Path, state: &Path, device: &str) -> String {
+fn printed(columns: u16, line: &str, directory: &Path, state: &Path, device: &str) -> String {
     let mut command = command(&line.split(' ').collect::<Vec<_>>());
     command
-        .current_dir(folder)
+        .current_dir(directory)
         .env("HEAPTAP_STATE_DIR", state)
         .env("ADB_SERVER_SOCKET", format!("tcp:{device}"))
         .stdin(Stdio::null())

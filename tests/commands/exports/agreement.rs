@@ -4,16 +4,16 @@
 
 use crate::exports::read::{DumpId, Numbers, put};
 use crate::exports::{assert_same, convert, fixture, heaptap, of_pprofs};
-use heaptap::names::{demangle, nameless};
-use heaptap::report::data::{Data, from_page};
-use heaptap::stacks::StackProfile;
+use heaptap_model::names::{demangle, nameless};
+use heaptap_model::stacks::StackProfile;
+use heaptap_report::data::{Data, from_page};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// The document printed by a command; findings in its input can end it with 6.
-fn document(folder: &Path, arguments: &[&str]) -> Value {
-    let output = heaptap(folder, arguments);
+fn document(directory: &Path, arguments: &[&str]) -> Value {
+    let output = heaptap(directory, arguments);
     let code = output.status.code();
     let told = String::from_utf8_lossy(&output.stderr);
     assert!(matches!(code, Some(0 | 6)), "{arguments:?}: {told}");
@@ -21,7 +21,7 @@ fn document(folder: &Path, arguments: &[&str]) -> Value {
 }
 
 /// Every view of a dump by callsite, as shown by `top`, and the time of the dump.
-fn of_top(numbers: &mut Numbers, folder: &Path, input: &Path, dump: &DumpId) -> Option<i64> {
+fn of_top(numbers: &mut Numbers, directory: &Path, input: &Path, dump: &DumpId) -> Option<i64> {
     let (number, heap) = dump;
     let input = format!("{}@{number}", input.display());
     let arguments = [
@@ -36,7 +36,7 @@ fn of_top(numbers: &mut Numbers, folder: &Path, input: &Path, dump: &DumpId) -> 
         "-l",
         "0",
     ];
-    let document = document(folder, &arguments);
+    let document = document(directory, &arguments);
     let heaps = document["heaps"].as_array().expect("heaps");
     assert_eq!(heaps.len(), 1, "one was named");
     assert_eq!(heaps[0]["dump"]["number"], *number);
@@ -77,10 +77,10 @@ fn of_profile(profile: &StackProfile) -> Numbers {
     numbers
 }
 
-fn of_report(folder: &Path, input: &Path) -> Numbers {
-    let page = folder.join("report.html");
+fn of_report(directory: &Path, input: &Path) -> Numbers {
+    let page = directory.join("report.html");
     let arguments = ["report", &*input.to_string_lossy(), "-o", "report.html"];
-    let output = heaptap(folder, &arguments);
+    let output = heaptap(directory, &arguments);
     let told = String::from_utf8_lossy(&output.stderr);
     assert!(page.is_file(), "{told}");
     let page = std::fs::read_to_string(page).expect("UTF-8");
@@ -100,11 +100,11 @@ struct Tables {
 }
 
 impl Tables {
-    fn of(folder: &Path, input: &Path) -> Tables {
+    fn of(directory: &Path, input: &Path) -> Tables {
         // Columns are named a, b, c … in the requested order.
         let rows = |sql: &str| -> Vec<Vec<Value>> {
             let input = input.to_string_lossy();
-            let document = document(folder, &["query", &input, sql, "--json"]);
+            let document = document(directory, &["query", &input, sql, "--json"]);
             let rows = document.as_array().expect("rows").iter();
             let row = |row: &Value| row.as_object().expect("a row").values().cloned().collect();
             rows.map(row).collect()
@@ -185,21 +185,21 @@ fn without_zeros(numbers: Numbers) -> Numbers {
 
 /// All surfaces of a trace of one process and heap against its pprofs.
 fn all_agree(input: &Path) {
-    let folder = tempfile::tempdir().expect("a folder");
-    convert(folder.path(), input, &["-o", "pprof"]);
-    let expected = of_pprofs(&folder.path().join("pprof"));
+    let directory = tempfile::tempdir().expect("a folder");
+    convert(directory.path(), input, &["-o", "pprof"]);
+    let expected = of_pprofs(&directory.path().join("pprof"));
     let dumps: BTreeSet<DumpId> = expected.keys().map(|(dump, ..)| dump.clone()).collect();
     assert!(!dumps.is_empty(), "there is something to compare");
-    let tables = Tables::of(folder.path(), input);
+    let tables = Tables::of(directory.path(), input);
     let (mut shown, mut queried) = (Numbers::new(), Numbers::new());
     for dump in &dumps {
-        let time = of_top(&mut shown, folder.path(), input, dump).expect("dumps have times");
+        let time = of_top(&mut shown, directory.path(), input, dump).expect("dumps have times");
         let keys = expected.keys().filter(|(at, ..)| at == dump);
         let views = keys.map(|(_, view, _)| view.clone()).collect();
         tables.add(&mut queried, dump, time, &views);
     }
     assert_same(&expected, &shown, "top");
-    assert_same(&expected, &of_report(folder.path(), input), "report");
+    assert_same(&expected, &of_report(directory.path(), input), "report");
     assert_same(&expected, &without_zeros(queried), "query");
 }
 
@@ -214,7 +214,7 @@ fn top_report_and_query_have_the_numbers_of_the_pprofs() {
 /// `record`.
 #[test]
 fn a_recording_of_the_demo_has_the_numbers_of_the_pprofs_beside_it() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let directory = tempfile::tempdir().expect("a folder");
     let recording = crate::recorded::demo();
     let mut expected = of_pprofs(&recording);
     expected.retain(|(dump, ..), _| dump.1 != "java");
@@ -222,8 +222,12 @@ fn a_recording_of_the_demo_has_the_numbers_of_the_pprofs_beside_it() {
     assert!(native.len() > 2, "there is a series");
     let mut shown = Numbers::new();
     for dump in &native {
-        of_top(&mut shown, folder.path(), &recording, dump);
+        of_top(&mut shown, directory.path(), &recording, dump);
     }
     assert_same(&expected, &shown, "top");
-    assert_same(&expected, &of_report(folder.path(), &recording), "report");
+    assert_same(
+        &expected,
+        &of_report(directory.path(), &recording),
+        "report",
+    );
 }

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::process::Command;
 
 /// All files of an input for `consumers.py`, with the expected totals.
-fn check(python: &str, folder: &Path, input: &Path, name: &str) {
-    let at = folder.join(name);
+fn check(python: &str, directory: &Path, input: &Path, name: &str) {
+    let at = directory.join(name);
     std::fs::create_dir(&at).expect("it can be made");
     for (format, output) in [
         ("json", "all.json"),
@@ -18,7 +18,7 @@ fn check(python: &str, folder: &Path, input: &Path, name: &str) {
     ] {
         let output = at.join(output);
         let output = output.to_string_lossy();
-        convert(folder, input, &["--format", format, "-o", &output]);
+        convert(directory, input, &["--format", format, "-o", &output]);
     }
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/commands/exports/consumers.py");
     let output = Command::new(python)
@@ -36,21 +36,21 @@ fn check(python: &str, folder: &Path, input: &Path, name: &str) {
 #[ignore = "needs a Python with DuckDB: tests/run.sh runs it"]
 fn judged_by_duckdb_and_strict_parsers_the_numbers_are_the_same() {
     let python = judge::duckdb();
-    let folder = tempfile::tempdir().expect("a folder");
-    let folder = folder.path();
+    let directory = tempfile::tempdir().expect("a folder");
+    let directory = directory.path();
     check(
         &python,
-        folder,
+        directory,
         &fixture("conversions/allheaps.pftrace"),
         "native",
     );
     check(
         &python,
-        folder,
+        directory,
         &fixture("heap_graphs/graph_10k.pftrace.zst"),
         "java",
     );
-    check(&python, folder, &crate::recorded::demo(), "demo");
+    check(&python, directory, &crate::recorded::demo(), "demo");
 }
 
 /// Output of `go tool pprof -raw` for a pprof: sample types and the sums of their columns.
@@ -87,17 +87,17 @@ fn go_totals(file: &Path) -> Option<Vec<(String, i64)>> {
 #[ignore = "needs Go: tests/run.sh runs it"]
 fn judged_by_go_totals_are_those_that_json_has() {
     judge::go();
-    let folder = tempfile::tempdir().expect("a folder");
+    let directory = tempfile::tempdir().expect("a folder");
     for (name, input) in [
         ("native", "conversions/allheaps.pftrace"),
         ("java", "heap_graphs/graph_10k.pftrace.zst"),
     ] {
         let input = fixture(input);
-        convert(folder.path(), &input, &["-o", name]);
+        convert(directory.path(), &input, &["-o", name]);
         let json = format!("{name}.json");
-        convert(folder.path(), &input, &["--format", "json", "-o", &json]);
-        let sums = read::by_view(&read::json(&folder.path().join(json)));
-        for file in read::files(&folder.path().join(name), ".pb.gz") {
+        convert(directory.path(), &input, &["--format", "json", "-o", &json]);
+        let sums = read::by_view(&read::json(&directory.path().join(json)));
+        for file in read::files(&directory.path().join(name), ".pb.gz") {
             let dump = read::dump_of(&file);
             for (view, total) in go_totals(&file).expect("samples") {
                 let found = sums

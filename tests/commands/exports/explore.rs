@@ -15,7 +15,7 @@ use tempfile::TempDir;
 struct Explorer {
     child: Child,
     url: String,
-    folder: TempDir,
+    directory: TempDir,
 }
 
 impl Drop for Explorer {
@@ -34,8 +34,8 @@ impl Explorer {
     }
 
     fn start_with(arguments: &[&Path]) -> Explorer {
-        let folder = tempfile::tempdir().expect("a folder");
-        let mut child = command(folder.path())
+        let directory = tempfile::tempdir().expect("a folder");
+        let mut child = command(directory.path())
             .args(["explore", "--print-url"])
             .args(arguments)
             .stdout(Stdio::piped())
@@ -48,7 +48,7 @@ impl Explorer {
         let explorer = Explorer {
             child,
             url: url.trim_end().to_owned(),
-            folder,
+            directory,
         };
         explorer.wait(|meta| meta["heap"].is_object());
         explorer
@@ -94,7 +94,7 @@ impl Explorer {
 
     /// Returns the document of another command on the same input.
     fn of(&self, words: &[&str]) -> Value {
-        let output = heaptap(self.folder.path(), words);
+        let output = heaptap(self.directory.path(), words);
         assert_eq!(output.status.code(), Some(0), "{words:?}");
         serde_json::from_slice(&output.stdout).expect("JSON")
     }
@@ -329,8 +329,8 @@ fn sql_answers_what_query_answers() {
 
 #[test]
 fn another_dump_of_the_process_can_be_shown() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let dumps = folder.path().join("dumps.zip");
+    let directory = tempfile::tempdir().expect("a folder");
+    let dumps = directory.path().join("dumps.zip");
     let mut zip = zip::ZipWriter::new(std::fs::File::create(&dumps).expect("a file"));
     for name in ["android-a.hprof.gz", "android-b.hprof.gz"] {
         let dump = std::fs::read(fixture(&format!("hprof/{name}"))).expect("a dump");
@@ -564,9 +564,9 @@ fn the_copies_of_wasted_texts_are_found() {
 
 #[test]
 fn a_heap_compared_with_itself_has_a_warning() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let directory = tempfile::tempdir().expect("a folder");
     let path = fixture(INPUTS[0]);
-    let child = command(folder.path())
+    let child = command(directory.path())
         .args(["explore", "--print-url", "--idle", "3s"])
         .args([&path, &path])
         .output()

@@ -15,28 +15,28 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// Runs heaptap, with its state in `folder`.
-fn heaptap(folder: &Path, arguments: &[&str]) -> Output {
-    command(folder)
+/// Runs heaptap, with its state in `directory`.
+fn heaptap(directory: &Path, arguments: &[&str]) -> Output {
+    command(directory)
         .args(arguments)
         .output()
         .expect("the binary runs")
 }
 
-fn command(folder: &Path) -> Command {
+fn command(directory: &Path) -> Command {
     let mut command = crate::program::heaptap();
     command
-        .current_dir(folder)
-        .env("HEAPTAP_STATE_DIR", folder.join("state"))
-        .env("HEAPTAP_CACHE_DIR", folder.join("cache"));
+        .current_dir(directory)
+        .env("HEAPTAP_STATE_DIR", directory.join("state"))
+        .env("HEAPTAP_CACHE_DIR", directory.join("cache"));
     command
 }
 
 /// Runs a conversion that can have findings, but must write its output.
-fn convert(folder: &Path, input: &Path, more: &[&str]) -> Output {
+fn convert(directory: &Path, input: &Path, more: &[&str]) -> Output {
     let input = input.to_string_lossy();
     let arguments = [&["convert", &input, "--no-symbolize"], more].concat();
-    let output = heaptap(folder, &arguments);
+    let output = heaptap(directory, &arguments);
     let code = output.status.code();
     let told = String::from_utf8_lossy(&output.stderr);
     assert!(
@@ -47,9 +47,9 @@ fn convert(folder: &Path, input: &Path, more: &[&str]) -> Output {
 }
 
 /// The numbers of a directory of gzipped pprofs.
-fn of_pprofs(folder: &Path) -> Numbers {
+fn of_pprofs(directory: &Path) -> Numbers {
     let mut all = Numbers::new();
-    for file in read::files(folder, ".pb.gz") {
+    for file in read::files(directory, ".pb.gz") {
         pprof::add(&mut all, &file);
     }
     all
@@ -57,16 +57,16 @@ fn of_pprofs(folder: &Path) -> Numbers {
 
 /// Compares every format of an input with its pprofs.
 fn all_formats_agree(input: &Path) {
-    let folder = tempfile::tempdir().expect("a folder");
-    let at = |name: &str| folder.path().join(name);
+    let directory = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| directory.path().join(name);
     let into = |format: &str, name: &str| {
-        convert(folder.path(), input, &["--format", format, "-o", name]);
+        convert(directory.path(), input, &["--format", format, "-o", name]);
     };
     into("pprof", "pprof");
     let expected = of_pprofs(&at("pprof"));
     assert!(!expected.is_empty(), "there is something to compare");
     // These formats are known by the ending.
-    let into_file = |name: &str| convert(folder.path(), input, &["-o", name]);
+    let into_file = |name: &str| convert(directory.path(), input, &["-o", name]);
     into_file("all.json");
     assert_same(&expected, &read::json(&at("all.json")), "json");
     into_file("all.csv");
@@ -94,7 +94,7 @@ fn all_formats_agree(input: &Path) {
             .find(|file| read::dump_of(file) == dump)
             .expect("a picture of each view");
         let text = std::fs::read_to_string(file).expect("it can be read");
-        let digits = heaptap::units::thousands(total);
+        let digits = heaptap_base::units::thousands(total);
         assert!(text.contains("<title>all&#10;"), "{dump:?} {view}");
         let head = text
             .lines()
@@ -134,20 +134,23 @@ fn java_heaps_have_the_numbers_of_their_pprofs() {
 
 #[test]
 fn a_heap_graph_becomes_an_hprof_and_an_hprof_is_refused() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let directory = tempfile::tempdir().expect("a folder");
     let graph = fixture(JAVA[0]);
-    let output = convert(folder.path(), &graph, &["-o", "heap.hprof"]);
+    let output = convert(directory.path(), &graph, &["-o", "heap.hprof"]);
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(told.contains("the HPROF has zeros"), "{told}");
     assert!(told.contains("wrote heap.hprof"), "{told}");
-    let written = std::fs::read(folder.path().join("heap.hprof")).expect("a file");
-    let piped = convert(folder.path(), &graph, &["--format", "hprof", "-o", "-"]);
+    let written = std::fs::read(directory.path().join("heap.hprof")).expect("a file");
+    let piped = convert(directory.path(), &graph, &["--format", "hprof", "-o", "-"]);
     assert!(piped.stdout == written);
     // It opens as any other.
-    let output = heaptap(folder.path(), &["top", "heap.hprof", "--json"]);
+    let output = heaptap(directory.path(), &["top", "heap.hprof", "--json"]);
     assert_eq!(output.status.code(), Some(0));
     let refused = |arguments: &[&str]| {
-        let output = heaptap(folder.path(), &[&["convert", "--json"], arguments].concat());
+        let output = heaptap(
+            directory.path(),
+            &[&["convert", "--json"], arguments].concat(),
+        );
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
         let document: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
         document["error"]["kind"].as_str().map(str::to_owned)
@@ -160,7 +163,7 @@ fn a_heap_graph_becomes_an_hprof_and_an_hprof_is_refused() {
     assert_eq!(kind.as_deref(), Some("bad-value"));
     let kind = refused(&["heap.hprof", "-o", "heap.hprof", "--force"]);
     assert_eq!(kind.as_deref(), Some("output-is-input"));
-    assert!(!folder.path().join("other.hprof").exists());
+    assert!(!directory.path().join("other.hprof").exists());
 }
 
 const JAVA: [&str; 2] = [
@@ -170,11 +173,15 @@ const JAVA: [&str; 2] = [
 
 #[test]
 fn one_dump_and_one_view_go_to_a_file_or_standard_output() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let directory = tempfile::tempdir().expect("a folder");
     let input = fixture("conversions/allheaps.pftrace");
-    convert(folder.path(), &input, &["--format", "folded", "-o", "all"]);
-    let output = convert(folder.path(), &input, &["--format", "folded", "-o", "-"]);
-    let all = folder.path().join("all");
+    convert(
+        directory.path(),
+        &input,
+        &["--format", "folded", "-o", "all"],
+    );
+    let output = convert(directory.path(), &input, &["--format", "folded", "-o", "-"]);
+    let all = directory.path().join("all");
     let spaces = read::files(&all, ".libc.malloc.space.folded");
     let last = spaces
         .iter()
@@ -195,28 +202,28 @@ fn one_dump_and_one_view_go_to_a_file_or_standard_output() {
         "objects",
     ];
     convert(
-        folder.path(),
+        directory.path(),
         &input,
         &[&one[..], &["-o", "one.folded"]].concat(),
     );
-    let found = std::fs::read(folder.path().join("one.folded")).expect("it is there");
+    let found = std::fs::read(directory.path().join("one.folded")).expect("it is there");
     let objects = last.to_string_lossy().replace(".space.", ".objects.");
     assert_eq!(found, std::fs::read(objects).expect("it can be read"));
     // Existing files are not overwritten without `--force`.
     let input = input.to_string_lossy();
     let again = [&["convert", &input][..], &one, &["-o", "one.folded"]].concat();
-    let refused = heaptap(folder.path(), &again);
+    let refused = heaptap(directory.path(), &again);
     assert_eq!(refused.status.code(), Some(2));
-    let forced = heaptap(folder.path(), &[&again[..], &["--force"]].concat());
+    let forced = heaptap(directory.path(), &[&again[..], &["--force"]].concat());
     assert_eq!(forced.status.code(), Some(0));
 }
 
 #[test]
 fn what_cannot_be_is_refused_in_words() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let directory = tempfile::tempdir().expect("a folder");
     let input = fixture("conversions/allheaps.pftrace");
     let input = input.to_string_lossy();
-    std::fs::write(folder.path().join("text"), "no heap").expect("it can be written");
+    std::fs::write(directory.path().join("text"), "no heap").expect("it can be written");
     for (arguments, code, kind) in [
         (
             &[&*input, "--format", "parquet", "-o", "-"][..],
@@ -248,13 +255,13 @@ fn what_cannot_be_is_refused_in_words() {
         (&["none", "--format", "csv"], 8, "input-unreadable"),
     ] {
         let arguments = [&["convert", "--json"], arguments].concat();
-        let output = heaptap(folder.path(), &arguments);
+        let output = heaptap(directory.path(), &arguments);
         let document: serde_json::Value =
             serde_json::from_slice(&output.stdout).expect("a document");
         assert_eq!(document["error"]["kind"], kind, "{arguments:?}");
         assert_eq!(output.status.code(), Some(code), "{arguments:?}");
     }
-    let left = std::fs::read_dir(folder.path()).expect("it can be read");
+    let left = std::fs::read_dir(directory.path()).expect("it can be read");
     let left: Vec<_> = left
         .map(|entry| entry.expect("an entry").file_name())
         .collect();
@@ -266,28 +273,28 @@ fn what_cannot_be_is_refused_in_words() {
 
 #[test]
 fn pprofs_of_any_tool_are_converted_too() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let directory = tempfile::tempdir().expect("a folder");
     let input = fixture("conversions/c_cont.pftrace");
-    convert(folder.path(), &input, &["-o", "pprof"]);
-    for file in read::files(&folder.path().join("pprof"), ".pb.gz") {
+    convert(directory.path(), &input, &["-o", "pprof"]);
+    for file in read::files(&directory.path().join("pprof"), ".pb.gz") {
         let mut expected = Numbers::new();
         // A profile keeps its number.
         pprof::add(&mut expected, &file);
         convert(
-            folder.path(),
+            directory.path(),
             &file,
             &["--format", "json", "-o", "x.json", "--force"],
         );
-        let found = read::json(&folder.path().join("x.json"));
+        let found = read::json(&directory.path().join("x.json"));
         assert_same(&expected, &found, "json");
         convert(
-            folder.path(),
+            directory.path(),
             &file,
             &["--format", "speedscope", "-o", "y", "--force"],
         );
         assert_same(
             &expected,
-            &read::speedscope(&folder.path().join("y")),
+            &read::speedscope(&directory.path().join("y")),
             "speedscope",
         );
     }
@@ -295,14 +302,14 @@ fn pprofs_of_any_tool_are_converted_too() {
 
 #[test]
 fn a_stream_is_as_good_as_a_file() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let directory = tempfile::tempdir().expect("a folder");
     let input = fixture("conversions/c_cont.pftrace");
     convert(
-        folder.path(),
+        directory.path(),
         &input,
         &["--format", "csv", "-o", "file.csv"],
     );
-    let output = command(folder.path())
+    let output = command(directory.path())
         .args([
             "convert",
             "-",
@@ -315,16 +322,16 @@ fn a_stream_is_as_good_as_a_file() {
         .stdin(std::fs::File::open(&input).expect("it can be read"))
         .output()
         .expect("the binary runs");
-    let file = std::fs::read(folder.path().join("file.csv")).expect("it is there");
+    let file = std::fs::read(directory.path().join("file.csv")).expect("it is there");
     assert_eq!(output.stdout, file);
-    let nothing = command(folder.path())
+    let nothing = command(directory.path())
         .args(["convert", "-", "--format", "csv", "-o", "-"])
         .stdin(std::process::Stdio::null())
         .output()
         .expect("the binary runs");
     let said = String::from_utf8_lossy(&nothing.stderr);
     assert!(said.starts_with("error: standard input"), "{said}");
-    let elsewhere = command(folder.path())
+    let elsewhere = command(directory.path())
         .args(["convert", "-", "--format", "csv", "-o", "-", "--at", "99"])
         .stdin(std::fs::File::open(&input).expect("it can be read"))
         .output()
@@ -336,7 +343,7 @@ fn a_stream_is_as_good_as_a_file() {
     );
     let heap = fixture(JAVA[0]);
     let of_java = |input: &str| {
-        let output = command(folder.path())
+        let output = command(directory.path())
             .args(["convert", input, "--format", "csv", "-o", "-", "--at", "1"])
             .stdin(std::fs::File::open(&heap).expect("it can be read"))
             .output();

@@ -7,8 +7,8 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 
 /// A running `heaptap open`, and its first line of output.
-fn open(folder: &Path, arguments: &[&str]) -> (Child, String) {
-    let mut child = command(folder)
+fn open(directory: &Path, arguments: &[&str]) -> (Child, String) {
+    let mut child = command(directory)
         .arg("open")
         .args(arguments)
         .stdout(Stdio::piped())
@@ -54,13 +54,13 @@ fn get(url: &str, origin: Option<&str>) -> (String, Vec<u8>) {
 
 #[test]
 fn a_trace_is_given_to_the_ui_once() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let directory = tempfile::tempdir().expect("a folder");
     let input = fixture("conversions/c_cont.pftrace");
     let path = input.to_string_lossy();
     // The UI fetches from a fixed port that only one process can use, so this uses another.
     let ui = "http://127.0.0.1:10000";
     let (child, url) = open(
-        folder.path(),
+        directory.path(),
         &[&path, "--print-url", "--port", "0", "--ui", ui],
     );
     let (head, page) = get(&url, None);
@@ -90,10 +90,10 @@ fn a_trace_is_given_to_the_ui_once() {
 #[test]
 #[ignore = "needs port 9001 of this computer: tests/run.sh runs it"]
 fn given_port_9001_the_uis_own_is_named_as_its_policy_has_it() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let directory = tempfile::tempdir().expect("a folder");
     let input = fixture("conversions/c_cont.pftrace");
     let path = input.to_string_lossy();
-    let (child, line) = open(folder.path(), &[&path, "--print-url", "--timeout", "1h"]);
+    let (child, line) = open(directory.path(), &[&path, "--print-url", "--timeout", "1h"]);
     if line.is_empty() {
         panic!("{:?}", end(child));
     }
@@ -102,7 +102,7 @@ fn given_port_9001_the_uis_own_is_named_as_its_policy_has_it() {
         .expect("the UI is opened");
     assert!(trace.starts_with("http://127.0.0.1:9001/"), "{trace}");
     assert!(trace.ends_with("/c_cont.pftrace"), "{trace}");
-    let busy = heaptap(folder.path(), &["open", &path, "--print-url", "--json"]);
+    let busy = heaptap(directory.path(), &["open", &path, "--print-url", "--json"]);
     let document: serde_json::Value = serde_json::from_slice(&busy.stdout).expect("a document");
     assert_eq!(document["error"]["kind"], "port-busy");
     assert_eq!(busy.status.code(), Some(11));
@@ -114,12 +114,12 @@ fn given_port_9001_the_uis_own_is_named_as_its_policy_has_it() {
 
 #[test]
 fn whoever_holds_many_idle_connections_keeps_nobody_from_the_trace() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let directory = tempfile::tempdir().expect("a folder");
     let input = fixture("conversions/c_cont.pftrace");
     let path = input.to_string_lossy();
     for many in [16, 100] {
         let arguments = [&path, "--print-url", "--page", "--timeout", "1h"];
-        let (child, url) = open(folder.path(), &arguments);
+        let (child, url) = open(directory.path(), &arguments);
         let host = url.split('/').nth(2).expect("a host");
         let connect = |_| TcpStream::connect(host).expect("it listens");
         let mut idle: Vec<TcpStream> = (0..many).map(connect).collect();
@@ -145,11 +145,11 @@ fn whoever_holds_many_idle_connections_keeps_nobody_from_the_trace() {
 
 #[test]
 fn who_does_not_come_is_not_waited_for() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let directory = tempfile::tempdir().expect("a folder");
     let input = fixture("conversions/c_cont.pftrace");
     let path = input.to_string_lossy();
     let arguments = ["open", &path, "--print-url", "--page", "--timeout", "10ms"];
-    let output = heaptap(folder.path(), &arguments);
+    let output = heaptap(directory.path(), &arguments);
     let told = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(12), "{told}");
     assert!(
@@ -170,14 +170,14 @@ fn who_does_not_come_is_not_waited_for() {
 
 #[test]
 fn what_the_ui_does_not_read_is_shown_as_a_page() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let directory = tempfile::tempdir().expect("a folder");
     let input = fixture("hprof/android-a.hprof.gz");
     let path = input.to_string_lossy();
-    let output = heaptap(folder.path(), &["open", &path, "--print-url"]);
+    let output = heaptap(directory.path(), &["open", &path, "--print-url"]);
     let told = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{told}");
     let url = String::from_utf8(output.stdout).expect("it is UTF-8");
-    let page = folder.path().join("android-a.hprof.gz.html");
+    let page = directory.path().join("android-a.hprof.gz.html");
     assert!(
         url.starts_with("file:///") && url.ends_with("android-a.hprof.gz.html\n"),
         "{url}"
@@ -185,16 +185,16 @@ fn what_the_ui_does_not_read_is_shown_as_a_page() {
     let page = std::fs::read_to_string(page).expect("it was made");
     assert!(page.starts_with("<!doctype html>"), "{page:.100}");
     let page = "android-a.hprof.gz.html";
-    let again = heaptap(folder.path(), &["open", page, "--print-url"]);
+    let again = heaptap(directory.path(), &["open", page, "--print-url"]);
     assert_eq!(again.status.code(), Some(0));
     assert_eq!(again.stdout, url.as_bytes(), "the page itself is opened");
-    std::fs::write(folder.path().join("notes"), "no heap").expect("it can be written");
+    std::fs::write(directory.path().join("notes"), "no heap").expect("it can be written");
     for (arguments, code) in [
         (["open", "notes", "--print-url"], 8),
         (["open", "none", "--print-url"], 8),
         (["open", &path, "--ui=nowhere"], 2),
     ] {
-        let output = heaptap(folder.path(), &arguments);
+        let output = heaptap(directory.path(), &arguments);
         assert_eq!(output.status.code(), Some(code), "{arguments:?}");
     }
 }

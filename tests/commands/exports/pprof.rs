@@ -1,8 +1,8 @@
 //! pprofs, decoded by prost: the reference for all other formats.
 
 use crate::exports::read::{Numbers, dump_of, put};
-use heaptap::names::demangle;
-use heaptap::proto::pprof::Profile;
+use heaptap_model::names::demangle;
+use heaptap_proto::pprof::Profile;
 use prost::Message as _;
 use std::io::Read as _;
 use std::path::Path;

@@ -36,8 +36,8 @@ pub fn by_view(numbers: &Numbers) -> BTreeMap<(DumpId, String), i64> {
 }
 
 /// Files of a directory with an extension, sorted.
-pub fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder).expect("the folder is there");
+pub fn files(directory: &Path, ending: &str) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(directory).expect("the folder is there");
     let mut found: Vec<PathBuf> = entries
         .map(|entry| entry.expect("an entry").path())
         .filter(|path| path.to_string_lossy().ends_with(ending))
@@ -157,9 +157,9 @@ pub fn speedscope(file: &Path) -> Numbers {
 }
 
 /// A directory of folded stacks.
-pub fn folded(folder: &Path) -> Numbers {
+pub fn folded(directory: &Path) -> Numbers {
     let mut numbers = Numbers::new();
-    for file in files(folder, ".folded") {
+    for file in files(directory, ".folded") {
         let name = file
             .file_name()
             .expect("a name")
@@ -220,10 +220,10 @@ pub fn csv(file: &Path) -> Numbers {
 }
 
 /// The tables `dump`, `frame`, `callsite` and `sample` of a directory.
-pub fn parquet(folder: &Path) -> Numbers {
+pub fn parquet(directory: &Path) -> Numbers {
     use parquet::file::reader::{FileReader as _, SerializedFileReader};
     let rows = |table: &str| -> Vec<Value> {
-        let file = std::fs::File::open(folder.join(format!("{table}.parquet")));
+        let file = std::fs::File::open(directory.join(format!("{table}.parquet")));
         let reader = SerializedFileReader::new(file.expect("it is there"));
         let reader = reader.expect("it is Parquet");
         let rows = reader.get_row_iter(None).expect("it has rows");

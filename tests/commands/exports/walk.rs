@@ -3,15 +3,15 @@
 
 use crate::exports::read::{DumpId, Numbers, by_view, put};
 use crate::exports::{assert_same, convert, fixture, heaptap, of_pprofs};
-use heaptap::report::data;
-use heaptap::stacks::{NodeId, StackProfile};
+use heaptap_model::stacks::{NodeId, StackProfile};
+use heaptap_report::data;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
 
 /// The document printed by a command.
-fn document(folder: &Path, arguments: &[&str]) -> Value {
-    let output = heaptap(folder, arguments);
+fn document(directory: &Path, arguments: &[&str]) -> Value {
+    let output = heaptap(directory, arguments);
     let told = String::from_utf8_lossy(&output.stderr);
     let code = output.status.code();
     assert!(
@@ -26,13 +26,13 @@ fn list(value: &Value) -> &[Value] {
 }
 
 /// `top --json` by callsite, one dump at a time.
-fn of_top(folder: &Path, input: &str, dumps: &BTreeSet<DumpId>) -> Numbers {
+fn of_top(directory: &Path, input: &str, dumps: &BTreeSet<DumpId>) -> Numbers {
     let mut numbers = Numbers::new();
     for dump in dumps {
         let (number, heap) = (dump.0.to_string(), &dump.1);
         let every_row = ["--by", "callsite", "--all-frames", "-l", "0", "--json"];
         let of_dump = ["top", input, "--at", &number, "--heap", heap];
-        let document = document(folder, &[&of_dump[..], &every_row].concat());
+        let document = document(directory, &[&of_dump[..], &every_row].concat());
         let shown = &document["heaps"][0];
         assert_eq!(list(&document["heaps"]).len(), 1);
         assert_eq!(shown["dump"]["number"], dump.0);
@@ -56,15 +56,15 @@ fn of_top(folder: &Path, input: &str, dumps: &BTreeSet<DumpId>) -> Numbers {
 }
 
 /// The data in the page of `report`.
-fn of_report(folder: &Path, input: &str) -> Numbers {
-    let output = heaptap(folder, &["report", input, "-o", "page.html"]);
+fn of_report(directory: &Path, input: &str) -> Numbers {
+    let output = heaptap(directory, &["report", input, "-o", "page.html"]);
     assert!(
         output
             .status
             .code()
             .is_some_and(|code| [0, 6].contains(&code))
     );
-    let page = std::fs::read_to_string(folder.join("page.html")).expect("it is there");
+    let page = std::fs::read_to_string(directory.join("page.html")).expect("it is there");
     let data = data::from_page(&page).expect("it has data");
     of_profile(&data::Data::decode(&data).expect("it can be read").native)
 }
@@ -98,25 +98,25 @@ const SUMS: &str = "SELECT d.ts, d.upid, d.heap_name, \
 #[test]
 fn tables_and_pages_have_the_numbers_of_the_pprofs() {
     for name in ["allheaps", "c_max", "c_cont"] {
-        let folder = tempfile::tempdir().expect("a folder");
+        let directory = tempfile::tempdir().expect("a folder");
         let input = fixture(&format!("conversions/{name}.pftrace"));
-        convert(folder.path(), &input, &["-o", "pprof"]);
-        let expected = of_pprofs(&folder.path().join("pprof"));
+        convert(directory.path(), &input, &["-o", "pprof"]);
+        let expected = of_pprofs(&directory.path().join("pprof"));
         let input = input.to_string_lossy();
         let dumps: BTreeSet<DumpId> = expected.keys().map(|key| key.0.clone()).collect();
-        assert_same(&expected, &of_top(folder.path(), &input, &dumps), "top");
-        assert_same(&expected, &of_report(folder.path(), &input), "report");
+        assert_same(&expected, &of_top(directory.path(), &input, &dumps), "top");
+        assert_same(&expected, &of_report(directory.path(), &input), "report");
     }
 }
 
 #[test]
 fn sql_adds_up_to_the_pprofs() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let directory = tempfile::tempdir().expect("a folder");
     let input = fixture("conversions/c_cont.pftrace");
-    convert(folder.path(), &input, &["-o", "pprof"]);
-    let sums = by_view(&of_pprofs(&folder.path().join("pprof")));
+    convert(directory.path(), &input, &["-o", "pprof"]);
+    let sums = by_view(&of_pprofs(&directory.path().join("pprof")));
     let answer = document(
-        folder.path(),
+        directory.path(),
         &["query", &input.to_string_lossy(), SUMS, "--json"],
     );
     let views = ["space", "objects", "alloc_space", "alloc_objects"];

@@ -140,8 +140,8 @@ fn a_heap_graph_and_an_hprof_compare_by_name() {
 #[test]
 fn sizes_of_different_models_are_said_not_to_be_comparable() {
     let dump = fixture("hprof/android-a.hprof.gz");
-    let folder = tempfile::tempdir().unwrap();
-    let converted = folder.path().join("converted.hprof");
+    let directory = tempfile::tempdir().unwrap();
+    let converted = directory.path().join("converted.hprof");
     let converted = converted.to_str().unwrap();
     words(&["hprof", "conv", &dump, converted]);
     let warnings = |other: &str, flags: &[&str]| {

@@ -10,8 +10,8 @@ use crate::program::{assert_contains, expect};
 #[test]
 fn a_number_means_that_dump_of_each_process_wherever_it_stands() {
     let trace = fixture("conversions/two_same_name.pftrace");
-    let folder = tempfile::tempdir().unwrap();
-    let converted = folder.path().join("out");
+    let directory = tempfile::tempdir().unwrap();
+    let converted = directory.path().join("out");
     let output = heaptap(&format!("convert {trace} -o {}", converted.display()));
     assert!(matches!(output.code(), Some(0 | 6)), "{output}");
     let manifest = std::fs::read_to_string(converted.join("manifest.json")).unwrap();
@@ -32,8 +32,8 @@ fn a_number_means_that_dump_of_each_process_wherever_it_stands() {
     assert_eq!(counts, [4, 3], "{manifest:#}");
     let input = converted.to_str().unwrap();
     // The trace, the recording and its profiles give the same counts.
-    std::fs::create_dir(folder.path().join("profiles")).unwrap();
-    let profiles = folder.path().join("profiles");
+    std::fs::create_dir(directory.path().join("profiles")).unwrap();
+    let profiles = directory.path().join("profiles");
     for dump in dumps {
         let file = dump["file"].as_str().unwrap();
         std::fs::copy(converted.join(file), profiles.join(file)).unwrap();
@@ -56,7 +56,7 @@ fn a_number_means_that_dump_of_each_process_wherever_it_stands() {
     }
     // Commands for one dump require a process.
     let (pid, _) = last.first_key_value().unwrap();
-    let picture = folder.path().join("one.svg");
+    let picture = directory.path().join("one.svg");
     let one = [
         "convert",
         input,
@@ -101,20 +101,20 @@ fn dumps_are_named_and_what_is_not_there_is_told_with_what_is() {
 
 #[test]
 fn a_directory_that_is_no_recording_names_what_to_pass() {
-    let folder = tempfile::tempdir().expect("a directory");
+    let directory = tempfile::tempdir().expect("a directory");
     for dump in ["downloads/app.hprof", "downloads/monday.hprof"] {
-        let path = folder.path().join(dump);
+        let path = directory.path().join(dump);
         std::fs::create_dir_all(path.parent().expect("it has one")).expect("a directory");
         std::fs::copy(fixture("hprof/android-a.hprof.gz"), path).expect("it is copied");
     }
-    let run = folder.path().join("night/phone/run-1");
+    let run = directory.path().join("night/phone/run-1");
     std::fs::create_dir_all(&run).expect("a directory");
     std::fs::write(run.join("raw-trace"), "x").expect("a file");
     for (input, kind, says) in [
         ("downloads", "several-hprofs", "monday.hprof"),
         ("night", "no-trace-inside", "run-1"),
     ] {
-        let input = folder.path().join(input);
+        let input = directory.path().join(input);
         let input = input.to_str().expect("UTF-8");
         for command in ["top", "leaks", "report"] {
             let refused = expect(8, &[command, input, "--json"]);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use heaptap::proto::perfetto as pb;
+use heaptap_proto::perfetto as pb;
 use serde_json::Value;
 
 use super::{fixture, heaptap};
@@ -33,8 +33,8 @@ fn packets(trace: &[u8]) -> Vec<usize> {
 #[test]
 fn the_last_dump_of_a_growing_trace_is_the_last_whole_one() {
     let trace = std::fs::read(fixture("conversions/c_cont.pftrace")).unwrap();
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("growing");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("growing");
     let input = path.to_str().unwrap();
     let starts = packets(&trace);
     let (mut open_ones, mut noted, mut left_open) = (0, 0, 0);
@@ -42,7 +42,7 @@ fn the_last_dump_of_a_growing_trace_is_the_last_whole_one() {
         // After a packet, and inside the next one.
         for cut in [pair[0], pair[0] + 1, pair[0].midpoint(pair[1]), pair[1] - 1] {
             std::fs::write(&path, &trace[..cut]).unwrap();
-            let mut scanner = heaptap::trace::DumpScanner::default();
+            let mut scanner = perfetto_heap::DumpScanner::default();
             scanner.push(&trace[..cut]);
             let whole = scanner.dumps().len();
             let top = heaptap(&["top", input, "--json"]);
@@ -64,7 +64,7 @@ fn the_last_dump_of_a_growing_trace_is_the_last_whole_one() {
             );
             noted += u32::from(has("trace-cut"));
             if has("trace-cut") && noted == 1 {
-                let out = folder.path().join("out");
+                let out = directory.path().join("out");
                 expect(0, &format!("convert {input} -o {}", out.display()));
                 let manifest = std::fs::read(out.join("manifest.json")).unwrap();
                 let manifest: Value = serde_json::from_slice(&manifest).unwrap();
@@ -105,10 +105,10 @@ fn the_last_dump_of_a_growing_trace_is_the_last_whole_one() {
 #[test]
 fn the_only_dump_of_a_growing_trace_is_shown_as_lower_bounds() {
     let trace = std::fs::read(fixture("conversions/c_cont.pftrace")).unwrap();
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("growing");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("growing");
     let input = path.to_str().unwrap();
-    let mut scanner = heaptap::trace::DumpScanner::default();
+    let mut scanner = perfetto_heap::DumpScanner::default();
     let mut from = 0;
     let starts = packets(&trace);
     let closing = starts.iter().find(|&&at| {
@@ -136,8 +136,8 @@ fn the_only_dump_of_a_growing_trace_is_shown_as_lower_bounds() {
 #[test]
 fn a_root_that_the_runtime_calls_unreachable_does_not_mean_that_roots_are_missing() {
     let dump = fixture("hprof/android-a.hprof.gz");
-    let folder = tempfile::tempdir().unwrap();
-    let out = folder.path().join("out");
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("out");
     let objects = "SELECT count(*) FROM heap_graph_object";
     for command in [
         &["top", &dump][..],
@@ -151,8 +151,8 @@ fn a_root_that_the_runtime_calls_unreachable_does_not_mean_that_roots_are_missin
 #[test]
 fn a_dump_that_breaks_off_gives_what_it_has_and_6() {
     let whole = hprof();
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("cut.hprof");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("cut.hprof");
     std::fs::write(&path, &whole[..whole.len() * 2 / 3]).unwrap();
     let path = path.to_str().unwrap();
     for args in [
@@ -178,9 +178,9 @@ fn hprof() -> Vec<u8> {
 #[test]
 fn what_holds_an_object_in_a_dump_that_breaks_off_is_unknown() {
     let whole = hprof();
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let file = |name: &str, bytes: &[u8]| {
-        let path = folder.path().join(name);
+        let path = directory.path().join(name);
         std::fs::write(&path, bytes).unwrap();
         path.to_str().unwrap().to_owned()
     };
@@ -202,7 +202,7 @@ fn what_holds_an_object_in_a_dump_that_breaks_off_is_unknown() {
         unheld_rows.iter().all(|row| row["unknown"] == true),
         "{leaks:#}"
     );
-    let page = folder.path().join("page.html");
+    let page = directory.path().join("page.html");
     text(&["report", &cut, "-o", page.to_str().unwrap()], 6);
     let page = std::fs::read_to_string(page).unwrap();
     let (_, same) = unheld.split_once("MainActivity").unwrap();
@@ -264,8 +264,8 @@ fn what_holds_an_object_in_a_dump_that_breaks_off_is_unknown() {
 #[test]
 fn a_warning_about_a_file_names_it_once() {
     let packed = std::fs::read(fixture("hprof/android-a.hprof.gz")).unwrap();
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("cut.hprof.gz");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("cut.hprof.gz");
     std::fs::write(&path, &packed[..13_000]).unwrap();
     let path = path.to_str().unwrap();
     for args in [
@@ -291,8 +291,8 @@ fn a_warning_about_a_file_names_it_once() {
 fn a_dump_without_objects_is_an_error() {
     let whole = hprof();
     let header = whole.iter().position(|&byte| byte == 0).unwrap() + 13;
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("empty.hprof");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("empty.hprof");
     let path = path.to_str().unwrap();
     // The intact one has an empty dump segment, and the record that ends a dump.
     let segments = [0x1c, 0x2c]
@@ -325,7 +325,7 @@ fn a_dump_without_objects_is_an_error() {
     ] {
         assert_eq!(heaptap(args).status.code(), Some(12), "{args:?}");
     }
-    let full = folder.path().join("full.hprof");
+    let full = directory.path().join("full.hprof");
     std::fs::write(&full, &whole).unwrap();
     let full = full.to_str().unwrap();
     assert_eq!(heaptap(&["leaks", full, path]).status.code(), Some(7));
@@ -351,8 +351,8 @@ fn a_heap_graph_without_objects_names_the_packets_that_are_missing() {
     let trace = pb::Trace {
         packet: vec![packet],
     };
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("trace");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("trace");
     std::fs::write(&path, trace.encode_to_vec()).unwrap();
     let output = expect(7, &format!("top {} --json", path.display()));
     let document = output.json();
@@ -366,15 +366,15 @@ fn a_heap_graph_without_objects_names_the_packets_that_are_missing() {
 #[test]
 fn growth_in_a_trace_that_breaks_off_after_one_dump_is_unknown() {
     let trace = std::fs::read(fixture("conversions/c_cont.pftrace")).unwrap();
-    let mut scanner = heaptap::trace::DumpScanner::default();
+    let mut scanner = perfetto_heap::DumpScanner::default();
     let starts = packets(&trace);
     let mut pairs = starts.windows(2);
     let closed = pairs.find(|pair| {
         scanner.push(&trace[pair[0]..pair[1]]);
         !scanner.dumps().is_empty()
     });
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("cut");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("cut");
     std::fs::write(&path, &trace[..closed.unwrap()[1]]).unwrap();
     let output = expect(12, &format!("leaks {} --json", path.display()));
     let document = output.json();
@@ -387,8 +387,8 @@ fn growth_in_a_trace_that_breaks_off_after_one_dump_is_unknown() {
 #[test]
 fn a_recording_that_is_twice_in_its_file_is_told() {
     use prost::Message as _;
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("twice");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("twice");
     let path = path.to_str().unwrap();
     let native = std::fs::read(fixture("conversions/c_cont.pftrace")).unwrap();
     // Before Android 14, there is no UUID.
@@ -428,16 +428,16 @@ fn a_recording_that_is_twice_in_its_file_is_told() {
 #[test]
 fn a_growth_table_names_the_dumps_that_it_compares() {
     let whole = hprof();
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     for (name, bytes) in [("1", &whole[..]), ("2", &whole[..70_000]), ("3", &whole)] {
-        std::fs::write(folder.path().join(format!("{name}.hprof")), bytes).unwrap();
+        std::fs::write(directory.path().join(format!("{name}.hprof")), bytes).unwrap();
     }
-    let zip = folder.path().join("all.zip");
+    let zip = directory.path().join("all.zip");
     let mut out = zip::ZipWriter::new(std::fs::File::create(&zip).unwrap());
     for name in ["1.hprof", "2.hprof", "3.hprof"] {
         out.start_file(name, zip::write::SimpleFileOptions::default())
             .unwrap();
-        let bytes = std::fs::read(folder.path().join(name)).unwrap();
+        let bytes = std::fs::read(directory.path().join(name)).unwrap();
         std::io::Write::write_all(&mut out, &bytes).unwrap();
     }
     out.finish().unwrap();
@@ -450,8 +450,8 @@ fn a_growth_table_names_the_dumps_that_it_compares() {
 fn changes_on_other_paths_of_a_dump_that_lacks_objects_are_unknown() {
     let (before, after) = (super::before(), super::after());
     let whole = zstd::decode_all(std::fs::File::open(&after).unwrap()).unwrap();
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("cut.hprof");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("cut.hprof");
     for share in [3, 6, 9] {
         std::fs::write(&path, &whole[..whole.len() * share / 10]).unwrap();
         let cut = path.to_str().unwrap();

@@ -49,8 +49,8 @@ fn of_java_se(dumps: &[u32]) -> Vec<u8> {
     file
 }
 
-fn write(folder: &Path, name: &str, bytes: &[u8]) -> String {
-    let path = folder.join(name);
+fn write(directory: &Path, name: &str, bytes: &[u8]) -> String {
+    let path = directory.join(name);
     std::fs::write(&path, bytes).unwrap();
     path.to_str().unwrap().to_owned()
 }
@@ -62,8 +62,8 @@ fn output(args: impl Arguments) -> (Option<i32>, String, String) {
 
 #[test]
 fn of_two_dumps_in_a_file_the_last_is_shown_and_a_number_selects_one() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = write(folder.path(), "both.hprof", &of_java_se(&[7, 3]));
+    let directory = tempfile::tempdir().unwrap();
+    let file = write(directory.path(), "both.hprof", &of_java_se(&[7, 3]));
     for (input, number, objects) in [
         (file.clone(), 2, 3),
         (format!("{file}@1"), 1, 7),
@@ -136,8 +136,8 @@ fn dumps_of_two_kinds_are_compared_by_their_numbers_of_objects() {
 
 #[test]
 fn leaks_of_java_se_names_two_dumps_and_no_mapping() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = write(folder.path(), "server.hprof", &of_java_se(&[3]));
+    let directory = tempfile::tempdir().unwrap();
+    let file = write(directory.path(), "server.hprof", &of_java_se(&[3]));
     let (code, stdout, stderr) = output(&["leaks", &file, "--fail"]);
     assert_eq!(code, Some(12), "{stderr}");
     assert_contains(&stdout, "heaptap leaks A B");
@@ -147,10 +147,10 @@ fn leaks_of_java_se_names_two_dumps_and_no_mapping() {
 
 #[test]
 fn a_whole_file_with_other_bytes_behind_it_gets_a_note() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let whole = std::fs::read(super::fixture("hprof/android-a.hprof.gz")).unwrap();
     let packed = write(
-        folder.path(),
+        directory.path(),
         "a.hprof.gz",
         &[&whole[..], b"\nDone.\n"].concat(),
     );
@@ -163,14 +163,14 @@ fn a_whole_file_with_other_bytes_behind_it_gets_a_note() {
     let mut file = of_java_se(&[3]);
     record(&mut file, 0x2c, &[]);
     file.extend(b"\nDone.\n");
-    let (code, _, stderr) = output(&["top", &write(folder.path(), "b.hprof", &file)]);
+    let (code, _, stderr) = output(&["top", &write(directory.path(), "b.hprof", &file)]);
     assert_eq!(code, Some(0), "{stderr}");
     assert_contains(&stderr, "7 bytes behind its end");
 }
 
 #[test]
 fn a_file_in_place_of_a_dump_is_named_with_its_remedy() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let whole = of_java_se(&[3, 2]);
     let with_cr = [&whole[..], b"\n\n\n\n"].concat();
     let with_cr = with_cr.iter().flat_map(|&byte| match byte {
@@ -198,7 +198,7 @@ fn a_file_in_place_of_a_dump_is_named_with_its_remedy() {
             "format=b",
         ),
     ] {
-        let path = write(folder.path(), name, &bytes);
+        let path = write(directory.path(), name, &bytes);
         for args in [
             &["top", &path][..],
             &["leaks", &path],
@@ -212,7 +212,7 @@ fn a_file_in_place_of_a_dump_is_named_with_its_remedy() {
         }
     }
     // In place of an R8 mapping, of symbols, or of a device's text.
-    let path = write(folder.path(), "lfs", pointer);
+    let path = write(directory.path(), "lfs", pointer);
     let dump = super::fixture("hprof/android-a.hprof.gz");
     let (_, _, stderr) = output(&["top", &dump, "--mapping", &path]);
     assert_contains(&stderr, "`git lfs pull`");
@@ -225,16 +225,16 @@ fn a_file_in_place_of_a_dump_is_named_with_its_remedy() {
 
 #[test]
 fn packed_twice_or_cut_at_a_block_the_cause_is_right() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let gzip = |bytes: &[u8]| {
         let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
         packed.write_all(bytes).unwrap();
         packed.finish().unwrap()
     };
     let whole = of_java_se(&[300]);
-    let twice = write(folder.path(), "twice.gz", &gzip(&gzip(&whole)));
+    let twice = write(directory.path(), "twice.gz", &gzip(&gzip(&whole)));
     assert_eq!(output(&["top", &twice]).0, Some(0));
-    let cut = write(folder.path(), "cut.hprof", &whole[..4096]);
+    let cut = write(directory.path(), "cut.hprof", &whole[..4096]);
     let (code, _, stderr) = output(&["top", &cut]);
     assert_eq!(code, Some(6), "{stderr}");
     assert_contains(&stderr, "truncated");
@@ -242,9 +242,9 @@ fn packed_twice_or_cut_at_a_block_the_cause_is_right() {
 
 #[test]
 fn a_page_of_a_heap_that_is_mostly_garbage_says_so() {
-    let folder = tempfile::tempdir().unwrap();
-    let dump = write(folder.path(), "garbage.hprof", &of_java_se(&[500]));
-    let page = folder.path().join("page.html");
+    let directory = tempfile::tempdir().unwrap();
+    let dump = write(directory.path(), "garbage.hprof", &of_java_se(&[500]));
+    let page = directory.path().join("page.html");
     let (code, _, stderr) = output(&format!("report {dump} -o {}", page.display()));
     assert_eq!(code, Some(0), "{stderr}");
     let page = std::fs::read_to_string(page).unwrap();

@@ -3,8 +3,8 @@
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod diff;
+mod directories;
 mod dumps;
-mod folders;
 mod incomplete;
 mod java_se;
 mod paths;

@@ -2,9 +2,9 @@
 //! no memory beyond a small multiple of the input.
 
 use super::{fixtures, judge};
-use heaptap::error::Classified as _;
-use heaptap::profile::{Health, HeapDump};
-use heaptap::trace::{Trace, TraceError};
+use heaptap_base::error::Classified as _;
+use heaptap_model::profile::{Health, HeapDump};
+use perfetto_heap::{Trace, TraceError};
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
 
 fn read(bytes: &[u8]) -> (Vec<HeapDump>, Health) {
@@ -144,8 +144,8 @@ fn ten_thousand_mutations_neither_panic_nor_hang() {
 
 #[test]
 fn a_mutated_archive_or_stream_is_an_error_or_a_trace() {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let path = folder.path().join("mutant");
+    let directory = tempfile::tempdir().expect("a temporary folder");
+    let path = directory.path().join("mutant");
     let originals = [load("c_cont_gz.pftrace"), load("c_cont_bundle.pftrace")];
     let mut random = Random(42);
     for round in 0..400 {

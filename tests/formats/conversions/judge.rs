@@ -2,12 +2,12 @@
 
 use super::differences::Kind;
 use super::pprof::{self, View};
-use heaptap::export::gzip::Gzip;
-use heaptap::export::pprof::{Pprof, PprofOptions};
 use heaptap::naming::names::NameOptions;
 use heaptap::naming::r8_mappings::R8Mappings;
-use heaptap::profile::{Health, HeapDump, Recording};
-use heaptap::trace::{Surveyed, TraceError};
+use heaptap_export::gzip::Gzip;
+use heaptap_export::pprof::{Pprof, PprofOptions};
+use heaptap_model::profile::{Health, HeapDump, Recording};
+use perfetto_heap::{Surveyed, TraceError};
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub struct Reference {
 
 /// Converts all traces of an input; fails if a profile is invalid.
 pub fn convert(path: &Path) -> Result<(Vec<Ours>, Vec<Health>), String> {
-    let traces = heaptap::import::open(path).map_err(|error| error.to_string())?;
+    let traces = heaptap_input::open(path).map_err(|error| error.to_string())?;
     let mut gzip = Gzip::default();
     let mut all = Vec::new();
     let mut healths = Vec::new();
@@ -61,9 +61,9 @@ pub fn convert(path: &Path) -> Result<(Vec<Ours>, Vec<Health>), String> {
 
 /// Returns the converter's profiles in a directory, in its order; empty if the directory does not
 /// exist.
-pub fn references(folder: &Path) -> Vec<Reference> {
+pub fn references(directory: &Path) -> Vec<Reference> {
     let mut found = Vec::new();
-    for entry in std::fs::read_dir(folder).into_iter().flatten() {
+    for entry in std::fs::read_dir(directory).into_iter().flatten() {
         let path = entry.expect("the folder can be read").path();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let Some(rest) = name

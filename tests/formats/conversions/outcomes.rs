@@ -3,9 +3,9 @@
 use super::{Recording, fixtures, pprof, recordings};
 use heaptap::conversion::convert::{Input, Request, convert};
 use heaptap::conversion::selection::Selection;
-use heaptap::error::{Classified, ErrorClass};
-use heaptap::export::pprof::SampleNames;
 use heaptap::naming::names::NameOptions;
+use heaptap_base::error::{Classified, ErrorClass};
+use heaptap_export::pprof::SampleNames;
 use std::path::Path;
 
 fn request(trace: &Path, output: &Path) -> Request {
@@ -105,7 +105,7 @@ fn what_is_no_trace_or_has_more_than_one_has_the_documented_exit_code() {
     let packet = 5404..6365;
     let twice = [&whole[..packet.end], &whole[packet.start..]].concat();
     let with = |before: &[u8], after: &[u8]| [before, &whole, after].concat();
-    let folder = tempfile::tempdir().expect("a temporary folder");
+    let directory = tempfile::tempdir().expect("a temporary folder");
     for (bytes, code, kind) in [
         (Vec::new(), 8, "not-a-trace"),
         (b"\n".to_vec(), 8, "not-a-trace"),
@@ -116,7 +116,7 @@ fn what_is_no_trace_or_has_more_than_one_has_the_documented_exit_code() {
         (with(b"", b"hello, this is text\n"), 6, "trace-damaged"),
         (twice, 6, "trace-rearranged"),
     ] {
-        let trace = folder.path().join("made.pftrace");
+        let trace = directory.path().join("made.pftrace");
         std::fs::write(&trace, &bytes).expect("it can be written");
         let (found, kinds) = outcome(&trace);
         let start = &bytes[..bytes.len().min(20)];
@@ -158,20 +158,21 @@ fn files_are_named_counted_and_whole() {
 #[test]
 fn equal_input_gives_equal_bytes() {
     let trace = fixtures().join("rust_cont_symbolized.pftrace");
-    let folders: Vec<_> = (0..2)
+    let directories: Vec<_> = (0..2)
         .map(|_| tempfile::tempdir().expect("a temporary folder"))
         .collect();
-    for folder in &folders {
-        convert(&request(&trace, folder.path())).expect("a trace");
+    for directory in &directories {
+        convert(&request(&trace, directory.path())).expect("a trace");
     }
-    let mut files: Vec<_> = std::fs::read_dir(folders[0].path())
+    let mut files: Vec<_> = std::fs::read_dir(directories[0].path())
         .expect("the folder")
         .map(|entry| entry.expect("an entry").file_name())
         .collect();
     files.sort();
     assert_eq!(files.len(), 9);
     for file in files {
-        let [a, b] = [0, 1].map(|n| std::fs::read(folders[n].path().join(&file)).expect("both"));
+        let [a, b] =
+            [0, 1].map(|n| std::fs::read(directories[n].path().join(&file)).expect("both"));
         assert!(a == b, "{file:?}");
         assert_eq!(&a[4..8], [0; 4], "no time in the gzip header");
     }
@@ -254,7 +255,7 @@ fn perfettos_names_come_on_request() {
 }
 
 #[test]
-fn a_folder_that_can_not_be_written_is_said() {
+fn a_directory_that_can_not_be_written_is_said() {
     let output = tempfile::tempdir().expect("a temporary folder");
     let gone = output.path().join("gone");
     let error =

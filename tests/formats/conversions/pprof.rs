@@ -1,6 +1,6 @@
 //! Reads pprof files and reduces them to the parts that two converters must agree on.
 
-use heaptap::proto::pprof::Profile;
+use heaptap_proto::pprof::Profile;
 use prost::Message as _;
 use std::collections::BTreeMap;
 use std::io::Read as _;

@@ -4,7 +4,7 @@
 use super::{fixtures, pprof};
 use crate::judge;
 use heaptap::conversion::convert::{self, Input, Request};
-use heaptap::conversion::goal::PacketScope;
+use heaptap::conversion::packet_output::PacketScope;
 use heaptap::conversion::symbolize::{NameKind, symbolize};
 use heaptap::naming::frames::LookupControl;
 use heaptap::naming::names::NameOptions;
@@ -113,12 +113,12 @@ fn plain(function: &str) -> String {
     }
     let parts = name.split("::").map(|part| format!("{}{part}", part.len()));
     let mangled = format!("_ZN{}E", parts.collect::<String>());
-    heaptap::names::demangle(&mangled).into_owned()
+    heaptap_model::names::demangle(&mangled).into_owned()
 }
 
 fn packets(trace: &Path, symbols: &Path) -> Vec<u8> {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let goal = folder.path().join("symbols");
+    let directory = tempfile::tempdir().expect("a temporary folder");
+    let goal = directory.path().join("symbols");
     symbolize(
         &Input::Path(trace.to_owned()),
         PacketScope::Packets,
@@ -126,7 +126,7 @@ fn packets(trace: &Path, symbols: &Path) -> Vec<u8> {
             path: goal.clone(),
             force: false,
         },
-        names(symbols, folder.path()),
+        names(symbols, directory.path()),
         NameKind::All,
         LookupControl::default(),
     )
@@ -175,8 +175,8 @@ fn a_recording_has_the_packets_of_perfettos_symbolize() {
 #[test]
 #[ignore = "needs HEAPTAP_RECORDINGS, a folder of recordings and programs"]
 fn given_recordings_have_the_packets_of_perfettos_symbolize() {
-    let folder = judge::given("HEAPTAP_RECORDINGS");
-    let (native, binaries) = (folder.join("native"), folder.join("binaries"));
+    let directory = judge::given("HEAPTAP_RECORDINGS");
+    let (native, binaries) = (directory.join("native"), directory.join("binaries"));
     for name in ["rust_cont", "multi"] {
         let theirs = std::fs::read(native.join(format!("{name}_symbolized.pftrace")));
         let trace = native.join(format!("{name}.pftrace"));
@@ -224,8 +224,8 @@ fn samples(bytes: &[u8]) -> Vec<Sample> {
 }
 
 /// Returns the profiles of a directory, except those of a process.
-fn profiles(folder: &Path, but: &str) -> Vec<Vec<Sample>> {
-    let entries = std::fs::read_dir(folder).expect("a folder");
+fn profiles(directory: &Path, but: &str) -> Vec<Vec<Sample>> {
+    let entries = std::fs::read_dir(directory).expect("a folder");
     let paths = entries.map(|entry| entry.expect("an entry").path());
     let is_profile = |path: &PathBuf| {
         let name = path.to_string_lossy();
@@ -276,8 +276,8 @@ fn a_recording_that_we_symbolize_gives_the_profiles_of_one_that_perfetto_did() {
 #[test]
 #[ignore = "needs HEAPTAP_RECORDINGS, a folder of recordings and programs"]
 fn given_recordings_that_we_symbolize_give_the_profiles_of_those_that_perfetto_did() {
-    let folder = judge::given("HEAPTAP_RECORDINGS");
-    let (native, binaries) = (folder.join("native"), folder.join("binaries"));
+    let directory = judge::given("HEAPTAP_RECORDINGS");
+    let (native, binaries) = (directory.join("native"), directory.join("binaries"));
     for name in ["rust_cont", "multi"] {
         let theirs = native.join(format!("{name}_symbolized"));
         assert_profiles(

@@ -23,8 +23,8 @@ fn converted(request: &Request) -> Converted {
 }
 
 /// Sums of a profile's columns.
-fn totals(folder: &Path, file: &str) -> Vec<i64> {
-    let profile = profile::read(&std::fs::read(folder.join(file)).expect("a profile"));
+fn totals(directory: &Path, file: &str) -> Vec<i64> {
+    let profile = profile::read(&std::fs::read(directory.join(file)).expect("a profile"));
     assert!(profile::invalid(&profile).is_empty());
     let columns = profile.sample_type.len();
     let sum = |at: usize| profile.sample.iter().map(|sample| sample.value[at]).sum();
@@ -79,10 +79,10 @@ fn a_mapping_file_names_classes_arrays_and_their_class_objects() {
     let map = output.path().join("mapping.txt");
     let text = "org.source.First -> com.example.pkg0.Class1:\n    int size -> a\n";
     std::fs::write(&map, text).expect("a map");
-    let folder = output.path().join("out");
-    std::fs::create_dir(&folder).expect("a folder");
+    let directory = output.path().join("out");
+    std::fs::create_dir(&directory).expect("a folder");
     let trace = fixtures().join("graph_10k.pftrace.zst");
-    let mut request = request(&trace, &folder);
+    let mut request = request(&trace, &directory);
     request.names.mappings = vec![MappingOption {
         package: None,
         path: map,
@@ -90,7 +90,7 @@ fn a_mapping_file_names_classes_arrays_and_their_class_objects() {
     let all = converted(&request);
     assert_eq!(all.class(), None, "{:?}", all.findings);
     assert_eq!(all.symbolization.mappings[0].heap_classes, 1);
-    let file = folder.join("java_heap_dump.1.5151.pb.gz");
+    let file = directory.join("java_heap_dump.1.5151.pb.gz");
     let profile = profile::read(&std::fs::read(file).expect("a profile"));
     let has = |name: &str| profile.string_table.iter().any(|text| text == name);
     assert!(has("org.source.First[]"));

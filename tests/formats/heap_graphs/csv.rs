@@ -18,12 +18,12 @@ pub struct Row<'t> {
 
 impl Table {
     /// Reads a table, gzipped or not; `None` if the file does not exist.
-    pub fn read(folder: &Path, name: &str) -> Option<Table> {
-        let plain = folder.join(format!("{name}.csv"));
+    pub fn read(directory: &Path, name: &str) -> Option<Table> {
+        let plain = directory.join(format!("{name}.csv"));
         let text = if plain.is_file() {
             std::fs::read_to_string(plain).expect("a table is UTF-8")
         } else {
-            let file = std::fs::File::open(folder.join(format!("{name}.csv.gz"))).ok()?;
+            let file = std::fs::File::open(directory.join(format!("{name}.csv.gz"))).ok()?;
             let mut text = String::new();
             flate2::read::GzDecoder::new(file)
                 .read_to_string(&mut text)

@@ -1,9 +1,9 @@
 //! Heaptap's decoding of the Java heaps of a trace.
 
-use heaptap::heap_graph::{Dominators, Follow, HeapGraph, ShortestPaths};
 use heaptap::naming::names::NameOptions;
 use heaptap::naming::r8_mappings::R8Mappings;
-use heaptap::trace::{JavaDump, Surveyed};
+use heaptap_model::heap_graph::{Dominators, Follow, HeapGraph, ShortestPaths};
+use perfetto_heap::{JavaDump, Surveyed};
 use std::path::Path;
 
 /// A dump, decoded and with names.
@@ -17,7 +17,7 @@ pub struct Heap {
 /// Decodes all dumps of an input.
 pub fn open(path: &Path) -> Result<Vec<Heap>, String> {
     let mut all = Vec::new();
-    for trace in heaptap::import::open(path).map_err(|error| error.to_string())? {
+    for trace in heaptap_input::open(path).map_err(|error| error.to_string())? {
         let mut surveyed = Surveyed::read(trace.source).map_err(|error| error.to_string())?;
         let maps = R8Mappings::open_what_opens(&NameOptions::default());
         let mut renamed = maps

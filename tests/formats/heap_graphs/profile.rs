@@ -1,10 +1,10 @@
 //! Compares heaptap's profiles with the converter's.
 
 use super::judge::Heap;
-use heaptap::analyze::class_tree::Over;
-use heaptap::export::java_pprof::{self, JavaProfile};
-use heaptap::export::pprof::SampleNames;
-use heaptap::proto::pprof::Profile;
+use heaptap_analyze::class_tree::Over;
+use heaptap_export::java_pprof::{self, JavaProfile};
+use heaptap_export::pprof::SampleNames;
+use heaptap_proto::pprof::Profile;
 use prost::Message as _;
 use std::collections::BTreeMap;
 use std::io::Read as _;
@@ -52,8 +52,8 @@ pub fn view(profile: &Profile) -> View {
 }
 
 /// Returns the errors in heaptap's profiles of a trace's heaps.
-pub fn judge(heaps: &[Heap], folder: &Path) -> Vec<String> {
-    let mut references: Vec<(u32, u64, Profile)> = std::fs::read_dir(folder)
+pub fn judge(heaps: &[Heap], directory: &Path) -> Vec<String> {
+    let mut references: Vec<(u32, u64, Profile)> = std::fs::read_dir(directory)
         .into_iter()
         .flatten()
         .filter_map(|entry| {

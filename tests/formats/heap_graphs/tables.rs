@@ -3,9 +3,9 @@
 use super::csv::{Row, Table};
 use super::judge::Heap;
 use super::rows::Rows;
-use heaptap::analyze::aggregation::class_aggregation;
-use heaptap::analyze::class_tree::{ClassTree, Merge, Node, NodeIndex, Over};
-use heaptap::heap_graph::{
+use heaptap_analyze::aggregation::class_aggregation;
+use heaptap_analyze::class_tree::{ClassTree, Merge, Node, NodeIndex, Over};
+use heaptap_model::heap_graph::{
     Class, ClassIndex, ClassKind, Follow, HeapGraph, HeapKind, ObjectId, ObjectIndex, Reachable,
     Retained, Value,
 };
@@ -17,13 +17,13 @@ use std::path::Path;
 pub fn judge(
     heaps: &[Heap],
     trace: &Path,
-    folder: &Path,
+    directory: &Path,
     compared: &mut BTreeSet<&'static str>,
 ) -> Vec<String> {
     let mut faults = Vec::new();
-    let tables = folder.is_dir();
+    let tables = directory.is_dir();
     let [heap] = heaps else {
-        if tables && Table::read(folder, "hg_class").is_some() {
+        if tables && Table::read(directory, "hg_class").is_some() {
             faults.push(format!("{} dumps", heaps.len()));
         }
         return faults;
@@ -32,7 +32,8 @@ pub fn judge(
         heap,
         graph: &heap.graph,
         rows: Rows::read(trace),
-        classes: Table::read(folder, "hg_class").map(|t| class_rows(&t, &heap.graph, &mut faults)),
+        classes: Table::read(directory, "hg_class")
+            .map(|t| class_rows(&t, &heap.graph, &mut faults)),
     };
     type Check<'a> = fn(&Judge<'a>, &Table) -> Vec<String>;
     let checks: [(&'static str, Check<'_>); 9] = [
@@ -47,7 +48,7 @@ pub fn judge(
         ("stats", Judge::stats),
     ];
     for (name, check) in checks {
-        if let Some(table) = Table::read(folder, name) {
+        if let Some(table) = Table::read(directory, name) {
             compared.insert(name);
             let found = check(&judge, &table);
             faults.extend(

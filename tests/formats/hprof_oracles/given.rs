@@ -3,16 +3,16 @@
 
 use crate::hprof_oracles::oracle::{Counts, differences, of_graph, of_histogram, of_jmap};
 use crate::judge;
-use heaptap::analyze::filter::Filter;
-use heaptap::analyze::paths::Ways;
-use heaptap::analyze::paths::{Link, Links};
-use heaptap::analyze::{largest, leaks};
-use heaptap::heap_graph::{
+use android_hprof::{Options, histogram, read};
+use heaptap_analyze::filter::Filter;
+use heaptap_analyze::paths::Ways;
+use heaptap_analyze::paths::{Link, Links};
+use heaptap_analyze::{largest, leaks};
+use heaptap_input::open_hprof;
+use heaptap_model::heap_graph::{
     BasicType, ClassKind, Dominators, Follow, HeapGraph, ObjectId, ObjectIndex, ShortestPaths,
     SizeModel,
 };
-use heaptap::hprof::{Options, histogram, read};
-use heaptap::import::open_hprof;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
@@ -61,15 +61,15 @@ fn graph_of(path: &Path, sizes: Option<SizeModel>) -> HeapGraph {
 }
 
 /// Returns all files of the directory with that ending, without the ending.
-fn stems(folder: &Path, ending: &str) -> Vec<PathBuf> {
+fn stems(directory: &Path, ending: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
-    let mut folders = vec![folder.to_owned()];
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(&folder).expect("it is a folder") {
+    let mut directories = vec![directory.to_owned()];
+    while let Some(directory) = directories.pop() {
+        for entry in std::fs::read_dir(&directory).expect("it is a folder") {
             let path = entry.expect("it can be read").path();
             let name = path.to_string_lossy().into_owned();
             match name.strip_suffix(ending) {
-                _ if path.is_dir() => folders.push(path),
+                _ if path.is_dir() => directories.push(path),
                 Some(stem) => found.push(PathBuf::from(stem)),
                 None => {}
             }
@@ -93,14 +93,14 @@ fn beside(stem: &Path, ending: &str) -> String {
     std::fs::read_to_string(path).expect("it can be read")
 }
 
-fn check_jmap(folder: &Path) {
+fn check_jmap(directory: &Path) {
     // Created or dropped by jmap itself between its count and its dump.
     let moving = [
         "int[]",
         "jdk.internal.ref.CleanerImpl$PhantomCleanableRef",
         "java.lang.invoke.MethodHandleNatives$CallSiteContext",
     ];
-    let all = stems(folder, ".histo.txt");
+    let all = stems(directory, ".histo.txt");
     assert!(!all.is_empty());
     for stem in all {
         let graph = graph_of(&dump_of(&stem).expect("its dump"), None);
@@ -157,8 +157,8 @@ fn slurp_words(bytes: u64) -> String {
     format!("{value:.2}TiB")
 }
 
-fn check_slurp(folder: &Path) {
-    let all = stems(folder, ".slurp.txt");
+fn check_slurp(directory: &Path) {
+    let all = stems(directory, ".slurp.txt");
     assert!(!all.is_empty());
     for stem in all {
         let graph = graph_of(&dump_of(&stem).expect("its dump"), None);
@@ -195,8 +195,8 @@ fn check_slurp(folder: &Path) {
     }
 }
 
-fn check_visualvm(folder: &Path) {
-    let dumps = stems(folder, ".visualvm.tsv").into_iter();
+fn check_visualvm(directory: &Path) {
+    let dumps = stems(directory, ".visualvm.tsv").into_iter();
     let mut all = dumps
         .map(|stem| (dump_of(&stem).expect("its dump"), stem))
         .collect::<Vec<_>>();
@@ -245,8 +245,8 @@ fn check_visualvm(folder: &Path) {
     }
 }
 
-fn check_planted(folder: &Path) {
-    let all = stems(folder, ".expected.json");
+fn check_planted(directory: &Path) {
+    let all = stems(directory, ".expected.json");
     assert!(!all.is_empty());
     for stem in all {
         let expected = beside(&stem, ".expected.json");

@@ -2,9 +2,11 @@
 
 use crate::hprof_oracles::oracle::{differences, of_graph, of_histogram, of_jmap};
 use crate::judge;
-use heaptap::bytes::Bytes;
-use heaptap::heap_graph::{Dominators, Field, Follow, HeapGraph, ObjectIndex, RootKind, Value};
-use heaptap::hprof::{Options, histogram, read};
+use android_hprof::{Options, histogram, read};
+use heaptap_base::bytes::Bytes;
+use heaptap_model::heap_graph::{
+    Dominators, Field, Follow, HeapGraph, ObjectIndex, RootKind, Value,
+};
 use std::io::{BufRead as _, BufReader};
 use std::ops::ControlFlow;
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! Answers of other tools, parsed, and heaptap's in the same form.
 
-use heaptap::heap_graph::HeapGraph;
-use heaptap::hprof::Histogram;
+use android_hprof::Histogram;
+use heaptap_model::heap_graph::HeapGraph;
 use std::collections::BTreeMap;
 
 /// Objects and bytes by class name.

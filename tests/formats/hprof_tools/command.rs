@@ -7,17 +7,17 @@ use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 
 struct Lab {
-    folder: tempfile::TempDir,
+    directory: tempfile::TempDir,
 }
 
 impl Lab {
     fn new() -> Lab {
-        let folder = tempfile::tempdir().expect("a folder");
-        Lab { folder }
+        let directory = tempfile::tempdir().expect("a folder");
+        Lab { directory }
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        self.directory.path().join(name)
     }
 
     fn write(&self, name: &str, bytes: &[u8]) -> PathBuf {
@@ -28,7 +28,7 @@ impl Lab {
 
     /// Names in the directory.
     fn names(&self) -> Vec<String> {
-        let mut names: Vec<String> = std::fs::read_dir(self.folder.path())
+        let mut names: Vec<String> = std::fs::read_dir(self.directory.path())
             .expect("a folder")
             .map(|entry| entry.expect("an entry").file_name())
             .map(|name| name.to_string_lossy().into_owned())
@@ -45,7 +45,7 @@ impl Lab {
         let mut child = crate::program::heaptap()
             .arg("hprof")
             .args(args)
-            .current_dir(self.folder.path())
+            .current_dir(self.directory.path())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -262,7 +262,7 @@ fn a_dump_that_is_cut_short_while_it_is_read_ends_with_8_and_words() {
     lab.write("a.hprof", &bytes);
     let mut child = crate::program::heaptap()
         .args(["hprof", "conv", "a.hprof", "-"])
-        .current_dir(lab.folder.path())
+        .current_dir(lab.directory.path())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()

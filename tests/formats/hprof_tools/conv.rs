@@ -4,15 +4,15 @@
 use super::dump::{ANDROID, Shape, dump};
 use super::given;
 use crate::judge;
-use heaptap::hprof::RewriteError;
-use heaptap::hprof::convert::{ConvertOptions, Converted, convert};
+use android_hprof::RewriteError;
+use android_hprof::convert::{ConvertOptions, Converted, convert};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 /// Runs `hprof-conv` on a dump; `None` if it fails or hangs.
 pub(super) fn judged(judge: &PathBuf, bytes: &[u8], app_only: bool) -> Option<Vec<u8>> {
-    let folder = tempfile::tempdir().expect("a folder");
-    let (from, to) = (folder.path().join("in"), folder.path().join("out"));
+    let directory = tempfile::tempdir().expect("a folder");
+    let (from, to) = (directory.path().join("in"), directory.path().join("out"));
     std::fs::write(&from, bytes).expect("room");
     // Some damage makes it loop forever.
     let mut command = Command::new("timeout");
@@ -132,7 +132,7 @@ fn ids_of_8_bytes_are_converted_too() {
     let made = dump(1, shape);
     let (done, out) = ours(&made.bytes, false, false).expect("Android's dialect");
     assert!(done.file.is_whole());
-    let info = heaptap::hprof::info::info(&out).expect("a header");
+    let info = android_hprof::info::info(&out).expect("a header");
     assert!(info.is_whole() && !info.android && info.id_bytes == 8);
     let unknown: u64 = [0xff, 0x89, 0x8a, 0x8b, 0x8c, 0x8d, 0x8e, 0x90]
         .iter()

@@ -9,22 +9,22 @@ mod strip;
 mod visualvm;
 mod written;
 
-use heaptap::hprof::info::info;
-use heaptap::import::open_hprofs;
+use android_hprof::info::info;
+use heaptap_input::open_hprofs;
 use std::path::{Path, PathBuf};
 
 /// Dumps of the directory HEAPTAP_HPROF, unpacked, by name; empty if it is not set.
 fn given() -> Vec<(String, Vec<u8>)> {
     let mut found = Vec::new();
-    let Some(folder) = std::env::var_os("HEAPTAP_HPROF") else {
+    let Some(directory) = std::env::var_os("HEAPTAP_HPROF") else {
         return found;
     };
-    let mut folders = vec![PathBuf::from(folder)];
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(&folder).expect("HEAPTAP_HPROF is a folder") {
+    let mut directories = vec![PathBuf::from(directory)];
+    while let Some(directory) = directories.pop() {
+        for entry in std::fs::read_dir(&directory).expect("HEAPTAP_HPROF is a folder") {
             let path = entry.expect("it can be read").path();
             if path.is_dir() {
-                folders.push(path);
+                directories.push(path);
             } else if is_dump(&path)
                 && let Ok(dumps) = open_hprofs(&path)
             {

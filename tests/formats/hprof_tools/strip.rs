@@ -2,11 +2,11 @@
 
 use super::dump::{ANDROID, Dump, JAVA_SE, NUMBER, SECRET, Shape, dump};
 use super::given;
-use heaptap::bytes::Bytes;
-use heaptap::heap_graph::{Dominators, Follow, HeapGraph, ObjectIndex};
-use heaptap::hprof::info::{Contents, info};
-use heaptap::hprof::strip::{StripOptions, Stripped, strip};
-use heaptap::hprof::{Options, read};
+use android_hprof::info::{Contents, info};
+use android_hprof::strip::{StripOptions, Stripped, strip};
+use android_hprof::{Options, read};
+use heaptap_base::bytes::Bytes;
+use heaptap_model::heap_graph::{Dominators, Follow, HeapGraph, ObjectIndex};
 
 fn stripped(bytes: &[u8], options: StripOptions) -> (Stripped, Vec<u8>) {
     let mut out = Vec::new();

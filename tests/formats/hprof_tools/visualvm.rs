@@ -4,9 +4,9 @@
 use super::dump::{ANDROID, JAVA_SE, Shape, dump};
 use super::given;
 use crate::judge;
-use heaptap::hprof::convert::{ConvertOptions, convert};
-use heaptap::hprof::info::info;
-use heaptap::hprof::strip::{StripOptions, strip};
+use android_hprof::convert::{ConvertOptions, convert};
+use android_hprof::info::info;
+use android_hprof::strip::{StripOptions, strip};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -29,7 +29,7 @@ pub(super) fn judged(jar: &Path, files: &[PathBuf]) -> Vec<String> {
 #[ignore = "needs VisualVM's library and a JDK: tests/run.sh runs it"]
 fn judged_by_visualvm_what_is_written_is_read() {
     let jar = judge::visualvm();
-    let folder = tempfile::tempdir().expect("a folder");
+    let directory = tempfile::tempdir().expect("a folder");
     let mut dumps: Vec<(String, Vec<u8>)> = (0..6)
         .map(|seed| {
             let shape = match seed % 2 {
@@ -51,7 +51,7 @@ fn judged_by_visualvm_what_is_written_is_read() {
     dumps.extend(given().into_iter().filter(whole));
     let mut files = Vec::new();
     let mut write = |bytes: &[u8]| {
-        let path = folder.path().join(format!("{}.hprof", files.len()));
+        let path = directory.path().join(format!("{}.hprof", files.len()));
         std::fs::write(&path, bytes).expect("room");
         files.push(path);
     };

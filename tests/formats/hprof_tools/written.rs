@@ -4,15 +4,15 @@
 use super::dump::{ANDROID, Shape, dump};
 use crate::heap_graphs::judge::open;
 use crate::judge;
-use heaptap::bytes::Bytes;
-use heaptap::heap_graph::{
+use android_hprof::convert::{ConvertOptions, convert};
+use android_hprof::info::info;
+use android_hprof::{Options, Unwritten, read, write};
+use heaptap_base::bytes::Bytes;
+use heaptap_model::heap_graph::{
     BasicType, Class, ClassIndex, ClassKind, Contents, Dominators, DumpFacts, Field, Follow,
     GraphBuilder, HeapGraph, HeapKind, NewObject, ObjectId, ObjectIndex, ReferenceKind, RootKind,
     SizeModel, Value,
 };
-use heaptap::hprof::convert::{ConvertOptions, convert};
-use heaptap::hprof::info::info;
-use heaptap::hprof::{Options, Unwritten, read, write};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -321,7 +321,7 @@ fn judged_by_hprof_conv_written_graphs_are_converted() {
 #[ignore = "needs VisualVM's library and a JDK: tests/run.sh runs it"]
 fn judged_by_visualvm_written_graphs_are_read() {
     let jar = judge::visualvm();
-    let folder = tempfile::tempdir().expect("a folder");
+    let directory = tempfile::tempdir().expect("a folder");
     let graphs = graphs_of_dumps().into_iter().chain([graph_of_trace()]);
     let (mut files, mut expected) = (Vec::new(), Vec::new());
     for (at, graph) in graphs.enumerate() {
@@ -331,7 +331,7 @@ fn judged_by_visualvm_written_graphs_are_read() {
             " instances {} ",
             info(&java_se).expect("a dump").objects()
         ));
-        files.push(folder.path().join(format!("{at}.hprof")));
+        files.push(directory.path().join(format!("{at}.hprof")));
         std::fs::write(&files[at], java_se).expect("room");
     }
     let lines = super::visualvm::judged(&jar, &files);

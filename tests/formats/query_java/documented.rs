@@ -3,7 +3,7 @@
 //! otherwise the rows are compared with our own tables.
 
 use super::sides::{self, Sides};
-use super::{FOLDERS, Recording, each, recordings};
+use super::{DIRECTORIES, Recording, each, recordings};
 use rusqlite::types::Value;
 
 /// Queries on tables only: the same text runs on both sides. Queries on callsites return numbers,
@@ -305,7 +305,7 @@ fn judge(_: &Recording, sides: &Sides) -> Vec<String> {
 #[test]
 #[ignore = "needs HEAPTAP_RECORDINGS, a folder of recordings and of Perfetto's tables"]
 fn given_recordings_answer_documented_queries_as_perfettos_tables_imply() {
-    each(crate::recordings::given(&FOLDERS), judge);
+    each(crate::recordings::given(&DIRECTORIES), judge);
 }
 
 /// The largest node of each dump's dominator tree by class, and the path to it.

@@ -12,14 +12,14 @@ mod tables;
 
 use crate::recordings::Recording;
 
-/// The folders of recordings with tables below HEAPTAP_RECORDINGS.
-const FOLDERS: [&str; 2] = ["java", "native"];
+/// The directories of recordings with tables below HEAPTAP_RECORDINGS.
+const DIRECTORIES: [&str; 2] = ["java", "native"];
 
 fn recordings() -> Vec<Recording> {
-    crate::recordings::recordings("heap_graphs", &FOLDERS)
+    crate::recordings::recordings("heap_graphs", &DIRECTORIES)
 }
 
-/// The folder of Perfetto's tables.
+/// The directory of Perfetto's tables.
 fn tables_of(recording: &Recording) -> std::path::PathBuf {
     recording.expected.join("sql")
 }

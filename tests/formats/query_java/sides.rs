@@ -1,16 +1,16 @@
 //! Two databases of one trace: heaptap's, and one with the tables written by Perfetto.
 
 use super::{Recording, tables_of};
-use heaptap::heap_graph::HeapGraph;
 use heaptap::naming::names::NameOptions;
 use heaptap::naming::r8_mappings::{HeapMaps, R8Mappings};
-use heaptap::query::java::{JavaHeapFacts, JavaHeaps};
-use heaptap::query::native::NativeHeapsBuilder;
-use heaptap::query::{
+use heaptap_model::heap_graph::HeapGraph;
+use heaptap_query::java::{JavaHeapFacts, JavaHeaps};
+use heaptap_query::native::NativeHeapsBuilder;
+use heaptap_query::{
     self as query, Catalog, Database, Processes, QueryError, Sink, TableError, flamegraph, java,
     modules, native, processes,
 };
-use heaptap::trace::{Surveyed, Trace, TraceError};
+use perfetto_heap::{Surveyed, Trace, TraceError};
 use rusqlite::Connection;
 use rusqlite::types::Value;
 use std::cell::{Cell, RefCell};
@@ -51,7 +51,7 @@ impl JavaHeaps for Heaps {
 
 /// A database of a trace.
 pub fn open(path: &Path) -> Database {
-    let traces = heaptap::import::open(path).expect("the trace opens");
+    let traces = heaptap_input::open(path).expect("the trace opens");
     let source = traces.into_iter().next().expect("there is a trace").source;
     let mut surveyed = Surveyed::read(source).expect("the trace can be read");
     let maps = R8Mappings::open_what_opens(&NameOptions {
@@ -255,11 +255,11 @@ pub fn ask(database: &mut Database, sql: &str) -> Result<Vec<Row>, String> {
 }
 
 /// The text of a table's file, gzipped or not.
-pub fn text(folder: &Path, name: &str) -> Option<String> {
-    if let Ok(text) = std::fs::read_to_string(folder.join(format!("{name}.csv"))) {
+pub fn text(directory: &Path, name: &str) -> Option<String> {
+    if let Ok(text) = std::fs::read_to_string(directory.join(format!("{name}.csv"))) {
         return Some(text);
     }
-    let file = std::fs::File::open(folder.join(format!("{name}.csv.gz"))).ok()?;
+    let file = std::fs::File::open(directory.join(format!("{name}.csv.gz"))).ok()?;
     let mut text = String::new();
     let read = flate2::read::GzDecoder::new(file).read_to_string(&mut text);
     read.expect("a table inflates");

@@ -1,6 +1,6 @@
 //! Table by table: rows without ids of other rows.
 
-use super::{FOLDERS, Recording, each, sides::Sides};
+use super::{DIRECTORIES, Recording, each, sides::Sides};
 
 /// A query for each table, whose only ids are those of objects, which are Perfetto's.
 const QUERIES: [(&str, &str); 7] = [
@@ -99,5 +99,5 @@ fn judge(_: &Recording, sides: &Sides) -> Vec<String> {
 #[test]
 #[ignore = "needs HEAPTAP_RECORDINGS, a folder of recordings and of Perfetto's tables"]
 fn given_recordings_have_perfettos_tables_but_for_numbering() {
-    each(crate::recordings::given(&FOLDERS), judge);
+    each(crate::recordings::given(&DIRECTORIES), judge);
 }

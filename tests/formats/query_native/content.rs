@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use heaptap::query::{Database, Sink, Value};
+use heaptap_query::{Database, Sink, Value};
 
 /// A table: rows by column names.
 pub type Table = Vec<BTreeMap<String, Option<String>>>;
@@ -232,6 +232,6 @@ pub fn ours(database: &mut Database) -> Content {
 }
 
 /// Returns Perfetto's tables from a directory.
-pub fn theirs(folder: &Path) -> Content {
-    Content::of(&mut |name| read_csv(&folder.join(format!("{name}.csv")))).expect("its tables")
+pub fn theirs(directory: &Path) -> Content {
+    Content::of(&mut |name| read_csv(&directory.join(format!("{name}.csv")))).expect("its tables")
 }

@@ -19,7 +19,7 @@ use heaptap::heaps::input::LookOptions;
 use heaptap::heaps::java::ProgressReporter;
 use heaptap::heaps::selector::JavaInput;
 use heaptap::naming::names::NameOptions;
-use heaptap::query::Database;
+use heaptap_query::Database;
 
 fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures")
@@ -58,19 +58,19 @@ fn recordings() -> Vec<(PathBuf, PathBuf)> {
         assert!(trace.is_file(), "{}", trace.display());
         found.push((trace, tables));
     }
-    let mut folders: Vec<PathBuf> = std::env::var_os("HEAPTAP_RECORDINGS")
+    let mut directories: Vec<PathBuf> = std::env::var_os("HEAPTAP_RECORDINGS")
         .map(PathBuf::from)
         .into_iter()
         .collect();
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(&folder).expect("the folder can be read") {
+    while let Some(directory) = directories.pop() {
+        for entry in std::fs::read_dir(&directory).expect("the folder can be read") {
             let path = entry.expect("the folder can be read").path();
             if path.join("sql/alloc.csv").is_file() {
                 let traces = ["pftrace", "pftrace.zst"].map(|ending| path.with_extension(ending));
                 let trace = traces.into_iter().find(|trace| trace.is_file());
                 found.extend(trace.map(|trace| (trace, path.join("sql"))));
             } else if path.is_dir() {
-                folders.push(path);
+                directories.push(path);
             }
         }
     }

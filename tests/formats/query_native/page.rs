@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use heaptap::query::{Database, Sort};
+use heaptap_query::{Database, Sort};
 
 use super::content::select;
 use super::{database, fixtures};

@@ -1,6 +1,6 @@
 //! Answers that Perfetto's trace processor gives to queries which users copy from its docs.
 
-use heaptap::query::Database;
+use heaptap_query::Database;
 
 use super::content::select;
 use super::{database, fixtures};
@@ -174,8 +174,8 @@ fn an_out_of_memory_error_without_a_graph_has_its_rows() {
         stats(3000, 2),
         stats(4000, 2),
     ];
-    let folder = tempfile::tempdir().expect("a directory");
-    let trace = folder.path().join("oom.pftrace");
+    let directory = tempfile::tempdir().expect("a directory");
+    let trace = directory.path().join("oom.pftrace");
     std::fs::write(&trace, packets.map(|packet| bytes(1, &packet)).concat()).expect("written");
     let mut database = database(&trace);
     let mut ask = |columns: &[&str], sql: &str| ask(&mut database, columns, sql);

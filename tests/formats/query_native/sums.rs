@@ -88,12 +88,12 @@ fn dumps_that_are_not_there_are_said_to_be_so() {
 
 struct Nobody;
 
-impl heaptap::query::Sink for Nobody {
+impl heaptap_query::Sink for Nobody {
     fn columns(&mut self, _: &[&str]) -> std::ops::ControlFlow<()> {
         std::ops::ControlFlow::Continue(())
     }
 
-    fn row(&mut self, _: &[heaptap::query::Value<'_>]) -> std::ops::ControlFlow<()> {
+    fn row(&mut self, _: &[heaptap_query::Value<'_>]) -> std::ops::ControlFlow<()> {
         std::ops::ControlFlow::Continue(())
     }
 

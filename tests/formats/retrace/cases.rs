@@ -2,7 +2,7 @@
 //! `profile` a sampled one.
 
 use super::{at, field, map, method, names, no_line, profile, shown};
-use heaptap::deobfuscate::{FieldType, MapFile, Retracer};
+use heaptap_symbols::deobfuscate::{FieldType, MapFile, Retracer};
 
 const SYNTHESIZED: &str = "# {\"id\":\"com.android.tools.r8.synthesized\"}";
 

@@ -4,8 +4,8 @@ mod cases;
 mod names;
 mod real_maps;
 
-use heaptap::bytes::Bytes;
-use heaptap::deobfuscate::{Chain, FieldType, MapFile, Retraced, Retracer};
+use heaptap_base::bytes::Bytes;
+use heaptap_symbols::deobfuscate::{Chain, FieldType, MapFile, Retraced, Retracer};
 use std::path::Path;
 
 /// A mapping of these lines, of version 2.2 of the format unless they begin with a `#`.

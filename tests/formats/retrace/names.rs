@@ -1,10 +1,10 @@
 //! Names of frames in a conversion: from a mapping file, and from the packets that `symbolize`
 //! writes for it, read back from a trace.
 
-use heaptap::deobfuscate::{AppMap, Entry, MapFile, MapSource, Scope, SeenIn, apply};
-use heaptap::export::deobfuscation_packets::MapWriter;
-use heaptap::profile::{Frame, FrameId, Mapping, Recording, StringId};
-use heaptap::trace::Surveyed;
+use heaptap_export::deobfuscation_packets::MapWriter;
+use heaptap_model::profile::{Frame, FrameId, Mapping, Recording, StringId};
+use heaptap_symbols::deobfuscate::{AppMap, Entry, MapFile, MapSource, Scope, SeenIn, apply};
+use perfetto_heap::Surveyed;
 use std::collections::BTreeSet;
 use std::io::{self, Cursor};
 

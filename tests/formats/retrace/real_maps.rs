@@ -3,7 +3,7 @@
 //! directory.
 
 use super::names;
-use heaptap::deobfuscate::{FieldType, MapFile, Retracer};
+use heaptap_symbols::deobfuscate::{FieldType, MapFile, Retracer};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -77,7 +77,7 @@ fn maps() -> Vec<PathBuf> {
     let more = std::env::var_os("HEAPTAP_MAPPINGS").map(PathBuf::from);
     let mut found: Vec<PathBuf> = std::iter::once(own)
         .chain(more)
-        .flat_map(|folder| std::fs::read_dir(folder).expect("the folder can be read"))
+        .flat_map(|directory| std::fs::read_dir(directory).expect("the folder can be read"))
         .map(|entry| entry.expect("the folder can be read").path())
         .filter(|path| path.extension().is_some_and(|e| e == "txt"))
         .collect();

@@ -2,7 +2,7 @@
 //! llvm-symbolizer 14's answers for sampled addresses.
 
 use super::{Line, lookup, open, samples};
-use heaptap::symbolize::file::{Alone, Bytes, Knowledge, SymbolFile, identify};
+use heaptap_symbols::symbolize::file::{Alone, Bytes, Knowledge, SymbolFile, identify};
 use serde_json::Value;
 use std::sync::Arc;
 

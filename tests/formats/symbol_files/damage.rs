@@ -1,7 +1,7 @@
 //! Damaged and hostile symbol files: an error or a note, never a panic or an endless loop.
 
 use super::{open, samples};
-use heaptap::symbolize::file::{Alone, Bytes, FileError, SymbolFile, identify};
+use heaptap_symbols::symbolize::file::{Alone, Bytes, FileError, SymbolFile, identify};
 use std::num::NonZero;
 use std::sync::Arc;
 

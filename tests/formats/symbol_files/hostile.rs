@@ -2,7 +2,7 @@
 
 use super::{Line, lookup};
 use crate::elf::{PROGBITS, elf, entry, leb, unit};
-use heaptap::symbolize::file::{Alone, Bytes, Note, SymbolFile};
+use heaptap_symbols::symbolize::file::{Alone, Bytes, Note, SymbolFile};
 use std::sync::Arc;
 
 fn debug(sections: &[(&str, Vec<u8>)]) -> SymbolFile {

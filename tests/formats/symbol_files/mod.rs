@@ -7,8 +7,8 @@ mod damage;
 mod hostile;
 mod shapes;
 
-use heaptap::bytes::Bytes;
-use heaptap::symbolize::file::{FileError, SiblingFiles, SymbolFile};
+use heaptap_base::bytes::Bytes;
+use heaptap_symbols::symbolize::file::{FileError, SiblingFiles, SymbolFile};
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -22,16 +22,19 @@ fn samples(archive: &str) -> &'static Path {
             let packed = root().join(format!("fixtures/elf/{archive}.tar.xz"));
             let packed = std::fs::File::open(packed).expect("the archive is there");
             let tar = lzma_rust2::XzReader::new(std::io::BufReader::new(packed), false);
-            let folder = unpacked.path().join(archive);
+            let directory = unpacked.path().join(archive);
             tar::Archive::new(tar)
-                .unpack(folder)
+                .unpack(directory)
                 .expect("a sound archive");
         }
         unpacked
     });
-    static FOLDERS: OnceLock<[PathBuf; 2]> = OnceLock::new();
-    let folders = FOLDERS.get_or_init(|| ["shapes", "alloc"].map(|a| unpacked.path().join(a)));
-    let of = folders.iter().find(|folder| folder.ends_with(archive));
+    static DIRECTORIES: OnceLock<[PathBuf; 2]> = OnceLock::new();
+    let directories =
+        DIRECTORIES.get_or_init(|| ["shapes", "alloc"].map(|a| unpacked.path().join(a)));
+    let of = directories
+        .iter()
+        .find(|directory| directory.ends_with(archive));
     of.expect("an archive of the list")
 }
 

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-use heaptap::phone::Gate;
 use serde_json::Value;
+use virtual_phone::Gate;
 
 use super::faults::Fault;
 use super::judge::judge;
@@ -267,7 +267,7 @@ impl Cell<'_> {
         }
         let next = close(self.lab, self.step, self.reached, &self.id, &self.sender);
         if let Some(gate) = self.gate.replace(next) {
-            gate.answer(heaptap::phone::Answer::Serve);
+            gate.answer(virtual_phone::Answer::Serve);
         }
     }
 

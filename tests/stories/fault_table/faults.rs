@@ -2,7 +2,7 @@
 
 use std::io::{Read as _, Write as _};
 
-use heaptap::phone::{Answer, Fault as PhoneFault, FaultKind};
+use virtual_phone::{Answer, Fault as PhoneFault, FaultKind};
 
 use crate::lab::{APP, Lab};
 

@@ -48,7 +48,7 @@ pub fn judge(lab: &Lab, fault: Fault, over: &Over) -> Result<Seen, String> {
     if let Some(command) = &command {
         seen.next = with_id(command);
     }
-    let mut folder = "out";
+    let mut directory = "out";
     if is_left {
         let mut commands = goes_on(over);
         if over.signal.is_some() {
@@ -70,7 +70,7 @@ pub fn judge(lab: &Lab, fault: Fault, over: &Over) -> Result<Seen, String> {
             let words = command.replace("-o DIR", &format!("-o {goal}"));
             let words: Vec<&str> = words.split_whitespace().skip(1).collect();
             if n == 0 && words.contains(&goal) {
-                folder = goal;
+                directory = goal;
             }
             let was_on_phone = was_recorded(lab, command, has_dumps || on_phone);
             let ended = lab.run(&words);
@@ -84,10 +84,10 @@ pub fn judge(lab: &Lab, fault: Fault, over: &Over) -> Result<Seen, String> {
             }
         }
     }
-    let has_results = lab.work().join(folder).join("manifest.json").exists();
-    tidy(lab, folder)?;
+    let has_results = lab.work().join(directory).join("manifest.json").exists();
+    tidy(lab, directory)?;
     if has_results {
-        whole(lab, folder)?;
+        whole(lab, directory)?;
     } else if over.code == Some(0) {
         return Err("success without results".to_owned());
     } else {
@@ -120,18 +120,18 @@ fn was_recorded(lab: &Lab, command: &str, any: bool) -> bool {
 }
 
 /// Checks that the directory has each dump that the phone wrote, and no other.
-fn whole(lab: &Lab, folder: &str) -> Result<(), String> {
-    let manifest = lab.manifest(folder);
-    let truth = lab.truth_of(folder);
+fn whole(lab: &Lab, directory: &str) -> Result<(), String> {
+    let manifest = lab.manifest(directory);
+    let truth = lab.truth_of(directory);
     let dumps = manifest["dumps"].as_array().cloned().unwrap_or_default();
     let is_said = manifest["outcome"]["exit_code"].as_u64() != Some(0);
     if dumps.len() < truth.dumps.len() && !is_said {
         return Err(format!("a dump is missing without a word: {manifest:#}"));
     }
     if truth.finished && !truth.dumps.is_empty() && !is_said {
-        lab.assert_has(folder, &truth);
+        lab.assert_has(directory, &truth);
     }
-    let trace = lab.work().join(folder).join("raw-trace");
+    let trace = lab.work().join(directory).join("raw-trace");
     let size = std::fs::metadata(&trace).map_or(0, |metadata| metadata.len());
     if Some(size) != manifest["trace"]["size"].as_u64() {
         return Err(format!("raw-trace has {size} bytes: {}", manifest["trace"]));
@@ -140,12 +140,16 @@ fn whole(lab: &Lab, folder: &str) -> Result<(), String> {
 }
 
 /// Checks that nothing remains on the phone and in the journal, and no unfinished file on the host.
-fn tidy(lab: &Lab, folder: &str) -> Result<(), String> {
+fn tidy(lab: &Lab, directory: &str) -> Result<(), String> {
     let mut left: BTreeSet<String> = lab.traces().into_iter().collect();
     left.extend(lab.phone.list("/data/local/tmp"));
     left.extend(files(&lab.dir.path().join("state/sessions")));
     let hidden = |file: &String| file.starts_with('.');
-    left.extend(files(&lab.work().join(folder)).into_iter().filter(hidden));
+    left.extend(
+        files(&lab.work().join(directory))
+            .into_iter()
+            .filter(hidden),
+    );
     left.extend(files(&lab.work().join("out")).into_iter().filter(hidden));
     match left.is_empty() {
         true => Ok(()),

@@ -3,7 +3,7 @@
 use super::super::scripted::*;
 use super::super::*;
 use super::SOON;
-use heaptap_model::error::Classified as _;
+use heaptap_base::error::Classified as _;
 
 const PATH: &str = "/data/misc/perfetto-traces/t";
 

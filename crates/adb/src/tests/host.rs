@@ -3,7 +3,7 @@
 use super::super::scripted::*;
 use super::super::*;
 use super::SOON;
-use heaptap_model::error::{Classified, ErrorClass};
+use heaptap_base::error::{Classified, ErrorClass};
 
 #[tokio::test(start_paused = true)]
 async fn version_and_list() {

@@ -18,14 +18,14 @@ use crate::label::without_address;
 use crate::lookup;
 use crate::paths::{self, short};
 use crate::repetition::{self, Hop, Repeated};
+use heaptap_base::units::counted;
 use heaptap_model::heap_graph::{
     Follow, HeapGraph, ObjectIndex, ObjectSet, Reachable, Retained, ShortestPaths, Value,
 };
-use heaptap_model::units::counted;
 
 /// Maximum number of steps of all paths together. A hostile dump can have a path of a million steps
 /// to each of a million objects.
-const MOST_STEPS: usize = 20_000_000;
+const MAX_STEPS: usize = 20_000_000;
 
 /// Finds the leaks of a heap. Walks the graph three times if there are leaks. Examines only the
 /// classes if there are no objects to judge.
@@ -320,7 +320,7 @@ impl Finder<'_> {
         let mut steps = 0;
         let mut left_out = 0;
         for ((object, kind, verdict), kept, nested) in all {
-            if steps > MOST_STEPS {
+            if steps > MAX_STEPS {
                 left_out += 1;
                 continue;
             }

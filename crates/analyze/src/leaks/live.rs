@@ -36,7 +36,7 @@ pub(super) struct Watched {
 }
 
 /// Maximum number of links to follow in a chain.
-const MOST_LINKS: usize = 100_000;
+const MAX_LINKS: usize = 100_000;
 
 impl Live {
     /// Reads the platform state. `texts` includes the app's descriptions of watched objects and the
@@ -130,7 +130,7 @@ pub(super) fn map_values(graph: &HeapGraph, map: ObjectIndex) -> Option<Vec<Obje
         let mut node = Some(first);
         while let Some(entry) = node {
             links += 1;
-            if links > MOST_LINKS {
+            if links > MAX_LINKS {
                 return None;
             }
             values.extend(lookup::any(graph, entry, "value").and_then(Value::object));

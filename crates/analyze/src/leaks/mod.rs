@@ -168,7 +168,7 @@ pub struct Step {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repeated: Option<Repeated<String>>,
     /// Number of steps omitted before this one because the path is too long to show.
-    #[serde(skip_serializing_if = "heaptap_model::units::is_zero")]
+    #[serde(skip_serializing_if = "heaptap_base::units::is_zero")]
     pub left_out: u64,
 }
 

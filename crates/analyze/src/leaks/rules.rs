@@ -33,10 +33,10 @@ pub(super) struct Rules<'g> {
 }
 
 /// Maximum number of objects examined for what one fragment keeps.
-const MOST_KEPT: usize = 1_000;
+const MAX_KEPT: usize = 1_000;
 
 /// Maximum number of steps from a context to the one it wraps, or from a view to its parent.
-const MOST_STEPS: usize = 1_000;
+const MAX_STEPS: usize = 1_000;
 
 impl<'g> Rules<'g> {
     pub fn new(graph: &'g HeapGraph, kinds: &'g Kinds, live: &'g Live) -> Rules<'g> {
@@ -322,7 +322,7 @@ impl<'g> Rules<'g> {
         fragment: ObjectIndex,
         seen: &mut BTreeSet<ObjectIndex>,
     ) -> Vec<ObjectIndex> {
-        let most = seen.len() + MOST_KEPT;
+        let most = seen.len() + MAX_KEPT;
         seen.insert(fragment);
         let mut queue = VecDeque::from([fragment]);
         let mut views = Vec::new();
@@ -404,7 +404,7 @@ impl<'g> Rules<'g> {
     fn unwrap_context(&self, context: ObjectIndex) -> Option<ObjectIndex> {
         let mut at = context;
         // Hostile dumps contain cycles of contexts.
-        for _ in 0..MOST_STEPS {
+        for _ in 0..MAX_STEPS {
             let next = match self.kind(at)? {
                 Kind::Activity | Kind::Service => return Some(at),
                 Kind::DecorContext => lookup::any(self.graph, at, "mPhoneWindow")

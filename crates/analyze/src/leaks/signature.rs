@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use super::steps::Reference;
 use super::verdict::Status;
-use heaptap_model::units::hex;
+use heaptap_base::units::hex;
 use sha1::{Digest as _, Sha1};
 
 /// Settles the statuses of the objects on a path. The last object leaks. Every object before the

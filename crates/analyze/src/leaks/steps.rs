@@ -79,7 +79,7 @@ pub(super) struct References<'g> {
 }
 
 impl<'g> References<'g> {
-    /// Looks up the names of all references on the walk's paths to `ends`.
+    /// InterimAnalyses up the names of all references on the walk's paths to `ends`.
     pub fn of(
         graph: &'g HeapGraph,
         walk: &Walk,

@@ -6,8 +6,8 @@ use std::cmp::{Ordering, Reverse};
 
 use super::filter::Filter;
 use super::groups::{Groups, RowKey};
-use super::shown::Shown;
 use super::table::{Key, Table};
+use super::visible_tree::VisibleTree;
 use crate::sampling::verdict::{FALSE_DISCOVERIES, MIN_HITS_TO_TEST, benjamini_hochberg};
 use crate::sampling::{Counters, Interval, Rate, Sampled, Turnover};
 use heaptap_model::stacks::{Dump, NodeId, StackTable, Values, View, sum};
@@ -56,7 +56,7 @@ pub struct Terms {
 #[derive(Debug)]
 pub struct Diff<'a> {
     /// Callsites of the rows.
-    pub shown: Shown<'a>,
+    pub shown: VisibleTree<'a>,
     /// Groups of the rows.
     pub groups: Groups<'a>,
     /// Change of all callsites, regardless of the filter.
@@ -184,7 +184,7 @@ impl<'a> Diff<'a> {
     ) -> Diff<'a> {
         let sides = Sides::of(before, after, terms);
         let values = sides.values();
-        let shown = Shown::of(table, filter, &[&values]);
+        let shown = VisibleTree::of(table, filter, &[&values]);
         let groups = Groups::of(table, terms.by);
         let made = Table::of(&shown, &groups, &values);
         let mut rows: Vec<Row> = made

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::filter::{Filter, LEVELS, Verdict, Visibility};
 use super::groups::Groups;
-use heaptap_model::parallel;
+use heaptap_base::parallel;
 use heaptap_model::profile::packed::{self, PackedStacks};
 use heaptap_model::stacks::{FrameId, StackTable, Values};
 

@@ -23,9 +23,9 @@ mod listed;
 pub mod own;
 pub mod sampled;
 pub mod scope;
-pub mod shown;
 pub mod table;
 pub mod tree;
+pub mod visible_tree;
 
 #[cfg(test)]
 mod tests;

@@ -3,14 +3,14 @@
 
 use super::groups::{GroupId, Groups, RowKey};
 use super::listed::Sums;
-use super::shown::{Shown, ShownId, Step};
+use super::visible_tree::{Step, VisibleId, VisibleTree};
 use heaptap_model::stacks::{FrameId, NodeId, Values};
 
 /// Subject of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Key {
     /// Stack.
-    Callsite(ShownId),
+    Callsite(VisibleId),
     /// All frames of a group.
     Group(GroupId),
 }
@@ -38,7 +38,7 @@ pub struct Row<'a> {
 impl Table {
     /// Sums values by group. Omits rows that are all zero and, by callsite, stacks that are only
     /// prefixes of others.
-    pub fn of(shown: &Shown<'_>, groups: &Groups<'_>, values: &Values) -> Table {
+    pub fn of(shown: &VisibleTree<'_>, groups: &Groups<'_>, values: &Values) -> Table {
         if groups.by() == RowKey::Callsite {
             return by_callsite(shown, values);
         }
@@ -124,7 +124,7 @@ impl Table {
     }
 }
 
-fn sums_of_tree(shown: &Shown<'_>, groups: &Groups<'_>, values: &Values) -> Sums {
+fn sums_of_tree(shown: &VisibleTree<'_>, groups: &Groups<'_>, values: &Values) -> Sums {
     let columns = values.columns.len();
     let mut own = vec![0i64; groups.len() * columns];
     let mut cumulative = own.clone();
@@ -146,7 +146,7 @@ fn sums_of_tree(shown: &Shown<'_>, groups: &Groups<'_>, values: &Values) -> Sums
     [own, cumulative]
 }
 
-fn by_callsite(shown: &Shown<'_>, values: &Values) -> Table {
+fn by_callsite(shown: &VisibleTree<'_>, values: &Values) -> Table {
     let columns = values.columns.len();
     let mut is_row = vec![false; shown.len()];
     for column in 0..columns {
@@ -158,7 +158,7 @@ fn by_callsite(shown: &Shown<'_>, values: &Values) -> Table {
     let mut table = Table {
         keys: rows
             .iter()
-            .map(|at| Key::Callsite(ShownId(*at as u32)))
+            .map(|at| Key::Callsite(VisibleId(*at as u32)))
             .collect(),
         columns,
         own: vec![0; rows.len() * columns],
@@ -179,11 +179,11 @@ fn by_callsite(shown: &Shown<'_>, values: &Values) -> Table {
 }
 
 /// Returns, by callsite, whether its callers are all of other groups.
-fn outermost(shown: &Shown<'_>, groups: &Groups<'_>) -> Vec<bool> {
+fn outermost(shown: &VisibleTree<'_>, groups: &Groups<'_>) -> Vec<bool> {
     let mut outermost = vec![false; shown.len()];
     // Occurrences on the path, by group.
     let mut counts = vec![0u32; groups.len()];
-    let group = |id: ShownId| shown.frame(id).map(|frame| groups.group(frame).0 as usize);
+    let group = |id: VisibleId| shown.frame(id).map(|frame| groups.group(frame).0 as usize);
     shown.walk(|step| match step {
         Step::Enter(id) => {
             if let Some(group) = group(id) {

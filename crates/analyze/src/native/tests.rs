@@ -7,9 +7,9 @@ use regex::Regex;
 
 use super::filter::Filter;
 use super::groups::{Groups, RowKey};
-use super::shown::{Shown, ShownId};
 use super::table::{Key, Table};
 use super::tree::{Pruning, Tree};
+use super::visible_tree::{VisibleId, VisibleTree};
 use heaptap_model::stacks::{
     Frame, FrameId, Function, Kind, Library, NodeId, StackTable, TextId, Values,
 };
@@ -188,7 +188,7 @@ const GROUPINGS: [RowKey; 6] = [
 
 fn check(stacks: &Stacks, filter: &Filter) {
     let (table, frames, values) = profile(stacks, StackTable::default());
-    let shown = Shown::of(&table, filter, &[&values]);
+    let shown = VisibleTree::of(&table, filter, &[&values]);
     let left: Vec<(Vec<usize>, i64)> = stacks
         .iter()
         .filter_map(|(stack, a, _)| Some((oracle(filter, stack)?, *a)))
@@ -196,7 +196,7 @@ fn check(stacks: &Stacks, filter: &Filter) {
     let total: i64 = left.iter().map(|(_, a)| a).sum();
     assert_eq!(shown.totals(&values)[0], total);
     let (list, _, values_of_list) = profile(stacks, StackTable::with_list());
-    let shown_of_list = Shown::of(&list, filter, &[&values_of_list]);
+    let shown_of_list = VisibleTree::of(&list, filter, &[&values_of_list]);
     assert_eq!(shown_of_list.totals(&values_of_list), shown.totals(&values));
     assert_eq!(shown_of_list.has_matches(), shown.has_matches());
     assert_eq!(shown_of_list.took_out(), shown.took_out());
@@ -252,7 +252,7 @@ fn check(stacks: &Stacks, filter: &Filter) {
     let made = Table::of(&shown, &groups, &values);
     let found: BTreeMap<Vec<usize>, i64> = made
         .rows()
-        .filter(|row| row.own[0] != 0 && row.key != Key::Callsite(ShownId::ROOT))
+        .filter(|row| row.own[0] != 0 && row.key != Key::Callsite(VisibleId::ROOT))
         .map(|row| {
             let Key::Callsite(id) = row.key else {
                 panic!("no callsite in a table by callsite");
@@ -268,7 +268,7 @@ fn check(stacks: &Stacks, filter: &Filter) {
 /// Checks that trees contain every byte: the self values of all nodes are those of the table's
 /// rows. Returns the trees.
 fn trees(
-    shown: &Shown<'_>,
+    shown: &VisibleTree<'_>,
     groups: &Groups<'_>,
     values: &Values,
     expected: &BTreeMap<&str, (i64, i64)>,
@@ -394,7 +394,7 @@ fn a_hidden_leaf_gives_its_bytes_to_its_caller() {
         (vec![8], 3, 1),
     ];
     let (table, _, values) = profile(&stacks, StackTable::default());
-    let shown = Shown::of(&table, &Filter::default(), &[&values]);
+    let shown = VisibleTree::of(&table, &Filter::default(), &[&values]);
     assert!(shown.took_out());
     let groups = Groups::of(&table, RowKey::Function);
     let made = Table::of(&shown, &groups, &values);
@@ -427,7 +427,7 @@ fn deep_recursion_is_a_few_lines() {
     }
     stack.push(0);
     let (table, _, values) = profile(&vec![(stack, 64, 1)], StackTable::default());
-    let shown = Shown::of(&table, &Filter::default(), &[&values]);
+    let shown = VisibleTree::of(&table, &Filter::default(), &[&values]);
     let groups = Groups::of(&table, RowKey::Function);
     let pruning = Pruning {
         depth: 100,
@@ -454,7 +454,7 @@ fn what_is_left_out_of_a_tree_is_told() {
         (vec![4], 1, 1),
     ];
     let (table, _, values) = profile(&stacks, StackTable::default());
-    let shown = Shown::of(&table, &Filter::default(), &[&values]);
+    let shown = VisibleTree::of(&table, &Filter::default(), &[&values]);
     let groups = Groups::of(&table, RowKey::Function);
     let pruning = Pruning {
         depth: 2,

@@ -13,10 +13,10 @@ use std::ops::Range;
 
 use self::paths::{Cursor, Origin, Path, Paths, Stacks};
 use super::groups::{GroupId, Groups};
-use super::shown::Shown;
+use super::visible_tree::VisibleTree;
 use heaptap_model::profile::index::FastHash;
 use heaptap_model::stacks::Values;
-use heaptap_model::stacks::parting::Parting;
+use heaptap_model::stacks::partition::StackPartition;
 
 /// Selection of nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,7 +68,7 @@ pub struct LeftOut {
 impl Tree {
     /// Returns the tree from the root, and the nodes omitted below the root.
     pub fn from_root(
-        shown: &Shown<'_>,
+        shown: &VisibleTree<'_>,
         groups: &Groups<'_>,
         values: &Values,
         pruning: &Pruning,
@@ -78,7 +78,7 @@ impl Tree {
 
     /// Returns the tree from the allocating method to its callers.
     pub fn inverted(
-        shown: &Shown<'_>,
+        shown: &VisibleTree<'_>,
         groups: &Groups<'_>,
         values: &Values,
         pruning: &Pruning,
@@ -89,13 +89,13 @@ impl Tree {
 
 /// A tree that grows from its origin, largest node first.
 struct Growing<'a> {
-    shown: &'a Shown<'a>,
+    shown: &'a VisibleTree<'a>,
     groups: &'a Groups<'a>,
     values: &'a Values,
     pruning: &'a Pruning,
     origin: Origin,
     paths: Paths,
-    stacks: Parting<Cursor>,
+    stacks: StackPartition<Cursor>,
     tree: Tree,
 }
 
@@ -118,7 +118,7 @@ struct Below {
 
 impl<'a> Growing<'a> {
     fn new(
-        shown: &'a Shown<'a>,
+        shown: &'a VisibleTree<'a>,
         groups: &'a Groups<'a>,
         values: &'a Values,
         pruning: &'a Pruning,
@@ -133,7 +133,7 @@ impl<'a> Growing<'a> {
             values,
             pruning,
             origin,
-            stacks: Parting::new(paths.cursors(), groups.len()),
+            stacks: StackPartition::new(paths.cursors(), groups.len()),
             paths,
             tree: Tree {
                 total: shown.totals(values),

@@ -79,7 +79,7 @@ pub struct Decider {
 }
 
 /// Maximum number of iterations to propose.
-const MOST_ITERATIONS: f64 = 1e6;
+const MAX_ITERATIONS: f64 = 1e6;
 /// Minimum interval to propose, in bytes: `record` warns that smaller ones slow down the target.
 const MIN_INTERVAL_BYTES: u64 = 512;
 
@@ -104,7 +104,7 @@ pub fn decider(
     let alpha = level_of(sites);
     let t = interval.bytes() as f64;
     let needed = hits_needed(alpha, interval.hits(churn_bytes.max(0.0))) * t / growth;
-    let more = (needed.ceil().min(MOST_ITERATIONS) as u64).max(iterations.saturating_add(1));
+    let more = (needed.ceil().min(MAX_ITERATIONS) as u64).max(iterations.saturating_add(1));
     let window = growth * iterations.max(1) as f64;
     let finds = |interval: u64| {
         let t = interval as f64;
@@ -116,7 +116,7 @@ pub fn decider(
         finer /= 2;
     }
     Decider {
-        iterations: (needed <= MOST_ITERATIONS).then_some(more),
+        iterations: (needed <= MAX_ITERATIONS).then_some(more),
         interval_bytes: (finer >= MIN_INTERVAL_BYTES && finds(finer)).then_some(finer),
     }
 }

@@ -4,12 +4,12 @@ use super::equal::{Equal, Same};
 use super::parts::Examination;
 use crate::fields;
 use crate::label::is_primitive;
+use heaptap_base::units::hex;
 use heaptap_model::heap_graph::{
     BasicType, ClassIndex, ClassKind, HeapGraph, ObjectId, ObjectIndex, PrimitiveArray,
     SharedObjectSet,
 };
 use heaptap_model::profile::index::Seed;
-use heaptap_model::units::hex;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use std::ops::ControlFlow;
@@ -43,7 +43,7 @@ pub struct DuplicateGroup {
     pub class: String,
     /// Number of characters, elements or pixels.
     pub length: u64,
-    /// Text, or a summary of the array, cut to `MOST_SHOWN` characters; dimensions of a bitmap.
+    /// Text, or a summary of the array, cut to `MAX_SHOWN` characters; dimensions of a bitmap.
     pub value: String,
     /// First digits of the SHA-256 of the UTF-8 text or of the array's bytes, in hex; `None` for
     /// bitmaps and for hidden contents, because short ones can be guessed.
@@ -59,7 +59,7 @@ pub struct DuplicateGroup {
 }
 
 /// Maximum number of characters in a value.
-pub const MOST_SHOWN: usize = 200;
+pub const MAX_SHOWN: usize = 200;
 
 /// Sort of a class to examine.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -344,7 +344,7 @@ fn describe(graph: &HeapGraph, object: ObjectIndex, string: bool) -> (String, u6
         let text = graph.contents().string(graph, object);
         let text = text.as_deref().unwrap_or_default();
         let length = text.chars().count() as u64;
-        let shown = text.chars().take(MOST_SHOWN).collect();
+        let shown = text.chars().take(MAX_SHOWN).collect();
         return (class, length, shown, hash_of(text.as_bytes()));
     }
     let array = graph.contents().primitive_array(graph, object);
@@ -374,7 +374,7 @@ pub(super) fn in_words(array: PrimitiveArray<'_>) -> String {
     if array.element == BasicType::Byte && text {
         let text: String = bytes
             .iter()
-            .take(MOST_SHOWN)
+            .take(MAX_SHOWN)
             .map(|&b| char::from(b))
             .collect();
         return format!("\"{text}\"");

@@ -7,8 +7,8 @@ use std::ops::ControlFlow;
 
 use super::parts::WORTH_THREADS;
 use crate::{fields, label};
+use heaptap_base::parallel;
 use heaptap_model::heap_graph::{HeapGraph, ObjectIndex, ObjectSet, ReferenceKind, Referrers};
-use heaptap_model::parallel;
 
 /// Objects whose holders are requested.
 #[derive(Debug, Default)]
@@ -22,7 +22,7 @@ pub(super) struct Held {
 }
 
 /// Maximum number of steps up.
-const MOST_STEPS: usize = 6;
+const MAX_STEPS: usize = 6;
 
 impl Holders {
     pub fn want(&mut self, object: ObjectIndex) {
@@ -39,7 +39,7 @@ impl Holders {
     ) -> Held {
         let mut owners: HashMap<ObjectIndex, ObjectIndex> = HashMap::new();
         let asked = self.wanted.clone();
-        for _ in 0..MOST_STEPS {
+        for _ in 0..MAX_STEPS {
             self.wanted.retain(|object| !owners.contains_key(object));
             if self.wanted.is_empty() {
                 break;
@@ -159,7 +159,7 @@ fn name(
     let mut target = object;
     let mut owner = *owners.get(&target)?;
     let mut element = "";
-    for _ in 0..MOST_STEPS {
+    for _ in 0..MAX_STEPS {
         if !is_inside(graph, owner) {
             break;
         }

@@ -35,7 +35,7 @@ mod tests;
 
 pub use boxed::Boxed;
 pub use collections::{CollectionKind, Crowded};
-pub use duplicates::{DuplicateGroup, Duplicates, MOST_SHOWN};
+pub use duplicates::{DuplicateGroup, Duplicates, MAX_SHOWN};
 pub use loaders::RepeatedLoader;
 pub use sparse::SparseGroup;
 
@@ -43,8 +43,8 @@ use arrays::Arrays;
 use boxed::Boxes;
 use collections::Collections;
 use duplicates::{EqualContents, StringArrays};
+use heaptap_base::units::counted;
 use heaptap_model::heap_graph::{HeapGraph, HeapKind, ObjectId, ObjectIndex, Reachable, Referrers};
-use heaptap_model::units::counted;
 use holders::Holders;
 use parts::{PairedExamination, Scope};
 use serde::Serialize;

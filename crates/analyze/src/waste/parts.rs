@@ -1,7 +1,7 @@
 //! Objects to examine, and their division among threads.
 
+use heaptap_base::parallel;
 use heaptap_model::heap_graph::{ClassIndex, HeapGraph, HeapKind, ObjectIndex, Reachable};
-use heaptap_model::parallel;
 
 /// Heap with the set of objects that count.
 pub(super) struct Scope<'g> {

@@ -5,7 +5,7 @@ use super::shapes::{ARRAY, NODE, OBJECT, node, with_classes};
 use super::{class_name, graph_of, object, references};
 use crate::records::tag;
 use crate::{Options, histogram, read};
-use heaptap_model::bytes::Bytes;
+use heaptap_base::bytes::Bytes;
 use heaptap_model::heap_graph::BasicType::{Long, Object};
 
 #[test]

@@ -6,7 +6,7 @@ use crate::info::info;
 use crate::records::tag;
 use crate::strip::{StripOptions, strip};
 use crate::{Options, histogram, read};
-use heaptap_model::bytes::Bytes;
+use heaptap_base::bytes::Bytes;
 use heaptap_model::heap_graph::BasicType::{Boolean as Bool, Byte, Int, Long, Object};
 use heaptap_model::heap_graph::{
     Dominators, FieldDecl, Follow, HeapGraph, MAX_NAME_BYTES, ShortestPaths, SizeModel,

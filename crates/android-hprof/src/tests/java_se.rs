@@ -6,7 +6,7 @@ use super::{graph_of, object};
 use crate::convert::{ConvertOptions, convert};
 use crate::info::info;
 use crate::{Options, dumps, histogram, read};
-use heaptap_model::bytes::Bytes;
+use heaptap_base::bytes::Bytes;
 use heaptap_model::heap_graph::BasicType::{Byte, Int, Long, Object};
 use heaptap_model::heap_graph::{BasicType, HeapGraph};
 

@@ -10,7 +10,7 @@ mod shapes;
 mod strip;
 
 use super::{Options, read};
-use heaptap_model::bytes::Bytes;
+use heaptap_base::bytes::Bytes;
 use heaptap_model::heap_graph::{HeapGraph, ObjectId, ObjectIndex, Value};
 use std::ops::ControlFlow;
 

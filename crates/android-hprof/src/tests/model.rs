@@ -5,7 +5,7 @@ use super::dump::{ClassSpec, Dump, Val};
 use super::{class_name, object, references};
 use crate::records::IdSize;
 use crate::{Options, histogram, read};
-use heaptap_model::bytes::Bytes;
+use heaptap_base::bytes::Bytes;
 use heaptap_model::heap_graph::BasicType::{Int, Object};
 use proptest::prelude::*;
 use std::collections::BTreeMap;

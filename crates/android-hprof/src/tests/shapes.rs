@@ -4,7 +4,7 @@ use super::dump::{ClassSpec, Dump, Val};
 use super::{class_name, fields, graph_of, object, references};
 use crate::records::{IdSize, tag};
 use crate::{Options, histogram, read};
-use heaptap_model::bytes::Bytes;
+use heaptap_base::bytes::Bytes;
 use heaptap_model::heap_graph::BasicType::{Byte, Int, Long, Object};
 use heaptap_model::heap_graph::{
     ClassKind, Follow, HeapKind, ObjectId, Reachable, ReferenceKind, RootKind, SizeModel,

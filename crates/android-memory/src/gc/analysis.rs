@@ -10,9 +10,9 @@ use super::observed::{Observed, ObservedBy};
 use super::report::{Coverage, Error, Figures, Group, LimitFrom, Live, MinorEvents, ProcessReport};
 
 /// Maximum number of groups; the rest is combined in one group.
-const MOST_GROUPS: usize = 64;
+const MAX_GROUPS: usize = 64;
 /// Maximum number of different errors.
-const MOST_ERRORS: usize = 20;
+const MAX_ERRORS: usize = 20;
 
 /// Facts from sources other than the log.
 #[derive(Debug, Clone, Copy, Default)]
@@ -174,7 +174,7 @@ fn groups(own: &[&super::log::Timed]) -> Vec<Group> {
     for timed in own {
         let collection = &timed.logged.collection;
         let kind = (collection.reason.as_str(), collection.collector.as_str());
-        let kind = match sums.len() < MOST_GROUPS || sums.contains_key(&kind) {
+        let kind = match sums.len() < MAX_GROUPS || sums.contains_key(&kind) {
             true => kind,
             false => ("(others)", ""),
         };
@@ -205,7 +205,7 @@ fn errors(process: &ProcessLog) -> Vec<Error> {
     let mut found: Vec<Error> = Vec::new();
     for (at, error) in &process.out_of_memory {
         let known = found.iter().position(|e| e.error.text == error.text);
-        let Some(place) = known.or_else(|| (found.len() < MOST_ERRORS).then_some(found.len()))
+        let Some(place) = known.or_else(|| (found.len() < MAX_ERRORS).then_some(found.len()))
         else {
             continue;
         };

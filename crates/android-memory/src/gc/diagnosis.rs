@@ -5,7 +5,7 @@
 use super::log::ProcessLog;
 use super::report::{Diagnosis, Evidence, Figures, Growing, Growth, Live, ProcessReport, Severity};
 use super::trend::{FEWEST, OVER_NOISE, Point, Trend};
-use heaptap_model::units::{ByteSize, HumanDuration, counted};
+use heaptap_base::units::{ByteSize, HumanDuration, counted};
 use std::time::Duration;
 
 /// Minimum growth in bytes; smaller growth is not reported, whatever its rate.
@@ -285,7 +285,7 @@ fn out_of_memory(report: &ProcessReport) -> Option<Diagnosis> {
         }
     } else if !error.text.is_empty() {
         let words: String = error.text.chars().take(160).collect();
-        text += &format!(": {}", heaptap_model::untrusted::sanitize(&words));
+        text += &format!(": {}", heaptap_base::untrusted::sanitize(&words));
     }
     if let Some(largest) = error.largest_free {
         text += &format!(
@@ -367,7 +367,7 @@ fn explicit(report: &ProcessReport, process: &ProcessLog) -> Option<Diagnosis> {
             "{collections} collections were requested, {} in total: by System.gc() in {} or by \
              `dumpsys meminfo`, which `heaptap meminfo` runs",
             milliseconds(total_ns),
-            heaptap_model::untrusted::sanitize(name)
+            heaptap_base::untrusted::sanitize(name)
         ),
         help: "if the app calls System.gc(), remove the calls: they cost time and free little"
             .to_owned(),

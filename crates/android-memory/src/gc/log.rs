@@ -12,18 +12,18 @@ use super::size::plain;
 use super::stamp::Axis;
 
 /// Maximum number of collections of all processes; further ones are only counted.
-const MOST_COLLECTIONS: usize = 300_000;
+const MAX_COLLECTIONS: usize = 300_000;
 /// Maximum number of processes.
-const MOST_PROCESSES: usize = 16_000;
+const MAX_PROCESSES: usize = 16_000;
 /// Maximum number of waits and of errors per process.
-const MOST_OTHERS: usize = 20_000;
+const MAX_OTHERS: usize = 20_000;
 /// Maximum number of unknown lines kept per process as examples.
 const EXAMPLES: usize = 5;
 /// Maximum time between two lines. A longer time means that a clock was set, or that another log
 /// begins.
 pub(super) const LONGEST_SILENCE_NS: i64 = 12 * 3600 * 1_000_000_000;
 /// Maximum number of characters of an example or a name.
-const MOST_TEXT: usize = 300;
+const MAX_TEXT: usize = 300;
 
 /// A collection with the time of its line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -168,7 +168,7 @@ impl GcLog {
     /// Sets the name of a process from another source.
     pub fn call(&mut self, pid: u32, name: &str) {
         self.names
-            .insert(pid, name.chars().take(MOST_TEXT).collect());
+            .insert(pid, name.chars().take(MAX_TEXT).collect());
     }
 
     /// Reads all lines of a text.
@@ -235,7 +235,7 @@ impl GcLog {
             _ => {}
         }
         let is_collection = matches!(event, Event::Collection(_));
-        if is_collection && self.kept >= MOST_COLLECTIONS {
+        if is_collection && self.kept >= MAX_COLLECTIONS {
             self.left_out += 1;
         } else {
             self.kept += usize::from(is_collection);
@@ -257,14 +257,14 @@ impl GcLog {
         }
         if let Some((pid, name)) = started(line) {
             let known = self.lives.contains_key(&pid) || self.names.contains_key(&pid);
-            if self.names.len() < MOST_PROCESSES || known {
+            if self.names.len() < MAX_PROCESSES || known {
                 self.names
-                    .insert(pid, name.chars().take(MOST_TEXT).collect());
+                    .insert(pid, name.chars().take(MAX_TEXT).collect());
             }
             if self.lives.contains_key(&pid) {
                 self.next_life(pid);
             }
-            if self.given.len() < MOST_PROCESSES || self.given.contains_key(&pid) {
+            if self.given.len() < MAX_PROCESSES || self.given.contains_key(&pid) {
                 self.given.insert(pid, self.written_ns);
             }
         } else if let Some(pid) = died(line) {
@@ -300,10 +300,10 @@ impl GcLog {
             }
             None => {
                 let tag = line.tag.unwrap_or_default();
-                Key(None, 0, tag.chars().take(MOST_TEXT).collect())
+                Key(None, 0, tag.chars().take(MAX_TEXT).collect())
             }
         };
-        let room = self.processes.len() < MOST_PROCESSES || self.processes.contains_key(&key);
+        let room = self.processes.len() < MAX_PROCESSES || self.processes.contains_key(&key);
         if !room {
             self.left_out += 1;
         }
@@ -317,7 +317,7 @@ impl GcLog {
         });
         if let Some(name) = whole {
             return Some(Name {
-                text: name.chars().take(MOST_TEXT).collect(),
+                text: name.chars().take(MAX_TEXT).collect(),
                 from_tag: false,
             });
         }
@@ -335,7 +335,7 @@ impl GcLog {
             Some(Event::Collection(_) | Event::Blocked(_) | Event::Forced)
         )
         .then(|| Name {
-            text: tag.chars().take(MOST_TEXT).collect(),
+            text: tag.chars().take(MAX_TEXT).collect(),
             from_tag: true,
         })
     }
@@ -384,12 +384,12 @@ impl ProcessLog {
                     by_signal: explicit && std::mem::take(&mut self.forced),
                 });
             }
-            Event::Blocked(blocked) if self.blocked.len() < MOST_OTHERS => {
+            Event::Blocked(blocked) if self.blocked.len() < MAX_OTHERS => {
                 self.blocked.push(blocked.clone());
             }
             Event::OutOfMemory(error) => {
                 self.limit = error.growth_limit.or(self.limit);
-                if self.out_of_memory.len() < MOST_OTHERS {
+                if self.out_of_memory.len() < MAX_OTHERS {
                     self.out_of_memory.push((at, (**error).clone()));
                 }
             }
@@ -406,7 +406,7 @@ impl ProcessLog {
             Event::Other => {
                 self.unknown.0 += 1;
                 if self.unknown.1.len() < EXAMPLES {
-                    let text: String = message.chars().take(MOST_TEXT).collect();
+                    let text: String = message.chars().take(MAX_TEXT).collect();
                     self.unknown.1.push(text);
                 }
             }

@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::size::{plain, size};
 
 /// Maximum number of characters kept of a message.
-const MOST_TEXT: usize = 1000;
+const MAX_TEXT: usize = 1000;
 
 /// Starts of Dalvik's announcements.
 const DALVIK: [&str; 2] = ["Out of memory on a ", "Out of memory: Heap Size="];
@@ -60,7 +60,7 @@ pub(super) fn parse(message: &str) -> Option<OutOfMemory> {
         return None;
     };
     let mut found = OutOfMemory {
-        text: text.chars().take(MOST_TEXT).collect(),
+        text: text.chars().take(MAX_TEXT).collect(),
         thrown,
         ..OutOfMemory::default()
     };

@@ -20,7 +20,7 @@ const MANY: usize = 30;
 pub const STILL: f64 = 0.35;
 /// Maximum number of points to compare with each other. Longer series are reduced to medians of
 /// groups.
-const MOST_POINTS: usize = 120;
+const MAX_POINTS: usize = 120;
 
 /// A point of a series.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -110,12 +110,12 @@ impl Trend {
 
 /// Returns medians of groups of neighbors if there are too many points to compare all pairs.
 fn grouped(points: &[Point]) -> Vec<Point> {
-    if points.len() <= MOST_POINTS {
+    if points.len() <= MAX_POINTS {
         return points.to_vec();
     }
-    (0..MOST_POINTS)
+    (0..MAX_POINTS)
         .map(|group| {
-            let at = |group: usize| group * points.len() / MOST_POINTS;
+            let at = |group: usize| group * points.len() / MAX_POINTS;
             let part = &points[at(group)..at(group + 1)];
             Point {
                 x: median(part.iter().map(|p| p.x).collect()),

@@ -19,7 +19,7 @@ pub struct Compact {
 }
 
 /// Maximum number of fields of a line: 17 categories and hundreds of databases fit.
-const MOST_FIELDS: usize = 16_384;
+const MAX_FIELDS: usize = 16_384;
 
 /// A cursor over fields.
 struct Fields<'a> {
@@ -66,8 +66,8 @@ pub(super) fn checkin(line: &str) -> Option<Process> {
     if !line.starts_with(|c: char| c.is_ascii_digit()) {
         return None;
     }
-    let fields: Vec<&str> = line.split(',').take(MOST_FIELDS + 1).collect();
-    if fields.len() > MOST_FIELDS {
+    let fields: Vec<&str> = line.split(',').take(MAX_FIELDS + 1).collect();
+    if fields.len() > MAX_FIELDS {
         return None;
     }
     process_of(&fields)

@@ -15,7 +15,7 @@
 //! | `explain` | meaning of rows, with advice |
 //! | `parts` | division of a process's memory by App Summary's rules; check of sums |
 
-use heaptap_model::text::plain_str;
+use heaptap_base::text::plain_str;
 
 mod compact;
 mod databases;
@@ -71,7 +71,7 @@ pub struct Clocks {
 
 /// Maximum number of lines to parse; a device with a thousand processes has 90,000. Further lines
 /// are kept as text.
-const MOST_LINES: usize = 1 << 18;
+const MAX_LINES: usize = 1 << 18;
 
 /// Beginnings of what dumpsys, the service or adb print instead of an answer.
 const NO_ANSWER: [&str; 7] = [
@@ -117,8 +117,8 @@ impl Meminfo {
         if text.is_empty() {
             return meminfo;
         }
-        let mut lines: Vec<&str> = body.splitn(MOST_LINES + 1, '\n').collect();
-        let rest = (lines.len() > MOST_LINES).then(|| lines.pop()).flatten();
+        let mut lines: Vec<&str> = body.splitn(MAX_LINES + 1, '\n').collect();
+        let rest = (lines.len() > MAX_LINES).then(|| lines.pop()).flatten();
         meminfo.read(&lines);
         if let Some(rest) = rest {
             let mut text = Lines::default();

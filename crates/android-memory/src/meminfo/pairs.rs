@@ -7,7 +7,7 @@ use super::table::WIDEST;
 
 /// Maximum number of headings above numbers; every Android version has two. Every name has a number
 /// for each.
-const MOST_HEADINGS: usize = 8;
+const MAX_HEADINGS: usize = 8;
 
 /// A name with its numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -126,7 +126,7 @@ fn headings(text: &str) -> Option<Vec<(String, usize)>> {
         let name = word.strip_suffix("(KB)").or(word.strip_suffix("(kB)"));
         word == "Count" || name.is_some_and(|name| name.chars().all(char::is_alphabetic))
     };
-    let few = (1..=MOST_HEADINGS).contains(&words.len());
+    let few = (1..=MAX_HEADINGS).contains(&words.len());
     let all = few && words.iter().all(|word| known(word.text));
     all.then(|| {
         words

@@ -118,7 +118,7 @@ pub struct Table {
 }
 
 /// Maximum number of columns: Android has 12, and vendors add a few. Every row has a cell for each.
-const MOST_COLUMNS: usize = 24;
+const MAX_COLUMNS: usize = 24;
 /// Maximum length of a line of headers or pairs; the lines of a device have about 120 characters.
 pub(super) const WIDEST: usize = 1024;
 
@@ -132,7 +132,7 @@ pub(super) fn is_dashes(line: &str) -> bool {
         groups += 1;
         word.len() >= 3 && word.bytes().all(|byte| byte == b'-')
     });
-    dashes && (3..=MOST_COLUMNS).contains(&groups)
+    dashes && (3..=MAX_COLUMNS).contains(&groups)
 }
 
 impl Headings {

@@ -4,8 +4,8 @@
 use super::{
     Area, Cause, CauseKind, Difference, FAR_NS, Figure, Profiled, ReconcileInput, Table, signed,
 };
+use heaptap_base::units::{ByteSize, SignedSize};
 use heaptap_model::timeline::HeapCells;
-use heaptap_model::units::{ByteSize, SignedSize};
 
 /// Free heap memory deserves a remedy if it is more than the live memory divided by this.
 const MUCH_FREE: u64 = 2;

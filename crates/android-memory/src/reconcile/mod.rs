@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use heaptap_model::units::{ByteSize, HumanDuration, SignedSize};
+use heaptap_base::units::{ByteSize, HumanDuration, SignedSize};
 
 /// A memory figure, by its source and meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

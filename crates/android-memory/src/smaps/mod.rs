@@ -33,7 +33,7 @@ pub use split::{ProcessText, split};
 use std::collections::BTreeMap;
 
 use super::division::{Division, Part};
-use heaptap_model::text::plain;
+use heaptap_base::text::plain;
 use heaptap_model::timeline::{Parts, Source};
 
 /// Parses a text of any form: smaps, smaps_rollup, showmap's table, its CSV or JSON.

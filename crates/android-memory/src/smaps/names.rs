@@ -9,7 +9,7 @@ pub fn stable(name: &str) -> Cow<'_, str> {
     let mut name = Cow::Borrowed(name);
     for (begin, separator) in [("/app/", '/'), ("@app@", '@')] {
         if name.contains(begin) {
-            name = Cow::Owned(without_install_folders(&name, begin, separator));
+            name = Cow::Owned(without_install_directories(&name, begin, separator));
         }
     }
     const NUMBERED: [&str; 9] = [
@@ -35,7 +35,7 @@ pub fn stable(name: &str) -> Cow<'_, str> {
 
 /// Shortens `/data/app/~~RANDOM==/com.example.app-RANDOM==/base.apk` and the older
 /// `/data/app/com.example.app-1/base.apk` to `/data/app/com.example.app/base.apk`.
-fn without_install_folders(name: &str, begin: &str, separator: char) -> String {
+fn without_install_directories(name: &str, begin: &str, separator: char) -> String {
     let mut out = String::with_capacity(name.len());
     let mut rest = name;
     while let Some(at) = rest.find(begin) {

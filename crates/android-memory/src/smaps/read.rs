@@ -3,10 +3,10 @@
 //! follows the number of mappings, which is limited, not the length of lines.
 
 use super::{Field, Form, Mapping, Smaps};
-use heaptap_model::untrusted::sanitize_bytes;
+use heaptap_base::untrusted::sanitize_bytes;
 
 /// Maximum number of mappings. The kernel's default limit is 65,530 per process.
-pub(super) const MOST_MAPPINGS: usize = 1 << 18;
+pub(super) const MAX_MAPPINGS: usize = 1 << 18;
 /// Maximum number of bytes kept of a line.
 const LONGEST_LINE: usize = 16 << 10;
 /// Maximum number of bytes kept of a mapping name; paths have at most 4,096 bytes.
@@ -29,7 +29,7 @@ pub enum SmapsError {
         first_line: String,
     },
     /// There are more mappings than any process has.
-    #[error("more than {MOST_MAPPINGS} memory mappings")]
+    #[error("more than {MAX_MAPPINGS} memory mappings")]
     TooMany,
 }
 
@@ -99,7 +99,7 @@ impl Reader {
 
     fn close(&mut self) -> Result<(), SmapsError> {
         if let Some(mapping) = self.mapping.take() {
-            if self.smaps.mappings.len() >= MOST_MAPPINGS {
+            if self.smaps.mappings.len() >= MAX_MAPPINGS {
                 return Err(SmapsError::TooMany);
             }
             self.smaps.mappings.push(mapping);

@@ -3,9 +3,9 @@
 
 use serde_json::Value;
 
-use super::read::{MOST_MAPPINGS, STRANGE_KEPT, SmapsError, set_name};
+use super::read::{MAX_MAPPINGS, STRANGE_KEPT, SmapsError, set_name};
 use super::{Field, Form, Mapping, Smaps};
-use heaptap_model::untrusted::sanitize_bytes;
+use heaptap_base::untrusted::sanitize_bytes;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Column {
@@ -119,7 +119,7 @@ fn address(cell: &str) -> Option<u64> {
 
 /// Adds a row; returns an error if no process has that many.
 fn add(smaps: &mut Smaps, row: Row) -> Result<(), SmapsError> {
-    if smaps.mappings.len() >= MOST_MAPPINGS {
+    if smaps.mappings.len() >= MAX_MAPPINGS {
         return Err(SmapsError::TooMany);
     }
     for (name, bytes) in row.others {

@@ -15,7 +15,7 @@ pub struct ProcessText {
 }
 
 /// Maximum number of processes; a device has a few thousand.
-const MOST_PROCESSES: usize = 20_000;
+const MAX_PROCESSES: usize = 20_000;
 /// Maximum number of bytes kept of a name.
 const LONGEST_NAME: usize = 255;
 
@@ -27,7 +27,7 @@ pub fn split(text: &[u8]) -> Vec<ProcessText> {
     // Whether the part has mappings, the end of its last mapping, and whether its table is over.
     let (mut has, mut last, mut is_over) = (false, 0, false);
     let mut at = 0;
-    while at < text.len() && found.len() < MOST_PROCESSES {
+    while at < text.len() && found.len() < MAX_PROCESSES {
         let end = memchr::memchr(b'\n', &text[at..]).map_or(text.len(), |end| at + end + 1);
         let line = text[at..end].trim_ascii_end();
         let range = addresses(line);

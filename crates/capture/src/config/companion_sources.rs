@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::error::bad_value;
 use super::rules;
 use super::sources::{self, PROCESS_STATS};
-use heaptap_model::error::Failure;
+use heaptap_base::error::Failure;
 use heaptap_proto::perfetto::process_stats_config::Quirks;
 use heaptap_proto::perfetto::trace_config::DataSource;
 use heaptap_proto::perfetto::{

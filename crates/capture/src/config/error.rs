@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use heaptap_model::error::{ErrorClass, Failure};
+use heaptap_base::error::{ErrorClass, Failure};
 
 pub(super) fn no_target() -> Failure {
     Failure::new(ErrorClass::Usage, "no-target", "no target process is given")

@@ -6,9 +6,9 @@ use prost_reflect::{
 
 use super::sources::heapprofd_in;
 use super::text::descriptor;
-use heaptap_model::error::{ErrorClass, Failure};
-use heaptap_model::near::nearest;
-use heaptap_model::units::ByteSize;
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_base::suggest::nearest;
+use heaptap_base::units::ByteSize;
 use heaptap_proto::perfetto::{HeapprofdConfig, TraceConfig};
 
 /// Assignment to one field of HeapprofdConfig.

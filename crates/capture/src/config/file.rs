@@ -5,10 +5,10 @@ use std::path::Path;
 
 use super::error::bad_file;
 use super::{Options, PRESETS, text, yaml};
-use heaptap_model::error::{ErrorClass, Failure};
-use heaptap_model::near::nearest;
-use heaptap_model::text::plain;
-use heaptap_model::units::ByteSize;
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_base::suggest::nearest;
+use heaptap_base::text::plain;
+use heaptap_base::units::ByteSize;
 use heaptap_proto::perfetto::TraceConfig;
 
 /// Maximum size of a config file.

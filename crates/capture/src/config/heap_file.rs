@@ -3,7 +3,7 @@
 use super::Targets;
 use super::error::{no_target, too_old};
 use super::rules;
-use heaptap_model::error::Failure;
+use heaptap_base::error::Failure;
 
 /// Format for the contents of bitmaps in a dump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

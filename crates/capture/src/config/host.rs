@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::sources::heapprofd_in;
 use super::{CaptureSpec, CompanionSources, DeviceLimits, EncodedConfig, Targets};
-use heaptap_model::error::Failure;
+use heaptap_base::error::Failure;
 
 /// Time limit of flushing. A heapprofd that dies meanwhile delays the end by all of it.
 const FLUSH_TIMEOUT_MS: u32 = 5000;

@@ -8,8 +8,8 @@ use super::rules;
 use super::sources;
 use super::trace_config::{self, DeviceLimits, EncodedConfig};
 use super::{Targets, trigger};
-use heaptap_model::error::Failure;
-use heaptap_model::units::ByteSize;
+use heaptap_base::error::Failure;
+use heaptap_base::units::ByteSize;
 use heaptap_proto::perfetto::trace_config::WriteFlushMode;
 use heaptap_proto::perfetto::{JavaHprofConfig, TraceConfig, java_hprof_config};
 
@@ -42,7 +42,7 @@ const BUFFER_BYTES: u64 = 256 << 20;
 /// A ring buffer stays in memory as a whole, so a small device gets a smaller one.
 const LEAST_BUFFER_BYTES: u64 = 64 << 20;
 /// Limit of the field; no device has more memory to spare.
-const MOST_BUFFER_BYTES: u64 = 4 << 30;
+const MAX_BUFFER_BYTES: u64 = 4 << 30;
 /// The service drains the buffer into the file with this period. java_heap_dump does not have a
 /// file to write into: there the buffer must hold the whole dump, and the rest is cut off
 /// silently. An app writes its heap at 100 MB/s at most, so the buffer never fills.
@@ -103,7 +103,7 @@ impl JavaSpec {
         }
         rules::check_target_names(&self.targets)?;
         if let Some(bytes) = self.buffer_bytes
-            && !(1024..=MOST_BUFFER_BYTES).contains(&bytes)
+            && !(1024..=MAX_BUFFER_BYTES).contains(&bytes)
         {
             return Err(bad_value(
                 "--buffer-size",

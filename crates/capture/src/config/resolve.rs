@@ -6,9 +6,9 @@ use super::file::ConfigFile;
 use super::options::{Options, Snapshots};
 use super::sources::{heapprofd_in, heapprofd_of};
 use super::{CaptureSpec, JAVA_HPROF, JAVA_HPROF_OOM, fields};
-use heaptap_model::error::{ErrorClass, Failure};
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_base::untrusted::shell::quoted;
 use heaptap_model::profile::ART_HEAP;
-use heaptap_model::untrusted::shell::quoted;
 use heaptap_proto::perfetto::TraceConfig;
 
 /// Values for Java allocations, as in configs/java-allocations.yaml.

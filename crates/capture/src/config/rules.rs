@@ -6,9 +6,9 @@ use std::time::Duration;
 use super::error::{bad_value, conflict, no_target, too_old};
 use super::sources::heapprofd_of;
 use super::{CaptureSpec, JavaAllocations, Targets};
-use heaptap_model::error::Failure;
+use heaptap_base::error::Failure;
+use heaptap_base::units::ByteSize;
 use heaptap_model::profile::{MALLOC_HEAP, meant_heap};
-use heaptap_model::units::ByteSize;
 
 /// Maximum session duration of the tracing service.
 const MAX_DURATION: Duration = Duration::from_secs(7 * 24 * 3600);

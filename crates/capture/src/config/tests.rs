@@ -6,7 +6,7 @@ use std::time::Duration;
 use prost::Message as _;
 
 use super::*;
-use heaptap_model::error::{ErrorClass, Failure};
+use heaptap_base::error::{ErrorClass, Failure};
 use heaptap_proto::perfetto::trace_config::WriteFlushMode;
 
 fn named(name: &str) -> Options {

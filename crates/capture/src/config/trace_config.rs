@@ -7,7 +7,7 @@ use super::sources::{
     HEAPPROFD, PACKAGES_LIST, PROCESS_STATS, heapprofd_in, is, millis, ring, source,
 };
 use super::{CaptureSpec, JavaAllocations, Targets, text};
-use heaptap_model::error::Failure;
+use heaptap_base::error::Failure;
 use heaptap_proto::perfetto::heapprofd_config::ContinuousDumpConfig;
 use heaptap_proto::perfetto::process_stats_config::Quirks;
 use heaptap_proto::perfetto::trace_config::trigger_config::TriggerMode;

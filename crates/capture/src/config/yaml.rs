@@ -8,9 +8,9 @@ use serde::de::{self, Deserialize, DeserializeOwned, Deserializer, IgnoredAny, V
 
 use super::error::bad_file;
 use super::fields::FieldSetting;
-use heaptap_model::error::Failure;
-use heaptap_model::near::nearest;
-use heaptap_model::units::{ByteSize, parse_duration, parse_time};
+use heaptap_base::error::Failure;
+use heaptap_base::suggest::nearest;
+use heaptap_base::units::{ByteSize, parse_duration, parse_time};
 
 /// All keys; `docs/reference/formats.md` lists them.
 pub(super) const KEYS: &[&str] = &[

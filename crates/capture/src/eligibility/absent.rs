@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use heaptap_model::error::{ErrorClass, Failure};
+use heaptap_base::error::{ErrorClass, Failure};
 
 use super::finding::{Finding, no_running_process};
 

@@ -11,7 +11,7 @@ use super::finding::{Finding, FindingId, Scope, Severity};
 use super::packages::Package;
 use super::processes::Process;
 use crate::config::{CaptureSpec, Targets};
-use heaptap_model::error::{ErrorClass, Failure};
+use heaptap_base::error::{ErrorClass, Failure};
 
 /// Treatment of targets that are not running yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::properties::Properties;
 use super::sections::Sections;
 use android_memory::status::kilobytes;
-use heaptap_model::untrusted::sanitize_bytes;
+use heaptap_base::untrusted::sanitize_bytes;
 
 /// `ro.build.type`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -9,9 +9,9 @@ use FindingId as F;
 
 use super::packages::{AppType, Package};
 use super::processes::Process;
+use heaptap_base::units::ByteSize;
+use heaptap_base::untrusted::shell::{Shell, quoted};
 use heaptap_model::names::could_be_app;
-use heaptap_model::units::ByteSize;
-use heaptap_model::untrusted::shell::{Shell, quoted};
 
 /// Stable IDs of findings; `docs/guide/troubleshooting.md` lists them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -10,7 +10,7 @@ use super::packages::{PER_USER, Package};
 use super::processes::{Pid, Process};
 use crate::error::CaptureError;
 use heaptap_adb::Device;
-use heaptap_model::error::{ErrorClass, Failure};
+use heaptap_base::error::{ErrorClass, Failure};
 
 /// Selection of packages to list.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::sections::{Sections, text_lines};
-use heaptap_model::untrusted::sanitize_bytes;
+use heaptap_base::untrusted::sanitize_bytes;
 
 /// Profiling that a package's manifest allows, as seen by the device's package manager.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

@@ -18,7 +18,7 @@ use super::processes::Pid;
 use super::sections::text_lines;
 use android_memory::gc::{Stamp, parse_line};
 use heaptap_adb::{Command, Device, DeviceError};
-use heaptap_model::untrusted::sanitize_bytes;
+use heaptap_base::untrusted::sanitize_bytes;
 
 /// A line of the device log.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::packages::PER_USER;
 use super::sections::Sections;
-use heaptap_model::untrusted::sanitize_bytes;
+use heaptap_base::untrusted::sanitize_bytes;
 
 /// A process ID on the device.
 pub type Pid = u32;

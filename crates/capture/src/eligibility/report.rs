@@ -13,9 +13,9 @@ use super::matching::{
 use super::names;
 use super::packages::Package;
 use super::processes::{Process, ProcessKind};
+use heaptap_base::suggest::{distance, is_slip};
+use heaptap_base::untrusted::sanitize_bytes;
 use heaptap_model::names::could_be_app;
-use heaptap_model::near::{distance, is_slip};
-use heaptap_model::untrusted::sanitize_bytes;
 
 pub(super) fn report(
     facts: &DeviceFacts,

@@ -6,8 +6,8 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use heaptap_model::bytes::Bytes;
-use heaptap_model::error::{ErrorClass, Failure};
+use heaptap_base::bytes::Bytes;
+use heaptap_base::error::{ErrorClass, Failure};
 use object::elf;
 
 use super::elf::ElfFacts;
@@ -141,7 +141,7 @@ fn search(name: &OsStr, path: Option<&OsStr>) -> Option<PathBuf> {
         return None;
     }
     std::env::split_paths(path?)
-        .map(|folder| folder.join(name))
+        .map(|directory| directory.join(name))
         .find(|path| usable(path))
 }
 

@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use std::ffi::OsString;
 use std::path::Path;
 
-use heaptap_model::error::Failure;
+use heaptap_base::error::Failure;
 
 use super::{Checked, Origin, ProgramEnd, SessionEnd, unsupported};
 

@@ -3,7 +3,7 @@
 #[cfg(target_os = "linux")]
 use std::{fmt::Display, io};
 
-use heaptap_model::error::{ErrorClass, Failure};
+use heaptap_base::error::{ErrorClass, Failure};
 
 /// Refuses a system other than Linux.
 pub(super) fn unsupported(system: &str) -> Failure {

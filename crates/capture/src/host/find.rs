@@ -9,7 +9,7 @@ use std::time::SystemTime;
 
 use super::os;
 use super::request::Request;
-use heaptap_model::error::{ErrorClass, Failure};
+use heaptap_base::error::{ErrorClass, Failure};
 
 /// Archive of Perfetto's releases for this processor.
 const RELEASE: &str = if cfg!(target_arch = "aarch64") {
@@ -69,14 +69,14 @@ pub(super) fn find(request: &Request) -> Result<Tools, Failure> {
         true => vec![&on_path, &prebuilts],
         false => vec![&named],
     };
-    let service = searched.iter().find_map(|folders| service(folders));
+    let service = searched.iter().find_map(|directories| service(directories));
     let (traced, perfetto) =
         service.ok_or_else(|| missing("tracebox, or traced and perfetto", false))?;
     let library = match &request.library {
         Some(library) => library.clone(),
         None => [&named, &on_path, &prebuilts]
             .into_iter()
-            .find_map(|folders| in_any(folders, LIBRARY, ".so", false))
+            .find_map(|directories| in_any(directories, LIBRARY, ".so", false))
             .ok_or_else(|| missing("libheapprofd_glibc_preload.so", true))?,
     };
     let library = std::path::absolute(&library).unwrap_or(library);
@@ -90,35 +90,35 @@ pub(super) fn find(request: &Request) -> Result<Tools, Failure> {
 type Tool = (PathBuf, Option<&'static str>);
 
 /// Returns `traced` and `perfetto`: tracebox if it is there, because its parts are of one build.
-fn service(folders: &[PathBuf]) -> Option<(Tool, Tool)> {
-    if let Some(tracebox) = in_any(folders, "tracebox", "", true) {
+fn service(directories: &[PathBuf]) -> Option<(Tool, Tool)> {
+    if let Some(tracebox) = in_any(directories, "tracebox", "", true) {
         return Some((
             (tracebox.clone(), Some("traced")),
             (tracebox, Some("perfetto")),
         ));
     }
-    let traced = in_any(folders, "traced", "", true)?;
-    let perfetto = in_any(folders, "perfetto", "", true)?;
+    let traced = in_any(directories, "traced", "", true)?;
+    let perfetto = in_any(directories, "perfetto", "", true)?;
     Some(((traced, None), (perfetto, None)))
 }
 
 /// Returns the file in the first directory that has it.
-fn in_any(folders: &[PathBuf], stem: &str, end: &str, executable: bool) -> Option<PathBuf> {
-    let found = folders
+fn in_any(directories: &[PathBuf], stem: &str, end: &str, executable: bool) -> Option<PathBuf> {
+    let found = directories
         .iter()
-        .filter(|folder| !folder.as_os_str().is_empty())
-        .find_map(|folder| in_folder(folder, stem, end, executable));
+        .filter(|directory| !directory.as_os_str().is_empty())
+        .find_map(|directory| in_directory(directory, stem, end, executable));
     found.map(|path| std::path::absolute(&path).unwrap_or(path))
 }
 
 /// Returns `stem` + `end`, otherwise the newest `stem-<hash>` + `end`.
-fn in_folder(folder: &Path, stem: &str, end: &str, executable: bool) -> Option<PathBuf> {
+fn in_directory(directory: &Path, stem: &str, end: &str, executable: bool) -> Option<PathBuf> {
     let usable = |path: &Path| {
         let metadata = fs::metadata(path).ok()?;
         let fits = metadata.is_file() && (!executable || os::is_executable(&metadata));
         fits.then(|| metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH))
     };
-    let plain = folder.join(format!("{stem}{end}"));
+    let plain = directory.join(format!("{stem}{end}"));
     if usable(&plain).is_some() {
         return Some(plain);
     }
@@ -132,7 +132,7 @@ fn in_folder(folder: &Path, stem: &str, end: &str, executable: bool) -> Option<P
             hash.len() == HASH_DIGITS && hash.bytes().all(|b| b.is_ascii_hexdigit())
         })
     };
-    let items = fs::read_dir(folder).ok()?;
+    let items = fs::read_dir(directory).ok()?;
     items
         .filter_map(|item| Some(item.ok()?.path()))
         .filter(|path| path.file_name().is_some_and(hashed))

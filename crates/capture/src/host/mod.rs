@@ -30,7 +30,7 @@ pub use elsewhere::{Program, Signals, Tracing};
 #[cfg(target_os = "linux")]
 pub use linux::{Program, Signals, Tracing};
 
-use heaptap_model::error::Failure;
+use heaptap_base::error::Failure;
 
 pub use check::{Caution, Checked, check, program_name};
 pub use find::Tools;

@@ -44,9 +44,9 @@ pub(super) fn changes_user(_: &Metadata) -> bool {
 
 /// Returns whether files can be created in the directory.
 #[cfg(unix)]
-pub(super) fn is_writable(folder: &std::path::Path) -> bool {
+pub(super) fn is_writable(directory: &std::path::Path) -> bool {
     rustix::fs::access(
-        folder,
+        directory,
         rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK,
     )
     .is_ok()

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use heaptap_model::error::{ErrorClass, Failure};
+use heaptap_base::error::{ErrorClass, Failure};
 
 use super::*;
 

@@ -2,7 +2,7 @@
 //! caused marked. A collection in an open window waits until its origin is known.
 
 use super::clock::Clock;
-use super::ours::{OurWindows, Whose};
+use super::own_collections::{OurWindows, Whose};
 use android_memory::gc::{self, Event};
 use heaptap_model::timeline::{Entry, Observation, Source};
 

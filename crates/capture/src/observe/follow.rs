@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::collections::Collections;
 use super::log::{self, Position, Said, SharedPosition};
-use super::ours::OurWindows;
+use super::own_collections::OurWindows;
 use super::rounds::{Rounds, Step};
 use super::{Event, Options, script};
 use heaptap_adb::{Device, DeviceError, Lines, Shell, ShellEvent};

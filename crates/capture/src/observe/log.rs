@@ -12,11 +12,11 @@ use tokio::time::Instant;
 
 use super::clock::Clock;
 use super::collections::Collections;
-use super::ours::OurWindows;
+use super::own_collections::OurWindows;
 use android_memory::gc;
 use android_memory::status;
 use heaptap_adb::{Command, Device, DeviceError, Lines, ShellEvent};
-use heaptap_model::parallel::lock;
+use heaptap_base::parallel::lock;
 use heaptap_model::timeline::Entry;
 
 /// Timeout for logcat to start or to print the buffered lines.

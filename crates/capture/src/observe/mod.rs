@@ -19,7 +19,7 @@ mod clock;
 mod collections;
 mod follow;
 mod log;
-mod ours;
+mod own_collections;
 mod rounds;
 mod script;
 
@@ -27,7 +27,7 @@ use std::time::Duration;
 
 pub use follow::{End, observe};
 pub use log::{LogEvent, RingLog, follow_lines, read_ring};
-pub use ours::{OpenWindow, OurWindows};
+pub use own_collections::{OpenWindow, OurWindows};
 
 use heaptap_model::timeline::{Entry, ObservationCost};
 

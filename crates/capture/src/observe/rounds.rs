@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::clock::Clock;
-use super::ours::{OpenWindow, OurWindows};
+use super::own_collections::{OpenWindow, OurWindows};
 use super::{Event, Options};
 use android_memory::graphics;
 use android_memory::meminfo::Meminfo;

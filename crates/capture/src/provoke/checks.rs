@@ -9,10 +9,10 @@ use super::event::{Effect, Launch};
 use super::phone_state::{self, Front, QUICK, SLOW};
 use super::read::{self, Shown};
 use super::run::Runner;
-use super::saved::end_monkey;
+use super::settings_journal::end_monkey;
 use crate::error::CaptureError;
 use heaptap_adb::ShellEvent;
-use heaptap_model::untrusted::sanitize;
+use heaptap_base::untrusted::sanitize;
 
 /// Interval for checking an effect.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);

@@ -7,7 +7,7 @@ use super::action::{Action, Monkey, Trim, TrimLevel};
 use super::{Plan, Target};
 use crate::session::{LAUNCHER_INTENT, with_user};
 use heaptap_adb::Command;
-use heaptap_model::error::{ErrorClass, Failure};
+use heaptap_base::error::{ErrorClass, Failure};
 
 /// Facts about a device that affect its commands.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use super::Plan;
 use super::commands::{self, CheckedCommand, press};
 use super::phone_state;
 use super::run::{dismiss, saved, stay_on, wants_front};
-use super::saved::Setting;
+use super::settings_journal::Setting;
 use crate::error::CaptureError;
 use heaptap_adb::{Command, Device};
 

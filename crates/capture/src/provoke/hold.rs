@@ -8,7 +8,7 @@ use super::commands::press;
 use super::event::PutBack;
 use super::phone_state::{self, SLOW, hardware_serial, run_quick};
 use super::run::dismiss;
-use super::saved::{DOZE, Journals, Lock, Saved, Setting, identity_of, put_back};
+use super::settings_journal::{DOZE, Journals, Lock, Saved, Setting, identity_of, put_back};
 use crate::error::CaptureError;
 
 /// Wanted settings.

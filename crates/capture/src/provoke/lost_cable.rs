@@ -6,11 +6,11 @@ use std::time::Instant;
 use super::event::{Event, PutBack};
 use super::phone_state;
 use super::run::Runner;
-use super::saved::{end_monkey, try_put_back};
+use super::settings_journal::{end_monkey, try_put_back};
 use super::unrestored::{self, UnrestoredSetting};
 use crate::error::CaptureError;
 use heaptap_adb::RETURN_LIMIT;
-use heaptap_model::error::ErrorClass;
+use heaptap_base::error::ErrorClass;
 
 /// Maximum number of disconnections without a completed repetition in between; after it the run
 /// ends, or, while restoring, the device is left unrestored.

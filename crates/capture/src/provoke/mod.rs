@@ -20,7 +20,7 @@
 //! | `trend` | change of memory from iteration to iteration, with its confidence interval |
 //! | `unrestored` | settings that were not restored, and commands to restore them manually |
 
-use heaptap_model::error::{ErrorClass, Failure};
+use heaptap_base::error::{ErrorClass, Failure};
 
 mod action;
 mod cancel;
@@ -34,7 +34,7 @@ mod lost_cable;
 mod phone_state;
 pub mod read;
 mod run;
-mod saved;
+mod settings_journal;
 mod settle;
 mod trend;
 mod unrestored;
@@ -48,7 +48,7 @@ pub use event::{Death, Effect, Event, Launch, PutBack, Report, Step};
 pub use hold::{HeldSettings, HoldOptions, hold, restore};
 pub use phone_state::{boot, foreground, hardware_serial};
 pub use run::run;
-pub use saved::{Journals, Lock, Saved, Setting, put_back};
+pub use settings_journal::{Journals, Lock, Saved, Setting, put_back};
 pub use settle::Settle;
 pub use trend::{FEWEST, Held, LEFT_OUT, Trend, Verdict};
 pub use unrestored::UnrestoredSetting;

@@ -12,8 +12,8 @@ use crate::error::{CaptureError, kind};
 use crate::session::resolve_launcher;
 use android_memory::status::uptime_ns;
 use heaptap_adb::{Command, Device, Output};
-use heaptap_model::error::ErrorClass;
-use heaptap_model::untrusted::sanitize;
+use heaptap_base::error::ErrorClass;
+use heaptap_base::untrusted::sanitize;
 
 /// Timeout for files of /proc and properties.
 pub(super) const QUICK: Duration = Duration::from_secs(15);

@@ -10,13 +10,13 @@ use super::commands::{self, Check, CheckedCommand, Phone, press};
 use super::event::{Effect, Event, Report, Step};
 use super::phone_state::{self, Facts, Reading, SLOW};
 use super::read::Pulse;
-use super::saved::{Journals, Saved, Setting};
+use super::settings_journal::{Journals, Saved, Setting};
 use super::settle::{PAUSE, Resting, Sample, Settle};
 use super::trend::{FEWEST, Held, Trend};
 use crate::error::{CaptureError, kind};
 use heaptap_adb::{Command, Device};
-use heaptap_model::error::ErrorClass;
-use heaptap_model::untrusted::sanitize;
+use heaptap_base::error::ErrorClass;
+use heaptap_base::untrusted::sanitize;
 
 /// Maximum time until an effect is visible, by the device's clock.
 const EFFECT_NS: u64 = 5_000_000_000;

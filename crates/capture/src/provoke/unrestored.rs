@@ -2,9 +2,9 @@
 
 use crate::error::{CaptureError, kind};
 use heaptap_adb::Command;
-use heaptap_model::error::{ErrorClass, Failure};
-use heaptap_model::untrusted;
-use heaptap_model::untrusted::shell::{Shell, quoted};
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_base::untrusted;
+use heaptap_base::untrusted::shell::{Shell, quoted};
 
 /// A setting that was not restored, with the command for it.
 #[derive(Debug, Clone, PartialEq, Eq)]

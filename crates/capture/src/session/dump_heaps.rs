@@ -14,7 +14,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::event::Controls;
-use super::heap_files::{FOLDER, HeapFile, HeapFiles};
+use super::heap_files::{DIRECTORY, HeapFile, HeapFiles};
 use super::journal::{Contents, Entry, ProcessKey};
 use super::probe::{self, QUICK};
 use super::pull::RawTrace;
@@ -284,7 +284,7 @@ fn read_fates(text: &str) -> BTreeMap<String, HeapFileFate> {
     let mut lines = text.lines().peekable();
     let said_of = |line: &&str| {
         let file = line.strip_prefix("said ")?.trim_end();
-        let is_file = file.starts_with(FOLDER) && !file.contains(char::is_whitespace);
+        let is_file = file.starts_with(DIRECTORY) && !file.contains(char::is_whitespace);
         is_file.then(|| file.to_owned())
     };
     while let Some(line) = lines.next_if(|line| said_of(line).is_none()) {

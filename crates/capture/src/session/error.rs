@@ -7,11 +7,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::id::SessionId;
-use super::state_folder::STATE_DIR_VAR;
+use super::state_directory::STATE_DIR_VAR;
 use crate::error::{CaptureError, kind};
 use heaptap_adb::Device;
-use heaptap_model::error::{ErrorClass, mend_write};
-use heaptap_model::folder::MARKER;
+use heaptap_base::directory::MARKER;
+use heaptap_base::error::{ErrorClass, mend_write};
 
 impl CaptureError {
     /// The trace is on the device, and cannot be fetched now.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::id::SessionId;
-use heaptap_model::error::ErrorClass;
+use heaptap_base::error::ErrorClass;
 
 /// Event of a session, for display.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::id::SessionId;
 
 /// Directory that both the activity manager and the shell can write.
-pub(super) const FOLDER: &str = "/data/local/tmp";
+pub(super) const DIRECTORY: &str = "/data/local/tmp";
 /// Process name of the script on the device.
 pub(super) const SCRIPT_NAME: &str = "heaptap-dumpheap";
 
@@ -57,10 +57,10 @@ impl HeapFileKind {
 
 /// Returns the path of the log of a heap file session: it contains the session ID.
 pub fn log_path(id: &SessionId) -> String {
-    format!("{FOLDER}/heaptap-{id}.dumps")
+    format!("{DIRECTORY}/heaptap-{id}.dumps")
 }
 
 /// Returns the path of a process's heap file on the device.
 pub fn file_path(id: &SessionId, pid: u32, kind: HeapFileKind) -> String {
-    format!("{FOLDER}/heaptap-{id}.{pid}.{}", kind.suffix())
+    format!("{DIRECTORY}/heaptap-{id}.{pid}.{}", kind.suffix())
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use heaptap_model::folder::{
+use heaptap_base::directory::{
     SESSION_ID_LENGTH as LENGTH, SESSION_ID_LETTERS as LETTERS, is_session_id,
 };
 use serde::{Deserialize, Serialize};

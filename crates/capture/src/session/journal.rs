@@ -10,12 +10,12 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::directory::{self, Owner};
 use super::dumps::SnapshotMethod;
-use super::folder::{self, Owner};
 use super::heap_files::HeapFiles;
 use super::id::SessionId;
-use heaptap_model::bytes::sha256_of;
-use heaptap_model::folder::RAW_TRACE;
+use heaptap_base::bytes::sha256_of;
+use heaptap_base::directory::RAW_TRACE;
 
 /// Version of the journal format, in its first line.
 pub const JOURNAL_VERSION: u32 = 1;
@@ -335,19 +335,19 @@ impl SessionState {
 
     /// Releases the output directory, and others that still belong to the session. Removes from
     /// those what a killed move copied.
-    pub fn release_folders(&self) {
+    pub fn release_directories(&self) {
         let owner = Owner::Session(self.header.id.clone());
         for own in self.moved_from.iter().chain([&self.header.output]) {
-            folder::release(own, &owner);
+            directory::release(own, &owner);
         }
         for claimed in self.claimed.iter().filter(|c| **c != self.header.output) {
-            if !folder::claim_if_unwritten(claimed, &owner) {
+            if !directory::claim_if_unwritten(claimed, &owner) {
                 continue;
             }
             // What cannot be removed is superfluous.
-            let _ = folder::remove_parts(claimed, &self.header.id);
+            let _ = directory::remove_parts(claimed, &self.header.id);
             self.remove_copies(claimed);
-            folder::release(claimed, &owner);
+            directory::release(claimed, &owner);
             // Removed if it is empty.
             let _ = std::fs::remove_dir(claimed);
         }
@@ -437,7 +437,7 @@ impl Journal {
                 .open(path)?,
         };
         let opened = journal.append(&Entry::Opened(Box::new(header)));
-        match opened.and_then(|()| sync_folder(path)) {
+        match opened.and_then(|()| sync_directory(path)) {
             Ok(()) => Ok(journal),
             Err(error) => {
                 // Nothing was recorded: it would be listed as lost.
@@ -548,8 +548,8 @@ pub(super) fn is_unopened(error: &io::Error) -> bool {
 }
 
 /// Makes a new or removed name in the directory of `path` survive a power loss.
-pub(super) fn sync_folder(path: &Path) -> io::Result<()> {
-    path.parent().map_or(Ok(()), heaptap_model::folder::sync)
+pub(super) fn sync_directory(path: &Path) -> io::Result<()> {
+    path.parent().map_or(Ok(()), heaptap_base::directory::sync)
 }
 
 #[cfg(test)]

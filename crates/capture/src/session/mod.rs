@@ -13,11 +13,11 @@
 //! `docs/guide/recording.md` has the guarantees about failures.
 
 mod completion;
+mod directory;
 mod dump_heaps;
 mod dumps;
 mod error;
 mod event;
-mod folder;
 mod follow;
 mod growing_trace;
 mod heap_files;
@@ -33,7 +33,7 @@ mod selinux;
 mod session;
 mod snapshot;
 mod start;
-mod state_folder;
+mod state_directory;
 mod stop;
 mod store;
 mod target_app;
@@ -44,13 +44,13 @@ pub mod unfinished;
 mod until_dumped;
 
 pub use crate::error::CaptureError;
-pub use dump_heaps::HeapFileFate;
-pub use dumps::SnapshotMethod;
-pub use event::{Control, Controls, Events, Progress, SessionEvent, stop_asked};
-pub use folder::{
+pub use directory::{
     Owner, Unclaimed, claim, clear_abandoned, hold, is_still, note_published, owner_of,
     part_prefix, release, remove_parts, take_over,
 };
+pub use dump_heaps::HeapFileFate;
+pub use dumps::SnapshotMethod;
+pub use event::{Control, Controls, Events, Progress, SessionEvent, stop_asked};
 pub use follow::FollowEnd;
 pub use heap_files::{HeapFile, HeapFileKind, HeapFiles, file_path, log_path};
 pub use id::{ParseSessionIdError, SessionId};
@@ -67,7 +67,7 @@ pub use selinux::{SelinuxChange, relax_selinux, restore_selinux};
 pub use session::{Session, claim_for};
 pub use snapshot::{Snapshot, take_snapshot};
 pub use start::{Background, await_start};
-pub use state_folder::STATE_DIR_VAR;
+pub use state_directory::STATE_DIR_VAR;
 pub use stop::{Ending, stop_for_another};
 pub use store::{SessionLock, Store, Unreadable};
 pub(crate) use store::{open_lock, remove_if_there};

@@ -263,7 +263,7 @@ pub(super) fn every_reader(output: &[u8]) {
 mod tests {
     use super::*;
     use heaptap_adb::scripted::*;
-    use heaptap_model::error::Classified as _;
+    use heaptap_base::error::Classified as _;
 
     #[tokio::test(start_paused = true)]
     async fn a_strange_clock_is_refused() {

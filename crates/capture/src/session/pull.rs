@@ -10,8 +10,8 @@ use std::time::Duration;
 use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 
+use super::directory::part_prefix;
 use super::event::{Controls, SessionEvent, stop_asked};
-use super::folder::part_prefix;
 use super::id::SessionId;
 use super::journal::{self, Contents, Entry, SessionState};
 use super::probe::{self, QUICK};
@@ -19,10 +19,10 @@ use super::session::Session;
 use super::unfinished::{self, ExistingFile};
 use crate::error::CaptureError;
 use heaptap_adb::{Command, DeviceError, RETURN_LIMIT};
-use heaptap_model::bytes::Bytes;
-use heaptap_model::folder::RAW_TRACE;
-use heaptap_model::patience;
-use heaptap_model::units::hex;
+use heaptap_base::bytes::Bytes;
+use heaptap_base::directory::RAW_TRACE;
+use heaptap_base::rename_retry;
+use heaptap_base::units::hex;
 
 /// Maximum silence between two blocks of a pull.
 const STALL: Duration = Duration::from_secs(20);
@@ -333,8 +333,8 @@ impl Session {
         total: u64,
         got: &mut u64,
     ) -> Result<Received, Attempt> {
-        let folder = goal.parent().unwrap_or(Path::new("."));
-        let mut file = part_file(folder, self.id())?;
+        let directory = goal.parent().unwrap_or(Path::new("."));
+        let mut file = part_file(directory, self.id())?;
         let mut hash = Sha256::new();
         let mut told = 0;
         let mut too_long = false;
@@ -421,7 +421,7 @@ async fn publish(
             return Err(Attempt::Taken);
         }
     }
-    journal::sync_folder(goal)?;
+    journal::sync_directory(goal)?;
     Ok(RawTrace {
         path: goal.to_owned(),
         contents,
@@ -491,7 +491,7 @@ impl Session {
     ) -> io::Result<bool> {
         // A process that was killed before it could record it has copied it.
         if contents.is_in(goal) {
-            journal::sync_folder(goal)?;
+            journal::sync_directory(goal)?;
             return Ok(true);
         }
         let Ok(mut source) = std::fs::File::open(from) else {
@@ -505,7 +505,7 @@ impl Session {
         file.as_file().sync_all()?;
         unfinished::place(file.into_temp_path(), goal).map_err(|(error, _)| error)?;
         placed.push(goal.to_owned());
-        journal::sync_folder(goal)?;
+        journal::sync_directory(goal)?;
         Ok(true)
     }
 }
@@ -553,10 +553,10 @@ fn set_aside(path: &Path) -> io::Result<PathBuf> {
         aside = with(&format!(".changed-{number}"));
         number += 1;
     }
-    patience::rename(path, &aside)?;
+    rename_retry::rename(path, &aside)?;
     Ok(aside)
 }
 
-fn part_file(folder: &Path, id: &SessionId) -> io::Result<tempfile::NamedTempFile> {
-    unfinished::file_in(folder, &part_prefix(id))
+fn part_file(directory: &Path, id: &SessionId) -> io::Result<tempfile::NamedTempFile> {
+    unfinished::file_in(directory, &part_prefix(id))
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::session::Session;
 use crate::error::CaptureError;
 use heaptap_adb::{Command, Device, Output};
-use heaptap_model::error::ErrorClass;
+use heaptap_base::error::ErrorClass;
 
 /// Runs as root. `$1` is the trace file that only our perfetto writes to, `$2` the guard: a
 /// separate program, so that it does not hold this connection open. There is one guard at a time:

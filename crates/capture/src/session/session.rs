@@ -7,9 +7,9 @@ use std::time::Duration;
 use time::OffsetDateTime;
 
 use super::completion::Completion;
+use super::directory::{self, Owner};
 use super::dumps::SnapshotMethod;
 use super::event::{Events, Progress, SessionEvent};
-use super::folder::{self, Owner};
 use super::id::SessionId;
 use super::journal::{
     BootId, DurationBounds, Entry, JOURNAL_VERSION, Journal, ProcessKey, SessionHeader,
@@ -19,7 +19,7 @@ use super::probe::{self, QUICK};
 use super::store::{SessionLock, Store, read};
 use crate::error::CaptureError;
 use heaptap_adb::{Command, Device, DeviceError};
-use heaptap_model::untrusted::shell::quoted;
+use heaptap_base::untrusted::shell::quoted;
 
 /// Time for a device to return before its trace stays on it.
 const RETURN: Duration = Duration::from_secs(10);
@@ -405,7 +405,7 @@ impl Session {
     /// Returns an error if the journal cannot be removed.
     pub fn forget(self) -> Result<(), CaptureError> {
         if self.lock.is_some() {
-            self.state.release_folders();
+            self.state.release_directories();
         }
         self.remove_journal()
     }
@@ -425,6 +425,6 @@ impl Session {
 /// # Errors
 /// Returns an error if the directory belongs to another owner, is not empty, or cannot be written.
 pub fn claim_for(id: &SessionId, output: &Path) -> Result<(), CaptureError> {
-    let claimed = folder::claim(output, &Owner::Session(id.clone()));
+    let claimed = directory::claim(output, &Owner::Session(id.clone()));
     claimed.map_err(|unclaimed| unclaimed.into_error(output))
 }

@@ -21,8 +21,8 @@ use crate::config::HEAPPROFD;
 use crate::error::{CaptureError, kind};
 use android_memory::status::uptime_ns;
 use heaptap_adb::{Command, Device};
-use heaptap_model::error::Classified as _;
-use heaptap_model::error::ErrorClass;
+use heaptap_base::error::Classified as _;
+use heaptap_base::error::ErrorClass;
 use perfetto_heap::{CompleteDump, DumpScanner};
 
 /// A snapshot whose dump is complete in the device's file.

@@ -12,7 +12,7 @@ use super::store::Store;
 use crate::eligibility::sections::text_lines;
 use crate::error::{CaptureError, kind};
 use heaptap_adb::{Command, DeviceError, Output, RETURN_LIMIT};
-use heaptap_model::error::ErrorClass;
+use heaptap_base::error::ErrorClass;
 
 /// Facts known about a start when the connection is lost.
 pub(super) enum Unseen {

@@ -11,13 +11,13 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::folder::is_still;
+use super::directory::is_still;
 use super::id::SessionId;
 use super::journal::{self, Journal, SessionHeader, SessionState};
-use super::{state_folder, unfinished};
+use super::{state_directory, unfinished};
 use crate::error::CaptureError;
 use heaptap_adb::RemoteStat;
-use heaptap_model::parallel;
+use heaptap_base::parallel;
 
 /// Number of attempts after which a held lock means that another process finishes the session.
 const LOOKS: u32 = 5;
@@ -27,7 +27,7 @@ const LOOK: Duration = Duration::from_millis(10);
 /// Journals of all sessions of this user.
 #[derive(Debug, Clone)]
 pub struct Store {
-    folder: PathBuf,
+    directory: PathBuf,
     /// Sessions of this process, which its copies share.
     own: Arc<Mutex<BTreeSet<SessionId>>>,
 }
@@ -57,29 +57,29 @@ impl Store {
     /// # Errors
     /// Returns an error if there is no home directory, or if the store cannot be created.
     pub fn of_user() -> Result<Self, CaptureError> {
-        let folder = state_folder::of_user().map_err(|source| {
+        let directory = state_directory::of_user().map_err(|source| {
             CaptureError::state(&PathBuf::from("the user's state directory"), source)
         })?;
-        Self::in_folder(&folder)
+        Self::in_directory(&directory)
     }
 
-    /// Opens the store in `folder`.
+    /// Opens the store in `directory`.
     ///
     /// # Errors
     /// Returns an error if it cannot be created.
-    pub fn in_folder(folder: &Path) -> Result<Self, CaptureError> {
-        let folder = folder.join("sessions");
-        heaptap_model::folder::create(&folder)
-            .map_err(|source| CaptureError::state(&folder, source))?;
+    pub fn in_directory(directory: &Path) -> Result<Self, CaptureError> {
+        let directory = directory.join("sessions");
+        heaptap_base::directory::create(&directory)
+            .map_err(|source| CaptureError::state(&directory, source))?;
         Ok(Store {
-            folder,
+            directory,
             own: Arc::default(),
         })
     }
 
     /// Returns the directory of the journals.
-    pub fn folder(&self) -> &Path {
-        &self.folder
+    pub fn directory(&self) -> &Path {
+        &self.directory
     }
 
     /// Writes the journal of a new session, locked by this process.
@@ -230,7 +230,7 @@ impl Store {
     }
 
     fn collected_path(&self) -> PathBuf {
-        self.folder.with_file_name("collected.json")
+        self.directory.with_file_name("collected.json")
     }
 
     /// Forgets a finished session: removes journal and lock.
@@ -240,7 +240,7 @@ impl Store {
     pub fn forget(&self, id: &SessionId, lock: SessionLock) -> Result<(), CaptureError> {
         let path = self.journal_path(id);
         remove_if_there(&path)
-            .and_then(|()| journal::sync_folder(&path))
+            .and_then(|()| journal::sync_directory(&path))
             .map_err(|source| CaptureError::state(&path, source))?;
         self.unlock(id, lock);
         Ok(())
@@ -262,10 +262,10 @@ impl Store {
     /// # Errors
     /// Returns an error if the directory cannot be read.
     pub fn list(&self) -> Result<(Vec<SessionState>, Vec<Unreadable>), CaptureError> {
-        let failed = |source| CaptureError::state(&self.folder, source);
+        let failed = |source| CaptureError::state(&self.directory, source);
         let mut found = Vec::new();
         let mut unreadable = Vec::new();
-        for item in std::fs::read_dir(&self.folder).map_err(failed)? {
+        for item in std::fs::read_dir(&self.directory).map_err(failed)? {
             let path = item.map_err(failed)?.path();
             if path.extension().is_some_and(|e| e == "lock") {
                 self.sweep_lock(&path);
@@ -305,7 +305,7 @@ impl Store {
             && !state.is_fetched()
             && !parallel::lock(&self.own).contains(id)
             && self.take_lock(id).is_ok_and(|lock| {
-                state.release_folders();
+                state.release_directories();
                 self.forget(id, lock).is_ok()
             })
     }
@@ -320,11 +320,11 @@ impl Store {
     }
 
     fn journal_path(&self, id: &SessionId) -> PathBuf {
-        self.folder.join(format!("{id}.jsonl"))
+        self.directory.join(format!("{id}.jsonl"))
     }
 
     fn lock_path(&self, id: &SessionId) -> PathBuf {
-        self.folder.join(format!("{id}.lock"))
+        self.directory.join(format!("{id}.lock"))
     }
 }
 
@@ -357,12 +357,12 @@ mod tests {
     use super::*;
     use crate::error::kind;
     use crate::session::journal::tests::header;
-    use heaptap_model::error::Classified as _;
+    use heaptap_base::error::Classified as _;
 
     #[test]
     fn only_one_process_finishes_a_session() {
         let dir = tempfile::tempdir().unwrap();
-        let store = Store::in_folder(dir.path()).unwrap();
+        let store = Store::in_directory(dir.path()).unwrap();
         let header = header();
         let id = header.id.clone();
         let (journal, lock) = store.create(header).unwrap();
@@ -394,13 +394,13 @@ mod tests {
     #[test]
     fn one_process_at_a_time_works_on_a_finished_session() {
         let dir = tempfile::tempdir().unwrap();
-        let store = Store::in_folder(dir.path()).unwrap();
+        let store = Store::in_directory(dir.path()).unwrap();
         let id = SessionId::random();
         let nested = || store.while_locked(&id, || ()).unwrap_err();
         let refused = store.while_locked(&id, nested).unwrap();
         assert!(refused.is(&[kind::SESSION_BUSY]), "{refused}");
         assert_eq!(store.while_locked(&id, || 7).unwrap(), 7);
-        assert_eq!(std::fs::read_dir(&store.folder).unwrap().count(), 0);
+        assert_eq!(std::fs::read_dir(&store.directory).unwrap().count(), 0);
     }
 
     #[test]
@@ -413,7 +413,7 @@ mod tests {
         };
         std::thread::scope(|scope| {
             for serial in ["a", "b"] {
-                let store = Store::in_folder(dir.path()).unwrap();
+                let store = Store::in_directory(dir.path()).unwrap();
                 scope.spawn(move || {
                     for path in 0..20 {
                         let path = path.to_string();
@@ -422,7 +422,7 @@ mod tests {
                 });
             }
         });
-        let store = Store::in_folder(dir.path()).unwrap();
+        let store = Store::in_directory(dir.path()).unwrap();
         assert_eq!(store.collected().len(), 40);
         assert!(store.is_collected("a", "19", stat));
         let later = RemoteStat { mtime: 8, ..stat };
@@ -436,7 +436,7 @@ mod tests {
     #[test]
     fn a_journal_that_cannot_be_read_hides_no_other() {
         let dir = tempfile::tempdir().unwrap();
-        let store = Store::in_folder(dir.path()).unwrap();
+        let store = Store::in_directory(dir.path()).unwrap();
         store.create(header()).unwrap();
         std::fs::write(dir.path().join("sessions/x.jsonl"), b"junk\n").unwrap();
         // Of a version with other fields.
@@ -450,7 +450,7 @@ mod tests {
     #[test]
     fn what_was_killed_before_it_told_a_device_anything_is_swept() {
         let dir = tempfile::tempdir().unwrap();
-        let store = Store::in_folder(dir.path()).unwrap();
+        let store = Store::in_directory(dir.path()).unwrap();
         let sessions = dir.path().join("sessions");
         std::fs::write(sessions.join("abcdefgh.jsonl"), b"{\"event\":\"ope").unwrap();
         std::fs::write(sessions.join("abcdefgh.lock"), b"").unwrap();
@@ -471,14 +471,14 @@ mod tests {
     #[test]
     fn what_ran_on_a_phone_that_ended_with_its_process_is_swept() {
         let dir = tempfile::tempdir().unwrap();
-        let store = Store::in_folder(dir.path()).unwrap();
+        let store = Store::in_directory(dir.path()).unwrap();
         let (mut journal, lock) = store.create(header()).unwrap();
         journal.append(&journal::Entry::InProcess).unwrap();
         assert_eq!(store.list().unwrap().0.len(), 1, "it is recording");
         drop((journal, lock));
         assert_eq!(store.list().unwrap().0.len(), 1, "the phone is there");
         // Another process.
-        let store = Store::in_folder(dir.path()).unwrap();
+        let store = Store::in_directory(dir.path()).unwrap();
         assert!(store.list().unwrap().0.is_empty());
 
         let (mut journal, lock) = store.create(header()).unwrap();

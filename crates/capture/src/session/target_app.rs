@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::error::CaptureError;
 use heaptap_adb::{Command, Device, DeviceError};
-use heaptap_model::error::ErrorClass;
+use heaptap_base::error::ErrorClass;
 
 /// Timeout of `am`, which is slow because it starts Android's runtime.
 const AM_LIMIT: Duration = Duration::from_secs(30);

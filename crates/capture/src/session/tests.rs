@@ -19,12 +19,12 @@ struct Fixture {
     events: Arc<Mutex<Vec<SessionEvent>>>,
     ask: mpsc::UnboundedSender<Control>,
     controls: Controls,
-    folder: tempfile::TempDir,
+    directory: tempfile::TempDir,
 }
 
 fn running_on(phone: &FakePhone) -> Fixture {
-    let folder = tempfile::tempdir().unwrap();
-    let store = Store::in_folder(folder.path()).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::in_directory(directory.path()).unwrap();
     let header = header();
     let id = header.id.clone();
     let (mut journal, lock) = store.create(header).unwrap();
@@ -53,7 +53,7 @@ fn running_on(phone: &FakePhone) -> Fixture {
         events,
         ask,
         controls,
-        folder,
+        directory,
     }
 }
 
@@ -113,8 +113,8 @@ async fn only_the_first_request_to_stop_may_signal_without_looking() {
 /// Another process has the session, whose perfetto does not exist yet.
 #[tokio::test(start_paused = true)]
 async fn a_recording_that_is_starting_is_stopped_once_it_runs() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = Store::in_folder(folder.path()).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::in_directory(directory.path()).unwrap();
     let header = header();
     let id = header.id.clone();
     let perfetto = format!(
@@ -337,7 +337,7 @@ async fn a_trace_that_perfetto_still_writes_is_not_fetched() {
         .lock()
         .unwrap()
         .clone_from(&fixture.session.header().remote_path);
-    let goal = fixture.folder.path().join("raw-trace");
+    let goal = fixture.directory.path().join("raw-trace");
     let error = fixture
         .session
         .pull(&goal, &mut fixture.controls)
@@ -347,15 +347,15 @@ async fn a_trace_that_perfetto_still_writes_is_not_fetched() {
     assert!(!goal.exists());
 }
 
-/// A session whose output is `before` in the folder of the fixture, with a trace and a heap file that
+/// A session whose output is `before` in the directory of the fixture, with a trace and a heap file that
 /// were fetched there.
 fn fetched(fixture: &mut Fixture) -> (std::path::PathBuf, [Contents; 2]) {
-    let before = fixture.folder.path().join("before");
+    let before = fixture.directory.path().join("before");
     std::fs::create_dir(&before).unwrap();
     let contents = [("raw-trace", "trace"), ("app.hprof", "heap")].map(|(name, text)| {
         let path = before.join(name);
         std::fs::write(&path, text).unwrap();
-        let sha256 = heaptap_model::bytes::sha256_of(&path).unwrap();
+        let sha256 = heaptap_base::bytes::sha256_of(&path).unwrap();
         let size = text.len() as u64;
         Contents { size, sha256 }
     });
@@ -373,7 +373,7 @@ fn fetched(fixture: &mut Fixture) -> (std::path::PathBuf, [Contents; 2]) {
 fn a_move_that_fails_removes_only_its_own_copies() {
     let mut fixture = running_on(&FakePhone::new(|_| Reply::Lost));
     let (before, _) = fetched(&mut fixture);
-    let after = fixture.folder.path().join("after");
+    let after = fixture.directory.path().join("after");
     // Moved by hand.
     std::fs::create_dir(&after).unwrap();
     std::fs::rename(before.join("raw-trace"), after.join("raw-trace")).unwrap();
@@ -427,7 +427,7 @@ async fn an_end_that_was_seen_is_known_to_later_processes() {
 
 #[test]
 fn help_of_an_unwritable_result_fits_its_cause() {
-    use heaptap_model::error::Classified as _;
+    use heaptap_base::error::Classified as _;
     let help = |kind: io::ErrorKind| {
         let path = std::path::Path::new("out/app.hprof");
         let error = CaptureError::keep(&header().id, path, kind.into());
@@ -450,9 +450,9 @@ fn help_of_an_unwritable_result_fits_its_cause() {
 #[test]
 fn scripts_of_a_device_without_programs_do_not_answer() {
     use std::os::unix::fs::PermissionsExt as _;
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     // It reads the boot ID, and nothing after that.
-    let cat = folder.path().join("cat");
+    let cat = directory.path().join("cat");
     std::fs::write(
         &cat,
         "#!/bin/sh\ncase \"$1\" in *boot_id) echo f00d;; *) exit 1;; esac\n",
@@ -469,12 +469,12 @@ fn scripts_of_a_device_without_programs_do_not_answer() {
     let own = std::process::id().to_string();
     let silent = (String::new(), 1);
     let over = ("over".to_owned(), 0);
-    for path in [std::path::Path::new("/nowhere"), folder.path()] {
+    for path in [std::path::Path::new("/nowhere"), directory.path()] {
         assert_eq!(run(path, stop::STOP, &own, "1", "f00d"), silent);
         assert_eq!(run(path, probe::PROCESS, &own, "1", "f00d"), silent);
         assert_eq!(run(path, probe::PROCESS, "none", "1", "f00d").1, 0);
     }
-    assert_eq!(run(folder.path(), stop::STOP, "none", "1", "f00d"), over);
+    assert_eq!(run(directory.path(), stop::STOP, "none", "1", "f00d"), over);
 
     // A zombie has no command line. It is over, and so is another process with the PID.
     let path = std::path::Path::new("/usr/bin:/bin");

@@ -6,8 +6,8 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use std::time::Duration;
 
-use heaptap_model::folder::{self, RAW_TRACE, UNFINISHED_PREFIX, is_unfinished};
-use heaptap_model::patience::patiently;
+use heaptap_base::directory::{self, RAW_TRACE, UNFINISHED_PREFIX, is_unfinished};
+use heaptap_base::rename_retry::patiently;
 use tempfile::TempPath;
 
 /// Age from which a file that no process has locked is that of a killed one: it is locked once it
@@ -17,13 +17,13 @@ const UNLOCKED_AGE: Duration = Duration::from_secs(60);
 /// file system supports locks.
 const IDLE_AGE: Duration = Duration::from_secs(24 * 3600);
 
-/// Creates a temporary file in `folder`, with a name that begins with `prefix`. Temporary files are
+/// Creates a temporary file in `directory`, with a name that begins with `prefix`. Temporary files are
 /// private by default; this one has the usual permissions, because it will get its final name.
 /// While it is open, [`remove_abandoned`] leaves it.
 ///
 /// # Errors
 /// Returns an error if the file cannot be created.
-pub fn file_in(folder: &Path, prefix: &str) -> io::Result<tempfile::NamedTempFile> {
+pub fn file_in(directory: &Path, prefix: &str) -> io::Result<tempfile::NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(prefix);
     #[cfg(unix)]
@@ -32,7 +32,7 @@ pub fn file_in(folder: &Path, prefix: &str) -> io::Result<tempfile::NamedTempFil
         // The umask still applies.
         builder.permissions(std::fs::Permissions::from_mode(0o666));
     }
-    let file = builder.tempfile_in(folder)?;
+    let file = builder.tempfile_in(directory)?;
     hold(file.as_file());
     Ok(file)
 }
@@ -45,20 +45,20 @@ pub fn hold(file: &File) {
     let _ = file;
 }
 
-/// Removes the temporary files and directories of exports into `folder` that were killed.
-pub fn remove_abandoned(folder: &Path) {
-    remove_older(folder, UNLOCKED_AGE, IDLE_AGE);
+/// Removes the temporary files and directories of exports into `directory` that were killed.
+pub fn remove_abandoned(directory: &Path) {
+    remove_older(directory, UNLOCKED_AGE, IDLE_AGE);
 }
 
 /// Removes the temporary files in a directory in which no other process writes.
-pub fn remove_all(folder: &Path) {
-    remove_older(folder, Duration::ZERO, Duration::ZERO);
+pub fn remove_all(directory: &Path) {
+    remove_older(directory, Duration::ZERO, Duration::ZERO);
 }
 
 /// Removes unlocked temporary files of age `unlocked`, and those of age `idle` if locks are not
 /// supported. Old temporary directories go, too, unless they contain a trace: it is a recording.
-fn remove_older(folder: &Path, unlocked: Duration, idle: Duration) {
-    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+fn remove_older(directory: &Path, unlocked: Duration, idle: Duration) {
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
         if !is_unfinished(&entry.file_name()) {
             continue;
         }
@@ -143,13 +143,13 @@ pub fn replace(file: TempPath, goal: &Path) -> io::Result<()> {
 /// # Errors
 /// Returns an error if the directory cannot be written.
 pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let folder = folder::of(path);
-    remove_abandoned(folder);
-    let mut file = file_in(folder, UNFINISHED_PREFIX)?;
+    let directory = directory::of(path);
+    remove_abandoned(directory);
+    let mut file = file_in(directory, UNFINISHED_PREFIX)?;
     file.write_all(bytes)?;
     file.as_file().sync_all()?;
     replace(file.into_temp_path(), path)?;
-    folder::sync(folder)
+    directory::sync(directory)
 }
 
 fn persist(file: TempPath, goal: &Path) -> Result<(), (io::Error, TempPath)> {
@@ -181,7 +181,7 @@ pub fn place(file: TempPath, goal: &Path) -> Result<(), (io::Error, TempPath)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use heaptap_model::folder::UNFINISHED_PREFIX;
+    use heaptap_base::directory::UNFINISHED_PREFIX;
 
     #[test]
     fn only_what_a_killed_process_left_is_removed() {

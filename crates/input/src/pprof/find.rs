@@ -3,7 +3,7 @@
 use super::super::ImportError;
 use super::super::codec::unpack_all;
 use super::super::spool::Budget;
-use heaptap_model::bytes::Bytes;
+use heaptap_base::bytes::Bytes;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -35,9 +35,9 @@ pub(crate) fn of_bytes(
 /// Returns the pprofs in a directory, packed or not. Those of native heaps
 /// (`heap_dump.<n>.<pid>.<heap>.pb.gz`) come first, then those of tracked Java allocations
 /// (`java_allocations.<n>.<pid>.pb.gz`). Each kind is numbered separately and sorted by number.
-pub(crate) fn in_folder(folder: &Path) -> io::Result<Vec<PathBuf>> {
+pub(crate) fn in_directory(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
-    for entry in std::fs::read_dir(folder)? {
+    for entry in std::fs::read_dir(directory)? {
         let path = entry?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let stem = name.strip_suffix(".gz").unwrap_or(&name);
@@ -75,7 +75,7 @@ mod tests {
         for name in in_order.iter().rev().chain(&others) {
             std::fs::write(dir.path().join(name), "").unwrap();
         }
-        let found = in_folder(dir.path()).unwrap();
+        let found = in_directory(dir.path()).unwrap();
         let names: Vec<_> = found.iter().filter_map(|path| path.file_name()).collect();
         assert_eq!(names, in_order);
     }

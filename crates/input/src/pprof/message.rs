@@ -1,7 +1,7 @@
 //! Splitting of a pprof message (`perftools.profiles.Profile`) into its parts, in any order. This
 //! module owns the wire format. IDs and string indices are unchecked.
 
-use heaptap_model::units::Allowance;
+use heaptap_base::units::Allowance;
 use perfetto_heap::wire::{Fields, Value, WireError, each};
 
 /// Maximum number of columns; tools write up to a dozen.

@@ -19,10 +19,10 @@ mod message;
 mod read;
 
 pub use find::PprofInput;
-pub(super) use find::{in_folder, of_bytes};
+pub(super) use find::{in_directory, of_bytes};
 
+use heaptap_base::units::counted;
 use heaptap_model::stacks::StackProfile;
-use heaptap_model::units::counted;
 use message::Message;
 use std::fmt;
 

@@ -10,13 +10,13 @@ use std::collections::{HashMap, HashSet};
 use super::PprofDamage;
 use super::measures::Column;
 use super::message::{Line, Location, Message};
+use heaptap_base::units::Allowance;
 use heaptap_model::names::{demangle, module, nameless, nowhere};
 use heaptap_model::profile::index::FastHash;
 use heaptap_model::stacks::{
     Dump, Facts, Frame, FrameId, Function, Kind, Library, LibraryId, NodeId, StackProfile,
     StackTable, TextId, ThreadValues, Values,
 };
-use heaptap_model::units::Allowance;
 use perfetto_heap::wire::{WireError, each};
 
 /// Maximum number of frames to walk: per byte of the input, plus a constant. Real profiles need one

@@ -105,8 +105,8 @@ fn a_text_comes_out_of_any_codec_and_looking_consumes_nothing() {
 
 #[test]
 fn a_file_is_read_from_its_begin() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("text");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("text");
     for bytes in [TEXT.as_bytes().to_vec(), gzip(TEXT.as_bytes())] {
         std::fs::write(&path, &bytes).unwrap();
         let mut input = TextInput::open(&path).unwrap();
@@ -116,10 +116,10 @@ fn a_file_is_read_from_its_begin() {
         text.read_to_string(&mut all).unwrap();
         assert_eq!(all, TEXT);
     }
-    let missing = TextInput::open(&folder.path().join("other")).err();
+    let missing = TextInput::open(&directory.path().join("other")).err();
     assert!(matches!(missing, Some(ImportError::Unreadable { .. })));
-    let is_folder = TextInput::open(folder.path()).err();
-    assert!(matches!(is_folder, Some(ImportError::Unreadable { .. })));
+    let is_directory = TextInput::open(directory.path()).err();
+    assert!(matches!(is_directory, Some(ImportError::Unreadable { .. })));
 }
 
 #[test]
@@ -304,8 +304,8 @@ fn a_zip_stands_for_one_text() {
     );
     assert_eq!(in_zip(&[("a.txt", &gzip(text)[..])]), found);
     // The same ZIP in a file, and compressed.
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("input");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("input");
     for bytes in [zip.clone(), gzip(&zip)] {
         std::fs::write(&path, &bytes).unwrap();
         let mut input = TextInput::open(&path).unwrap();
@@ -390,7 +390,7 @@ proptest! {
                 _ => zstd(&bytes),
             };
             prop_assume!(open(&packed).kind() != Kind::Zip);
-            prop_assert_eq!(read(&packed, u64::MAX).0, heaptap_model::text::plain_str(&text));
+            prop_assert_eq!(read(&packed, u64::MAX).0, heaptap_base::text::plain_str(&text));
         }
     }
 

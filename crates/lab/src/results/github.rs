@@ -2,7 +2,7 @@
 //! budgets and failed runs are errors, undecided budgets warnings. GitHub keeps 10 of each kind
 //! per step and 4,096 characters of each.
 
-use super::defang;
+use super::ci_escape;
 use super::names::identities;
 use super::{ScenarioResult, values};
 use crate::verdict::Verdict;
@@ -47,7 +47,7 @@ pub fn annotations(results: &[ScenarioResult], in_repository: &dyn Fn(&str) -> S
             list.push(Annotation {
                 file: file.clone(),
                 line: Some(budget.line),
-                title: title(&defang::name(&budget.name)),
+                title: title(&ci_escape::name(&budget.name)),
                 message,
             });
         }
@@ -81,7 +81,7 @@ fn commands(kind: &str, list: &[Annotation]) -> String {
 impl Annotation {
     fn command(&self, kind: &str) -> String {
         let mut text = format!("::{kind} ");
-        let file = defang::name(&self.file);
+        let file = ci_escape::name(&self.file);
         if !file.is_empty() {
             text += &format!("file={},", property(&file));
         }

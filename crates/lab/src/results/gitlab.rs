@@ -2,7 +2,7 @@
 //! of a merge request with those of the target branch by name and labels, so these are stable. It
 //! cuts lines at a `#` and splits them by the rules of a shell.
 
-use super::defang;
+use super::ci_escape;
 use super::junit::number;
 use super::names::{cases, identities};
 use super::{ScenarioResult, Unit};
@@ -46,7 +46,7 @@ pub fn metrics(results: &[ScenarioResult]) -> String {
 }
 
 fn label(text: &str) -> String {
-    defang::name(text)
+    ci_escape::name(text)
         .replace('\\', "\\\\")
         .replace('"', "\\\"")
         .replace('#', "_")

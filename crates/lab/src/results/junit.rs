@@ -7,7 +7,7 @@
 //! readers compare builds by name; these are properties of the suite. The message is also in the
 //! text of the element: GitLab reads only the text.
 
-use super::defang::{self, markup};
+use super::ci_escape::{self, markup};
 use super::names::{Identity, RUN_CASE, cases, identities};
 use super::{BudgetResult, Run, RunPage, ScenarioResult};
 use super::{values, values::Failure};
@@ -66,7 +66,7 @@ impl<'a> Suite<'a> {
         let failures = values::failures(result);
         let pages = result.runs.iter().filter_map(|run| page(result, run));
         let attachments: Vec<String> = pages
-            .filter_map(|path| defang::relative_path(&path))
+            .filter_map(|path| ci_escape::relative_path(&path))
             .map(|path| format!("[[ATTACHMENT|{path}]]"))
             .collect();
         let mut list = vec![Case {
@@ -115,13 +115,13 @@ impl<'a> Suite<'a> {
             self.count("error"),
             self.count("skipped"),
             seconds(self.result.seconds),
-            markup(&defang::name(&self.result.started)),
+            markup(&ci_escape::name(&self.result.started)),
         );
         for (name, value) in properties(self.result) {
             *xml += &format!(
                 "      <property name=\"{}\" value=\"{}\"/>\n",
                 markup(&name),
-                markup(&defang::name(&value))
+                markup(&ci_escape::name(&value))
             );
         }
         *xml += "    </properties>\n";
@@ -241,7 +241,7 @@ fn run_line(run: &Run) -> String {
 }
 
 fn what(budget: &BudgetResult) -> String {
-    defang::line(&budget.what, defang::MAX_LINE_CHARS)
+    ci_escape::line(&budget.what, ci_escape::MAX_LINE_CHARS)
 }
 
 /// Returns names and values of the suite's properties: the device, the app, and the figures as

@@ -2,7 +2,7 @@
 //! budgets, and details of those that are over and of failed runs. GitHub drops a summary above
 //! 1,024 KiB.
 
-use super::defang;
+use super::ci_escape;
 use super::values::{self, run_count};
 use super::{BudgetResult, RunState, ScenarioResult};
 use crate::verdict::Verdict;
@@ -33,7 +33,7 @@ pub fn summary(results: &[ScenarioResult]) -> String {
     }
     for result in results {
         if let Some(builds) = values::builds(result) {
-            let scenario = code(&defang::name(&result.scenario));
+            let scenario = code(&ci_escape::name(&result.scenario));
             let line = format!("\n{scenario} on {}: {}\n", device(result), code(&builds));
             add(&mut text, line);
         }
@@ -97,19 +97,19 @@ fn row(result: &ScenarioResult, budget: &BudgetResult) -> String {
     };
     format!(
         "| {} | {} | {} | {word} | {value} | {limit} |\n",
-        code(&defang::name(&result.scenario)),
+        code(&ci_escape::name(&result.scenario)),
         device(result),
-        code(&defang::name(&budget.name)),
+        code(&ci_escape::name(&budget.name)),
     )
 }
 
 fn over(result: &ScenarioResult, budget: &BudgetResult) -> String {
     let mut text = format!(
         "\n### Over: {} of {} on {}\n\n{}: {}",
-        code(&defang::name(&budget.name)),
-        code(&defang::name(&result.scenario)),
+        code(&ci_escape::name(&budget.name)),
+        code(&ci_escape::name(&result.scenario)),
         device(result),
-        code(&defang::line(&budget.what, defang::MAX_LINE_CHARS)),
+        code(&ci_escape::line(&budget.what, ci_escape::MAX_LINE_CHARS)),
         values::sentence(budget),
     );
     if let Some(judgement) = &budget.judgement {
@@ -127,7 +127,7 @@ fn over(result: &ScenarioResult, budget: &BudgetResult) -> String {
         text += &format!(
             "| {} | {} |\n",
             values::excess_size(budget.unit, part),
-            code(&defang::line(&part.what, defang::MAX_LINE_CHARS))
+            code(&ci_escape::line(&part.what, ci_escape::MAX_LINE_CHARS))
         );
     }
     if let Some(more @ 1..) = budget.excess.len().checked_sub(MAX_EXCESS) {
@@ -155,7 +155,7 @@ fn troubles(result: &ScenarioResult) -> Option<String> {
         remarks.map(|text| format!("- run {}: {}\n", run.number, code(&text)))
     }));
     (!lines.is_empty()).then(|| {
-        let scenario = code(&defang::name(&result.scenario));
+        let scenario = code(&ci_escape::name(&result.scenario));
         format!(
             "\n### Runs of {scenario} on {}\n\n{}",
             device(result),
@@ -168,7 +168,7 @@ fn device(result: &ScenarioResult) -> String {
     format!(
         "{}, {}",
         code(&values::device_name(&result.device)),
-        code(&defang::name(&result.device_class))
+        code(&ci_escape::name(&result.device_class))
     )
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::defang::name;
+use super::ci_escape::name;
 use super::{ScenarioResult, device_id};
 
 /// Name of the case about the runs.

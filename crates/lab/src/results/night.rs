@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use super::defang::{self, markup};
+use super::ci_escape::{self, markup};
 use super::markdown::totals;
 use super::{BudgetResult, Run, RunPage, RunState, ScenarioResult, trend, values};
 use crate::verdict::Verdict;
@@ -168,7 +168,7 @@ fn link(result: &ScenarioResult, run: &Run, page: RunPage<'_>) -> String {
     };
     let build = run.build.map(|build| format!(" {build}"));
     let name = format!("run {}{}{state}", run.number, build.unwrap_or_default());
-    let path = page(result, run).and_then(|path| defang::relative_path(&path));
+    let path = page(result, run).and_then(|path| ci_escape::relative_path(&path));
     match path {
         Some(path) => format!("<a href=\"{}\">{name}</a>", percent_encoded(&path)),
         None => name,
@@ -312,7 +312,7 @@ fn table_end(html: &mut String) {
 
 /// Returns text from a device, escaped.
 fn text(text: &str) -> String {
-    markup(&defang::line(text, defang::MAX_LINE_CHARS))
+    markup(&ci_escape::line(text, ci_escape::MAX_LINE_CHARS))
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! Values, bounds and verdicts for people.
 
+use heaptap_base::units::{SignedSize, thousands};
 use heaptap_model::conditions::thermal_word;
-use heaptap_model::units::{SignedSize, thousands};
 
-use super::defang::{self, MAX_LINE_CHARS};
+use super::ci_escape::{self, MAX_LINE_CHARS};
 use super::{
     BudgetResult, Build, Device, Excess, PastFigure, Run, RunConditions, RunState, ScenarioResult,
     TriggerRecord, Unit,
@@ -105,7 +105,7 @@ pub(super) fn verdict_of(budget: &BudgetResult) -> Option<Verdict> {
 pub fn sentence(budget: &BudgetResult) -> String {
     let Some(judgement) = &budget.judgement else {
         return match &budget.missing {
-            Some(reason) => format!("not measured: {}", defang::line(reason, MAX_LINE_CHARS)),
+            Some(reason) => format!("not measured: {}", ci_escape::line(reason, MAX_LINE_CHARS)),
             None => "not measured in any run".to_owned(),
         };
     };
@@ -149,7 +149,7 @@ pub fn builds(result: &ScenarioResult) -> Option<String> {
         let runs: Vec<String> = runs.map(|run| run.number.to_string()).collect();
         let version = version
             .as_deref()
-            .map(|text| format!(" {}", defang::name(text)));
+            .map(|text| format!(" {}", ci_escape::name(text)));
         let version = version.unwrap_or_default();
         (!runs.is_empty()).then(|| format!("{build} build{version}: runs {}", runs.join(", ")))
     };
@@ -164,7 +164,7 @@ pub fn builds(result: &ScenarioResult) -> Option<String> {
 /// Returns the reason of a verdict, if there is one to name.
 pub(super) fn why(judgement: &Judgement) -> Option<String> {
     let why = judgement.why.as_deref()?;
-    Some(defang::line(why, MAX_LINE_CHARS))
+    Some(ci_escape::line(why, MAX_LINE_CHARS))
 }
 
 /// Returns the number of runs behind a judgement: `3 runs and 10 earlier ones`, `3 pairs of runs`.
@@ -190,7 +190,7 @@ pub fn excess_heading(budget: &BudgetResult) -> &'static str {
 
 /// Returns a part of an excess: `3.0 MiB  decode`, `+1.0 MiB to 3.0 MiB  decode`.
 pub(super) fn excess(unit: Unit, part: &Excess) -> String {
-    let what = defang::line(&part.what, MAX_LINE_CHARS);
+    let what = ci_escape::line(&part.what, MAX_LINE_CHARS);
     format!("{}  {what}", excess_size(unit, part))
 }
 
@@ -209,9 +209,9 @@ pub fn excess_size(unit: Unit, part: &Excess) -> String {
 
 /// Returns the device as `Pixel 6 (R58M123)`, or its serial if the model is unknown.
 pub(super) fn device_name(device: &Device) -> String {
-    let serial = defang::name(&device.name());
+    let serial = ci_escape::name(&device.name());
     match &device.model {
-        Some(model) => format!("{} ({serial})", defang::name(model)),
+        Some(model) => format!("{} ({serial})", ci_escape::name(model)),
         None => serial,
     }
 }
@@ -258,10 +258,12 @@ pub(super) fn failures(result: &ScenarioResult) -> Vec<Failure> {
 fn failure(run: &Run) -> Failure {
     let error = run.error.as_ref();
     let step = error.and_then(|error| error.step.as_deref());
-    let at = step.map_or(String::new(), |step| format!(" at {}", defang::name(step)));
+    let at = step.map_or(String::new(), |step| {
+        format!(" at {}", ci_escape::name(step))
+    });
     Failure {
         title: format!("run {} failed{at}", run.number),
-        kind: error.map_or("failed".to_owned(), |error| defang::name(&error.kind)),
+        kind: error.map_or("failed".to_owned(), |error| ci_escape::name(&error.kind)),
         message: reason(run).unwrap_or_else(|| "no error is recorded".to_owned()),
         line: error.and_then(|error| error.line),
     }
@@ -270,9 +272,12 @@ fn failure(run: &Run) -> Failure {
 /// Returns the error of a run with its help.
 pub(super) fn reason(run: &Run) -> Option<String> {
     let error = run.error.as_ref()?;
-    let message = defang::line(&error.message, MAX_LINE_CHARS);
+    let message = ci_escape::line(&error.message, MAX_LINE_CHARS);
     Some(match &error.help {
-        Some(help) => format!("{message} (help: {})", defang::line(help, MAX_LINE_CHARS)),
+        Some(help) => format!(
+            "{message} (help: {})",
+            ci_escape::line(help, MAX_LINE_CHARS)
+        ),
         None => message,
     })
 }
@@ -289,16 +294,20 @@ pub fn remarks(run: &Run) -> Vec<String> {
 
 /// Describes a trigger that acted: `triggers[0] at 12.4 s: TOTAL of meminfo: 412.0 MiB; label oom`.
 fn trigger(acted: &TriggerRecord) -> String {
-    let trigger = defang::name(&acted.trigger);
-    let cause = defang::line(&acted.cause, defang::MAX_LINE_CHARS);
+    let trigger = ci_escape::name(&acted.trigger);
+    let cause = ci_escape::line(&acted.cause, ci_escape::MAX_LINE_CHARS);
     let mut text = format!("{trigger} at {:.1} s: {cause}", acted.seconds);
     if !acted.labels.is_empty() {
-        let labels: Vec<String> = acted.labels.iter().map(|one| defang::name(one)).collect();
+        let labels: Vec<String> = acted
+            .labels
+            .iter()
+            .map(|one| ci_escape::name(one))
+            .collect();
         let word = if labels.len() == 1 { "label" } else { "labels" };
         text += &format!("; {word} {}", labels.join(", "));
     }
     if let Some(error) = &acted.error {
-        let error = defang::line(error, defang::MAX_LINE_CHARS);
+        let error = ci_escape::line(error, ci_escape::MAX_LINE_CHARS);
         text += &format!("; its steps failed: {error}");
     }
     text
@@ -319,7 +328,7 @@ fn conditions(run: &Run) -> Option<String> {
     let saving = is_saving.then(|| "battery saver on".to_owned());
     let killed = (!kills.is_empty()).then(|| {
         let names = kills.iter().take(MAX_KILLS);
-        let names: Vec<String> = names.map(|kill| defang::name(&kill.process)).collect();
+        let names: Vec<String> = names.map(|kill| ci_escape::name(&kill.process)).collect();
         let more = match kills.len().saturating_sub(MAX_KILLS) {
             0 => String::new(),
             more => format!(" and {more} more"),

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use heaptap_model::units::{ByteSize, parse_time};
-use heaptap_model::untrusted::is_unsafe;
+use heaptap_base::units::{ByteSize, parse_time};
+use heaptap_base::untrusted::is_unsafe;
 use regex::{Regex, RegexBuilder};
 
 use super::Compare;

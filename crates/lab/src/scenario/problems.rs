@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use heaptap_model::near::nearest;
-use heaptap_model::untrusted::sanitize;
+use heaptap_base::suggest::nearest;
+use heaptap_base::untrusted::sanitize;
 
 /// Maximum number of errors to print.
 const MAX_PRINTED: usize = 20;

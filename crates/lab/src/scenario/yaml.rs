@@ -163,7 +163,7 @@ fn shown_cause(info: &str) -> String {
     let info: String = info.chars().take(200).collect();
     format!(
         "not valid YAML: {}",
-        heaptap_model::untrusted::sanitize(&info)
+        heaptap_base::untrusted::sanitize(&info)
     )
 }
 

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::spread::{Hits, Sampling, Spread, counted, mean};
-use super::{Estimate, Judgement, Looks, Measured, objection, untried, values};
+use super::{Estimate, InterimAnalyses, Judgement, Measured, objection, untried, values};
 
 /// Least number of nights whose means show how nights differ.
 pub(crate) const MIN_NIGHTS: usize = 3;
@@ -71,7 +71,7 @@ pub fn judge_change(
     past: &Past<&[Measured]>,
     change: f64,
     floor: f64,
-    looks: Looks,
+    looks: InterimAnalyses,
 ) -> Judgement {
     let mut past = past.clone();
     past.own.retain(|night| !night.is_empty());
@@ -166,7 +166,7 @@ fn compare(
     factor: f64,
     limit: Reference,
     floor: f64,
-    looks: Looks,
+    looks: InterimAnalyses,
 ) -> Judgement {
     let all = || runs.iter().chain(nights.iter().copied().flatten());
     let why = if compared.is_empty() {
@@ -242,7 +242,7 @@ pub fn judge_builds(
     pairs: &[(Measured, Measured)],
     change: f64,
     floor: f64,
-    looks: Looks,
+    looks: InterimAnalyses,
 ) -> (Judgement, Option<PairedChange>) {
     let (old, new): (Vec<Measured>, Vec<Measured>) = pairs.iter().copied().unzip();
     let values: Vec<(f64, f64)> = pairs.iter().map(|(a, b)| (a.value, b.value)).collect();
@@ -281,7 +281,7 @@ pub fn judge_builds(
 }
 
 /// Judges logarithms of ratios; `least` is the least spread assumed.
-fn judge_logs(logs: &[f64], change: f64, least: f64, looks: Looks) -> Judgement {
+fn judge_logs(logs: &[f64], change: f64, least: f64, looks: InterimAnalyses) -> Judgement {
     let spread = Spread::new(logs, &[]).map(|spread| Spread {
         deviation: spread.deviation.max(least),
         ..spread
@@ -348,7 +348,7 @@ mod tests {
     fn a_device_without_nights_is_one_more_of_the_others() {
         let nights = [100.0, 110.0].map(|at| exact(&[at - 1.0, at, at + 1.0]));
         let devices = [0, 1].map(|device| vec![&nights[device][..]]);
-        let looks = Looks::new(3, 3);
+        let looks = InterimAnalyses::new(3, 3);
         let judge = |others: &[Vec<&[Measured]>]| {
             let past = Past {
                 own: Vec::new(),
@@ -384,8 +384,9 @@ mod tests {
     fn a_new_value_after_equal_ones_needs_three_runs() {
         let nights = vec![exact(&[5.0; 4]); 3];
         let past = own(&nights.iter().map(Vec::as_slice).collect::<Vec<_>>());
-        let judge =
-            |runs: &[f64]| judge_change(&exact(runs), &past, 0.02, 1.0, Looks::new(1, 3)).verdict;
+        let judge = |runs: &[f64]| {
+            judge_change(&exact(runs), &past, 0.02, 1.0, InterimAnalyses::new(1, 3)).verdict
+        };
         assert_eq!(judge(&[5.0]), Verdict::Within);
         assert_eq!(judge(&[6.0]), Verdict::Undecided);
         assert_eq!(judge(&[6.0; 3]), Verdict::Over);
@@ -395,7 +396,7 @@ mod tests {
     fn change_has_the_error_of_the_baseline() {
         let runs = exact(&[109.0, 110.0, 111.0]);
         let baseline = exact(&[99.0, 100.0, 101.0]);
-        let looks = Looks::new(3, 3);
+        let looks = InterimAnalyses::new(3, 3);
         let judgement = judge_change(&runs, &own(&[&baseline]), 0.02, 1.0, looks);
         assert_eq!(judgement.verdict, Verdict::Over);
         assert!((judgement.limit - 102.0).abs() < 1e-9);
@@ -424,7 +425,7 @@ mod tests {
                 3
             ]
         };
-        let looks = Looks::new(3, 3);
+        let looks = InterimAnalyses::new(3, 3);
         let judge = |samples| {
             let baseline = sampled(100.0, samples);
             judge_change(&sampled(110.0, 1e9), &own(&[&baseline]), 0.0, 1.0, looks).verdict
@@ -435,7 +436,7 @@ mod tests {
 
     #[test]
     fn equal_counts_are_compared_exactly() {
-        let looks = Looks::new(3, 3);
+        let looks = InterimAnalyses::new(3, 3);
         let judge = |runs: &[f64], baseline: &[f64]| {
             judge_change(&exact(runs), &own(&[&exact(baseline)]), 0.02, 1.0, looks).verdict
         };
@@ -453,7 +454,7 @@ mod tests {
         ];
         let nights = nights.map(|night| exact(&night));
         let all = nights.each_ref().map(Vec::as_slice);
-        let looks = Looks::new(3, 3);
+        let looks = InterimAnalyses::new(3, 3);
         let judge = |runs: &[f64], nights: &[&[Measured]]| {
             judge_change(&exact(runs), &own(nights), 0.0, 1.0, looks)
         };
@@ -479,7 +480,7 @@ mod tests {
     #[test]
     fn unusable_baselines_are_undecided() {
         let runs = exact(&[1.0; 3]);
-        let looks = Looks::new(3, 3);
+        let looks = InterimAnalyses::new(3, 3);
         for (baseline, change) in [
             (vec![], 0.02),
             (exact(&[-1.0]), 0.02),
@@ -497,7 +498,7 @@ mod tests {
     #[test]
     fn pairs_are_compared_by_their_ratios() {
         let values = [(100.0, 105.0), (200.0, 212.0), (50.0, 52.0)];
-        let looks = Looks::new(3, 3);
+        let looks = InterimAnalyses::new(3, 3);
         let judged =
             |values: &[(f64, f64)], change| judge_builds(&pairs(values), change, 0.0, looks);
         let (judgement, change) = judged(&values, 0.02);
@@ -522,7 +523,7 @@ mod tests {
 
     #[test]
     fn builds_are_judged_in_the_unit_of_their_values() {
-        let looks = Looks::new(3, 3);
+        let looks = InterimAnalyses::new(3, 3);
         let values = [(100.0, 105.0), (200.0, 212.0), (50.0, 52.0)];
         let (judgement, change) = judge_builds(&pairs(&values), 0.02, 1.0, looks);
         let change = change.unwrap();
@@ -540,7 +541,7 @@ mod tests {
 
     #[test]
     fn builds_with_zeros_are_compared_by_their_means() {
-        let looks = Looks::new(3, 3);
+        let looks = InterimAnalyses::new(3, 3);
         for (values, verdict) in [
             ([(0.0, 0.0); 3], Verdict::Within),
             ([(0.0, 2.0); 3], Verdict::Over),

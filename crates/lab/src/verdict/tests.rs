@@ -21,7 +21,13 @@ fn sampled(values: &[f64], interval: f64) -> Vec<Measured> {
 
 #[test]
 fn bounds_are_those_of_student() {
-    let judgement = judge(&exact(&[9.0, 10.0, 11.0]), &[], 20.0, 1.0, Looks::new(3, 3));
+    let judgement = judge(
+        &exact(&[9.0, 10.0, 11.0]),
+        &[],
+        20.0,
+        1.0,
+        InterimAnalyses::new(3, 3),
+    );
     let error = 2.919_985_580 / 3.0_f64.sqrt();
     assert!((judgement.lower - (10.0 - error)).abs() < 1e-8);
     assert!((judgement.upper - (10.0 + error)).abs() < 1e-8);
@@ -29,7 +35,13 @@ fn bounds_are_those_of_student() {
     assert_eq!((judgement.runs, judgement.earlier_runs), (3, 0));
     assert_eq!(judgement.confidence, 0.95);
     // Two looks: t(98%, 2) = 4.849.
-    let judgement = judge(&exact(&[9.0, 10.0, 11.0]), &[], 20.0, 1.0, Looks::new(3, 5));
+    let judgement = judge(
+        &exact(&[9.0, 10.0, 11.0]),
+        &[],
+        20.0,
+        1.0,
+        InterimAnalyses::new(3, 5),
+    );
     let error = 4.848_732_214 / 3.0_f64.sqrt();
     assert!((judgement.upper - (10.0 + error)).abs() < 1e-8);
 }
@@ -42,15 +54,15 @@ fn p_agrees_with_the_verdict() {
         (bound - 1e-6, Verdict::Over),
         (bound + 1e-6, Verdict::Undecided),
     ] {
-        let judgement = judge(&runs, &[], limit, 1.0, Looks::new(3, 3));
+        let judgement = judge(&runs, &[], limit, 1.0, InterimAnalyses::new(3, 3));
         assert_eq!(judgement.verdict, verdict);
         assert!((judgement.p_over - 0.05).abs() < 1e-6, "{judgement:?}");
         assert_eq!(judgement.p_over < 0.05, verdict == Verdict::Over);
     }
     // Sampling error alone.
     let runs = sampled(&[100.0; 3], 4.0);
-    let lower = judge(&runs, &[], 200.0, 1.0, Looks::new(3, 3)).lower;
-    let judgement = judge(&runs, &[], lower, 1.0, Looks::new(3, 3));
+    let lower = judge(&runs, &[], 200.0, 1.0, InterimAnalyses::new(3, 3)).lower;
+    let judgement = judge(&runs, &[], lower, 1.0, InterimAnalyses::new(3, 3));
     assert!((judgement.p_over - 0.05).abs() < 1e-9, "{judgement:?}");
 }
 
@@ -62,7 +74,7 @@ fn sampling_error_is_a_least_width() {
         &[],
         110.0,
         1.0,
-        Looks::new(3, 3),
+        InterimAnalyses::new(3, 3),
     );
     assert!((judgement.lower - 81.8).abs() < 0.2, "{judgement:?}");
     assert!((judgement.upper - 121.2).abs() < 0.3, "{judgement:?}");
@@ -71,11 +83,17 @@ fn sampling_error_is_a_least_width() {
         judgement.why.as_deref(),
         Some("the sampling error contains the limit; a smaller interval reduces it")
     );
-    let exact = judge(&exact(&[100.0; 3]), &[], 110.0, 1.0, Looks::new(3, 3));
+    let exact = judge(
+        &exact(&[100.0; 3]),
+        &[],
+        110.0,
+        1.0,
+        InterimAnalyses::new(3, 3),
+    );
     assert_eq!(exact.verdict, Verdict::Within);
     // A larger spread decides.
     let runs = sampled(&[60.0, 100.0, 140.0], 1e-6);
-    let judgement = judge(&runs, &[], 110.0, 1.0, Looks::new(3, 3));
+    let judgement = judge(&runs, &[], 110.0, 1.0, InterimAnalyses::new(3, 3));
     assert_eq!(
         judgement.why.as_deref(),
         Some("the bounds contain the limit")
@@ -85,17 +103,18 @@ fn sampling_error_is_a_least_width() {
 #[test]
 fn nothing_sampled_is_less_than_three_samples() {
     let none = sampled(&[0.0; 3], 4096.0);
-    let judgement = judge(&none, &[], 12e6, 4096.0, Looks::new(3, 3));
+    let judgement = judge(&none, &[], 12e6, 4096.0, InterimAnalyses::new(3, 3));
     assert_eq!(judgement.verdict, Verdict::Within);
     assert!(judgement.upper > 4096.0, "{judgement:?}");
-    let judgement = judge(&none, &[], 1024.0, 4096.0, Looks::new(3, 3));
+    let judgement = judge(&none, &[], 1024.0, 4096.0, InterimAnalyses::new(3, 3));
     assert_eq!(judgement.verdict, Verdict::Undecided);
 }
 
 #[test]
 fn counts_without_a_spread_are_exact() {
-    let judge =
-        |runs: &[f64], limit| judge(&exact(runs), &[], limit, 1.0, Looks::new(3, 5)).verdict;
+    let judge = |runs: &[f64], limit| {
+        judge(&exact(runs), &[], limit, 1.0, InterimAnalyses::new(3, 5)).verdict
+    };
     assert_eq!(judge(&[0.0; 3], 0.0), Verdict::Within);
     assert_eq!(judge(&[2.0; 3], 2.0), Verdict::Within);
     assert_eq!(judge(&[3.0; 3], 2.0), Verdict::Over);
@@ -111,23 +130,29 @@ fn one_leak_is_over_a_limit_of_none() {
         &[0.0, 0.0, 1.0],
         &[0.0, 0.0, 0.0, 1.0],
     ] {
-        let judgement = judge(&exact(runs), &[], 0.0, 1.0, Looks::new(3, 5));
+        let judgement = judge(&exact(runs), &[], 0.0, 1.0, InterimAnalyses::new(3, 5));
         assert_eq!(judgement.verdict, Verdict::Over, "{runs:?}");
         assert!(judgement.lower > 0.0 && judgement.upper >= judgement.mean);
         assert_eq!((judgement.p_over, judgement.why), (0.0, None));
     }
-    let growth = judge_growth(&exact(&[0.0, 0.0, 1.0]), &[], 0.0, 1.0, Looks::new(3, 5));
+    let growth = judge_growth(
+        &exact(&[0.0, 0.0, 1.0]),
+        &[],
+        0.0,
+        1.0,
+        InterimAnalyses::new(3, 5),
+    );
     assert_eq!(growth.verdict, Verdict::Undecided);
 }
 
 #[test]
 fn equal_pss_spreads_by_its_smallest_step() {
     let runs = exact(&[1_048_576.0; 5]);
-    let judgement = judge(&runs, &[], 1_048_576.0, 4096.0, Looks::new(3, 5));
+    let judgement = judge(&runs, &[], 1_048_576.0, 4096.0, InterimAnalyses::new(3, 5));
     assert_eq!(judgement.verdict, Verdict::Undecided);
     let error = 2.998_527_873 * 4096.0 / 5.0_f64.sqrt();
     assert!((judgement.upper - judgement.mean - error).abs() < 1e-3);
-    let judgement = judge(&runs, &[], 1_100_000.0, 4096.0, Looks::new(3, 5));
+    let judgement = judge(&runs, &[], 1_100_000.0, 4096.0, InterimAnalyses::new(3, 5));
     assert_eq!(judgement.verdict, Verdict::Within);
 }
 
@@ -135,30 +160,49 @@ fn equal_pss_spreads_by_its_smallest_step() {
 fn one_run_is_judged_with_ten_earlier_ones() {
     let earlier = exact(&[9.0, 11.0, 10.0, 9.0, 11.0, 10.0, 9.0, 11.0, 10.0, 10.0]);
     let run = exact(&[14.0]);
-    let judgement = judge(&run, &[&earlier], 10.0, 1.0, Looks::new(1, 5));
+    let judgement = judge(&run, &[&earlier], 10.0, 1.0, InterimAnalyses::new(1, 5));
     assert_eq!(judgement.verdict, Verdict::Over);
     assert_eq!((judgement.runs, judgement.earlier_runs), (1, 10));
-    let judgement = judge(&run, &[&earlier[1..]], 10.0, 1.0, Looks::new(1, 5));
+    let judgement = judge(
+        &run,
+        &[&earlier[1..]],
+        10.0,
+        1.0,
+        InterimAnalyses::new(1, 5),
+    );
     assert_eq!(judgement.verdict, Verdict::Undecided);
     assert_eq!(
         judgement.why.as_deref(),
         Some("1 run is too few: a verdict needs 3, or 1 with 10 earlier runs")
     );
     // Not planned.
-    let judgement = judge(&run, &[&earlier], 10.0, 1.0, Looks::new(3, 5));
+    let judgement = judge(&run, &[&earlier], 10.0, 1.0, InterimAnalyses::new(3, 5));
     assert_eq!(
         judgement.why.as_deref(),
         Some("the next verdict is after 3 runs")
     );
-    let judgement = judge(&run, &[&earlier], 10.0, 1.0, Looks::new(3, 5).last());
+    let judgement = judge(
+        &run,
+        &[&earlier],
+        10.0,
+        1.0,
+        InterimAnalyses::new(3, 5).last(),
+    );
     assert_eq!(judgement.verdict, Verdict::Over);
 }
 
 #[test]
 fn one_run_that_differs_from_equal_ones_is_not_certain() {
     let earlier = exact(&[2.0; 10]);
-    let judge =
-        |runs: &[f64], limit| judge(&exact(runs), &[&earlier], limit, 1.0, Looks::new(1, 3));
+    let judge = |runs: &[f64], limit| {
+        judge(
+            &exact(runs),
+            &[&earlier],
+            limit,
+            1.0,
+            InterimAnalyses::new(1, 3),
+        )
+    };
     assert_eq!(judge(&[2.0], 2.0).verdict, Verdict::Within);
     assert_eq!(judge(&[2.0], 1.0).verdict, Verdict::Over);
     for limit in [2.0, 4.0] {
@@ -201,7 +245,7 @@ fn unusable_figures_are_undecided_with_a_reason() {
         (samples(f64::NAN), vec![], 1.0, 1.0),
         (samples(-1.0), vec![], 1.0, 1.0),
     ] {
-        let judgement = judge(&runs, &[&earlier], limit, floor, Looks::new(3, 5));
+        let judgement = judge(&runs, &[&earlier], limit, floor, InterimAnalyses::new(3, 5));
         assert_eq!(judgement.verdict, Verdict::Undecided, "{runs:?} {limit}");
         assert!(judgement.why.is_some());
         let json = serde_json::to_string(&judgement).unwrap();
@@ -211,7 +255,13 @@ fn unusable_figures_are_undecided_with_a_reason() {
 
 #[test]
 fn negative_growth_is_judged() {
-    let judgement = judge_growth(&exact(&[-3.0, -2.0, -1.0]), &[], 5.0, 1.0, Looks::new(3, 3));
+    let judgement = judge_growth(
+        &exact(&[-3.0, -2.0, -1.0]),
+        &[],
+        5.0,
+        1.0,
+        InterimAnalyses::new(3, 3),
+    );
     assert_eq!(judgement.verdict, Verdict::Within);
 }
 
@@ -239,7 +289,7 @@ fn any_figures_are_judged_without_a_panic() {
             .iter()
             .map(|night| (devices[random.usize(..4)], *night));
         let past = Past::new("own", past.collect::<Vec<_>>());
-        let looks = Looks::new(1, 5).last();
+        let looks = InterimAnalyses::new(1, 5).last();
         for judgement in [
             judge(&runs, nights, limit, floor, looks),
             judge_growth(&runs, nights, -limit, floor, looks),

@@ -139,7 +139,7 @@ fn in_parts(
     slots: &mut [ObjectIndex],
     work: impl Fn(usize, &mut [ObjectIndex]) -> Vec<Missing> + Sync,
 ) -> Vec<Missing> {
-    let threads = crate::parallel::threads().get();
+    let threads = heaptap_base::parallel::threads().get();
     let part = slots.len().div_ceil(threads).max(WORTH_A_THREAD);
     let mut parts = Vec::new();
     std::thread::scope(|scope| {

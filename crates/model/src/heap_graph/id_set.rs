@@ -16,7 +16,7 @@ const PAGE_UNIT: u32 = 64;
 const WORDS_PER_ID: u64 = 8;
 const FREE_WORDS: u64 = 1 << 18;
 /// Maximum number of runs of pages that are looked through.
-const MOST_SPANS: usize = 16;
+const MAX_SPANS: usize = 16;
 /// Average number of sorted IDs in a bucket.
 const BUCKET: usize = 8;
 
@@ -394,12 +394,12 @@ impl Paged {
         let mut pages = 0;
         for run in self
             .numbers
-            .chunk_by(|a, b| b - a <= most_slots / MOST_SPANS as u64)
+            .chunk_by(|a, b| b - a <= most_slots / MAX_SPANS as u64)
         {
             let (first, len) = (run[0], run[run.len() - 1] - run[0] + 1);
             let from = self.direct.len();
             let slots = from as u64 + len;
-            if self.spans.len() == MOST_SPANS || slots > most_slots {
+            if self.spans.len() == MAX_SPANS || slots > most_slots {
                 self.spans = Vec::new();
                 self.direct = Vec::new();
                 return;

@@ -1,7 +1,7 @@
 //! One heap of one process at one time.
 
 use super::tables::CallsiteId;
-use crate::near::nearest;
+use heaptap_base::suggest::nearest;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

@@ -7,8 +7,8 @@ pub use position::Position;
 
 use super::index::{Index, Seed, is_equal};
 use super::interned::{next_id, span};
-use crate::parallel::{self, Pool};
-use crate::touch::{BATCH, touch};
+use heaptap_base::parallel::{self, Pool};
+use heaptap_base::prefetch::{BATCH, prefetch};
 
 /// Stacks with dense IDs in order of first appearance.
 #[derive(Debug, Clone, Default)]
@@ -166,7 +166,7 @@ impl PackedStacks {
             *start = span(&self.ends, *id).start;
         }
         let same = self.waiting.iter().filter_map(|stack| stack.same);
-        touch(same.map(|(_, start)| self.bytes.get(start).copied().unwrap_or(0)));
+        prefetch(same.map(|(_, start)| self.bytes.get(start).copied().unwrap_or(0)));
 
         let mut start = self.ends.last().copied().unwrap_or(0);
         let mut known = start;

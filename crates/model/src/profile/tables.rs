@@ -5,7 +5,7 @@
 use super::index::Seed;
 use super::interned::{Interned, Texts};
 use super::packed::{self, PackedStacks};
-use crate::units::BuildId;
+use heaptap_base::units::BuildId;
 
 /// Index of an interned string in [`Tables`]; 0 is the empty string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]

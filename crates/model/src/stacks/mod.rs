@@ -15,7 +15,7 @@ mod dump;
 pub mod fold;
 mod join;
 pub mod naming;
-pub mod parting;
+pub mod partition;
 mod project;
 mod table;
 

@@ -11,9 +11,9 @@ use super::allocators::is_allocator;
 use super::annotation::{Annotation, FrameClass};
 use super::table::Kind;
 use crate::names::{demangle, module, nameless};
-use crate::parallel;
 use crate::profile::index::FastHash;
 use crate::profile::{FrameId, Line, Recording, StringId};
+use heaptap_base::parallel;
 
 /// A function of a frame, with its source location.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

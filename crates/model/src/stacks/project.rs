@@ -103,7 +103,7 @@ const FRAMES_PER_NODE: usize = 2;
 /// ones.
 const NODES: usize = 1 << 20;
 /// Maximum number of nodes.
-const MOST_NODES: usize = 1 << 31;
+const MAX_NODES: usize = 1 << 31;
 
 /// Frames that are not completely in the stacks, because they would multiply beyond what any
 /// program does.
@@ -235,7 +235,7 @@ impl<'a> Projector<'a> {
     fn enter(&mut self, new: &[CallsiteId]) {
         let tables = &self.recording.tables;
         let more = self.name(new) / FRAMES_PER_NODE;
-        self.limit = self.limit.saturating_add(more).min(MOST_NODES);
+        self.limit = self.limit.saturating_add(more).min(MAX_NODES);
         let mut below: Vec<RemainingFrames> = new
             .iter()
             .map(|&callsite| RemainingFrames {
@@ -341,7 +341,7 @@ impl<'a> Projector<'a> {
         let kept = match table.node_count() {
             there if there + frames.len() <= self.limit => frames.len(),
             // Functions without inlined ones have a higher limit.
-            there if there < (self.limit + self.more).min(MOST_NODES) => 1,
+            there if there < (self.limit + self.more).min(MAX_NODES) => 1,
             _ => 0,
         };
         if kept < frames.len() {

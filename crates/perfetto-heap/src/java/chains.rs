@@ -5,8 +5,8 @@
 use crate::allowance::pay;
 use crate::reader::Place;
 use crate::wire::{WireError, each};
+use heaptap_base::units::Allowance;
 use heaptap_model::heap_graph::OutOfMemory;
-use heaptap_model::units::Allowance;
 use std::collections::BTreeMap;
 
 /// Memory of a dump until it is decoded, and of each further packet of it.

@@ -2,11 +2,11 @@
 //! of fields from which references get their names.
 
 use super::tables::{FieldName, NONE, Tables, UNDEFINED};
+use heaptap_base::units::Allowance;
 use heaptap_model::heap_graph::{
     Class, ClassIndex, ClassKind, FieldDecl, Losses, ObjectId, upwards,
 };
 use heaptap_model::profile::index::FastHash;
-use heaptap_model::units::Allowance;
 use std::collections::HashMap;
 
 /// The field with the target of a `java.lang.ref.Reference`.

@@ -8,12 +8,12 @@ use super::native;
 use super::references::{self, Found, Known};
 use super::tables::{NONE, Tables, UNDEFINED};
 use crate::wire::{Fields, WireError};
+use heaptap_base::parallel::{self, Pool};
+use heaptap_base::units::Allowance;
 use heaptap_model::heap_graph::{
     Class, ClassIndex, ClassKind, DumpFacts, HeapGraph, HeapKind, Ids, IdsBuilder, ObjectId,
     ObjectIndex, Positions, ReferenceKind, Referent, Root, RootKind, ShallowSizes,
 };
-use heaptap_model::parallel::{self, Pool};
-use heaptap_model::units::Allowance;
 use std::collections::BTreeMap;
 
 /// A `HeapGraph` of a dump.

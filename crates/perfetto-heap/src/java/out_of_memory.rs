@@ -8,7 +8,7 @@ use heaptap_model::profile::{CallsiteId, Frame, Line, Mapping, Package, Recordin
 use std::collections::HashSet;
 
 /// Maximum number of frames read of a stack: the runtime's own limit is much lower.
-const MOST_FRAMES: usize = 1 << 14;
+const MAX_FRAMES: usize = 1 << 14;
 
 /// Names of the packages of a recording, so that many packets do not each need a search.
 #[derive(Debug, Default)]
@@ -55,7 +55,7 @@ pub(crate) fn read_art_metadata(
             8 => {
                 let mut stack = Fields::new(value.bytes());
                 while let Some((number, value)) = stack.next()? {
-                    if number == 1 && oom.stack.len() < MOST_FRAMES {
+                    if number == 1 && oom.stack.len() < MAX_FRAMES {
                         oom.stack.push(read_frame(value.bytes())?);
                     }
                 }

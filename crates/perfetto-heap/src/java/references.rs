@@ -51,7 +51,7 @@ pub(super) fn read(
     known: &Known,
     targets: &mut [ObjectIndex],
 ) -> Vec<Found> {
-    let cores = heaptap_model::parallel::threads().get();
+    let cores = heaptap_base::parallel::threads().get();
     let threads = cores.min(targets.len() / PER_THREAD + 1);
     let share = targets.len().div_ceil(threads).max(1);
     // Split between messages, after each share of references.

@@ -17,7 +17,7 @@ const EVERY: u64 = 20_000_000;
 /// Maximum delay in ns of the collecting thread's figure: a later one has another cause.
 const AT_ONCE: u64 = 1_000_000_000;
 /// Maximum number of recorded pauses of one GC.
-const MOST_PAUSES: usize = 64;
+const MAX_PAUSES: usize = 64;
 /// Maximum length of a GC's name in bytes.
 const LONGEST_NAME: usize = 160;
 
@@ -206,7 +206,7 @@ impl Collections {
             && depth == open.depth
         {
             open.pause = None;
-            if open.pauses.len() < MOST_PAUSES {
+            if open.pauses.len() < MAX_PAUSES {
                 open.pauses.push(event.at.saturating_sub(since));
             }
         }

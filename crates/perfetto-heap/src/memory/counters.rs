@@ -10,10 +10,10 @@ use super::super::reader::PlaceReader;
 use super::super::wire::{Fields, WireError, each, each_message};
 use super::time::Times;
 use super::{MemoryWanted, Places};
+use heaptap_base::units::Allowance;
 use heaptap_model::counter::{Counters, Kind, Track, Value};
 use heaptap_model::profile::Recording;
 use heaptap_model::timeline::{Observation, Source};
-use heaptap_model::units::Allowance;
 
 /// A figure of a process: field number, kind and name.
 type Figure = (usize, Kind, &'static str);
@@ -96,7 +96,7 @@ const OF_PHONE: [&str; 39] = [
 const HEAP_SIZE: &str = "Heap size (KB)";
 
 /// Maximum number of values of a trace: a quarter of a gigabyte.
-const MOST_VALUES: usize = 10 << 20;
+const MAX_VALUES: usize = 10 << 20;
 
 /// Memory of the counters of a process.
 const OF_ONE_PROCESS: usize = 300;
@@ -159,7 +159,7 @@ impl Gathered {
     }
 
     fn push(&mut self, boot_ns: u64, track: u32, value: f64) {
-        let has_room = self.all.values.len() < MOST_VALUES;
+        let has_room = self.all.values.len() < MAX_VALUES;
         self.is_whole &= has_room && self.allowance.take(size_of::<Value>() * 3 / 2);
         if self.is_whole {
             let value = Value {

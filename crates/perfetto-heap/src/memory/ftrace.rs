@@ -17,7 +17,7 @@ use crate::wire::{Fields, WireError};
 /// service reads all processors several times per second, which is far fewer events.
 const WINDOW: usize = 1 << 18;
 /// Maximum number of distinct GC names, which is more than any device has.
-const MOST_NAMES: usize = 1 << 12;
+const MAX_NAMES: usize = 1 << 12;
 const HEAP_SIZE: &[u8] = b"Heap size (KB)";
 
 /// Events that are being sorted.
@@ -175,7 +175,7 @@ impl Ftrace {
             return Some(*number);
         }
         let number = u16::try_from(self.names.len()).ok()?;
-        if self.names.len() >= MOST_NAMES {
+        if self.names.len() >= MAX_NAMES {
             return None;
         }
         self.names.insert(name.into(), number);

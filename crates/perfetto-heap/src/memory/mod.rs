@@ -36,12 +36,12 @@ use super::clocks::Clocks;
 use super::packet::{Packet, payload};
 use super::reader::{Place, PlaceReader};
 use super::wire::WireError;
+use heaptap_base::units::Allowance;
 use heaptap_model::profile::Recording;
 use heaptap_model::timeline::{Entry, Observation, Process, Timeline};
-use heaptap_model::units::Allowance;
 
 /// Maximum number of entries of a trace: a week of one process, one per second.
-const MOST_ENTRIES: usize = 2 << 20;
+const MAX_ENTRIES: usize = 2 << 20;
 
 /// Selection of a trace's memory figures.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -305,7 +305,7 @@ impl<'a> Sink<'a> {
         };
         if self.wanted.collections_only && !matches!(entry.seen, Observation::Collection(_)) {
             self.passed.add(entry);
-        } else if self.entries.len() >= MOST_ENTRIES || !self.allowance.take(ENTRY) {
+        } else if self.entries.len() >= MAX_ENTRIES || !self.allowance.take(ENTRY) {
             self.left_out += 1;
         } else {
             self.entries.push(entry);

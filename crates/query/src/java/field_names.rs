@@ -6,9 +6,9 @@ use std::ops::ControlFlow;
 use std::sync::Mutex;
 
 use super::heaps::Heaps;
+use heaptap_base::parallel::lock;
+use heaptap_base::suggest::nearest;
 use heaptap_model::heap_graph::{Class, ClassIndex, FieldDecl};
-use heaptap_model::near::nearest;
-use heaptap_model::parallel::lock;
 
 /// Element count of an array, which is not a field.
 pub(super) const LENGTH: &str = "length";

@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex};
 use super::super::table::{Catalog, Cell, Rows, Schema, columns, schema};
 use super::fields::{original_name, recorded_name};
 use super::heaps::{Heap, Heaps, LazyHeaps, is_hprof};
+use heaptap_base::parallel::lock;
 use heaptap_model::heap_graph::{HeapGraph, ObjectIndex, Value};
-use heaptap_model::parallel::lock;
 
 static SCHEMA: Schema = schema! {
     "heap_graph_reference": "References between objects of Java heaps, one in each row.";

@@ -319,7 +319,7 @@ struct Scan<'c> {
 type Row = (i64, Vec<Value>);
 
 /// Maximum number of rows, because a scan over a cycle never ends.
-const MOST_ROWS: usize = 1 << 27;
+const MAX_ROWS: usize = 1 << 27;
 
 /// Returns `id` and the columns as a list for SQL.
 fn names(columns: &[String]) -> String {
@@ -410,7 +410,7 @@ fn scan(call: &MacroCall<'_>) -> Result<(), Error> {
         let next = scan.step(handed_on)?;
         from = all.len();
         all.extend(next);
-        if all.len() > MOST_ROWS {
+        if all.len() > MAX_ROWS {
             return Err(failure(
                 "_graph_scan!: too many rows; the graph probably has a cycle",
             ));

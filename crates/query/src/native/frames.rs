@@ -7,8 +7,8 @@ use std::sync::Arc;
 use super::NativeHeaps;
 use crate::once::{given, read_once};
 use crate::table::{Catalog, Cell, Schema, columns, schema};
+use heaptap_base::units::hex;
 use heaptap_model::profile::{FrameId, Line, Lines, Recording, StringId};
-use heaptap_model::units::hex;
 
 static FRAMES: Schema = schema! {
     "stack_profile_frame": "Code locations.";

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::tokens::{Sort, Token, tokens};
 use super::{Action, Macro, Macros, Prepared, Refusal, WorkedCall};
-use heaptap_model::units::counted;
+use heaptap_base::units::counted;
 
 /// Maximum nesting of macros.
 const DEEPEST: usize = 32;
@@ -127,7 +127,7 @@ impl<'a> Rewriting<'a> {
                 continue;
             }
             if is_unknown_macro(self.source, all, at) {
-                let name = heaptap_model::untrusted::sanitize(token.text(self.source)).into_owned();
+                let name = heaptap_base::untrusted::sanitize(token.text(self.source)).into_owned();
                 return Err(Refusal::new(offset, format!("no such macro: {name}!"))
                     .with_help("run `.tables` to list macros"));
             }
@@ -240,7 +240,7 @@ fn expand(
     depth: usize,
     worked: &mut Vec<WorkedCall>,
 ) -> Result<String, String> {
-    let shown = heaptap_model::untrusted::sanitize(name);
+    let shown = heaptap_base::untrusted::sanitize(name);
     if depth == DEEPEST {
         return Err(format!("{shown} calls itself or exceeds the nesting limit"));
     }
@@ -355,7 +355,7 @@ fn expand_all(
             at += 1;
         }
         if text.len() > LARGEST {
-            let shown = heaptap_model::untrusted::sanitize(name);
+            let shown = heaptap_base::untrusted::sanitize(name);
             return Err(format!("{shown} expands to too much text"));
         }
     }

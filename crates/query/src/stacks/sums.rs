@@ -10,8 +10,8 @@ use crate::table::{
 };
 use heaptap_analyze::native::filter::Filter;
 use heaptap_analyze::native::groups::{Groups, RowKey};
-use heaptap_analyze::native::shown::Shown;
 use heaptap_analyze::native::table::{Key, Table};
+use heaptap_analyze::native::visible_tree::VisibleTree;
 use heaptap_model::stacks::{Dump, FrameId, NodeId};
 
 /// Describes a function over one dump: its own columns and those of the figures.
@@ -167,7 +167,7 @@ impl FunctionRows {
     fn of(stacks: &Arc<Stacks>, at: usize) -> FunctionRows {
         let table = &stacks.profile().table;
         let dump = stacks.dump(at);
-        let shown = Shown::of(table, &Filter::default(), &[&dump.values]);
+        let shown = VisibleTree::of(table, &Filter::default(), &[&dump.values]);
         let groups = Groups::of(table, RowKey::Function);
         let sums = Table::of(&shown, &groups, &dump.values);
         let frames = sums.rows().filter_map(|row| match row.key {

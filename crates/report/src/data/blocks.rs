@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use heaptap_model::parallel;
+use heaptap_base::parallel;
 use libdeflater::{CompressionLvl, Compressor};
 use std::io::{self, Write};
 

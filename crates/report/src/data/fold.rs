@@ -18,16 +18,15 @@
 //! | `sums` | the sums of values by target |
 
 mod attempt;
-mod goals;
-mod kept;
+mod largest;
 mod omitted;
 mod sums;
+mod targets;
 mod weights;
 
 use super::header::Folded;
 use attempt::{FoldAttempt, HASH_STRIDE};
-use goals::{Detail, Goals};
-use heaptap_model::parallel;
+use heaptap_base::parallel;
 use heaptap_model::profile::index::{FastHash, Seed};
 use heaptap_model::profile::packed::{self, PackedStacks};
 use heaptap_model::stacks::calls::{Call, Calls};
@@ -35,6 +34,7 @@ use heaptap_model::stacks::{FrameId, NodeId, StackProfile};
 use std::borrow::Cow;
 use std::collections::HashSet;
 use sums::Sums;
+use targets::{Detail, FoldTargets};
 use weights::Weights;
 
 /// Number of callsites with which a page opens in two seconds.
@@ -65,7 +65,7 @@ enum Form {
     /// The largest callsites, and the targets of the values of the others.
     Sums {
         kept: Vec<Call>,
-        goals: Goals,
+        goals: FoldTargets,
         detail: Detail,
         /// Number of stacks with values.
         stacks: usize,
@@ -89,7 +89,7 @@ impl Reduction {
             Some((calls, nodes)) => Form::All(calls, nodes),
             None => {
                 let mut attempt = FoldAttempt::new(table, &stacks, &weights, most);
-                let mut goals = Goals::new(table, stacks.len());
+                let mut goals = FoldTargets::new(table, stacks.len());
                 attempt.search(&mut goals);
                 let (kept, detail) = attempt.into_kept();
                 Form::Sums {

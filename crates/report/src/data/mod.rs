@@ -36,7 +36,7 @@ use header::{Counts, DerivedMeasure, Header, Section};
 use order::Order;
 use values::Rows;
 
-use heaptap_model::parallel;
+use heaptap_base::parallel;
 use heaptap_model::profile::DumpFlags;
 use heaptap_model::stacks::{Dump, StackProfile};
 use std::collections::HashMap;

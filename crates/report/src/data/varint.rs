@@ -1,6 +1,6 @@
 //! Variable-length integers: LEB128 and zigzag, as in `viewer/README.md`.
 
-pub(super) use heaptap_model::varint::put;
+pub(super) use heaptap_base::varint::put;
 
 /// Appends a signed integer.
 pub(super) fn put_signed(out: &mut Vec<u8>, value: i64) {

@@ -2,7 +2,7 @@
 
 use super::super::html::{Foreign, Html};
 use heaptap_analyze::diff::{difference, keep_largest};
-use heaptap_model::units::{ByteSize, SignedSize, thousands};
+use heaptap_base::units::{ByteSize, SignedSize, thousands};
 
 /// Maximum rows of each table; the viewer has all.
 const ROWS: usize = 20;

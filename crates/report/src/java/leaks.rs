@@ -3,7 +3,7 @@
 use super::super::html::{Foreign, Html};
 use super::shortened;
 use heaptap_analyze::leaks::{Leaks, Reference, Shape, Status, Step};
-use heaptap_model::units::{ByteSize, counted, thousands};
+use heaptap_base::units::{ByteSize, counted, thousands};
 use std::borrow::Cow;
 
 /// Maximum number of groups; the viewer has more.

@@ -10,8 +10,8 @@ use super::html::{Foreign, Html};
 use change::Change;
 use heaptap_analyze::histogram::{Histogram, Row, Sums};
 use heaptap_analyze::leaks::{LeakGroup, Leaks};
+use heaptap_base::units::{ByteSize, counted, thousands};
 use heaptap_model::heap_graph::{DumpSource, HeapGraph, SizeModel};
-use heaptap_model::units::{ByteSize, counted, thousands};
 use std::cmp::Reverse;
 
 /// Maximum rows of the table of classes; the viewer has all.

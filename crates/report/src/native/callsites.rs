@@ -5,10 +5,10 @@ use super::super::html::{Foreign, Html};
 use super::Place;
 use heaptap_analyze::native::filter::Filter;
 use heaptap_analyze::native::sampled::SampledColumn;
-use heaptap_analyze::native::shown::{Shown, ShownId};
+use heaptap_analyze::native::visible_tree::{VisibleId, VisibleTree};
 use heaptap_analyze::sampling::Estimate;
+use heaptap_base::units::{SignedSize, counted, thousands};
 use heaptap_model::stacks::{Dump, StackProfile, Unit, View, sum};
-use heaptap_model::units::{SignedSize, counted, thousands};
 use std::cmp::Reverse;
 
 /// Rows for the largest heap, and for each of the others.
@@ -64,7 +64,7 @@ pub(super) fn write(html: &mut Html, header: &Header, profile: &StackProfile) {
 }
 
 fn table(html: &mut Html, profile: &StackProfile, series: &Series, dump: &Dump, most: usize) {
-    let shown = Shown::of(&profile.table, &Filter::default(), &[&dump.values]);
+    let shown = VisibleTree::of(&profile.table, &Filter::default(), &[&dump.values]);
     let error = SampledColumn::of(dump, dump.default_measure);
     let mut values = dump.values.clone();
     values
@@ -116,7 +116,7 @@ fn table(html: &mut Html, profile: &StackProfile, series: &Series, dump: &Dump, 
                 _ => size(all.value),
             }
         }));
-        let place = Place::of(&shown, ShownId(at as u32));
+        let place = Place::of(&shown, VisibleId(at as u32));
         cells.push(place.cell());
         cells.push(place.at);
         cells

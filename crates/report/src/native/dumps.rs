@@ -6,8 +6,8 @@ use super::super::data::header::{Dump, Header, Measure};
 use super::super::data::timeline::Timeline;
 use super::super::html::{Foreign, Html};
 use super::callsites::size;
+use heaptap_base::units::{ByteSize, counted, thousands};
 use heaptap_model::profile::DumpKind;
-use heaptap_model::units::{ByteSize, counted, thousands};
 
 /// Maximum number of listed libraries.
 const LIBRARIES: usize = 40;

@@ -6,15 +6,15 @@ use super::super::html::{Foreign, Html};
 use super::callsites::size;
 use super::{Place, fitting};
 use heaptap_analyze::native::filter::Filter;
-use heaptap_analyze::native::shown::{Shown, ShownId};
+use heaptap_analyze::native::visible_tree::{VisibleId, VisibleTree};
 use heaptap_analyze::sampling::verdict::{
     FALSE_DISCOVERIES, MIN_HITS_TO_TEST, benjamini_hochberg_with,
 };
 use heaptap_analyze::sampling::{Counters, Estimate, Interval, Turnover};
-use heaptap_model::parallel;
+use heaptap_base::parallel;
+use heaptap_base::units::counted;
 use heaptap_model::profile::DumpKind;
 use heaptap_model::stacks::{Dump, Measure, StackProfile, Values, View};
-use heaptap_model::units::counted;
 use std::cmp::Reverse;
 
 /// Maximum rows per heap.
@@ -84,7 +84,7 @@ fn difference(html: &mut Html, diff: &Diff, profile: &StackProfile) {
 
 /// Change of a callsite's own bytes.
 struct Change {
-    id: ShownId,
+    id: VisibleId,
     net: i64,
     /// The least change within the interval, as far as certain: negative if the interval includes 0.
     certain: i64,
@@ -104,7 +104,7 @@ const WORTH_THREADS: usize = 1 << 14;
 
 /// Changes between two dumps.
 struct Changes<'a> {
-    shown: Shown<'a>,
+    shown: VisibleTree<'a>,
     sides: [Side; 2],
     /// Intervals of the sides, if the errors are known.
     intervals: Option<(Interval, Interval)>,
@@ -125,7 +125,7 @@ impl<'a> Changes<'a> {
     ) -> Changes<'a> {
         let dumps = || [before, after].into_iter().flatten();
         let values: Vec<&Values> = dumps().map(|dump| &dump.values).collect();
-        let shown = Shown::of(&profile.table, &Filter::default(), &values);
+        let shown = VisibleTree::of(&profile.table, &Filter::default(), &values);
         // A side without the heap has the sampling interval of the other.
         let own = |dump: Option<&Dump>| Interval::of(&dump.or(dumps().next())?.facts);
         let intervals = own(before).zip(own(after));
@@ -173,7 +173,7 @@ impl<'a> Changes<'a> {
                     tested => tests.others += u64::from(tested.is_some()),
                 }
                 rows.push(Change {
-                    id: ShownId(at as u32),
+                    id: VisibleId(at as u32),
                     net,
                     certain: match estimate {
                         Some(estimate) if net > 0 => estimate.low,
@@ -307,7 +307,7 @@ struct Side {
 }
 
 impl Side {
-    fn of(shown: &Shown<'_>, dump: Option<&Dump>) -> Side {
+    fn of(shown: &VisibleTree<'_>, dump: Option<&Dump>) -> Side {
         let place = |is_it: &dyn Fn(&Measure) -> bool| dump?.measures.iter().position(is_it);
         let of = |view| place(&|measure| measure.view == Some(view));
         Side {

@@ -21,7 +21,7 @@ use super::data::header::Header;
 use super::html::{Foreign, Html};
 use heaptap_analyze::native::groups::{file_of, function_of, library_name};
 use heaptap_analyze::native::scope;
-use heaptap_analyze::native::shown::{Shown, ShownId};
+use heaptap_analyze::native::visible_tree::{VisibleId, VisibleTree};
 use heaptap_model::stacks::StackProfile;
 use std::borrow::Cow;
 
@@ -56,7 +56,7 @@ struct Place {
 const CALLERS: usize = 4;
 
 impl Place {
-    fn of(shown: &Shown<'_>, id: ShownId) -> Place {
+    fn of(shown: &VisibleTree<'_>, id: VisibleId) -> Place {
         let table = shown.table();
         let mut stack = shown.stack(id);
         let Some(leaf) = stack.next() else {

@@ -8,8 +8,8 @@ use super::super::data::header::{Dump, Header};
 use super::super::data::timeline::{Process, Rows, Timeline};
 use super::super::html::{Foreign, Html};
 use super::callsites::size;
+use heaptap_base::units::HumanDuration;
 use heaptap_model::profile::DumpKind;
-use heaptap_model::units::HumanDuration;
 
 /// Maximum distance of a reading from its label; rows are read every ten seconds.
 const NEAR_MS: f64 = 30_000.0;

@@ -3,7 +3,7 @@
 use super::super::data::header::{Dump, Folded, Header};
 use super::super::html::{Foreign, Html, Sentence};
 use super::callsites::size;
-use heaptap_model::units::{ByteSize, thousands};
+use heaptap_base::units::{ByteSize, thousands};
 
 /// Writes the title, warnings, and memory by kind.
 pub(super) fn head(html: &mut Html, header: &Header) {

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 
 /// Maximum number of members read for one class. A class file has at most 65,535 methods, each with
 /// one entry for every range of its lines.
-pub(super) const MOST_MEMBERS: usize = 1 << 18;
+pub(super) const MAX_MEMBERS: usize = 1 << 18;
 
 /// Class of an R8 mapping, by its name in the app.
 #[derive(Debug, Clone)]
@@ -148,7 +148,7 @@ impl<'a> Class<'a> {
 
     /// Returns whether the limit of members is reached.
     pub(super) fn is_full(&self) -> bool {
-        self.methods.len() + self.fields.len() >= MOST_MEMBERS
+        self.methods.len() + self.fields.len() >= MAX_MEMBERS
     }
 
     /// Sorts members by name, for lookups; members with the same name keep their order.

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 /// Maximum number of directories to search.
-const MOST_FOLDERS: usize = 5_000;
+const MAX_DIRECTORIES: usize = 5_000;
 /// Maximum nesting of modules.
 const DEEPEST: u32 = 4;
 /// Maximum bytes read of a build's output metadata.
@@ -33,20 +33,20 @@ pub struct Discovered {
 /// Returns all mapping files of a project's builds, newest first.
 pub fn discover(project: &Path) -> Vec<Discovered> {
     let mut found = Vec::new();
-    let mut folders = vec![(project.to_owned(), 0)];
+    let mut directories = vec![(project.to_owned(), 0)];
     let mut looked_at = 0;
-    while let Some((folder, depth)) = folders.pop() {
+    while let Some((directory, depth)) = directories.pop() {
         looked_at += 1;
-        if looked_at > MOST_FOLDERS {
+        if looked_at > MAX_DIRECTORIES {
             break;
         }
-        let outputs = folder.join("build").join("outputs");
+        let outputs = directory.join("build").join("outputs");
         if outputs.join("mapping").is_dir() {
             variants(&outputs, &mut found);
         }
         if depth < DEEPEST {
-            folders.extend(
-                subfolders(&folder)
+            directories.extend(
+                subdirectories(&directory)
                     .into_iter()
                     .filter(|(_, name)| !NO_MODULES.contains(&name.as_str()))
                     .map(|(path, _)| (path, depth + 1)),
@@ -62,8 +62,8 @@ pub fn discover(project: &Path) -> Vec<Discovered> {
 }
 
 /// Returns the subdirectories of a directory with their names, without links and hidden ones.
-fn subfolders(folder: &Path) -> Vec<(PathBuf, String)> {
-    let mut found: Vec<(PathBuf, String)> = fs::read_dir(folder)
+fn subdirectories(directory: &Path) -> Vec<(PathBuf, String)> {
+    let mut found: Vec<(PathBuf, String)> = fs::read_dir(directory)
         .into_iter()
         .flatten()
         .filter_map(|entry| {
@@ -72,7 +72,7 @@ fn subfolders(folder: &Path) -> Vec<(PathBuf, String)> {
             let real = entry.file_type().ok()?.is_dir() && !name.starts_with('.');
             real.then(|| (entry.path(), name))
         })
-        .take(MOST_FOLDERS)
+        .take(MAX_DIRECTORIES)
         .collect();
     found.sort();
     found
@@ -81,8 +81,8 @@ fn subfolders(folder: &Path) -> Vec<(PathBuf, String)> {
 /// Adds the R8 mappings of all variants of a module. Old builds have a directory for the flavor,
 /// with one for the build type in it.
 fn variants(outputs: &Path, found: &mut Vec<Discovered>) {
-    let mut add = |folder: &Path, variant: String| {
-        let path = folder.join("mapping.txt");
+    let mut add = |directory: &Path, variant: String| {
+        let path = directory.join("mapping.txt");
         let Ok(metadata) = fs::metadata(&path) else {
             return;
         };
@@ -95,31 +95,31 @@ fn variants(outputs: &Path, found: &mut Vec<Discovered>) {
             });
         }
     };
-    for (folder, name) in subfolders(&outputs.join("mapping")) {
-        for (inner, build_type) in subfolders(&folder) {
+    for (directory, name) in subdirectories(&outputs.join("mapping")) {
+        for (inner, build_type) in subdirectories(&directory) {
             let mut variant = name.clone();
             let mut letters = build_type.chars();
             variant.extend(letters.next().into_iter().flat_map(char::to_uppercase));
             variant.extend(letters);
             add(&inner, variant);
         }
-        add(&folder, name);
+        add(&directory, name);
     }
 }
 
 /// Returns the package of a variant from the build's metadata of its APKs.
 fn package(outputs: &Path, variant: &str) -> Option<String> {
-    let mut folders = vec![(outputs.join("apk"), 0)];
-    while let Some((folder, depth)) = folders.pop() {
-        if let Some(note) = read_note(&folder.join("output-metadata.json"))
+    let mut directories = vec![(outputs.join("apk"), 0)];
+    while let Some((directory, depth)) = directories.pop() {
+        if let Some(note) = read_note(&directory.join("output-metadata.json"))
             && note.get("variantName").and_then(Value::as_str) == Some(variant)
             && let Some(package) = note.get("applicationId").and_then(Value::as_str)
         {
             return Some(package.to_owned());
         }
         if depth < 3 {
-            let inner = subfolders(&folder).into_iter();
-            folders.extend(inner.map(|(path, _)| (path, depth + 1)));
+            let inner = subdirectories(&directory).into_iter();
+            directories.extend(inner.map(|(path, _)| (path, depth + 1)));
         }
     }
     None
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_without_builds_holds_none() {
+    fn a_directory_without_builds_holds_none() {
         let project = tempfile::tempdir().unwrap();
         assert!(discover(project.path()).is_empty());
         assert!(discover(&project.path().join("nowhere")).is_empty());

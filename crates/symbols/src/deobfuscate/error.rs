@@ -1,8 +1,8 @@
 //! Errors of mapping files.
 
 use super::index::BadLine;
-use heaptap_model::error::{Classified, ErrorClass, ErrorFacts};
-use heaptap_model::units::ByteSize;
+use heaptap_base::error::{Classified, ErrorClass, ErrorFacts};
+use heaptap_base::units::ByteSize;
 use std::io;
 use std::path::PathBuf;
 

@@ -5,16 +5,16 @@ use super::class::{Class, Method, OriginalLines, packet_name};
 use super::error::MapError;
 use super::index::{ClassAt, Index, Survey};
 use super::unpack::{self, Reading};
-use heaptap_model::bytes::{Bytes, GIT_LFS_POINTER};
+use heaptap_base::bytes::{Bytes, GIT_LFS_POINTER};
+use heaptap_base::text::{is_odd, plain};
 use heaptap_model::profile::PacketLines;
-use heaptap_model::text::{is_odd, plain};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 /// Maximum number of packages to search for in an R8 mapping; no device profiles more at once.
-const MOST_PACKAGES: usize = 256;
+const MAX_PACKAGES: usize = 256;
 
 /// Entry of an R8 mapping, as in packets of a trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -130,7 +130,7 @@ impl MapFile {
             let second = package.match_indices('.').nth(1).map(|(at, _)| at);
             format!("{}.", &package[..second.unwrap_or(package.len())])
         };
-        let asked = packages.iter().take(MOST_PACKAGES);
+        let asked = packages.iter().take(MAX_PACKAGES);
         let mut left: Vec<(String, &String)> = asked.map(|p| (common(p), p)).collect();
         let mut found = BTreeSet::new();
         for at in self.index.classes() {

@@ -330,7 +330,7 @@ mod tests {
     fn a_field_whose_name_several_share_has_all_their_names() {
         let text =
             "x.App -> a:\n    int count -> a\n    x.Cache cache -> a\n    x.View root -> a\n";
-        let bytes = heaptap_model::bytes::Bytes::from(text.as_bytes().to_vec());
+        let bytes = heaptap_base::bytes::Bytes::from(text.as_bytes().to_vec());
         let file = MapFile::from_bytes(bytes, "m.txt".as_ref()).unwrap();
         let source = Source::File(Retracer::new(&file));
         let name = |of_type| source.field("a", "a", of_type).map(|field| field.name);
@@ -341,7 +341,7 @@ mod tests {
     #[test]
     fn fields_are_named_by_the_mappings_of_their_app_only() {
         let text = "x.Cache -> c.b:\n    java.lang.Object entries -> a\n";
-        let bytes = heaptap_model::bytes::Bytes::from(text.as_bytes().to_vec());
+        let bytes = heaptap_base::bytes::Bytes::from(text.as_bytes().to_vec());
         let file = MapFile::from_bytes(bytes, "m.txt".as_ref()).unwrap();
         let class = |app: &str| Class {
             name: "c.b".to_owned(),

@@ -2,7 +2,7 @@
 //! records the position of each class and of its source file. A class of any size takes eight
 //! bytes, and eight more for the lookup. Contents of a class are read when needed.
 
-use super::class::MOST_MEMBERS;
+use super::class::MAX_MEMBERS;
 use super::grammar::{Fault, Line};
 use super::metadata::{Metadata, Version, json_of};
 use heaptap_model::profile::index::Seed;
@@ -269,7 +269,7 @@ impl Pass {
     fn line(&mut self, line: &[u8], start: usize) -> Result<(), Fault> {
         match Line::parse(line)? {
             Line::Blank => {}
-            Line::Member(_) if self.members >= MOST_MEMBERS => return Err(Fault::TooMany),
+            Line::Member(_) if self.members >= MAX_MEMBERS => return Err(Fault::TooMany),
             Line::Member(_) if self.in_class => self.members += 1,
             Line::Member(_) => return Err(Fault::NoClass),
             Line::Comment(comment) => self.comment(comment, start),

@@ -31,11 +31,11 @@ impl<'a> Owner<'a> {
             return Owner::Unknown;
         };
         let mut parts = path[at + "/data/app/".len()..].split('/');
-        let folder = match parts.next() {
+        let directory = match parts.next() {
             Some(random) if random.starts_with("~~") => parts.next(),
             other => other,
         };
-        match folder.and_then(|folder| folder.split_once('-')) {
+        match directory.and_then(|directory| directory.split_once('-')) {
             Some((package, _)) if !package.is_empty() => Owner::Package(package),
             _ => Owner::Unknown,
         }
@@ -51,8 +51,8 @@ pub(super) fn is_native(path: &str) -> bool {
 
 /// Returns whether a memory mapping contains platform code: R8 mappings of apps do not apply to it.
 pub(super) fn is_platform(path: &str) -> bool {
-    let folder = |start: &str| path.contains(start);
-    folder("/apex/") || folder("/framework/") || path.starts_with("/system/lib")
+    let directory = |start: &str| path.contains(start);
+    directory("/apex/") || directory("/framework/") || path.starts_with("/system/lib")
 }
 
 /// Returns the number of frames in Java code of apps, judged by their paths.

@@ -4,8 +4,8 @@
 
 use super::error::MapError;
 use super::index::LARGEST;
-use heaptap_model::bytes::Bytes;
-use heaptap_model::units::ByteSize;
+use heaptap_base::bytes::Bytes;
+use heaptap_base::units::ByteSize;
 use std::fs::File;
 use std::io::{self, Cursor, Read};
 use std::path::Path;
@@ -17,7 +17,7 @@ const RATIO: u64 = 60;
 /// Maximum nesting: gzip in a ZIP.
 const DEEPEST: u32 = 2;
 /// Maximum number of archive members examined.
-const MOST_MEMBERS: usize = 100_000;
+const MAX_MEMBERS: usize = 100_000;
 /// Maximum number of members listed in an error.
 const NAMED: usize = 5;
 
@@ -140,7 +140,7 @@ fn member(bytes: &Bytes, most: u64, path: &Path) -> Result<Bytes, MapError> {
         .map_err(|error| damaged(error.to_string()))?;
     let mut best: Vec<(usize, String)> = Vec::new();
     let mut likeliest = 1;
-    for at in 0..archive.len().min(MOST_MEMBERS) {
+    for at in 0..archive.len().min(MAX_MEMBERS) {
         let Some(Ok(name)) = archive.name_for_index(at) else {
             continue;
         };
@@ -247,8 +247,8 @@ mod tests {
         assert!(matches!(error, MapError::TooLarge { .. }), "{error}");
         let error = open_bytes(b"PK\x03\x04garbage").unwrap_err();
         assert!(matches!(error, MapError::Damaged { .. }), "{error}");
-        let folder = tempfile::tempdir().unwrap();
-        let error = read(folder.path(), Reading::Mapped).unwrap_err();
+        let directory = tempfile::tempdir().unwrap();
+        let error = read(directory.path(), Reading::Mapped).unwrap_err();
         assert!(matches!(error, MapError::Unreadable { .. }), "{error}");
     }
 }

@@ -1,9 +1,9 @@
 //! Libraries of a recording that need symbolization: each mapped library with a frame without
 //! lines, with the addresses of these frames.
 
+use heaptap_base::units::BuildId;
 use heaptap_model::names::java_code;
 use heaptap_model::profile::{FrameId, Line, MappingId, Recording, StringId};
-use heaptap_model::units::BuildId;
 use std::collections::BTreeMap;
 
 /// Library with frames to symbolize. Several memory mappings of a file are one library if they

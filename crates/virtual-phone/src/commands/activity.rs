@@ -3,7 +3,7 @@
 use super::packages::take_user;
 use super::refusals::{bad_option, exception, missing};
 use super::{Arguments, Cmd, Done, Halt, refuse};
-use crate::deeds::Deed;
+use crate::app_actions::AppAction;
 use crate::foreground;
 use crate::foreground::Launch;
 use crate::foreground::UI_HIDDEN;
@@ -119,7 +119,7 @@ fn trim(cmd: &mut Cmd, rest: &[String], user: Option<u32>) -> Done {
             true => "higher trim level than current level",
             false if level >= 40 && score <= 100 => "background trim level on a foreground process",
             false => {
-                deeds.note(pid, now.boot, Deed::Trimmed(level));
+                deeds.note(pid, now.boot, AppAction::Trimmed(level));
                 return None;
             }
         };

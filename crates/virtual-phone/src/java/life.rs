@@ -10,10 +10,10 @@ const LISTENERS_AT_START: u64 = 40;
 /// One more listener every half second …
 const LISTENERS_PER_SECOND: u64 = 2;
 /// … up to this number, when the list of screens is exhausted.
-const MOST_LISTENERS: u64 = 5_000;
+const MAX_LISTENERS: u64 = 5_000;
 /// Number of thumbnails in the cache at the start, and its maximum; one more is added every second.
 const THUMBNAILS_AT_START: u64 = 24;
-const MOST_THUMBNAILS: u64 = 96;
+const MAX_THUMBNAILS: u64 = 96;
 /// Number of objects dropped every second, and how many of them a quick collection leaves.
 const GARBAGE_PER_SECOND: u64 = 30;
 const GARBAGE_AT_LEAST: u64 = 25;
@@ -44,7 +44,7 @@ impl Life {
         let mut life = Life::after(awake);
         // A cache that was emptied fills again from zero.
         if let Some(emptied) = history.last_trim(moment) {
-            life.thumbnails = grown(awake - history.awake(emptied), 0, 1, MOST_THUMBNAILS);
+            life.thumbnails = grown(awake - history.awake(emptied), 0, 1, MAX_THUMBNAILS);
         }
         // A requested collection frees all garbage.
         let natural = awake / COLLECTION_EVERY * COLLECTION_EVERY;
@@ -66,9 +66,9 @@ impl Life {
                 awake,
                 LISTENERS_AT_START,
                 LISTENERS_PER_SECOND,
-                MOST_LISTENERS,
+                MAX_LISTENERS,
             ),
-            thumbnails: grown(awake, THUMBNAILS_AT_START, 1, MOST_THUMBNAILS),
+            thumbnails: grown(awake, THUMBNAILS_AT_START, 1, MAX_THUMBNAILS),
             garbage: (GARBAGE_AT_LEAST + since_collection * GARBAGE_PER_SECOND / SECOND) as u32,
             destroyed: 0,
         }

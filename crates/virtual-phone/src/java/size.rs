@@ -175,7 +175,7 @@ fn slots_bytes(slots: usize) -> i64 {
 type Shared = BTreeMap<(u32, bool, u8, bool, u32, usize), Arc<Model>>;
 
 /// Maximum number of cached models.
-const MOST_SHARED: usize = 256;
+const MAX_SHARED: usize = 256;
 
 impl Model {
     /// Returns a model like [`Model::of`], measured once for all heaps of a kind: those of two
@@ -195,7 +195,7 @@ impl Model {
         }
         let model = Arc::new(Model::of(inputs));
         let mut shared = lock(&SHARED);
-        if shared.len() >= MOST_SHARED {
+        if shared.len() >= MAX_SHARED {
             shared.clear();
         }
         shared.insert(key, model.clone());

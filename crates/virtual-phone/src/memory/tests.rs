@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::*;
+use crate::app_actions::AppAction;
 use crate::clock::{MILLI, SECOND};
-use crate::deeds::Deed;
 use crate::faults::Faults;
 use crate::history::Request;
 use crate::init::main_process;
@@ -245,7 +245,7 @@ fn an_activity_that_stays_is_in_every_account_of_native_memory() {
         state
             .screen
             .deeds
-            .note(process.pid, moment - SECOND, Deed::Destroyed);
+            .note(process.pid, moment - SECOND, AppAction::Destroyed);
     }
     let (after, xml_after, dirty_after) = told();
     let grown = after.own.bytes - before.own.bytes;
@@ -266,7 +266,7 @@ fn an_activity_that_stays_is_in_every_account_of_native_memory() {
         state.processes.get(pid).unwrap().clone()
     };
     let before = at(&kernel, &other, moment).native;
-    let deed = Deed::Destroyed;
+    let deed = AppAction::Destroyed;
     kernel.state().screen.deeds.note(other.pid, moment, deed);
     assert_eq!(at(&kernel, &other, moment).native, before);
 }

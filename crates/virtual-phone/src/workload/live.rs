@@ -312,9 +312,9 @@ pub(crate) mod tests {
         let mut history = History::for_tests(0);
         let now = 3 * SECOND;
         let before = heaps.at("libc.malloc", &history, now);
-        let mut deeds = crate::deeds::ProcessHistory::default();
+        let mut deeds = crate::app_actions::ProcessHistory::default();
         for _ in 0..3 {
-            deeds.note(2 * SECOND, crate::deeds::Deed::Destroyed);
+            deeds.note(2 * SECOND, crate::app_actions::AppAction::Destroyed);
         }
         history.set_deeds(deeds);
         let after = heaps.at("libc.malloc", &history, now);
@@ -330,7 +330,7 @@ pub(crate) mod tests {
         );
         // Before their first allocation, these sites hold nothing.
         let early = heaps.at("libc.malloc", &history, SECOND);
-        history.set_deeds(crate::deeds::ProcessHistory::default());
+        history.set_deeds(crate::app_actions::ProcessHistory::default());
         assert_eq!(heaps.at("libc.malloc", &history, SECOND), early);
     }
 

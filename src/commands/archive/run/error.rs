@@ -4,17 +4,17 @@ use std::path::PathBuf;
 
 use heaptap_archive::StoreError;
 
-use crate::error::{Classified, ErrorClass, ErrorFacts, Failure};
-use crate::heaps::input::LookError;
+use crate::heaps::input::InputError;
 use crate::heaps::java::JavaError;
 use crate::results::manifest::ManifestError;
+use heaptap_base::error::{Classified, ErrorClass, ErrorFacts, Failure};
 
 /// Reason why a recording is not archived.
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveError {
     /// The heaps cannot be read.
     #[error(transparent)]
-    Look(#[from] LookError),
+    Look(#[from] InputError),
     /// The Java heaps cannot be read.
     #[error(transparent)]
     Java(#[from] JavaError),

@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 use heaptap_archive::{Compacted, Dump, Recording, Store};
 use serde::Serialize;
 
-use crate::error::{Classified as _, ErrorClass};
 use crate::heaps::java::ProgressReporter;
 use crate::results::findings::Finding;
+use heaptap_base::error::{Classified as _, ErrorClass};
 
 pub use error::ArchiveError;
 use sources::Source;
@@ -143,7 +143,7 @@ impl Writer {
         progress: &ProgressReporter,
     ) -> Result<Option<ErrorClass>, ArchiveError> {
         let entry = Entry {
-            path: source.folder.to_string_lossy().into_owned(),
+            path: source.directory.to_string_lossy().into_owned(),
             sha256: source.recording.sha256.clone(),
         };
         if self.known.contains(&entry.sha256) {

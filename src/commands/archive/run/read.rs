@@ -8,17 +8,17 @@ use heaptap_archive::{
 
 use super::error::ArchiveError;
 use super::sources::Source;
-use crate::analyze::filter::Filter;
-use crate::analyze::histogram::{self, HistogramKey, ObjectScope};
-use crate::analyze::leaks;
-use crate::error::ErrorClass;
 use crate::heaps::input::{self, DumpScope, LookOptions, NativeFile, OpenedInput};
 use crate::heaps::java::{
     JavaError, JavaFile, JavaHeap, JavaOptions, OpenedJava, ProgressReporter,
 };
 use crate::results::findings::Finding;
 use crate::results::manifest::JAVA_HEAP;
-use crate::stacks::{self, View};
+use heaptap_analyze::filter::Filter;
+use heaptap_analyze::histogram::{self, HistogramKey, ObjectScope};
+use heaptap_analyze::leaks;
+use heaptap_base::error::ErrorClass;
+use heaptap_model::stacks::{self, View};
 
 /// A recording with its rows.
 pub(super) struct Read {
@@ -44,7 +44,7 @@ pub(super) fn read(source: &Source, progress: &ProgressReporter) -> Result<Read,
     };
     let mut classes = Vec::new();
     let (java, has_native, has_java) =
-        match input::open(&source.folder, &DumpScope::All, &look, progress)? {
+        match input::open(&source.directory, &DumpScope::All, &look, progress)? {
             OpenedInput::Native(file, java) => {
                 classes.extend(file.class());
                 add_native(&mut read.recording, &file);
@@ -56,7 +56,7 @@ pub(super) fn read(source: &Source, progress: &ProgressReporter) -> Result<Read,
             OpenedInput::Java(java) => (java, false, true),
         };
     // A recording with companion data has its Java heaps in a directory of their own.
-    if has_java || source.folder.join("java").is_dir() {
+    if has_java || source.directory.join("java").is_dir() {
         match add_java(source, java, &mut read, &mut classes, progress) {
             Err(ArchiveError::Java(JavaError::NoHeap { .. } | JavaError::Native { .. }))
                 if has_native => {}
@@ -145,7 +145,7 @@ fn add_java(
     classes: &mut Vec<ErrorClass>,
     progress: &ProgressReporter,
 ) -> Result<(), ArchiveError> {
-    let mut file = JavaFile::open(&source.folder, java, JavaOptions::default(), progress)?;
+    let mut file = JavaFile::open(&source.directory, java, JavaOptions::default(), progress)?;
     let last = file.choose_all(None)?;
     for at in 0..file.dumps().len() {
         // One heap is in memory at a time.

@@ -7,21 +7,20 @@ use heaptap_lab::results::{Build, Run, RunState, ScenarioResult};
 use sha2::{Digest as _, Sha256};
 
 use super::error::ArchiveError;
-use crate::error::ErrorClass;
-use crate::heaps::input::LookError;
-use crate::import;
+use crate::heaps::input::InputError;
 use crate::lab::files;
 use crate::results::file_names::is_below;
 use crate::results::findings::Finding;
 use crate::results::manifest::{self, Manifest};
-use crate::units::hex;
+use heaptap_base::error::ErrorClass;
+use heaptap_base::units::hex;
 
 /// Device class of a recording without a scenario.
 const DEFAULT_CLASS: &str = heaptap_lab::scenario::DEFAULT_CLASS;
 
 /// A recording that is not read yet.
 pub(super) struct Source {
-    pub folder: PathBuf,
+    pub directory: PathBuf,
     /// Everything but the dumps and names.
     pub recording: Recording,
 }
@@ -47,17 +46,20 @@ pub(super) fn of(input: &Path, build: Option<&str>) -> Result<Found, ArchiveErro
     if input.join(manifest::FILE_NAME).is_file() {
         let recording =
             of_manifest(input, build)?.ok_or_else(|| not("it has no trace or HPROF"))?;
-        let folder = input.to_owned();
+        let directory = input.to_owned();
         return Ok(Found {
-            sources: vec![Source { folder, recording }],
+            sources: vec![Source {
+                directory,
+                recording,
+            }],
             findings: Vec::new(),
             errors: Vec::new(),
         });
     }
     if !input.join(files::RESULT).is_file() {
         let neither = "it is not the directory of a recording or of a scenario";
-        let unfetched = import::not_fetched(input, &input.display().to_string());
-        return Err(unfetched.map_or_else(|| not(neither), |error| LookError::from(error).into()));
+        let unfetched = heaptap_input::not_fetched(input, &input.display().to_string());
+        return Err(unfetched.map_or_else(|| not(neither), |error| InputError::from(error).into()));
     }
     let mut found = Found {
         sources: Vec::new(),
@@ -66,12 +68,12 @@ pub(super) fn of(input: &Path, build: Option<&str>) -> Result<Found, ArchiveErro
     };
     let (results, has_parts) = files::read_all(input).map_err(ArchiveError::Results)?;
     for result in &results {
-        let folder = match has_parts {
-            true => files::folder_of(input, result),
+        let directory = match has_parts {
+            true => files::directory_of(input, result),
             false => input.to_owned(),
         };
         for run in result.runs.iter().filter(|run| run.state == RunState::Done) {
-            match of_run(&folder, result, run, build) {
+            match of_run(&directory, result, run, build) {
                 Ok(Some(source)) => found.sources.push(source),
                 Ok(None) => found.findings.push(not_kept(result, run)),
                 Err(error) => found.errors.push(error),
@@ -92,7 +94,7 @@ fn not_kept(result: &ScenarioResult, run: &Run) -> Finding {
 
 /// Returns the recording of a run, if it was kept.
 fn of_run(
-    folder: &Path,
+    directory: &Path,
     result: &ScenarioResult,
     run: &Run,
     build: Option<&str>,
@@ -101,8 +103,8 @@ fn of_run(
     let Some(output) = run.output.as_deref().filter(|output| is_below(output)) else {
         return Ok(None);
     };
-    let folder = folder.join(output);
-    if !folder.join(manifest::FILE_NAME).is_file() {
+    let directory = directory.join(output);
+    if !directory.join(manifest::FILE_NAME).is_file() {
         return Ok(None);
     }
     // `--build` is the build under test.
@@ -110,7 +112,7 @@ fn of_run(
         Some(Build::Old) => result.old_app_version.as_deref().map(version_code),
         Some(Build::New) | None => build.or(result.app_version.as_deref().map(version_code)),
     };
-    let Some(mut recording) = of_manifest(&folder, build)? else {
+    let Some(mut recording) = of_manifest(&directory, build)? else {
         return Ok(None);
     };
     recording.device_class.clone_from(&result.device_class);
@@ -118,7 +120,10 @@ fn of_run(
     recording.scenario = Some(result.scenario.clone());
     recording.run = u32::try_from(run.number).ok();
     recording.verdict = Some(verdict(result.exit_code).to_owned());
-    Ok(Some(Source { folder, recording }))
+    Ok(Some(Source {
+        directory,
+        recording,
+    }))
 }
 
 /// Returns the verdict on a scenario, by its exit code.
@@ -139,8 +144,8 @@ fn version_code(version: &str) -> &str {
 }
 
 /// Reads the facts of a recording directory. `None` if it has nothing that identifies it.
-fn of_manifest(folder: &Path, build: Option<&str>) -> Result<Option<Recording>, ArchiveError> {
-    let manifest = Manifest::read(folder)?;
+fn of_manifest(directory: &Path, build: Option<&str>) -> Result<Option<Recording>, ArchiveError> {
+    let manifest = Manifest::read(directory)?;
     let Some(sha256) = identity(&manifest) else {
         return Ok(None);
     };

@@ -10,20 +10,20 @@ use super::run::{self, ExportRequest, Exported, OutputDestination, tables_to_fil
 use crate::commands::convert::args::Args;
 use crate::console::Console;
 use crate::conversion::selection::{DumpName, Selection};
-use crate::error::Failure;
 use crate::exit::Outcome;
 use crate::flags::context::Context;
 use crate::heaps::input::{DumpScope, LookOptions};
 use crate::heaps::java::{JavaOptions, ProgressReporter};
 use crate::heaps::selector::{DumpSelector, JavaInput};
-use crate::import::STDIN;
 use crate::pages::{PagePlace, ReportInput, ReportRequest};
 use crate::results::file_names::default_name;
-use crate::results::output::OutputFolder;
-use crate::session::SessionId;
-use crate::units::{ByteSize, counted};
+use crate::results::output::OutputDirectory;
 use crate::views::paths::near;
 use crate::views::{blocking, lookup, page};
+use heaptap_base::error::Failure;
+use heaptap_base::units::{ByteSize, counted};
+use heaptap_capture::session::SessionId;
+use heaptap_input::STDIN;
 
 /// Writes an input in `format`.
 ///
@@ -41,7 +41,7 @@ pub(crate) async fn run(
         false => run::stem(&input.path),
     };
     let goal = goal(&args, format, &stem);
-    if format == run::Format::Parquet && !matches!(goal, OutputDestination::Folder(_)) {
+    if format == run::Format::Parquet && !matches!(goal, OutputDestination::Directory(_)) {
         return Err(tables_to_file());
     }
     if format == run::Format::Hprof {
@@ -52,12 +52,12 @@ pub(crate) async fn run(
     }
     goal.check(&input.path, args.force)?;
     let names = args.names.options(console)?;
-    let (goal, folder) = match goal {
-        OutputDestination::Folder(typed) => {
-            let folder = OutputFolder::hold(&typed)?;
-            let staging = folder.stage()?;
-            let inner = OutputDestination::Folder(staging.path().to_owned());
-            (inner, Some((typed, folder, staging)))
+    let (goal, directory) = match goal {
+        OutputDestination::Directory(typed) => {
+            let directory = OutputDirectory::hold(&typed)?;
+            let staging = directory.stage()?;
+            let inner = OutputDestination::Directory(staging.path().to_owned());
+            (inner, Some((typed, directory, staging)))
         }
         other => (other, None),
     };
@@ -97,19 +97,19 @@ pub(crate) async fn run(
         let request = ExportRequest { look, ..request };
         run::export(&request, &goal, &mut stdout, &ProgressReporter::default())
     });
-    match (exported.await, folder) {
-        (Ok(mut exported), Some((typed, folder, staging))) => {
+    match (exported.await, directory) {
+        (Ok(mut exported), Some((typed, directory, staging))) => {
             for file in &mut exported.files {
                 file.path = typed.join(file.path.file_name().unwrap_or_default());
             }
-            folder.publish(staging)?;
+            directory.publish(staging)?;
             Ok(show(console, &exported))
         }
         (Ok(exported), None) => Ok(show(console, &exported)),
-        (Err(failure), folder) => {
-            if let Some((_, folder, staging)) = folder {
+        (Err(failure), directory) => {
+            if let Some((_, directory, staging)) = directory {
                 drop(staging);
-                folder.discard();
+                directory.discard();
             }
             Err(failure)
         }
@@ -126,8 +126,8 @@ pub(crate) async fn page(ctx: &Context, args: Args) -> Result<Outcome, Failure> 
     let input = JavaInput::parse(&args.input);
     let dumps = args.moment.dumps(&input);
     let goal = match (args.output, input.path.as_path()) {
-        (Some(folder), path) if folder.is_dir() => {
-            PagePlace::Named(folder.join(format!("{}.html", run::stem(path))))
+        (Some(directory), path) if directory.is_dir() => {
+            PagePlace::Named(directory.join(format!("{}.html", run::stem(path))))
         }
         (Some(output), _) => PagePlace::Typed(output),
         (None, path) if path == Path::new("-") => PagePlace::Named("stdin.html".into()),
@@ -216,14 +216,14 @@ pub(crate) async fn named(
 
 /// Returns the destination: `-o`, or else a new directory or a file named after the input.
 fn goal(args: &Args, format: run::Format, stem: &str) -> OutputDestination {
-    let has_folder = format.has_many_files() || format == run::Format::Parquet;
+    let has_directory = format.has_many_files() || format == run::Format::Parquet;
     let file = format!("{stem}.{}", format.ending());
-    match (&args.output, has_folder) {
+    match (&args.output, has_directory) {
         (Some(output), true) => OutputDestination::of(output, format),
         (Some(output), false) => OutputDestination::of(output, format).into_file(&file),
         (None, true) => {
             let name = default_name(stem, OffsetDateTime::now_utc(), &SessionId::random());
-            OutputDestination::Folder(format!("{name}-{}", format.ending()).into())
+            OutputDestination::Directory(format!("{name}-{}", format.ending()).into())
         }
         (None, false) => OutputDestination::Named(PathBuf::from(file)),
     }
@@ -244,12 +244,12 @@ fn show(console: &Console, exported: &Exported) -> Outcome {
             ByteSize(only.bytes)
         )),
         [first, ..] => {
-            let folder = first.path.parent().unwrap_or(&first.path);
+            let directory = first.path.parent().unwrap_or(&first.path);
             let bytes = exported.files.iter().map(|file| file.bytes).sum();
             console.say(format_args!(
                 "wrote {} files of {dumps} to {} ({})",
                 exported.files.len(),
-                near(folder).display(),
+                near(directory).display(),
                 ByteSize(bytes)
             ));
         }

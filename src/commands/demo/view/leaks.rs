@@ -3,9 +3,7 @@
 
 use std::path::Path;
 
-use crate::analyze::{filter, native::filter::Filter};
 use crate::console::{Console, Style};
-use crate::error::Failure;
 use crate::flags::context::Context;
 use crate::heaps::growth::{self, GrowthLooked, NativeLeaksRequest, SeriesRow, TOLERANCE_BYTES};
 use crate::heaps::input::{DumpScope, LookOptions};
@@ -13,10 +11,12 @@ use crate::heaps::java::{JavaOptions, OpenedJava};
 use crate::heaps::leaks::{LeaksRequest, LeaksRows, leaks};
 use crate::heaps::selector::JavaInput;
 use crate::naming::names::NameOptions;
-use crate::untrusted::sanitize;
 use crate::views::blocking;
 use crate::views::java::kept;
 use crate::views::sites::show_site;
+use heaptap_analyze::{filter, native::filter::Filter};
+use heaptap_base::error::Failure;
+use heaptap_base::untrusted::sanitize;
 
 /// Shows the leaks of a recording and of the Java heaps that were dumped into `java`.
 ///

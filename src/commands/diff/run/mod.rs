@@ -8,11 +8,6 @@ pub use profile::ProfileFile;
 
 use serde::Serialize;
 
-use crate::analyze::native::diff::{Change, Diff, DumpRelation, Growing, Row, Terms};
-use crate::analyze::native::filter::Filter;
-use crate::analyze::native::groups::RowKey;
-use crate::analyze::sampling::Rate;
-use crate::error::Failure;
 use crate::heaps::input::facts::{DumpFacts, FilterFacts, Growth, StackFrame};
 use crate::heaps::input::rows::{Located, Namer, Order};
 use crate::heaps::input::{MANY_UNNAMED, NativeFile};
@@ -20,7 +15,12 @@ use crate::results::findings::{
     self, Finding, NOT_IN_INPUT, SAME_MOMENT, SEVERAL_IN_ONE, SEVERAL_RECORDINGS, TRACE_CUT,
 };
 use crate::results::manifest::MissingLibrary;
-use crate::stacks::{Dump, JoinBy, Library, StackProfile, join};
+use heaptap_analyze::native::diff::{Change, Diff, DumpRelation, Growing, Row, Terms};
+use heaptap_analyze::native::filter::Filter;
+use heaptap_analyze::native::groups::RowKey;
+use heaptap_analyze::sampling::Rate;
+use heaptap_base::error::Failure;
+use heaptap_model::stacks::{Dump, JoinBy, Library, StackProfile, join};
 use pairs::Pair;
 
 /// Options of a comparison.

@@ -3,15 +3,15 @@
 use std::path::Path;
 
 use super::Per;
-use crate::analyze::native::diff::Growing;
-use crate::error::{ErrorClass, Failure};
-use crate::folder;
 use crate::heaps::input::NativeFile;
 use crate::heaps::pairs::{PairedHeap, pairs};
-use crate::profile::DumpKind;
 use crate::results::findings::{Finding, other_process};
 use crate::results::manifest::Manifest;
-use crate::stacks::{Dump, Facts};
+use heaptap_analyze::native::diff::Growing;
+use heaptap_base::directory;
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_model::profile::DumpKind;
+use heaptap_model::stacks::{Dump, Facts};
 
 /// Heap of a process on both sides, or on one.
 #[derive(Debug, Clone, Copy)]
@@ -50,7 +50,7 @@ fn lacking(dump: &Dump, growing: Growing) -> Option<&'static str> {
 
 /// Returns whether two files are the same file.
 pub(super) fn is_same_file(before: &NativeFile, after: &NativeFile) -> bool {
-    before.path == after.path || folder::is_same(&before.path, &after.path)
+    before.path == after.path || directory::is_same(&before.path, &after.path)
 }
 
 /// Returns whether two files are of one recording.
@@ -62,8 +62,8 @@ pub(super) fn is_same_recording(before: &NativeFile, after: &NativeFile) -> bool
 
 /// Returns whether two files are profiles in one recording directory, according to its manifest.
 fn are_profiles_of_a_recording(before: &Path, after: &Path) -> bool {
-    let directory = folder::of(before);
-    if !before.is_file() || !folder::is_same(directory, folder::of(after)) {
+    let directory = directory::of(before);
+    if !before.is_file() || !directory::is_same(directory, directory::of(after)) {
         return false;
     }
     // Other directories can have a file of that name.

@@ -4,14 +4,14 @@ use std::io::Write as _;
 use std::path::Path;
 
 use super::{Compared, HeapDiff};
-use crate::error::{ErrorClass, Failure};
-use crate::export::gzip::Gzip;
-use crate::export::pprof::stacks::{About, Part, encode};
-use crate::profile::comments::DIFFERENCE;
 use crate::results::destination::unwritable;
 use crate::results::overwrite::{self, Replace};
 use crate::results::whole_file::WholeFile;
-use crate::stacks::{Dump, Measure};
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_export::gzip::Gzip;
+use heaptap_export::pprof::stacks::{About, Part, encode};
+use heaptap_model::profile::comments::DIFFERENCE;
+use heaptap_model::stacks::{Dump, Measure};
 
 /// Profile to write. Its file is opened before anything is computed.
 pub struct ProfileFile {

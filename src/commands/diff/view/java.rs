@@ -10,12 +10,10 @@ use super::{Args, ByArg};
 use crate::console::columns::Columns;
 use crate::console::table::{Table, show_hidden};
 use crate::console::{Console, Style, fail_checks};
-use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::context::Context;
 use crate::flags::names::mapping;
 use crate::flags::pattern::no_match;
-use crate::heap_graph::Follow;
 use crate::heaps::java::OpenedJava;
 use crate::heaps::java::diff::{
     ChangeRow, DEPTH, DiffReport, DiffRequest, LeakChange, NamedChange, PathChangeRow, Wanted, diff,
@@ -25,9 +23,11 @@ use crate::naming::names::MappingOption;
 use crate::results::findings::{
     NOT_IN_INPUT, SAME_MOMENT, SEVERAL_IN_ONE, SEVERAL_RECORDINGS, TRACE_CUT,
 };
-use crate::units::{ByteSize, thousands};
 use crate::views::java::{Cell, csv_line, signed, signed_count};
 use crate::views::{blocking, java as java_view};
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_base::units::{ByteSize, thousands};
+use heaptap_model::heap_graph::Follow;
 
 /// Rows on a page.
 const PAGE: usize = 20;

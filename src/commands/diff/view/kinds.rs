@@ -4,16 +4,16 @@
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
-use crate::error::{ErrorClass, Failure};
 use crate::heaps::moments::{self, Capture, KeptFile, Moments};
 use crate::heaps::selector::JavaInput;
-use crate::import::{ImportError, STDIN, TextInput, is_folder};
 use crate::results::timeline;
 use crate::system::meminfo::is_meminfo;
 use crate::system::smaps;
-use crate::timeline::Timeline;
-use crate::untrusted::sanitize;
-use crate::untrusted::shell::{quoted_dump, quoted_path};
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_base::untrusted::sanitize;
+use heaptap_base::untrusted::shell::{quoted_dump, quoted_path};
+use heaptap_input::{ImportError, STDIN, TextInput, is_directory};
+use heaptap_model::timeline::Timeline;
 
 /// Kind of an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub(super) enum Kind {
 
 impl Kind {
     fn of(path: &Path, of_mappings: bool) -> Kind {
-        if is_folder(path) {
+        if is_directory(path) {
             return Kind::Other;
         }
         let input = TextInput::of_regular(path).filter(|_| path != Path::new(STDIN));
@@ -121,7 +121,7 @@ pub(super) fn explain(failure: Failure, inputs: [&OsString; 2]) -> Failure {
         input.which.as_ref()?;
         let mut kept = moments::kept(&input.path, timeline, what);
         let captures: Vec<Capture> = kept.iter().map(|file| file.capture.clone()).collect();
-        let found = Moments::of_folder(&input.path).find(input.which.as_ref(), &captures);
+        let found = Moments::of_directory(&input.path).find(input.which.as_ref(), &captures);
         let at = found.ok()?.last().copied()?;
         (at < kept.len()).then(|| kept.swap_remove(at))
     };
@@ -142,10 +142,10 @@ pub(super) fn explain(failure: Failure, inputs: [&OsString; 2]) -> Failure {
     }
     if let Some((left, right)) = both("java-heap") {
         let of = |input: &JavaInput, file: &KeptFile| {
-            let folder = file.path.parent().unwrap_or(&input.path);
+            let directory = file.path.parent().unwrap_or(&input.path);
             match &input.which {
-                Some(which) => quoted_dump(folder, which),
-                None => quoted_path(folder),
+                Some(which) => quoted_dump(directory, which),
+                None => quoted_path(directory),
             }
         };
         let (left, right) = (of(&before, &left), of(&after, &right));
@@ -175,16 +175,16 @@ mod tests {
 
     #[test]
     fn two_that_do_not_go_together_are_told_what_they_are() {
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         let file = |name: &str, text: &str| {
-            let path = folder.path().join(name);
+            let path = directory.path().join(name);
             std::fs::write(&path, text).unwrap();
             path.into_os_string()
         };
         let mappings = file("sm1", MAPPINGS);
         let meminfo = file("before", MEMINFO);
         let heap = file("heap", "JAVA PROFILE 1.0.2\0");
-        let gone = folder.path().join("nothere").into_os_string();
+        let gone = directory.path().join("nothere").into_os_string();
         let told = |before: &OsStr, after: &OsStr, of_mappings: bool| {
             let told = check(before, after, of_mappings);
             told.map_err(|failure| (failure.message, failure.help.unwrap_or_default()))

@@ -2,16 +2,16 @@
 
 use crate::console::table::Table;
 use crate::console::{Console, Style};
-use crate::error::Failure;
 use crate::exit::Outcome;
 use crate::flags::context::Context;
 use crate::heaps::selector::{JavaInput, ProcessFilter};
-use crate::memory::smaps::{By, Field};
 use crate::system::smaps::{self, ChangeRow, ChangesDocument};
-use crate::units::{counted, thousands};
-use crate::untrusted::sanitize;
 use crate::views::java::{Cell, csv_line, signed};
 use crate::views::mappings::{CUT, PAGE, load};
+use android_memory::smaps::{By, Field};
+use heaptap_base::error::Failure;
+use heaptap_base::units::{counted, thousands};
+use heaptap_base::untrusted::sanitize;
 
 /// Options of a comparison of mappings.
 pub(crate) struct DiffAsked {

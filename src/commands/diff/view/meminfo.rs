@@ -2,11 +2,11 @@
 
 use crate::console::table::{Table, show_hidden};
 use crate::console::{Console, Style};
-use crate::export::csv::cell;
 use crate::heaps::selector::{JavaInput, ProcessFilter};
 use crate::system::meminfo::{self, Change, Changes, MeminfoError, ProcessChanges};
-use crate::units::HumanDuration;
 use crate::views::meminfo::{heading, size};
+use heaptap_base::units::HumanDuration;
+use heaptap_export::csv::cell;
 use std::path::PathBuf;
 
 /// Shows the changes as a document, as CSV, or as tables of at most `limit` rows.

@@ -5,16 +5,16 @@ use super::super::run::{Budget, ChangeRow, DiffReport, DiffRow, HeapDiff, Verdic
 use crate::console::columns::Columns;
 use crate::console::table::{Table, show_hidden};
 use crate::console::{Console, Style};
-use crate::error::ErrorClass;
 use crate::flags::pattern::no_match;
 use crate::heaps::input::facts::{DumpFacts, Growth};
-use crate::profile::DumpKind;
-use crate::units::{ByteSize, counted, thousands};
 use crate::views::java::{Cell, csv_line, signed};
 use crate::views::native::{
     attached_note, callers, heading, located_cells, parts, place, stack_cell, value, what_of,
 };
 use crate::views::sites::shrank_elsewhere;
+use heaptap_base::error::ErrorClass;
+use heaptap_base::units::{ByteSize, counted, thousands};
+use heaptap_model::profile::DumpKind;
 
 /// Minimum number of columns to show both self and cumulative growth.
 const ROOM_FOR_BOTH: usize = 100;

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use super::OfPhone;
-use crate::import::bugreport::{self, Section, Sections};
 use crate::results::findings::Finding;
-use crate::units::ByteSize;
+use heaptap_base::units::ByteSize;
+use heaptap_input::bugreport::{self, Section, Sections};
 
 /// Maximum number of packages to store.
-const MOST_PACKAGES: usize = 20_000;
+const MAX_PACKAGES: usize = 20_000;
 /// Maximum length of a package name. The device does not install packages with longer names.
 const LONGEST_PACKAGE: usize = 255;
 /// Line-by-line parser of a bug report.
@@ -77,7 +77,7 @@ impl Bugreport {
             .strip_prefix("flags=[")
             .or_else(|| line.strip_prefix("pkgFlags=["))
             && let Some(package) = self.package.take()
-            && self.large.len() < MOST_PACKAGES
+            && self.large.len() < MAX_PACKAGES
         {
             let mut words = flags.split_whitespace();
             let large = words.any(|word| word.trim_end_matches(']') == "LARGE_HEAP");

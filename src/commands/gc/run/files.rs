@@ -8,16 +8,16 @@ use std::path::{Path, PathBuf};
 use super::bugreport::Bugreport;
 use super::error::{not_a_log, of_text as text_failure, of_traces, unreadable};
 use super::{GcReport, GcSource, OfPhone, Stretch};
-use crate::error::{ErrorClass, Failure};
-use crate::folder;
 use crate::heaps::trace_findings;
-use crate::import::{self, Kind, Text, TextInput};
-use crate::memory::gc::{self, GcLog};
 use crate::results::findings::Finding;
 use crate::results::manifest::Manifest;
 use crate::results::timeline::{TraceState, add, add_traces, collections_of};
 use crate::results::{recorded, timeline};
-use crate::units::{ByteSize, thousands};
+use android_memory::gc::{self, GcLog};
+use heaptap_base::directory;
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_base::units::{ByteSize, thousands};
+use heaptap_input::{Kind, Text, TextInput};
 
 /// Maximum length of a line in bytes; the rest is dropped. The limit of the log itself is about
 /// 4000.
@@ -130,7 +130,7 @@ fn of_text(
 /// Returns the report of a trace that can be read only once.
 fn trace(input: TextInput<'_>, name: &str) -> Result<GcReport, Failure> {
     let mut known = timeline::LoadedTimeline::default();
-    let traces = import::open_stream(input.into_stream(), name)?;
+    let traces = heaptap_input::open_stream(input.into_stream(), name)?;
     let read = add(&mut known, traces, &collections_of(None)).map_err(of_traces)?;
     known.findings.extend(missing_parts(&read));
     Ok(of_known(known))
@@ -198,7 +198,7 @@ fn unasked(path: &Path, report: &GcReport) -> Option<Finding> {
 /// Sets process names from the manifest next to the timeline of a recording, because lines of
 /// collections contain only PIDs.
 fn name_processes(report: &mut GcReport, path: &Path) {
-    let Ok(manifest) = Manifest::read(folder::of(path)) else {
+    let Ok(manifest) = Manifest::read(directory::of(path)) else {
         return;
     };
     let of_it = manifest.companion.as_ref().is_some_and(|beside| {
@@ -360,8 +360,8 @@ mod tests {
 
     #[test]
     fn the_time_between_labels_of_a_log_is_refused_with_its_reason() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("app.log");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("app.log");
         std::fs::write(&path, LINE).unwrap();
         let stretch = Stretch::parse("before..after").unwrap();
         let error = super::read(&[Input::Stretch(path, stretch)]).unwrap_err();

@@ -25,13 +25,13 @@ pub use self::now::{Collected, GcTrigger, Measured, collect_now};
 pub use self::phone::{Followed, Target, find, follow, read_ring};
 pub use self::stretch::Stretch;
 use crate::heaps::selector::ProcessFilter;
-use crate::memory::gc::{
-    Format, GcContext, GcLog, Observed, ProcessReport, Recorded, Timed, analyze, of_timeline,
-};
 use crate::results::findings::Finding;
 use crate::results::lists::join_list;
-use crate::timeline::Timeline;
-use crate::untrusted::sanitize;
+use android_memory::gc::{
+    Format, GcContext, GcLog, Observed, ProcessReport, Recorded, Timed, analyze, of_timeline,
+};
+use heaptap_base::untrusted::sanitize;
+use heaptap_model::timeline::Timeline;
 
 /// Kind of the finding that no collection is of a process with the given name.
 pub const NO_SUCH_PROCESS: &str = "no-such-process";
@@ -67,7 +67,7 @@ pub struct GcReport {
     #[serde(skip)]
     pub collections: Vec<Vec<Timed>>,
     /// Number of collections or processes beyond the limit.
-    #[serde(skip_serializing_if = "crate::units::is_zero")]
+    #[serde(skip_serializing_if = "heaptap_base::units::is_zero")]
     pub left_out: u64,
     /// Findings to report.
     #[serde(skip)]

@@ -9,13 +9,13 @@ use serde::Serialize;
 use tokio::time::Instant;
 
 use super::phone::{self, Target};
-use crate::capture::error::CaptureError;
-use crate::device::{Command, Device, Output};
-use crate::eligibility::{DeviceFacts, Root};
-use crate::error::ErrorClass;
-use crate::memory::gc::{Event, Logged, Stamp, parse_event, parse_line};
-use crate::timeline::Collection;
-use crate::untrusted::sanitize_bytes;
+use android_memory::gc::{Event, Logged, Stamp, parse_event, parse_line};
+use heaptap_adb::{Command, Device, Output};
+use heaptap_base::error::ErrorClass;
+use heaptap_base::untrusted::sanitize_bytes;
+use heaptap_capture::eligibility::{DeviceFacts, Root};
+use heaptap_capture::error::CaptureError;
+use heaptap_model::timeline::Collection;
 
 /// Time limit for sending a signal.
 const QUICK: Duration = Duration::from_secs(15);

@@ -8,15 +8,17 @@ use tokio::time::Instant;
 
 use super::error::no_log;
 use super::{GcReport, GcSource, OfPhone, package_of};
-use crate::capture::error::CaptureError;
-use crate::config::Targets;
-use crate::device::{Command, Device, DeviceError};
-use crate::eligibility::{self, AppType, AssessOptions, DeviceFacts, Startup, TargetReport};
-use crate::memory::gc::{GcContext, GcLog, GcLogEvent, Observed, ObservedBy};
-use crate::memory::status::seconds_ns;
-use crate::observe::{self, LogEvent};
 use crate::results::findings::Finding;
-use crate::untrusted::sanitize_bytes;
+use android_memory::gc::{GcContext, GcLog, GcLogEvent, Observed, ObservedBy};
+use android_memory::status::seconds_ns;
+use heaptap_adb::{Command, Device, DeviceError};
+use heaptap_base::untrusted::sanitize_bytes;
+use heaptap_capture::config::Targets;
+use heaptap_capture::eligibility::{
+    self, AppType, AssessOptions, DeviceFacts, Startup, TargetReport,
+};
+use heaptap_capture::error::CaptureError;
+use heaptap_capture::observe::{self, LogEvent};
 
 /// Time limit for the transfer of the ring buffer.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -313,7 +315,7 @@ async fn limits(device: &Device) -> Result<GcContext, CaptureError> {
         Err(_) => return Ok(GcContext::default()),
     };
     let mut limits = text.split('\n').map(|line| {
-        let bytes = crate::units::ByteSize::parse(line.trim()).ok()?.0;
+        let bytes = heaptap_base::units::ByteSize::parse(line.trim()).ok()?.0;
         (bytes > 0).then_some(bytes)
     });
     let (growth, size) = (limits.next().flatten(), limits.next().flatten());

@@ -3,12 +3,12 @@
 use std::fmt;
 use std::path::Path;
 
-use crate::error::{ErrorClass, Failure};
 use crate::heaps::moments::{labels_in_words, near_label};
 use crate::results::findings::Finding;
 use crate::results::manifest::Manifest;
-use crate::timeline::{Entry, Label, Observation, Timeline};
-use crate::untrusted::sanitize;
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_base::untrusted::sanitize;
+use heaptap_model::timeline::{Entry, Label, Observation, Timeline};
 
 /// Name of the end of the recording.
 const END: &str = "end";
@@ -195,7 +195,7 @@ fn cut(timeline: &mut Timeline, from: Option<u64>, to: Option<u64>) {
 mod tests {
     use super::*;
     use crate::commands::gc::run::GcReport;
-    use crate::timeline::{Collection, Process, Source};
+    use heaptap_model::timeline::{Collection, Process, Source};
 
     fn entry(boot_ns: u64, seen: Observation) -> Entry {
         Entry {

@@ -13,13 +13,13 @@ use crate::console::columns::Columns;
 use crate::console::sparkline::sparkline;
 use crate::console::table::show_fitting_at;
 use crate::console::{Console, Style};
-use crate::memory::gc::{
+use crate::results::findings::Finding;
+use crate::views::java::{Cell, csv_line};
+use android_memory::gc::{
     Coverage, Event, Figures, GcLogEvent, Group, Growth, ObservedBy, ProcessReport, Runtime,
     Severity, Timed, is_whole, milliseconds, why_steady,
 };
-use crate::results::findings::Finding;
-use crate::units::{ByteSize, HumanDuration, SignedSize, counted, thousands};
-use crate::views::java::{Cell, csv_line};
+use heaptap_base::units::{ByteSize, HumanDuration, SignedSize, counted, thousands};
 
 /// Maximum number of processes that are shown in detail.
 const IN_FULL: usize = 3;

@@ -8,10 +8,10 @@ use crate::flags::pattern::no_match;
 use crate::heaps::growth::{HeapRow, NativeLeaksDocument, SeriesRow, SiteRow};
 use crate::heaps::input::facts::StackFrame;
 use crate::results::lists::process_name;
-use crate::units::{ByteSize, HumanDuration, counted, thousands};
-use crate::untrusted;
 use crate::views::native::{shortened, unwinder_notes};
 use crate::views::sites::{callers, last_dump, paragraph, place, show_site, shrank_elsewhere};
+use heaptap_base::units::{ByteSize, HumanDuration, counted, thousands};
+use heaptap_base::untrusted;
 
 /// Inconclusive entries on a page, and rows of churn.
 const FEW: usize = 5;

@@ -1,18 +1,18 @@
 //! Shows leaks, growth and waste as text.
 
 use super::waste;
-use crate::analyze::growth::{Grown, Growth};
-use crate::analyze::leaks::{Certainty, LeakGroup, Reference, Shape, Status, Step};
-use crate::analyze::waste::Waste;
 use crate::console::table::{Table, show_hidden};
 use crate::console::wrap::wrapped;
 use crate::console::{Console, Style};
 use crate::heaps::java::facts::HeapFacts;
 use crate::heaps::leaks::{LeaksDocument, LeaksRows};
-use crate::units::{ByteSize, counted, thousands};
-use crate::untrusted;
 use crate::views::java as java_view;
 use crate::views::java::kept;
+use heaptap_analyze::growth::{Grown, Growth};
+use heaptap_analyze::leaks::{Certainty, LeakGroup, Reference, Shape, Status, Step};
+use heaptap_analyze::waste::Waste;
+use heaptap_base::units::{ByteSize, counted, thousands};
+use heaptap_base::untrusted;
 
 /// Default number of leaks to show in detail.
 const GROUPS: usize = 10;

@@ -1,10 +1,10 @@
 //! Shows what a Java heap wastes.
 
-use crate::analyze::waste::{Duplicates, LargeObject, MOST_SHOWN, SparseGroup, Waste};
 use crate::console::table::fitting;
 use crate::console::{Console, Style};
-use crate::units::{ByteSize, counted, thousands};
-use crate::untrusted;
+use heaptap_analyze::waste::{Duplicates, LargeObject, MAX_SHOWN, SparseGroup, Waste};
+use heaptap_base::units::{ByteSize, counted, thousands};
+use heaptap_base::untrusted;
 
 /// Waste below which nothing is worth a change, in bytes.
 const LITTLE_WASTE: u64 = 1 << 10;
@@ -208,7 +208,7 @@ fn equal(console: &Console, title_: &str, all: &Duplicates, what: &str, limit: u
                 // Paths and addresses differ at their ends, which a long text does not have here.
                 let text: String = match letters.len() {
                     0..=60 => letters.iter().collect(),
-                    _ if group.length > MOST_SHOWN as u64 => {
+                    _ if group.length > MAX_SHOWN as u64 => {
                         letters[..60].iter().chain(&['…']).collect()
                     }
                     all => {

@@ -7,14 +7,14 @@ use std::time::Duration;
 use serde::Serialize;
 use tokio::sync::oneshot;
 
-use crate::config::Targets;
-use crate::device::Device;
-use crate::eligibility;
-use crate::error::{ErrorClass, Failure};
-use crate::observe::{self, End, Event, Options, OurWindows, PARTS_EVERY, PartsOptions};
 use crate::recording::companion::Shares;
 use crate::system::meminfo::MeminfoError;
-use crate::timeline::{Entry, Observation, ObservationCost, Parts, Resident};
+use heaptap_adb::Device;
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_capture::config::Targets;
+use heaptap_capture::eligibility;
+use heaptap_capture::observe::{self, End, Event, Options, OurWindows, PARTS_EVERY, PartsOptions};
+use heaptap_model::timeline::{Entry, Observation, ObservationCost, Parts, Resident};
 
 /// Maximum number of points of a series; neighbors are merged beyond it.
 const POINTS: usize = 512;
@@ -527,13 +527,14 @@ mod tests {
             seen,
         };
         let process = |restarted| {
-            Observation::Process(crate::timeline::Process {
+            Observation::Process(heaptap_model::timeline::Process {
                 name: "a".to_owned(),
                 restarted,
             })
         };
-        let resident =
-            |rss: u64| Observation::Resident(Resident::of(crate::timeline::Source::Status, rss));
+        let resident = |rss: u64| {
+            Observation::Resident(Resident::of(heaptap_model::timeline::Source::Status, rss))
+        };
         live.take(&entry(1, 7, process(false)));
         live.take(&entry(1, 7, resident(10)));
         live.take(&entry(2, 7, Observation::Gone));

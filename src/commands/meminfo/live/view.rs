@@ -19,15 +19,15 @@ use self::block::Block;
 use self::rows::Rows;
 use super::args::LiveArgs;
 use super::run::{self, Live, LiveEvent, LiveOptions};
-use crate::config::Targets;
 use crate::console::Console;
 use crate::console::signals::watch_signals;
-use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::context::Context;
-use crate::units::SignedSize;
-use crate::untrusted::sanitize;
 use crate::views::meminfo::size;
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_base::units::SignedSize;
+use heaptap_base::untrusted::sanitize;
+use heaptap_capture::config::Targets;
 
 /// Shows `targets` until the view ends.
 ///

@@ -2,11 +2,11 @@
 //! detail, with its figures.
 
 use crate::console::{Console, Style};
-use crate::memory::meminfo::{Column, explain};
-use crate::near::nearest;
 use crate::system::meminfo::{Document, ProcessFacts, RowFacts};
-use crate::units::SignedSize;
 use crate::views::meminfo::{heading, size};
+use android_memory::meminfo::{Column, explain};
+use heaptap_base::suggest::nearest;
+use heaptap_base::units::SignedSize;
 
 /// Suffixes of row names that can be omitted.
 const ENDS: [&str; 2] = [" mmap", " mtrack"];

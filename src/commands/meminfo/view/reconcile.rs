@@ -7,21 +7,21 @@ use super::Args;
 use crate::console::signals::watch_signals;
 use crate::console::table::Table as Lines;
 use crate::console::{Console, Style};
-use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::context::Context;
-use crate::heaps::input::{self, DumpList, DumpScope, LookError, LookOptions, OpenedInput};
+use crate::heaps::input::{self, DumpList, DumpScope, InputError, LookOptions, OpenedInput};
 use crate::heaps::java::ProgressReporter;
 use crate::heaps::selector::JavaInput;
-use crate::import::ImportError;
-use crate::memory::reconcile::{Difference, Figure, Table};
 use crate::results::lists::process_name;
 use crate::results::timeline;
-use crate::session::CaptureError;
 use crate::system::reconcile::{self, Moment};
-use crate::untrusted::sanitize;
-use crate::untrusted::shell::quoted_path;
 use crate::views::blocking;
+use android_memory::reconcile::{Difference, Figure, Table};
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_base::untrusted::sanitize;
+use heaptap_base::untrusted::shell::quoted_path;
+use heaptap_capture::session::CaptureError;
+use heaptap_input::ImportError;
 
 /// Maximum number of reasons shown for a missing table.
 const WHYS: usize = 3;
@@ -63,15 +63,15 @@ pub(super) async fn run(
     }
     let asked = input.clone();
     let found = blocking::stepwise(ctx, move |progress| {
-        of_folder(&asked, progress).map_err(with_inputs)
+        of_directory(&asked, progress).map_err(with_inputs)
     });
     let tables = choose(found.await?, &input, args)?;
     Ok(print(&ctx.console, tables))
 }
 
 /// Returns the failure, for other files with the inputs that have figures.
-fn with_inputs(error: LookError) -> Failure {
-    let is_other = matches!(error, LookError::Import(ImportError::NotAHeap { .. }));
+fn with_inputs(error: InputError) -> Failure {
+    let is_other = matches!(error, InputError::Import(ImportError::NotAHeap { .. }));
     let failure = Failure::from(error);
     match is_other {
         true => failure.with_help(
@@ -96,7 +96,7 @@ fn print(console: &Console, tables: Vec<Table>) -> Outcome {
     Outcome::Done
 }
 
-fn of_folder(input: &JavaInput, progress: &ProgressReporter) -> Result<Vec<Moment>, LookError> {
+fn of_directory(input: &JavaInput, progress: &ProgressReporter) -> Result<Vec<Moment>, InputError> {
     let options = LookOptions {
         errors: true,
         ..LookOptions::default()
@@ -104,13 +104,17 @@ fn of_folder(input: &JavaInput, progress: &ProgressReporter) -> Result<Vec<Momen
     let listed = match input::open(&input.path, &DumpScope::Default, &options, progress) {
         Ok(OpenedInput::Native(file, _)) => file.listed,
         // The system's figures are useful even without a profile.
-        Ok(OpenedInput::Java(_)) | Err(LookError::NoHeap { .. } | LookError::Broken { .. }) => {
+        Ok(OpenedInput::Java(_)) | Err(InputError::NoHeap { .. } | InputError::Broken { .. }) => {
             DumpList::default()
         }
         Err(error) => return Err(error),
     };
     let known = timeline::beside(&input.path);
-    Ok(reconcile::of_folder(&input.path, &listed, &known.timeline))
+    Ok(reconcile::of_directory(
+        &input.path,
+        &listed,
+        &known.timeline,
+    ))
 }
 
 /// Returns the tables of the selected moment.

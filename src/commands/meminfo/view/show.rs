@@ -4,11 +4,11 @@
 use super::phone::Lists;
 use crate::console::table::{Table, show_fitting};
 use crate::console::{Console, Style};
-use crate::memory::meminfo::Column;
 use crate::system::meminfo::{Count, Document, ProcessFacts, RowFacts, TextFacts};
-use crate::timeline::{HeapCells, Parts};
-use crate::units::{ByteSize, HumanDuration};
 use crate::views::meminfo::{heading, size};
+use android_memory::meminfo::Column;
+use heaptap_base::units::{ByteSize, HumanDuration};
+use heaptap_model::timeline::{HeapCells, Parts};
 
 /// Minimum share of the private dirty memory, in percent, for a row to be marked.
 const MUCH: i64 = 10;

@@ -9,14 +9,14 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::console::{Console, Style};
-use crate::parallel::lock;
-use crate::provoke::{
+use crate::views::paths::near;
+use heaptap_base::parallel::lock;
+use heaptap_base::units::{ByteSize, HumanDuration, SignedSize, thousands};
+use heaptap_base::untrusted::sanitize;
+use heaptap_base::untrusted::shell::{quoted, quoted_path};
+use heaptap_capture::provoke::{
     Effect, Event, FEWEST, Launch, Plan, PutBack, Report, Step, Target, Trend, Verdict,
 };
-use crate::units::{ByteSize, HumanDuration, SignedSize, thousands};
-use crate::untrusted::sanitize;
-use crate::untrusted::shell::{quoted, quoted_path};
-use crate::views::paths::near;
 
 pub(super) fn put_back_words(done: &PutBack) -> String {
     let mut words: Vec<String> = done
@@ -299,8 +299,8 @@ impl Next<'_> {
     /// Returns the next commands, each with its purpose.
     fn commands(&self, report: &Report, runs: bool) -> Vec<(&'static str, String)> {
         let mut next = Vec::new();
-        if let Some(folder) = self.timeline.filter(|path| path.is_dir()) {
-            let place = quoted_path(near(folder));
+        if let Some(directory) = self.timeline.filter(|path| path.is_dir()) {
+            let place = quoted_path(near(directory));
             next.push((
                 "show the steps together with the recording, once it has ended:",
                 format!("heaptap report {place}"),
@@ -319,11 +319,11 @@ impl Next<'_> {
         }
         match runs {
             true => {
-                let folder = quoted_path(format!("{}-provoked", target.package));
+                let directory = quoted_path(format!("{}-provoked", target.package));
                 next.push((
                     "dump its Java heap and look for leaks:",
                     format!(
-                        "heaptap dump -n {process}{which} -o {folder} && heaptap leaks {folder}"
+                        "heaptap dump -n {process}{which} -o {directory} && heaptap leaks {directory}"
                     ),
                 ));
                 next.push((

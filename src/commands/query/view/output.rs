@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::console::table::cut_end;
 use crate::console::{Console, Style};
-use crate::export::csv::cell;
-use crate::export::text::escaped_json;
-use crate::query::{Sink, Value};
-use crate::units::hex;
-use crate::untrusted::sanitize;
+use heaptap_base::units::hex;
+use heaptap_base::untrusted::sanitize;
+use heaptap_export::csv::cell;
+use heaptap_export::text::escaped_json;
+use heaptap_query::{Sink, Value};
 
 /// Output format of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -15,11 +15,11 @@ use rustyline::{CompletionType, Config, Editor, Helper};
 use super::output::{Form, Output};
 use super::{Database, Losses, execute};
 use crate::console::{Console, Style, render};
-use crate::error::{ErrorClass, Failure};
 use crate::flags::context::Context;
-use crate::query::{Sort, TableInfo, prepass};
-use crate::session::Store;
-use crate::untrusted::sanitize;
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_base::untrusted::sanitize;
+use heaptap_capture::session::Store;
+use heaptap_query::{Sort, TableInfo, prepass};
 
 const HELP: [&str; 6] = [
     "Statements end with `;` and can span several lines. Ctrl-C cancels a running statement.",
@@ -230,7 +230,7 @@ pub(super) async fn converse(
                     Style::Dim,
                     format_args!(
                         "{} in {:.2} s",
-                        crate::units::counted(rows, "row", "rows"),
+                        heaptap_base::units::counted(rows, "row", "rows"),
                         began.elapsed().as_secs_f64()
                     ),
                 ));
@@ -277,7 +277,7 @@ fn editor(database: &Database, history: Option<&PathBuf>) -> Result<Lines, Readl
 /// Returns the path of the history, next to the journals of sessions.
 fn history_file() -> Option<PathBuf> {
     let store = Store::of_user().ok()?;
-    Some(store.folder().parent()?.join("query-history"))
+    Some(store.directory().parent()?.join("query-history"))
 }
 
 /// Part of a text with statements and commands.

@@ -8,7 +8,7 @@ use indicatif::ProgressBar;
 use crate::console::Console;
 use crate::lab::events::{DeviceEvent, LabEvent};
 use crate::recording::events::RecordEvent;
-use crate::session::SessionEvent;
+use heaptap_capture::session::SessionEvent;
 
 /// Shows the events of scenarios.
 pub(super) struct Shown<'a> {

@@ -8,20 +8,20 @@ use serde_json::{Value, json};
 
 use crate::console::table::Table;
 use crate::console::{Console, Style};
-use crate::error::ErrorClass;
-use crate::lab::{files, many};
-use crate::untrusted::shell::quoted_path;
+use crate::lab::{device_pool, files};
+use heaptap_base::error::ErrorClass;
+use heaptap_base::untrusted::shell::quoted_path;
 
 /// Maximum number of results with details.
 const DETAILED: usize = 3;
 
 /// Prints the verdicts, the worst first, and the files.
-pub(super) fn show(console: &Console, folder: &Path, results: &[ScenarioResult]) {
+pub(super) fn show(console: &Console, directory: &Path, results: &[ScenarioResult]) {
     annotate(console, results);
     if console.is_json() {
         let mut document = json!({
             "event": "finished",
-            "output": folder.to_string_lossy(),
+            "output": directory.to_string_lossy(),
             "results": results,
         });
         if let Some(error) = error(results) {
@@ -39,21 +39,24 @@ pub(super) fn show(console: &Console, folder: &Path, results: &[ScenarioResult])
     }
     let interrupted = ErrorClass::Interrupted.exit_code();
     if results.iter().any(|result| result.exit_code == interrupted) {
-        let folder = quoted_path(folder);
+        let directory = quoted_path(directory);
         console.note(format_args!(
-            "to go on, run the same command with `-o {folder} --resume`"
+            "to go on, run the same command with `-o {directory} --resume`"
         ));
     }
     console.next(&[
-        ("see all runs", quoted_path(folder.join(files::INDEX))),
-        ("feed a CI system", quoted_path(folder.join(files::JUNIT))),
+        ("see all runs", quoted_path(directory.join(files::INDEX))),
+        (
+            "feed a CI system",
+            quoted_path(directory.join(files::JUNIT)),
+        ),
     ]);
 }
 
 /// Returns the error that decides the exit code, as other commands print theirs; `None` if the budgets
 /// decide it.
 fn error(results: &[ScenarioResult]) -> Option<Value> {
-    let class = many::class_of(results).filter(|class| *class != ErrorClass::Budget)?;
+    let class = device_pool::class_of(results).filter(|class| *class != ErrorClass::Budget)?;
     let runs = results.iter().flat_map(|result| &result.runs);
     let mut errors = runs.filter_map(|run| run.error.as_ref());
     let error = errors.find(|error| error.code == class.exit_code())?;
@@ -141,7 +144,7 @@ fn headline(result: &ScenarioResult) -> String {
         (0, open) => format!("{open} of {all} budgets are undecided"),
         (over, _) => format!("{over} of {all} budgets are over their limits"),
     };
-    let runs = crate::units::counted(done as u64, "run", "runs");
+    let runs = heaptap_base::units::counted(done as u64, "run", "runs");
     format!(
         "{}: {verdict} ({runs}, {})",
         result.scenario, result.device.serial

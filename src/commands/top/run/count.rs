@@ -4,17 +4,16 @@
 use std::collections::BTreeMap;
 
 use super::java::{Counted, Grouping, TopReport, TopRequest, TopRow, grouping, limited};
-use crate::analyze::histogram::{Histogram, ObjectScope, Row, Sums, histogram};
-use crate::analyze::label;
-use crate::error::ErrorClass;
-use crate::heap_graph::{DumpFacts, DumpSource, GraphBuilder, NoContents};
 use crate::heaps::java::facts::{Figures, HeapFacts};
 use crate::heaps::java::heap::{JavaHeap, ProgressReporter};
 use crate::heaps::java::open::{JavaFile, JavaOptions};
 use crate::heaps::java::{JavaError, OpenedJava};
 use crate::heaps::selector::JavaInput;
-use crate::hprof;
 use crate::results::findings;
+use heaptap_analyze::histogram::{Histogram, ObjectScope, Row, Sums, histogram};
+use heaptap_analyze::label;
+use heaptap_base::error::ErrorClass;
+use heaptap_model::heap_graph::{DumpFacts, DumpSource, GraphBuilder, NoContents};
 
 /// Counts the objects of a dump.
 ///
@@ -42,8 +41,8 @@ pub fn count(
             name: input.name.clone(),
             source,
         };
-        let counted = hprof::histogram(&input.bytes, &read).map_err(unreadable)?;
-        let header = hprof::records::Header::read(&input.bytes);
+        let counted = android_hprof::histogram(&input.bytes, &read).map_err(unreadable)?;
+        let header = android_hprof::records::Header::read(&input.bytes);
         let header = header.map_err(|error| unreadable(error.into()))?;
         let facts = DumpFacts {
             source: DumpSource::Hprof {
@@ -83,7 +82,7 @@ pub fn count(
     Ok((report(&heap, &table, request), class))
 }
 
-fn of_rows(counted: &hprof::Histogram, request: &TopRequest) -> Histogram {
+fn of_rows(counted: &android_hprof::Histogram, request: &TopRequest) -> Histogram {
     let mut groups: BTreeMap<&str, Sums> = BTreeMap::new();
     let mut total = Sums::default();
     for row in &counted.rows {

@@ -5,15 +5,15 @@ use std::collections::HashMap;
 
 use super::threads::{ThreadRow, Threads};
 
-use crate::analyze::filter::Filter;
-use crate::analyze::histogram::{self, Histogram, HistogramKey, ObjectScope, Sums};
-use crate::analyze::paths::{Place, Ways};
-use crate::analyze::tree::{self, NodeKey};
-use crate::analyze::{label, largest};
-use crate::heap_graph::{AllocationSite, ClassIndex, ObjectIndex, Reachable};
 use crate::heaps::java::facts::{Figures, HeapFacts};
 use crate::heaps::java::heap::JavaHeap;
-use crate::units::thousands;
+use heaptap_analyze::filter::Filter;
+use heaptap_analyze::histogram::{self, Histogram, HistogramKey, ObjectScope, Sums};
+use heaptap_analyze::paths::{Place, Ways};
+use heaptap_analyze::tree::{self, NodeKey};
+use heaptap_analyze::{label, largest};
+use heaptap_base::units::thousands;
+use heaptap_model::heap_graph::{AllocationSite, ClassIndex, ObjectIndex, Reachable};
 
 /// Key of the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]

@@ -10,17 +10,17 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use crate::analyze::native::filter::Filter;
-use crate::analyze::native::groups::{Groups, RowKey};
-use crate::analyze::native::sampled::SampledColumn;
-use crate::analyze::native::shown::Shown;
-use crate::analyze::native::table::{Key, Row, Table};
-use crate::analyze::native::tree::{LeftOut, Pruning, Tree};
-use crate::error::{ErrorClass, Failure};
 pub(crate) use crate::heaps::input::rows::Order;
 use crate::heaps::input::{DumpList, ListedDump, NativeFile};
-use crate::profile::DumpKind;
-use crate::stacks::{Dump, Facts, Measure, StackTable, TRACKED_HEAP, Unit, Values, sum};
+use heaptap_analyze::native::filter::Filter;
+use heaptap_analyze::native::groups::{Groups, RowKey};
+use heaptap_analyze::native::sampled::SampledColumn;
+use heaptap_analyze::native::table::{Key, Row, Table};
+use heaptap_analyze::native::tree::{LeftOut, Pruning, Tree};
+use heaptap_analyze::native::visible_tree::VisibleTree;
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_model::profile::DumpKind;
+use heaptap_model::stacks::{Dump, Facts, Measure, StackTable, TRACKED_HEAP, Unit, Values, sum};
 
 /// Options of `top`.
 #[derive(Debug, Clone)]
@@ -346,7 +346,7 @@ impl<'a> Looker<'a> {
     }
 
     fn report(&self) -> HeapReport {
-        let shown = Shown::of(self.table(), &self.request.filter, &[&self.values]);
+        let shown = VisibleTree::of(self.table(), &self.request.filter, &[&self.values]);
         let groups = Groups::of(self.table(), self.request.by);
         let left = shown.totals(&self.values);
         let whole: Vec<i64> = self
@@ -406,7 +406,7 @@ impl<'a> Looker<'a> {
     /// Returns a row for each thread with matching stacks, up to the limit.
     fn threads(
         &self,
-        shown: &Shown<'_>,
+        shown: &VisibleTree<'_>,
         share: impl Fn(i64) -> Option<f64>,
     ) -> (Vec<TopRow>, RowCounts) {
         let sums = self.dump.threads.iter().map(|thread| {
@@ -476,7 +476,7 @@ impl<'a> Looker<'a> {
 
     fn rows(
         &self,
-        shown: &Shown<'_>,
+        shown: &VisibleTree<'_>,
         groups: &Groups<'_>,
         table: &Table,
         share: impl Fn(i64) -> Option<f64>,
@@ -530,7 +530,7 @@ impl<'a> Looker<'a> {
 
     fn tree(
         &self,
-        shown: &Shown<'_>,
+        shown: &VisibleTree<'_>,
         groups: &Groups<'_>,
         total: i64,
         asked: TreeRequest,

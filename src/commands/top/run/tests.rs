@@ -3,7 +3,7 @@
 use super::before_leaving;
 use crate::heaps::input::{DumpList, ListedDump};
 use crate::results::manifest::Totals;
-use crate::stacks::Facts;
+use heaptap_model::stacks::Facts;
 
 fn listed(number: u32, space: i64, has_left: bool) -> ListedDump {
     let mut facts = Facts {

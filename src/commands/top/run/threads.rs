@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::analyze::histogram::Sums;
-use crate::analyze::label;
-use crate::heap_graph::{ObjectIndex, Root, RootKind};
 use crate::heaps::java::facts::Figures;
 use crate::heaps::java::heap::JavaHeap;
+use heaptap_analyze::histogram::Sums;
+use heaptap_analyze::label;
+use heaptap_model::heap_graph::{ObjectIndex, Root, RootKind};
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ThreadRow {

@@ -9,24 +9,24 @@ use super::super::run::java::{
 use super::super::run::threads::{LocalRow, ThreadRow};
 use super::branches::{self, Line};
 use super::{Args, ByArg, ReachableArg, SortArg};
-use crate::analyze::filter::Filter;
-use crate::analyze::paths::short;
-use crate::analyze::tree::NodeKey;
 use crate::console::columns::Columns;
 use crate::console::table::{Table, show_hidden};
 use crate::console::{Console, Style};
-use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::conflicts::conflict;
 use crate::flags::context::Context;
 use crate::flags::pattern::no_match;
-use crate::heap_graph::Follow;
 use crate::heaps::java::facts::Figures;
 use crate::heaps::java::{self, OpenedJava};
-use crate::parallel;
-use crate::units::{ByteSize, counted, thousands};
 use crate::views::java::{Cell, csv_line, size};
 use crate::views::{blocking, java as java_view, native};
+use heaptap_analyze::filter::Filter;
+use heaptap_analyze::paths::short;
+use heaptap_analyze::tree::NodeKey;
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_base::parallel;
+use heaptap_base::units::{ByteSize, counted, thousands};
+use heaptap_model::heap_graph::Follow;
 
 /// Rows on a page.
 const PAGE: usize = 25;
@@ -37,7 +37,7 @@ const FEW_THREADS: usize = 10;
 /// Number of frames and of locals of a thread.
 const FEW_FRAMES: usize = 3;
 /// Default number of objects or threads in JSON and CSV. A heap has millions.
-const MOST_OBJECTS: usize = 1000;
+const MAX_OBJECTS: usize = 1000;
 /// Levels of the tree.
 const DEPTH: usize = 6;
 
@@ -169,7 +169,7 @@ fn requests(args: &Args, filter: &Filter, is_json: bool) -> Vec<TopRequest> {
     let request = |by: Grouping, page: usize| {
         let default = match (whole, by) {
             (false, _) => page,
-            (true, Grouping::Object | Grouping::Thread) => MOST_OBJECTS,
+            (true, Grouping::Object | Grouping::Thread) => MAX_OBJECTS,
             (true, _) => usize::MAX,
         };
         let counted = match args.reachable {

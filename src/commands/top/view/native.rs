@@ -8,15 +8,15 @@ use crate::console::{Console, Style};
 use crate::flags::context::Context;
 use crate::flags::pattern::no_match;
 use crate::heaps::input::facts::{DumpFacts, Figures};
-use crate::profile::DumpKind;
-use crate::stacks::{TRACKED_HEAP, View};
-use crate::units::{ByteSize, thousands};
-use crate::untrusted::{self, shell::quoted_path};
 use crate::views::java::{Cell, csv_line};
 use crate::views::native::{
     attached_note, beside, caller_names, callers, estimated, heading, located_cells, percent,
     place, stack_cell, unwinder_notes, value, view_heading, what_of,
 };
+use heaptap_base::units::{ByteSize, thousands};
+use heaptap_base::untrusted::{self, shell::quoted_path};
+use heaptap_model::profile::DumpKind;
+use heaptap_model::stacks::{TRACKED_HEAP, View};
 use std::borrow::Cow;
 use std::ffi::OsStr;
 

@@ -4,10 +4,10 @@ use std::borrow::Cow;
 
 use super::super::{FileFacts, Inputs, NativeLeaksRequest, Opened, TOLERANCE_BYTES};
 use super::{Series, series_of};
-use crate::analyze::native::filter::Filter;
 use crate::heaps::NOT_IN_ORDER;
 use crate::heaps::input::LookOptions;
-use crate::stacks::{Dump, Facts, Measure, NodeId, StackTable, Values, View};
+use heaptap_analyze::native::filter::Filter;
+use heaptap_model::stacks::{Dump, Facts, Measure, NodeId, StackTable, Values, View};
 
 /// A dump: file, process, id, time.
 type Row = (usize, &'static str, u64, u64);

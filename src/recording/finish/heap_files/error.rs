@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::error::{Classified, ErrorClass, ErrorFacts};
+use heaptap_base::error::{Classified, ErrorClass, ErrorFacts};
 
 /// Error of a dump without heap files.
 #[derive(Debug, thiserror::Error)]

@@ -4,14 +4,14 @@
 use std::path::Path;
 
 use crate::conversion::java_summary::{self, JavaSummary};
-use crate::error::ErrorClass;
 use crate::heaps::java::{JavaError, JavaFile, JavaOptions, OpenedJava, ProgressReporter};
 use crate::naming::names::NameOptions;
 use crate::naming::r8_mappings::UsedMap;
 use crate::recording::blocking::blocking;
 use crate::results::findings::Finding;
 use crate::results::manifest::JavaDump;
-use crate::session::{self, Controls};
+use heaptap_base::error::ErrorClass;
+use heaptap_capture::session::{self, Controls};
 
 /// Result of analyzing a file.
 pub(super) enum Looked {
@@ -33,7 +33,7 @@ pub(super) struct Read {
 /// Analyzes each file: size of the heap, and classes that retain most.
 pub(super) async fn look(
     dumps: &[JavaDump],
-    folder: &Path,
+    directory: &Path,
     names: &NameOptions,
     controls: &mut Controls,
 ) -> Vec<Looked> {
@@ -44,7 +44,7 @@ pub(super) async fn look(
             looked.push(Looked::NotWaitedFor);
             continue;
         };
-        let (dump, path, names) = (dump.clone(), folder.join(file), names.clone());
+        let (dump, path, names) = (dump.clone(), directory.join(file), names.clone());
         let reading = blocking(move || look_into(dump, &path, names));
         tokio::select! {
             read = reading => looked.push(match read {
@@ -135,11 +135,11 @@ mod tests {
 
     #[tokio::test]
     async fn a_file_that_cannot_be_read_is_told() {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("app.hprof"), "JAVA PROFILE 1.0.3\0\0").unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("app.hprof"), "JAVA PROFILE 1.0.3\0\0").unwrap();
         let (_sender, mut controls) = tokio::sync::mpsc::unbounded_channel();
         let names = NameOptions::default();
-        let looked = look(&[dump(false)], folder.path(), &names, &mut controls).await;
+        let looked = look(&[dump(false)], directory.path(), &names, &mut controls).await;
         let [Looked::Unread(error)] = looked.as_slice() else {
             panic!("it was read");
         };

@@ -1,6 +1,6 @@
 //! Rules for views, windows, dialogs and toasts.
 
-use super::{Flag, MOST_STEPS, Rules};
+use super::{Flag, MAX_STEPS, Rules};
 use crate::leaks::kinds::Kind;
 use crate::leaks::verdict::{Certainty, Status, Verdict};
 use crate::lookup;
@@ -12,7 +12,7 @@ const MAX_TAGS: usize = 256;
 impl Rules<'_> {
     /// Returns a view and the views above it.
     pub(super) fn line(&self, view: ObjectIndex) -> impl Iterator<Item = ObjectIndex> + '_ {
-        std::iter::successors(Some(view), |&view| self.parent_view(view)).take(MOST_STEPS)
+        std::iter::successors(Some(view), |&view| self.parent_view(view)).take(MAX_STEPS)
     }
 
     /// Returns the verdict on a detached view by an owner in its tags that has ended.

@@ -1,9 +1,9 @@
 //! Callsites as they are shown, each once. Owns their numbers.
 
 use super::super::own::OwnFrames;
-use super::super::shown::Shown;
+use super::super::visible_tree::VisibleTree;
 use super::HeapSeries;
-use heaptap_model::parallel;
+use heaptap_base::parallel;
 use heaptap_model::profile::packed::{self, PackedStacks, Unnumbered};
 use heaptap_model::stacks::{FrameId, LOST_CALLSTACK, NodeId, StackTable};
 
@@ -34,7 +34,7 @@ pub(super) const NOWHERE: u32 = u32::MAX;
 
 impl Callsites {
     /// Packs some callsites, while those before get their numbers.
-    pub(super) fn of(shown: &Shown<'_>, heaps: &[HeapSeries<'_>]) -> Callsites {
+    pub(super) fn of(shown: &VisibleTree<'_>, heaps: &[HeapSeries<'_>]) -> Callsites {
         let mut stacks = PackedStacks::default();
         let mut places = vec![NOWHERE; shown.table().callsite_count()];
         let mut is_known = vec![false; places.len()];

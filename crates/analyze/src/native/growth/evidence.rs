@@ -6,9 +6,9 @@ use super::callsites::{Callsites, NOWHERE};
 use crate::sampling::poisson::Z95;
 use crate::sampling::verdict::turns_over;
 use crate::sampling::{Counters, Interval, Sampled, Turnover};
-use heaptap_model::parallel;
+use heaptap_base::parallel;
+use heaptap_base::prefetch::zeros;
 use heaptap_model::stacks::{Dump, View};
-use heaptap_model::touch::zeros;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Kind of the units of a heap.
@@ -149,7 +149,7 @@ impl Units {
         let rounds = heap.dumps.len() - 1;
         let middle = rounds / 2;
         // In very long series, hardly any unit grows in each and every iteration.
-        let tests_rounds = rounds <= MOST_ROUNDS;
+        let tests_rounds = rounds <= MAX_ROUNDS;
         let grew = std::iter::repeat_with(|| AtomicBool::new(tests_rounds));
         let grew: Vec<AtomicBool> = grew.take(line_of.len()).collect();
         let mut lines_grew = vec![tests_rounds; lines];
@@ -396,7 +396,7 @@ impl HeldBytes {
 
 /// Maximum number of iterations for the test of each iteration; a longer series is judged by its
 /// halves only.
-const MOST_ROUNDS: usize = 200;
+const MAX_ROUNDS: usize = 200;
 
 /// Number of callsites below which one thread is faster than two.
 pub(super) const WORTH_THREADS: usize = if cfg!(test) { 4 } else { 100_000 };

@@ -16,7 +16,7 @@ use crate::sampling::verdict::{
     benjamini_hochberg, judge, steady,
 };
 use crate::sampling::{Sampled, Turnover, growth};
-use heaptap_model::parallel;
+use heaptap_base::parallel;
 
 /// Test results for the units of a level.
 pub(super) struct Tested {
@@ -261,10 +261,10 @@ fn testable(units: &Units, level: Level) -> Vec<(u32, f64)> {
 }
 
 /// Maximum number of dumps for the trend test, which compares each with each.
-const MOST_FOR_TREND: usize = 500;
+const MAX_FOR_TREND: usize = 500;
 
 fn thinned(values: &[i64]) -> Cow<'_, [i64]> {
-    match values.len().div_ceil(MOST_FOR_TREND) {
+    match values.len().div_ceil(MAX_FOR_TREND) {
         0 | 1 => Cow::Borrowed(values),
         every => values.iter().copied().step_by(every).collect(),
     }

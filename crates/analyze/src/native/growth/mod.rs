@@ -21,7 +21,7 @@ use self::evidence::{Level, Units};
 pub use self::site::{Judgement, Site, Unit};
 use super::filter::Filter;
 use super::groups::{GroupId, Groups, RowKey};
-use super::shown::Shown;
+use super::visible_tree::VisibleTree;
 use crate::sampling::plan::{self, Decider};
 use crate::sampling::verdict::{InconclusiveReason, Verdict};
 use crate::sampling::{Estimate, Interval, Rate};
@@ -95,7 +95,7 @@ pub struct LineFrames {
 }
 
 /// Maximum number of [`LineFrames::allocators`].
-const MOST_ALLOCATORS: usize = 32;
+const MAX_ALLOCATORS: usize = 32;
 
 impl<'a> Growth<'a> {
     /// Compares the dumps of each heap. Time is dumps times callsites.
@@ -107,7 +107,7 @@ impl<'a> Growth<'a> {
     ) -> Growth<'a> {
         let dumps = heaps.iter().flat_map(|heap| &heap.dumps);
         let values: Vec<_> = dumps.map(|(dump, _)| &dump.values).collect();
-        let shown = Shown::of(table, filter, &values);
+        let shown = VisibleTree::of(table, filter, &values);
         let callsites = Callsites::of(&shown, heaps);
         drop(shown);
         let owners = Groups::of(table, RowKey::Line);
@@ -195,7 +195,7 @@ impl<'a> Growth<'a> {
             let own = self.own_frame(id);
             let mut stack = self.stack(id).peekable();
             if let Some(&frame) = stack.peek()
-                && frames.allocators.len() < MOST_ALLOCATORS
+                && frames.allocators.len() < MAX_ALLOCATORS
                 && !frames.allocators.contains(&frame)
             {
                 frames.allocators.push(frame);

@@ -10,7 +10,7 @@ use heaptap_model::stacks::{Dump, NodeId, View};
 
 /// Maximum part of the allocated bytes that a later dump of the same recording can lack, because of
 /// callsites that returned after they were omitted.
-const MOST_LOST: f64 = 0.2;
+const MAX_LOST: f64 = 0.2;
 
 /// Returns whether `after` can be a later dump of the recording of `before`: allocated bytes of
 /// callsites in both did not decrease, with few exceptions.
@@ -41,7 +41,7 @@ pub fn continues(before: &Dump, after: &Dump) -> bool {
             }
         }
     }
-    lost <= MOST_LOST * all
+    lost <= MAX_LOST * all
 }
 
 /// Makes counters continue where a callsite was omitted or restarted, by adding its earlier

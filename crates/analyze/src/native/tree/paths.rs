@@ -4,8 +4,8 @@
 use std::ops::Range;
 
 use super::super::groups::{GroupId, Groups};
-use super::super::shown::Shown;
-use heaptap_model::parallel;
+use super::super::visible_tree::VisibleTree;
+use heaptap_base::parallel;
 use heaptap_model::profile::packed;
 use heaptap_model::stacks::{FrameId, Values};
 
@@ -55,7 +55,7 @@ const WORTH_THREADS: usize = if cfg!(test) { 4 } else { 1 << 14 };
 impl Paths {
     /// Returns the paths of all stacks that pass the filter, up to `depth` groups.
     pub(super) fn of(
-        shown: &Shown<'_>,
+        shown: &VisibleTree<'_>,
         groups: &Groups<'_>,
         values: &Values,
         origin: Origin,
@@ -146,14 +146,14 @@ pub(super) struct Cursor {
 
 /// Reads the groups of stacks.
 pub(super) struct Stacks<'a> {
-    shown: &'a Shown<'a>,
+    shown: &'a VisibleTree<'a>,
     groups: &'a Groups<'a>,
     origin: Origin,
     frames: Vec<FrameId>,
 }
 
 impl<'a> Stacks<'a> {
-    pub(super) fn new(shown: &'a Shown<'a>, groups: &'a Groups<'a>, origin: Origin) -> Self {
+    pub(super) fn new(shown: &'a VisibleTree<'a>, groups: &'a Groups<'a>, origin: Origin) -> Self {
         Stacks {
             shown,
             groups,

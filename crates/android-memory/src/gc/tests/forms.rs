@@ -298,8 +298,9 @@ fn lines_come_out_of_every_format() {
 #[test]
 #[ignore = "needs HEAPTAP_DEVICE_TEXTS, a directory of texts from real devices"]
 fn given_device_texts_lines_come_out_of_every_format() {
-    let folder = std::env::var_os("HEAPTAP_DEVICE_TEXTS").expect("HEAPTAP_DEVICE_TEXTS is not set");
-    let folder = Path::new(&folder).join("gclog");
+    let directory =
+        std::env::var_os("HEAPTAP_DEVICE_TEXTS").expect("HEAPTAP_DEVICE_TEXTS is not set");
+    let directory = Path::new(&directory).join("gclog");
     let lines = [
         (
             188,
@@ -316,7 +317,7 @@ fn given_device_texts_lines_come_out_of_every_format() {
         ),
     ];
     for (name, _) in FORMATS {
-        let path = folder.join(format!("andlogview_format_{name}.txt"));
+        let path = directory.join(format!("andlogview_format_{name}.txt"));
         let text = std::fs::read_to_string(path).expect("the sample");
         assert_lines(name, &text, lines);
     }

@@ -108,7 +108,7 @@ fn only(meminfo: &Meminfo) -> &Process {
 fn look_through(text: &str) -> Meminfo {
     let meminfo = Meminfo::parse(text);
     let bare = |line: &str| line.trim_end_matches('\r').to_owned();
-    let plain = heaptap_model::text::plain_str(text);
+    let plain = heaptap_base::text::plain_str(text);
     let lines: HashSet<String> = plain.split('\n').map(bare).collect();
     let of_processes = meminfo.processes().flat_map(Process::texts);
     for line in meminfo.unknown().chain(of_processes.map(|(_, line)| line)) {

@@ -8,18 +8,19 @@ use serde_json::Value;
 
 use super::*;
 
-fn folders() -> Vec<PathBuf> {
-    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/meminfo")];
+fn directories() -> Vec<PathBuf> {
+    let mut directories =
+        vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/meminfo")];
     if let Some(more) = std::env::var_os("HEAPTAP_DEVICE_TEXTS") {
-        folders.push(Path::new(&more).join("meminfo"));
+        directories.push(Path::new(&more).join("meminfo"));
     }
-    folders
+    directories
 }
 
 fn texts() -> Vec<(String, String)> {
     let mut texts = Vec::new();
-    for folder in folders() {
-        for entry in std::fs::read_dir(&folder).expect("cannot list the texts") {
+    for directory in directories() {
+        for entry in std::fs::read_dir(&directory).expect("cannot list the texts") {
             let path = entry.expect("an entry").path();
             if path.extension().is_some_and(|extension| extension == "txt") {
                 let text = std::fs::read_to_string(&path).expect("a text");

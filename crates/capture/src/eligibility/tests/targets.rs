@@ -10,7 +10,7 @@ use crate::eligibility::finding::{FindingId as F, Scope};
 use crate::eligibility::matching::{Snapshot, list_targets};
 use crate::eligibility::packages::{AppType, read_list};
 use crate::eligibility::processes::read_ps;
-use heaptap_model::error::ErrorClass;
+use heaptap_base::error::ErrorClass;
 
 const PS: &[u8] = b"PID PPID UID S NAME\n\
     1 0 0 S init\n\

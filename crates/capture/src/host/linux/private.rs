@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::super::error::private_directory as failed;
-use heaptap_model::error::Failure;
+use heaptap_base::error::Failure;
 
 /// Names of the sockets.
 pub(super) const PRODUCER: &str = "producer";
@@ -22,7 +22,7 @@ const SEPARATORS: &[u8] = b" \t\n:;$";
 /// A directory that is removed when this is dropped, or when heaptap dies.
 #[derive(Debug)]
 pub(super) struct PrivateDirectory {
-    folder: tempfile::TempDir,
+    directory: tempfile::TempDir,
     /// Removes the directory after heaptap was killed: it waits for the end of its input.
     keeper: std::process::Child,
 }
@@ -32,9 +32,9 @@ impl PrivateDirectory {
         let mut error = io::Error::other("every temporary directory has a path that is too long");
         for base in [std::env::temp_dir(), "/tmp".into()] {
             match in_base(&base) {
-                Ok(Some(folder)) => {
-                    let keeper = keeper(folder.path()).map_err(failed)?;
-                    return Ok(PrivateDirectory { folder, keeper });
+                Ok(Some(directory)) => {
+                    let keeper = keeper(directory.path()).map_err(failed)?;
+                    return Ok(PrivateDirectory { directory, keeper });
                 }
                 Ok(None) => {}
                 Err(found) => error = found,
@@ -44,7 +44,7 @@ impl PrivateDirectory {
     }
 
     pub(super) fn file(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        self.directory.path().join(name)
     }
 
     /// Returns the path for LD_PRELOAD, which cannot contain separators.
@@ -60,7 +60,7 @@ impl PrivateDirectory {
 
 impl Drop for PrivateDirectory {
     fn drop(&mut self) {
-        // The end of its input ends it; it removes the directory, and so does `folder`.
+        // The end of its input ends it; it removes the directory, and so does `directory`.
         drop(self.keeper.stdin.take());
         let _ = self.keeper.wait();
     }
@@ -74,21 +74,21 @@ fn has_separator(path: &Path) -> bool {
 /// Returns a new directory below `base`; `None` if its path is unsuitable for sockets.
 fn in_base(base: &Path) -> io::Result<Option<tempfile::TempDir>> {
     let base = std::fs::canonicalize(base)?;
-    let folder = tempfile::Builder::new()
+    let directory = tempfile::Builder::new()
         .prefix("heaptap-")
         .permissions(Permissions::from_mode(0o700))
         .tempdir_in(base)?;
-    let longest = folder.path().join(CONSUMER);
-    let fits = longest.as_os_str().len() <= MAX_SOCKET_BYTES && !has_separator(folder.path());
-    Ok(fits.then_some(folder))
+    let longest = directory.path().join(CONSUMER);
+    let fits = longest.as_os_str().len() <= MAX_SOCKET_BYTES && !has_separator(directory.path());
+    Ok(fits.then_some(directory))
 }
 
 /// Starts a shell that removes the directory at the end of its input.
-fn keeper(folder: &Path) -> io::Result<std::process::Child> {
+fn keeper(directory: &Path) -> io::Result<std::process::Child> {
     use std::os::unix::process::CommandExt as _;
     Command::new("/bin/sh")
         .args(["-c", "read -r _; exec rm -rf -- \"$1\"", "sh"])
-        .arg(folder)
+        .arg(directory)
         .current_dir("/")
         .env_remove("LD_PRELOAD")
         .stdin(Stdio::piped())
@@ -106,12 +106,12 @@ mod tests {
     #[test]
     fn the_directory_is_private_short_and_gone_afterwards() {
         let private = PrivateDirectory::create().unwrap();
-        let folder = private.folder.path().to_owned();
-        let mode = std::fs::metadata(&folder).unwrap().permissions().mode();
+        let directory = private.directory.path().to_owned();
+        let mode = std::fs::metadata(&directory).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o700);
         assert!(private.file("consumer").as_os_str().len() <= MAX_SOCKET_BYTES);
         drop(private);
-        assert!(!folder.exists());
+        assert!(!directory.exists());
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use heaptap_model::untrusted::sanitize;
+use heaptap_base::untrusted::sanitize;
 use rustix::process::Signal;
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
@@ -18,7 +18,7 @@ use super::super::{Checked, SessionEnd, Tools};
 use super::private::{CONSUMER, PRODUCER, PrivateDirectory};
 use super::program::Program;
 use super::{bound, raw, send};
-use heaptap_model::error::{ErrorClass, Failure};
+use heaptap_base::error::{ErrorClass, Failure};
 
 const PRODUCER_SOCKET: &str = "PERFETTO_PRODUCER_SOCK_NAME";
 /// Marks the processes of one recording; they inherit it.

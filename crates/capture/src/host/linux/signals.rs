@@ -4,8 +4,8 @@
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use heaptap_model::error::{ErrorClass, Failure};
-use heaptap_model::hangup;
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_base::hangup;
 use rustix::process::Signal;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;

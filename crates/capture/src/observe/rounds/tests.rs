@@ -168,13 +168,13 @@ fn an_app_that_is_asked_collects_for_us() {
     push(&mut rounds, &begin);
     assert_eq!(
         windows.whose(5, 100 * S + 1),
-        super::super::ours::Whose::Undecided
+        super::super::own_collections::Whose::Undecided
     );
     let seen = push(&mut rounds, &end);
     assert!(matches!(&seen[0].seen, Observation::HeaptapAction(ours) if ours.until_ns == 101 * S));
     assert_eq!(
         windows.whose(5, 100 * S + 1),
-        super::super::ours::Whose::Ours
+        super::super::own_collections::Whose::Ours
     );
 }
 

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use super::{Action, Key, Monkey, Point, SWIPE, Swipe, THROTTLE, Trim, TrimLevel};
 use crate::provoke::catalog;
-use heaptap_model::near::nearest;
-use heaptap_model::units::parse_duration;
+use heaptap_base::suggest::nearest;
+use heaptap_base::units::parse_duration;
 
 /// Maximum number of repetitions.
 const MOST: u32 = 10_000;
 /// Maximum number of events of one monkey.
-const MOST_EVENTS: u32 = 10_000_000;
+const MAX_EVENTS: u32 = 10_000_000;
 /// Maximum coordinate.
 const MAX_COORDINATE: u32 = 32_767;
 /// Maximum pause.
@@ -172,7 +172,7 @@ fn swipe(text: &str) -> Result<Action, String> {
 /// Parses `500,seed=7,throttle=50ms`.
 fn monkey(text: &str) -> Result<Action, String> {
     let mut parts = text.split(',').map(str::trim);
-    let events = count(parts.next(), MOST_EVENTS)?.unwrap_or(1);
+    let events = count(parts.next(), MAX_EVENTS)?.unwrap_or(1);
     let mut monkey = Monkey {
         events,
         seed: None,

@@ -104,7 +104,7 @@ fn rates(
     cv: f64,
     samples: Option<f64>,
     (earlier, earlier_cv): (usize, f64),
-    looks: Looks,
+    looks: InterimAnalyses,
 ) -> Rates {
     let count = budgets(BUDGETS);
     let mut random = fastrand::Rng::with_seed(seed);
@@ -123,8 +123,12 @@ fn rates(
     rates
 }
 
-/// Looks at a budget as planned until it is decided.
-fn until_decided(looks: Looks, earlier: usize, judge: impl Fn(usize) -> Judgement) -> Judgement {
+/// InterimAnalyses at a budget as planned until it is decided.
+fn until_decided(
+    looks: InterimAnalyses,
+    earlier: usize,
+    judge: impl Fn(usize) -> Judgement,
+) -> Judgement {
     let planned = looks.planned(earlier);
     let mut judged = planned.into_iter().map(judge).peekable();
     while let Some(judgement) = judged.next() {
@@ -146,7 +150,10 @@ fn budgets_at_the_limit_are_rarely_over() {
         (0.02, Some(25.0)),
         (0.02, Some(400.0)),
     ] {
-        for (earlier, looks) in [(0, Looks::new(3, 5)), (10, Looks::new(1, 5))] {
+        for (earlier, looks) in [
+            (0, InterimAnalyses::new(3, 5)),
+            (10, InterimAnalyses::new(1, 5)),
+        ] {
             let rates = rates(1, 1.0, cv, samples, (earlier, cv), looks);
             assert!(
                 rates.over <= at_most_5(budgets(BUDGETS)),
@@ -164,7 +171,7 @@ fn budgets_at_the_limit_are_rarely_over() {
 
 #[test]
 fn budgets_far_from_the_limit_are_decided() {
-    let history = Looks::new(1, 5);
+    let history = InterimAnalyses::new(1, 5);
     // cv, earlier runs, most undecided, mean number of runs.
     for (cv, earlier, undecided, used) in [(0.02, 10, 0.5, 1.0), (0.05, 10, 6.0, 2.5)] {
         let rates = rates(3, 1.1, cv, None, (earlier, cv), history);
@@ -172,16 +179,23 @@ fn budgets_far_from_the_limit_are_decided() {
         assert!((rates.runs - used).abs() < 0.2, "{cv}: {rates:?}");
         assert!(rates.within <= 0.5, "{cv}: {rates:?}");
     }
-    let rates = rates(3, 1.1, 0.02, None, (0, 0.0), Looks::new(3, 5));
+    let rates = rates(3, 1.1, 0.02, None, (0, 0.0), InterimAnalyses::new(3, 5));
     assert!(rates.undecided <= 0.5 && rates.runs < 3.4, "{rates:?}");
 }
 
 #[test]
 fn few_data_are_undecided() {
     // A spread as large as the distance from the limit; 25 samples.
-    let rates = rates(4, 1.05, 0.2, None, (0, 0.0), Looks::new(3, 5));
+    let rates = rates(4, 1.05, 0.2, None, (0, 0.0), InterimAnalyses::new(3, 5));
     assert!(rates.undecided > 85.0, "{rates:?}");
-    let rates = self::rates(4, 1.05, 0.02, Some(25.0), (0, 0.0), Looks::new(3, 5));
+    let rates = self::rates(
+        4,
+        1.05,
+        0.02,
+        Some(25.0),
+        (0, 0.0),
+        InterimAnalyses::new(3, 5),
+    );
     assert!(rates.undecided > 90.0, "{rates:?}");
 }
 
@@ -190,7 +204,10 @@ fn few_data_are_undecided() {
 /// and 12% if it were always pooled.
 #[test]
 fn history_half_as_wide_is_dropped_when_it_shows() {
-    for (looks, most) in [(Looks::new(1, 5), 20.5), (Looks::new(3, 5), 10.5)] {
+    for (looks, most) in [
+        (InterimAnalyses::new(1, 5), 20.5),
+        (InterimAnalyses::new(3, 5), 10.5),
+    ] {
         let rates = rates(5, 1.0, 0.05, None, (10, 0.025), looks);
         assert!(rates.over <= most, "{rates:?}");
     }
@@ -199,7 +216,7 @@ fn history_half_as_wide_is_dropped_when_it_shows() {
         let is_dropped = |_: &usize| {
             let past = runs(&mut random, 1.0, earlier_cv, None, 10);
             let new = runs(&mut random, 1.0, 0.05, None, 5);
-            judge(&new, &[&past], 1.0, 0.0, Looks::new(5, 5)).earlier_runs == 0
+            judge(&new, &[&past], 1.0, 0.0, InterimAnalyses::new(5, 5)).earlier_runs == 0
         };
         (0..500_usize).filter(is_dropped).count()
     };
@@ -212,7 +229,7 @@ fn history_half_as_wide_is_dropped_when_it_shows() {
 
 #[test]
 fn one_look_is_wrong_in_5_percent() {
-    let looks = Looks::new(5, 5);
+    let looks = InterimAnalyses::new(5, 5);
     let rates = rates(7, 1.0, 0.05, None, (0, 0.0), looks);
     assert!((rates.over - 5.0).abs() <= 1.0, "{rates:?}");
     assert!((rates.within - 5.0).abs() <= 1.0, "{rates:?}");
@@ -230,7 +247,7 @@ fn holm_keeps_nights_with_many_budgets_quiet() {
                 &[],
                 1.0,
                 0.0,
-                Looks::new(5, 5),
+                InterimAnalyses::new(5, 5),
             )
         };
         let mut family: Vec<Judgement> = (0..20).map(|_| budget()).collect();
@@ -271,7 +288,7 @@ fn growth_is_decided_by_the_slopes_of_runs() {
             for _ in 0..budgets {
                 let run = |_| exact(INTERVAL * growth(&mut random, leak).value);
                 let runs: Vec<_> = (0..count).map(run).collect();
-                let looks = Looks::new(count, count);
+                let looks = InterimAnalyses::new(count, count);
                 let verdict = judge_growth(&runs, &[], INTERVAL, step, looks).verdict;
                 rates.add(verdict, count, budgets);
             }
@@ -319,7 +336,7 @@ fn pairs_are_right_under_drift() {
             let mut rates = Rates::default();
             for _ in 0..budgets {
                 let pairs = pairs(&mut random, change, count);
-                let looks = Looks::new(count, count);
+                let looks = InterimAnalyses::new(count, count);
                 let (judgement, _) = judge_builds(&pairs, 0.02, 0.0, looks);
                 rates.add(judgement.verdict, count, budgets);
             }

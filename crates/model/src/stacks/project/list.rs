@@ -2,12 +2,12 @@
 //! represents.
 
 use super::{NODES, Projector};
-use crate::parallel::{self, Pool};
 use crate::profile::interned::span;
 use crate::profile::packed::{self, Unnumbered};
 use crate::profile::{self, CallsiteId};
 use crate::stacks::annotation::{Annotation, Walk};
 use crate::stacks::table::NodeId;
+use heaptap_base::parallel::{self, Pool};
 
 /// Functions of long runs for each of those runs, in addition to [`NODES`].
 const FUNCTIONS_PER_LONG_RUN: usize = 8;

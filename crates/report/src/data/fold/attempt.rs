@@ -2,16 +2,16 @@
 //! estimate comes first, of several details at once.
 
 use super::NONE;
-use super::goals::{Detail, Goals, Short};
-use super::kept::Kept;
+use super::largest::LargestCallsites;
 use super::omitted::{Omitted, Walk};
+use super::targets::{Detail, FoldTargets, Short};
 use super::weights::Weights;
-use heaptap_model::parallel::{self, Pool};
+use heaptap_base::parallel::{self, Pool};
+use heaptap_base::prefetch::{BATCH, prefetch};
 use heaptap_model::profile::index::FastHash;
 use heaptap_model::profile::packed::PackedStacks;
 use heaptap_model::stacks::calls::Call;
 use heaptap_model::stacks::{Frame, StackTable};
-use heaptap_model::touch::{BATCH, touch};
 use std::collections::HashSet;
 
 /// Attempt with the first `count` callsites.
@@ -19,7 +19,7 @@ pub(super) struct FoldAttempt<'a> {
     table: &'a StackTable,
     stacks: &'a PackedStacks,
     weights: &'a Weights,
-    kept: Kept<'a>,
+    kept: LargestCallsites<'a>,
     walk: Walk,
     count: usize,
     pub(super) detail: Detail,
@@ -80,7 +80,7 @@ impl<'a> FoldAttempt<'a> {
         most: usize,
     ) -> FoldAttempt<'a> {
         FoldAttempt {
-            kept: Kept::new(stacks, weights, table.frames().len()),
+            kept: LargestCallsites::new(stacks, weights, table.frames().len()),
             walk: Walk::of(table),
             table,
             stacks,
@@ -94,7 +94,7 @@ impl<'a> FoldAttempt<'a> {
 
     /// Finds the targets of values with as much detail and then as many kept callsites as there is room
     /// for.
-    pub(super) fn search(&mut self, goals: &mut Goals) {
+    pub(super) fn search(&mut self, goals: &mut FoldTargets) {
         // Half of the room is for kept callsites and half for sums; less for callsites if there are more
         // sums.
         let counts = [0, self.most / 64, self.most / 8, self.most / 2];
@@ -150,7 +150,7 @@ impl<'a> FoldAttempt<'a> {
                 let nearest = callers[self.kept.nearest(*stack) as usize];
                 *place = (*stack, nearest, self.stacks.get(*stack));
             }
-            touch(
+            prefetch(
                 places
                     .iter()
                     .map(|place| place.2.first().copied().unwrap_or(0)),
@@ -312,7 +312,7 @@ impl<'a> FoldAttempt<'a> {
     }
 
     /// Finds the targets of values. Returns whether there is room for them.
-    pub(super) fn find(&self, goals: &mut Goals) -> bool {
+    pub(super) fn find(&self, goals: &mut FoldTargets) -> bool {
         let room = self.room(self.detail);
         goals.clear();
         let callers = self.kept.callers(self.count);

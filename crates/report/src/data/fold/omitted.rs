@@ -32,7 +32,7 @@ impl Key {
 
 /// Maximum number of libraries on a stack, more than any real one has. Further libraries are not
 /// distinguished in sums, because time depends on their number.
-const MOST_LIBRARIES: usize = 256;
+const MAX_LIBRARIES: usize = 256;
 
 /// Omitted frames of a stack.
 #[derive(Debug, Clone, Copy)]
@@ -97,7 +97,7 @@ impl Walk {
         }
         let number = self.next_number();
         self.libraries.clear();
-        let most = MOST_LIBRARIES - self.caller.libraries;
+        let most = MAX_LIBRARIES - self.caller.libraries;
         let mut omitted: Option<Omitted> = None;
         while let Some(frame) = packed::first(&mut packed) {
             let key = self.keys[frame as usize];
@@ -137,7 +137,7 @@ impl Walk {
         let frames = std::iter::from_fn(|| packed::first(packed));
         for frame in frames.take(depth as usize) {
             let seen = &mut self.seen[self.keys[frame as usize].0 as usize];
-            if *seen != number && libraries < MOST_LIBRARIES {
+            if *seen != number && libraries < MAX_LIBRARIES {
                 *seen = number;
                 libraries += 1;
             }

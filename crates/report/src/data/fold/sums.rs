@@ -1,11 +1,11 @@
 //! Sums of values by target.
 
-use super::goals::Targets;
+use super::targets::Targets;
 use super::{NONE, ROWS};
 use heaptap_analyze::native::sampled::SmallSamples;
-use heaptap_model::parallel::{self, Pool};
+use heaptap_base::parallel::{self, Pool};
+use heaptap_base::prefetch::{BATCH, prefetch};
 use heaptap_model::stacks::{Dump, Measure, NodeId, Values, View};
-use heaptap_model::touch::{BATCH, touch};
 use std::ops::Range;
 
 /// Sums of a dump's rows by target. All dumps have the same few targets, so each target has an
@@ -86,7 +86,7 @@ impl<'a> Sums<'a> {
             read,
             |(held, values)| {
                 for (held, values) in held.chunks(BATCH).zip(values.chunks(BATCH * width)) {
-                    touch(
+                    prefetch(
                         held.iter()
                             .map(|(_, place, _)| self.values[place * width] as u8),
                     );

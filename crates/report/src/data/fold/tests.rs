@@ -1,15 +1,15 @@
 //! Totals, tables by library and errors are the same before and after; the largest callsites are
 //! kept.
 
-use super::goals::OTHER;
-use super::kept::Kept;
+use super::largest::LargestCallsites;
 use super::omitted::{Omitted, Walk};
+use super::targets::OTHER;
 use super::*;
 use heaptap_analyze::native::filter::Filter;
 use heaptap_analyze::native::groups::{Groups, RowKey};
 use heaptap_analyze::native::sampled::{SampledColumn, total};
-use heaptap_analyze::native::shown::Shown;
 use heaptap_analyze::native::table::{Key as TableKey, Table};
+use heaptap_analyze::native::visible_tree::VisibleTree;
 use heaptap_analyze::sampling::Interval;
 use heaptap_model::stacks::{
     Dump, Frame, Function, Kind, Library, Measure, StackTable, TextId, Values, View,
@@ -129,7 +129,7 @@ fn table_of(
         all_frames,
         ..Filter::default()
     };
-    let shown = Shown::of(&profile.table, &filter, &[&dump.values]);
+    let shown = VisibleTree::of(&profile.table, &filter, &[&dump.values]);
     let groups = Groups::of(&profile.table, by);
     let rows = Table::of(&shown, &groups, &dump.values);
     let of_row = |row: heaptap_analyze::native::table::Row<'_>| {
@@ -360,7 +360,7 @@ fn the_kept_callsites_are_the_heaviest_of_the_tree_with_their_callers() {
     }
     let all = of_all.len();
     for most in [0, 1, 100, 1500, all, all + 1] {
-        let mut kept = Kept::new(stacks, &weights, profile.table.frames().len());
+        let mut kept = LargestCallsites::new(stacks, &weights, profile.table.frames().len());
         for count in [most / 7, most / 2, most / 2 + most.min(1), most] {
             kept.find(count);
         }
@@ -473,7 +473,7 @@ fn an_attempt_is_left_out_only_where_it_would_fail() {
         let (stacks, stack_of) = stacks_of(&profile);
         let weights = Weights::of(&profile, stacks.len(), stack_of.as_deref());
         let count = if keeps { functions as usize } else { 0 };
-        let mut goals = Goals::new(&profile.table, stacks.len());
+        let mut goals = FoldTargets::new(&profile.table, stacks.len());
         let mut attempt = FoldAttempt::new(&profile.table, &stacks, &weights, usize::MAX);
         attempt.keep(count);
         assert!(attempt.find(&mut goals));

@@ -54,7 +54,7 @@ fn header_of(payload: &[u8]) -> [u8; HEADER] {
 }
 
 fn name(key: &[u8; 32]) -> String {
-    heaptap_model::units::BuildId(key.to_vec()).to_string()
+    heaptap_base::units::BuildId(key.to_vec()).to_string()
 }
 
 #[cfg(test)]
@@ -63,8 +63,8 @@ mod tests {
 
     #[test]
     fn an_answer_is_what_was_put_or_none() {
-        let folder = tempfile::tempdir().unwrap();
-        let cache = Cache::in_folder(folder.path()).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let cache = Cache::in_directory(directory.path()).unwrap();
         let answers = cache.answers();
         assert_eq!(answers.get(&[5; 32]), None);
         answers.put(&[5; 32], b"names").unwrap();
@@ -86,8 +86,8 @@ mod tests {
 
     #[test]
     fn writers_do_not_meet() {
-        let folder = tempfile::tempdir().unwrap();
-        let cache = Cache::in_folder(folder.path()).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let cache = Cache::in_directory(directory.path()).unwrap();
         std::thread::scope(|scope| {
             for _ in 0..8 {
                 let answers = cache.answers().clone();

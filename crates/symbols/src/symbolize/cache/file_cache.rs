@@ -21,16 +21,16 @@ const NOTE: Duration = Duration::from_secs(3600);
 /// Directory of files with hexadecimal names, spread over 256 subdirectories.
 #[derive(Debug, Clone)]
 pub(super) struct FileCache {
-    folder: PathBuf,
+    directory: PathBuf,
     most: u64,
     /// Bytes stored since the total was last counted; `u64::MAX` before the first count.
     since_count: Arc<AtomicU64>,
 }
 
 impl FileCache {
-    pub(super) fn new(folder: PathBuf, most: u64) -> Self {
+    pub(super) fn new(directory: PathBuf, most: u64) -> Self {
         FileCache {
-            folder,
+            directory,
             most,
             since_count: Arc::new(AtomicU64::new(u64::MAX)),
         }
@@ -39,23 +39,23 @@ impl FileCache {
     /// Returns the path of the file with this name, which begins with two hex digits.
     pub(super) fn path(&self, name: &str) -> PathBuf {
         let (first, rest) = name.split_at(2);
-        self.folder.join(first).join(rest)
+        self.directory.join(first).join(rest)
     }
 
     /// Creates a file to fill and then [keep](FileCache::keep).
     pub(super) fn unfinished(&self) -> io::Result<tempfile::NamedTempFile> {
-        std::fs::create_dir_all(&self.folder)?;
+        std::fs::create_dir_all(&self.directory)?;
         tempfile::Builder::new()
             .prefix(UNFINISHED)
-            .tempfile_in(&self.folder)
+            .tempfile_in(&self.directory)
     }
 
     /// Gives a filled file its name and replaces an existing one.
     pub(super) fn keep(&self, file: tempfile::NamedTempFile, name: &str) -> io::Result<PathBuf> {
         let size = file.as_file().metadata()?.len();
         let path = self.path(name);
-        if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder)?;
+        if let Some(directory) = path.parent() {
+            std::fs::create_dir_all(directory)?;
         }
         if let Err(error) = file.persist(&path) {
             // Windows cannot replace a mapped file, but the existing one is equivalent.
@@ -113,8 +113,9 @@ impl FileCache {
     fn files(&self) -> Vec<Kept> {
         let mut files = Vec::new();
         let now = SystemTime::now();
-        let entries = |folder: &Path| std::fs::read_dir(folder).into_iter().flatten().flatten();
-        for entry in entries(&self.folder) {
+        let entries =
+            |directory: &Path| std::fs::read_dir(directory).into_iter().flatten().flatten();
+        for entry in entries(&self.directory) {
             if entry.file_name().to_string_lossy().starts_with(UNFINISHED) {
                 let age = entry.metadata().and_then(|m| m.modified());
                 let age = age.ok().and_then(|time| now.duration_since(time).ok());
@@ -164,8 +165,8 @@ mod tests {
 
     #[test]
     fn what_was_used_longest_ago_goes_first() {
-        let folder = tempfile::tempdir().unwrap();
-        let cache = FileCache::new(folder.path().join("files"), 10_000);
+        let directory = tempfile::tempdir().unwrap();
+        let cache = FileCache::new(directory.path().join("files"), 10_000);
         let old = put(&cache, "aa01", 4000);
         let used = put(&cache, "aa02", 4000);
         age(&old, 7200);
@@ -177,8 +178,8 @@ mod tests {
 
     #[test]
     fn a_file_larger_than_the_bound_outlives_its_own_keeping() {
-        let folder = tempfile::tempdir().unwrap();
-        let cache = FileCache::new(folder.path().join("files"), 10_000);
+        let directory = tempfile::tempdir().unwrap();
+        let cache = FileCache::new(directory.path().join("files"), 10_000);
         let old = put(&cache, "aa01", 4000);
         age(&old, 7200);
         let huge = put(&cache, "aa02", 20_000);
@@ -187,8 +188,8 @@ mod tests {
 
     #[test]
     fn small_files_count_as_what_they_take() {
-        let folder = tempfile::tempdir().unwrap();
-        let cache = FileCache::new(folder.path().join("files"), 10_000);
+        let directory = tempfile::tempdir().unwrap();
+        let cache = FileCache::new(directory.path().join("files"), 10_000);
         let names = ["aa01", "aa02", "aa03", "aa04"];
         let paths = names.map(|name| put(&cache, name, 1));
         let left = paths.iter().filter(|path| path.exists()).count();
@@ -197,8 +198,8 @@ mod tests {
 
     #[test]
     fn what_a_dead_process_left_is_taken_away() {
-        let folder = tempfile::tempdir().unwrap();
-        let cache = FileCache::new(folder.path().join("files"), 10_000);
+        let directory = tempfile::tempdir().unwrap();
+        let cache = FileCache::new(directory.path().join("files"), 10_000);
         let (_, left) = cache.unfinished().unwrap().keep().unwrap();
         let (_, young) = cache.unfinished().unwrap().keep().unwrap();
         age(&left, 2 * 24 * 3600);
@@ -208,8 +209,8 @@ mod tests {
 
     #[test]
     fn the_same_file_may_be_put_twice() {
-        let folder = tempfile::tempdir().unwrap();
-        let cache = FileCache::new(folder.path().join("files"), 10_000);
+        let directory = tempfile::tempdir().unwrap();
+        let cache = FileCache::new(directory.path().join("files"), 10_000);
         put(&cache, "aa01", 5);
         let path = put(&cache, "aa01", 5);
         assert_eq!(std::fs::read(path).unwrap(), [7; 5]);

@@ -3,7 +3,7 @@
 
 use super::file_cache::FileCache;
 use crate::symbolize::file::{self, Bytes};
-use heaptap_model::units::{BuildId, hex};
+use heaptap_base::units::{BuildId, hex};
 use std::io;
 use std::path::PathBuf;
 
@@ -162,8 +162,8 @@ mod tests {
 
     #[test]
     fn a_library_has_its_build_id_or_is_not_kept() {
-        let folder = tempfile::tempdir().unwrap();
-        let cache = Cache::in_folder(folder.path()).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let cache = Cache::in_directory(directory.path()).unwrap();
         let libraries = cache.libraries();
         let id = BuildId(ID.to_vec());
         assert!(libraries.get(&id, Origin::Device).is_none());
@@ -184,14 +184,14 @@ mod tests {
             assert!(put.is_err());
         }
         // No unfinished file remains.
-        let cache = folder.path().join("v1/libraries");
+        let cache = directory.path().join("v1/libraries");
         assert_eq!(std::fs::read_dir(cache).unwrap().count(), 1);
     }
 
     #[test]
     fn a_kept_file_is_checked_again() {
-        let folder = tempfile::tempdir().unwrap();
-        let cache = Cache::in_folder(folder.path()).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let cache = Cache::in_directory(directory.path()).unwrap();
         let id = BuildId(ID.to_vec());
         let libraries = cache.libraries();
         let path = libraries.put(&id, Origin::Device, &elf(&ID, FULL)).unwrap();

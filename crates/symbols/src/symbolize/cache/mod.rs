@@ -23,7 +23,7 @@ pub use answers::Answers;
 pub use libraries::{Incoming, Libraries, NotKept, Origin};
 
 use file_cache::FileCache;
-use heaptap_model::host::Host;
+use heaptap_base::host::Host;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -40,9 +40,9 @@ const LAYOUT: &str = "v1";
 pub const READER: &str = concat!(env!("CARGO_PKG_VERSION"), " 2");
 
 /// Size limits, in bytes.
-pub(super) const MOST_LIBRARIES: u64 = 4 << 30;
-const MOST_ANSWERS: u64 = 512 << 20;
-const MOST_INDEXES: u64 = 256 << 20;
+pub(super) const MAX_LIBRARIES: u64 = 4 << 30;
+const MAX_ANSWERS: u64 = 512 << 20;
+const MAX_INDEXES: u64 = 256 << 20;
 
 /// The cache. Clones are cheap and share it.
 #[derive(Debug, Clone)]
@@ -50,7 +50,7 @@ pub struct Cache {
     libraries: Libraries,
     answers: Answers,
     indexes: Answers,
-    folder: PathBuf,
+    directory: PathBuf,
     /// Temporary directory of this process, removed with the last clone.
     _own: Option<Arc<tempfile::TempDir>>,
 }
@@ -69,26 +69,28 @@ impl Cache {
     /// # Errors
     /// Returns the errors of [`Cache::of_user`].
     pub fn from_env(get: impl Fn(&str) -> Option<OsString>) -> io::Result<Self> {
-        let folder = match get(CACHE_DIR_VAR).filter(|value| !value.is_empty()) {
-            Some(folder) => std::path::absolute(folder),
-            None => Host::CURRENT.user_folders().map(|folders| folders.cache),
+        let directory = match get(CACHE_DIR_VAR).filter(|value| !value.is_empty()) {
+            Some(directory) => std::path::absolute(directory),
+            None => Host::CURRENT
+                .user_directories()
+                .map(|directories| directories.cache),
         };
-        match folder.and_then(|folder| Self::in_folder(&folder)) {
+        match directory.and_then(|directory| Self::in_directory(&directory)) {
             Ok(cache) => Ok(cache),
             Err(_) => Self::of_process(),
         }
     }
 
-    /// Opens the cache in `folder` and creates it if necessary.
+    /// Opens the cache in `directory` and creates it if necessary.
     ///
     /// # Errors
     /// Returns an error if the directory cannot be written.
-    pub fn in_folder(folder: &Path) -> io::Result<Self> {
-        let layout = folder.join(LAYOUT);
+    pub fn in_directory(directory: &Path) -> io::Result<Self> {
+        let layout = directory.join(LAYOUT);
         make_private(&layout)?;
         // Fails if the directory exists but is not writable.
         drop(tempfile::tempfile_in(&layout)?);
-        let tag = folder.join("CACHEDIR.TAG");
+        let tag = directory.join("CACHEDIR.TAG");
         if !tag.exists() {
             // The tag is for backup programs; an error here is harmless.
             let _ = std::fs::write(
@@ -107,17 +109,17 @@ impl Cache {
         let own = tempfile::Builder::new()
             .prefix("heaptap-cache-")
             .tempdir()?;
-        let folder = own.path().to_owned();
-        Ok(Self::at(&folder, Some(Arc::new(own))))
+        let directory = own.path().to_owned();
+        Ok(Self::at(&directory, Some(Arc::new(own))))
     }
 
-    fn at(folder: &Path, own: Option<Arc<tempfile::TempDir>>) -> Self {
-        let file_cache = |name, most| FileCache::new(folder.join(name), most);
+    fn at(directory: &Path, own: Option<Arc<tempfile::TempDir>>) -> Self {
+        let file_cache = |name, most| FileCache::new(directory.join(name), most);
         Cache {
-            libraries: Libraries::new(file_cache("libraries", MOST_LIBRARIES)),
-            answers: Answers::new(file_cache("answers", MOST_ANSWERS)),
-            indexes: Answers::new(file_cache("indexes", MOST_INDEXES)),
-            folder: folder.to_owned(),
+            libraries: Libraries::new(file_cache("libraries", MAX_LIBRARIES)),
+            answers: Answers::new(file_cache("answers", MAX_ANSWERS)),
+            indexes: Answers::new(file_cache("indexes", MAX_INDEXES)),
+            directory: directory.to_owned(),
             _own: own,
         }
     }
@@ -138,13 +140,13 @@ impl Cache {
     }
 
     /// Returns the directory of the cache.
-    pub fn folder(&self) -> &Path {
-        &self.folder
+    pub fn directory(&self) -> &Path {
+        &self.directory
     }
 }
 
 /// Creates a directory that only its user can read, because answers contain names and paths.
-fn make_private(folder: &Path) -> io::Result<()> {
+fn make_private(directory: &Path) -> io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
@@ -152,7 +154,7 @@ fn make_private(folder: &Path) -> io::Result<()> {
         use std::os::unix::fs::DirBuilderExt as _;
         builder.mode(0o700);
     }
-    builder.create(folder)
+    builder.create(directory)
 }
 
 #[cfg(test)]
@@ -160,25 +162,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_environment_names_the_folder() {
-        let folder = tempfile::tempdir().unwrap();
-        let named = folder.path().join("a/b");
+    fn the_environment_names_the_directory() {
+        let directory = tempfile::tempdir().unwrap();
+        let named = directory.path().join("a/b");
         let get = |name: &str| (name == CACHE_DIR_VAR).then(|| named.clone().into_os_string());
         let cache = Cache::from_env(get).unwrap();
-        assert_eq!(cache.folder(), named.join("v1"));
+        assert_eq!(cache.directory(), named.join("v1"));
         assert!(named.join("CACHEDIR.TAG").is_file());
     }
 
     #[test]
     fn a_cache_that_cannot_be_written_lasts_as_long_as_the_process() {
-        let folder = tempfile::tempdir().unwrap();
-        let taken = folder.path().join("file");
+        let directory = tempfile::tempdir().unwrap();
+        let taken = directory.path().join("file");
         std::fs::write(&taken, "").unwrap();
         let get = |name: &str| (name == CACHE_DIR_VAR).then(|| taken.clone().into_os_string());
         let cache = Cache::from_env(get).unwrap();
         cache.answers().put(&[1; 32], b"answer").unwrap();
         assert_eq!(cache.answers().get(&[1; 32]).unwrap(), b"answer");
-        let own = cache.folder().to_owned();
+        let own = cache.directory().to_owned();
         drop(cache);
         assert!(!own.exists());
     }

@@ -2,7 +2,7 @@
 
 use super::super::cache::{Cache, NotKept, Origin};
 use super::{Refusal, Servers, without_password};
-use heaptap_model::units::{BuildId, ByteSize, hex};
+use heaptap_base::units::{BuildId, ByteSize, hex};
 use sha2::{Digest as _, Sha256};
 use std::io::{self, Read as _, Write as _};
 use std::net::{IpAddr, Ipv6Addr};
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// Minimum bytes received within the timeout, as in elfutils.
 const LEAST: u64 = 100 << 10;
 /// Maximum number of redirects.
-const MOST_HOPS: usize = 3;
+const MAX_HOPS: usize = 3;
 /// Supported lengths of build IDs, in bytes.
 const BUILD_IDS: RangeInclusive<usize> = 2..=64;
 /// Time for which a missing file is remembered.
@@ -124,7 +124,7 @@ impl Client {
         silent: &AtomicBool,
     ) -> Result<ureq::http::Response<ureq::Body>, Refusal> {
         let mut at = url.to_owned();
-        for _ in 0..=MOST_HOPS {
+        for _ in 0..=MAX_HOPS {
             let request = self.agent.get(&at);
             let request = match is_of_this_host(&at) {
                 // A proxy from the environment is only for other hosts.

@@ -6,8 +6,8 @@
 //! ID. A server that does not respond is not queried again by this process, and a missing file is
 //! remembered for ten minutes.
 
-use super::cache::MOST_LIBRARIES;
-use heaptap_model::units::ByteSize;
+use super::cache::MAX_LIBRARIES;
+use heaptap_base::units::ByteSize;
 use std::ffi::OsString;
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ pub(super) use client::Client;
 /// Default time limit for the start of a response, as in elfutils.
 const TIMEOUT: Duration = Duration::from_secs(90);
 /// Maximum size of a fetched file: a larger one would displace all others in the cache.
-const LARGEST: u64 = MOST_LIBRARIES / 2;
+const LARGEST: u64 = MAX_LIBRARIES / 2;
 /// Servers and limits from the environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Servers {

@@ -2,7 +2,7 @@
 
 use super::super::cache::{Cache, Origin};
 use super::{Refusal, Servers, without_password};
-use heaptap_model::units::BuildId;
+use heaptap_base::units::BuildId;
 use std::path::PathBuf;
 
 #[derive(Debug)]

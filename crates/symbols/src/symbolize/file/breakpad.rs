@@ -18,7 +18,7 @@
 
 use super::answers::{Answers, SourceLine};
 use super::facts::{Facts, Knowledge};
-use heaptap_model::units::BuildId;
+use heaptap_base::units::BuildId;
 use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -197,7 +197,7 @@ impl<'data> Index<'data> {
         index
     }
 
-    /// Looks up sorted addresses; the records of a function are read once for all of its addresses.
+    /// InterimAnalyses up sorted addresses; the records of a function are read once for all of its addresses.
     pub fn lookup(&self, addresses: &[u64], answers: &mut Answers) {
         let mut block: Option<(usize, Block<'data>)> = None;
         for (at, address) in addresses.iter().enumerate() {

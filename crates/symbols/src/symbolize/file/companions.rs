@@ -21,7 +21,7 @@ pub enum SupplementaryRef<'a> {
         /// Path of the `.dwo` file as passed to the compiler.
         name: &'a str,
         /// Working directory of the compiler.
-        folder: &'a str,
+        directory: &'a str,
     },
 }
 
@@ -81,27 +81,27 @@ impl SiblingFiles {
     }
 
     /// Returns the full path of a path in the file, if it can be followed.
-    fn followed(&self, folder: &Path, path: &str) -> Option<PathBuf> {
-        let path = folder.join(path);
+    fn followed(&self, directory: &Path, path: &str) -> Option<PathBuf> {
+        let path = directory.join(path);
         (self.is_trusted && is_ordinary(&path)).then_some(path)
     }
 
     fn places(&self, reference: &SupplementaryRef<'_>) -> Vec<PathBuf> {
-        let folder = self.file.parent().unwrap_or(Path::new(""));
+        let directory = self.file.parent().unwrap_or(Path::new(""));
         match reference {
             // The section contains a file name; a path in it would lead elsewhere.
             SupplementaryRef::Debug(link) => match base(&link.name) {
-                Some(name) => vec![folder.join(name), folder.join(".debug").join(name)],
+                Some(name) => vec![directory.join(name), directory.join(".debug").join(name)],
                 None => Vec::new(),
             },
             SupplementaryRef::Supplement(supplement) => {
                 let mut places: Vec<PathBuf> = self
-                    .followed(folder, &supplement.path)
+                    .followed(directory, &supplement.path)
                     .into_iter()
                     .collect();
                 if let Some(name) = base(&supplement.path) {
-                    places.push(folder.join(name));
-                    places.push(folder.join(".dwz").join(name));
+                    places.push(directory.join(name));
+                    places.push(directory.join(".dwz").join(name));
                 }
                 places
             }
@@ -111,13 +111,16 @@ impl SiblingFiles {
                 // `lib.so.debug` is the debug file of `lib.so`, whose package is `lib.so.dwp`.
                 vec![beside.into(), self.file.with_extension("dwp")]
             }
-            SupplementaryRef::Split { name, folder: ran } => {
+            SupplementaryRef::Split {
+                name,
+                directory: ran,
+            } => {
                 let ran = Path::new(ran);
-                let mut places: Vec<PathBuf> = [ran, folder]
+                let mut places: Vec<PathBuf> = [ran, directory]
                     .into_iter()
-                    .filter_map(|folder| self.followed(folder, name))
+                    .filter_map(|directory| self.followed(directory, name))
                     .collect();
-                places.extend(base(name).map(|name| folder.join(name)));
+                places.extend(base(name).map(|name| directory.join(name)));
                 places
             }
         }
@@ -177,13 +180,13 @@ impl SupplementaryFiles for SiblingFiles {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use heaptap_model::units::BuildId;
+    use heaptap_base::units::BuildId;
 
     #[test]
     fn paths_of_a_stranger_lead_nowhere_else() {
         let split = SupplementaryRef::Split {
             name: "obj/unit.dwo",
-            folder: "/home/dev/build",
+            directory: "/home/dev/build",
         };
         let own = SiblingFiles::new("/libs/lib.so").places(&split);
         assert_eq!(own[0], Path::new("/home/dev/build/obj/unit.dwo"));

@@ -1,6 +1,6 @@
 //! Breakpad's debug ID, derived from a build ID.
 
-use heaptap_model::units::BuildId;
+use heaptap_base::units::BuildId;
 
 /// Returns Breakpad's debug ID of a build ID: its first 16 bytes (padded with zeros) as a GUID,
 /// whose first three fields are little-endian, in upper-case hex, followed by the age, which is 0.

@@ -3,7 +3,7 @@
 
 use super::error::FileError;
 use super::facts::Machine;
-use heaptap_model::units::BuildId;
+use heaptap_base::units::BuildId;
 use object::elf::{self, FileHeader32, FileHeader64};
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
 use object::{LittleEndian, ReadRef, SectionIndex};

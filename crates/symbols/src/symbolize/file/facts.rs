@@ -1,7 +1,7 @@
 //! Facts about a symbol file as plain values.
 
 use super::debug_id::is_debug_id_of;
-use heaptap_model::units::BuildId;
+use heaptap_base::units::BuildId;
 use object::elf;
 use serde::{Deserialize, Serialize};
 

@@ -9,7 +9,7 @@ use super::breakpad;
 use super::elf::{Elf, Section};
 use super::error::FileError;
 use super::facts::{DebugLink, Facts, Knowledge, Supplement};
-use heaptap_model::units::BuildId;
+use heaptap_base::units::BuildId;
 use object::elf;
 
 /// Returns the facts about a file. Reads only headers and notes.

@@ -33,7 +33,7 @@ pub use debug_id::debug_id;
 pub use error::FileError;
 pub(super) use facts::is_build;
 pub use facts::{DebugLink, Facts, Knowledge, Supplement};
-pub use heaptap_model::bytes::Bytes;
+pub use heaptap_base::bytes::Bytes;
 pub use identify::identify;
 pub use notes::Note;
 
@@ -160,7 +160,7 @@ impl SymbolFile {
         }
     }
 
-    /// Looks up sorted addresses (from [`SymbolFile::svma`]) with up to `threads` threads. Calls
+    /// InterimAnalyses up sorted addresses (from [`SymbolFile::svma`]) with up to `threads` threads. Calls
     /// `sink` for each known address, in order, with its index and its lines, innermost first.
     pub fn lookup(
         &self,

@@ -1,8 +1,8 @@
 //! Problems in a part of a symbol file, as messages. The rest of the file is used.
 
 use super::facts::{DebugLink, Supplement};
-use heaptap_model::error::catch_panic;
-use heaptap_model::parallel::lock;
+use heaptap_base::error::catch_panic;
+use heaptap_base::parallel::lock;
 use std::fmt;
 use std::sync::Mutex;
 
@@ -99,7 +99,7 @@ impl Notes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use heaptap_model::error::is_contained;
+    use heaptap_base::error::is_contained;
 
     #[test]
     fn a_panic_of_a_thread_is_a_note() {

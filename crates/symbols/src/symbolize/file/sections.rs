@@ -11,13 +11,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Maximum compression ratio. Debug information compresses to a third or a tenth, so larger claims
 /// are false. The floor allows any ratio for small sections.
-const MOST_PER_BYTE: u64 = 64;
+const MAX_PER_BYTE: u64 = 64;
 const FLOOR: u64 = 16 << 20;
 /// Maximum decompressed size of all sections of a file.
-const MOST_OF_A_FILE: u64 = 4 << 30;
+const MAX_OF_A_FILE: u64 = 4 << 30;
 /// Maximum decompressed size of `.gnu_debugdata`, a symbol table: a few megabytes in the largest
 /// libraries.
-const MOST_OF_MINI_DEBUGINFO: u64 = 256 << 20;
+const MAX_OF_MINI_DEBUGINFO: u64 = 256 << 20;
 /// Maximum memory of the xz dictionary, in KiB: `xz -9` needs 64 MiB.
 const XZ_MEMORY_KIB: u32 = 80 << 10;
 
@@ -38,7 +38,7 @@ pub(super) struct Allowance(AtomicU64);
 
 impl Default for Allowance {
     fn default() -> Allowance {
-        Allowance(AtomicU64::new(MOST_OF_A_FILE))
+        Allowance(AtomicU64::new(MAX_OF_A_FILE))
     }
 }
 
@@ -89,7 +89,7 @@ pub(super) fn read_mini_debuginfo(
     const NAME: &str = ".gnu_debugdata";
     let section = elf.section(bytes, NAME)?;
     let packed = bytes.get(section.file.clone())?;
-    let most = (packed.len() as u64 * MOST_PER_BYTE).clamp(FLOOR, MOST_OF_MINI_DEBUGINFO);
+    let most = (packed.len() as u64 * MAX_PER_BYTE).clamp(FLOOR, MAX_OF_MINI_DEBUGINFO);
     let mut data = Vec::new();
     let reader = lzma_rust2::XzReader::new_mem_limit(packed, false, XZ_MEMORY_KIB);
     let read = reader.take(most).read_to_end(&mut data);
@@ -176,7 +176,7 @@ impl DebugSection {
 impl Packed {
     /// Takes the memory for the decompressed bytes from the loan, and returns their size.
     fn claim(&self, loan: &Loan<'_>) -> Result<usize, &'static str> {
-        let most = (self.data.len() as u64).saturating_mul(MOST_PER_BYTE);
+        let most = (self.data.len() as u64).saturating_mul(MAX_PER_BYTE);
         if self.size > most.max(FLOOR) || !loan.take(self.size) {
             return Err("claimed size is too large for its bytes");
         }
@@ -235,10 +235,10 @@ mod tests {
         let allowance = Allowance::default();
         for _ in 0..1000 {
             let loan = allowance.loan();
-            assert!(loan.take(MOST_OF_A_FILE / 2));
-            assert!(!loan.take(MOST_OF_A_FILE));
+            assert!(loan.take(MAX_OF_A_FILE / 2));
+            assert!(!loan.take(MAX_OF_A_FILE));
         }
-        assert!(allowance.take(MOST_OF_A_FILE));
+        assert!(allowance.take(MAX_OF_A_FILE));
         assert!(!allowance.loan().take(1));
     }
 }

@@ -7,23 +7,23 @@
 //! if it is large into an unnamed file.
 
 use super::content::{Content, Entry, Step, Symbols};
-use super::why_not::WhyNot;
+use super::reject_reason::RejectReason;
 use crate::symbolize::file::{self, Bytes};
 use flate2::bufread::DeflateDecoder;
-use heaptap_model::units::ByteSize;
+use heaptap_base::units::ByteSize;
 use std::borrow::Cow;
 use std::io::{self, Cursor, Read, Write as _};
 
 /// Maximum nesting of archives: an APK in an APKS in a ZIP.
 const DEEPEST: usize = 3;
 /// Maximum number of members examined.
-const MOST_MEMBERS: usize = 100_000;
+const MAX_MEMBERS: usize = 100_000;
 /// Maximum size of a member. A debug build of a browser has 3 GB.
 const LARGEST: u64 = 4 << 30;
 /// Maximum size of a member decompressed in memory; larger ones go to a file.
 const LARGEST_IN_MEMORY: u64 = 32 << 20;
 /// Maximum bytes of an archive decompressed only to identify members.
-const MOST_UNPACKED: u64 = 512 << 20;
+const MAX_UNPACKED: u64 = 512 << 20;
 /// Maximum compression ratio of Deflate; larger claims are false.
 const HIGHEST_RATIO: u64 = 1032;
 /// Bytes at the beginning of a library that contain its header, segments and notes.
@@ -70,7 +70,7 @@ fn ending(name: &str) -> &str {
 /// # Errors
 /// Returns an error if the archive cannot be read at all; an unreadable member is one of the
 /// entries.
-pub(super) fn read(archive: &Bytes) -> Result<Vec<Entry>, WhyNot> {
+pub(super) fn read(archive: &Bytes) -> Result<Vec<Entry>, RejectReason> {
     let mut reading = Reading {
         entries: Vec::new(),
         members: 0,
@@ -83,8 +83,8 @@ pub(super) fn read(archive: &Bytes) -> Result<Vec<Entry>, WhyNot> {
 /// Returns the bytes of a member: decompressed, or a part of the archive.
 ///
 /// # Errors
-/// Returns [`WhyNot::Damaged`] or [`WhyNot::TooLarge`].
-pub(super) fn open(archive: &Bytes, steps: &[Step]) -> Result<Bytes, WhyNot> {
+/// Returns [`RejectReason::Damaged`] or [`RejectReason::TooLarge`].
+pub(super) fn open(archive: &Bytes, steps: &[Step]) -> Result<Bytes, RejectReason> {
     let mut bytes = archive.clone();
     for step in steps {
         bytes = step.open(&bytes)?;
@@ -100,12 +100,12 @@ struct Reading {
 }
 
 impl Reading {
-    fn archive(&mut self, bytes: &Bytes, prefix: &str, outer: &[Step]) -> Result<(), WhyNot> {
-        let damaged = |error: zip::result::ZipError| WhyNot::Damaged(error.to_string());
+    fn archive(&mut self, bytes: &Bytes, prefix: &str, outer: &[Step]) -> Result<(), RejectReason> {
+        let damaged = |error: zip::result::ZipError| RejectReason::Damaged(error.to_string());
         let mut archive = zip::ZipArchive::new(Cursor::new(&**bytes)).map_err(damaged)?;
         for at in 0..archive.len() {
             self.members += 1;
-            if self.members > MOST_MEMBERS {
+            if self.members > MAX_MEMBERS {
                 return Ok(());
             }
             let name = match archive.name_for_index(at) {
@@ -137,7 +137,7 @@ impl Reading {
                     }
                     Err(why_not) => why_not,
                 },
-                Err(error) => WhyNot::Damaged(error.to_string()),
+                Err(error) => RejectReason::Damaged(error.to_string()),
             };
             self.entries.push(Entry {
                 name,
@@ -154,7 +154,7 @@ impl Reading {
         archive: &Bytes,
         name: &str,
         steps: &[Step],
-    ) -> Result<Option<Content>, WhyNot> {
+    ) -> Result<Option<Content>, RejectReason> {
         let step = steps.last().expect("a member has its own step");
         let head = step.beginning(archive, 8)?;
         if is_archive(&head) {
@@ -201,31 +201,31 @@ impl Reading {
     }
 
     /// Counts bytes decompressed only to identify members.
-    fn spend(&mut self, bytes: u64) -> Result<(), WhyNot> {
+    fn spend(&mut self, bytes: u64) -> Result<(), RejectReason> {
         self.unpacked = self.unpacked.saturating_add(bytes);
-        match self.unpacked > MOST_UNPACKED {
-            true => Err(WhyNot::TooLarge(ByteSize(bytes))),
+        match self.unpacked > MAX_UNPACKED {
+            true => Err(RejectReason::TooLarge(ByteSize(bytes))),
             false => Ok(()),
         }
     }
 }
 
 impl Step {
-    fn of(member: &zip::read::ZipFile<'_, impl Read>) -> Result<Step, WhyNot> {
+    fn of(member: &zip::read::ZipFile<'_, impl Read>) -> Result<Step, RejectReason> {
         let is_deflated = match member.compression() {
             zip::CompressionMethod::Stored => false,
             zip::CompressionMethod::Deflated => true,
             other => {
-                return Err(WhyNot::Damaged(format!(
+                return Err(RejectReason::Damaged(format!(
                     "unsupported compression method {other:?}"
                 )));
             }
         };
         if member.encrypted() {
-            return Err(WhyNot::Damaged("encrypted".to_owned()));
+            return Err(RejectReason::Damaged("encrypted".to_owned()));
         }
         let Some(offset) = member.data_start() else {
-            return Err(WhyNot::Damaged("no data".to_owned()));
+            return Err(RejectReason::Damaged("no data".to_owned()));
         };
         let step = Step {
             offset,
@@ -240,22 +240,22 @@ impl Step {
         };
         match possible {
             true => Ok(step),
-            false => Err(WhyNot::Damaged("contradictory sizes".to_owned())),
+            false => Err(RejectReason::Damaged("contradictory sizes".to_owned())),
         }
     }
 
     /// Returns the stored bytes from the archive.
-    fn packed(&self, archive: &Bytes) -> Result<Bytes, WhyNot> {
+    fn packed(&self, archive: &Bytes) -> Result<Bytes, RejectReason> {
         let range = usize::try_from(self.offset).ok().and_then(|start| {
             let length = usize::try_from(self.packed).ok()?;
             Some(start..start.checked_add(length)?)
         });
-        let cut = || WhyNot::Damaged("extends beyond the end of the archive".to_owned());
+        let cut = || RejectReason::Damaged("extends beyond the end of the archive".to_owned());
         range.and_then(|range| archive.slice(range)).ok_or_else(cut)
     }
 
     /// Returns the first bytes of the member, up to a maximum.
-    fn beginning<'a>(&self, archive: &'a Bytes, most: u64) -> Result<Cow<'a, [u8]>, WhyNot> {
+    fn beginning<'a>(&self, archive: &'a Bytes, most: u64) -> Result<Cow<'a, [u8]>, RejectReason> {
         let packed = self.packed(archive)?;
         if !self.is_deflated {
             let start = usize::try_from(self.offset).expect("packed() has sliced it");
@@ -266,17 +266,17 @@ impl Step {
         DeflateDecoder::new(&packed[..])
             .take(most.min(self.size))
             .read_to_end(&mut beginning)
-            .map_err(|error| WhyNot::Damaged(error.to_string()))?;
+            .map_err(|error| RejectReason::Damaged(error.to_string()))?;
         Ok(Cow::Owned(beginning))
     }
 
-    fn open(&self, archive: &Bytes) -> Result<Bytes, WhyNot> {
+    fn open(&self, archive: &Bytes) -> Result<Bytes, RejectReason> {
         let packed = self.packed(archive)?;
         if !self.is_deflated {
             return Ok(packed);
         }
         if self.size > LARGEST {
-            return Err(WhyNot::TooLarge(ByteSize(self.size)));
+            return Err(RejectReason::TooLarge(ByteSize(self.size)));
         }
         let unpacked = match self.size <= LARGEST_IN_MEMORY {
             true => self.unpack_into_memory(&packed).map(Bytes::from),
@@ -285,9 +285,9 @@ impl Step {
         unpacked.map_err(|error| match error.kind() {
             io::ErrorKind::InvalidData
             | io::ErrorKind::InvalidInput
-            | io::ErrorKind::UnexpectedEof => WhyNot::Damaged(error.to_string()),
+            | io::ErrorKind::UnexpectedEof => RejectReason::Damaged(error.to_string()),
             // The archive is valid, but the host does not have space for the member.
-            kind => WhyNot::Unreadable(kind),
+            kind => RejectReason::Unreadable(kind),
         })
     }
 

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Maximum number of files with the same name that are opened for a check.
-const MOST_OF_A_NAME: usize = 64;
+const MAX_OF_A_NAME: usize = 64;
 
 /// Supplementary files of one file.
 #[derive(Debug)]
@@ -103,14 +103,14 @@ impl Around {
     /// Returns the paths where debuggers search for a linked debug file of the system: its
     /// directory below a tree.
     fn global(&self, file: &Path, name: &str) -> Vec<PathBuf> {
-        let folder = file
+        let directory = file
             .parent()
-            .and_then(|folder| folder.strip_prefix("/").ok());
-        let (Some(folder), true) = (folder, is_plain(name)) else {
+            .and_then(|directory| directory.strip_prefix("/").ok());
+        let (Some(directory), true) = (directory, is_plain(name)) else {
             return Vec::new();
         };
         let trees = self.shared.build_id_trees();
-        trees.map(|tree| tree.join(folder).join(name)).collect()
+        trees.map(|tree| tree.join(directory).join(name)).collect()
     }
 
     fn first_of(
@@ -135,7 +135,7 @@ impl Around {
     /// Finds a file with this name in one of the trees.
     fn named(&self, name: &str, fits: &dyn Fn(&Bytes) -> bool) -> Option<Companion> {
         let sources = self.shared.named(name);
-        sources.into_iter().take(MOST_OF_A_NAME).find_map(|source| {
+        sources.into_iter().take(MAX_OF_A_NAME).find_map(|source| {
             let bytes = source.open(None).ok().filter(|bytes| fits(bytes))?;
             Some(Companion {
                 bytes,

@@ -1,9 +1,9 @@
 //! Classification of a file or an archive member with regard to symbols. It is stored with an index
 //! of directories: if the structure changes, the version there must change, too.
 
-use super::why_not::WhyNot;
+use super::reject_reason::RejectReason;
 use crate::symbolize::file::{Facts, Knowledge};
-use heaptap_model::units::BuildId;
+use heaptap_base::units::BuildId;
 use serde::{Deserialize, Serialize};
 use std::io;
 
@@ -82,10 +82,10 @@ impl Symbols {
 
 impl Content {
     /// Makes the content of a file with symbols that cannot be used.
-    pub(super) fn refused(why_not: WhyNot) -> Content {
+    pub(super) fn refused(why_not: RejectReason) -> Content {
         match why_not {
-            WhyNot::Damaged(what) => Content::Damaged(what),
-            WhyNot::Unreadable(kind) => Content::Unreadable { kind },
+            RejectReason::Damaged(what) => Content::Damaged(what),
+            RejectReason::Unreadable(kind) => Content::Unreadable { kind },
             other => Content::Damaged(other.to_string()),
         }
     }
@@ -101,12 +101,12 @@ impl Content {
     }
 
     /// Returns the reason why a file with a matching name cannot be used, if there is one.
-    pub(super) fn why_not(&self) -> Option<WhyNot> {
+    pub(super) fn why_not(&self) -> Option<RejectReason> {
         match self {
-            Content::Other => Some(WhyNot::NotElf),
-            Content::Packed => Some(WhyNot::Packed),
-            Content::Damaged(what) => Some(WhyNot::Damaged(what.clone())),
-            Content::Unreadable { kind } => Some(WhyNot::Unreadable(*kind)),
+            Content::Other => Some(RejectReason::NotElf),
+            Content::Packed => Some(RejectReason::Packed),
+            Content::Damaged(what) => Some(RejectReason::Damaged(what.clone())),
+            Content::Unreadable { kind } => Some(RejectReason::Unreadable(*kind)),
             Content::Symbols(_) | Content::Archive(_) => None,
         }
     }

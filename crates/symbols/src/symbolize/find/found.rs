@@ -3,16 +3,16 @@
 
 use super::companions::Around;
 use super::names::LibraryQuery;
+use super::reject_reason::RejectReason;
 use super::source::Source;
-use super::why_not::WhyNot;
 use crate::symbolize::file::{Alone, Bytes, Knowledge, SupplementaryFiles};
-use heaptap_model::units::BuildId;
+use heaptap_base::units::BuildId;
 use std::cmp::Reverse;
 use std::fmt;
 use std::sync::Arc;
 
 /// Maximum number of attempts listed for a search; the rest is only counted.
-const MOST_ATTEMPTS: usize = 4;
+const MAX_ATTEMPTS: usize = 4;
 
 /// Kind of place, in search order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -109,7 +109,7 @@ impl Candidate {
     ///
     /// # Errors
     /// Returns an error if it can no longer be read or has changed.
-    pub fn open(&self) -> Result<Bytes, WhyNot> {
+    pub fn open(&self) -> Result<Bytes, RejectReason> {
         self.source.open(self.build_id.as_ref())
     }
 
@@ -136,7 +136,7 @@ pub struct Attempt {
     /// The file, or the root of the place if there was none. Without control characters.
     pub path: String,
     /// Reason why it was not used.
-    pub why_not: WhyNot,
+    pub why_not: RejectReason,
 }
 
 /// Closest match among the unusable files: same name, other build.
@@ -176,7 +176,7 @@ impl Found {
     }
 
     /// Records an unused file once: it can be one of the five places and in the tree.
-    pub(super) fn refuse(&mut self, place: Place, path: String, why_not: WhyNot) {
+    pub(super) fn refuse(&mut self, place: Place, path: String, why_not: RejectReason) {
         let of_this_search = self.attempts.iter().rev().take(self.of_this_search);
         if of_this_search
             .into_iter()
@@ -190,14 +190,14 @@ impl Found {
             why_not,
         };
         self.of_this_search += 1;
-        if self.of_this_search <= MOST_ATTEMPTS {
+        if self.of_this_search <= MAX_ATTEMPTS {
             self.attempts.push(attempt);
         } else if let Some(last) = self.attempts.last_mut() {
             match &mut last.why_not {
-                WhyNot::AndMore(count) => *count += 1,
+                RejectReason::AndMore(count) => *count += 1,
                 _ => {
                     *last = Attempt {
-                        why_not: WhyNot::AndMore(2),
+                        why_not: RejectReason::AndMore(2),
                         ..attempt
                     }
                 }
@@ -209,9 +209,9 @@ impl Found {
     /// build is unknown.
     pub(super) fn refuse_build(&mut self, query: &LibraryQuery, near: Nearest) {
         let why_not = match (query.library.build_id.is_empty(), near.build_id.is_empty()) {
-            (true, _) => WhyNot::NothingToCompare,
-            (false, true) => WhyNot::NoBuildId,
-            (false, false) => WhyNot::OtherBuildId(near.build_id.clone()),
+            (true, _) => RejectReason::NothingToCompare,
+            (false, true) => RejectReason::NoBuildId,
+            (false, false) => RejectReason::OtherBuildId(near.build_id.clone()),
         };
         self.refuse(near.place, near.path.clone(), why_not);
         // If two are equally close, the first stays, because its place comes first.

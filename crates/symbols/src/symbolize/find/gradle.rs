@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 /// Maximum depth of modules below the project.
 const DEEPEST: usize = 6;
 /// Maximum number of directories of a project that are searched for modules.
-const MOST_FOLDERS: usize = 20_000;
+const MAX_DIRECTORIES: usize = 20_000;
 
 const OF_BUILD: [&str; 12] = [
     "intermediates/merged_native_libs",
@@ -44,20 +44,20 @@ const NO_MODULES: [&str; 4] = ["build", "node_modules", "src", "target"];
 pub(super) fn outputs(project: &Path) -> Vec<PathBuf> {
     let mut outputs = Vec::new();
     // Breadth first: if there are too many, those nearest to the project are kept.
-    let mut folders = VecDeque::from([(project.to_owned(), 0)]);
+    let mut directories = VecDeque::from([(project.to_owned(), 0)]);
     let mut seen = 0;
-    while let Some((folder, depth)) = folders.pop_front() {
+    while let Some((directory, depth)) = directories.pop_front() {
         seen += 1;
-        if seen > MOST_FOLDERS {
+        if seen > MAX_DIRECTORIES {
             break;
         }
-        outputs_of(&folder, &mut outputs);
+        outputs_of(&directory, &mut outputs);
         if depth == DEEPEST {
             continue;
         }
-        for (name, path) in folders_in(&folder) {
+        for (name, path) in directories_in(&directory) {
             if !name.starts_with('.') && !NO_MODULES.contains(&name.as_str()) {
-                folders.push_back((path, depth + 1));
+                directories.push_back((path, depth + 1));
             }
         }
     }
@@ -79,7 +79,7 @@ fn outputs_of(module: &Path, outputs: &mut Vec<PathBuf>) {
         for below in OF_BUILD {
             add(build.join(below));
         }
-        for (name, of_module) in folders_in(&build) {
+        for (name, of_module) in directories_in(&build) {
             if !matches!(
                 name.as_str(),
                 "intermediates" | "outputs" | "generated" | "tmp"
@@ -90,7 +90,7 @@ fn outputs_of(module: &Path, outputs: &mut Vec<PathBuf>) {
             }
         }
     }
-    for (name, path) in folders_in(&module.join("target")) {
+    for (name, path) in directories_in(&module.join("target")) {
         if name.contains("-linux-android") {
             for profile in ["debug", "release"] {
                 add(path.join(profile));
@@ -100,9 +100,9 @@ fn outputs_of(module: &Path, outputs: &mut Vec<PathBuf>) {
 }
 
 /// Returns the subdirectories of a directory without links: modules are within their project.
-fn folders_in(folder: &Path) -> Vec<(String, PathBuf)> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-    let named = folders.filter_map(|e| Some((e.file_name().into_string().ok()?, e.path())));
+fn directories_in(directory: &Path) -> Vec<(String, PathBuf)> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let directories = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    let named = directories.filter_map(|e| Some((e.file_name().into_string().ok()?, e.path())));
     named.collect()
 }

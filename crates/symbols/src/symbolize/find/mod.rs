@@ -11,7 +11,7 @@
 //! Places ──► Finder: one Search a place, in order
 //!               │ find(library)
 //!               ▼
-//!            folder   files at paths that follow from the library's path and build ID
+//!            directory   files at paths that follow from the library's path and build ID
 //!            index    trees by build ID, walked once, remembered in the cache
 //!              archive   ZIP members within both
 //!            cache, debuginfod
@@ -22,27 +22,27 @@
 mod archive;
 mod companions;
 mod content;
-mod folder;
+mod directory;
 mod found;
 mod gradle;
 mod index;
 mod names;
 mod places;
 mod regular;
+mod reject_reason;
 mod source;
-mod why_not;
 
 pub use found::{Attempt, Candidate, Found, Nearest, Place};
 pub use places::{Mode, Places, project_around};
-pub use why_not::WhyNot;
+pub use reject_reason::RejectReason;
 
 use super::cache::{Cache, Origin};
 use super::debuginfod::{Client, Refusal};
 use super::file::{self, Bytes, Knowledge};
 use super::library::Library;
 use companions::Around;
-use heaptap_model::units::BuildId;
-use heaptap_model::untrusted::sanitize;
+use heaptap_base::units::BuildId;
+use heaptap_base::untrusted::sanitize;
 use index::{SearchRoot, Tree};
 use names::LibraryQuery;
 use source::Source;
@@ -106,7 +106,7 @@ impl Finder {
         for root in places.symbols.iter().map(absolute) {
             let how = match root.is_file() {
                 true => How::Tree(tree(SearchRoot::File(root.clone()))),
-                false => How::Both(tree(SearchRoot::Folder(root.clone()))),
+                false => How::Both(tree(SearchRoot::Directory(root.clone()))),
             };
             add(Place::Symbols, &root, how);
         }
@@ -117,12 +117,12 @@ impl Finder {
             let how = match places.mode {
                 _ if root.is_file() => How::Tree(tree(SearchRoot::File(root.clone()))),
                 Mode::Find => How::FivePlaces,
-                Mode::Index => How::Tree(tree(SearchRoot::Folder(root.clone()))),
+                Mode::Index => How::Tree(tree(SearchRoot::Directory(root.clone()))),
             };
             add(Place::BinaryPath, &root, how);
         }
         if let Some(root) = places.breakpad.as_ref().map(absolute) {
-            let how = How::Breakpad(tree(SearchRoot::Folder(root.clone())));
+            let how = How::Breakpad(tree(SearchRoot::Directory(root.clone())));
             add(Place::BreakpadDir, &root, how);
         }
         if let Some(root) = places.project.as_ref().map(absolute) {
@@ -131,7 +131,7 @@ impl Finder {
         }
         if let Some(out) = places.product_out.as_ref().map(absolute) {
             let root = out.join("symbols");
-            let how = How::ProductOut(tree(SearchRoot::Folder(root.clone())));
+            let how = How::ProductOut(tree(SearchRoot::Directory(root.clone())));
             add(Place::ProductOut, &root, how);
         }
         if places.host_paths && places.mode != Mode::Find {
@@ -141,7 +141,7 @@ impl Finder {
             add(Place::BuildIdTree, &root, How::BuildIdTree);
         }
         if let Some(cache) = &cache {
-            add(Place::Cache, cache.folder(), How::Cache(cache.clone()));
+            add(Place::Cache, cache.directory(), How::Cache(cache.clone()));
             if let Some(servers) = places.debuginfod {
                 let how = How::Debuginfod(Client::new(servers, cache.clone()));
                 add(Place::Debuginfod, Path::new(""), how);
@@ -205,7 +205,7 @@ impl Finder {
 /// Returns an error if the archive cannot be read at all.
 pub fn libraries_in(
     archive: &Bytes,
-) -> Result<impl Iterator<Item = (String, Result<Bytes, WhyNot>)>, WhyNot> {
+) -> Result<impl Iterator<Item = (String, Result<Bytes, RejectReason>)>, RejectReason> {
     let entries = archive::read(archive)?.into_iter();
     let whole = archive.clone();
     Ok(entries.map(move |entry| {
@@ -251,29 +251,29 @@ impl Search {
         match &self.how {
             How::Tree(_) => {}
             How::FivePlaces => {
-                folder::look_below(root, place, query, found);
-                folder::look_into_packages(root, place, query, found);
+                directory::look_below(root, place, query, found);
+                directory::look_into_packages(root, place, query, found);
             }
-            How::Both(_) => folder::look_below(root, place, query, found),
+            How::Both(_) => directory::look_below(root, place, query, found),
             How::Breakpad(_) => {
                 for path in query.breakpad_places() {
-                    folder::look_at(&root.join(path), place, query, found);
+                    directory::look_at(&root.join(path), place, query, found);
                 }
             }
             How::ProductOut(_) => {
-                folder::look_below(root, place, query, found);
+                directory::look_below(root, place, query, found);
                 for path in query.module_places(root) {
-                    folder::look_at(&path, place, query, found);
+                    directory::look_at(&path, place, query, found);
                 }
             }
             How::HostPath => {
                 if let Some(path) = query.host_path() {
-                    folder::look_at(&path, place, query, found);
+                    directory::look_at(&path, place, query, found);
                 }
             }
             How::BuildIdTree => {
                 for path in query.build_id_places() {
-                    folder::look_at(&root.join(path), place, query, found);
+                    directory::look_at(&root.join(path), place, query, found);
                 }
             }
             How::Cache(cache) => look_in_cache(cache, query, found),
@@ -300,8 +300,8 @@ impl Search {
             _ => sanitize(&self.root.to_string_lossy()).into_owned(),
         };
         let why_not = match self.is_there() {
-            true => WhyNot::NotThere,
-            false => WhyNot::NoSuchPlace,
+            true => RejectReason::NotThere,
+            false => RejectReason::NoSuchPlace,
         };
         found.refuse(self.place, path, why_not);
     }
@@ -349,8 +349,8 @@ fn ask(client: &Client, query: &LibraryQuery, found: &mut Found) {
         let mut refusals = Vec::new();
         let path = client.fetch(id, origin, |url, refusal| {
             let why_not = match refusal {
-                Refusal::Missing => WhyNot::NotThere,
-                Refusal::Failed(what) => WhyNot::Server(sanitize(&what).into_owned()),
+                Refusal::Missing => RejectReason::NotThere,
+                Refusal::Failed(what) => RejectReason::Server(sanitize(&what).into_owned()),
             };
             refusals.push((sanitize(url).into_owned(), why_not));
         });

@@ -3,15 +3,15 @@
 
 use crate::symbolize::file::debug_id;
 use crate::symbolize::library::Library;
-use heaptap_model::untrusted::windows;
+use heaptap_base::untrusted::windows;
 use std::path::{Path, PathBuf};
 
 /// Maximum length of a file name on most file systems.
 const LONGEST_NAME: usize = 255;
 /// Maximum depth of a path that is searched below a root.
-const MOST_COMPONENTS: usize = 40;
+const MAX_COMPONENTS: usize = 40;
 /// Maximum number of modules of a platform build searched for variants of one.
-const MOST_MODULES: usize = 500;
+const MAX_MODULES: usize = 500;
 
 /// Names of one library, parsed once for all places.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ impl<'a> LibraryQuery<'a> {
                 region || path.starts_with("memfd:") || recorded.starts_with("anon_inode:");
             (!region && is_plain(bare) && is_plain(recorded)).then_some(Names { recorded, bare })
         });
-        if components.len() > MOST_COMPONENTS || !components.iter().all(|c| is_plain(c)) {
+        if components.len() > MAX_COMPONENTS || !components.iter().all(|c| is_plain(c)) {
             components.clear();
         }
         LibraryQuery {
@@ -66,12 +66,12 @@ impl<'a> LibraryQuery<'a> {
     pub(super) fn five_places(&self) -> Vec<PathBuf> {
         let mut places = Vec::with_capacity(5);
         if let Some(names) = self.names {
-            let folder = self.components.split_last().map(|(_, folder)| folder);
-            if let Some(folder) = folder.filter(|folder| !folder.is_empty()) {
-                let folder: PathBuf = folder.iter().collect();
-                places.push(folder.join(names.recorded));
+            let directory = self.components.split_last().map(|(_, directory)| directory);
+            if let Some(directory) = directory.filter(|directory| !directory.is_empty()) {
+                let directory: PathBuf = directory.iter().collect();
+                places.push(directory.join(names.recorded));
                 if names.bare != names.recorded {
-                    places.push(folder.join(names.bare));
+                    places.push(directory.join(names.bare));
                 }
             }
             places.push(PathBuf::from(names.recorded));
@@ -110,8 +110,8 @@ impl<'a> LibraryQuery<'a> {
         }
         if let Some(names) = self.names {
             let name = names.bare;
-            for folder in [debug_id(id), upper] {
-                places.push([name, &folder, &format!("{name}.sym")].iter().collect());
+            for directory in [debug_id(id), upper] {
+                places.push([name, &directory, &format!("{name}.sym")].iter().collect());
             }
         }
         places
@@ -120,18 +120,18 @@ impl<'a> LibraryQuery<'a> {
     /// Returns more paths below `symbols` of a platform build for a library of an APEX: those of
     /// the variants of its module (`com.android.art.debug`), and the copy in `system`.
     pub(super) fn module_places(&self, symbols: &Path) -> Vec<PathBuf> {
-        let ["apex", module, folders @ .., name] = self.components.as_slice() else {
+        let ["apex", module, directories @ .., name] = self.components.as_slice() else {
             return Vec::new();
         };
         // The name of a mounted module contains its version: `com.android.art@350820960`.
         let module = module.split('@').next().unwrap_or(module);
-        let below: PathBuf = folders.iter().chain([name]).collect();
+        let below: PathBuf = directories.iter().chain([name]).collect();
         let entries = std::fs::read_dir(symbols.join("apex"))
             .into_iter()
             .flatten()
             .flatten();
         let mut variants: Vec<String> = entries
-            .take(MOST_MODULES)
+            .take(MAX_MODULES)
             .filter_map(|entry| entry.file_name().into_string().ok())
             .filter(|variant| {
                 variant
@@ -220,7 +220,7 @@ pub(super) fn key_of(name: &str) -> &str {
 /// Returns a build ID as a file name; `None` if linkers do not write build IDs of its length.
 pub(super) fn hex_name(build_id: &[u8]) -> Option<String> {
     (!build_id.is_empty() && build_id.len() <= 64)
-        .then(|| heaptap_model::units::BuildId(build_id.to_vec()).to_string())
+        .then(|| heaptap_base::units::BuildId(build_id.to_vec()).to_string())
 }
 
 /// Returns whether `name` is a single plain component of a path on every system: it can neither
@@ -241,7 +241,7 @@ pub(super) fn is_plain(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use heaptap_model::units::BuildId;
+    use heaptap_base::units::BuildId;
 
     fn library(path: &str) -> Library {
         Library {

@@ -52,14 +52,14 @@ impl Places {
     /// around `current`. The caller adds `--symbols` and the cache.
     pub fn from_env(get: impl Fn(&str) -> Option<OsString>, current: &Path) -> Self {
         let set = |name: &str| get(name).filter(|value| !value.is_empty());
-        let folder = |name: &str| set(name).map(PathBuf::from);
+        let directory = |name: &str| set(name).map(PathBuf::from);
         let list = |name: &str| set(name).map_or_else(Vec::new, |value| split_list(&value));
         let mode = match set("PERFETTO_SYMBOLIZER_MODE") {
             Some(mode) if mode == OsStr::new("find") => Mode::Find,
             _ => Mode::Index,
         };
         let mut build_id_trees = Vec::new();
-        if let Some(home) = folder("HOME").or_else(|| folder("USERPROFILE")) {
+        if let Some(home) = directory("HOME").or_else(|| directory("USERPROFILE")) {
             build_id_trees.push(home.join(".debug"));
         }
         if cfg!(unix) {
@@ -69,9 +69,9 @@ impl Places {
             symbols: Vec::new(),
             binary_path: list("PERFETTO_BINARY_PATH"),
             mode,
-            breakpad: folder("BREAKPAD_SYMBOL_DIR"),
+            breakpad: directory("BREAKPAD_SYMBOL_DIR"),
             project: project_around(current),
-            product_out: folder("ANDROID_PRODUCT_OUT"),
+            product_out: directory("ANDROID_PRODUCT_OUT"),
             host_paths: true,
             build_id_trees,
             debuginfod: Servers::from_env(&get),
@@ -88,17 +88,17 @@ fn split_list(list: &OsStr) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Returns the Gradle project that contains `folder`: itself, or the nearest parent with a settings
+/// Returns the Gradle project that contains `directory`: itself, or the nearest parent with a settings
 /// file or the wrapper.
-pub fn project_around(folder: &Path) -> Option<PathBuf> {
+pub fn project_around(directory: &Path) -> Option<PathBuf> {
     const MARKS: [&str; 4] = [
         "settings.gradle",
         "settings.gradle.kts",
         "gradlew",
         "gradlew.bat",
     ];
-    let is_project = |folder: &&Path| MARKS.iter().any(|mark| folder.join(mark).is_file());
-    folder.ancestors().find(is_project).map(Path::to_owned)
+    let is_project = |directory: &&Path| MARKS.iter().any(|mark| directory.join(mark).is_file());
+    directory.ancestors().find(is_project).map(Path::to_owned)
 }
 
 #[cfg(test)]

@@ -3,9 +3,9 @@
 use super::archive;
 use super::content::Step;
 use super::regular;
-use super::why_not::WhyNot;
+use super::reject_reason::RejectReason;
 use crate::symbolize::file::{self, Bytes};
-use heaptap_model::units::BuildId;
+use heaptap_base::units::BuildId;
 use sha2::{Digest as _, Sha256};
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
@@ -60,8 +60,8 @@ impl Source {
     /// Reads it and checks its build ID, if there is one to check.
     ///
     /// # Errors
-    /// Returns [`WhyNot::Changed`] if it is another file by now, or the error of reading it.
-    pub(super) fn open(&self, build_id: Option<&BuildId>) -> Result<Bytes, WhyNot> {
+    /// Returns [`RejectReason::Changed`] if it is another file by now, or the error of reading it.
+    pub(super) fn open(&self, build_id: Option<&BuildId>) -> Result<Bytes, RejectReason> {
         let bytes = match self {
             Source::File { path, stamp } => map(path, Some(*stamp))?.0,
             Source::Kept { path } => map(path, None)?.0,
@@ -79,7 +79,7 @@ impl Source {
         let facts = file::identify(&bytes)?;
         match build_id.is_none_or(|build_id| facts.is_build(build_id)) {
             true => Ok(bytes),
-            false => Err(WhyNot::Changed),
+            false => Err(RejectReason::Changed),
         }
     }
 
@@ -139,11 +139,11 @@ fn add(digest: &mut Sha256, path: &Path, stamp: Stamp) {
 /// # Errors
 /// Returns an error if it is missing, not regular, unreadable, or no longer has the `expected`
 /// stamp.
-pub(super) fn map(path: &Path, expected: Option<Stamp>) -> Result<(Bytes, Stamp), WhyNot> {
+pub(super) fn map(path: &Path, expected: Option<Stamp>) -> Result<(Bytes, Stamp), RejectReason> {
     let (file, metadata) = regular::open(path)?;
     let stamp = Stamp::of(&metadata);
     if expected.is_some_and(|expected| expected != stamp) {
-        return Err(WhyNot::Changed);
+        return Err(RejectReason::Changed);
     }
     let bytes = Bytes::from_file(&file, path).map_err(|error| regular::why_not(&error))?;
     Ok((bytes, stamp))

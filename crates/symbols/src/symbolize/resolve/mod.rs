@@ -17,7 +17,7 @@ pub use outcome::{Applied, FileFailure, LibraryOutcome, Symbolized, UsedFile};
 use crate::symbolize::cache::Cache;
 use crate::symbolize::find::Finder;
 use crate::symbolize::library::Library;
-use heaptap_model::parallel::lock;
+use heaptap_base::parallel::lock;
 use std::cmp::Reverse;
 use std::num::NonZero;
 use std::sync::Mutex;

@@ -8,11 +8,11 @@ use super::stored::{self, Stored};
 use crate::symbolize::file::{Knowledge, SymbolFile};
 use crate::symbolize::find::{Candidate, Found};
 use crate::symbolize::library::Library;
-use heaptap_model::error::catch_panic;
+use heaptap_base::error::catch_panic;
 use std::num::NonZero;
 
 /// Maximum number of files used for one library; more would be copies of each other.
-const MOST_FILES: usize = 4;
+const MAX_FILES: usize = 4;
 
 /// State of a library's symbolization.
 struct Work<'a> {
@@ -71,7 +71,7 @@ impl Resolver<'_> {
             .and_then(|bytes| Stored::decode(&bytes))
             .filter(|before| work.take(before, &found.candidates));
         let mut asked: Vec<[u8; 32]> = Vec::new();
-        while asked.len() < MOST_FILES && !work.is_done() {
+        while asked.len() < MAX_FILES && !work.is_done() {
             // Files without lines cannot help if only lines are missing.
             let is_useful =
                 |c: &Candidate| !work.open.is_empty() || c.knowledge >= Knowledge::Lines;

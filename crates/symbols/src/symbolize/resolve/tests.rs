@@ -4,8 +4,8 @@
 use super::*;
 use crate::symbolize::find::{Places, tests::sample_files};
 use crate::symbolize::library::wanted;
+use heaptap_base::units::BuildId;
 use heaptap_model::profile::{Frame, FrameId, Mapping, Recording, StringId};
-use heaptap_model::units::BuildId;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -52,20 +52,20 @@ fn recording(frames: &[(&str, u8, u64, &str)]) -> Recording {
 }
 
 struct Lab {
-    folder: tempfile::TempDir,
+    directory: tempfile::TempDir,
     cache: Cache,
 }
 
 impl Lab {
     fn new() -> Lab {
-        let folder = tempfile::tempdir().unwrap();
-        let cache = Cache::in_folder(&folder.path().join("cache")).unwrap();
-        Lab { folder, cache }
+        let directory = tempfile::tempdir().unwrap();
+        let cache = Cache::in_directory(&directory.path().join("cache")).unwrap();
+        Lab { directory, cache }
     }
 
     /// Writes a file to a directory of symbols.
     fn put(&self, root: &str, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
-        let root = self.folder.path().join(root);
+        let root = self.directory.path().join(root);
         std::fs::create_dir_all(&root).unwrap();
         let path = root.join(name);
         std::fs::write(&path, text).unwrap();
@@ -74,7 +74,10 @@ impl Lab {
 
     fn finder(&self, roots: &[&str]) -> Finder {
         Finder::new(Places {
-            symbols: roots.iter().map(|r| self.folder.path().join(r)).collect(),
+            symbols: roots
+                .iter()
+                .map(|r| self.directory.path().join(r))
+                .collect(),
             ..Places::default()
         })
     }
@@ -94,8 +97,8 @@ impl Lab {
     }
 
     fn answers(&self) -> usize {
-        fn count(folder: &Path) -> usize {
-            let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        fn count(directory: &Path) -> usize {
+            let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
             entries
                 .map(|entry| match entry.path() {
                     path if path.is_dir() => count(&path),
@@ -103,7 +106,7 @@ impl Lab {
                 })
                 .sum()
         }
-        count(&self.cache.folder().join("answers"))
+        count(&self.cache.directory().join("answers"))
     }
 }
 
@@ -303,7 +306,7 @@ fn what_the_cache_knows_of_a_file_outlives_it() {
     settle(&path);
     let resolve = |recording: &Recording| {
         let finder = Finder::new(Places {
-            symbols: vec![lab.folder.path().join("syms")],
+            symbols: vec![lab.directory.path().join("syms")],
             cache: Some(lab.cache.clone()),
             ..Places::default()
         });

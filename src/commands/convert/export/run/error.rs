@@ -1,6 +1,6 @@
 //! Failures that several places of an export return.
 
-use crate::error::{ErrorClass, Failure};
+use heaptap_base::error::{ErrorClass, Failure};
 
 /// Returns the failure of a selection without dumps; `there` lists the available ones.
 pub(super) fn none_selected(there: &str) -> Failure {

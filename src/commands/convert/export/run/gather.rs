@@ -2,20 +2,20 @@
 
 use super::ExportRequest;
 use super::error::none_selected;
-use super::tables::Folder;
-use crate::analyze::class_tree::Over;
+use super::tables::Directory;
 use crate::conversion::selection::{DumpName, Selection};
-use crate::error::{ErrorClass, Failure};
-use crate::export::{java_pprof, java_stacks};
-use crate::heap_graph::{DumpSource, Follow, HeapGraph, ShortestPaths};
-use crate::heaps::input::{self, DumpScope, LookError, LookOptions, OpenedInput};
+use crate::heaps::input::{self, DumpScope, InputError, LookOptions, OpenedInput};
 use crate::heaps::java::{
     JavaError, JavaFile, JavaHeap, JavaOptions, OpenedJava, ProgressReporter, lying_in,
 };
 use crate::heaps::selector::{DumpSelector, ProcessFilter};
 use crate::results::findings::Finding;
 use crate::results::manifest::JAVA_HEAP;
-use crate::stacks::{Facts, StackProfile};
+use heaptap_analyze::class_tree::Over;
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_export::{java_pprof, java_stacks};
+use heaptap_model::heap_graph::{DumpSource, Follow, HeapGraph, ShortestPaths};
+use heaptap_model::stacks::{Facts, StackProfile};
 use std::path::Path;
 
 /// Returns the identifying names of the dumps that are selected by number or label, of any heap, or
@@ -52,7 +52,7 @@ pub fn names(
             java_heaps = read;
             Ok(true)
         }
-        Err(error @ LookError::NoSuchDump { .. }) => Err(error),
+        Err(error @ InputError::NoSuchDump { .. }) => Err(error),
         Err(error) => return Err(error.into()),
     };
     if let Ok(false) = native {
@@ -102,7 +102,7 @@ pub(super) struct Gathered {
 /// in memory only until the next one is read.
 pub(super) fn gather(
     request: &ExportRequest,
-    tables: Option<&mut Folder>,
+    tables: Option<&mut Directory>,
     progress: &ProgressReporter,
 ) -> Result<Gathered, Failure> {
     let named = &request.chosen;
@@ -151,7 +151,7 @@ pub(super) fn gather(
         }
         Ok(Some(OpenedInput::Java(read))) => java = read,
         // The named dump might be a Java heap.
-        Err(error @ LookError::NoSuchDump { .. }) => unmeant = Some(error),
+        Err(error @ InputError::NoSuchDump { .. }) => unmeant = Some(error),
         Err(error) => return Err(error.into()),
     }
     if has_java {
@@ -232,7 +232,7 @@ fn add_java(
     request: &ExportRequest,
     chosen: Option<(JavaFile, Vec<usize>)>,
     gathered: &mut Gathered,
-    mut tables: Option<&mut Folder>,
+    mut tables: Option<&mut Directory>,
     there: &mut Vec<String>,
 ) -> Result<(), Failure> {
     let Some((mut file, chosen)) = chosen else {
@@ -241,7 +241,7 @@ fn add_java(
     let mut classes = Vec::from_iter(gathered.class);
     for at in chosen {
         if request.look.control.is_cancelled() {
-            return Err(LookError::Interrupted.into());
+            return Err(InputError::Interrupted.into());
         }
         let listed = &file.dumps()[at];
         there.push(format!("@{} (Java heap)", listed.number));
@@ -299,7 +299,7 @@ fn add_tree<'a>(
     graph: &HeapGraph,
     facts: Facts,
     dominators: bool,
-    computed: impl FnOnce() -> &'a crate::heap_graph::Dominators,
+    computed: impl FnOnce() -> &'a heaptap_model::heap_graph::Dominators,
 ) -> Option<Finding> {
     let pid = graph.facts.pid;
     let (tree, cut) = match dominators {

@@ -2,13 +2,13 @@
 //! complete.
 
 use super::Format;
-use crate::error::Failure;
-use crate::heaps::input::LookError;
+use crate::heaps::input::InputError;
 use crate::naming::frames::LookupControl;
 use crate::results::destination::unwritable;
 use crate::results::overwrite::{self, OverwriteError, Replace};
 use crate::results::whole_file::WholeFile;
-use crate::session::unfinished::ExistingFile;
+use heaptap_base::error::Failure;
+use heaptap_capture::session::unfinished::ExistingFile;
 use std::fs::Metadata;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ pub enum OutputDestination {
     /// One file with a name that heaptap chose.
     Named(PathBuf),
     /// Several files with their own names in a directory.
-    Folder(PathBuf),
+    Directory(PathBuf),
 }
 
 impl OutputDestination {
@@ -39,7 +39,7 @@ impl OutputDestination {
         // calls.
         let there = std::fs::metadata(output).ok();
         if there.as_ref().is_some_and(Metadata::is_dir) || text.ends_with(std::path::is_separator) {
-            return OutputDestination::Folder(output.to_owned());
+            return OutputDestination::Directory(output.to_owned());
         }
         let lower = text.to_ascii_lowercase();
         let mut endings = [format.ending()]
@@ -53,7 +53,7 @@ impl OutputDestination {
         };
         match is_file {
             true => OutputDestination::File(output.to_owned(), ExistingFile::for_goal(output)),
-            false => OutputDestination::Folder(output.to_owned()),
+            false => OutputDestination::Directory(output.to_owned()),
         }
     }
 
@@ -72,7 +72,9 @@ impl OutputDestination {
     /// Returns the destination for a format with one file, called `name` if it goes to a directory.
     pub fn into_file(self, name: &str) -> OutputDestination {
         match self {
-            OutputDestination::Folder(folder) => OutputDestination::Named(folder.join(name)),
+            OutputDestination::Directory(directory) => {
+                OutputDestination::Named(directory.join(name))
+            }
             other => other,
         }
     }
@@ -108,7 +110,7 @@ impl<'a> Sink<'a> {
         let path = match self.goal {
             OutputDestination::Stdout => PathBuf::from("-"),
             OutputDestination::File(path, _) | OutputDestination::Named(path) => path.clone(),
-            OutputDestination::Folder(folder) => folder.join(name),
+            OutputDestination::Directory(directory) => directory.join(name),
         };
         let written = match self.goal {
             OutputDestination::Stdout => match put(self.stdout, self.control, write) {
@@ -119,13 +121,13 @@ impl<'a> Sink<'a> {
             OutputDestination::File(_, existing) => {
                 self.put(WholeFile::typed(&path, *existing), write)
             }
-            OutputDestination::Named(_) | OutputDestination::Folder(_) => {
+            OutputDestination::Named(_) | OutputDestination::Directory(_) => {
                 self.put(WholeFile::named(&path), write)
             }
         };
         match written {
             Ok(bytes) => Ok((path, bytes)),
-            Err(_) if self.control.is_cancelled() => Err(LookError::Interrupted.into()),
+            Err(_) if self.control.is_cancelled() => Err(InputError::Interrupted.into()),
             Err(source) => Err(unwritable(path.display(), &source)),
         }
     }
@@ -190,15 +192,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_named_is_a_file_or_a_folder() {
-        let folder = tempfile::tempdir().unwrap();
-        let there = folder.path().to_owned();
+    fn what_is_named_is_a_file_or_a_directory() {
+        let directory = tempfile::tempdir().unwrap();
+        let there = directory.path().to_owned();
         let file = there.join("notes");
         std::fs::write(&file, "mine").unwrap();
         let of = |path: &Path, format| match OutputDestination::of(path, format) {
             OutputDestination::Stdout => "-",
             OutputDestination::File(..) | OutputDestination::Named(_) => "file",
-            OutputDestination::Folder(_) => "folder",
+            OutputDestination::Directory(_) => "folder",
         };
         for (name, folded, json, parquet) in [
             ("x.folded", "file", "file", "folder"),

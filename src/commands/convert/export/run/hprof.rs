@@ -3,13 +3,12 @@
 use super::error::{none_selected, several_dumps};
 use super::goal::Sink;
 use super::{ExportRequest, Exported, File, OutputDestination};
-use crate::error::{ErrorClass, Failure};
-use crate::heap_graph::DumpSource;
 use crate::heaps::java::{self, JavaOptions, OpenedJava, ProgressReporter};
 use crate::heaps::selector::JavaInput;
-use crate::hprof;
 use crate::results::findings::Finding;
 use crate::results::manifest::JAVA_HEAP;
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_model::heap_graph::DumpSource;
 use std::io::Write;
 
 /// Writes the selected Java heap, otherwise the default one.
@@ -52,10 +51,10 @@ pub(super) fn export(
     }
     progress.begin("writing");
     let mut sink = Sink::new(goal, stdout, &request.look.control);
-    let mut unwritten = hprof::Unwritten::default();
+    let mut unwritten = android_hprof::Unwritten::default();
     let (path, bytes) = sink.write(&format!("{}.hprof", request.name), |out| {
         // The clock of a trace is not that of an HPROF.
-        unwritten = hprof::write(&heap.graph, 0, out)?;
+        unwritten = android_hprof::write(&heap.graph, 0, out)?;
         Ok(())
     })?;
     let pid = heap.graph.facts.pid;

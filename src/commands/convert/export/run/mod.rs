@@ -14,18 +14,18 @@ pub use gather::names;
 pub use goal::OutputDestination;
 
 use crate::conversion::selection::Selection;
-use crate::error::{ErrorClass, Failure};
-use crate::export::chosen::{Chosen, ChosenDump};
-use crate::export::{csv, folded, json, speedscope, svg};
 use crate::heaps::input::LookOptions;
 use crate::heaps::java::{JavaOptions, ProgressReporter};
 use crate::heaps::selector::DumpSelector;
-use crate::profile::MALLOC_HEAP;
 use crate::results::findings::Finding;
-use crate::stacks::{Measure, StackProfile};
-use crate::untrusted::sanitize;
 use gather::Gathered;
 use goal::Sink;
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_base::untrusted::sanitize;
+use heaptap_export::chosen::{Chosen, ChosenDump};
+use heaptap_export::{csv, folded, json, speedscope, svg};
+use heaptap_model::profile::MALLOC_HEAP;
+use heaptap_model::stacks::{Measure, StackProfile};
 use serde::{Deserialize, Serialize};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -144,8 +144,8 @@ pub fn export(
         return hprof::export(request, goal, stdout, progress);
     }
     let mut tables = match (request.format, goal) {
-        (Format::Parquet, OutputDestination::Folder(folder)) => {
-            tables::Folder::new(folder, &request.look.control)
+        (Format::Parquet, OutputDestination::Directory(directory)) => {
+            tables::Directory::new(directory, &request.look.control)
         }
         _ => None,
     };
@@ -168,7 +168,7 @@ pub fn export(
         (Format::Parquet, None) => return Err(tables_to_file()),
         (format, _) if format.has_many_files() => {
             let one = match goal {
-                OutputDestination::Folder(_) => None,
+                OutputDestination::Directory(_) => None,
                 OutputDestination::File(..)
                 | OutputDestination::Named(_)
                 | OutputDestination::Stdout => Some(one_dump(&chosen, &gathered)?),
@@ -400,16 +400,16 @@ mod tests {
         ] {
             assert_eq!(stem(Path::new(path)), name, "{path}");
         }
-        let folder = tempfile::tempdir().expect("a folder");
-        let folder = folder.path().join("com.example.gz");
-        std::fs::create_dir(&folder).expect("made");
-        assert_eq!(stem(&folder), "com.example.gz");
+        let directory = tempfile::tempdir().expect("a folder");
+        let directory = directory.path().join("com.example.gz");
+        std::fs::create_dir(&directory).expect("made");
+        assert_eq!(stem(&directory), "com.example.gz");
     }
 
     #[test]
     fn it_is_told_which_of_several_dumps_is_written() {
-        let dump = |number| crate::stacks::Dump {
-            facts: crate::stacks::Facts {
+        let dump = |number| heaptap_model::stacks::Dump {
+            facts: heaptap_model::stacks::Facts {
                 number,
                 heap: "libc.malloc".to_owned(),
                 ..Default::default()

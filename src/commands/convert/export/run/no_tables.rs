@@ -1,16 +1,16 @@
 //! Stand-in without the feature `parquet`: no tables are written, and no flag requests them.
 
 use super::File;
-use crate::error::Failure;
-use crate::export::chosen::Chosen;
-use crate::heap_graph::{Dominators, HeapGraph};
 use crate::naming::frames::LookupControl;
+use heaptap_base::error::Failure;
+use heaptap_export::chosen::Chosen;
+use heaptap_model::heap_graph::{Dominators, HeapGraph};
 use std::path::Path;
 
-pub(super) enum Folder {}
+pub(super) enum Directory {}
 
-impl Folder {
-    pub(super) fn new(_: &Path, _: &LookupControl) -> Option<Folder> {
+impl Directory {
+    pub(super) fn new(_: &Path, _: &LookupControl) -> Option<Directory> {
         None
     }
 

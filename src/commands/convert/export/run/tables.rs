@@ -2,30 +2,30 @@
 
 use super::File;
 use super::goal::unless_cancelled;
-use crate::error::Failure;
-use crate::export::chosen::Chosen;
-use crate::export::parquet::{self, Files, JavaTables};
-use crate::heap_graph::{Dominators, HeapGraph};
-use crate::heaps::input::LookError;
+use crate::heaps::input::InputError;
 use crate::naming::frames::LookupControl;
 use crate::results::destination::unwritable;
 use crate::results::whole_file::WholeFile;
+use heaptap_base::error::Failure;
+use heaptap_export::chosen::Chosen;
+use heaptap_export::parquet::{self, Files, JavaTables};
+use heaptap_model::heap_graph::{Dominators, HeapGraph};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 /// Tables of one directory.
-pub(super) struct Folder {
+pub(super) struct Directory {
     files: Written,
     java: Option<JavaTables<Written>>,
 }
 
-impl Folder {
+impl Directory {
     /// Creates the writer without writing a file.
-    pub(super) fn new(path: &Path, control: &LookupControl) -> Option<Folder> {
-        Some(Folder {
+    pub(super) fn new(path: &Path, control: &LookupControl) -> Option<Directory> {
+        Some(Directory {
             files: Written {
                 control: control.clone(),
-                folder: path.to_owned(),
+                directory: path.to_owned(),
                 done: Vec::new(),
             },
             java: None,
@@ -65,15 +65,15 @@ impl Folder {
 
     fn unwritable(&self, source: io::Error) -> Failure {
         match self.files.control.is_cancelled() {
-            true => LookError::Interrupted.into(),
-            false => unwritable(self.files.folder.display(), &source),
+            true => InputError::Interrupted.into(),
+            false => unwritable(self.files.directory.display(), &source),
         }
     }
 }
 
 struct Written {
     control: LookupControl,
-    folder: PathBuf,
+    directory: PathBuf,
     done: Vec<File>,
 }
 
@@ -102,7 +102,7 @@ impl Files for Written {
     type File = TableFile;
 
     fn create(&mut self, name: &str) -> io::Result<TableFile> {
-        let path = self.folder.join(name);
+        let path = self.directory.join(name);
         Ok(TableFile {
             file: WholeFile::named(&path)?,
             path,

@@ -10,9 +10,9 @@ use super::{change, size};
 use crate::console::sparkline::{groups, sparkline};
 use crate::console::wrap::wrap;
 use crate::console::{Console, Style};
-use crate::units::HumanDuration;
-use crate::untrusted::sanitize;
 use crate::views::progress::cost;
+use heaptap_base::units::HumanDuration;
+use heaptap_base::untrusted::sanitize;
 
 /// Columns of a figure's name, a size and its change.
 const NAME: usize = 17;
@@ -259,7 +259,7 @@ fn picture(before: Option<&Series>, now: &Series, width: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::timeline::{Entry, Observation, Process, Resident, Source};
+    use heaptap_model::timeline::{Entry, Observation, Process, Resident, Source};
 
     const S: u64 = 1_000_000_000;
 

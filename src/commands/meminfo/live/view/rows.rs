@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 
 use super::super::run::{Figure, Live, Watched};
 use super::block::clock;
-use crate::timeline::{Entry, Observation};
-use crate::untrusted::sanitize;
+use heaptap_base::untrusted::sanitize;
+use heaptap_model::timeline::{Entry, Observation};
 use serde_json::Value;
 
 /// Figures of meminfo in a line, with their headings.
@@ -194,7 +194,7 @@ pub(super) fn csv_line(live: &Live, entry: &Entry) -> Option<String> {
         "{seconds}.{:02},{},{},{},{cost},{event}",
         nanos / 10_000_000,
         entry.pid,
-        crate::export::csv::cell(name),
+        heaptap_export::csv::cell(name),
         cells.join(",")
     ))
 }

@@ -5,9 +5,9 @@ use serde_json::json;
 use super::super::run::{Figure, Live, Series, Watched};
 use super::{change, size};
 use crate::console::{Console, Style};
-use crate::units::{HumanDuration, counted};
-use crate::untrusted::sanitize;
 use crate::views::progress::cost;
+use heaptap_base::units::{HumanDuration, counted};
+use heaptap_base::untrusted::sanitize;
 
 /// Shows the summary.
 pub(super) fn end(console: &Console, csv: bool, live: &Live) {

@@ -6,8 +6,8 @@ use super::*;
 const CV: f64 = 0.02;
 const PAGE: f64 = 4096.0;
 
-fn looks() -> Looks {
-    Looks::new(1, 5)
+fn looks() -> InterimAnalyses {
+    InterimAnalyses::new(1, 5)
 }
 
 /// Returns nights of 3 runs, each at a level of its own.
@@ -217,7 +217,7 @@ fn growth_in_pages_is_decided_with_the_step_of_its_slope() {
         let name = format!("growth in pages, {count} runs");
         let judged = |random: &mut fastrand::Rng, truth: f64| {
             let runs = pages(random, truth * limit, count);
-            judge_growth(&runs, &[], limit, step, Looks::new(count, count))
+            judge_growth(&runs, &[], limit, step, InterimAnalyses::new(count, count))
         };
         assert_right(&name, 0.0, judged);
         let twice = of_kind(&name, 2.0, judged);

@@ -32,7 +32,7 @@ pub(super) struct LineHeader<'data> {
 #[derive(Debug, Clone, Copy)]
 struct File<'data> {
     name: Value<'data>,
-    folder: u64,
+    directory: u64,
 }
 
 impl<'data> LineHeader<'data> {
@@ -77,28 +77,31 @@ impl<'data> LineHeader<'data> {
             at: 0,
         };
         if self.encoding.version >= 5 {
-            let folders = self.entries(&mut at)?;
+            let directories = self.entries(&mut at)?;
             let files = self.entries(&mut at)?;
-            return Some((folders.into_iter().map(|file| file.name).collect(), files));
+            return Some((
+                directories.into_iter().map(|file| file.name).collect(),
+                files,
+            ));
         }
         let text = |text| AttributeValue::String(EndianSlice::new(text, LittleEndian));
-        let (mut folders, mut files) = (Vec::new(), Vec::new());
+        let (mut directories, mut files) = (Vec::new(), Vec::new());
         loop {
             match at.text()? {
                 b"" => break,
-                folder => folders.push(text(folder)),
+                directory => directories.push(text(directory)),
             }
         }
         loop {
             let name = match at.text()? {
-                b"" => return Some((folders, files)),
+                b"" => return Some((directories, files)),
                 name => text(name),
             };
-            let folder = at.leb()?;
+            let directory = at.leb()?;
             // Modification time and size.
             at.leb()?;
             at.leb()?;
-            files.push(File { name, folder });
+            files.push(File { name, directory });
         }
     }
 
@@ -117,13 +120,13 @@ impl<'data> LineHeader<'data> {
             let content = DwLnct(u16::try_from(content).unwrap_or(u16::MAX));
             let name = match content {
                 dw::DW_LNCT_path => PATH,
-                dw::DW_LNCT_directory_index => FOLDER,
+                dw::DW_LNCT_directory_index => DIRECTORY,
                 _ => OTHER,
             };
             specs.push(AttributeSpecification::new(name, form, None));
         }
         let count = at.leb()?;
-        if (!is_sized && count > 0) || count > MOST_FILES {
+        if (!is_sized && count > 0) || count > MAX_FILES {
             // The number of entries of size zero would not be limited by the data.
             return None;
         }
@@ -135,13 +138,13 @@ impl<'data> LineHeader<'data> {
         for _ in 0..count {
             let mut file = File {
                 name: AttributeValue::String(EndianSlice::new(b"", LittleEndian)),
-                folder: 0,
+                directory: 0,
             };
             for spec in &specs {
                 let value = reader.read_attribute(*spec).ok()?.raw_value();
                 match spec.name() {
                     PATH => file.name = value,
-                    FOLDER => file.folder = value.udata_value().unwrap_or(0),
+                    DIRECTORY => file.directory = value.udata_value().unwrap_or(0),
                     _ => {}
                 }
             }
@@ -153,11 +156,11 @@ impl<'data> LineHeader<'data> {
 }
 
 /// Maximum number of files of a unit; units with some thousand files exist.
-const MOST_FILES: u64 = 1 << 20;
+const MAX_FILES: u64 = 1 << 20;
 
 /// Attribute names for the contents of table entries, chosen so that gimli does not interpret them.
 const PATH: DwAt = DwAt(0xfff1);
-const FOLDER: DwAt = DwAt(0xfff2);
+const DIRECTORY: DwAt = DwAt(0xfff2);
 const OTHER: DwAt = DwAt(0xfff3);
 
 /// Splits off the table after its length.
@@ -258,7 +261,7 @@ impl<'unit, 'data> Paths<'unit, 'data> {
         if self.tables.is_none() {
             self.tables = Some(header.files().unwrap_or_default());
         }
-        let (folders, files) = self.tables.as_ref()?;
+        let (directories, files) = self.tables.as_ref()?;
         let text = |value| self.unit.string(self.parts, value);
         // Before version 5, files and directories count from 1.
         let place = |number: u64| usize::try_from(number.checked_sub(u64::from(!is_5))?).ok();
@@ -267,16 +270,18 @@ impl<'unit, 'data> Paths<'unit, 'data> {
         if is_absolute(name) {
             return Some(name.to_vec());
         }
-        let folder = place(file.folder).and_then(|at| folders.get(at));
-        let folder = folder.and_then(|folder| text(*folder)).unwrap_or_default();
+        let directory = place(file.directory).and_then(|at| directories.get(at));
+        let directory = directory
+            .and_then(|directory| text(*directory))
+            .unwrap_or_default();
         let ran_in = self.unit.comp_dir;
-        let mut path = Vec::with_capacity(ran_in.len() + folder.len() + name.len() + 2);
+        let mut path = Vec::with_capacity(ran_in.len() + directory.len() + name.len() + 2);
         // Directory 0 of version 5 is the working directory of the compiler.
-        let is_there = is_5 && file.folder == 0;
-        if !is_there && !is_absolute(folder) {
+        let is_there = is_5 && file.directory == 0;
+        if !is_there && !is_absolute(directory) {
             path.extend_from_slice(ran_in);
         }
-        append(&mut path, folder);
+        append(&mut path, directory);
         append(&mut path, name);
         Some(path)
     }

@@ -59,7 +59,7 @@ use gimli::{
     DebugAddr, DebugLineStr, DebugRanges, DebugRngLists, DebugStr, DebugStrOffsets, DwarfFileType,
     LittleEndian, RangeLists,
 };
-use heaptap_model::bytes::Bytes;
+use heaptap_base::bytes::Bytes;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::num::NonZero;
@@ -295,7 +295,7 @@ impl DebugInfo {
         }
     }
 
-    /// Looks up addresses while `.debug_info` is decompressed, and keeps only the units that are
+    /// InterimAnalyses up addresses while `.debug_info` is decompressed, and keeps only the units that are
     /// being read. `None` if that is not possible; then `sections` has the other sections.
     fn streamed(
         &self,
@@ -342,7 +342,7 @@ impl DebugInfo {
         Some(answers)
     }
 
-    /// Looks up addresses after reading all sections that `sections` does not have.
+    /// InterimAnalyses up addresses after reading all sections that `sections` does not have.
     fn whole(
         &self,
         mut sections: Sections,

@@ -55,11 +55,11 @@ pub(super) struct Tables {
 }
 
 /// Maximum length of a chain of references; a longer one is a cycle.
-const MOST_REFERENCES: usize = 16;
+const MAX_REFERENCES: usize = 16;
 /// Maximum number of cached tables and of cached units.
-const MOST_KEPT: usize = 256;
+const MAX_KEPT: usize = 256;
 /// Maximum memory of the cached tables in bytes; those of a unit take some hundred kilobytes.
-const MOST_MEMORY: usize = 32 << 20;
+const MAX_MEMORY: usize = 32 << 20;
 
 impl<'run, 'data> Reader<'run, 'data> {
     pub fn new(
@@ -103,7 +103,7 @@ impl<'run, 'data> Reader<'run, 'data> {
             return Ok(Arc::clone(unit));
         }
         let unit = Arc::new(self.read(home, offset)?);
-        if self.units.len() >= MOST_KEPT {
+        if self.units.len() >= MAX_KEPT {
             self.units.clear();
         }
         self.units.insert((home, offset), Arc::clone(&unit));
@@ -133,7 +133,7 @@ impl<'run, 'data> Reader<'run, 'data> {
         let abbrevs = Arc::new(abbrevs);
         let tables = &mut self.tables;
         tables.kept += abbrevs.memory();
-        if tables.known.len() >= MOST_KEPT || tables.kept > MOST_MEMORY {
+        if tables.known.len() >= MAX_KEPT || tables.kept > MAX_MEMORY {
             tables.known.clear();
             // Units hold references to the tables.
             self.units.clear();
@@ -157,7 +157,7 @@ impl<'run, 'data> Reader<'run, 'data> {
         }
         let details = match self.read_entry(Home::Own, unit, entry) {
             Ok(read) => {
-                let named = self.named(read.named, read.reference, unit, MOST_REFERENCES);
+                let named = self.named(read.named, read.reference, unit, MAX_REFERENCES);
                 Details {
                     name: named.linkage.or(named.plain),
                     ..read.details

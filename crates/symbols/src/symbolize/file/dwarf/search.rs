@@ -52,7 +52,7 @@ impl<'run, 'data> Worker<'run, 'data> {
         }
     }
 
-    /// Looks up the addresses of one unit in the reader's file, which has these sections.
+    /// InterimAnalyses up the addresses of one unit in the reader's file, which has these sections.
     pub fn task<'unit>(
         &mut self,
         task: &Task,

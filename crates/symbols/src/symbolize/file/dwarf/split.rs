@@ -12,8 +12,8 @@ use crate::symbolize::file::elf::Elf;
 use crate::symbolize::file::notes::{Note, Notes};
 use crate::symbolize::file::sections::{Allowance, Loan, read_debug};
 use gimli::{DebugCuIndex, DwarfFileType, IndexSectionId, LittleEndian, UnitIndex};
-use heaptap_model::bytes::Bytes;
-use heaptap_model::parallel::lock;
+use heaptap_base::bytes::Bytes;
+use heaptap_base::parallel::lock;
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::num::NonZero;
@@ -65,10 +65,10 @@ impl<'run> Splits<'run> {
         if let Some(sections) = package.and_then(|package| self.in_package(package, id)) {
             return Some(sections);
         }
-        let folder = String::from_utf8_lossy(skeleton.comp_dir);
+        let directory = String::from_utf8_lossy(skeleton.comp_dir);
         let reference = SupplementaryRef::Split {
             name: &name,
-            folder: &folder,
+            directory: &directory,
         };
         let found = RefCell::new(None);
         let gave_up = Cell::new(false);

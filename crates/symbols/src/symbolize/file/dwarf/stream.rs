@@ -6,8 +6,8 @@
 
 use super::units::Units;
 use crate::symbolize::file::inflate::Inflater;
-use heaptap_model::error::catch_panic;
-use heaptap_model::parallel::lock;
+use heaptap_base::error::catch_panic;
+use heaptap_base::parallel::lock;
 use std::collections::VecDeque;
 use std::num::NonZero;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};

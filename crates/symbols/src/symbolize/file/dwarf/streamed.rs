@@ -52,9 +52,9 @@ struct Found {
 }
 
 /// Maximum number of units in which an address is looked up, on average. Units seldom overlap.
-const MOST_PER_ADDRESS: usize = 4;
+const MAX_PER_ADDRESS: usize = 4;
 
-/// Looks up the addresses in the units of the stream. `None` if that is not possible.
+/// InterimAnalyses up the addresses in the units of the stream. `None` if that is not possible.
 pub(super) fn lookup(
     stream: Stream<'_>,
     plan: &Plan,
@@ -103,7 +103,7 @@ impl<'run, 'data, 'split> Thread<'run, 'data, 'split> {
         }
     }
 
-    /// Looks up the addresses of a unit. `None` if that needs other units.
+    /// InterimAnalyses up the addresses of a unit. `None` if that needs other units.
     fn read(&mut self, unit: RawUnit) -> Option<()> {
         let RawUnit { start, bytes } = unit;
         let file = File {
@@ -132,7 +132,7 @@ impl<'run, 'data, 'split> Thread<'run, 'data, 'split> {
         }
         let asked = task.addresses.iter().map(|at| (*at, start));
         self.found.asked.extend(asked);
-        if self.found.asked.len() > MOST_PER_ADDRESS * run.addresses.len() {
+        if self.found.asked.len() > MAX_PER_ADDRESS * run.addresses.len() {
             return None;
         }
         reader = reader.with_tables(std::mem::take(&mut self.tables));

@@ -127,7 +127,7 @@ impl<'data> File<'data> {
                 let read =
                     |until| Abbrevs::read(self.parts.abbrev, table, header.encoding(), until, work);
                 let abbrevs = Arc::new(read(Some(code))?);
-                if known.len() >= MOST_KEPT {
+                if known.len() >= MAX_KEPT {
                     known.clear();
                 }
                 known.insert(key, Arc::clone(&abbrevs));
@@ -141,4 +141,4 @@ impl<'data> File<'data> {
 /// Beginnings of abbreviation tables, by offset and last code. Units with the same table usually
 /// have the same abbreviation for their roots.
 pub(super) type Roots = HashMap<(usize, u64, Encoding), Arc<Abbrevs>>;
-const MOST_KEPT: usize = 64;
+const MAX_KEPT: usize = 64;

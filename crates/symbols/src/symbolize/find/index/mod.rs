@@ -9,12 +9,12 @@ use super::content::{Content, Entry, Symbols};
 use super::found::{Candidate, Found, Nearest, Place};
 use super::gradle;
 use super::names::{LibraryQuery, is_tar, key_of};
+use super::reject_reason::RejectReason;
 use super::source::Source;
-use super::why_not::WhyNot;
 use crate::symbolize::cache::{Answers, READER};
 use crate::symbolize::file::{self, Knowledge, debug_id};
-use heaptap_model::untrusted::sanitize;
-use record::{File, Folder, Folders};
+use heaptap_base::untrusted::sanitize;
+use record::{Directories, Directory, File};
 use sha2::{Digest as _, Sha256};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -22,13 +22,13 @@ use std::sync::{Arc, OnceLock};
 
 /// Maximum number of compressed members of one build in a tree that are decompressed to find their
 /// amount of information.
-const MOST_UNPACKED: usize = 16;
+const MAX_UNPACKED: usize = 16;
 
 /// Root of a walk.
 #[derive(Debug, Clone)]
 pub(super) enum SearchRoot {
     /// Everything below a directory.
-    Folder(PathBuf),
+    Directory(PathBuf),
     /// Build outputs below a Gradle project.
     Project(PathBuf),
     /// A single file: a library, an archive.
@@ -38,7 +38,9 @@ pub(super) enum SearchRoot {
 impl SearchRoot {
     pub(super) fn path(&self) -> &Path {
         match self {
-            SearchRoot::Folder(path) | SearchRoot::Project(path) | SearchRoot::File(path) => path,
+            SearchRoot::Directory(path) | SearchRoot::Project(path) | SearchRoot::File(path) => {
+                path
+            }
         }
     }
 }
@@ -54,19 +56,19 @@ pub(super) struct Tree {
 /// Contents of a tree with lookup tables.
 #[derive(Debug)]
 pub(super) struct Index {
-    folders: Vec<(String, Folder)>,
+    directories: Vec<(String, Directory)>,
     by_id: HashMap<Vec<u8>, Vec<At>>,
     by_name: HashMap<String, Vec<At>>,
     /// Archives that are not read.
     tars: Vec<At>,
     /// Roots that could not be read, or not as a whole.
-    lost: Vec<(PathBuf, WhyNot)>,
+    lost: Vec<(PathBuf, RejectReason)>,
 }
 
 /// File or member of an archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct At {
-    folder: u32,
+    directory: u32,
     file: u32,
     entry: Option<u32>,
 }
@@ -88,19 +90,19 @@ impl Tree {
             let earlier = cached.and_then(|bytes| record::read(&bytes));
             let earlier = earlier.unwrap_or_default();
             let mut walked = match &self.root {
-                SearchRoot::Folder(root) => walk::walk(std::slice::from_ref(root), earlier),
+                SearchRoot::Directory(root) => walk::walk(std::slice::from_ref(root), earlier),
                 SearchRoot::Project(root) => walk::walk(&gradle::outputs(root), earlier),
                 SearchRoot::File(path) => walk::one(path, earlier),
             };
             if walked.is_changed
                 && let Some(cache) = &self.cache
-                && let Some(bytes) = record::write(&walked.folders)
+                && let Some(bytes) = record::write(&walked.directories)
             {
                 // If this fails, the next walk only takes longer.
                 let _ = cache.put(&key, &bytes);
             }
             if walked.is_cut {
-                let why_not = WhyNot::TooManyFiles(walk::MOST_FILES);
+                let why_not = RejectReason::TooManyFiles(walk::MAX_FILES);
                 walked.lost.push((self.root.path().to_owned(), why_not));
             }
             Index::new(walked)
@@ -109,7 +111,7 @@ impl Tree {
 
     fn key(&self) -> [u8; 32] {
         let kind: &[u8] = match self.root {
-            SearchRoot::Folder(_) => b"index of a folder\0",
+            SearchRoot::Directory(_) => b"index of a folder\0",
             SearchRoot::Project(_) => b"index of a project\0",
             SearchRoot::File(_) => b"index of a file\0",
         };
@@ -130,7 +132,7 @@ impl Tree {
                 |content: &Content| matches!(content, Content::Symbols(s) if s.knowledge.is_none());
             if is_packed(index.content(at)) {
                 // Nothing is better than the file found, and each one must be decompressed.
-                if found.full() > full || unpacked == MOST_UNPACKED {
+                if found.full() > full || unpacked == MAX_UNPACKED {
                     continue;
                 }
                 unpacked += 1;
@@ -139,7 +141,7 @@ impl Tree {
         }
         if found.full() == full {
             for &at in &index.tars {
-                found.refuse(place, index.path(at), WhyNot::Packed);
+                found.refuse(place, index.path(at), RejectReason::Packed);
             }
         }
         let Some(names) = query.names else {
@@ -205,7 +207,7 @@ impl Tree {
 
     /// Returns the amount of information in a compressed member: cached, or found by reading all of
     /// it.
-    fn knowledge_of(&self, source: &Source) -> Result<Knowledge, WhyNot> {
+    fn knowledge_of(&self, source: &Source) -> Result<Knowledge, RejectReason> {
         let key = cache_key(b"knowledge\0", &source.identity());
         let cached = self.cache.as_ref().and_then(|cache| cache.get(&key));
         if let Some(known) = cached.and_then(|bytes| postcard::from_bytes(&bytes).ok()) {
@@ -236,19 +238,19 @@ impl Tree {
 
 impl Index {
     fn new(walked: walk::Walked) -> Self {
-        let mut folders: Vec<(String, Folder)> = walked.folders.into_iter().collect();
-        folders.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        let mut directories: Vec<(String, Directory)> = walked.directories.into_iter().collect();
+        directories.sort_unstable_by(|a, b| a.0.cmp(&b.0));
         let mut index = Index {
-            folders: Vec::new(),
+            directories: Vec::new(),
             by_id: HashMap::new(),
             by_name: HashMap::new(),
             tars: Vec::new(),
             lost: walked.lost,
         };
-        for (folder, (_, contents)) in (0..).zip(&folders) {
+        for (directory, (_, contents)) in (0..).zip(&directories) {
             for (file, of) in (0..).zip(&contents.files) {
                 let at = At {
-                    folder,
+                    directory,
                     file,
                     entry: None,
                 };
@@ -261,7 +263,7 @@ impl Index {
                 }
             }
         }
-        index.folders = folders;
+        index.directories = directories;
         index
     }
 
@@ -318,8 +320,8 @@ impl Index {
     }
 
     fn file(&self, at: At) -> (&str, &File) {
-        let (path, folder) = &self.folders[at.folder as usize];
-        (path, &folder.files[at.file as usize])
+        let (path, directory) = &self.directories[at.directory as usize];
+        (path, &directory.files[at.file as usize])
     }
 
     fn entry(&self, at: At) -> Option<&Entry> {
@@ -338,19 +340,19 @@ impl Index {
 
     /// Returns directories and file name; for a member, those within the archive.
     fn components(&self, at: At) -> impl DoubleEndedIterator<Item = &str> {
-        let (folder, file) = self.file(at);
+        let (directory, file) = self.file(at);
         let whole = match self.entry(at) {
             Some(entry) => ("", entry.name.as_str()),
-            None => (folder, file.name.as_str()),
+            None => (directory, file.name.as_str()),
         };
-        let folders = whole.0.split(['/', '\\']);
-        folders.chain(whole.1.split(['/', '\\', '!']))
+        let directories = whole.0.split(['/', '\\']);
+        directories.chain(whole.1.split(['/', '\\', '!']))
     }
 
     /// Returns the path for display.
     fn path(&self, at: At) -> String {
-        let (folder, file) = self.file(at);
-        let path = Path::new(folder).join(&file.name);
+        let (directory, file) = self.file(at);
+        let path = Path::new(directory).join(&file.name);
         match self.entry(at) {
             Some(entry) => sanitize(&format!("{}!{}", path.display(), entry.name)).into_owned(),
             None => sanitize(&path.to_string_lossy()).into_owned(),
@@ -358,8 +360,8 @@ impl Index {
     }
 
     fn source(&self, at: At) -> Source {
-        let (folder, file) = self.file(at);
-        let path = Path::new(folder).join(&file.name);
+        let (directory, file) = self.file(at);
+        let path = Path::new(directory).join(&file.name);
         let stamp = file.stamp;
         match self.entry(at) {
             Some(entry) => Source::Member {
@@ -391,11 +393,11 @@ fn last_of(name: &str) -> &str {
 }
 
 /// Makes the directories of an index for a single file.
-fn folder_of_one(folder: &str, file: File) -> Folders {
-    let contents = Folder {
+fn directory_of_one(directory: &str, file: File) -> Directories {
+    let contents = Directory {
         mtime_ns: None,
         files: vec![file],
-        folders: Vec::new(),
+        directories: Vec::new(),
     };
-    Folders::from([(folder.to_owned(), contents)])
+    Directories::from([(directory.to_owned(), contents)])
 }

@@ -10,18 +10,18 @@ use std::collections::HashMap;
 const VERSION: u32 = 3;
 
 /// Walked directories by path.
-pub(in crate::symbolize::find) type Folders = HashMap<String, Folder>;
+pub(in crate::symbolize::find) type Directories = HashMap<String, Directory>;
 
 /// Directory in the index.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::symbolize::find) struct Folder {
+pub(in crate::symbolize::find) struct Directory {
     /// Modification time in nanoseconds since 1970: as long as it does not change, the names in the
     /// directory are the same. `None` if it was too recent to be reliable.
     pub mtime_ns: Option<i64>,
     /// Regular files, by name.
     pub files: Vec<File>,
     /// Subdirectories, by name.
-    pub folders: Vec<Below>,
+    pub directories: Vec<Below>,
 }
 
 /// Subdirectory.
@@ -42,12 +42,12 @@ pub(in crate::symbolize::find) struct File {
 }
 
 /// Serializes directories.
-pub(super) fn write(folders: &Folders) -> Option<Vec<u8>> {
-    postcard::to_stdvec(&(VERSION, folders)).ok()
+pub(super) fn write(directories: &Directories) -> Option<Vec<u8>> {
+    postcard::to_stdvec(&(VERSION, directories)).ok()
 }
 
 /// Deserializes the result of [`write`]; `None` if it is of another version or damaged.
-pub(super) fn read(bytes: &[u8]) -> Option<Folders> {
+pub(super) fn read(bytes: &[u8]) -> Option<Directories> {
     let (version, rest): (u32, &[u8]) = postcard::take_from_bytes(bytes).ok()?;
     if version != VERSION {
         return None;
@@ -63,7 +63,7 @@ mod tests {
     use std::io;
 
     #[test]
-    fn folders_are_read_as_they_were_written() {
+    fn directories_are_read_as_they_were_written() {
         let file = |name: &str, content| File {
             name: name.to_owned(),
             stamp: Stamp {
@@ -78,7 +78,7 @@ mod tests {
             debug_id: None,
             knowledge: Some(Knowledge::Lines),
         };
-        let folder = Folder {
+        let directory = Directory {
             mtime_ns: Some(5),
             files: vec![
                 file("a", Content::Other),
@@ -91,14 +91,14 @@ mod tests {
                     },
                 ),
             ],
-            folders: vec![Below {
+            directories: vec![Below {
                 name: "d".to_owned(),
                 is_link: true,
             }],
         };
-        let folders = Folders::from([("/x".to_owned(), folder)]);
-        let bytes = write(&folders).unwrap();
-        assert_eq!(read(&bytes).unwrap(), folders);
+        let directories = Directories::from([("/x".to_owned(), directory)]);
+        let bytes = write(&directories).unwrap();
+        assert_eq!(read(&bytes).unwrap(), directories);
         assert_eq!(read(&bytes[..bytes.len() - 1]), None);
         let mut other = bytes.clone();
         other[0] += 1;

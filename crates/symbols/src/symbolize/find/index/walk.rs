@@ -7,17 +7,17 @@
 //! it was changed within two seconds before the walk: clocks of file systems can be that coarse,
 //! and another change might not be visible.
 
-use super::folder_of_one;
-use super::record::{Below, File, Folder, Folders};
+use super::directory_of_one;
+use super::record::{Below, Directories, Directory, File};
 use crate::symbolize::file::{self, Bytes, FileError};
 use crate::symbolize::find::archive;
 use crate::symbolize::find::content::{Content, Symbols};
 use crate::symbolize::find::names::is_tar;
 use crate::symbolize::find::regular;
+use crate::symbolize::find::reject_reason::RejectReason;
 use crate::symbolize::find::source::Stamp;
-use crate::symbolize::find::why_not::WhyNot;
-use heaptap_model::error::catch_panic;
-use heaptap_model::parallel;
+use heaptap_base::error::catch_panic;
+use heaptap_base::parallel;
 use std::collections::{HashMap, HashSet};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ use std::time::SystemTime;
 /// Maximum depth of directories below a root.
 const DEEPEST: usize = 64;
 /// Maximum number of files of a tree; the walk ends there.
-pub(super) const MOST_FILES: usize = if cfg!(test) { 2_000 } else { 1_000_000 };
+pub(super) const MAX_FILES: usize = if cfg!(test) { 2_000 } else { 1_000_000 };
 /// Age below which another change might not be visible.
 const YOUNG_NS: i64 = 2_000_000_000;
 /// Minimum size of a file: smaller ones are neither ELF nor ZIP nor Breakpad.
@@ -42,7 +42,7 @@ const SHARED_MEMORY: &str = "/dev/shm";
 /// Result of a walk.
 #[derive(Debug, Default)]
 pub(super) struct Walked {
-    pub folders: Folders,
+    pub directories: Directories,
     /// Number of files seen.
     pub files: usize,
     /// True if the walk ended early.
@@ -50,24 +50,24 @@ pub(super) struct Walked {
     /// True if the result differs from the previous walk.
     pub is_changed: bool,
     /// Unreadable roots, with the reasons.
-    pub lost: Vec<(PathBuf, WhyNot)>,
+    pub lost: Vec<(PathBuf, RejectReason)>,
 }
 
 /// Function that examines the file at a path; the flag allows archives.
 type Look = fn(&Path, bool) -> Content;
 
 /// Walks the trees below `roots`, given the result of an earlier walk.
-pub(super) fn walk(roots: &[PathBuf], earlier: Folders) -> Walked {
+pub(super) fn walk(roots: &[PathBuf], earlier: Directories) -> Walked {
     walk_with(roots, earlier, content_of)
 }
 
-fn walk_with(roots: &[PathBuf], earlier: Folders, look: Look) -> Walked {
+fn walk_with(roots: &[PathBuf], earlier: Directories, look: Look) -> Walked {
     let mut walked = Walked::default();
     let mut level = Vec::new();
     for root in roots {
         match root.canonicalize() {
             Ok(target) if is_of_kernel(&target) => {
-                walked.lost.push((root.clone(), WhyNot::NotAFile));
+                walked.lost.push((root.clone(), RejectReason::NotAFile));
             }
             Ok(target) => level.push(Walking {
                 path: root.clone(),
@@ -93,7 +93,7 @@ fn walk_with(roots: &[PathBuf], earlier: Folders, look: Look) -> Walked {
         };
         let earlier: Vec<_> = level.iter().map(|of| Mutex::new(earlier(of))).collect();
         let read = each(level.len(), |at| {
-            walk.folder(&level[at], parallel::lock(&earlier[at]).take())
+            walk.directory(&level[at], parallel::lock(&earlier[at]).take())
         });
         let new = read.iter().enumerate().flat_map(|(at, read)| {
             let read = read.as_ref().ok().and_then(Option::as_ref);
@@ -101,7 +101,7 @@ fn walk_with(roots: &[PathBuf], earlier: Folders, look: Look) -> Walked {
                 .flat_map(move |read| read.new.iter().map(move |new| (at, new)))
         });
         // One more shows that the walk is cut.
-        let room = MOST_FILES + 1 - walked.files;
+        let room = MAX_FILES + 1 - walked.files;
         let new: Vec<(usize, &(String, Stamp))> = new.take(room).collect();
         let files = each(new.len(), |number| {
             let (at, (name, stamp)) = new[number];
@@ -121,24 +121,24 @@ fn walk_with(roots: &[PathBuf], earlier: Folders, look: Look) -> Walked {
                 Err(_) => continue,
             };
             while let Some((_, file)) = files.next_if(|file| file.0 == at) {
-                read.folder.files.push(file);
+                read.directory.files.push(file);
             }
-            read.folder
+            read.directory
                 .files
                 .sort_unstable_by(|a, b| a.name.cmp(&b.name));
-            walked.files += read.folder.files.len();
+            walked.files += read.directory.files.len();
             walked.is_changed |= read.is_changed || !read.new.is_empty();
-            next.extend(walk.below(walking, &read.folder));
-            walked.folders.insert(read.key, read.folder);
+            next.extend(walk.below(walking, &read.directory));
+            walked.directories.insert(read.key, read.directory);
         }
-        walked.is_cut = walked.files > MOST_FILES;
+        walked.is_cut = walked.files > MAX_FILES;
         level = next;
         if level.is_empty() || walked.is_cut {
             break;
         }
     }
     let mut earlier = walk.earlier.keys();
-    walked.is_changed |= earlier.any(|key| !walked.folders.contains_key(key));
+    walked.is_changed |= earlier.any(|key| !walked.directories.contains_key(key));
     walked
 }
 
@@ -149,20 +149,20 @@ fn each<T: Send>(len: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
 }
 
 /// Returns the reason why a root cannot be walked.
-fn no_place(why_not: WhyNot) -> WhyNot {
+fn no_place(why_not: RejectReason) -> RejectReason {
     match why_not {
-        WhyNot::NotThere => WhyNot::NoSuchPlace,
+        RejectReason::NotThere => RejectReason::NoSuchPlace,
         other => other,
     }
 }
 
 /// Examines a single file instead of a tree, whatever its name.
-pub(super) fn one(path: &Path, mut earlier: Folders) -> Walked {
+pub(super) fn one(path: &Path, mut earlier: Directories) -> Walked {
     let mut walked = Walked::default();
-    let folder = path.parent().and_then(Path::to_str);
+    let directory = path.parent().and_then(Path::to_str);
     let name = path.file_name().and_then(|name| name.to_str());
-    let (folder, name) = match (folder, name) {
-        (Some(folder), Some(name)) => (folder, name.to_owned()),
+    let (directory, name) = match (directory, name) {
+        (Some(directory), Some(name)) => (directory, name.to_owned()),
         _ => return walked,
     };
     let stamp = match regular::stat(path) {
@@ -173,8 +173,8 @@ pub(super) fn one(path: &Path, mut earlier: Folders) -> Walked {
         }
     };
     let earlier = earlier
-        .remove(folder)
-        .and_then(|mut folder| folder.files.pop());
+        .remove(directory)
+        .and_then(|mut directory| directory.files.pop());
     let same = |file: &File| file.is_settled && file.name == name && file.stamp == stamp;
     let file = earlier.filter(same).unwrap_or_else(|| {
         walked.is_changed = true;
@@ -187,7 +187,7 @@ pub(super) fn one(path: &Path, mut earlier: Folders) -> Walked {
             content,
         }
     });
-    walked.folders = folder_of_one(folder, file);
+    walked.directories = directory_of_one(directory, file);
     walked
 }
 
@@ -200,7 +200,7 @@ struct Walking {
 
 struct Walk {
     /// Result of the earlier walk: directories that were read are empty.
-    earlier: Folders,
+    earlier: Directories,
     /// Real paths of the roots.
     targets: Vec<PathBuf>,
     /// Directories reached through links, by their real paths.
@@ -213,7 +213,7 @@ struct Walk {
 struct Reading {
     key: String,
     /// Of its files only those whose data is kept.
-    folder: Folder,
+    directory: Directory,
     /// The others, to be examined.
     new: Vec<(String, Stamp)>,
     is_changed: bool,
@@ -221,28 +221,28 @@ struct Reading {
 
 impl Walk {
     /// Reads a directory, given the result of an earlier walk; `None` if it is not walked.
-    fn folder(
+    fn directory(
         &self,
-        folder: &Walking,
-        earlier: Option<Folder>,
+        directory: &Walking,
+        earlier: Option<Directory>,
     ) -> std::io::Result<Option<Reading>> {
-        let path = folder.path.as_path();
-        let Some(key) = path.to_str().filter(|_| !is_of_kernel(&folder.target)) else {
+        let path = directory.path.as_path();
+        let Some(key) = path.to_str().filter(|_| !is_of_kernel(&directory.target)) else {
             return Ok(None);
         };
         let mtime_ns = Stamp::time_ns(std::fs::metadata(path)?.modified()?);
         let mut reading = Reading {
             key: key.to_owned(),
-            folder: Folder {
+            directory: Directory {
                 mtime_ns: Some(mtime_ns).filter(|&time| self.is_old(time)),
                 files: Vec::new(),
-                folders: Vec::new(),
+                directories: Vec::new(),
             },
             new: Vec::new(),
             is_changed: false,
         };
-        let mtime_ns = reading.folder.mtime_ns;
-        let is_same = |earlier: &Folder| mtime_ns.is_some() && earlier.mtime_ns == mtime_ns;
+        let mtime_ns = reading.directory.mtime_ns;
+        let is_same = |earlier: &Directory| mtime_ns.is_some() && earlier.mtime_ns == mtime_ns;
         match earlier {
             // Windows returns sizes and times with the names, and reading each file costs more.
             Some(earlier) if is_same(&earlier) && !cfg!(windows) => {
@@ -251,11 +251,11 @@ impl Walk {
                         Ok(metadata) => reading.sort(file, Stamp::of(&metadata)),
                         // The target of a link is missing; it can come back at any time, as
                         // anything.
-                        Err(_) => reading.folder.mtime_ns = None,
+                        Err(_) => reading.directory.mtime_ns = None,
                     }
                 }
-                reading.is_changed = reading.folder.mtime_ns.is_none();
-                reading.folder.folders = earlier.folders;
+                reading.is_changed = reading.directory.mtime_ns.is_none();
+                reading.directory.directories = earlier.directories;
             }
             earlier => {
                 reading.is_changed = true;
@@ -270,17 +270,17 @@ impl Walk {
                     }
                 }
                 if listed.is_passing {
-                    reading.folder.mtime_ns = None;
+                    reading.directory.mtime_ns = None;
                 }
-                reading.folder.folders = listed.folders;
+                reading.directory.directories = listed.directories;
             }
         }
         Ok(Some(reading))
     }
 
     /// Returns the subdirectories of a directory to be read.
-    fn below(&mut self, walking: &Walking, folder: &Folder) -> Vec<Walking> {
-        let below = folder.folders.iter().filter_map(|below| {
+    fn below(&mut self, walking: &Walking, directory: &Directory) -> Vec<Walking> {
+        let below = directory.directories.iter().filter_map(|below| {
             let path = walking.path.join(&below.name);
             let target = match below.is_link {
                 true => self.worth_following(&path)?,
@@ -295,12 +295,12 @@ impl Walk {
         self.now_ns.saturating_sub(mtime_ns) > YOUNG_NS
     }
 
-    fn look_into(&self, folder: &Path, name: &str, stamp: Stamp) -> File {
+    fn look_into(&self, directory: &Path, name: &str, stamp: Stamp) -> File {
         let content = match stamp.size < SMALLEST {
             true => Content::Other,
             false => look_with(
                 self.look,
-                &folder.join(name),
+                &directory.join(name),
                 archive::has_archive_name(name),
             ),
         };
@@ -330,7 +330,7 @@ impl Reading {
     /// Keeps the data of an unchanged file, or schedules it for examination.
     fn sort(&mut self, file: File, stamp: Stamp) {
         match file.is_settled && file.stamp == stamp {
-            true => self.folder.files.push(file),
+            true => self.directory.files.push(file),
             false => self.new.push((file.name, stamp)),
         }
     }
@@ -346,7 +346,7 @@ fn is_of_kernel(target: &Path) -> bool {
 /// Names in a directory.
 struct Listed {
     files: Vec<(String, Stamp)>,
-    folders: Vec<Below>,
+    directories: Vec<Below>,
     /// True if there can be other names that appear without a change of the directory: a link
     /// without its target, or a name without details from the system.
     is_passing: bool,
@@ -357,7 +357,7 @@ struct Listed {
 fn list(path: &Path) -> std::io::Result<Listed> {
     let mut listed = Listed {
         files: Vec::new(),
-        folders: Vec::new(),
+        directories: Vec::new(),
         is_passing: false,
     };
     for entry in std::fs::read_dir(path)? {
@@ -374,7 +374,7 @@ fn list(path: &Path) -> std::io::Result<Listed> {
             false if kind.is_file() => entry.metadata(),
             false if kind.is_dir() => {
                 if !SKIPPED.contains(&name.as_str()) {
-                    listed.folders.push(Below { name, is_link });
+                    listed.directories.push(Below { name, is_link });
                 }
                 continue;
             }
@@ -383,13 +383,13 @@ fn list(path: &Path) -> std::io::Result<Listed> {
         match metadata {
             Ok(metadata) if metadata.is_file() => listed.files.push((name, Stamp::of(&metadata))),
             Ok(metadata) if metadata.is_dir() && !SKIPPED.contains(&name.as_str()) => {
-                listed.folders.push(Below { name, is_link });
+                listed.directories.push(Below { name, is_link });
             }
             Ok(_) => {}
             Err(_) => listed.is_passing = true,
         }
     }
-    listed.folders.sort_unstable();
+    listed.directories.sort_unstable();
     Ok(listed)
 }
 
@@ -428,7 +428,7 @@ pub(super) fn content_of(path: &Path, may_be_archive: bool) -> Content {
                 false => Content::Other,
             }
         }
-        Err(WhyNot::Unreadable(kind)) => Content::Unreadable { kind },
+        Err(RejectReason::Unreadable(kind)) => Content::Unreadable { kind },
         Err(_) => Content::Other,
     }
 }
@@ -463,10 +463,13 @@ mod tests {
             false => Content::Other,
         };
         let roots = [root.path().to_owned()];
-        let walked = walk_with(&roots, Folders::new(), look);
+        let walked = walk_with(&roots, Directories::new(), look);
         assert_eq!(walked.files, 600);
-        let folder = &walked.folders[root.path().to_str().unwrap()];
-        let damaged = folder.files.iter().filter(|f| f.content != Content::Other);
+        let directory = &walked.directories[root.path().to_str().unwrap()];
+        let damaged = directory
+            .files
+            .iter()
+            .filter(|f| f.content != Content::Other);
         let damaged: Vec<_> = damaged.map(|f| (f.name.as_str(), &f.content)).collect();
         let [("5.so", Content::Damaged(what))] = damaged[..] else {
             panic!("{damaged:?}");
@@ -484,21 +487,21 @@ mod tests {
         file.set_modified(long_ago).unwrap();
         let roots = [root.path().to_owned()];
         let content = |walked: &Walked| {
-            let folder = &walked.folders[root.path().to_str().unwrap()];
-            folder.files[0].content.clone()
+            let directory = &walked.directories[root.path().to_str().unwrap()];
+            directory.files[0].content.clone()
         };
         let kind = std::io::ErrorKind::QuotaExceeded;
-        let refused = walk_with(&roots, Folders::new(), |_, _| Content::Unreadable {
+        let refused = walk_with(&roots, Directories::new(), |_, _| Content::Unreadable {
             kind: std::io::ErrorKind::QuotaExceeded,
         });
         let why_not = content(&refused).why_not();
-        assert_eq!(why_not, Some(WhyNot::Unreadable(kind)));
-        let again = walk_with(&roots, refused.folders, |_, _| {
+        assert_eq!(why_not, Some(RejectReason::Unreadable(kind)));
+        let again = walk_with(&roots, refused.directories, |_, _| {
             Content::Damaged("seen".to_owned())
         });
         assert_eq!(content(&again), Content::Damaged("seen".to_owned()));
         // The result is settled.
-        let third = walk_with(&roots, again.folders, |_, _| Content::Other);
+        let third = walk_with(&roots, again.directories, |_, _| Content::Other);
         assert_eq!(content(&third), Content::Damaged("seen".to_owned()));
     }
 
@@ -511,7 +514,7 @@ mod tests {
         symlink("/sys", root.path().join("s")).unwrap();
         symlink("/proc/self/fd", root.path().join("p")).unwrap();
         let roots = [root.path().to_owned()];
-        let walked = walk_with(&roots, Folders::new(), |_, _| Content::Other);
-        assert_eq!((walked.files, walked.folders.len()), (1, 1));
+        let walked = walk_with(&roots, Directories::new(), |_, _| Content::Other);
+        assert_eq!((walked.files, walked.directories.len()), (1, 1));
     }
 }

@@ -4,7 +4,7 @@ use super::{find, paths, reasons, symbols};
 use crate::symbolize::cache::Cache;
 use crate::symbolize::file::Knowledge;
 use crate::symbolize::find::tests::sample_files::{FULL, ID, NAMES, OTHER, elf, library, put, zip};
-use crate::symbolize::find::{Finder, Mode, Places, WhyNot};
+use crate::symbolize::find::{Finder, Mode, Places, RejectReason};
 
 const PATH: &str = "/data/app/~~r==/com.example-q==/base.apk!lib/arm64-v8a/libfoo.so";
 
@@ -105,7 +105,7 @@ fn what_a_compressed_member_knows_is_remembered() {
     let path = put(root.path(), "native-debug-symbols.zip", &archive);
     let find = || {
         let places = Places {
-            cache: Some(Cache::in_folder(cache.path()).unwrap()),
+            cache: Some(Cache::in_directory(cache.path()).unwrap()),
             ..symbols(&[&path])
         };
         Finder::new(places).find(&library(PATH, &ID))
@@ -123,7 +123,7 @@ fn what_a_compressed_member_knows_is_remembered() {
     assert_eq!(found.candidates[0].knowledge, Knowledge::Dwarf);
     assert!(matches!(
         found.candidates[0].open(),
-        Err(WhyNot::Damaged(_))
+        Err(RejectReason::Damaged(_))
     ));
 }
 

@@ -4,7 +4,7 @@ use super::{find, symbols};
 use crate::symbolize::file::{Bytes, DebugLink, Supplement, SupplementaryRef};
 use crate::symbolize::find::tests::sample_files::{FULL, ID, NAMES, OTHER, elf, put, zip};
 use crate::symbolize::find::{Found, Places};
-use heaptap_model::units::BuildId;
+use heaptap_base::units::BuildId;
 
 /// Returns the bytes of the supplementary file if its bytes are `right`.
 fn companion(found: &Found, reference: &SupplementaryRef<'_>, right: &[u8]) -> Option<Bytes> {
@@ -36,7 +36,7 @@ fn debug_files_packages_and_units_are_found_in_trees_by_name() {
     };
     let split = SupplementaryRef::Split {
         name: "../obj/unit.dwo",
-        folder: "/nowhere",
+        directory: "/nowhere",
     };
     for reference in [
         SupplementaryRef::Debug(&link),

@@ -6,8 +6,8 @@ use crate::symbolize::file::Knowledge;
 use crate::symbolize::find::tests::sample_files::{
     FULL, ID, NAMES, OTHER, STRIPPED, elf, library, put,
 };
-use crate::symbolize::find::{Attempt, Finder, Place, WhyNot};
-use heaptap_model::units::BuildId;
+use crate::symbolize::find::{Attempt, Finder, Place, RejectReason};
+use heaptap_base::units::BuildId;
 
 #[test]
 fn each_of_the_five_places_holds_a_library() {
@@ -65,7 +65,7 @@ fn another_build_is_never_used_and_remembered_as_nearest() {
     let nearest = found.nearest.unwrap();
     assert_eq!(nearest.path, near.display().to_string());
     assert_eq!(nearest.build_id, BuildId(OTHER.to_vec()));
-    let expected = WhyNot::OtherBuildId(BuildId(OTHER.to_vec()));
+    let expected = RejectReason::OtherBuildId(BuildId(OTHER.to_vec()));
     assert_eq!(found.attempts[0].why_not, expected);
     assert_eq!(found.attempts.len(), 2);
 }
@@ -78,7 +78,7 @@ fn files_without_build_id_are_taken_by_wish_only_and_marked() {
     let roots = ["one", "two"].map(|below| root.path().join(below));
     let found = find(symbols(&roots), "/lib/libfoo.so", &ID);
     assert_eq!(paths(&found, root.path()), ["two/libfoo.so"]);
-    assert_eq!(found.attempts[0].why_not, WhyNot::NoBuildId);
+    assert_eq!(found.attempts[0].why_not, RejectReason::NoBuildId);
     let mut places = symbols(&roots);
     places.allow_no_build_id = true;
     let found = find(places, "/lib/libfoo.so", &ID);
@@ -117,7 +117,7 @@ fn every_reason_is_told_once_a_place() {
     let none = Attempt {
         place: Place::Symbols,
         path: root.path().join("none").display().to_string(),
-        why_not: WhyNot::NotThere,
+        why_not: RejectReason::NotThere,
     };
     assert_eq!(found.attempts[4], none);
 }
@@ -129,7 +129,10 @@ fn a_file_that_changes_after_it_was_found_is_not_used() {
     let found = find(symbols(std::slice::from_ref(&path)), "/lib/libfoo.so", &ID);
     let identity = found.candidates[0].identity();
     put(root.path(), "libfoo.so", &elf(&ID, NAMES));
-    assert_eq!(found.candidates[0].open().unwrap_err(), WhyNot::Changed);
+    assert_eq!(
+        found.candidates[0].open().unwrap_err(),
+        RejectReason::Changed
+    );
     let again = find(symbols(&[path]), "/lib/libfoo.so", &ID);
     assert_ne!(again.candidates[0].identity(), identity);
 }

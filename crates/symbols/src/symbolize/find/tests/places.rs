@@ -6,8 +6,8 @@ use crate::symbolize::file::{Knowledge, debug_id};
 use crate::symbolize::find::tests::sample_files::{
     FULL, ID, NAMES, OTHER, STRIPPED, breakpad, elf, library, put,
 };
-use crate::symbolize::find::{Finder, Mode, Place, Places, WhyNot, project_around};
-use heaptap_model::units::BuildId;
+use crate::symbolize::find::{Finder, Mode, Place, Places, RejectReason, project_around};
+use heaptap_base::units::BuildId;
 
 const PATH: &str = "/data/app/~~r==/com.example-q==/base.apk!libfoo.so";
 
@@ -25,7 +25,7 @@ fn symbols_may_be_a_single_file_of_any_name() {
 }
 
 #[test]
-fn a_folder_of_symbols_is_searched_by_build_id_too() {
+fn a_directory_of_symbols_is_searched_by_build_id_too() {
     let root = tempfile::tempdir().unwrap();
     put(root.path(), "some/where/renamed.so.dbg", &elf(&ID, FULL));
     put(root.path(), "libfoo.so", &elf(&ID, STRIPPED));
@@ -231,8 +231,8 @@ fn breakpad_files_are_found_by_either_id() {
 
 #[test]
 fn what_was_fetched_before_is_found() {
-    let folder = tempfile::tempdir().unwrap();
-    let cache = Cache::in_folder(folder.path()).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let cache = Cache::in_directory(directory.path()).unwrap();
     let id = BuildId(ID.to_vec());
     let libraries = cache.libraries();
     libraries
@@ -250,7 +250,7 @@ fn what_was_fetched_before_is_found() {
     let again = finder.find(&library("/system/lib64/libc.so", &ID));
     assert_eq!(again.candidates[0].identity(), identity);
     let none = finder.find(&library("/system/lib64/libm.so", &OTHER));
-    assert_eq!(none.attempts[0].why_not, WhyNot::NotThere);
+    assert_eq!(none.attempts[0].why_not, RejectReason::NotThere);
 }
 
 #[test]
@@ -274,5 +274,5 @@ fn many_libraries_that_are_nowhere_leave_a_line_a_place() {
     // Many files with the right name are counted, not listed.
     let found = finder.find(&library("/lib/libfoo.so", &ID));
     assert_eq!(found.attempts.len(), 4 * roots.len());
-    assert_eq!(found.attempts[3].why_not, WhyNot::AndMore(6));
+    assert_eq!(found.attempts[3].why_not, RejectReason::AndMore(6));
 }

@@ -1,7 +1,7 @@
 //! Small files and trees for the tests of places.
 
 use crate::symbolize::library::Library;
-use heaptap_model::units::BuildId;
+use heaptap_base::units::BuildId;
 use std::path::{Path, PathBuf};
 
 /// Build IDs of the tests.

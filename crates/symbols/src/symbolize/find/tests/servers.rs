@@ -5,8 +5,8 @@ use crate::symbolize::cache::Cache;
 use crate::symbolize::debuginfod::Servers;
 use crate::symbolize::file::Knowledge;
 use crate::symbolize::find::tests::sample_files::{FULL, ID, NAMES, OTHER, elf, library};
-use crate::symbolize::find::{Finder, Found, Place, Places, WhyNot};
-use heaptap_model::units::ByteSize;
+use crate::symbolize::find::{Finder, Found, Place, Places, RejectReason};
+use heaptap_base::units::ByteSize;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
@@ -88,7 +88,7 @@ impl Search {
 
     fn finder(&self) -> Finder {
         Finder::new(Places {
-            cache: Some(Cache::in_folder(self.cache.path()).unwrap()),
+            cache: Some(Cache::in_directory(self.cache.path()).unwrap()),
             debuginfod: Some(Servers {
                 urls: self.urls.clone(),
                 timeout: self.timeout,
@@ -222,7 +222,7 @@ fn no_server_is_asked_where_a_place_has_the_best() {
     crate::symbolize::find::tests::sample_files::put(root.path(), "libfoo.so", &elf(&ID, FULL));
     let places = Places {
         symbols: vec![root.path().to_owned()],
-        cache: Some(Cache::in_folder(search.cache.path()).unwrap()),
+        cache: Some(Cache::in_directory(search.cache.path()).unwrap()),
         debuginfod: Some(Servers {
             urls: search.urls.clone(),
             timeout: Duration::from_secs(5),
@@ -242,7 +242,7 @@ fn no_server_is_asked_where_a_place_has_the_best() {
         nameless
             .attempts
             .iter()
-            .all(|a| a.why_not == WhyNot::NotThere)
+            .all(|a| a.why_not == RejectReason::NotThere)
     );
     assert_eq!(server.asked(), 0);
 }

@@ -45,7 +45,7 @@ impl Tree {
 
     fn places(&self) -> Places {
         Places {
-            cache: Some(Cache::in_folder(self.cache.path()).unwrap()),
+            cache: Some(Cache::in_directory(self.cache.path()).unwrap()),
             ..symbols(&[self.root.path()])
         }
     }
@@ -58,12 +58,12 @@ impl Tree {
     /// Replaces the content of a file by another of the same size, without a trace in the times.
     fn replace_unseen(&self, below: &str, bytes: &[u8]) {
         let path = self.root.path().join(below);
-        let folder = path.parent().unwrap();
+        let directory = path.parent().unwrap();
         let time = |path: &Path| std::fs::metadata(path).unwrap().modified().unwrap();
-        let (of_file, of_folder) = (time(&path), time(folder));
+        let (of_file, of_directory) = (time(&path), time(directory));
         std::fs::write(&path, bytes).unwrap();
         set_time(&path, of_file);
-        set_time(folder, of_folder);
+        set_time(directory, of_directory);
     }
 }
 
@@ -102,10 +102,13 @@ fn changes_are_seen_by_size_and_time() {
     tree.put("a/y.so", &elf(&[9; 20], FULL));
     assert!(tree.find().candidates.is_empty());
     // Other content of the same size, written in place: only the time of the file differs.
-    let folder_time = std::fs::metadata(tree.root.path().join("a")).unwrap();
+    let directory_time = std::fs::metadata(tree.root.path().join("a")).unwrap();
     let path = put(tree.root.path(), "a/x.so", &elf(&ID, FULL));
     tree.settle(&path, 1800);
-    set_time(&tree.root.path().join("a"), folder_time.modified().unwrap());
+    set_time(
+        &tree.root.path().join("a"),
+        directory_time.modified().unwrap(),
+    );
     // Of this one, not even the time differs, so it is not opened.
     tree.replace_unseen("a/y.so", &elf(&ID, FULL));
     assert_eq!(paths(&tree.find(), tree.root.path()), ["a/x.so"]);
@@ -139,8 +142,8 @@ fn a_damaged_index_is_made_anew() {
     tree.find();
     let indexes = tree.cache.path().join("v1/indexes");
     let mut damaged = 0;
-    for folder in std::fs::read_dir(indexes).unwrap().flatten() {
-        for file in std::fs::read_dir(folder.path()).unwrap().flatten() {
+    for directory in std::fs::read_dir(indexes).unwrap().flatten() {
+        for file in std::fs::read_dir(directory.path()).unwrap().flatten() {
             let mut bytes = std::fs::read(file.path()).unwrap();
             bytes.truncate(bytes.len() / 2);
             std::fs::write(file.path(), bytes).unwrap();
@@ -152,7 +155,7 @@ fn a_damaged_index_is_made_anew() {
 }
 
 #[test]
-fn many_files_of_one_folder_are_shared_by_threads() {
+fn many_files_of_one_directory_are_shared_by_threads() {
     let root = tempfile::tempdir().unwrap();
     for at in 0..1500u32 {
         let mut id = [0; 20];
