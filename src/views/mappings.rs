@@ -2,7 +2,7 @@
 
 use crate::flags::context::Context;
 use crate::heaps::selector::{JavaInput, ProcessFilter};
-use crate::system::smaps::{self, MappingsError, Mapped};
+use crate::system::smaps::{self, Mapped, MappingsError};
 use crate::views::blocking;
 use heaptap_base::error::Failure;
 
