@@ -194,6 +194,15 @@ fn directories_of_the_program_import_each_other_in_no_circle() {
     }
 }
 
+#[test]
+fn the_program_has_no_other_names_for_its_crates() {
+    let lib = sources()
+        .into_iter()
+        .find(|source| source.place == "src/lib.rs");
+    let code = lib.expect("src/lib.rs is there").code;
+    assert!(!code.contains("use "), "src/lib.rs only lists modules");
+}
+
 /// Maximum number of consecutive `super::` in `code`.
 fn most_supers(code: &str) -> usize {
     let runs = code.split("super::").skip(1);

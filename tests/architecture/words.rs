@@ -129,6 +129,31 @@ fn no_page_uses_a_rejected_word() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
+/// Beginnings of words in identifiers that have another name, and that name.
+const RENAMED: [(&str, &str); 2] = [("folder", "directory"), ("most_", "MAX_ for a limit")];
+
+#[test]
+fn no_identifier_uses_a_renamed_word() {
+    let mut wrong = Vec::new();
+    for source in sources() {
+        // Every second part is in quotes.
+        let lines = source.code.lines();
+        let code = lines.flat_map(|line| line.split('"').step_by(2));
+        let names = code.flat_map(|code| code.split(|c: char| !c.is_alphanumeric() && c != '_'));
+        for name in names {
+            let lower = name.to_lowercase();
+            let found = RENAMED.iter().find(|(word, _)| match word.ends_with('_') {
+                true => name.starts_with(&word.to_uppercase()),
+                false => lower.contains(word),
+            });
+            if let Some((_, instead)) = found {
+                wrong.push(format!("{}: {name}: use {instead}", source.place));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
 /// The Rust files below a directory.
 fn rust_files(directory: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
