@@ -69,7 +69,8 @@ find_given() {
 }
 
 has_llvm() { compgen -c llvm-symbolizer >/dev/null; }
-has_cxxfilt() { compgen -c | grep -qE '^llvm-cxxfilt-(19|2[0-9])$'; }
+# `grep -q` would end before `compgen` has written everything, which is a failure of the pipe.
+has_cxxfilt() { compgen -c | grep -E '^llvm-cxxfilt-(19|2[0-9])$' >/dev/null; }
 has_libc_debug() {
   local id
   id=$(readelf -n /lib/*/libc.so.6 2>/dev/null | sed -n 's/.*Build ID: //p' | head -1) || true
