@@ -45,7 +45,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 fn packets_of_a_trace_are_counted() {
     let path = concat!(
         env!("CARGO_MANIFEST_DIR"),
-        "/../../fixtures/conversions/c_max.pftrace"
+        "/../fixtures/conversions/c_max.pftrace"
     );
     let text = packets(&std::fs::read(path).unwrap()).unwrap();
     assert_eq!(text.lines().next(), Some("   1  config"));
