@@ -23,9 +23,11 @@
 //! ```
 //! use heaptap_base::units::{ByteSize, parse_duration};
 //! use heaptap_base::untrusted::sanitize;
+//! use std::time::Duration;
 //!
 //! assert_eq!(ByteSize(1536 << 10).to_string(), "1.5 MiB");
-//! assert_eq!(parse_duration("1m30s").unwrap().as_secs(), 90);
+//! // A bare number is in seconds here.
+//! assert_eq!(parse_duration("90", Duration::from_secs(1)), parse_duration("1m30s", Duration::ZERO));
 //! // A process name from a device cannot change the terminal.
 //! assert!(!sanitize("app\u{1b}[2J").contains('\u{1b}'));
 //! ```
