@@ -118,7 +118,7 @@ test("a new view gets the focus and is seen from its beginning", async () => {
   assert.ok((await page.evaluate(() => scrollY)) < 100);
   assert.equal(await page.locator(".tabs [aria-current]").textContent(), "Overview", "the tab from which it was opened");
   await page.locator(".tabs a", { hasText: "Waste" }).click();
-  await shown(page, "could be saved");
+  await shown(page, "No waste found");
   const isVisible = await page.locator(".tabs [aria-current]").evaluate((tab) => {
     const [inner, outer] = [tab, tab.parentElement].map((each) => each.getBoundingClientRect());
     return inner.left >= outer.left && inner.right <= outer.right;
@@ -216,7 +216,7 @@ test("halves are rounded to even digits, as by the program", async () => {
 
 test("a short page is dark to its end", async () => {
   const { page } = await open(undefined, { hash: "#/waste" });
-  await shown(page, "could be saved");
+  await shown(page, "No waste found");
   const colors = () => page.evaluate(() => [document.documentElement, document.body, document.querySelector("#heaptap-app")].map((each) => getComputedStyle(each).backgroundColor));
   for (const [colorScheme, theme, color] of [["light", null, "rgb(255, 255, 255)"], ["dark", null, "rgb(13, 17, 23)"], ["light", "dark", "rgb(13, 17, 23)"], ["dark", "light", "rgb(255, 255, 255)"]]) {
     await page.emulateMedia({ colorScheme });

@@ -254,7 +254,7 @@ test("a view whose drawing a later state ends is entered all the same", async ()
     // The drawing without the comparison does not end.
     if (operation === "classes" && isHeld && !isCompared) await new Promise(() => undefined);
   }, { heap, hash: "#/waste" });
-  await shown(page, "could be saved");
+  await shown(page, "No waste found");
   isHeld = true;
   await page.locator(".tabs a", { hasText: "Overview" }).click();
   await page.waitForSelector(".explored[aria-busy]");
