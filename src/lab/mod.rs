@@ -9,12 +9,12 @@
 //! | `install`, `builds` | installing the app; two builds that alternate |
 //! | `triggers` | watching for the conditions of triggers while the steps go on |
 //! | `judging` | verdicts from the figures so far |
-//! | `many`, `device_lock` | several devices side by side, each with one job at a time |
-//! | `once` | one run: a recording, its steps, its figures |
+//! | `device_pool`, `device_lock` | several devices side by side, each with one job at a time |
+//! | `single_run` | one run: a recording, its steps, its figures |
 //! | `recover` | waiting for a device, and fetching what a run left on it |
 //! | `request`, `scenario_run` | a scenario; runs until its budgets are decided, and the results |
 //! | `resume` | completing the run of a killed process |
-//! | `state`, `taken` | what is done so far, for a later `--resume` |
+//! | `state`, `run_record` | what is done so far, for a later `--resume` |
 //! | `failures` | errors of runs, and whether the device is their cause |
 //! | `files`, `page` | writing the results, and the page of a run |
 //! | `baseline_file` | reading and updating the file of a baseline |

@@ -11,7 +11,7 @@
 //! | `attempt` | one recording from its check to its directory |
 //! | `host` | programs of this host |
 //! | `record`, `dump`, `heap_files` | the commands: as many attempts as necessary |
-//! | `try_out` | a few seconds of everything, with verdicts |
+//! | `self_test` | a few seconds of everything, with verdicts |
 
 pub(crate) mod advice;
 pub(crate) mod attempt;

@@ -453,7 +453,7 @@ fn help_holds_no_line_end() {
 }
 
 /// Variables that a test may ask for by itself: they choose how much it does, or add to it.
-const OF_TESTS: [&str; 9] = [
+const OF_TESTS: [&str; 10] = [
     "HEAPTAP_BENCH",
     "HEAPTAP_BENCH_DIR",
     "HEAPTAP_DEVICE_TEXTS",
@@ -461,6 +461,7 @@ const OF_TESTS: [&str; 9] = [
     "HEAPTAP_HPROF",
     "HEAPTAP_MAPPINGS",
     "HEAPTAP_RECORDINGS",
+    "HEAPTAP_ROUNDS",
     "HEAPTAP_SIMULATE",
     "HEAPTAP_STORM",
 ];
@@ -488,6 +489,7 @@ fn no_test_passes_without_what_it_needs() {
         root().join("tests"),
         root().join("src"),
         root().join("crates"),
+        root().join("proto"),
     ];
     let judges = root().join("tests/common/judge.rs");
     let says = concat!("\"skip", "ped: ");

@@ -131,16 +131,17 @@ impl Ended {
 
     /// What this heaptap left.
     pub fn new(command: &Command, output: Output) -> Ended {
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let args: Vec<_> = command
             .get_args()
             .map(|arg| arg.to_string_lossy())
             .collect();
+        let args = args.join(" ");
         Ended {
             status: output.status,
-            stdout: text(&output.stdout),
-            stderr: text(&output.stderr),
-            args: args.join(" "),
+            stdout: String::from_utf8(output.stdout)
+                .unwrap_or_else(|error| panic!("stdout of {args} is not UTF-8: {error}")),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+            args,
         }
     }
 

@@ -11,9 +11,14 @@ use crate::lab::{APP, LIMIT, Lab, files, recording};
 use crate::program::{Ended, assert_contains};
 
 const FAST: &str = "android=14,build=userdebug,speed=20";
-/// Rounds with two processes that start at the same time. `session::directory` tests 200 of the claim
-/// alone.
-const ROUNDS: usize = 6;
+/// Rounds with two processes that start at the same time: those of HEAPTAP_ROUNDS, which
+/// `tests/run.sh all` sets. `session::directory` tests 200 of the claim alone.
+fn rounds() -> usize {
+    let rounds = std::env::var("HEAPTAP_ROUNDS").ok();
+    rounds.map_or(6, |rounds| {
+        rounds.parse().expect("HEAPTAP_ROUNDS is a number")
+    })
+}
 
 /// Starts to record without a page and without the slow search for symbols.
 fn quickly(more: &str) -> String {
@@ -54,7 +59,7 @@ pub fn blocked_by_a_file(lab: &Lab, name: &str) -> Ended {
 fn two_phones_at_one_moment_share_no_directory_by_name() {
     let lab = Lab::new(FAST);
     let other = VirtualPhone::start(PhoneSpec::parse(FAST).unwrap()).unwrap();
-    for round in 0..ROUNDS {
+    for round in 0..rounds() {
         let out = format!("out-{round}");
         let before = lab.phone.truth().len() + other.truth().len();
         let args = quickly(&format!("-d 2s -o {out}"));
@@ -87,7 +92,7 @@ fn two_phones_at_one_moment_share_no_directory_by_name() {
 fn two_phones_at_one_moment_share_no_directory_without_a_name() {
     let lab = Lab::new(FAST);
     let other = VirtualPhone::start(PhoneSpec::parse(FAST).unwrap()).unwrap();
-    for round in 1..=ROUNDS {
+    for round in 1..=rounds() {
         let args = quickly("-d 2s");
         let both = [lab.start(&args), lab.start_on(&other, "state", &args)];
         for ended in both.map(|running| running.end()) {
@@ -109,7 +114,7 @@ fn two_phones_at_one_moment_share_no_directory_without_a_name() {
 fn two_conversions_at_one_moment_share_no_directory() {
     let lab = Lab::new(FAST);
     profile_name(&lab);
-    for round in 0..ROUNDS {
+    for round in 0..rounds() {
         let out = format!("profiles-{round}");
         let format = ["pprof", "folded", "parquet"][round % 3];
         let args =

@@ -71,7 +71,7 @@ impl Desk {
 
     /// Returns the failure of a command, from its document.
     fn failure(&self, code: i32, args: impl Arguments) -> Value {
-        self.expect(code, ("--json", args)).error()
+        self.expect(code, ("--json", args)).json()["error"].clone()
     }
 }
 

@@ -9,7 +9,7 @@ use crate::program::Ended;
 
 /// The seed determines when heaptap is killed; each time is a separate run.
 const SEED: u64 = 20_261_120;
-const KILLS: usize = 40;
+const KILLS: usize = 100;
 /// Maximum number of seconds after an event, by the clock of the phone, which runs at [`SPEED`].
 const JITTER: f64 = 1.2;
 const SPEED: u32 = 20;
@@ -53,7 +53,7 @@ impl Moment {
 }
 
 #[test]
-fn killed_at_forty_moments_it_loses_nothing() {
+fn killed_at_a_hundred_moments_it_loses_nothing() {
     let mut random = fastrand::Rng::with_seed(SEED);
     let moments: Vec<(Moment, Option<Moment>)> = (0..KILLS)
         .map(|_| {

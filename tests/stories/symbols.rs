@@ -206,6 +206,7 @@ fn packets_behind_the_trace_are_as_good_as_symbols() {
     assert_eq!(desk.profiles("direct"), desk.profiles("appended"));
     // Standard output is used if it is not a terminal.
     let piped = desk.command(with("symbolize raw")).output().unwrap();
+    assert_eq!(piped.status.code(), Some(0), "{}", text(&piped.stderr));
     assert_eq!(piped.stdout, symbols);
     // --whole-trace writes all of it.
     desk.expect(0, with("symbolize raw --whole-trace -o into"));

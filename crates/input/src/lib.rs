@@ -67,6 +67,7 @@ pub use shared::share;
 pub use text::{STDIN, STDIN_NAME, Text, TextInput, WholeText, is_directory};
 
 use codec::{Codec, codec_at};
+use heaptap_base::bytes::open_regular;
 use heaptap_base::directory::{OWN_PREFIX, RAW_TRACE, SYMBOLIZED_TRACE, is_unfinished, session_of};
 use heaptap_base::error::{Classified, ErrorClass, ErrorFacts};
 use heaptap_base::suggest::nearest;
@@ -428,9 +429,11 @@ pub fn trace_in_directory(path: &Path, name: &str) -> Result<PathBuf, ImportErro
 
 /// Returns how to read the first text in a directory whose kind is known.
 fn known_text_in(directory: &Path, members: &[String]) -> Option<String> {
-    members.iter().find_map(|member| {
+    // Members of an archive are not names of files.
+    let mut files = members.iter().filter(|_| directory.is_dir());
+    files.find_map(|member| {
         let mut head = Vec::new();
-        let file = File::open(directory.join(member)).ok()?;
+        let file = open_regular(&directory.join(member)).ok()?;
         file.take(HEAD as u64).read_to_end(&mut head).ok()?;
         match detect::detect(&head) {
             kind @ Kind::Known(_) => Some(format!("{member} is {kind}; {}", kind.help())),

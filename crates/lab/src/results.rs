@@ -2,7 +2,7 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | [`defang`] | text from a device, safe for CI systems; escaping |
+//! | [`ci_escape`] | text from a device, safe for CI systems; escaping |
 //! | [`values`] | values, bounds and verdicts for people |
 //! | [`junit`] | JUnit XML for Jenkins, GitLab and others |
 //! | [`github`] | annotations of GitHub Actions |

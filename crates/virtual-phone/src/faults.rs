@@ -215,10 +215,12 @@ impl Fault {
     /// # Errors
     /// Returns an error if the kind is unknown or a number is invalid.
     pub fn parse(text: &str) -> Result<Fault, FaultError> {
-        let mut parts = text.splitn(2, '#');
-        let (rest, occasion) = (parts.next().unwrap_or(text), parts.next());
-        let mut parts = rest.splitn(2, '@');
-        let (name, value) = (parts.next().unwrap_or(rest), parts.next());
+        let cut = |text, sign| match str::split_once(text, sign) {
+            Some((before, after)) => (before, Some(after)),
+            None => (text, None),
+        };
+        let (rest, occasion) = cut(text, '#');
+        let (name, value) = cut(rest, '@');
         let kind = name.parse().map_err(|()| FaultError::Kind {
             name: name.to_owned(),
         })?;

@@ -48,7 +48,7 @@
 //! | `process`, `init` | processes, and the start and stop of daemons and apps |
 //! | `program`, `commands`, `shell` | environment of a program, the programs, `/system/bin/sh` |
 //! | `tracing`, `traced` | recordings by perfetto; sessions, and the truth of each recording |
-//! | `workload`, `history`, `deeds` | allocations on native heaps, and events of processes |
+//! | `workload`, `history`, `app_actions` | allocations on native heaps, and events of processes |
 //! | `strings`, `numbers`, `named` | numbered strings, pseudo-random numbers, enumerations |
 //! | `java`, `memory`, `logcat` | Java heaps, memory accounting, the log |
 //! | `screen`, `foreground` | tasks and activities, and their changes |

@@ -60,16 +60,24 @@ pub(crate) fn user_name(uid: u32) -> String {
 }
 
 /// Signals with a name.
-const SIGNALS: [(u8, &str); 9] = [
+const SIGNALS: [(u8, &str); 17] = [
     (SIGHUP, "HUP"),
     (SIGINT, "INT"),
     (SIGQUIT, "QUIT"),
+    (4, "ILL"),
+    (6, "ABRT"),
+    (8, "FPE"),
     (SIGKILL, "KILL"),
     (SIGUSR1, "USR1"),
     (SIGSEGV, "SEGV"),
+    (12, "USR2"),
+    (SIGPIPE, "PIPE"),
+    (14, "ALRM"),
     (SIGTERM, "TERM"),
+    (SIGCHLD, "CHLD"),
     (SIGCONT, "CONT"),
     (SIGSTOP, "STOP"),
+    (20, "TSTP"),
 ];
 
 pub(crate) const SIGHUP: u8 = 1;

@@ -88,7 +88,9 @@ impl Arguments {
     /// Splits arguments. `known` lists the options; one before a colon has a value.
     pub(crate) fn split(args: &[String], known: &str) -> Result<Arguments, BadOption> {
         let has_value = |option: &str| {
-            let mut known = known.split(' ').map(|k| (k.trim_end_matches(':'), k));
+            let mut known = known
+                .split_whitespace()
+                .map(|k| (k.trim_end_matches(':'), k));
             known.find(|(k, _)| *k == option).map(|(k, word)| k != word)
         };
         let mut split = Arguments::default();
@@ -107,11 +109,11 @@ impl Arguments {
                     let value = inline.or_else(|| args.next().cloned());
                     value.ok_or_else(|| BadOption::NoValue(option.to_owned()))?
                 }
-                Some(false) => String::new(),
-                None if arg.starts_with('-') && arg.len() > 1 => {
+                Some(false) if inline.is_none() => String::new(),
+                _ if arg.starts_with('-') && arg.len() > 1 => {
                     return Err(BadOption::Unknown(arg.clone()));
                 }
-                None => {
+                _ => {
                     split.rest.push(arg.clone());
                     continue;
                 }
@@ -134,9 +136,9 @@ impl Arguments {
         those.map(|(_, value)| value.as_str())
     }
 
-    /// Returns the first value of an option.
+    /// Returns the value of an option, the last one if it is repeated.
     pub(crate) fn value(&self, option: &str) -> Option<&str> {
-        self.values(option).next()
+        self.values(option).last()
     }
 
     pub(crate) fn number(&self, option: &str) -> Option<u64> {

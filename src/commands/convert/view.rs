@@ -34,7 +34,7 @@ use heaptap_base::untrusted::sanitize;
 use heaptap_base::untrusted::shell::quoted_path;
 use heaptap_capture::session::SessionId;
 use heaptap_export::pprof::PprofOptions;
-use heaptap_input::ImportError;
+use heaptap_input::{ImportError, STDIN, STDIN_NAME};
 
 /// Runs the command.
 ///
@@ -162,7 +162,10 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     {
         drop(staging);
         directory.discard();
-        let name = typed_path.display().to_string();
+        let name = match typed_path == Path::new(STDIN) {
+            true => STDIN_NAME.to_owned(),
+            false => typed_path.display().to_string(),
+        };
         return Err(InputError::nothing_in(name, why.clone()).into());
     }
     manifest.warnings.extend(converted.warnings());

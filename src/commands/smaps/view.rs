@@ -174,18 +174,17 @@ fn remarks(document: &Document, total: &Sums) -> Vec<String> {
     }
     if let Some(remark) = &document.moment.remark {
         lines.push(format!("note: {remark}"));
-    } else if total
-        .get(Field::PrivateDirty)
-        .is_some_and(|bytes| bytes > 0)
-    {
+    } else if let Some(dirty) = total.get(Field::PrivateDirty) {
         let swapped = total.get(Field::SwapPss).or(total.get(Field::Swap));
-        let swapped = swapped.filter(|bytes| *bytes > 0);
-        let swapped = swapped.map(|bytes| format!(" + {} swapped", ByteSize(bytes)));
-        lines.push(format!(
-            "only this process pays for {} dirty{}",
-            ByteSize(total.of(Field::PrivateDirty)),
-            swapped.unwrap_or_default()
-        ));
+        let swapped = swapped.unwrap_or(0);
+        let parts = [(dirty, "dirty"), (swapped, "swapped")].into_iter();
+        let parts: Vec<String> = parts
+            .filter(|(bytes, _)| *bytes > 0)
+            .map(|(bytes, what)| format!("{} {what}", ByteSize(bytes)))
+            .collect();
+        if !parts.is_empty() {
+            lines.push(format!("only this process pays for {}", parts.join(" + ")));
+        }
     }
     if document.cut {
         lines.push(format!("warning: the input {CUT}"));

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | `document` | `try.json`: steps, verdicts, errors |
 //! | `app` | choice of an app that can be profiled |
-//! | `pilot` | a recording that is ended by its deadline, the user or a lost device |
+//! | `bounded_recording` | a recording that is ended by its deadline, the user or a lost device |
 //! | `dumps` | the steps that record: native heap, heap graph, HPROF |
 //! | `raw` | the directory of the HPROF with contents |
 //! | `texts` | the steps that read: meminfo, mappings, GC log, allocator |

@@ -4,7 +4,7 @@
 //! | file | owns |
 //! |---|---|
 //! | `filter` | filter rules for stacks and their frames |
-//! | `shown` | the tree of callsites that pass a filter, and sums over it |
+//! | `visible_tree` | the tree of callsites that pass a filter, and sums over it |
 //! | `listed` | sums over stacks that are a list and not a tree |
 //! | `groups` | row keys: callsite, function, library, file, line, class, package |
 //! | `table` | self and cumulative sums by group |

@@ -7,7 +7,7 @@
 //! | `script` | the loop on the device, and the format of its lines |
 //! | `rounds` | interpretation of the loop's lines: processes, restarts, figures, cost |
 //! | `clock` | the device's wall clock relative to its BOOTTIME |
-//! | `ours` | garbage collections that heaptap itself causes |
+//! | `own_collections` | garbage collections that heaptap itself causes |
 //! | `log` | following the log of one process, each line once |
 //! | `collections` | log lines as entries of the timeline |
 //! | `follow` | the connection, its loss and return |

@@ -15,7 +15,7 @@
 //! | `phone_state` | queries to the device: foreground activity, process, CPU time |
 //! | `read` | parsers for answers of a device: pure, bounded, fuzzed |
 //! | `run` | a plan from its first command to the restored state |
-//! | `saved` | previous settings of a device; their journal on the host; restoring them |
+//! | `settings_journal` | previous settings of a device; their journal on the host; restoring them |
 //! | `settle` | waiting until an app is idle |
 //! | `trend` | change of memory from iteration to iteration, with its confidence interval |
 //! | `unrestored` | settings that were not restored, and commands to restore them manually |

@@ -19,7 +19,7 @@ use super::session::Session;
 use super::unfinished::{self, ExistingFile};
 use crate::error::CaptureError;
 use heaptap_adb::{Command, DeviceError, RETURN_LIMIT};
-use heaptap_base::bytes::Bytes;
+use heaptap_base::bytes::{Bytes, sha256_of};
 use heaptap_base::directory::RAW_TRACE;
 use heaptap_base::rename_retry;
 use heaptap_base::units::hex;
@@ -498,8 +498,10 @@ impl Session {
             return Ok(false);
         };
         let mut file = part_file(goal.parent().unwrap_or(Path::new(".")), self.id())?;
-        io::copy(&mut source, &mut file)?;
-        if !contents.is_in(file.path()) {
+        let size = io::copy(&mut source, &mut file)?;
+        // A copy that cannot be read back is an error, not another file: the trace may be nowhere else.
+        let sha256 = sha256_of(file.path())?;
+        if (Contents { size, sha256 }) != *contents {
             return Ok(false);
         }
         file.as_file().sync_all()?;

@@ -69,7 +69,7 @@ impl<T: Copy> StackPartition<T> {
     /// come before them.
     ///
     /// `next` moves a stack to its next frame. `each` gets each stack, and the index of its child
-    /// unless it ends here. `ahead` reads something of what these two will read ([`touch`]).
+    /// unless it ends here. `ahead` reads something of what these two will read ([`prefetch`]).
     pub fn part(
         &mut self,
         range: Range<usize>,

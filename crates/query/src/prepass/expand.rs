@@ -275,26 +275,35 @@ fn expand(
     };
     let body = tokens(&called.body);
     // A table of the body can have a column with the name of one in an argument. Such an argument
-    // is evaluated outside of the body.
-    let has_tables = body.iter().any(|token| token.is(&called.body, "FROM"));
-    let is_bound = |argument: &str| {
-        let is_name = |token: &Token| matches!(token.sort, Sort::Word | Sort::Quoted);
-        let names_column = || tokens(argument).iter().any(is_name);
-        called.is_function && !called.returns_table && has_tables && names_column()
+    // is evaluated outside of the body, but not if a macro is computed before the statement runs.
+    let is_worked = |token: &Token| {
+        let name = token.text(&called.body).to_lowercase();
+        macros.get(&name).is_some_and(|called| called.is_worked)
     };
+    let is_scalar = called.is_function && !called.returns_table;
+    let can_bind = is_scalar
+        && body.iter().any(|token| token.is(&called.body, "FROM"))
+        && !body.iter().any(is_worked);
+    let is_bound = |argument: &str| can_bind && names_column(argument);
     let bound: Vec<bool> = arguments
         .iter()
         .map(|argument| is_bound(argument))
         .collect();
     let mut filled = String::new();
     let mut end = 0;
+    let mut before: Option<&Token> = None;
     for token in &body {
         filled += &called.body[end..token.at.start];
         let text = token.text(&called.body);
         end = token.at.end;
         let argument = of(text).filter(|_| token.sort == Sort::Variable);
+        // A limit cannot be a column.
+        let is_limit = ["LIMIT", "OFFSET"]
+            .iter()
+            .any(|word| before.is_some_and(|before| before.is(&called.body, word)));
+        before = Some(token);
         match argument.map(|at| arguments[at].as_str()) {
-            Some(_) if argument.is_some_and(|at| bound[at]) => {
+            Some(_) if argument.is_some_and(|at| bound[at]) && !is_limit => {
                 filled += &format!("[{}]", text.to_lowercase());
             }
             // A function's argument is a complete expression, whatever is around it. For a macro
@@ -325,6 +334,19 @@ fn expand(
     Ok(match called.is_function {
         true => format!("({text})"),
         false => text,
+    })
+}
+
+/// Returns whether an argument might name a column: it has a word that is not a function.
+fn names_column(argument: &str) -> bool {
+    let all = tokens(argument);
+    all.iter().enumerate().any(|(at, token)| {
+        let is_call = |next: &Token| next.is_sign(argument, '(');
+        match token.sort {
+            Sort::Quoted => true,
+            Sort::Word => !all.get(at + 1).is_some_and(is_call),
+            _ => false,
+        }
     })
 }
 

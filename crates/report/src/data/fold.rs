@@ -11,9 +11,9 @@
 //! | file | owns |
 //! |---|---|
 //! | `weights` | the weight of each stack |
-//! | `kept` | the largest callsites: a part of the tree, found without the rest |
+//! | `largest` | the largest callsites: a part of the tree, found without the rest |
 //! | `omitted` | the frames of a stack below its nearest remaining caller |
-//! | `goals` | the targets of the values |
+//! | `targets` | the targets of the values |
 //! | `attempt` | how much detail has room |
 //! | `sums` | the sums of values by target |
 

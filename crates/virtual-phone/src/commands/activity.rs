@@ -2,7 +2,7 @@
 
 use super::packages::take_user;
 use super::refusals::{bad_option, exception, missing};
-use super::{Arguments, Cmd, Done, Halt, refuse};
+use super::{Arguments, BadOption, Cmd, Done, Halt, refuse};
 use crate::app_actions::AppAction;
 use crate::foreground;
 use crate::foreground::Launch;
@@ -170,6 +170,9 @@ struct Intent {
 impl Intent {
     fn parse(args: &[String]) -> Result<Intent, Halt> {
         let args = Arguments::split(args, "-W -a: -d: -c: -n: -p: -f:").map_err(bad_option)?;
+        if let Some(word) = args.rest.first() {
+            return Err(bad_option(BadOption::Unknown(word.clone())));
+        }
         let value = |option| args.value(option).map(str::to_owned);
         let flags = args.value("-f").map(|text| {
             let hex = text.strip_prefix("0x");

@@ -224,11 +224,11 @@ impl Job {
     fn contents(&self, now: BootNs) -> Option<Vec<u8>> {
         let kernel = &self.kernel;
         let process = kernel.state().processes.get(self.pid).cloned()?;
-        if self.args.has("-n") {
-            return Some(NO_NATIVE_DUMP.as_bytes().to_vec());
-        }
         if self.args.has("-m") {
             return Some(tracing::malloc_info(kernel, &process, now).into_bytes());
+        }
+        if self.args.has("-n") {
+            return Some(NO_NATIVE_DUMP.as_bytes().to_vec());
         }
         let collects = self.args.has("-g");
         if collects {

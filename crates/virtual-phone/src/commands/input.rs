@@ -197,7 +197,10 @@ pub(super) fn monkey(cmd: &mut Cmd) -> Done {
         }
         BadOption::NoValue(_) => refuse(255, USAGE),
     })?;
-    let count = args.rest.last().and_then(|count| count.parse::<u64>().ok());
+    let count = match &args.rest[..] {
+        [count] => count.parse::<u64>().ok(),
+        _ => None,
+    };
     let (Some(name), Some(count)) = (args.value("-p"), count) else {
         return refuse(255, USAGE);
     };

@@ -53,8 +53,7 @@ pub(super) fn run_as(cmd: &mut Cmd) -> Done {
         user = args[1].parse().unwrap_or(0);
         args.drain(..2);
     }
-    let package = cmd.kernel.state().package(&name).cloned();
-    let package = package.filter(|p| p.users.contains(&user));
+    let package = super::packages::installed_as(cmd, Some(user), &name);
     let unknown = || Halt::refused(1, format!("run-as: unknown package: {name}"));
     let package = package.ok_or_else(unknown)?;
     if package.appid < 10_000 {

@@ -54,8 +54,9 @@ fn options(cmd: &Cmd) -> Result<Options, Halt> {
         }
     }
     if let Some(text) = args.value("--pid") {
-        let bad = |_| Halt::refused(1, format!("logcat: --pid {text}: bad pid"));
-        options.pid = Some(text.parse().map_err(bad)?);
+        let pid = text.parse().ok().filter(|pid| *pid > 0);
+        let bad = || Halt::refused(1, format!("logcat: --pid {text}: bad pid"));
+        options.pid = Some(pid.ok_or_else(bad)?);
     }
     for word in args.rest {
         if !options.filter.add(&word) {

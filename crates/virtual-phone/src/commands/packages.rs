@@ -15,9 +15,10 @@ fn installed(cmd: &Cmd, user: Option<u32>) -> Vec<Package> {
     packages
 }
 
-fn installed_as(cmd: &Cmd, user: Option<u32>, name: &str) -> Option<Package> {
-    let mut packages = installed(cmd, user).into_iter();
-    packages.find(|p| p.name == name)
+/// Returns a package of a user, by default of the first one.
+pub(super) fn installed_as(cmd: &Cmd, user: Option<u32>, name: &str) -> Option<Package> {
+    let package = cmd.kernel.state().package(name).cloned();
+    package.filter(|p| p.users.contains(&user.unwrap_or(0)))
 }
 
 /// Removes `--user N` (or `all`, `current`) from the arguments and returns the user.

@@ -35,6 +35,9 @@ pub(super) fn perfetto(cmd: &mut Cmd) -> Done {
         known.extend((version >= since).then_some(option));
     }
     let options = cmd.options(&known)?;
+    if let Some(word) = options.rest.first() {
+        return refuse(1, format!("perfetto: unrecognized option '{word}'"));
+    }
     if options.has("--version") {
         return cmd.answer(&format!("Perfetto v{version}.0 (N/A)\n"));
     }

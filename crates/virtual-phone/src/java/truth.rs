@@ -15,26 +15,28 @@ pub(super) struct Plant {
     holder: Option<Obj>,
 }
 
-/// Kinds of plants, and the fields that hold them.
-const HELD_BY: &str = "\
-duplicate-strings com.example.app.feed.FeedAdapter.articles
-destroyed-activity com.example.app.ui.Navigator.previous
-removed-fragment com.example.app.feed.FeedPresenter$Refresh.fragment
-listener-list com.example.app.telemetry.Telemetry.listeners
-recreated-activities com.example.app.telemetry.Telemetry.listeners
-detached-view com.example.app.ui.ShareSheet.last
-bitmap-cache com.example.app.image.ThumbnailCache.bitmaps
-sparse-map com.example.app.stats.Counter.counts
-stopped-service android.location.LocationManager.mListeners";
+/// Returns the field that holds a kind of plant; empty for garbage.
+fn held_by(what: &str) -> &'static str {
+    match what {
+        "duplicate-strings" => "com.example.app.feed.FeedAdapter.articles",
+        "destroyed-activity" => "com.example.app.ui.Navigator.previous",
+        "removed-fragment" => "com.example.app.feed.FeedPresenter$Refresh.fragment",
+        "listener-list" | "recreated-activities" => "com.example.app.telemetry.Telemetry.listeners",
+        "detached-view" => "com.example.app.ui.ShareSheet.last",
+        "bitmap-cache" => "com.example.app.image.ThumbnailCache.bitmaps",
+        "sparse-map" => "com.example.app.stats.Counter.counts",
+        "stopped-service" => "android.location.LocationManager.mListeners",
+        "garbage" => "",
+        _ => unreachable!("no field for the plant {what}"),
+    }
+}
 
 impl Plant {
-    /// Creates a plant of a kind; `garbage` is not held.
+    /// Creates a plant of a kind.
     pub(super) fn new(what: &'static str, objects: Vec<Obj>) -> Plant {
-        let mut known = HELD_BY.lines().filter_map(|line| line.split_once(' '));
-        let held_by = known.find(|(kind, _)| *kind == what);
         Plant {
             what,
-            held_by: held_by.map_or("", |(_, field)| field),
+            held_by: held_by(what),
             objects,
             holder: None,
         }

@@ -258,10 +258,15 @@ fn owners_are_those_of_the_devices_where_they_leak() {
         let form = match *form {
             "I" => Form::Instance,
             "N" => Form::JniGlobal,
-            _ => Form::Static,
+            "S" => Form::Static,
+            _ => panic!("{case}"),
         };
         let class = if *class == "BACK" { BACK } else { class };
-        let on = (sdk.parse().ok(), Some(*maker), build.first().copied());
+        let on = (
+            Some(sdk.parse().expect("an API level")),
+            Some(*maker),
+            build.first().copied(),
+        );
         let graph = leaking_by(form, class, field, on);
         let known = find(&graph).groups.remove(0).library;
         let found = known.as_ref().map_or("-", |known| known.whose.as_str());

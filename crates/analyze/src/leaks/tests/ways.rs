@@ -347,9 +347,12 @@ fn advice_cases() -> Vec<(String, Vec<&'static str>, Vec<&'static str>)> {
         };
         let (has, lacks) = parts.split_once("; not ").unwrap_or((parts, ""));
         let text = path.replace("{LAMBDA}", LAMBDA).replace("{pool}", POOL);
-        cases.push((text.trim().to_owned(), quoted(has), quoted(lacks)));
+        let has: Vec<&str> = quoted(has);
+        assert!(!text.is_empty() && !has.is_empty(), "{line}");
+        cases.push((text.trim().to_owned(), has, quoted(lacks)));
         path.clear();
     }
+    assert!(path.is_empty(), "{path} lacks its advice");
     cases
 }
 

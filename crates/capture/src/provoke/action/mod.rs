@@ -4,7 +4,6 @@
 //! |---|---|
 //! | `parse` | parsing an action as typed, and the errors for invalid text |
 //! | `trim` | the levels of trim requests |
-//! | `yaml` | an action in YAML and JSON |
 
 mod parse;
 mod trim;

@@ -48,7 +48,7 @@ impl Parser<'_> {
             match c {
                 '\\' => match self.peek() {
                     Some('\n') => self.at += 1,
-                    Some(next) if !quoted || "$`\\".contains(next) || ends(next) => {
+                    Some(next) if !quoted || "$`\\\"".contains(next) || ends(next) => {
                         self.at += 1;
                         push_text(&mut parts, next, true);
                     }
@@ -63,7 +63,8 @@ impl Parser<'_> {
                     self.at += 1;
                     parts.push(Part::Text { text, quoted: true });
                 }
-                '"' if !quoted => {
+                // Within `"${name:-…}"`, too.
+                '"' if !quoted || ends('}') => {
                     parts.push(Part::Empty);
                     parts.extend(self.word_until(true, &|c| c == '"')?.0);
                     if !self.accept("\"") {
