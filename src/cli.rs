@@ -18,10 +18,10 @@ use crate::commands::{
 #[cfg(feature = "virtual-phone")]
 use crate::commands::{demo, virtual_phone};
 use crate::console::Console;
-use crate::exit::{self, Outcome};
-use crate::flags::context::Context;
-use crate::flags::globals::Globals;
-use crate::flags::typed::TypedOptions;
+use crate::console::exit::{self, Outcome};
+use crate::console::flags::context::Context;
+use crate::console::flags::globals::Globals;
+use crate::console::flags::typed::TypedOptions;
 use heaptap_base::error::{ErrorClass, Failure};
 use heaptap_base::temp_cleanup;
 
@@ -186,7 +186,7 @@ fn dressed(command: clap::Command) -> clap::Command {
 #[derive(Debug, Parser)]
 #[command(
     name = "heaptap",
-    version = crate::results::manifest::version(),
+    version = heaptap_results::manifest::version(),
     infer_long_args = false,
     arg_required_else_help = true,
     subcommand_required = true,

@@ -17,16 +17,8 @@ pub mod cli;
 )]
 pub mod commands;
 mod console;
-pub mod conversion;
-mod exit;
-pub mod explore_api;
-mod flags;
 pub mod heaps;
 pub mod lab;
-pub mod naming;
-pub mod net;
-pub mod pages;
+pub mod names;
+pub mod page;
 pub mod recording;
-pub mod results;
-pub mod system;
-mod views;

@@ -3,12 +3,12 @@
 use heaptap::lab::files::{self, PROGRESS, RESULT};
 use heaptap::lab::state::Progress;
 use heaptap::recording::plan::Plan;
-use heaptap::results::manifest::{FILE_NAME, Manifest};
-use heaptap::results::{recorded, timeline};
 use heaptap_archive::Store as Archive;
 use heaptap_capture::session::{Owner, SessionId, Store, owner_of};
 use heaptap_lab::baseline::Baseline;
 use heaptap_lab::results::{device_id, github, gitlab, junit, markdown, night};
+use heaptap_results::manifest::{FILE_NAME, Manifest};
+use heaptap_results::{recorded, timeline};
 use std::fs;
 use std::path::Path;
 

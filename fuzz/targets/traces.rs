@@ -2,8 +2,8 @@
 
 use super::heap_dumps::assert_same;
 use super::texts::all_of_smaps;
-use heaptap::naming::names::NameOptions;
-use heaptap::naming::r8_mappings::R8Mappings;
+use heaptap::names::names::NameOptions;
+use heaptap::names::r8_mappings::R8Mappings;
 use heaptap_analyze::aggregation::class_aggregation;
 use heaptap_analyze::class_tree::{ClassTree, Merge, Over};
 use heaptap_analyze::{fields, leaks};

@@ -1,4 +1,4 @@
-//! The commands, one directory each.
+//! The commands, one directory each; `shared` has the views of several.
 
 pub mod apps;
 #[cfg(feature = "parquet")]
@@ -27,6 +27,7 @@ pub mod query;
 pub mod record;
 pub mod report;
 pub mod run;
+pub(crate) mod shared;
 pub mod smaps;
 pub mod snapshot;
 pub mod status;

@@ -2,10 +2,10 @@
 //! anything.
 
 use crate::console::Console;
-use crate::results::findings::{
+use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_results::findings::{
     NOT_IN_INPUT, SAME_MOMENT, SEVERAL_IN_ONE, SEVERAL_RECORDINGS, TRACE_CUT,
 };
-use heaptap_base::error::{ErrorClass, Failure};
 
 /// Kinds of failures about missing inputs.
 const NOT_THERE: [&str; 7] = [

@@ -9,7 +9,9 @@
 //! dropped; other errors of stdout are reported at the end of the run.
 
 pub mod columns;
+pub mod exit;
 pub mod fail_checks;
+pub mod flags;
 pub mod keys;
 mod redraw;
 pub mod render;
@@ -33,10 +35,10 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget};
 use serde::Serialize;
 
 use crate::console::wrap::{wrap, wrapped};
-use crate::results::findings::{Finding, is_note};
 use heaptap_base::parallel::lock;
 use heaptap_base::untrusted::{ci, is_unsafe};
 use heaptap_export::text::put_document;
+use heaptap_results::findings::{Finding, is_note};
 
 /// Meaning of a piece of text, which determines its appearance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use super::Console;
-use crate::results::overwrite::{self, Replace};
-use crate::results::whole_file;
 use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_results::overwrite::{self, Replace};
+use heaptap_results::whole_file;
 
 /// Checks whether the file can be written, before the device is queried.
 pub(crate) fn check(file: Option<&Path>, force: bool) -> Result<(), Failure> {

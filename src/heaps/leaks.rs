@@ -13,8 +13,7 @@ use crate::heaps::java::{
     JavaError, JavaFile, JavaHeap, JavaOptions, OpenedJava, ProgressReporter,
 };
 use crate::heaps::selector::JavaInput;
-use crate::naming::r8_mappings::MAPPING_MISSING;
-use crate::results::findings::{self, Finding, other_process};
+use crate::names::r8_mappings::MAPPING_MISSING;
 use heaptap_analyze::filter::Filter;
 use heaptap_analyze::growth::{self, Growth, Snapshot};
 use heaptap_analyze::leaks::{self, Certainty, Leaks};
@@ -23,6 +22,7 @@ use heaptap_base::error::ErrorClass;
 use heaptap_base::units::counted;
 use heaptap_base::untrusted::sanitize;
 use heaptap_model::heap_graph::Reachable;
+use heaptap_results::findings::{self, Finding, other_process};
 
 #[derive(Debug, Clone)]
 pub struct LeaksRequest {
@@ -396,8 +396,8 @@ fn counts(found: &Leaks) -> BTreeMap<(String, String), u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::findings::Finding;
     use heaptap_model::heap_graph::{Class, DumpFacts, Follow, GraphBuilder, NoContents};
+    use heaptap_results::findings::Finding;
 
     #[test]
     fn minified_names_hide_leaks_unless_androidx_has_its_names() {

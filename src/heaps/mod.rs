@@ -1,13 +1,17 @@
-//! Heaps of an input: opens it, selects dumps, and provides the facts, rows, growth and leaks that
-//! several commands show.
+//! Memory of an input or a device. Heaps: opens them, selects dumps, and provides the facts, rows,
+//! growth and leaks that several commands show. Also what the system reports: meminfo and
+//! mappings.
 
 pub mod growth;
 pub mod input;
 pub mod java;
 pub mod leaks;
+pub mod meminfo;
 pub mod moments;
 pub mod pairs;
+pub mod reconcile;
 pub mod selector;
+pub mod smaps;
 pub mod trace_findings;
 
 /// Note about several inputs that are out of order.

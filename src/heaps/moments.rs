@@ -8,12 +8,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::selector::DumpSelector;
-use crate::results::file_names::is_below;
-use crate::results::lists::join_list;
-use crate::results::manifest::{DumpId, Manifest};
 use heaptap_base::suggest::nearest;
 use heaptap_model::profile::DumpNumbers;
 use heaptap_model::timeline::{Observation, Timeline};
+use heaptap_results::file_names::is_below;
+use heaptap_results::lists::join_list;
+use heaptap_results::manifest::{DumpId, Manifest};
 
 /// Maximum number of dump numbers shown for a label: a process can have many heaps.
 const MAX_NUMBERS: usize = 3;

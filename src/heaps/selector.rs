@@ -4,12 +4,12 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use crate::results::findings::{self, Finding};
-use crate::results::lists::join_processes;
 use heaptap_base::suggest::nearest;
 use heaptap_base::untrusted::shell::quoted;
 use heaptap_capture::eligibility::names::{is_pattern, matches_native};
 use heaptap_model::profile::meant_heap;
+use heaptap_results::findings::{self, Finding};
+use heaptap_results::lists::join_processes;
 
 /// Words for heaps, other than the names of native ones.
 const HEAP_WORDS: [&str; 5] = ["native", "java", "app", "zygote", "image"];

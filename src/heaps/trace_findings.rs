@@ -3,8 +3,6 @@
 
 use std::collections::BTreeSet;
 
-use crate::results::findings::{self, BUSY, Finding, SEVERAL_RECORDINGS, TRACE_CUT};
-use crate::results::lists::join_list;
 use heaptap_base::error::ErrorClass;
 use heaptap_base::units::counted;
 use heaptap_base::untrusted::{sanitize, shell::quoted};
@@ -12,6 +10,8 @@ use heaptap_model::names::could_be_app;
 use heaptap_model::profile::MALLOC_HEAP;
 use heaptap_model::profile::{Health, HeapRequest, Recording};
 use heaptap_model::stacks::Unexpanded;
+use heaptap_results::findings::{self, BUSY, Finding, SEVERAL_RECORDINGS, TRACE_CUT};
+use heaptap_results::lists::join_list;
 
 fn finding(
     kind: &'static str,

@@ -20,13 +20,13 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::path_lock::PathLock;
-use crate::results::file_names::file_name;
 use heaptap_adb::{Address, Device};
 use heaptap_base::error::{ErrorClass, Failure};
 use heaptap_base::parallel::lock;
 use heaptap_base::untrusted::sanitize;
 use heaptap_capture::provoke;
 use heaptap_capture::session::{self, Store};
+use heaptap_results::file_names::file_name;
 
 /// Directory of the locks, next to the journals of recordings.
 const DIRECTORY: &str = "devices";

@@ -13,8 +13,8 @@ use heaptap_lab::verdict::{MIN_ROUNDS, Measured, rounds_before_half, slope_of_se
 
 use super::state;
 use crate::heaps::selector::DumpSelector;
-use crate::results::timeline;
 use heaptap_model::timeline::Timeline;
+use heaptap_results::timeline;
 
 impl state::Figure {
     /// Creates a figure from its parts, which are disjoint and not sampled.

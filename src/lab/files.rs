@@ -6,12 +6,12 @@ use super::path_lock::{self, PathLock};
 use heaptap_lab::results::{self, Device, Run, ScenarioResult};
 use serde::{Deserialize, Serialize};
 
-use crate::results::file_names::file_name;
-use crate::results::output::OutputDirectory;
-use crate::results::whole_file;
 use heaptap_base::directory;
 use heaptap_base::error::{ErrorClass, Failure, mend_write};
 use heaptap_capture::session::Store;
+use heaptap_results::file_names::file_name;
+use heaptap_results::output::OutputDirectory;
+use heaptap_results::whole_file;
 
 /// Names of the files.
 pub const RESULT: &str = "result.json";

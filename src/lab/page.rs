@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::heaps::input::LookOptions;
 use crate::heaps::java::{JavaOptions, ProgressReporter};
-use crate::pages::{self, PagePlace, ReportFile, ReportRequest};
+use crate::page::report::{self, PagePlace, ReportFile, ReportRequest};
 use heaptap_base::error::Failure;
 
 /// Writes the page of a run next to its directory. The results are complete without it.
@@ -16,6 +16,6 @@ pub(super) fn write(directory: &Path, page: &Path) -> Result<(), Failure> {
     let place = PagePlace::Named(page.to_owned());
     let progress = ProgressReporter::default();
     let file = ReportFile::create(&place, &[directory], true)?;
-    pages::write(&request, &progress, pages::Target::File(file))?;
+    report::write(&request, &progress, report::Target::File(file))?;
     Ok(())
 }

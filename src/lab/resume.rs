@@ -12,10 +12,10 @@ use super::single_run::died;
 use super::state::{Begun, Progress};
 use super::{conditions, files, run_record};
 use crate::recording::sessions;
-use crate::results::manifest::Manifest;
 use heaptap_base::error::{ErrorClass, Failure};
 use heaptap_capture::provoke::Target;
 use heaptap_capture::session::{self, Owner};
+use heaptap_results::manifest::Manifest;
 
 /// Completes the run that was going on when heaptap was killed. It counts if its steps were done,
 /// and its recording was already ended and is complete; otherwise it is void.

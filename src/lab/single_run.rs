@@ -18,14 +18,14 @@ use crate::recording::events::{EventHandler, RecordEvent};
 use crate::recording::options::RecordOptions;
 use crate::recording::outcome::{Finished, Recorded};
 use crate::recording::record;
-use crate::results::findings::TRACE_CUT;
-use crate::results::manifest::{Manifest, Warning};
 use heaptap_adb::Device;
 use heaptap_base::error::{ErrorClass, Failure};
 use heaptap_capture::config::Targets;
 use heaptap_capture::eligibility::{self, DeviceFacts};
 use heaptap_capture::provoke::{Cancel, Journals, Target};
 use heaptap_capture::session::{self, Control, SessionEvent, Store};
+use heaptap_results::findings::TRACE_CUT;
+use heaptap_results::manifest::{Manifest, Warning};
 
 /// Kinds of warnings that heapprofd received more than it could process.
 const OVERLOAD: [&str; 3] = ["buffer-overran", "hit-guardrail", "client-timeout"];

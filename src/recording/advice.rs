@@ -3,12 +3,12 @@
 
 use std::path::Path;
 
-use crate::results::lists::join_list;
-use crate::results::output::is_own;
 use heaptap_base::directory::RAW_TRACE;
 use heaptap_base::error::{ErrorClass, Failure};
 use heaptap_base::untrusted::shell::quoted_path;
 use heaptap_capture::session::{SessionId, SessionState, SnapshotMethod, Store};
+use heaptap_results::lists::join_list;
+use heaptap_results::output::is_own;
 
 /// Returns whether a text advises the user to collect a recording.
 pub(crate) fn names_collect(text: &str) -> bool {

@@ -17,9 +17,7 @@ use super::options::RecordOptions;
 use super::outcome::{EndedBy, Finished, Recorded};
 use super::plan::{self, Plan};
 use super::sessions;
-use crate::conversion::allocations::{self, TrackingError};
-use crate::results::file_names::default_name;
-use crate::results::output::OutputDirectory;
+use crate::recording::conversion::allocations::{self, TrackingError};
 use heaptap_adb::Device;
 use heaptap_base::error::{ErrorClass, Failure};
 use heaptap_capture::config::{EncodedConfig, Targets};
@@ -32,6 +30,8 @@ use heaptap_capture::session::{
     self, Background, CaptureError, Controls, FollowEnd, Session, SessionHeader, SessionId, Store,
 };
 use heaptap_export::pprof::SampleNames;
+use heaptap_results::file_names::default_name;
+use heaptap_results::output::OutputDirectory;
 
 /// Returns the directory for the results of a later attempt: `out-2`, next to `out`.
 pub(super) fn attempt_path(output: &Path, number: u32) -> PathBuf {

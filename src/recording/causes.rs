@@ -6,10 +6,8 @@ use std::time::Duration;
 
 use super::outcome::EndedBy;
 use super::plan::Plan;
-use crate::conversion::convert::Converted;
 use crate::heaps::trace_findings::{CONSEQUENCES, GUESSES, NOT_ASKED_FOR, NOT_PROFILEABLE};
-use crate::results::findings;
-use crate::results::manifest;
+use crate::recording::conversion::convert::Converted;
 use heaptap_adb::Device;
 use heaptap_base::error::{ErrorClass, Failure};
 use heaptap_capture::conditions;
@@ -19,6 +17,8 @@ use heaptap_capture::eligibility::{
 use heaptap_capture::session::{self, DurationBounds, Session, SessionState};
 use heaptap_model::names::could_be_app;
 use heaptap_model::profile::Health;
+use heaptap_results::findings;
+use heaptap_results::manifest;
 use std::collections::BTreeMap;
 
 /// Cause of the end of a recording, as far as it is known.

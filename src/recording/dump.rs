@@ -12,8 +12,7 @@ use super::events::{EventHandler, RecordEvent, RetryReason, Step};
 use super::options::RecordOptions;
 use super::outcome::{Finished, Recorded};
 use super::plan::JavaPlan;
-use crate::naming::names::NameOptions;
-use crate::results::manifest::{FILE_NAME, JavaDump, Manifest};
+use crate::names::names::NameOptions;
 use heaptap_adb::{Command, Device};
 use heaptap_base::directory::RAW_TRACE;
 use heaptap_base::error::{ErrorClass, Failure};
@@ -21,6 +20,7 @@ use heaptap_base::rename_retry;
 use heaptap_capture::config::{JavaSpec, Targets, TimeoutFactor};
 use heaptap_capture::session::{Controls, Store};
 use heaptap_export::pprof::PprofOptions;
+use heaptap_results::manifest::{FILE_NAME, JavaDump, Manifest};
 
 /// Maximum number of attempts; an incomplete last dump is kept.
 const ATTEMPTS: u32 = 3;
@@ -261,7 +261,7 @@ async fn anybody_left(device: &Device, manifest: &Manifest) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::manifest::{JAVA_HEAP, JavaFlags, JavaKind, Warning};
+    use heaptap_results::manifest::{JAVA_HEAP, JavaFlags, JavaKind, Warning};
 
     fn manifest(flags: JavaFlags, warning: Option<&str>) -> Manifest {
         let mut manifest = Manifest::default();

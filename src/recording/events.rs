@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::companion_options::Source;
-use crate::naming::device_libs::PullEvent;
+use crate::names::device_libs::PullEvent;
 use heaptap_base::units::ByteSize;
 use heaptap_capture::eligibility::Finding;
 use heaptap_capture::session::{Events, SessionEvent, SessionId, SnapshotMethod};

@@ -18,21 +18,16 @@ use super::companion_options::CompanionOptions;
 use super::events::{EventHandler, RecordEvent, Step, warn};
 use super::outcome::{EndedBy, Finished, LastJournal};
 use super::plan::{self, Plan};
-use crate::conversion::convert::{Converted, Input, Plain, Request};
-use crate::conversion::error::ConvertError;
-use crate::conversion::tracked;
-use crate::conversion::tracked::Written;
 use crate::heaps::java::DIRECTORY;
-use crate::naming::device_libs::{DeviceLibs, Interrupt, PullLibs};
-use crate::naming::frames::LookupControl;
-use crate::naming::names::NameOptions;
-use crate::naming::packet_files;
-use crate::naming::r8_mappings::R8Mappings;
-use crate::results::findings::{self, Finding};
-use crate::results::labels::{self, DumpMoment};
-use crate::results::manifest::{self, DumpId, Manifest};
-use crate::results::output::{is_own, own};
-use crate::results::publication::Staging;
+use crate::names::device_libs::{DeviceLibs, Interrupt, PullLibs};
+use crate::names::frames::LookupControl;
+use crate::names::names::NameOptions;
+use crate::names::packet_files;
+use crate::names::r8_mappings::R8Mappings;
+use crate::recording::conversion::convert::{Converted, Input, Plain, Request};
+use crate::recording::conversion::error::ConvertError;
+use crate::recording::conversion::tracked;
+use crate::recording::conversion::tracked::Written;
 use heaptap_base::directory::{RAW_TRACE, SYMBOLIZED_TRACE};
 use heaptap_base::error::{ErrorClass, Failure};
 use heaptap_capture::eligibility;
@@ -43,6 +38,11 @@ use heaptap_capture::session::{
 };
 use heaptap_input::ImportError;
 use heaptap_model::profile::Health;
+use heaptap_results::findings::{self, Finding};
+use heaptap_results::labels::{self, DumpMoment};
+use heaptap_results::manifest::{self, DumpId, Manifest};
+use heaptap_results::output::{is_own, own};
+use heaptap_results::publication::Staging;
 
 /// Finishes a session whose perfetto has ended. `names` adds to the symbol sources of the
 /// recording.
@@ -430,8 +430,9 @@ async fn convert(
         only_process: only_name(session.header()),
         ..Request::new(Input::Path(trace.path.clone()), goal, plan.names.clone())
     };
-    let mut converting =
-        tokio::task::spawn_blocking(move || crate::conversion::convert::convert(&request));
+    let mut converting = tokio::task::spawn_blocking(move || {
+        crate::recording::conversion::convert::convert(&request)
+    });
     loop {
         tokio::select! {
             converted = &mut converting => return match converted {
@@ -549,7 +550,7 @@ fn repeated(labels: &[manifest::Label]) -> Vec<manifest::Warning> {
             0 | 1 => String::new(),
             _ => format!(
                 "; their dumps are {}",
-                crate::results::lists::join_list(named.collect::<Vec<_>>().into_iter())
+                heaptap_results::lists::join_list(named.collect::<Vec<_>>().into_iter())
             ),
         };
         manifest::Warning {

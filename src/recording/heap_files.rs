@@ -12,9 +12,7 @@ use super::dump;
 use super::events::{Checked, EventHandler, RecordEvent, session_events};
 use super::outcome::Recorded;
 use super::plan::{self, JavaPlan, Plan};
-use crate::naming::names::NameOptions;
-use crate::results::file_names::{default_name, file_name};
-use crate::results::output::OutputDirectory;
+use crate::names::names::NameOptions;
 use heaptap_adb::Device;
 use heaptap_base::error::Failure;
 use heaptap_capture::config::{HeapFileSpec, Targets};
@@ -25,6 +23,8 @@ use heaptap_capture::session::{
     self, CaptureError, Controls, HEAP_FILES_VERSION, HeapFile, HeapFileKind, HeapFiles, Session,
     SessionHeader, SessionId, SnapshotMethod, Store,
 };
+use heaptap_results::file_names::{default_name, file_name};
+use heaptap_results::output::OutputDirectory;
 
 /// Options of a heap file dump.
 #[derive(Debug, Clone)]

@@ -14,10 +14,7 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 use super::blocking::blocking;
 use super::outcome::Finished;
 use super::plan;
-use crate::naming::names::NameOptions;
-use crate::results::file_names::default_name;
-use crate::results::manifest;
-use crate::results::output::OutputDirectory;
+use crate::names::names::NameOptions;
 use heaptap_base::directory::RAW_TRACE;
 use heaptap_base::error::Failure;
 use heaptap_base::rename_retry;
@@ -29,6 +26,9 @@ use heaptap_capture::host::{
 use heaptap_capture::session::CaptureError;
 use heaptap_capture::session::SessionId;
 use heaptap_export::pprof::PprofOptions;
+use heaptap_results::file_names::default_name;
+use heaptap_results::manifest;
+use heaptap_results::output::OutputDirectory;
 
 /// Period at which the names of running processes are read: the trace does not have them.
 const LOOK_PERIOD: Duration = Duration::from_millis(100);

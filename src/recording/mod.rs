@@ -10,6 +10,7 @@
 //! | `sessions` | sessions of other processes |
 //! | `attempt` | one recording from its check to its directory |
 //! | `host` | programs of this host |
+//! | `conversion` | traces to profiles and name packets |
 //! | `record`, `dump`, `heap_files` | the commands: as many attempts as necessary |
 //! | `self_test` | a few seconds of everything, with verdicts |
 
@@ -20,6 +21,7 @@ pub mod capture_kind;
 pub mod causes;
 pub mod companion;
 pub mod companion_options;
+pub mod conversion;
 pub mod dump;
 pub mod events;
 pub mod finish;

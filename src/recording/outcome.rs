@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use super::events::{EventHandler, warn};
 use super::plan::JavaPlan;
-use crate::conversion::java_summary::JavaSummary;
-use crate::results::manifest::Manifest;
-use crate::results::summary::HeapSummary;
+use crate::recording::conversion::java_summary::JavaSummary;
 use heaptap_base::error::ErrorClass;
 use heaptap_capture::session::{
     CaptureError, Controls, Session, SessionId, SnapshotMethod, stop_asked,
 };
+use heaptap_results::manifest::Manifest;
+use heaptap_results::summary::HeapSummary;
 
 /// Outcome of `record`.
 #[derive(Debug)]

@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 
 use super::companion_options::CompanionOptions;
-use crate::naming::names::NameOptions;
-use crate::results::manifest;
+use crate::names::names::NameOptions;
 use heaptap_adb::Device;
 use heaptap_base::untrusted::shell::quoted;
 use heaptap_capture::eligibility::{Answer, Assessment, DeviceFacts, PreflightFacts, Root, Scope};
 use heaptap_capture::session::{self, BootId, CaptureError};
 use heaptap_export::pprof::{PprofOptions, SampleNames};
+use heaptap_results::manifest;
 
 /// Stored in the journal as JSON.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

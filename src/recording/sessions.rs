@@ -24,9 +24,7 @@ use super::companion_options::Source;
 use super::events::{EventHandler, RecordEvent, Step, session_events};
 use super::outcome::Finished;
 use super::plan::Plan;
-use crate::naming::names::NameOptions;
-use crate::results::manifest::Manifest;
-use crate::results::output::{is_own, is_recorded};
+use crate::names::names::NameOptions;
 use heaptap_adb::Device;
 use heaptap_base::error::{ErrorClass, Failure};
 use heaptap_base::untrusted::shell::quoted;
@@ -35,6 +33,8 @@ use heaptap_capture::session::{
     self, CaptureError, Controls, SessionHeader, SessionId, SessionState, Snapshot, SnapshotMethod,
     Store, Unreadable,
 };
+use heaptap_results::manifest::Manifest;
+use heaptap_results::output::{is_own, is_recorded};
 
 #[derive(Debug)]
 pub struct SnapshotOutcome {

@@ -16,14 +16,34 @@ pub struct Source {
     pub code: String,
 }
 
+/// Parts of a room of the program that have a row of their own: what they may import differs.
+const PARTS: [&str; 7] = [
+    "commands/shared",
+    "console/exit",
+    "console/flags",
+    "page/explore_api",
+    "page/net",
+    "page/report",
+    "recording/conversion",
+];
+
+/// The row for `names`, a path below the program's `src/`.
+fn row_of<'a>(mut names: impl Iterator<Item = &'a str>) -> String {
+    let top = names.next().unwrap_or_default();
+    let part = format!("{top}/{}", names.next().unwrap_or_default());
+    match PARTS.contains(&part.as_str()) {
+        true => part,
+        false => top.to_owned(),
+    }
+}
+
 impl Source {
-    /// Directory (or file) at the top level of the program's `src/`; empty for other crates.
-    pub fn module(&self) -> &str {
+    /// Its row in the table of the program's modules; empty for other crates.
+    pub fn module(&self) -> String {
         if !self.package.is_empty() {
-            return "";
+            return String::new();
         }
-        let top = self.path.split('/').next().unwrap_or_default();
-        top.strip_suffix(".rs").unwrap_or(top)
+        row_of(self.path.trim_end_matches(".rs").split('/'))
     }
 }
 
@@ -115,7 +135,7 @@ fn without_tests_and_comments(text: &str) -> String {
     code
 }
 
-/// Top-level modules named after `crate::` in `code`, also within `use crate::{a, b::c}`.
+/// Rows of the modules named after `crate::` in `code`, also within `use crate::{a, b::c}`.
 pub fn imports(code: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for (at, _) in code.match_indices("crate::") {
@@ -125,7 +145,8 @@ pub fn imports(code: &str) -> BTreeSet<String> {
             continue;
         }
         let rest = &code[at + "crate::".len()..];
-        found.extend(members(rest).into_iter().map(first_word));
+        let paths = paths_at(rest).into_iter();
+        found.extend(paths.map(|path| row_of(path.iter().map(String::as_str))));
     }
     found.remove("");
     found
@@ -194,6 +215,9 @@ fn imports_are_found_in_every_form() {
                 let x = crate::proto::A; pub(crate) fn f() {} mycrate::no::x(); $crate::session!()";
     let found: Vec<String> = imports(code).into_iter().collect();
     assert_eq!(found, ["device", "error", "proto", "session", "units"]);
+    let parts = imports("crate::console::{Console, flags::heap}; crate::page::net::Site");
+    let parts: Vec<String> = parts.into_iter().collect();
+    assert_eq!(parts, ["console", "console/flags", "page/net"]);
     assert!(Path::new("docs").exists(), "tests run at the root");
     assert_eq!(names_at("gc::view::show(a)", 2), ["view", "gc"]);
     let group = "{args, run::{a, b},\n    view}; x";

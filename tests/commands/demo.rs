@@ -10,13 +10,13 @@ use std::process::Output;
 #[cfg(unix)]
 use std::process::Stdio;
 
-use heaptap::results::manifest::Manifest;
 #[cfg(unix)]
 use heaptap_base::directory::MARKER;
 use heaptap_base::units::ByteSize;
 use heaptap_model::stacks::allocators::is_allocator;
 use heaptap_proto::pprof::Profile;
 use heaptap_report::data;
+use heaptap_results::manifest::Manifest;
 use prost::Message as _;
 #[cfg(unix)]
 use rustix::process::{Pid, Signal, kill_process};

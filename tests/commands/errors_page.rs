@@ -177,10 +177,11 @@ fn kinds_of_warnings() -> BTreeSet<String> {
         "src/recording/causes.rs",
         "src/recording/finish.rs",
         "src/recording/finish/heap_files.rs",
-        "src/results/timeline.rs",
+        "crates/results/src/timeline.rs",
     ];
     let mut texts = Vec::new();
     sources(&root().join("src"), &mut texts);
+    sources(&root().join("crates/results/src"), &mut texts);
     let mut kinds = BTreeSet::new();
     for text in &texts {
         for before in BEFORE {

@@ -3,7 +3,7 @@
 
 use std::sync::Mutex;
 
-use heaptap::naming::device_libs::{DeviceLibs, Fetched, LibraryRequest, Outcome, PullLibs};
+use heaptap::names::device_libs::{DeviceLibs, Fetched, LibraryRequest, Outcome, PullLibs};
 use heaptap_adb::{Address, Selector, Server};
 use heaptap_base::units::BuildId;
 use heaptap_symbols::symbolize::cache::{Cache, Origin};

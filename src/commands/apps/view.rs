@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::args::Args;
+use crate::commands::shared::eligibility::show_finding;
+use crate::console::exit::Outcome;
+use crate::console::flags::context::Context;
 use crate::console::table::{columns, show_columns};
 use crate::console::{Console, Style};
-use crate::exit::Outcome;
-use crate::flags::context::Context;
-use crate::views::eligibility::show_finding;
 use heaptap_base::error::Failure;
 use heaptap_capture::eligibility::{
     self, Answer, AppType, DeviceFacts, Finding, InstalledApp, ListOptions, Severity,

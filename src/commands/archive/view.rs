@@ -4,14 +4,14 @@ use serde_json::json;
 
 use super::args::Args;
 use super::run::{self, ArchiveRequest, Archived};
+use crate::commands::shared::blocking;
+use crate::commands::shared::paths::near;
 use crate::console::Console;
-use crate::exit::Outcome;
-use crate::flags::context::Context;
-use crate::results::output::OutputDirectory;
-use crate::views::blocking;
-use crate::views::paths::near;
+use crate::console::exit::Outcome;
+use crate::console::flags::context::Context;
 use heaptap_base::error::Failure;
 use heaptap_base::units::counted;
+use heaptap_results::output::OutputDirectory;
 
 /// Runs the command.
 ///

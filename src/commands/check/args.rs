@@ -1,7 +1,7 @@
 //! The flags of `heaptap check`.
 
-use crate::flags::heap::HeapArgs;
-use crate::flags::target::NamedTargetArgs;
+use crate::console::flags::heap::HeapArgs;
+use crate::console::flags::target::NamedTargetArgs;
 
 /// Flags of `check`.
 #[derive(Debug, clap::Args)]

@@ -1,10 +1,10 @@
 //! `heaptap check`: shows the eligibility of processes, with reasons and remedies.
 
 use super::args::Args;
+use crate::commands::shared::eligibility::show_finding;
+use crate::console::exit::Outcome;
+use crate::console::flags::context::Context;
 use crate::console::{Console, Style};
-use crate::exit::Outcome;
-use crate::flags::context::Context;
-use crate::views::eligibility::show_finding;
 use heaptap_base::error::{ErrorClass, Failure};
 use heaptap_base::units::counted;
 use heaptap_capture::eligibility::{

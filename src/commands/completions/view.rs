@@ -1,8 +1,8 @@
 //! `heaptap completions`: prints a completion script for a shell.
 
 use super::args::Args;
-use crate::exit::Outcome;
-use crate::flags::context::Context;
+use crate::console::exit::Outcome;
+use crate::console::flags::context::Context;
 use heaptap_base::error::Failure;
 
 /// Prints the script for `tree`, the commands of the program.

@@ -1,10 +1,10 @@
 //! The flags of `heaptap convert`.
 
-use crate::flags::heap::HeapArgs;
-use crate::flags::moment::MomentArgs;
-use crate::flags::names::NamesArgs;
-use crate::flags::sample_names::SampleNamesArg;
-use crate::flags::target::TargetArgs;
+use crate::console::flags::heap::HeapArgs;
+use crate::console::flags::moment::MomentArgs;
+use crate::console::flags::names::NamesArgs;
+use crate::console::flags::sample_names::SampleNamesArg;
+use crate::console::flags::target::TargetArgs;
 use std::ffi::OsString;
 use std::path::PathBuf;
 

@@ -6,7 +6,7 @@ use clap::ValueEnum;
 
 use super::args::{Args, Format};
 use super::export::run as export;
-use crate::flags::typed::of_same_name;
+use crate::console::flags::typed::of_same_name;
 use heaptap_base::error::{ErrorClass, Failure};
 use heaptap_base::suggest::nearest;
 use heaptap_base::untrusted::sanitize;

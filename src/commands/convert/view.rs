@@ -9,32 +9,32 @@ pub(crate) use super::args::{Args, Format};
 use super::export::run::stem;
 use super::export::view as export;
 use super::format::{format, is_one_file};
-use crate::conversion::convert::{self, Input, Request};
-use crate::conversion::error::ConvertError;
-use crate::conversion::selection::Selection;
-use crate::conversion::tracked::Again;
-use crate::exit::Outcome;
-use crate::flags::conflicts::conflict;
-use crate::flags::context::Context;
-use crate::flags::typed::of_same_name;
+use crate::commands::shared::missing::Remedy;
+use crate::commands::shared::single_file::SingleFile;
+use crate::commands::shared::summary::Wrote;
+use crate::commands::shared::{blocking, summary};
+use crate::console::exit::Outcome;
+use crate::console::flags::conflicts::conflict;
+use crate::console::flags::context::Context;
+use crate::console::flags::typed::of_same_name;
 use crate::heaps::input::InputError;
 use crate::heaps::java::lying_in;
 use crate::heaps::selector::JavaInput;
-use crate::results::file_names::default_name;
-use crate::results::manifest::{Dumps, Manifest};
-use crate::results::output::OutputDirectory;
-use crate::results::overwrite::{self, Replace};
-use crate::results::recorded;
-use crate::views::missing::Remedy;
-use crate::views::single_file::SingleFile;
-use crate::views::summary::Wrote;
-use crate::views::{blocking, summary};
+use crate::recording::conversion::convert::{self, Input, Request};
+use crate::recording::conversion::error::ConvertError;
+use crate::recording::conversion::selection::Selection;
+use crate::recording::conversion::tracked::Again;
 use heaptap_base::error::{ErrorClass, Failure};
 use heaptap_base::untrusted::sanitize;
 use heaptap_base::untrusted::shell::quoted_path;
 use heaptap_capture::session::SessionId;
 use heaptap_export::pprof::PprofOptions;
 use heaptap_input::{ImportError, STDIN, STDIN_NAME};
+use heaptap_results::file_names::default_name;
+use heaptap_results::manifest::{Dumps, Manifest};
+use heaptap_results::output::OutputDirectory;
+use heaptap_results::overwrite::{self, Replace};
+use heaptap_results::recorded;
 
 /// Runs the command.
 ///
@@ -136,7 +136,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         process_names: recorded::process_names(&manifest),
         ..Request::new(input, staging.path(), names)
     };
-    let phone = crate::views::lookup::phone_asked(ctx, &args.names).await;
+    let phone = crate::commands::shared::lookup::phone_asked(ctx, &args.names).await;
     let converted = blocking::watched(ctx, "converting …", phone, move |control| {
         let request = Request { control, ..request };
         let maps = request.maps()?;

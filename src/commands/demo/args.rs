@@ -1,6 +1,6 @@
 //! The flags of `heaptap demo`.
 
-use crate::flags::no_report::NoReportArgs;
+use crate::console::flags::no_report::NoReportArgs;
 use std::path::PathBuf;
 
 /// Flags of `demo`.

@@ -12,12 +12,15 @@ use tokio::sync::mpsc;
 
 mod leaks;
 use super::args::Args;
+use crate::commands::shared::page;
+use crate::commands::shared::paths::near;
+use crate::commands::shared::progress::{self, Show};
 use crate::console::Style;
+use crate::console::exit::Outcome;
+use crate::console::flags::context::Context;
 use crate::console::signals::{Signal, watch_signals};
-use crate::exit::Outcome;
-use crate::flags::context::Context;
 use crate::heaps::java::DIRECTORY;
-use crate::naming::names::{MappingOption, NameOptions};
+use crate::names::names::{MappingOption, NameOptions};
 use crate::recording::capture_kind::CaptureKind;
 use crate::recording::companion_options::CompanionOptions;
 use crate::recording::events::{EventHandler, RecordEvent};
@@ -25,11 +28,6 @@ use crate::recording::heap_files::{self, HeapFileOptions};
 use crate::recording::options::RecordOptions;
 use crate::recording::outcome::{Finished, Recorded};
 use crate::recording::record;
-use crate::results::manifest::Manifest;
-use crate::results::output::OutputDirectory;
-use crate::views::page;
-use crate::views::paths::near;
-use crate::views::progress::{self, Show};
 use heaptap_adb::Device;
 use heaptap_base::error::{ErrorClass, Failure};
 use heaptap_base::parallel::lock;
@@ -37,6 +35,8 @@ use heaptap_base::units::counted;
 use heaptap_base::untrusted::shell::quoted_path;
 use heaptap_capture::config::{self, Options, Snapshots, Targets};
 use heaptap_capture::session::{Control, SessionEvent, Store};
+use heaptap_results::manifest::Manifest;
+use heaptap_results::output::OutputDirectory;
 use virtual_phone::Abi;
 
 /// Leaking app on the virtual phone.
@@ -230,7 +230,7 @@ fn go_on(
 /// Prints the contents of the directory in one line.
 fn say_written(ctx: &Context, directory: &Path, manifest: &Manifest, has_page: bool) {
     let page = match has_page {
-        true => format!(", {}", crate::pages::PAGE),
+        true => format!(", {}", crate::page::report::PAGE),
         false => String::new(),
     };
     ctx.console.say(format_args!(

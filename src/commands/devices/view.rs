@@ -6,9 +6,9 @@ use serde::Serialize;
 use super::args::Args;
 use super::run::{PhoneRow, phones};
 use crate::console::Style;
+use crate::console::exit::Outcome;
+use crate::console::flags::context::Context;
 use crate::console::table::show_columns;
-use crate::exit::Outcome;
-use crate::flags::context::Context;
 use heaptap_adb::{Announced, DeviceError, Selector, Server};
 use heaptap_base::error::{Classified, Failure};
 

@@ -1,12 +1,12 @@
 //! The flags of `heaptap diff`.
 
-use crate::flags::focus_ignore::FilterArgs;
-use crate::flags::iterations::iterations;
-use crate::flags::java::JavaArgs;
-use crate::flags::limit::LimitArgs;
-use crate::flags::native::NativeArgs;
-use crate::flags::stack::StackArgs;
-use crate::flags::typed::of_same_name;
+use crate::console::flags::focus_ignore::FilterArgs;
+use crate::console::flags::iterations::iterations;
+use crate::console::flags::java::JavaArgs;
+use crate::console::flags::limit::LimitArgs;
+use crate::console::flags::native::NativeArgs;
+use crate::console::flags::stack::StackArgs;
+use crate::console::flags::typed::of_same_name;
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{ValueEnum, ValueHint};
 use heaptap_analyze::native::groups::RowKey;

@@ -13,21 +13,22 @@ use std::path::PathBuf;
 use self::kinds::Kind;
 use super::args::{Args, ByArg, DiffOutput, ViewArg};
 use super::run::{Compared, DiffRequest, HeapDiff, Per, ProfileFile, diff};
+use crate::commands::shared::paths::near;
+use crate::commands::shared::{blocking, native as native_view, page};
+use crate::console::exit::Outcome;
 use crate::console::fail_checks;
-use crate::exit::Outcome;
-use crate::flags::conflicts::{BY_VALUE, conflict, first_given, refuse_both, refuse_native_by};
-use crate::flags::context::Context;
-use crate::flags::names::mapping;
-use crate::flags::typed::of_same_name;
+use crate::console::flags::conflicts::{
+    BY_VALUE, conflict, first_given, refuse_both, refuse_native_by,
+};
+use crate::console::flags::context::Context;
+use crate::console::flags::names::mapping;
+use crate::console::flags::typed::of_same_name;
 use crate::heaps::input::facts::DumpFacts;
 use crate::heaps::input::{self, DumpScope, InputError, LookOptions, NativeFile, OpenedInput};
 use crate::heaps::java::has_java;
 use crate::heaps::selector::JavaInput;
-use crate::naming::names::MappingOption;
-use crate::pages::{PagePlace, ReportInput, ReportRequest};
-use crate::results::findings;
-use crate::views::paths::near;
-use crate::views::{blocking, native as native_view, page};
+use crate::names::names::MappingOption;
+use crate::page::report::{PagePlace, ReportInput, ReportRequest};
 use android_memory::smaps as mapped;
 use heaptap_analyze::native::diff::Growing;
 use heaptap_analyze::native::groups::RowKey;
@@ -38,6 +39,7 @@ use heaptap_base::untrusted::sanitize;
 use heaptap_base::untrusted::shell::quoted_path;
 use heaptap_model::heap_graph::Follow;
 use heaptap_report::data::header;
+use heaptap_results::findings;
 
 /// Rows on a page, and rows within sampling error.
 const PAGE: usize = 20;

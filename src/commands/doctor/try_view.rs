@@ -11,24 +11,24 @@ use tokio::sync::mpsc;
 use super::args::Args;
 use super::run::{Check, Status, diagnose};
 use crate::console::Style;
+use crate::console::exit::Outcome;
+use crate::console::flags::context::Context;
+use crate::console::flags::names::NamesArgs;
 use crate::console::signals::watch_signals;
 use crate::console::wrap::wrapped;
-use crate::exit::Outcome;
-use crate::flags::context::Context;
-use crate::flags::names::NamesArgs;
 use crate::recording::advice::names_collect;
 use crate::recording::events::RecordEvent;
 use crate::recording::self_test::{
     StepEvent, StepId, TriedAdb, TriedStep, TryEvent, TryHandler, TryOptions, TryReport, Verdict,
     try_out,
 };
-use crate::results::whole_file::write_named;
 use heaptap_base::directory;
 use heaptap_base::error::{ErrorClass, Failure};
 use heaptap_base::untrusted::shell::quoted_path;
 use heaptap_capture::config::Targets;
 use heaptap_capture::provoke::Cancel;
 use heaptap_capture::session::{CaptureError, SessionEvent, Store};
+use heaptap_results::whole_file::write_named;
 
 /// Names of the files of the report.
 const DOCUMENT: &str = "try.json";

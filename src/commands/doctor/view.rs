@@ -6,8 +6,8 @@ use super::args::Args;
 use super::run::{Check, Side, Status, diagnose};
 use super::try_view;
 use crate::console::Style;
-use crate::exit::Outcome;
-use crate::flags::context::Context;
+use crate::console::exit::Outcome;
+use crate::console::flags::context::Context;
 use heaptap_base::error::Failure;
 
 /// Runs the command.

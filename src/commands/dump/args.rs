@@ -1,8 +1,8 @@
 //! The flags of `heaptap dump`.
 
-use crate::flags::sample_names::SampleNamesArg;
-use crate::flags::target::{NamedTargetArgs, TargetArgs};
-use crate::flags::time::{perfetto_seconds, perfetto_time, positive_time};
+use crate::console::flags::sample_names::SampleNamesArg;
+use crate::console::flags::target::{NamedTargetArgs, TargetArgs};
+use crate::console::flags::time::{perfetto_seconds, perfetto_time, positive_time};
 use clap::ValueHint;
 use heaptap_base::units::ByteSize;
 use heaptap_capture::config::{BitmapFormat, JavaSpec};

@@ -4,28 +4,28 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use super::args::Args;
+use crate::commands::shared::paths::near;
+use crate::commands::shared::progress::{self, Show};
+use crate::commands::shared::single_file::SingleFile;
+use crate::commands::shared::{page, start};
+use crate::console::exit::Outcome;
+use crate::console::flags::context::Context;
+use crate::console::flags::names::{NamesArgs, PullLibsArg};
 use crate::console::signals::watch_signals;
-use crate::exit::Outcome;
-use crate::flags::context::Context;
-use crate::flags::names::{NamesArgs, PullLibsArg};
-use crate::naming::names::NameOptions;
-use crate::naming::r8_mappings::R8Mappings;
+use crate::names::names::NameOptions;
+use crate::names::r8_mappings::R8Mappings;
 use crate::recording::capture_kind::{CaptureKind, JavaResults};
 use crate::recording::dump;
 use crate::recording::heap_files::{self, HeapFileOptions};
 use crate::recording::options::RecordOptions;
 use crate::recording::outcome::Recorded;
-use crate::results::destination::unwritable;
-use crate::results::overwrite::{self, Replace};
-use crate::views::paths::near;
-use crate::views::progress::{self, Show};
-use crate::views::single_file::SingleFile;
-use crate::views::{page, start};
 use heaptap_base::error::Failure;
 use heaptap_base::untrusted::shell::quoted_path;
 use heaptap_capture::config::{BitmapFormat, DeviceLimits, HeapFileSpec};
 use heaptap_capture::session::Store;
 use heaptap_export::pprof::PprofOptions;
+use heaptap_results::destination::unwritable;
+use heaptap_results::overwrite::{self, Replace};
 
 /// Runs the command.
 ///

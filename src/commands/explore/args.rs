@@ -1,8 +1,8 @@
 //! The flags of `heaptap explore`.
 
-use crate::flags::java::JavaArgs;
-use crate::flags::moment::MomentArgs;
-use crate::flags::time::positive_time;
+use crate::console::flags::java::JavaArgs;
+use crate::console::flags::moment::MomentArgs;
+use crate::console::flags::time::positive_time;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! `explore`: the site of a Java heap, which answers while the heap is read.
 
 use super::shown::ShownHeap;
-use crate::net::{Api, ApiHandler, Site, SitePage};
+use crate::page::net::{Api, ApiHandler, Site, SitePage};
 use heaptap_base::error::{ErrorClass, Failure};
 use std::sync::Arc;
 

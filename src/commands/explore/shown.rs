@@ -1,11 +1,11 @@
 //! The heap that the page of `explore` shows, which the user may change.
 
-use crate::explore_api::{
-    ExploreOptions, ExploredHeap, ReadOutcome, ServerFacts, answer, check_generation,
-};
 use crate::heaps::java::JavaError;
 use crate::heaps::selector::DumpSelector;
-use crate::net::{ApiProblem, ApiRequest};
+use crate::page::explore_api::{
+    ExploreOptions, ExploredHeap, ReadOutcome, ServerFacts, answer, check_generation,
+};
+use crate::page::net::{ApiProblem, ApiRequest};
 use heaptap_base::error::catch_panic;
 use heaptap_base::parallel::lock;
 use std::sync::{Arc, Mutex};

@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
-use crate::flags::moment::MomentArgs;
-use crate::flags::target::TargetArgs;
+use crate::console::flags::moment::MomentArgs;
+use crate::console::flags::target::TargetArgs;
 
 /// Flags of `gc`.
 #[derive(Debug, clap::Args)]
@@ -34,7 +34,7 @@ pub struct Args {
     #[arg(long, conflicts_with_all = ["json", "json_lines", "by"])]
     pub csv: bool,
     /// Only the last TIME of the log, such as 10m
-    #[arg(long, value_name = "TIME", value_parser = crate::flags::time::positive_time, help_heading = "On the device")]
+    #[arg(long, value_name = "TIME", value_parser = crate::console::flags::time::positive_time, help_heading = "On the device")]
     pub since: Option<Duration>,
     /// Show collections from now on, until Ctrl-C; then sum up
     #[arg(short, long, conflicts_with = "csv", help_heading = "On the device")]
@@ -46,7 +46,7 @@ pub struct Args {
         short,
         long,
         value_name = "TIME",
-        value_parser = crate::flags::time::positive_time,
+        value_parser = crate::console::flags::time::positive_time,
         requires = "follow",
         help_heading = "On the device"
     )]

@@ -9,16 +9,16 @@ use tokio::sync::Notify;
 
 use super::args::{Args, ByArg};
 use super::run::{self, GcReport, Input, Stretch, Target};
+use crate::console::exit::Outcome;
+use crate::console::flags::context::Context;
+use crate::console::flags::source;
 use crate::console::signals::watch_signals;
-use crate::exit::Outcome;
-use crate::flags::context::Context;
-use crate::flags::source;
 use crate::heaps::selector::{ALL, DumpSelector, JavaInput};
-use crate::results::findings::{self, Finding};
 use heaptap_adb::Device;
 use heaptap_base::error::{ErrorClass, Failure};
 use heaptap_capture::eligibility::DeviceFacts;
 use heaptap_input::STDIN;
+use heaptap_results::findings::{self, Finding};
 
 /// Runs the command.
 ///

@@ -4,17 +4,17 @@
 
 use std::io::{self, Write};
 
-use crate::conversion::convert::Input;
 use crate::heaps::java::heap::UNCUT;
-use crate::naming::frames::LookupControl;
-use crate::results::destination::{Destination, OpenDestination, unwritable};
-use crate::results::findings::{self, Finding};
+use crate::names::frames::LookupControl;
+use crate::recording::conversion::convert::Input;
 use android_hprof::convert::{ConvertOptions, Converted};
 use android_hprof::info::Info;
 use android_hprof::strip::{StripOptions, Stripped};
 use android_hprof::{DamageList, Ending, Rewritten};
 use heaptap_base::error::{Classified, ErrorClass, Failure};
 use heaptap_input::{HprofInput, ImportError};
+use heaptap_results::destination::{Destination, OpenDestination, unwritable};
+use heaptap_results::findings::{self, Finding};
 
 /// Result for a dump.
 #[derive(Debug)]

@@ -8,15 +8,14 @@ use time::format_description::well_known::Rfc3339;
 
 use super::args::{Args, Command, ConvArgs, InfoArgs, StripArgs};
 use super::run::{self, Made};
+use crate::commands::shared::blocking;
+use crate::commands::shared::paths::near;
+use crate::console::exit::Outcome;
+use crate::console::flags::context::Context;
 use crate::console::table::show_columns;
 use crate::console::{Console, ConsoleWriter};
-use crate::conversion::convert::Input;
-use crate::exit::Outcome;
-use crate::flags::context::Context;
-use crate::naming::frames::LookupControl;
-use crate::results::destination::Destination;
-use crate::views::blocking;
-use crate::views::paths::near;
+use crate::names::frames::LookupControl;
+use crate::recording::conversion::convert::Input;
 use android_hprof::Rewritten;
 use android_hprof::convert::ConvertOptions;
 use android_hprof::info::{Contents, Info, Tally, heap_word};
@@ -25,6 +24,7 @@ use android_hprof::strip::StripOptions;
 use android_hprof::sub_records::{root_kind, sub_tag};
 use heaptap_base::error::Failure;
 use heaptap_base::units::{ByteSize, counted};
+use heaptap_results::destination::Destination;
 
 /// Runs the command.
 ///

@@ -1,12 +1,12 @@
 //! The flags of `heaptap leaks`.
 
-use crate::flags::conflicts::first_given;
-use crate::flags::focus_ignore::FilterArgs;
-use crate::flags::iterations::iteration_count;
-use crate::flags::java::JavaArgs;
-use crate::flags::limit::LimitArgs;
-use crate::flags::native::NativeArgs;
-use crate::flags::stack::StackArgs;
+use crate::console::flags::conflicts::first_given;
+use crate::console::flags::focus_ignore::FilterArgs;
+use crate::console::flags::iterations::iteration_count;
+use crate::console::flags::java::JavaArgs;
+use crate::console::flags::limit::LimitArgs;
+use crate::console::flags::native::NativeArgs;
+use crate::console::flags::stack::StackArgs;
 use heaptap_base::units::ByteSize;
 use std::ffi::OsString;
 

@@ -2,8 +2,8 @@
 
 use super::args::Args;
 use super::run::{Licenses, licenses};
-use crate::exit::Outcome;
-use crate::flags::context::Context;
+use crate::console::exit::Outcome;
+use crate::console::flags::context::Context;
 use heaptap_base::error::{ErrorClass, Failure};
 
 /// Line between texts.

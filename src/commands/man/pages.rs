@@ -41,7 +41,7 @@ fn without_help(command: clap::Command) -> clap::Command {
 }
 
 fn page(command: &clap::Command) -> io::Result<Page> {
-    let version = crate::results::manifest::version();
+    let version = heaptap_results::manifest::version();
     // The pages leave out help that is hidden from `-h`.
     let mut shown = command.clone().mut_args(|arg| arg.hide_short_help(false));
     let usage = shown.render_usage().to_string();

@@ -7,10 +7,10 @@ use serde::Serialize;
 
 use super::args::Args;
 use super::pages::{Page, pages};
-use crate::exit::Outcome;
-use crate::flags::context::Context;
-use crate::results::whole_file::WholeFile;
+use crate::console::exit::Outcome;
+use crate::console::flags::context::Context;
 use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_results::whole_file::WholeFile;
 
 /// Document of `--json`.
 #[derive(Debug, Serialize)]

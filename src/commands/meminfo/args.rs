@@ -1,9 +1,9 @@
 //! The flags of `heaptap meminfo`.
 
 use super::live::args::LiveArgs;
-use crate::flags::limit::LimitArgs;
-use crate::flags::moment::MomentArgs;
-use crate::flags::target::TargetArgs;
+use crate::console::flags::limit::LimitArgs;
+use crate::console::flags::moment::MomentArgs;
+use crate::console::flags::target::TargetArgs;
 use clap::ValueHint;
 use std::ffi::OsString;
 use std::path::PathBuf;

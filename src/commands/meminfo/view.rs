@@ -8,12 +8,12 @@ mod show;
 
 use super::args::Args;
 use super::live::view as live;
+use crate::commands::shared::blocking;
+use crate::console::exit::Outcome;
+use crate::console::flags::context::Context;
+use crate::console::flags::source;
 use crate::console::{Console, save_file};
-use crate::exit::Outcome;
-use crate::flags::context::Context;
-use crate::flags::source;
-use crate::system::meminfo::{self, Document, Question};
-use crate::views::blocking;
+use crate::heaps::meminfo::{self, Document, Question};
 use heaptap_base::error::{ErrorClass, Failure};
 use heaptap_base::untrusted::sanitize;
 use heaptap_export::csv::cell;

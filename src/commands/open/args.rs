@@ -1,7 +1,7 @@
 //! The flags of `heaptap open`.
 
 use super::run::UI;
-use crate::flags::time::positive_time;
+use crate::console::flags::time::positive_time;
 use std::ffi::OsString;
 use std::time::Duration;
 

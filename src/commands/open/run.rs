@@ -3,17 +3,17 @@
 //! page that heaptap wrote there is shown, because a page can run scripts.
 
 use crate::heaps::trace_findings;
-use crate::net::{Offer, Server};
-use crate::pages::{PAGE, is_page};
-use crate::results::findings::Finding;
-use crate::results::manifest::{self, Manifest};
-use crate::results::recorded;
+use crate::page::net::{Offer, Server};
+use crate::page::report::{PAGE, is_page};
 use heaptap_base::bytes::sha256_of;
 use heaptap_base::directory::{RAW_TRACE, SYMBOLIZED_TRACE};
 use heaptap_base::error::{ErrorClass, Failure};
 use heaptap_base::units::HumanDuration;
 use heaptap_base::untrusted::shell::quoted_path;
 use heaptap_input::OpenTrace;
+use heaptap_results::findings::Finding;
+use heaptap_results::manifest::{self, Manifest};
+use heaptap_results::recorded;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;

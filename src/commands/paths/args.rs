@@ -1,9 +1,9 @@
 //! The flags of `heaptap paths`.
 
-use crate::flags::java::JavaArgs;
-use crate::flags::limit::unless_zero;
-use crate::flags::moment::MomentArgs;
-use crate::flags::pattern::pattern;
+use crate::console::flags::java::JavaArgs;
+use crate::console::flags::limit::unless_zero;
+use crate::console::flags::moment::MomentArgs;
+use crate::console::flags::pattern::pattern;
 use heaptap_model::heap_graph::ObjectId;
 use regex::Regex;
 use std::ffi::OsString;

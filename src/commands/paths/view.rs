@@ -3,10 +3,11 @@
 use std::borrow::Cow;
 
 use super::args::Args;
+use crate::commands::shared::{blocking, java as java_view};
+use crate::console::exit::Outcome;
+use crate::console::flags::context::Context;
 use crate::console::table::{Table, shorten_scope};
 use crate::console::{Console, Style};
-use crate::exit::Outcome;
-use crate::flags::context::Context;
 use crate::heaps::java::facts::HeapFacts;
 use crate::heaps::java::paths::{
     FieldRow, HolderRow, Limits, MissingTarget, ObjectReport, PathReport, PathsReport, Referred,
@@ -14,7 +15,6 @@ use crate::heaps::java::paths::{
 };
 use crate::heaps::java::{self, JavaError, JavaFile, OpenedJava, ProgressReporter};
 use crate::heaps::selector::JavaInput;
-use crate::views::{blocking, java as java_view};
 use heaptap_base::error::{ErrorClass, Failure};
 use heaptap_base::units::{ByteSize, counted, thousands};
 use heaptap_base::untrusted::sanitize;

@@ -1,7 +1,7 @@
 //! The flags of `heaptap provoke`.
 
-use crate::flags::target::TargetArgs;
-use crate::flags::time::time;
+use crate::console::flags::target::TargetArgs;
+use crate::console::flags::time::time;
 use clap::ValueHint;
 use heaptap_capture::provoke::Action;
 use std::path::PathBuf;

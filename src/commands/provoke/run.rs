@@ -6,7 +6,6 @@ use std::io::{self, Read as _};
 use std::path::Path;
 
 use crate::recording::companion::TimelineFile;
-use crate::results::whole_file::unless_link;
 use heaptap_adb::{Address, Device, DeviceState, Selector, Server};
 use heaptap_base::error::{ErrorClass, Failure};
 use heaptap_capture::provoke::{
@@ -14,6 +13,7 @@ use heaptap_capture::provoke::{
 };
 use heaptap_capture::session;
 use heaptap_model::timeline::{self, Entry, HeaptapAction, Observation};
+use heaptap_results::whole_file::unless_link;
 
 /// Returns the timeline entry of a step.
 pub fn entry(step: &Step) -> Entry {

@@ -1,12 +1,12 @@
 //! The flags of `heaptap query`.
 
 use super::run::QueryOptions;
-use crate::flags::heap::HeapArgs;
-use crate::flags::java::{JavaArgs, Sizes};
-use crate::flags::names::existing;
-use crate::flags::native::NativeArgs;
-use crate::flags::target::TargetArgs;
-use crate::flags::time::positive_time;
+use crate::console::flags::heap::HeapArgs;
+use crate::console::flags::java::{JavaArgs, Sizes};
+use crate::console::flags::names::existing;
+use crate::console::flags::native::NativeArgs;
+use crate::console::flags::target::TargetArgs;
+use crate::console::flags::time::positive_time;
 use clap::ValueHint;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use heaptap_base::units::ByteSize;

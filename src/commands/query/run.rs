@@ -13,12 +13,6 @@ use crate::heaps::java::{
 };
 use crate::heaps::selector::JavaInput;
 use crate::heaps::trace_findings;
-use crate::results::deduped::Deduped;
-use crate::results::findings::{self, Finding};
-use crate::results::lists::{join_list, process_name};
-use crate::results::manifest::Manifest;
-use crate::results::timeline::LoadedTimeline;
-use crate::results::{recorded, timeline as readings};
 use android_memory::smaps::SmapsRows;
 use heaptap_base::directory::{self, UNFINISHED_PREFIX};
 use heaptap_base::error::{ErrorClass, Failure};
@@ -38,6 +32,12 @@ use heaptap_query::{
     Catalog, CopiedTable, Database, Limits, Processes, QueryError, TableError, flamegraph, java,
     modules, native, processes, stacks, system, unread,
 };
+use heaptap_results::deduped::Deduped;
+use heaptap_results::findings::{self, Finding};
+use heaptap_results::lists::{join_list, process_name};
+use heaptap_results::manifest::Manifest;
+use heaptap_results::timeline::LoadedTimeline;
+use heaptap_results::{recorded, timeline as readings};
 use perfetto_heap::MemoryWanted;
 
 /// Options for opening an input.

@@ -11,19 +11,19 @@ use serde_json::json;
 
 use super::args::Args;
 use super::run::{Losses, QueryFile, copy, open};
+use crate::commands::shared::blocking;
+use crate::console::exit::Outcome;
+use crate::console::flags::context::Context;
 use crate::console::signals::watch_signals;
-use crate::exit::Outcome;
-use crate::flags::context::Context;
 use crate::heaps::java::{ProgressReporter, lying_in};
 use crate::heaps::selector::JavaInput;
-use crate::results::overwrite::{self, Replace};
-use crate::views::blocking;
 use heaptap_base::error::{ErrorClass, Failure};
 use heaptap_base::units::thousands;
 use heaptap_base::untrusted::shell::quoted_path;
 use heaptap_capture::session::unfinished::ExistingFile;
 use heaptap_input::STDIN_NAME;
 use heaptap_query::{CopiedTable, Database, QueryError};
+use heaptap_results::overwrite::{self, Replace};
 use output::{Form, Output};
 use prompt::Piece;
 

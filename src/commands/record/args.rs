@@ -1,11 +1,11 @@
 //! The flags of `heaptap record`.
 
-use crate::flags::capture::CaptureArgs;
-use crate::flags::names::NamesArgs;
-use crate::flags::no_report::NoReportArgs;
-use crate::flags::sample_names::SampleNamesArg;
-use crate::flags::target::NamedTargetArgs;
-use crate::flags::time::time;
+use crate::console::flags::capture::CaptureArgs;
+use crate::console::flags::names::NamesArgs;
+use crate::console::flags::no_report::NoReportArgs;
+use crate::console::flags::sample_names::SampleNamesArg;
+use crate::console::flags::target::NamedTargetArgs;
+use crate::console::flags::time::time;
 use crate::recording::companion_options::Source;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -82,7 +82,7 @@ pub struct Args {
     #[arg(
         long,
         value_name = "TIME",
-        value_parser = crate::flags::time::positive_time,
+        value_parser = crate::console::flags::time::positive_time,
         help_heading = "How to record",
         hide_short_help = true
     )]
@@ -108,7 +108,7 @@ pub struct Args {
         long,
         value_name = "LIB",
         value_hint = clap::ValueHint::AnyPath,
-        value_parser = crate::flags::names::existing(),
+        value_parser = crate::console::flags::names::existing(),
         requires = "host",
         help_heading = "Programs of this host",
         hide_short_help = true
@@ -121,7 +121,7 @@ pub struct Args {
         long,
         value_name = "DIR",
         value_hint = clap::ValueHint::DirPath,
-        value_parser = crate::flags::names::existing(),
+        value_parser = crate::console::flags::names::existing(),
         requires = "host",
         help_heading = "Programs of this host",
         hide_short_help = true

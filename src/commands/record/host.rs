@@ -3,13 +3,13 @@
 //! to stderr.
 
 use super::args::Args;
-use crate::exit::Outcome;
-use crate::flags::conflicts;
-use crate::flags::context::Context;
-use crate::naming::r8_mappings::R8Mappings;
+use crate::commands::shared::paths::near;
+use crate::commands::shared::{page, progress, start};
+use crate::console::exit::Outcome;
+use crate::console::flags::conflicts;
+use crate::console::flags::context::Context;
+use crate::names::r8_mappings::R8Mappings;
 use crate::recording::host::{HostEvent, HostOptions, HostRecorded, record};
-use crate::views::paths::near;
-use crate::views::{page, progress, start};
 use heaptap_base::error::{ErrorClass, Failure};
 use heaptap_base::untrusted::sanitize;
 use heaptap_capture::host::{self, ProgramEnd, Request};

@@ -1,18 +1,18 @@
 //! `heaptap record`: shows the progress of a recording: status line, keys, events, summary.
 
 use super::args::Args;
+use crate::commands::shared::progress::{self, Show};
+use crate::commands::shared::{page, start};
+use crate::console::exit::Outcome;
+use crate::console::flags::conflicts::conflict;
+use crate::console::flags::context::Context;
 use crate::console::signals::watch_signals;
-use crate::exit::Outcome;
-use crate::flags::conflicts::conflict;
-use crate::flags::context::Context;
-use crate::naming::r8_mappings::R8Mappings;
+use crate::names::r8_mappings::R8Mappings;
 use crate::recording::capture_kind::CaptureKind;
 use crate::recording::companion_options::CompanionOptions;
 use crate::recording::options::RecordOptions;
 use crate::recording::outcome::Recorded;
 use crate::recording::record;
-use crate::views::progress::{self, Show};
-use crate::views::{page, start};
 use heaptap_base::error::{ErrorClass, Failure};
 use heaptap_capture::config::{DeviceLimits, Snapshots};
 use heaptap_capture::session::{SnapshotMethod, Store};

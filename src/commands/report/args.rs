@@ -1,9 +1,9 @@
 //! The flags of `heaptap report`.
 
-use crate::flags::iterations::iteration_count;
-use crate::flags::java::JavaArgs;
-use crate::flags::limit::unless_zero;
-use crate::flags::native::NativeArgs;
+use crate::console::flags::iterations::iteration_count;
+use crate::console::flags::java::JavaArgs;
+use crate::console::flags::limit::unless_zero;
+use crate::console::flags::native::NativeArgs;
 use std::ffi::OsString;
 use std::path::PathBuf;
 

@@ -4,12 +4,12 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use super::args::Args;
-use crate::exit::Outcome;
-use crate::flags::context::Context;
+use crate::commands::shared::browser::show_page;
+use crate::commands::shared::page::{PageOf, beside, is_stdout, show, write};
+use crate::console::exit::Outcome;
+use crate::console::flags::context::Context;
 use crate::heaps::input::DumpScope;
-use crate::pages::{PAGE, PagePlace, ReportInput, ReportRequest};
-use crate::views::browser::show_page;
-use crate::views::page::{PageOf, beside, is_stdout, show, write};
+use crate::page::report::{PAGE, PagePlace, ReportInput, ReportRequest};
 use heaptap_base::error::{Classified as _, Failure};
 use heaptap_model::heap_graph::Follow;
 use heaptap_report::data::header::Per;

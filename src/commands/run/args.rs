@@ -1,7 +1,7 @@
 //! The flags of `heaptap run`.
 
-use crate::flags::globals::positive;
-use crate::flags::names::NamesArgs;
+use crate::console::flags::globals::positive;
+use crate::console::flags::names::NamesArgs;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use tokio::task::JoinSet;
 
-use crate::flags::context::Context;
+use crate::console::flags::context::Context;
 use crate::lab::device_pool::Phone;
 use heaptap_adb::{Device, DeviceState, ListedDevice, Selector, Server};
 use heaptap_base::error::Failure;

@@ -13,15 +13,14 @@ use time::OffsetDateTime;
 
 use super::args::Args;
 use super::devices;
-use crate::flags::context::Context;
+use crate::console::flags::context::Context;
 use crate::lab::device_pool::Phone;
 use crate::lab::scenario_run::LabRequest;
 use crate::lab::{baseline_file, files, install, is_of_class};
-use crate::naming::names::NameOptions;
+use crate::names::names::NameOptions;
 use crate::recording::capture_kind::CaptureKind;
 use crate::recording::companion_options::CompanionOptions;
 use crate::recording::options::RecordOptions;
-use crate::results::file_names::{default_name, file_name};
 use android_memory::meminfo::explain;
 use heaptap_base::error::{ErrorClass, Failure};
 use heaptap_base::suggest::is_slip;
@@ -29,6 +28,7 @@ use heaptap_base::units;
 use heaptap_capture::config::{self, ConfigFile, Options, Targets};
 use heaptap_capture::provoke::{Action, catalog};
 use heaptap_capture::session::SessionId;
+use heaptap_results::file_names::{default_name, file_name};
 
 /// Shorter rows are too similar to judge.
 const MIN_ROW_CHARS: usize = 6;

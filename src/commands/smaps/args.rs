@@ -1,8 +1,8 @@
 //! The flags of `heaptap smaps`.
 
-use crate::flags::limit::LimitArgs;
-use crate::flags::moment::MomentArgs;
-use crate::flags::target::TargetArgs;
+use crate::console::flags::limit::LimitArgs;
+use crate::console::flags::moment::MomentArgs;
+use crate::console::flags::target::TargetArgs;
 use clap::{ValueEnum, ValueHint};
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -1,21 +1,21 @@
 //! `heaptap smaps`: the mappings of a process, by the rows of meminfo, by library or by mapping.
 
 use super::args::{Args, ByArg};
+use crate::commands::shared::java::{Cell, csv_line};
+use crate::commands::shared::mappings::{CUT, PAGE, load};
 use crate::console::columns::Columns;
+use crate::console::exit::Outcome;
+use crate::console::flags::context::Context;
+use crate::console::flags::source;
+use crate::console::flags::typed::of_same_name;
 use crate::console::table::{show_fitting, show_hidden};
 use crate::console::{Console, Style, save_file};
-use crate::exit::Outcome;
-use crate::flags::context::Context;
-use crate::flags::source;
-use crate::flags::typed::of_same_name;
-use crate::results::lists::process_name;
-use crate::system::smaps::{self, Document, Mapped, Moment, Origin, Row};
-use crate::views::java::{Cell, csv_line};
-use crate::views::mappings::{CUT, PAGE, load};
+use crate::heaps::smaps::{self, Document, Mapped, Moment, Origin, Row};
 use android_memory::smaps::{Field, Sums};
 use heaptap_base::error::{ErrorClass, Failure};
 use heaptap_base::units::{ByteSize, counted, thousands};
 use heaptap_base::untrusted::sanitize;
+use heaptap_results::lists::process_name;
 
 /// Rows with at least 1/`MUCH` of the cost of the process are highlighted.
 const MUCH: u64 = 10;

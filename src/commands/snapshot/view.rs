@@ -1,11 +1,11 @@
 //! `heaptap snapshot`: takes a snapshot in a recording that another process started.
 
 use super::args::Args;
-use crate::exit::Outcome;
-use crate::flags::context::Context;
-use crate::flags::session::selector;
+use crate::commands::shared::progress::{self};
+use crate::console::exit::Outcome;
+use crate::console::flags::context::Context;
+use crate::console::flags::session::selector;
 use crate::recording::sessions::{self};
-use crate::views::progress::{self};
 use heaptap_base::error::Failure;
 use heaptap_capture::session::{SessionId, Store};
 use serde_json::json;

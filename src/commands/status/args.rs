@@ -7,7 +7,7 @@
     heaptap status --fail            in a CI step: is anything left behind?")]
 pub struct Args {
     /// Session ID, or the start of it [default: all]
-    #[arg(value_name = "SESSION", value_parser = crate::flags::session::id)]
+    #[arg(value_name = "SESSION", value_parser = crate::console::flags::session::id)]
     pub session: Option<String>,
     /// Exit with 9 if a recording waits or is lost
     ///

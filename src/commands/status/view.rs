@@ -2,9 +2,9 @@
 
 use super::args::Args;
 use crate::console::Style;
-use crate::exit::Outcome;
-use crate::flags::context::Context;
-use crate::flags::session::scope_of_all;
+use crate::console::exit::Outcome;
+use crate::console::flags::context::Context;
+use crate::console::flags::session::scope_of_all;
 use crate::recording::sessions::{self, SessionStatus, State, Statuses};
 use heaptap_adb::Address;
 use heaptap_base::error::{ErrorClass, Failure};

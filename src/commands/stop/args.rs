@@ -1,7 +1,7 @@
 //! The flags of `heaptap stop`.
 
-use crate::flags::names::NamesArgs;
-use crate::flags::no_report::NoReportArgs;
+use crate::console::flags::names::NamesArgs;
+use crate::console::flags::no_report::NoReportArgs;
 
 /// Flags of `stop`.
 #[derive(Debug, clap::Args)]
@@ -14,7 +14,7 @@ pub struct Args {
     /// Session ID, or the start of it [default: the only one]
     ///
     /// `--forget` does not have a default.
-    #[arg(value_name = "SESSION", value_parser = crate::flags::session::id)]
+    #[arg(value_name = "SESSION", value_parser = crate::console::flags::session::id)]
     pub session: Option<String>,
     /// Forget SESSION; its device is not touched and keeps the trace
     #[arg(long, requires = "session")]

@@ -1,16 +1,16 @@
 //! `heaptap stop`: ends a recording that another process started, if it runs, and fetches it.
 
 use super::args::Args;
+use crate::commands::shared::page;
+use crate::commands::shared::progress::{self, Show};
+use crate::console::exit::Outcome;
+use crate::console::flags::context::Context;
+use crate::console::flags::session::{scope_of_all, selector};
 use crate::console::render;
 use crate::console::signals::watch_signals;
-use crate::exit::Outcome;
-use crate::flags::context::Context;
-use crate::flags::session::{scope_of_all, selector};
-use crate::naming::names::NameOptions;
-use crate::naming::r8_mappings::R8Mappings;
+use crate::names::names::NameOptions;
+use crate::names::r8_mappings::R8Mappings;
 use crate::recording::sessions::{self, Stopped};
-use crate::views::page;
-use crate::views::progress::{self, Show};
 use heaptap_base::error::{ErrorClass, Failure};
 use heaptap_capture::session::{CaptureError, SessionId, Store};
 use serde_json::{Value, json};

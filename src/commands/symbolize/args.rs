@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ValueEnum, ValueHint};
 
-use crate::flags::names::NamesArgs;
+use crate::console::flags::names::NamesArgs;
 
 /// Flags of `symbolize`.
 #[derive(Debug, clap::Args)]

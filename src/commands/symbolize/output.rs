@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
 use crate::console::Console;
-use crate::conversion::convert::Input;
+use crate::recording::conversion::convert::Input;
 use heaptap_base::error::Failure;
 
 /// Extension of the file that is written next to a trace.

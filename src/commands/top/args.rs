@@ -2,12 +2,12 @@
 
 use super::run as native_top;
 use super::run::java::{Grouping, Order};
-use crate::flags::focus_ignore::FilterArgs;
-use crate::flags::java::JavaArgs;
-use crate::flags::limit::LimitArgs;
-use crate::flags::native::NativeArgs;
-use crate::flags::stack::StackArgs;
-use crate::flags::typed::of_same_name;
+use crate::console::flags::focus_ignore::FilterArgs;
+use crate::console::flags::java::JavaArgs;
+use crate::console::flags::limit::LimitArgs;
+use crate::console::flags::native::NativeArgs;
+use crate::console::flags::stack::StackArgs;
+use crate::console::flags::typed::of_same_name;
 use clap::ValueEnum;
 use heaptap_analyze::native::groups::RowKey;
 use heaptap_base::units::ByteSize;

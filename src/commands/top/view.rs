@@ -7,13 +7,15 @@ mod native;
 
 use super::args::{Args, ByArg, ReachableArg, SortArg};
 use super::run::{Order, TopRequest, TreeRequest, top};
-use crate::exit::Outcome;
-use crate::flags::conflicts::{BY_VALUE, conflict, first_given, refuse_both, refuse_native_by};
-use crate::flags::context::Context;
+use crate::commands::shared::recordings::input_missing;
+use crate::commands::shared::{blocking, native as native_view};
+use crate::console::exit::Outcome;
+use crate::console::flags::conflicts::{
+    BY_VALUE, conflict, first_given, refuse_both, refuse_native_by,
+};
+use crate::console::flags::context::Context;
 use crate::heaps::input::{self, DumpScope, NativeFile, OpenedInput};
 use crate::heaps::java::OpenedJava;
-use crate::views::recordings::input_missing;
-use crate::views::{blocking, native as native_view};
 use heaptap_analyze::native::groups::RowKey;
 use heaptap_base::error::Failure;
 use heaptap_base::units::{ByteSize, counted};

@@ -1,9 +1,9 @@
 //! `heaptap virtual-phone`: serves the virtual phone until ended.
 
 use super::args::Args;
-use crate::exit::Outcome;
-use crate::flags::context::Context;
-use crate::flags::virtual_phone::parse;
+use crate::console::exit::Outcome;
+use crate::console::flags::context::Context;
+use crate::console::flags::virtual_phone::parse;
 use heaptap_base::error::{ErrorClass, Failure};
 use virtual_phone::VirtualPhone;
 

@@ -8,7 +8,6 @@ use std::collections::{BTreeMap, HashMap};
 use super::series::{Heap, Series};
 use super::{NativeLeaksRequest, words};
 use crate::heaps::input::facts::{self, FilterFacts, StackFrame};
-use crate::results::findings::Finding;
 use heaptap_analyze::native::groups::GroupId;
 use heaptap_analyze::native::growth::{
     Growth, HeapSeries, Judgement, LineFrames, Rule, Site, Unit,
@@ -16,6 +15,7 @@ use heaptap_analyze::native::growth::{
 use heaptap_analyze::sampling::Estimate;
 use heaptap_analyze::sampling::verdict::{InconclusiveReason, Verdict};
 use heaptap_model::stacks::{FrameId, StackTable, sum};
+use heaptap_results::findings::Finding;
 
 #[derive(Debug, Clone, Serialize)]
 pub struct NativeLeaksDocument {

@@ -1,9 +1,9 @@
 //! Errors of comparing dumps.
 
 use crate::heaps::input::InputError;
-use crate::results::findings::Finding;
 use heaptap_base::error::{Classified, ErrorClass, ErrorFacts};
 use heaptap_base::units::counted;
+use heaptap_results::findings::Finding;
 
 fn what_is_complete(complete: usize, of: usize, left: usize, why: &str) -> String {
     let have = match complete {

@@ -19,10 +19,10 @@ use crate::heaps::input::{self, DumpScope, LookOptions, NativeFile, OpenedInput}
 use crate::heaps::java::{OpenedJava, ProgressReporter};
 use crate::heaps::selector::JavaInput;
 use crate::heaps::trace_findings::is_missing_part;
-use crate::results::findings::{self, Finding};
 use heaptap_analyze::native::filter::Filter;
 use heaptap_base::error::ErrorClass;
 use heaptap_model::stacks::{Dump, JoinBy, StackTable, join};
+use heaptap_results::findings::{self, Finding};
 
 /// Default tolerance, in bytes per iteration: 4 KiB.
 pub const TOLERANCE_BYTES: u64 = 4096;

@@ -7,11 +7,11 @@ use super::native::ListedDump;
 use super::options::LookOptions;
 use crate::heaps::moments::{OTHERS_ONLY, did_you_mean, names_besides, no_dump_came};
 use crate::heaps::selector::DumpSelector;
-use crate::results::findings::{self, Finding};
-use crate::results::lists::{join_list, join_processes};
-use crate::results::manifest::Manifest;
 use heaptap_model::profile::is_heap;
 use heaptap_model::stacks::{Facts, last_of_each};
+use heaptap_results::findings::{self, Finding};
+use heaptap_results::lists::{join_list, join_processes};
+use heaptap_results::manifest::Manifest;
 
 /// Selection of dumps.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -213,7 +213,7 @@ fn heap_names<'a>(all: impl Iterator<Item = &'a Facts>) -> BTreeSet<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::manifest::Label;
+    use heaptap_results::manifest::Label;
 
     fn dump(number: u32, labels: &[&str]) -> ListedDump {
         ListedDump {

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use crate::heaps::available;
 use crate::heaps::selector::or_rows;
-use crate::naming::r8_mappings::MapsError;
-use crate::results::findings::Finding;
-use crate::results::lists::join_list;
-use crate::results::manifest::ManifestError;
+use crate::names::r8_mappings::MapsError;
 use heaptap_base::error::{Classified, ErrorClass, ErrorFacts};
 use heaptap_base::suggest::nearest;
 use heaptap_input::ImportError;
 use heaptap_model::profile::meant_heap;
+use heaptap_results::findings::Finding;
+use heaptap_results::lists::join_list;
+use heaptap_results::manifest::ManifestError;
 use perfetto_heap::TraceError;
 
 /// Error of opening an input.

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use serde::{Serialize, Serializer};
 
 use crate::heaps::input::NativeFile;
-use crate::results::manifest::Flags;
 use heaptap_analyze::native::filter::Filter;
 use heaptap_analyze::native::groups::{file_of, function_of, library_name};
 use heaptap_analyze::sampling::{Estimate, Rate};
 use heaptap_model::profile::DumpKind;
 use heaptap_model::stacks::{Dump, FrameId, StackTable, View};
+use heaptap_results::manifest::Flags;
 
 /// Identity of a dump.
 #[derive(Debug, Clone, PartialEq, Serialize)]

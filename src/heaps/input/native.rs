@@ -3,15 +3,15 @@
 use std::ops::Deref;
 use std::path::PathBuf;
 
-use crate::results::findings::{self, Finding, NAMES_MISSING};
-use crate::results::lists::process_name;
-use crate::results::manifest::{Manifest, Symbolization, Totals};
 use heaptap_analyze::sampling::Estimate;
 use heaptap_base::error::ErrorClass;
 use heaptap_base::untrusted::shell::quoted_path;
 use heaptap_model::profile::SystemInfo;
 use heaptap_model::stacks::{Dump, Facts, JoinBy, StackProfile, default_rank, join};
 use heaptap_model::timeline::Timeline;
+use heaptap_results::findings::{self, Finding, NAMES_MISSING};
+use heaptap_results::lists::process_name;
+use heaptap_results::manifest::{Manifest, Symbolization, Totals};
 
 /// A dump of an input, selected or not.
 #[derive(Debug, Clone, PartialEq)]

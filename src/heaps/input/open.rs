@@ -15,17 +15,17 @@ use super::traces::{self, LookTrace};
 use crate::heaps::java::{OpenedJava, ProgressReporter, ReadTrace, manifest_of};
 use crate::heaps::selector::DumpSelector;
 use crate::heaps::trace_findings::{self, CONSEQUENCES};
-use crate::naming::coverage::{Coverage, Tally};
-use crate::results::deduped::Deduped;
-use crate::results::findings::{self, Finding};
-use crate::results::manifest::{Manifest, Totals, Warning};
-use crate::results::{recorded, timeline};
+use crate::names::coverage::{Coverage, Tally};
 use heaptap_analyze::native::sampled;
 use heaptap_base::directory::RAW_TRACE;
 use heaptap_base::error::{Classified, ErrorClass};
 use heaptap_input::{HeapSource, HprofInput, ImportError, PprofInput, STDIN, STDIN_NAME};
 use heaptap_model::profile::{DumpNumbers, HeapDump, LastDump, is_heap};
 use heaptap_model::stacks::{Facts, ProjectOptions, Projector, StackProfile, View};
+use heaptap_results::deduped::Deduped;
+use heaptap_results::findings::{self, Finding};
+use heaptap_results::manifest::{Manifest, Totals, Warning};
+use heaptap_results::{recorded, timeline};
 use perfetto_heap::MemoryWanted;
 
 /// Contents of an input.

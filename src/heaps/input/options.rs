@@ -1,8 +1,8 @@
 //! Options for opening an input: requested data and symbol sources.
 
 use crate::heaps::selector::ProcessFilter;
-use crate::naming::frames::LookupControl;
-use crate::naming::names::NameOptions;
+use crate::names::frames::LookupControl;
+use crate::names::names::NameOptions;
 
 /// Options for opening an input.
 #[derive(Debug, Clone, Default)]

@@ -9,15 +9,15 @@ use super::native::{ListedDump, NativeFile, joined};
 use super::options::LookOptions;
 use crate::heaps::selector::DumpSelector;
 use crate::heaps::trace_findings;
-use crate::results::findings::Finding;
-use crate::results::lists::join_list;
-use crate::results::manifest::{self, Manifest, Totals};
 use heaptap_analyze::native::sampled;
 use heaptap_base::error::ErrorClass;
 use heaptap_base::untrusted::sanitize;
 use heaptap_input::{ImportError, PprofInput, read_pprof};
 use heaptap_model::profile::{DumpKind, DumpNumbers};
 use heaptap_model::stacks::{Dump, Facts, StackProfile, TRACKED_HEAP, View, sum};
+use heaptap_results::findings::Finding;
+use heaptap_results::lists::join_list;
+use heaptap_results::manifest::{self, Manifest, Totals};
 
 /// Opens pprofs.
 ///

@@ -4,11 +4,11 @@
 use super::error::InputError;
 use super::options::LookOptions;
 use crate::heaps::java::{ProgressReporter, ReadTrace};
-use crate::naming::frames::{LookupScope, Named, Namer};
-use crate::naming::r8_mappings::{HeapMaps, R8Mappings, UsedMap};
-use crate::results::findings::Finding;
-use crate::results::manifest;
+use crate::names::frames::{LookupScope, Named, Namer};
+use crate::names::r8_mappings::{HeapMaps, R8Mappings, UsedMap};
 use heaptap_input::OpenTrace;
+use heaptap_results::findings::Finding;
+use heaptap_results::manifest;
 use perfetto_heap::{Surveyed, Trace};
 
 /// A trace of an input, with the final names of its frames.

@@ -11,13 +11,13 @@ use super::heap::{JavaHeap, ProgressReporter};
 use super::open::{JavaOptions, open};
 use super::opened::OpenedJava;
 use crate::heaps::selector::JavaInput;
-use crate::results::findings::{self, other_process, same_moment, sizes_differ};
 use heaptap_analyze::diff::{self, Change, Growth, Side};
 use heaptap_analyze::filter::Filter;
 use heaptap_analyze::histogram::Sums;
 use heaptap_analyze::leaks::{self, Leaks};
 use heaptap_analyze::tree::{self, NodeKey, Tree};
 use heaptap_base::error::ErrorClass;
+use heaptap_results::findings::{self, other_process, same_moment, sizes_differ};
 
 /// Status of a change between dumps one of which lacks objects: what it lacks can look new or gone, on
 /// other paths, and unreachable.

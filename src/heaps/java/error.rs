@@ -5,13 +5,13 @@ use crate::heaps::available;
 use crate::heaps::moments::MomentNotFound;
 use crate::heaps::selector::or_rows;
 use crate::heaps::trace_findings::is_missing_part;
-use crate::naming::r8_mappings::MapsError;
-use crate::results::findings::Finding;
-use crate::results::manifest::ManifestError;
+use crate::names::r8_mappings::MapsError;
 use android_hprof::HprofError;
 use heaptap_base::error::{Classified, ErrorClass, ErrorFacts};
 use heaptap_base::untrusted::shell::quoted_path;
 use heaptap_input::ImportError;
+use heaptap_results::findings::Finding;
+use heaptap_results::manifest::ManifestError;
 use perfetto_heap::TraceError;
 
 /// Error of opening a Java heap.

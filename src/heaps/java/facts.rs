@@ -5,9 +5,9 @@ use time::OffsetDateTime;
 
 use super::heap::JavaHeap;
 use crate::heaps::selector::DumpSelector;
-use crate::results::findings::Finding;
 use heaptap_analyze::histogram::Sums;
 use heaptap_model::heap_graph::{DumpSource, Follow, SizeModel};
+use heaptap_results::findings::Finding;
 
 /// Source and analysis options of a heap.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -4,14 +4,14 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use crate::heaps::selector::DumpSelector;
-use crate::naming::r8_mappings::UsedMap;
-use crate::results::findings::{self, BYTES_BEHIND, Finding, SEVERAL_DUMPS};
-use crate::results::lists::join_list;
+use crate::names::r8_mappings::UsedMap;
 use heaptap_base::error::ErrorClass;
 use heaptap_base::units::counted;
 use heaptap_model::heap_graph::{
     Dominators, DumpSource, Follow, HeapGraph, Losses, ObjectIndex, OutOfMemory, ShortestPaths,
 };
+use heaptap_results::findings::{self, BYTES_BEHIND, Finding, SEVERAL_DUMPS};
+use heaptap_results::lists::join_list;
 
 /// Callback at the start of each step that can take a while, with a description such as `reading
 /// the heap`. Called from any thread; must return immediately.

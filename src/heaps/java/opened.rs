@@ -1,8 +1,8 @@
 //! Java heaps of an input that was already opened for its native heaps, to avoid reading it twice.
 
-use crate::naming::r8_mappings::HeapMaps;
-use crate::results::findings::Finding;
+use crate::names::r8_mappings::HeapMaps;
 use heaptap_input::HprofInput;
+use heaptap_results::findings::Finding;
 use perfetto_heap::Trace;
 
 /// An input of Java heaps, opened or not.

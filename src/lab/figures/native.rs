@@ -12,7 +12,6 @@ use super::PARTS;
 use crate::heaps::input::{self, DumpScope, LookOptions, NativeFile, OpenedInput};
 use crate::heaps::java::ProgressReporter;
 use crate::lab::state::Figure;
-use crate::results::lists::join_list;
 use heaptap_analyze::native::filter::Filter;
 use heaptap_analyze::native::groups::{Groups, RowKey};
 use heaptap_analyze::native::sampled::SampledColumn;
@@ -21,6 +20,7 @@ use heaptap_analyze::native::visible_tree::VisibleTree;
 use heaptap_base::error::Classified as _;
 use heaptap_model::profile::is_heap;
 use heaptap_model::stacks::{Dump, Facts, View};
+use heaptap_results::lists::join_list;
 
 /// The native heaps of a run, at all its labels.
 pub(super) struct Opened(NativeFile);

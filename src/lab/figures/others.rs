@@ -8,10 +8,10 @@ use heaptap_lab::scenario::END;
 
 use super::selector;
 use crate::heaps::java::ProgressReporter;
+use crate::heaps::meminfo::{self, ProcessFacts};
 use crate::heaps::selector::{JavaInput, ProcessFilter};
+use crate::heaps::smaps;
 use crate::lab::state::Figure;
-use crate::system::meminfo::{self, ProcessFacts};
-use crate::system::smaps;
 use android_memory::gc::printed_step;
 use android_memory::smaps::{By, Field, Grouped};
 use android_memory::summary_row;

@@ -13,12 +13,12 @@ use crate::recording::dump;
 use crate::recording::events::{EventHandler, RecordEvent};
 use crate::recording::heap_files::{self, HeapFileOptions};
 use crate::recording::outcome::{Finished, Recorded};
-use crate::results::manifest::JavaDump;
 use heaptap_base::error::{ErrorClass, Failure};
 use heaptap_base::rename_retry;
 use heaptap_capture::config::JavaSpec;
 use heaptap_capture::provoke::Cancel;
 use heaptap_capture::session::{Control, SessionEvent};
+use heaptap_results::manifest::JavaDump;
 
 use super::super::failures::interrupted;
 use super::super::recover;

@@ -17,9 +17,9 @@ use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::task::JoinSet;
 
 use super::at_label::{At, NotTaken, gzip};
-use crate::conversion::allocations::{ATTACH, AttachError, attach};
-use crate::conversion::tracked::WHAT;
 use crate::recording::blocking::blocking;
+use crate::recording::conversion::allocations::{ATTACH, AttachError, attach};
+use crate::recording::conversion::tracked::WHAT;
 use crate::recording::events::{EventHandler, warn};
 use heaptap_adb::{DebugStream, Device, DeviceError};
 use heaptap_base::parallel::lock;

@@ -9,13 +9,13 @@ use flate2::write::GzEncoder;
 use tempfile::NamedTempFile;
 
 use super::file::TimelineFile;
-use crate::results::file_names::file_name;
-use crate::results::whole_file::{directory_inside, temporary_in};
 use heaptap_adb::{Device, DeviceError};
 use heaptap_capture::observe::OurWindows;
 use heaptap_capture::session::CaptureError;
 use heaptap_capture::session::unfinished::place;
 use heaptap_model::timeline::{HeaptapAction, Kept, Missed, Observation};
+use heaptap_results::file_names::file_name;
+use heaptap_results::whole_file::{directory_inside, temporary_in};
 
 /// Name of the end of a recording in file names.
 const END: &str = "end";

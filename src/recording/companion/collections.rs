@@ -4,10 +4,10 @@
 use std::path::Path;
 
 use crate::recording::companion_options::CompanionOptions;
-use crate::results::findings::Finding;
-use crate::results::timeline;
-use crate::results::whole_file::write_named;
 use heaptap_model::timeline::Observation;
+use heaptap_results::findings::Finding;
+use heaptap_results::timeline;
+use heaptap_results::whole_file::write_named;
 
 /// File name in a recording directory.
 pub(crate) const FILE: &str = "gc.jsonl";

@@ -10,9 +10,9 @@ use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use crate::results::whole_file::unless_link;
 use heaptap_base::parallel::lock;
 use heaptap_model::timeline::{self, Entry, Observation};
+use heaptap_results::whole_file::unless_link;
 
 /// Maximum size of unwritten data, in bytes; further lines are lost, and counted.
 const WAITING: usize = 4 << 20;

@@ -17,16 +17,11 @@ use sha2::{Digest as _, Sha256};
 
 use super::at_label::{At, NotTaken};
 use crate::heaps::java::{DIRECTORY, manifest_of};
-use crate::naming::names::NameOptions;
-use crate::naming::packet_files::{DEOBFUSCATION, PacketFiles, SYMBOLS, join_maps};
+use crate::names::names::NameOptions;
+use crate::names::packet_files::{DEOBFUSCATION, PacketFiles, SYMBOLS, join_maps};
 use crate::recording::advice::names_collect;
 use crate::recording::outcome::{Finished, Recorded};
 use crate::recording::plan::Plan;
-use crate::results::file_names::is_below;
-use crate::results::manifest::{
-    self, BoundLabel, JavaDump, Label, LabelledDump, Manifest, MappingFile, Symbolization,
-};
-use crate::results::whole_file::unless_link;
 use heaptap_adb::Device;
 use heaptap_base::directory::{self, RAW_TRACE, SYMBOLIZED_TRACE};
 use heaptap_base::error::Failure;
@@ -36,6 +31,11 @@ use heaptap_capture::config::JavaSpec;
 use heaptap_capture::eligibility::{Assessment, DeviceFacts, Scope};
 use heaptap_capture::session::{self, Owner, Session, Store};
 use heaptap_export::pprof::PprofOptions;
+use heaptap_results::file_names::is_below;
+use heaptap_results::manifest::{
+    self, BoundLabel, JavaDump, Label, LabelledDump, Manifest, MappingFile, Symbolization,
+};
+use heaptap_results::whole_file::unless_link;
 use perfetto_heap::Surveyed;
 
 /// Returns why Java heaps cannot be dumped at any label, before the recording begins; `None` if

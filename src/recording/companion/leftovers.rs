@@ -10,12 +10,10 @@ use super::at_label::{At, name_of};
 use super::file::TimelineFile;
 use super::summary::{FoundTimeline, section, warnings};
 use super::{java, logcat};
-use crate::conversion::tracked::WHAT as TRACKED;
 use crate::heaps::java::{DIRECTORY, manifest_of};
 use crate::recording::companion_options::Source;
+use crate::recording::conversion::tracked::WHAT as TRACKED;
 use crate::recording::outcome::Finished;
-use crate::results::file_names::is_below;
-use crate::results::manifest::{Companions, Manifest, Warning};
 use heaptap_adb::Device;
 use heaptap_base::directory;
 use heaptap_base::rename_retry;
@@ -23,6 +21,8 @@ use heaptap_capture::observe::OurWindows;
 use heaptap_capture::session::unfinished::remove_all;
 use heaptap_capture::session::{SessionId, SessionState, Store, part_prefix};
 use heaptap_model::timeline::{self, Entry, Kept, Observation, Timeline};
+use heaptap_results::file_names::is_below;
+use heaptap_results::manifest::{Companions, Manifest, Warning};
 
 /// Directories of captures at labels, except Java heaps, with the ends of their files.
 const CAPTURES: [(&str, &str); 4] = [
@@ -386,7 +386,7 @@ fn remove_copied(from: &Path, to: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::manifest::{JavaDump, JavaFlags, JavaKind};
+    use heaptap_results::manifest::{JavaDump, JavaFlags, JavaKind};
 
     #[test]
     fn what_stands_beside_moves_and_nothing_else_does() {

@@ -3,7 +3,7 @@
 //! attributed to heaptap.
 
 use super::at_label::{At, NotTaken};
-use crate::system::meminfo::ask;
+use crate::heaps::meminfo::ask;
 use android_memory::meminfo::Meminfo;
 use heaptap_model::timeline::{Cost, Entry, Observation, Parts, Source};
 

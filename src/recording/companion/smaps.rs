@@ -4,8 +4,8 @@
 use flate2::Compression;
 
 use super::at_label::{At, NotTaken, gzip};
+use crate::heaps::smaps::fetch::{self, FetchError};
 use crate::recording::events::{EventHandler, warn};
-use crate::system::smaps::fetch::{self, FetchError};
 use android_memory::smaps;
 use heaptap_adb::Device;
 use heaptap_capture::session::{self, SessionState};

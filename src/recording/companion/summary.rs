@@ -6,14 +6,14 @@ use std::path::Path;
 
 use super::watching::Shares;
 use crate::recording::companion_options::{CompanionOptions, Source};
-use crate::results::file_names::is_below;
-use crate::results::lists::join_list;
-use crate::results::manifest::{
+use heaptap_base::bytes::open_regular;
+use heaptap_model::timeline::{self, Entry, MissedReason, Observation, Timeline};
+use heaptap_results::file_names::is_below;
+use heaptap_results::lists::join_list;
+use heaptap_results::manifest::{
     CompanionCost, CompanionFile, CompanionGap, CompanionMissed, CompanionTimeline,
     CompanionUnread, Companions, Warning,
 };
-use heaptap_base::bytes::open_regular;
-use heaptap_model::timeline::{self, Entry, MissedReason, Observation, Timeline};
 
 /// Maximum number of bytes read: weeks of a recording.
 const LARGEST: u64 = 256 << 20;

@@ -17,17 +17,13 @@ use time::OffsetDateTime;
 
 use self::look::{Looked, look, of_cut, unreadable};
 use super::describe;
-use crate::naming::packet_files;
-use crate::naming::r8_mappings::{UsedMap, add_used};
+use crate::names::packet_files;
+use crate::names::r8_mappings::{UsedMap, add_used};
 use crate::recording::blocking::blocking;
 use crate::recording::causes;
 use crate::recording::events::{EventHandler, RecordEvent, Step, warn};
 use crate::recording::outcome::{EndedBy, Finished, LastJournal};
 use crate::recording::plan::{self, Plan};
-use crate::results::findings;
-use crate::results::manifest::{self, JAVA_HEAP, JavaDump, JavaFlags, JavaKind, Original};
-use crate::results::output::own;
-use crate::results::publication::Staging;
 use android_hprof::info;
 use heaptap_base::bytes::Bytes;
 use heaptap_base::error::{ErrorClass, Failure};
@@ -38,6 +34,10 @@ use heaptap_capture::session::{
     SessionId, part_prefix,
 };
 use heaptap_model::profile::DumpNumbers;
+use heaptap_results::findings;
+use heaptap_results::manifest::{self, JAVA_HEAP, JavaDump, JavaFlags, JavaKind, Original};
+use heaptap_results::output::own;
+use heaptap_results::publication::Staging;
 
 /// State of a file.
 struct Came {

@@ -4,17 +4,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::{HostOptions, HostRecorded, Run};
-use crate::conversion::convert::{self, Converted, Input, Plain, Request};
-use crate::conversion::error::ConvertError;
 use crate::heaps::trace_findings::{GUESSES, NOT_ASKED_FOR, NOT_PROFILEABLE};
-use crate::naming::frames::LookupControl;
+use crate::names::frames::LookupControl;
 use crate::recording::blocking::blocking;
+use crate::recording::conversion::convert::{self, Converted, Input, Plain, Request};
+use crate::recording::conversion::error::ConvertError;
 use crate::recording::outcome::{Finished, LastJournal};
 use crate::recording::plan;
-use crate::results::findings::{self, Finding};
-use crate::results::manifest::{self, Manifest, Warning};
-use crate::results::output::OutputDirectory;
-use crate::results::publication::{Staging, Unpublished};
 use heaptap_base::bytes::sha256_of;
 use heaptap_base::error::{ErrorClass, Failure};
 use heaptap_base::units::{HumanDuration, counted};
@@ -23,6 +19,10 @@ use heaptap_capture::host::{Checked, ProgramEnd, SessionEnd, Signals};
 use heaptap_capture::session::SessionId;
 use heaptap_capture::session::unfinished::ExistingFile;
 use heaptap_input::ImportError;
+use heaptap_results::findings::{self, Finding};
+use heaptap_results::manifest::{self, Manifest, Warning};
+use heaptap_results::output::OutputDirectory;
+use heaptap_results::publication::{Staging, Unpublished};
 use sha2::{Digest as _, Sha256};
 
 /// A program below this duration can lose all callstacks.
@@ -181,7 +181,7 @@ fn applies(finding: &Finding, run: &Run) -> bool {
         NOT_ASKED_FOR | NOT_PROFILEABLE => false,
         // Every program that ends disconnects.
         "disconnected" => false,
-        crate::results::findings::TRACE_CUT => run.session == SessionEnd::Complete,
+        heaptap_results::findings::TRACE_CUT => run.session == SessionEnd::Complete,
         _ => true,
     }
 }

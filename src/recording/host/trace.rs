@@ -12,9 +12,9 @@ use heaptap_proto::perfetto::{ProcessTree, Trace, TracePacket};
 use prost::Message as _;
 use sha2::{Digest as _, Sha256};
 
-use crate::results::manifest::TraceFile;
 use heaptap_base::units::hex;
 use heaptap_capture::host::Processes;
+use heaptap_results::manifest::TraceFile;
 use perfetto_heap::DumpScanner;
 
 /// Bytes read at once.

@@ -21,12 +21,12 @@ use crate::recording::heap_files::{self, HeapFileOptions};
 use crate::recording::options::RecordOptions;
 use crate::recording::outcome::Finished;
 use crate::recording::record;
-use crate::results::manifest::{Dump, JavaDump};
 use heaptap_base::error::{ErrorClass, Failure};
 use heaptap_base::units::{ByteSize, counted, thousands};
 use heaptap_capture::config::{CaptureSpec, JavaSpec, Snapshots};
 use heaptap_capture::session::{Control, SessionEvent};
 use heaptap_proto::pprof::Profile;
+use heaptap_results::manifest::{Dump, JavaDump};
 
 /// Time limits of the steps, until they are ended.
 const NATIVE: Duration = Duration::from_secs(40);

@@ -39,9 +39,7 @@ use self::raw::RawDirectory;
 use self::unchanged::DeviceState;
 use super::advice::device_away;
 use super::events::RecordEvent;
-use crate::naming::names::NameOptions;
-use crate::results::manifest::version;
-use crate::results::output::OutputDirectory;
+use crate::names::names::NameOptions;
 use heaptap_adb::Device;
 use heaptap_base::error::{ErrorClass, Failure};
 use heaptap_capture::config::Targets;
@@ -49,6 +47,8 @@ use heaptap_capture::eligibility::{self, DeviceFacts};
 use heaptap_capture::error::kind;
 use heaptap_capture::provoke::Cancel;
 use heaptap_capture::session::{CaptureError, Store};
+use heaptap_results::manifest::version;
+use heaptap_results::output::OutputDirectory;
 
 /// Time for a device that vanished to return before the rest is not tried.
 const RETURN: Duration = Duration::from_secs(5);

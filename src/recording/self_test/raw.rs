@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 use super::bounded_recording::sessions_below;
-use crate::results::manifest;
-use crate::results::whole_file::WholeFile;
 use android_hprof::RewriteError;
 use android_hprof::strip::{StripOptions, strip};
 use heaptap_capture::session::Store;
+use heaptap_results::manifest;
+use heaptap_results::whole_file::WholeFile;
 
 const PREFIX: &str = ".heaptap-try-";
 /// File that is locked as long as the run lives.

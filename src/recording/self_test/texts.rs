@@ -7,9 +7,8 @@ use super::app::App;
 use super::bounded_recording::limited;
 use super::dumps::{incomplete, unwritten};
 use super::{Bench, Ended, Outcome, StepId};
-use crate::results::whole_file::write_named;
-use crate::system::meminfo::{Question, ask};
-use crate::system::smaps::{AccessMethod, FetchError, fetch, of_phone};
+use crate::heaps::meminfo::{Question, ask};
+use crate::heaps::smaps::{AccessMethod, FetchError, fetch, of_phone};
 use android_memory::gc::GcLog;
 use android_memory::malloc_info;
 use android_memory::smaps::Field;
@@ -18,6 +17,7 @@ use heaptap_base::error::{ErrorClass, Failure};
 use heaptap_base::units::{ByteSize, counted};
 use heaptap_base::untrusted::sanitize_bytes;
 use heaptap_capture::config::Targets;
+use heaptap_results::whole_file::write_named;
 
 /// Time limits of the steps.
 const TEXT: Duration = Duration::from_secs(30);

@@ -13,13 +13,13 @@ use super::{Bench, Ended, LEFT_ON_DEVICE, Outcome, RETURN};
 use crate::recording::advice::device_away;
 use crate::recording::events::EventHandler;
 use crate::recording::sessions::{self, SessionSelector};
-use crate::results::lists::join_list;
 use android_memory::status::Ticks;
 use heaptap_adb::{Command, Device, DeviceError};
 use heaptap_base::error::{ErrorClass, Failure};
 use heaptap_base::untrusted::sanitize;
 use heaptap_capture::eligibility::DeviceFacts;
 use heaptap_capture::session::fixed_path;
+use heaptap_results::lists::join_list;
 
 /// Time limit for reading the state.
 const LOOK: Duration = Duration::from_secs(15);

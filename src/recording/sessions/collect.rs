@@ -9,16 +9,13 @@ use time::OffsetDateTime;
 use super::choice::{self, Purpose};
 use super::phone::{PATIENCE, is_fetched, orphans, reach, require_phone, waits_for};
 use crate::heaps::java::DIRECTORY;
-use crate::naming::names::NameOptions;
+use crate::names::names::NameOptions;
 use crate::recording::blocking::blocking;
 use crate::recording::companion;
 use crate::recording::events::{EventHandler, session_events, warn};
 use crate::recording::finish;
 use crate::recording::outcome::{EndedBy, Finished, LastJournal};
 use crate::recording::plan::{self, Plan};
-use crate::results::file_names::default_name;
-use crate::results::manifest::FILE_NAME;
-use crate::results::output::{OutputDirectory, is_own, own};
 use heaptap_adb::Device;
 use heaptap_base::directory;
 use heaptap_base::error::{ErrorClass, Failure};
@@ -28,6 +25,9 @@ use heaptap_capture::session::{
     self, CaptureError, Controls, Ending, FollowEnd, Owner, RemoteTrace, Session, SessionHeader,
     SessionState, Store,
 };
+use heaptap_results::file_names::default_name;
+use heaptap_results::manifest::FILE_NAME;
+use heaptap_results::output::{OutputDirectory, is_own, own};
 
 /// Collects a session: ends it if it is still running, fetches and converts it, and cleans up. Asks
 /// the device for `wanted`, an ID or its beginning, if the journal does not contain the session.

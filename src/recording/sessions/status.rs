@@ -9,13 +9,13 @@ use super::phone::{PATIENCE, is_fetched, orphans, reach};
 use super::scope::Scope;
 use crate::recording::companion;
 use crate::recording::plan::Plan;
-use crate::results::output::is_recorded;
 use heaptap_adb::Device;
 use heaptap_base::error::{ErrorClass, Failure};
 use heaptap_capture::session::{
     self, CaptureError, HeapFiles, RemoteTrace, SessionHeader, SessionId, SessionState, Store,
     Unreadable,
 };
+use heaptap_results::output::is_recorded;
 
 /// State of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

@@ -1,7 +1,7 @@
 //! The model contains each flag that heapprofd reports, with a message.
 
 use super::{Recording, judge, recordings};
-use heaptap::results::findings;
+use heaptap_results::findings;
 use std::collections::BTreeMap;
 
 #[test]

@@ -2,8 +2,8 @@
 
 use super::differences::Kind;
 use super::pprof::{self, View};
-use heaptap::naming::names::NameOptions;
-use heaptap::naming::r8_mappings::R8Mappings;
+use heaptap::names::names::NameOptions;
+use heaptap::names::r8_mappings::R8Mappings;
 use heaptap_export::gzip::Gzip;
 use heaptap_export::pprof::{Pprof, PprofOptions};
 use heaptap_model::profile::{Health, HeapDump, Recording};

@@ -1,9 +1,9 @@
 //! Results of a whole conversion: exit codes, causes, files.
 
 use super::{Recording, fixtures, pprof, recordings};
-use heaptap::conversion::convert::{Input, Request, convert};
-use heaptap::conversion::selection::Selection;
-use heaptap::naming::names::NameOptions;
+use heaptap::names::names::NameOptions;
+use heaptap::recording::conversion::convert::{Input, Request, convert};
+use heaptap::recording::conversion::selection::Selection;
 use heaptap_base::error::{Classified, ErrorClass};
 use heaptap_export::pprof::SampleNames;
 use std::path::Path;

@@ -3,12 +3,12 @@
 
 use super::{fixtures, pprof};
 use crate::judge;
-use heaptap::conversion::convert::{self, Input, Request};
-use heaptap::conversion::packet_output::PacketScope;
-use heaptap::conversion::symbolize::{NameKind, symbolize};
-use heaptap::naming::frames::LookupControl;
-use heaptap::naming::names::NameOptions;
-use heaptap::results::destination::Destination;
+use heaptap::names::frames::LookupControl;
+use heaptap::names::names::NameOptions;
+use heaptap::recording::conversion::convert::{self, Input, Request};
+use heaptap::recording::conversion::packet_output::PacketScope;
+use heaptap::recording::conversion::symbolize::{NameKind, symbolize};
+use heaptap_results::destination::Destination;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 

@@ -1,10 +1,10 @@
 //! `convert` of Java heaps as a whole: files, entries of the manifest, names from a mapping file.
 
 use super::{fixtures, profile};
-use heaptap::conversion::convert::{Converted, Input, Request, convert};
-use heaptap::conversion::error::ConvertError;
-use heaptap::naming::names::{MappingOption, NameOptions};
-use heaptap::results::manifest::JavaKind;
+use heaptap::names::names::{MappingOption, NameOptions};
+use heaptap::recording::conversion::convert::{Converted, Input, Request, convert};
+use heaptap::recording::conversion::error::ConvertError;
+use heaptap_results::manifest::JavaKind;
 use std::path::Path;
 
 fn request(input: &Path, output: &Path) -> Request {

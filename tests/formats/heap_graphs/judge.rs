@@ -1,7 +1,7 @@
 //! Heaptap's decoding of the Java heaps of a trace.
 
-use heaptap::naming::names::NameOptions;
-use heaptap::naming::r8_mappings::R8Mappings;
+use heaptap::names::names::NameOptions;
+use heaptap::names::r8_mappings::R8Mappings;
 use heaptap_model::heap_graph::{Dominators, Follow, HeapGraph, ShortestPaths};
 use perfetto_heap::{JavaDump, Surveyed};
 use std::path::Path;

@@ -1,8 +1,8 @@
 //! Two databases of one trace: heaptap's, and one with the tables written by Perfetto.
 
 use super::{Recording, tables_of};
-use heaptap::naming::names::NameOptions;
-use heaptap::naming::r8_mappings::{HeapMaps, R8Mappings};
+use heaptap::names::names::NameOptions;
+use heaptap::names::r8_mappings::{HeapMaps, R8Mappings};
 use heaptap_model::heap_graph::HeapGraph;
 use heaptap_query::java::{JavaHeapFacts, JavaHeaps};
 use heaptap_query::native::NativeHeapsBuilder;

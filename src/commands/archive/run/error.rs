@@ -6,8 +6,8 @@ use heaptap_archive::StoreError;
 
 use crate::heaps::input::InputError;
 use crate::heaps::java::JavaError;
-use crate::results::manifest::ManifestError;
 use heaptap_base::error::{Classified, ErrorClass, ErrorFacts, Failure};
+use heaptap_results::manifest::ManifestError;
 
 /// Reason why a recording is not archived.
 #[derive(Debug, thiserror::Error)]

@@ -12,8 +12,8 @@ use heaptap_archive::{Compacted, Dump, Recording, Store};
 use serde::Serialize;
 
 use crate::heaps::java::ProgressReporter;
-use crate::results::findings::Finding;
 use heaptap_base::error::{Classified as _, ErrorClass};
+use heaptap_results::findings::Finding;
 
 pub use error::ArchiveError;
 use sources::Source;

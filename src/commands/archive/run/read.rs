@@ -12,13 +12,13 @@ use crate::heaps::input::{self, DumpScope, LookOptions, NativeFile, OpenedInput}
 use crate::heaps::java::{
     JavaError, JavaFile, JavaHeap, JavaOptions, OpenedJava, ProgressReporter,
 };
-use crate::results::findings::Finding;
-use crate::results::manifest::JAVA_HEAP;
 use heaptap_analyze::filter::Filter;
 use heaptap_analyze::histogram::{self, HistogramKey, ObjectScope};
 use heaptap_analyze::leaks;
 use heaptap_base::error::ErrorClass;
 use heaptap_model::stacks::{self, View};
+use heaptap_results::findings::Finding;
+use heaptap_results::manifest::JAVA_HEAP;
 
 /// A recording with its rows.
 pub(super) struct Read {

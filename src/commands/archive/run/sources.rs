@@ -9,11 +9,11 @@ use sha2::{Digest as _, Sha256};
 use super::error::ArchiveError;
 use crate::heaps::input::InputError;
 use crate::lab::files;
-use crate::results::file_names::is_below;
-use crate::results::findings::Finding;
-use crate::results::manifest::{self, Manifest};
 use heaptap_base::error::ErrorClass;
 use heaptap_base::units::hex;
+use heaptap_results::file_names::is_below;
+use heaptap_results::findings::Finding;
+use heaptap_results::manifest::{self, Manifest};
 
 /// Device class of a recording without a scenario.
 const DEFAULT_CLASS: &str = heaptap_lab::scenario::DEFAULT_CLASS;

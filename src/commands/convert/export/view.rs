@@ -8,22 +8,22 @@ use time::OffsetDateTime;
 
 use super::run::{self, ExportRequest, Exported, OutputDestination, tables_to_file};
 use crate::commands::convert::args::Args;
+use crate::commands::shared::paths::near;
+use crate::commands::shared::{blocking, lookup, page};
 use crate::console::Console;
-use crate::conversion::selection::{DumpName, Selection};
-use crate::exit::Outcome;
-use crate::flags::context::Context;
+use crate::console::exit::Outcome;
+use crate::console::flags::context::Context;
 use crate::heaps::input::{DumpScope, LookOptions};
 use crate::heaps::java::{JavaOptions, ProgressReporter};
 use crate::heaps::selector::{DumpSelector, JavaInput};
-use crate::pages::{PagePlace, ReportInput, ReportRequest};
-use crate::results::file_names::default_name;
-use crate::results::output::OutputDirectory;
-use crate::views::paths::near;
-use crate::views::{blocking, lookup, page};
+use crate::page::report::{PagePlace, ReportInput, ReportRequest};
+use crate::recording::conversion::selection::{DumpName, Selection};
 use heaptap_base::error::Failure;
 use heaptap_base::units::{ByteSize, counted};
 use heaptap_capture::session::SessionId;
 use heaptap_input::STDIN;
+use heaptap_results::file_names::default_name;
+use heaptap_results::output::OutputDirectory;
 
 /// Writes an input in `format`.
 ///

@@ -3,17 +3,17 @@
 
 use std::path::Path;
 
+use crate::commands::shared::blocking;
+use crate::commands::shared::java::kept;
+use crate::commands::shared::sites::show_site;
+use crate::console::flags::context::Context;
 use crate::console::{Console, Style};
-use crate::flags::context::Context;
 use crate::heaps::growth::{self, GrowthLooked, NativeLeaksRequest, SeriesRow, TOLERANCE_BYTES};
 use crate::heaps::input::{DumpScope, LookOptions};
 use crate::heaps::java::{JavaOptions, OpenedJava};
 use crate::heaps::leaks::{LeaksRequest, LeaksRows, leaks};
 use crate::heaps::selector::JavaInput;
-use crate::naming::names::NameOptions;
-use crate::views::blocking;
-use crate::views::java::kept;
-use crate::views::sites::show_site;
+use crate::names::names::NameOptions;
 use heaptap_analyze::{filter, native::filter::Filter};
 use heaptap_base::error::Failure;
 use heaptap_base::untrusted::sanitize;

@@ -11,16 +11,16 @@ use serde::Serialize;
 use crate::heaps::input::facts::{DumpFacts, FilterFacts, Growth, StackFrame};
 use crate::heaps::input::rows::{Located, Namer, Order};
 use crate::heaps::input::{MANY_UNNAMED, NativeFile};
-use crate::results::findings::{
-    self, Finding, NOT_IN_INPUT, SAME_MOMENT, SEVERAL_IN_ONE, SEVERAL_RECORDINGS, TRACE_CUT,
-};
-use crate::results::manifest::MissingLibrary;
 use heaptap_analyze::native::diff::{Change, Diff, DumpRelation, Growing, Row, Terms};
 use heaptap_analyze::native::filter::Filter;
 use heaptap_analyze::native::groups::RowKey;
 use heaptap_analyze::sampling::Rate;
 use heaptap_base::error::Failure;
 use heaptap_model::stacks::{Dump, JoinBy, Library, StackProfile, join};
+use heaptap_results::findings::{
+    self, Finding, NOT_IN_INPUT, SAME_MOMENT, SEVERAL_IN_ONE, SEVERAL_RECORDINGS, TRACE_CUT,
+};
+use heaptap_results::manifest::MissingLibrary;
 use pairs::Pair;
 
 /// Options of a comparison.

@@ -5,13 +5,13 @@ use std::path::Path;
 use super::Per;
 use crate::heaps::input::NativeFile;
 use crate::heaps::pairs::{PairedHeap, pairs};
-use crate::results::findings::{Finding, other_process};
-use crate::results::manifest::Manifest;
 use heaptap_analyze::native::diff::Growing;
 use heaptap_base::directory;
 use heaptap_base::error::{ErrorClass, Failure};
 use heaptap_model::profile::DumpKind;
 use heaptap_model::stacks::{Dump, Facts};
+use heaptap_results::findings::{Finding, other_process};
+use heaptap_results::manifest::Manifest;
 
 /// Heap of a process on both sides, or on one.
 #[derive(Debug, Clone, Copy)]

@@ -4,14 +4,14 @@ use std::io::Write as _;
 use std::path::Path;
 
 use super::{Compared, HeapDiff};
-use crate::results::destination::unwritable;
-use crate::results::overwrite::{self, Replace};
-use crate::results::whole_file::WholeFile;
 use heaptap_base::error::{ErrorClass, Failure};
 use heaptap_export::gzip::Gzip;
 use heaptap_export::pprof::stacks::{About, Part, encode};
 use heaptap_model::profile::comments::DIFFERENCE;
 use heaptap_model::stacks::{Dump, Measure};
+use heaptap_results::destination::unwritable;
+use heaptap_results::overwrite::{self, Replace};
+use heaptap_results::whole_file::WholeFile;
 
 /// Profile to write. Its file is opened before anything is computed.
 pub struct ProfileFile {

@@ -7,27 +7,27 @@ use serde::Serialize;
 use super::super::run::{Budget, Verdict};
 use super::native::judge;
 use super::{Args, ByArg};
+use crate::commands::shared::java::{Cell, csv_line, signed, signed_count};
+use crate::commands::shared::{blocking, java as java_view};
 use crate::console::columns::Columns;
+use crate::console::exit::Outcome;
+use crate::console::flags::context::Context;
+use crate::console::flags::names::mapping;
+use crate::console::flags::pattern::no_match;
 use crate::console::table::{Table, show_hidden};
 use crate::console::{Console, Style, fail_checks};
-use crate::exit::Outcome;
-use crate::flags::context::Context;
-use crate::flags::names::mapping;
-use crate::flags::pattern::no_match;
 use crate::heaps::java::OpenedJava;
 use crate::heaps::java::diff::{
     ChangeRow, DEPTH, DiffReport, DiffRequest, LeakChange, NamedChange, PathChangeRow, Wanted, diff,
 };
 use crate::heaps::java::facts::Figures;
-use crate::naming::names::MappingOption;
-use crate::results::findings::{
-    NOT_IN_INPUT, SAME_MOMENT, SEVERAL_IN_ONE, SEVERAL_RECORDINGS, TRACE_CUT,
-};
-use crate::views::java::{Cell, csv_line, signed, signed_count};
-use crate::views::{blocking, java as java_view};
+use crate::names::names::MappingOption;
 use heaptap_base::error::{ErrorClass, Failure};
 use heaptap_base::units::{ByteSize, thousands};
 use heaptap_model::heap_graph::Follow;
+use heaptap_results::findings::{
+    NOT_IN_INPUT, SAME_MOMENT, SEVERAL_IN_ONE, SEVERAL_RECORDINGS, TRACE_CUT,
+};
 
 /// Rows on a page.
 const PAGE: usize = 20;

@@ -4,16 +4,16 @@
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
+use crate::heaps::meminfo::is_meminfo;
 use crate::heaps::moments::{self, Capture, KeptFile, Moments};
 use crate::heaps::selector::JavaInput;
-use crate::results::timeline;
-use crate::system::meminfo::is_meminfo;
-use crate::system::smaps;
+use crate::heaps::smaps;
 use heaptap_base::error::{ErrorClass, Failure};
 use heaptap_base::untrusted::sanitize;
 use heaptap_base::untrusted::shell::{quoted_dump, quoted_path};
 use heaptap_input::{ImportError, STDIN, TextInput, is_directory};
 use heaptap_model::timeline::Timeline;
+use heaptap_results::timeline;
 
 /// Kind of an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

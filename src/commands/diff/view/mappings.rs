@@ -1,13 +1,13 @@
 //! Changes between the memory mappings of two snapshots.
 
+use crate::commands::shared::java::{Cell, csv_line, signed};
+use crate::commands::shared::mappings::{CUT, PAGE, load};
+use crate::console::exit::Outcome;
+use crate::console::flags::context::Context;
 use crate::console::table::Table;
 use crate::console::{Console, Style};
-use crate::exit::Outcome;
-use crate::flags::context::Context;
 use crate::heaps::selector::{JavaInput, ProcessFilter};
-use crate::system::smaps::{self, ChangeRow, ChangesDocument};
-use crate::views::java::{Cell, csv_line, signed};
-use crate::views::mappings::{CUT, PAGE, load};
+use crate::heaps::smaps::{self, ChangeRow, ChangesDocument};
 use android_memory::smaps::{By, Field};
 use heaptap_base::error::Failure;
 use heaptap_base::units::{counted, thousands};

@@ -1,10 +1,10 @@
 //! Output of `diff` for two meminfos.
 
+use crate::commands::shared::meminfo::{heading, size};
 use crate::console::table::{Table, show_hidden};
 use crate::console::{Console, Style};
+use crate::heaps::meminfo::{self, Change, Changes, MeminfoError, ProcessChanges};
 use crate::heaps::selector::{JavaInput, ProcessFilter};
-use crate::system::meminfo::{self, Change, Changes, MeminfoError, ProcessChanges};
-use crate::views::meminfo::{heading, size};
 use heaptap_base::units::HumanDuration;
 use heaptap_export::csv::cell;
 use std::path::PathBuf;

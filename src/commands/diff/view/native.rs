@@ -2,16 +2,16 @@
 //! growth limit.
 
 use super::super::run::{Budget, ChangeRow, DiffReport, DiffRow, HeapDiff, Verdict};
-use crate::console::columns::Columns;
-use crate::console::table::{Table, show_hidden};
-use crate::console::{Console, Style};
-use crate::flags::pattern::no_match;
-use crate::heaps::input::facts::{DumpFacts, Growth};
-use crate::views::java::{Cell, csv_line, signed};
-use crate::views::native::{
+use crate::commands::shared::java::{Cell, csv_line, signed};
+use crate::commands::shared::native::{
     attached_note, callers, heading, located_cells, parts, place, stack_cell, value, what_of,
 };
-use crate::views::sites::shrank_elsewhere;
+use crate::commands::shared::sites::shrank_elsewhere;
+use crate::console::columns::Columns;
+use crate::console::flags::pattern::no_match;
+use crate::console::table::{Table, show_hidden};
+use crate::console::{Console, Style};
+use crate::heaps::input::facts::{DumpFacts, Growth};
 use heaptap_base::error::ErrorClass;
 use heaptap_base::units::{ByteSize, counted, thousands};
 use heaptap_model::profile::DumpKind;

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::OfPhone;
-use crate::results::findings::Finding;
 use heaptap_base::units::ByteSize;
 use heaptap_input::bugreport::{self, Section, Sections};
+use heaptap_results::findings::Finding;
 
 /// Maximum number of packages to store.
 const MAX_PACKAGES: usize = 20_000;

@@ -2,9 +2,9 @@
 
 use std::io;
 
-use crate::results::timeline::TracesError;
 use heaptap_base::error::{ErrorClass, Failure};
 use heaptap_input::{ImportError, Kind, help_unreadable};
+use heaptap_results::timeline::TracesError;
 
 /// Returns the failure of reading the file `name`.
 pub(super) fn unreadable(name: &str) -> impl Fn(io::Error) -> Failure + Copy {

@@ -9,15 +9,15 @@ use super::bugreport::Bugreport;
 use super::error::{not_a_log, of_text as text_failure, of_traces, unreadable};
 use super::{GcReport, GcSource, OfPhone, Stretch};
 use crate::heaps::trace_findings;
-use crate::results::findings::Finding;
-use crate::results::manifest::Manifest;
-use crate::results::timeline::{TraceState, add, add_traces, collections_of};
-use crate::results::{recorded, timeline};
 use android_memory::gc::{self, GcLog};
 use heaptap_base::directory;
 use heaptap_base::error::{ErrorClass, Failure};
 use heaptap_base::units::{ByteSize, thousands};
 use heaptap_input::{Kind, Text, TextInput};
+use heaptap_results::findings::Finding;
+use heaptap_results::manifest::Manifest;
+use heaptap_results::timeline::{TraceState, add, add_traces, collections_of};
+use heaptap_results::{recorded, timeline};
 
 /// Maximum length of a line in bytes; the rest is dropped. The limit of the log itself is about
 /// 4000.

@@ -25,13 +25,13 @@ pub use self::now::{Collected, GcTrigger, Measured, collect_now};
 pub use self::phone::{Followed, Target, find, follow, read_ring};
 pub use self::stretch::Stretch;
 use crate::heaps::selector::ProcessFilter;
-use crate::results::findings::Finding;
-use crate::results::lists::join_list;
 use android_memory::gc::{
     Format, GcContext, GcLog, Observed, ProcessReport, Recorded, Timed, analyze, of_timeline,
 };
 use heaptap_base::untrusted::sanitize;
 use heaptap_model::timeline::Timeline;
+use heaptap_results::findings::Finding;
+use heaptap_results::lists::join_list;
 
 /// Kind of the finding that no collection is of a process with the given name.
 pub const NO_SUCH_PROCESS: &str = "no-such-process";

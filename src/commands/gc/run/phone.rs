@@ -8,7 +8,6 @@ use tokio::time::Instant;
 
 use super::error::no_log;
 use super::{GcReport, GcSource, OfPhone, package_of};
-use crate::results::findings::Finding;
 use android_memory::gc::{GcContext, GcLog, GcLogEvent, Observed, ObservedBy};
 use android_memory::status::seconds_ns;
 use heaptap_adb::{Command, Device, DeviceError};
@@ -19,6 +18,7 @@ use heaptap_capture::eligibility::{
 };
 use heaptap_capture::error::CaptureError;
 use heaptap_capture::observe::{self, LogEvent};
+use heaptap_results::findings::Finding;
 
 /// Time limit for the transfer of the ring buffer.
 const PATIENCE: Duration = Duration::from_secs(30);

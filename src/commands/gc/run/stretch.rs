@@ -4,11 +4,11 @@ use std::fmt;
 use std::path::Path;
 
 use crate::heaps::moments::{labels_in_words, near_label};
-use crate::results::findings::Finding;
-use crate::results::manifest::Manifest;
 use heaptap_base::error::{ErrorClass, Failure};
 use heaptap_base::untrusted::sanitize;
 use heaptap_model::timeline::{Entry, Label, Observation, Timeline};
+use heaptap_results::findings::Finding;
+use heaptap_results::manifest::Manifest;
 
 /// Name of the end of the recording.
 const END: &str = "end";

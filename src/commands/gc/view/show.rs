@@ -9,17 +9,17 @@ use time::macros::format_description;
 use super::super::run::{
     Collected, Followed, GcReport, GcSource, Measured, NO_SUCH_PROCESS, Target, shown_name,
 };
+use crate::commands::shared::java::{Cell, csv_line};
 use crate::console::columns::Columns;
 use crate::console::sparkline::sparkline;
 use crate::console::table::show_fitting_at;
 use crate::console::{Console, Style};
-use crate::results::findings::Finding;
-use crate::views::java::{Cell, csv_line};
 use android_memory::gc::{
     Coverage, Event, Figures, GcLogEvent, Group, Growth, ObservedBy, ProcessReport, Runtime,
     Severity, Timed, is_whole, milliseconds, why_steady,
 };
 use heaptap_base::units::{ByteSize, HumanDuration, SignedSize, counted, thousands};
+use heaptap_results::findings::Finding;
 
 /// Maximum number of processes that are shown in detail.
 const IN_FULL: usize = 3;

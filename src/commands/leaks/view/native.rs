@@ -2,16 +2,18 @@
 
 use std::time::Duration;
 
+use crate::commands::shared::native::{shortened, unwinder_notes};
+use crate::commands::shared::sites::{
+    callers, last_dump, paragraph, place, show_site, shrank_elsewhere,
+};
+use crate::console::flags::pattern::no_match;
 use crate::console::table::{Table, show_hidden};
 use crate::console::{Console, Style};
-use crate::flags::pattern::no_match;
 use crate::heaps::growth::{HeapRow, NativeLeaksDocument, SeriesRow, SiteRow};
 use crate::heaps::input::facts::StackFrame;
-use crate::results::lists::process_name;
-use crate::views::native::{shortened, unwinder_notes};
-use crate::views::sites::{callers, last_dump, paragraph, place, show_site, shrank_elsewhere};
 use heaptap_base::units::{ByteSize, HumanDuration, counted, thousands};
 use heaptap_base::untrusted;
+use heaptap_results::lists::process_name;
 
 /// Inconclusive entries on a page, and rows of churn.
 const FEW: usize = 5;

@@ -1,13 +1,13 @@
 //! Shows leaks, growth and waste as text.
 
 use super::waste;
+use crate::commands::shared::java as java_view;
+use crate::commands::shared::java::kept;
 use crate::console::table::{Table, show_hidden};
 use crate::console::wrap::wrapped;
 use crate::console::{Console, Style};
 use crate::heaps::java::facts::HeapFacts;
 use crate::heaps::leaks::{LeaksDocument, LeaksRows};
-use crate::views::java as java_view;
-use crate::views::java::kept;
 use heaptap_analyze::growth::{Grown, Growth};
 use heaptap_analyze::leaks::{Certainty, LeakGroup, Reference, Shape, Status, Step};
 use heaptap_analyze::waste::Waste;

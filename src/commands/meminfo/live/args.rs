@@ -1,6 +1,6 @@
 //! The flags of `heaptap meminfo --every`.
 
-use crate::flags::time::{period, positive_time};
+use crate::console::flags::time::{period, positive_time};
 use std::time::Duration;
 
 /// Flags of the live view.

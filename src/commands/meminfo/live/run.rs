@@ -7,8 +7,8 @@ use std::time::Duration;
 use serde::Serialize;
 use tokio::sync::oneshot;
 
+use crate::heaps::meminfo::MeminfoError;
 use crate::recording::companion::Shares;
-use crate::system::meminfo::MeminfoError;
 use heaptap_adb::Device;
 use heaptap_base::error::{ErrorClass, Failure};
 use heaptap_capture::config::Targets;

@@ -1,9 +1,9 @@
 //! Meanings of the rows of a process: all its rows in one line each, largest first; or one in
 //! detail, with its figures.
 
+use crate::commands::shared::meminfo::{heading, size};
 use crate::console::{Console, Style};
-use crate::system::meminfo::{Document, ProcessFacts, RowFacts};
-use crate::views::meminfo::{heading, size};
+use crate::heaps::meminfo::{Document, ProcessFacts, RowFacts};
 use android_memory::meminfo::{Column, explain};
 use heaptap_base::suggest::nearest;
 use heaptap_base::units::SignedSize;

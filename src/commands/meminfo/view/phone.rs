@@ -1,11 +1,11 @@
 //! The whole device: its RAM, then its memory by process, by importance and by category.
 
+use crate::commands::shared::meminfo::size;
 use crate::console::columns::Columns;
+use crate::console::flags::typed::of_same_name;
 use crate::console::table::{Table, show_fitting};
 use crate::console::{Console, Style};
-use crate::flags::typed::of_same_name;
-use crate::system::meminfo::{By, PhoneFacts, Share};
-use crate::views::meminfo::size;
+use crate::heaps::meminfo::{By, PhoneFacts, Share};
 
 /// Default number of lines of a list.
 const PROCESSES: usize = 20;

@@ -4,24 +4,24 @@
 use serde::Serialize;
 
 use super::Args;
+use crate::commands::shared::blocking;
+use crate::console::exit::Outcome;
+use crate::console::flags::context::Context;
 use crate::console::signals::watch_signals;
 use crate::console::table::Table as Lines;
 use crate::console::{Console, Style};
-use crate::exit::Outcome;
-use crate::flags::context::Context;
 use crate::heaps::input::{self, DumpList, DumpScope, InputError, LookOptions, OpenedInput};
 use crate::heaps::java::ProgressReporter;
+use crate::heaps::reconcile::{self, Moment};
 use crate::heaps::selector::JavaInput;
-use crate::results::lists::process_name;
-use crate::results::timeline;
-use crate::system::reconcile::{self, Moment};
-use crate::views::blocking;
 use android_memory::reconcile::{Difference, Figure, Table};
 use heaptap_base::error::{ErrorClass, Failure};
 use heaptap_base::untrusted::sanitize;
 use heaptap_base::untrusted::shell::quoted_path;
 use heaptap_capture::session::CaptureError;
 use heaptap_input::ImportError;
+use heaptap_results::lists::process_name;
+use heaptap_results::timeline;
 
 /// Maximum number of reasons shown for a missing table.
 const WHYS: usize = 3;

@@ -2,10 +2,10 @@
 //! table, objects and the rest.
 
 use super::phone::Lists;
+use crate::commands::shared::meminfo::{heading, size};
 use crate::console::table::{Table, show_fitting};
 use crate::console::{Console, Style};
-use crate::system::meminfo::{Count, Document, ProcessFacts, RowFacts, TextFacts};
-use crate::views::meminfo::{heading, size};
+use crate::heaps::meminfo::{Count, Document, ProcessFacts, RowFacts, TextFacts};
 use android_memory::meminfo::Column;
 use heaptap_base::units::{ByteSize, HumanDuration};
 use heaptap_model::timeline::{HeapCells, Parts};

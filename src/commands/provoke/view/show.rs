@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use crate::commands::shared::paths::near;
 use crate::console::{Console, Style};
-use crate::views::paths::near;
 use heaptap_base::parallel::lock;
 use heaptap_base::units::{ByteSize, HumanDuration, SignedSize, thousands};
 use heaptap_base::untrusted::sanitize;

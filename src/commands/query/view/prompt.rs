@@ -14,8 +14,8 @@ use rustyline::{CompletionType, Config, Editor, Helper};
 
 use super::output::{Form, Output};
 use super::{Database, Losses, execute};
+use crate::console::flags::context::Context;
 use crate::console::{Console, Style, render};
-use crate::flags::context::Context;
 use heaptap_base::error::{ErrorClass, Failure};
 use heaptap_base::untrusted::sanitize;
 use heaptap_capture::session::Store;

@@ -9,11 +9,11 @@ use crate::heaps::java::heap::{JavaHeap, ProgressReporter};
 use crate::heaps::java::open::{JavaFile, JavaOptions};
 use crate::heaps::java::{JavaError, OpenedJava};
 use crate::heaps::selector::JavaInput;
-use crate::results::findings;
 use heaptap_analyze::histogram::{Histogram, ObjectScope, Row, Sums, histogram};
 use heaptap_analyze::label;
 use heaptap_base::error::ErrorClass;
 use heaptap_model::heap_graph::{DumpFacts, DumpSource, GraphBuilder, NoContents};
+use heaptap_results::findings;
 
 /// Counts the objects of a dump.
 ///

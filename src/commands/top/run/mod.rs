@@ -4,7 +4,7 @@
 
 use crate::heaps::input::facts::{DumpFacts, Figures, FilterFacts, Limits, StackFrame};
 use crate::heaps::input::rows::{Located, Namer};
-use crate::results::findings::Finding;
+use heaptap_results::findings::Finding;
 
 use std::sync::Arc;
 

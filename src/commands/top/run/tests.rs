@@ -2,8 +2,8 @@
 
 use super::before_leaving;
 use crate::heaps::input::{DumpList, ListedDump};
-use crate::results::manifest::Totals;
 use heaptap_model::stacks::Facts;
+use heaptap_results::manifest::Totals;
 
 fn listed(number: u32, space: i64, has_left: bool) -> ListedDump {
     let mut facts = Facts {

@@ -2,17 +2,17 @@
 
 use super::super::run::{HeapReport, TopReport, TopRow, TreeReport};
 use super::branches::{self, Line};
-use crate::console::columns::Columns;
-use crate::console::table::Table;
-use crate::console::{Console, Style};
-use crate::flags::context::Context;
-use crate::flags::pattern::no_match;
-use crate::heaps::input::facts::{DumpFacts, Figures};
-use crate::views::java::{Cell, csv_line};
-use crate::views::native::{
+use crate::commands::shared::java::{Cell, csv_line};
+use crate::commands::shared::native::{
     attached_note, beside, caller_names, callers, estimated, heading, located_cells, percent,
     place, stack_cell, unwinder_notes, value, view_heading, what_of,
 };
+use crate::console::columns::Columns;
+use crate::console::flags::context::Context;
+use crate::console::flags::pattern::no_match;
+use crate::console::table::Table;
+use crate::console::{Console, Style};
+use crate::heaps::input::facts::{DumpFacts, Figures};
 use heaptap_base::units::{ByteSize, thousands};
 use heaptap_base::untrusted::{self, shell::quoted_path};
 use heaptap_model::profile::DumpKind;

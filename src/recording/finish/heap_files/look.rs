@@ -3,15 +3,15 @@
 
 use std::path::Path;
 
-use crate::conversion::java_summary::{self, JavaSummary};
 use crate::heaps::java::{JavaError, JavaFile, JavaOptions, OpenedJava, ProgressReporter};
-use crate::naming::names::NameOptions;
-use crate::naming::r8_mappings::UsedMap;
+use crate::names::names::NameOptions;
+use crate::names::r8_mappings::UsedMap;
 use crate::recording::blocking::blocking;
-use crate::results::findings::Finding;
-use crate::results::manifest::JavaDump;
+use crate::recording::conversion::java_summary::{self, JavaSummary};
 use heaptap_base::error::ErrorClass;
 use heaptap_capture::session::{self, Controls};
+use heaptap_results::findings::Finding;
+use heaptap_results::manifest::JavaDump;
 
 /// Result of analyzing a file.
 pub(super) enum Looked {
@@ -107,7 +107,7 @@ pub(super) fn unreadable(error: &JavaError, dump: &JavaDump) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::manifest::{JAVA_HEAP, JavaFlags, JavaKind};
+    use heaptap_results::manifest::{JAVA_HEAP, JavaFlags, JavaKind};
 
     fn dump(truncated: bool) -> JavaDump {
         JavaDump {

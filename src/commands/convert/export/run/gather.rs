@@ -3,19 +3,19 @@
 use super::ExportRequest;
 use super::error::none_selected;
 use super::tables::Directory;
-use crate::conversion::selection::{DumpName, Selection};
 use crate::heaps::input::{self, DumpScope, InputError, LookOptions, OpenedInput};
 use crate::heaps::java::{
     JavaError, JavaFile, JavaHeap, JavaOptions, OpenedJava, ProgressReporter, lying_in,
 };
 use crate::heaps::selector::{DumpSelector, ProcessFilter};
-use crate::results::findings::Finding;
-use crate::results::manifest::JAVA_HEAP;
+use crate::recording::conversion::selection::{DumpName, Selection};
 use heaptap_analyze::class_tree::Over;
 use heaptap_base::error::{ErrorClass, Failure};
 use heaptap_export::{java_pprof, java_stacks};
 use heaptap_model::heap_graph::{DumpSource, Follow, HeapGraph, ShortestPaths};
 use heaptap_model::stacks::{Facts, StackProfile};
+use heaptap_results::findings::Finding;
+use heaptap_results::manifest::JAVA_HEAP;
 use std::path::Path;
 
 /// Returns the identifying names of the dumps that are selected by number or label, of any heap, or

@@ -3,12 +3,12 @@
 
 use super::Format;
 use crate::heaps::input::InputError;
-use crate::naming::frames::LookupControl;
-use crate::results::destination::unwritable;
-use crate::results::overwrite::{self, OverwriteError, Replace};
-use crate::results::whole_file::WholeFile;
+use crate::names::frames::LookupControl;
 use heaptap_base::error::Failure;
 use heaptap_capture::session::unfinished::ExistingFile;
+use heaptap_results::destination::unwritable;
+use heaptap_results::overwrite::{self, OverwriteError, Replace};
+use heaptap_results::whole_file::WholeFile;
 use std::fs::Metadata;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};

@@ -5,10 +5,10 @@ use super::goal::Sink;
 use super::{ExportRequest, Exported, File, OutputDestination};
 use crate::heaps::java::{self, JavaOptions, OpenedJava, ProgressReporter};
 use crate::heaps::selector::JavaInput;
-use crate::results::findings::Finding;
-use crate::results::manifest::JAVA_HEAP;
 use heaptap_base::error::{ErrorClass, Failure};
 use heaptap_model::heap_graph::DumpSource;
+use heaptap_results::findings::Finding;
+use heaptap_results::manifest::JAVA_HEAP;
 use std::io::Write;
 
 /// Writes the selected Java heap, otherwise the default one.

@@ -13,11 +13,10 @@ pub use error::tables_to_file;
 pub use gather::names;
 pub use goal::OutputDestination;
 
-use crate::conversion::selection::Selection;
 use crate::heaps::input::LookOptions;
 use crate::heaps::java::{JavaOptions, ProgressReporter};
 use crate::heaps::selector::DumpSelector;
-use crate::results::findings::Finding;
+use crate::recording::conversion::selection::Selection;
 use gather::Gathered;
 use goal::Sink;
 use heaptap_base::error::{ErrorClass, Failure};
@@ -26,6 +25,7 @@ use heaptap_export::chosen::{Chosen, ChosenDump};
 use heaptap_export::{csv, folded, json, speedscope, svg};
 use heaptap_model::profile::MALLOC_HEAP;
 use heaptap_model::stacks::{Measure, StackProfile};
+use heaptap_results::findings::Finding;
 use serde::{Deserialize, Serialize};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -328,17 +328,17 @@ fn one_dump(chosen: &Chosen<'_>, gathered: &Gathered) -> Result<usize, Failure> 
 fn file_name(dump: &ChosenDump<'_>, measure: &Measure, format: Format) -> String {
     let facts = &dump.dump.facts;
     let mut name = match facts.heap.as_str() {
-        crate::results::manifest::JAVA_HEAP => "java_heap_dump".to_owned(),
+        heaptap_results::manifest::JAVA_HEAP => "java_heap_dump".to_owned(),
         _ => "heap_dump".to_owned(),
     };
     name += &format!(".{}", facts.number);
     if facts.pid != 0 {
         name += &format!(".{}", facts.pid);
     }
-    if !facts.heap.is_empty() && facts.heap != crate::results::manifest::JAVA_HEAP {
-        name += &format!(".{}", crate::results::file_names::file_name(&facts.heap));
+    if !facts.heap.is_empty() && facts.heap != heaptap_results::manifest::JAVA_HEAP {
+        name += &format!(".{}", heaptap_results::file_names::file_name(&facts.heap));
     }
-    name += &format!(".{}", crate::results::file_names::file_name(&measure.name));
+    name += &format!(".{}", heaptap_results::file_names::file_name(&measure.name));
     format!("{name}.{}", format.ending())
 }
 
@@ -359,7 +359,7 @@ pub fn stem(path: &Path) -> String {
     let path = absolute.as_deref().unwrap_or(path);
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     if path.is_dir() {
-        return crate::results::file_names::file_name(&name);
+        return heaptap_results::file_names::file_name(&name);
     }
     let ending = |name: &str| {
         let lower = name.to_ascii_lowercase();
@@ -372,7 +372,7 @@ pub fn stem(path: &Path) -> String {
     }
     match stem.trim_matches('.') {
         "" => "trace".to_owned(),
-        _ => crate::results::file_names::file_name(stem),
+        _ => heaptap_results::file_names::file_name(stem),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Stand-in without the feature `parquet`: no tables are written, and no flag requests them.
 
 use super::File;
-use crate::naming::frames::LookupControl;
+use crate::names::frames::LookupControl;
 use heaptap_base::error::Failure;
 use heaptap_export::chosen::Chosen;
 use heaptap_model::heap_graph::{Dominators, HeapGraph};

@@ -3,13 +3,13 @@
 use super::File;
 use super::goal::unless_cancelled;
 use crate::heaps::input::InputError;
-use crate::naming::frames::LookupControl;
-use crate::results::destination::unwritable;
-use crate::results::whole_file::WholeFile;
+use crate::names::frames::LookupControl;
 use heaptap_base::error::Failure;
 use heaptap_export::chosen::Chosen;
 use heaptap_export::parquet::{self, Files, JavaTables};
 use heaptap_model::heap_graph::{Dominators, HeapGraph};
+use heaptap_results::destination::unwritable;
+use heaptap_results::whole_file::WholeFile;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 

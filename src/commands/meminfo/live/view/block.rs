@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use super::super::run::{Figure, Live, Series, Watched};
 use super::{change, size};
+use crate::commands::shared::progress::cost;
 use crate::console::sparkline::{groups, sparkline};
 use crate::console::wrap::wrap;
 use crate::console::{Console, Style};
-use crate::views::progress::cost;
 use heaptap_base::units::HumanDuration;
 use heaptap_base::untrusted::sanitize;
 

@@ -4,8 +4,8 @@ use serde_json::json;
 
 use super::super::run::{Figure, Live, Series, Watched};
 use super::{change, size};
+use crate::commands::shared::progress::cost;
 use crate::console::{Console, Style};
-use crate::views::progress::cost;
 use heaptap_base::units::{HumanDuration, counted};
 use heaptap_base::untrusted::sanitize;
 
