@@ -9,7 +9,6 @@ use std::time::Duration;
 use tokio::sync::OnceCell;
 use tokio::time::{sleep, timeout};
 
-use super::Output;
 use super::command::Command;
 use super::error::DeviceError;
 use super::list::{DeviceState, ListedDevice};
@@ -17,7 +16,7 @@ use super::operation::Operation;
 use super::printable::printable;
 use super::select::Selector;
 use super::server::Server;
-use super::shell::{Framing, Marked, Packets, Shell};
+use super::shell::{Framing, Marked, Output, Packets, Shell};
 use super::sync::{self, RemoteStat};
 use super::wire::{Wire, WireError};
 use heaptap_base::parallel::lock;

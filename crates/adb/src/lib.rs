@@ -117,29 +117,5 @@ pub use lines::Lines;
 pub use list::{DeviceState, ListedDevice, parse_list};
 pub use select::Selector;
 pub use server::{Server, Tracker};
-pub use shell::{Shell, ShellEvent};
+pub use shell::{Output, Shell, ShellEvent};
 pub use sync::RemoteStat;
-
-/// Result of a completed command. A connection that ends before the exit packet returns
-/// [`DeviceError::Lost`] instead.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Output {
-    /// Standard output, byte for byte.
-    pub stdout: Vec<u8>,
-    /// Standard error, byte for byte.
-    pub stderr: Vec<u8>,
-    /// Exit code of the shell.
-    pub exit: u8,
-}
-
-#[cfg(any(test, feature = "scripted"))]
-impl Output {
-    /// Creates the output of a successful command.
-    pub fn said(stdout: &str, stderr: &str) -> Output {
-        Output {
-            stdout: stdout.into(),
-            stderr: stderr.into(),
-            exit: 0,
-        }
-    }
-}

@@ -15,6 +15,30 @@ use super::error::DeviceError;
 use super::operation::Operation;
 use super::wire::{Wire, WireError};
 
+/// Result of a completed command. A connection that ends before the exit packet returns
+/// [`DeviceError::Lost`] instead.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Output {
+    /// Standard output, byte for byte.
+    pub stdout: Vec<u8>,
+    /// Standard error, byte for byte.
+    pub stderr: Vec<u8>,
+    /// Exit code of the shell.
+    pub exit: u8,
+}
+
+#[cfg(any(test, feature = "scripted"))]
+impl Output {
+    /// Creates the output of a successful command.
+    pub fn said(stdout: &str, stderr: &str) -> Output {
+        Output {
+            stdout: stdout.into(),
+            stderr: stderr.into(),
+            exit: 0,
+        }
+    }
+}
+
 /// Maximum payload of a stdin packet; adbd accepts up to 64 KiB.
 const STDIN_PACKET: usize = 32 * 1024;
 
@@ -92,7 +116,7 @@ impl Shell {
         &mut self,
         stdin: &[u8],
         limit: usize,
-    ) -> Result<super::Output, DeviceError> {
+    ) -> Result<Output, DeviceError> {
         let op = Operation {
             serial: &self.serial,
             what: &self.what,
@@ -112,7 +136,7 @@ impl Shell {
         };
         let framing = &mut self.framing;
         let collecting = async {
-            let mut output = super::Output::default();
+            let mut output = Output::default();
             loop {
                 match next_event(reader, framing).await? {
                     ShellEvent::Stdout(bytes) => output.stdout.extend_from_slice(&bytes),
