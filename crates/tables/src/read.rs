@@ -1,8 +1,7 @@
 //! Reader for one Parquet file that [`Table`](crate::Table) wrote: the whole file as columns.
 
-use crate::as_io;
 use crate::pages::{Measured, Pages};
-use crate::write::{Cell, Column, Values, fields};
+use crate::write::{Cell, Column, Values, as_io, fields};
 use heaptap_base::error::catch_panic;
 use parquet::column::reader::ColumnReaderImpl;
 use parquet::data_type::{BoolType, ByteArrayType, DataType, Int64Type};

@@ -1,7 +1,6 @@
 //! Writer for one Parquet file: rows go in, row groups of columns come out. Wraps the parquet
 //! crate; the caller defines the tables.
 
-use crate::as_io;
 use parquet::basic::{Compression, Encoding, LogicalType, Repetition, Type as Physical, ZstdLevel};
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, Int64Type};
 use parquet::errors::ParquetError;
@@ -322,4 +321,15 @@ fn field(column: &Column) -> Result<Type, ParquetError> {
         .with_repetition(repetition)
         .with_logical_type(logical)
         .build()
+}
+
+/// Returns the underlying I/O error if there is one.
+pub(crate) fn as_io(error: ParquetError) -> io::Error {
+    match error {
+        ParquetError::External(source) => match source.downcast::<io::Error>() {
+            Ok(error) => *error,
+            Err(source) => io::Error::other(source),
+        },
+        error => io::Error::other(error),
+    }
 }
