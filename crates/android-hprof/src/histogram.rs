@@ -2,15 +2,15 @@
 //! depends on the number of classes.
 
 use super::classes::classes;
+use super::error::HprofError;
 use super::evidence::Evidence;
 use super::id_map::IdMap;
 use super::index::{Index, may_be_overhead};
 use super::outline::Outline;
-use super::read::{losses, read};
+use super::read::{Options, losses, read};
 use super::scan::{Parts, Trouble, Visitor};
 use super::sizes::{Layouts, Sizes};
 use super::sub_records::SubRecord;
-use super::{HprofError, Options};
 use heaptap_base::bytes::Bytes;
 use heaptap_base::parallel;
 use heaptap_model::heap_graph::{BasicType, ClassIndex, HeapGraph, HeapKind, Losses, SizeModel};

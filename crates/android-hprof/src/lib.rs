@@ -74,6 +74,7 @@
 //! | [`strip`] | a copy without the contents of arrays |
 //! | `rewrite` | copying of a file, record by record |
 //! | [`histogram()`] | counts by class in one pass, without a graph |
+//! | `error` | errors of dumps that cannot be read at all |
 //! | `names` | string table, class names |
 //! | `id_map` | maps by ID |
 //! | `outline` | top level: names, stacks, positions of dump records |
@@ -96,6 +97,7 @@ mod classes;
 mod columns;
 mod contents;
 pub mod convert;
+mod error;
 mod evidence;
 mod filled;
 mod held_classes;
@@ -123,64 +125,12 @@ mod write;
 #[cfg(test)]
 mod tests;
 
+pub use error::HprofError;
 pub use histogram::{Histogram, HistogramRow, histogram};
 pub use outline::{dumps, lacks_array_contents};
-pub use read::read;
+pub use read::{Options, read};
 pub use rewrite::{DamageList, Ending, RewriteError, Rewritten};
 pub use write::{Unwritten, write};
 
-use heaptap_base::error::{Classified, ErrorClass, ErrorFacts};
 #[cfg(doc)]
-use heaptap_model::heap_graph::HeapGraph;
-use heaptap_model::heap_graph::SizeModel;
-use records::HeaderError;
-use std::num::NonZero;
-
-/// Options for reading a dump.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Options {
-    /// Model of shallow sizes; `None` selects the runtime's: [`SizeModel::Dump`] for Android,
-    /// [`SizeModel::Hotspot`] for the others.
-    pub sizes: Option<SizeModel>,
-    /// Number of threads; `None` for the number of processors of the host.
-    pub threads: Option<NonZero<usize>>,
-    /// Number of a dump, from 1, in a file that has several; `None` for the last one.
-    pub dump: Option<u32>,
-}
-
-/// Reason why a dump cannot be read at all.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum HprofError {
-    /// The file does not have a valid header.
-    #[error("not a readable HPROF: {0}")]
-    Header(#[from] HeaderError),
-    /// The dump has more than 32-bit indices can number.
-    #[error("the dump has too many {what}")]
-    TooLarge {
-        /// `bytes`, `objects` or `references`.
-        what: &'static str,
-    },
-}
-
-impl Classified for HprofError {
-    fn facts(&self) -> ErrorFacts {
-        match self {
-            HprofError::Header(header) => ErrorFacts::new(ErrorClass::BadInput, "hprof-header")
-                .with_help(match header {
-                    HeaderError::CutShort => {
-                        "fetch the dump again or take another one"
-                    }
-                    _ => {
-                        "use a dump written by ART (`heaptap dump --hprof`), HotSpot (`jmap -dump`) \
-                         or a converter of Android dumps"
-                    }
-                }),
-            HprofError::TooLarge { .. } => ErrorFacts::new(ErrorClass::BadInput, "hprof-too-large")
-                .with_help(
-                    "count the objects with `heaptap hprof info`; other commands number objects \
-                     and references with 32 bits",
-                ),
-        }
-    }
-}
+use heaptap_model::heap_graph::{HeapGraph, SizeModel};

@@ -1,7 +1,7 @@
 //! The top level of a file: names, stacks and threads, and the offsets of its dump records, cut
 //! into parts that threads read independently.
 
-use super::HprofError;
+use super::error::HprofError;
 use super::id_map::IdMap;
 use super::names::StringTable;
 use super::records::{Content, Damage, Frame, Header, IdSize, Record, Records, tag};

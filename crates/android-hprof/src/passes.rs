@@ -2,9 +2,9 @@
 //! objects (class, size, offset in the file, number of references), the third links them. Columns
 //! are filled in place; nothing else is kept of an object.
 
-use super::HprofError;
 use super::classes::{Classes, Layout};
 use super::columns::{Number, Offsets};
+use super::error::HprofError;
 use super::filled::FilledFields;
 use super::index::Index;
 use super::outline::Outline;

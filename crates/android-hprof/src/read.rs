@@ -4,6 +4,7 @@
 
 use super::classes::{Classes, classes};
 use super::contents::HprofContents;
+use super::error::HprofError;
 use super::filled::FilledFields;
 use super::index::{Index, index};
 use super::outline::{MAX_DAMAGE, Outline, lacks_array_contents};
@@ -12,7 +13,7 @@ use super::records::Header;
 use super::scan::{Parts, Trouble};
 use super::sizes::Sizes;
 use super::sub_records::root_kind;
-use super::{HprofError, Options, art, held_classes, native};
+use super::{art, held_classes, native};
 use heaptap_base::bytes::Bytes;
 use heaptap_base::parallel;
 use heaptap_model::heap_graph::{
@@ -20,6 +21,18 @@ use heaptap_model::heap_graph::{
     ObjectIndex, Positions, Root, RootKind, ShallowSizes, SizeModel,
 };
 use std::num::NonZero;
+
+/// Options for reading a dump.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Options {
+    /// Model of shallow sizes; `None` selects the runtime's: [`SizeModel::Dump`] for Android,
+    /// [`SizeModel::Hotspot`] for the others.
+    pub sizes: Option<SizeModel>,
+    /// Number of threads; `None` for the number of processors of the host.
+    pub threads: Option<NonZero<usize>>,
+    /// Number of a dump, from 1, in a file that has several; `None` for the last one.
+    pub dump: Option<u32>,
+}
 
 /// Reads a whole dump. Damaged records are left out and listed in [`DumpFacts::losses`].
 ///
