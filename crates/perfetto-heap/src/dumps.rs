@@ -4,9 +4,9 @@
 //! repeated in each. Chains whose end is missing, and dumps with a lost or damaged packet, are
 //! flagged as unfinished; the former also as open.
 
-use super::TraceError;
 use super::callstacks::{Callstacks, Position};
 use super::clocks::{Clock, Clocks, ToClock};
+use super::framing::TraceError;
 use super::order::{Entry, RunId, Runs};
 use super::packet::{Packet, payload};
 use super::profile_packet::{Header, Outline, each_part, each_sample, has_samples};

@@ -7,8 +7,24 @@
 //! has, followed by another packet or the end of the file.
 
 use super::wire::{Fields, Value, varint};
+use heaptap_base::error::{Classified, ErrorClass, ErrorFacts};
 use heaptap_model::profile::Health;
 use std::io::{self, Read, Seek, SeekFrom};
+
+/// An error that makes a trace unreadable.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TraceError {
+    /// The source failed.
+    #[error("cannot read the trace")]
+    Io(#[from] io::Error),
+}
+
+impl Classified for TraceError {
+    fn facts(&self) -> ErrorFacts {
+        ErrorFacts::new(ErrorClass::BadInput, "trace-unreadable")
+    }
+}
 
 /// Source of a trace: a file, or bytes in memory.
 pub trait Source: Read + Seek + Send {}

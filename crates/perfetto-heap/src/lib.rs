@@ -135,7 +135,7 @@ mod symbols;
 mod trace;
 pub mod wire;
 
-pub use framing::{Source, holds_packet as looks_like_trace};
+pub use framing::{Source, TraceError, holds_packet as looks_like_trace};
 pub use java::JavaDump;
 pub use memory::{LogMessage, MemoryLoss, MemoryWanted, TraceMemory};
 pub use scan::{CompleteDump, DumpScanner};
@@ -143,23 +143,7 @@ pub use smaps::SmapsFacts;
 pub use surveyed::Surveyed;
 pub use trace::Trace;
 
-use heaptap_base::error::{Classified, ErrorClass, ErrorFacts};
 use heaptap_model::profile::{Health, Package, Recording};
-
-/// An error that makes a trace unreadable.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum TraceError {
-    /// The source failed.
-    #[error("cannot read the trace")]
-    Io(#[from] std::io::Error),
-}
-
-impl Classified for TraceError {
-    fn facts(&self) -> ErrorFacts {
-        ErrorFacts::new(ErrorClass::BadInput, "trace-unreadable")
-    }
-}
 
 /// Returns whether bytes contain a whole packet.
 pub fn has_packet(trace: &[u8]) -> bool {

@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use super::TraceError;
+use super::framing::TraceError;
 use super::packet::{Packet, payload};
 use super::reader::{Place, PlaceReader};
 use super::wire::{Value, WireError, each};

@@ -1,10 +1,9 @@
 //! A trace after its first reading, while names can still be added to its frames: symbols and R8
 //! mappings are added here, before the tables are sealed and the first dump is read.
 
-use super::TraceError;
 use super::clocks::Clocks;
 use super::dumps::DumpPlan;
-use super::framing::{Source, Window};
+use super::framing::{Source, TraceError, Window};
 use super::iids::ScopeId;
 use super::interning::lost_frame;
 use super::java::JavaPlan;

@@ -1,10 +1,9 @@
 //! A trace with complete names. The facts common to all of it are known; the contents of its
 //! packets are read on request.
 
-use super::TraceError;
 use super::clocks::Clocks;
 use super::dumps::DumpPlan;
-use super::framing::Source;
+use super::framing::{Source, TraceError};
 use super::java::{self, JavaDump, JavaPlan};
 use super::memory::{MemoryWanted, Places, TraceMemory};
 use super::metadata;

@@ -45,8 +45,8 @@ mod tests;
 pub(super) use chains::{Chains, JavaPlan, Outline};
 pub(super) use out_of_memory::{KnownPackages, read_art_metadata};
 
-use super::TraceError;
 use super::clocks::{Clock, Clocks};
+use super::framing::TraceError;
 use super::packet::{Packet, payload};
 use super::reader::PlaceReader;
 use heaptap_model::heap_graph::{HeapGraph, OutOfMemory};

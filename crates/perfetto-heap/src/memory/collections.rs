@@ -9,7 +9,7 @@
 
 use std::collections::HashMap;
 
-use super::{MemoryLoss, Sink};
+use super::sink::{MemoryLoss, Sink};
 use heaptap_model::timeline::{Collection, Entry, JavaHeap, Observation, Source};
 
 /// Minimum interval in ns of recorded heap sizes, except those around GCs.

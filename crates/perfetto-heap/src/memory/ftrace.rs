@@ -9,8 +9,8 @@
 use std::collections::HashMap;
 
 use super::collections::{self, Collections, Event, Kind};
+use super::sink::{MemoryLoss, Sink};
 use super::time::Times;
-use super::{MemoryLoss, Sink};
 use crate::wire::{Fields, WireError};
 
 /// Maximum number of events that wait for sorting; half of them are passed on at the limit. The

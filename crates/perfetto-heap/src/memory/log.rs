@@ -1,6 +1,6 @@
 //! `AndroidLogPacket` (39): lines of the device's log. Only those about GCs are kept.
 
-use super::Sink;
+use super::sink::Sink;
 use crate::wire::{WireError, each, each_message};
 
 /// Clock of the lines: REALTIME.

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::Sink;
+use super::sink::Sink;
 use crate::wire::{Fields, WireError, each_message};
 use heaptap_model::timeline::{Observation, Resident, Source};
 

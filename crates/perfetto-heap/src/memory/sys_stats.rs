@@ -1,6 +1,6 @@
 //! `SysStats` (7), limited to memory: lines of /proc/meminfo by number.
 
-use super::Sink;
+use super::sink::Sink;
 use crate::wire::{WireError, each, each_message};
 use heaptap_model::timeline::{Observation, Source, System};
 
