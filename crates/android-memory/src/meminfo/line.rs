@@ -1,4 +1,24 @@
-//! Parsed values of a section, its unknown lines, and the words of a line.
+//! Parsed values of a section, its unknown lines, the words of a line, and lines that report trouble.
+
+/// Beginnings of what dumpsys, the service or adb print instead of an answer.
+const NO_ANSWER: [&str; 7] = [
+    "*** SERVICE 'meminfo' DUMP TIMEOUT",
+    "Can't find service: meminfo",
+    "cmd: Can't find service: meminfo",
+    "Error with service 'meminfo'",
+    "Permission Denial: ",
+    "error: ",
+    "adb: ",
+];
+
+/// Returns whether a line says that the device could not answer, or not for the app. A service
+/// other than meminfo does not count.
+pub(super) fn is_trouble(line: &str) -> bool {
+    let rest = line.trim_start().strip_prefix("Got ");
+    let failure = rest.and_then(|rest| rest.split([' ', '!', ':']).next());
+    failure.is_some_and(|word| word.ends_with("Exception"))
+        || NO_ANSWER.iter().any(|begin| line.starts_with(begin))
+}
 
 /// Lines of a section, in order.
 #[derive(Debug, Clone, PartialEq)]

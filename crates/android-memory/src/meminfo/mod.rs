@@ -31,6 +31,7 @@ mod table;
 pub use compact::Compact;
 pub use databases::{Database, Databases};
 pub use line::Lines;
+use line::is_trouble;
 pub use pairs::{Entry, Pairs};
 pub use parts::{NATIVE_HEAP, Rule, Sum};
 pub use process::{Body, Process, Section};
@@ -73,27 +74,7 @@ pub struct Clocks {
 /// are kept as text.
 const MAX_LINES: usize = 1 << 18;
 
-/// Beginnings of what dumpsys, the service or adb print instead of an answer.
-const NO_ANSWER: [&str; 7] = [
-    "*** SERVICE 'meminfo' DUMP TIMEOUT",
-    "Can't find service: meminfo",
-    "cmd: Can't find service: meminfo",
-    "Error with service 'meminfo'",
-    "Permission Denial: ",
-    "error: ",
-    "adb: ",
-];
-
 const NO_PROCESS: &str = "No process found for: ";
-
-/// Returns whether a line says that the device could not answer, or not for the app. A service
-/// other than meminfo does not count.
-pub(crate) fn is_trouble(line: &str) -> bool {
-    let rest = line.trim_start().strip_prefix("Got ");
-    let failure = rest.and_then(|rest| rest.split([' ', '!', ':']).next());
-    failure.is_some_and(|word| word.ends_with("Exception"))
-        || NO_ANSWER.iter().any(|begin| line.starts_with(begin))
-}
 
 /// Parses `Uptime: UPTIME Realtime: REALTIME`, or `time,UPTIME,REALTIME` of the forms for scripts.
 fn clocks(line: &str) -> Option<Clocks> {

@@ -1,6 +1,6 @@
 //! A process in `dumpsys meminfo`: its sections in their original order.
 
-use super::line::Lines;
+use super::line::{Lines, is_trouble};
 use super::pairs::Pairs;
 use super::table::{self, Headings, Table};
 
@@ -162,7 +162,7 @@ impl Process {
     pub fn trouble(&self) -> Option<&str> {
         self.texts()
             .map(|(_, line)| line)
-            .find(|line| super::is_trouble(line))
+            .find(|line| is_trouble(line))
     }
 }
 

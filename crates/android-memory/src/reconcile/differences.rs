@@ -1,9 +1,8 @@
 //! Differences between the figures of a table: the pairs that are compared, the usual causes, and
 //! remedies.
 
-use super::{
-    Area, Cause, CauseKind, Difference, FAR_NS, Figure, Profiled, ReconcileInput, Table, signed,
-};
+use super::input::{Profiled, ReconcileInput};
+use super::table::{Area, Cause, CauseKind, Difference, FAR_NS, Figure, Table, signed};
 use heaptap_base::units::{ByteSize, SignedSize};
 use heaptap_model::timeline::HeapCells;
 

@@ -1,6 +1,6 @@
 //! Known figures of a process at one time, provided by the caller.
 
-use super::{Area, Figure, Missing};
+use super::table::{Area, Figure, Missing};
 use crate::malloc_info::MallocInfo;
 use heaptap_model::profile::{MALLOC_HEAP, UNNAMED_HEAP};
 use heaptap_model::timeline::HeapCells;

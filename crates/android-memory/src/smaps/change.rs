@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{By, Field, Form, Group, Grouped, Smaps, Sums};
+use super::group::{By, Group, Grouped};
+use super::mapping::{Form, Smaps};
+use heaptap_model::smaps::{Field, Sums};
 
 /// A group in both states.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,8 +4,10 @@ use std::collections::HashMap;
 
 use serde::Deserialize;
 
+use super::kind::{Kind, SubKind};
+use super::mapping::{Form, Mapping, Smaps};
 use super::names::{library_name, stable};
-use super::{Field, Form, Kind, Mapping, Smaps, SubKind, Sums};
+use heaptap_model::smaps::{Field, Sums};
 
 /// Grouping of the sums.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Deserialize)]

@@ -2,7 +2,7 @@
 //! table, so that the sums equal its rows. Only names decide, except for the memory behind a
 //! library.
 
-use super::{Mapping, Smaps};
+use super::mapping::{Mapping, Smaps};
 
 /// A row of meminfo's table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -4,6 +4,7 @@
 //!
 //! | file | owns |
 //! |---|---|
+//! | `mapping` | the memory mappings of a process |
 //! | `read` | the kernel's text of any size, line by line |
 //! | `showmap` | table, CSV and JSON of showmap |
 //! | `split` | the processes of a text that has several |
@@ -15,6 +16,7 @@
 mod change;
 mod group;
 mod kind;
+mod mapping;
 mod names;
 mod read;
 mod showmap;
@@ -26,11 +28,10 @@ pub use change::{Change, Changes, changes};
 pub use group::{By, Group, Grouped, Groups};
 pub use heaptap_model::smaps::{Field, Module, SmapsRow, SmapsRows, SmapsWriter, Sums};
 pub use kind::{Kind, SubKind};
+pub use mapping::{Form, Mapping, Smaps};
 pub use names::{library_name, stable};
 pub use read::{Reader, SmapsError};
 pub use split::{ProcessText, split};
-
-use std::collections::BTreeMap;
 
 use super::division::{Division, Part};
 use heaptap_base::text::plain;
@@ -50,103 +51,7 @@ pub fn parse(text: &[u8]) -> Result<Smaps, SmapsError> {
     reader.finish()
 }
 
-/// A memory mapping, or several with the same name summed by the source.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Mapping {
-    /// First address; 0 if the source does not have one.
-    pub start: u64,
-    pub end: u64,
-    /// `rw-p`; empty if unknown.
-    pub permissions: String,
-    /// Offset in the file, bytes.
-    pub offset: u64,
-    /// File, or name from the kernel or the program; can be empty. Without ` (deleted)`.
-    pub name: String,
-    /// Number of mappings in this entry.
-    pub count: u64,
-    pub sums: Sums,
-}
-
-/// Level of detail of an input.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Form {
-    /// Each mapping separately.
-    #[default]
-    Mappings,
-    /// Mappings with the same name are summed.
-    ByName,
-    /// One sum of all mappings (`smaps_rollup`).
-    Rollup,
-}
-
-/// Memory mappings of a process.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Smaps {
-    /// Mappings in the order of the source.
-    pub mappings: Vec<Mapping>,
-    /// Level of detail.
-    pub form: Form,
-    /// Sums of figures that heaptap does not interpret (`AnonHugePages`, `KSM`, those of future
-    /// kernels), by the kernel's names, bytes.
-    pub others: BTreeMap<String, u64>,
-    /// Examples of lines that are not smaps lines, sanitized.
-    pub strange: Vec<String>,
-    /// Number of such lines.
-    pub strange_count: u64,
-    /// True if the text ends inside a mapping.
-    pub cut: bool,
-}
-
 impl Smaps {
-    /// Converts rows of a trace to the same model as texts.
-    pub fn of_rows(rows: &SmapsRows) -> Smaps {
-        let mappings = rows.rows.iter().map(|row| {
-            let module = row.module.as_deref();
-            let start = module.map_or(0, |module| module.start_address);
-            let size = row.sums.of(Field::Size);
-            Mapping {
-                start,
-                end: match start {
-                    0 => 0,
-                    start => start.saturating_add(size),
-                },
-                name: row.trimmed().unwrap_or_default().to_owned(),
-                count: row.count.max(1),
-                sums: row.sums,
-                ..Mapping::default()
-            }
-        });
-        Smaps {
-            mappings: mappings.collect(),
-            form: match rows.aggregated {
-                true => Form::ByName,
-                false => Form::Mappings,
-            },
-            cut: rows.damaged,
-            ..Smaps::default()
-        }
-    }
-
-    /// Returns the sum of all mappings.
-    pub fn total(&self) -> Sums {
-        let mut total = Sums::default();
-        for mapping in &self.mappings {
-            total += &mapping.sums;
-        }
-        total
-    }
-
-    /// Returns the number of mappings in the process.
-    pub fn count(&self) -> u64 {
-        let counts = self.mappings.iter().map(|mapping| mapping.count);
-        counts.fold(0, u64::saturating_add)
-    }
-
-    /// Returns whether the input is one sum of all mappings.
-    pub fn is_rollup(&self) -> bool {
-        self.form == Form::Rollup
-    }
-
     /// Divides the memory by the rules of meminfo's App Summary (Android 11). Memory counted only
     /// by the graphics driver is not in a mapping, so `graphics` is less than meminfo's. Returns
     /// `None` for a single sum.

@@ -2,8 +2,9 @@
 //! summed by name. Lines in another form are counted, and a few of them are kept. Memory use
 //! follows the number of mappings, which is limited, not the length of lines.
 
-use super::{Field, Form, Mapping, Smaps};
+use super::mapping::{Form, Mapping, Smaps};
 use heaptap_base::untrusted::sanitize_bytes;
+use heaptap_model::smaps::{Field, Sums};
 
 /// Maximum number of mappings. The kernel's default limit is 65,530 per process.
 pub(super) const MAX_MAPPINGS: usize = 1 << 18;
@@ -82,7 +83,7 @@ impl Reader {
             return Err(SmapsError::NotSmaps { first_line });
         }
         // A last mapping without figures, if others have some, was cut off after its first line.
-        let has_figures = |mapping: &Mapping| mapping.sums != super::Sums::default();
+        let has_figures = |mapping: &Mapping| mapping.sums != Sums::default();
         let mappings = &self.smaps.mappings;
         self.smaps.cut |= mappings.len() > 1
             && mappings.first().is_some_and(has_figures)

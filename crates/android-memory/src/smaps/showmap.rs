@@ -3,9 +3,10 @@
 
 use serde_json::Value;
 
+use super::mapping::{Form, Mapping, Smaps};
 use super::read::{MAX_MAPPINGS, STRANGE_KEPT, SmapsError, set_name};
-use super::{Field, Form, Mapping, Smaps};
 use heaptap_base::untrusted::sanitize_bytes;
+use heaptap_model::smaps::Field;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Column {
