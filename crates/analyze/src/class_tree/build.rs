@@ -1,7 +1,7 @@
 //! Builder of class trees: merges objects into nodes by their parent's node and their name.
 
 use super::super::label;
-use super::{ClassTree, Merge, Node, NodeIndex};
+use super::tree::{ClassTree, Merge, Node, NodeIndex};
 use heaptap_model::heap_graph::{Class, HeapGraph, HeapKind, ObjectIndex, ObjectSet, RootKind};
 use heaptap_model::profile::index::{FastHash, Index, Seed};
 use std::collections::HashMap;

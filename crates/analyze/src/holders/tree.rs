@@ -1,13 +1,44 @@
-//! The tree of holders under construction.
+//! The tree of holders, and the same under construction.
 
 use super::kinds::Kinds;
 use super::numbers::{NONE, Numbers};
-use super::{Holder, Holders};
-use crate::paths::RootReason;
+use crate::paths::{Link, RootReason};
 use heaptap_model::heap_graph::{ObjectIndex, ObjectSet};
 use heaptap_model::profile::index::FastHash;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
+
+/// Objects of one class that refer by one field to those of the parent node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Holder {
+    /// Class of the objects; `class X` for class objects.
+    pub name: String,
+    /// Reference to the objects of the parent node, with all array elements alike; `None` for the
+    /// starting objects.
+    pub link: Option<Link>,
+    /// Number of objects.
+    pub count: u64,
+    /// Number of objects of the parent node that they refer to.
+    pub holds: u64,
+    /// First of the objects.
+    pub example: ObjectIndex,
+    /// Root reasons of objects that are roots, with their number.
+    pub roots: Vec<(RootReason, u64)>,
+    pub shallow_bytes: u64,
+    /// Index of the parent node; `None` for the first node.
+    pub held: Option<usize>,
+    /// Node that contains the objects and continues their paths; `None` if this node does.
+    pub same_as: Option<usize>,
+    /// Indexes of the nodes whose objects refer to those of this node, largest number of referenced
+    /// objects first.
+    pub holders: Vec<usize>,
+}
+
+/// Tree of holders. Node 0 contains the starting objects; nodes come after their parents.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Holders {
+    pub nodes: Vec<Holder>,
+}
 
 /// Number of nodes to search back for a cycle. A longer cycle is shown as another holder.
 const MAX_CYCLE_LEN: usize = 64;

@@ -8,8 +8,7 @@ use std::sync::LazyLock;
 
 use super::kinds::Kind;
 use super::known_leaks::{Known, is_library};
-use super::steps::{RawStep, Reference};
-use super::{Shape, Step};
+use super::steps::{RawStep, Reference, Shape, Step};
 use crate::lookup;
 use crate::paths::{Place, link, short};
 use heaptap_model::heap_graph::{ClassIndex, Follow, HeapGraph, ObjectIndex, Value};

@@ -4,59 +4,25 @@
 //!
 //! A missing field does not prove anything. A rule without its fields returns unknown.
 
+mod access;
 mod views;
 
-use std::borrow::Cow;
-use std::cell::{OnceCell, RefCell};
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::ops::ControlFlow;
 
-use super::kinds::{Kind, Kinds};
+pub(super) use self::access::Rules;
+use self::access::{Flag, MAX_STEPS};
+use super::kinds::{Kind, is_instance};
 use super::known_leaks::is_library;
-use super::live::{Live, map_values, thread_name};
+use super::live::{map_values, thread_name};
 use super::verdict::{Certainty, Status, Verdict};
 use crate::lookup;
-use crate::paths::short;
-use heaptap_model::heap_graph::{HeapGraph, ObjectIndex, Value};
-
-/// Rules applied to one graph, with a cache of verdicts.
-pub(super) struct Rules<'g> {
-    pub graph: &'g HeapGraph,
-    pub kinds: &'g Kinds,
-    pub live: &'g Live,
-    /// Views that fragments still reference after their view was destroyed, by the fragment's
-    /// class.
-    pub stale_views: Cow<'g, BTreeMap<ObjectIndex, String>>,
-    judged: RefCell<HashMap<ObjectIndex, Verdict>>,
-    /// View models in stores, looked up for the first one without a flag.
-    stored: OnceCell<Option<BTreeSet<ObjectIndex>>>,
-}
+use heaptap_model::heap_graph::{ObjectIndex, Value};
 
 /// Maximum number of objects examined for what one fragment keeps.
 const MAX_KEPT: usize = 1_000;
 
-/// Maximum number of steps from a context to the one it wraps, or from a view to its parent.
-const MAX_STEPS: usize = 1_000;
-
-impl<'g> Rules<'g> {
-    pub fn new(graph: &'g HeapGraph, kinds: &'g Kinds, live: &'g Live) -> Rules<'g> {
-        Rules {
-            graph,
-            kinds,
-            live,
-            stale_views: Cow::default(),
-            judged: RefCell::default(),
-            stored: OnceCell::new(),
-        }
-    }
-
-    pub fn kind(&self, object: ObjectIndex) -> Option<Kind> {
-        if !super::kinds::is_instance(self.graph, object) {
-            return None;
-        }
-        self.kinds.of_class(self.graph.class_of(object))
-    }
-
+impl Rules<'_> {
     /// Returns the verdict on an object, from the cache if possible.
     pub fn judge(&self, object: ObjectIndex) -> Verdict {
         if let Some(known) = self.judged.borrow().get(&object) {
@@ -142,24 +108,6 @@ impl<'g> Rules<'g> {
             Kind::Job => self.job(object),
             Kind::Binder => Verdict::unknown("a Binder lives until the other process releases it"),
             Kind::Watched | Kind::ViewModelStore => Verdict::default(),
-        }
-    }
-
-    fn get(&self, object: ObjectIndex, class: &str, name: &str) -> Option<Value> {
-        lookup::get(self.graph, object, class, name)
-    }
-
-    fn name_of(&self, object: ObjectIndex) -> &'g str {
-        short(self.graph.class(self.graph.class_of(object)).shown())
-    }
-
-    fn flag(&self, object: ObjectIndex, class: &str, name: &str, flag: Flag) -> Verdict {
-        let value = self.get(object, class, name).and_then(Value::boolean);
-        match (value, flag) {
-            (Some(true), _) => Verdict::leaking(Certainty::Certain, format!("{name} is true")),
-            (Some(false), Flag::EndsLife) => Verdict::in_use(format!("{name} is false")),
-            (Some(false), Flag::MayEnd) => Verdict::unknown(format!("{name} is false")),
-            (None, _) => Verdict::default(),
         }
     }
 
@@ -372,7 +320,7 @@ impl<'g> Rules<'g> {
     fn is_followed(&self, object: ObjectIndex) -> bool {
         let class = self.graph.class(self.graph.class_of(object)).shown();
         let apart = ["android.", "androidx.fragment.", "java.lang."];
-        super::kinds::is_instance(self.graph, object)
+        is_instance(self.graph, object)
             && class != "androidx.recyclerview.widget.RecyclerView$RecycledViewPool"
             && (class.ends_with("[]") || !apart.iter().any(|package| class.starts_with(package)))
     }
@@ -584,15 +532,6 @@ impl<'g> Rules<'g> {
             _ => Verdict::default(),
         }
     }
-}
-
-/// Meaning of a flag whose value is false.
-#[derive(Clone, Copy)]
-enum Flag {
-    /// The flag is set whenever the lifecycle of such an object ends.
-    EndsLife,
-    /// The flag is set for some objects only.
-    MayEnd,
 }
 
 fn cut(text: &str) -> String {

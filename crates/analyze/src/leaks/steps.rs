@@ -1,14 +1,65 @@
-//! Conversion of walked objects to steps of a path: references by name, collections as `[x]`
-//! without their internals.
+//! Steps of a path, and the conversion of walked objects to them: references by name, collections as
+//! `[x]` without their internals.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
+use super::verdict::Status;
 use super::walk::{REFERENCE, Walk, is_collectors_own};
 use crate::fields;
 use crate::lookup::one_of;
-use crate::paths::{self, Place};
-use heaptap_model::heap_graph::{ClassIndex, Follow, HeapGraph, ObjectIndex, Value};
+use crate::paths::{self, Place, short};
+use crate::repetition::Repeated;
+use heaptap_model::heap_graph::{ClassIndex, Follow, HeapGraph, ObjectId, ObjectIndex, Value};
+
+/// Kind of object on a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Shape {
+    Instance,
+    /// Class object, with its statics.
+    Class,
+    Array,
+    Thread,
+}
+
+/// Object on a path.
+#[derive(Debug, Clone, serde::Serialize)]
+pub struct Step {
+    /// ID in the dump.
+    pub id: ObjectId,
+    /// Class name; for a class object, of the class it represents.
+    pub class: String,
+    pub shape: Shape,
+    pub status: Status,
+    /// Reason for the status, or another remark; can be empty.
+    pub reason: String,
+    /// Reference to the next object; `None` for the last.
+    pub reference: Option<Reference>,
+    /// Superclass that declares the field, if it is not the object's own class.
+    pub declared_in: Option<String>,
+    /// Whether the reference is suspected as the cause.
+    pub suspect: bool,
+    /// Repeated references that lead from here to the next step; `reference` is the first of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repeated: Option<Repeated<String>>,
+    /// Number of steps omitted before this one because the path is too long to show.
+    #[serde(skip_serializing_if = "heaptap_base::units::is_zero")]
+    pub left_out: u64,
+}
+
+impl Step {
+    /// Returns the reference with its class, the same for any array element: `Event.next`.
+    pub(super) fn generic(&self) -> Option<String> {
+        let owner = short(self.declared_in.as_ref().unwrap_or(&self.class));
+        Some(match self.reference.as_ref()? {
+            reference @ (Reference::Field(_) | Reference::Static(_) | Reference::Unnamed) => {
+                format!("{owner}.{}", reference.generic())
+            }
+            reference => format!("{owner}{}", reference.generic()),
+        })
+    }
+}
 
 /// Reference from one object to the next.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,10 +1,33 @@
 //! Large arrays, and arrays of objects that are mostly null.
 
-use super::LargeObject;
 use super::parts::Examination;
 use super::sparse::{SparseGroup, SparseGroups};
 use crate::label::is_primitive;
-use heaptap_model::heap_graph::{ClassIndex, HeapGraph, ObjectIndex, SharedObjectSet};
+use heaptap_model::heap_graph::{ClassIndex, HeapGraph, ObjectId, ObjectIndex, SharedObjectSet};
+use serde::Serialize;
+
+/// A large array, or a bitmap.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LargeObject {
+    #[serde(skip)]
+    pub object: ObjectIndex,
+    /// ID in the dump.
+    pub id: ObjectId,
+    pub class: String,
+    /// Shallow bytes of an array, bytes of the pixels of a bitmap.
+    pub bytes: u64,
+    /// Number of elements or pixels, if known.
+    pub length: Option<u64>,
+    /// Summary of the contents, empty if the dump does not contain them; dimensions of a bitmap.
+    pub value: String,
+    /// Whether the bytes are native rather than in the Java heap.
+    pub native: bool,
+    /// Name of a holder.
+    pub held_by: Option<String>,
+}
+
+/// Minimum size for an array to be listed as large.
+pub const LARGE_ARRAY_BYTES: u64 = 256 << 10;
 
 pub(super) struct Found {
     pub large: Vec<LargeObject>,
@@ -55,7 +78,7 @@ impl Examination for Arrays<'_> {
 
     fn add(&self, all: &mut Gathered, object: ObjectIndex, of: ElementKind) {
         let bytes = self.graph.shallow_bytes(object);
-        if bytes >= super::LARGE_ARRAY_BYTES {
+        if bytes >= LARGE_ARRAY_BYTES {
             all.large.push((bytes, object));
         }
         // The references are known without reading; the length has to be read. A slot takes 4 bytes or more.

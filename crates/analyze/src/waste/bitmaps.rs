@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use super::LargeObject;
+use super::arrays::LargeObject;
 use super::duplicates::{DuplicateGroup, Duplicates};
 use super::parts::{Examination, Scope};
 use crate::bitmaps::{BITMAP, Bitmap, BitmapReader, equal, is_bitmap};

@@ -33,6 +33,7 @@ mod sparse;
 #[cfg(test)]
 mod tests;
 
+pub use arrays::{LARGE_ARRAY_BYTES, LargeObject};
 pub use boxed::Boxed;
 pub use collections::{CollectionKind, Crowded};
 pub use duplicates::{DuplicateGroup, Duplicates, MAX_SHOWN};
@@ -44,7 +45,7 @@ use boxed::Boxes;
 use collections::Collections;
 use duplicates::{EqualContents, StringArrays};
 use heaptap_base::units::counted;
-use heaptap_model::heap_graph::{HeapGraph, HeapKind, ObjectId, ObjectIndex, Reachable, Referrers};
+use heaptap_model::heap_graph::{HeapGraph, HeapKind, ObjectIndex, Reachable, Referrers};
 use holders::Holders;
 use parts::{PairedExamination, Scope};
 use serde::Serialize;
@@ -89,29 +90,6 @@ pub struct Waste {
     #[serde(rename = "not_analyzed")]
     pub untold: Vec<String>,
 }
-
-/// A large array, or a bitmap.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct LargeObject {
-    #[serde(skip)]
-    pub object: ObjectIndex,
-    /// ID in the dump.
-    pub id: ObjectId,
-    pub class: String,
-    /// Shallow bytes of an array, bytes of the pixels of a bitmap.
-    pub bytes: u64,
-    /// Number of elements or pixels, if known.
-    pub length: Option<u64>,
-    /// Summary of the contents, empty if the dump does not contain them; dimensions of a bitmap.
-    pub value: String,
-    /// Whether the bytes are native rather than in the Java heap.
-    pub native: bool,
-    /// Name of a holder.
-    pub held_by: Option<String>,
-}
-
-/// Minimum size for an array to be listed as large.
-pub const LARGE_ARRAY_BYTES: u64 = 256 << 10;
 
 impl Waste {
     fn sum_up(&mut self) {

@@ -1,6 +1,6 @@
 //! Rules for views, windows, dialogs and toasts.
 
-use super::{Flag, MAX_STEPS, Rules};
+use super::access::{Flag, MAX_STEPS, Rules};
 use crate::leaks::kinds::Kind;
 use crate::leaks::verdict::{Certainty, Status, Verdict};
 use crate::lookup;

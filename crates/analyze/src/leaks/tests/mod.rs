@@ -8,7 +8,7 @@ mod rules;
 mod ways;
 
 use super::*;
-use heaptap_model::heap_graph::{HeapGraph, RootKind};
+use heaptap_model::heap_graph::{HeapGraph, ObjectId, ObjectIndex, RootKind};
 use made::{Heap, Is, Obj};
 
 /// Creates a heap with the Android classes that the rules cover.

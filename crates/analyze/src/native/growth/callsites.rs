@@ -2,7 +2,7 @@
 
 use super::super::own::OwnFrames;
 use super::super::visible_tree::VisibleTree;
-use super::HeapSeries;
+use super::series::HeapSeries;
 use heaptap_base::parallel;
 use heaptap_model::profile::packed::{self, PackedStacks, Unnumbered};
 use heaptap_model::stacks::{FrameId, LOST_CALLSTACK, NodeId, StackTable};

@@ -1,8 +1,8 @@
 //! Values of each callsite and line over the dumps of a heap. Holds at most four dumps at a
 //! time, regardless of the length of the series.
 
-use super::HeapSeries;
 use super::callsites::{Callsites, NOWHERE};
+use super::series::HeapSeries;
 use crate::sampling::poisson::Z95;
 use crate::sampling::verdict::turns_over;
 use crate::sampling::{Counters, Interval, Sampled, Turnover};

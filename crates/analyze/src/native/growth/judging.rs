@@ -6,8 +6,9 @@ use std::collections::HashMap;
 
 use super::callsites::CallsiteId;
 use super::evidence::{Figures, HeldBytes, Level, Units, WORTH_THREADS};
+use super::series::HeapSeries;
 use super::site::{Judgement, Site, Unit, churned};
-use super::{Growth, HeapSeries, Total};
+use super::{Growth, Total};
 use crate::native::groups::GroupId;
 use crate::sampling::plan;
 use crate::sampling::poisson::Z95_ONE_SIDED;

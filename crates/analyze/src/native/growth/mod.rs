@@ -18,25 +18,15 @@ use std::collections::HashMap;
 pub use self::callsites::CallsiteId;
 use self::callsites::Callsites;
 use self::evidence::{Level, Units};
+pub use self::series::HeapSeries;
 pub use self::site::{Judgement, Site, Unit};
 use super::filter::Filter;
 use super::groups::{GroupId, Groups, RowKey};
 use super::visible_tree::VisibleTree;
 use crate::sampling::plan::{self, Decider};
 use crate::sampling::verdict::{InconclusiveReason, Verdict};
-use crate::sampling::{Estimate, Interval, Rate};
-use heaptap_model::stacks::{Dump, FrameId, StackTable};
-
-/// Dumps of one heap to compare, oldest first; at least two.
-#[derive(Debug, Clone)]
-pub struct HeapSeries<'a> {
-    /// Dumps with their intervals. They share a table.
-    pub dumps: Vec<(&'a Dump, Interval)>,
-    /// Whether they are from one recording of one process, so survivors cancel.
-    pub paired: bool,
-    /// Whether later dumps were omitted because of missing data.
-    pub incomplete: bool,
-}
+use crate::sampling::{Estimate, Rate};
+use heaptap_model::stacks::{FrameId, StackTable};
 
 /// Rule for growth.
 #[derive(Debug, Clone, Copy)]

@@ -1,4 +1,4 @@
-//! Continuation of dumps and counters: which dumps continue others, and counters that restart.
+//! Series of dumps: which dumps continue others, and counters that restart.
 //!
 //! heapprofd omits a callsite from the next dump if it holds nothing and was idle since the last
 //! dump. If it returns, it counts from zero. The trace reader hides both effects; profiles written
@@ -6,7 +6,19 @@
 
 use std::collections::BTreeMap;
 
+use crate::sampling::Interval;
 use heaptap_model::stacks::{Dump, NodeId, View};
+
+/// Dumps of one heap to compare, oldest first; at least two.
+#[derive(Debug, Clone)]
+pub struct HeapSeries<'a> {
+    /// Dumps with their intervals. They share a table.
+    pub dumps: Vec<(&'a Dump, Interval)>,
+    /// Whether they are from one recording of one process, so survivors cancel.
+    pub paired: bool,
+    /// Whether later dumps were omitted because of missing data.
+    pub incomplete: bool,
+}
 
 /// Maximum part of the allocated bytes that a later dump of the same recording can lack, because of
 /// callsites that returned after they were omitted.

@@ -2,9 +2,10 @@
 
 use super::series::{continue_counters, continues};
 use super::*;
-use crate::sampling::Counters;
+use crate::sampling::{Counters, Interval};
 use heaptap_model::stacks::{
-    Facts, Frame, Function, Kind, LOST_CALLSTACK, LibraryId, Measure, NodeId, TextId, Values, View,
+    Dump, Facts, Frame, Function, Kind, LOST_CALLSTACK, LibraryId, Measure, NodeId, TextId, Values,
+    View,
 };
 
 const T: i64 = 4096;

@@ -7,9 +7,9 @@ use std::fmt::Write as _;
 
 use super::tests::{dump_of, site};
 use super::*;
-use crate::sampling::Counters;
 use crate::sampling::simulation::sampler::{Sampler, Seen, normal};
-use heaptap_model::stacks::NodeId;
+use crate::sampling::{Counters, Interval};
+use heaptap_model::stacks::{Dump, NodeId};
 
 /// Behavior of a site.
 #[derive(Debug, Clone, Copy)]

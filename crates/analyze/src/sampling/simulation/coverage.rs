@@ -1,8 +1,57 @@
 //! Coverage: the frequency with which 95% intervals contain the true value.
 
 use super::super::{Counters, Interval, Turnover};
+use super::effort::Effort;
 use super::sampler::{Sampler, Seen, normal, of_hits, poisson};
-use super::{AT_LEAST_93, Bounds, Effort, FROM_93_TO_97, Row, check};
+use std::fmt::Write as _;
+
+/// Bounds of a case, in percent.
+#[derive(Debug, Clone, Copy)]
+struct Bounds {
+    low: f64,
+    high: f64,
+}
+
+/// Few hits, large blocks, churn: the true value is inside, but the width is not limited.
+const AT_LEAST_93: Bounds = Bounds {
+    low: 93.0,
+    high: 100.0,
+};
+
+/// From about 10 hits, without large blocks.
+const FROM_93_TO_97: Bounds = Bounds {
+    low: 93.0,
+    high: 97.0,
+};
+
+/// One row of the table.
+#[derive(Debug)]
+struct Row {
+    name: String,
+    percent: f64,
+    bounds: Bounds,
+    slack: f64,
+}
+
+impl Row {
+    fn fails(&self) -> bool {
+        self.percent < self.bounds.low - self.slack || self.percent > self.bounds.high + self.slack
+    }
+}
+
+/// Prints and checks the table. Panics after printing if a row fails.
+fn check(effort: Effort, title: &str, rows: &[Row]) {
+    let mut text = format!("\n| {title} | % | wanted |\n|---|---|---|\n");
+    for row in rows {
+        let Bounds { low, high } = row.bounds;
+        let mark = if row.fails() { " FAILS" } else { "" };
+        let (name, percent) = (&row.name, row.percent);
+        writeln!(text, "| {name} | {percent:.1}{mark} | {low}-{high} |")
+            .expect("writing to a String cannot fail");
+    }
+    effort.show(&text);
+    assert!(!rows.iter().any(Row::fails), "{text}");
+}
 
 const T: u64 = 4096;
 

@@ -6,7 +6,7 @@ use super::super::verdict::{
     judge, steady, turns_over,
 };
 use super::super::{Counters, Interval, Turnover};
-use super::Effort;
+use super::effort::Effort;
 use super::sampler::{Sampler, Seen, normal};
 
 const T: u64 = 4096;
