@@ -1,11 +1,14 @@
 //! Compression of single streams. Archives of several files are in `archive`.
 
-use super::detect::{Kind, detect};
+use super::detect::{HEAD, Kind, detect};
+use super::error::ImportError;
 use super::parallel_gzip::{self, Members, NO_MEMBER};
 use super::spool::{Budget, Spool};
-use super::{DEEPEST, HEAD, ImportError};
 use heaptap_base::bytes::Bytes;
 use std::io::{self, BufRead, Read};
+
+/// Maximum nesting of compression and archives. A bundle in gzip in a ZIP is deep enough.
+pub(super) const DEEPEST: u32 = 4;
 
 /// Memory limit for an xz dictionary, in KiB; `xz -9` uses 64 MiB.
 const XZ_MEMORY_KIB: u32 = 128 << 10;

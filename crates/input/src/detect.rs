@@ -5,6 +5,9 @@ use perfetto_heap::looks_like_trace;
 use perfetto_heap::wire::{Fields, Value};
 use std::fmt;
 
+/// Number of first bytes used to detect the file type.
+pub(super) const HEAD: usize = 64 << 10;
+
 /// A file type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {

@@ -2,10 +2,11 @@
 
 use super::codec::{PACKED_HEAD, innermost};
 use super::detect::Kind;
+use super::error::ImportError;
 use super::hprof::{HprofInput, hprofs_of_bytes, open_hprofs, spool_stream};
 use super::pprof::{self, PprofInput};
 use super::spool::Budget;
-use super::{ImportError, OpenTrace};
+use super::trace::{OpenTrace, open, unpack};
 use heaptap_base::bytes::Bytes;
 use std::fs::File;
 use std::io::{Cursor, Read};
@@ -13,7 +14,7 @@ use std::path::Path;
 
 /// Content of an input of heaps.
 pub enum HeapSource {
-    /// Perfetto traces, as returned by [`open`](super::open); several in a bundle.
+    /// Perfetto traces, as returned by [`open`]; several in a bundle.
     Traces(Vec<OpenTrace>),
     /// pprofs: one, or those of a directory in order of their numbers; at least one.
     Pprofs(Vec<PprofInput>),
@@ -80,13 +81,11 @@ fn open_path(path: &Path, sought: Sought) -> Result<HeapSource, ImportError> {
         .map_err(unreadable)?;
     let hprofs = || open_hprofs(path);
     let pprof = || open_pprof(path);
-    open_kind(innermost(&head), sought, hprofs, pprof, || {
-        super::open(path)
-    })
+    open_kind(innermost(&head), sought, hprofs, pprof, || open(path))
 }
 
 fn open_directory(path: &Path, sought: Sought) -> Result<HeapSource, ImportError> {
-    let error = match super::open(path) {
+    let error = match open(path) {
         Ok(traces) => return Ok(HeapSource::Traces(traces)),
         Err(error @ ImportError::NoTraceInside { .. }) => error,
         Err(error) => return Err(error),
@@ -109,7 +108,7 @@ fn open_stream(stream: impl Read, name: &str, sought: Sought) -> Result<HeapSour
     let (bytes, budget) = spool_stream(stream, name)?;
     let hprofs = || hprofs_of_bytes(bytes.clone(), name, &budget);
     let pprof = || pprof::of_bytes(bytes.clone(), name, &budget);
-    let traces = || super::unpack(Box::new(Cursor::new(bytes.clone())), name, 0, &budget);
+    let traces = || unpack(Box::new(Cursor::new(bytes.clone())), name, 0, &budget);
     open_kind(innermost(&bytes), sought, hprofs, pprof, traces)
 }
 

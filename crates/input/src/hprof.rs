@@ -4,9 +4,10 @@
 
 use super::archive::{self, Members, Unread};
 use super::codec::{innermost, unpack_all};
-use super::detect::{Kind, detect};
+use super::detect::{HEAD, Kind, detect};
+use super::directory::{NAMED, names_in_directory};
+use super::error::ImportError;
 use super::spool::{Budget, Spool};
-use super::{HEAD, ImportError};
 use heaptap_base::bytes::Bytes;
 use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
@@ -65,7 +66,7 @@ pub fn open_hprofs(path: &Path) -> Result<Vec<HprofInput>, ImportError> {
     if metadata.is_dir() {
         let files = hprofs_in_directory(path).map_err(unreadable)?;
         if files.is_empty() {
-            let members = super::names_in_directory(path);
+            let members = names_in_directory(path);
             return Err(ImportError::NoHprofInside { name, members });
         }
         for file in files {
@@ -87,7 +88,7 @@ pub fn several_hprofs(name: &str, found: &[HprofInput]) -> ImportError {
     let members = found.iter().map(|dump| dump.name.clone());
     ImportError::SeveralHprofs {
         name: name.to_owned(),
-        members: members.take(archive::NAMED).collect(),
+        members: members.take(NAMED).collect(),
     }
 }
 

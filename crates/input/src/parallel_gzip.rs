@@ -4,7 +4,7 @@
 //! and the member's checksum shows whether the guess was right. Other gzip files are unpacked
 //! sequentially.
 
-use super::ImportError;
+use super::error::ImportError;
 use super::spool::Spool;
 use flate2::bufread::GzDecoder;
 use std::io::{self, BufRead, Read};

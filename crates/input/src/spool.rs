@@ -1,6 +1,6 @@
 //! Unpacked copies of inputs: in memory if small, otherwise in an unnamed temporary file.
 
-use super::ImportError;
+use super::error::ImportError;
 use heaptap_base::bytes::Bytes;
 use heaptap_base::units::ByteSize;
 use perfetto_heap::Source;

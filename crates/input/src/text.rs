@@ -6,10 +6,10 @@
 use super::archive::{one_text, unopened};
 use super::bugreport::{self, Section, SectionReader};
 use super::codec::{Codec, PACKED_HEAD, breaks_off, codec_at};
-use super::detect::{Kind, detect};
+use super::detect::{HEAD, Kind, detect};
+use super::error::ImportError;
 use super::shared::share;
 use super::spool::{self, Budget, Spool};
-use super::{HEAD, ImportError};
 use heaptap_base::bytes::Bytes;
 use heaptap_base::text::{plain, plain_reader};
 use heaptap_base::units::ByteSize;

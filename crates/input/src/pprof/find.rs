@@ -1,7 +1,7 @@
 //! Search for pprofs: in a file, packed or not, or in a directory that a conversion wrote.
 
-use super::super::ImportError;
 use super::super::codec::unpack_all;
+use super::super::error::ImportError;
 use super::super::spool::Budget;
 use heaptap_base::bytes::Bytes;
 use std::io;

@@ -7,7 +7,7 @@
 use std::collections::btree_map::{BTreeMap, Entry};
 use std::collections::{HashMap, HashSet};
 
-use super::PprofDamage;
+use super::damage::PprofDamage;
 use super::measures::Column;
 use super::message::{Line, Location, Message};
 use heaptap_base::units::Allowance;

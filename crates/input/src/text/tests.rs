@@ -1,7 +1,7 @@
 //! Texts in every compression and encoding: whole, truncated and too large.
 
 use super::*;
-use crate::DEEPEST;
+use crate::codec::DEEPEST;
 use crate::detect::KnownText;
 use proptest::prelude::*;
 use std::io::Write;
