@@ -3,33 +3,16 @@
 //! named once for each of its annotations.
 
 mod list;
+mod runs;
 
 use self::list::Packing;
-use super::annotation::{Annotation, Classes, Walk};
+pub use self::runs::ProjectOptions;
+use self::runs::Runs;
 use super::dump::{Dump, Facts, Measure, StackProfile, Values, View};
 use super::naming::FrameNamer;
-use super::table::{Frame, FrameId, Function, Kind, Library, LibraryId, NodeId, StackTable};
+use super::table::NodeId;
 use crate::profile::interned::span;
-use crate::profile::packed;
-use crate::profile::{self, CallsiteId, DumpKind, DumpNumbers, Figures, HeapDump, Recording};
-
-/// Options for naming stacks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ProjectOptions {
-    /// Append ` [jit]` and similar annotations to names, as in pprofs.
-    pub annotations: bool,
-    /// Make a list of stacks instead of a tree.
-    pub list: bool,
-}
-
-impl Default for ProjectOptions {
-    fn default() -> Self {
-        ProjectOptions {
-            annotations: true,
-            list: false,
-        }
-    }
-}
+use crate::profile::{CallsiteId, DumpKind, DumpNumbers, Figures, HeapDump, Recording};
 
 /// Converts the dumps of a recording to named stacks, numbered in their order.
 pub fn project(recording: &Recording, dumps: &[HeapDump], options: ProjectOptions) -> StackProfile {
@@ -115,34 +98,12 @@ pub struct Unexpanded {
     pub dropped: u64,
 }
 
-/// Number of annotations of a frame.
-const ANNOTATIONS: usize = 6;
-
-/// Part of a callsite that has not entered the tree.
-struct RemainingFrames {
-    /// Length of its packed frames.
-    frames: usize,
-    /// State of the annotations above.
-    walk: Walk,
-}
-
 /// Projects the dumps of one recording one by one, so that they need not be in memory at the same
 /// time.
 #[derive(Debug)]
 pub struct Projector<'a> {
-    recording: &'a Recording,
-    classes: Classes,
-    annotates: bool,
-    namer: FrameNamer<'a>,
-    /// Number of the run, from 1, by frame and, if frames are annotated, by annotation; 0 if not yet
-    /// known.
-    by_frame: Vec<u32>,
-    /// End of each run's frames in `run_frames`: inlined ones last.
-    run_ends: Vec<usize>,
-    run_frames: Vec<FrameId>,
+    runs: Runs<'a>,
     packing: Packing,
-    /// Library by mapping; `None` if not yet known.
-    libraries: Vec<Option<LibraryId>>,
     /// Node by callsite; the root if not yet known, or for a callsite without frames.
     nodes: Vec<NodeId>,
     /// Number of nodes up to which frames are expanded.
@@ -150,37 +111,20 @@ pub struct Projector<'a> {
     /// Additional nodes for functions without inlined ones.
     more: usize,
     unexpanded: Unexpanded,
-    made: StackProfile,
+    dumps: Vec<Dump>,
 }
 
 impl<'a> Projector<'a> {
     /// Creates a projector without dumps.
     pub fn new(recording: &'a Recording, options: ProjectOptions) -> Projector<'a> {
-        let classes = Classes::of(recording);
-        let tables = &recording.tables;
-        let annotates = options.annotations && classes.annotates();
-        let annotations = if annotates { ANNOTATIONS } else { 1 };
         Projector {
-            recording,
-            annotates,
-            classes,
-            namer: FrameNamer::new(recording),
-            by_frame: vec![0; tables.frames().len() * annotations],
-            run_ends: Vec::new(),
-            run_frames: Vec::new(),
-            packing: Packing::default(),
-            libraries: vec![None; tables.mappings().len()],
-            nodes: vec![NodeId::ROOT; tables.callsite_count()],
+            runs: Runs::new(recording, options),
+            packing: Packing::new(NODES),
+            nodes: vec![NodeId::ROOT; recording.tables.callsite_count()],
             limit: NODES,
             more: NODES,
             unexpanded: Unexpanded::default(),
-            made: StackProfile {
-                table: match options.list {
-                    true => StackTable::with_list(),
-                    false => StackTable::default(),
-                },
-                dumps: Vec::new(),
-            },
+            dumps: Vec::new(),
         }
     }
 
@@ -189,8 +133,11 @@ impl<'a> Projector<'a> {
         let samples = dump.samples.iter().map(|(callsite, _)| *callsite);
         let new = samples.filter(|c| self.nodes[c.0 as usize] == NodeId::ROOT);
         let new: Vec<CallsiteId> = new.collect();
-        match self.made.table.list() {
-            Some(_) => self.list(&new),
+        match self.runs.table.list() {
+            Some(_) => {
+                let without_inlined = self.packing.list(&mut self.runs, &new, &mut self.nodes);
+                self.unexpanded.without_inlined += without_inlined;
+            }
             None => self.enter(&new),
         }
         // Callsites that differ only in addresses become one.
@@ -200,7 +147,7 @@ impl<'a> Projector<'a> {
         let values = Values::sum(rows.zip(0..), views.len(), |column, row| {
             views[column].of(&dump.samples[row as usize].1)
         });
-        self.made.dumps.push(Dump {
+        self.dumps.push(Dump {
             facts,
             measures: views.iter().copied().map(Measure::of_view).collect(),
             default_measure,
@@ -211,12 +158,12 @@ impl<'a> Projector<'a> {
 
     /// Returns the namer of the frames; the names of the dumps so far are demangled.
     pub fn namer(&mut self) -> &mut FrameNamer<'a> {
-        &mut self.namer
+        &mut self.runs.namer
     }
 
     /// Removes the last dump. Its stacks stay in the table.
     pub fn pop(&mut self) -> Option<Dump> {
-        self.made.dumps.pop()
+        self.dumps.pop()
     }
 
     /// Returns the frames of the dumps so far that are not completely in the stacks.
@@ -226,22 +173,21 @@ impl<'a> Projector<'a> {
 
     /// Returns the profile of all added dumps.
     pub fn finish(mut self) -> StackProfile {
-        self.made.table.seal();
-        self.made
+        self.runs.table.seal();
+        StackProfile {
+            table: self.runs.table,
+            dumps: self.dumps,
+        }
     }
 
     /// Adds callsites to the tree. All descend it together, grouped by frame at each depth, so that
     /// common beginnings are looked up once.
     fn enter(&mut self, new: &[CallsiteId]) {
-        let tables = &self.recording.tables;
-        let more = self.name(new) / FRAMES_PER_NODE;
+        let more = self.runs.name(new) / FRAMES_PER_NODE;
         self.limit = self.limit.saturating_add(more).min(MAX_NODES);
-        let mut below: Vec<RemainingFrames> = new
+        let mut below: Vec<_> = new
             .iter()
-            .map(|&callsite| RemainingFrames {
-                frames: tables.packed_callsite(callsite).len(),
-                walk: Walk::default(),
-            })
+            .map(|&callsite| self.runs.all_frames(callsite))
             .collect();
         // Position in `new`, and in the upper half the next run of the callsite.
         let mut parted: Vec<u64> = (0..new.len() as u64).collect();
@@ -250,7 +196,7 @@ impl<'a> Projector<'a> {
             if let [only] = parted[group.clone()] {
                 let at = only as u32 as usize;
                 let mut leaf = node;
-                while let Some(run) = self.next_run(new[at], &mut below[at]) {
+                while let Some(run) = self.runs.next_run(&mut below[at]) {
                     leaf = self.step(leaf, run);
                 }
                 self.nodes[new[at].0 as usize] = leaf;
@@ -260,7 +206,7 @@ impl<'a> Projector<'a> {
             for key in part.iter_mut() {
                 let at = *key as u32;
                 // 0 sorts first and means that a stack ends here.
-                let run = self.next_run(new[at as usize], &mut below[at as usize]);
+                let run = self.runs.next_run(&mut below[at as usize]);
                 *key = u64::from(run.unwrap_or(0)) << 32 | u64::from(at);
             }
             let run_of = |key: u64| (key >> 32) as u32;
@@ -286,58 +232,11 @@ impl<'a> Projector<'a> {
         }
     }
 
-    /// Names the frames of callsites. Returns the number of frames, with repetitions.
-    fn name(&mut self, callsites: &[CallsiteId]) -> usize {
-        let tables = &self.recording.tables;
-        let frames = callsites.iter().flat_map(|&c| tables.callsite(c));
-        self.namer.prepare(frames);
-        let mut count = 0;
-        for &callsite in callsites {
-            let mut packed = tables.packed_callsite(callsite);
-            let mut walk = Walk::default();
-            while let Some(frame) = packed::last(&mut packed).map(profile::FrameId) {
-                let annotation = self.annotation(frame, &mut walk);
-                if self.by_frame[self.place(frame, annotation)] == 0 {
-                    self.run(frame, annotation);
-                }
-                count += 1;
-            }
-        }
-        count
-    }
-
-    /// Returns the run of a callsite's outermost remaining frame, which has a name.
-    #[inline]
-    fn next_run(&self, callsite: CallsiteId, below: &mut RemainingFrames) -> Option<u32> {
-        let mut packed = &self.recording.tables.packed_callsite(callsite)[..below.frames];
-        let frame = profile::FrameId(packed::last(&mut packed)?);
-        below.frames = packed.len();
-        let annotation = self.annotation(frame, &mut below.walk);
-        Some(self.by_frame[self.place(frame, annotation)])
-    }
-
-    #[inline]
-    fn annotation(&self, frame: profile::FrameId, walk: &mut Walk) -> Annotation {
-        match self.annotates {
-            true => walk.step(self.classes.get(frame)),
-            false => Annotation::None,
-        }
-    }
-
-    /// Returns the position of a frame with an annotation in `by_frame`.
-    #[inline]
-    fn place(&self, frame: profile::FrameId, annotation: Annotation) -> usize {
-        match self.annotates {
-            true => frame.0 as usize * ANNOTATIONS + annotation as usize,
-            false => frame.0 as usize,
-        }
-    }
-
     /// Returns the callsite of a run called from `node`: only its own function if the inlined ones
     /// would exceed the limit, or `node` itself if that would exceed it, too.
     fn step(&mut self, node: NodeId, run: u32) -> NodeId {
-        let frames = &self.run_frames[span(&self.run_ends, run - 1)];
-        let table = &mut self.made.table;
+        let frames = &self.runs.run_frames[span(&self.runs.run_ends, run - 1)];
+        let table = &mut self.runs.table;
         let kept = match table.node_count() {
             there if there + frames.len() <= self.limit => frames.len(),
             // Functions without inlined ones have a higher limit.
@@ -356,68 +255,13 @@ impl<'a> Projector<'a> {
             .take(kept)
             .fold(node, |node, &frame| table.child(node, frame))
     }
-
-    /// Names a frame: adds the frames that it represents, as a run, and returns its number.
-    #[cold]
-    fn run(&mut self, id: profile::FrameId, annotation: Annotation) -> u32 {
-        let library = self.library(id);
-        let tables = &self.recording.tables;
-        let table = &mut self.made.table;
-        let mapping = tables.frame(id).mapping.map(|id| tables.mapping(id));
-        let path = mapping.map_or("", |mapping| tables.string(mapping.path));
-        let class = self.classes.get(id);
-        let start = self.run_frames.len();
-        let frames = &mut self.run_frames;
-        self.namer.lines(id, annotation, |line| {
-            let name = line.demangled_name();
-            let function = Function {
-                name: table.text(&name),
-                system_name: match line.system_name == name {
-                    true => Default::default(),
-                    false => table.text(line.system_name),
-                },
-                library,
-                kind: Kind::of(class, path, &name),
-            };
-            let frame = Frame {
-                function: table.function(function),
-                file: table.text(line.file),
-                line: line.line,
-                inlined: line.inlined,
-            };
-            frames.push(table.frame(frame));
-        });
-        self.run_frames[start..].reverse();
-        self.run_ends.push(self.run_frames.len());
-        let run = self.run_ends.len() as u32;
-        let place = self.place(id, annotation);
-        self.by_frame[place] = run;
-        run
-    }
-
-    fn library(&mut self, frame: profile::FrameId) -> LibraryId {
-        let tables = &self.recording.tables;
-        let Some(mapping) = tables.frame(frame).mapping else {
-            return LibraryId::default();
-        };
-        let known = &mut self.libraries[mapping.0 as usize];
-        *known.get_or_insert_with(|| {
-            let mapping = tables.mapping(mapping);
-            let table = &mut self.made.table;
-            let path = table.text(tables.string(mapping.path));
-            let build_id = match mapping.build_id.is_empty() {
-                true => Default::default(),
-                false => table.text(&mapping.build_id.to_string()),
-            };
-            table.library(Library { path, build_id })
-        })
-    }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::table::Kind;
     use super::*;
-    use crate::profile::{Line, Mapping, StringId};
+    use crate::profile::{self, Line, Mapping, StringId};
     use std::collections::BTreeMap;
 
     fn frame(recording: &mut Recording, name: &str, path: &str, rel_pc: u64) -> u32 {

@@ -18,7 +18,7 @@ use super::object_set::ObjectSet;
 use super::reach::Reachable;
 use enclosing::Enclosing;
 use serde::ser::SerializeStruct;
-use spanning::Spanning;
+use spanning::{Spanning, filled};
 use std::ops::Range;
 use std::sync::OnceLock;
 
@@ -362,14 +362,6 @@ impl Dominators {
         };
         (before(to) - before(from)).try_into().unwrap_or(u64::MAX)
     }
-}
-
-/// Returns a column of one value in reused memory: fresh pages from the system take longer to get
-/// than to fill.
-fn filled(mut room: Vec<u32>, len: usize, value: u32) -> Vec<u32> {
-    room.clear();
-    room.resize(len, value);
-    room
 }
 
 /// Sorts the tree into the order described above, with indices and sums yet to be computed, and

@@ -1,11 +1,18 @@
 //! A depth-first tree over everything reachable, and the references that are not part of it: the
 //! whole input of the search for dominators.
 
-use super::filled;
 use crate::heap_graph::edges::Edges;
 use crate::heap_graph::ids::ObjectIndex;
 use crate::heap_graph::object_set::ObjectSet;
 use std::ops::Range;
+
+/// Returns a column of one value in reused memory: fresh pages from the system take longer to get
+/// than to fill.
+pub(super) fn filled(mut room: Vec<u32>, len: usize, value: u32) -> Vec<u32> {
+    room.clear();
+    room.resize(len, value);
+    room
+}
 
 /// Objects numbered in the order of a depth-first walk, from 1; 0 is the virtual node above all
 /// roots.

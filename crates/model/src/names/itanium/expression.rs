@@ -2,7 +2,7 @@
 
 use super::parse::{Parser, Traits};
 use super::tables::{EXPRESSIONS, Operator, SUFFIXES, TYPES, VALUES};
-use super::{Id, Node};
+use super::tree::{Id, Node};
 
 impl<'a> Parser<'a> {
     pub(super) fn operator(&mut self) -> Option<Operator> {

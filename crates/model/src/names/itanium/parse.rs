@@ -1,7 +1,7 @@
 //! Reads names and types of the Itanium ABI into nodes.
 
 use super::tables::{Patterns, SPECIAL_NAMES, STANDARD, TYPES};
-use super::{Function, Id, List, MAX_DEPTH, Node, Tree};
+use super::tree::{Function, Id, List, MAX_DEPTH, Node, Tree};
 
 /// Reads a whole name; `None` if it is not a mangled name or nests too deep.
 pub(super) fn parse(name: &str) -> Option<(Tree<'_>, Id)> {

@@ -1,7 +1,7 @@
 //! Writes the nodes of a name: what precedes a declared name, then what follows it.
 
 use super::tables::STANDARD;
-use super::{Function, Id, List, MAX_DEPTH, Node, Tree};
+use super::tree::{Function, Id, List, MAX_DEPTH, Node, Tree};
 
 /// Maximum number of nodes that are visited: packs can multiply them without a letter of output.
 const MAX_STEPS: usize = 1 << 17;

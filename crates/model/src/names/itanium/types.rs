@@ -2,7 +2,7 @@
 
 use super::parse::{Parser, Traits};
 use super::tables::{BUILTIN_TYPES, LETTER_TYPES, TYPES};
-use super::{Id, Node};
+use super::tree::{Id, Node};
 
 impl<'a> Parser<'a> {
     pub(super) fn qualifiers(&mut self) -> &'static str {

@@ -1,7 +1,8 @@
 //! Position on a stack, with a copy of its next frames: stacks are anywhere in memory, and a list of
 //! positions is read in order.
 
-use super::{PackedStacks, WORD_OF_MARKS};
+use super::frames::WORD_OF_MARKS;
+use super::stacks::PackedStacks;
 
 /// Number of bytes that are copied at once.
 const COPY: usize = size_of::<u128>();

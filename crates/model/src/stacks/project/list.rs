@@ -1,15 +1,14 @@
 //! Projection to a list of stacks: each frame of a callsite is replaced by the packed frames that it
 //! represents.
 
-use super::{NODES, Projector};
-use crate::profile::interned::span;
+use super::runs::Runs;
 use crate::profile::packed::{self, Unnumbered};
 use crate::profile::{self, CallsiteId};
 use crate::stacks::annotation::{Annotation, Walk};
 use crate::stacks::table::NodeId;
 use heaptap_base::parallel::{self, Pool};
 
-/// Functions of long runs for each of those runs, in addition to [`NODES`].
+/// Functions of long runs for each of those runs, in addition to the initial room.
 const FUNCTIONS_PER_LONG_RUN: usize = 8;
 /// Callsites that are packed while others get their IDs.
 const PART: usize = 1 << 14;
@@ -21,44 +20,49 @@ const LONG_RUN: u64 = u64::MAX;
 /// State of a projection to a list.
 #[derive(Debug)]
 pub(super) struct Packing {
-    /// As [`Projector::by_frame`]: the packed frames of each run and, in the last byte, their length;
+    /// As [`Runs::by_frame`]: the packed frames of each run and, in the last byte, their length;
     /// [`LONG_RUN`] if they are longer; 0 if not yet known.
     runs: Vec<u64>,
     /// Number of further functions of long runs.
     room: usize,
 }
 
-impl Default for Packing {
-    fn default() -> Self {
+impl Packing {
+    /// Creates the state before the first callsite, with room for functions of long runs.
+    pub(super) fn new(room: usize) -> Packing {
         Packing {
             runs: Vec::new(),
-            room: NODES,
+            room,
         }
     }
-}
 
-impl Projector<'_> {
-    /// Adds callsites to the list: packs some, while those before get their IDs.
-    pub(super) fn list(&mut self, new: &[CallsiteId]) {
-        let tables = &self.recording.tables;
-        let frames = new.iter().flat_map(|&c| tables.callsite(c));
-        self.namer.prepare(frames);
-        self.packing.runs.resize(self.by_frame.len(), 0);
-        let mut list = self
-            .made
+    /// Adds callsites to the list of the table: packs some, while those before get their IDs, which are
+    /// put into `nodes`. Returns the number of frames without the functions inlined into them.
+    pub(super) fn list(
+        &mut self,
+        runs: &mut Runs<'_>,
+        new: &[CallsiteId],
+        nodes: &mut [NodeId],
+    ) -> u64 {
+        let tables = &runs.recording.tables;
+        runs.namer
+            .prepare(new.iter().flat_map(|&c| tables.callsite(c)));
+        self.runs.resize(runs.by_frame.len(), 0);
+        let mut list = runs
             .table
             .list_mut()
             .map(std::mem::take)
             .unwrap_or_default();
-        let mut nodes = std::mem::take(&mut self.nodes);
         let mut parts = new.chunks(PART);
         let empty = list.unnumbered();
         let buffers = Pool::default();
+        let mut without_inlined = 0;
         let pack = || {
             let part = parts.next()?;
             let mut stacks: Unnumbered = buffers.take().unwrap_or_else(|| empty.clone());
             stacks.clear();
-            Some((part, self.pack(part, stacks)))
+            without_inlined += self.pack(runs, part, &mut stacks);
+            Some((part, stacks))
         };
         parallel::pipe(pack, |(part, packed)| {
             let mut callsites = part.iter();
@@ -70,24 +74,31 @@ impl Projector<'_> {
             buffers.put(packed);
             true
         });
-        self.nodes = nodes;
-        if let Some(empty) = self.made.table.list_mut() {
+        if let Some(empty) = runs.table.list_mut() {
             *empty = list;
         }
+        without_inlined
     }
 
-    /// Adds callsites to `stacks`.
-    fn pack(&mut self, callsites: &[CallsiteId], mut stacks: Unnumbered) -> Unnumbered {
+    /// Adds callsites to `stacks`. Returns the number of frames without the functions inlined into
+    /// them.
+    fn pack(
+        &mut self,
+        runs: &mut Runs<'_>,
+        callsites: &[CallsiteId],
+        stacks: &mut Unnumbered,
+    ) -> u64 {
+        let mut without_inlined = 0;
         let mut end = stacks.bytes.len();
         for &callsite in callsites {
-            let mut packed = self.recording.tables.packed_callsite(callsite);
+            let mut packed = runs.recording.tables.packed_callsite(callsite);
             let mut walk = Walk::default();
             let bytes = &mut stacks.bytes;
             while let Some(frame) = packed::last(&mut packed).map(profile::FrameId) {
-                let annotation = self.annotation(frame, &mut walk);
-                let place = self.place(frame, annotation);
-                let run = match self.packing.runs[place] {
-                    0 => self.pack_run(frame, annotation),
+                let annotation = runs.annotation(frame, &mut walk);
+                let place = runs.place(frame, annotation);
+                let run = match self.runs[place] {
+                    0 => self.pack_run(runs, frame, annotation),
                     run => run,
                 };
                 if bytes.len() < end + size_of::<u64>() {
@@ -100,15 +111,14 @@ impl Projector<'_> {
                     continue;
                 }
                 bytes.truncate(end);
-                let frames = &self.run_frames[span(&self.run_ends, self.by_frame[place] - 1)];
+                let frames = runs.frames(runs.by_frame[place]);
                 // Its own function is within the limit in any case.
-                let kept = match frames.len() <= self.packing.room {
+                let kept = match frames.len() <= self.room {
                     true => frames.len(),
                     false => 1,
                 };
-                self.packing.room = self.packing.room.saturating_add(FUNCTIONS_PER_LONG_RUN)
-                    - kept.min(self.packing.room);
-                self.unexpanded.without_inlined += u64::from(kept < frames.len());
+                self.room = self.room.saturating_add(FUNCTIONS_PER_LONG_RUN) - kept.min(self.room);
+                without_inlined += u64::from(kept < frames.len());
                 for frame in &frames[..kept] {
                     packed::pack(frame.0, |byte| bytes.push(byte));
                 }
@@ -116,15 +126,20 @@ impl Projector<'_> {
             }
             stacks.push_until(end);
         }
-        stacks
+        without_inlined
     }
 
     /// Names a frame, and returns its run as in `packed_runs`.
     #[cold]
-    fn pack_run(&mut self, frame: profile::FrameId, annotation: Annotation) -> u64 {
-        let run = self.run(frame, annotation);
+    fn pack_run(
+        &mut self,
+        runs: &mut Runs<'_>,
+        frame: profile::FrameId,
+        annotation: Annotation,
+    ) -> u64 {
+        let run = runs.run(frame, annotation);
         let mut packed = Vec::new();
-        for frame in &self.run_frames[span(&self.run_ends, run - 1)] {
+        for frame in runs.frames(run) {
             packed::pack(frame.0, |byte| packed.push(byte));
         }
         let mut bytes = [0; size_of::<u64>()];
@@ -135,8 +150,8 @@ impl Projector<'_> {
             }
             _ => LONG_RUN,
         };
-        let place = self.place(frame, annotation);
-        self.packing.runs[place] = run;
+        let place = runs.place(frame, annotation);
+        self.runs[place] = run;
         run
     }
 }
