@@ -7,8 +7,7 @@
 
 use std::time::Duration;
 
-use super::error::bad_value;
-use super::rules;
+use super::error::{bad_value, check_millis};
 use super::sources::{self, PROCESS_STATS};
 use heaptap_base::error::Failure;
 use heaptap_proto::perfetto::process_stats_config::Quirks;
@@ -71,7 +70,7 @@ impl CompanionSources {
             ("the system period", self.system, LEAST_SYSTEM_PERIOD),
         ] {
             let Some(period) = period else { continue };
-            rules::check_millis(option, period)?;
+            check_millis(option, period)?;
             if period < least || period > LONGEST_PERIOD {
                 let why = format!("the period must be between {least:?} and one hour");
                 return Err(bad_value(option, format!("{period:?}"), why, "use `1s`"));

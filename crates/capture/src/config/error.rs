@@ -1,6 +1,7 @@
 //! Refused values, options and config files. Each failure names the cause and a remedy.
 
 use std::fmt::Display;
+use std::time::Duration;
 
 use heaptap_base::error::{ErrorClass, Failure};
 
@@ -53,4 +54,22 @@ fn release(sdk: u32) -> String {
         _ => return format!("API level {sdk}"),
     };
     format!("Android {name} (API level {sdk})")
+}
+
+/// Checks a time for a field of whole milliseconds.
+pub(super) fn check_millis(option: &str, value: Duration) -> Result<(), Failure> {
+    check_whole(option, value, Duration::from_millis(1))
+}
+
+pub(super) fn check_whole(option: &str, value: Duration, unit: Duration) -> Result<(), Failure> {
+    let counted = value.as_nanos() / unit.as_nanos();
+    if counted > 0 && counted <= u128::from(u32::MAX) {
+        return Ok(());
+    }
+    Err(bad_value(
+        option,
+        format!("{value:?}"),
+        format!("it must be {unit:?} to {} times that", u32::MAX),
+        "give a time with a unit, such as `500ms` or `10s`",
+    ))
 }

@@ -1,8 +1,7 @@
 //! Spec of heap files from `am dumpheap`, adapted to each Android release.
 
-use super::Targets;
 use super::error::{no_target, too_old};
-use super::rules;
+use super::targets::{Targets, check_target_names};
 use heaptap_base::error::Failure;
 
 /// Format for the contents of bitmaps in a dump.
@@ -67,7 +66,7 @@ impl HeapFileSpec {
         if self.targets.is_empty() {
             return Err(no_target());
         }
-        rules::check_target_names(&self.targets)
+        check_target_names(&self.targets)
     }
 
     /// Rejects specs that a device of API level `sdk` does not support.

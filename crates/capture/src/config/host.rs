@@ -3,8 +3,11 @@
 
 use std::time::Duration;
 
+use super::companion_sources::CompanionSources;
 use super::sources::heapprofd_in;
-use super::{CaptureSpec, CompanionSources, DeviceLimits, EncodedConfig, Targets};
+use super::spec::CaptureSpec;
+use super::targets::Targets;
+use super::trace_config::{DeviceLimits, EncodedConfig};
 use heaptap_base::error::Failure;
 
 /// Time limit of flushing. A heapprofd that dies meanwhile delays the end by all of it.

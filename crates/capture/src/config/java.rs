@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use super::error::{bad_value, conflict, no_target, too_old};
-use super::rules;
+use super::error::{bad_value, check_millis, conflict, no_target, too_old};
 use super::sources;
+use super::targets::{Targets, check_target_names};
 use super::trace_config::{self, DeviceLimits, EncodedConfig};
-use super::{Targets, trigger};
+use super::trigger;
 use heaptap_base::error::Failure;
 use heaptap_base::units::ByteSize;
 use heaptap_proto::perfetto::trace_config::WriteFlushMode;
@@ -101,7 +101,7 @@ impl JavaSpec {
         if self.targets.is_empty() {
             return Err(no_target());
         }
-        rules::check_target_names(&self.targets)?;
+        check_target_names(&self.targets)?;
         if let Some(bytes) = self.buffer_bytes
             && !(1024..=MAX_BUFFER_BYTES).contains(&bytes)
         {
@@ -113,7 +113,7 @@ impl JavaSpec {
             ));
         }
         if let Some(period) = self.continuous {
-            rules::check_millis("--continuous-dump", period)?;
+            check_millis("--continuous-dump", period)?;
         }
         Ok(())
     }

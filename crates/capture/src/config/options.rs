@@ -5,20 +5,9 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::fields::FieldSetting;
+use super::spec::{CaptureSpec, JavaAllocations};
+use super::targets::Targets;
 use super::yaml;
-use super::{CaptureSpec, Targets};
-
-/// Source of Java allocations.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum JavaAllocations {
-    /// The source that the device supports: heapprofd, otherwise the runtime's own tracking.
-    Any,
-    /// heapprofd, from ART's heap `com.android.art`.
-    Heap,
-    /// The runtime's own tracking, requested like a debugger does.
-    Tracking,
-}
 
 /// Periodic dumps that labels are bound to if heapprofd cannot be signalled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

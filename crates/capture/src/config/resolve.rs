@@ -5,7 +5,9 @@ use std::time::Duration;
 use super::file::ConfigFile;
 use super::options::{Options, Snapshots};
 use super::sources::{heapprofd_in, heapprofd_of};
-use super::{CaptureSpec, JAVA_HPROF, JAVA_HPROF_OOM, fields};
+use super::spec::CaptureSpec;
+use super::targets::add;
+use super::{JAVA_HPROF, JAVA_HPROF_OOM, fields};
 use heaptap_base::error::{ErrorClass, Failure};
 use heaptap_base::untrusted::shell::quoted;
 use heaptap_model::profile::ART_HEAP;
@@ -153,14 +155,5 @@ impl Options {
         put(&mut spec.dump_at_max, &self.dump_at_max);
         put(&mut spec.disable_fork_teardown, &self.disable_fork_teardown);
         put(&mut spec.packages_list, &self.packages_list);
-    }
-}
-
-/// Appends missing items.
-pub(super) fn add<T: Clone + PartialEq>(mine: &mut Vec<T>, theirs: &[T]) {
-    for item in theirs {
-        if !mine.contains(item) {
-            mine.push(item.clone());
-        }
     }
 }

@@ -3,9 +3,10 @@
 
 use std::time::Duration;
 
-use super::error::{bad_value, conflict, no_target, too_old};
+use super::error::{bad_value, check_whole, conflict, no_target, too_old};
 use super::sources::heapprofd_of;
-use super::{CaptureSpec, JavaAllocations, Targets};
+use super::spec::{CaptureSpec, JavaAllocations};
+use super::targets::check_target_names;
 use heaptap_base::error::Failure;
 use heaptap_base::units::ByteSize;
 use heaptap_model::profile::{MALLOC_HEAP, meant_heap};
@@ -14,8 +15,6 @@ use heaptap_model::profile::{MALLOC_HEAP, meant_heap};
 const MAX_DURATION: Duration = Duration::from_secs(7 * 24 * 3600);
 const MAX_HEAPS: usize = 64;
 const MAX_HEAP_NAME_BYTES: usize = 63;
-/// Maximum length of a process's command line that heapprofd reads.
-const MAX_PROCESS_NAME_BYTES: usize = 511;
 /// First SDK level with a choice of heaps: Android 12.
 pub const HEAPS_SDK: u32 = 31;
 /// A larger sampling interval is probably a mistake.
@@ -330,54 +329,6 @@ impl CaptureSpec {
         }
         notices
     }
-}
-
-/// Rejects names that no process can have.
-pub(super) fn check_target_names(targets: &Targets) -> Result<(), Failure> {
-    for name in targets.names.iter().chain(&targets.packages) {
-        let why = if name.trim().is_empty() {
-            "the name is empty"
-        } else if name.len() > MAX_PROCESS_NAME_BYTES {
-            "heapprofd compares only 511 bytes of a process name, so it would never match"
-        } else if name.contains('\0') {
-            "a process name cannot contain NUL"
-        } else {
-            continue;
-        };
-        return Err(bad_value(
-            "-n",
-            format!("{name:?}"),
-            why,
-            "use a name that `heaptap apps` or `adb shell ps -A` shows",
-        ));
-    }
-    if targets.pids.contains(&0) {
-        return Err(bad_value(
-            "-p",
-            0,
-            "no process has this PID",
-            "find the PID with `adb shell ps -A`",
-        ));
-    }
-    Ok(())
-}
-
-/// Checks a time for a field of whole milliseconds.
-pub(super) fn check_millis(option: &str, value: Duration) -> Result<(), Failure> {
-    check_whole(option, value, Duration::from_millis(1))
-}
-
-fn check_whole(option: &str, value: Duration, unit: Duration) -> Result<(), Failure> {
-    let counted = value.as_nanos() / unit.as_nanos();
-    if counted > 0 && counted <= u128::from(u32::MAX) {
-        return Ok(());
-    }
-    Err(bad_value(
-        option,
-        format!("{value:?}"),
-        format!("it must be {unit:?} to {} times that", u32::MAX),
-        "give a time with a unit, such as `500ms` or `10s`",
-    ))
 }
 
 fn ignored(option: &'static str) -> String {

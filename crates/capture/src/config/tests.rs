@@ -7,6 +7,7 @@ use prost::Message as _;
 
 use super::*;
 use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_proto::perfetto::TraceConfig;
 use heaptap_proto::perfetto::trace_config::WriteFlushMode;
 
 fn named(name: &str) -> Options {

@@ -6,7 +6,9 @@ use prost::Message as _;
 use super::sources::{
     HEAPPROFD, PACKAGES_LIST, PROCESS_STATS, heapprofd_in, is, millis, ring, source,
 };
-use super::{CaptureSpec, JavaAllocations, Targets, text};
+use super::spec::{CaptureSpec, JavaAllocations};
+use super::targets::Targets;
+use super::text;
 use heaptap_base::error::Failure;
 use heaptap_proto::perfetto::heapprofd_config::ContinuousDumpConfig;
 use heaptap_proto::perfetto::process_stats_config::Quirks;

@@ -7,7 +7,9 @@ use std::path::Path;
 
 use heaptap_base::error::Failure;
 
-use super::{Checked, Origin, ProgramEnd, SessionEnd, unsupported};
+use super::check::Checked;
+use super::end::{Origin, ProgramEnd, SessionEnd};
+use super::error::unsupported;
 
 /// Signals to heaptap.
 #[derive(Debug)]
@@ -19,7 +21,7 @@ impl Signals {
     /// # Errors
     /// Always.
     pub fn watch() -> Result<Signals, Failure> {
-        Err(unsupported())
+        Err(unsupported(std::env::consts::OS))
     }
 
     /// Returns the next signal.
@@ -48,7 +50,7 @@ impl Tracing {
     /// # Errors
     /// Always.
     pub async fn start(_: &Checked) -> Result<Tracing, Failure> {
-        Err(unsupported())
+        Err(unsupported(std::env::consts::OS))
     }
 
     /// Starts a session.

@@ -14,6 +14,7 @@
 
 mod check;
 mod elf;
+mod end;
 mod error;
 mod find;
 mod os;
@@ -33,6 +34,7 @@ pub use linux::{Program, Signals, Tracing};
 use heaptap_base::error::Failure;
 
 pub use check::{Caution, Checked, check, program_name};
+pub use end::{Origin, ProgramEnd, SessionEnd};
 pub use find::Tools;
 pub use request::Request;
 pub use tree::Processes;
@@ -44,59 +46,8 @@ pub use tree::Processes;
 pub fn supported() -> Result<(), Failure> {
     match cfg!(target_os = "linux") {
         true => Ok(()),
-        false => Err(unsupported()),
+        false => Err(error::unsupported(std::env::consts::OS)),
     }
-}
-
-fn unsupported() -> Failure {
-    error::unsupported(std::env::consts::OS)
-}
-
-/// Sender of a signal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Origin {
-    /// The terminal, which signals all processes of the foreground group.
-    Terminal,
-    /// A process, which signals heaptap alone.
-    Process,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ProgramEnd {
-    /// It exited with this status.
-    Exited(u8),
-    /// A signal ended it.
-    Signaled(u8),
-}
-
-impl ProgramEnd {
-    /// Returns the status as a shell reports it: 128 and the signal's number after a signal.
-    pub fn status(self) -> u8 {
-        match self {
-            ProgramEnd::Exited(status) => status,
-            ProgramEnd::Signaled(signal) => signal.saturating_add(128),
-        }
-    }
-}
-
-impl std::fmt::Display for ProgramEnd {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            ProgramEnd::Exited(status) => write!(f, "status {status}"),
-            ProgramEnd::Signaled(signal) => write!(f, "signal {signal}"),
-        }
-    }
-}
-
-/// End of the perfetto of a session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SessionEnd {
-    /// It wrote its trace and exited.
-    Complete,
-    /// It exited before it was asked to, or failed.
-    Early,
-    /// It was killed, because it did not end in time or the user did not want to wait.
-    Killed,
 }
 
 #[cfg(test)]

@@ -9,10 +9,12 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
 
 use super::collections::Collections;
+use super::event::Event;
 use super::log::{self, Position, Said, SharedPosition};
+use super::options::Options;
 use super::own_collections::OurWindows;
 use super::rounds::{Rounds, Step};
-use super::{Event, Options, script};
+use super::script;
 use heaptap_adb::{Device, DeviceError, Lines, Shell, ShellEvent};
 use heaptap_model::timeline::Source;
 

@@ -4,8 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::clock::Clock;
+use super::event::Event;
+use super::options::Options;
 use super::own_collections::{OpenWindow, OurWindows};
-use super::{Event, Options};
 use android_memory::graphics;
 use android_memory::meminfo::Meminfo;
 use android_memory::status::{self, Status};

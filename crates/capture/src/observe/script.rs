@@ -19,7 +19,7 @@
 
 use std::time::Duration;
 
-use super::Options;
+use super::options::Options;
 use heaptap_adb::Command;
 
 /// `$1` seconds between rounds, `$2` and `$3` between queries for meminfo and graphics (0:
@@ -59,7 +59,7 @@ pub(super) fn command(options: &Options) -> Command {
 
 #[cfg(test)]
 mod tests {
-    use super::super::PartsOptions;
+    use super::super::options::PartsOptions;
     use super::*;
 
     #[test]

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::action::{Action, Monkey, Trim, TrimLevel};
-use super::{Plan, Target};
+use super::plan::{Plan, Target};
 use crate::session::{LAUNCHER_INTENT, with_user};
 use heaptap_adb::Command;
 use heaptap_base::error::{ErrorClass, Failure};

@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
-use super::Plan;
 use super::commands::{self, CheckedCommand, press};
 use super::phone_state;
+use super::plan::Plan;
 use super::run::{dismiss, saved, stay_on, wants_front};
 use super::settings_journal::Setting;
 use crate::error::CaptureError;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::commands::{self, Phone, SEE_THE_LIST};
 use super::event::Death;
+use super::plan::{Plan, Target};
 use super::read::{self, Pulse, Shown};
-use super::{Plan, Target};
 use crate::eligibility::missing_package;
 use crate::error::{CaptureError, kind};
 use crate::session::resolve_launcher;

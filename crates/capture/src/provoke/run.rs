@@ -3,12 +3,12 @@
 
 use std::time::Duration;
 
-use super::Plan;
 use super::action::Action;
 use super::cancel::Cancel;
 use super::commands::{self, Check, CheckedCommand, Phone, press};
 use super::event::{Effect, Event, Report, Step};
 use super::phone_state::{self, Facts, Reading, SLOW};
+use super::plan::Plan;
 use super::read::Pulse;
 use super::settings_journal::{Journals, Saved, Setting};
 use super::settle::{PAUSE, Resting, Sample, Settle};

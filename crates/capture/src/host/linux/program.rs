@@ -3,10 +3,10 @@
 
 use std::os::unix::process::ExitStatusExt as _;
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal};
 use tokio::process::Child;
 
-use super::super::ProgramEnd;
+use super::super::end::ProgramEnd;
 
 /// A running program.
 #[derive(Debug)]
@@ -43,7 +43,16 @@ impl Program {
     /// Forwards a signal that heaptap received.
     pub fn signal(&self, signal: i32) {
         if let Some(signal) = Signal::from_named_raw(signal) {
-            super::send(&self.child, signal);
+            send(&self.child, signal);
         }
+    }
+}
+
+/// Sends a signal to a child that was not waited for yet, so its ID is not in use by another.
+pub(super) fn send(child: &tokio::process::Child, signal: Signal) {
+    let pid = child.id().and_then(|pid| i32::try_from(pid).ok());
+    if let Some(pid) = pid.and_then(Pid::from_raw) {
+        // It might have ended meanwhile.
+        let _ = rustix::process::kill_process(pid, signal);
     }
 }

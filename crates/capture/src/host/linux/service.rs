@@ -4,6 +4,7 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::os::fd::{AsRawFd as _, BorrowedFd, RawFd};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -13,11 +14,11 @@ use rustix::process::Signal;
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
+use super::super::end::SessionEnd;
 use super::super::error::{private_directory, tracing_failed};
-use super::super::{Checked, SessionEnd, Tools};
+use super::super::{Checked, Tools};
 use super::private::{CONSUMER, PRODUCER, PrivateDirectory};
-use super::program::Program;
-use super::{bound, raw, send};
+use super::program::{Program, send};
 use heaptap_base::error::{ErrorClass, Failure};
 
 const PRODUCER_SOCKET: &str = "PERFETTO_PRODUCER_SOCK_NAME";
@@ -310,4 +311,33 @@ fn words(log: &Path) -> String {
         true => String::new(),
         false => format!(": {}", sanitize(&lines.join("; "))),
     }
+}
+
+/// Makes a child end with heaptap, even if heaptap is killed. `notify` is a descriptor that the
+/// child inherits. Only the thread that starts the child counts as its parent, so callers are on the
+/// main thread, which lives as long as heaptap.
+fn bound(command: &mut tokio::process::Command, signal: Signal, notify: Option<RawFd>) {
+    let parent = rustix::process::getpid();
+    let setup = move || {
+        rustix::process::set_parent_process_death_signal(Some(signal))?;
+        // heaptap could have died before the line above.
+        if rustix::process::getppid() != Some(parent) {
+            return Err(io::Error::from_raw_os_error(
+                rustix::io::Errno::SRCH.raw_os_error(),
+            ));
+        }
+        if let Some(fd) = notify {
+            // SAFETY: the caller holds the descriptor until the child is started.
+            let fd = unsafe { BorrowedFd::borrow_raw(fd) };
+            rustix::io::fcntl_setfd(fd, rustix::io::FdFlags::empty())?;
+        }
+        Ok(())
+    };
+    // SAFETY: between fork and exec, the closure makes system calls only: it neither allocates nor
+    // takes a lock.
+    unsafe { command.pre_exec(setup) };
+}
+
+fn raw(fd: &impl std::os::fd::AsFd) -> RawFd {
+    fd.as_fd().as_raw_fd()
 }

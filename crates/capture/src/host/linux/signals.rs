@@ -11,7 +11,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::super::Origin;
+use super::super::end::Origin;
 
 /// `si_code` of signals that the kernel sends, such as those of a terminal.
 const SI_KERNEL: i32 = 0x80;

@@ -4,7 +4,8 @@
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::{Action, Key, Monkey, Point, SWIPE, Swipe, THROTTLE, Trim, TrimLevel};
+use super::trim::{Trim, TrimLevel};
+use super::value::{Action, Key, Monkey, Point, SWIPE, Swipe, THROTTLE};
 use crate::provoke::catalog;
 use heaptap_base::suggest::nearest;
 use heaptap_base::units::parse_duration;
