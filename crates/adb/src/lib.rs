@@ -21,7 +21,7 @@
 //! A request is four hexadecimal digits of length and a service. The answer is `OKAY`, or `FAIL`
 //! with a text of the same form. The server itself provides the `host:` services. After
 //! `host:transport:SERIAL`, the connection leads to the device, which provides
-//! `shell,v2,raw:COMMAND` and `sync:`. `docs/internals/architecture.md` lists every request in use; its facts were
+//! `shell,v2,raw:COMMAND` and `sync:`. `docs/internals/device.md` lists every request in use; its facts were
 //! checked against adb 29 and adbd 34.
 //!
 //! ```text
