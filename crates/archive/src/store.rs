@@ -5,8 +5,7 @@ use crate::recording::{Recording, first_bytes};
 use crate::rows;
 use crate::table::{HASH, SCHEMA, SHA256, Table};
 use heaptap_base::directory::sync;
-use heaptap_base::rename_retry::patiently;
-use heaptap_base::temp_cleanup;
+use heaptap_base::{temp_cleanup, unfinished};
 use heaptap_tables::{Columns, Table as Writer};
 use sha2::{Digest as _, Sha256};
 use std::collections::{HashMap, HashSet};
@@ -361,10 +360,7 @@ impl Store {
             out.finish()?.sync_all()?;
             readable(temporary.path())?;
             self.step()?;
-            patiently(temporary.into_temp_path(), |file| {
-                file.persist(&path).map_err(|e| (e.error, e.path))
-            })
-            .map_err(|(error, _)| error)?;
+            unfinished::replace(temporary.into_temp_path(), &path)?;
             sync(directory)?;
             self.step()
         };

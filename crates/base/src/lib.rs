@@ -13,6 +13,7 @@
 //! | [`mod@prefetch`] | pages of a mapped file read ahead |
 //! | [`directory`] | names of files in a recording's directory |
 //! | [`temp_cleanup`] | temporary files that the end of the program removes |
+//! | [`unfinished`] | files that appear under their final name when they are complete |
 //! | [`rename_retry`] | renames while another program has the file open |
 //! | [`parallel`] | work shared out among the processors |
 //! | [`host`] | differences between Linux, macOS and Windows, as data |
@@ -44,6 +45,7 @@ pub mod rename_retry;
 pub mod suggest;
 pub mod temp_cleanup;
 pub mod text;
+pub mod unfinished;
 pub mod units;
 pub mod untrusted;
 pub mod varint;

@@ -6,8 +6,8 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use std::time::Duration;
 
-use heaptap_base::directory::{self, RAW_TRACE, UNFINISHED_PREFIX, is_unfinished};
-use heaptap_base::rename_retry::patiently;
+use crate::directory::{self, RAW_TRACE, UNFINISHED_PREFIX, is_unfinished};
+use crate::rename_retry::patiently;
 use tempfile::TempPath;
 
 /// Age from which a file that no process has locked is that of a killed one: it is locked once it
@@ -181,7 +181,7 @@ pub fn place(file: TempPath, goal: &Path) -> Result<(), (io::Error, TempPath)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use heaptap_base::directory::UNFINISHED_PREFIX;
+    use crate::directory::UNFINISHED_PREFIX;
 
     #[test]
     fn only_what_a_killed_process_left_is_removed() {

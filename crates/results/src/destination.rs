@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::overwrite::{self, OverwriteError, Replace};
 use super::whole_file::WholeFile;
 use heaptap_base::error::{ErrorClass, Failure};
-use heaptap_capture::session::unfinished::ExistingFile;
+use heaptap_base::unfinished::ExistingFile;
 
 /// Returns the failure to write a result.
 pub fn unwritable(name: impl Display, source: &io::Error) -> Failure {

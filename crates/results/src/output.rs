@@ -8,7 +8,7 @@ use super::manifest::{self, Manifest};
 use super::publication::{Staging, Unpublished, continue_publication};
 use heaptap_base::directory::{self, UNFINISHED_PREFIX};
 use heaptap_base::error::{ErrorClass, Failure};
-use heaptap_capture::session::unfinished::ExistingFile;
+use heaptap_base::unfinished::ExistingFile;
 use heaptap_capture::session::{self, CaptureError, Owner, SessionId, Unclaimed};
 
 /// A directory that this run created or found empty.

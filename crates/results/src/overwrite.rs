@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::manifest::{self, Manifest};
 use heaptap_base::directory::{self, DEOBFUSCATION, MARKER, RAW_TRACE, SYMBOLIZED_TRACE, SYMBOLS};
 use heaptap_base::error::{Classified, ErrorClass, ErrorFacts};
-use heaptap_capture::session::unfinished::ExistingFile;
+use heaptap_base::unfinished::ExistingFile;
 
 /// Names of a recording's files, for its original data or for files derived from it.
 const NAMES: [&str; 6] = [

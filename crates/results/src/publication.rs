@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::manifest;
 use heaptap_base::directory;
 use heaptap_base::rename_retry;
-use heaptap_capture::session::unfinished::{ExistingFile, place};
+use heaptap_base::unfinished::{ExistingFile, place};
 use heaptap_capture::session::{self, CaptureError, SessionId};
 
 /// End of the name of a staging directory whose results are complete and synced.

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use heaptap_base::bytes::open_regular;
 use heaptap_base::directory::{self, UNFINISHED_PREFIX};
 use heaptap_base::temp_cleanup;
-use heaptap_capture::session::unfinished::{ExistingFile, file_in, publish, remove_abandoned};
+use heaptap_base::unfinished::{ExistingFile, file_in, publish, remove_abandoned};
 
 /// A file that gets its name only when it is complete; dropping it earlier leaves nothing.
 #[derive(Debug)]

@@ -11,10 +11,10 @@ use crate::page::report::{
 };
 use crate::recording::outcome::Finished;
 use heaptap_base::error::Failure;
+use heaptap_base::unfinished::ExistingFile;
 use heaptap_base::units::ByteSize;
 use heaptap_base::untrusted::shell::quoted_path;
 use heaptap_capture::session::part_prefix;
-use heaptap_capture::session::unfinished::ExistingFile;
 use heaptap_model::heap_graph::Follow;
 use heaptap_results::manifest::{Manifest, Page, Warning};
 use heaptap_results::overwrite::OverwriteError;

@@ -8,8 +8,8 @@ use sha2::{Digest as _, Sha256};
 
 use super::unwritable;
 use heaptap_base::error::Failure;
+use heaptap_base::unfinished::{ExistingFile, remove_abandoned};
 use heaptap_base::units::hex;
-use heaptap_capture::session::unfinished::{ExistingFile, remove_abandoned};
 use heaptap_report::Report;
 use heaptap_results::overwrite::{self, Replace, holds_something};
 use heaptap_results::whole_file::WholeFile;

@@ -10,9 +10,9 @@ use tempfile::NamedTempFile;
 
 use super::file::TimelineFile;
 use heaptap_adb::{Device, DeviceError};
+use heaptap_base::unfinished::place;
 use heaptap_capture::observe::OurWindows;
 use heaptap_capture::session::CaptureError;
-use heaptap_capture::session::unfinished::place;
 use heaptap_model::timeline::{HeaptapAction, Kept, Missed, Observation};
 use heaptap_results::file_names::file_name;
 use heaptap_results::whole_file::{directory_inside, temporary_in};

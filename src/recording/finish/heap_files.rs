@@ -27,8 +27,8 @@ use crate::recording::plan::{self, Plan};
 use android_hprof::info;
 use heaptap_base::bytes::Bytes;
 use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_base::unfinished::ExistingFile;
 use heaptap_base::untrusted::sanitize_bytes;
-use heaptap_capture::session::unfinished::ExistingFile;
 use heaptap_capture::session::{
     self, CaptureError, Controls, HeapFile, HeapFileFate, HeapFileKind, RawTrace, Session,
     SessionId, part_prefix,

@@ -58,7 +58,7 @@ impl RawDirectory {
         };
         // Without a manifest, a later run removes it if this one is killed.
         let raw = self.directory.path().join(&name);
-        fs::rename(session.join(&name), &raw)?;
+        heaptap_base::rename_retry::rename(&session.join(&name), &raw)?;
         fs::remove_dir_all(&session)?;
         fs::create_dir_all(goal)?;
         write_stripped(&raw, &goal.join(name.with_extension("stripped.hprof")))?;

@@ -13,11 +13,11 @@ use super::event::PutBack;
 use super::phone_state::{QUICK, complaint, hardware_serial, refused, run_quick};
 use super::unrestored::{self, UnrestoredSetting};
 use crate::error::{CaptureError, kind};
-use crate::session::unfinished;
 use crate::session::{Store, identity, open_lock, remove_if_there};
 use heaptap_adb::{Command, Device};
 use heaptap_base::directory;
 use heaptap_base::error::{ErrorClass, Failure};
+use heaptap_base::unfinished;
 use heaptap_base::{units, untrusted};
 use sha2::{Digest as _, Sha256};
 

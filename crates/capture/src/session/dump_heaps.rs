@@ -20,9 +20,9 @@ use super::probe::{self, QUICK};
 use super::pull::RawTrace;
 use super::session::Session;
 use super::start::Unseen;
-use super::unfinished::ExistingFile;
 use crate::error::{CaptureError, kind};
 use heaptap_adb::{Command, DeviceError};
+use heaptap_base::unfinished::ExistingFile;
 
 /// Time without growth after which a file counts as complete, if nothing else shows it.
 const SETTLED: Duration = Duration::from_secs(5);

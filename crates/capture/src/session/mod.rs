@@ -40,7 +40,6 @@ mod target_app;
 mod targets;
 #[cfg(test)]
 mod tests;
-pub mod unfinished;
 mod until_dumped;
 
 pub use crate::error::CaptureError;

@@ -16,12 +16,12 @@ use super::id::SessionId;
 use super::journal::{self, Contents, Entry, SessionState};
 use super::probe::{self, QUICK};
 use super::session::Session;
-use super::unfinished::{self, ExistingFile};
 use crate::error::CaptureError;
 use heaptap_adb::{Command, DeviceError, RETURN_LIMIT};
 use heaptap_base::bytes::{Bytes, sha256_of};
 use heaptap_base::directory::RAW_TRACE;
 use heaptap_base::rename_retry;
+use heaptap_base::unfinished::{self, ExistingFile};
 use heaptap_base::units::hex;
 
 /// Maximum silence between two blocks of a pull.

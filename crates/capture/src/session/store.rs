@@ -14,10 +14,10 @@ use serde::{Deserialize, Serialize};
 use super::directory::is_still;
 use super::id::SessionId;
 use super::journal::{self, Journal, SessionHeader, SessionState};
-use super::{state_directory, unfinished};
+use super::state_directory;
 use crate::error::CaptureError;
 use heaptap_adb::RemoteStat;
-use heaptap_base::parallel;
+use heaptap_base::{parallel, unfinished};
 
 /// Number of attempts after which a held lock means that another process finishes the session.
 const LOOKS: u32 = 5;

@@ -9,8 +9,8 @@ use crate::whole_file::{temporary_in, unless_link};
 use heaptap_base::bytes::open_regular;
 use heaptap_base::directory::RAW_TRACE;
 use heaptap_base::error::{Classified, ErrorClass, ErrorFacts, mend_write};
+use heaptap_base::unfinished::replace;
 use heaptap_base::untrusted::shell::quoted_path;
-use heaptap_capture::session::unfinished::replace;
 
 /// Name of the manifest in a recording directory.
 pub const FILE_NAME: &str = "manifest.json";

@@ -5,7 +5,7 @@ use super::Format;
 use crate::heaps::input::InputError;
 use crate::names::frames::LookupControl;
 use heaptap_base::error::Failure;
-use heaptap_capture::session::unfinished::ExistingFile;
+use heaptap_base::unfinished::ExistingFile;
 use heaptap_results::destination::unwritable;
 use heaptap_results::overwrite::{self, OverwriteError, Replace};
 use heaptap_results::whole_file::WholeFile;
