@@ -2,9 +2,8 @@
 //! budgets and failed runs are errors, undecided budgets warnings. GitHub keeps 10 of each kind
 //! per step and 4,096 characters of each.
 
-use super::ci_escape;
 use super::names::identities;
-use super::{ScenarioResult, values};
+use super::{ScenarioResult, ci_escape, values};
 use crate::verdict::Verdict;
 
 const MAX_OF_A_KIND: usize = 10;

@@ -2,10 +2,9 @@
 //! of a merge request with those of the target branch by name and labels, so these are stable. It
 //! cuts lines at a `#` and splits them by the rules of a shell.
 
-use super::ci_escape;
 use super::junit::number;
 use super::names::{cases, identities};
-use super::{ScenarioResult, Unit};
+use super::{ScenarioResult, Unit, ci_escape};
 
 /// Returns the metrics report.
 pub fn metrics(results: &[ScenarioResult]) -> String {

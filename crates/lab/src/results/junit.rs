@@ -9,8 +9,7 @@
 
 use super::ci_escape::{self, markup};
 use super::names::{Identity, RUN_CASE, cases, identities};
-use super::{BudgetResult, Run, RunPage, ScenarioResult};
-use super::{values, values::Failure};
+use super::{BudgetResult, Run, RunPage, ScenarioResult, values, values::Failure};
 use crate::verdict::Verdict;
 
 /// Maximum number of parts of an excess in a case.

@@ -2,9 +2,8 @@
 //! budgets, and details of those that are over and of failed runs. GitHub drops a summary above
 //! 1,024 KiB.
 
-use super::ci_escape;
 use super::values::{self, run_count};
-use super::{BudgetResult, RunState, ScenarioResult};
+use super::{BudgetResult, RunState, ScenarioResult, ci_escape};
 use crate::verdict::Verdict;
 
 const MAX_SUMMARY_BYTES: usize = 1_000 << 10;

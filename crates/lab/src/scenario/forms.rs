@@ -46,7 +46,10 @@ pub(super) static NAME: Form = Form {
 };
 
 pub(super) static CLASS_NAME: Form = Form {
-    check: class_name,
+    check: |text| match text {
+        super::DEFAULT_CLASS => Err("`default` stands for all other devices".to_owned()),
+        _ => name(text),
+    },
     ..NAME
 };
 
@@ -212,13 +215,6 @@ fn name(text: &str) -> Result<(), String> {
         false => Err(format!(
             "a name must not exceed {MAX_NAME_CHARS} characters"
         )),
-    }
-}
-
-fn class_name(text: &str) -> Result<(), String> {
-    match text {
-        super::DEFAULT_CLASS => Err("`default` stands for all other devices".to_owned()),
-        _ => name(text),
     }
 }
 

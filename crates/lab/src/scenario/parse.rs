@@ -99,7 +99,7 @@ fn convert(root: &Node, report: &mut Report) -> Option<Scenario> {
     let labels = is_whole.then_some(&labels);
     let budgets = budgets::convert(root, measure, labels, report);
     Some(Scenario {
-        name: owned(root, "name")?,
+        name: root.owned_text_of("name")?,
         cell: Vec::new(),
         target: target(root.get("target")?)?,
         install: match root.get("install") {
@@ -126,27 +126,16 @@ fn convert(root: &Node, report: &mut Report) -> Option<Scenario> {
     })
 }
 
-fn owned(node: &Node, key: &str) -> Option<String> {
-    node.get(key)?.text().map(str::to_owned)
-}
-
 fn target(node: &Node) -> Option<Target> {
-    let name = owned(node, "name").map(Target::Name);
-    name.or_else(|| owned(node, "package").map(Target::Package))
+    let name = node.owned_text_of("name").map(Target::Name);
+    name.or_else(|| node.owned_text_of("package").map(Target::Package))
 }
 
 fn install(node: &Node) -> Option<Install> {
     Some(Install {
-        apk: texts(node.get("apk")?),
+        apk: node.get("apk")?.texts(),
         keep_data: node.text_of("data") != Some("remove"),
     })
-}
-
-/// Returns the texts of a list, or the only one.
-fn texts(node: &Node) -> Vec<String> {
-    let only = node.text().into_iter();
-    let items = node.items().iter().filter_map(Node::text);
-    only.chain(items).map(str::to_owned).collect()
 }
 
 fn record(node: Option<&Node>) -> Option<Record> {
@@ -158,9 +147,9 @@ fn record(node: Option<&Node>) -> Option<Record> {
         None => Some(None),
     };
     Some(Record {
-        config: owned(node, "config"),
+        config: node.owned_text_of("config"),
         interval: size("interval")?,
-        heaps: node.get("heaps").map(texts).unwrap_or_default(),
+        heaps: node.get("heaps").map(Node::texts).unwrap_or_default(),
         shmem_size: size("shmem-size")?,
         no_check: node.text_of("no-check").and_then(flag) == Some(true),
         max_file: size("max-file")?,
@@ -188,7 +177,7 @@ fn measure(root: &Node) -> Measure {
             ..Measure::default()
         };
     };
-    let words = texts(node);
+    let words = node.texts();
     let has = |word: &str| words.iter().any(|w| w == word);
     Measure {
         native: has("native"),

@@ -69,6 +69,17 @@ impl Node {
         self.get(name).and_then(Node::text)
     }
 
+    pub(super) fn owned_text_of(&self, name: &str) -> Option<String> {
+        self.text_of(name).map(str::to_owned)
+    }
+
+    /// Returns the texts of a list, or the only one.
+    pub(super) fn texts(&self) -> Vec<String> {
+        let only = self.text().into_iter();
+        let items = self.items().iter().filter_map(Node::text);
+        only.chain(items).map(str::to_owned).collect()
+    }
+
     /// Returns the entries of a map; none of other nodes.
     pub(super) fn entries(&self) -> &[(Node, Node)] {
         match &self.kind {
@@ -144,7 +155,11 @@ fn with_help(at: Place, message: &str, help: &str) -> Problem {
 
 fn syntax_error(error: &ScanError) -> Problem {
     let at = (error.marker().line().max(1), error.marker().col() + 1);
-    let info = shown_cause(error.info());
+    let info: String = error.info().chars().take(200).collect();
+    let info = format!(
+        "not valid YAML: {}",
+        heaptap_base::untrusted::sanitize(&info)
+    );
     match error.info() {
         info if info.contains("unknown anchor") => no_alias(at),
         text if text.contains("block scalar") => with_help(
@@ -157,14 +172,6 @@ fn syntax_error(error: &ScanError) -> Problem {
         }
         _ => problem(at, info),
     }
-}
-
-fn shown_cause(info: &str) -> String {
-    let info: String = info.chars().take(200).collect();
-    format!(
-        "not valid YAML: {}",
-        heaptap_base::untrusted::sanitize(&info)
-    )
 }
 
 fn no_alias(at: Place) -> Problem {

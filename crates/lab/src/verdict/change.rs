@@ -6,8 +6,10 @@ use heaptap_analyze::sampling::student;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::estimate::{Estimate, objection, untried, values};
+use super::interim::InterimAnalyses;
+use super::judgement::{Judgement, Measured};
 use super::spread::{Hits, Sampling, Spread, counted, mean};
-use super::{Estimate, InterimAnalyses, Judgement, Measured, objection, untried, values};
 
 /// Least number of nights whose means show how nights differ.
 pub(crate) const MIN_NIGHTS: usize = 3;
@@ -316,7 +318,7 @@ pub(super) fn log_ratios(pairs: &[(f64, f64)]) -> Option<Vec<f64>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Verdict;
+    use super::super::judgement::Verdict;
     use super::super::tests::exact;
     use super::*;
 

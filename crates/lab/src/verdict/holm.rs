@@ -1,6 +1,6 @@
 //! Many budgets: any of them being over fails the scenario, so each is tested harder.
 
-use super::{Judgement, Verdict};
+use super::judgement::{Judgement, Verdict};
 
 /// Keeps the verdicts `over` of a family of budgets that Holm's step-down test confirms; the others
 /// become undecided. Chance alone then fails the family as rarely as one budget.

@@ -4,8 +4,10 @@ use heaptap_analyze::sampling::{special, student};
 use serde::{Deserialize, Serialize};
 
 use super::change::{Past, lasting_error, log_ratios};
+use super::estimate::{objection, values};
+use super::interim::MIN_RUNS;
+use super::judgement::Measured;
 use super::spread::{Spread, mean};
-use super::{MIN_RUNS, Measured, objection, values};
 
 /// Largest number of runs that is planned.
 pub const MAX_PLANNED_RUNS: usize = 1000;

@@ -2,7 +2,7 @@
 
 use heaptap_analyze::sampling::{poisson, special};
 
-use super::Measured;
+use super::judgement::Measured;
 
 /// New runs whose spread is this many times that of the earlier ones are not alike.
 const UNLIKE: f64 = 2.0;

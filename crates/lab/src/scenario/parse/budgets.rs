@@ -7,7 +7,6 @@ use super::super::report::Report;
 use super::super::yaml::{Kind, Node};
 use super::super::{Budget, DeviceClass, Figure, JavaMeasure, Limit, Measure};
 use super::super::{DEFAULT_CLASS, END, forms};
-use super::owned;
 use super::steps::Labels;
 use crate::results::Unit;
 use crate::verdict::MIN_ROUNDS;
@@ -28,12 +27,11 @@ pub(super) fn devices(root: &Node, report: &mut Report) -> Vec<DeviceClass> {
                 "a device class must have `model`, `sdk` or `ram`",
             );
         }
-        let text = |key| node.text_of(key);
         Some(DeviceClass {
             name: name.to_owned(),
-            model: owned(node, "model"),
-            sdk: text("sdk").and_then(|text| forms::sdk(text).ok()),
-            ram: text("ram").and_then(|text| forms::ram(text).ok()),
+            model: node.owned_text_of("model"),
+            sdk: node.text_of("sdk").and_then(|text| forms::sdk(text).ok()),
+            ram: node.text_of("ram").and_then(|text| forms::ram(text).ok()),
         })
     };
     devices.entries().iter().filter_map(class).collect()
@@ -84,11 +82,11 @@ impl Converter<'_> {
         self.source(key, node, path, &figure);
         let limit = self.limit(node, figure.unit(), path);
         Some(Budget {
-            name: owned(node, "name")?,
+            name: node.owned_text_of("name")?,
             limit: limit?,
             figure,
-            at: owned(node, "at").unwrap_or_else(|| END.to_owned()),
-            per: owned(node, "per"),
+            at: node.owned_text_of("at").unwrap_or_else(|| END.to_owned()),
+            per: node.owned_text_of("per"),
             line: node.line,
         })
     }
@@ -185,11 +183,7 @@ impl Converter<'_> {
         for (key, node) in limit.entries() {
             let (class, text) = (key.text()?, node.text()?);
             let path = Path::Key(&path, class);
-            let classes = self
-                .root
-                .get("devices")
-                .map(Node::entries)
-                .unwrap_or_default();
+            let classes = self.root.get("devices").map_or(&[][..], Node::entries);
             let names = classes.iter().filter_map(|(key, _)| key.text());
             let mut names = names.filter(|name| *name != DEFAULT_CLASS);
             if class != DEFAULT_CLASS && !names.clone().any(|name| name == class) {
@@ -233,12 +227,12 @@ fn figure(node: &Node) -> Option<(Figure, &Node)> {
     node.entries().iter().find_map(|(key, value)| {
         let figure = match key.text()? {
             "native" => Figure::Native {
-                library: owned(value, "library"),
-                function: owned(value, "function"),
-                heap: owned(value, "heap"),
+                library: value.owned_text_of("library"),
+                function: value.owned_text_of("function"),
+                heap: value.owned_text_of("heap"),
             },
             "java" => Figure::Java {
-                class: owned(value, "class").unwrap_or_default(),
+                class: value.owned_text_of("class").unwrap_or_default(),
                 measure: match value.text_of("measure") {
                     Some("shallow") => JavaMeasure::Shallow,
                     Some("retained") => JavaMeasure::Retained,
@@ -247,7 +241,7 @@ fn figure(node: &Node) -> Option<(Figure, &Node)> {
             },
             "leaks" => Figure::Leaks,
             "meminfo" => Figure::Meminfo {
-                row: owned(value, "row").unwrap_or_default(),
+                row: value.owned_text_of("row").unwrap_or_default(),
             },
             "live-set" => Figure::LiveSet,
             _ => return None,

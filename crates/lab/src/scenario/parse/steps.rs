@@ -1,12 +1,11 @@
 //! Steps and triggers, and the labels of their snapshots and dumps.
 
 use super::super::check::action_text;
-use super::super::forms;
 use super::super::problems::{Path, shown};
 use super::super::report::Report;
 use super::super::shape::{REPEAT, RETRY, STEP_OPTIONS, SUB_STEPS};
 use super::super::yaml::{Kind, Node};
-use super::super::{Condition, DumpKind, Step, Trigger, What};
+use super::super::{Condition, DumpKind, Step, Trigger, What, forms};
 
 /// Labels of the snapshots and dumps of all steps, in order.
 #[derive(Debug, Default)]
@@ -124,14 +123,13 @@ impl<'a> Converter<'a> {
             Some(times) => times.text()?.parse().ok()?,
             None => 1,
         };
-        let text = |key| node.text_of(key).map(str::to_owned);
-        let condition = if let Some(pattern) = text("log") {
+        let condition = if let Some(pattern) = node.owned_text_of("log") {
             Condition::Log(pattern)
-        } else if let Some(name) = text("perfetto") {
+        } else if let Some(name) = node.owned_text_of("perfetto") {
             Condition::Perfetto(name)
         } else if let Some(excess) = node.get("meminfo") {
             Condition::Meminfo {
-                row: excess.get("row")?.text()?.to_owned(),
+                row: excess.owned_text_of("row")?,
                 over: forms::size(excess.get("over")?.text()?).ok()?,
             }
         } else {
@@ -162,7 +160,6 @@ impl<'a> Converter<'a> {
     }
 
     fn step(&mut self, node: &Node, path: &Path<'_>, repeats: &[u32]) -> Option<Step> {
-        let option = |name| node.text_of(name);
         let step = Step {
             what: match &node.kind {
                 Kind::Map(entries) => {
@@ -175,8 +172,13 @@ impl<'a> Converter<'a> {
                 }
                 _ => What::Act(node.text()?.to_owned()),
             },
-            timeout: option("timeout").and_then(|text| forms::time(text).ok()),
-            retry: option(RETRY).and_then(|n| n.parse().ok()).unwrap_or(0),
+            timeout: node
+                .text_of("timeout")
+                .and_then(|text| forms::time(text).ok()),
+            retry: node
+                .text_of(RETRY)
+                .and_then(|n| n.parse().ok())
+                .unwrap_or(0),
             line: node.line,
             path: path.to_string(),
         };
@@ -202,16 +204,15 @@ impl<'a> Converter<'a> {
     ) -> Option<What> {
         Some(match name {
             "wait-for" => {
-                let text = |key| value.text_of(key);
-                if let Some(activity) = text("activity") {
-                    What::WaitForActivity(activity.to_owned())
-                } else if let Some(log) = text("log") {
-                    What::WaitForLog(log.to_owned())
+                if let Some(activity) = value.owned_text_of("activity") {
+                    What::WaitForActivity(activity)
+                } else if let Some(log) = value.owned_text_of("log") {
+                    What::WaitForLog(log)
                 } else {
-                    What::WaitForQuiet(forms::time(text("quiet")?).ok()?)
+                    What::WaitForQuiet(forms::time(value.text_of("quiet")?).ok()?)
                 }
             }
-            "shell" => What::Shell(super::texts(value)),
+            "shell" => What::Shell(value.texts()),
             "sleep" => What::Sleep(forms::time(value.text()?).ok()?),
             "snapshot" => {
                 let label = value.text()?;
@@ -279,12 +280,8 @@ impl<'a> Converter<'a> {
 
     /// Checks that no label is that of an iteration, such as `round-3` of `round`.
     fn check_iterations(&mut self) {
-        for label in self
-            .labels
-            .all
-            .iter()
-            .filter(|label| label.iterations.is_none())
-        {
+        let labels = self.labels.all.iter();
+        for label in labels.filter(|label| label.iterations.is_none()) {
             if let Some(repeated) = self.labels.repeated(&label.name) {
                 let message = format!(
                     "the label `{}` looks like that of an iteration of `{}` in line {}",

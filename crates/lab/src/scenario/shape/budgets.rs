@@ -1,6 +1,9 @@
 //! Keys of a budget.
 
-use super::{Group, NAME, NOTHING, REGEX, Shape, TEXT, at_most_one, forms, key, one_of, required};
+use super::super::forms;
+use super::grammar::{
+    Group, NAME, NOTHING, REGEX, Shape, TEXT, at_most_one, key, one_of, required,
+};
 
 pub(super) static BUDGET: Group = Group {
     choices: &[

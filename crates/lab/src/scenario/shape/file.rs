@@ -1,8 +1,9 @@
 //! Keys of a file, except those of steps and budgets.
 
+use super::super::forms;
 use super::budgets::BUDGET;
+use super::grammar::{Group, NAME, SIZE, STEPS, Shape, TEXT, TIME, key, list, one_of, required};
 use super::steps::TRIGGER;
-use super::{Group, NAME, SIZE, STEPS, Shape, TEXT, TIME, forms, key, list, one_of, required};
 
 /// Maximum number of runs.
 const MAX_RUNS: u64 = 100;

@@ -1,7 +1,8 @@
 //! Keys of a step.
 
-use super::{
-    Group, Key, LABEL, NAME, REGEX, SIZE, STEPS, Shape, TEXT, TIME, forms, key, list, one_of,
+use super::super::forms;
+use super::grammar::{
+    Group, Key, LABEL, NAME, NOTHING, REGEX, SIZE, STEPS, Shape, TEXT, TIME, key, list, one_of,
     required,
 };
 
@@ -80,7 +81,7 @@ pub(super) static TRIGGER: Group = Group {
         key(
             "oom",
             "OutOfMemoryError of the app; from Android 14, `dump: java` is the heap at the error",
-            Shape::Map(&super::NOTHING),
+            Shape::Map(&NOTHING),
         ),
         key(
             "meminfo",
