@@ -15,12 +15,11 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Error, ErrorCode, InterruptHandle, Statement};
 
 use super::error::QueryError;
-use super::functions;
 use super::listing::{ColumnInfo, Sort, TableInfo};
 use super::prepass::{self, Action, Macros, Prepared, Replacing, WorkedCall, quoted};
 use super::stop::Stop;
 use super::table::{Catalog, MacroCall, Schema, Source, View, Work};
-use super::vtab;
+use super::{functions, vtab};
 
 /// Limits of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

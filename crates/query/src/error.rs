@@ -162,10 +162,8 @@ impl QueryError {
         let help = match () {
             () if message.starts_with(NO_TABLE) => {
                 let is_table = |table: &&TableInfo| matches!(table.sort, Sort::Table | Sort::View);
-                let names = known
-                    .iter()
-                    .filter(is_table)
-                    .map(|table| table.name.as_str());
+                let tables = known.iter().filter(is_table);
+                let names = tables.map(|table| table.name.as_str());
                 let list = "`.tables` in place of the statement lists tables and views";
                 Some(did_you_mean(&message[NO_TABLE.len()..], names, list))
             }

@@ -12,6 +12,7 @@
 //! Arguments of a function go to hidden columns by position, so the second form has a time where
 //! the third has the type. A number there means the second form.
 
+mod arguments;
 mod graph;
 mod native;
 mod tree;
@@ -21,7 +22,8 @@ use std::sync::Arc;
 use super::java::LazyHeaps;
 use super::native::NativeHeaps;
 use super::processes::Processes;
-use super::table::{Argument, Catalog, Cell, Rows, Schema, TableError, columns, schema};
+use super::table::{Catalog, Cell, Rows, Schema, TableError, columns, schema};
+use arguments::{Asked, Sort};
 use tree::Flamegraph;
 
 static SCHEMA: Schema = schema! {
@@ -50,14 +52,6 @@ static SCHEMA: Schema = schema! {
     upid_group text argument hidden: "instead of a process: a comma-separated list";
     focus_str text argument hidden: "limit to stacks with this text in a function name";
 };
-
-const TS: usize = 1;
-const PROFILE_TYPE: usize = 16;
-const TS_IN: usize = 17;
-const TS_CONSTRAINT: usize = 18;
-const UPID: usize = 19;
-const UPID_GROUP: usize = 20;
-const FOCUS: usize = 21;
 
 /// Adds the function.
 pub fn add(
@@ -92,97 +86,6 @@ fn no_such(what: &str) -> TableError {
     TableError(format!(
         "experimental_flamegraph: the input does not contain a {what}"
     ))
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Sort {
-    Native,
-    Graph,
-}
-
-/// Arguments of the function.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Asked {
-    sort: Sort,
-    ts: i64,
-    upids: Vec<i64>,
-    focus: Option<String>,
-}
-
-impl Asked {
-    fn of(arguments: &[Argument]) -> Result<Asked, TableError> {
-        let wrong = |what: &str| {
-            Err(TableError(format!(
-                "experimental_flamegraph: {what}; write \
-                 experimental_flamegraph('native', TS, NULL, UPID, NULL, NULL), with 'graph' for \
-                 a Java heap"
-            )))
-        };
-        let at = |column: usize| &arguments[column];
-        // Of three arguments, the first is the time.
-        let (sort, ts, upid, constraint) = match at(PROFILE_TYPE) {
-            Argument::Int(_) => (
-                at(TS_CONSTRAINT),
-                at(PROFILE_TYPE),
-                at(TS_IN),
-                &Argument::Absent,
-            ),
-            sort => {
-                let ts = match at(TS_IN) {
-                    Argument::Absent => at(TS),
-                    ts => ts,
-                };
-                (sort, ts, at(UPID), at(TS_CONSTRAINT))
-            }
-        };
-        let sort = match sort {
-            Argument::Text(sort) if sort == "native" => Sort::Native,
-            Argument::Text(sort) if sort == "graph" => Sort::Graph,
-            Argument::Text(sort) if sort == "perf" => {
-                return wrong("CPU profile samples are not supported");
-            }
-            Argument::Text(_) => return wrong("the type must be 'native' or 'graph'"),
-            _ => return wrong("the type is missing"),
-        };
-        let ts = match (ts, constraint) {
-            (Argument::Int(ts), _) => *ts,
-            (Argument::Absent | Argument::Null, Argument::Text(constraint)) => {
-                let ts = constraint.strip_prefix("<=").map(str::trim);
-                match ts.and_then(|ts| ts.parse().ok()) {
-                    Some(ts) => ts,
-                    None => {
-                        return wrong("the only supported constraint is `<=` followed by a time");
-                    }
-                }
-            }
-            (Argument::Absent | Argument::Null, _) => return wrong("the time is missing"),
-            _ => return wrong("the time must be an integer"),
-        };
-        let upids = match (upid, at(UPID_GROUP)) {
-            (Argument::Int(upid), _) => vec![*upid],
-            (Argument::Absent | Argument::Null, Argument::Text(group)) => {
-                let upids = group.split(',').map(|upid| upid.trim().parse());
-                match upids.collect() {
-                    Ok(upids) => upids,
-                    Err(_) => {
-                        return wrong("a process group must be a comma-separated list of upids");
-                    }
-                }
-            }
-            _ => return wrong("the upid is missing"),
-        };
-        let focus = match at(FOCUS) {
-            Argument::Text(focus) if !focus.is_empty() => Some(focus.clone()),
-            Argument::Text(_) | Argument::Absent | Argument::Null => None,
-            _ => return wrong("the focus must be text"),
-        };
-        Ok(Asked {
-            sort,
-            ts,
-            upids,
-            focus,
-        })
-    }
 }
 
 struct Table {

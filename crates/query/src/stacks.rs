@@ -4,6 +4,7 @@
 //! files.
 
 mod dumps;
+mod profile;
 mod sums;
 mod tree;
 
@@ -11,40 +12,9 @@ use std::sync::{Arc, OnceLock};
 
 use super::native::NativeHeaps;
 use super::processes::Processes;
-use super::table::{Catalog, Cell, View};
-use heaptap_model::stacks::{self, Dump, Facts, StackProfile};
-
-/// State shared by the tables: the stacks are computed when a table first needs them.
-pub(super) struct Stacks {
-    /// Facts of each dump.
-    facts: Vec<Facts>,
-    processes: Arc<Processes>,
-    profile: OnceLock<StackProfile>,
-    make: Box<dyn Fn() -> StackProfile + Send + Sync>,
-}
-
-/// Figure columns of all these tables, in this order.
-const VIEWS: [stacks::View; 4] = [
-    stacks::View::Space,
-    stacks::View::Objects,
-    stacks::View::AllocSpace,
-    stacks::View::AllocObjects,
-];
-
-impl Stacks {
-    fn profile(&self) -> &StackProfile {
-        self.profile.get_or_init(|| (self.make)())
-    }
-
-    fn dump(&self, id: usize) -> &Dump {
-        &self.profile().dumps[id]
-    }
-}
-
-/// Returns a figure, or NULL if the dump does not have it.
-fn figure(column: Option<&[i64]>, at: usize) -> Cell<'static> {
-    column.map(|column| column[at]).into()
-}
+use super::table::{Catalog, View};
+use heaptap_model::stacks::StackProfile;
+use profile::Stacks;
 
 /// Adds the tables and views for the native heaps of a trace.
 pub fn add(catalog: &mut Catalog, heaps: &Arc<NativeHeaps>, processes: &Arc<Processes>) {

@@ -523,10 +523,8 @@ unsafe impl VTabCursor for Cursor {
     }
 
     fn rowid(&self) -> rusqlite::Result<i64> {
-        Ok(self
-            .table
-            .as_ref()
-            .map_or(0, |table| self.row(table) as i64))
+        let table = self.table.as_ref();
+        Ok(table.map_or(0, |table| self.row(table) as i64))
     }
 }
 

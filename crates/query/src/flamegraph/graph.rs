@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::Asked;
+use super::arguments::Asked;
 use super::tree::{Figures, Flamegraph, Label, Layout, Order};
 use crate::java::Heaps;
 use crate::stop::Stop;

@@ -4,7 +4,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::Asked;
+use super::arguments::Asked;
 use super::tree::{Figures, Flamegraph, Label, Layout, Order};
 use crate::native::{NativeHeaps, time_of};
 use crate::processes::Processes;

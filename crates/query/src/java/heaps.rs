@@ -8,10 +8,47 @@ use std::sync::{Arc, OnceLock};
 use super::super::once::read_once;
 use super::super::processes::Processes;
 use super::super::table::{Model, TableError};
-use super::{JavaHeapFacts, JavaHeaps};
 use heaptap_model::heap_graph::{
-    ClassIndex, Dominators, DumpSource, Follow, HeapGraph, ObjectIndex, Reachable, ShortestPaths,
+    ClassIndex, Dominators, DumpSource, Follow, HeapGraph, ObjectIndex, OutOfMemory, Reachable,
+    ShortestPaths,
 };
+
+/// Facts about a Java heap that are known before it is read.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct JavaHeapFacts {
+    /// Process ID; `None` if the dump does not have one (HPROF).
+    pub pid: Option<u64>,
+    /// Process name; empty if unknown.
+    pub process: String,
+    /// Trace time in ns.
+    pub time_ns: u64,
+    /// Reason for the dump, such as `OOME`.
+    pub reason: Option<String>,
+    /// The OutOfMemoryError that caused the dump.
+    pub out_of_memory: Option<OutOfMemory>,
+    /// The dump is known to be of an OutOfMemoryError.
+    pub is_out_of_memory: bool,
+}
+
+/// Java heaps of an input, each read when a table first needs it.
+pub trait JavaHeaps: Send + Sync {
+    /// Returns all heaps in order of time.
+    fn list(&self) -> &[JavaHeapFacts];
+
+    /// Reads the heap at a position in [`JavaHeaps::list`].
+    ///
+    /// # Errors
+    /// Returns an error with a message for the user if the heap cannot be read.
+    fn read(&self, at: usize) -> Result<Arc<HeapGraph>, TableError>;
+
+    /// Returns the dominators of a heap over the references of [`Follow::default`], if they are
+    /// computed already.
+    ///
+    /// [`Follow::default`]: heaptap_model::heap_graph::Follow
+    fn dominators(&self, _at: usize) -> Option<Arc<Dominators>> {
+        None
+    }
+}
 
 /// Dumps of an input, read when a table first needs them.
 #[derive(Clone)]

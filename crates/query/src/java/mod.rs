@@ -30,48 +30,10 @@ mod trees;
 use std::sync::Arc;
 
 use super::processes::Processes;
-use super::table::{Catalog, TableError};
+use super::table::Catalog;
 pub use dumps::add_callsites;
 pub(super) use heaps::Heaps;
-pub use heaps::LazyHeaps;
-use heaptap_model::heap_graph::{Dominators, HeapGraph, OutOfMemory};
-
-/// Facts about a Java heap that are known before it is read.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct JavaHeapFacts {
-    /// Process ID; `None` if the dump does not have one (HPROF).
-    pub pid: Option<u64>,
-    /// Process name; empty if unknown.
-    pub process: String,
-    /// Trace time in ns.
-    pub time_ns: u64,
-    /// Reason for the dump, such as `OOME`.
-    pub reason: Option<String>,
-    /// The OutOfMemoryError that caused the dump.
-    pub out_of_memory: Option<OutOfMemory>,
-    /// The dump is known to be of an OutOfMemoryError.
-    pub is_out_of_memory: bool,
-}
-
-/// Java heaps of an input, each read when a table first needs it.
-pub trait JavaHeaps: Send + Sync {
-    /// Returns all heaps in order of time.
-    fn list(&self) -> &[JavaHeapFacts];
-
-    /// Reads the heap at a position in [`JavaHeaps::list`].
-    ///
-    /// # Errors
-    /// Returns an error with a message for the user if the heap cannot be read.
-    fn read(&self, at: usize) -> Result<Arc<HeapGraph>, TableError>;
-
-    /// Returns the dominators of a heap over the references of [`Follow::default`], if they are
-    /// computed already.
-    ///
-    /// [`Follow::default`]: heaptap_model::heap_graph::Follow
-    fn dominators(&self, _at: usize) -> Option<Arc<Dominators>> {
-        None
-    }
-}
+pub use heaps::{JavaHeapFacts, JavaHeaps, LazyHeaps};
 
 /// Adds the tables of Java heaps and returns the heaps for other tables.
 pub fn add(

@@ -106,7 +106,8 @@ impl Place {
                 ObjectIndex::NONE if !is_hprof(graph) => {
                     let referents = graph.referents_of(owner);
                     let first = referents.first()?;
-                    is_referent(graph, owner, at).then_some(first.target)
+                    let name = graph.contents().reference_name(graph, owner, at)?;
+                    (name.qualified == REFERENT).then_some(first.target)
                 }
                 ObjectIndex::NONE => None,
                 target => Some(target),
@@ -118,11 +119,6 @@ impl Place {
 
 /// Field that holds the referent of a `java.lang.ref.Reference`.
 const REFERENT: &str = "java.lang.ref.Reference.referent";
-
-fn is_referent(graph: &HeapGraph, owner: ObjectIndex, at: usize) -> bool {
-    let name = graph.contents().reference_name(graph, owner, at);
-    name.is_some_and(|name| name.qualified == REFERENT)
-}
 
 fn place(heap: &Heap, row: usize) -> Place {
     let at = row - heap.first_reference();
@@ -197,9 +193,8 @@ impl References {
         }
         let first = heap.first_reference() + graph.reference_range(array).start;
         let mut kept = lock(&self.elements);
-        let indexes = kept
-            .entry(first)
-            .or_insert_with(|| elements_of(graph, array));
+        let elements = || elements_of(graph, array);
+        let indexes = kept.entry(first).or_insert_with(elements);
         indexes.get(at).copied()
     }
 

@@ -9,7 +9,7 @@ use super::super::table::{Catalog, Cell, Column, Rows, Schema, columns, schema};
 use super::heaps::{Heap, Heaps, LazyHeaps};
 use super::objects::heap_name;
 use heaptap_analyze::class_tree::{ClassTree, Cumulative, Merge, NodeIndex, Over};
-use heaptap_model::heap_graph::{Dominators, ObjectIndex, Retained};
+use heaptap_model::heap_graph::{ObjectIndex, Retained};
 
 static DOMINATORS: Schema = schema! {
     "heap_graph_dominator_tree" in "android.memory.heap_graph.dominator_tree":
@@ -159,7 +159,12 @@ impl DominatorTree {
         self.depths.get_or_init(|| {
             let mut depths = Vec::with_capacity(self.reachable.len());
             for heap in self.heaps.all() {
-                let of_object = depths_of(heap.dominators(), heap.graph.len());
+                // 0 if unreachable.
+                let mut of_object = vec![0; heap.graph.len()];
+                let dominators = heap.dominators();
+                for (object, depth) in dominators.order().iter().zip(dominators.depths()) {
+                    of_object[object.at()] = depth;
+                }
                 let reachable = heap.reachable();
                 let objects = heap.objects().filter(|&object| reachable.contains(object));
                 depths.extend(objects.map(|object| of_object[object.at()]));
@@ -167,15 +172,6 @@ impl DominatorTree {
             depths
         })
     }
-}
-
-/// Returns the depth in the dominator tree by object; 0 if unreachable.
-fn depths_of(dominators: &Dominators, objects: usize) -> Vec<u32> {
-    let mut depths = vec![0; objects];
-    for (object, depth) in dominators.order().iter().zip(dominators.depths()) {
-        depths[object.at()] = depth;
-    }
-    depths
 }
 
 impl Rows for DominatorTree {

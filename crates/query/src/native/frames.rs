@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::NativeHeaps;
+use super::heaps::NativeHeaps;
 use crate::once::{given, read_once};
 use crate::table::{Catalog, Cell, Schema, columns, schema};
 use heaptap_base::units::hex;

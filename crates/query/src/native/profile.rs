@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{NativeHeaps, time_of};
+use super::heaps::{NativeHeaps, time_of};
 use crate::once::given;
 use crate::processes::Processes;
 use crate::stop::Stop;

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use super::statement::{Action, Macro, Macros, Prepared, Refusal, WorkedCall};
 use super::tokens::{Sort, Token, tokens};
-use super::{Action, Macro, Macros, Prepared, Refusal, WorkedCall};
 use heaptap_base::units::counted;
 
 /// Maximum nesting of macros.
@@ -81,12 +81,6 @@ impl<'a> Rewriting<'a> {
         }
     }
 
-    /// Returns the `WITH` clause with the complete common tables; empty for none.
-    fn common_tables(&self) -> &str {
-        let tables = self.with.tables.clone().unwrap_or_default();
-        &self.sql[tables]
-    }
-
     /// Adds text that belongs to an offset in the source.
     pub(super) fn insert(&mut self, text: &str, offset: usize) {
         self.origin.push((self.sql.len(), offset, false));
@@ -113,7 +107,8 @@ impl<'a> Rewriting<'a> {
                 let known = self.worked.len();
                 let text = expand(name, called, &arguments, self.macros, 0, &mut self.worked)
                     .map_err(|message| Refusal::new(offset, message))?;
-                let with = self.common_tables().to_owned();
+                // The `WITH` clause with the complete common tables; empty for none.
+                let with = self.sql[self.with.tables.clone().unwrap_or_default()].to_owned();
                 for call in &mut self.worked[known..] {
                     call.with.clone_from(&with);
                 }

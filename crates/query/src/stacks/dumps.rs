@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::{Stacks, VIEWS, figure};
+use super::profile::{Stacks, VIEWS, figure};
 use crate::once::read_once;
 use crate::table::{Catalog, Cell, Schema, columns, schema};
 use heaptap_model::stacks::{Facts, NodeId, sum};

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
+use super::profile::{Stacks, VIEWS};
 use super::tree::{self, Tree, function, library};
-use super::{Stacks, VIEWS};
 use crate::table::{
     Argument, Catalog, Cell, Fixed, Model, Rows, Schema, TableError, columns, schema,
 };

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::Stacks;
+use super::profile::Stacks;
 use crate::once::read_once;
 use crate::table::{Catalog, Cell, Model, Schema, columns, schema};
 use heaptap_model::stacks::{FrameId, Function, NodeId, StackTable, TextId};
