@@ -13,6 +13,7 @@
 //! | [`data`] | the data for the viewer: header, tables, columns, timeline |
 //! | [`java`] | the summary of a Java heap |
 //! | `native` | the static part about sampled native heaps, and start and end of every page |
+//! | `date` | times as pages show them |
 //! | `frame` | the page around its parts: content policy, style, viewer |
 //! | `html` | escaping, elements |
 //!
@@ -35,11 +36,13 @@
 //! ```
 
 pub mod data;
+mod date;
 mod frame;
 mod html;
 pub mod java;
 mod native;
 
+pub use date::moment;
 pub use frame::MARK;
 
 use data::NativeSections;
@@ -47,7 +50,6 @@ use data::header::Header;
 use html::Html;
 use java::JavaPart;
 use std::io::{self, Write};
-use time::OffsetDateTime;
 
 use heaptap_base::parallel;
 use heaptap_model::stacks::StackProfile;
@@ -114,24 +116,4 @@ impl Report {
         let blocks = has_data.then_some(&blocks);
         frame::write(out, &header.title, &html.into_body(), blocks)
     }
-}
-
-/// Formats a time: `2026-11-20 07:43:00 UTC`.
-pub fn moment(at: OffsetDateTime) -> String {
-    let at = at.to_offset(time::UtcOffset::UTC);
-    let (date, clock) = (at.date(), at.time());
-    format!(
-        "{date} {:02}:{:02}:{:02} UTC",
-        clock.hour(),
-        clock.minute(),
-        clock.second()
-    )
-}
-
-/// Formats milliseconds since 1970; `None` for a time outside the calendar.
-fn date(wall_ms: f64) -> Option<String> {
-    let seconds = (wall_ms / 1000.0).floor();
-    OffsetDateTime::from_unix_timestamp(seconds as i64)
-        .ok()
-        .map(moment)
 }

@@ -1,9 +1,8 @@
 //! Decoder for the data of a page, which returns a [`StackProfile`]. It is written from the same
 //! specification as the viewer. Invalid data is rejected.
 
-use super::MAGIC;
 use super::blocks::{CLOSE, OPEN};
-use super::header::{FORMAT, Header};
+use super::header::{FORMAT, Header, MAGIC};
 use super::values::Rows;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;

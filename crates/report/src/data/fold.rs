@@ -33,7 +33,7 @@ use heaptap_model::stacks::calls::{Call, Calls};
 use heaptap_model::stacks::{FrameId, NodeId, StackProfile};
 use std::borrow::Cow;
 use std::collections::HashSet;
-use sums::Sums;
+use sums::{ROWS, Sums};
 use targets::{Detail, FoldTargets};
 use weights::Weights;
 
@@ -45,11 +45,6 @@ pub const MOST: usize = 1_000_000;
 pub fn list_from(most: usize) -> usize {
     most / 4
 }
-
-/// No callsite or frame.
-const NONE: u32 = u32::MAX;
-/// Number of rows of a dump that are read while others are summed.
-const ROWS: usize = 1 << 14;
 
 /// The callsites of a page, found and not yet applied: a tree of all of them, or of the largest ones
 /// with sums of the others. Finding them only reads the profile.

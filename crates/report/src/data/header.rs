@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 use super::reconcile::Reconciled;
 use super::timeline::Timeline;
 
+/// Magic number at the start of the data.
+pub(super) const MAGIC: &[u8; 4] = b"HTR1";
 /// Version of the format to write, and the only version to read.
 pub const FORMAT: u32 = 1;
 

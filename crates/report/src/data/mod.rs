@@ -32,7 +32,7 @@ mod tests;
 pub use decode::{Data, from_page};
 pub use fold::{MOST, Reduction, list_from};
 
-use header::{Counts, DerivedMeasure, Header, Section};
+use header::{Counts, DerivedMeasure, Header, MAGIC, Section};
 use order::Order;
 use values::Rows;
 
@@ -40,9 +40,6 @@ use heaptap_base::parallel;
 use heaptap_model::profile::DumpFlags;
 use heaptap_model::stacks::{Dump, StackProfile};
 use std::collections::HashMap;
-
-/// Magic number at the start of the data.
-const MAGIC: &[u8; 4] = b"HTR1";
 
 /// Data of a page.
 #[derive(Debug)]

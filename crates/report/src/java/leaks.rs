@@ -1,7 +1,6 @@
 //! Leaks on the page: leaking objects and their holders.
 
 use super::super::html::{Foreign, Html};
-use super::shortened;
 use heaptap_analyze::leaks::{Leaks, Reference, Shape, Status, Step};
 use heaptap_base::units::{ByteSize, counted, thousands};
 use std::borrow::Cow;
@@ -44,7 +43,7 @@ pub(super) fn write(html: &mut Html, leaks: &Leaks, number: usize) {
                     continue;
                 }
             };
-            super::left_out(html, step.left_out);
+            left_out(html, step.left_out);
             html.add(format_args!("{}", Foreign(&named(step))));
             let status = match step.status {
                 Status::Leaking => "leaks: ",
@@ -105,4 +104,25 @@ pub(super) fn named(step: &Step) -> Cow<'_, str> {
         Shape::Class => Cow::Owned(format!("class {}", step.class)),
         Shape::Instance | Shape::Array | Shape::Thread => Cow::Borrowed(&step.class),
     }
+}
+
+/// Writes the number of omitted steps of a path, if any.
+fn left_out(html: &mut Html, steps: u64) {
+    if steps > 0 {
+        html.add(format_args!("  … {} more\n", thousands(steps)));
+    }
+}
+
+/// Maximum number of steps shown of a path: start and end are sufficient for a long list.
+const STEPS: usize = 40;
+
+/// Returns the steps to show, with the number of omitted ones in the middle.
+fn shortened<T>(steps: &[T]) -> impl Iterator<Item = Result<&T, usize>> {
+    let left_out = steps.len().saturating_sub(STEPS);
+    let (head, tail) = match left_out {
+        0 => (steps, &steps[..0]),
+        _ => (&steps[..STEPS / 2], &steps[STEPS / 2 + left_out..]),
+    };
+    let gap = (left_out > 0).then_some(Err(left_out));
+    head.iter().map(Ok).chain(gap).chain(tail.iter().map(Ok))
 }

@@ -6,6 +6,7 @@ mod leaks;
 
 use super::data::header::{Fact, JavaHeap, JavaLeak};
 use super::data::milliseconds;
+use super::date::date;
 use super::html::{Foreign, Html};
 use change::Change;
 use heaptap_analyze::histogram::{Histogram, Row, Sums};
@@ -137,7 +138,7 @@ fn facts(page: &JavaPage<'_>) -> Vec<Fact> {
     if let Some(pid) = facts.pid {
         fact("Process ID", pid.to_string());
     }
-    if let Some(when) = page.wall_ms.and_then(super::date) {
+    if let Some(when) = page.wall_ms.and_then(date) {
         fact("Dumped", when);
     }
     fact(
@@ -238,27 +239,6 @@ fn head(html: &mut Html, page: &JavaPage<'_>, number: usize) {
         }
         html.add(format_args!("</p>\n"));
     }
-}
-
-/// Writes the number of omitted steps of a path, if any.
-fn left_out(html: &mut Html, steps: u64) {
-    if steps > 0 {
-        html.add(format_args!("  … {} more\n", thousands(steps)));
-    }
-}
-
-/// Maximum number of steps shown of a path: start and end are sufficient for a long list.
-const STEPS: usize = 40;
-
-/// Returns the steps to show, with the number of omitted ones in the middle.
-fn shortened<T>(steps: &[T]) -> impl Iterator<Item = Result<&T, usize>> {
-    let left_out = steps.len().saturating_sub(STEPS);
-    let (head, tail) = match left_out {
-        0 => (steps, &steps[..0]),
-        _ => (&steps[..STEPS / 2], &steps[STEPS / 2 + left_out..]),
-    };
-    let gap = (left_out > 0).then_some(Err(left_out));
-    head.iter().map(Ok).chain(gap).chain(tail.iter().map(Ok))
 }
 
 fn classes(html: &mut Html, page: &JavaPage<'_>, number: usize) {

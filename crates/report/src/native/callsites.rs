@@ -2,7 +2,7 @@
 
 use super::super::data::header::{Header, Series};
 use super::super::html::{Foreign, Html};
-use super::Place;
+use super::place::Place;
 use heaptap_analyze::native::filter::Filter;
 use heaptap_analyze::native::sampled::SampledColumn;
 use heaptap_analyze::native::visible_tree::{VisibleId, VisibleTree};

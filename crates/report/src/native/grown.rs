@@ -4,7 +4,7 @@
 use super::super::data::header::{Diff, Growth, Header, Per, Series};
 use super::super::html::{Foreign, Html};
 use super::callsites::size;
-use super::{Place, fitting};
+use super::place::{Place, fitting};
 use heaptap_analyze::native::filter::Filter;
 use heaptap_analyze::native::visible_tree::{VisibleId, VisibleTree};
 use heaptap_analyze::sampling::verdict::{

@@ -1,9 +1,8 @@
 //! The search for the most detail that has room. An attempt passes all stacks with values, so a cheaper
 //! estimate comes first, of several details at once.
 
-use super::NONE;
 use super::largest::LargestCallsites;
-use super::omitted::{Omitted, Walk};
+use super::omitted::{NONE, Omitted, Walk};
 use super::targets::{Detail, FoldTargets, Short};
 use super::weights::Weights;
 use heaptap_base::parallel::{self, Pool};

@@ -1,9 +1,11 @@
 //! Frames of a stack below its nearest remaining caller: their libraries, and the owner of the memory.
 
-use super::NONE;
 use heaptap_model::profile::packed;
 use heaptap_model::stacks::{Function, Kind, LibraryId, StackTable};
 use std::sync::Arc;
+
+/// No callsite or frame.
+pub(super) const NONE: u32 = u32::MAX;
 
 /// Library with its visibility: always, or only with the runtime or with allocators.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

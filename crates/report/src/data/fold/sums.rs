@@ -1,12 +1,15 @@
 //! Sums of values by target.
 
+use super::omitted::NONE;
 use super::targets::Targets;
-use super::{NONE, ROWS};
 use heaptap_analyze::native::sampled::SmallSamples;
 use heaptap_base::parallel::{self, Pool};
 use heaptap_base::prefetch::{BATCH, prefetch};
 use heaptap_model::stacks::{Dump, Measure, NodeId, Values, View};
 use std::ops::Range;
+
+/// Number of rows of a dump that are read while others are summed.
+pub(super) const ROWS: usize = 1 << 14;
 
 /// Sums of a dump's rows by target. All dumps have the same few targets, so each target has an
 /// index and no dump needs sorting.

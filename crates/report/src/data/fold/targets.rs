@@ -1,7 +1,6 @@
 //! Targets for the values of omitted callsites.
 
-use super::NONE;
-use super::omitted::Key;
+use super::omitted::{Key, NONE};
 use heaptap_model::profile::index::{Index, Seed};
 use heaptap_model::stacks::calls::Call;
 use heaptap_model::stacks::{Frame, FrameId, Function, FunctionId, NodeId, StackTable, TextId};
