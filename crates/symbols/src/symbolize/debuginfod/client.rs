@@ -1,7 +1,7 @@
 //! HTTP client for debuginfod servers: the only file of symbolization that uses the network.
 
 use super::super::cache::{Cache, NotKept, Origin};
-use super::{Refusal, Servers, without_password};
+use super::servers::{Refusal, Servers, without_password};
 use heaptap_base::units::{BuildId, ByteSize, hex};
 use sha2::{Digest as _, Sha256};
 use std::io::{self, Read as _, Write as _};

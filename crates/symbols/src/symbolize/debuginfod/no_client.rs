@@ -1,7 +1,7 @@
 //! Client without the feature `debuginfod`: queries no server and reports that for each.
 
 use super::super::cache::{Cache, Origin};
-use super::{Refusal, Servers, without_password};
+use super::servers::{Refusal, Servers, without_password};
 use heaptap_base::units::BuildId;
 use std::path::PathBuf;
 

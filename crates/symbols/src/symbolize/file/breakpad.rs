@@ -197,7 +197,7 @@ impl<'data> Index<'data> {
         index
     }
 
-    /// InterimAnalyses up sorted addresses; the records of a function are read once for all of its addresses.
+    /// Looks up sorted addresses; the records of a function are read once for all of its addresses.
     pub fn lookup(&self, addresses: &[u64], answers: &mut Answers) {
         let mut block: Option<(usize, Block<'data>)> = None;
         for (at, address) in addresses.iter().enumerate() {

@@ -4,6 +4,7 @@
 
 use super::Bytes;
 use super::facts::{DebugLink, Supplement};
+use std::fmt::Debug;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
@@ -33,7 +34,7 @@ pub struct Companion {
 }
 
 /// Lookup of the files that a symbol file refers to.
-pub trait SupplementaryFiles: Send + Sync {
+pub trait SupplementaryFiles: Debug + Send + Sync {
     /// Returns the first candidate that satisfies `fits`. Names are only hints; the check of build
     /// ID, CRC or DWO ID decides.
     fn find(
@@ -44,6 +45,7 @@ pub trait SupplementaryFiles: Send + Sync {
 }
 
 /// Lookup that finds nothing, for a file without supplementary files.
+#[derive(Debug)]
 pub struct Alone;
 
 impl SupplementaryFiles for Alone {

@@ -160,7 +160,7 @@ impl SymbolFile {
         }
     }
 
-    /// InterimAnalyses up sorted addresses (from [`SymbolFile::svma`]) with up to `threads` threads. Calls
+    /// Looks up sorted addresses (from [`SymbolFile::svma`]) with up to `threads` threads. Calls
     /// `sink` for each known address, in order, with its index and its lines, innermost first.
     pub fn lookup(
         &self,

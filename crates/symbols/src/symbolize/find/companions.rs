@@ -2,8 +2,8 @@
 //! file, split DWARF. Defines the places to search; the reader of the file decides by build ID, CRC
 //! or DWO ID whether one matches.
 
-use super::Shared;
 use super::names::{build_id_path, is_plain};
+use super::search::Shared;
 use super::source::Source;
 use crate::symbolize::file::{
     Bytes, Companion, SiblingFiles, SupplementaryFiles, SupplementaryRef,
@@ -103,9 +103,8 @@ impl Around {
     /// Returns the paths where debuggers search for a linked debug file of the system: its
     /// directory below a tree.
     fn global(&self, file: &Path, name: &str) -> Vec<PathBuf> {
-        let directory = file
-            .parent()
-            .and_then(|directory| directory.strip_prefix("/").ok());
+        let directory = file.parent();
+        let directory = directory.and_then(|directory| directory.strip_prefix("/").ok());
         let (Some(directory), true) = (directory, is_plain(name)) else {
             return Vec::new();
         };

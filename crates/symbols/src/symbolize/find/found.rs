@@ -1,7 +1,6 @@
 //! Result of a search: files with a library's symbols, best first, and all places that were
 //! searched without success. Plain values; defines their order and their texts.
 
-use super::companions::Around;
 use super::names::LibraryQuery;
 use super::reject_reason::RejectReason;
 use super::source::Source;
@@ -100,7 +99,7 @@ pub struct Candidate {
     pub(super) likeness: usize,
     pub(super) source: Source,
     /// Its surroundings, set at the end of the search.
-    pub(super) around: Option<Arc<Around>>,
+    pub(super) around: Option<Arc<dyn SupplementaryFiles>>,
 }
 
 impl Candidate {
@@ -117,7 +116,7 @@ impl Candidate {
     /// searched for it.
     pub fn companions(&self) -> Arc<dyn SupplementaryFiles> {
         match &self.around {
-            Some(around) => Arc::clone(around) as Arc<dyn SupplementaryFiles>,
+            Some(around) => Arc::clone(around),
             None => Arc::new(Alone),
         }
     }

@@ -1,9 +1,8 @@
 //! Sources of a candidate's bytes: opened late, and checked again when opened.
 
-use super::archive;
 use super::content::Step;
-use super::regular;
 use super::reject_reason::RejectReason;
+use super::{archive, regular};
 use crate::symbolize::file::{self, Bytes};
 use heaptap_base::units::BuildId;
 use sha2::{Digest as _, Sha256};

@@ -12,34 +12,21 @@ mod one;
 mod outcome;
 mod stored;
 
+pub use one::Resolver;
 pub use outcome::{Applied, FileFailure, LibraryOutcome, Symbolized, UsedFile};
 
-use crate::symbolize::cache::Cache;
-use crate::symbolize::find::Finder;
 use crate::symbolize::library::Library;
 use heaptap_base::parallel::lock;
 use std::cmp::Reverse;
 use std::num::NonZero;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Number of addresses from which a library is distributed to all threads although there are
 /// others.
 const LARGE: usize = 1024;
 /// Stack size in bytes, because demanglers and DWARF parsers recurse.
 const STACK: usize = 16 << 20;
-
-/// Symbolizer of libraries.
-pub struct Resolver<'a> {
-    /// Finder of their files.
-    pub finder: &'a Finder,
-    /// Cache of results.
-    pub cache: Option<&'a Cache>,
-    /// Maximum number of threads.
-    pub threads: NonZero<usize>,
-    /// Set by any thread to cancel: libraries that are not started then stay without names.
-    pub cancel: &'a AtomicBool,
-}
 
 /// Report about a finished library.
 #[derive(Debug, Clone, Copy)]

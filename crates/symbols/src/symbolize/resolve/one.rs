@@ -1,15 +1,16 @@
 //! Symbolization of one library: its files are used one after the other until every address is
 //! known or no file is left.
 
-use super::Resolver;
 use super::lines::AddressLines;
 use super::outcome::{FileFailure, LibraryOutcome, UsedFile};
 use super::stored::{self, Stored};
+use crate::symbolize::cache::Cache;
 use crate::symbolize::file::{Knowledge, SymbolFile};
-use crate::symbolize::find::{Candidate, Found};
+use crate::symbolize::find::{Candidate, Finder, Found};
 use crate::symbolize::library::Library;
 use heaptap_base::error::catch_panic;
 use std::num::NonZero;
+use std::sync::atomic::AtomicBool;
 
 /// Maximum number of files used for one library; more would be copies of each other.
 const MAX_FILES: usize = 4;
@@ -25,6 +26,18 @@ struct Work<'a> {
     /// Position of each used file in the candidates.
     positions: Vec<u8>,
     failures: Vec<FileFailure>,
+}
+
+/// Symbolizer of libraries.
+pub struct Resolver<'a> {
+    /// Finder of their files.
+    pub finder: &'a Finder,
+    /// Cache of results.
+    pub cache: Option<&'a Cache>,
+    /// Maximum number of threads.
+    pub threads: NonZero<usize>,
+    /// Set by any thread to cancel: libraries that are not started then stay without names.
+    pub cancel: &'a AtomicBool,
 }
 
 impl Resolver<'_> {

@@ -2,12 +2,14 @@
 //! address.
 
 use super::*;
-use crate::symbolize::find::{Places, tests::sample_files};
+use crate::symbolize::cache::Cache;
+use crate::symbolize::find::{Finder, Places, tests::sample_files};
 use crate::symbolize::library::wanted;
 use heaptap_base::units::BuildId;
 use heaptap_model::profile::{Frame, FrameId, Mapping, Recording, StringId};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 
 /// Makes symbols of the library with this build ID: a function of 0x10 bytes at each address.
 fn symbols(build_id: u8, functions: &[(u64, &str)]) -> String {
@@ -236,11 +238,9 @@ fn damaged_answers_are_asked_anew() {
     let lab = Lab::new();
     lab.put("syms", "lib.so", symbols(1, &[(0x40, "f")]));
     let recording = recording(&[("/lib.so", 1, 0x40, "")]);
-    let candidates = lab
-        .finder(&["syms"])
-        .find(&wanted(&recording)[0])
-        .candidates;
-    let key = stored::key(&wanted(&recording)[0], &candidates);
+    let library = &wanted(&recording)[0];
+    let candidates = lab.finder(&["syms"]).find(library).candidates;
+    let key = stored::key(library, &candidates);
     for payload in [
         &b""[..],
         b"\x01\x00\x00",

@@ -422,17 +422,13 @@ impl<'bytes> Cursor<'bytes> {
             Step::Indirect => {
                 let form = DwForm(u16::try_from(self.leb()?).ok()?);
                 // An indirect form cannot be indirect again; no producer writes that.
-                let step = step_of_indirect(form, encoding)?;
+                let step = self::step(form, encoding).filter(|step| *step != Step::Indirect)?;
                 self.skip(step, encoding)?;
             }
             Step::Keep(_, size) => self.forward(size.into()),
         }
         Some(())
     }
-}
-
-fn step_of_indirect(form: DwForm, encoding: Encoding) -> Option<Step> {
-    step(form, encoding).filter(|step| *step != Step::Indirect)
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! Errors in debug information. They end a part of the reading, never the whole.
 
+use super::super::notes::Note;
+
 /// Error in debug information.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum DwarfError {
@@ -21,4 +23,11 @@ pub(super) enum DwarfError {
     LineHeader,
     #[error("debug info exceeds the expansion limit")]
     TooMuchWork,
+}
+
+pub(super) fn note_of(part: &str, error: DwarfError) -> Note {
+    match error {
+        DwarfError::TooMuchWork => Note::TooMuchWork,
+        error => Note::damaged(part, error),
+    }
 }

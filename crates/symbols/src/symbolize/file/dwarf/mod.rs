@@ -1,8 +1,8 @@
-//! DWARF 2 to 5: functions, inlined calls, files and lines of addresses. Selects the sections and
-//! distributes the work to threads.
+//! DWARF 2 to 5: functions, inlined calls, files and lines of addresses. Selects the sections.
 //!
 //! | file | contents |
 //! |---|---|
+//! | `debug_sections` | sections of a file, read in parallel |
 //! | `units` | location of the units; the root entry of a unit |
 //! | `index` | assignment of addresses to units |
 //! | `unit` | header of a unit and attributes of its root entry |
@@ -11,6 +11,7 @@
 //! | `line_header` | header of a line table and paths of its files |
 //! | `lines` | the row of the line table for an address |
 //! | `names` | names of functions |
+//! | `tasks` | distribution of addresses to units, and of work to threads |
 //! | `search` | the answers for the addresses of a unit |
 //! | `demangled` | names of the symbol table, demangled beforehand |
 //! | `work` | a limit on the work, relative to the file size |
@@ -23,6 +24,7 @@
 //! line programs. The rules for assigning entries to an address are those of llvm-symbolizer.
 
 mod abbrev;
+mod debug_sections;
 mod demangled;
 mod error;
 mod functions;
@@ -34,37 +36,32 @@ mod search;
 mod split;
 mod stream;
 mod streamed;
+mod tasks;
 mod unit;
 mod units;
 mod work;
 
+use self::debug_sections::{Meanwhile, NAMES, Origin, Sections};
 use self::demangled::Demangled;
-use self::error::DwarfError;
-use self::index::{Piece, pieces};
+use self::error::note_of;
+use self::index::pieces;
 use self::names::Reader;
 use self::search::{Run, Worker};
 use self::split::Splits;
 use self::stream::Stream;
 use self::streamed::Plan;
-use self::unit::Parts;
+use self::tasks::{in_parallel, tasks};
 use self::units::{File, Units};
 use self::work::Work;
 use super::answers::Answers;
 use super::companions::{Companion, SupplementaryFiles, SupplementaryRef};
 use super::elf::Elf;
 use super::notes::{Note, Notes};
-use super::sections::{Allowance, DebugSection, Loan, read_debug};
+use super::sections::{Allowance, DebugSection, Loan};
 use super::symtab::Symbol;
-use gimli::{
-    DebugAddr, DebugLineStr, DebugRanges, DebugRngLists, DebugStr, DebugStrOffsets, DwarfFileType,
-    LittleEndian, RangeLists,
-};
 use heaptap_base::bytes::Bytes;
-use std::cmp::Reverse;
-use std::collections::HashMap;
 use std::num::NonZero;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Debug information of a file, not parsed yet.
 pub(super) struct DebugInfo {
@@ -72,173 +69,6 @@ pub(super) struct DebugInfo {
     elf: Elf,
     companions: Vec<Arc<dyn SupplementaryFiles>>,
     supplement: Option<(Bytes, Elf)>,
-}
-
-/// Sections of one file, decompressed.
-#[derive(Clone, Default)]
-struct Sections([Bytes; NAMES.len()]);
-
-/// File with sections, and where their memory and notes go.
-#[derive(Clone, Copy)]
-struct Origin<'run> {
-    bytes: &'run Bytes,
-    elf: &'run Elf,
-    /// End of the names of the sections.
-    suffix: &'static str,
-    loan: &'run Loan<'run>,
-    threads: NonZero<usize>,
-    notes: &'run Notes,
-}
-
-/// Other work while sections are decompressed.
-#[derive(Clone, Copy)]
-struct Meanwhile<'run> {
-    /// Begins with the sections.
-    first: Option<&'run (dyn Fn() + Sync)>,
-    /// Called with each number below `more` after the sections, because the largest one usually
-    /// takes longer than all others together.
-    work: &'run (dyn Fn(usize) + Sync),
-    more: usize,
-}
-
-impl Meanwhile<'_> {
-    const NOTHING: Meanwhile<'static> = Meanwhile {
-        first: None,
-        work: &|_| {},
-        more: 0,
-    };
-}
-
-/// Section names in descending order of typical size, for decompression in parallel.
-const NAMES: [&str; 10] = [
-    "info",
-    "str",
-    "line",
-    "rnglists",
-    "ranges",
-    "abbrev",
-    "line_str",
-    "aranges",
-    "addr",
-    "str_offsets",
-];
-
-impl Sections {
-    /// Reads these sections, several in parallel, with other work.
-    fn read(&mut self, names: &[&str], from: &Origin<'_>, meanwhile: Meanwhile<'_>) {
-        let Origin {
-            bytes,
-            elf,
-            suffix,
-            loan,
-            threads,
-            notes,
-        } = *from;
-        let read =
-            |name: &str| match read_debug(bytes, elf, &format!("debug_{name}{suffix}"), loan)? {
-                Ok(section) => Some(section),
-                Err(note) => {
-                    notes.add(note);
-                    None
-                }
-            };
-        let first = usize::from(meanwhile.first.is_some());
-        let count = first + names.len() + meanwhile.more;
-        let found = in_parallel(count, threads, |numbers| {
-            let read = numbers.filter_map(|number| {
-                let Some(at) = number.checked_sub(first) else {
-                    meanwhile.first.inspect(|work| work());
-                    return None;
-                };
-                let Some(&short) = names.get(at) else {
-                    (meanwhile.work)(at - names.len());
-                    return None;
-                };
-                let name = format!(".debug_{short}");
-                Some((short, notes.catch_panic(&name, || read(short))??))
-            });
-            read.collect::<Vec<_>>()
-        });
-        for (name, section) in found.into_iter().flatten() {
-            *self.get_mut(name) = section;
-        }
-    }
-
-    fn get(&self, name: &str) -> &[u8] {
-        let at = NAMES.iter().position(|known| *known == name);
-        &self.0[at.expect("only names of the list are requested")]
-    }
-
-    fn get_mut(&mut self, name: &str) -> &mut Bytes {
-        let at = NAMES.iter().position(|known| *known == name);
-        &mut self.0[at.expect("only names of the list are requested")]
-    }
-
-    fn size(&self) -> u64 {
-        self.0.iter().map(|section| section.len() as u64).sum()
-    }
-
-    fn parts<'data>(&'data self, supplement: Option<&'data Sections>) -> Parts<'data> {
-        let slice = |name| self.get(name);
-        Parts {
-            info: slice("info"),
-            info_start: 0,
-            abbrev: slice("abbrev"),
-            line: slice("line"),
-            line_str: DebugLineStr::new(slice("line_str"), LittleEndian),
-            str: DebugStr::new(slice("str"), LittleEndian),
-            str_offsets: DebugStrOffsets::from(unit::Slice::new(
-                slice("str_offsets"),
-                LittleEndian,
-            )),
-            addr: DebugAddr::from(unit::Slice::new(slice("addr"), LittleEndian)),
-            ranges: RangeLists::new(
-                DebugRanges::new(slice("ranges"), LittleEndian),
-                DebugRngLists::new(slice("rnglists"), LittleEndian),
-            ),
-            supplement_str: DebugStr::new(
-                supplement.map_or(&[], |sections| sections.get("str")),
-                LittleEndian,
-            ),
-            file_type: DwarfFileType::Main,
-        }
-    }
-}
-
-/// Distributes the numbers from 0 to `count` to up to `threads` threads and returns the result of
-/// each thread.
-fn in_parallel<T: Send>(
-    count: usize,
-    threads: NonZero<usize>,
-    work: impl Fn(&mut dyn Iterator<Item = usize>) -> T + Sync,
-) -> Vec<T> {
-    let next = AtomicUsize::new(0);
-    let take = || {
-        let at = next.fetch_add(1, Ordering::Relaxed);
-        (at < count).then_some(at)
-    };
-    let run = || work(&mut std::iter::from_fn(take));
-    std::thread::scope(|scope| {
-        let others: Vec<_> = (1..threads.get().min(count))
-            .map(|_| scope.spawn(run))
-            .collect();
-        let mut made = vec![run()];
-        for other in others {
-            match other.join() {
-                Ok(more) => made.push(more),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-        made
-    })
-}
-
-/// Addresses of one unit.
-struct Task {
-    /// Start of the unit; `None` for addresses without one.
-    unit: Option<usize>,
-    /// Indexes of the addresses, in order.
-    addresses: Vec<usize>,
 }
 
 impl DebugInfo {
@@ -295,7 +125,7 @@ impl DebugInfo {
         }
     }
 
-    /// InterimAnalyses up addresses while `.debug_info` is decompressed, and keeps only the units that are
+    /// Looks up addresses while `.debug_info` is decompressed, and keeps only the units that are
     /// being read. `None` if that is not possible; then `sections` has the other sections.
     fn streamed(
         &self,
@@ -326,7 +156,10 @@ impl DebugInfo {
             work: &demangle,
             more: input.demangled.batches(),
         };
-        let others: Vec<&str> = NAMES.into_iter().filter(|name| !is_early(name)).collect();
+        let others: Vec<&str> = NAMES
+            .into_iter()
+            .filter(|name| !matches!(*name, "info" | "aranges"))
+            .collect();
         sections.read(&others, &own, meanwhile);
         let work = Work::for_debug_info(sections.size() + size);
         // If the lookup is repeated, so are its notes.
@@ -342,7 +175,7 @@ impl DebugInfo {
         Some(answers)
     }
 
-    /// InterimAnalyses up addresses after reading all sections that `sections` does not have.
+    /// Looks up addresses after reading all sections that `sections` does not have.
     fn whole(
         &self,
         mut sections: Sections,
@@ -350,12 +183,7 @@ impl DebugInfo {
         allowance: &Allowance,
         input: Input<'_>,
     ) -> Vec<Answers> {
-        let Input {
-            addresses,
-            threads,
-            notes,
-            ..
-        } = input;
+        let notes = input.notes;
         let origin = self.origin(loan, input);
         let missing = NAMES
             .into_iter()
@@ -396,10 +224,10 @@ impl DebugInfo {
         let pieces = pieces(&own, aranges, &work.share(), |part, error| {
             notes.add(note_of(part, error));
         });
-        let tasks = tasks(&own.units, &pieces, addresses);
+        let tasks = tasks(&own.units, &pieces, input.addresses);
         let splits = Splits::new(&self.companions, allowance, &work, notes);
         let run = input.run(&splits, &work, notes);
-        in_parallel(tasks.len(), threads, |numbers| {
+        in_parallel(tasks.len(), input.threads, |numbers| {
             let mut worker = Worker::new(&run);
             let mut reader = Reader::new(&own, supplement.as_ref(), work.share());
             for at in numbers {
@@ -416,11 +244,6 @@ impl DebugInfo {
 /// Minimum size of a decompressed `.debug_info` whose units are read one by one. A smaller one is
 /// decompressed faster at once. Tests read all in this way.
 const MIN_STREAMED: u64 = if cfg!(test) { 0 } else { 16 << 20 };
-
-/// Returns whether a section is read before the others, or not with them, by [`DebugInfo::streamed`].
-fn is_early(name: &str) -> bool {
-    matches!(name, "info" | "aranges")
-}
 
 /// Addresses to look up, and what is known about them.
 #[derive(Clone, Copy)]
@@ -454,43 +277,6 @@ impl<'run> Input<'run> {
             work,
             notes,
         }
-    }
-}
-
-/// Assigns addresses to units, large units first, so that none of them runs alone at the end.
-/// Addresses without a unit form their own task.
-fn tasks(units: &Units, pieces: &[Piece], addresses: &[u64]) -> Vec<Task> {
-    let mut tasks = assign(pieces, addresses, |start| units.size_of(start) > 0);
-    let size = |task: &Task| task.unit.map_or(0, |start| units.size_of(start));
-    tasks.sort_by_key(|task| (Reverse(size(task)), task.unit));
-    tasks
-}
-
-/// Assigns addresses to those units that exist: a listed one might not.
-fn assign(pieces: &[Piece], addresses: &[u64], exists: impl Fn(usize) -> bool) -> Vec<Task> {
-    let mut tasks: HashMap<Option<usize>, Vec<usize>> = HashMap::new();
-    let mut at = 0;
-    for (index, address) in addresses.iter().enumerate() {
-        while pieces.get(at).is_some_and(|piece| piece.high <= *address) {
-            at += 1;
-        }
-        let holding = pieces.get(at).filter(|piece| piece.low <= *address);
-        let unit = holding.map(|piece| piece.unit);
-        tasks
-            .entry(unit.filter(|start| exists(*start)))
-            .or_default()
-            .push(index);
-    }
-    let tasks = tasks.into_iter();
-    tasks
-        .map(|(unit, addresses)| Task { unit, addresses })
-        .collect()
-}
-
-fn note_of(part: &str, error: DwarfError) -> Note {
-    match error {
-        DwarfError::TooMuchWork => Note::TooMuchWork,
-        error => Note::damaged(part, error),
     }
 }
 

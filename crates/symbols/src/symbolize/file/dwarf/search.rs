@@ -1,15 +1,15 @@
 //! Lookup of the addresses of a unit: its lines and functions become answers.
 
 use super::demangled::Demangled;
-use super::error::DwarfError;
+use super::error::{DwarfError, note_of};
 use super::functions::Functions;
 use super::line_header::{LineHeader, Paths};
 use super::lines::Lines;
 use super::names::{Home, Reader};
 use super::split::{SplitSections, Splits};
+use super::tasks::Task;
 use super::unit::{Parts, Unit};
 use super::work::Work;
-use super::{Task, note_of};
 use crate::symbolize::file::answers::{Answers, SourceLine};
 use crate::symbolize::file::notes::Notes;
 use crate::symbolize::file::symtab::Symbol;
@@ -52,7 +52,7 @@ impl<'run, 'data> Worker<'run, 'data> {
         }
     }
 
-    /// InterimAnalyses up the addresses of one unit in the reader's file, which has these sections.
+    /// Looks up the addresses of one unit in the reader's file, which has these sections.
     pub fn task<'unit>(
         &mut self,
         task: &Task,

@@ -2,11 +2,11 @@
 //! are in a separate `.dwo` file, or together with those of other units in a `.dwp` package.
 //! Supports DWARF 5 and its GNU predecessor in DWARF 4.
 
-use super::error::DwarfError;
+use super::debug_sections::{Meanwhile, NAMES, Origin, Sections};
+use super::error::{DwarfError, note_of};
 use super::unit::{Parts, Slice, Unit};
 use super::units::{File, Units};
 use super::work::{Share, Work};
-use super::{Meanwhile, NAMES, Origin, Sections, note_of};
 use crate::symbolize::file::companions::{SupplementaryFiles, SupplementaryRef};
 use crate::symbolize::file::elf::Elf;
 use crate::symbolize::file::notes::{Note, Notes};

@@ -5,9 +5,9 @@ use super::index::{Listed, Piece, disjoint, unlisted};
 use super::names::{Reader, Tables};
 use super::search::{Run, Worker};
 use super::stream::{RawUnit, Stream};
+use super::tasks::{Task, assign, in_parallel, tasks};
 use super::unit::Parts;
 use super::units::{File, Roots, Units};
-use super::{Task, assign, in_parallel, tasks};
 use crate::symbolize::file::answers::Answers;
 use std::collections::HashMap;
 use std::num::NonZero;
@@ -54,7 +54,7 @@ struct Found {
 /// Maximum number of units in which an address is looked up, on average. Units seldom overlap.
 const MAX_PER_ADDRESS: usize = 4;
 
-/// InterimAnalyses up the addresses in the units of the stream. `None` if that is not possible.
+/// Looks up the addresses in the units of the stream. `None` if that is not possible.
 pub(super) fn lookup(
     stream: Stream<'_>,
     plan: &Plan,
@@ -103,7 +103,7 @@ impl<'run, 'data, 'split> Thread<'run, 'data, 'split> {
         }
     }
 
-    /// InterimAnalyses up the addresses of a unit. `None` if that needs other units.
+    /// Looks up the addresses of a unit. `None` if that needs other units.
     fn read(&mut self, unit: RawUnit) -> Option<()> {
         let RawUnit { start, bytes } = unit;
         let file = File {

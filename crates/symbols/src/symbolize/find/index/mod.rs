@@ -14,7 +14,7 @@ use super::source::Source;
 use crate::symbolize::cache::{Answers, READER};
 use crate::symbolize::file::{self, Knowledge, debug_id};
 use heaptap_base::untrusted::sanitize;
-use record::{Directories, Directory, File};
+use record::{Directory, File};
 use sha2::{Digest as _, Sha256};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -258,7 +258,8 @@ impl Index {
                 if let Content::Archive(entries) = &of.content {
                     for (entry, of) in (0..).zip(entries) {
                         let entry = Some(entry);
-                        index.enter(At { entry, ..at }, last_of(&of.name), &of.content);
+                        let last = of.name.rsplit(['/', '\\', '!']).next();
+                        index.enter(At { entry, ..at }, last.unwrap_or(""), &of.content);
                     }
                 }
             }
@@ -386,18 +387,4 @@ fn cache_key(kind: &[u8], of: &[u8]) -> [u8; 32] {
 fn is_build(symbols: &Symbols, query: &LibraryQuery) -> bool {
     let debug_id = symbols.debug_id.as_deref();
     file::is_build(&symbols.build_id, debug_id, &query.library.build_id)
-}
-
-fn last_of(name: &str) -> &str {
-    name.rsplit(['/', '\\', '!']).next().unwrap_or(name)
-}
-
-/// Makes the directories of an index for a single file.
-fn directory_of_one(directory: &str, file: File) -> Directories {
-    let contents = Directory {
-        mtime_ns: None,
-        files: vec![file],
-        directories: Vec::new(),
-    };
-    Directories::from([(directory.to_owned(), contents)])
 }

@@ -7,15 +7,13 @@
 //! it was changed within two seconds before the walk: clocks of file systems can be that coarse,
 //! and another change might not be visible.
 
-use super::directory_of_one;
 use super::record::{Below, Directories, Directory, File};
 use crate::symbolize::file::{self, Bytes, FileError};
-use crate::symbolize::find::archive;
 use crate::symbolize::find::content::{Content, Symbols};
 use crate::symbolize::find::names::is_tar;
-use crate::symbolize::find::regular;
 use crate::symbolize::find::reject_reason::RejectReason;
 use crate::symbolize::find::source::Stamp;
+use crate::symbolize::find::{archive, regular};
 use heaptap_base::error::catch_panic;
 use heaptap_base::parallel;
 use std::collections::{HashMap, HashSet};
@@ -187,7 +185,12 @@ pub(super) fn one(path: &Path, mut earlier: Directories) -> Walked {
             content,
         }
     });
-    walked.directories = directory_of_one(directory, file);
+    let contents = Directory {
+        mtime_ns: None,
+        files: vec![file],
+        directories: Vec::new(),
+    };
+    walked.directories = Directories::from([(directory.to_owned(), contents)]);
     walked
 }
 

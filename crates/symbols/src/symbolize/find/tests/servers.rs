@@ -106,10 +106,8 @@ impl Search {
 
 /// Returns the attempts at servers only.
 fn at_servers(found: &Found) -> Vec<String> {
-    let attempts = found
-        .attempts
-        .iter()
-        .filter(|a| a.place == Place::Debuginfod);
+    let attempts = found.attempts.iter();
+    let attempts = attempts.filter(|a| a.place == Place::Debuginfod);
     attempts.map(|a| a.why_not.to_string()).collect()
 }
 
