@@ -1,8 +1,7 @@
 //! Actions of the screen and the system that affect the memory of processes. Bounded: the latest
 //! actions of each process are stored one by one, older ones only as far as they still count.
 
-use std::collections::BTreeMap;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use super::clock::BootNs;
 use super::process::Pid;

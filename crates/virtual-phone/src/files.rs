@@ -1,8 +1,7 @@
 //! File operations of a process: paths to nodes, including /proc, with the permission checks of the
 //! phone's kernel.
 
-use super::access::Cred;
-use super::access::{FileAction, Want, label_allows, mode_allows};
+use super::access::{Cred, FileAction, Want, label_allows, mode_allows};
 use super::clock::SECOND;
 use super::faults::FaultKind;
 use super::fs::{Body, DIRECTORY, Entry, Errno, FileData, Kind, Node, Stat, normalize};

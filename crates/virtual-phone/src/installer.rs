@@ -4,13 +4,12 @@
 use std::io::Read as _;
 
 use super::clock::Now;
-use super::foreground;
 use super::fs::{FileData, Kind, Node, Tree, normalize};
-use super::installed;
 use super::packages::{self, Package};
 use super::screen::Why;
 use super::spec::{BuildType, PhoneSpec};
 use super::state::State;
+use super::{foreground, installed};
 
 /// File with the properties of an APK.
 const PROPERTIES: &str = "virtual.properties";

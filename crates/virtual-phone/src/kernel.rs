@@ -8,13 +8,12 @@ use super::access::Cred;
 use super::clock::{BootNs, Clock, MILLI, Now};
 use super::events::{Events, lock};
 use super::faults::{FaultKind, Faults};
-use super::foreground;
 use super::history::Event;
-use super::init;
 use super::memory::{self, Ledger, Memory};
 use super::process::{Delivered, Pid, Process, Role, SIGTERM, Stop, signal_number};
 use super::spec::PhoneSpec;
 use super::state::State;
+use super::{foreground, init};
 
 /// Maximum number of threads that run commands of one phone at once.
 const MAX_COMMANDS: u32 = 400;

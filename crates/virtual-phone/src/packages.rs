@@ -163,11 +163,6 @@ impl Package {
         matches!(self.profiling, Profiling::Debuggable | Profiling::Shell)
     }
 
-    /// Returns column 8 of packages.list.
-    pub(crate) fn profileable_by_platform(&self) -> bool {
-        self.profiling != Profiling::Closed
-    }
-
     pub(crate) fn uid(&self, user: u32) -> u32 {
         user * 100_000 + self.appid
     }
@@ -226,7 +221,7 @@ impl Package {
             };
             line.push_str(&format!(
                 " {} {installer}",
-                u8::from(self.profileable_by_platform())
+                u8::from(self.profiling != Profiling::Closed)
             ));
         }
         line

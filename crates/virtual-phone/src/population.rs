@@ -4,19 +4,16 @@ use std::collections::BTreeMap;
 
 use super::clock::{BootNs, Clock, MILLI, Now, SECOND};
 use super::faults::Faults;
-use super::foreground;
 use super::fs::{FileData, Kind, Node, Tree, normalize};
 use super::init::{boot_process, main_process, start_package, start_traced};
-use super::installed;
-use super::installer;
 use super::logcat::Log;
 use super::packages::{self, APP};
 use super::process::{Processes, ROOT, Role};
-use super::properties;
 use super::screen::{self, Screen};
 use super::spec::{AppState, PhoneSpec, ScreenState};
 use super::state::State;
 use super::traced::Tracing;
+use super::{foreground, installed, installer, properties};
 
 /// Directories: path, mode, UID, GID and SELinux type.
 const DIRECTORIES: &str = "\

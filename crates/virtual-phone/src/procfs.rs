@@ -1,11 +1,8 @@
 //! /proc, generated on each access from the table of processes.
 
-use super::access::Cred;
-use super::access::may_inspect;
+use super::access::{Cred, may_inspect};
 use super::clock::{MILLI, SECOND};
-use super::fs::Body;
-use super::fs::Entry;
-use super::fs::{DIRECTORY, Errno, FileData, REGULAR, Stat};
+use super::fs::{Body, DIRECTORY, Entry, Errno, FileData, REGULAR, Stat};
 use super::kernel::Kernel;
 use super::memory::{Backing, Ledger, Mapping, Pages};
 use super::process::{Process, Role};

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::access::Cred;
+use super::clock::MILLI;
 use super::fs::Errno;
 use super::io::{Fd, Fds, WriteError};
 use super::kernel::Kernel;
@@ -244,6 +245,12 @@ impl Cmd {
     pub(crate) fn name(&self) -> String {
         let argv0 = self.argv.first().map_or("", String::as_str);
         argv0.rsplit('/').next().unwrap_or(argv0).to_owned()
+    }
+
+    /// Waits some milliseconds on the phone's clock.
+    pub(crate) fn wait(&self, ms: u64) -> Result<(), Halt> {
+        let until = self.kernel.clock.boot() + ms * MILLI;
+        Ok(self.kernel.sleep(self.pid, until)?)
     }
 
     fn write(&self, fd: u32, bytes: &[u8]) -> Result<(), Halt> {

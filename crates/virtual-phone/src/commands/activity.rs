@@ -4,9 +4,7 @@ use super::packages::take_user;
 use super::refusals::{bad_option, exception, missing};
 use super::{Arguments, BadOption, Cmd, Done, Halt, refuse};
 use crate::app_actions::AppAction;
-use crate::foreground;
-use crate::foreground::Launch;
-use crate::foreground::UI_HIDDEN;
+use crate::foreground::{self, Launch, UI_HIDDEN};
 use crate::history::Event;
 use crate::packages::Package;
 use crate::process::Process;
@@ -285,7 +283,7 @@ fn start(cmd: &mut Cmd, rest: &[String], user: u32) -> Done {
             Launch::Hot => ("HOT", 51),
             Launch::Nothing => ("UNKNOWN (0)", 0),
         };
-        super::wait(cmd, ms)?;
+        cmd.wait(ms)?;
         cmd.out(&format!(
             "Status: ok\nLaunchState: {word}\nActivity: {}/{class}\nTotalTime: {ms}\nWaitTime: {}\nComplete\n",
             package.name,

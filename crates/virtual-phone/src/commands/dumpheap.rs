@@ -16,10 +16,9 @@ use crate::java::{self, JavaDumpKind, PictureFormat};
 use crate::kernel::Kernel;
 use crate::packages::Package;
 use crate::process::{Pid, Process, Role, SIGSEGV};
-use crate::program;
 use crate::spec::BuildType;
 use crate::traced::JavaDump;
-use crate::tracing;
+use crate::{program, tracing};
 
 /// Delay in nanoseconds until the app's main thread has received the request and stopped all
 /// others.

@@ -52,8 +52,7 @@ pub(super) fn dumpsys(cmd: &mut Cmd) -> Done {
 /// Handles a service that never answers: dumpsys waits for its timeout, reports it, and exits with
 /// 0.
 fn expire(cmd: &Cmd, service: &str, patience: u64) -> Result<(), Halt> {
-    let until = cmd.kernel.clock.boot() + patience;
-    cmd.kernel.sleep(cmd.pid, until)?;
+    cmd.wait(patience / MILLI)?;
     cmd.out(&format!(
         "\n*** SERVICE '{service}' DUMP TIMEOUT ({}ms) EXPIRED ***\n\n",
         patience / MILLI

@@ -2,10 +2,9 @@
 //! exits of processes.
 
 use super::Cmd;
-use crate::foreground;
-use crate::init;
 use crate::screen::{Activity, Exit, Task};
 use crate::state::State;
+use crate::{foreground, init};
 
 /// Formats `ActivityRecord{…}` for this release.
 fn record(android: u32, task: &Task, activity: &Activity) -> String {

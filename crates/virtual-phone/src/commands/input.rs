@@ -1,6 +1,5 @@
 //! input, wm, settings, svc, monkey: keys and touches, the display, and settings of a phone.
 
-use super::wait;
 use super::{Arguments, BadOption, Cmd, Done, refuse};
 use crate::foreground;
 use crate::packages::APP;
@@ -39,7 +38,7 @@ pub(super) fn input(cmd: &mut Cmd) -> Done {
         ("tap", Some(at)) if at.len() == 2 => {}
         ("swipe", Some(at)) if at.len() == 4 || at.len() == 5 => {
             let ms = at.get(4).copied().unwrap_or(300.0);
-            wait(cmd, ms.clamp(0.0, 60_000.0) as u64)?;
+            cmd.wait(ms.clamp(0.0, 60_000.0) as u64)?;
             // A swipe over a lock screen without a PIN unlocks it.
             unlock(cmd);
         }
@@ -252,7 +251,7 @@ pub(super) fn monkey(cmd: &mut Cmd) -> Done {
             start();
         }
         // Time that the app takes for an event, and the requested pause.
-        wait(cmd, throttle + 4)?;
+        cmd.wait(throttle + 4)?;
     }
     rotation(cmd, &["free"])?;
     let elapsed = (cmd.kernel.clock.boot() - began) / crate::clock::MILLI;

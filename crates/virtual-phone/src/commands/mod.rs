@@ -82,9 +82,3 @@ pub(crate) fn programs(spec: &PhoneSpec) -> Programs {
     let all = PROGRAMS.iter().copied();
     Programs::new(all.filter(|(name, _)| exists(spec, name)))
 }
-
-/// Waits some milliseconds on the phone's clock.
-fn wait(cmd: &Cmd, ms: u64) -> Result<(), Halt> {
-    let until = cmd.kernel.clock.boot() + ms * crate::clock::MILLI;
-    Ok(cmd.kernel.sleep(cmd.pid, until)?)
-}

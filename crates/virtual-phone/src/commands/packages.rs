@@ -134,7 +134,7 @@ fn read_slowly(cmd: &Cmd, path: &str) -> Result<Vec<u8>, Halt> {
     let part = cmd.kernel.read_all(&cmd.cred, &cmd.cwd, path);
     let failed = |_| Halt::refused(1, format!("Error: failed to open {path}: open failed"));
     let part = part.map_err(failed)?;
-    super::wait(cmd, installer::seconds(&part).saturating_mul(1000))?;
+    cmd.wait(installer::seconds(&part).saturating_mul(1000))?;
     Ok(part)
 }
 

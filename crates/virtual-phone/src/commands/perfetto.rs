@@ -11,13 +11,10 @@ use crate::fs::{Errno, FileData, Kind, Node, normalize};
 use crate::init::TRACED;
 use crate::io::{Fd, Fds};
 use crate::kernel::Kernel;
-use crate::process::Stop;
-use crate::process::{Pid, SIGINT, SIGTERM};
+use crate::process::{Pid, SIGINT, SIGTERM, Stop};
 use crate::program::run_as;
-use crate::traced::Outcome;
-use crate::traced::Session;
-use crate::tracing::config;
-use crate::tracing::recording;
+use crate::traced::{Outcome, Session};
+use crate::tracing::{config, recording};
 use heaptap_proto::perfetto as pb;
 
 /// Directory that SELinux permits the client to write to.

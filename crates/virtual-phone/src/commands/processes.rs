@@ -2,8 +2,7 @@
 
 use super::{Cmd, Done, refuse};
 use crate::memory::Ledger;
-use crate::process::user_name;
-use crate::process::{Delivered, Pid, Process, Role, SIGTERM, signal_number};
+use crate::process::{Delivered, Pid, Process, Role, SIGTERM, signal_number, user_name};
 
 /// Columns of `ps` by default.
 const COLUMNS: &str = "USER,PID,PPID,VSZ,RSS,WCHAN,ADDR,S,NAME";

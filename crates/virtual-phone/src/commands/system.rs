@@ -87,7 +87,7 @@ pub(super) fn sleep(cmd: &mut Cmd) -> Done {
     let Some(seconds) = seconds.filter(|s| s.is_finite() && *s >= 0.0) else {
         return refuse(1, "sleep: bad number");
     };
-    super::wait(cmd, (seconds * 1_000.0) as u64)?;
+    cmd.wait((seconds * 1_000.0) as u64)?;
     Ok(0)
 }
 

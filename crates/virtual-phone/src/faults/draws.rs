@@ -5,7 +5,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::{Fault, FaultKind};
+use super::fault::{Fault, FaultKind};
 use crate::events::lock;
 use crate::numbers::hash;
 

@@ -3,8 +3,9 @@
 
 use super::builder::NONE;
 use super::framework::Skeleton;
-use super::heap::{Obj, RootKind, Space, Value};
-use super::pictures::Picture;
+use super::heap::{JavaHeap, Obj, RootKind, Space, Value};
+use super::inputs::{Inputs, Role};
+use super::pictures::{Picture, PictureFormat};
 use super::screens::Screen;
 use super::structures::{array_map, hash_map, list, list_capacity};
 use super::truth::Plant;
@@ -32,6 +33,24 @@ const SPARSE_ENTRIES: u32 = 12;
 const SPARE_BYTES: usize = 7_777;
 /// Size in bytes of an array that a thread's variable holds.
 const THREAD_LOCAL_BYTES: usize = 12_345;
+
+/// Fills a heap; with pictures of its bitmaps if the dump has them.
+pub(super) fn build(inputs: &Inputs, pictures: Option<PictureFormat>) -> (JavaHeap, Vec<Plant>) {
+    let mut skeleton = Skeleton::new(inputs);
+    let mut plants = Vec::new();
+    match inputs.role {
+        Role::Example => plants = example(&mut skeleton),
+        Role::Service => service(&mut skeleton),
+        Role::Other => other(&mut skeleton),
+        Role::System => system_server(&mut skeleton),
+    }
+    background(&mut skeleton);
+    if let Some(format) = pictures {
+        skeleton.draw_bitmaps(format);
+    }
+    skeleton.complete();
+    (skeleton.b.finish(), plants)
+}
 
 /// Adds the application object of `com.example.app` and its connection.
 fn application(s: &mut Skeleton<'_>) -> (Obj, Obj) {

@@ -3,8 +3,8 @@
 
 use super::builder::{Builder, NONE};
 use super::heap::{Obj, RootKind, Space, Value};
+use super::inputs::{Inputs, Role};
 use super::structures::{Bitmap, array_map, list};
-use super::{Inputs, Role};
 
 /// Heap of a process under construction.
 pub(super) struct Skeleton<'a> {

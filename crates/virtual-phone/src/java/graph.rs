@@ -5,8 +5,9 @@ use std::collections::HashMap;
 
 use prost::Message as _;
 
+use super::app::build;
 use super::heap::{Body, CLASS, ClassRef, FieldDef, JavaHeap, Kind, Obj, RootKind, Type};
-use super::{Inputs, build};
+use super::inputs::Inputs;
 use crate::strings::Strings;
 use heaptap_proto::perfetto::{
     HeapGraph, HeapGraphObject, HeapGraphRoot, HeapGraphType, InternedString, heap_graph_object,

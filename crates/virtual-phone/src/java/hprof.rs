@@ -1,12 +1,13 @@
 //! Writer of a heap as `am dumpheap` does: HPROF 1.0.3 with ART's records, sub-records, segments
 //! and peculiarities. Owns the numbers of strings and classes in the file.
 
+use super::app::build;
 use super::heap::{
     Body, CLASS, Class, ClassRef, JavaHeap, Kind, OBJECT, Obj, RootKind, STRING, STRING_BYTES,
     Space, Type, Value, is_compressed,
 };
+use super::inputs::Inputs;
 use super::pictures::PictureFormat;
-use super::{Inputs, build};
 use crate::strings::Strings;
 
 /// Maximum number of items and of bytes in a segment.

@@ -2,8 +2,7 @@
 //! pure function of time and of the process's events; the heap is built from it.
 
 use crate::clock::{BootNs, SECOND};
-use crate::history::COLLECTION_EVERY;
-use crate::history::History;
+use crate::history::{COLLECTION_EVERY, History};
 
 /// Number of listeners at the start of the process.
 const LISTENERS_AT_START: u64 = 40;

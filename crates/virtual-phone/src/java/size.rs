@@ -6,10 +6,11 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use super::app::build;
 use super::heap::{ALIGNMENT, Body, ClassRef, JavaHeap, Space};
+use super::inputs::{Inputs, Role};
 use super::life::Life;
 use super::structures::list_capacity;
-use super::{Inputs, Role, build};
 use crate::events::lock;
 
 /// Address range of the large object space.

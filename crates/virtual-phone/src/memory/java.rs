@@ -2,11 +2,12 @@
 //! and the collections themselves. Computed from the same activity as heap graphs, and from the
 //! allocations of ART's own heap in the workload.
 
-use super::{Android, mix};
+use super::numbers::mix;
 use crate::clock::{BootNs, MILLI, SECOND};
-use crate::history::COLLECTION_EVERY;
-use crate::history::{History, Request};
+use crate::history::{COLLECTION_EVERY, History, Request};
 use crate::java::{Life, Model, Sizes};
+use crate::process::{Process, Role};
+use crate::spec::PhoneSpec;
 use crate::workload::Flow;
 
 /// Time in nanoseconds until a young process holds its steady amount of temporary objects.
@@ -17,6 +18,32 @@ pub(super) const LARGE_BYTES: u64 = 12 << 10;
 /// it.
 const LONG_COLLECTION: u64 = 100 * MILLI;
 const LONG_PAUSE: u64 = 5 * MILLI;
+
+/// Returns whether the process has a Java runtime.
+pub(crate) fn has_java(process: &Process) -> bool {
+    matches!(process.role, Role::App { .. } | Role::SystemServer)
+}
+
+/// Garbage collector of ART.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Android {
+    /// Up to Android 13: concurrent copying, with generations.
+    Copying,
+    /// Android 14 and 15: concurrent mark compact.
+    Compacting,
+    /// Android 16: concurrent mark compact with generations.
+    YoungCompacting,
+}
+
+impl Android {
+    pub(super) fn of(spec: &PhoneSpec) -> Android {
+        match spec.android {
+            ..=13 => Android::Copying,
+            14 | 15 => Android::Compacting,
+            _ => Android::YoungCompacting,
+        }
+    }
+}
 
 /// Limits of a heap from the properties.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,10 +1,9 @@
 //! ART's log lines about collections: which, when, and in which words.
 
-use super::java::Collection;
-use super::{Memory, has_java};
+use super::accounts::Memory;
+use super::java::{Collection, has_java};
 use crate::clock::{BootNs, Now};
-use crate::history::COLLECTION_EVERY;
-use crate::history::{Event, Request};
+use crate::history::{COLLECTION_EVERY, Event, Request};
 use crate::logcat::LogLine;
 use crate::process::{Pid, Process};
 use crate::state::State;

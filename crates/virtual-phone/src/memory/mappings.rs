@@ -1,9 +1,9 @@
 //! Memory mappings of a process and their resident pages: the heaps, the stacks, the code with its
 //! segments, shared memory, devices. All reports of a process's memory sum these up.
 
-use super::java::JavaHeapState;
+use super::java::{JavaHeapState, has_java};
 use super::native::NativeHeap;
-use super::{has_java, hash, mix};
+use super::numbers::{hash, mix};
 use crate::clock::{BootNs, SECOND};
 use crate::history::History;
 use crate::packages::Package;

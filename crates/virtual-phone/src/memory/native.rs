@@ -1,12 +1,10 @@
 //! The native heap of a process at one time: the allocations of the workload, those inherited from
 //! the zygote, and the additional memory of the allocator.
 
-use super::mix;
+use super::numbers::mix;
 use crate::clock::{BootNs, SECOND};
 use crate::history::History;
-use crate::workload::Blocks;
-use crate::workload::LiveHeaps;
-use crate::workload::rounded;
+use crate::workload::{Blocks, LiveHeaps, rounded};
 
 const PAGE: u64 = 4096;
 /// Minimum size in bytes of a block with its own pages.

@@ -1,6 +1,7 @@
 //! The phone's memory as a whole: used by processes, used by the kernel, and free.
 
-use super::Memory;
+use super::accounts::Memory;
+use super::ram::Ram;
 use super::rows::Row;
 use crate::clock::{BootNs, SECOND};
 use crate::events::lock;
@@ -17,50 +18,6 @@ const VMALLOC: u64 = 161_908;
 const UNMAPPED_FILES: u64 = 1_244_160;
 /// Memory in kB that drivers allocate without reporting it.
 const LOST: u64 = 118_784;
-
-/// Returns the memory of swapped pages after compression, with this phone's ratio; both in kB.
-fn compressed(swapped: u64) -> u64 {
-    swapped * 2 / 7
-}
-
-/// The phone's memory in kB.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Ram {
-    pub(crate) total: u64,
-    pub(crate) free: u64,
-    pub(crate) buffers: u64,
-    /// Pages of files, mapped or not.
-    pub(crate) cached: u64,
-    pub(crate) mapped: u64,
-    pub(crate) shmem: u64,
-    pub(crate) slab: u64,
-    pub(crate) vmalloc: u64,
-    pub(crate) stacks: u64,
-    pub(crate) tables: u64,
-    /// Pss of all processes without swapped-out memory; and of cached processes.
-    pub(crate) used: u64,
-    /// Memory of the GPU and the screen.
-    pub(crate) graphics: u64,
-    pub(crate) swap_total: u64,
-    pub(crate) swap_used: u64,
-}
-
-impl Ram {
-    /// Returns the memory available without swapping.
-    pub(crate) fn available(&self) -> u64 {
-        (self.free + (self.cached - self.shmem) * 3 / 4 + self.slab / 3).min(self.total)
-    }
-
-    /// Returns the memory of compressed swapped pages.
-    pub(crate) fn zram(&self) -> u64 {
-        compressed(self.swap_used)
-    }
-
-    /// Returns the kernel's own memory.
-    pub(crate) fn kernel(&self) -> u64 {
-        self.slab - self.slab / 3 + self.vmalloc + self.stacks + self.tables + self.shmem
-    }
-}
 
 impl Memory {
     /// Returns the phone's memory now; sums are recomputed after a few seconds.

@@ -2,15 +2,18 @@
 
 use std::sync::Arc;
 
-use super::*;
+use super::{Ledger, Row};
 use crate::app_actions::AppAction;
-use crate::clock::{MILLI, SECOND};
+use crate::clock::{BootNs, MILLI, SECOND};
+use crate::events::lock;
 use crate::faults::Faults;
-use crate::history::Request;
+use crate::history::{Event, Request};
 use crate::init::main_process;
 use crate::java::JavaDumpKind;
 use crate::kernel::Kernel;
 use crate::packages::APP;
+use crate::process::{Process, Role};
+use crate::spec::PhoneSpec;
 use crate::tracing::{PRIMARY, malloc_info};
 
 /// Returns a phone and one of its processes by name.
@@ -137,11 +140,9 @@ fn the_java_heap_is_the_heap_graph_and_what_passes() {
     for seconds in [0, 7, 23] {
         let moment = kernel.clock.boot() + seconds * SECOND;
         let java = at(&kernel, &process, moment).java.unwrap();
-        let inputs = kernel
-            .memory
-            .java_inputs(&kernel.state(), &process, moment)
-            .unwrap();
-        let truth = inputs.truth(JavaDumpKind::HeapGraph, "");
+        let memory = &kernel.memory;
+        let inputs = memory.java_inputs(&kernel.state(), &process, moment);
+        let truth = inputs.unwrap().truth(JavaDumpKind::HeapGraph, "");
         // The graph counts unrounded bytes, the heap allocated ones.
         let objects = java.live.own() + java.dropped.own() + java.live.zygote() + java.live.image();
         assert!(objects >= truth.shallow_bytes);
@@ -283,15 +284,12 @@ fn the_log_and_a_trace_date_a_collection_alike() {
     }
     // Two natural collections, of which one may be for native allocations.
     let to = from + 25 * SECOND;
-    let made = {
-        let state = kernel.state();
-        kernel.memory.collections(&state, &process, (from, to))
-    };
+    let made = kernel
+        .memory
+        .collections(&kernel.state(), &process, (from, to));
     let explicit = made.iter().find(|c| c.cause == "Explicit").unwrap();
-    assert_eq!(
-        (explicit.begins, explicit.marks),
-        (from + MILLI, from + MILLI)
-    );
+    assert_eq!(explicit.begins, from + MILLI);
+    assert_eq!(explicit.marks, from + MILLI);
     assert!(explicit.duration() > 0);
     let natural = made.iter().find(|c| c.cause == "Background").unwrap();
     assert_eq!(natural.ends, natural.marks);
@@ -302,8 +300,7 @@ fn the_log_and_a_trace_date_a_collection_alike() {
     let mut state = kernel.state();
     kernel.memory.log_collections(&mut state);
     let (lines, _) = state.log.after(0);
-    let line = lines
-        .iter()
-        .find(|l| l.pid == process.pid && l.text.starts_with("Explicit "));
+    let mut lines = lines.iter();
+    let line = lines.find(|l| l.pid == process.pid && l.text.starts_with("Explicit "));
     assert_eq!(line.map(|l| l.boot), Some(explicit.ends));
 }

@@ -13,8 +13,7 @@ use crate::kernel::Kernel;
 use crate::process::{Pid, Process, Role};
 use crate::state::State;
 use crate::strings::Strings;
-use crate::workload::Tracked;
-use crate::workload::TrackedTruth;
+use crate::workload::{Tracked, TrackedTruth};
 
 const HANDSHAKE: &[u8; 14] = b"JDWP-Handshake";
 const HEADER: usize = 11;

@@ -12,8 +12,7 @@ use crate::events::{Events, lock};
 use crate::faults::FaultKind;
 use crate::io::{Fd, Fds, PipeWriter, Sink, pipe};
 use crate::kernel::Kernel;
-use crate::process::Stop;
-use crate::process::{Pid, SIGHUP};
+use crate::process::{Pid, SIGHUP, Stop};
 use crate::program::{self, Cmd};
 
 /// IDs of shell v2's packets.

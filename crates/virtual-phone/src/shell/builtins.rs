@@ -1,6 +1,6 @@
 //! Commands that the shell runs itself.
 
-use super::{Flow, Shell};
+use super::interpreter::{Flow, Shell};
 use crate::fs::{DIRECTORY, normalize};
 use crate::process::signal_number;
 

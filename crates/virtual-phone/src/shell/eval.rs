@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use super::ast::{Node, Redirect, RedirectKind};
+use super::interpreter::{Flow, MAX_DEPTH, Shell};
+use super::parser;
 use super::pattern::Pattern;
-use super::{Flow, MAX_DEPTH, Shell, parser};
 use crate::io::{Fd, pipe};
-use crate::process::Stop;
-use crate::process::{Pid, SIGINT, SIGQUIT};
+use crate::process::{Pid, SIGINT, SIGQUIT, Stop};
 use crate::program::{self, Cmd, Halt};
 
 const NO_FORK: &str = "can't fork: Resource temporarily unavailable";

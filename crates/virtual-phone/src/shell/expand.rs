@@ -2,10 +2,9 @@
 
 use super::arith;
 use super::ast::{Node, ParamOp, Part, Word};
+use super::interpreter::{Flow, Shell, Variable};
 use super::pattern::{Pattern, PatternChar};
-use super::{Flow, Shell, Variable};
-use crate::io::Fd;
-use crate::io::pipe;
+use crate::io::{Fd, pipe};
 
 /// Maximum output of a command substitution in bytes.
 const MAX_SUBSTITUTION: usize = 4 << 20;

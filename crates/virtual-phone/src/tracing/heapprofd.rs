@@ -8,12 +8,11 @@ use super::select::{Conditions, is_named, next_dump, permitted};
 use super::target::{Ending, Target};
 use crate::clock::{BootNs, MILLI};
 use crate::faults::FaultKind;
-use crate::foreground;
 use crate::kernel::Kernel;
-use crate::packages;
 use crate::process::{Pid, Process, Role, SIGSEGV};
 use crate::spec::Abi;
 use crate::traced::DumpTruth;
+use crate::{foreground, packages};
 use heaptap_proto::perfetto as pb;
 
 /// Delay in nanoseconds from the signal to the first byte: the target attaches at its next

@@ -11,8 +11,7 @@ use crate::java::{self, JavaDumpKind};
 use crate::kernel::Kernel;
 use crate::packages;
 use crate::process::{Pid, Process, Role, SIGSEGV};
-use crate::traced::JavaDump;
-use crate::traced::Oom;
+use crate::traced::{JavaDump, Oom};
 use heaptap_proto::perfetto as pb;
 
 /// Delay in nanoseconds from the signal to the fork: the app's main thread stops and a child of it

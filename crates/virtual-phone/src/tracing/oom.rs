@@ -2,19 +2,16 @@
 
 use crate::access::java_debuggable_build;
 use crate::clock::{BootNs, MILLI, SECOND};
-use crate::foreground;
-use crate::history::Event;
-use crate::history::Request;
-use crate::init;
+use crate::history::{Event, Request};
 use crate::installed::obfuscated;
 use crate::java::Inputs;
 use crate::kernel::Kernel;
 use crate::memory::{Limits, limits};
 use crate::packages::{APP, Package};
-use crate::process::Stop;
-use crate::process::{Pid, Process, SIGINT, SIGTERM};
+use crate::process::{Pid, Process, SIGINT, SIGTERM, Stop};
 use crate::shell::pattern;
 use crate::state::State;
+use crate::{foreground, init};
 use heaptap_proto::perfetto as pb;
 
 use crate::traced::{Oom, Outcome};

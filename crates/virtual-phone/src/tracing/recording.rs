@@ -18,11 +18,8 @@ use crate::fs::FileData;
 use crate::init::TRACED;
 use crate::kernel::Kernel;
 use crate::numbers::mix;
-use crate::process::Stop;
-use crate::process::{Pid, SIGINT, SIGKILL, SIGTERM};
-use crate::traced::Oom;
-use crate::traced::Outcome;
-use crate::traced::RecordingTruth;
+use crate::process::{Pid, SIGINT, SIGKILL, SIGTERM, Stop};
+use crate::traced::{Oom, Outcome, RecordingTruth};
 use heaptap_proto::perfetto as pb;
 use heaptap_proto::perfetto::trace_config::{CompressionType, WriteFlushMode};
 

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{FrameDef, Life, MappingDef, Phase, Site};
+use super::site::{FrameDef, Life, MappingDef, Phase, Site};
 use crate::image::{Function, image};
 use crate::installed::{Mapped, mapped, obfuscated};
 use crate::numbers::{hash, mix};

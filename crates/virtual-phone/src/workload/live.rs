@@ -4,7 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use super::{Allocation, Life, Site, TICK, Workload};
+use super::allocations::{Allocation, TICK, Workload};
+use super::site::{Life, Site};
 use crate::clock::{BootNs, MILLI};
 use crate::history::History;
 use crate::packages::Package;
@@ -263,11 +264,10 @@ fn ticks(spans: &[(BootNs, BootNs)], first: u64, last: u64) -> impl Iterator<Ite
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use super::super::Due;
+    use super::super::allocations::Due;
     use super::*;
     use crate::clock::SECOND;
-    use crate::packages;
-    use crate::packages::Package;
+    use crate::packages::{self, Package};
     use crate::process::Role;
 
     /// Returns the phone of a specification, its app, and that app's process since `started`.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use super::code::Builder;
-use super::{FrameDef, HeapDef, Life, Phase, Site};
+use super::site::{FrameDef, HeapDef, Life, Phase, Site};
 use crate::numbers::mix;
 
 /// A site in the table.

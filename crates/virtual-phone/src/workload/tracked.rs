@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
+use super::allocations::{Allocation, TICK};
 use super::live::LiveHeaps;
-use super::{Allocation, Site, TICK};
+use super::site::Site;
 use crate::clock::BootNs;
 use crate::history::History;
 use crate::image::renamed;

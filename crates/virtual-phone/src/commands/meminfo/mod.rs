@@ -1,38 +1,17 @@
 //! `dumpsys meminfo`: options, selection of processes, and the time that it takes: a walk of smaps
 //! in system_server, a collection in the app. [`table`] and [`system`] own the layouts.
 
+mod observation;
 mod system;
 mod table;
 
+pub(super) use self::observation::collect;
+use self::observation::{Options, Seen, is_native, look, name};
 use self::table::Heaps;
 use super::{Cmd, Halt};
 use crate::clock::{BootNs, MILLI};
-use crate::faults::FaultKind;
-use crate::history::Event;
-use crate::history::Request;
-use crate::memory::{Ledger, has_java};
-use crate::process::{Pid, Process, Role, SIGKILL};
-
-/// Timeout of system_server for the app in nanoseconds.
-const PATIENCE: u64 = 5_000 * MILLI;
-
-/// Options, as parsed by ActivityManagerService.
-#[derive(Debug, Clone)]
-struct Options {
-    /// `-a`: details of every process, and all columns.
-    full: bool,
-    dalvik: bool,
-    swap: bool,
-    local: bool,
-}
-
-/// A process when its smaps were read, and the later counts of the app itself.
-struct Seen {
-    process: Process,
-    ledger: Ledger,
-    /// Counts of the app after its collection; `None` if it was not asked.
-    inside: Option<Ledger>,
-}
+use crate::memory::has_java;
+use crate::process::{Pid, Process, Role};
 
 pub(super) fn meminfo(cmd: &mut Cmd, args: &[String]) -> Result<(), Halt> {
     let args = cmd.options_of(args, "-a -d -S --local")?;
@@ -104,85 +83,6 @@ fn find(cmd: &Cmd, wanted: Option<&str>) -> (Vec<Process>, bool) {
     (state.processes.select(|p| is_native(p) && is(p)), true)
 }
 
-fn is_native(process: &Process) -> bool {
-    matches!(process.role, Role::Native | Role::Zygote)
-}
-
-/// Returns the duration of system_server's walk through smaps.
-fn walk(ledger: &Ledger) -> u64 {
-    let mappings = ledger.mappings.len() as u64;
-    6 * MILLI + mappings * MILLI / 6 + ledger.pages().rss() * 300
-}
-
-/// Reads the memory of a process; `None` if it is already gone.
-fn look(
-    cmd: &Cmd,
-    process: Process,
-    options: &Options,
-    details: bool,
-) -> Result<Option<Seen>, Halt> {
-    let kernel = &cmd.kernel;
-    let began = kernel.clock.boot();
-    let Some(ledger) = kernel.memory_of(process.pid) else {
-        return Ok(None);
-    };
-    kernel.sleep(cmd.pid, began + walk(&ledger))?;
-    let mut seen = Seen {
-        process,
-        ledger,
-        inside: None,
-    };
-    if !details || options.local {
-        return Ok(Some(seen));
-    }
-    if kernel.faults.has_struck(FaultKind::MeminfoDies) {
-        kernel.killed(seen.process.pid, SIGKILL);
-        return Ok(Some(seen));
-    }
-    let now = kernel.state().processes.get(seen.process.pid).cloned();
-    if now.is_some_and(|p| p.stopped) {
-        let until = kernel.clock.boot() + PATIENCE;
-        kernel.sleep(cmd.pid, until)?;
-        return Ok(Some(seen));
-    }
-    seen.inside = count(cmd, seen.process.pid)?;
-    Ok(Some(seen))
-}
-
-/// Lets the app collect its garbage and count the remaining objects.
-fn count(cmd: &Cmd, pid: Pid) -> Result<Option<Ledger>, Halt> {
-    let kernel = &cmd.kernel;
-    let Some(took) = collect(kernel, pid) else {
-        return Ok(None);
-    };
-    let inside = kernel.memory_of(pid);
-    // Then it walks its heap once for each counted class.
-    let objects = inside
-        .as_ref()
-        .and_then(|l| l.java)
-        .map_or(0, |j| j.live.small_objects() + j.passing.small_objects);
-    let until = kernel.clock.boot() + took + 40 * MILLI + objects * 1_100;
-    kernel.sleep(cmd.pid, until)?;
-    Ok(inside)
-}
-
-/// Makes a process collect at once, as `System.gc()` does; returns the duration.
-pub(super) fn collect(kernel: &crate::kernel::Kernel, pid: Pid) -> Option<u64> {
-    let now = kernel.clock.boot();
-    let took = {
-        let state = kernel.state();
-        let process = state.processes.get(pid)?;
-        let event = Event::Collection(Request::Explicit);
-        kernel.memory.note(&state, process, now, event);
-        let made = kernel
-            .memory
-            .collections(&state, process, (now.saturating_sub(1), now));
-        made.last().map_or(0, |c| c.duration())
-    };
-    kernel.events.notify();
-    Some(took)
-}
-
 fn block(cmd: &Cmd, seen: &Seen, options: &Options) -> Result<(), Halt> {
     let android = cmd.kernel.spec.android;
     head(cmd, &seen.process)?;
@@ -201,15 +101,6 @@ fn block(cmd: &Cmd, seen: &Seen, options: &Options) -> Result<(), Halt> {
     cmd.out(&table::table(&rows, heaps, android, options))?;
     let package = cmd.kernel.state().package_of(&seen.process).cloned();
     cmd.out(&table::objects(inside, package.as_ref(), android))
-}
-
-/// Returns system_server's name for a process.
-fn name(process: &Process) -> &str {
-    match process.role {
-        Role::SystemServer => "system",
-        Role::App { .. } => process.name(),
-        _ => process.base_name(),
-    }
 }
 
 /// Prints native processes: only the table, heap cells 0.

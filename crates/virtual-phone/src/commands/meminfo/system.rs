@@ -1,7 +1,8 @@
 //! Memory of the whole phone: processes, categories of processes and kinds of memory by size, and
 //! free memory.
 
-use super::{Cmd, Halt, Options, Seen, name};
+use super::observation::{Options, Seen, is_native, look, name};
+use super::{Cmd, Halt};
 use crate::memory::{Ledger, Row};
 use crate::process::{Process, Role};
 
@@ -110,9 +111,9 @@ pub(super) fn print(cmd: &Cmd, seen: &[Seen], options: &Options, whole: bool) ->
     let all = seen.iter().map(|s| (s.process.clone(), s.ledger.clone()));
     let mut all: Vec<(Process, Ledger)> = all.collect();
     if whole {
-        let natives = cmd.kernel.state().processes.select(super::is_native);
+        let natives = cmd.kernel.state().processes.select(is_native);
         for process in natives {
-            let seen = super::look(cmd, process, options, false)?;
+            let seen = look(cmd, process, options, false)?;
             all.extend(seen.map(|seen| (seen.process, seen.ledger)));
         }
     }

@@ -1,7 +1,7 @@
 //! Table of a process in the layout of each Android release: columns, App Summary, Dalvik Details,
 //! objects, databases.
 
-use super::Options;
+use super::observation::Options;
 use crate::memory::{Detail, Ledger, Row, Rows, Sums};
 use crate::packages::Package;
 

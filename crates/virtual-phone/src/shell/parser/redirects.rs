@@ -1,6 +1,6 @@
 //! Redirections. Part of the parser.
 
-use super::{Parser, SyntaxError};
+use super::cursor::{Parser, SyntaxError};
 use crate::shell::ast::{Redirect, RedirectKind};
 
 impl Parser<'_> {

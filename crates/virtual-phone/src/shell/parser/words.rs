@@ -1,12 +1,7 @@
 //! Parsing of words: quotes and `$…`. Part of the parser.
 
-use super::{Parser, SyntaxError};
+use super::cursor::{Parser, SyntaxError};
 use crate::shell::ast::{ParamOp, Part, Word};
-
-/// Returns whether a character ends a word.
-fn ends_word(c: char) -> bool {
-    " \t\r\n;&|()<>".contains(c)
-}
 
 fn push_text(parts: &mut Vec<Part>, c: char, is_quoted: bool) {
     if let Some(Part::Text { text, quoted }) = parts.last_mut()
@@ -25,7 +20,7 @@ impl Parser<'_> {
     /// Parses a required word.
     pub(super) fn word(&mut self) -> Result<Word, SyntaxError> {
         let start = self.at;
-        let word = self.word_until(false, &ends_word)?;
+        let word = self.word_until(false, &|c| " \t\r\n;&|()<>".contains(c))?;
         if self.at == start {
             return Err(match self.peek() {
                 None => self.unclosed("word"),
