@@ -114,7 +114,7 @@ impl Estimate {
 
 /// Distances of the bounds from the mean, and the probability of a mean this far above the limit.
 #[derive(Default)]
-pub(super) struct MeanError {
+struct MeanError {
     below: f64,
     above: f64,
     p_over: f64,

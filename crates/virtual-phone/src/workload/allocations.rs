@@ -25,10 +25,10 @@ pub(crate) struct Workload {
 }
 
 /// Size in bytes at which an app no longer grows: all apps, each as large, fit into the phone.
-pub(super) const MAX_LEAKED: u64 = 160 << 20;
+const MAX_LEAKED: u64 = 160 << 20;
 
 /// The same for the app that is made to leak.
-pub(super) const MAX_LEAKED_BY_APP: u64 = 1 << 30;
+const MAX_LEAKED_BY_APP: u64 = 1 << 30;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Allocation {

@@ -118,7 +118,7 @@ pub(super) static NOTHING: Group = Group {
     choices: &[],
     keys: &[],
 };
-pub(super) const MAX_STEPS: usize = 500;
+const MAX_STEPS: usize = 500;
 pub(super) const TIME: Shape = Shape::Scalar(&forms::TIME);
 pub(super) const TEXT: Shape = Shape::Scalar(&forms::TEXT);
 pub(super) const NAME: Shape = Shape::Scalar(&forms::NAME);
