@@ -4,29 +4,29 @@
 use std::io::{IsTerminal as _, Read as _};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::Ordering;
 
 use serde_json::json;
 
 use super::args::Args;
-use super::run::{Losses, QueryFile, copy, open};
+use super::run::{QueryFile, copy, open};
 use crate::commands::shared::blocking;
 use crate::console::exit::Outcome;
 use crate::console::flags::context::Context;
-use crate::console::signals::watch_signals;
 use crate::heaps::java::{ProgressReporter, lying_in};
 use crate::heaps::selector::JavaInput;
+use execution::{PATIENCE, execute, wait};
 use heaptap_base::error::{ErrorClass, Failure};
 use heaptap_base::unfinished::ExistingFile;
 use heaptap_base::units::thousands;
 use heaptap_base::untrusted::shell::quoted_path;
 use heaptap_input::STDIN_NAME;
-use heaptap_query::{CopiedTable, Database, QueryError};
+use heaptap_query::{CopiedTable, Database};
 use heaptap_results::overwrite::{self, Replace};
 use output::{Form, Output};
 use prompt::Piece;
 
+mod execution;
 mod output;
 mod prompt;
 
@@ -174,30 +174,6 @@ fn statements(args: &Args) -> Result<Option<String>, Failure> {
     }
 }
 
-/// Database to continue with, and the result of the statements.
-type Ran = (Database, Result<(), Failure>);
-
-/// Runs statements. A signal cancels the running statement. A second one, or the end of the
-/// `patience`, does not wait for it.
-async fn execute(
-    ctx: &Context,
-    mut database: Database,
-    sql: String,
-    mut output: Output,
-    patience: Option<Duration>,
-) -> Result<Ran, Failure> {
-    database.forget_interrupts();
-    let interrupter = database.interrupter();
-    let rows = output.counter();
-    let task = tokio::task::spawn_blocking(move || {
-        let ran = database.run(&sql, &mut output);
-        let ran = ran.map(|_| output.finish());
-        (database, ran.map_err(Failure::from))
-    });
-    let interrupt = || interrupter.interrupt();
-    wait(ctx, task, "running", &rows, interrupt, patience).await
-}
-
 async fn write_copy(
     ctx: &Context,
     database: Database,
@@ -232,56 +208,4 @@ async fn write_copy(
         ctx.console.json(&json!({ "file": name, "tables": tables }));
     }
     Ok(())
-}
-
-/// Refresh interval of the status line.
-const TICK: Duration = Duration::from_millis(200);
-
-/// Time limit for a statement to end after a signal: SQLite sorts and some tables are computed
-/// without looking at the interrupt.
-const PATIENCE: Duration = Duration::from_secs(1);
-
-/// Waits for a task of the database, and shows a status line until it returns rows. After a signal
-/// waits for the `patience`, if there is one.
-async fn wait<T>(
-    ctx: &Context,
-    mut task: tokio::task::JoinHandle<T>,
-    what: &str,
-    rows: &Arc<AtomicU64>,
-    interrupt: impl Fn(),
-    patience: Option<Duration>,
-) -> Result<T, Failure> {
-    let status = ctx.console.status();
-    let mut signals = watch_signals()?;
-    let began = Instant::now();
-    let mut asked: Option<Instant> = None;
-    let result = loop {
-        tokio::select! {
-            result = &mut task => break Some(result),
-            _ = signals.recv() => {
-                if asked.is_some() {
-                    break None;
-                }
-                asked = Some(Instant::now());
-                interrupt();
-            }
-            () = tokio::time::sleep(TICK) => {
-                let waited = asked.map(|asked| asked.elapsed());
-                if waited.zip(patience).is_some_and(|(waited, patience)| waited >= patience) {
-                    break None;
-                }
-                let seconds = began.elapsed().as_secs();
-                if rows.load(Ordering::Relaxed) > 0 {
-                    status.finish_and_clear();
-                } else if seconds > 0 {
-                    ctx.console.set_status(&status, format_args!("{what} … {seconds} s"));
-                }
-            }
-        }
-    };
-    status.finish_and_clear();
-    match result {
-        None => Err(QueryError::Interrupted.into()),
-        result => blocking::ended(result.map(|result| result.map(Ok::<T, Failure>))),
-    }
 }

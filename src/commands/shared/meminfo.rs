@@ -7,6 +7,14 @@ pub(crate) fn size(bytes: i64) -> String {
     SignedSize(bytes).to_string()
 }
 
+/// Formats a change with its sign.
+pub(crate) fn change(bytes: i64) -> String {
+    match bytes {
+        0 => "±0".to_owned(),
+        _ => format!("{:+}", SignedSize(bytes)),
+    }
+}
+
 pub(crate) fn heading(column: &str) -> &str {
     match column {
         "pss" => "PSS",
@@ -20,5 +28,19 @@ pub(crate) fn heading(column: &str) -> &str {
         "rss" => "RSS",
         "heap_alloc" => "in use",
         other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_and_changes_have_their_signs() {
+        assert_eq!(size(-2048), "-2.0 KiB");
+        assert_eq!(change(1 << 20), "+1.0 MiB");
+        assert_eq!(change(-1024), "-1.0 KiB");
+        assert_eq!(change(0), "±0");
+        assert!(!size(i64::MIN).is_empty());
     }
 }

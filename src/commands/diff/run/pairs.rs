@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use super::Per;
 use crate::heaps::input::NativeFile;
 use crate::heaps::pairs::{PairedHeap, pairs};
 use heaptap_analyze::native::diff::Growing;
@@ -12,6 +11,19 @@ use heaptap_model::profile::DumpKind;
 use heaptap_model::stacks::{Dump, Facts};
 use heaptap_results::findings::{Finding, other_process};
 use heaptap_results::manifest::Manifest;
+
+/// Divisor of values.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub enum Per {
+    /// No division.
+    #[default]
+    Whole,
+    /// Number of iterations of each side.
+    Iterations([f64; 2]),
+    /// Seconds: the time between two dumps of one recording, otherwise the time since profiling
+    /// began.
+    Seconds,
+}
 
 /// Heap of a process on both sides, or on one.
 #[derive(Debug, Clone, Copy)]

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::path::Path;
 
-use super::{Compared, HeapDiff};
+use super::report::{Compared, HeapDiff};
 use heaptap_base::error::{ErrorClass, Failure};
 use heaptap_export::gzip::Gzip;
 use heaptap_export::pprof::stacks::{About, Part, encode};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::OfPhone;
+use super::report::OfPhone;
 use heaptap_base::units::ByteSize;
 use heaptap_input::bugreport::{self, Section, Sections};
 use heaptap_results::findings::Finding;

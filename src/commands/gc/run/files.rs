@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use super::bugreport::Bugreport;
 use super::error::{not_a_log, of_text as text_failure, of_traces, unreadable};
-use super::{GcReport, GcSource, OfPhone, Stretch};
+use super::report::{GcReport, GcSource, OfPhone};
+use super::stretch::Stretch;
 use crate::heaps::trace_findings;
 use android_memory::gc::{self, GcLog};
 use heaptap_base::directory;

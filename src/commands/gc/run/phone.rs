@@ -7,7 +7,8 @@ use serde::Serialize;
 use tokio::time::Instant;
 
 use super::error::no_log;
-use super::{GcReport, GcSource, OfPhone, package_of};
+use super::report::{GcReport, GcSource, OfPhone, package_of};
+use crate::heaps::selector::ProcessFilter;
 use android_memory::gc::{GcContext, GcLog, GcLogEvent, Observed, ObservedBy};
 use android_memory::status::seconds_ns;
 use heaptap_adb::{Command, Device, DeviceError};
@@ -162,7 +163,11 @@ pub async fn read_ring(
     }
     let phone = of_phone(device, targets).await?;
     let mut report = GcReport::of_log(GcSource::Device, &log, &phone);
-    report.processes_of(targets);
+    // The log of an old device contains the collections of all processes.
+    report.only(&ProcessFilter {
+        pids: targets.iter().map(|target| target.pid.into()).collect(),
+        ..ProcessFilter::default()
+    });
     report.findings = findings;
     Ok(report)
 }

@@ -19,13 +19,11 @@ use self::block::Block;
 use self::rows::Rows;
 use super::args::LiveArgs;
 use super::run::{self, Live, LiveEvent, LiveOptions};
-use crate::commands::shared::meminfo::size;
 use crate::console::Console;
 use crate::console::exit::Outcome;
 use crate::console::flags::context::Context;
 use crate::console::signals::watch_signals;
 use heaptap_base::error::{ErrorClass, Failure};
-use heaptap_base::units::SignedSize;
 use heaptap_base::untrusted::sanitize;
 use heaptap_capture::config::Targets;
 
@@ -159,26 +157,5 @@ impl<'a> View<'a> {
         if let Form::Block(block) = &mut self.form {
             block.clear(self.console);
         }
-    }
-}
-
-fn change(bytes: i64) -> String {
-    match bytes {
-        0 => "±0".to_owned(),
-        _ => format!("{:+}", SignedSize(bytes)),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes_and_changes_have_their_signs() {
-        assert_eq!(size(-2048), "-2.0 KiB");
-        assert_eq!(change(1 << 20), "+1.0 MiB");
-        assert_eq!(change(-1024), "-1.0 KiB");
-        assert_eq!(change(0), "±0");
-        assert!(!size(i64::MIN).is_empty());
     }
 }

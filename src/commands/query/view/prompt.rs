@@ -12,14 +12,15 @@ use rustyline::history::FileHistory;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{CompletionType, Config, Editor, Helper};
 
+use super::super::run::Losses;
+use super::execution::execute;
 use super::output::{Form, Output};
-use super::{Database, Losses, execute};
 use crate::console::flags::context::Context;
 use crate::console::{Console, Style, render};
 use heaptap_base::error::{ErrorClass, Failure};
 use heaptap_base::untrusted::sanitize;
 use heaptap_capture::session::Store;
-use heaptap_query::{Sort, TableInfo, prepass};
+use heaptap_query::{Database, Sort, TableInfo, prepass};
 
 const HELP: [&str; 6] = [
     "Statements end with `;` and can span several lines. Ctrl-C cancels a running statement.",

@@ -1,7 +1,7 @@
 //! Reads an input into one profile: native dumps unchanged, Java heaps as class trees.
 
-use super::ExportRequest;
 use super::error::none_selected;
+use super::request::ExportRequest;
 use super::tables::Directory;
 use crate::heaps::input::{self, DumpScope, InputError, LookOptions, OpenedInput};
 use crate::heaps::java::{

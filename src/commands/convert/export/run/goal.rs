@@ -1,7 +1,7 @@
 //! Output destination: standard output, one file, or a directory. A file gets its name once it is
 //! complete.
 
-use super::Format;
+use super::request::Format;
 use crate::heaps::input::InputError;
 use crate::names::frames::LookupControl;
 use heaptap_base::error::Failure;

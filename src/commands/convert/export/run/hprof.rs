@@ -1,8 +1,8 @@
 //! A Java heap of a trace as an HPROF, for tools that read only those.
 
 use super::error::{none_selected, several_dumps};
-use super::goal::Sink;
-use super::{ExportRequest, Exported, File, OutputDestination};
+use super::goal::{OutputDestination, Sink};
+use super::request::{ExportRequest, Exported, File};
 use crate::heaps::java::{self, JavaOptions, OpenedJava, ProgressReporter};
 use crate::heaps::selector::JavaInput;
 use heaptap_base::error::{ErrorClass, Failure};

@@ -1,6 +1,6 @@
 //! Stand-in without the feature `parquet`: no tables are written, and no flag requests them.
 
-use super::File;
+use super::request::File;
 use crate::names::frames::LookupControl;
 use heaptap_base::error::Failure;
 use heaptap_export::chosen::Chosen;

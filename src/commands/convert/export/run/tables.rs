@@ -1,7 +1,7 @@
 //! Directory of Parquet tables during writing.
 
-use super::File;
 use super::goal::unless_cancelled;
+use super::request::File;
 use crate::heaps::input::InputError;
 use crate::names::frames::LookupControl;
 use heaptap_base::error::Failure;

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use super::super::run::{Figure, Live, Series, Watched};
-use super::{change, size};
+use crate::commands::shared::meminfo::{change, size};
 use crate::commands::shared::progress::cost;
 use crate::console::sparkline::{groups, sparkline};
 use crate::console::wrap::wrap;

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::super::run::{Figure, Live, Series, Watched};
-use super::{change, size};
+use crate::commands::shared::meminfo::{change, size};
 use crate::commands::shared::progress::cost;
 use crate::console::{Console, Style};
 use heaptap_base::units::{HumanDuration, counted};
