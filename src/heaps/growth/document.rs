@@ -5,8 +5,9 @@ use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
+use super::inputs::NativeLeaksRequest;
 use super::series::{Heap, Series};
-use super::{NativeLeaksRequest, words};
+use super::words;
 use crate::heaps::input::facts::{self, FilterFacts, StackFrame};
 use heaptap_analyze::native::groups::GroupId;
 use heaptap_analyze::native::growth::{

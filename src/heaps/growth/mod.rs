@@ -3,6 +3,7 @@
 
 mod document;
 mod error;
+mod inputs;
 mod series;
 mod words;
 
@@ -11,8 +12,8 @@ pub use document::{
     SiteRow,
 };
 pub use error::NativeLeaksError;
+pub use inputs::NativeLeaksRequest;
 
-use std::borrow::Cow;
 use std::path::PathBuf;
 
 use crate::heaps::input::{self, DumpScope, LookOptions, NativeFile, OpenedInput};
@@ -21,33 +22,11 @@ use crate::heaps::selector::JavaInput;
 use crate::heaps::trace_findings::is_missing_part;
 use heaptap_analyze::native::filter::Filter;
 use heaptap_base::error::ErrorClass;
-use heaptap_model::stacks::{Dump, JoinBy, StackTable, join};
 use heaptap_results::findings::{self, Finding};
+use inputs::Inputs;
 
 /// Default tolerance, in bytes per iteration: 4 KiB.
 pub const TOLERANCE_BYTES: u64 = 4096;
-
-#[derive(Debug, Clone)]
-pub struct NativeLeaksRequest {
-    /// Inputs with the selection of their dumps, oldest first.
-    pub inputs: Vec<(JavaInput, DumpScope)>,
-    /// Whether dumps were named, so that none is left out for lack of a label or as the end.
-    pub named: bool,
-    /// Options for opening them.
-    pub options: LookOptions,
-    /// Filter for stacks and displayed frames.
-    pub filter: Filter,
-    /// Accepted growth, in bytes per iteration.
-    pub tolerance: u64,
-    /// Repetitions of the scenario between two dumps; 0 counts as 1.
-    pub loops: u64,
-    /// Number of warm-up dumps to exclude; `None` excludes one of six or more.
-    pub warmup: Option<usize>,
-    /// Sampling interval in bytes for inputs without one; 0 if none.
-    pub interval: u64,
-    /// Maximum number of rows per list.
-    pub limit: usize,
-}
 
 /// The result.
 #[derive(Debug)]
@@ -64,41 +43,6 @@ pub struct NativeLeaks {
     pub inconclusive: bool,
     /// True if the filters match any sample.
     pub matches: bool,
-}
-
-/// Dumps of an input, in one table.
-struct Opened<'a> {
-    /// Index of its file.
-    file: usize,
-    dump: Cow<'a, Dump>,
-    /// Display name.
-    name: String,
-}
-
-struct Inputs<'a> {
-    table: Cow<'a, StackTable>,
-    dumps: Vec<Opened<'a>>,
-    files: Vec<FileFacts>,
-}
-
-/// Facts about a file.
-struct FileFacts {
-    /// Name as typed.
-    name: String,
-    /// API level; 0 if unknown.
-    sdk: u64,
-    /// True if the file contains the start of profiling: a trace, not a pprof.
-    is_trace: bool,
-}
-
-impl FileFacts {
-    fn of(file: &NativeFile) -> FileFacts {
-        FileFacts {
-            name: file.path.display().to_string(),
-            sdk: file.system.sdk,
-            is_trace: file.symbolization.is_some(),
-        }
-    }
 }
 
 /// Result of searching for growth.
@@ -201,60 +145,7 @@ pub fn of_file(file: &NativeFile, limit: usize) -> Option<NativeLeaksDocument> {
         interval: 0,
         limit,
     };
-    let inputs = Inputs {
-        table: Cow::Borrowed(&file.profile.table),
-        dumps: file
-            .profile
-            .dumps
-            .iter()
-            .map(|dump| Opened {
-                file: 0,
-                dump: Cow::Borrowed(dump),
-                name: file.name_of(dump),
-            })
-            .collect(),
-        files: vec![FileFacts::of(file)],
-    };
+    let inputs = Inputs::of_file(file);
     let series = series::series_of(&inputs, &request).ok()?;
     Some(document::document(&inputs.table, &series, &request))
-}
-
-impl Inputs<'_> {
-    fn of(files: Vec<NativeFile>) -> Inputs<'static> {
-        let facts = files.iter().map(FileFacts::of).collect();
-        let names: Vec<Vec<String>> = files
-            .iter()
-            .map(|file| file.profile.dumps.iter().map(|d| file.name_of(d)).collect())
-            .collect();
-        let profiles: Vec<_> = files.into_iter().map(|file| file.profile).collect();
-        let mut dumps = Vec::new();
-        let table = match <[_; 1]>::try_from(profiles) {
-            Ok([only]) => {
-                let named = only.dumps.into_iter().zip(names.into_iter().flatten());
-                dumps.extend(named.map(|(dump, name)| Opened {
-                    file: 0,
-                    dump: Cow::Owned(dump),
-                    name,
-                }));
-                only.table
-            }
-            Err(profiles) => {
-                let tables: Vec<&StackTable> = profiles.iter().map(|p| &p.table).collect();
-                let joined = join(&tables, JoinBy::Exact);
-                for (file, (profile, names)) in profiles.into_iter().zip(names).enumerate() {
-                    for (mut dump, name) in profile.dumps.into_iter().zip(names) {
-                        dump.move_to(&joined.nodes[file]);
-                        let dump = Cow::Owned(dump);
-                        dumps.push(Opened { file, dump, name });
-                    }
-                }
-                joined.table
-            }
-        };
-        Inputs {
-            table: Cow::Owned(table),
-            dumps,
-            files: facts,
-        }
-    }
 }

@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::{Inputs, NativeLeaksError, NativeLeaksRequest, Opened};
+use super::error::NativeLeaksError;
+use super::inputs::{Inputs, NativeLeaksRequest, Opened};
 use crate::heaps::NOT_IN_ORDER;
 use crate::heaps::pairs::ended_before;
 use heaptap_analyze::native::growth::series::{continue_counters, continues};

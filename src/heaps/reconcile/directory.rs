@@ -4,7 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use super::{RECORD, note_missing, read, take_heap, take_malloc_info, take_meminfo, take_smaps};
+use super::values::{
+    RECORD, note_missing, read, take_heap, take_malloc_info, take_meminfo, take_smaps,
+};
 use crate::heaps::input::ListedDump;
 use crate::heaps::moments::{Capture, MomentNotFound, Moments};
 use crate::heaps::selector::DumpSelector;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::{Mapped, Moment};
+use super::moment::{Mapped, Moment};
 use android_memory::smaps::{self, By, Change, Field, Form, Group, Grouped, Sums};
 use heaptap_model::timeline::Parts;
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::{Mapped, Moment, Origin};
+use super::moment::{Mapped, Moment, Origin};
 use crate::heaps::input::{self, InputError, LookOptions, LookTrace, NativeSource};
 use crate::heaps::java::ProgressReporter;
 use crate::heaps::moments::{self, Capture, KeptFile, MomentNotFound, Moments};

@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::super::{FileFacts, Inputs, NativeLeaksRequest, Opened, TOLERANCE_BYTES};
+use super::super::TOLERANCE_BYTES;
+use super::super::inputs::{FileFacts, Inputs, NativeLeaksRequest, Opened};
 use super::{Series, series_of};
 use crate::heaps::NOT_IN_ORDER;
 use crate::heaps::input::LookOptions;
