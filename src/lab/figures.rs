@@ -8,46 +8,13 @@ pub(super) mod others;
 use std::path::Path;
 
 use heaptap_lab::results::Excess;
-use heaptap_lab::scenario::{Budget, END, Figure, Scenario, Trigger};
-use heaptap_lab::verdict::{MIN_ROUNDS, Measured, rounds_before_half, slope_of_second_half};
+use heaptap_lab::scenario::{Budget, Figure, Scenario, Trigger};
+use heaptap_lab::verdict::{MIN_ROUNDS, rounds_before_half, slope_of_second_half};
 
 use super::state;
-use crate::heaps::selector::DumpSelector;
 use heaptap_model::timeline::Timeline;
 use heaptap_results::timeline;
 
-impl state::Figure {
-    /// Creates a figure from its parts, which are disjoint and not sampled.
-    fn sum_of(parts: Vec<Excess>) -> state::Figure {
-        let value = parts.iter().map(|part| part.value).sum();
-        state::Figure::new(value, None, parts)
-    }
-
-    fn new(value: f64, samples: Option<f64>, mut parts: Vec<Excess>) -> state::Figure {
-        parts.sort_by(|a, b| b.value.total_cmp(&a.value));
-        parts.truncate(PARTS);
-        state::Figure {
-            run: 0,
-            measured: Some(Measured { value, samples }),
-            step: None,
-            missing: None,
-            parts,
-        }
-    }
-
-    pub(super) fn missing(why: impl Into<String>) -> state::Figure {
-        state::Figure {
-            run: 0,
-            measured: None,
-            step: None,
-            missing: Some(why.into()),
-            parts: Vec::new(),
-        }
-    }
-}
-
-/// Maximum number of parts of a figure that are read.
-const PARTS: usize = 100;
 /// Maximum number of parts of a run that are kept: more than are named, because the largest differ
 /// from run to run.
 const KEPT: usize = 20;
@@ -193,13 +160,6 @@ fn grown(rounds: &[Vec<Excess>]) -> Vec<Excess> {
         .collect();
     grown.sort_by(|a, b| b.value.total_cmp(&a.value));
     grown
-}
-
-fn selector(label: &str) -> DumpSelector {
-    match label {
-        END => DumpSelector::End,
-        label => DumpSelector::Label(label.to_owned()),
-    }
 }
 
 /// Returns the labels of the iterations of a snapshot: `round-1`, `round-2`.

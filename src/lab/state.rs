@@ -13,6 +13,8 @@ use heaptap_base::error::Failure;
 
 /// Schema version.
 const VERSION: u32 = 1;
+/// Maximum number of parts of a figure that are read.
+pub(super) const PARTS: usize = 100;
 
 /// What is done so far.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -105,6 +107,36 @@ pub struct Figure {
     pub missing: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<Excess>,
+}
+
+impl Figure {
+    /// Creates a figure from its parts, which are disjoint and not sampled.
+    pub(super) fn sum_of(parts: Vec<Excess>) -> Figure {
+        let value = parts.iter().map(|part| part.value).sum();
+        Figure::new(value, None, parts)
+    }
+
+    pub(super) fn new(value: f64, samples: Option<f64>, mut parts: Vec<Excess>) -> Figure {
+        parts.sort_by(|a, b| b.value.total_cmp(&a.value));
+        parts.truncate(PARTS);
+        Figure {
+            run: 0,
+            measured: Some(Measured { value, samples }),
+            step: None,
+            missing: None,
+            parts,
+        }
+    }
+
+    pub(super) fn missing(why: impl Into<String>) -> Figure {
+        Figure {
+            run: 0,
+            measured: None,
+            step: None,
+            missing: Some(why.into()),
+            parts: Vec::new(),
+        }
+    }
 }
 
 impl Progress {

@@ -2,72 +2,37 @@
 
 mod answers;
 mod dumps;
+mod executor;
 mod log;
 mod waits;
 
 use std::collections::VecDeque;
-use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use heaptap_base::parallel::lock;
-use heaptap_lab::results::{RunError, TriggerRecord};
+use heaptap_lab::results::RunError;
 use heaptap_lab::scenario::{Step, What};
-use tokio::sync::mpsc;
 
 pub(super) use self::answers::Answers;
 use self::answers::Missed;
 pub(super) use self::dumps::{OomDump, directory_of};
+use self::executor::SHELL;
+pub(super) use self::executor::{RESTORE, StepExecutor, Taken};
 pub(super) use self::log::LogTail;
 pub(super) use self::waits::regex;
 
-use super::events::{LabEvent, LabEvents};
+use super::events::LabEvent;
 use super::failures::{error_of, interrupted, is_outside};
-use crate::recording::options::RecordOptions;
-use heaptap_adb::{Command, Device};
+use heaptap_adb::Command;
 use heaptap_base::error::{ErrorClass, Failure};
-use heaptap_capture::provoke::{self, Action, Cancel, Event, Journals, Plan, Target};
-use heaptap_capture::session::{Control, Store};
+use heaptap_capture::provoke::{self, Action, Cancel, Plan};
+use heaptap_capture::session::Control;
 
 /// Time limits of steps without their own.
 const WAIT: Duration = Duration::from_secs(30);
-const SHELL: Duration = Duration::from_secs(60);
 const SNAPSHOT: Duration = Duration::from_secs(300);
 const ACTION: Duration = Duration::from_secs(600);
-/// Time for a cancelled action to restore the device.
-pub(super) const RESTORE: Duration = Duration::from_secs(90);
 /// Maximum number of characters of a command's output in an error.
 const SHOWN: usize = 400;
-
-/// The hands of a run: what its steps and triggers act through, at the same time.
-pub(super) struct StepExecutor<'a> {
-    pub device: &'a Device,
-    pub store: &'a Store,
-    pub journals: &'a Journals,
-    pub target: &'a Target,
-    /// API level of the device.
-    pub api: Option<u32>,
-    pub cancel: &'a Cancel,
-    /// Requests to the recording.
-    pub ask: &'a mpsc::UnboundedSender<Control>,
-    /// Answers of the recording.
-    pub answers: &'a Answers,
-    pub record: &'a RecordOptions,
-    pub tell: &'a LabEvents,
-    /// Number of the run.
-    pub run: usize,
-    pub began: Instant,
-    /// Held during a snapshot or dump: an app writes one heap at a time.
-    pub capture: tokio::sync::Mutex<()>,
-    pub taken: Mutex<Taken>,
-}
-
-/// What the steps and triggers have taken so far.
-#[derive(Debug, Default)]
-pub(super) struct Taken {
-    /// Labels of the snapshots and dumps.
-    pub labels: Vec<String>,
-    pub triggers: Vec<TriggerRecord>,
-}
 
 /// A step that failed.
 #[derive(Debug)]
@@ -96,11 +61,6 @@ struct Due<'s> {
 }
 
 impl StepExecutor<'_> {
-    /// Adds to what the steps have taken.
-    pub(super) fn note(&self, add: impl FnOnce(&mut Taken)) {
-        add(&mut lock(&self.taken));
-    }
-
     /// Performs the steps in order.
     ///
     /// # Errors
@@ -245,19 +205,6 @@ impl StepExecutor<'_> {
             ));
         }
         Ok(())
-    }
-
-    async fn provoke(
-        &self,
-        plan: &Plan,
-        ends: &Cancel,
-        tell: &(dyn Fn(&Event) + Send + Sync),
-    ) -> Result<provoke::Report, Failure> {
-        let report = provoke::run(self.device, plan, self.journals, ends, tell).await?;
-        match report.interrupted {
-            true => Err(interrupted()),
-            false => Ok(report),
-        }
     }
 
     async fn shell(&self, words: &[String], limit: Duration) -> Result<(), Failure> {

@@ -7,7 +7,7 @@ use heaptap_lab::scenario::JavaMeasure;
 use regex::Regex;
 
 use super::super::steps::directory_of;
-use super::selector;
+use super::others::selector;
 use crate::heaps::java::{JavaFile, JavaHeap, JavaOptions, OpenedJava, ProgressReporter};
 use crate::heaps::leaks::HiddenLeaks;
 use crate::heaps::selector::DumpSelector;

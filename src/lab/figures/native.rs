@@ -8,10 +8,9 @@ use heaptap_lab::scenario::END;
 use heaptap_lab::verdict::Measured;
 use regex::Regex;
 
-use super::PARTS;
 use crate::heaps::input::{self, DumpScope, LookOptions, NativeFile, OpenedInput};
 use crate::heaps::java::ProgressReporter;
-use crate::lab::state::Figure;
+use crate::lab::state::{Figure, PARTS};
 use heaptap_analyze::native::filter::Filter;
 use heaptap_analyze::native::groups::{Groups, RowKey};
 use heaptap_analyze::native::sampled::SampledColumn;

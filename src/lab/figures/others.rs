@@ -6,10 +6,9 @@ use std::path::Path;
 use heaptap_lab::results::Excess;
 use heaptap_lab::scenario::END;
 
-use super::selector;
 use crate::heaps::java::ProgressReporter;
 use crate::heaps::meminfo::{self, ProcessFacts};
-use crate::heaps::selector::{JavaInput, ProcessFilter};
+use crate::heaps::selector::{DumpSelector, JavaInput, ProcessFilter};
 use crate::heaps::smaps;
 use crate::lab::state::Figure;
 use android_memory::gc::printed_step;
@@ -19,6 +18,14 @@ use heaptap_model::timeline::{Entry, Observation, Timeline};
 
 /// Column of the rows.
 const PSS: &str = "pss";
+
+/// Returns the selector of a snapshot.
+pub(super) fn selector(label: &str) -> DumpSelector {
+    match label {
+        END => DumpSelector::End,
+        label => DumpSelector::Label(label.to_owned()),
+    }
+}
 
 /// Returns the PSS of a row of the table or of the App Summary, summed over the processes.
 pub(super) fn pss(directory: &Path, label: &str, row: &str) -> Figure {

@@ -8,7 +8,7 @@ use heaptap_lab::scenario::DumpKind;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use super::{RESTORE, StepExecutor};
+use super::executor::{RESTORE, StepExecutor};
 use crate::recording::dump;
 use crate::recording::events::{EventHandler, RecordEvent};
 use crate::recording::heap_files::{self, HeapFileOptions};

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::SHELL;
+use super::executor::SHELL;
 use heaptap_adb::{Command, Device, Lines, Shell, ShellEvent};
 use heaptap_base::error::{ErrorClass, Failure};
 

@@ -6,7 +6,8 @@ use std::time::Duration;
 use regex::Regex;
 use tokio::time::Instant;
 
-use super::{LogTail, StepExecutor};
+use super::executor::StepExecutor;
+use super::log::LogTail;
 use heaptap_base::error::{ErrorClass, Failure};
 use heaptap_base::parallel::lock;
 use heaptap_capture::provoke::{self, Cancel, Event, Plan, Settle};
