@@ -6,11 +6,11 @@ use super::names::NameOptions;
 use heaptap_base::error::{Classified, ErrorClass, ErrorFacts};
 use heaptap_base::host::Host;
 use heaptap_base::parallel;
-use heaptap_model::profile::{NameMaps, Recording};
+use heaptap_model::heap_graph::HeapGraph;
+use heaptap_model::profile::{NameMaps, Process, Recording};
 use heaptap_results::findings::Finding;
-use heaptap_results::manifest;
 use heaptap_symbols::deobfuscate::{
-    self, AppMap, Discovered, MapError, MapFile, MapSource, Scope, SeenIn, is_same_map,
+    self, Discovered, MapError, MapFile, MapSource, SeenIn, is_same_map,
 };
 use heaptap_symbols::symbolize::find::project_around;
 use perfetto_heap::{Surveyed, TraceError};
@@ -20,10 +20,12 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 mod heaps;
 mod packets;
+mod used;
 
-use heaps::ForApps;
-pub use heaps::{HeapMaps, MAPPING_MISSING, NamedHeap, add_used, minified};
+pub use heaps::{HeapMaps, MAPPING_MISSING, add_used, minified};
 pub use packets::{WrittenPackage, write_known, write_packets};
+use used::{ForApps, unused, warning};
+pub use used::{GivenMap, Origin, UsedMap};
 
 /// Perfetto's variable: `package=path`, several of them separated as lists of paths are.
 pub const VARIABLE: &str = "PERFETTO_PROGUARD_MAP";
@@ -56,57 +58,6 @@ impl Classified for MapsError {
                     "correct or unset it, or give a file without a package to `--mapping`: \
                      {VARIABLE}=com.example.app=mapping.txt"
                 )),
-        }
-    }
-}
-
-/// Origin of an R8 mapping.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Origin {
-    /// `--mapping`.
-    Given,
-    /// [`VARIABLE`].
-    Variable,
-    /// Found in the build output.
-    Discovered {
-        variant: String,
-        /// Maps of the project that fit as well, and are older.
-        older: usize,
-    },
-}
-
-impl Origin {
-    /// Returns a stable identifier.
-    pub fn word(&self) -> &'static str {
-        match self {
-            Origin::Given => "given",
-            Origin::Variable => "variable",
-            Origin::Discovered { .. } => "project",
-        }
-    }
-}
-
-/// An opened R8 mapping.
-#[derive(Debug, Clone)]
-pub struct GivenMap {
-    /// Its app, if given.
-    pub package: Option<String>,
-    pub file: Arc<MapFile>,
-    pub origin: Origin,
-}
-
-impl GivenMap {
-    fn is_discovered(&self) -> bool {
-        matches!(self.origin, Origin::Discovered { .. })
-    }
-
-    fn as_map(&self) -> AppMap<'_> {
-        AppMap {
-            scope: match &self.package {
-                Some(package) => Scope::Package(package.clone()),
-                None => Scope::Unclaimed,
-            },
-            source: MapSource::File(&self.file),
         }
     }
 }
@@ -167,47 +118,12 @@ impl Renamed {
     }
 }
 
-/// An R8 mapping and its results for a trace.
-#[derive(Debug, Clone)]
-pub struct UsedMap {
-    pub map: GivenMap,
-    /// Apps that used it; empty if it was used for all.
-    pub packages: BTreeSet<String>,
-    pub frames_named: u64,
-    /// Classes it named in Java heaps.
-    pub classes_named: u64,
-}
-
-impl UsedMap {
-    fn new((map, packages): &ForApps) -> UsedMap {
-        UsedMap {
-            map: map.clone(),
-            packages: packages.clone(),
-            frames_named: 0,
-            classes_named: 0,
-        }
-    }
-
-    /// Returns whether it named anything.
-    pub fn named_any(&self) -> bool {
-        self.frames_named > 0 || self.classes_named > 0
-    }
-
-    /// Converts to the form of the manifest.
-    pub fn in_manifest(&self) -> manifest::MappingFile {
-        manifest::MappingFile {
-            path: self.map.file.path().display().to_string(),
-            packages: self.packages.iter().cloned().collect(),
-            origin: self.map.origin.word().to_owned(),
-            variant: match &self.map.origin {
-                Origin::Discovered { variant, .. } => variant.clone(),
-                Origin::Given | Origin::Variable => String::new(),
-            },
-            classes: self.map.file.survey().classes as u64,
-            frames: self.frames_named,
-            heap_classes: self.classes_named,
-        }
-    }
+/// Results for a Java heap outside of a trace.
+#[derive(Debug, Default)]
+pub struct NamedHeap {
+    /// Its R8 mappings, and the number of classes that each named.
+    pub maps: Vec<UsedMap>,
+    pub findings: Vec<Finding>,
 }
 
 impl R8Mappings {
@@ -464,6 +380,29 @@ impl R8Mappings {
             findings,
         })
     }
+
+    /// Deobfuscates the classes and fields of a Java heap outside of a trace. `own` are the names
+    /// stored by its recording.
+    pub fn name_heap(&self, graph: &mut HeapGraph, own: &Arc<NameMaps>) -> NamedHeap {
+        let mut recording = Recording::default();
+        let pid = graph.facts.pid.unwrap_or(0);
+        let process = Process {
+            name: graph.facts.process.clone(),
+            uid: None,
+            ..Process::default()
+        };
+        recording.processes = BTreeMap::from([(pid, process)]);
+        let found = self.for_trace(&recording, own, &SeenIn::new(), &BTreeSet::from([pid]));
+        let (given, discovered) = given_first(found.maps);
+        let mut maps = HeapMaps::new(given, Arc::clone(own), discovered);
+        maps.name(graph, &recording);
+        let mut findings = found.findings;
+        findings.extend(maps.unused());
+        NamedHeap {
+            maps: maps.used(),
+            findings,
+        }
+    }
 }
 
 /// Separates given files, which have priority over the packets of the trace, from discovered ones,
@@ -488,10 +427,6 @@ fn finding(error: &impl Classified) -> Finding {
         class: None,
         ..Finding::from_error(error)
     }
-}
-
-fn warning(kind: &'static str, message: String, help: &str) -> Finding {
-    Finding::new(kind, None, message).with_help(help)
 }
 
 /// Returns findings about problems of a usable R8 mapping.
@@ -553,37 +488,6 @@ fn other_build(file: &MapFile, ids: &[String]) -> Option<Finding> {
     );
     let help = "its names might be wrong; give the mapping file of the build on the device";
     Some(warning("mapping-other-build", message, help))
-}
-
-/// Returns findings about files that named nothing although there were names to resolve.
-fn unused(maps: &[UsedMap], java_frames: u64, has_heaps: bool) -> Vec<Finding> {
-    let unused = maps.iter().filter(|map| !map.named_any());
-    let asked = unused.filter(|used| !used.map.is_discovered());
-    asked
-        .map(|used| {
-            let packages: Vec<&str> = used.packages.iter().map(String::as_str).collect();
-            let of = match &packages[..] {
-                [] => String::new(),
-                packages => format!(" for {}", packages.join(", ")),
-            };
-            let path = used.map.file.path().display();
-            if java_frames == 0 && has_heaps {
-                let message = format!("{path} contains no class of the Java heap{of}");
-                let help = "check that it is from this app and the build on the device; `--mapping \
-                     PACKAGE=FILE` selects the app";
-                return warning("mapping-unused", message, help);
-            }
-            if java_frames == 0 {
-                let message =
-                    format!("the trace has no Java frames{of} that {path} could deobfuscate");
-                return Finding::new("mapping-unused", None, message);
-            }
-            let message = format!("{path} matches none of the {java_frames} Java frames{of}");
-            let help = "check that it is from this app and the build on the device; `--mapping \
-                 PACKAGE=FILE` selects the app";
-            warning("mapping-unused", message, help)
-        })
-        .collect()
 }
 
 #[cfg(test)]

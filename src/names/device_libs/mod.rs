@@ -29,7 +29,7 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
-use self::transfer::{Failed, fetch_from_apk, fetch_whole};
+use self::transfer::{Failed, STALL, fetch_from_apk, fetch_whole};
 use heaptap_adb::{Device, DeviceError, RemoteStat};
 use heaptap_base::units::{BuildId, ByteSize};
 use heaptap_base::untrusted::sanitize;
@@ -40,8 +40,6 @@ use heaptap_symbols::symbolize::find::RejectReason;
 const MAX_BYTES: u64 = 64 << 20;
 /// Time limit of fetching by default.
 const MAX_TIME: Duration = Duration::from_secs(5);
-/// Time without data after which the device counts as disconnected.
-const STALL: Duration = Duration::from_secs(20);
 /// Minimum size of a transfer that predicts the speed of the next one, in bytes.
 const TELLING: u64 = 256 << 10;
 /// File type bits of st_mode, and those of a regular file.

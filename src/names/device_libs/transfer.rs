@@ -3,12 +3,14 @@
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::time::Duration;
 
 use tokio::time::timeout;
 
-use super::STALL;
 use heaptap_adb::{Command, Device, DeviceError, ShellEvent};
 
+/// Time without data after which the device counts as disconnected.
+pub(super) const STALL: Duration = Duration::from_secs(20);
 /// Block size of `dd`; libraries in an APK start at a multiple of it.
 const PAGE: u64 = 4096;
 /// Maximum size of a library in its headers; larger ones are damaged.

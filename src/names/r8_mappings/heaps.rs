@@ -1,16 +1,12 @@
 //! R8 mappings for Java heaps: the same as for the frames of their trace, in the same order.
 
-use super::{GivenMap, R8Mappings, UsedMap};
+use super::used::{ForApps, UsedMap, unused};
 use heaptap_base::units::counted;
 use heaptap_model::heap_graph::{Class, HeapGraph};
-use heaptap_model::profile::{NameMap, NameMaps, Process, Recording};
+use heaptap_model::profile::{NameMap, NameMaps, Recording};
 use heaptap_results::findings::Finding;
-use heaptap_symbols::deobfuscate::{self, AppMap, MapSource, Scope, SeenIn};
-use std::collections::{BTreeMap, BTreeSet};
+use heaptap_symbols::deobfuscate::{self, AppMap, MapSource, Scope};
 use std::sync::Arc;
-
-/// An R8 mapping with its apps.
-pub(super) type ForApps = (GivenMap, BTreeSet<String>);
 
 /// Returns all R8 mappings in the order of their priority: `own` are those of a trace.
 pub(super) fn in_order<'m>(
@@ -77,7 +73,7 @@ impl HeapMaps {
     pub fn unused(&self) -> Vec<Finding> {
         match self.heaps {
             0 => Vec::new(),
-            _ => super::unused(&self.used(), 0, true),
+            _ => unused(&self.used(), 0, true),
         }
     }
 
@@ -101,39 +97,6 @@ impl HeapMaps {
                 ..UsedMap::new(file)
             })
             .collect()
-    }
-}
-
-/// Results for a Java heap outside of a trace.
-#[derive(Debug, Default)]
-pub struct NamedHeap {
-    /// Its R8 mappings, and the number of classes that each named.
-    pub maps: Vec<UsedMap>,
-    pub findings: Vec<Finding>,
-}
-
-impl R8Mappings {
-    /// Deobfuscates the classes and fields of a Java heap outside of a trace. `own` are the names
-    /// stored by its recording.
-    pub fn name_heap(&self, graph: &mut HeapGraph, own: &Arc<NameMaps>) -> NamedHeap {
-        let mut recording = Recording::default();
-        let pid = graph.facts.pid.unwrap_or(0);
-        let process = Process {
-            name: graph.facts.process.clone(),
-            uid: None,
-            ..Process::default()
-        };
-        recording.processes = BTreeMap::from([(pid, process)]);
-        let found = self.for_trace(&recording, own, &SeenIn::new(), &BTreeSet::from([pid]));
-        let (given, discovered) = super::given_first(found.maps);
-        let mut maps = HeapMaps::new(given, Arc::clone(own), discovered);
-        maps.name(graph, &recording);
-        let mut findings = found.findings;
-        findings.extend(maps.unused());
-        NamedHeap {
-            maps: maps.used(),
-            findings,
-        }
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use serde::{Serialize, Serializer};
 
-use super::{Origin, UsedMap};
+use super::used::{Origin, UsedMap};
 use heaptap_export::deobfuscation_packets::{MapWriter, WrittenMap};
 use heaptap_model::profile::NameMaps;
 use heaptap_symbols::deobfuscate::{Entry, MapFile};
