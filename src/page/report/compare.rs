@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::ReportInput;
+use super::request::ReportInput;
 use crate::heaps::input::{DumpScope, NativeFile};
 use crate::heaps::pairs::pairs;
 use crate::heaps::selector::DumpSelector;

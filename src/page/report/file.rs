@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
 
-use super::unwritable;
+use super::error::unwritable;
 use heaptap_base::error::Failure;
 use heaptap_base::unfinished::{ExistingFile, remove_abandoned};
 use heaptap_base::units::hex;

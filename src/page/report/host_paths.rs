@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::ReportRequest;
+use super::request::ReportRequest;
 use heaptap_results::findings::Finding;
 
 /// Directories that are removed from texts, longest first.
@@ -38,11 +38,6 @@ impl HostPaths {
         self.strip(&mut finding.message);
         finding.help.iter_mut().for_each(|help| self.strip(help));
     }
-}
-
-/// Returns the last component of an input, for commands to paste.
-pub(super) fn last_component(path: &Path) -> &Path {
-    path.file_name().map_or(path, Path::new)
 }
 
 /// Returns the directory of a path as typed, as an absolute one and without links, each with a

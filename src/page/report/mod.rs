@@ -10,116 +10,34 @@ mod java;
 mod native;
 mod open;
 mod process_total;
+mod request;
 mod unseen;
 
 pub use error::unwritable;
 pub use file::{PAGE, PagePlace, ReportFile, is_page};
+pub use request::{ReportInput, ReportRequest};
 
-use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use time::OffsetDateTime;
 
 use self::compare::{diff, joined};
-use self::host_paths::{HostPaths, last_component};
-use self::open::{Opened, Opening, open, to_open};
+use self::host_paths::HostPaths;
+use self::open::{Opened, Opening, milliseconds, open, to_open};
 use self::process_total::Measured;
-use crate::heaps::input::{DumpScope, LookOptions, NativeFile};
-use crate::heaps::java::{JavaOptions, ProgressReporter};
-use crate::names::names::MappingOption;
+use self::request::last_component;
+use crate::heaps::input::NativeFile;
+use crate::heaps::java::ProgressReporter;
 use heaptap_base::error::{ErrorClass, Failure};
 use heaptap_base::parallel;
-use heaptap_base::untrusted::shell::{quoted, quoted_dump, quoted_path};
+use heaptap_base::untrusted::shell::quoted;
 use heaptap_model::stacks::{Dump, StackProfile};
 use heaptap_report::Report;
-use heaptap_report::data::header::{Fact, Folded, Header, Per, Recorded};
+use heaptap_report::data::header::{Fact, Folded, Header, Recorded};
 use heaptap_report::data::{self, Reduction};
 use heaptap_report::java::JavaPart;
 use heaptap_results::findings::{Finding, PAGE_UNNOTED};
 use heaptap_results::manifest::{DumpId, Manifest};
-
-/// An input with the selection of its dumps.
-#[derive(Debug, Clone)]
-pub struct ReportInput {
-    /// A recording directory, a trace, a pprof or an HPROF.
-    pub path: PathBuf,
-    /// All dumps, or the selected ones.
-    pub wanted: DumpScope,
-    /// R8 mappings for this input, before those for all inputs.
-    pub mappings: Vec<MappingOption>,
-}
-
-impl ReportInput {
-    /// Returns it without its directory, quoted for the shell.
-    fn typed(&self) -> Vec<String> {
-        let path = last_component(&self.path);
-        match &self.wanted {
-            DumpScope::These(named) => {
-                let dumps = named.iter().map(|which| quoted_dump(path, which));
-                dumps.collect()
-            }
-            DumpScope::All => vec![quoted_path(path)],
-            DumpScope::Default => {
-                let manifest = Manifest::read(&self.path).ok();
-                let labels = manifest
-                    .as_ref()
-                    .map_or(&[][..], |manifest| &manifest.labels);
-                let mut labels = labels.iter().rev();
-                let label = labels.find(|label| !label.dumps.is_empty());
-                vec![quoted_dump(path, label.map_or("last", |label| &label.name))]
-            }
-        }
-    }
-}
-
-impl fmt::Display for ReportInput {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", last_component(&self.path).display())?;
-        match &self.wanted {
-            DumpScope::These(named) => named.iter().try_for_each(|which| write!(f, "@{which}")),
-            // The page names the dump.
-            DumpScope::All | DumpScope::Default => Ok(()),
-        }
-    }
-}
-
-#[derive(Debug, Clone, Default)]
-pub struct ReportRequest {
-    /// Inputs, at least one; callsites of several inputs are merged by name.
-    pub inputs: Vec<ReportInput>,
-    /// Input to compare the first input with.
-    pub base: Option<ReportInput>,
-    /// Divisor of differences.
-    pub per: Option<Per>,
-    /// Options for opening native heaps.
-    pub look: LookOptions,
-    /// Options for opening Java heaps.
-    pub java: JavaOptions,
-    /// If true, show only Java heaps.
-    pub java_only: bool,
-    /// If true, show only native heaps.
-    pub native_only: bool,
-    /// Maximum number of callsites.
-    pub limit: Option<usize>,
-    /// Texts and other contents of Java heaps as well.
-    pub contents: bool,
-}
-
-impl ReportRequest {
-    /// Creates a request for everything in one input.
-    pub fn of_all(path: &Path, look: LookOptions, java: JavaOptions) -> ReportRequest {
-        ReportRequest {
-            inputs: vec![ReportInput {
-                path: path.to_owned(),
-                wanted: DumpScope::All,
-                mappings: Vec::new(),
-            }],
-            look,
-            java,
-            ..ReportRequest::default()
-        }
-    }
-}
 
 /// Destination of a page.
 pub enum Target {
@@ -294,10 +212,6 @@ fn note(page: &Path, sha256: &str) -> Option<Finding> {
         Finding::new(PAGE_UNNOTED, None, message)
             .with_help("open it with `heaptap open` and its own path"),
     )
-}
-
-fn milliseconds(moment: OffsetDateTime) -> f64 {
-    (moment.unix_timestamp_nanos() / 1_000_000) as f64
 }
 
 /// Returns the facts of the page.

@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::host_paths::{HostPaths, last_component};
+use time::OffsetDateTime;
+
+use super::host_paths::HostPaths;
 use super::java::{self, HeapPlace};
-use super::{ReportInput, ReportRequest, milliseconds};
+use super::request::{ReportInput, ReportRequest, last_component};
 use crate::heaps::input::{self, DumpScope, InputError, NativeFile, OpenedInput};
 use crate::heaps::java::diff::Half;
 use crate::heaps::java::{
@@ -59,6 +61,11 @@ pub(super) struct Opening {
     pub(super) heaps: usize,
     /// Tables of the Java heap with which another one is compared.
     pub(super) before: Option<Half>,
+}
+
+/// Returns a moment in milliseconds since 1970.
+pub(super) fn milliseconds(moment: OffsetDateTime) -> f64 {
+    (moment.unix_timestamp_nanos() / 1_000_000) as f64
 }
 
 /// Returns the inputs to open, in order: dumps of the same recording form one input.

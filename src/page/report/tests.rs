@@ -1,10 +1,13 @@
 //! Pages of Java heaps, and the files of pages.
 
+use std::path::PathBuf;
+
 use sha2::{Digest as _, Sha256};
 
 use super::java::{self, HeapPlace};
 use super::*;
-use crate::heaps::java::JavaHeap;
+use crate::heaps::input::{DumpScope, LookOptions};
+use crate::heaps::java::{JavaHeap, JavaOptions};
 use crate::heaps::selector::DumpSelector;
 use crate::page::explore_api::ExploredHeap;
 use heaptap_model::heap_graph::{
@@ -12,6 +15,7 @@ use heaptap_model::heap_graph::{
     RootKind,
 };
 use heaptap_report::data;
+use heaptap_report::data::header::Per;
 
 fn java_part() -> JavaPart {
     let mut builder = GraphBuilder::default();
