@@ -17,7 +17,7 @@ use super::companion;
 use super::companion_options::CompanionOptions;
 use super::events::{EventHandler, RecordEvent, Step, warn};
 use super::outcome::{EndedBy, Finished, LastJournal};
-use super::plan::{self, Plan};
+use super::plan::{self, Plan, describe};
 use crate::heaps::java::DIRECTORY;
 use crate::names::device_libs::{DeviceLibs, Interrupt, PullLibs};
 use crate::names::frames::LookupControl;
@@ -602,32 +602,6 @@ async fn fetch(session: &mut Session, controls: &mut Controls) -> Result<RawTrac
         return Ok(kept);
     }
     session.pull(&goal, controls).await
-}
-
-fn describe(header: &SessionHeader, plan: &Plan, trace: Option<&RawTrace>) -> Manifest {
-    Manifest {
-        session: Some(manifest::Session {
-            id: header.id.to_string(),
-            remote_path: header.remote_path.clone(),
-            boot_id: Some(header.boot_id.0.clone()),
-            snapshots_by: match header.snapshots {
-                SnapshotMethod::Signal { .. } => Some("signal".to_owned()),
-                SnapshotMethod::Continuous { .. } => Some("continuous".to_owned()),
-                SnapshotMethod::Impossible => None,
-            },
-        }),
-        device: Some(plan.device.clone()),
-        targets: plan.targets.clone(),
-        // A session of another host is known without its config; the trace contains it.
-        config: (!header.config.is_empty()).then(|| manifest::Config {
-            text: header.config.clone(),
-            sha256: plan.config_sha256.clone(),
-        }),
-        trace: trace.map(|trace| {
-            manifest::TraceFile::raw(trace.contents.size, trace.contents.sha256.clone())
-        }),
-        ..Manifest::default()
-    }
 }
 
 #[cfg(test)]

@@ -2,7 +2,11 @@
 //! `capture::host` owns the processes.
 
 mod result;
+mod run;
 mod trace;
+
+pub use result::HostRecorded;
+pub use run::HostOptions;
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -12,23 +16,21 @@ use time::OffsetDateTime;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use super::blocking::blocking;
-use super::outcome::Finished;
 use super::plan;
-use crate::names::names::NameOptions;
 use heaptap_base::directory::RAW_TRACE;
 use heaptap_base::error::Failure;
 use heaptap_base::rename_retry;
 use heaptap_base::untrusted::shell::quoted_path;
 use heaptap_capture::config::{CaptureSpec, EncodedConfig};
 use heaptap_capture::host::{
-    self, Checked, Origin, Processes, Program, ProgramEnd, SessionEnd, Signals, Tracing,
+    self, Checked, Origin, Processes, Program, SessionEnd, Signals, Tracing,
 };
 use heaptap_capture::session::CaptureError;
 use heaptap_capture::session::SessionId;
-use heaptap_export::pprof::PprofOptions;
 use heaptap_results::file_names::default_name;
 use heaptap_results::manifest;
 use heaptap_results::output::OutputDirectory;
+use run::Run;
 
 /// Period at which the names of running processes are read: the trace does not have them.
 const LOOK_PERIOD: Duration = Duration::from_millis(100);
@@ -39,21 +41,6 @@ const LEFTOVER_PERIOD: Duration = Duration::from_millis(50);
 const CALM: Duration = Duration::from_millis(500);
 /// Time for processes that have just started to find a session.
 const RELEASE: Duration = Duration::from_millis(500);
-
-/// Options of a recording.
-#[derive(Debug, Clone)]
-pub struct HostOptions {
-    /// Data to record.
-    pub spec: CaptureSpec,
-    /// The program, and where its tools are.
-    pub request: host::Request,
-    /// Directory for the results; `None` for a default name.
-    pub output: Option<PathBuf>,
-    /// Profile options.
-    pub pprof: PprofOptions,
-    /// Sources of symbols.
-    pub names: NameOptions,
-}
 
 /// An event of a recording, for display.
 #[derive(Debug, Clone, Serialize)]
@@ -82,27 +69,6 @@ pub enum HostEvent {
     },
     /// The trace is being converted.
     Converting,
-}
-
-/// A finished recording of a program.
-#[derive(Debug)]
-pub struct HostRecorded {
-    pub finished: Finished,
-    pub end: ProgramEnd,
-}
-
-/// A recording up to the end of its program and its trace.
-struct Run {
-    pid: u32,
-    end: ProgramEnd,
-    session: SessionEnd,
-    time_over: bool,
-    lasted: Duration,
-    /// End of the time in which signals are meant for the program.
-    calm: tokio::time::Instant,
-    /// Processes of the program, running and ended.
-    processes: Processes,
-    steps: Vec<manifest::Step>,
 }
 
 /// Records a program.

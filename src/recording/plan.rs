@@ -12,9 +12,11 @@ use crate::names::names::NameOptions;
 use heaptap_adb::Device;
 use heaptap_base::untrusted::shell::quoted;
 use heaptap_capture::eligibility::{Answer, Assessment, DeviceFacts, PreflightFacts, Root, Scope};
-use heaptap_capture::session::{self, BootId, CaptureError};
+use heaptap_capture::session::{
+    self, BootId, CaptureError, RawTrace, SessionHeader, SnapshotMethod,
+};
 use heaptap_export::pprof::{PprofOptions, SampleNames};
-use heaptap_results::manifest;
+use heaptap_results::manifest::{self, Manifest};
 
 /// Stored in the journal as JSON.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -237,4 +239,31 @@ pub fn step_at((name, at): (&str, OffsetDateTime)) -> manifest::Step {
 /// Returns a step at the current time.
 pub fn step(name: &str) -> manifest::Step {
     step_at((name, OffsetDateTime::now_utc()))
+}
+
+/// Returns the manifest of a session, without its results.
+pub(super) fn describe(header: &SessionHeader, plan: &Plan, trace: Option<&RawTrace>) -> Manifest {
+    Manifest {
+        session: Some(manifest::Session {
+            id: header.id.to_string(),
+            remote_path: header.remote_path.clone(),
+            boot_id: Some(header.boot_id.0.clone()),
+            snapshots_by: match header.snapshots {
+                SnapshotMethod::Signal { .. } => Some("signal".to_owned()),
+                SnapshotMethod::Continuous { .. } => Some("continuous".to_owned()),
+                SnapshotMethod::Impossible => None,
+            },
+        }),
+        device: Some(plan.device.clone()),
+        targets: plan.targets.clone(),
+        // A session of another host is known without its config; the trace contains it.
+        config: (!header.config.is_empty()).then(|| manifest::Config {
+            text: header.config.clone(),
+            sha256: plan.config_sha256.clone(),
+        }),
+        trace: trace.map(|trace| {
+            manifest::TraceFile::raw(trace.contents.size, trace.contents.sha256.clone())
+        }),
+        ..Manifest::default()
+    }
 }

@@ -16,14 +16,13 @@ use std::time::Duration;
 use time::OffsetDateTime;
 
 use self::look::{Looked, look, of_cut, unreadable};
-use super::describe;
 use crate::names::packet_files;
 use crate::names::r8_mappings::{UsedMap, add_used};
 use crate::recording::blocking::blocking;
 use crate::recording::causes;
 use crate::recording::events::{EventHandler, RecordEvent, Step, warn};
 use crate::recording::outcome::{EndedBy, Finished, LastJournal};
-use crate::recording::plan::{self, Plan};
+use crate::recording::plan::{self, Plan, describe};
 use android_hprof::info;
 use heaptap_base::bytes::Bytes;
 use heaptap_base::error::{ErrorClass, Failure};

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::{HostOptions, HostRecorded, Run};
+use super::run::{HostOptions, Run};
 use crate::heaps::trace_findings::{GUESSES, NOT_ASKED_FOR, NOT_PROFILEABLE};
 use crate::names::frames::LookupControl;
 use crate::recording::blocking::blocking;
@@ -27,6 +27,13 @@ use sha2::{Digest as _, Sha256};
 
 /// A program below this duration can lose all callstacks.
 const SHORT: Duration = Duration::from_millis(30);
+
+/// A finished recording of a program.
+#[derive(Debug)]
+pub struct HostRecorded {
+    pub finished: Finished,
+    pub end: ProgramEnd,
+}
 
 /// Converts the trace, and publishes the results.
 #[expect(

@@ -3,8 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::Ended;
-use super::TryOptions;
+use super::context::{Bench, Ended, TryOptions};
 use super::document::TriedApp;
 use heaptap_adb::Device;
 use heaptap_base::error::{ErrorClass, Failure};
@@ -140,6 +139,20 @@ impl App {
             java,
             hprof,
         }
+    }
+}
+
+impl Bench<'_> {
+    /// Returns the app, or the end of a step that needs one.
+    pub(super) fn needs<'b>(&self, app: Option<&'b App>) -> Result<&'b App, Ended> {
+        app.ok_or_else(|| {
+            let failure = Failure::new(
+                ErrorClass::NotEligible,
+                "no-app",
+                "it needs an app, and there is none to try",
+            );
+            Ended::NotTried(failure.into())
+        })
     }
 }
 

@@ -2,20 +2,18 @@
 //! a device that does not return. Always ends; data that cannot be fetched in time stay on the
 //! device, and the session is named.
 
-use std::path::Path;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
-use super::{Bench, LEFT_ON_DEVICE, RETURN, TryEvent, interrupted};
+use super::context::{Bench, LEFT_ON_DEVICE, RETURN, TryEvent, interrupted};
 use crate::recording::advice::device_away;
-use crate::recording::companion::is_part_of;
 use crate::recording::events::{EventHandler, RecordEvent};
 use crate::recording::outcome::{Finished, Recorded};
 use heaptap_base::error::{ErrorClass, Failure};
 use heaptap_capture::provoke::Cancel;
-use heaptap_capture::session::{Control, Controls, SessionEvent, Store};
+use heaptap_capture::session::{Control, Controls, SessionEvent};
 
 /// Time to end and fetch a recording after its deadline.
 const ENDING: Duration = Duration::from_secs(20);
@@ -152,14 +150,4 @@ impl Bench<'_> {
             }
         }
     }
-}
-
-/// Returns the IDs of sessions whose results belong into `directory`.
-pub(super) fn sessions_below(store: &Store, directory: &Path) -> Vec<String> {
-    let all = store.list().map(|(all, _)| all).unwrap_or_default();
-    let own = all.iter().filter(|one| {
-        let is_own = one.header.output.starts_with(directory);
-        is_own && !all.iter().any(|whole| is_part_of(one, whole))
-    });
-    own.map(|one| one.header.id.to_string()).collect()
 }

@@ -6,9 +6,11 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::recording::companion::is_part_of;
 use crate::recording::plan;
 use heaptap_base::error::{ErrorClass, Failure};
 use heaptap_capture::eligibility::{Answer, DeviceFacts};
+use heaptap_capture::session::Store;
 
 /// Schema version. A new field keeps it; a changed meaning increments it.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -250,6 +252,16 @@ impl TryReport {
         };
         ErrorClass::first_of(self.steps.iter().filter_map(class))
     }
+}
+
+/// Returns the IDs of sessions whose results belong into `directory`.
+pub(super) fn sessions_below(store: &Store, directory: &Path) -> Vec<String> {
+    let all = store.list().map(|(all, _)| all).unwrap_or_default();
+    let own = all.iter().filter(|one| {
+        let is_own = one.header.output.starts_with(directory);
+        is_own && !all.iter().any(|whole| is_part_of(one, whole))
+    });
+    own.map(|one| one.header.id.to_string()).collect()
 }
 
 /// Returns the files of a step, relative to the directory of the report.

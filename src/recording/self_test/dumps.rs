@@ -12,7 +12,8 @@ use prost::Message as _;
 
 use super::app::App;
 use super::bounded_recording::Piloted;
-use super::{Bench, Ended, Outcome, StepError, StepId};
+use super::context::{Bench, Ended, Outcome};
+use super::document::{StepError, StepId};
 use crate::recording::blocking::blocking;
 use crate::recording::capture_kind::CaptureKind;
 use crate::recording::dump;

@@ -6,6 +6,7 @@
 //! | module | contents |
 //! |---|---|
 //! | `document` | `try.json`: steps, verdicts, errors |
+//! | `context` | what the steps share, and how they end |
 //! | `app` | choice of an app that can be profiled |
 //! | `bounded_recording` | a recording that is ended by its deadline, the user or a lost device |
 //! | `dumps` | the steps that record: native heap, heap graph, HPROF |
@@ -15,12 +16,14 @@
 
 mod app;
 mod bounded_recording;
+mod context;
 mod document;
 mod dumps;
 mod raw;
 mod texts;
 mod unchanged;
 
+pub use self::context::{StepEvent, TryEvent, TryHandler, TryOptions};
 pub use self::document::{
     SCHEMA_VERSION, StepError, StepId, TriedAdb, TriedApp, TriedDevice, TriedHost, TriedStep,
     TryReport, Verdict,
@@ -30,19 +33,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use serde::Serialize;
 use time::OffsetDateTime;
 use time::macros::format_description;
 
 use self::app::App;
+use self::context::{Bench, Ended, Outcome, RETURN, interrupted};
+use self::document::sessions_below;
 use self::raw::RawDirectory;
 use self::unchanged::DeviceState;
 use super::advice::device_away;
-use super::events::RecordEvent;
-use crate::names::names::NameOptions;
 use heaptap_adb::Device;
 use heaptap_base::error::{ErrorClass, Failure};
-use heaptap_capture::config::Targets;
 use heaptap_capture::eligibility::{self, DeviceFacts};
 use heaptap_capture::error::kind;
 use heaptap_capture::provoke::Cancel;
@@ -50,84 +51,8 @@ use heaptap_capture::session::{CaptureError, Store};
 use heaptap_results::manifest::version;
 use heaptap_results::output::OutputDirectory;
 
-/// Time for a device that vanished to return before the rest is not tried.
-const RETURN: Duration = Duration::from_secs(5);
-/// Advice if the device is gone while data can be on it.
-const LEFT_ON_DEVICE: &str = "connect it; `heaptap status` lists recordings that are still on it, \
-                              and `heaptap stop` fetches and removes them";
 /// Time limit for the facts of the device and the choice of the app.
 const LOOK: Duration = Duration::from_secs(30);
-
-#[derive(Debug, Clone)]
-pub struct TryOptions {
-    /// The app; empty to choose one that can be profiled.
-    pub targets: Targets,
-    /// Android user or work profile.
-    pub user: Option<u32>,
-    /// Directory for the results; `None` for a default name.
-    pub output: Option<PathBuf>,
-    /// Sources of symbols.
-    pub names: NameOptions,
-    /// The adb server.
-    pub adb: TriedAdb,
-}
-
-/// An event of a try, for display.
-#[derive(Debug, Clone, Serialize)]
-#[serde(untagged)]
-pub enum TryEvent {
-    /// A step begins or ends.
-    Step(StepEvent),
-    /// An event of the recording of a step.
-    Recording(RecordEvent),
-}
-
-/// Beginning and end of a step.
-#[derive(Debug, Clone, Serialize)]
-#[serde(tag = "event", rename_all = "kebab-case")]
-pub enum StepEvent {
-    TryBegins { step: StepId },
-    TryEnds { step: StepId, verdict: Verdict },
-}
-
-/// Handles the events of a try; must return immediately.
-pub type TryHandler = Arc<dyn Fn(TryEvent) + Send + Sync>;
-
-/// End of a step without a result.
-#[derive(Debug)]
-pub(super) enum Ended {
-    /// It does not work.
-    Failed(StepError),
-    /// The device, the build or the app does not support it.
-    Impossible(StepError),
-    /// It was not tried to its end.
-    NotTried(StepError),
-}
-
-impl From<Failure> for Ended {
-    fn from(failure: Failure) -> Ended {
-        match failure.class {
-            ErrorClass::Interrupted => Ended::NotTried(failure.into()),
-            _ => Ended::Failed(failure.into()),
-        }
-    }
-}
-
-/// Result of a step in words.
-type Outcome = Result<String, Ended>;
-
-/// What steps share.
-struct Bench<'a> {
-    device: &'a Device,
-    store: &'a Store,
-    options: &'a TryOptions,
-    /// Absolute directory of the results.
-    directory: &'a Path,
-    /// Directory of the HPROF with contents.
-    raw: &'a std::io::Result<Arc<RawDirectory>>,
-    cancel: &'a Cancel,
-    on_event: &'a TryHandler,
-}
 
 /// Tries everything. Returns the report; the data of the steps are in the directory, and the caller
 /// writes the report next to them.
@@ -233,12 +158,8 @@ impl Bench<'_> {
     fn look_again(&self, step: &mut TriedStep) {
         step.files = document::files_of(self.directory, step.step);
         step.sessions = match (step.step, self.raw) {
-            (StepId::Hprof, Ok(raw)) => {
-                bounded_recording::sessions_below(self.store, &raw.session())
-            }
-            (step, _) => {
-                bounded_recording::sessions_below(self.store, &self.directory.join(step.word()))
-            }
+            (StepId::Hprof, Ok(raw)) => sessions_below(self.store, &raw.session()),
+            (step, _) => sessions_below(self.store, &self.directory.join(step.word())),
         };
         let not_fetched = ErrorClass::NotFetched.exit_code();
         let error = step.error.as_mut();
@@ -299,22 +220,6 @@ impl Bench<'_> {
         let help = "connect it, then run the same command again";
         Some(device_away(message, help).into())
     }
-
-    /// Returns the app, or the end of a step that needs one.
-    fn needs<'b>(&self, app: Option<&'b App>) -> Result<&'b App, Ended> {
-        app.ok_or_else(|| {
-            let failure = Failure::new(
-                ErrorClass::NotEligible,
-                "no-app",
-                "it needs an app, and there is none to try",
-            );
-            Ended::NotTried(failure.into())
-        })
-    }
-}
-
-fn interrupted() -> Failure {
-    CaptureError::interrupted().into()
 }
 
 /// Prepares the directory. Another try in the same second gets another default name.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use super::bounded_recording::sessions_below;
+use super::document::sessions_below;
 use android_hprof::RewriteError;
 use android_hprof::strip::{StripOptions, strip};
 use heaptap_capture::session::Store;

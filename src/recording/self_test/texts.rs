@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use super::app::App;
 use super::bounded_recording::limited;
+use super::context::{Bench, Ended, Outcome};
+use super::document::StepId;
 use super::dumps::{incomplete, unwritten};
-use super::{Bench, Ended, Outcome, StepId};
 use crate::heaps::meminfo::{Question, ask};
 use crate::heaps::smaps::{AccessMethod, FetchError, fetch, of_phone};
 use android_memory::gc::GcLog;

@@ -8,8 +8,8 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 
-use super::bounded_recording::sessions_below;
-use super::{Bench, Ended, LEFT_ON_DEVICE, Outcome, RETURN};
+use super::context::{Bench, Ended, LEFT_ON_DEVICE, Outcome, RETURN};
+use super::document::sessions_below;
 use crate::recording::advice::device_away;
 use crate::recording::events::EventHandler;
 use crate::recording::sessions::{self, SessionSelector};

@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Input, Run};
+use super::request::Input;
+use super::run::Run;
 use crate::heaps::trace_findings;
 use crate::names::packet_files::known_maps;
 use crate::names::r8_mappings::{self, UsedMap, add_used};
