@@ -2,7 +2,7 @@
 
 use super::heap_dumps::assert_same;
 use super::texts::all_of_smaps;
-use heaptap::names::names::NameOptions;
+use heaptap::names::options::NameOptions;
 use heaptap::names::r8_mappings::R8Mappings;
 use heaptap_analyze::aggregation::class_aggregation;
 use heaptap_analyze::class_tree::{ClassTree, Merge, Over};

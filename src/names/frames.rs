@@ -4,7 +4,7 @@
 //! names of the unwinder.
 
 use super::device_libs::{self, DeviceLibs, Fetched, Outcome, PullEvent};
-use super::names::NameOptions;
+use super::options::NameOptions;
 use heaptap_model::names::basename;
 use heaptap_model::profile::{FrameId, Recording};
 use heaptap_results::findings::Finding;

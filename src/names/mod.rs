@@ -3,6 +3,6 @@
 pub mod coverage;
 pub mod device_libs;
 pub mod frames;
-pub mod names;
+pub mod options;
 pub mod packet_files;
 pub mod r8_mappings;

@@ -2,7 +2,7 @@
 //! trace, and from Gradle output in the project, in this order. Selects the files, and creates
 //! findings about them.
 
-use super::names::NameOptions;
+use super::options::NameOptions;
 use heaptap_base::error::{Classified, ErrorClass, ErrorFacts};
 use heaptap_base::host::Host;
 use heaptap_base::parallel;

@@ -12,7 +12,7 @@ use super::events::{EventHandler, RecordEvent, RetryReason, Step};
 use super::options::RecordOptions;
 use super::outcome::{Finished, Recorded};
 use super::plan::JavaPlan;
-use crate::names::names::NameOptions;
+use crate::names::options::NameOptions;
 use heaptap_adb::{Command, Device};
 use heaptap_base::directory::RAW_TRACE;
 use heaptap_base::error::{ErrorClass, Failure};

@@ -21,7 +21,7 @@ use super::plan::{self, Plan, describe};
 use crate::heaps::java::DIRECTORY;
 use crate::names::device_libs::{DeviceLibs, Interrupt, PullLibs};
 use crate::names::frames::LookupControl;
-use crate::names::names::NameOptions;
+use crate::names::options::NameOptions;
 use crate::names::packet_files;
 use crate::names::r8_mappings::R8Mappings;
 use crate::recording::conversion::convert::{Converted, Input, Plain, Request};

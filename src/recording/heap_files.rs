@@ -12,7 +12,7 @@ use super::dump;
 use super::events::{Checked, EventHandler, RecordEvent, session_events};
 use super::outcome::Recorded;
 use super::plan::{self, JavaPlan, Plan};
-use crate::names::names::NameOptions;
+use crate::names::options::NameOptions;
 use heaptap_adb::Device;
 use heaptap_base::error::Failure;
 use heaptap_capture::config::{HeapFileSpec, Targets};

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::capture_kind::CaptureKind;
 use super::companion_options::CompanionOptions;
-use crate::names::names::NameOptions;
+use crate::names::options::NameOptions;
 use heaptap_capture::config::Snapshots;
 use heaptap_export::pprof::PprofOptions;
 

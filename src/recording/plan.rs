@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 
 use super::companion_options::CompanionOptions;
-use crate::names::names::NameOptions;
+use crate::names::options::NameOptions;
 use heaptap_adb::Device;
 use heaptap_base::untrusted::shell::quoted;
 use heaptap_capture::eligibility::{Answer, Assessment, DeviceFacts, PreflightFacts, Root, Scope};

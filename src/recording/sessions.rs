@@ -24,7 +24,7 @@ use super::companion_options::Source;
 use super::events::{EventHandler, RecordEvent, Step, session_events};
 use super::outcome::Finished;
 use super::plan::Plan;
-use crate::names::names::NameOptions;
+use crate::names::options::NameOptions;
 use heaptap_adb::Device;
 use heaptap_base::error::{ErrorClass, Failure};
 use heaptap_base::untrusted::shell::quoted;

@@ -4,7 +4,7 @@ use super::wire::{bytes, many, number, varint};
 use super::{MIB, Shapes};
 use heaptap::heaps::input::{self, DumpScope, LookOptions, NativeFile};
 use heaptap::heaps::java::ProgressReporter;
-use heaptap::names::names::NameOptions;
+use heaptap::names::options::NameOptions;
 use heaptap::names::r8_mappings::R8Mappings;
 use heaptap_export::pprof::{Pprof, PprofOptions};
 use perfetto_heap::{MemoryWanted, Surveyed, Trace, TraceError};

@@ -20,7 +20,7 @@ use crate::console::exit::Outcome;
 use crate::console::flags::context::Context;
 use crate::console::signals::{Signal, watch_signals};
 use crate::heaps::java::DIRECTORY;
-use crate::names::names::{MappingOption, NameOptions};
+use crate::names::options::{MappingOption, NameOptions};
 use crate::recording::capture_kind::CaptureKind;
 use crate::recording::companion_options::CompanionOptions;
 use crate::recording::events::{EventHandler, RecordEvent};

@@ -27,7 +27,7 @@ use crate::heaps::input::facts::DumpFacts;
 use crate::heaps::input::{self, DumpScope, InputError, LookOptions, NativeFile, OpenedInput};
 use crate::heaps::java::has_java;
 use crate::heaps::selector::JavaInput;
-use crate::names::names::MappingOption;
+use crate::names::options::MappingOption;
 use crate::page::report::{PagePlace, ReportInput, ReportRequest};
 use android_memory::smaps as mapped;
 use heaptap_analyze::native::diff::Growing;

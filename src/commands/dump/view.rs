@@ -12,7 +12,7 @@ use crate::console::exit::Outcome;
 use crate::console::flags::context::Context;
 use crate::console::flags::names::{NamesArgs, PullLibsArg};
 use crate::console::signals::watch_signals;
-use crate::names::names::NameOptions;
+use crate::names::options::NameOptions;
 use crate::names::r8_mappings::R8Mappings;
 use crate::recording::capture_kind::{CaptureKind, JavaResults};
 use crate::recording::dump;

@@ -17,7 +17,7 @@ use crate::console::flags::context::Context;
 use crate::lab::device_pool::Phone;
 use crate::lab::scenario_run::LabRequest;
 use crate::lab::{baseline_file, files, install, is_of_class};
-use crate::names::names::NameOptions;
+use crate::names::options::NameOptions;
 use crate::recording::capture_kind::CaptureKind;
 use crate::recording::companion_options::CompanionOptions;
 use crate::recording::options::RecordOptions;

@@ -8,7 +8,7 @@ use crate::console::flags::context::Context;
 use crate::console::flags::session::{scope_of_all, selector};
 use crate::console::render;
 use crate::console::signals::watch_signals;
-use crate::names::names::NameOptions;
+use crate::names::options::NameOptions;
 use crate::names::r8_mappings::R8Mappings;
 use crate::recording::sessions::{self, Stopped};
 use heaptap_base::error::{ErrorClass, Failure};

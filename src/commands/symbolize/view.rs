@@ -16,7 +16,7 @@ use crate::console::flags::typed::of_same_name;
 use crate::console::{Console, ConsoleWriter};
 use crate::heaps::java::DIRECTORY;
 use crate::names::device_libs::DeviceLibs;
-use crate::names::names::NameOptions;
+use crate::names::options::NameOptions;
 use crate::recording::conversion::convert::Input;
 use crate::recording::conversion::deobfuscate::known_to_none;
 use crate::recording::conversion::packet_output::PacketScope;

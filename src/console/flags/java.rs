@@ -10,7 +10,7 @@ use crate::console::flags::names::{mapping, proguard_variable};
 use crate::console::flags::target::TargetArgs;
 use crate::console::flags::typed::of_same_name;
 use crate::heaps::java::JavaOptions;
-use crate::names::names::{NameOptions, absolute};
+use crate::names::options::{NameOptions, absolute};
 use heaptap_model::heap_graph::Follow;
 
 /// Analysis options of Java heaps.

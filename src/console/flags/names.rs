@@ -11,7 +11,7 @@ use clap::{Args, ValueEnum, ValueHint};
 
 use crate::console::Console;
 use crate::names::device_libs::PullLibs;
-use crate::names::names::{MappingOption, NameOptions, VARIABLES, absolute};
+use crate::names::options::{MappingOption, NameOptions, VARIABLES, absolute};
 use heaptap_base::error::Failure;
 use heaptap_input::{Kind, detect};
 use heaptap_symbols::symbolize::find::Mode;

@@ -13,7 +13,7 @@ use crate::console::flags::names::{existing, mapping, proguard_variable};
 use crate::heaps::input::{DumpScope, LookOptions};
 use crate::heaps::selector::JavaInput;
 use crate::names::device_libs::PullLibs;
-use crate::names::names::{NameOptions, absolute};
+use crate::names::options::{NameOptions, absolute};
 use heaptap_base::error::Failure;
 
 /// Selection and analysis options of native heaps.

@@ -2,7 +2,7 @@
 
 use crate::heaps::selector::ProcessFilter;
 use crate::names::frames::LookupControl;
-use crate::names::names::NameOptions;
+use crate::names::options::NameOptions;
 
 /// Options for opening an input.
 #[derive(Debug, Clone, Default)]

@@ -12,7 +12,7 @@ use super::opened::{OpenedJava, ReadTrace};
 use crate::heaps::moments::{Capture, Moments, did_you_mean, names_besides, no_dump_came};
 use crate::heaps::selector::{DumpSelector, JavaInput, ProcessFilter};
 use crate::heaps::trace_findings;
-use crate::names::names::NameOptions;
+use crate::names::options::NameOptions;
 use crate::names::packet_files::known_maps;
 use crate::names::r8_mappings::{HeapMaps, R8Mappings, minified};
 use heaptap_input::{HeapSource, HprofInput, STDIN, STDIN_NAME};

@@ -1,7 +1,7 @@
 //! Tests of the selection of R8 mappings for a trace, and of findings about them.
 
 use super::*;
-use crate::names::names::MappingOption;
+use crate::names::options::MappingOption;
 use heaptap_model::profile::{Frame, FrameId, Mapping, Process, StringId};
 use std::fs;
 use std::time::{Duration, SystemTime};

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::heaps::input::{DumpScope, LookOptions};
 use crate::heaps::java::JavaOptions;
-use crate::names::names::MappingOption;
+use crate::names::options::MappingOption;
 use heaptap_base::untrusted::shell::{quoted_dump, quoted_path};
 use heaptap_report::data::header::Per;
 use heaptap_results::manifest::Manifest;

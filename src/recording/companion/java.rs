@@ -17,7 +17,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::at_label::{At, NotTaken};
 use crate::heaps::java::{DIRECTORY, manifest_of};
-use crate::names::names::NameOptions;
+use crate::names::options::NameOptions;
 use crate::names::packet_files::{DEOBFUSCATION, PacketFiles, SYMBOLS, join_maps};
 use crate::recording::advice::names_collect;
 use crate::recording::outcome::{Finished, Recorded};

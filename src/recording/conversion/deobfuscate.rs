@@ -6,7 +6,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use crate::names::names::NameOptions;
+use crate::names::options::NameOptions;
 use crate::names::r8_mappings::{
     MapsError, R8Mappings, Renamed, UsedMap, WrittenPackage, add_used, write_packets,
 };

@@ -12,7 +12,7 @@ use crate::heaps::java::{JavaError, JavaFile, JavaOptions, OpenedJava, ProgressR
 use crate::heaps::trace_findings;
 use crate::names::coverage::{Coverage, Tally};
 use crate::names::frames::{LookupControl, LookupScope, Named, Namer};
-use crate::names::names::NameOptions;
+use crate::names::options::NameOptions;
 use crate::names::packet_files::{self, DEOBFUSCATION, PacketFiles, SYMBOLS, is_own_file};
 use crate::names::r8_mappings::{MapsError, UsedMap, add_used};
 use crate::recording::conversion::convert::{self, Input, Plain};

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::names::names::NameOptions;
+use crate::names::options::NameOptions;
 use heaptap_capture::config::CaptureSpec;
 use heaptap_capture::host::{self, Processes, ProgramEnd, SessionEnd};
 use heaptap_export::pprof::PprofOptions;

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::document::{StepError, StepId, TriedAdb, Verdict};
 use super::raw::RawDirectory;
-use crate::names::names::NameOptions;
+use crate::names::options::NameOptions;
 use crate::recording::events::RecordEvent;
 use heaptap_adb::Device;
 use heaptap_base::error::{ErrorClass, Failure};

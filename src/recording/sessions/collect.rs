@@ -9,7 +9,7 @@ use time::OffsetDateTime;
 use super::choice::{self, Purpose};
 use super::phone::{PATIENCE, is_fetched, orphans, reach, require_phone, waits_for};
 use crate::heaps::java::DIRECTORY;
-use crate::names::names::NameOptions;
+use crate::names::options::NameOptions;
 use crate::recording::blocking::blocking;
 use crate::recording::companion;
 use crate::recording::events::{EventHandler, session_events, warn};

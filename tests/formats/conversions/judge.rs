@@ -2,7 +2,7 @@
 
 use super::differences::Kind;
 use super::pprof::{self, View};
-use heaptap::names::names::NameOptions;
+use heaptap::names::options::NameOptions;
 use heaptap::names::r8_mappings::R8Mappings;
 use heaptap_export::gzip::Gzip;
 use heaptap_export::pprof::{Pprof, PprofOptions};

@@ -1,7 +1,7 @@
 //! Results of a whole conversion: exit codes, causes, files.
 
 use super::{Recording, fixtures, pprof, recordings};
-use heaptap::names::names::NameOptions;
+use heaptap::names::options::NameOptions;
 use heaptap::recording::conversion::convert::{Input, Request, convert};
 use heaptap::recording::conversion::selection::Selection;
 use heaptap_base::error::{Classified, ErrorClass};

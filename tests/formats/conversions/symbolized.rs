@@ -4,7 +4,7 @@
 use super::{fixtures, pprof};
 use crate::judge;
 use heaptap::names::frames::LookupControl;
-use heaptap::names::names::NameOptions;
+use heaptap::names::options::NameOptions;
 use heaptap::recording::conversion::convert::{self, Input, Request};
 use heaptap::recording::conversion::packet_output::PacketScope;
 use heaptap::recording::conversion::symbolize::{NameKind, symbolize};

@@ -1,7 +1,7 @@
 //! `convert` of Java heaps as a whole: files, entries of the manifest, names from a mapping file.
 
 use super::{fixtures, profile};
-use heaptap::names::names::{MappingOption, NameOptions};
+use heaptap::names::options::{MappingOption, NameOptions};
 use heaptap::recording::conversion::convert::{Converted, Input, Request, convert};
 use heaptap::recording::conversion::error::ConvertError;
 use heaptap_results::manifest::JavaKind;

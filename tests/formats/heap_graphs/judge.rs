@@ -1,6 +1,6 @@
 //! Heaptap's decoding of the Java heaps of a trace.
 
-use heaptap::names::names::NameOptions;
+use heaptap::names::options::NameOptions;
 use heaptap::names::r8_mappings::R8Mappings;
 use heaptap_model::heap_graph::{Dominators, Follow, HeapGraph, ShortestPaths};
 use perfetto_heap::{JavaDump, Surveyed};

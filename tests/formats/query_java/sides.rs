@@ -1,7 +1,7 @@
 //! Two databases of one trace: heaptap's, and one with the tables written by Perfetto.
 
 use super::{Recording, tables_of};
-use heaptap::names::names::NameOptions;
+use heaptap::names::options::NameOptions;
 use heaptap::names::r8_mappings::{HeapMaps, R8Mappings};
 use heaptap_model::heap_graph::HeapGraph;
 use heaptap_query::java::{JavaHeapFacts, JavaHeaps};

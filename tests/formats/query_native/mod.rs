@@ -18,7 +18,7 @@ use heaptap::commands::query::run::{QueryOptions, open};
 use heaptap::heaps::input::LookOptions;
 use heaptap::heaps::java::ProgressReporter;
 use heaptap::heaps::selector::JavaInput;
-use heaptap::names::names::NameOptions;
+use heaptap::names::options::NameOptions;
 use heaptap_query::Database;
 
 fn fixtures() -> PathBuf {

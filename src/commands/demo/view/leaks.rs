@@ -13,7 +13,7 @@ use crate::heaps::input::{DumpScope, LookOptions};
 use crate::heaps::java::{JavaOptions, OpenedJava};
 use crate::heaps::leaks::{LeaksRequest, LeaksRows, leaks};
 use crate::heaps::selector::JavaInput;
-use crate::names::names::NameOptions;
+use crate::names::options::NameOptions;
 use heaptap_analyze::{filter, native::filter::Filter};
 use heaptap_base::error::Failure;
 use heaptap_base::untrusted::sanitize;

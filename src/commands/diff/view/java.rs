@@ -21,7 +21,7 @@ use crate::heaps::java::diff::{
     ChangeRow, DEPTH, DiffReport, DiffRequest, LeakChange, NamedChange, PathChangeRow, Wanted, diff,
 };
 use crate::heaps::java::facts::Figures;
-use crate::names::names::MappingOption;
+use crate::names::options::MappingOption;
 use heaptap_base::error::{ErrorClass, Failure};
 use heaptap_base::units::{ByteSize, thousands};
 use heaptap_model::heap_graph::Follow;

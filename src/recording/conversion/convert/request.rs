@@ -1,7 +1,7 @@
 //! Request and results of a conversion.
 
 use crate::names::frames::{LookupControl, LookupScope};
-use crate::names::names::NameOptions;
+use crate::names::options::NameOptions;
 use crate::names::r8_mappings::{MapsError, R8Mappings};
 use crate::recording::conversion::java_summary::JavaSummary;
 use crate::recording::conversion::selection::Selection;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::names::names::NameOptions;
+use crate::names::options::NameOptions;
 use heaptap_base::error::ErrorClass;
 use heaptap_model::stacks::Kind;
 use heaptap_proto::pprof::Profile;

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use crate::heaps::java::{JavaError, JavaFile, JavaOptions, OpenedJava, ProgressReporter};
-use crate::names::names::NameOptions;
+use crate::names::options::NameOptions;
 use crate::names::r8_mappings::UsedMap;
 use crate::recording::blocking::blocking;
 use crate::recording::conversion::java_summary::{self, JavaSummary};
