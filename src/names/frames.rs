@@ -169,7 +169,7 @@ impl Namer {
         }
     }
 
-    /// InterimAnalyses up the frames of `recording`, and applies the results. Blocks.
+    /// Looks up the frames of `recording`, and applies the results. Blocks.
     pub fn name(&self, recording: &mut Recording, scope: LookupScope) -> Named {
         if !self.options.symbolize {
             return Named::default();
@@ -223,7 +223,7 @@ impl Namer {
         })
     }
 
-    /// InterimAnalyses up libraries fetched from the device, and records why others are missing.
+    /// Looks up libraries fetched from the device, and records why others are missing.
     fn take(
         &self,
         fetched: &[Fetched],

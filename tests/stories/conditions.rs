@@ -29,7 +29,7 @@ fn states(result: &Value) -> Vec<String> {
 fn a_run_waits_for_a_cool_device_and_one_that_ran_hot_is_repeated() {
     let lab = Lab::new("speed=8");
     write(&lab, "", "- sleep: 200ms");
-    // InterimAnalyses: hot, cool; hot after the first run; cool before and after the second.
+    // Looks: hot, cool; hot after the first run; cool before and after the second.
     for fault in ["hot@3#1", "hot@2#3"] {
         lab.phone.faults().add(Fault::parse(fault).unwrap());
     }

@@ -330,7 +330,7 @@ impl Reader<'_> {
         }
     }
 
-    /// InterimAnalyses up the names of the heaps found.
+    /// Looks up the names of the heaps found.
     fn name_heaps(&mut self, file: &[u8]) {
         if self.info.heaps.is_empty() {
             return;

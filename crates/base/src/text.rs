@@ -72,7 +72,7 @@ pub fn plain_str(text: &str) -> Cow<'_, str> {
 }
 
 /// Returns whether a reader that removes one CR from each line needs the plain form: UTF-16, CR CR
-/// LF, or only CR. InterimAnalyses only at the first bytes, so that a large mapped file stays mapped.
+/// LF, or only CR. Looks only at the first bytes, so that a large mapped file stays mapped.
 pub fn is_odd(text: &[u8]) -> bool {
     let head = &text[..text.len().min(HEAD)];
     utf16(head).is_some()

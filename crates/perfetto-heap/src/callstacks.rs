@@ -97,7 +97,7 @@ impl Callstacks {
         self.callsites[position.0 as usize]
     }
 
-    /// InterimAnalyses up an ID in a scope. `hint` is the position of the last result, in any scope.
+    /// Looks up an ID in a scope. `hint` is the position of the last result, in any scope.
     #[inline]
     pub(super) fn find(&self, scope: ScopeId, iid: u64, hint: &mut usize) -> Option<Position> {
         if let Some(&next) = self.ids.get(*hint + 1)

@@ -370,7 +370,7 @@ impl Interning {
         }
     }
 
-    /// InterimAnalyses up a string in a scope, then in its run; iid 0 is the empty string.
+    /// Looks up a string in a scope, then in its run; iid 0 is the empty string.
     fn string(&self, at: usize, run: Option<&Shared>, kind: usize, iid: u64) -> Option<u32> {
         let scope = &self.scopes[at];
         let own = scope.table_of(kind);

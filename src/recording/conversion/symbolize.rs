@@ -170,7 +170,7 @@ impl Classified for SymbolizeError {
     }
 }
 
-/// InterimAnalyses up symbols for a trace and writes them as packets. Blocks.
+/// Looks up symbols for a trace and writes them as packets. Blocks.
 ///
 /// # Errors
 /// Returns an error if the input contains no trace, or the output cannot be written. Missing

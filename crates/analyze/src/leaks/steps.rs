@@ -130,7 +130,7 @@ pub(super) struct References<'g> {
 }
 
 impl<'g> References<'g> {
-    /// InterimAnalyses up the names of all references on the walk's paths to `ends`.
+    /// Looks up the names of all references on the walk's paths to `ends`.
     pub fn of(
         graph: &'g HeapGraph,
         walk: &Walk,

@@ -32,7 +32,7 @@ pub struct VisibleTree<'a> {
     table: &'a StackTable,
     /// Parents come before their children; the root is its own parent.
     calls: Calls,
-    /// VisibleTree callsite that receives the values, by the table's callsites, or [`NOWHERE`].
+    /// Shown callsite that receives the values, by the table's callsites, or [`NOWHERE`].
     targets: Vec<u32>,
     taken_out: bool,
     /// Stacks of a table with a list. They have no tree: all values are those of the root.
@@ -50,7 +50,7 @@ pub(super) enum Step {
     Leave(VisibleId),
 }
 
-/// VisibleTree tree under construction.
+/// Shown tree under construction.
 struct Growing<'a> {
     table: &'a StackTable,
     verdicts: Vec<Verdict>,
@@ -220,7 +220,7 @@ impl<'a> VisibleTree<'a> {
             shared: vec![false],
         };
         let mut taken_out = false;
-        // VisibleTree callsite of each callsite, or of its nearest caller that has one.
+        // Shown callsite of each callsite, or of its nearest caller that has one.
         let mut images = vec![0u32; count];
         for node in 1..count {
             if !paths[node].has(USED) {

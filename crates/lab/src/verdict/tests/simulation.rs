@@ -123,7 +123,7 @@ fn rates(
     rates
 }
 
-/// InterimAnalyses at a budget as planned until it is decided.
+/// Looks at a budget as planned until it is decided.
 fn until_decided(
     looks: InterimAnalyses,
     earlier: usize,

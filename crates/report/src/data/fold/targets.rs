@@ -30,7 +30,7 @@ pub(super) struct FoldTargets {
     of: Vec<u32>,
     /// Callsites to create: their callers, as in `of`, and positions of their frames in `shorts`.
     pub(super) made: Vec<(u32, u32)>,
-    /// LargestCallsites callsite whose sums are created.
+    /// Kept callsite whose sums are created.
     nearest: u32,
     /// Position in `made` of its first callsite.
     first: usize,
