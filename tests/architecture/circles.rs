@@ -1,4 +1,5 @@
-//! No module imports one that imports it, directly or indirectly.
+//! No module imports one that imports it, directly or indirectly: neither siblings, nor a parent and
+//! its child. What children need is next to them, not in the file of their parent.
 
 use super::sources::{Source, paths_at, sources};
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,6 +43,35 @@ fn handed_on_by(code: &str) -> Vec<Vec<String>> {
         .collect()
 }
 
+/// The node of a directory for what its parent's own file defines.
+const PARENT: &str = "(parent)";
+
+/// Whether `code` defines an item with this name.
+fn defines(code: &str, name: &str) -> bool {
+    const ITEMS: [&str; 8] = [
+        "fn", "struct", "enum", "trait", "type", "const", "static", "union",
+    ];
+    code.match_indices(name).any(|(at, _)| {
+        let after = code[at + name.len()..].chars().next().unwrap_or(' ');
+        let before = code[..at].rsplit_once(char::is_whitespace);
+        let word = before.filter(|(_, rest)| rest.is_empty());
+        let word = word.map(|(code, _)| code.rsplit(|c: char| !c.is_alphanumeric()).next());
+        !after.is_alphanumeric()
+            && after != '_'
+            && word.flatten().is_some_and(|word| ITEMS.contains(&word))
+    })
+}
+
+/// Whether `code` names items of its child module.
+fn names_child(code: &str, child: &str) -> bool {
+    let path = format!("{child}::");
+    code.match_indices(&path).any(|(at, _)| {
+        let before = code[..at].chars().next_back().unwrap_or(' ');
+        code[..at].ends_with("self::")
+            || !(before.is_alphanumeric() || matches!(before, '_' | ':' | '$'))
+    })
+}
+
 /// The modules of each directory that import one another in a circle.
 fn circles(sources: &[Source]) -> BTreeMap<String, BTreeSet<String>> {
     // By directory: its modules, each with the siblings that it names.
@@ -49,6 +79,8 @@ fn circles(sources: &[Source]) -> BTreeMap<String, BTreeSet<String>> {
     // By directory and re-exported item: the module that defines it.
     let mut handed_on: BTreeMap<(String, String), String> = BTreeMap::new();
     let mut named = Vec::new();
+    // By directory: the code of its parent.
+    let mut parents: BTreeMap<String, &str> = BTreeMap::new();
     for source in sources {
         let path = source.path.strip_suffix(".rs").expect("a source");
         let mut module: Vec<&str> = path.split('/').collect();
@@ -62,6 +94,7 @@ fn circles(sources: &[Source]) -> BTreeMap<String, BTreeSet<String>> {
             siblings.entry(module[depth].to_owned()).or_default();
         }
         let below = format!("{src}{}", module.join("/"));
+        parents.insert(below.clone(), &source.code);
         for path in handed_on_by(&source.code) {
             let [child, .., item] = &path[..] else {
                 continue;
@@ -80,12 +113,21 @@ fn circles(sources: &[Source]) -> BTreeMap<String, BTreeSet<String>> {
     for (directory, module, other) in named {
         let siblings = directories.get_mut(&directory).expect("of a source");
         // Other names are items of the parent, or re-exported by it.
+        let parent = parents.get(&directory).copied().unwrap_or_default();
         let other = match siblings.contains_key(&other) {
             true => Some(other),
+            false if defines(parent, &other) => Some(PARENT.to_owned()),
             false => handed_on.get(&(directory, other)).cloned(),
         };
-        let sibling = other.filter(|other| *other != module && siblings.contains_key(other));
+        let is_node = |other: &String| other == PARENT || siblings.contains_key(other);
+        let sibling = other.filter(|other| *other != module && is_node(other));
         siblings.entry(module).or_default().extend(sibling);
+    }
+    for (directory, siblings) in &mut directories {
+        let code = parents.get(directory).copied().unwrap_or_default();
+        let children = siblings.keys().filter(|child| names_child(code, child));
+        let children = children.cloned().collect();
+        siblings.insert(PARENT.to_owned(), children);
     }
     let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for (directory, siblings) in directories {
@@ -125,9 +167,16 @@ fn modules_import_each_other_in_no_circle() {
         ),
         source("v/first.rs", "use super::{Other, Second};"),
         source("v/second.rs", "use crate::v::First;"),
+        source(
+            "u/mod.rs",
+            "mod low;\nmod high;\npub use high::f;\npub struct Shape;\nconst LEFT: u8 = 1;",
+        ),
+        source("u/high.rs", "use super::{Shape, low::Low};"),
+        source("u/low.rs", "use super::LEFT_OVER;"),
     ];
     let circle = circles(&made);
-    assert_eq!(circle.len(), 2, "{circle:?}");
+    assert_eq!(circle.len(), 3, "{circle:?}");
+    assert_eq!(Vec::from_iter(&circle["crates/a/src/u"]), [PARENT, "high"]);
     assert_eq!(
         Vec::from_iter(&circle["crates/a/src/v"]),
         ["first", "second"]
