@@ -261,10 +261,10 @@ impl<W: Write> Generator<W> {
     }
 
     fn stack(&self, callsite: usize) -> Vec<u32> {
-        const DEEPEST: usize = 40;
+        const MAX_DEPTH: usize = 40;
         let mut frames = Vec::new();
         let mut node = callsite % self.nodes.len();
-        while frames.len() < DEEPEST {
+        while frames.len() < MAX_DEPTH {
             let (parent, frame) = self.nodes[node];
             frames.push(frame);
             if node == 0 {

@@ -28,15 +28,15 @@ fn main() -> Result<(), Box<dyn Error>> {
     let graph = step("graph built", || finish(builder))?;
     let graph = graph?;
     step("reachable", || {
-        Reachable::of(&graph, Follow::default()).count()
+        Reachable::new(&graph, Follow::default()).count()
     })?;
     step("shortest paths", || {
-        black_box(ShortestPaths::of(&graph, Follow::default()))
+        black_box(ShortestPaths::new(&graph, Follow::default()))
             .order()
             .len()
     })?;
     step("referrers", || {
-        black_box(Referrers::of(&graph, Follow::default(), None))
+        black_box(Referrers::new(&graph, Follow::default(), None))
     })?;
     let dominators = step("dominators", || {
         Dominators::compute(&graph, Follow::default())

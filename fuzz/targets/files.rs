@@ -71,21 +71,21 @@ pub fn input(bytes: &[u8]) {
 
 /// Bytes as a text: its stream is bounded, and begins as its head.
 fn text(bytes: &[u8]) {
-    const MOST: u64 = 1 << 20;
+    const MAX_COUNT: u64 = 1 << 20;
     let Ok(mut input) = TextInput::of_stream(bytes, "fuzz") else {
         return;
     };
     let is_zip = input.kind() == Kind::Zip;
     let head = input.head().to_vec();
-    if let Ok(Some(mut text)) = input.text(MOST) {
+    if let Ok(Some(mut text)) = input.text(MAX_COUNT) {
         let mut read = Vec::new();
         text.read_to_end(&mut read).expect("memory can be read");
         assert!(is_zip || read.starts_with(&head) || text.is_cut());
         // Two bytes of UTF-16 are at most three of UTF-8.
-        assert!(read.len() as u64 <= MOST / 2 * 3 || bytes.len() as u64 > MOST);
+        assert!(read.len() as u64 <= MAX_COUNT / 2 * 3 || bytes.len() as u64 > MAX_COUNT);
     }
     let input = TextInput::of_stream(bytes, "fuzz").expect("it opened before");
-    let _ = input.whole(MOST);
+    let _ = input.whole(MAX_COUNT);
 }
 
 /// Bytes as an archive that symbols are looked for in: every library in it is unpacked and

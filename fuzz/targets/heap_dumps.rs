@@ -61,7 +61,7 @@ pub fn hprof_graph(bytes: &[u8]) {
     assert_same(&graph, &again);
     histogram(&bytes, &options(2)).expect("as the graph");
     let dominators = Dominators::compute(&graph, Follow::default());
-    let shortest = ShortestPaths::of(&graph, Follow::default());
+    let shortest = ShortestPaths::new(&graph, Follow::default());
     assert_eq!(dominators.order().len(), shortest.order().len());
     for object in (0..OBJECTS.min(graph.len() as u32)).map(ObjectIndex) {
         assert_eq!(graph.find(graph.id(object)), Some(object));
@@ -75,7 +75,7 @@ pub fn hprof_graph(bytes: &[u8]) {
         paths::shortest(&graph, &shortest, Follow::default(), object);
     }
     let _ = leaks::find(&graph);
-    let _ = waste::find(&graph, &Reachable::of(&graph, Follow::default()), 10);
+    let _ = waste::find(&graph, &Reachable::new(&graph, Follow::default()), 10);
 }
 
 pub fn assert_same(one: &HeapGraph, other: &HeapGraph) {

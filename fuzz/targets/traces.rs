@@ -95,7 +95,7 @@ pub fn heap_graph(bytes: &[u8]) {
             assert_eq!(graph.find(graph.id(object)), Some(object));
             fields::visit(&graph, object, |_| ControlFlow::Continue(()));
         }
-        let shortest = ShortestPaths::of(&graph, Follow::default());
+        let shortest = ShortestPaths::new(&graph, Follow::default());
         let dominators = Dominators::compute(&graph, Follow::default());
         assert_eq!(dominators.order().len(), shortest.order().len());
         let sums = class_aggregation(&graph, &dominators);
@@ -104,7 +104,7 @@ pub fn heap_graph(bytes: &[u8]) {
             Over::ShortestPaths(&shortest),
             Over::Dominators(&dominators),
         ] {
-            let tree = ClassTree::of(&graph, over, Merge::Collapsed);
+            let tree = ClassTree::new(&graph, over, Merge::Collapsed);
             let nodes = tree.nodes.iter().filter(|node| !node.is_native);
             assert_eq!(nodes.map(|node| node.count).sum::<u64>(), reachable);
             let (tree, _) = java_pprof::tree_for_profile(&graph, over);

@@ -27,7 +27,7 @@ pub enum Outcome {
 
 impl Outcome {
     /// The outcome of several results: the first class by precedence decides.
-    pub fn of(classes: impl IntoIterator<Item = ErrorClass>) -> Self {
+    pub fn from_classes(classes: impl IntoIterator<Item = ErrorClass>) -> Self {
         ErrorClass::first_of(classes).map_or(Outcome::Done, Outcome::Ended)
     }
 
@@ -45,7 +45,7 @@ impl Outcome {
             (Some(true), true, None) => Some(ErrorClass::Budget),
             (Some(true), false, None) => None,
         };
-        Outcome::of(missing.into_iter().chain(budget))
+        Outcome::from_classes(missing.into_iter().chain(budget))
     }
 
     /// Returns the same outcome, but inconclusive instead of passed if `open`.
@@ -218,7 +218,10 @@ mod tests {
     #[test]
     fn of_several_classes_the_gravest_decides() {
         let classes = [ErrorClass::Empty, ErrorClass::HostWrite];
-        assert_eq!(Outcome::of(classes), Outcome::Ended(ErrorClass::HostWrite));
-        assert_eq!(Outcome::of([]), Outcome::Done);
+        assert_eq!(
+            Outcome::from_classes(classes),
+            Outcome::Ended(ErrorClass::HostWrite)
+        );
+        assert_eq!(Outcome::from_classes([]), Outcome::Done);
     }
 }

@@ -174,7 +174,7 @@ const KEYS: &str = "keys: s and Enter take a snapshot, Ctrl-C ends the recording
 const ONE_KEY: &str = "keys: Ctrl-C ends the recording";
 
 /// Longest label that is taken.
-const LONGEST_LABEL: usize = 60;
+const MAX_LABEL_LENGTH: usize = 60;
 
 impl Typing {
     /// Cancels the typed label; returns whether there was one.
@@ -207,7 +207,7 @@ impl Typing {
                 text.pop();
             }
             (Typing::Label(text), Key::Char(c), _) => {
-                if text.chars().count() < LONGEST_LABEL {
+                if text.chars().count() < MAX_LABEL_LENGTH {
                     text.push(c);
                 }
             }

@@ -355,11 +355,11 @@ pub(crate) fn fitting(text: &str, room: usize) -> Option<String> {
 
 /// Width from which a name is cut in a table. Names come from traces and mapping files, and one of a
 /// megabyte hides all others. JSON and CSV have it whole.
-const LONGEST: usize = 4096;
+const MAX_LENGTH: usize = 4096;
 
 fn bounded(text: String) -> String {
-    match text.len() > LONGEST {
-        true => cut_end(&text, LONGEST),
+    match text.len() > MAX_LENGTH {
+        true => cut_end(&text, MAX_LENGTH),
         false => text,
     }
 }
@@ -469,7 +469,7 @@ mod tests {
         table.remark("x".repeat(1 << 20));
         let shown = text(&table, None);
         assert!(
-            shown.len() < 4 * LONGEST && shown.contains("éé…"),
+            shown.len() < 4 * MAX_LENGTH && shown.contains("éé…"),
             "{}",
             shown.len()
         );

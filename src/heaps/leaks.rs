@@ -68,7 +68,7 @@ pub enum HiddenLeaks {
 impl HiddenLeaks {
     /// Returns the reason, if there is one. Where classes of AndroidX have names, R8 did not rename
     /// the app: minified classes are of a library that is distributed so.
-    pub fn of(heap: &JavaHeap, found: &Leaks) -> Option<HiddenLeaks> {
+    pub fn new(heap: &JavaHeap, found: &Leaks) -> Option<HiddenLeaks> {
         let is_minified = || heap.findings.iter().any(|f| f.kind == MAPPING_MISSING);
         let is_named = || {
             let mut classes = heap.graph.classes().iter();
@@ -264,7 +264,7 @@ fn series(file: &JavaFile, notes: &mut Vec<String>) -> Result<Vec<usize>, JavaEr
 impl Earlier {
     fn take(&mut self, heap: &JavaHeap, request: &LeaksRequest, progress: &ProgressReporter) {
         progress.begin(&format!("reading {}", heap.name()));
-        let mut facts = HeapFacts::of(heap);
+        let mut facts = HeapFacts::from_heap(heap);
         facts.lacks_objects |= heap.graph.is_empty();
         let lacks_objects = facts.lacks_objects;
         self.heaps.push(facts);
@@ -278,7 +278,7 @@ impl Earlier {
         if request.leaks && self.heaps.len() == 1 {
             self.first = Some(counts(&leaks::find(&heap.graph)));
         }
-        self.snapshots.push(Snapshot::of(&heap.graph));
+        self.snapshots.push(Snapshot::from_graph(&heap.graph));
     }
 
     fn report(
@@ -288,7 +288,7 @@ impl Earlier {
         progress: &ProgressReporter,
         mut notes: Vec<String>,
     ) -> LeaksReport {
-        let mut facts = HeapFacts::of(heap);
+        let mut facts = HeapFacts::from_heap(heap);
         if let Some(first) = self.heaps.first() {
             let [one, other] = [first, &facts].map(|heap| heap.process.as_deref());
             let others = other_process(one.unwrap_or_default(), other.unwrap_or_default());
@@ -318,7 +318,7 @@ impl Earlier {
         if request.leaks {
             progress.begin("looking for leaks");
             let mut found = leaks::find(graph);
-            hidden = HiddenLeaks::of(heap, &found);
+            hidden = HiddenLeaks::new(heap, &found);
             let all = found.groups.len();
             found
                 .groups
@@ -359,7 +359,7 @@ impl Earlier {
             }));
         if !self.snapshots.is_empty() {
             progress.begin("comparing dumps");
-            self.snapshots.push(Snapshot::of(graph));
+            self.snapshots.push(Snapshot::from_graph(graph));
             let mut growth: Growth = growth::compare(&self.snapshots, graph, request.loops);
             growth.keep(|class| request.classes.takes(class));
             growth.cut(limit);
@@ -367,7 +367,7 @@ impl Earlier {
         }
         if request.waste {
             progress.begin("looking for waste");
-            let reachable = Reachable::of(graph, heap.follow);
+            let reachable = Reachable::new(graph, heap.follow);
             let limit = limit.min(MAX_LISTED);
             let takes_all = request.classes.takes_all();
             let most = if takes_all { limit } else { MAX_LISTED };
@@ -419,7 +419,7 @@ mod tests {
             );
             let finding = Finding::new(MAPPING_MISSING, None, String::new());
             heap.findings.extend(is_minified.then_some(finding));
-            HiddenLeaks::of(&heap, &leaks::find(&heap.graph))
+            HiddenLeaks::new(&heap, &leaks::find(&heap.graph))
         };
         let (activity, view_model) = ("android.app.Activity", "androidx.lifecycle.ViewModel");
         assert_eq!(heap(&["a.b"], false), Some(HiddenLeaks::NotCovered));

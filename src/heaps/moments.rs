@@ -91,7 +91,7 @@ pub struct Moments {
 
 impl Moments {
     /// Reads them from a manifest.
-    pub fn of(manifest: &Manifest) -> Moments {
+    pub fn from_manifest(manifest: &Manifest) -> Moments {
         let mut bound: BTreeMap<&DumpId, Vec<u32>> = BTreeMap::new();
         for (label, place) in manifest.labels.iter().zip(1..) {
             for labelled in &label.dumps {
@@ -131,7 +131,10 @@ impl Moments {
 
     /// Reads them from the recording in a directory; empty without a readable manifest.
     pub fn of_directory(directory: &Path) -> Moments {
-        Manifest::read(directory).map_or_else(|_| Moments::default(), |found| Moments::of(&found))
+        Manifest::read(directory).map_or_else(
+            |_| Moments::default(),
+            |found| Moments::from_manifest(&found),
+        )
     }
 
     /// Returns whether the recording has dumps.

@@ -46,7 +46,7 @@ pub enum DumpSelector {
 
 impl DumpSelector {
     /// Returns what selects a dump among those of its process; `None` if it is the only one.
-    pub fn of(label: Option<&str>, number: u32, among: usize) -> Option<DumpSelector> {
+    pub fn new(label: Option<&str>, number: u32, among: usize) -> Option<DumpSelector> {
         match label {
             Some(label) => Some(DumpSelector::Label(label.to_owned())),
             None => (among > 1).then_some(DumpSelector::Number(number)),

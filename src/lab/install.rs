@@ -41,7 +41,7 @@ pub fn open(path: &Path) -> Result<Bytes, Failure> {
         let message = format!("{} is not an APK", path.display());
         return Err(unreadable(message, BUILD));
     }
-    let Some(set) = ApkSet::of(&bytes) else {
+    let Some(set) = ApkSet::from_bytes(&bytes) else {
         return Ok(bytes);
     };
     set.universal().map_err(|why| {
@@ -64,7 +64,7 @@ impl<'a> ApkSet<'a> {
 
     /// Returns the set; nothing if the file has a manifest, as an APK does, or is damaged, which the
     /// package manager reports.
-    fn of(bytes: &'a [u8]) -> Option<ApkSet<'a>> {
+    fn from_bytes(bytes: &'a [u8]) -> Option<ApkSet<'a>> {
         let zip = ZipArchive::new(Cursor::new(bytes)).ok()?;
         let has = |name: &str| zip.index_for_name(name).is_some();
         let is_set = has("toc.pb") || has("BundleConfig.pb") || has(Self::UNIVERSAL);

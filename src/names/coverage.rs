@@ -17,7 +17,7 @@ use heaptap_symbols::symbolize::resolve::{FileFailure, LibraryOutcome, UsedFile}
 
 /// Minimum number of callstacks that end in a library after one frame for it to be reported as
 /// lacking unwind information, if they are also the majority of those that allocate in it.
-const FEWEST_CUT: u64 = 2;
+const MIN_CUT: u64 = 2;
 
 /// Collects the dumps of one trace.
 #[derive(Debug, Default)]
@@ -289,7 +289,7 @@ impl Tally {
         libraries.sort_by_key(|(_, l)| Reverse((l.bytes, l.leaf_bytes, l.unnamed)));
         for ((path, build_id), library) in libraries {
             let cut = library.cut_callsites;
-            if cut >= FEWEST_CUT
+            if cut >= MIN_CUT
                 && cut * 2 > library.leaf_callsites
                 && !library.has_unwind
                 && !path.is_empty()

@@ -38,7 +38,7 @@ pub(super) enum Cause {
 }
 
 impl Cause {
-    pub(super) fn of(
+    pub(super) fn new(
         ended_by: EndedBy,
         session_state: &SessionState,
         plan: &Plan,

@@ -27,7 +27,7 @@ const ATTEMPTS: u32 = 3;
 /// Replacement for a small buffer.
 const SMALLEST_BUFFER: u64 = 64 << 20;
 /// Maximum size of the buffer, to leave memory to the device.
-const LARGEST_BUFFER: u64 = 2 << 30;
+const MAX_BUFFER_SIZE: u64 = 2 << 30;
 /// Time for asking whether a process is still there.
 const QUICK: Duration = Duration::from_secs(10);
 
@@ -226,7 +226,7 @@ fn next_attempt(
     let gaps = cut.iter().any(|d| d.flags.missing_packets > 0);
     if gaps || lost && (none || !cut.is_empty()) {
         let larger = plan.buffer_bytes.saturating_mul(4);
-        let buffer_bytes = larger.clamp(SMALLEST_BUFFER, LARGEST_BUFFER);
+        let buffer_bytes = larger.clamp(SMALLEST_BUFFER, MAX_BUFFER_SIZE);
         if buffer_bytes <= plan.buffer_bytes {
             return None;
         }
@@ -339,8 +339,8 @@ mod tests {
         let lost = manifest(CUT, Some("service-lost-data"));
         let larger = |buffer_bytes| Some(RetryReason::LargerBuffer { buffer_bytes });
         assert_eq!(reason(&lost, 64 << 20), larger(256 << 20));
-        assert_eq!(reason(&lost, 1 << 30), larger(LARGEST_BUFFER));
-        assert_eq!(reason(&lost, LARGEST_BUFFER), None);
+        assert_eq!(reason(&lost, 1 << 30), larger(MAX_BUFFER_SIZE));
+        assert_eq!(reason(&lost, MAX_BUFFER_SIZE), None);
         let gap = JavaFlags {
             truncated: false,
             missing_packets: 3,

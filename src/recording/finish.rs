@@ -137,7 +137,7 @@ async fn finish_session(
     let session_state = session.reread()?.clone();
     let whole = !converted.health.is_empty() && causes::is_whole(&converted.health);
     let lasted = session.duration_bounds();
-    let cause = Cause::of(
+    let cause = Cause::new(
         ended_by,
         &session_state,
         &plan,
@@ -180,7 +180,7 @@ async fn finish_session(
 
     let mut manifest = describe(&session_state.header, &plan, Some(&trace));
     manifest.steps = steps;
-    manifest.outcome = manifest::Outcome::of(class, cause.word());
+    manifest.outcome = manifest::Outcome::new(class, cause.word());
     manifest
         .warnings
         .extend(cause.warning(sampled, plan.java.is_some()));
@@ -196,7 +196,7 @@ async fn finish_session(
         native: converted.dumps,
         java: converted.java,
     };
-    manifest.java_allocations = manifest::JavaAllocations::of(&manifest.dumps.native);
+    manifest.java_allocations = manifest::JavaAllocations::from_dumps(&manifest.dumps.native);
     if let Some(tracked) = tracked {
         manifest.java_allocations = Some(tracked.section);
         manifest.warnings.extend(tracked.warnings);

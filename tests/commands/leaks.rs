@@ -203,7 +203,7 @@ fn waste_is_of_the_app_heap_and_no_other_can_be_selected() {
         &["diff", &dump, &dump],
     ] {
         let mut program = crate::program::heaptap();
-        Ended::of(program.args(command).args(["--heap", "nonsense"]))
+        Ended::from_command(program.args(command).args(["--heap", "nonsense"]))
             .assert_code(2)
             .assert_stderr("name app, zygote or image");
     }

@@ -16,7 +16,7 @@ const CACHE: &str = "example::feed::FeedCache::Copy";
 
 fn heaptap(args: impl Arguments) -> Ended {
     let home = home();
-    Ended::of(
+    Ended::from_command(
         crate::program::heaptap()
             .args(args.list())
             .env("HEAPTAP_STATE_DIR", home.join("state"))

@@ -441,7 +441,7 @@ fn paths_find_the_addresses_that_queries_print() {
     let paths = |id: &str| {
         let mut paths = crate::program::heaptap();
         paths.arg("paths").arg(fixture(name)).args(["--object", id]);
-        Ended::of(&mut paths)
+        Ended::from_command(&mut paths)
     };
     let (one, other) = (paths(decimal), paths(hexadecimal));
     one.assert_code(0);

@@ -92,7 +92,7 @@ impl Input {
         let file = std::fs::File::open(self.directory.path().join("input")).expect("the file");
         let mut heaptap = heaptap();
         heaptap.current_dir(self.directory.path()).stdin(file);
-        Ended::of(heaptap.args(args.list()))
+        Ended::from_command(heaptap.args(args.list()))
     }
 
     fn expect(&self, code: i32, args: impl Arguments) -> Ended {

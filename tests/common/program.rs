@@ -124,7 +124,7 @@ impl std::fmt::Display for Ended {
 
 impl Ended {
     /// Runs a prepared heaptap to its end.
-    pub fn of(command: &mut Command) -> Ended {
+    pub fn from_command(command: &mut Command) -> Ended {
         let output = command.output().expect("the binary runs");
         Ended::new(command, output)
     }
@@ -215,7 +215,7 @@ impl Ended {
 
 /// Runs heaptap to its end.
 pub fn run(args: impl Arguments) -> Ended {
-    Ended::of(heaptap().args(args.list()))
+    Ended::from_command(heaptap().args(args.list()))
 }
 
 /// Runs heaptap to its end and expects the exit code.

@@ -156,7 +156,7 @@ fn waste_that_was_planted_is_counted() {
     let file = "/data/local/tmp/app.hprof";
     text(&phone, &format!("am dumpheap -b png {APP} {file}"));
     let (heap, truth) = open(&phone, file, "app.hprof");
-    let reachable = Reachable::of(&heap.graph, Follow::default());
+    let reachable = Reachable::new(&heap.graph, Follow::default());
     let waste = heaptap_analyze::waste::find(&heap.graph, &reachable, 10);
     let planted = |what: &str| {
         let found = truth.planted.iter().find(|p| p.what == what);

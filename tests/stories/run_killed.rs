@@ -91,7 +91,7 @@ fn killed_at_any_moment_a_run_is_resumed() {
     let calm = lab();
     let ended = calm.expect(0, RUN);
     let events = ended.stdout.lines().count();
-    let shape = Shape::of(&calm);
+    let shape = Shape::from_lab(&calm);
     assert_eq!(shape.states, vec!["done"; RUNS], "{ended}");
     let mut random = fastrand::Rng::with_seed(SEED);
     let moments: Vec<(Moment, Option<Moment>)> = (0..kills)
@@ -139,7 +139,7 @@ fn kill_at(first: Moment, second: Option<Moment>, calm: &Shape) -> String {
     let resumed = lab.run(&resume);
     what = format!("{what}\nresumed: {resumed}");
     assert_eq!(resumed.code(), Some(0), "{what}");
-    let shape = Shape::of(&lab);
+    let shape = Shape::from_lab(&lab);
     let kills = 1 + usize::from(second.is_some());
     assert!(done_before(&lab).starts_with(&before), "{what}");
     let count = |state: &str| shape.states.iter().filter(|one| *one == state).count();
@@ -177,7 +177,7 @@ struct Shape {
 }
 
 impl Shape {
-    fn of(lab: &Lab) -> Shape {
+    fn from_lab(lab: &Lab) -> Shape {
         let out = lab.work().join("out");
         let text = fs::read(out.join("result.json")).expect("a result");
         let result: Value = serde_json::from_slice(&text).expect("JSON");

@@ -65,7 +65,7 @@ impl Desk {
     }
 
     fn run(&self, args: impl Arguments) -> Ended {
-        Ended::of(&mut self.command(args))
+        Ended::from_command(&mut self.command(args))
     }
 
     fn expect(&self, code: i32, args: impl Arguments) -> Ended {

@@ -24,9 +24,9 @@ fn top(source: Box<dyn Source>, limit: usize) -> Result<String, TraceError> {
     let Some(dump) = profile.dumps.last() else {
         return Ok("the trace has no native heap dump\n".to_owned());
     };
-    let shown = VisibleTree::of(&profile.table, &Filter::default(), &[&dump.values]);
-    let groups = Groups::of(&profile.table, RowKey::Function);
-    let table = Table::of(&shown, &groups, &dump.values);
+    let shown = VisibleTree::new(&profile.table, &Filter::default(), &[&dump.values]);
+    let groups = Groups::new(&profile.table, RowKey::Function);
+    let table = Table::new(&shown, &groups, &dump.values);
     let mut views = dump.measures.iter().map(|measure| measure.view);
     let column = views
         .position(|view| view == Some(View::Space))

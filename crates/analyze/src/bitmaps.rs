@@ -131,7 +131,7 @@ impl Bitmap {
         if !self.is_native {
             return RawPixels::new(self, bytes).map(Pixels::Raw);
         }
-        let encoding = Encoding::of(bytes)?;
+        let encoding = Encoding::from_bytes(bytes)?;
         Some(Pixels::Encoded { encoding, bytes })
     }
 }
@@ -197,7 +197,7 @@ pub enum Encoding {
 
 impl Encoding {
     /// Returns the format, from the first bytes of the file.
-    pub fn of(bytes: &[u8]) -> Option<Encoding> {
+    pub fn from_bytes(bytes: &[u8]) -> Option<Encoding> {
         match bytes {
             [0x89, b'P', b'N', b'G', ..] => Some(Encoding::Png),
             [0xff, 0xd8, 0xff, ..] => Some(Encoding::Jpeg),
@@ -500,13 +500,13 @@ mod tests {
             (extended, Encoding::Webp, (7, 256)),
             (lossy, Encoding::Webp, (7, 256)),
         ] {
-            assert_eq!(Encoding::of(file), Some(encoding));
+            assert_eq!(Encoding::from_bytes(file), Some(encoding));
             assert_eq!(encoding.size(file), Some(size), "{encoding:?}");
             // A file that was cut has no size, and does no harm.
             for end in 0..file.len() {
                 assert_eq!(encoding.size(&file[..end]), None, "{encoding:?} {end}");
             }
         }
-        assert_eq!(Encoding::of(b"GIF89a"), None);
+        assert_eq!(Encoding::from_bytes(b"GIF89a"), None);
     }
 }

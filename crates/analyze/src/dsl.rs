@@ -211,7 +211,7 @@ impl Contents for Written {
                 name: name.as_deref(),
                 element: is_array.then_some(at as u32),
                 is_static: graph.class_behind(object).is_some(),
-                ..Field::of(match target.and_then(|id| graph.find(id)) {
+                ..Field::from_value(match target.and_then(|id| graph.find(id)) {
                     Some(target) => Value::Object(target),
                     None => Value::Null,
                 })

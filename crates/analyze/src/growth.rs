@@ -44,7 +44,7 @@ const NONE: u32 = u32::MAX;
 /// trees and lists of several classes.
 const FOLDED: usize = 4;
 /// Depth limit. Objects at deeper paths count in the last node.
-const DEEPEST: u32 = 200;
+const MAX_DEPTH: u32 = 200;
 /// Node limit, beyond the number of paths in any hand-written program.
 const MAX_NODES: usize = 4_000_000;
 
@@ -114,7 +114,7 @@ fn difference(all: &[u64]) -> i64 {
 
 impl Snapshot {
     /// Walks a heap.
-    pub fn of(graph: &HeapGraph) -> Snapshot {
+    pub fn from_graph(graph: &HeapGraph) -> Snapshot {
         Walk::new(graph).run()
     }
 
@@ -272,7 +272,7 @@ impl<'g> Walk<'g> {
     /// Returns the roots, most descriptive first. Classes are roots of their statics.
     fn start(&mut self) -> Vec<ObjectIndex> {
         let graph = self.graph;
-        let reachable = Reachable::of(graph, Follow::STRONG);
+        let reachable = Reachable::new(graph, Follow::STRONG);
         let rank = |kind| match kind {
             RootKind::ThreadObject => 0,
             RootKind::JniGlobal => 1,
@@ -338,7 +338,7 @@ impl<'g> Walk<'g> {
             }
             up = at.parent;
         }
-        let deep = nodes[node as usize].depth >= DEEPEST || nodes.len() >= MAX_NODES;
+        let deep = nodes[node as usize].depth >= MAX_DEPTH || nodes.len() >= MAX_NODES;
         if deep {
             let bytes = self.graph.shallow_bytes(object);
             let sum = &mut self.snapshot.nodes[node as usize].bytes;
@@ -583,7 +583,7 @@ mod tests {
 
     fn compared(dumps: &[(usize, usize, usize)], loops: u64) -> Growth {
         let graphs: Vec<HeapGraph> = dumps.iter().map(|&(l, c, n)| dump(l, c, n)).collect();
-        let snapshots: Vec<Snapshot> = graphs.iter().map(Snapshot::of).collect();
+        let snapshots: Vec<Snapshot> = graphs.iter().map(Snapshot::from_graph).collect();
         compare(&snapshots, graphs.last().expect("there is one"), loops)
     }
 

@@ -136,12 +136,12 @@ struct Chain<'a> {
 }
 
 /// Maximum number of classes that alternate in the links of a list.
-const LONGEST_ROUND: usize = 4;
+const MAX_ROUND_LENGTH: usize = 4;
 /// Number of repetitions that distinguishes links of several classes from objects that happen to
 /// nest.
 const ROUNDS: usize = 3;
 /// Number of last objects whose classes decide whether the next one is a link.
-const LINE: usize = LONGEST_ROUND * ROUNDS;
+const LINE: usize = MAX_ROUND_LENGTH * ROUNDS;
 
 impl<'a> Chain<'a> {
     fn from(graph: &'a HeapGraph, dominators: &'a Dominators, start: ObjectIndex) -> Chain<'a> {
@@ -177,7 +177,7 @@ impl<'a> Chain<'a> {
         let repeats = |round: usize, objects: usize| {
             (0..objects).all(|at| back(at).is_some() && back(at) == back(at + round))
         };
-        repeats(1, 1) || (2..=LONGEST_ROUND).any(|round| repeats(round, round * (ROUNDS - 1)))
+        repeats(1, 1) || (2..=MAX_ROUND_LENGTH).any(|round| repeats(round, round * (ROUNDS - 1)))
     }
 }
 

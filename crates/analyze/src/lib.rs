@@ -48,9 +48,9 @@
 //! let load = stacks.child(main, load);
 //! let values = Values { nodes: vec![main, load], columns: vec![vec![100, 4096]] };
 //!
-//! let shown = VisibleTree::of(&stacks, &Filter::default(), &[&values]);
-//! let groups = Groups::of(&stacks, RowKey::Function);
-//! let table = Table::of(&shown, &groups, &values);
+//! let shown = VisibleTree::new(&stacks, &Filter::default(), &[&values]);
+//! let groups = Groups::new(&stacks, RowKey::Function);
+//! let table = Table::new(&shown, &groups, &values);
 //! let rows: Vec<_> = table.ranked(0, |row| row.own[0]).into_iter().map(|at| {
 //!     let row = table.row(at);
 //!     let Key::Group(group) = row.key else { panic!("a table by function") };

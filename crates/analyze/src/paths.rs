@@ -192,12 +192,12 @@ type Sort = (ClassIndex, Option<ClassIndex>);
 
 impl<'a> Ways<'a> {
     /// Creates a cache for paths along the references that `follow` follows.
-    pub fn of(graph: &'a HeapGraph, paths: &'a ShortestPaths, follow: Follow) -> Ways<'a> {
+    pub fn new(graph: &'a HeapGraph, paths: &'a ShortestPaths, follow: Follow) -> Ways<'a> {
         Ways {
             graph,
             paths,
             follow,
-            links: Links::of(graph, follow),
+            links: Links::new(graph, follow),
             numbers: HashMap::new(),
             leading: vec![0; graph.len()],
         }
@@ -357,7 +357,7 @@ const MANY: usize = 64;
 
 impl<'a> Links<'a> {
     /// Creates an index of the references that `follow` follows.
-    pub fn of(graph: &'a HeapGraph, follow: Follow) -> Links<'a> {
+    pub fn new(graph: &'a HeapGraph, follow: Follow) -> Links<'a> {
         Links {
             graph,
             follow,

@@ -5,9 +5,9 @@ use heaptap_base::units::thousands;
 
 /// Maximum number of references in a repeated sequence, for lists whose links are of several
 /// classes and lists within lists.
-const LONGEST_ROUND: usize = 8;
+const MAX_ROUND_LENGTH: usize = 8;
 /// Minimum number of repetitions to fold; fewer are easier to read as they are.
-const FEWEST: usize = 4;
+const MIN_COUNT: usize = 4;
 /// Maximum number of hops of a path: half of them from the start, half from the end.
 pub const MAX_HOPS: usize = 200;
 
@@ -74,11 +74,11 @@ pub fn hops<T: PartialEq>(references: &[T]) -> Vec<Hop> {
             to: at + 1,
             round: 1,
         };
-        for round in 1..=LONGEST_ROUND {
+        for round in 1..=MAX_ROUND_LENGTH {
             let rest = &references[at..];
             let again = rest.iter().zip(rest.iter().skip(round));
             let times = 1 + again.take_while(|(one, other)| one == other).count() / round;
-            if times >= FEWEST && at + times * round > hop.to {
+            if times >= MIN_COUNT && at + times * round > hop.to {
                 hop.to = at + times * round;
                 hop.round = round;
             }

@@ -110,7 +110,7 @@ fn classes_count_what_is_reachable_and_what_goes_with_them() {
 #[test]
 fn unreachable_objects_are_told_apart() {
     let lab = lab();
-    let reachable = Reachable::of(&lab.graph, Follow::default());
+    let reachable = Reachable::new(&lab.graph, Follow::default());
     let scope = ObjectScope::Unreachable(&reachable);
     let table = histogram(&lab.graph, scope, HistogramKey::Class, &Filter::default());
     assert_eq!((table.total.count, table.total.shallow_bytes), (2, 500));
@@ -219,7 +219,7 @@ fn filters_take_classes_by_name() {
 #[test]
 fn roots_are_told_by_the_shortest_path() {
     let lab = lab();
-    let paths = ShortestPaths::of(&lab.graph, Follow::default());
+    let paths = ShortestPaths::new(&lab.graph, Follow::default());
     let dominators = Dominators::compute(&lab.graph, Follow::default());
     let table = by_root(&lab.graph, &dominators, &paths, &Filter::default());
     let statics = sums(&table, "system class");
@@ -252,7 +252,7 @@ fn the_largest_name_what_says_most_of_a_chain() {
 #[test]
 fn paths_carry_the_names_of_fields() {
     let lab = lab();
-    let shortest = ShortestPaths::of(&lab.graph, Follow::default());
+    let shortest = ShortestPaths::new(&lab.graph, Follow::default());
     let path = paths::shortest(&lab.graph, &shortest, Follow::default(), lab.at("pixels"));
     let links: Vec<String> = path
         .steps
@@ -313,7 +313,7 @@ fn all_paths_merge_by_class_and_field() {
     let mut search = holders::Search::new(referrers, &reachable);
     let mut of = |name: &str, targets: &[&str]| {
         let targets = targets.iter().map(|t| lab.at(t));
-        let targets = ObjectSet::of(lab.graph.len(), targets);
+        let targets = ObjectSet::from_graph(lab.graph.len(), targets);
         drawn(&search.holders(name, targets))
     };
     assert_eq!(
@@ -352,7 +352,10 @@ fn linked_lists_share_a_node_and_dead_ends_are_left_out() {
     let referrers = KindedReferrers::new(&list.graph, follow, Reading::Ahead, None);
     let reachable = dominators.reachable();
     let mut search = holders::Search::new(referrers, &reachable);
-    let tree = search.holders("last", ObjectSet::of(list.graph.len(), [list.at("n4999")]));
+    let tree = search.holders(
+        "last",
+        ObjectSet::from_graph(list.graph.len(), [list.at("n4999")]),
+    );
     assert_eq!(
         drawn(&tree),
         [

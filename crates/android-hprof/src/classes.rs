@@ -8,7 +8,7 @@ use super::outline::Outline;
 use super::sub_records::{ClassDump, OwnField, SubRecord, SubRecords};
 use heaptap_base::bytes::Bytes;
 use heaptap_model::heap_graph::{
-    BasicType, Class, ClassIndex, ClassKind, DEEPEST, FieldDecl, ObjectId, ReferenceKind,
+    BasicType, Class, ClassIndex, ClassKind, FieldDecl, MAX_DEPTH, ObjectId, ReferenceKind,
 };
 use std::collections::HashMap;
 
@@ -379,7 +379,7 @@ impl Classes {
 
     /// Returns a class and its superclasses, up to the limit.
     pub(super) fn ancestry(&self, class: ClassIndex) -> impl Iterator<Item = ClassIndex> + '_ {
-        std::iter::successors(Some(class), |class| self.rows[class.at()].superclass).take(DEEPEST)
+        std::iter::successors(Some(class), |class| self.rows[class.at()].superclass).take(MAX_DEPTH)
     }
 
     /// Finds the offsets of references in instances. Classes without instances need no layout, and

@@ -211,7 +211,7 @@ impl HprofContents {
             if id != 0 && !told {
                 visit(Field {
                     name: Some(name),
-                    ..Field::of(reference(id, graph))
+                    ..Field::from_value(reference(id, graph))
                 })?;
             }
         }
@@ -284,7 +284,7 @@ impl Contents for HprofContents {
                 elements.try_for_each(|(id, element)| {
                     visit(Field {
                         element: Some(element),
-                        ..Field::of(reference(id, graph))
+                        ..Field::from_value(reference(id, graph))
                     })
                 })
             }
@@ -299,7 +299,7 @@ impl Contents for HprofContents {
                     visit(Field {
                         element: Some(element),
                         type_name: Some(array.element.name()),
-                        ..Field::of(value)
+                        ..Field::from_value(value)
                     })
                 })
             }
@@ -313,7 +313,7 @@ impl Contents for HprofContents {
             // This is the last field, so the visitor's answer makes no difference.
             let _last = visit(Field {
                 name: Some("<class>"),
-                ..Field::of(Value::Object(class))
+                ..Field::from_value(Value::Object(class))
             });
         }
     }

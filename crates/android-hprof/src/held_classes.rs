@@ -27,7 +27,7 @@ pub(super) fn hold(graph: &mut HeapGraph) -> Vec<bool> {
     if graph.roots().is_empty() || !classes.iter().any(may_leak) {
         return Vec::new();
     }
-    let reached = Reachable::of(graph, Follow::default());
+    let reached = Reachable::new(graph, Follow::default());
     let held = classes.iter().map(|class| {
         let object = class.object.filter(|_| may_leak(class));
         object.is_some_and(|object| !reached.contains(object))

@@ -116,8 +116,8 @@ fn of_graph(graph: &HeapGraph) -> Histogram {
 
 /// Reads a few parts for evidence of the runtime's object layout.
 fn sample(file: &Bytes, outline: &Outline) -> Evidence {
-    const MOST: usize = 8;
-    let step = outline.parts.len().div_ceil(MOST).max(1);
+    const MAX_COUNT: usize = 8;
+    let step = outline.parts.len().div_ceil(MAX_COUNT).max(1);
     let some: Vec<Range<usize>> = outline.parts.iter().step_by(step).cloned().collect();
     let parts = Parts {
         file,

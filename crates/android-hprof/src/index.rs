@@ -41,7 +41,7 @@ pub(super) struct PlacedRoot {
 }
 
 impl PlacedRoot {
-    fn of(at: usize, root: &RootRecord) -> PlacedRoot {
+    fn new(at: usize, root: &RootRecord) -> PlacedRoot {
         let numbers = [root.thread, root.frame, root.stack];
         let bits = numbers.iter().zip(0..);
         PlacedRoot {
@@ -171,7 +171,7 @@ impl Visitor for Worker {
                 class.id()
             }
             SubRecord::Root(root) => {
-                found.roots.push(PlacedRoot::of(at, &root));
+                found.roots.push(PlacedRoot::new(at, &root));
                 return;
             }
             SubRecord::Heap { .. } => return,

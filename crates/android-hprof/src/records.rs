@@ -104,7 +104,7 @@ pub enum HeaderError {
 const MAGIC: &[u8] = b"JAVA PROFILE 1.0";
 
 /// Maximum length of the version text in bytes.
-const LONGEST_VERSION: usize = 32;
+const MAX_VERSION_LENGTH: usize = 32;
 
 impl<'a> Header<'a> {
     /// Reads the header of a file.
@@ -118,10 +118,10 @@ impl<'a> Header<'a> {
                 false => HeaderError::NotHprof,
             });
         }
-        let text = &file[..file.len().min(LONGEST_VERSION)];
+        let text = &file[..file.len().min(MAX_VERSION_LENGTH)];
         let end = match text.iter().position(|&byte| byte == 0) {
             Some(end) => end,
-            None if text.len() < LONGEST_VERSION => return Err(HeaderError::CutShort),
+            None if text.len() < MAX_VERSION_LENGTH => return Err(HeaderError::CutShort),
             None => return Err(HeaderError::NotHprof),
         };
         let version = match std::str::from_utf8(&text[..end]) {

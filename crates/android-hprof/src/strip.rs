@@ -16,7 +16,7 @@ use super::records::{Content, Header, IdSize, Record, Records, tag};
 use super::rewrite::{Body, Edit, Other, RewriteError, Rewritten, rewrite};
 use super::sub_records::{ClassDump, SubRecord, SubRecords};
 use heaptap_model::heap_graph::BasicType;
-use heaptap_model::heap_graph::DEEPEST;
+use heaptap_model::heap_graph::MAX_DEPTH;
 use std::io::Write;
 use std::ops::Range;
 use std::rc::Rc;
@@ -160,7 +160,7 @@ impl<'a> Classes<'a> {
         let mut places = Vec::new();
         let mut at = 0;
         let mut next = class;
-        for _ in 0..DEEPEST {
+        for _ in 0..MAX_DEPTH {
             let Some(dump) = self.dumps.get(&next) else {
                 break;
             };

@@ -61,7 +61,7 @@ pub struct Unwritten {
 /// # Errors
 /// Returns an error if `out` does, or if the instances take more bytes than any heap of ART.
 pub fn write(graph: &HeapGraph, time_ms: u64, out: &mut dyn Write) -> io::Result<Unwritten> {
-    let mut heap = Heap::of(graph, Output::new(out));
+    let mut heap = Heap::new(graph, Output::new(out));
     heap.find_fields();
     heap.lay_out()?;
     heap.write(time_ms)?;
@@ -148,7 +148,7 @@ struct Heap<'a> {
 }
 
 impl<'a> Heap<'a> {
-    fn of(graph: &'a HeapGraph, out: Output<'a>) -> Heap<'a> {
+    fn new(graph: &'a HeapGraph, out: Output<'a>) -> Heap<'a> {
         let bits = graph.objects().fold(0, |bits, o| bits | graph.id(o).0);
         let shift = 3u32.saturating_sub(bits.trailing_zeros());
         let fits = bits.leading_zeros() > shift;

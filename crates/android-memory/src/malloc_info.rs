@@ -87,13 +87,13 @@ pub enum MallocInfoError {
 }
 
 /// Maximum depth of open elements. Known elements nest only three deep.
-const DEEPEST: usize = 16;
-const LONGEST_NAME: usize = 64;
+const MAX_DEPTH: usize = 16;
+const MAX_NAME_LENGTH: usize = 64;
 
 #[derive(Default)]
 struct Scan {
     open: Vec<String>,
-    /// Number of open elements below [`DEEPEST`].
+    /// Number of open elements below [`MAX_DEPTH`].
     deeper: usize,
     version: Option<Version>,
     live: u64,
@@ -184,8 +184,8 @@ impl Scan {
             }
             return;
         }
-        match self.open.len() < DEEPEST {
-            true => self.open.push(name.chars().take(LONGEST_NAME).collect()),
+        match self.open.len() < MAX_DEPTH {
+            true => self.open.push(name.chars().take(MAX_NAME_LENGTH).collect()),
             false => self.deeper += 1,
         }
     }
@@ -198,7 +198,7 @@ impl Scan {
                 "debug-malloc-1" => Version::Debug,
                 "1" => Version::Glibc,
                 other => {
-                    let name = other.chars().take(LONGEST_NAME).collect::<String>();
+                    let name = other.chars().take(MAX_NAME_LENGTH).collect::<String>();
                     Version::Other(sanitize(&name).into_owned())
                 }
             });

@@ -107,7 +107,7 @@ fn sites(shape: Shape, app: &str, names: &mut Names) -> Vec<Site> {
         let malloc = frame(&mut table, "malloc", 99);
         nodes.push(table.child(leaf, malloc));
     }
-    let callsites = Callsites::of(&table);
+    let callsites = Callsites::from_table(&table);
     let sites = nodes.into_iter().enumerate().map(|(at, node)| {
         let text = callsites.describe(node);
         let callsite = callsites.hash(node);

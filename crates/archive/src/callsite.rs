@@ -32,7 +32,7 @@ pub struct Callsites<'a> {
 
 impl<'a> Callsites<'a> {
     /// Computes the hashes.
-    pub fn of(table: &'a StackTable) -> Callsites<'a> {
+    pub fn from_table(table: &'a StackTable) -> Callsites<'a> {
         let mut hashes: Vec<i64> = Vec::with_capacity(table.node_count());
         // Callers come before their callees.
         for at in 0..table.node_count() {
@@ -144,7 +144,7 @@ mod tests {
             &names,
         );
         let other = stack(&mut table, "/system/lib64/libc.so", "aa", &names);
-        let hashes = Callsites::of(&table);
+        let hashes = Callsites::from_table(&table);
         assert_ne!(first, second);
         assert_eq!(hashes.hash(first), HASH);
         assert_eq!(hashes.hash(second), HASH);
@@ -167,7 +167,7 @@ mod tests {
         let mut table = StackTable::default();
         let names = vec!["recurse"; 10_000];
         let node = stack(&mut table, "lib.so", "", &names);
-        let text = Callsites::of(&table).describe(node);
+        let text = Callsites::from_table(&table).describe(node);
         assert!(
             text.stack.starts_with("…;recurse;"),
             "{}",
@@ -175,6 +175,6 @@ mod tests {
         );
         assert!(text.stack.len() <= MAX_STACK_BYTES + 4);
         let only = stack(&mut table, "lib.so", "", &["malloc"]);
-        assert_eq!(Callsites::of(&table).describe(only).leaf, "malloc");
+        assert_eq!(Callsites::from_table(&table).describe(only).leaf, "malloc");
     }
 }

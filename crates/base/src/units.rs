@@ -21,7 +21,7 @@ impl Allowance {
     const PER_BYTE: usize = 10;
 
     /// Creates the allowance for an input of `bytes` bytes.
-    pub fn of(bytes: usize) -> Allowance {
+    pub fn from_bytes(bytes: usize) -> Allowance {
         let mut allowance = Allowance::default();
         allowance.add(bytes);
         allowance

@@ -207,7 +207,7 @@ impl Explorer {
 
     /// Returns the reversed references, of all kinds.
     pub(crate) fn referrers(&self) -> &Arc<Referrers> {
-        self.referrers_by(|paths| Referrers::of(&self.graph, Follow::ALL, Some(paths)).into())
+        self.referrers_by(|paths| Referrers::new(&self.graph, Follow::ALL, Some(paths)).into())
     }
 
     /// Returns the same, if they were needed before.
@@ -254,7 +254,7 @@ impl Explorer {
 
     pub(crate) fn judge(&self) -> &Judge {
         self.judge
-            .get_or_init(|| Judge::of(&self.graph, self.shows_contents))
+            .get_or_init(|| Judge::new(&self.graph, self.shows_contents))
     }
 
     pub(crate) fn sorted_lists(&self) -> &SortedLists {

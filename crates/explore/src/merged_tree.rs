@@ -24,16 +24,16 @@ pub(crate) struct MergedTree {
 impl MergedTree {
     pub(crate) fn of_dominators(graph: &HeapGraph, dominators: &Dominators) -> MergedTree {
         let over = Over::Dominators(dominators);
-        MergedTree::of(ClassTree::of(graph, over, Merge::Flamegraph))
+        MergedTree::from_tree(ClassTree::new(graph, over, Merge::Flamegraph))
     }
 
     /// Walks the shortest paths and merges them at the same time.
     pub(crate) fn with_paths(graph: &HeapGraph, walk: &Walk<'_>) -> (MergedTree, PathReferences) {
         let (tree, references) = ClassTree::with_shortest_paths(graph, walk);
-        (MergedTree::of(tree), references)
+        (MergedTree::from_tree(tree), references)
     }
 
-    fn of(mut tree: ClassTree) -> MergedTree {
+    fn from_tree(mut tree: ClassTree) -> MergedTree {
         // Their objects are those of their parents.
         for node in tree.nodes.iter_mut().filter(|node| node.is_native) {
             node.count = 0;

@@ -31,7 +31,7 @@ pub(super) struct ByName {
 
 impl ByName {
     /// Builds the tree of one column of a dump, without zero values.
-    pub(super) fn of(table: &StackTable, dump: &ChosenDump<'_>, column: usize) -> ByName {
+    pub(super) fn new(table: &StackTable, dump: &ChosenDump<'_>, column: usize) -> ByName {
         let values = &dump.dump.values;
         let numbers = &values.columns[column];
         let root = Merged {

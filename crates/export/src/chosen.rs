@@ -159,7 +159,7 @@ const WANTED: u32 = u32::MAX - 1;
 
 impl Needed {
     /// Collects the entries in one pass over all rows.
-    pub fn of(chosen: &Chosen<'_>) -> Needed {
+    pub fn from_chosen(chosen: &Chosen<'_>) -> Needed {
         let table = chosen.table;
         let mut nodes = vec![NONE; table.node_count()];
         nodes[NodeId::ROOT.0 as usize] = WANTED;

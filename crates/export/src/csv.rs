@@ -23,7 +23,7 @@ const KEYS: [&str; 12] = [
 
 /// Maximum length of a stack in UTF-8 bytes, which are at least as many as the UTF-16 units that
 /// Excel counts.
-const LONGEST_STACK: usize = 32_000;
+const MAX_STACK_LENGTH: usize = 32_000;
 
 /// Writes the selection.
 ///
@@ -111,7 +111,7 @@ fn spell(stack: &mut String, table: &StackTable, leaf: NodeId) {
     for node in table.stack(leaf) {
         let name = folded_name(table.name_of(node));
         length += name.len() + 1;
-        if length > LONGEST_STACK {
+        if length > MAX_STACK_LENGTH {
             names.push("…".into());
             break;
         }

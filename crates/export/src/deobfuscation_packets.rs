@@ -16,7 +16,7 @@
 //! ```
 //!
 //! A reader combines the packets of a package and applies them at the end of the trace, so a map
-//! can be split anywhere except inside a method. Packets written here do not exceed `LARGEST` by
+//! can be split anywhere except inside a method. Packets written here do not exceed `MAX_SIZE` by
 //! much. A split class is in each of its packets with its names.
 
 use serde::Serialize;
@@ -26,7 +26,7 @@ use heaptap_model::profile::PacketLines;
 use std::io::{self, Write};
 
 /// Size in bytes at which a packet is closed.
-const LARGEST: usize = 256 << 10;
+const MAX_SIZE: usize = 256 << 10;
 
 mod field {
     pub(super) const PACKET: u32 = 1;
@@ -90,7 +90,7 @@ impl<'w> MapWriter<'w> {
     /// Returns an error if earlier data cannot be written.
     pub fn class(&mut self, obfuscated: &str, original: &str) -> io::Result<()> {
         self.end_class();
-        if self.classes.len() >= LARGEST {
+        if self.classes.len() >= MAX_SIZE {
             self.flush()?;
         }
         put_bytes(
@@ -185,7 +185,8 @@ impl<'w> MapWriter<'w> {
 
     /// Splits the current class if the packet is full.
     fn make_room(&mut self) -> io::Result<()> {
-        if self.classes.len() + self.class.len() < LARGEST || self.class.len() == self.names.len() {
+        if self.classes.len() + self.class.len() < MAX_SIZE || self.class.len() == self.names.len()
+        {
             return Ok(());
         }
         put_bytes(&mut self.classes, field::OBFUSCATED_CLASSES, &self.class);
@@ -287,7 +288,7 @@ mod tests {
         }
         let written = writer.finish().unwrap();
         assert!(written.packets > 3, "{written:?}");
-        assert!(written.bytes / written.packets < 2 * LARGEST as u64);
+        assert!(written.bytes / written.packets < 2 * MAX_SIZE as u64);
         let surveyed = read(bytes);
         let map = surveyed.name_maps().get("com.x").unwrap();
         let names: std::collections::BTreeSet<&str> = (0..map.class_count())

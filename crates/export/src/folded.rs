@@ -20,7 +20,7 @@ pub fn write(
     dump: &ChosenDump<'_>,
     column: usize,
 ) -> io::Result<()> {
-    let tree = ByName::of(table, dump, column);
+    let tree = ByName::new(table, dump, column);
     let mut line = String::new();
     // Nodes to write, each with the length of the stack above it.
     let mut todo: Vec<(u32, usize)> = tree.children(0).map(|node| (node, 0)).collect();

@@ -34,7 +34,7 @@ const MAX_STEPS: u64 = 64 << 20;
 /// Returns a tree of a heap's objects that fits into a profile, and a description of the necessary
 /// reductions, if any.
 pub fn tree_for_profile(graph: &HeapGraph, over: Over<'_>) -> (ClassTree, Option<String>) {
-    fitted(ClassTree::of(graph, over, Merge::Flamegraph))
+    fitted(ClassTree::new(graph, over, Merge::Flamegraph))
 }
 
 /// Reduces a [`Merge::Flamegraph`] tree until it fits into a profile, and describes how, if it does

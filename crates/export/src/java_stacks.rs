@@ -86,9 +86,9 @@ mod tests {
              two x.Node 10
              text java.lang.String 5 +100",
         );
-        let paths = ShortestPaths::of(&heap.graph, Follow::default());
+        let paths = ShortestPaths::new(&heap.graph, Follow::default());
         let over = Over::ShortestPaths(&paths);
-        let tree = ClassTree::of(&heap.graph, over, Merge::Flamegraph);
+        let tree = ClassTree::new(&heap.graph, over, Merge::Flamegraph);
         let mut profile = StackProfile::default();
         add(&mut profile, &tree, Facts::default());
         add(&mut profile, &tree, Facts::default());

@@ -66,7 +66,7 @@ struct Measure<'a> {
 /// Returns an error if `out` cannot be written.
 pub fn write(out: &mut impl Write, chosen: &Chosen<'_>) -> io::Result<()> {
     let table = chosen.table;
-    let needed = Needed::of(chosen);
+    let needed = Needed::from_chosen(chosen);
     write!(
         out,
         "{{\"schema\":\"heaptap-profile\",\"version\":{VERSION}"

@@ -14,7 +14,7 @@
 //! ```
 //!
 //! A reader attaches a packet's lines to every frame with that path, build ID and address, so
-//! a module can be split into several packets of about `LARGEST` bytes.
+//! a module can be split into several packets of about `MAX_SIZE` bytes.
 
 use super::wire::{put_bytes, put_field};
 use heaptap_model::profile::{FrameId, Line, Recording};
@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 /// Size in bytes at which a packet is closed; it can exceed this by one address.
-const LARGEST: usize = 256 << 10;
+const MAX_SIZE: usize = 256 << 10;
 /// Placeholder that symbolizers write for an unknown file.
 const UNKNOWN_FILE: &[u8] = b"??";
 
@@ -89,7 +89,7 @@ pub fn write_symbols(
             body.clear();
             put_bytes(&mut body, field::PATH, path.as_bytes());
             put_bytes(&mut body, field::BUILD_ID, build_id);
-            while body.len() < LARGEST
+            while body.len() < MAX_SIZE
                 && let Some((address, frame)) = addresses.next()
             {
                 let message = address_symbols(recording, address, frame);
@@ -224,7 +224,7 @@ mod tests {
         let written = write_symbols(&recording, |_| true, &mut bytes).unwrap();
         assert!(written.packets > 2, "{written:?}");
         assert_eq!(written.addresses, 20_000);
-        assert!(written.bytes / written.packets < 2 * LARGEST as u64);
+        assert!(written.bytes / written.packets < 2 * MAX_SIZE as u64);
         // A reader accepts them without errors.
         let trace = Trace::open(Box::new(io::Cursor::new(bytes))).unwrap();
         assert_eq!(trace.health().damage_count, 0, "{:?}", trace.health());

@@ -30,7 +30,7 @@ fn is_unknown(line: &u32) -> bool {
 /// Returns an error if `out` cannot be written.
 pub fn write(out: &mut impl Write, chosen: &Chosen<'_>, name: &str) -> io::Result<u64> {
     let table = chosen.table;
-    let frames = Frames::of(chosen);
+    let frames = Frames::from_chosen(chosen);
     out.write_all(b"{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",")?;
     out.write_all(b"\"exporter\":")?;
     put_json(out, &concat!("heaptap ", env!("CARGO_PKG_VERSION")))?;
@@ -71,12 +71,12 @@ struct Frames {
 }
 
 impl Frames {
-    fn of(chosen: &Chosen<'_>) -> Frames {
+    fn from_chosen(chosen: &Chosen<'_>) -> Frames {
         let table = chosen.table;
         let mut list = Vec::new();
         let mut numbers = vec![0; table.frames().len()];
         let mut known: HashMap<(TextId, TextId, u32), u32> = HashMap::new();
-        for id in Needed::of(chosen).frames {
+        for id in Needed::from_chosen(chosen).frames {
             let frame = &table.frames()[id.0 as usize];
             let function = &table.functions()[frame.function.0 as usize];
             let key = (function.name, place(table, id), frame.line);

@@ -28,7 +28,7 @@ const NARROWEST: f64 = 0.5;
 /// Width of a character of the monospaced font.
 const CHARACTER: f64 = 6.6;
 /// Maximum depth, because browsers refuse taller pictures. The picture mentions omitted frames.
-const DEEPEST: usize = 1500;
+const MAX_DEPTH: usize = 1500;
 
 /// Colors of libraries, largest first; the last one is for all others.
 const COLOURS: [&str; 8] = [
@@ -47,9 +47,9 @@ pub fn write(
     column: usize,
     subtitle: &str,
 ) -> io::Result<()> {
-    let tree = ByName::of(table, dump, column);
+    let tree = ByName::new(table, dump, column);
     let measure = &dump.dump.measures[column];
-    let boxes = Boxes::of(&tree);
+    let boxes = Boxes::from_tree(&tree);
     let height = HEAD + (boxes.rows as f64) * ROW + 2.0 * MARGIN;
     let title = format!("{}: {}", dump.title(), measure_title(measure));
     let whole = amount(measure, boxes.total);
@@ -70,7 +70,7 @@ pub fn write(
         xml(&title),
         xml(&format!("{whole} in total; {subtitle}")),
     )?;
-    let colours = Colours::of(table, &tree, &boxes);
+    let colours = Colours::new(table, &tree, &boxes);
     colours.put_legend(out)?;
     for one in &boxes.list {
         put_box(out, table, &tree, &colours, measure, one, boxes.total)?;
@@ -80,7 +80,7 @@ pub fn write(
         writeln!(
             out,
             "<text x=\"{MARGIN}\" y=\"{y}\" fill=\"#444444\">frames deeper than \
-             {DEEPEST} are not drawn</text>"
+             {MAX_DEPTH} are not drawn</text>"
         )?;
     }
     out.write_all(b"</svg>\n")
@@ -107,7 +107,7 @@ struct Boxes {
 }
 
 impl Boxes {
-    fn of(tree: &ByName) -> Boxes {
+    fn from_tree(tree: &ByName) -> Boxes {
         // In a difference, shrunk nodes do not have a width.
         let weights = weights(tree);
         let total = weights[0];
@@ -140,7 +140,7 @@ impl Boxes {
                 .children(node)
                 .filter(|&child| weights[child as usize] > 0)
                 .collect();
-            if depth > DEEPEST {
+            if depth > MAX_DEPTH {
                 boxes.deeper |= !children.is_empty();
                 continue;
             }
@@ -197,7 +197,7 @@ struct Colours<'a> {
 }
 
 impl<'a> Colours<'a> {
-    fn of(table: &'a StackTable, tree: &ByName, boxes: &Boxes) -> Colours<'a> {
+    fn new(table: &'a StackTable, tree: &ByName, boxes: &Boxes) -> Colours<'a> {
         let mut widths: HashMap<&str, f64> = HashMap::new();
         for one in boxes
             .list

@@ -124,7 +124,7 @@ pub(super) fn each_in_zip(
 /// Bugreport member that contains the name of the main text.
 const MAIN_ENTRY: &str = "main_entry.txt";
 /// Maximum number of bytes of the name read from [`MAIN_ENTRY`].
-const LONGEST_NAME: u64 = 4 << 10;
+const MAX_NAME_LENGTH: u64 = 4 << 10;
 
 /// Returns the index of the main text in a ZIP: the text of a bugreport, or the only text in the
 /// ZIP.
@@ -145,7 +145,7 @@ pub(super) fn one_text<R: Read + Seek>(archive: &mut zip::ZipArchive<R>) -> Opti
         if name == MAIN_ENTRY {
             let mut text = String::new();
             // If this fails, the member names decide.
-            let _ = member.take(LONGEST_NAME).read_to_string(&mut text);
+            let _ = member.take(MAX_NAME_LENGTH).read_to_string(&mut text);
             main = Some(text.trim().to_owned());
         } else if name.ends_with(".txt") || name.ends_with(".log") {
             texts.push((at, name));

@@ -20,7 +20,7 @@ const HEAD: usize = 4 << 10;
 /// Prefix of the line with the creation time of the report.
 const MADE: &str = "== dumpstate: ";
 /// Maximum number of bytes of a line that are read at once.
-const LONGEST_PIECE: u64 = 64 << 10;
+const MAX_PIECE_LENGTH: u64 = 64 << 10;
 
 /// A section that a command reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,7 +121,7 @@ impl<R: Read> Read for SectionReader<R> {
             self.line.set_position(0);
             let line = self.line.get_mut();
             line.clear();
-            let mut piece = (&mut self.inner).take(LONGEST_PIECE);
+            let mut piece = (&mut self.inner).take(MAX_PIECE_LENGTH);
             if piece.read_until(b'\n', line)? == 0 {
                 return Ok(0);
             }
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn a_line_without_end_belongs_to_its_section_in_pieces() {
-        let long = "x".repeat(3 * LONGEST_PIECE as usize);
+        let long = "x".repeat(3 * MAX_PIECE_LENGTH as usize);
         let text =
             format!("{long}------ SYSTEM LOG\n------ SYSTEM LOG ()\n{long}\n------ x\n{long}");
         assert_eq!(section(&text, Section::Log), format!("{long}\n"));

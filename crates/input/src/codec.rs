@@ -8,7 +8,7 @@ use heaptap_base::bytes::Bytes;
 use std::io::{self, BufRead, Read};
 
 /// Maximum nesting of compression and archives. A bundle in gzip in a ZIP is deep enough.
-pub(super) const DEEPEST: u32 = 4;
+pub(super) const MAX_DEPTH: u32 = 4;
 
 /// Memory limit for an xz dictionary, in KiB; `xz -9` uses 64 MiB.
 const XZ_MEMORY_KIB: u32 = 128 << 10;
@@ -25,7 +25,7 @@ pub(super) enum Codec {
 
 impl Codec {
     /// Returns the codec for a file type.
-    pub(super) fn of(kind: Kind) -> Option<Codec> {
+    pub(super) fn from_kind(kind: Kind) -> Option<Codec> {
         match kind {
             Kind::Gzip => Some(Codec::Gzip),
             Kind::Zstd => Some(Codec::Zstd),
@@ -141,15 +141,15 @@ pub(super) fn unpack_all(
 /// Returns the codec of a file found `depth` levels deep, if it is compressed.
 ///
 /// # Errors
-/// Returns [`ImportError::Damaged`] if the file is compressed or an archive at depth [`DEEPEST`] or
+/// Returns [`ImportError::Damaged`] if the file is compressed or an archive at depth [`MAX_DEPTH`] or
 /// deeper.
 pub(super) fn codec_at(kind: Kind, depth: u32, name: &str) -> Result<Option<Codec>, ImportError> {
-    let codec = Codec::of(kind);
+    let codec = Codec::from_kind(kind);
     let is_packed = codec.is_some() || matches!(kind, Kind::Zip | Kind::Tar);
-    if is_packed && depth >= DEEPEST {
+    if is_packed && depth >= MAX_DEPTH {
         return Err(ImportError::Damaged {
             name: name.to_owned(),
-            what: format!("it is packed more than {DEEPEST} times"),
+            what: format!("it is packed more than {MAX_DEPTH} times"),
         });
     }
     Ok(codec)
@@ -158,9 +158,9 @@ pub(super) fn codec_at(kind: Kind, depth: u32, name: &str) -> Result<Option<Code
 /// Returns the file type inside all compression, as far as the first bytes show it.
 pub(super) fn innermost(bytes: &[u8]) -> Kind {
     let mut head = bytes[..bytes.len().min(PACKED_HEAD)].to_vec();
-    for _ in 0..DEEPEST {
+    for _ in 0..MAX_DEPTH {
         let kind = detect(&head[..head.len().min(HEAD)]);
-        match Codec::of(kind).and_then(|codec| codec.head(&head)) {
+        match Codec::from_kind(kind).and_then(|codec| codec.head(&head)) {
             Some(inner) => head = inner,
             None => return kind,
         }

@@ -148,7 +148,7 @@ fn open_kind(
 fn open_pprof(path: &Path) -> Result<PprofInput, ImportError> {
     let name = path.display().to_string();
     let bytes = Bytes::map(path).map_err(ImportError::unreadable(&name))?;
-    let budget = Budget::of(bytes.len() as u64);
+    let budget = Budget::from_packed(bytes.len() as u64);
     pprof::of_bytes(bytes, &name, &budget)
 }
 

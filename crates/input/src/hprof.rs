@@ -74,7 +74,13 @@ pub fn open_hprofs(path: &Path) -> Result<Vec<HprofInput>, ImportError> {
         }
     } else if metadata.is_file() {
         let bytes = Bytes::map(path).map_err(unreadable)?;
-        find(bytes, &name, 0, &Budget::of(metadata.len()), &mut found)?;
+        find(
+            bytes,
+            &name,
+            0,
+            &Budget::from_packed(metadata.len()),
+            &mut found,
+        )?;
     } else {
         let file = std::fs::File::open(path).map_err(unreadable)?;
         let (bytes, budget) = spool_stream(file, &name)?;
@@ -135,7 +141,7 @@ pub(super) fn spool_stream(stream: impl Read, name: &str) -> Result<(Bytes, Budg
         });
     }
     let bytes = spool.into_bytes()?;
-    let budget = Budget::of(bytes.len() as u64);
+    let budget = Budget::from_packed(bytes.len() as u64);
     Ok((bytes, budget))
 }
 

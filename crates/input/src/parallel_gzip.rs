@@ -14,7 +14,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 const PLAIN_HEADER: [u8; 8] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0];
 /// Maximum size of a member unpacked in memory; larger ones are streamed. The JDK's blocks have 1
 /// MiB.
-const LARGEST_BLOCK: usize = 8 << 20;
+const MAX_BLOCK_SIZE: usize = 8 << 20;
 /// Maximum compression ratio of deflate.
 const DENSEST: usize = 1032;
 /// Number of members that each thread can be ahead of the writer.
@@ -129,7 +129,7 @@ fn unpack_block(block: &[u8]) -> Option<Vec<u8>> {
     let (_, trailer) = block.split_last_chunk::<8>()?;
     let [c0, c1, c2, c3, s0, s1, s2, s3] = *trailer;
     let size = u32::from_le_bytes([s0, s1, s2, s3]) as usize;
-    if size > LARGEST_BLOCK || size > block.len().saturating_mul(DENSEST) {
+    if size > MAX_BLOCK_SIZE || size > block.len().saturating_mul(DENSEST) {
         return None;
     }
     let mut bytes = vec![0; size];

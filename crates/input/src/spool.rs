@@ -12,7 +12,7 @@ const IN_MEMORY: usize = 4 << 20;
 const ALL_IN_MEMORY: usize = 24 << 20;
 /// Maximum bytes of all copies of an input. No device writes a trace of this size, but a hostile
 /// file can claim it.
-pub(super) const LARGEST: u64 = 64 << 30;
+pub(super) const MAX_SIZE: u64 = 64 << 30;
 /// An input can unpack to [`SLACK`] bytes plus [`RATIO`] times its own size. Traces usually
 /// compress about tenfold.
 const SLACK: u64 = 1 << 30;
@@ -28,13 +28,13 @@ pub(super) struct Budget {
 
 impl Budget {
     /// Creates the budget for an input of `packed` bytes.
-    pub(super) fn of(packed: u64) -> Self {
-        Self::new(LARGEST.min(SLACK.saturating_add(packed.saturating_mul(RATIO))))
+    pub(super) fn from_packed(packed: u64) -> Self {
+        Self::new(MAX_SIZE.min(SLACK.saturating_add(packed.saturating_mul(RATIO))))
     }
 
     /// Creates the budget for an uncompressed stream.
     pub(super) fn of_stream() -> Self {
-        Self::new(LARGEST)
+        Self::new(MAX_SIZE)
     }
 
     pub(super) fn new(most: u64) -> Self {

@@ -7,7 +7,7 @@ use tar::{EntryType, Header, PaxExtensions};
 const BLOCK: usize = 512;
 const BLOCK_BYTES: u64 = BLOCK as u64;
 /// Maximum number of bytes read of a name or of the records before a file.
-const LONGEST: u64 = 64 << 10;
+const MAX_LENGTH: u64 = 64 << 10;
 /// Offset, in a block of sparse file parts, of the flag that another such block follows.
 const IS_EXTENDED: usize = 504;
 
@@ -64,7 +64,7 @@ impl<R: Read> Tar<R> {
             self.filling = (BLOCK_BYTES - self.left % BLOCK_BYTES) % BLOCK_BYTES;
             if of_next {
                 let mut content = Vec::new();
-                let most = self.left.min(LONGEST);
+                let most = self.left.min(MAX_LENGTH);
                 (&mut self.source).take(most).read_to_end(&mut content)?;
                 self.left -= content.len() as u64;
                 if kind.is_gnu_longname() {

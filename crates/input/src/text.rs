@@ -38,7 +38,7 @@ pub fn is_directory(typed: &Path) -> bool {
 const STEP: usize = 1 << 10;
 
 /// Maximum number of bytes of an unpacked bug report.
-const LARGEST_REPORT: u64 = 8 << 30;
+const MAX_REPORT_SIZE: u64 = 8 << 30;
 
 /// Replacement for half a character.
 const HALF: &str = "\u{fffd}";
@@ -62,8 +62,8 @@ struct LookedAt {
 }
 
 impl LookedAt {
-    fn of(name: &str, begin: &[u8]) -> Result<LookedAt, ImportError> {
-        let text = Text::of(name, Box::new(begin), 0, Rc::default(), u64::MAX)?;
+    fn new(name: &str, begin: &[u8]) -> Result<LookedAt, ImportError> {
+        let text = Text::new(name, Box::new(begin), 0, Rc::default(), u64::MAX)?;
         Ok(text.looked_at)
     }
 }
@@ -130,7 +130,7 @@ impl TextInput<'static> {
         }
         let begin = begin(&mut file).map_err(unreadable)?;
         file.rewind().map_err(unreadable)?;
-        let looked_at = LookedAt::of(&name, &begin)?;
+        let looked_at = LookedAt::new(&name, &begin)?;
         let origin = Origin::Seekable(Box::new(file));
         Ok(Self::new(&name, looked_at, origin, true))
     }
@@ -143,7 +143,7 @@ impl<'a> TextInput<'a> {
     /// Returns the same errors as [`TextInput::open`].
     pub fn of_stream(mut stream: impl Read + 'a, name: &str) -> Result<Self, ImportError> {
         let begin = begin(&mut stream).map_err(ImportError::unreadable(name))?;
-        let looked_at = LookedAt::of(name, &begin)?;
+        let looked_at = LookedAt::new(name, &begin)?;
         let origin = Origin::Stream(begin, Box::new(stream));
         Ok(Self::new(name, looked_at, origin, false))
     }
@@ -187,7 +187,7 @@ impl<'a> TextInput<'a> {
         if self.looked_at.kind != Kind::Zip {
             return Ok(self.looked_at.head.clone());
         }
-        let text = self.member(spool::LARGEST)?;
+        let text = self.member(spool::MAX_SIZE)?;
         Ok(text.map(|text| text.looked_at.head).unwrap_or_default())
     }
 
@@ -214,7 +214,7 @@ impl<'a> TextInput<'a> {
             return self.member(most);
         }
         let stream = self.origin.take().into_stream();
-        let text = Text::of(&self.name, stream, 0, Rc::default(), most)?;
+        let text = Text::new(&self.name, stream, 0, Rc::default(), most)?;
         text.unless_nothing_came(&self.name).map(Some)
     }
 
@@ -229,7 +229,7 @@ impl<'a> TextInput<'a> {
             // The directory of a ZIP is at its end.
             origin => {
                 let stream = origin.into_stream();
-                let zip = Text::of(&self.name, stream, 0, Rc::clone(&flaws), u64::MAX)?;
+                let zip = Text::new(&self.name, stream, 0, Rc::clone(&flaws), u64::MAX)?;
                 let spooled = Spool::new(&self.name, &Budget::new(most)).copy(zip)?;
                 match spooled.damage {
                     Some(what) => return Err(damaged(what)),
@@ -251,7 +251,7 @@ impl<'a> TextInput<'a> {
         let member = archive.by_index(at);
         let member = member.map_err(|error| damaged(error.to_string()))?;
         let member = Unpacked::new(Box::new(member), "ZIP", &flaws);
-        let text = Text::of(
+        let text = Text::new(
             &self.name,
             Box::new(member),
             self.looked_at.depth + 1,
@@ -276,7 +276,7 @@ impl<'a> TextInput<'a> {
             return self.whole(most).map(Some);
         }
         let name = self.name.clone();
-        let Some(mut text) = self.text(LARGEST_REPORT)? else {
+        let Some(mut text) = self.text(MAX_REPORT_SIZE)? else {
             return Ok(None);
         };
         let is_report = bugreport::year(text.head()).is_some();
@@ -309,7 +309,7 @@ impl<'a> TextInput<'a> {
         let name = &self.name;
         let unreadable = ImportError::unreadable(name);
         let stream = self.origin.into_stream();
-        let text = Text::of(name, stream, 0, Rc::default(), u64::MAX)?;
+        let text = Text::new(name, stream, 0, Rc::default(), u64::MAX)?;
         let mut text = text.unless_nothing_came(name)?;
         let (bytes, failed) = match self.looked_at.depth {
             // An uncompressed text is not larger than the input.
@@ -366,7 +366,7 @@ struct Flaws {
 
 impl<'a> Text<'a> {
     /// Unpacks a stream that is `depth` layers deep in the input `name`.
-    fn of(
+    fn new(
         name: &str,
         mut stream: Box<dyn Read + 'a>,
         mut depth: u32,
@@ -457,7 +457,7 @@ impl Read for Text<'_> {
 /// Reads the first bytes of an input: enough to detect its type, packed or not.
 fn begin(input: &mut impl Read) -> io::Result<Vec<u8>> {
     let mut begin = first(input, HEAD)?;
-    if Codec::of(detect(&begin)).is_some() {
+    if Codec::from_kind(detect(&begin)).is_some() {
         begin.extend(first(input, PACKED_HEAD - HEAD)?);
     }
     Ok(begin)

@@ -42,7 +42,12 @@ pub fn open(path: &Path) -> Result<Vec<OpenTrace>, ImportError> {
     if !metadata.is_file() {
         return open_stream(file, &name);
     }
-    unpack(Box::new(file), &name, 0, &Budget::of(metadata.len()))
+    unpack(
+        Box::new(file),
+        &name,
+        0,
+        &Budget::from_packed(metadata.len()),
+    )
 }
 
 /// Opens a stream, for example stdin.
@@ -57,7 +62,7 @@ pub fn open_stream(stream: impl Read, name: &str) -> Result<Vec<OpenTrace>, Impo
             what,
         });
     }
-    unpack(spooled.source, name, 0, &Budget::of(spooled.size))
+    unpack(spooled.source, name, 0, &Budget::from_packed(spooled.size))
 }
 
 /// Returns the trace of a recording directory.
@@ -202,7 +207,7 @@ impl Members for Traces<'_> {
             .iter()
             .position(|start| file_name(&name).starts_with(start));
         let kind = detect(&head);
-        let wanted = match (kind, Codec::of(kind)) {
+        let wanted = match (kind, Codec::from_kind(kind)) {
             (Kind::Trace, _) => true,
             // Bug reports contain many packed logs.
             (_, Some(codec)) => codec
@@ -306,7 +311,7 @@ impl<'a> Traces<'a> {
 }
 
 fn is_promising(kind: Kind) -> bool {
-    matches!(kind, Kind::Trace | Kind::Zip | Kind::Tar) || Codec::of(kind).is_some()
+    matches!(kind, Kind::Trace | Kind::Zip | Kind::Tar) || Codec::from_kind(kind).is_some()
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 
 /// Maximum length of a mangled name that is demangled, in bytes: the result can be many times
 /// longer.
-const LONGEST: usize = 16 << 10;
+const MAX_LENGTH: usize = 16 << 10;
 
 /// Returns whether a process can belong to an app, by its name, which is empty if unknown: names of
 /// packages and of their processes contain a dot. Other processes are native programs, or part of
@@ -21,7 +21,7 @@ pub fn could_be_app(process: &str) -> bool {
 /// Demangles a recorded name for display. Names that are not mangled or cannot be demangled stay.
 /// Rust's legacy names that were demangled as C++ lose their escapes and hash.
 pub fn demangle(name: &str) -> Cow<'_, str> {
-    if name.len() > LONGEST {
+    if name.len() > MAX_LENGTH {
         return Cow::Borrowed(name);
     }
     if (name.starts_with("_R") || is_legacy_rust(name))
@@ -233,8 +233,8 @@ pub fn nameless(path: &str, rel_pc: u64) -> String {
 /// Returns a module's name cut to the maximum length of a file name, because it is repeated before
 /// every address.
 fn file_name(module: &str) -> &str {
-    const LONGEST: usize = 255;
-    let mut ends = (0..=LONGEST.min(module.len())).rev();
+    const MAX_LENGTH: usize = 255;
+    let mut ends = (0..=MAX_LENGTH.min(module.len())).rev();
     let end = ends.find(|&end| module.is_char_boundary(end));
     &module[..end.unwrap_or(0)]
 }

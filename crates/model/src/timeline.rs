@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub const FILE: &str = "memory.jsonl";
 
 /// Maximum length of a valid line in bytes.
-const LONGEST_LINE: usize = 64 << 10;
+const MAX_LINE_LENGTH: usize = 64 << 10;
 
 /// An observation at one time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -163,7 +163,7 @@ pub struct Resident {
 
 impl Resident {
     /// Creates figures with nothing but the total.
-    pub fn of(source: Source, rss: u64) -> Resident {
+    pub fn new(source: Source, rss: u64) -> Resident {
         Resident {
             source,
             rss,
@@ -458,7 +458,7 @@ impl Timeline {
         let whole = text.rfind('\n').map_or("", |end| &text[..end]);
         for line in whole.lines().filter(|line| !line.trim().is_empty()) {
             // A line takes many times its length while it is parsed.
-            let line = Some(line).filter(|line| line.len() <= LONGEST_LINE);
+            let line = Some(line).filter(|line| line.len() <= MAX_LINE_LENGTH);
             match line.map(serde_json::from_str) {
                 Some(Ok(entry)) => timeline.entries.push(entry),
                 _ => strange += 1,

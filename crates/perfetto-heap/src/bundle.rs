@@ -7,12 +7,12 @@ use std::io::Read;
 
 /// Maximum size of an inflated bundle in bytes. The service compresses batches of well under a
 /// megabyte, so a larger bundle is hostile.
-pub(super) const LARGEST: u64 = 256 << 20;
+pub(super) const MAX_SIZE: u64 = 256 << 20;
 
 /// Returns the total size to which all bundles of a trace of `size` bytes can inflate: much more
 /// than packets need, so that only zip bombs reach it.
 pub(super) fn allowance(size: u64) -> u64 {
-    LARGEST.saturating_add(size.saturating_mul(100))
+    MAX_SIZE.saturating_add(size.saturating_mul(100))
 }
 
 /// Reason why a bundle cannot be read.
@@ -32,7 +32,7 @@ pub(super) fn inflate(
     out: &mut Vec<u8>,
 ) -> Result<(), BundleError> {
     out.clear();
-    let most = most.min(LARGEST);
+    let most = most.min(MAX_SIZE);
     if zstd {
         let decoder =
             zstd::stream::read::Decoder::with_buffer(data).map_err(|_| BundleError::Codec)?;
@@ -99,11 +99,11 @@ mod tests {
             (true, zstd),
         ] {
             let mut out = Vec::new();
-            inflate(is_zstd, &data, LARGEST, &mut out).unwrap();
+            inflate(is_zstd, &data, MAX_SIZE, &mut out).unwrap();
             assert_eq!(out, plain);
             let cut = inflate(is_zstd, &data, 4, &mut out);
             assert_eq!((cut, out.len()), (Err(BundleError::TooLarge), 4));
-            assert!(inflate(is_zstd, &data[..data.len() / 2], LARGEST, &mut out).is_err());
+            assert!(inflate(is_zstd, &data[..data.len() / 2], MAX_SIZE, &mut out).is_err());
         }
         let found: Vec<_> = packets(&plain).collect();
         assert_eq!(found, [Ok(2..4), Ok(6..6), Err(6)]);
@@ -113,11 +113,11 @@ mod tests {
     fn refuses_what_is_no_bundle() {
         let mut out = Vec::new();
         assert_eq!(
-            inflate(false, b"plain text", LARGEST, &mut out),
+            inflate(false, b"plain text", MAX_SIZE, &mut out),
             Err(BundleError::Codec)
         );
         assert_eq!(
-            inflate(true, b"plain text", LARGEST, &mut out),
+            inflate(true, b"plain text", MAX_SIZE, &mut out),
             Err(BundleError::Codec)
         );
     }

@@ -26,7 +26,7 @@ impl Clock {
     }
 
     /// Returns the clock of an ID on a sequence.
-    pub(super) fn of(id: u32, sequence: u32) -> Clock {
+    pub(super) fn new(id: u32, sequence: u32) -> Clock {
         Clock {
             id,
             sequence: if (64..128).contains(&id) { sequence } else { 0 },
@@ -35,7 +35,7 @@ impl Clock {
 }
 
 /// Maximum number of snapshots: those of a year at the service's interval of ten seconds.
-const MOST: usize = 1 << 22;
+const MAX_COUNT: usize = 1 << 22;
 /// Maximum number of clocks in a snapshot: all that one sequence can have, twice.
 const MAX_CLOCKS: usize = 256;
 /// Maximum number of steps from one clock to another.
@@ -68,7 +68,7 @@ impl Clocks {
                 Err(error) => break Err(error),
             }
         };
-        if !clocks.is_empty() && self.snapshots.len() < MOST {
+        if !clocks.is_empty() && self.snapshots.len() < MAX_COUNT {
             self.snapshots.push(clocks.into_boxed_slice());
         }
         outcome
@@ -190,7 +190,7 @@ fn read_clock(message: &[u8], sequence: u32) -> Result<Option<(Clock, u64)>, Wir
     }
     Ok(time
         .filter(|_| !incremental)
-        .map(|time| (Clock::of(id, sequence), time.saturating_mul(unit))))
+        .map(|time| (Clock::new(id, sequence), time.saturating_mul(unit))))
 }
 
 #[cfg(test)]

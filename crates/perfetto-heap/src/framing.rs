@@ -34,15 +34,15 @@ impl<T: Read + Seek + Send> Source for T {}
 const AHEAD: usize = 1 << 20;
 /// Maximum length of a packet: a larger length is damaged, because the service splits at half a
 /// megabyte.
-const LONGEST_PACKET: u64 = 1 << 30;
+const MAX_PACKET_LENGTH: u64 = 1 << 30;
 /// Maximum length of an incomplete packet at the end: a larger length is damaged.
-const LONGEST_TAIL: usize = 4 << 20;
+const MAX_TAIL_LENGTH: usize = 4 << 20;
 /// Number of consecutive packets that confirm the rest of a file.
 const ROW: u32 = 3;
 /// Highest field number of a packet.
 const HIGHEST: u32 = 2048;
 /// Maximum length of a packet in the search for the next one.
-const LONGEST_FOUND: u64 = 4 << 20;
+const MAX_FOUND_LENGTH: u64 = 4 << 20;
 /// Bytes kept before the requested ones, so that going back to a packet's tag loads nothing.
 const BEHIND: u64 = 64;
 /// Maximum number of fields, plus one for each byte of the file, to read in searches for packets. A
@@ -233,12 +233,12 @@ impl Packets {
         }
         let size = self.window.size();
         let rest = usize::try_from(size - self.pos).unwrap_or(usize::MAX);
-        let head = self.window.get(self.pos, rest.min(LONGEST_TAIL))?;
+        let head = self.window.get(self.pos, rest.min(MAX_TAIL_LENGTH))?;
         let mut at = 1;
         let Ok(length) = varint(head, &mut at) else {
             return Ok(head.len() < 11);
         };
-        if rest > LONGEST_TAIL || length > LONGEST_TAIL as u64 {
+        if rest > MAX_TAIL_LENGTH || length > MAX_TAIL_LENGTH as u64 {
             return Ok(false);
         }
         let (is_cut, fields) = breaks_off(&head[at..]);
@@ -315,7 +315,7 @@ impl Packets {
             if length > size - offset {
                 return Ok(Step::Cut("the file ends inside a packet"));
             }
-            if length > LONGEST_PACKET {
+            if length > MAX_PACKET_LENGTH {
                 return Ok(Step::Broken("the length of a packet exceeds the limit"));
             }
             // A long length that proves wrong causes a search inside, which must not be repeated
@@ -402,7 +402,7 @@ impl Packets {
         let longest = if self.is_spent() {
             SHORT
         } else {
-            LONGEST_FOUND
+            MAX_FOUND_LENGTH
         };
         if length > longest || length > size - offset {
             return Ok(false);

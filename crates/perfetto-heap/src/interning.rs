@@ -48,8 +48,8 @@ const PER_PACKED_FRAME: usize = 24;
 /// Additional memory of a definition that waits for its parts.
 const LATE: usize = 160;
 /// Unwinders stop at a thousand frames, and no file path is longer than `PATH_MAX`.
-const DEEPEST: usize = 1 << 16;
-const LONGEST_PATH: usize = 4096;
+const MAX_DEPTH: usize = 1 << 16;
+const MAX_PATH_LENGTH: usize = 4096;
 
 const TOO_DEEP: WireError = WireError {
     at: None,
@@ -288,7 +288,7 @@ impl Interning {
                 (2, Value::Varint(frame)) => {
                     frames += 1;
                     match scope.frames.get(frame) {
-                        Some(id) if frames <= DEEPEST => stack.push(id),
+                        Some(id) if frames <= MAX_DEPTH => stack.push(id),
                         Some(_) => {}
                         None => known = false,
                     }
@@ -297,7 +297,7 @@ impl Interning {
                     frames += 1;
                     packed += 1;
                     match scope.frames.get(frame) {
-                        Some(id) if frames <= DEEPEST => stack.push(id),
+                        Some(id) if frames <= MAX_DEPTH => stack.push(id),
                         Some(_) => {}
                         None => known = false,
                     }
@@ -306,9 +306,9 @@ impl Interning {
             }
         }
         let Some(iid) = iid else { return Ok(()) };
-        let is_too_deep = frames > DEEPEST;
-        let frames = frames.min(DEEPEST);
-        let cost = CALLSTACK + PER_FRAME * frames + PER_PACKED_FRAME * packed.min(DEEPEST);
+        let is_too_deep = frames > MAX_DEPTH;
+        let frames = frames.min(MAX_DEPTH);
+        let cost = CALLSTACK + PER_FRAME * frames + PER_PACKED_FRAME * packed.min(MAX_DEPTH);
         if frames == 0 {
             // A callstack without frames is not the stack of any sample.
             return Ok(());
@@ -397,7 +397,7 @@ impl Interning {
         let mut path: Vec<u8> = Vec::new();
         for &part in &raw.path {
             match self.string(at, run, PATHS, part) {
-                Some(_) if path.len() > LONGEST_PATH => break,
+                Some(_) if path.len() > MAX_PATH_LENGTH => break,
                 Some(id) => {
                     path.push(b'/');
                     path.extend_from_slice(self.raw.get(id));
@@ -606,7 +606,7 @@ fn read_mapping(message: &[u8]) -> Result<RawMapping, WireError> {
             5 => raw.end = value.number(),
             6 => raw.load_bias = value.number(),
             7 => value.numbers(|part| {
-                if raw.path.len() < LONGEST_PATH {
+                if raw.path.len() < MAX_PATH_LENGTH {
                     raw.path.push(part);
                 }
             })?,

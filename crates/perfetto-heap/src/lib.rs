@@ -159,7 +159,7 @@ pub fn has_packet(trace: &[u8]) -> bool {
 /// without another source. Empty if the trace does not have it.
 pub fn read_packages(trace: &[u8]) -> Vec<Package> {
     let mut recording = Recording::default();
-    let mut allowance = heaptap_base::units::Allowance::of(trace.len());
+    let mut allowance = heaptap_base::units::Allowance::from_bytes(trace.len());
     each_packet(trace, |packet| {
         for list in packet.all(packet::payload::PACKAGES_LIST) {
             // A damaged list returns the entries before the damage.

@@ -6,7 +6,7 @@ use super::bundle;
 use super::framing::Window;
 use std::io;
 
-/// Number of bundles kept, with [`bundle::LARGEST`] bytes in total.
+/// Number of bundles kept, with [`bundle::MAX_SIZE`] bytes in total.
 const KEPT: usize = 8;
 /// Minimum cost of inflating a bundle, in inflated bytes.
 const PER_BUNDLE: u64 = 16 << 10;
@@ -81,7 +81,7 @@ impl PlaceReader {
         self.left = self.left.saturating_sub(cost);
         self.bundles.push((place.offset, inflated));
         let mut held: u64 = self.bundles.iter().map(|b| b.1.len() as u64).sum();
-        while self.bundles.len() > 1 && (self.bundles.len() > KEPT || held > bundle::LARGEST) {
+        while self.bundles.len() > 1 && (self.bundles.len() > KEPT || held > bundle::MAX_SIZE) {
             held -= self.bundles.remove(0).1.len() as u64;
         }
         Ok(())

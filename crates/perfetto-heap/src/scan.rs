@@ -11,7 +11,7 @@ use super::profile_packet::{Header, Outline, each_part, each_sample};
 use super::wire::varint;
 
 /// Maximum length of a valid packet: the service splits at half a megabyte.
-const LONGEST_PACKET: u64 = 64 << 20;
+const MAX_PACKET_LENGTH: u64 = 64 << 20;
 /// Tag of `Trace.packet`.
 const PACKET_TAG: u8 = 0x0a;
 
@@ -72,7 +72,7 @@ impl DumpScanner {
                 self.lost = rest.len() - at > 11;
                 break;
             };
-            if length > LONGEST_PACKET {
+            if length > MAX_PACKET_LENGTH {
                 self.lost = true;
                 return;
             }
@@ -114,7 +114,7 @@ impl DumpScanner {
                     let mut inflated = Vec::new();
                     // Packets inflated before damage are used.
                     let zstd = *kind == payload::ZSTD;
-                    let _ = bundle::inflate(zstd, message, bundle::LARGEST, &mut inflated);
+                    let _ = bundle::inflate(zstd, message, bundle::MAX_SIZE, &mut inflated);
                     for range in bundle::packets(&inflated).map_while(Result::ok) {
                         self.packet(&inflated[range], false);
                     }

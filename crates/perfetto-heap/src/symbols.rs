@@ -11,7 +11,7 @@ use std::ops::Range;
 
 /// Maximum number of calls inlined at one address; further outer ones are left out, because every
 /// frame with the address gets all of them.
-pub(super) const DEEPEST: usize = 256;
+pub(super) const MAX_DEPTH: usize = 256;
 
 /// Memory of a module, of an address in it, and of a line, each with its lookup entry.
 const MODULE: usize = 250;
@@ -57,7 +57,7 @@ impl ModuleSymbols {
             while let Some((number, value)) = fields.next()? {
                 match number {
                     1 => address = value.number(),
-                    2 if self.lines.len() - start < DEEPEST => {
+                    2 if self.lines.len() - start < MAX_DEPTH => {
                         pay(allowance, LINE + 2 * NAME + 3 * value.bytes().len())?;
                         self.lines.push(read_line(value.bytes(), tables)?);
                     }
@@ -173,10 +173,10 @@ mod tests {
             .add(&message, tables, &mut Allowance::default())
             .unwrap();
         symbols.apply(&mut recording);
-        assert_eq!(recording.symbols.held(), DEEPEST);
+        assert_eq!(recording.symbols.held(), MAX_DEPTH);
         for n in 0..1000 {
             let lines = recording.symbols.lines(FrameId(n));
-            assert_eq!((lines.len(), lines[0].line), (DEEPEST, 5));
+            assert_eq!((lines.len(), lines[0].line), (MAX_DEPTH, 5));
         }
     }
 }

@@ -46,7 +46,7 @@ fn ask(source: Box<dyn Source>, sql: &str) -> Result<String, Box<dyn std::error:
         Ok::<_, TraceError>(())
     })?;
     let heaps = Arc::new(heaps.finish(Arc::clone(trace.recording())));
-    let known = Arc::new(Processes::of(trace.recording()));
+    let known = Arc::new(Processes::from_recording(trace.recording()));
     let mut catalog = Catalog::default();
     processes::add(&mut catalog, &known);
     native::add(&mut catalog, &heaps, &known);

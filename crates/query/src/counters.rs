@@ -54,7 +54,7 @@ struct Sorted {
 }
 
 impl Sorted {
-    fn of(counters: Counters, processes: &Arc<Processes>) -> Sorted {
+    fn new(counters: Counters, processes: &Arc<Processes>) -> Sorted {
         let mut places: Vec<usize> = (0..counters.tracks.len()).collect();
         places.sort_by_key(|&place| {
             let track = counters.tracks[place];
@@ -121,7 +121,7 @@ pub(super) fn add(
     processes: &Arc<Processes>,
 ) {
     let processes = Arc::clone(processes);
-    let counters = read_once(move || Ok(Sorted::of(read()?, &processes)));
+    let counters = read_once(move || Ok(Sorted::new(read()?, &processes)));
     catalog.rows(&COUNTER, &counters, |all| all.values.len(), value_cell);
     catalog.rows(&TRACK, &counters, |all| all.tracks.len(), track_cell);
     catalog.rows(

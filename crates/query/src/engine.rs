@@ -410,7 +410,7 @@ impl Database {
         let tables = self
             .tables
             .iter()
-            .map(|&(schema, sort)| TableInfo::of(schema, sort));
+            .map(|&(schema, sort)| TableInfo::new(schema, sort));
         let mut all: Vec<TableInfo> = tables.chain(self.calls.iter().cloned()).collect();
         for view in &self.views {
             all.push(TableInfo {

@@ -66,7 +66,7 @@ const AROUND: usize = 60;
 
 impl Place {
     /// Returns the position of a byte offset in a text.
-    pub fn of(sql: &str, offset: usize) -> Place {
+    pub fn new(sql: &str, offset: usize) -> Place {
         let mut offset = offset.min(sql.len());
         while !sql.is_char_boundary(offset) {
             offset -= 1;
@@ -125,7 +125,7 @@ impl QueryError {
 
     pub(super) fn refused(refusal: Refusal, sql: &str) -> QueryError {
         QueryError::Statement {
-            place: Some(Place::of(sql, refusal.offset)),
+            place: Some(Place::new(sql, refusal.offset)),
             message: refusal.message,
             help: refusal.help,
         }
@@ -140,7 +140,7 @@ impl QueryError {
         let known: Vec<&str> = known.iter().copied().collect();
         QueryError::Statement {
             message: format!("no such module: {}", sanitize(module)),
-            place: Some(Place::of(sql, offset)),
+            place: Some(Place::new(sql, offset)),
             help: Some(format!("available modules: {}", known.join(", "))),
         }
     }
@@ -188,7 +188,7 @@ impl QueryError {
         };
         QueryError::Statement {
             message: sanitize(&message).into_owned(),
-            place: offset.map(|offset| Place::of(sql, origin(offset))),
+            place: offset.map(|offset| Place::new(sql, origin(offset))),
             help,
         }
     }

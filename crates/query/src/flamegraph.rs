@@ -64,7 +64,7 @@ pub fn add(
     let java = java.cloned();
     let stop = catalog.stop();
     catalog.function(&SCHEMA, move |arguments| {
-        let asked = Asked::of(arguments)?;
+        let asked = Asked::from_arguments(arguments)?;
         let frames = match asked.sort {
             Sort::Native => match &native {
                 Some(stacks) => stacks.flamegraph(&asked, &stop)?,

@@ -45,7 +45,7 @@ pub struct TableInfo {
 
 impl TableInfo {
     /// Describes a table, or a function that returns one.
-    pub(super) fn of(schema: &Schema, sort: Sort) -> TableInfo {
+    pub(super) fn new(schema: &Schema, sort: Sort) -> TableInfo {
         let columns = schema.columns.iter().map(|column| ColumnInfo {
             name: column.name.to_owned(),
             kind: column.kind.sql().to_owned(),

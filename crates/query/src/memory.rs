@@ -79,7 +79,7 @@ struct Figure {
 }
 
 impl Seens {
-    fn of(timeline: Timeline, processes: &Arc<Processes>) -> Seens {
+    fn new(timeline: Timeline, processes: &Arc<Processes>) -> Seens {
         let (mut figures, mut collections) = (Vec::new(), Vec::new());
         let mut names: HashMap<u32, Vec<(u64, usize)>> = HashMap::new();
         for (place, entry) in timeline.entries.iter().enumerate() {
@@ -249,7 +249,7 @@ pub fn add(catalog: &mut Catalog, source: &Arc<dyn MemorySource>, processes: &Ar
     let of_counters = Arc::clone(source);
     counters::add(catalog, move || of_counters.counters(), processes);
     let (source, processes) = (Arc::clone(source), Arc::clone(processes));
-    let seen = read_once(move || Ok(Seens::of(source.timeline()?, &processes)));
+    let seen = read_once(move || Ok(Seens::new(source.timeline()?, &processes)));
     catalog.rows(&MEMORY, &seen, |seen| seen.figures.len(), figure_cell);
     catalog.rows(&GC, &seen, |seen| seen.collections.len(), collection_cell);
 }

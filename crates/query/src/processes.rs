@@ -42,7 +42,7 @@ impl Default for Processes {
 
 impl Processes {
     /// Returns the processes that a trace names.
-    pub fn of(recording: &Recording) -> Processes {
+    pub fn from_recording(recording: &Recording) -> Processes {
         let mut all = Processes::default();
         for (&pid, process) in &recording.processes {
             let upid = all.enter(pid) as usize;

@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn scripts_and_styles_are_those_that_the_policy_names() {
-        let page = page(Some(&Blocks::of(b"data")));
+        let page = page(Some(&Blocks::from_data(b"data")));
         let policy = page.split("Content-Security-Policy").nth(1);
         let policy = policy.and_then(|rest| rest.split('>').next());
         let policy = policy.expect("it has one");

@@ -4,9 +4,9 @@ use heaptap_base::untrusted;
 use std::fmt::{self, Write as _};
 
 /// Maximum length of a dump's text in a page, in characters.
-const LONGEST: usize = 400;
+const MAX_LENGTH: usize = 400;
 /// The same of a command, which is of no use without its end; paths can have this length.
-const LONGEST_CODE: usize = 8192;
+const MAX_CODE_LENGTH: usize = 8192;
 
 /// Page or part of a page under construction.
 #[derive(Debug, Default)]
@@ -28,7 +28,7 @@ pub(super) struct Attribute<'a>(pub(super) &'a str);
 
 impl fmt::Display for Attribute<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_text(f, self.0, LONGEST)
+        write_text(f, self.0, MAX_LENGTH)
     }
 }
 
@@ -63,7 +63,7 @@ impl fmt::Display for Sentence<'_> {
                 .map(|(code, after)| (before, code, after))
         }) {
             write!(f, "{}<code>", Attribute(before))?;
-            write_text(f, code, LONGEST_CODE)?;
+            write_text(f, code, MAX_CODE_LENGTH)?;
             f.write_str("</code>")?;
             rest = after;
         }
@@ -154,7 +154,7 @@ mod tests {
             "run <code>a &lt;b&gt;</code> or <code>c</code>, not `d"
         );
         let long = "x".repeat(5000);
-        assert_eq!(Attribute(&long).to_string().chars().count(), LONGEST + 1);
+        assert_eq!(Attribute(&long).to_string().chars().count(), MAX_LENGTH + 1);
         let command = format!("<code>{long}</code>");
         assert_eq!(Sentence(&format!("`{long}`")).to_string(), command);
         let mut html = Html::default();

@@ -84,7 +84,7 @@ impl Report {
             debug_assert!(profile.table.list().is_none(), "a reduction makes a tree");
             data::outline(profile, &inputs, &mut header);
             let (encoded, ()) = parallel::both(
-                || NativeSections::of(profile, &header),
+                || NativeSections::new(profile, &header),
                 || native::body(&mut body, &header, profile),
             );
             native_sections = Some(encoded);
@@ -110,7 +110,7 @@ impl Report {
             html.add(format_args!("{body}"));
         }
         native::foot(&mut html, header);
-        let blocks = data::blocks::Blocks::of(&encoded.bytes);
+        let blocks = data::blocks::Blocks::from_data(&encoded.bytes);
         drop(encoded.bytes);
         let has_data = !(header.dumps.is_empty() && header.java.is_empty());
         let blocks = has_data.then_some(&blocks);

@@ -16,7 +16,7 @@ pub struct Deduped {
 
 impl Deduped {
     /// Checks the names of all frames, and marks the callsites that contain a deduplicated one.
-    pub fn of(recording: &Recording) -> Deduped {
+    pub fn from_recording(recording: &Recording) -> Deduped {
         let tables = &recording.tables;
         let is_marked = |at: u32| {
             let id = FrameId(at);
@@ -79,7 +79,7 @@ mod tests {
         let (shared, plain) = (frame("[DEDUPED] a.B.?"), frame("a.B.c"));
         let through = tables.intern_callsite(&[plain, shared]);
         let past = tables.intern_callsite(&[plain]);
-        let deduped = Deduped::of(&recording);
+        let deduped = Deduped::from_recording(&recording);
         let figures = |space| Figures {
             space,
             ..Figures::default()
@@ -97,6 +97,9 @@ mod tests {
         );
         dump.samples.remove(0);
         assert_eq!(deduped.finding(&dump), None);
-        assert_eq!(Deduped::of(&Recording::default()).finding(&dump), None);
+        assert_eq!(
+            Deduped::from_recording(&Recording::default()).finding(&dump),
+            None
+        );
     }
 }

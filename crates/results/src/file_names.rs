@@ -12,7 +12,7 @@ use heaptap_base::untrusted::windows;
 use heaptap_capture::session::SessionId;
 
 /// Longest part of a name that came from outside, bytes of UTF-8. File systems end at 255.
-const LONGEST: usize = 80;
+const MAX_LENGTH: usize = 80;
 /// Bytes of the SHA-256 at the end of a name that was cut.
 const HASH_BYTES: usize = 4;
 
@@ -49,9 +49,9 @@ pub fn file_name(name: &str) -> String {
             c => c,
         })
         .collect();
-    if clean.len() > LONGEST {
+    if clean.len() > MAX_LENGTH {
         let hash = units::hex(&Sha256::digest(name)[..HASH_BYTES]);
-        while clean.len() + 1 + hash.len() > LONGEST {
+        while clean.len() + 1 + hash.len() > MAX_LENGTH {
             clean.pop();
         }
         clean.push('-');
@@ -101,18 +101,18 @@ mod tests {
         assert_eq!(file_name("com.example"), "com.example");
         assert_eq!(file_name("..."), "_");
         assert_eq!(file_name(""), "_");
-        assert_eq!(file_name(&"x".repeat(500)).len(), LONGEST);
-        assert!(file_name(&"\u{1f9e0}".repeat(500)).len() <= LONGEST);
+        assert_eq!(file_name(&"x".repeat(500)).len(), MAX_LENGTH);
+        assert!(file_name(&"\u{1f9e0}".repeat(500)).len() <= MAX_LENGTH);
     }
 
     #[test]
     fn names_that_are_cut_stay_different() {
-        let long = "x".repeat(LONGEST);
+        let long = "x".repeat(MAX_LENGTH);
         assert_eq!(file_name(&long), long, "it fits");
         let [one, other] = ["a", "b"].map(|end| file_name(&format!("{long}{end}")));
         assert_ne!(one, other);
         assert_eq!(one, file_name(&format!("{long}a")));
-        assert_eq!(one.len(), LONGEST);
+        assert_eq!(one.len(), MAX_LENGTH);
     }
 
     #[test]

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 /// Joins a list, truncated to a readable length.
 pub fn join_list(all: impl ExactSizeIterator<Item = String>) -> String {
-    const MOST: usize = 12;
-    let more = all.len().saturating_sub(MOST);
-    let mut shown: Vec<String> = all.take(MOST).collect();
+    const MAX_COUNT: usize = 12;
+    let more = all.len().saturating_sub(MAX_COUNT);
+    let mut shown: Vec<String> = all.take(MAX_COUNT).collect();
     if more > 0 {
         shown.push(format!("and {more} more"));
     }

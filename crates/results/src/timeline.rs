@@ -21,7 +21,7 @@ use perfetto_heap::{LogMessage, MemoryLoss, MemoryWanted, Surveyed, TraceError, 
 
 /// Maximum number of bytes read: enough for days of one reading per second. Directories from
 /// elsewhere can contain files of any size.
-const LARGEST: u64 = 64 << 20;
+const MAX_SIZE: u64 = 64 << 20;
 /// Maximum deviation of log times from trace times: the log has milliseconds, and its clock is
 /// related to the trace's by a round trip over the connection.
 const SLACK_NS: u64 = 50_000_000;
@@ -74,15 +74,15 @@ pub fn are_lines(head: &[u8]) -> bool {
 pub fn of_lines(input: impl Read, name: &str) -> io::Result<LoadedTimeline> {
     let mut loaded = LoadedTimeline::default();
     let mut bytes = Vec::new();
-    input.take(LARGEST + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > LARGEST {
-        bytes.truncate(LARGEST as usize);
+    input.take(MAX_SIZE + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_SIZE {
+        bytes.truncate(MAX_SIZE as usize);
         loaded.find(
             "timeline-cut",
             Some(ErrorClass::Incomplete),
             format!(
                 "{name} is larger than {}; the rest is left out",
-                ByteSize(LARGEST)
+                ByteSize(MAX_SIZE)
             ),
             "split it at line breaks to see the rest",
         );

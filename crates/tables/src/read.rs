@@ -43,7 +43,7 @@ pub struct Columns {
 impl Columns {
     /// Creates an empty table.
     pub fn new(schema: &[Column]) -> Columns {
-        let empty = schema.iter().map(|column| Values::of(column.holds));
+        let empty = schema.iter().map(|column| Values::from_holds(column.holds));
         Columns {
             data: empty.collect(),
             defined: vec![Vec::new(); schema.len()],

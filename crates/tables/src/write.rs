@@ -149,7 +149,7 @@ pub(crate) enum Values {
 
 impl Values {
     /// Creates a column without values.
-    pub(crate) fn of(holds: Holds) -> Values {
+    pub(crate) fn from_holds(holds: Holds) -> Values {
         match holds {
             Holds::Int => Values::Ints(Vec::new()),
             Holds::Text => Values::Texts(Vec::new()),
@@ -208,7 +208,7 @@ impl<W: Write + Send> Table<W> {
         }
         let file = SerializedFileWriter::new(out, Arc::new(root), Arc::new(properties.build()));
         let buffer = |column: Column| Buffer {
-            values: Values::of(column.holds),
+            values: Values::from_holds(column.holds),
             defined: Vec::new(),
             column,
         };

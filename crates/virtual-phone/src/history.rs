@@ -10,7 +10,7 @@ pub(crate) const COLLECTION_EVERY: u64 = 10 * SECOND;
 /// Duration of a process's startup in nanoseconds.
 pub(crate) const STARTUP: u64 = 2 * SECOND;
 /// Maximum number of stored events of each kind; older ones are dropped.
-const MOST: usize = 1_000;
+const MAX_COUNT: usize = 1_000;
 
 /// Levels of `onTrimMemory` at which apps empty their caches.
 const EMPTIES_CACHES: [u32; 5] = [10, 15, 40, 60, 80];
@@ -49,7 +49,7 @@ pub(crate) struct History {
 }
 
 fn bounded<T>(list: &mut Vec<T>, item: T) {
-    if list.len() < MOST {
+    if list.len() < MAX_COUNT {
         list.push(item);
     } else if let Some(last) = list.last_mut() {
         *last = item;

@@ -99,7 +99,10 @@ pub(super) fn image(abi: Abi) -> &'static Image {
     static IMAGES: OnceLock<Vec<Image>> = OnceLock::new();
     let images = IMAGES.get_or_init(|| {
         let files = unpack();
-        Abi::ALL.iter().map(|abi| Image::of(&files, *abi)).collect()
+        Abi::ALL
+            .iter()
+            .map(|abi| Image::new(&files, *abi))
+            .collect()
     });
     let at = Abi::ALL.iter().position(|known| *known == abi);
     &images[at.expect("every instruction set has an image")]
@@ -121,7 +124,7 @@ fn unpack() -> BTreeMap<String, Vec<u8>> {
 }
 
 impl Image {
-    fn of(files: &BTreeMap<String, Vec<u8>>, abi: Abi) -> Image {
+    fn new(files: &BTreeMap<String, Vec<u8>>, abi: Abi) -> Image {
         let mut image = Image::default();
         for (path, bytes) in files {
             match path.split('/').collect::<Vec<_>>()[..] {
@@ -130,7 +133,7 @@ impl Image {
                 }
                 [of, name] if of == abi.name() => {
                     let twin = files.get(&format!("{of}/symbols/{name}"));
-                    let library = Library::of(bytes, twin);
+                    let library = Library::new(bytes, twin);
                     image.libraries.insert(name.to_owned(), library);
                 }
                 _ => {}
@@ -174,7 +177,7 @@ impl Image {
 }
 
 impl Library {
-    fn of(bytes: &[u8], unstripped: Option<&Vec<u8>>) -> Library {
+    fn new(bytes: &[u8], unstripped: Option<&Vec<u8>>) -> Library {
         const ELF: &str = "the libraries are ELF files, and a test reads them";
         let file = object::File::parse(bytes).expect(ELF);
         Library {

@@ -45,7 +45,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     } else {
         show(&ctx.console, &archived, &near(&store).display().to_string());
     }
-    Ok(Outcome::of(archived.class))
+    Ok(Outcome::from_classes(archived.class))
 }
 
 fn show(console: &Console, archived: &Archived, store: &str) {

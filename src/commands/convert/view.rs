@@ -63,7 +63,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     };
     let dumps = args.moment.dumps(&typed);
     let typed_path = typed.path.clone();
-    let input = Input::of(&typed.path);
+    let input = Input::from_typed(&typed.path);
     let target = match &input {
         Input::Stdin => "stdin".to_owned(),
         Input::Path(path) => stem(path),
@@ -110,7 +110,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     if let Input::Path(path) = &input {
         match recorded::beside(path) {
             Ok(Some(recorded)) => {
-                again = Again::of(path, &recorded);
+                again = Again::new(path, &recorded);
                 labels = recorded.carry_into(&mut manifest);
             }
             Ok(None) => {}

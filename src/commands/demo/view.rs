@@ -267,7 +267,7 @@ fn say_commands(ctx: &Context, heading: &str, commands: &[(String, &str)]) {
     let widest = commands.iter().map(|(command, _)| command.chars().count());
     // One long path would push all descriptions out of the terminal.
     let width = widest
-        .filter(|width| *width <= LONGEST_COMMAND)
+        .filter(|width| *width <= MAX_COMMAND_LENGTH)
         .max()
         .unwrap_or(0);
     console.say("");
@@ -279,7 +279,7 @@ fn say_commands(ctx: &Context, heading: &str, commands: &[(String, &str)]) {
 }
 
 /// Longer commands, in characters, are not aligned in the column.
-const LONGEST_COMMAND: usize = 40;
+const MAX_COMMAND_LENGTH: usize = 40;
 
 /// Dumps the app's Java heap into its own directory.
 async fn dump_java(

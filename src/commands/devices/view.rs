@@ -85,7 +85,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         ctx.console.warn_with_help(error, error.help().as_deref());
     }
     let missing = errors.iter().filter(|_| !is_found);
-    Ok(Outcome::of(missing.map(Classified::class)))
+    Ok(Outcome::from_classes(missing.map(Classified::class)))
 }
 
 fn show(ctx: &Context, rows: &[PhoneRow]) {

@@ -402,5 +402,5 @@ async fn native(
         }
         (Some(verdict), true) => native::judge(console, &native::growth(&report), verdict),
     };
-    Ok(Outcome::of(missing.into_iter().chain(judged)))
+    Ok(Outcome::from_classes(missing.into_iter().chain(judged)))
 }

@@ -38,7 +38,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             ));
         }
     }
-    Ok(Outcome::of(diagnosis.classes()))
+    Ok(Outcome::from_classes(diagnosis.classes()))
 }
 
 fn show(ctx: &Context, check: &Check) {

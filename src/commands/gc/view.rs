@@ -190,7 +190,7 @@ async fn now(
     console.findings(&warnings);
     match error {
         Some(error) => Err(error),
-        None => Ok(Outcome::of(class)),
+        None => Ok(Outcome::from_classes(class)),
     }
 }
 
@@ -224,5 +224,5 @@ fn finish(
         true => findings::class_of_empty(&report.findings),
         false => findings::class(&report.findings),
     };
-    Ok(Outcome::of(class))
+    Ok(Outcome::from_classes(class))
 }

@@ -108,7 +108,7 @@ where
 {
     let goal = place(&ctx.console, to)?;
     let output = Destination::new(goal.as_deref(), force, ConsoleWriter(ctx.console.clone()));
-    let input = Input::of(&from);
+    let input = Input::from_typed(&from);
     let work = move |control| work(input, output, control);
     let made = blocking::watched(ctx, doing, None, work).await?;
     let (file, extra, said) = tell(&made.what);
@@ -162,7 +162,7 @@ fn written<T>(
 }
 
 async fn info(ctx: &Context, args: InfoArgs) -> Result<Outcome, Failure> {
-    let input = Input::of(&args.input);
+    let input = Input::from_typed(&args.input);
     let work = blocking::watched(ctx, "reading …", None, move |_| run::info(&input));
     let made = work.await?;
     if ctx.console.is_json() {

@@ -131,7 +131,7 @@ async fn native_leaks(ctx: &Context, args: &Args) -> Result<Result<Outcome, Open
         (true, false, true) => Some(ErrorClass::Inconclusive),
         _ => None,
     };
-    let outcome = Outcome::of(found.class.into_iter().chain(verdict));
+    let outcome = Outcome::from_classes(found.class.into_iter().chain(verdict));
     if let (true, Outcome::Ended(class)) = (args.fail && found.matches, outcome) {
         let series = &found.document.series;
         let leaks = series.iter().map(|series| series.leaks).sum::<u64>();

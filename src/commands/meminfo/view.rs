@@ -96,7 +96,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     } else if args.csv {
         print_csv(console, &document);
     } else {
-        let lists = phone::Lists::of(&args);
+        let lists = phone::Lists::from_args(&args);
         match (!args.explain.is_empty(), rows.is_empty()) {
             (false, _) => show::show(console, &document, &lists, true),
             (true, true) => {

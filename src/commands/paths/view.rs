@@ -54,7 +54,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         progress.begin("following references back to the roots");
         let report = paths(&heap, &asked, limits);
         Ok((
-            report.map_err(|missing| (missing, HeapFacts::of(&heap))),
+            report.map_err(|missing| (missing, HeapFacts::from_heap(&heap))),
             heap.class(),
         ))
     });

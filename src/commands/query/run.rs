@@ -195,7 +195,7 @@ fn of_trace(
     let names = manifest.map_or_else(BTreeMap::new, recorded::process_names);
     let mut numbers = DumpNumbers::default();
     let recording = Arc::clone(opened.trace.recording());
-    let deduped = Deduped::of(&recording);
+    let deduped = Deduped::from_recording(&recording);
     let look = &options.look;
     let takes = |pid: u64, process: &str| look.processes.takes(Some(pid), process);
     let mut builder = NativeHeapsBuilder::default();
@@ -205,7 +205,7 @@ fn of_trace(
     // Available values, for an error.
     let mut others = Others::default();
     // Those that are not selected, too: a process of a trace has one `upid`.
-    let mut known = Processes::of(&recording);
+    let mut known = Processes::from_recording(&recording);
     let health = opened
         .trace
         .read_dumps(|mut dump: HeapDump| -> Result<(), InputError> {

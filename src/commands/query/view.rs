@@ -75,7 +75,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         findings,
         losses,
     } = opened;
-    let form = Form::of(console, args.csv);
+    let form = Form::new(console, args.csv);
     if asks {
         console.findings(&findings);
     }
@@ -92,7 +92,9 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         console.findings(&losses.take());
     }
     ended?;
-    Ok(Outcome::of(class.into_iter().chain(losses.class())))
+    Ok(Outcome::from_classes(
+        class.into_iter().chain(losses.class()),
+    ))
 }
 
 /// Runs the given statements and commands, and writes the requested copy. Sets `has_rows` if a

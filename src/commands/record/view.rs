@@ -68,7 +68,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         snapshots: match (args.no_snapshots, args.snapshots) {
             (true, _) => Snapshots::Off,
             (false, None) => resolved.snapshots,
-            (false, period) => Snapshots::of(period),
+            (false, period) => Snapshots::from_period(period),
         },
         detach: args.detach,
         retry_overrun: args.retry_overrun,

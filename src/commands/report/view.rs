@@ -71,8 +71,8 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         let class = told.class.into_iter();
         return match shown {
             Err(error) if told.class.is_none() => Err(error.into()),
-            Err(error) => Ok(Outcome::of(class.chain([error.class()]))),
-            Ok(()) => Ok(Outcome::of(class)),
+            Err(error) => Ok(Outcome::from_classes(class.chain([error.class()]))),
+            Ok(()) => Ok(Outcome::from_classes(class)),
         };
     }
     Ok(told.class.into())

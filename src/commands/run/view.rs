@@ -129,7 +129,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     show(console, &directory, &results);
     Ok(match device_pool::class_of(&results) {
         Some(ErrorClass::Budget) => Outcome::Ended(ErrorClass::Budget),
-        class => Outcome::of(class.into_iter().chain(unwritten)),
+        class => Outcome::from_classes(class.into_iter().chain(unwritten)),
     })
 }
 

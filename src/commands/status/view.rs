@@ -69,9 +69,9 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         true => {
             let unread = (!unreadable.is_empty()).then_some(ErrorClass::Inconclusive);
             let left = all.iter().filter_map(|session| session.state.class_left());
-            Outcome::of(left.chain(unread))
+            Outcome::from_classes(left.chain(unread))
         }
-        false => Outcome::of(is_blind.then_some(ErrorClass::NoDevice)),
+        false => Outcome::from_classes(is_blind.then_some(ErrorClass::NoDevice)),
     };
     let console = &ctx.console;
     if console.is_json() {

@@ -162,7 +162,7 @@ async fn all(
     } else if console.is_json() {
         console.json(&json!({ "sessions": documents }));
     }
-    Ok(Outcome::of(classes))
+    Ok(Outcome::from_classes(classes))
 }
 
 fn forget(ctx: &Context, store: &Store, id: &str) -> Result<Outcome, Failure> {

@@ -39,7 +39,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         Some(OnlyArg::Java) => None,
         Some(OnlyArg::Native) | None => phone_asked(ctx, &args.names).await,
     };
-    let input = Input::of(&args.input);
+    let input = Input::from_typed(&args.input);
     let scope = match args.whole_trace {
         true => PacketScope::WholeTrace,
         false => PacketScope::Packets,
@@ -59,7 +59,9 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let again = format!("heaptap symbolize {}", quoted_path(&args.input));
     show(console, &again, goal.as_deref(), &symbolized);
     let lacking = found_nothing(console, &args.names.symbols, &symbolized);
-    Ok(Outcome::of(symbolized.class().into_iter().chain(lacking)))
+    Ok(Outcome::from_classes(
+        symbolized.class().into_iter().chain(lacking),
+    ))
 }
 
 /// Warns if files are missing and none of the named `places` has one. Returns the class of the exit
@@ -154,5 +156,5 @@ async fn of_directory(
         ctx.console.warn_with_help(why, Some(help));
         classes.push(ErrorClass::Incomplete);
     }
-    Ok(Outcome::of(classes))
+    Ok(Outcome::from_classes(classes))
 }

@@ -265,7 +265,7 @@ fn row(table: &StackTable, series: &Series<'_>, request: &NativeLeaksRequest) ->
         iterations: request.loops.max(1) as f64,
         tolerance: request.tolerance as f64,
     };
-    let growth = Growth::of(table, &heaps, &request.filter, rule);
+    let growth = Growth::new(table, &heaps, &request.filter, rule);
     let rows = Rows {
         table,
         growth: &growth,
@@ -325,13 +325,13 @@ impl Rows<'_> {
         let total = &self.growth.totals[at];
         HeapRow {
             heap: heap.name.clone(),
-            dumps: heap.dumps.iter().map(DumpRow::of).collect(),
+            dumps: heap.dumps.iter().map(DumpRow::from_member).collect(),
             rounds: heap.dumps.len() as u64 - 1,
             iterations: self.growth.iterations(at),
             paired: heap.paired,
             unreleased_bytes: total.held,
             growth: (&total.grown).into(),
-            growth_per_iteration: facts::Growth::of(total.rate, true),
+            growth_per_iteration: facts::Growth::new(total.rate, true),
             detectable_bytes_per_iteration: total.detectable,
         }
     }
@@ -339,7 +339,7 @@ impl Rows<'_> {
     fn callers(&self, frames: &LineFrames) -> Vec<CallerRow> {
         let mut counts: BTreeMap<String, u32> = BTreeMap::new();
         for (frame, count) in &frames.callers {
-            let function = StackFrame::of(self.table, *frame).function;
+            let function = StackFrame::new(self.table, *frame).function;
             *counts.entry(function).or_default() += count;
         }
         let rows = counts.into_iter().map(|(function, callsites)| CallerRow {
@@ -353,7 +353,7 @@ impl Rows<'_> {
     }
 
     fn site(&self, site: &Site) -> SiteRow {
-        let place = |frame: FrameId| StackFrame::of(self.table, frame);
+        let place = |frame: FrameId| StackFrame::new(self.table, frame);
         let (unit, own, stack): (_, _, Vec<FrameId>) = match site.unit {
             Unit::Callsite(id) => (
                 "callsite",
@@ -404,7 +404,7 @@ impl Rows<'_> {
             inconclusive_reason: reason,
             below_tolerance: is_tolerated(site.verdict),
             growth: (&site.grown).into(),
-            growth_per_iteration: facts::Growth::of(site.rate, true),
+            growth_per_iteration: facts::Growth::new(site.rate, true),
             samples: site.grown.samples,
             in_every_iteration: site.in_every_iteration,
             held: (&held).into(),
@@ -422,7 +422,7 @@ impl Rows<'_> {
 }
 
 impl DumpRow {
-    fn of(member: &super::series::Member<'_>) -> DumpRow {
+    fn from_member(member: &super::series::Member<'_>) -> DumpRow {
         let facts = &member.dump.facts;
         let space = member.dump.column(heaptap_model::stacks::View::Space);
         DumpRow {

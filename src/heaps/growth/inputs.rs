@@ -55,7 +55,7 @@ pub(super) struct FileFacts {
 }
 
 impl FileFacts {
-    fn of(file: &NativeFile) -> FileFacts {
+    fn from_file(file: &NativeFile) -> FileFacts {
         FileFacts {
             name: file.path.display().to_string(),
             sdk: file.system.sdk,
@@ -79,12 +79,12 @@ impl Inputs<'_> {
                     name: file.name_of(dump),
                 })
                 .collect(),
-            files: vec![FileFacts::of(file)],
+            files: vec![FileFacts::from_file(file)],
         }
     }
 
-    pub(super) fn of(files: Vec<NativeFile>) -> Inputs<'static> {
-        let facts = files.iter().map(FileFacts::of).collect();
+    pub(super) fn from_files(files: Vec<NativeFile>) -> Inputs<'static> {
+        let facts = files.iter().map(FileFacts::from_file).collect();
         let names: Vec<Vec<String>> = files
             .iter()
             .map(|file| file.profile.dumps.iter().map(|d| file.name_of(d)).collect())

@@ -82,7 +82,7 @@ pub fn leaks(
     findings::keep_missing_everywhere(&mut findings, all);
     let class = ErrorClass::first_of(files.iter().filter_map(NativeFile::class));
     let java_dumps: usize = files.iter().map(|file| file.java_dumps).sum();
-    let inputs = Inputs::of(files);
+    let inputs = Inputs::from_files(files);
     let series = series::series_of(&inputs, request).map_err(|error| match error {
         NativeLeaksError::TooFewDumps { there, .. } => {
             let found = findings.iter().find(|found| is_missing_part(found));

@@ -77,7 +77,7 @@ pub(super) fn series_of<'a>(
             refused.push((opened, why));
             continue;
         }
-        let life = Life::of(inputs, opened);
+        let life = Life::new(inputs, opened);
         // A second process of that name in a recording is not an iteration of the first.
         if life.pid == 0
             && last
@@ -249,7 +249,7 @@ struct Life {
 }
 
 impl Life {
-    fn of(inputs: &Inputs<'_>, opened: &Opened<'_>) -> Life {
+    fn new(inputs: &Inputs<'_>, opened: &Opened<'_>) -> Life {
         let facts = &opened.dump.facts;
         let is_alone = inputs.files.len() == 1;
         // In several files, a name is one program. Without a name, the ID only identifies the
@@ -494,7 +494,8 @@ fn members<'a>(
     request: &NativeLeaksRequest,
 ) -> Result<Vec<Member<'a>>, NativeLeaksError> {
     let member = |opened: &&'a Opened<'_>| {
-        let interval = Interval::of(&opened.dump.facts).or_else(|| Interval::new(request.interval));
+        let interval =
+            Interval::from_facts(&opened.dump.facts).or_else(|| Interval::new(request.interval));
         let Some(interval) = interval else {
             return Err(NativeLeaksError::NoInterval {
                 name: opened.name.clone(),

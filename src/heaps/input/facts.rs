@@ -57,7 +57,7 @@ pub struct DumpFacts {
 
 impl DumpFacts {
     /// Returns the facts about a dump of a file.
-    pub fn of(file: &NativeFile, dump: &Dump) -> DumpFacts {
+    pub fn new(file: &NativeFile, dump: &Dump) -> DumpFacts {
         let facts = &dump.facts;
         let asked = facts.orig_sampling_interval_bytes;
         // Profiles of other tools contain neither their start nor their process.
@@ -169,7 +169,7 @@ pub struct Growth {
 
 impl Growth {
     /// Converts a rate, with limits if they are meaningful.
-    pub fn of(rate: Rate, has_limits: bool) -> Growth {
+    pub fn new(rate: Rate, has_limits: bool) -> Growth {
         Growth {
             value: rate.value,
             low: has_limits.then_some(rate.low),
@@ -240,7 +240,7 @@ pub struct StackFrame {
 }
 
 impl StackFrame {
-    pub(crate) fn of(table: &StackTable, frame: FrameId) -> StackFrame {
+    pub(crate) fn new(table: &StackTable, frame: FrameId) -> StackFrame {
         let function = function_of(table, frame);
         StackFrame {
             function: table.text_of(function.name).to_owned(),

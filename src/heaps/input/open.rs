@@ -411,7 +411,7 @@ impl<'a> Reading<'a> {
     /// Reads all dumps of a trace and projects those that might be selected.
     fn read(&mut self, trace: &mut LookTrace) -> Result<(), InputError> {
         let recording = Arc::clone(trace.trace.recording());
-        let deduped = Deduped::of(&recording);
+        let deduped = Deduped::from_recording(&recording);
         let naming = ProjectOptions {
             annotations: !self.options.no_annotations,
             list: self
@@ -598,7 +598,7 @@ fn interest(dump: &ListedDump, wanted: &DumpScope, options: &LookOptions) -> Int
 
 /// Returns a dump with the facts from the manifest.
 pub(crate) fn listed(dump: &HeapDump, number: u32, manifest: Option<&Manifest>) -> ListedDump {
-    let mut facts = Facts::of(dump, number);
+    let mut facts = Facts::new(dump, number);
     let mut labels = Vec::new();
     let entries = manifest.map_or(&[][..], |manifest| &manifest.dumps.native);
     let entry = entries.iter().find(|entry| {

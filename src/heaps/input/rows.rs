@@ -52,7 +52,7 @@ impl<'a> Namer<'a> {
         match key {
             Key::Group(group) => self.groups.name(group).into_owned(),
             Key::Callsite(id) => match self.shown.frame(id) {
-                Some(frame) => StackFrame::of(self.table, frame).function,
+                Some(frame) => StackFrame::new(self.table, frame).function,
                 None => NO_FRAMES.to_owned(),
             },
         }
@@ -68,11 +68,11 @@ impl<'a> Namer<'a> {
                     frames => frames,
                 };
                 let stack = self.shown.stack(id).take(most);
-                let stack = stack.map(|frame| StackFrame::of(self.table, frame));
+                let stack = stack.map(|frame| StackFrame::new(self.table, frame));
                 (self.shown.frame(id), Some(stack.collect()))
             }
         };
-        let frame = sample.map(|sample| StackFrame::of(self.table, sample));
+        let frame = sample.map(|sample| StackFrame::new(self.table, sample));
         let by = self.groups.by();
         let wanted = |wanted: bool| frame.as_ref().filter(|_| wanted);
         let of_code = matches!(by, RowKey::Callsite | RowKey::Function | RowKey::Line);

@@ -111,7 +111,7 @@ pub struct ChangeRow {
 }
 
 impl ChangeRow {
-    fn of(change: &Change, is_complete: bool) -> ChangeRow {
+    fn new(change: &Change, is_complete: bool) -> ChangeRow {
         ChangeRow {
             status: status(change, is_complete),
             before: Figures::with_retained(&change.before),
@@ -183,7 +183,7 @@ pub fn diff(
     let [first, second] = opened;
     let half = |(input, options): &(JavaInput, JavaOptions), opened| {
         let heap = open(input, opened, options.clone(), progress)?;
-        Ok::<_, JavaError>(Half::of(&heap, wanted, progress))
+        Ok::<_, JavaError>(Half::new(&heap, wanted, progress))
     };
     let (mut before, mut after) = (half(&request.before, first)?, half(&request.after, second)?);
     // An app that has restarted has another PID on each side.
@@ -230,7 +230,7 @@ pub(crate) fn compare(before: Half, mut after: Half, wanted: &Wanted) -> DiffRep
     DiffReport {
         before: before.facts,
         after: after.facts,
-        total: ChangeRow::of(&total, is_complete),
+        total: ChangeRow::new(&total, is_complete),
         classes,
         classes_changed,
         packages,
@@ -269,7 +269,7 @@ fn changed(
     let all = rows.len();
     diff::keep_largest(&mut rows, wanted.limit, key);
     let named = |row: diff::ClassChange| NamedChange {
-        change: ChangeRow::of(&row.change, is_complete),
+        change: ChangeRow::new(&row.change, is_complete),
         name: row.name,
     };
     (rows.into_iter().map(named).collect(), all)
@@ -299,7 +299,7 @@ fn with_class_objects(filter: &Filter) -> Filter {
 }
 
 impl Half {
-    pub(crate) fn of(heap: &JavaHeap, wanted: &Wanted, progress: &ProgressReporter) -> Half {
+    pub(crate) fn new(heap: &JavaHeap, wanted: &Wanted, progress: &ProgressReporter) -> Half {
         let side = Side {
             graph: &heap.graph,
             dominators: heap.dominators(),
@@ -313,7 +313,7 @@ impl Half {
             file: heap.path.canonicalize().ok(),
             class: heap.class(),
             packages: wanted.packages.then(packages),
-            ..Half::of_side(side, HeapFacts::of(heap), &found, filter)
+            ..Half::of_side(side, HeapFacts::from_heap(heap), &found, filter)
         }
     }
 
@@ -468,7 +468,7 @@ fn path_rows(
             above,
             depth,
             name: node.name.clone(),
-            change: ChangeRow::of(&node.change, is_complete),
+            change: ChangeRow::new(&node.change, is_complete),
         });
         if depth + 1 < wanted.depth {
             let below = node.below.iter().rev();

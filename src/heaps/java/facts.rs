@@ -68,7 +68,7 @@ pub fn excluded(follow: Follow) -> Vec<&'static str> {
 impl HeapFacts {
     /// Returns what selects the dump among those of its process; `None` if it is the only one.
     pub fn which(&self) -> Option<DumpSelector> {
-        DumpSelector::of(self.label.as_deref(), self.number, self.dumps)
+        DumpSelector::new(self.label.as_deref(), self.number, self.dumps)
     }
 
     /// Returns the display name, as [`JavaHeap::name`].
@@ -80,7 +80,7 @@ impl HeapFacts {
     }
 
     /// Returns the facts about a heap.
-    pub fn of(heap: &JavaHeap) -> HeapFacts {
+    pub fn from_heap(heap: &JavaHeap) -> HeapFacts {
         let facts = &heap.graph.facts;
         let (source, version) = match &facts.source {
             DumpSource::HeapGraph => ("heap-graph", None),

@@ -125,7 +125,7 @@ impl JavaHeap {
     /// Returns the display name: `PATH`, `PATH@LABEL` or, if there are several, `PATH@N`.
     pub fn name(&self) -> String {
         let path = self.path.display();
-        match DumpSelector::of(self.label.as_deref(), self.number, self.among) {
+        match DumpSelector::new(self.label.as_deref(), self.number, self.among) {
             Some(which) => format!("{path}@{which}"),
             None => path.to_string(),
         }

@@ -121,7 +121,7 @@ impl JavaFile {
     ) -> Result<JavaFile, JavaError> {
         let lying = lying_in(path);
         let outer = match &lying {
-            Some(_) => manifest_of(path)?.map(|found| Moments::of(&found)),
+            Some(_) => manifest_of(path)?.map(|found| Moments::from_manifest(&found)),
             None => None,
         };
         let outer = outer.filter(Moments::has_dumps);
@@ -643,7 +643,7 @@ impl JavaFile {
 /// reachable then.
 pub fn root_truncated(graph: &mut HeapGraph, follow: Follow) {
     if graph.facts.losses.truncated && !graph.is_empty() {
-        let reached = Reachable::of(graph, follow).count();
+        let reached = Reachable::new(graph, follow).count();
         if reached.saturating_mul(100) < graph.len() as u64 {
             graph.root_unreachable(follow);
         }

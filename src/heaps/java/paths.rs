@@ -270,7 +270,10 @@ pub fn paths(
     let referrers = KindedReferrers::new(graph, heap.follow, Reading::OnDemand, None);
     let all_reachable = dominators.reachable();
     let mut search = holders::Search::new(referrers, &all_reachable);
-    let tree = search.holders(&name, ObjectSet::of(graph.len(), reachable.iter().copied()));
+    let tree = search.holders(
+        &name,
+        ObjectSet::from_graph(graph.len(), reachable.iter().copied()),
+    );
     let largest = || {
         let size = |&o: &ObjectIndex| (dominators.retained(o).total_bytes(), std::cmp::Reverse(o));
         reachable.iter().copied().max_by_key(size)
@@ -281,13 +284,13 @@ pub fn paths(
     };
     let one = match targets {
         Targets::Object(_) => objects.first().map(|&object| {
-            let all = Referrers::of(graph, Follow::ALL, None);
+            let all = Referrers::new(graph, Follow::ALL, None);
             object_report(graph, dominators, &all, object, limits.fields)
         }),
         Targets::Classes(_) => None,
     };
     Ok(PathsReport {
-        heap: HeapFacts::of(heap),
+        heap: HeapFacts::from_heap(heap),
         targets: name,
         reachable: Figures::with_retained(&sums),
         unreachable: (objects.len() - reachable.len()) as u64,
@@ -295,7 +298,7 @@ pub fn paths(
         has_native: dominators.total().native_bytes > 0,
         object: one,
         shortest: end.map(|object| {
-            let path = Ways::of(graph, heap.paths(), heap.follow).to(object);
+            let path = Ways::new(graph, heap.paths(), heap.follow).to(object);
             path_report(heap, &path)
         }),
         leak,
@@ -516,7 +519,7 @@ pub struct Referred {
 }
 
 impl Referred {
-    fn of(graph: &HeapGraph, object: ObjectIndex) -> Referred {
+    fn new(graph: &HeapGraph, object: ObjectIndex) -> Referred {
         let array = graph.contents().primitive_array(graph, object);
         Referred {
             id: graph.id(object).to_string(),
@@ -594,7 +597,7 @@ fn object_report(
                     Value::Null | Value::Object(_) => None,
                     value => Some(value.to_string()),
                 },
-                object: field.value.object().map(|o| Referred::of(graph, o)),
+                object: field.value.object().map(|o| Referred::new(graph, o)),
             });
         }
         ControlFlow::Continue(())
@@ -626,7 +629,7 @@ fn object_report(
             false => Figures::own(&sums),
         },
         root: root.as_ref().map(RootDocument::from),
-        dominator: dominator.map(|object| Referred::of(graph, object)),
+        dominator: dominator.map(|object| Referred::new(graph, object)),
         text: text.map(|text| inspect::cut(text, OWN_TEXT)),
         length: length.map(u64::from),
         elements: primitives.map_or_else(Vec::new, |array| elements(array, most)),
@@ -636,7 +639,7 @@ fn object_report(
             .to(object)
             .take(most)
             .map(|owner| ReferrerRow {
-                object: Referred::of(graph, owner),
+                object: Referred::new(graph, owner),
                 via: LinkDocument::from(&paths::link(graph, owner, object, Follow::ALL)),
             })
             .collect(),

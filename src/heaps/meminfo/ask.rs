@@ -46,7 +46,7 @@ pub(crate) const LIMIT: Duration = Duration::from_secs(75);
 /// Returns an error if no target is running, or the device or the app does not answer.
 pub async fn ask(device: &Device, question: &Question) -> Result<Answer, MeminfoError> {
     let mut answer = Answer {
-        document: Document::of(
+        document: Document::new(
             &Meminfo::default(),
             device.serial().to_owned(),
             Source::Meminfo,
@@ -97,7 +97,7 @@ pub async fn ask(device: &Device, question: &Question) -> Result<Answer, Meminfo
             true => Source::MeminfoLocal,
             false => Source::Meminfo,
         };
-        let mut document = Document::of(&meminfo, device.serial().to_owned(), source);
+        let mut document = Document::new(&meminfo, device.serial().to_owned(), source);
         let told = document.processes.first();
         let told = told.is_some_and(|process| !process.rows.is_empty() || process.parts.is_some());
         if !told {
@@ -226,7 +226,7 @@ impl Said {
     }
 
     fn read(&self, device: &Device, source: Source) -> Document {
-        Document::of(&self.meminfo(), device.serial().to_owned(), source)
+        Document::new(&self.meminfo(), device.serial().to_owned(), source)
     }
 
     fn first_line(&self) -> String {

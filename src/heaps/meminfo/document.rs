@@ -135,8 +135,8 @@ pub struct TextFacts {
 
 impl Document {
     /// Builds the document from the parsed output.
-    pub fn of(meminfo: &Meminfo, from: String, source: Source) -> Document {
-        let phone = PhoneFacts::of(meminfo);
+    pub fn new(meminfo: &Meminfo, from: String, source: Source) -> Document {
+        let phone = PhoneFacts::from_meminfo(meminfo);
         let whole = !phone.lists.is_empty() || !phone.ram.is_empty();
         Document {
             kind: KIND.to_owned(),
@@ -146,7 +146,7 @@ impl Document {
             cost: None,
             processes: meminfo
                 .processes()
-                .map(|process| ProcessFacts::of(process, source))
+                .map(|process| ProcessFacts::new(process, source))
                 .collect(),
             phone: whole.then_some(phone),
             missing: Vec::new(),
@@ -157,7 +157,7 @@ impl Document {
 }
 
 impl RowFacts {
-    fn of(table: &Table, row: &Row) -> RowFacts {
+    fn new(table: &Table, row: &Row) -> RowFacts {
         let columns = table.headings.columns.iter();
         let cells = columns.zip(&row.cells);
         RowFacts {
@@ -174,7 +174,7 @@ impl RowFacts {
 }
 
 fn rows(table: Option<&Table>) -> Vec<RowFacts> {
-    let rows = table.map(|table| table.rows.values().map(|row| RowFacts::of(table, row)));
+    let rows = table.map(|table| table.rows.values().map(|row| RowFacts::new(table, row)));
     rows.into_iter().flatten().collect()
 }
 
@@ -224,7 +224,7 @@ fn headed(pairs: Option<&Pairs>) -> Vec<RowFacts> {
 }
 
 impl ProcessFacts {
-    pub fn of(process: &Process, source: Source) -> ProcessFacts {
+    pub fn new(process: &Process, source: Source) -> ProcessFacts {
         let table = process.table();
         let columns = table.map(|table| &table.headings.columns);
         let sums = table.map(Table::sums).unwrap_or_default();
@@ -258,7 +258,7 @@ impl ProcessFacts {
             objects: counts(process.counts("Objects")),
             sql: counts(process.counts("SQL")),
             native_allocations: headed(process.counts("Native Allocations")),
-            databases: databases.map(DatabaseFacts::of).collect(),
+            databases: databases.map(DatabaseFacts::from_database).collect(),
             texts: process
                 .texts()
                 .map(|(section, line)| TextFacts {
@@ -283,7 +283,7 @@ impl ProcessFacts {
 }
 
 impl DatabaseFacts {
-    fn of(database: &Database) -> DatabaseFacts {
+    fn from_database(database: &Database) -> DatabaseFacts {
         DatabaseFacts {
             name: database.name.clone(),
             bytes: database.size,

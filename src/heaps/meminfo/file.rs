@@ -18,7 +18,7 @@ use heaptap_results::manifest::Manifest;
 use heaptap_results::timeline;
 
 /// Maximum size in bytes: a device with a thousand processes has 1 MiB.
-const LARGEST: u64 = 32 << 20;
+const MAX_SIZE: u64 = 32 << 20;
 
 /// Number of bytes that identify a meminfo.
 const BEGIN: usize = 4096;
@@ -94,7 +94,7 @@ fn of_text(input: TextInput<'_>) -> Result<Document, MeminfoError> {
             why: format!("it is {kind}"),
         });
     }
-    match input.section(Section::Meminfo, LARGEST) {
+    match input.section(Section::Meminfo, MAX_SIZE) {
         Ok(Some(WholeText {
             damage: Some(what), ..
         })) => Err(MeminfoError::of_text(ImportError::Damaged { name, what })),
@@ -133,7 +133,7 @@ fn document(bytes: &[u8], name: String) -> Result<Document, MeminfoError> {
         };
     }
     let meminfo = Meminfo::parse(&text);
-    let document = Document::of(&meminfo, name.clone(), Source::Meminfo);
+    let document = Document::new(&meminfo, name.clone(), Source::Meminfo);
     if let Some(target) = meminfo.no_process()
         && document.processes.is_empty()
     {

@@ -31,7 +31,7 @@ Uptime: 100 Realtime: 1000
 ";
 
 fn document(text: &str) -> Document {
-    Document::of(&Meminfo::parse(text), "a".to_owned(), Source::Meminfo)
+    Document::new(&Meminfo::parse(text), "a".to_owned(), Source::Meminfo)
 }
 
 fn grown() -> Document {

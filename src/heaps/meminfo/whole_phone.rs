@@ -123,12 +123,12 @@ type Key = (String, Option<u32>);
 
 impl PhoneFacts {
     /// Converts the parsed output.
-    pub(super) fn of(meminfo: &Meminfo) -> PhoneFacts {
+    pub(super) fn from_meminfo(meminfo: &Meminfo) -> PhoneFacts {
         let mut phone = PhoneFacts {
-            lists: meminfo.lists().map(ListFacts::of).collect(),
+            lists: meminfo.lists().map(ListFacts::from_list).collect(),
             ram: meminfo
                 .facts()
-                .map(RamFacts::of)
+                .map(RamFacts::from_fact)
                 .chain(ram_of_scripts(meminfo))
                 .collect(),
             processes: Vec::new(),
@@ -224,7 +224,7 @@ impl PhoneFacts {
 }
 
 impl ListFacts {
-    fn of(list: &List) -> ListFacts {
+    fn from_list(list: &List) -> ListFacts {
         let item = |item: &Item| ItemFacts {
             name: item.name().to_owned(),
             pid: item.pid(),
@@ -244,7 +244,7 @@ impl ListFacts {
 }
 
 impl RamFacts {
-    fn of(fact: &Fact) -> RamFacts {
+    fn from_fact(fact: &Fact) -> RamFacts {
         // The first amount is that of the line itself.
         let parts = fact.amounts().skip(1).filter(|(_, name)| !name.is_empty());
         RamFacts {
@@ -297,7 +297,7 @@ mod tests {
     #[test]
     fn lists_of_pss_rss_and_importance_make_one() {
         let meminfo = Meminfo::parse(TEXT);
-        let document = Document::of(&meminfo, "a".to_owned(), Source::Meminfo);
+        let document = Document::new(&meminfo, "a".to_owned(), Source::Meminfo);
         let phone = document.phone.unwrap();
         let processes = phone.shares(By::Process);
         let first = &processes[0];

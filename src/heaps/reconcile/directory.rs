@@ -32,7 +32,7 @@ pub struct Moment {
 /// Returns the values of each process at each label of a recording and at its end, in chronological
 /// order. `listed`: the dumps of its native heaps. Blocks.
 pub fn of_directory(directory: &Path, listed: &[ListedDump], timeline: &Timeline) -> Vec<Moment> {
-    let gathered = Gathered::of(Way::of(directory, listed), listed, timeline);
+    let gathered = Gathered::new(Way::new(directory, listed), listed, timeline);
     let at_label = |(&(number, pid), kept): (&(u32, u32), &Vec<(&Kept, u64)>)| {
         let label = kept.first().map(|(kept, _)| kept.label.as_str());
         let label = label.filter(|label| !label.is_empty());
@@ -44,7 +44,7 @@ pub fn of_directory(directory: &Path, listed: &[ListedDump], timeline: &Timeline
                 pid: pid.into(),
                 dump: None,
             },
-            table: Table::of(&known),
+            table: Table::from_input(&known),
         }
     };
     let mut moments: Vec<Moment> = gathered.kept.iter().map(at_label).collect();
@@ -102,7 +102,7 @@ fn of_dumpheap(directory: &Path) -> Vec<Moment> {
                 pid: dump.pid,
                 dump: Some(dump.number),
             },
-            table: Table::of(&known),
+            table: Table::from_input(&known),
         })
     };
     let dumps = manifest.dumps.java.iter().zip(1..);
@@ -121,7 +121,7 @@ struct Way {
 }
 
 impl Way {
-    fn of(directory: &Path, listed: &[ListedDump]) -> Way {
+    fn new(directory: &Path, listed: &[ListedDump]) -> Way {
         let Ok(manifest) = Manifest::read(directory) else {
             return Way::default();
         };
@@ -217,7 +217,7 @@ fn nearest<'a, T>(samples: &[(u64, &'a T)], moment: u64) -> Option<(u64, &'a T)>
 
 impl<'a> Gathered<'a> {
     /// Reads the timeline once.
-    fn of(way: Way, listed: &'a [ListedDump], timeline: &'a Timeline) -> Gathered<'a> {
+    fn new(way: Way, listed: &'a [ListedDump], timeline: &'a Timeline) -> Gathered<'a> {
         let mut gathered = Gathered {
             way,
             names: BTreeMap::new(),
@@ -296,7 +296,7 @@ impl<'a> Gathered<'a> {
                     pid,
                     dump: last.map(|dump| dump.facts.number).max(),
                 },
-                table: Table::of(&known),
+                table: Table::from_input(&known),
             })
         };
         pids.filter_map(|(pid, _)| of_pid(*pid)).collect()

@@ -22,7 +22,7 @@ use heaptap_base::untrusted::shell::quoted;
 use heaptap_capture::config::Targets;
 use heaptap_input::{ImportError, TextInput, is_directory};
 use values::{
-    LARGEST, RECORD, note_missing, take_malloc_info, take_meminfo, take_smaps, take_status,
+    MAX_SIZE, RECORD, note_missing, take_malloc_info, take_meminfo, take_smaps, take_status,
 };
 
 const STATUS_LIMIT: Duration = Duration::from_secs(10);
@@ -83,7 +83,7 @@ pub async fn of_phone(
     }
     ask_meminfo(device, &mut known).await?;
     known.boot_ns = known.resident.as_ref().and_then(|at| at.boot_ns);
-    Ok(Table::of(&known))
+    Ok(Table::from_input(&known))
 }
 
 /// Adds the values of meminfo; for an app that does not answer, those of the system alone.
@@ -144,7 +144,7 @@ pub fn of_malloc_info(path: &Path) -> Result<Option<Table>, ImportError> {
         what.may_be_text() && (begin.starts_with(b"<malloc") || begin.starts_with(b"<?xml"));
     let value = match is_xml {
         true => {
-            let text = input.whole(LARGEST)?;
+            let text = input.whole(MAX_SIZE)?;
             if let Some(what) = text.damage {
                 return Err(ImportError::Damaged { name, what });
             }
@@ -168,5 +168,5 @@ pub fn of_malloc_info(path: &Path) -> Result<Option<Table>, ImportError> {
     ] {
         note_missing(&mut known, figure, why.to_owned(), Some(RECORD.to_owned()));
     }
-    Ok(Some(Table::of(&known)))
+    Ok(Some(Table::from_input(&known)))
 }

@@ -39,7 +39,7 @@ fn directory(label: &str, samples: &[(u64, u64)]) -> (tempfile::TempDir, Timelin
     };
     let mut entries = vec![entry(MOMENT_NS, Observation::Captured(kept))];
     for (boot_ns, rss) in samples {
-        let resident = Resident::of(Source::Status, *rss);
+        let resident = Resident::new(Source::Status, *rss);
         entries.push(entry(*boot_ns, Observation::Resident(resident)));
     }
     (dir, Timeline { entries })

@@ -16,7 +16,7 @@ use heaptap_model::profile::DumpKind;
 use heaptap_results::file_names::is_below;
 
 /// Maximum size of a file, in bytes: texts of one process.
-pub(super) const LARGEST: u64 = 256 << 20;
+pub(super) const MAX_SIZE: u64 = 256 << 20;
 
 /// Advice for recording all values.
 pub(super) const RECORD: &str = "record with `heaptap record --with meminfo,smaps`";
@@ -49,7 +49,7 @@ pub(super) fn read(directory: &Path, file: &str) -> Option<Bytes> {
 
 /// Returns a complete text; `None` if it is truncated or too large.
 fn whole(input: TextInput<'_>) -> Option<Bytes> {
-    let text = input.whole(LARGEST).ok()?;
+    let text = input.whole(MAX_SIZE).ok()?;
     text.damage.is_none().then_some(text.bytes)
 }
 

@@ -23,7 +23,7 @@ use heaptap_results::{recorded, timeline};
 use perfetto_heap::JavaDump as HeapFacts;
 
 /// Maximum size in bytes: more than a text of a process with a hundred thousand mappings.
-const LARGEST: u64 = 256 << 20;
+const MAX_SIZE: u64 = 256 << 20;
 
 /// Error of reading mappings from a file.
 #[derive(Debug, thiserror::Error)]
@@ -230,7 +230,7 @@ fn of_text(
     processes: &ProcessFilter,
 ) -> Result<Mapped, MappingsError> {
     let (path, what) = (text.name().to_owned(), text.kind());
-    let text = match text.section(Section::Mappings, LARGEST) {
+    let text = match text.section(Section::Mappings, MAX_SIZE) {
         Ok(Some(text)) => text,
         Ok(None) => return Err(MappingsError::NotMappings { path, what }),
         Err(ImportError::TooLarge { .. }) => return Err(MappingsError::TooLarge { path }),
@@ -431,7 +431,7 @@ fn number_by_heaps(
         }
     }
     match manifest {
-        Some(manifest) => Moments::of(manifest),
+        Some(manifest) => Moments::from_manifest(manifest),
         None => Moments::of_parts(heaps.iter().map(|heap| heap.1)),
     }
 }

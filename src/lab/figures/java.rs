@@ -113,7 +113,7 @@ impl<'a> Heaps<'a> {
         let parts: Vec<Excess> = counted
             .map(|group| Excess::new(&group.class, group.leaks.len() as f64))
             .collect();
-        match HiddenLeaks::of(heap, &found).filter(|_| parts.is_empty()) {
+        match HiddenLeaks::new(heap, &found).filter(|_| parts.is_empty()) {
             None => Figure::sum_of(parts),
             Some(HiddenLeaks::NotCovered | HiddenLeaks::JavaSe) => {
                 Figure::missing("the rules cover no class of the heap".to_owned())

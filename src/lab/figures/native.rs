@@ -121,7 +121,7 @@ impl Opened {
     fn is_sampled(&self, filter: &Filter) -> bool {
         let profile = &self.0.profile;
         profile.dumps.iter().any(|dump| {
-            let shown = VisibleTree::of(&profile.table, filter, &[&dump.values]);
+            let shown = VisibleTree::new(&profile.table, filter, &[&dump.values]);
             shown.totals(&dump.values).iter().any(|total| *total != 0)
         })
     }
@@ -154,16 +154,16 @@ impl Opened {
             return Err("the dump is incomplete".to_owned());
         }
         let table = &self.0.profile.table;
-        let shown = VisibleTree::of(table, filter, &[&dump.values]);
+        let shown = VisibleTree::new(table, filter, &[&dump.values]);
         let totals = shown.totals(&dump.values);
         let whole = |column: usize| totals[column] as f64;
         total.value += whole(at);
-        total.samples = match (total.samples, SampledColumn::of(dump, at)) {
+        total.samples = match (total.samples, SampledColumn::new(dump, at)) {
             (Some(samples), Some(column)) => Some(samples + whole(column.counts)),
             _ => None,
         };
-        let groups = Groups::of(table, RowKey::Function);
-        let rows = Table::of(&shown, &groups, &dump.values);
+        let groups = Groups::new(table, RowKey::Function);
+        let rows = Table::new(&shown, &groups, &dump.values);
         for at_row in rows.ranked(PARTS, |row| row.own[at]) {
             let row = rows.row(at_row);
             let Key::Group(group) = row.key else { continue };

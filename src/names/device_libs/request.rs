@@ -29,7 +29,7 @@ const OWN: [&str; 4] = [
 /// Directories without linked files.
 const NEVER: [&str; 3] = ["/dev/", "/proc/", "/sys/"];
 /// adbd's longest path.
-const LONGEST: usize = 1024;
+const MAX_LENGTH: usize = 1024;
 
 /// A library that could have more symbols than the recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -93,7 +93,7 @@ impl LibraryRequest {
             && !NEVER.iter().any(|directory| file.starts_with(directory))
             && !["/[", "/memfd:"].iter().any(|name| file.starts_with(name));
         let plain = !file.contains(|c: char| c.is_control() || c == char::REPLACEMENT_CHARACTER);
-        if !(normal && known && plain && file.len() <= LONGEST) || file.ends_with(" (deleted)") {
+        if !(normal && known && plain && file.len() <= MAX_LENGTH) || file.ends_with(" (deleted)") {
             return None;
         }
         let file = file.to_owned();

@@ -14,7 +14,7 @@ pub(super) const STALL: Duration = Duration::from_secs(20);
 /// Block size of `dd`; libraries in an APK start at a multiple of it.
 const PAGE: u64 = 4096;
 /// Maximum size of a library in its headers; larger ones are damaged.
-const LARGEST: u64 = 4 << 30;
+const MAX_SIZE: u64 = 4 << 30;
 
 /// Error of a transfer.
 #[derive(Debug)]
@@ -255,7 +255,7 @@ fn elf_size(file: &mut File) -> Result<u64, Failed> {
                 }
             },
         )?);
-    match end > LARGEST {
+    match end > MAX_SIZE {
         true => Err(Failed::Damaged(
             "its headers claim more than 4 GiB".to_owned(),
         )),

@@ -80,7 +80,7 @@ struct OutOfMemoryFacts {
 }
 
 impl OutOfMemoryFacts {
-    fn of(error: &OutOfMemory, shows_contents: bool) -> OutOfMemoryFacts {
+    fn new(error: &OutOfMemory, shows_contents: bool) -> OutOfMemoryFacts {
         let frames = error.stack.iter();
         OutOfMemoryFacts {
             allocation_bytes: error.allocation_bytes,
@@ -203,7 +203,7 @@ fn meta(explored: &ExploredHeap, served: Option<ServerFacts>) -> Meta<'_> {
         heap: heap.map(|(_, facts)| facts),
         out_of_memory: explored
             .out_of_memory()
-            .map(|error| OutOfMemoryFacts::of(error, shows_contents)),
+            .map(|error| OutOfMemoryFacts::new(error, shows_contents)),
         before: explored.comparison().map(|comparison| &comparison.before),
         change: explored.comparison().map(|comparison| &comparison.total),
         contents: shows_contents,

@@ -82,7 +82,7 @@ impl ExploredHeap {
     /// Creates a heap that is read, for questions about its largest objects. Builds indices, finds leaks and
     /// waste, and compares it with an earlier heap, on both cores. Without `shows_contents`, no text or value
     /// of the dump is in an answer.
-    pub(crate) fn of(heap: JavaHeap, shows_contents: bool, before: Option<Half>) -> ExploredHeap {
+    pub(crate) fn new(heap: JavaHeap, shows_contents: bool, before: Option<Half>) -> ExploredHeap {
         let explored = ExploredHeap::default();
         let (explorer, _) = explored.begin(heap, shows_contents);
         let findings = || {
@@ -114,7 +114,7 @@ impl ExploredHeap {
 
     /// Takes the heap that was read.
     fn begin(&self, heap: JavaHeap, shows_contents: bool) -> &(Explorer, HeapFacts) {
-        let facts = HeapFacts::of(&heap);
+        let facts = HeapFacts::from_heap(&heap);
         if let Some(error) = heap.out_of_memory {
             self.out_of_memory.get_or_init(|| error);
         }
@@ -296,7 +296,7 @@ impl ExploredHeap {
                 Ok(_) if self.is_cancelled() => {}
                 Ok(earlier) => {
                     self.step("comparing");
-                    let before = Half::of(&earlier, &wanted(options.shows_contents), progress);
+                    let before = Half::new(&earlier, &wanted(options.shows_contents), progress);
                     // Only what the comparison needs stays in memory.
                     drop(earlier);
                     self.compare(before);

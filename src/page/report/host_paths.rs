@@ -10,7 +10,7 @@ use heaptap_results::findings::Finding;
 pub(super) struct HostPaths(Vec<String>);
 
 impl HostPaths {
-    pub(super) fn of(request: &ReportRequest) -> HostPaths {
+    pub(super) fn from_request(request: &ReportRequest) -> HostPaths {
         let inputs = request.inputs.iter().chain(&request.base);
         let inputs = inputs.map(|input| input.path.as_path());
         let names = [&request.look.names, &request.java.names].into_iter();

@@ -146,7 +146,7 @@ fn native_heaps(
     request: &ReportRequest,
     header: &mut Header,
 ) -> Option<(StackProfile, Vec<usize>)> {
-    let most = request.limit.unwrap_or(data::MOST);
+    let most = request.limit.unwrap_or(data::MAX_COUNT);
     let files = opened
         .into_iter()
         .filter_map(|one| Some((one.name, one.native?)));
@@ -157,14 +157,14 @@ fn native_heaps(
             // Both only read the profile, and each has serial parts.
             let (growth, reduction) = parallel::both(
                 || growth::growth(&file),
-                || Reduction::of(&file.profile, most),
+                || Reduction::new(&file.profile, most),
             );
             header.growth = growth;
             (file.profile, Vec::new(), reduction)
         }
         _ => {
             let (joined, starts) = joined(files);
-            let reduction = Reduction::of(&joined, most);
+            let reduction = Reduction::new(&joined, most);
             (joined, starts, reduction)
         }
     };
@@ -223,7 +223,7 @@ fn header(request: &ReportRequest, opened: &[Opened], mut recorded: Vec<Recorded
         title: title(request, opened),
         ..Header::default()
     };
-    let hidden = HostPaths::of(request);
+    let hidden = HostPaths::from_request(request);
     let several = opened.len() > 1;
     let has_java = opened.iter().any(|one| !one.java.is_empty());
     let mut first = 0;

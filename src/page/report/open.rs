@@ -121,7 +121,7 @@ pub(super) fn open(
         let mut options = request.look.clone();
         options.names.mappings.splice(0..0, input.mappings.clone());
         options.memory = true;
-        let most = request.limit.unwrap_or(data::MOST);
+        let most = request.limit.unwrap_or(data::MAX_COUNT);
         options.list_from = (most < usize::MAX).then(|| data::list_from(most));
         // Reconciled values are shown for all labels.
         options.errors = input.path.is_dir() && !known.timeline.entries.is_empty();
@@ -199,7 +199,7 @@ fn add_timeline(opened: &mut Opened, path: &Path, mut known: readings::LoadedTim
         .map(|dump| (dump.facts.pid, dump.facts.process.as_str()))
         .collect();
     let name_of = |pid: u32| names.get(&u64::from(pid)).map(|name| (*name).to_owned());
-    opened.timeline = Timeline::of(&known.timeline, &name_of);
+    opened.timeline = Timeline::new(&known.timeline, &name_of);
 }
 
 /// Returns whether the only error is that no Java heap matches the selection.
@@ -222,7 +222,7 @@ fn add_java(
     opening: &mut Opening,
     progress: &ProgressReporter,
 ) -> Result<(), JavaError> {
-    let hidden = HostPaths::of(request);
+    let hidden = HostPaths::from_request(request);
     let mut options = request.java.clone();
     options.names.mappings.splice(0..0, input.mappings.clone());
     let mut file = JavaFile::open(&input.path, java, options, progress)?;
@@ -252,7 +252,7 @@ fn add_java(
         }
         progress.begin("finding leaks and waste");
         let before = opening.before.take_if(|_| Some(dump) == main);
-        let explored = ExploredHeap::of(heap, request.contents, before);
+        let explored = ExploredHeap::new(heap, request.contents, before);
         if Some(dump) == base {
             opening.before = Some(explored.half());
         }

@@ -79,11 +79,11 @@ impl Measured {
             Some(label) => label.to_owned(),
             None => format!("dump {}", dump.facts.number),
         };
-        Measured::of(life, (ms, captured), &name, sum, timeline)
+        Measured::new(life, (ms, captured), &name, sum, timeline)
     }
 
     /// `captured`: row of the capture of the dump's label.
-    fn of(
+    fn new(
         life: &Process,
         (ms, captured): (f64, Option<usize>),
         name: &str,

@@ -62,7 +62,7 @@ fn java_part() -> JavaPart {
         among: 1,
         has_others: false,
     };
-    java::part(&ExploredHeap::of(heap, false, None), &place)
+    java::part(&ExploredHeap::new(heap, false, None), &place)
 }
 
 fn report() -> Report {
@@ -216,7 +216,7 @@ fn each_of_several_recordings_keeps_its_timeline_and_a_name_of_its_own() {
             findings: Vec::new(),
             processes: Vec::new(),
             class: None,
-            timeline: data::timeline::Timeline::of(&known, &|_| None),
+            timeline: data::timeline::Timeline::new(&known, &|_| None),
             reconciled: Vec::new(),
         }
     };

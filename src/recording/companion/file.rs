@@ -77,7 +77,7 @@ impl LinesFile {
         let file = opened(path)?;
         Ok(LinesFile {
             path: path.to_owned(),
-            inner: Arc::new(Mutex::new(Inner::of(file))),
+            inner: Arc::new(Mutex::new(Inner::from_file(file))),
         })
     }
 
@@ -160,7 +160,7 @@ impl LinesFile {
 }
 
 impl Inner {
-    fn of(file: File) -> Inner {
+    fn from_file(file: File) -> Inner {
         Inner {
             file,
             lock: fs4::FileExt::lock,
@@ -398,7 +398,7 @@ mod tests {
         let file = opened(Path::new("/dev/full")).unwrap();
         let full = TimelineFile {
             path: PathBuf::from("/dev/full"),
-            inner: Arc::new(Mutex::new(Inner::of(file))),
+            inner: Arc::new(Mutex::new(Inner::from_file(file))),
         };
         full.see(1, 1, Observation::Gone);
         assert!(full.failure().is_some());

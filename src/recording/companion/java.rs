@@ -87,7 +87,7 @@ pub(super) struct Summed {
 }
 
 impl Heaps {
-    pub(super) fn of(session: &Session, plan: &Plan, dump: DumpHeaps) -> Heaps {
+    pub(super) fn new(session: &Session, plan: &Plan, dump: DumpHeaps) -> Heaps {
         Heaps {
             store: session.store().clone(),
             owner: Owner::Session(session.id().clone()),

@@ -11,7 +11,7 @@ use super::file::LinesFile;
 /// File name in a recording directory.
 pub(crate) const FILE: &str = "logcat.txt";
 /// Maximum size, in bytes, for processes that log without end.
-const LARGEST: u64 = 256 << 20;
+const MAX_SIZE: u64 = 256 << 20;
 /// Maximum size of lines that can be repeated, in bytes.
 const TAIL: u64 = 256 << 10;
 
@@ -32,7 +32,7 @@ impl LogcatFile {
         Ok(LogcatFile {
             written: Arc::new(AtomicU64::new(file.size()?)),
             file,
-            largest: LARGEST,
+            largest: MAX_SIZE,
         })
     }
 

@@ -131,7 +131,7 @@ impl Companion {
                 windows: OurWindows::default(),
                 given_up,
                 is_away: Arc::clone(&is_away),
-                heaps: Arc::new(Heaps::of(session, plan, dump_heaps)),
+                heaps: Arc::new(Heaps::new(session, plan, dump_heaps)),
                 on_event: EventHandler::clone(on_event),
                 tracking: None,
             },

@@ -16,7 +16,7 @@ use heaptap_results::manifest::{
 };
 
 /// Maximum number of bytes read: weeks of a recording.
-const LARGEST: u64 = 256 << 20;
+const MAX_SIZE: u64 = 256 << 20;
 /// Maximum number of listed gaps and files; the timeline has more.
 const LISTED: usize = 1000;
 
@@ -122,7 +122,7 @@ fn list(directory: &Path, entry: &Entry, beside: &mut Companions) {
             })
         }
         Observation::Cost(spent) => {
-            if let Some(shares) = Shares::of(spent, entry.boot_ns) {
+            if let Some(shares) = Shares::new(spent, entry.boot_ns) {
                 beside.cost = Some(CompanionCost {
                     core: shares.core,
                     services: shares.services,
@@ -250,7 +250,7 @@ impl FoundTimeline {
     pub(super) fn read(directory: &Path) -> Option<FoundTimeline> {
         let mut bytes = Vec::new();
         let file = open_regular(&directory.join(timeline::FILE)).ok()?;
-        file.take(LARGEST).read_to_end(&mut bytes).ok()?;
+        file.take(MAX_SIZE).read_to_end(&mut bytes).ok()?;
         let text = String::from_utf8_lossy(&bytes);
         let (timeline, strange) = Timeline::parse(&text);
         Some(FoundTimeline {
@@ -316,7 +316,7 @@ mod tests {
         std::fs::create_dir(dir.path().join("meminfo")).unwrap();
         std::fs::write(dir.path().join("meminfo/01-a.txt"), "x").unwrap();
         let file = TimelineFile::timeline_in(dir.path()).unwrap();
-        let resident = Resident::of(Source::Status, 1);
+        let resident = Resident::new(Source::Status, 1);
         file.see(1, 7, Observation::Resident(resident));
         for ours in [true, false, false] {
             let collection = Collection {

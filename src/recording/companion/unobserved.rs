@@ -118,7 +118,7 @@ async fn complete_own(
     note_labels(session_state, &known, &timeline);
     let mut cut_short = false;
     if session.is_resumed() {
-        let records = LabelRecords::of(&known);
+        let records = LabelRecords::from_known(&known);
         cut_short = !took_end(&records, companions);
         let end_ns = end_of(&known, started_ns, session_state);
         for (at_ns, missed) in untaken(session_state, &records, end_ns, companions) {
@@ -242,7 +242,7 @@ fn untaken(
 struct LabelRecords<'a>(HashSet<(&'a str, &'a str, u32)>);
 
 impl<'a> LabelRecords<'a> {
-    fn of(known: &'a Timeline) -> LabelRecords<'a> {
+    fn from_known(known: &'a Timeline) -> LabelRecords<'a> {
         let records = known.entries.iter().filter_map(|entry| {
             let (word, label, number) = match &entry.seen {
                 Observation::Captured(kept) => (word_of(&kept.what), &kept.label, kept.number),
@@ -381,7 +381,7 @@ mod tests {
                 kept("meminfo", "", 3),
             ],
         };
-        let records = LabelRecords::of(&known);
+        let records = LabelRecords::from_known(&known);
         for (source, number, label, expected) in [
             (Source::Java, 1, "before", true),
             (Source::Java, 2, "before", true),

@@ -204,7 +204,7 @@ impl Seeing {
         let shares = self
             .tally
             .spent
-            .map(|(until, spent)| Shares::of(&spent, until));
+            .map(|(until, spent)| Shares::new(&spent, until));
         let shares = shares.flatten();
         (self.on_event)(RecordEvent::Companion(CompanionEvent::Observed {
             samples: self.tally.samples,
@@ -233,7 +233,7 @@ impl Shares {
         clippy::cast_precision_loss,
         reason = "shares are shown with two digits"
     )]
-    pub(crate) fn of(spent: &ObservationCost, until_ns: u64) -> Option<Shares> {
+    pub(crate) fn new(spent: &ObservationCost, until_ns: u64) -> Option<Shares> {
         let time = until_ns.checked_sub(spent.since_ns).filter(|ns| *ns > 0)? as f64;
         Some(Shares {
             core: spent.cpu_ns as f64 / time,

@@ -16,7 +16,7 @@ use super::error::ConvertError;
 use super::selection::{Choices, Selection};
 use crate::names::r8_mappings::R8Mappings;
 use heaptap_base::units::counted;
-use heaptap_capture::jdwp::{Allocations, Frame, LONGEST, LONGEST_NAME, MethodFrame};
+use heaptap_capture::jdwp::{Allocations, Frame, MAX_LENGTH, MAX_NAME_LENGTH, MethodFrame};
 use heaptap_export::allocations::{Place, TrackedFrame, TrackedProfile};
 use heaptap_export::gzip::Gzip;
 use heaptap_model::profile::DumpNumbers;
@@ -87,7 +87,7 @@ pub struct Again {
 
 impl Again {
     /// Returns the lists of the recording at `input`; `None` if nothing was tracked.
-    pub fn of(input: &Path, recorded: &Recorded) -> Option<Again> {
+    pub fn new(input: &Path, recorded: &Recorded) -> Option<Again> {
         let directory = match input.is_dir() {
             true => input,
             false => input.parent()?,
@@ -168,13 +168,13 @@ pub(crate) fn write(
             }
         };
         let package = list.process.split(':').next().unwrap_or_default();
-        let summed = Summed::of(&read, &maps.files_for(package));
+        let summed = Summed::new(&read, &maps.files_for(package));
         names_changed |= summed.names_changed;
         let short = [
             (read.cut() > 0).then(|| {
                 let cut = read.cut();
                 let names = counted(cut as u64, "name exceeds", "names exceed");
-                format!("{names} {LONGEST_NAME} characters; truncated")
+                format!("{names} {MAX_NAME_LENGTH} characters; truncated")
             }),
             (summed.profile.left_out() > 0).then(|| {
                 let left_out = summed.profile.left_out();
@@ -236,7 +236,7 @@ fn read(directory: &Path, file: &str) -> Result<Allocations, String> {
     let file = open_inside(directory, file).map_err(|error| error.to_string())?;
     let mut list = Vec::new();
     GzDecoder::new(file)
-        .take(LONGEST as u64)
+        .take(MAX_LENGTH as u64)
         .read_to_end(&mut list)
         .map_err(|error| error.to_string())?;
     Allocations::read(&list).map_err(|error| error.to_string())
@@ -313,7 +313,7 @@ struct Summed {
 }
 
 impl Summed {
-    fn of(read: &Allocations, files: &[&MapFile]) -> Summed {
+    fn new(read: &Allocations, files: &[&MapFile]) -> Summed {
         Summed::within(read, files, Room::WHOLE)
     }
 

@@ -162,7 +162,7 @@ pub(super) async fn finish(
         true => ErrorClass::first_of(classes),
         false => ErrorClass::first_of(classes.into_iter().map(ErrorClass::with_result)),
     };
-    manifest.outcome = manifest::Outcome::of(class, ended(ended_by));
+    manifest.outcome = manifest::Outcome::new(class, ended(ended_by));
     manifest.write(staging.path())?;
     // As for a trace: the directory could belong to another process by now.
     own(&output, &id)?;

@@ -93,7 +93,7 @@ pub(super) async fn write(
             sha256: heaptap_base::units::hex(&Sha256::digest(&encoded.bytes)),
         }),
         trace: file,
-        outcome: manifest::Outcome::of(class, Some(ended_by(&run))),
+        outcome: manifest::Outcome::new(class, Some(ended_by(&run))),
         profiles: Some(options.pprof.into()),
         ..Manifest::default()
     };

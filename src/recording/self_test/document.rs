@@ -90,7 +90,7 @@ pub struct TriedDevice {
 }
 
 impl TriedDevice {
-    pub(super) fn of(facts: &DeviceFacts) -> TriedDevice {
+    pub(super) fn from_facts(facts: &DeviceFacts) -> TriedDevice {
         TriedDevice {
             serial: facts.serial.clone(),
             model: facts.model.clone(),

@@ -98,7 +98,7 @@ pub async fn try_out(
         heaptap: version().to_owned(),
         host: TriedHost::here(),
         adb: options.adb.clone(),
-        device: TriedDevice::of(&facts),
+        device: TriedDevice::from_facts(&facts),
         app: tried.app,
         exit_code: 0,
         steps: tried.steps,

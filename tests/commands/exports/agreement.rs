@@ -100,7 +100,7 @@ struct Tables {
 }
 
 impl Tables {
-    fn of(directory: &Path, input: &Path) -> Tables {
+    fn new(directory: &Path, input: &Path) -> Tables {
         // Columns are named a, b, c … in the requested order.
         let rows = |sql: &str| -> Vec<Vec<Value>> {
             let input = input.to_string_lossy();
@@ -190,7 +190,7 @@ fn all_agree(input: &Path) {
     let expected = of_pprofs(&directory.path().join("pprof"));
     let dumps: BTreeSet<DumpId> = expected.keys().map(|(dump, ..)| dump.clone()).collect();
     assert!(!dumps.is_empty(), "there is something to compare");
-    let tables = Tables::of(directory.path(), input);
+    let tables = Tables::new(directory.path(), input);
     let (mut shown, mut queried) = (Numbers::new(), Numbers::new());
     for dump in &dumps {
         let time = of_top(&mut shown, directory.path(), input, dump).expect("dumps have times");

@@ -32,7 +32,7 @@ pub fn open(path: &Path) -> Result<Vec<Heap>, String> {
             renamed.heaps.name(&mut graph, &recording);
             all.push(Heap {
                 dump: trace.java_dumps()[at].clone(),
-                paths: ShortestPaths::of(&graph, Follow::default()),
+                paths: ShortestPaths::new(&graph, Follow::default()),
                 dominators: Dominators::compute(&graph, Follow::default()),
                 graph,
             });

@@ -194,7 +194,7 @@ impl<'a> Judge<'a> {
         if table.len() != self.graph.len() {
             faults.push(format!("{} objects, not {}", self.graph.len(), table.len()));
         }
-        let reachable = Reachable::of(self.graph, Follow::default());
+        let reachable = Reachable::new(self.graph, Follow::default());
         let sets: BTreeMap<u64, usize> = self
             .rows
             .owners
@@ -357,7 +357,7 @@ impl<'a> Judge<'a> {
 
     fn class_tree(&self, table: &Table) -> Vec<String> {
         let over = Over::ShortestPaths(&self.heap.paths);
-        let tree = ClassTree::of(self.graph, over, Merge::Collapsed);
+        let tree = ClassTree::new(self.graph, over, Merge::Collapsed);
         let cumulative = tree.cumulative();
         let ours = tree.nodes.iter().zip(&cumulative).map(|(node, sums)| {
             let own = [node.count, node.bytes, sums.count, sums.bytes];
@@ -377,7 +377,7 @@ impl<'a> Judge<'a> {
 
     fn dominator_class_tree(&self, table: &Table) -> Vec<String> {
         let over = Over::Dominators(&self.heap.dominators);
-        let tree = ClassTree::of(self.graph, over, Merge::Collapsed);
+        let tree = ClassTree::new(self.graph, over, Merge::Collapsed);
         let ours = tree.nodes.iter().map(|node| {
             let own = vec![node.count as i64, node.bytes as i64];
             (path(&tree, node, true), own)
@@ -390,7 +390,7 @@ impl<'a> Judge<'a> {
 
     fn flamegraph(&self, table: &Table) -> Vec<String> {
         let over = Over::ShortestPaths(&self.heap.paths);
-        let tree = ClassTree::of(self.graph, over, Merge::Flamegraph);
+        let tree = ClassTree::new(self.graph, over, Merge::Flamegraph);
         let (cumulative, depths) = (tree.cumulative(), tree.depths());
         let nodes = tree.nodes.iter().zip(cumulative.iter().zip(&depths));
         let ours = nodes.map(|(node, (sums, depth))| {

@@ -352,7 +352,7 @@ fn given_hprof_of_the_dialer_holds_what_perflib_knows() {
         .collect();
     assert_eq!(suspects, ["sInstance", "mContext"]);
     let best = ShortestPaths::from_best_roots(&graph, Follow::default());
-    let way = Ways::of(&graph, &best, Follow::default()).to(group.leaks[0].object);
+    let way = Ways::new(&graph, &best, Follow::default()).to(group.leaks[0].object);
     assert_eq!(
         way.root.map(|root| root.to_string()),
         Some(group.root.clone())
@@ -371,7 +371,7 @@ fn references_of_a_class_at_one_place_have_one_link() {
     let mut checked = 0;
     for name in ["android-a.hprof.gz", "leaklab-after.hprof.zst"] {
         let graph = graph_of(&fixtures().join(name), None);
-        let mut links = Links::of(&graph, Follow::default());
+        let mut links = Links::new(&graph, Follow::default());
         let mut known: HashMap<_, Link> = HashMap::new();
         for owner in (0..graph.len() as u32).map(ObjectIndex) {
             let class = graph.class_of(owner);

@@ -165,7 +165,7 @@ impl Contents for Named {
             let field = Field {
                 name,
                 declared_in: name.map(|_| ClassIndex(class)),
-                ..Field::of(match referent.map_or(target, |referent| referent.target) {
+                ..Field::from_value(match referent.map_or(target, |referent| referent.target) {
                     ObjectIndex::NONE => Value::Null,
                     target => Value::Object(target),
                 })

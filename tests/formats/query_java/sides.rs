@@ -60,7 +60,7 @@ pub fn open(path: &Path) -> Database {
     });
     let renamed = maps.name(&mut surveyed).expect("names can be read");
     let mut trace = surveyed.seal();
-    let mut all = Processes::of(trace.recording());
+    let mut all = Processes::from_recording(trace.recording());
     let mut builder = NativeHeapsBuilder::default();
     trace
         .read_dumps::<TraceError>(|dump| {

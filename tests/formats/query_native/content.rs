@@ -98,7 +98,7 @@ fn hash(parent: u64, text: &str) -> u64 {
 }
 
 impl Content {
-    fn of(table: &mut dyn FnMut(&str) -> Option<Table>) -> Option<Content> {
+    fn from_table(table: &mut dyn FnMut(&str) -> Option<Table>) -> Option<Content> {
         let mut content = Content::default();
         let text = |value: &Option<String>| value.clone().unwrap_or("NULL".to_owned());
         let number = |value: &Option<String>| value.as_ref().unwrap().parse::<i64>().unwrap();
@@ -179,7 +179,7 @@ impl Content {
 /// Returns the differences: for each table a heading with counts, and up to three rows of each
 /// side.
 pub fn differences(ours: &Content, theirs: &Content) -> Vec<Vec<String>> {
-    fn of<T: Ord + std::fmt::Debug>(
+    fn difference<T: Ord + std::fmt::Debug>(
         what: &str,
         ours: impl IntoIterator<Item = T>,
         theirs: impl IntoIterator<Item = T>,
@@ -197,11 +197,11 @@ pub fn differences(ours: &Content, theirs: &Content) -> Vec<Vec<String>> {
         Some(std::iter::once(heading).chain(shown).collect())
     }
     let all = [
-        of("processes", &ours.processes, &theirs.processes),
-        of("mappings", &ours.mappings, &theirs.mappings),
-        of("frames", &ours.frames, &theirs.frames),
-        of("callsites", &ours.callsites, &theirs.callsites),
-        of("allocations", &ours.allocations, &theirs.allocations),
+        difference("processes", &ours.processes, &theirs.processes),
+        difference("mappings", &ours.mappings, &theirs.mappings),
+        difference("frames", &ours.frames, &theirs.frames),
+        difference("callsites", &ours.callsites, &theirs.callsites),
+        difference("allocations", &ours.allocations, &theirs.allocations),
     ];
     all.into_iter().flatten().collect()
 }
@@ -224,7 +224,7 @@ const OURS: [(&str, &str); 6] = [
 
 /// Returns heaptap's tables.
 pub fn ours(database: &mut Database) -> Content {
-    Content::of(&mut |name| {
+    Content::from_table(&mut |name| {
         let (_, sql) = OURS.iter().find(|(table, _)| *table == name)?;
         Some(select(database, sql))
     })
@@ -233,5 +233,6 @@ pub fn ours(database: &mut Database) -> Content {
 
 /// Returns Perfetto's tables from a directory.
 pub fn theirs(directory: &Path) -> Content {
-    Content::of(&mut |name| read_csv(&directory.join(format!("{name}.csv")))).expect("its tables")
+    Content::from_table(&mut |name| read_csv(&directory.join(format!("{name}.csv"))))
+        .expect("its tables")
 }

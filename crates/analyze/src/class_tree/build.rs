@@ -22,7 +22,7 @@ struct Names {
 const OF_CLASSES: u32 = u32::MAX;
 
 impl Names {
-    fn of(graph: &HeapGraph) -> Names {
+    fn from_graph(graph: &HeapGraph) -> Names {
         let mut numbers: HashMap<String, u32, FastHash> = HashMap::default();
         let mut names = Vec::new();
         let mut number = |name: String| {
@@ -98,7 +98,7 @@ impl<'a> Builder<'a> {
         Builder {
             graph,
             merge,
-            names: Names::of(graph),
+            names: Names::from_graph(graph),
             is_root,
             nodes: Vec::new(),
             index: Children::default(),

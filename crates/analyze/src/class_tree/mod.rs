@@ -28,7 +28,7 @@ pub enum Over<'a> {
 impl ClassTree {
     /// Merges a tree of objects. Time is linear in objects; memory is linear in nodes, plus 4 bytes
     /// per object for shortest paths.
-    pub fn of(graph: &HeapGraph, over: Over<'_>, merge: Merge) -> ClassTree {
+    pub fn new(graph: &HeapGraph, over: Over<'_>, merge: Merge) -> ClassTree {
         let mut tree = Builder::new(graph, merge);
         match over {
             Over::ShortestPaths(paths) => {
@@ -82,7 +82,7 @@ mod tests {
         let (tree, _) = ClassTree::with_shortest_paths(&heap.graph, &Walk::default());
         let paths = ShortestPaths::by(&heap.graph, &Walk::default());
         let over = Over::ShortestPaths(&paths);
-        let later = ClassTree::of(&heap.graph, over, Merge::Flamegraph);
+        let later = ClassTree::new(&heap.graph, over, Merge::Flamegraph);
         assert_eq!(tree.nodes, later.nodes);
         let tree = made(tree);
         let (depths, sums) = (tree.depths(), tree.cumulative());

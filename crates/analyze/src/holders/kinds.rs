@@ -43,7 +43,7 @@ impl<'a> Kinds<'a> {
         }
         Kinds {
             graph,
-            links: Links::of(graph, follow),
+            links: Links::new(graph, follow),
             has_class_objects,
             all: Vec::new(),
             numbers: HashMap::new(),
@@ -132,7 +132,7 @@ pub struct KindedReferrers<'a> {
 }
 
 impl<'a> KindedReferrers<'a> {
-    /// Reverses the references of all objects, reachable or not, as [`Referrers::of`] does. Searches find
+    /// Reverses the references of all objects, reachable or not, as [`Referrers::new`] does. Searches find
     /// those that `follow` follows. Needs 2 bytes per object and 6 per reference.
     pub fn new(
         graph: &'a HeapGraph,

@@ -42,9 +42,9 @@ pub struct Judge {
 
 impl Judge {
     /// Reads the platform state of a heap. `texts` includes descriptions given by the app.
-    pub fn of(graph: &HeapGraph, texts: bool) -> Judge {
-        let kinds = Kinds::of(graph);
-        let live = Live::of(graph, &ByName::of(graph), &kinds, texts);
+    pub fn new(graph: &HeapGraph, texts: bool) -> Judge {
+        let kinds = Kinds::from_graph(graph);
+        let live = Live::new(graph, &ByName::from_graph(graph), &kinds, texts);
         let mut rules = Rules::new(graph, &kinds, &live);
         rules.find_stale_views(&fragments(&kinds.sought(graph)));
         Judge {
@@ -73,9 +73,9 @@ fn fragments(sought: &[(ObjectIndex, Kind)]) -> Vec<ObjectIndex> {
 /// Like [`find`]; without `texts`, nothing that the app wrote into strings is in the result: no map keys,
 /// names of threads and descriptions.
 pub fn find_with(graph: &HeapGraph, texts: bool) -> Leaks {
-    let kinds = Kinds::of(graph);
-    let names = ByName::of(graph);
-    let live = Live::of(graph, &names, &kinds, texts);
+    let kinds = Kinds::from_graph(graph);
+    let names = ByName::from_graph(graph);
+    let live = Live::new(graph, &names, &kinds, texts);
     let mut rules = Rules::new(graph, &kinds, &live);
     let sought = kinds.sought(graph);
     rules.find_stale_views(&fragments(&sought));
@@ -90,14 +90,14 @@ pub fn find_with(graph: &HeapGraph, texts: bool) -> Leaks {
     if leaking.is_empty() {
         return leaks;
     }
-    let marks = ObjectSet::of(graph.len(), leaking.iter().map(|found| found.0));
+    let marks = ObjectSet::from_graph(graph.len(), leaking.iter().map(|found| found.0));
     let known = Known::on(&live.device);
     let queues = sought
         .iter()
         .filter(|(_, kind)| *kind == Kind::MessageQueue);
     let queues: Vec<ObjectIndex> = queues.map(|&(queue, _)| queue).collect();
-    let reachable = Reachable::of(graph, Follow::STRONG);
-    let walk = Walk::of(
+    let reachable = Reachable::new(graph, Follow::STRONG);
+    let walk = Walk::new(
         graph,
         &reachable,
         &live,
@@ -116,7 +116,7 @@ pub fn find_with(graph: &HeapGraph, texts: bool) -> Leaks {
         graph,
         rules: &rules,
         walk: &walk,
-        references: References::of(graph, &walk, &ends, texts),
+        references: References::new(graph, &walk, &ends, texts),
         known: &known,
         adviser: Adviser::new(graph),
         ends: &marks,

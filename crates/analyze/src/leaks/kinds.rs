@@ -176,7 +176,7 @@ pub(super) struct Kinds {
 }
 
 impl Kinds {
-    pub fn of(graph: &HeapGraph) -> Kinds {
+    pub fn from_graph(graph: &HeapGraph) -> Kinds {
         let classes = graph.classes();
         let mut by_class: Vec<Option<Option<Kind>>> = vec![None; classes.len()];
         let mut below = Vec::new();
@@ -264,7 +264,7 @@ pub(super) struct ByName<'g> {
 }
 
 impl<'g> ByName<'g> {
-    pub fn of(graph: &'g HeapGraph) -> ByName<'g> {
+    pub fn from_graph(graph: &'g HeapGraph) -> ByName<'g> {
         let mut map = HashMap::new();
         for (at, class) in graph.classes().iter().enumerate() {
             // Of several classes with the same name, prefer one with statics.

@@ -41,7 +41,7 @@ const MAX_LINKS: usize = 100_000;
 impl Live {
     /// Reads the platform state. `texts` includes the app's descriptions of watched objects and the
     /// names of its threads.
-    pub fn of(graph: &HeapGraph, names: &ByName<'_>, kinds: &Kinds, texts: bool) -> Live {
+    pub fn new(graph: &HeapGraph, names: &ByName<'_>, kinds: &Kinds, texts: bool) -> Live {
         let mut live = Live {
             texts,
             ..Live::default()

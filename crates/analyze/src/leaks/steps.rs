@@ -131,7 +131,7 @@ pub(super) struct References<'g> {
 
 impl<'g> References<'g> {
     /// Looks up the names of all references on the walk's paths to `ends`.
-    pub fn of(
+    pub fn new(
         graph: &'g HeapGraph,
         walk: &Walk,
         ends: &[ObjectIndex],

@@ -57,7 +57,7 @@ enum Special {
 
 impl Walk {
     /// Walks until all of `ends` are found or nothing is left. `queues` are all message queues.
-    pub fn of(
+    pub fn new(
         graph: &HeapGraph,
         reachable: &Reachable,
         live: &Live,
@@ -66,7 +66,7 @@ impl Walk {
         ends: &ObjectSet,
         count: usize,
     ) -> Walk {
-        let mut marks = Marks::of(graph, known, queues);
+        let mut marks = Marks::new(graph, known, queues);
         let mut walk = Walk {
             parent: vec![ObjectIndex::NONE; graph.len()],
             seen: ObjectSet::new(graph.len()),
@@ -267,7 +267,7 @@ const CHILD: &str = "kotlinx.coroutines.ChildHandleNode";
 const THREAD_LOCAL: &str = "java.lang.ThreadLocal$ThreadLocalMap$Entry";
 
 impl<'a> Marks<'a> {
-    fn of(graph: &'a HeapGraph, known: &'a [Known], queues: &[ObjectIndex]) -> Marks<'a> {
+    fn new(graph: &'a HeapGraph, known: &'a [Known], queues: &[ObjectIndex]) -> Marks<'a> {
         let mut exact: HashMap<&str, Vec<usize>> = HashMap::new();
         let mut ranges = Vec::new();
         for (at, Known { pattern, .. }) in known.iter().enumerate() {

@@ -134,7 +134,7 @@ struct Side<'a> {
 }
 
 impl<'a> Side<'a> {
-    fn of(dump: &'a Dump) -> Side<'a> {
+    fn from_dump(dump: &'a Dump) -> Side<'a> {
         Side {
             values: &dump.values,
             columns: [
@@ -144,7 +144,7 @@ impl<'a> Side<'a> {
                 View::AllocObjects,
             ]
             .map(|view| dump.column(view)),
-            interval: Interval::of(&dump.facts),
+            interval: Interval::from_facts(&dump.facts),
         }
     }
 
@@ -175,18 +175,18 @@ impl<'a> Side<'a> {
 
 impl<'a> Diff<'a> {
     /// Compares two dumps over one table. If one is absent, everything in the other is new or gone.
-    pub fn of(
+    pub fn new(
         table: &'a StackTable,
         before: Option<&Dump>,
         after: Option<&Dump>,
         filter: &Filter,
         terms: &Terms,
     ) -> Diff<'a> {
-        let sides = Sides::of(before, after, terms);
+        let sides = Sides::new(before, after, terms);
         let values = sides.values();
-        let shown = VisibleTree::of(table, filter, &[&values]);
-        let groups = Groups::of(table, terms.by);
-        let made = Table::of(&shown, &groups, &values);
+        let shown = VisibleTree::new(table, filter, &[&values]);
+        let groups = Groups::new(table, terms.by);
+        let made = Table::new(&shown, &groups, &values);
         let mut rows: Vec<Row> = made
             .rows()
             .map(|row| Row {
@@ -276,8 +276,8 @@ struct Sides<'a> {
 }
 
 impl<'a> Sides<'a> {
-    fn of(before: Option<&'a Dump>, after: Option<&'a Dump>, terms: &Terms) -> Sides<'a> {
-        let sides = [before.map(Side::of), after.map(Side::of)];
+    fn new(before: Option<&'a Dump>, after: Option<&'a Dump>, terms: &Terms) -> Sides<'a> {
+        let sides = [before.map(Side::from_dump), after.map(Side::from_dump)];
         let known = sides.map(|side| side.and_then(|side| side.interval));
         let intervals = match (known, sides.map(|side| side.is_some())) {
             ([Some(before), Some(after)], _) => Some([before, after]),

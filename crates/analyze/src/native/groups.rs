@@ -81,7 +81,7 @@ enum Key<'a> {
 
 impl<'a> Groups<'a> {
     /// Groups the frames of a table. Callsites are grouped by frame.
-    pub fn of(table: &'a StackTable, by: RowKey) -> Groups<'a> {
+    pub fn new(table: &'a StackTable, by: RowKey) -> Groups<'a> {
         let mut known: HashMap<Key<'a>, GroupId> = HashMap::new();
         let mut samples = Vec::new();
         let ids = (0..table.frames().len()).map(|frame| {

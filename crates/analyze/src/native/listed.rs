@@ -23,7 +23,7 @@ pub(super) type Sums = [Vec<i64>; 2];
 
 impl<'a> Listed<'a> {
     /// Applies a filter to the frames of a table; `None` for a table with a tree.
-    pub(super) fn of(table: &'a StackTable, filter: &Filter) -> Option<Listed<'a>> {
+    pub(super) fn new(table: &'a StackTable, filter: &Filter) -> Option<Listed<'a>> {
         Some(Listed {
             list: table.list()?,
             verdicts: filter.verdicts(table),

@@ -50,7 +50,7 @@ pub struct OwnFrames(Vec<Worth>);
 
 impl OwnFrames {
     /// Classifies the frames of a table.
-    pub fn of(table: &StackTable) -> OwnFrames {
+    pub fn from_table(table: &StackTable) -> OwnFrames {
         let frames = (0..table.frames().len() as u32).map(FrameId);
         let worth = frames.map(|frame| match () {
             () if is_library_code(table, frame) => Worth::Bare,
@@ -225,7 +225,7 @@ mod tests {
             "/system/framework/boot.oat",
             Kind::Java,
         );
-        let frames = OwnFrames::of(&table);
+        let frames = OwnFrames::from_table(&table);
         let own = |stack: &[FrameId]| frames.of_stack(stack.iter().rev().copied());
         assert_eq!(own(&[vector, bare, append, java]), Some(append));
         assert_eq!(own(&[draw, view, java]), Some(java));

@@ -25,7 +25,7 @@ enum SmallRows<'a> {
 
 impl<'a> SmallSamples<'a> {
     /// Returns the small samples of the column at `at`; `None` if its error is unknown.
-    pub fn of(dump: &'a Dump, at: usize) -> Option<SmallSamples<'a>> {
+    pub fn new(dump: &'a Dump, at: usize) -> Option<SmallSamples<'a>> {
         let bytes = dump.measures.get(at)?.view?;
         let counts = match bytes {
             View::Space => View::Objects,
@@ -41,7 +41,7 @@ impl<'a> SmallSamples<'a> {
         };
         Some(SmallSamples {
             counts,
-            interval: Interval::of(&dump.facts)?,
+            interval: Interval::from_facts(&dump.facts)?,
             rows,
         })
     }
@@ -76,8 +76,8 @@ pub struct SampledColumn {
 
 impl SampledColumn {
     /// Returns the inputs for the column at `at`; `None` if its error is unknown.
-    pub fn of(dump: &Dump, at: usize) -> Option<SampledColumn> {
-        let small = SmallSamples::of(dump, at)?;
+    pub fn new(dump: &Dump, at: usize) -> Option<SampledColumn> {
+        let small = SmallSamples::new(dump, at)?;
         Some(SampledColumn {
             counts: small.counts,
             interval: small.interval,
@@ -94,7 +94,7 @@ impl SampledColumn {
 /// Returns the sum of a view over all callsites of a dump; `None` if its error is unknown.
 pub fn total(dump: &Dump, view: View) -> Option<Estimate> {
     let at = dump.measures.iter().position(|m| m.view == Some(view))?;
-    let small = SmallSamples::of(dump, at)?;
+    let small = SmallSamples::new(dump, at)?;
     let column = |at: usize| sum(dump.values.columns[at].iter().copied());
     let (bytes, samples) = (column(at), column(small.counts));
     Some(Sampled::of_sums(bytes, samples, sum(small.all()), small.interval).estimate())

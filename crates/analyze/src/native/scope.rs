@@ -10,7 +10,7 @@ use heaptap_model::stacks::Kind;
 /// becomes `a::B<int>::c`.
 pub fn qualified(name: &str) -> &str {
     let name = name.strip_prefix("non-virtual thunk to ").unwrap_or(name);
-    let marks = Marks::of(name);
+    let marks = Marks::from_name(name);
     let end = marks.parameters.unwrap_or(name.len());
     match marks.last_space {
         Some(at) if at < end => &name[at + 1..end],
@@ -31,7 +31,7 @@ struct Marks {
 }
 
 impl Marks {
-    fn of(name: &str) -> Marks {
+    fn from_name(name: &str) -> Marks {
         let bytes = name.as_bytes();
         let mut marks = Marks::default();
         let mut depth = 0usize;
@@ -122,7 +122,7 @@ pub fn class_of(name: &str, kind: Kind) -> Option<Cow<'_, str>> {
             .filter(|class| !class.is_empty());
     }
     let name = qualified(name);
-    let last = *Marks::of(name).separators.last()?;
+    let last = *Marks::from_name(name).separators.last()?;
     let scope = &name[..last];
     let class = match scope.strip_prefix('<') {
         // A method of Rust is of its type.
@@ -157,7 +157,7 @@ pub fn package_of(name: &str, kind: Kind) -> Option<Cow<'_, str>> {
     let class = class_of(name, kind)?;
     let cut = match kind {
         Kind::Java | Kind::Class => class.rfind('.'),
-        _ => Marks::of(&class).separators.last().copied(),
+        _ => Marks::from_name(&class).separators.last().copied(),
     };
     match (cut, class) {
         (None, class) => (kind != Kind::Java).then_some(class),
@@ -233,7 +233,7 @@ pub fn shortened(name: &str) -> impl Iterator<Item = Cow<'_, str>> {
             return Cow::Owned(format!("{inner}{parameters}{annotation}"));
         }
         let inner = folded(inner, "<…>");
-        let cuts = Marks::of(&inner).separators;
+        let cuts = Marks::from_name(&inner).separators;
         let from = match (step, cuts.as_slice()) {
             (3 | WITHOUT_PARAMETERS, _) | (_, []) => None,
             (5, [.., class, _]) => Some(class + 2),

@@ -38,7 +38,7 @@ pub struct Row<'a> {
 impl Table {
     /// Sums values by group. Omits rows that are all zero and, by callsite, stacks that are only
     /// prefixes of others.
-    pub fn of(shown: &VisibleTree<'_>, groups: &Groups<'_>, values: &Values) -> Table {
+    pub fn new(shown: &VisibleTree<'_>, groups: &Groups<'_>, values: &Values) -> Table {
         if groups.by() == RowKey::Callsite {
             return by_callsite(shown, values);
         }

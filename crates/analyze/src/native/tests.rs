@@ -169,7 +169,7 @@ fn oracle(filter: &Filter, stack: &[usize]) -> Option<Vec<usize>> {
 }
 
 fn label(table: &StackTable, by: RowKey, frame: usize, frames: &[FrameId]) -> String {
-    let groups = Groups::of(table, by);
+    let groups = Groups::new(table, by);
     let group = groups.group(frames[frame]);
     match by {
         RowKey::Line => format!("{group:?}"),
@@ -188,7 +188,7 @@ const GROUPINGS: [RowKey; 6] = [
 
 fn check(stacks: &Stacks, filter: &Filter) {
     let (table, frames, values) = profile(stacks, StackTable::default());
-    let shown = VisibleTree::of(&table, filter, &[&values]);
+    let shown = VisibleTree::new(&table, filter, &[&values]);
     let left: Vec<(Vec<usize>, i64)> = stacks
         .iter()
         .filter_map(|(stack, a, _)| Some((oracle(filter, stack)?, *a)))
@@ -196,12 +196,12 @@ fn check(stacks: &Stacks, filter: &Filter) {
     let total: i64 = left.iter().map(|(_, a)| a).sum();
     assert_eq!(shown.totals(&values)[0], total);
     let (list, _, values_of_list) = profile(stacks, StackTable::with_list());
-    let shown_of_list = VisibleTree::of(&list, filter, &[&values_of_list]);
+    let shown_of_list = VisibleTree::new(&list, filter, &[&values_of_list]);
     assert_eq!(shown_of_list.totals(&values_of_list), shown.totals(&values));
     assert_eq!(shown_of_list.has_matches(), shown.has_matches());
     assert_eq!(shown_of_list.took_out(), shown.took_out());
     for by in GROUPINGS {
-        let groups = Groups::of(&table, by);
+        let groups = Groups::new(&table, by);
         let labels: Vec<String> = (0..FRAMES.len())
             .map(|frame| label(&table, by, frame, &frames))
             .collect();
@@ -216,8 +216,8 @@ fn check(stacks: &Stacks, filter: &Filter) {
             }
         }
         expected.retain(|_, sums| *sums != (0, 0));
-        let made = Table::of(&shown, &groups, &values);
-        let of_list = Table::of(&shown_of_list, &groups, &values_of_list);
+        let made = Table::new(&shown, &groups, &values);
+        let of_list = Table::new(&shown_of_list, &groups, &values_of_list);
         assert!(of_list.rows().eq(made.rows()), "{by:?}");
         let mut found: BTreeMap<String, (i64, i64)> = BTreeMap::new();
         for row in made.rows() {
@@ -248,8 +248,8 @@ fn check(stacks: &Stacks, filter: &Filter) {
     }
     expected.retain(|_, sum| *sum != 0);
     expected.remove(&Vec::new());
-    let groups = Groups::of(&table, RowKey::Callsite);
-    let made = Table::of(&shown, &groups, &values);
+    let groups = Groups::new(&table, RowKey::Callsite);
+    let made = Table::new(&shown, &groups, &values);
     let found: BTreeMap<Vec<usize>, i64> = made
         .rows()
         .filter(|row| row.own[0] != 0 && row.key != Key::Callsite(VisibleId::ROOT))
@@ -394,10 +394,10 @@ fn a_hidden_leaf_gives_its_bytes_to_its_caller() {
         (vec![8], 3, 1),
     ];
     let (table, _, values) = profile(&stacks, StackTable::default());
-    let shown = VisibleTree::of(&table, &Filter::default(), &[&values]);
+    let shown = VisibleTree::new(&table, &Filter::default(), &[&values]);
     assert!(shown.took_out());
-    let groups = Groups::of(&table, RowKey::Function);
-    let made = Table::of(&shown, &groups, &values);
+    let groups = Groups::new(&table, RowKey::Function);
+    let made = Table::new(&shown, &groups, &values);
     let rows: Vec<_> = made
         .ranked(0, |row| row.own[0])
         .into_iter()
@@ -427,8 +427,8 @@ fn deep_recursion_is_a_few_lines() {
     }
     stack.push(0);
     let (table, _, values) = profile(&vec![(stack, 64, 1)], StackTable::default());
-    let shown = VisibleTree::of(&table, &Filter::default(), &[&values]);
-    let groups = Groups::of(&table, RowKey::Function);
+    let shown = VisibleTree::new(&table, &Filter::default(), &[&values]);
+    let groups = Groups::new(&table, RowKey::Function);
     let pruning = Pruning {
         depth: 100,
         least: 0,
@@ -439,7 +439,7 @@ fn deep_recursion_is_a_few_lines() {
     assert_eq!(left_out, None);
     assert!(tree.nodes.len() < 8, "{:?}", tree.nodes);
     assert!(tree.nodes.iter().any(|node| node.folded > 1000));
-    let made = Table::of(&shown, &groups, &values);
+    let made = Table::new(&shown, &groups, &values);
     assert!(made.rows().all(|row| row.cumulative[0] == 64));
     let (inverted, _) = Tree::inverted(&shown, &groups, &values, &pruning);
     assert_eq!(inverted.nodes.len(), 100);
@@ -454,8 +454,8 @@ fn what_is_left_out_of_a_tree_is_told() {
         (vec![4], 1, 1),
     ];
     let (table, _, values) = profile(&stacks, StackTable::default());
-    let shown = VisibleTree::of(&table, &Filter::default(), &[&values]);
-    let groups = Groups::of(&table, RowKey::Function);
+    let shown = VisibleTree::new(&table, &Filter::default(), &[&values]);
+    let groups = Groups::new(&table, RowKey::Function);
     let pruning = Pruning {
         depth: 2,
         least: 10,

@@ -126,7 +126,7 @@ impl<'a> Growing<'a> {
     ) -> Self {
         // One level more tells which paths end at the last one.
         let depth = pruning.depth.saturating_add(1);
-        let paths = Paths::of(shown, groups, values, origin, depth);
+        let paths = Paths::new(shown, groups, values, origin, depth);
         Growing {
             shown,
             groups,

@@ -174,8 +174,8 @@ impl Path {
 impl<'a> VisibleTree<'a> {
     /// Applies `filter` to the callsites that lead to the values. Values of other callsites must
     /// not be summed over the result.
-    pub fn of(table: &'a StackTable, filter: &Filter, values: &[&Values]) -> VisibleTree<'a> {
-        match Listed::of(table, filter) {
+    pub fn new(table: &'a StackTable, filter: &Filter, values: &[&Values]) -> VisibleTree<'a> {
+        match Listed::new(table, filter) {
             Some(listed) => VisibleTree::of_list(table, listed, filter, values),
             None => VisibleTree::of_tree(table, filter, values),
         }

@@ -34,7 +34,7 @@ impl Interval {
 
     /// Returns the interval of a dump; `None` if it is unknown, and for what is not a sum of
     /// independent samples: the maximum of a heap, and a difference.
-    pub fn of(facts: &Facts) -> Option<Interval> {
+    pub fn from_facts(facts: &Facts) -> Option<Interval> {
         match facts.kind {
             DumpKind::AtMaximum | DumpKind::Difference => None,
             DumpKind::Cumulative | DumpKind::AllocationsOnly | DumpKind::JavaHeap => {

@@ -30,7 +30,7 @@ impl ShownUnit {
     }
 
     /// Returns the unit in which a value is below 1024.
-    fn of(value: f64) -> ShownUnit {
+    fn from_value(value: f64) -> ShownUnit {
         let mut unit = 0;
         let mut left = value.abs();
         while left >= if unit == 0 { 1024.0 } else { 1023.95 } && unit < 6 {
@@ -151,7 +151,7 @@ impl Rate {
 fn shown(of: Rate) -> Shown {
     let half = (of.value - of.low).max(of.high - of.value);
     if of.exact || half <= 0.0 {
-        let unit = ShownUnit::of(of.value);
+        let unit = ShownUnit::from_value(of.value);
         let decimals = usize::from(unit.0 > 0);
         return Shown {
             unit,
@@ -161,7 +161,7 @@ fn shown(of: Rate) -> Shown {
         };
     }
     if of.samples == 0 && of.value == 0.0 && of.low >= 0.0 {
-        let unit = ShownUnit::of(of.high);
+        let unit = ShownUnit::from_value(of.high);
         let high = of.high / unit.bytes();
         let step = step_of(high, 2);
         let (high, decimals) = ((high / step - 1e-9).ceil() * step, decimals_of(step, unit));
@@ -173,7 +173,7 @@ fn shown(of: Rate) -> Shown {
         };
     }
     // A value far below its error has the unit of the error.
-    let unit = ShownUnit::of(of.value.abs().max(half / 8.0));
+    let unit = ShownUnit::from_value(of.value.abs().max(half / 8.0));
     let width = half / of.value.abs();
     let plain = of.hits >= HITS_FOR_PLUS_MINUS || width <= WIDTH_OF_PLUS_MINUS;
     let scaled = half / unit.bytes();

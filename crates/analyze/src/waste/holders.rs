@@ -92,7 +92,7 @@ fn step(
     wanted: &[ObjectIndex],
     owners: &mut HashMap<ObjectIndex, ObjectIndex>,
 ) {
-    let is_wanted = ObjectSet::of(graph.len(), wanted.iter().copied());
+    let is_wanted = ObjectSet::from_graph(graph.len(), wanted.iter().copied());
     let found = parallel::ranges(graph.len(), WORTH_THREADS, |range| {
         let mut best: HashMap<ObjectIndex, (u8, ObjectIndex)> = HashMap::new();
         for owner in range.map(|at| ObjectIndex(at as u32)) {

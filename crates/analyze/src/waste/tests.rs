@@ -6,10 +6,10 @@ use heaptap_model::heap_graph::{BasicType, Follow, HeapKind};
 
 fn waste(heap: Heap) -> Waste {
     let graph = heap.graph();
-    let reachable = Reachable::of(&graph, Follow::default());
+    let reachable = Reachable::new(&graph, Follow::default());
     let found = find(&graph, &reachable, 10);
     // Reversed references name the same holders.
-    let referrers = Referrers::of(&graph, Follow::ALL, None);
+    let referrers = Referrers::new(&graph, Follow::ALL, None);
     let mut again = without_holders(&graph, &reachable, 10);
     again.name_holders(
         &graph,
@@ -334,7 +334,7 @@ fn sums_of_sizes_from_the_file_stay_at_the_limit() {
         two  java.lang.Integer 18446744073709551615 +18446744073709551615 root=jni_global
         ",
     );
-    let reachable = Reachable::of(&heap.graph, Follow::default());
+    let reachable = Reachable::new(&heap.graph, Follow::default());
     let waste = find(&heap.graph, &reachable, 10);
     assert_eq!((waste.boxed[0].count, waste.boxed[0].bytes), (2, u64::MAX));
     let mut kind = CollectionKind::default();

@@ -97,7 +97,7 @@ fn ask_everything(graph: &HeapGraph) {
     for root in graph.roots() {
         contents.thread(graph, root.thread.unwrap_or(0));
     }
-    let paths = ShortestPaths::of(graph, Follow::default());
+    let paths = ShortestPaths::new(graph, Follow::default());
     let dominators = Dominators::compute(graph, Follow::default());
     assert_eq!(paths.order().len(), dominators.order().len());
 }

@@ -522,7 +522,7 @@ fn a_class_that_only_its_instances_hold_is_held_by_them() {
         .map(|field| field.0)
         .collect();
     assert_eq!(names, ["own", "<class>"]);
-    let reached = Reachable::of(&graph, Follow::default());
+    let reached = Reachable::new(&graph, Follow::default());
     assert!(
         reached.contains(object(&graph, 0x2000)),
         "the leaked loader"

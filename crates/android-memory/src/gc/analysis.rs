@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::diagnosis::{diagnose, growth};
 use super::event::{Runtime, is_whole};
-use super::log::{LONGEST_SILENCE_NS, Name, ProcessLog};
+use super::log::{MAX_SILENCE_NS, Name, ProcessLog};
 use super::observed::{Observed, ObservedBy};
 use super::report::{Coverage, Error, Figures, Group, LimitFrom, Live, MinorEvents, ProcessReport};
 
@@ -55,7 +55,7 @@ pub fn analyze(process: &ProcessLog, context: GcContext) -> ProcessReport {
     });
     // An observation time shorter than the time between its collections is invalid, unless a clock
     // was set in between.
-    let set = LONGEST_SILENCE_NS.unsigned_abs();
+    let set = MAX_SILENCE_NS.unsigned_abs();
     let watched = context.observed.filter(|of| {
         let beyond = span_ns.unwrap_or(0).saturating_sub(of.ns);
         beyond == 0 || beyond > set
@@ -69,7 +69,7 @@ pub fn analyze(process: &ProcessLog, context: GcContext) -> ProcessReport {
         count as f64 * 60e9 / of.ns as f64
     });
     let of = |value: fn(&super::log::Timed) -> Option<u64>| {
-        Figures::of(own.iter().copied().filter_map(value).collect())
+        Figures::from_values(own.iter().copied().filter_map(value).collect())
     };
     let live: Vec<Live> = process
         .collections
@@ -115,13 +115,13 @@ pub fn analyze(process: &ProcessLog, context: GcContext) -> ProcessReport {
         groups: groups(&own),
         freed_bytes: total.bytes(),
         frees_known: total.told,
-        pauses: Figures::of(
+        pauses: Figures::from_values(
             own.iter()
                 .flat_map(|c| c.logged.collection.pauses.iter().copied())
                 .collect(),
         ),
         durations: of(|c| c.logged.collection.duration),
-        waits: Figures::of(process.blocked.iter().map(|b| b.ns).collect()),
+        waits: Figures::from_values(process.blocked.iter().map(|b| b.ns).collect()),
         growth: growth(&live),
         live,
         limit,
@@ -192,7 +192,7 @@ fn groups(own: &[&super::log::Timed]) -> Vec<Group> {
             count: sum.count,
             freed_bytes: sum.freed.bytes(),
             frees_known: sum.freed.told,
-            pauses: Figures::of(sum.pauses),
+            pauses: Figures::from_values(sum.pauses),
             total_ns: sum.total,
         })
         .collect();

@@ -4,7 +4,7 @@
 
 use super::log::ProcessLog;
 use super::report::{Diagnosis, Evidence, Figures, Growing, Growth, Live, ProcessReport, Severity};
-use super::trend::{FEWEST, OVER_NOISE, Point, Trend};
+use super::trend::{MIN_COUNT, OVER_NOISE, Point, Trend};
 use heaptap_base::units::{ByteSize, HumanDuration, counted};
 use std::time::Duration;
 
@@ -40,10 +40,10 @@ pub fn growth(live: &[Live]) -> Growth {
             y: live.bytes as f64 + live.step.saturating_sub(1) as f64 / 2.0,
         })
         .collect();
-    let Some(trend) = Trend::of(&points) else {
+    let Some(trend) = Trend::from_points(&points) else {
         return Growth::TooFew {
             collections: whole.len(),
-            wanted: FEWEST,
+            wanted: MIN_COUNT,
         };
     };
     let step = whole.iter().map(|l| l.step).max().unwrap_or(0);
@@ -84,7 +84,7 @@ pub fn growth(live: &[Live]) -> Growth {
         .collect();
     timed.sort_by(|a, b| a.x.total_cmp(&b.x));
     let by_time = (timed.len() == points.len())
-        .then(|| Trend::of(&timed))
+        .then(|| Trend::from_points(&timed))
         .flatten();
     Growth::Grows(Growing {
         collections: trend.points,

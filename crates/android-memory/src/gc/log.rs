@@ -21,7 +21,7 @@ const MAX_OTHERS: usize = 20_000;
 const EXAMPLES: usize = 5;
 /// Maximum time between two lines. A longer time means that a clock was set, or that another log
 /// begins.
-pub(super) const LONGEST_SILENCE_NS: i64 = 12 * 3600 * 1_000_000_000;
+pub(super) const MAX_SILENCE_NS: i64 = 12 * 3600 * 1_000_000_000;
 /// Maximum number of characters of an example or a name.
 const MAX_TEXT: usize = 300;
 
@@ -201,7 +201,7 @@ impl GcLog {
             self.span = Some((first.min(at), last.max(at)));
             let latest = self.latest.replace(at).unwrap_or(at);
             let apart = at.saturating_sub(latest);
-            if (0..=LONGEST_SILENCE_NS).contains(&apart) {
+            if (0..=MAX_SILENCE_NS).contains(&apart) {
                 self.written_ns = self.written_ns.saturating_add(apart.unsigned_abs());
             }
         }

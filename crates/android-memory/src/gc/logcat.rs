@@ -88,7 +88,7 @@ fn headed(line: &str) -> Option<LogLine<'_>> {
 }
 
 /// Maximum number of bytes before a header inside a line.
-const LONGEST_PREFIX: usize = 256;
+const MAX_PREFIX_LENGTH: usize = 256;
 
 /// Parses a line with a prefix before its header, which must have a process ID.
 fn inside(line: &str) -> Option<LogLine<'_>> {
@@ -103,7 +103,7 @@ fn inside(line: &str) -> Option<LogLine<'_>> {
                 _ => matches!(next, Some(b'/' | b'(')),
             }
     };
-    let mut places = (1..bytes.len().min(LONGEST_PREFIX)).filter(may_begin);
+    let mut places = (1..bytes.len().min(MAX_PREFIX_LENGTH)).filter(may_begin);
     places.find_map(|at| headed(line.get(at..)?).filter(|line| line.pid.is_some()))
 }
 

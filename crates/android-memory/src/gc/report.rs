@@ -154,7 +154,7 @@ pub struct Figures {
 
 impl Figures {
     /// Summarizes durations.
-    pub fn of(mut values: Vec<u64>) -> Figures {
+    pub fn from_values(mut values: Vec<u64>) -> Figures {
         values.sort_unstable();
         let rank = |percent: usize| {
             let rank = (values.len() * percent).div_ceil(100).max(1);

@@ -15,7 +15,7 @@ use super::stamp::Stamp;
 /// Key of the messages.
 const MESSAGES: &str = "logcatMessages";
 /// Maximum number of bytes from one message to the next; further ones would be held in memory.
-const LONGEST_MESSAGE: u64 = 1 << 20;
+const MAX_MESSAGE_LENGTH: u64 = 1 << 20;
 
 /// Returns whether a text begins like an export.
 pub fn is_export(head: &[u8]) -> bool {
@@ -29,7 +29,7 @@ pub fn is_export(head: &[u8]) -> bool {
 /// Returns an error if the text cannot be read or is not such JSON; the messages before it are in
 /// `log`.
 pub fn push_export(log: &mut GcLog, text: impl Read) -> io::Result<()> {
-    let left = Cell::new(LONGEST_MESSAGE);
+    let left = Cell::new(MAX_MESSAGE_LENGTH);
     let text = BufReader::new(Limited {
         inner: text,
         left: &left,
@@ -118,7 +118,7 @@ impl<'de> Visitor<'de> for Export<'_> {
     fn visit_seq<A: SeqAccess<'de>>(self, mut all: A) -> Result<(), A::Error> {
         while let Some(message) = all.next_element::<Value>()? {
             push(self.log, &message);
-            self.left.set(LONGEST_MESSAGE);
+            self.left.set(MAX_MESSAGE_LENGTH);
         }
         Ok(())
     }

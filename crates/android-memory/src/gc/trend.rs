@@ -4,7 +4,7 @@
 //! app that starts, does not count.
 
 /// Minimum number of points for a result.
-pub const FEWEST: usize = 8;
+pub const MIN_COUNT: usize = 8;
 /// Minimum score for growth, in standard deviations. Together with the other conditions, fewer than
 /// one in a hundred random series reach it.
 pub const SCORE: f64 = 3.1;
@@ -52,18 +52,18 @@ pub struct Trend {
 }
 
 impl Trend {
-    /// Measures points sorted by `x`. Returns `None` for fewer than [`FEWEST`] points, or if all
+    /// Measures points sorted by `x`. Returns `None` for fewer than [`MIN_COUNT`] points, or if all
     /// have the same `x`.
-    pub fn of(points: &[Point]) -> Option<Trend> {
-        if points.len() < FEWEST {
+    pub fn from_points(points: &[Point]) -> Option<Trend> {
+        if points.len() < MIN_COUNT {
             return None;
         }
         let count = points.len();
         let points = grouped(points);
-        let whole = Sen::of(&points)?;
+        let whole = Sen::from_points(&points)?;
         let first = points.first()?;
         let last = points.last()?;
-        let half = Sen::of(&points[points.len() / 2..]);
+        let half = Sen::from_points(&points[points.len() / 2..]);
         let still = match half {
             Some(half) if whole.slope > 0.0 => half.slope / whole.slope,
             _ => 0.0,
@@ -134,7 +134,7 @@ struct Sen {
 }
 
 impl Sen {
-    fn of(points: &[Point]) -> Option<Sen> {
+    fn from_points(points: &[Point]) -> Option<Sen> {
         let mut slopes = Vec::with_capacity(points.len() * points.len() / 2);
         let mut s = 0i64;
         for (at, a) in points.iter().enumerate() {
@@ -253,7 +253,7 @@ mod tests {
                         y: series(&mut noise, n),
                     })
                     .collect();
-                Trend::of(&points).is_some_and(|trend| trend.grows(1.0))
+                Trend::from_points(&points).is_some_and(|trend| trend.grows(1.0))
             })
             .count();
         grown * 1000 / runs as usize
@@ -318,7 +318,7 @@ mod tests {
             assert!(found >= 800, "{found} of 1000 series of {points} points");
         }
         // A leak without noise, with the minimum number of points.
-        assert_eq!(accused(|_, n| 10.0 + n as f64, FEWEST), 1000);
+        assert_eq!(accused(|_, n| 10.0 + n as f64, MIN_COUNT), 1000);
         // Collections come in bursts: over their index, the line is curved and neighbors are
         // correlated.
         let mut x = 0.0;
@@ -342,7 +342,7 @@ mod tests {
                     y: 2.0 + 8.0 * (n as f64 / (points - 1) as f64).powi(2),
                 })
                 .collect();
-            Trend::of(&points).unwrap()
+            Trend::from_points(&points).unwrap()
         };
         let few = curved(12);
         assert!(!few.grows(1.0), "{few:?}");
@@ -369,14 +369,14 @@ mod tests {
                 },
             })
             .collect();
-        let trend = Trend::of(&points).unwrap();
+        let trend = Trend::from_points(&points).unwrap();
         assert!((trend.slope - 2.0).abs() < 0.1, "{trend:?}");
         assert!(
             trend.slope_range.0 <= 2.0 && trend.slope_range.1 >= 2.0,
             "{trend:?}"
         );
-        assert_eq!(Trend::of(&points[..FEWEST - 1]), None);
+        assert_eq!(Trend::from_points(&points[..MIN_COUNT - 1]), None);
         let same = [Point { x: 1.0, y: 2.0 }; 20];
-        assert_eq!(Trend::of(&same), None);
+        assert_eq!(Trend::from_points(&same), None);
     }
 }

@@ -13,7 +13,7 @@ const ZEROS: [char; 12] = [
 pub struct Digits(char);
 
 impl Digits {
-    fn of(c: char) -> Option<(Digits, u8)> {
+    fn new(c: char) -> Option<(Digits, u8)> {
         ZEROS.into_iter().find_map(|zero| {
             let digit = (c as u32).checked_sub(zero as u32)?;
             (digit < 10).then_some((Digits(zero), digit as u8))
@@ -31,7 +31,7 @@ pub fn integer(token: &str) -> Option<(i64, Digits)> {
     let mut script = None;
     let mut value: i64 = 0;
     for c in digits.chars() {
-        let (of, digit) = Digits::of(c)?;
+        let (of, digit) = Digits::new(c)?;
         if *script.get_or_insert(of) != of {
             return None;
         }

@@ -27,7 +27,7 @@ fn apart(at: u64, moment: u64) -> Option<i64> {
 
 impl Table {
     /// Builds the table from the input.
-    pub fn of(input: &ReconcileInput) -> Table {
+    pub fn from_input(input: &ReconcileInput) -> Table {
         let mut table = Table {
             process: input.process.clone(),
             pid: input.pid,

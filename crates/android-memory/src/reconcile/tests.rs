@@ -91,7 +91,7 @@ fn kinds(table: &Table, from: Figure, to: Figure) -> Vec<CauseKind> {
 
 #[test]
 fn every_pair_of_neighbours_has_its_difference_and_its_causes() {
-    let table = Table::of(&input());
+    let table = Table::from_input(&input());
     let (profiled, alloc) = (Figure::Profiled, Figure::HeapAlloc);
     let (resident, all) = (Figure::NativeResident, Figure::ProcessResident);
     assert_eq!(bytes(&table, profiled, alloc), 10 << 20);
@@ -136,14 +136,14 @@ fn figures_read_more_than_two_seconds_apart_say_so_each() {
     let mut input = input();
     input.boot_ns = Some(11_000_000_000);
     input.heaps[1].boot_ns = Some(6_500_000_000);
-    let table = Table::of(&input);
+    let table = Table::from_input(&input);
     let apart = |figure| table.figure(figure).unwrap().apart_ms;
     assert_eq!(apart(Figure::Profiled), Some(-4500));
     assert_eq!(apart(Figure::MallocInfo), None);
     assert_eq!(apart(Figure::HeapAlloc), None);
     assert_eq!(apart(Figure::ProcessResident), Some(19_000));
     assert!(
-        Table::of(&ReconcileInput {
+        Table::from_input(&ReconcileInput {
             boot_ns: None,
             ..input
         })
@@ -157,7 +157,7 @@ fn figures_read_more_than_two_seconds_apart_say_so_each() {
 fn a_profile_from_the_start_lacks_only_what_came_before_heapprofd() {
     let mut input = input();
     input.heaps[1].value.from_startup = true;
-    let table = Table::of(&input);
+    let table = Table::from_input(&input);
     let kinds = kinds(&table, Figure::Profiled, Figure::HeapAlloc);
     assert_eq!(kinds[0], CauseKind::BeforeZygoteInit);
     assert_eq!(table.rows[0].figure, Figure::Profiled);
@@ -169,7 +169,7 @@ fn a_profile_above_the_allocator_is_not_said_to_lack_anything() {
     let mut input = input();
     input.heaps[1].value.unreleased = 52 << 20;
     input.heaps[1].value.range = Some((50 << 20, 54 << 20));
-    let table = Table::of(&input);
+    let table = Table::from_input(&input);
     let (from, to) = (Figure::Profiled, Figure::HeapAlloc);
     assert_eq!(bytes(&table, from, to), -(2 << 20));
     assert_eq!(kinds(&table, from, to), [CauseKind::Sampling]);
@@ -187,13 +187,16 @@ fn without_meminfo_the_profile_is_held_to_malloc_info_and_nothing_is_made_up() {
         }],
         ..input()
     };
-    let table = Table::of(&input);
+    let table = Table::from_input(&input);
     assert_eq!(bytes(&table, Figure::Profiled, Figure::MallocInfo), 4 << 20);
     assert_eq!(table.differences.len(), 1);
     assert_eq!(table.missing.len(), 1);
     let json = serde_json::to_string(&table).unwrap();
     assert_eq!(serde_json::from_str::<Table>(&json).unwrap(), table);
-    assert_eq!(Table::of(&ReconcileInput::default()).differences, []);
+    assert_eq!(
+        Table::from_input(&ReconcileInput::default()).differences,
+        []
+    );
 }
 
 #[test]
@@ -208,7 +211,7 @@ fn memory_never_touched_makes_residence_smaller_than_what_is_live() {
         },
         11,
     ));
-    let table = Table::of(&input);
+    let table = Table::from_input(&input);
     assert_eq!(
         kinds(&table, Figure::HeapAlloc, Figure::NativeResident),
         [CauseKind::Pages, CauseKind::Shares]

@@ -9,9 +9,9 @@ use heaptap_model::smaps::{Field, Sums};
 /// Maximum number of mappings. The kernel's default limit is 65,530 per process.
 pub(super) const MAX_MAPPINGS: usize = 1 << 18;
 /// Maximum number of bytes kept of a line.
-const LONGEST_LINE: usize = 16 << 10;
+const MAX_LINE_LENGTH: usize = 16 << 10;
 /// Maximum number of bytes kept of a mapping name; paths have at most 4,096 bytes.
-const LONGEST_NAME: usize = 8 << 10;
+const MAX_NAME_LENGTH: usize = 8 << 10;
 /// Maximum number of lines kept that are not smaps lines.
 pub(super) const STRANGE_KEPT: usize = 8;
 /// Maximum number of unknown figures kept; a kernel has about ten.
@@ -94,7 +94,7 @@ impl Reader {
     }
 
     fn keep(&mut self, piece: &[u8]) {
-        let room = LONGEST_LINE.saturating_sub(self.line.len());
+        let room = MAX_LINE_LENGTH.saturating_sub(self.line.len());
         self.line.extend_from_slice(&piece[..piece.len().min(room)]);
     }
 
@@ -111,7 +111,7 @@ impl Reader {
     }
 
     fn line(&mut self, line: &[u8]) -> Result<(), SmapsError> {
-        let line = &line[..line.len().min(LONGEST_LINE)];
+        let line = &line[..line.len().min(MAX_LINE_LENGTH)];
         if line.iter().all(u8::is_ascii_whitespace) {
             return Ok(());
         }
@@ -234,7 +234,7 @@ fn heading(line: &str) -> Option<Mapping> {
 /// Sets the name without the kernel's suffix for a deleted file.
 pub(super) fn set_name(mapping: &mut Mapping, name: &str) {
     let name = name.strip_suffix(" (deleted)").unwrap_or(name);
-    let mut end = name.len().min(LONGEST_NAME);
+    let mut end = name.len().min(MAX_NAME_LENGTH);
     while !name.is_char_boundary(end) {
         end -= 1;
     }

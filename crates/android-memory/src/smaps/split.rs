@@ -17,7 +17,7 @@ pub struct ProcessText {
 /// Maximum number of processes; a device has a few thousand.
 const MAX_PROCESSES: usize = 20_000;
 /// Maximum number of bytes kept of a name.
-const LONGEST_NAME: usize = 255;
+const MAX_NAME_LENGTH: usize = 255;
 
 /// Splits a plain text into its processes; parts without mappings are left out. A process begins
 /// at a heading, at an address below the last mapping, or after the total of showmap.
@@ -95,7 +95,7 @@ fn heading(line: &[u8]) -> Option<(Option<u32>, Option<String>)> {
             .strip_prefix('(')
             .and_then(|rest| rest.split(')').next()),
     };
-    let name = name.map(|name| name.trim().chars().take(LONGEST_NAME).collect());
+    let name = name.map(|name| name.trim().chars().take(MAX_NAME_LENGTH).collect());
     Some((
         pid.parse().ok(),
         name.filter(|name: &String| !name.is_empty()),

@@ -33,7 +33,7 @@ const FTRACE_BUFFER_KB: u32 = 16 << 10;
 const LEAST_PROCESS_PERIOD: Duration = Duration::from_millis(100);
 const LEAST_SYSTEM_PERIOD: Duration = Duration::from_millis(10);
 /// Maximum period of traced_probes.
-const LONGEST_PERIOD: Duration = Duration::from_secs(3600);
+const MAX_PERIOD: Duration = Duration::from_secs(3600);
 
 const COUNTERS: [MeminfoCounters; 5] = [
     MeminfoCounters::MeminfoMemTotal,
@@ -71,7 +71,7 @@ impl CompanionSources {
         ] {
             let Some(period) = period else { continue };
             check_millis(option, period)?;
-            if period < least || period > LONGEST_PERIOD {
+            if period < least || period > MAX_PERIOD {
                 let why = format!("the period must be between {least:?} and one hour");
                 return Err(bad_value(option, format!("{period:?}"), why, "use `1s`"));
             }

@@ -22,18 +22,18 @@ pub enum Snapshots {
 }
 
 /// Maximum number of dumps in a recording with a known duration, unless its period would exceed
-/// [`LONGEST_WAIT`].
+/// [`MAX_WAIT`].
 const DUMPS: u32 = 60;
 /// More frequent dumps would slow the target down: `docs/guide/recording.md` has the figures.
 const SHORTEST_WAIT: Duration = Duration::from_secs(2);
 /// Period during an attended recording. A label waits up to twice as long, for the next flush.
 const USUAL_WAIT: Duration = Duration::from_secs(5);
 /// If the dump came later, it would not show the state of the app at the label.
-const LONGEST_WAIT: Duration = Duration::from_secs(10);
+const MAX_WAIT: Duration = Duration::from_secs(10);
 
 impl Snapshots {
     /// Returns the choice that an option makes; a period of zero means none.
-    pub fn of(period: Option<Duration>) -> Snapshots {
+    pub fn from_period(period: Option<Duration>) -> Snapshots {
         match period {
             None => Snapshots::Auto,
             Some(Duration::ZERO) => Snapshots::Off,
@@ -49,9 +49,9 @@ impl Snapshots {
             // Every dump would show the same maximum.
             (Snapshots::Auto, _) if spec.dump_at_max => None,
             (Snapshots::Auto, Some(duration)) => {
-                Some((duration / DUMPS).clamp(SHORTEST_WAIT, LONGEST_WAIT))
+                Some((duration / DUMPS).clamp(SHORTEST_WAIT, MAX_WAIT))
             }
-            (Snapshots::Auto, None) if detached => Some(LONGEST_WAIT),
+            (Snapshots::Auto, None) if detached => Some(MAX_WAIT),
             (Snapshots::Auto, None) => Some(USUAL_WAIT),
         }
     }

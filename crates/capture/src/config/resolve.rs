@@ -75,7 +75,7 @@ pub fn resolve(file: Option<&ConfigFile>, flags: &Options) -> Result<Resolved, F
     spec.validate()?;
     Ok(Resolved {
         launch: flags.launch.or(in_file.launch).unwrap_or(false),
-        snapshots: Snapshots::of(flags.snapshots.or(in_file.snapshots)),
+        snapshots: Snapshots::from_period(flags.snapshots.or(in_file.snapshots)),
         notices: spec.notices(),
         spec,
     })

@@ -734,7 +734,7 @@ fn dumps_for_labels_come_often_enough_to_wait_for_and_seldom_enough_to_stay_smal
         Some(second)
     );
     assert_eq!(Snapshots::Off.period(&CaptureSpec::default(), false), None);
-    assert_eq!(Snapshots::of(Some(Duration::ZERO)), Snapshots::Off);
+    assert_eq!(Snapshots::from_period(Some(Duration::ZERO)), Snapshots::Off);
 }
 
 /// Found by fuzzing: a zero byte has no form of its own in the text format.

@@ -21,7 +21,7 @@ const ENTRY: usize = 9;
 const FRAME: usize = 8;
 /// Maximum number of UTF-16 units of a name. Descriptors and methods can have 65,535 bytes in a DEX
 /// file, but usually have some hundreds.
-pub const LONGEST_NAME: usize = 4096;
+pub const MAX_NAME_LENGTH: usize = 4096;
 /// Replacement for the rest of a cut name.
 const CUT: char = '…';
 /// Line number of a native method.
@@ -120,11 +120,11 @@ impl<'a> Reader<'a> {
     fn name(&mut self) -> Option<String> {
         let units = usize::try_from(self.u32()?).ok()?;
         let bytes = self.take(units.checked_mul(2)?)?;
-        let pairs = bytes.as_chunks::<2>().0.iter().take(LONGEST_NAME);
+        let pairs = bytes.as_chunks::<2>().0.iter().take(MAX_NAME_LENGTH);
         let decoded = char::decode_utf16(pairs.map(|pair| u16::from_be_bytes(*pair)));
         let decoded = decoded.map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER));
         let mut name: String = decoded.collect();
-        if units > LONGEST_NAME {
+        if units > MAX_NAME_LENGTH {
             name.push(CUT);
             self.cut = self.cut.saturating_add(1);
         }
@@ -245,7 +245,7 @@ impl Allocations {
         }
     }
 
-    /// Returns the number of names that were cut because they exceed [`LONGEST_NAME`].
+    /// Returns the number of names that were cut because they exceed [`MAX_NAME_LENGTH`].
     pub fn cut(&self) -> usize {
         self.cut
     }
@@ -384,13 +384,13 @@ mod tests {
 
     #[test]
     fn a_name_that_no_source_has_is_cut() {
-        let long = "a".repeat(LONGEST_NAME + 1);
-        let fits = "b".repeat(LONGEST_NAME);
+        let long = "a".repeat(MAX_NAME_LENGTH + 1);
+        let fits = "b".repeat(MAX_NAME_LENGTH);
         let list = answer(&[], [&[&long, &fits], &[], &[]], 0);
         let read = Allocations::read(&list).unwrap();
         assert_eq!(read.cut(), 1);
         assert_eq!(read.classes[1], fits);
-        assert_eq!(read.classes[0].chars().count(), LONGEST_NAME + 1);
+        assert_eq!(read.classes[0].chars().count(), MAX_NAME_LENGTH + 1);
         assert!(read.classes[0].ends_with("a…"));
     }
 

@@ -3,7 +3,7 @@
 
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
-use super::packet::{Chunk, ChunkType, LONGEST, Packet};
+use super::packet::{Chunk, ChunkType, MAX_LENGTH, Packet};
 
 /// First message of both sides.
 pub const HANDSHAKE: &[u8; 14] = b"JDWP-Handshake";
@@ -162,7 +162,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         loop {
             if let Some(length) = Packet::length(&self.read) {
                 let length = usize::try_from(length).unwrap_or(usize::MAX);
-                if length > LONGEST {
+                if length > MAX_LENGTH {
                     return Err(JdwpError::Garbled(format!("a packet of {length} bytes")));
                 }
                 if let Some(bytes) = self.read.get(..length) {

@@ -12,6 +12,6 @@ mod allocations;
 mod connection;
 mod packet;
 
-pub use allocations::{Allocation, Allocations, Frame, LONGEST_NAME, Malformed, MethodFrame};
+pub use allocations::{Allocation, Allocations, Frame, MAX_NAME_LENGTH, Malformed, MethodFrame};
 pub use connection::{Connection, HANDSHAKE, JdwpError};
-pub use packet::{Chunk, ChunkType, LONGEST, Packet};
+pub use packet::{Chunk, ChunkType, MAX_LENGTH, Packet};

@@ -14,7 +14,7 @@ const REPLY: u8 = 0x80;
 
 /// Maximum length of a packet. 65,535 allocations with stacks of 128 frames, the maximum
 /// that a runtime can be set to, have 68 MB.
-pub const LONGEST: usize = 96 << 20;
+pub const MAX_LENGTH: usize = 96 << 20;
 
 /// Type of a chunk, as four letters: `REAL`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

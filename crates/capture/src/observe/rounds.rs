@@ -18,7 +18,7 @@ use heaptap_model::timeline::{
 /// Maximum number of followed processes.
 const PROCESSES: usize = 64;
 /// Maximum length of a service's answer: a meminfo of one process has 4 KiB.
-const LONGEST_TEXT: usize = 1 << 20;
+const MAX_TEXT_LENGTH: usize = 1 << 20;
 /// Reason why `dumpsys gfxinfo` does not have figures of a process that it names.
 const NO_GRAPHICS: &str = "dumpsys gfxinfo does not list GPU memory of the process: it has not \
     shown a window, or does not draw with the GPU; bring it to the foreground while observing";
@@ -354,7 +354,7 @@ impl Rounds {
             return;
         };
         answer.bytes = answer.bytes.saturating_add(bytes);
-        if answer.text.len().saturating_add(text.len()) < LONGEST_TEXT {
+        if answer.text.len().saturating_add(text.len()) < MAX_TEXT_LENGTH {
             answer.text.push_str(text);
             answer.text.push('\n');
         }

@@ -51,5 +51,5 @@ pub use plan::{Plan, Target};
 pub use run::run;
 pub use settings_journal::{Journals, Lock, Saved, Setting, put_back};
 pub use settle::Settle;
-pub use trend::{FEWEST, Held, LEFT_OUT, Trend, Verdict};
+pub use trend::{Held, LEFT_OUT, MIN_COUNT, Trend, Verdict};
 pub use unrestored::UnrestoredSetting;

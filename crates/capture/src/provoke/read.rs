@@ -70,11 +70,11 @@ pub struct Shown {
 /// Parses `dumpsys activity top`: the top activity of each visible task.
 pub fn shown(text: &str) -> Vec<Shown> {
     /// Maximum number of visible activities.
-    const MOST: usize = 64;
+    const MAX_COUNT: usize = 64;
     let mut all: Vec<Shown> = Vec::new();
     for line in text.lines().map(str::trim) {
         if let Some(rest) = line.strip_prefix("ACTIVITY ") {
-            if all.len() == MOST {
+            if all.len() == MAX_COUNT {
                 break;
             }
             let mut words = rest.split_whitespace();
@@ -181,13 +181,13 @@ pub struct Pulse {
 /// Parses the output of the script `phone_state::LOOK`: the device clock, and the processes.
 pub fn pulses(text: &str) -> Option<(u64, Vec<Pulse>)> {
     /// Maximum number of processes with one name.
-    const MOST: usize = 64;
+    const MAX_COUNT: usize = 64;
     let mut lines = text.lines();
     let now = uptime_ns(lines.next()?)?;
     let mut all: Vec<Pulse> = Vec::new();
     for line in lines {
         if let Some(pid) = line.strip_prefix("pid ") {
-            if all.len() == MOST {
+            if all.len() == MAX_COUNT {
                 break;
             }
             all.push(Pulse {
@@ -285,11 +285,11 @@ fn word_in_brackets(text: &str) -> String {
 /// Finds lines about the end of a process in the log: the exception, an ANR, the
 /// signal, the low-memory killer.
 pub fn death_lines(text: &str, pid: u32, process: &str) -> Vec<String> {
-    const MOST: usize = 6;
+    const MAX_COUNT: usize = 6;
     let mut found: Vec<String> = Vec::new();
     let mut after_fatal = 0;
     for line in text.lines() {
-        if found.len() == MOST {
+        if found.len() == MAX_COUNT {
             break;
         }
         let Some((line, tag)) = parse_line(line).and_then(|line| Some((line, line.tag?))) else {

@@ -12,7 +12,7 @@ use super::plan::Plan;
 use super::read::Pulse;
 use super::settings_journal::{Journals, Saved, Setting};
 use super::settle::{PAUSE, Resting, Sample, Settle};
-use super::trend::{FEWEST, Held, Trend};
+use super::trend::{Held, MIN_COUNT, Trend};
 use crate::error::{CaptureError, kind};
 use heaptap_adb::{Command, Device};
 use heaptap_base::error::ErrorClass;
@@ -237,7 +237,7 @@ impl Runner<'_> {
                 Err(error) => self.wait_for_phone(error).await?,
             }
         };
-        self.report.trend = Trend::of(self.compared(), &self.held);
+        self.report.trend = Trend::new(self.compared(), &self.held);
         Ok(())
     }
 
@@ -310,7 +310,7 @@ impl Runner<'_> {
     }
 
     fn is_of_rounds(&self) -> bool {
-        let enough = usize::try_from(self.plan.rounds).is_ok_and(|rounds| rounds >= FEWEST);
+        let enough = usize::try_from(self.plan.rounds).is_ok_and(|rounds| rounds >= MIN_COUNT);
         let repeats = |one: &Action| one.times() > 1;
         enough || !matches!(self.plan.actions.as_slice(), [one] if repeats(one))
     }
@@ -596,7 +596,7 @@ impl Runner<'_> {
     /// Waits until the app is idle.
     async fn settle(&mut self, round: u32, settle: Settle) -> Result<(), CaptureError> {
         let limit = u64::try_from(settle.limit.as_nanos()).unwrap_or(u64::MAX);
-        let mut resting = Resting::of(settle.rest);
+        let mut resting = Resting::from_rest(settle.rest);
         let mut begin = None;
         let (settled, why, after_ms) = loop {
             self.cancel.check()?;

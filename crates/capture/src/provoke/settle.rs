@@ -52,7 +52,7 @@ pub(super) struct Resting {
 
 impl Resting {
     /// Begins a wait for `rest` without any change.
-    pub(super) fn of(rest: Duration) -> Resting {
+    pub(super) fn from_rest(rest: Duration) -> Resting {
         Resting {
             rest_ns: u64::try_from(rest.as_nanos()).unwrap_or(u64::MAX),
             samples: Vec::new(),
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn rest_is_two_seconds_without_movement() {
-        let mut resting = Resting::of(REST);
+        let mut resting = Resting::from_rest(REST);
         assert!(resting.add(sample(0, 100, 1000, "a")).is_err());
         assert!(resting.add(sample(1000, 102, 1005, "a")).is_err());
         assert_eq!(resting.add(sample(2000, 104, 1009, "a")), Ok(()));
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn what_moves_is_told_and_begins_it_anew() {
-        let mut resting = Resting::of(REST);
+        let mut resting = Resting::from_rest(REST);
         let _ = resting.add(sample(0, 100, 1000, "a"));
         let why = resting.add(sample(1000, 160, 1000, "a")).unwrap_err();
         assert!(why.contains("60% of a processor"), "{why}");

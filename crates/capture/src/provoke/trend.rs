@@ -8,7 +8,7 @@
 use serde::Serialize;
 
 /// Minimum number of iterations for a verdict.
-pub const FEWEST: usize = 5;
+pub const MIN_COUNT: usize = 5;
 /// Number of first iterations to ignore, because they fill caches and load classes.
 pub const LEFT_OUT: usize = 2;
 /// Memory is counted in pages, which limits the accuracy of a change.
@@ -49,7 +49,7 @@ pub struct Trend {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// There are fewer than [`FEWEST`].
+    /// There are fewer than [`MIN_COUNT`].
     TooFew,
     /// The whole interval is above zero.
     Grows,
@@ -62,7 +62,7 @@ pub enum Verdict {
 
 impl Trend {
     /// Computes the trend of memory after several iterations; `None` if there are fewer than two.
-    pub fn of(per: &'static str, held: &[Held]) -> Option<Trend> {
+    pub fn new(per: &'static str, held: &[Held]) -> Option<Trend> {
         let process = held.last()?.process;
         let other = held.iter().rposition(|h| h.process != process);
         let own = held.get(other.map_or(0, |at| at + 1)..)?;
@@ -79,7 +79,7 @@ impl Trend {
             high: None,
             verdict: Verdict::TooFew,
         };
-        if own.len() < FEWEST {
+        if own.len() < MIN_COUNT {
             return Some(trend);
         }
         let counted = own.get(LEFT_OUT..)?;
@@ -135,30 +135,30 @@ mod tests {
         let all = held(&[
             50_000, 58_000, 60_000, 60_104, 60_196, 60_304, 60_400, 60_496,
         ]);
-        let trend = Trend::of("iteration", &all).unwrap();
+        let trend = Trend::new("iteration", &all).unwrap();
         assert_eq!((trend.rounds, trend.left_out), (8, 2));
         let change = trend.change.unwrap();
         assert!((98 * 1024..=101 * 1024).contains(&change), "{trend:?}");
         assert!(trend.low.unwrap() > 80 * 1024 && trend.high.unwrap() < 120 * 1024);
         assert_eq!(trend.verdict, Verdict::Grows);
         let falling: Vec<Held> = all.iter().rev().copied().collect();
-        let trend = Trend::of("iteration", &falling[..6]).unwrap();
+        let trend = Trend::new("iteration", &falling[..6]).unwrap();
         assert_eq!(trend.verdict, Verdict::Shrinks);
     }
 
     #[test]
     fn few_rounds_say_little() {
         let four = held(&[1_000, 2_000, 3_000, 4_000]);
-        let trend = Trend::of("iteration", &four).unwrap();
+        let trend = Trend::new("iteration", &four).unwrap();
         assert_eq!((trend.verdict, trend.change), (Verdict::TooFew, None));
-        assert_eq!(Trend::of("iteration", &four[..1]), None);
-        assert_eq!(Trend::of("iteration", &[]), None);
+        assert_eq!(Trend::new("iteration", &four[..1]), None);
+        assert_eq!(Trend::new("iteration", &[]), None);
         // Five iterations have two changes: only a mean far above their difference is significant.
-        let five = |last| Trend::of("iteration", &held(&[0, 0, 100, 200, last])).unwrap();
+        let five = |last| Trend::new("iteration", &held(&[0, 0, 100, 200, last])).unwrap();
         assert_eq!(five(250).verdict, Verdict::Unclear);
         assert_eq!(five(304).verdict, Verdict::Grows);
         // Even constant memory does not exclude growth below the resolution of pages.
-        let flat = Trend::of("iteration", &held(&[9; 5])).unwrap();
+        let flat = Trend::new("iteration", &held(&[9; 5])).unwrap();
         assert_eq!((flat.verdict, flat.change), (Verdict::Unclear, Some(0)));
         assert!(flat.high.unwrap() > 4_096, "{flat:?}");
     }
@@ -168,7 +168,7 @@ mod tests {
         let mut all = held(&[100, 200, 300, 400, 500, 10, 10]);
         all[5].process = (8, 1);
         all[6].process = (8, 1);
-        let trend = Trend::of("rotate", &all).unwrap();
+        let trend = Trend::new("rotate", &all).unwrap();
         assert!(trend.restarted);
         assert_eq!((trend.rounds, trend.verdict), (2, Verdict::TooFew));
     }
@@ -185,7 +185,7 @@ mod tests {
                     level.max(0.0) as u64
                 })
                 .collect();
-            Trend::of("iteration", &held(&series)).is_some_and(|t| t.verdict == Verdict::Grows)
+            Trend::new("iteration", &held(&series)).is_some_and(|t| t.verdict == Verdict::Grows)
         });
         grown.count()
     }

@@ -31,7 +31,7 @@ const LOOK: Duration = Duration::from_millis(300);
 /// Maximum time in which a loaded device gets from the fork of a shell to its next program.
 const FORK_LIMIT: Duration = Duration::from_secs(10);
 /// Maximum length of device output to keep.
-const LONGEST_WORDS: usize = 4 << 10;
+const MAX_WORDS_LENGTH: usize = 4 << 10;
 
 /// Result of writing a file on the device.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -311,7 +311,7 @@ fn read_fates(text: &str) -> BTreeMap<String, HeapFileFate> {
     while let Some(file) = lines.next().as_ref().and_then(said_of) {
         let mut words = String::new();
         while let Some(line) = lines.next_if(|line| said_of(line).is_none()) {
-            if words.len() < LONGEST_WORDS {
+            if words.len() < MAX_WORDS_LENGTH {
                 words.extend([line, "\n"]);
             }
         }

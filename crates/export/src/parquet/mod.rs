@@ -60,7 +60,7 @@ pub trait Files {
 /// # Errors
 /// Returns an error if a file cannot be written.
 pub fn write<F: Files>(files: &mut F, chosen: &Chosen<'_>, java: bool) -> io::Result<()> {
-    let needed = Needed::of(chosen);
+    let needed = Needed::from_chosen(chosen);
     write_dumps(files, chosen)?;
     write_frames(files, chosen, &needed)?;
     write_callsites(files, chosen, &needed)?;

@@ -57,7 +57,7 @@ pub(super) struct Locations {
 impl Locations {
     /// Builds the shared part. The cost depends on the number of distinct callsites and frames.
     pub(super) fn build(recording: &Recording, annotations: bool) -> Locations {
-        let classes = annotations.then(|| Classes::of(recording));
+        let classes = annotations.then(|| Classes::from_recording(recording));
         let mut builder = Builder {
             recording,
             namer: FrameNamer::new(recording),

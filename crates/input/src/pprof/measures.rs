@@ -23,7 +23,7 @@ impl Column {
     /// Creates a column from its name and unit. Only the first matching column gets a view. Figures
     /// are looked up by name, so a column without a name, or with the name of another, gets its
     /// number.
-    pub(super) fn of(name: &str, unit: &str, before: &[Column]) -> Column {
+    pub(super) fn new(name: &str, unit: &str, before: &[Column]) -> Column {
         let (unit, scale) = unit_of(unit);
         let fits = |view: &View| match view {
             View::Space | View::AllocSpace => unit == Unit::Bytes,
@@ -109,17 +109,17 @@ mod tests {
             ("cpu", "nanoseconds", None),
             ("native_space", "bytes", None),
         ] {
-            assert_eq!(Column::of(name, unit, &[]).measure.view, view, "{name}");
+            assert_eq!(Column::new(name, unit, &[]).measure.view, view, "{name}");
         }
-        let first = Column::of("space", "bytes", &[]);
-        let again = Column::of("inuse_space", "bytes", std::slice::from_ref(&first));
+        let first = Column::new("space", "bytes", &[]);
+        let again = Column::new("inuse_space", "bytes", std::slice::from_ref(&first));
         assert_eq!(again.measure.view, None);
-        let second = Column::of("space", "bytes", std::slice::from_ref(&first));
+        let second = Column::new("space", "bytes", std::slice::from_ref(&first));
         assert_eq!(second.measure.name, "space-2");
-        let unnamed = Column::of("", "", std::slice::from_ref(&first));
+        let unnamed = Column::new("", "", std::slice::from_ref(&first));
         assert_eq!(unnamed.measure.name, "sample-type-2");
-        assert_eq!(Column::of("space", "MB", &[]).scale, 1 << 20);
-        let unit = Column::of("cpu", "nanoseconds", &[]).measure.unit;
+        assert_eq!(Column::new("space", "MB", &[]).scale, 1 << 20);
+        let unit = Column::new("cpu", "nanoseconds", &[]).measure.unit;
         assert_eq!(unit, Unit::Other("nanoseconds".to_owned()));
     }
 }

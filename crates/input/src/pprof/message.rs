@@ -87,7 +87,7 @@ pub(super) struct Function {
 impl<'a> Message<'a> {
     /// Splits a profile into its parts, as far as it can be read.
     pub(super) fn read(bytes: &'a [u8]) -> Message<'a> {
-        let mut allowance = Allowance::of(bytes.len());
+        let mut allowance = Allowance::from_bytes(bytes.len());
         // This reader has few other buffers, and a pprof of many callstacks is small for them.
         allowance.add(bytes.len() / 2);
         let mut message = Message {

@@ -28,9 +28,9 @@ const STEPS: usize = 1 << 20;
 const TEXT_PER_BYTE: usize = 3;
 const TEXT: usize = 1 << 22;
 /// Maximum number of locations of a sample.
-const DEEPEST: usize = 1 << 20;
+const MAX_DEPTH: usize = 1 << 20;
 /// Maximum bytes of a column name.
-const LONGEST_COLUMN: usize = 256;
+const MAX_COLUMN_LENGTH: usize = 256;
 /// Memory in bytes of: a row of a sample without its values; one of its values, until all are
 /// summed; a callsite; a thread.
 const ROW: usize = 16;
@@ -56,10 +56,10 @@ pub(super) fn build(
             let text = message.string(index);
             damage.strings += u64::from(text.is_none());
             let text = text.unwrap_or_default();
-            String::from_utf8_lossy(&text[..text.len().min(LONGEST_COLUMN)]).into_owned()
+            String::from_utf8_lossy(&text[..text.len().min(MAX_COLUMN_LENGTH)]).into_owned()
         };
         let (name, unit) = (word(sample_type.name), word(sample_type.unit));
-        let column = Column::of(&name, &unit, &columns);
+        let column = Column::new(&name, &unit, &columns);
         columns.push(column);
     }
     let mut builder = Builder {
@@ -199,7 +199,7 @@ impl Builder<'_> {
         let mut thread = None;
         let read = each(bytes, |number, value| match number {
             1 => {
-                let read = value.numbers(|id| match locations.len() < DEEPEST {
+                let read = value.numbers(|id| match locations.len() < MAX_DEPTH {
                     true => locations.push(id),
                     false => cut = true,
                 });

@@ -1,7 +1,7 @@
 //! Texts in every compression and encoding: whole, truncated and too large.
 
 use super::*;
-use crate::codec::DEEPEST;
+use crate::codec::MAX_DEPTH;
 use crate::detect::KnownText;
 use proptest::prelude::*;
 use std::io::Write;
@@ -253,7 +253,7 @@ fn a_packing_out_of_which_nothing_comes_is_an_error() {
 #[test]
 fn what_is_packed_too_deep_is_refused() {
     let mut packed = TEXT.as_bytes().to_vec();
-    for _ in 0..DEEPEST {
+    for _ in 0..MAX_DEPTH {
         packed = gzip(&packed);
     }
     assert_eq!(read(&packed, u64::MAX).0, TEXT);

@@ -16,7 +16,7 @@ use super::root::{Root, RootKind};
 use super::shallow_sizes::ShallowSizes;
 
 /// Maximum number of objects, and of references, in a graph.
-const MOST: usize = u32::MAX as usize - 1;
+const MAX_COUNT: usize = u32::MAX as usize - 1;
 /// Fewer references than this are resolved by one thread.
 const WORTH_A_THREAD: usize = 1 << 16;
 
@@ -192,7 +192,7 @@ impl GraphBuilder {
     /// Adds an object; the references added next belong to it. A repeated ID replaces the earlier
     /// object.
     pub fn object(&mut self, object: NewObject) {
-        if self.ids.len() >= MOST {
+        if self.ids.len() >= MAX_COUNT {
             self.too_large = Some("objects");
             return;
         }
@@ -206,7 +206,7 @@ impl GraphBuilder {
     /// Adds a reference of the last object; ID 0 is null.
     #[inline]
     pub fn reference(&mut self, target: ObjectId) {
-        if self.references.len() >= MOST {
+        if self.references.len() >= MAX_COUNT {
             self.too_large = Some("references");
             return;
         }
@@ -242,7 +242,7 @@ impl GraphBuilder {
         mut facts: DumpFacts,
         keep_dangling: bool,
     ) -> Result<HeapGraph, BuildError> {
-        let most = MOST as u64;
+        let most = MAX_COUNT as u64;
         if let Some(what) = self.too_large {
             return Err(BuildError::TooLarge { what, most });
         }
@@ -256,7 +256,7 @@ impl GraphBuilder {
             true => with_placeholders(own, &missing, &mut targets),
             false => own,
         };
-        if ids.len() > MOST {
+        if ids.len() > MAX_COUNT {
             let what = "objects";
             return Err(BuildError::TooLarge { what, most });
         }

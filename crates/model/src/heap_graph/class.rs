@@ -4,7 +4,7 @@ use super::ids::{ClassIndex, ObjectIndex};
 
 /// Maximum number of superclasses to follow. Real hierarchies are shallower, but a hostile dump can
 /// have a chain of millions.
-pub const DEEPEST: usize = 255;
+pub const MAX_DEPTH: usize = 255;
 
 /// Maximum length of the name of a class, field, method or thread, in bytes. Readers cut longer
 /// ones, which only hostile dumps have: an answer can repeat a name for each object.
@@ -15,7 +15,7 @@ pub fn name_of(bytes: &[u8]) -> &[u8] {
     &bytes[..bytes.len().min(MAX_NAME_BYTES)]
 }
 
-/// Returns a class and its superclasses, nearest first, at most [`DEEPEST`]. Ends at a cycle,
+/// Returns a class and its superclasses, nearest first, at most [`MAX_DEPTH`]. Ends at a cycle,
 /// possibly after some classes are repeated.
 pub fn upwards<T: Copy + PartialEq>(
     class: T,
@@ -35,7 +35,7 @@ pub fn upwards<T: Copy + PartialEq>(
         next = above(now);
         Some(now)
     })
-    .take(DEEPEST)
+    .take(MAX_DEPTH)
 }
 
 /// A class or array type. Two classes can have the same name if they have different loaders or

@@ -113,7 +113,7 @@ pub struct Field<'a> {
 impl Field<'_> {
     /// Creates a field without a name.
     #[inline]
-    pub fn of(value: Value) -> Self {
+    pub fn from_value(value: Value) -> Self {
         Field {
             name: None,
             element: None,

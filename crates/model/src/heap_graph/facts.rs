@@ -119,8 +119,8 @@ impl Losses {
 
     /// Adds a description of damage unless the list is full.
     pub fn note(&mut self, what: impl Into<String>) {
-        const MOST: usize = 32;
-        if self.damage.len() < MOST {
+        const MAX_COUNT: usize = 32;
+        if self.damage.len() < MAX_COUNT {
             self.damage.push(what.into());
         }
     }

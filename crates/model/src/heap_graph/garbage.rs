@@ -16,7 +16,7 @@ impl HeapGraph {
     /// each remaining cycle, so the top of a structure stays its top. The losses note that. A
     /// second call changes nothing.
     pub fn root_unreachable(&mut self, follow: Follow) -> usize {
-        let reachable = Reachable::of(self, follow);
+        let reachable = Reachable::new(self, follow);
         let roots = {
             let edges = Edges::new(self, follow);
             let mut seen = reachable.objects().clone();

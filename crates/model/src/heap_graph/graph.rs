@@ -262,7 +262,7 @@ impl HeapGraph {
 
     /// Returns the objects with a root entry.
     pub fn root_set(&self) -> ObjectSet {
-        ObjectSet::of(self.len(), self.roots.iter().map(|root| root.object))
+        ObjectSet::from_graph(self.len(), self.roots.iter().map(|root| root.object))
     }
 
     /// Returns the root entries of one object.
@@ -484,7 +484,7 @@ impl Contents for NoContents {
                 ObjectIndex::NONE => Value::Null,
                 target => Value::Object(target),
             };
-            if visit(Field::of(value)).is_break() {
+            if visit(Field::from_value(value)).is_break() {
                 return;
             }
         }

@@ -48,7 +48,7 @@ mod shallow_sizes;
 
 pub use build::{BuildError, GraphBuilder, NewObject};
 pub use class::{BasicType, Class, ClassKind, FieldDecl};
-pub use class::{DEEPEST, MAX_NAME_BYTES, name_of, upwards};
+pub use class::{MAX_DEPTH, MAX_NAME_BYTES, name_of, upwards};
 pub use contents::{
     AllocationSite, Field, FieldRenamer, OriginalField, PrimitiveArray, ReferenceField,
     ReferenceName, ThreadFacts, Value,

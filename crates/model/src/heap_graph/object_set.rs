@@ -19,7 +19,7 @@ impl ObjectSet {
     }
 
     /// Creates a set of these objects of a graph with `graph` objects.
-    pub fn of(graph: usize, objects: impl IntoIterator<Item = ObjectIndex>) -> ObjectSet {
+    pub fn from_graph(graph: usize, objects: impl IntoIterator<Item = ObjectIndex>) -> ObjectSet {
         let mut set = ObjectSet::new(graph);
         for object in objects {
             set.insert(object);
@@ -51,7 +51,7 @@ impl ObjectSet {
     /// Sorts different objects of a graph with `objects` objects, in linear time if they are many.
     pub fn sort(objects: usize, list: &mut Vec<ObjectIndex>) {
         if list.len() > objects / 64 {
-            let set = ObjectSet::of(objects, list.drain(..));
+            let set = ObjectSet::from_graph(objects, list.drain(..));
             list.extend(set.iter());
         } else {
             list.sort_unstable();

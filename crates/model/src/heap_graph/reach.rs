@@ -16,7 +16,7 @@ pub struct Reachable {
 
 impl Reachable {
     /// Computes the closure of the roots under references and followed referents.
-    pub fn of(graph: &HeapGraph, follow: Follow) -> Reachable {
+    pub fn new(graph: &HeapGraph, follow: Follow) -> Reachable {
         Reachable::without(graph, follow, |_| false)
     }
 
@@ -118,7 +118,7 @@ pub struct ShortestPaths {
 
 impl ShortestPaths {
     /// Walks the graph from all roots. Needs 8 bytes per object.
-    pub fn of(graph: &HeapGraph, follow: Follow) -> ShortestPaths {
+    pub fn new(graph: &HeapGraph, follow: Follow) -> ShortestPaths {
         ShortestPaths::by(graph, &Walk::from_all_roots(follow))
     }
 
@@ -280,7 +280,7 @@ impl<'a, F: FnMut(ObjectIndex, Option<usize>, ObjectIndex), T: Copy> Search<'a, 
     ) -> ObjectSet {
         let ends = match walk.until {
             [] => ObjectSet::default(),
-            until => ObjectSet::of(graph.len(), until.iter().copied()),
+            until => ObjectSet::from_graph(graph.len(), until.iter().copied()),
         };
         let mut search = Search {
             edges: Edges::new(graph, walk.follow),

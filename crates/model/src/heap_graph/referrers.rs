@@ -30,7 +30,7 @@ const MAX_ENTRIES: usize = 1024;
 impl Referrers {
     /// Reverses the references of all objects, reachable or not. With the shortest `paths`, it knows
     /// which of them are on those.
-    pub fn of(graph: &HeapGraph, follow: Follow, paths: Option<&PathReferences>) -> Referrers {
+    pub fn new(graph: &HeapGraph, follow: Follow, paths: Option<&PathReferences>) -> Referrers {
         Referrers::with_entries(graph, follow, paths, |_, _| {})
     }
 

@@ -49,7 +49,7 @@ struct Heap {
 }
 
 impl Heap {
-    fn of(objects: usize) -> Heap {
+    fn from_objects(objects: usize) -> Heap {
         Heap {
             classes: vec![0; objects],
             unit: 8,
@@ -155,7 +155,7 @@ fn reached(graph: &HeapGraph, follow: Follow, without: Option<ObjectIndex>) -> V
 fn check_dominators(graph: &HeapGraph, follow: Follow) {
     let fast = Dominators::compute(graph, follow);
     let all = reached(graph, follow, None);
-    let reachable = Reachable::of(graph, follow);
+    let reachable = Reachable::new(graph, follow);
     let count = all.iter().filter(|&&r| r).count();
     assert_eq!(reachable.count(), count as u64);
     assert_eq!(fast.order().len(), count);
@@ -222,7 +222,7 @@ fn check_dominators(graph: &HeapGraph, follow: Follow) {
 
 /// Perfetto's rule, implemented literally.
 fn check_paths(graph: &HeapGraph, follow: Follow) {
-    let fast = ShortestPaths::of(graph, follow);
+    let fast = ShortestPaths::new(graph, follow);
     let mut roots: Vec<ObjectIndex> = graph.roots().iter().map(|root| root.object).collect();
     roots.sort_by_key(|&o| (graph.class(graph.class_of(o)).name.clone(), graph.place(o)));
     roots.dedup();
@@ -273,7 +273,7 @@ fn check_paths(graph: &HeapGraph, follow: Follow) {
             .eq(graph.objects().filter(|o| order.contains(o)))
     );
     for kinds in [follow, Follow::ALL] {
-        let referrers = Referrers::of(graph, kinds, Some(&references));
+        let referrers = Referrers::new(graph, kinds, Some(&references));
         let mut objects = graph.objects();
         assert!(objects.all(|object| referrers.on_path(object) == fast.parent(object)));
     }
@@ -290,7 +290,7 @@ fn check_ways_to_few(graph: &HeapGraph) {
 }
 
 fn check_referrers(graph: &HeapGraph, follow: Follow) {
-    let referrers = Referrers::of(graph, follow, None);
+    let referrers = Referrers::new(graph, follow, None);
     for object in graph.objects() {
         let holds = |owner: &ObjectIndex| graph.kept_by(*owner, follow).any(|t| t == object);
         let owners: Vec<ObjectIndex> = referrers.to(object).collect();
@@ -301,7 +301,7 @@ fn check_referrers(graph: &HeapGraph, follow: Follow) {
 #[test]
 fn the_first_object_of_a_range_is_in_the_set() {
     let objects = [0, 5, 63, 64, 190, 255].map(ObjectIndex);
-    let set = ObjectSet::of(256, objects);
+    let set = ObjectSet::from_graph(256, objects);
     for start in 0..256 {
         for end in start..=256 {
             let mut inside = objects.iter().filter(|o| (start..end).contains(&o.0));
@@ -328,9 +328,9 @@ fn all_walks_agree_with_their_definitions_on_random_heaps() {
         }
         check_ways_to_few(&graph);
         let mut graph = graph;
-        let before = Reachable::of(&graph, Follow::STRONG);
+        let before = Reachable::new(&graph, Follow::STRONG);
         graph.root_unreachable(Follow::STRONG);
-        let after = Reachable::of(&graph, Follow::STRONG);
+        let after = Reachable::new(&graph, Follow::STRONG);
         assert_eq!(after.count(), graph.len() as u64);
         let mut rooted = graph
             .roots()
@@ -346,7 +346,7 @@ fn all_walks_agree_with_their_definitions_on_random_heaps() {
 fn garbage_is_rooted_at_its_tops_and_once_a_cycle() {
     // 0 is live and holds 1. 2 holds 3, which holds the live 1; 4 and 5 hold each other and 6; 7
     // holds itself.
-    let mut heap = Heap::of(8);
+    let mut heap = Heap::from_objects(8);
     let references = [(0, 1), (2, 3), (3, 1), (4, 5), (5, 4), (5, 6), (7, 7)];
     for (owner, target) in references {
         heap.refer(owner, target);
@@ -372,7 +372,7 @@ fn garbage_is_rooted_at_its_tops_and_once_a_cycle() {
 #[test]
 fn a_walk_by_rank_exhausts_better_roots_first() {
     // Root 0 is far from 4, root 5 next to it; root 6 is excluded.
-    let mut heap = Heap::of(9);
+    let mut heap = Heap::from_objects(9);
     for (owner, target) in [
         (0, 1),
         (1, 2),
@@ -406,14 +406,14 @@ fn a_walk_by_rank_exhausts_better_roots_first() {
     assert_eq!(paths.order().len(), 7);
     assert_eq!(paths.distances()[8], u32::MAX);
     assert_eq!(
-        numbers(&ShortestPaths::of(&graph, Follow::STRONG), 4),
+        numbers(&ShortestPaths::new(&graph, Follow::STRONG), 4),
         [5, 4]
     );
 }
 
 #[test]
 fn paths_that_tell_the_most_start_at_interned_strings_only_where_nothing_else_does() {
-    let mut heap = Heap::of(4);
+    let mut heap = Heap::from_objects(4);
     for (owner, target) in [(0, 1), (1, 2), (3, 2)] {
         heap.refer(owner, target);
     }
@@ -424,7 +424,7 @@ fn paths_that_tell_the_most_start_at_interned_strings_only_where_nothing_else_do
             root.kind = RootKind::InternedString;
         }
     }
-    let shortest = ShortestPaths::of(&graph, Follow::STRONG);
+    let shortest = ShortestPaths::new(&graph, Follow::STRONG);
     assert_eq!(shortest.parent(ObjectIndex(2)), Some(ObjectIndex(3)));
     let telling = ShortestPaths::from_best_roots(&graph, Follow::STRONG);
     assert_eq!(telling.parent(ObjectIndex(2)), Some(ObjectIndex(1)));
@@ -440,7 +440,7 @@ fn paths_that_tell_the_most_start_at_interned_strings_only_where_nothing_else_do
 #[test]
 fn a_chain_of_a_million_objects_needs_no_deep_stack() {
     const LENGTH: usize = 1_000_000;
-    let mut heap = Heap::of(LENGTH);
+    let mut heap = Heap::from_objects(LENGTH);
     for n in 1..LENGTH {
         // References back up make the compressed paths long.
         heap.refer(n - 1, n);
@@ -457,17 +457,17 @@ fn a_chain_of_a_million_objects_needs_no_deep_stack() {
     assert_eq!(dominators.retained_count(half) as usize, LENGTH / 2);
     let of_class = dominators.retained_by_class(&graph)[0];
     assert_eq!(of_class, dominators.retained(ObjectIndex(0)));
-    let paths = ShortestPaths::of(&graph, Follow::STRONG);
+    let paths = ShortestPaths::new(&graph, Follow::STRONG);
     assert_eq!(paths.path(last).len(), LENGTH);
     assert_eq!(
-        Reachable::of(&graph, Follow::STRONG).count() as usize,
+        Reachable::new(&graph, Follow::STRONG).count() as usize,
         LENGTH
     );
 }
 
 #[test]
 fn chains_of_classes_end_early_and_circles_sooner() {
-    let mut graph = Heap::of(1).graph();
+    let mut graph = Heap::from_objects(1).graph();
     let class = |superclass| Class {
         superclass,
         ..Class::default()
@@ -493,7 +493,7 @@ fn chains_of_classes_end_early_and_circles_sooner() {
 fn ladders_stars_and_grids_have_the_dominators_they_must_have() {
     const N: usize = 50_000;
     // A star: root 0 holds a hub, the hub all others, each of which holds the hub and the last.
-    let mut star = Heap::of(N);
+    let mut star = Heap::from_objects(N);
     for n in 2..N {
         star.refer(1, n);
         star.refer(n, 1);
@@ -509,7 +509,7 @@ fn ladders_stars_and_grids_have_the_dominators_they_must_have() {
         Some(ObjectIndex(1))
     );
     // A ladder whose rungs go both ways: no object below the two poles dominates another.
-    let mut ladder = Heap::of(2 * N);
+    let mut ladder = Heap::from_objects(2 * N);
     for n in 0..N {
         ladder.refer(2 * n, 2 * n + 1);
         ladder.refer(2 * n + 1, 2 * n);
@@ -524,7 +524,7 @@ fn ladders_stars_and_grids_have_the_dominators_they_must_have() {
     assert_eq!(dominators.top().count(), 2 * N);
     // A grid with one entry: all crossings except those at the edges are reached by two paths.
     const SIDE: usize = 300;
-    let mut grid = Heap::of(SIDE * SIDE);
+    let mut grid = Heap::from_objects(SIDE * SIDE);
     for at in 0..SIDE * SIDE {
         let (row, column) = (at / SIDE, at % SIDE);
         if column + 1 < SIDE {

@@ -91,18 +91,18 @@ pub struct Classes {
 }
 
 impl Classes {
-    pub fn of(recording: &Recording) -> Classes {
+    pub fn from_recording(recording: &Recording) -> Classes {
         let tables = &recording.tables;
         let kinds: Vec<MappingClass> = tables
             .mappings()
             .iter()
-            .map(|mapping| MappingClass::of(tables.string(mapping.path)))
+            .map(|mapping| MappingClass::from_path(tables.string(mapping.path)))
             .collect();
         let class = |frame: &Frame| {
             let kind = frame
                 .mapping
                 .map_or(MappingClass::Other, |id| kinds[id.0 as usize]);
-            FrameClass::of(kind, tables.string(frame.name))
+            FrameClass::new(kind, tables.string(frame.name))
         };
         let of_frames: Vec<FrameClass> = tables.frames().iter().map(class).collect();
         let annotates =
@@ -126,7 +126,7 @@ impl Classes {
 
 impl FrameClass {
     /// Returns the class of a frame in a mapping of some class, by its recorded name.
-    fn of(mapping: MappingClass, name: &str) -> FrameClass {
+    fn new(mapping: MappingClass, name: &str) -> FrameClass {
         if name == TRAMPOLINE {
             return FrameClass::Trampoline;
         }
@@ -141,7 +141,7 @@ impl FrameClass {
 
     /// Returns the class of a frame by the path of its library and its recorded name.
     pub fn of_path(path: &str, name: &str) -> FrameClass {
-        FrameClass::of(MappingClass::of(path), name)
+        FrameClass::new(MappingClass::from_path(path), name)
     }
 }
 
@@ -153,7 +153,7 @@ enum MappingClass {
 }
 
 impl MappingClass {
-    fn of(path: &str) -> MappingClass {
+    fn from_path(path: &str) -> MappingClass {
         let name = basename(path);
         if name.starts_with("libart.so") || name.starts_with("libartd.so") {
             return MappingClass::Runtime;
@@ -230,7 +230,7 @@ mod tests {
             ("/system/lib64/libc.so", MappingClass::Other),
             ("", MappingClass::Other),
         ] {
-            assert_eq!(MappingClass::of(path), class, "{path}");
+            assert_eq!(MappingClass::from_path(path), class, "{path}");
         }
     }
 

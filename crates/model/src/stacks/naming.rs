@@ -231,7 +231,7 @@ impl Kind {
     /// Returns the kind of a function by its library's path, its shown name without annotation, and
     /// the recorded name of its frame.
     pub fn of_function(path: &str, name: &str, recorded: &str) -> Kind {
-        Kind::of(FrameClass::of_path(path, recorded), path, name)
+        Kind::new(FrameClass::of_path(path, recorded), path, name)
     }
 
     /// Returns the kind of a function whose name can be annotated: annotations replace paths, which
@@ -251,7 +251,7 @@ impl Kind {
         matches!(self, Kind::Allocator | Kind::Runtime)
     }
 
-    pub fn of(class: FrameClass, path: &str, name: &str) -> Kind {
+    pub fn new(class: FrameClass, path: &str, name: &str) -> Kind {
         match class {
             FrameClass::Managed(_) => return Kind::Java,
             FrameClass::Runtime { .. } | FrameClass::Trampoline => return Kind::Runtime,

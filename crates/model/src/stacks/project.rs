@@ -20,13 +20,13 @@ pub fn project(recording: &Recording, dumps: &[HeapDump], options: ProjectOption
     let mut numbers = DumpNumbers::default();
     for dump in dumps {
         let number = numbers.next(dump.pid, &dump.heap);
-        projector.add(dump, Facts::of(dump, number));
+        projector.add(dump, Facts::new(dump, number));
     }
     projector.finish()
 }
 
 impl Facts {
-    pub fn of(dump: &HeapDump, number: u32) -> Facts {
+    pub fn new(dump: &HeapDump, number: u32) -> Facts {
         Facts {
             number,
             label: None,
@@ -373,7 +373,7 @@ mod tests {
         };
         let mut projector = Projector::new(&recording, ProjectOptions::default());
         projector.limit = 376;
-        projector.add(&dump, Facts::of(&dump, 0));
+        projector.add(&dump, Facts::new(&dump, 0));
         let unexpanded = Unexpanded {
             without_inlined: 48,
             dropped: 0,
@@ -400,7 +400,7 @@ mod tests {
         let mut projector = Projector::new(&recording, ProjectOptions::default());
         // 25 by the number of frames.
         (projector.limit, projector.more) = (0, 5);
-        projector.add(&dump, Facts::of(&dump, 0));
+        projector.add(&dump, Facts::new(&dump, 0));
         let dropped = Unexpanded {
             without_inlined: 0,
             dropped: 21,
@@ -460,10 +460,10 @@ mod tests {
         assert_eq!(second.facts.number, 2);
         // A removed dump is missing and does not change the others.
         let mut projector = Projector::new(&recording, ProjectOptions::default());
-        projector.add(&dumps[0], Facts::of(&dumps[0], 1));
+        projector.add(&dumps[0], Facts::new(&dumps[0], 1));
         let taken_back = projector.pop().expect("it was added");
         assert_eq!(taken_back, *first);
-        projector.add(&dumps[1], Facts::of(&dumps[1], 2));
+        projector.add(&dumps[1], Facts::new(&dumps[1], 2));
         assert_eq!(projector.finish().dumps, std::slice::from_ref(second));
     }
 }

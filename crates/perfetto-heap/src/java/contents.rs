@@ -37,7 +37,7 @@ pub(super) enum FieldList {
 
 impl FieldList {
     /// Translates IDs of a chain, given the numbers of its names.
-    pub(super) fn of(shape: &Shape, name: impl Fn(u64) -> u32) -> FieldList {
+    pub(super) fn new(shape: &Shape, name: impl Fn(u64) -> u32) -> FieldList {
         let mut ids = Packed::default();
         ids.add(WireValue::Bytes(&shape.ids));
         let mut list = Vec::new();
@@ -117,7 +117,7 @@ impl Contents for TraceContents {
         let referents = graph.referents_of(object);
         let mut stopped = false;
         self.each_named(graph, object, &mut |at, number| {
-            let mut field = Field::of(match references[at] {
+            let mut field = Field::from_value(match references[at] {
                 ObjectIndex::NONE => Value::Null,
                 target => Value::Object(target),
             });

@@ -30,7 +30,7 @@ const NOT_DUMPED: &str = "[not dumped]";
 pub(super) fn decode(chains: Vec<Vec<Message>>) -> HeapGraph {
     let mut facts = DumpFacts::default();
     let bytes = chains.iter().flatten().map(|message| message.bytes.len());
-    let mut allowance = Allowance::of(bytes.sum());
+    let mut allowance = Allowance::from_bytes(bytes.sum());
     let mut columns = Columns::default();
     let mut tables = Vec::with_capacity(chains.len());
     let mut shapes = ShapeIndex::default();
@@ -236,7 +236,7 @@ fn field_lists(columns: &Columns, tables: &[Tables]) -> Vec<FieldList> {
     }
     let list = |shape: &Shape| {
         let chain = shape.chain as usize;
-        FieldList::of(shape, |id| match tables[chain].name(id) {
+        FieldList::new(shape, |id| match tables[chain].name(id) {
             NONE => NONE,
             name => first[chain] + name,
         })
@@ -253,7 +253,7 @@ enum Order {
 }
 
 impl Order {
-    fn of(wire: &[u64], ids: &Ids) -> Order {
+    fn new(wire: &[u64], ids: &Ids) -> Order {
         if wire.windows(2).all(|pair| pair[0] < pair[1]) {
             return Order::Same;
         }
@@ -386,7 +386,7 @@ impl Building {
             ids.insert(ObjectId(id));
         }
         let ids = ids.finish();
-        (Order::of(&self.columns.ids, &ids), ids)
+        (Order::new(&self.columns.ids, &ids), ids)
     }
 
     /// Adds the kinds of references that types before Android 12 do not have: an object with a

@@ -192,7 +192,7 @@ fn referents_are_set_apart_by_kind() {
             "java.lang.ref.Reference.referent: 3"
         ]
     );
-    let reached = |follow| Reachable::of(&graph, follow).contains(at(&graph, 3));
+    let reached = |follow| Reachable::new(&graph, follow).contains(at(&graph, 3));
     assert!(reached(Follow::default()));
     assert!(!reached(Follow::STRONG));
 }
@@ -350,7 +350,7 @@ fn native_bytes_belong_to_whom_a_cleaner_refers() {
         .message(2, registry(22, -8));
     let graph = decode(&[packet(cleaners(dump))]);
     assert_eq!(graph.natives(), [(at(&graph, 1), 1024)]);
-    assert!(!Reachable::of(&graph, Follow::ALL).contains(at(&graph, 2)));
+    assert!(!Reachable::new(&graph, Follow::ALL).contains(at(&graph, 2)));
 }
 
 #[test]
@@ -384,7 +384,7 @@ fn what_only_the_runtime_refers_to_and_bitmaps_show_as_fields() {
         ]
     );
     assert_eq!(graph.facts.heap_bytes_allocated, Some(123_456));
-    assert_eq!(Reachable::of(&graph, Follow::STRONG).count(), 3);
+    assert_eq!(Reachable::new(&graph, Follow::STRONG).count(), 3);
 }
 
 /// Builds a dump of one packet with a few objects.

@@ -19,7 +19,7 @@ const AT_ONCE: u64 = 1_000_000_000;
 /// Maximum number of recorded pauses of one GC.
 const MAX_PAUSES: usize = 64;
 /// Maximum length of a GC's name in bytes.
-const LONGEST_NAME: usize = 160;
+const MAX_NAME_LENGTH: usize = 160;
 
 /// An event with a number for its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,7 +56,7 @@ pub(super) fn is_collection(name: &[u8]) -> bool {
 fn split(name: &[u8]) -> Option<(&str, &str)> {
     let name = name
         .strip_suffix(b" GC")
-        .filter(|n| n.len() <= LONGEST_NAME)?;
+        .filter(|n| n.len() <= MAX_NAME_LENGTH)?;
     let name = std::str::from_utf8(name).ok()?;
     let (cause, collector) = name.split_once(' ')?;
     let is_cause = cause.starts_with(|c: char| c.is_ascii_uppercase())

@@ -110,7 +110,7 @@ impl Places {
         let bytes = self.places.iter().map(|Stands { place, .. }| {
             place.inner.map_or(place.length, |inner| inner.length) as usize
         });
-        Allowance::of(bytes.sum())
+        Allowance::from_bytes(bytes.sum())
     }
 
     /// Returns whether there are no packets.

@@ -18,7 +18,7 @@ impl Times {
     pub(super) fn boot(&self, id: u32, sequence: u32, time: u64) -> Option<u64> {
         match id {
             UNSAID => Some(time),
-            id => self.0.convert(Clock::of(id, sequence), time),
+            id => self.0.convert(Clock::new(id, sequence), time),
         }
     }
 }

@@ -26,7 +26,7 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    pub(super) fn of(arguments: &[Argument]) -> Result<Asked, TableError> {
+    pub(super) fn from_arguments(arguments: &[Argument]) -> Result<Asked, TableError> {
         let wrong = |what: &str| {
             Err(TableError(format!(
                 "experimental_flamegraph: {what}; write \

@@ -31,7 +31,7 @@ pub(super) fn flamegraph(
     if graph.facts.losses.truncated && !graph.roots().iter().any(is_rooted) {
         return incomplete(asked, stop);
     }
-    let tree = ClassTree::of(
+    let tree = ClassTree::new(
         &heap.graph,
         Over::ShortestPaths(heap.paths()),
         Merge::Flamegraph,
@@ -56,7 +56,7 @@ pub(super) fn flamegraph(
     }
     layout.texts.seal();
     let focus = asked.focus.as_deref();
-    Flamegraph::of(Arc::new(layout), own, focus, Order::Widest, stop)
+    Flamegraph::new(Arc::new(layout), own, focus, Order::Widest, stop)
 }
 
 /// Returns the flamegraph of a dump whose roots are missing: as in Perfetto, one frame says so.
@@ -77,5 +77,5 @@ fn incomplete(asked: &Asked, stop: &Stop) -> Result<Flamegraph, TableError> {
         ..Figures::default()
     }];
     let focus = asked.focus.as_deref();
-    Flamegraph::of(Arc::new(layout), own, focus, Order::Given, stop)
+    Flamegraph::new(Arc::new(layout), own, focus, Order::Given, stop)
 }

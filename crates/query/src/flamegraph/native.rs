@@ -55,7 +55,7 @@ impl Stacks {
         let tree = match self.tree.get() {
             Some(tree) => tree,
             None => {
-                let tree = Tree::of(&self.heaps, stop)?;
+                let tree = Tree::new(&self.heaps, stop)?;
                 self.tree.get_or_init(|| tree)
             }
         };
@@ -77,12 +77,12 @@ impl Stacks {
         }
         let layout = Arc::clone(&tree.layout);
         let focus = asked.focus.as_deref();
-        Flamegraph::of(layout, own, focus, Order::Given, stop)
+        Flamegraph::new(layout, own, focus, Order::Given, stop)
     }
 }
 
 impl Tree {
-    fn of(heaps: &NativeHeaps, stop: &Stop) -> Result<Tree, TableError> {
+    fn new(heaps: &NativeHeaps, stop: &Stop) -> Result<Tree, TableError> {
         let recording = &heaps.recording;
         let mut layout = Layout::default();
         let frames = 0..heaps.frames().len() as u32;

@@ -81,7 +81,7 @@ impl Flamegraph {
     ///
     /// # Errors
     /// Returns an error if the statement is to end.
-    pub(super) fn of(
+    pub(super) fn new(
         layout: Arc<Layout>,
         mut own: Vec<Figures>,
         focus: Option<&str>,

@@ -47,9 +47,9 @@ static PRIMITIVES: Schema = schema! {
 };
 
 pub(super) fn add(catalog: &mut Catalog, heaps: &LazyHeaps) {
-    let data = heaps.model(Data::of);
+    let data = heaps.model(Data::from_heaps);
     catalog.rows(&DATA, &data, |of| of.rows.len(), data_cell);
-    let primitives = heaps.model(Primitives::of);
+    let primitives = heaps.model(Primitives::from_heaps);
     catalog.rows(&PRIMITIVES, &primitives, |of| of.count, primitive_cell);
     let (lazy, known) = (heaps.clone(), KnownNames::default());
     catalog.scalar(Scalar {
@@ -199,7 +199,7 @@ struct Data {
 }
 
 impl Data {
-    fn of(heaps: Arc<Heaps>) -> Data {
+    fn from_heaps(heaps: Arc<Heaps>) -> Data {
         let rows = 0..heaps.objects();
         let rows = rows.filter(|&row| {
             let (heap, object) = heaps.object(row);
@@ -238,7 +238,7 @@ struct Primitives {
 }
 
 impl Primitives {
-    fn of(heaps: Arc<Heaps>) -> Primitives {
+    fn from_heaps(heaps: Arc<Heaps>) -> Primitives {
         let mut firsts = Vec::new();
         let mut count = 0u32;
         for row in 0..heaps.objects() {

@@ -131,7 +131,7 @@ impl LazyHeaps {
                     upid,
                 })
             });
-            Heaps::of(dumps.collect::<Result<_, TableError>>()?).map(Arc::new)
+            Heaps::from_dumps(dumps.collect::<Result<_, TableError>>()?).map(Arc::new)
         };
         self.shared.read.get_or_init(read).clone()
     }
@@ -178,7 +178,7 @@ enum Numbering {
 }
 
 impl Numbering {
-    fn of(graph: &HeapGraph) -> Numbering {
+    fn from_graph(graph: &HeapGraph) -> Numbering {
         let mut is_by_id = true;
         let mut objects = vec![ObjectIndex::NONE; graph.len()];
         let mut is_whole = true;
@@ -208,7 +208,8 @@ impl Numbering {
 
 impl Heap {
     fn numbering(&self) -> &Numbering {
-        self.numbering.get_or_init(|| Numbering::of(&self.graph))
+        self.numbering
+            .get_or_init(|| Numbering::from_graph(&self.graph))
     }
 
     pub(super) fn row(&self, object: ObjectIndex) -> usize {
@@ -256,7 +257,7 @@ impl Heap {
     /// Returns the objects reachable from roots.
     pub(super) fn reachable(&self) -> &Reachable {
         self.reachable
-            .get_or_init(|| Reachable::of(&self.graph, Follow::default()))
+            .get_or_init(|| Reachable::new(&self.graph, Follow::default()))
     }
 
     /// Returns the dominator tree.
@@ -268,7 +269,7 @@ impl Heap {
     /// Returns the shortest paths from roots.
     pub(crate) fn paths(&self) -> &ShortestPaths {
         self.paths
-            .get_or_init(|| ShortestPaths::of(&self.graph, Follow::default()))
+            .get_or_init(|| ShortestPaths::new(&self.graph, Follow::default()))
     }
 
     /// Returns paths from the most informative roots: those shown to users.
@@ -297,7 +298,7 @@ impl Heaps {
     ///
     /// # Errors
     /// Returns an error if there are more items of one kind than a table can have rows.
-    pub(super) fn of(mut dumps: Vec<Dump>) -> Result<Heaps, TableError> {
+    pub(super) fn from_dumps(mut dumps: Vec<Dump>) -> Result<Heaps, TableError> {
         // The time of an HPROF is known only after reading it.
         for dump in &mut dumps {
             if dump.facts.time_ns == 0 {

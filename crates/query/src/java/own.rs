@@ -75,7 +75,7 @@ pub(super) fn add(catalog: &mut Catalog, heaps: &LazyHeaps) {
             heaps,
         }))
     });
-    let classes = heaps.model(Classes::of);
+    let classes = heaps.model(Classes::from_heaps);
     catalog.rows(&CLASSES, &classes, |of| of.rows.len(), class_cell);
     let lazy = heaps.clone();
     catalog.function(&PATH, move |arguments| {
@@ -118,7 +118,7 @@ struct Ways {
 }
 
 impl Ways {
-    fn of(heap: &Heap) -> Ways {
+    fn from_heap(heap: &Heap) -> Ways {
         let paths = heap.best_paths();
         let mut roots: Vec<ObjectIndex> = heap.graph.objects().collect();
         for &object in paths.order() {
@@ -144,7 +144,7 @@ struct Objects {
 
 impl Objects {
     fn ways(&self, row: usize, heap: &Heap) -> &Ways {
-        self.ways[self.heaps.position(row)].get_or_init(|| Ways::of(heap))
+        self.ways[self.heaps.position(row)].get_or_init(|| Ways::from_heap(heap))
     }
 
     fn distance(&self, row: usize, heap: &Heap, object: ObjectIndex) -> Option<u32> {
@@ -244,7 +244,7 @@ struct Classes {
 }
 
 impl Classes {
-    fn of(heaps: Arc<Heaps>) -> Classes {
+    fn from_heaps(heaps: Arc<Heaps>) -> Classes {
         let mut rows = Vec::new();
         for (at, heap) in heaps.all().iter().enumerate() {
             let graph = &heap.graph;

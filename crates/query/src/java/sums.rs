@@ -48,7 +48,7 @@ static BY_DUMP: Schema = schema! {
 };
 
 pub(super) fn add(catalog: &mut Catalog, heaps: &LazyHeaps, processes: &Arc<Processes>) {
-    let classes = heaps.model(ByClass::of);
+    let classes = heaps.model(ByClass::from_heaps);
     catalog.rows(&BY_CLASS, &classes, |of| of.rows.len(), class_cell);
     let (lazy, processes) = (heaps.clone(), Arc::clone(processes));
     catalog.fixed(&BY_DUMP, move || {
@@ -66,7 +66,7 @@ struct ByClass {
 }
 
 impl ByClass {
-    fn of(heaps: Arc<Heaps>) -> ByClass {
+    fn from_heaps(heaps: Arc<Heaps>) -> ByClass {
         let dumps = heaps.all().iter().enumerate();
         let rows = dumps.flat_map(|(at, heap)| {
             let sums = class_aggregation(&heap.graph, heap.dominators());

@@ -94,13 +94,13 @@ pub(super) fn add(catalog: &mut Catalog, heaps: &LazyHeaps) {
         catalog.table(schema, move || {
             let heaps = heaps.get()?;
             Ok(Arc::new(DominatorTree {
-                reachable: Reachable::of(&heaps),
+                reachable: Reachable::from_heaps(&heaps),
                 depths: OnceLock::new(),
                 heaps,
             }))
         });
     }
-    let paths = heaps.model(|heaps| (Reachable::of(&heaps), heaps));
+    let paths = heaps.model(|heaps| (Reachable::from_heaps(&heaps), heaps));
     catalog.rows(&SHORTEST_PATHS, &paths, |(rows, _)| rows.len(), path_cell);
     let sums = heaps.model(|heaps| path_sums(&heaps));
     catalog.rows(&SUMS, &sums, Vec::len, |sums, row, column| match column {
@@ -109,10 +109,11 @@ pub(super) fn add(catalog: &mut Catalog, heaps: &LazyHeaps) {
         2 => sums[row].native_bytes.into(),
         _ => sums[row].count.into(),
     });
-    let merged = heaps.model(|heaps| Merged::of(heaps, |heap| Over::ShortestPaths(heap.paths())));
+    let merged = heaps.model(|heaps| Merged::new(heaps, |heap| Over::ShortestPaths(heap.paths())));
     catalog.rows(&SUMMARY, &merged, Merged::len, Merged::summary_cell);
     catalog.rows(&CLASS_TREE, &merged, Merged::len, Merged::cell);
-    let merged = heaps.model(|heaps| Merged::of(heaps, |heap| Over::Dominators(heap.dominators())));
+    let merged =
+        heaps.model(|heaps| Merged::new(heaps, |heap| Over::Dominators(heap.dominators())));
     catalog.rows(&DOMINATOR_CLASS_TREE, &merged, Merged::len, Merged::cell);
 }
 
@@ -122,7 +123,7 @@ pub(super) struct Reachable {
 }
 
 impl Reachable {
-    pub(super) fn of(heaps: &Heaps) -> Reachable {
+    pub(super) fn from_heaps(heaps: &Heaps) -> Reachable {
         let mut rows = Vec::new();
         for heap in heaps.all() {
             let reachable = heap.reachable();
@@ -259,10 +260,10 @@ struct MergedTree {
 }
 
 impl Merged {
-    fn of(heaps: Arc<Heaps>, over: impl Fn(&Heap) -> Over<'_>) -> Merged {
+    fn new(heaps: Arc<Heaps>, over: impl Fn(&Heap) -> Over<'_>) -> Merged {
         let mut first = 0;
         let trees = heaps.all().iter().map(|heap| {
-            let tree = ClassTree::of(&heap.graph, over(heap), Merge::Collapsed);
+            let tree = ClassTree::new(&heap.graph, over(heap), Merge::Collapsed);
             let rows = first..first + tree.nodes.len();
             first = rows.end;
             MergedTree {

@@ -43,11 +43,11 @@ static SUMMARY: Schema = schema! {
 
 pub(super) fn add(catalog: &mut Catalog, native: &Arc<NativeHeaps>) {
     let (heaps, stop) = (Arc::clone(native), catalog.stop());
-    let forest = read_once(move || Forest::of(Arc::clone(&heaps), &stop));
+    let forest = read_once(move || Forest::new(Arc::clone(&heaps), &stop));
     let distinct = |of: &Forest, column| (column == 8).then_some(of.starts.len());
     catalog.counted_rows(&FOREST, &forest, Forest::len, Forest::cell, distinct);
     let stop = catalog.stop();
-    let summary = read_once(move || Summary::of(forest()?, &stop));
+    let summary = read_once(move || Summary::new(forest()?, &stop));
     catalog.rows(&SUMMARY, &summary, |all| all.rows.len(), summary_cell);
 }
 
@@ -68,7 +68,7 @@ struct Function<'a> {
 }
 
 impl Forest {
-    fn of(heaps: Arc<NativeHeaps>, stop: &Stop) -> Result<Forest, TableError> {
+    fn new(heaps: Arc<NativeHeaps>, stop: &Stop) -> Result<Forest, TableError> {
         let callsites = heaps.callsites(stop)?.rows();
         let mut starts = Vec::with_capacity(callsites.len() + 1);
         let mut next = 0u32;
@@ -192,7 +192,7 @@ struct Summary {
 }
 
 impl Summary {
-    fn of(forest: Arc<Forest>, stop: &Stop) -> Result<Summary, TableError> {
+    fn new(forest: Arc<Forest>, stop: &Stop) -> Result<Summary, TableError> {
         let callsites = forest.heaps.made_callsites();
         let mut own = vec![Bytes::default(); callsites.rows().len()];
         let mut is_sampled = vec![false; own.len()];

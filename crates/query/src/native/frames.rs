@@ -51,7 +51,7 @@ struct SymbolSets {
 }
 
 impl SymbolSets {
-    fn of(recording: &Recording) -> SymbolSets {
+    fn from_recording(recording: &Recording) -> SymbolSets {
         let mut sets = SymbolSets {
             rows: Vec::new(),
             of_frame: HashMap::new(),
@@ -161,7 +161,7 @@ pub(super) fn add(catalog: &mut Catalog, heaps: &Arc<NativeHeaps>) {
     let of = Arc::clone(heaps);
     let frames = read_once(move || {
         Ok(Frames {
-            sets: SymbolSets::of(&of.recording),
+            sets: SymbolSets::from_recording(&of.recording),
             heaps: Arc::clone(&of),
         })
     });

@@ -65,7 +65,7 @@ impl NativeHeaps {
         match self.callsites.get() {
             Some(callsites) => Ok(callsites),
             None => {
-                let made = Callsites::of(&self.recording.tables, self.callsite_count, stop)?;
+                let made = Callsites::new(&self.recording.tables, self.callsite_count, stop)?;
                 Ok(self.callsites.get_or_init(|| made))
             }
         }
@@ -85,7 +85,7 @@ impl NativeHeaps {
     /// time.
     pub(crate) fn facts(&self) -> impl Iterator<Item = Facts> {
         self.dumps.iter().zip(&self.names).map(|(dump, name)| {
-            let mut facts = Facts::of(dump, name.number);
+            let mut facts = Facts::new(dump, name.number);
             facts.label.clone_from(&name.label);
             facts.time_ns = Some(dump.time_ns.unwrap_or(dump.raw_time_ns));
             facts

@@ -28,7 +28,7 @@ impl Callsites {
     ///
     /// # Errors
     /// Returns an error if the statement is to end.
-    pub fn of(tables: &Tables, count: usize, stop: &Stop) -> Result<Callsites, TableError> {
+    pub fn new(tables: &Tables, count: usize, stop: &Stop) -> Result<Callsites, TableError> {
         let seed = Seed::default();
         let mut index = Index::default();
         let mut rows: Vec<CallsiteRow> = Vec::new();

@@ -7,9 +7,9 @@ use super::tokens::{Sort, Token, tokens};
 use heaptap_base::units::counted;
 
 /// Maximum nesting of macros.
-const DEEPEST: usize = 32;
+const MAX_DEPTH: usize = 32;
 /// Maximum bytes of a rewritten statement.
-const LARGEST: usize = 1 << 20;
+const MAX_SIZE: usize = 1 << 20;
 
 /// Statement being rewritten.
 pub(super) struct Rewriting<'a> {
@@ -138,7 +138,7 @@ impl<'a> Rewriting<'a> {
             self.sql += &self.source[offset..end];
             self.follow(all, at, start);
             at += 1;
-            if self.sql.len() > LARGEST {
+            if self.sql.len() > MAX_SIZE {
                 return Err(Refusal::new(offset, "the statement is too long"));
             }
         }
@@ -236,7 +236,7 @@ fn expand(
     worked: &mut Vec<WorkedCall>,
 ) -> Result<String, String> {
     let shown = heaptap_base::untrusted::sanitize(name);
-    if depth == DEEPEST {
+    if depth == MAX_DEPTH {
         return Err(format!("{shown} calls itself or exceeds the nesting limit"));
     }
     let wanted = called.arguments.len();
@@ -311,7 +311,7 @@ fn expand(
             Some(argument) => filled += argument,
             None => filled += text,
         }
-        if filled.len() > LARGEST {
+        if filled.len() > MAX_SIZE {
             return Err(format!("{shown} expands to too much text"));
         }
     }
@@ -371,7 +371,7 @@ fn expand_all(
         } else {
             at += 1;
         }
-        if text.len() > LARGEST {
+        if text.len() > MAX_SIZE {
             let shown = heaptap_base::untrusted::sanitize(name);
             return Err(format!("{shown} expands to too much text"));
         }

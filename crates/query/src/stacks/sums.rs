@@ -67,7 +67,7 @@ impl Figures {
     }
 
     /// Collects the figures from sums over the columns of a dump.
-    fn of(
+    fn new(
         dump: &Dump,
         own: impl Fn(usize) -> Vec<i64>,
         cumulative: impl Fn(usize) -> Vec<i64>,
@@ -93,7 +93,7 @@ struct TreeRows {
 }
 
 impl TreeRows {
-    fn of(tree: Arc<Tree>, at: usize) -> TreeRows {
+    fn new(tree: Arc<Tree>, at: usize) -> TreeRows {
         let table = &tree.stacks.profile().table;
         let dump = tree.stacks.dump(at);
         let count = table.node_count();
@@ -119,7 +119,7 @@ impl TreeRows {
             sums
         };
         let of_rows = |sums: &[i64]| nodes.iter().map(|node| sums[node.0 as usize]).collect();
-        let figures = Figures::of(
+        let figures = Figures::new(
             dump,
             |column| of_rows(&spread(column)),
             |column| {
@@ -164,19 +164,19 @@ struct FunctionRows {
 }
 
 impl FunctionRows {
-    fn of(stacks: &Arc<Stacks>, at: usize) -> FunctionRows {
+    fn new(stacks: &Arc<Stacks>, at: usize) -> FunctionRows {
         let table = &stacks.profile().table;
         let dump = stacks.dump(at);
-        let shown = VisibleTree::of(table, &Filter::default(), &[&dump.values]);
-        let groups = Groups::of(table, RowKey::Function);
-        let sums = Table::of(&shown, &groups, &dump.values);
+        let shown = VisibleTree::new(table, &Filter::default(), &[&dump.values]);
+        let groups = Groups::new(table, RowKey::Function);
+        let sums = Table::new(&shown, &groups, &dump.values);
         let frames = sums.rows().filter_map(|row| match row.key {
             Key::Group(group) => Some(groups.sample(group)),
             Key::Callsite(_) => None,
         });
         FunctionRows {
             frames: frames.collect(),
-            figures: Figures::of(
+            figures: Figures::new(
                 dump,
                 |column| sums.rows().map(|row| row.own[column]).collect(),
                 |column| sums.rows().map(|row| row.cumulative[column]).collect(),
@@ -236,14 +236,14 @@ pub(super) fn add(catalog: &mut Catalog, stacks: &Arc<Stacks>, tree: Model<Tree>
     let of = Arc::clone(stacks);
     catalog.function(&TREE, move |arguments| {
         Ok(match dump_of(&of, TREE.name, arguments)? {
-            Some(dump) => Arc::new(TreeRows::of(tree()?, dump)),
+            Some(dump) => Arc::new(TreeRows::new(tree()?, dump)),
             None => Arc::new(Fixed::default()),
         })
     });
     let of = Arc::clone(stacks);
     catalog.function(&FUNCTIONS, move |arguments| {
         Ok(match dump_of(&of, FUNCTIONS.name, arguments)? {
-            Some(dump) => Arc::new(FunctionRows::of(&of, dump)),
+            Some(dump) => Arc::new(FunctionRows::new(&of, dump)),
             None => Arc::new(Fixed::default()),
         })
     });

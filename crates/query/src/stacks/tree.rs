@@ -24,7 +24,7 @@ static STACKS: Schema = schema! {
 };
 
 /// Maximum bytes of a stack as text, because a hostile trace could ask for any amount.
-const LONGEST: usize = 1 << 20;
+const MAX_LENGTH: usize = 1 << 20;
 
 /// Stacks with the depth of each callsite; roots and the node above them have 0.
 pub(super) struct Tree {
@@ -51,7 +51,7 @@ fn stack_text(table: &StackTable, leaf: NodeId) -> String {
     for node in table.stack(leaf) {
         let name = table.name_of(node);
         bytes += name.len() + 1;
-        if bytes > LONGEST {
+        if bytes > MAX_LENGTH {
             names.push("…");
             break;
         }

@@ -20,7 +20,7 @@ pub(crate) struct Blocks(Vec<(usize, Vec<u8>)>);
 
 impl Blocks {
     /// Compresses the data, with several threads.
-    pub(crate) fn of(data: &[u8]) -> Blocks {
+    pub(crate) fn from_data(data: &[u8]) -> Blocks {
         // The best level takes a second for 5 MB. For 20 MB, level 6 takes 1.5 times as long as level 4
         // and gives a page that is 1.5% smaller. For a Java heap's 1.3 MB, level 12 takes three times
         // as long as level 10.

@@ -14,7 +14,7 @@ use heaptap_model::stacks::{
 use libdeflater::Decompressor;
 
 /// Maximum decompressed size that a block can declare.
-const LARGEST: usize = 16 << 20;
+const MAX_SIZE: usize = 16 << 20;
 
 /// Reads the data of a page; `None` if the page has no data or if it is damaged.
 pub fn from_page(page: &str) -> Option<Vec<u8>> {
@@ -27,7 +27,7 @@ pub fn from_page(page: &str) -> Option<Vec<u8>> {
 fn block(element: &str) -> Option<Vec<u8>> {
     let (bytes, rest) = element.split_once("\">")?;
     let (text, _) = rest.split_once(CLOSE)?;
-    let bytes: usize = bytes.parse().ok().filter(|bytes| *bytes <= LARGEST)?;
+    let bytes: usize = bytes.parse().ok().filter(|bytes| *bytes <= MAX_SIZE)?;
     let packed = BASE64_STANDARD.decode(text).ok()?;
     let mut block = vec![0; bytes];
     let length = Decompressor::new().zlib_decompress(&packed, &mut block);

@@ -38,7 +38,7 @@ use targets::{Detail, FoldTargets};
 use weights::Weights;
 
 /// Number of callsites with which a page opens in two seconds.
-pub const MOST: usize = 1_000_000;
+pub const MAX_COUNT: usize = 1_000_000;
 
 /// Returns the number of stacks from which a list is better than a tree for a page of `most`
 /// callsites: their tree is usually too large for it.
@@ -72,14 +72,14 @@ impl Reduction {
     /// `most`, so that at most `most` are left. If there are not many more, half of them would lose
     /// their callers so that a page opens a tenth sooner. Returns `None` if the callsites are a tree
     /// already, without too many.
-    pub fn of(profile: &StackProfile, most: usize) -> Option<Reduction> {
+    pub fn new(profile: &StackProfile, most: usize) -> Option<Reduction> {
         let few = most.saturating_add(most / 8);
         let table = &profile.table;
         if table.list().is_none() && table.node_count() - 1 <= few {
             return None;
         }
         let (stacks, stack_of) = stacks_of(profile);
-        let weights = Weights::of(profile, stacks.len(), stack_of.as_deref());
+        let weights = Weights::new(profile, stacks.len(), stack_of.as_deref());
         let form = match tree_within(&stacks, &weights, few) {
             Some((calls, nodes)) => Form::All(calls, nodes),
             None => {
@@ -98,7 +98,7 @@ impl Reduction {
         Some(Reduction { stack_of, form })
     }
 
-    /// Replaces the callsites of `profile`, which must be the profile given to [`Reduction::of`], with this
+    /// Replaces the callsites of `profile`, which must be the profile given to [`Reduction::new`], with this
     /// tree. Returns what was summed, without the command that writes all callsites.
     pub fn apply(self, profile: &mut StackProfile) -> Option<Folded> {
         // The old callsites would need memory until the new ones are there.
@@ -124,7 +124,7 @@ impl Reduction {
             } => {
                 let targets = goals.enter(&mut profile.table, &kept);
                 drop(kept);
-                let mut sums = Sums::of(&targets, profile.table.node_count());
+                let mut sums = Sums::new(&targets, profile.table.node_count());
                 let bytes = profile.dumps.iter_mut().map(|dump| {
                     // The threads are not used from here on.
                     dump.threads.clear();

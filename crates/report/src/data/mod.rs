@@ -30,7 +30,7 @@ mod tests;
 
 #[cfg(any(test, feature = "decode"))]
 pub use decode::{Data, from_page};
-pub use fold::{MOST, Reduction, list_from};
+pub use fold::{MAX_COUNT, Reduction, list_from};
 
 use header::{Counts, DerivedMeasure, Header, MAGIC, Section};
 use order::Order;
@@ -73,10 +73,10 @@ struct StoredDump {
 
 impl NativeSections {
     /// Encodes native heaps after [`outline`] has filled in `header`.
-    pub(crate) fn of(profile: &StackProfile, header: &Header) -> NativeSections {
-        let order = Order::of(profile);
+    pub(crate) fn new(profile: &StackProfile, header: &Header) -> NativeSections {
+        let order = Order::from_profile(profile);
         let (tables, dumps) = parallel::both(
-            || order::Tables::of(&profile.table, &order),
+            || order::Tables::new(&profile.table, &order),
             || dumps(profile, &order, header),
         );
         NativeSections {
@@ -168,7 +168,7 @@ fn dumps(profile: &StackProfile, order: &Order, header: &Header) -> Vec<StoredDu
     let mut last: Vec<Option<(usize, Vec<String>, Rows)>> = vec![None; header.series.len()];
     for (at, dump) in profile.dumps.iter().enumerate() {
         let stored = values::stored_order(&dump.measures);
-        let rows = Rows::of(dump, &stored, order);
+        let rows = Rows::new(dump, &stored, order);
         let names: Vec<String> = stored
             .iter()
             .map(|&at| dump.measures[at].name.clone())

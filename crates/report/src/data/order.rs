@@ -18,7 +18,7 @@ pub struct Order {
 
 impl Order {
     /// Returns the callsites of all dumps of a profile.
-    pub fn of(profile: &StackProfile) -> Order {
+    pub fn from_profile(profile: &StackProfile) -> Order {
         let table = &profile.table;
         let count = table.node_count();
         let mut used = vec![false; count];
@@ -111,7 +111,7 @@ pub(super) struct Tables {
 
 impl Tables {
     /// Returns the table entries that `order` uses.
-    pub(super) fn of(table: &StackTable, order: &Order) -> Tables {
+    pub(super) fn new(table: &StackTable, order: &Order) -> Tables {
         let mut frames = Numbers::new(table.frames().len(), false);
         let nodes = nodes(table, order, &mut frames);
         let mut functions = Numbers::new(table.functions().len(), false);

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use android_memory::reconcile::Table;
 
 /// Maximum number of tables in a page; the last ones are kept.
-const MOST: usize = 24;
+const MAX_COUNT: usize = 24;
 
 /// Values of a process at one time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,13 +80,13 @@ impl Reconciled {
             .iter()
             .filter(|table| !table.differences.is_empty())
             .collect();
-        let shown = told.iter().rev().take(MOST);
-        let shown: Vec<Reconciled> = shown.map(|table| Reconciled::of(table)).collect();
+        let shown = told.iter().rev().take(MAX_COUNT);
+        let shown: Vec<Reconciled> = shown.map(|table| Reconciled::from_table(table)).collect();
         let left_out = told.len().saturating_sub(shown.len());
         (shown, left_out)
     }
 
-    fn of(table: &Table) -> Reconciled {
+    fn from_table(table: &Table) -> Reconciled {
         let rows = table.rows.iter().map(|row| Figure {
             name: row.name.clone(),
             bytes: row.bytes,
@@ -155,8 +155,8 @@ mod tests {
             }),
             ..ReconcileInput::default()
         };
-        let mut tables: Vec<Table> = (0..30).map(|second| Table::of(&at(second))).collect();
-        tables.push(Table::of(&ReconcileInput::default()));
+        let mut tables: Vec<Table> = (0..30).map(|second| Table::from_input(&at(second))).collect();
+        tables.push(Table::from_input(&ReconcileInput::default()));
         let (shown, left_out) = Reconciled::of_all(&tables);
         assert_eq!((shown.len(), left_out), (24, 6));
         assert_eq!(shown[0].at, "l29");

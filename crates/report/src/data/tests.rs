@@ -156,15 +156,15 @@ fn profile(calls: &[(u8, u8)], dumps: &[Numbers]) -> StackProfile {
 fn encoded(profile: &StackProfile) -> Vec<u8> {
     let mut header = Header::default();
     outline(profile, &[], &mut header);
-    let native = NativeSections::of(profile, &header);
+    let native = NativeSections::new(profile, &header);
     encode(Some(native), header, Vec::new()).bytes
 }
 
 fn check(profile: &StackProfile) -> Data {
-    let order = Order::of(profile);
+    let order = Order::from_profile(profile);
     let data = encoded(profile);
     let mut page = Vec::new();
-    blocks::Blocks::of(&data)
+    blocks::Blocks::from_data(&data)
         .write(&mut page)
         .expect("it is written");
     let page = String::from_utf8(page).expect("base64 is text");

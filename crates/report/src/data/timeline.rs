@@ -152,7 +152,7 @@ struct Life {
 impl Timeline {
     /// Returns the columns of all readings; `None` if there is nothing to show. `name_of` returns
     /// the names of processes that the timeline does not name.
-    pub fn of(
+    pub fn new(
         timeline: &seen::Timeline,
         name_of: &dyn Fn(u32) -> Option<String>,
     ) -> Option<Timeline> {

@@ -29,7 +29,7 @@ pub(super) fn stored_order(measures: &[Measure]) -> Vec<usize> {
 
 impl Rows {
     /// Returns the values of a dump with its measures in `stored` order, without rows of zeros.
-    pub(super) fn of(dump: &Dump, stored: &[usize], order: &Order) -> Rows {
+    pub(super) fn new(dump: &Dump, stored: &[usize], order: &Order) -> Rows {
         let values = &dump.values;
         let mut places: Vec<(u32, usize)> = values
             .nodes

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 /// Maximum number of texts. There are about a dozen reasons and collectors, but a foreign file can
 /// have any number.
-const MOST: usize = 1000;
+const MAX_COUNT: usize = 1000;
 /// Maximum length of a text, in characters.
-const LONGEST: usize = 120;
+const MAX_LENGTH: usize = 120;
 
 /// Unique texts; the first is empty.
 pub(super) struct Words {
@@ -29,11 +29,11 @@ impl Words {
         if let Some(place) = self.places.get(text) {
             return *place;
         }
-        let cut: String = text.chars().take(LONGEST).collect();
+        let cut: String = text.chars().take(MAX_LENGTH).collect();
         if cut != text {
             return self.place(&cut);
         }
-        if self.all.len() >= MOST {
+        if self.all.len() >= MAX_COUNT {
             return self.other();
         }
         self.all.push(cut.clone());

@@ -64,8 +64,8 @@ pub(super) fn write(html: &mut Html, header: &Header, profile: &StackProfile) {
 }
 
 fn table(html: &mut Html, profile: &StackProfile, series: &Series, dump: &Dump, most: usize) {
-    let shown = VisibleTree::of(&profile.table, &Filter::default(), &[&dump.values]);
-    let error = SampledColumn::of(dump, dump.default_measure);
+    let shown = VisibleTree::new(&profile.table, &Filter::default(), &[&dump.values]);
+    let error = SampledColumn::new(dump, dump.default_measure);
     let mut values = dump.values.clone();
     values
         .columns
@@ -116,7 +116,7 @@ fn table(html: &mut Html, profile: &StackProfile, series: &Series, dump: &Dump, 
                 _ => size(all.value),
             }
         }));
-        let place = Place::of(&shown, VisibleId(at as u32));
+        let place = Place::new(&shown, VisibleId(at as u32));
         cells.push(place.cell());
         cells.push(place.at);
         cells

@@ -44,7 +44,7 @@ pub(super) fn write(html: &mut Html, header: &Header, profile: &StackProfile) {
     html.add(format_args!("<h2 id=\"grown\">Growth</h2>\n"));
     for (at, series, first, last) in comparable {
         let (from, to) = (moment(first), moment(last));
-        let changes = Changes::of(profile, Some(first), Some(last), true);
+        let changes = Changes::new(profile, Some(first), Some(last), true);
         changes.write(html, last, &from, &to, None);
         if let Some(growth) = header.growth.iter().find(|growth| growth.series == at) {
             verdicts(html, growth);
@@ -76,7 +76,7 @@ fn difference(html: &mut Html, diff: &Diff, profile: &StackProfile) {
         let Some(of) = after.or(before) else {
             continue;
         };
-        let changes = Changes::of(profile, before, after, diff.same_recording);
+        let changes = Changes::new(profile, before, after, diff.same_recording);
         let name = |dump: Option<&Dump>| dump.map_or_else(|| "nothing".to_owned(), moment);
         changes.write(html, of, &name(before), &name(after), diff.per.as_ref());
     }
@@ -117,7 +117,7 @@ struct Changes<'a> {
 
 impl<'a> Changes<'a> {
     /// Compares two dumps. `paired`: both are from one run of a process, so survivors cancel.
-    fn of(
+    fn new(
         profile: &'a StackProfile,
         before: Option<&Dump>,
         after: Option<&Dump>,
@@ -125,12 +125,12 @@ impl<'a> Changes<'a> {
     ) -> Changes<'a> {
         let dumps = || [before, after].into_iter().flatten();
         let values: Vec<&Values> = dumps().map(|dump| &dump.values).collect();
-        let shown = VisibleTree::of(&profile.table, &Filter::default(), &values);
+        let shown = VisibleTree::new(&profile.table, &Filter::default(), &values);
         // A side without the heap has the sampling interval of the other.
-        let own = |dump: Option<&Dump>| Interval::of(&dump.or(dumps().next())?.facts);
+        let own = |dump: Option<&Dump>| Interval::from_facts(&dump.or(dumps().next())?.facts);
         let intervals = own(before).zip(own(after));
         let intervals = intervals.filter(|_| dumps().all(knows_held));
-        let sides = parallel::both(|| Side::of(&shown, before), || Side::of(&shown, after));
+        let sides = parallel::both(|| Side::new(&shown, before), || Side::new(&shown, after));
         let mut changes = Changes {
             sides: sides.into(),
             intervals,
@@ -273,7 +273,7 @@ impl<'a> Changes<'a> {
              interval{left_out}."
         );
         let rows = changes.iter().map(|change| {
-            let place = Place::of(&self.shown, change.id);
+            let place = Place::new(&self.shown, change.id);
             let turnover = self.turnover(change.id.0 as usize);
             vec![
                 figure(change.net, turnover.as_ref(), per),
@@ -307,7 +307,7 @@ struct Side {
 }
 
 impl Side {
-    fn of(shown: &VisibleTree<'_>, dump: Option<&Dump>) -> Side {
+    fn new(shown: &VisibleTree<'_>, dump: Option<&Dump>) -> Side {
         let place = |is_it: &dyn Fn(&Measure) -> bool| dump?.measures.iter().position(is_it);
         let of = |view| place(&|measure| measure.view == Some(view));
         Side {
@@ -460,7 +460,7 @@ mod tests {
             let [first, last] = &profile.dumps[..] else {
                 panic!("two dumps");
             };
-            let changes = Changes::of(&profile, Some(first), Some(last), true);
+            let changes = Changes::new(&profile, Some(first), Some(last), true);
             assert_eq!(
                 changes.rows.len() - 1,
                 if later[0] > 10 { others } else { 0 }
@@ -511,7 +511,7 @@ mod tests {
         }
         let (first, last) = (&profile.dumps[0], &profile.dumps[1]);
         let mut html = Html::default();
-        let changes = Changes::of(&profile, Some(first), Some(last), true);
+        let changes = Changes::new(&profile, Some(first), Some(last), true);
         changes.write(&mut html, last, "one", "two", None);
         let page = html.into_body();
         assert!(page.contains("leaking"), "{page}");
@@ -555,7 +555,7 @@ mod tests {
             let [first, last] = &profile.dumps[..] else {
                 panic!("two dumps");
             };
-            let changes = Changes::of(profile, Some(first), Some(last), true);
+            let changes = Changes::new(profile, Some(first), Some(last), true);
             let all = changes.all.expect("it was sampled").estimate();
             assert_eq!(all.value, 50 * 100_001);
             all.value - all.low

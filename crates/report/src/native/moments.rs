@@ -18,7 +18,7 @@ const APART_MS: f64 = 2000.0;
 /// Label of the captures at the end.
 const END: &str = "";
 /// Maximum number of rows.
-const MOST: usize = 200;
+const MAX_COUNT: usize = 200;
 
 /// Writes the section; nothing if the recording has no companion data.
 pub(super) fn write(html: &mut Html, header: &Header) {
@@ -69,7 +69,7 @@ impl Recording<'_> {
                 rows.extend(self.row(header, life, (ms, label), zero_ms));
             }
         }
-        let left_out = rows.len().saturating_sub(MOST);
+        let left_out = rows.len().saturating_sub(MAX_COUNT);
         rows.drain(..left_out);
         (rows, left_out)
     }
@@ -85,7 +85,7 @@ impl Recording<'_> {
                  PSS counts shared pages proportionally. It includes swapped memory, so it can \
                  exceed RSS. “Java live” is the live set after the preceding GC."
             ),
-            n => format!("{of}The last {MOST} rows; {n} earlier ones are not shown."),
+            n => format!("{of}The last {MAX_COUNT} rows; {n} earlier ones are not shown."),
         };
         let headings = [
             "label",

@@ -17,7 +17,7 @@ pub(super) struct Place {
 const CALLERS: usize = 4;
 
 impl Place {
-    pub(super) fn of(shown: &VisibleTree<'_>, id: VisibleId) -> Place {
+    pub(super) fn new(shown: &VisibleTree<'_>, id: VisibleId) -> Place {
         let table = shown.table();
         let mut stack = shown.stack(id);
         let Some(leaf) = stack.next() else {

@@ -94,7 +94,7 @@ pub struct Outcome {
 
 impl Outcome {
     /// Returns the result of a command that ends with an error class, or without one.
-    pub fn of(class: Option<ErrorClass>, ended_by: Option<&str>) -> Outcome {
+    pub fn new(class: Option<ErrorClass>, ended_by: Option<&str>) -> Outcome {
         Outcome {
             exit_code: class.map_or(0, ErrorClass::exit_code),
             complete: class.is_none(),

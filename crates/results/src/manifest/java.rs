@@ -111,7 +111,7 @@ pub struct TrackedDump {
 
 impl JavaAllocations {
     /// Returns the source of the Java allocations of `dumps`; `None` if there are none.
-    pub fn of(dumps: &[Dump]) -> Option<JavaAllocations> {
+    pub fn from_dumps(dumps: &[Dump]) -> Option<JavaAllocations> {
         let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
         let any = dumps
             .iter()

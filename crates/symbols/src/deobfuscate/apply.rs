@@ -15,13 +15,16 @@ use heaptap_model::profile::{Line, Lines, Recording, StringId};
 use std::collections::HashMap;
 
 /// Maximum number of calls for one frame.
-const MOST: usize = 256;
+const MAX_COUNT: usize = 256;
 
 /// Names all frames that an R8 mapping has an entry for. The first R8 mapping with the method wins,
 /// otherwise the first with the class. Returns the number of frames that each R8 mapping named, in
 /// the order of `maps`.
 pub fn apply(recording: &mut Recording, seen: &SeenIn, maps: &[AppMap]) -> Vec<u64> {
-    let lookups: Vec<Lookup> = maps.iter().map(|map| Lookup::of(map.source)).collect();
+    let lookups: Vec<Lookup> = maps
+        .iter()
+        .map(|map| Lookup::from_source(map.source))
+        .collect();
     let mut resolver = Resolver::new(&lookups);
     let mut frames_named = vec![0; maps.len()];
     if maps.is_empty() {
@@ -114,8 +117,8 @@ fn rewritten(
             })),
             None => all.push(*line),
         }
-        if all.len() >= MOST {
-            all.truncate(MOST);
+        if all.len() >= MAX_COUNT {
+            all.truncate(MAX_COUNT);
             break;
         }
     }

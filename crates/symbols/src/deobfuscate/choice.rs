@@ -72,7 +72,7 @@ pub(super) fn fall(recording: &Recording, seen: &SeenIn, maps: &[AppMap]) -> Fal
         .iter()
         .map(|mapping| {
             let path = tables.string(mapping.path);
-            (Owner::of(path), is_native(path), is_platform(path))
+            (Owner::from_path(path), is_native(path), is_platform(path))
         })
         .collect();
     let mut choosing = Choosing::new(recording, seen, maps);
@@ -150,7 +150,7 @@ impl<'a> Choosing<'a> {
             Scope::Unclaimed => None,
         });
         Choosing {
-            packages: Packages::of(recording),
+            packages: Packages::from_recording(recording),
             by_package,
             all,
             anywhere,

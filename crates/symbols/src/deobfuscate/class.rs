@@ -92,7 +92,7 @@ const CATCH_ALL: LineRange = LineRange {
 
 impl LineRange {
     /// Makes a range of two numbers: reversed ones are swapped, `n:0` is `n:n`.
-    pub(super) fn of(first: u32, last: u32) -> LineRange {
+    pub(super) fn new(first: u32, last: u32) -> LineRange {
         let last = if last == 0 { first } else { last };
         LineRange {
             first: first.min(last),
@@ -121,12 +121,12 @@ pub(super) enum OriginalLines {
 
 impl OriginalLines {
     /// Makes the lines from the numbers after an entry's name: none, one or two.
-    pub(super) fn of(first: Option<u32>, last: Option<u32>) -> OriginalLines {
+    pub(super) fn new(first: Option<u32>, last: Option<u32>) -> OriginalLines {
         match (first, last) {
             (None, _) => OriginalLines::Same,
             (Some(line), None) => OriginalLines::Line(line),
             (Some(first), Some(last)) => {
-                let range = LineRange::of(first, last);
+                let range = LineRange::new(first, last);
                 if range.span() == 0 {
                     OriginalLines::Line(range.first)
                 } else {

@@ -12,9 +12,9 @@ use std::time::SystemTime;
 /// Maximum number of directories to search.
 const MAX_DIRECTORIES: usize = 5_000;
 /// Maximum nesting of modules.
-const DEEPEST: u32 = 4;
+const MAX_DEPTH: u32 = 4;
 /// Maximum bytes read of a build's output metadata.
-const LARGEST_NOTE: u64 = 1 << 20;
+const MAX_NOTE_SIZE: u64 = 1 << 20;
 /// Directories that do not contain modules.
 const NO_MODULES: [&str; 6] = ["build", "src", "gradle", "node_modules", "out", "target"];
 
@@ -44,7 +44,7 @@ pub fn discover(project: &Path) -> Vec<Discovered> {
         if outputs.join("mapping").is_dir() {
             variants(&outputs, &mut found);
         }
-        if depth < DEEPEST {
+        if depth < MAX_DEPTH {
             directories.extend(
                 subdirectories(&directory)
                     .into_iter()
@@ -131,7 +131,7 @@ fn read_note(path: &Path) -> Option<Value> {
         return None;
     }
     let mut text = String::new();
-    file.take(LARGEST_NOTE).read_to_string(&mut text).ok()?;
+    file.take(MAX_NOTE_SIZE).read_to_string(&mut text).ok()?;
     json::parse(&text)
 }
 

@@ -203,7 +203,7 @@ fn member(text: &str, start: usize) -> Result<Member<'_>, Fault> {
     if let Some(first) = cursor.number() {
         let last = cursor.take(b':').then(|| cursor.number()).flatten();
         let last = last.filter(|_| cursor.take(b':')).ok_or(Fault::OneNumber)?;
-        lines = Some(LineRange::of(first, last));
+        lines = Some(LineRange::new(first, last));
     }
     let of_type = cursor.until(is_blank);
     if of_type.is_empty() {
@@ -240,7 +240,7 @@ fn member(text: &str, start: usize) -> Result<Member<'_>, Fault> {
         } else {
             None
         };
-        original = OriginalLines::of(Some(first), last);
+        original = OriginalLines::new(Some(first), last);
     }
     if !cursor.at_arrow() {
         return Err(if arrow(&text[cursor.at..]).is_ok() {

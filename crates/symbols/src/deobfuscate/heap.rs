@@ -26,7 +26,7 @@ pub fn name_heap(graph: &mut HeapGraph, recording: &Recording, maps: &[AppMap]) 
     if maps.is_empty() {
         return named;
     }
-    let namer = Namer::of(graph, recording, maps);
+    let namer = Namer::new(graph, recording, maps);
     for at in 0..graph.classes().len() {
         let class = &graph.classes()[at];
         let choice = namer.choice(class.location.as_deref());
@@ -170,7 +170,7 @@ struct Namer<'a> {
 }
 
 impl<'a> Namer<'a> {
-    fn of(graph: &HeapGraph, recording: &Recording, maps: &[AppMap<'a>]) -> Namer<'a> {
+    fn new(graph: &HeapGraph, recording: &Recording, maps: &[AppMap<'a>]) -> Namer<'a> {
         let sources = maps.iter().map(|map| match map.source {
             MapSource::File(file) => Source::File(Retracer::new(file)),
             MapSource::Packets(map) => Source::Packets(PacketMap::new(map)),
@@ -242,7 +242,7 @@ impl<'a> Namer<'a> {
         let Some(location) = location else {
             return Choice::OF_PROCESS;
         };
-        match Owner::of(location) {
+        match Owner::from_path(location) {
             Owner::Package(package) => {
                 let known = self.by_package.get(package).copied();
                 known.unwrap_or(Choice::ANYWHERE)
@@ -310,7 +310,7 @@ impl FieldRenamer for Namer<'_> {
 
 /// Returns the packages of the process that the heap belongs to, most likely first.
 fn packages_of(graph: &HeapGraph, recording: &Recording) -> Vec<String> {
-    let packages = Packages::of(recording);
+    let packages = Packages::from_recording(recording);
     let by_pid = graph.facts.pid.map(|pid| packages.of_process(pid));
     let known = by_pid.unwrap_or_default();
     if !known.is_empty() {
@@ -356,7 +356,7 @@ mod tests {
                 scope: Scope::Package("com.other".to_owned()),
                 source: MapSource::File(&file),
             };
-            let namer = Namer::of(&graph.unwrap(), &Recording::default(), &[map]);
+            let namer = Namer::new(&graph.unwrap(), &Recording::default(), &[map]);
             let field = FieldRenamer::field(&namer, "c.b", "a", None);
             field.map(|field| field.name)
         };

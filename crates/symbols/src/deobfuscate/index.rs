@@ -65,7 +65,7 @@ pub(super) struct Index {
 }
 
 /// Maximum bytes of an indexed file.
-pub(super) const LARGEST: usize = u32::MAX as usize;
+pub(super) const MAX_SIZE: usize = u32::MAX as usize;
 
 /// Byte order mark, which has no meaning in UTF-8.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
@@ -78,7 +78,7 @@ pub(super) fn line_at(bytes: &[u8], start: usize) -> &[u8] {
 }
 
 impl Index {
-    /// Indexes a file of at most [`LARGEST`] bytes.
+    /// Indexes a file of at most [`MAX_SIZE`] bytes.
     pub(super) fn build(bytes: &[u8]) -> Index {
         let mut pass = Pass {
             seed: Seed::default(),

@@ -14,7 +14,7 @@ use std::collections::{BTreeSet, HashMap};
 /// Separator between alternative names.
 pub(super) const OR: &str = " | ";
 /// Maximum number of names for one frame.
-const MOST: usize = 256;
+const MAX_COUNT: usize = 256;
 /// Budget of entries checked for lines and types; beyond it, a hostile R8 mapping gives only names.
 const EFFORT: u64 = 1 << 25;
 /// Cost of comparing the types of one entry, relative to only visiting it.
@@ -27,7 +27,7 @@ pub(super) enum Lookup<'a> {
 }
 
 impl<'a> Lookup<'a> {
-    pub(super) fn of(source: MapSource<'a>) -> Self {
+    pub(super) fn from_source(source: MapSource<'a>) -> Self {
         match source {
             MapSource::File(file) => Lookup::File(file),
             MapSource::Packets(map) => Lookup::Packets(PacketMap::new(map)),
@@ -286,6 +286,6 @@ fn join(names: BTreeSet<(&str, &str)>) -> String {
         .map(|(holder, name)| format!("{holder}.{name}"))
         .collect();
     names.sort_unstable();
-    names.truncate(MOST);
+    names.truncate(MAX_COUNT);
     names.join(OR)
 }

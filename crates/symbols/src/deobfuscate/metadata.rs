@@ -42,7 +42,7 @@ impl Version {
         })
     }
 
-    const fn of(major: u32, minor: u32) -> Version {
+    const fn new(major: u32, minor: u32) -> Version {
         Version { major, minor }
     }
 }
@@ -89,12 +89,12 @@ impl Notes {
 const PREFIX: &str = "com.android.tools.r8.";
 
 /// Maximum bytes of a line of metadata written by a compiler.
-const LONGEST: usize = 1 << 20;
+const MAX_LENGTH: usize = 1 << 20;
 
 /// Returns the JSON of a comment, given without its `#`; `None` if the comment is not JSON.
 pub(super) fn json_of(comment: &str) -> Option<&str> {
     let text = comment.trim();
-    (text.starts_with('{') && text.len() <= LONGEST).then_some(text)
+    (text.starts_with('{') && text.len() <= MAX_LENGTH).then_some(text)
 }
 
 impl Metadata {
@@ -107,7 +107,7 @@ impl Metadata {
             let name = json.get("fileName")?.as_str()?;
             return Some(Metadata::SourceFile(name.to_owned()));
         }
-        let from = |major, minor| version >= Version::of(major, minor);
+        let from = |major, minor| version >= Version::new(major, minor);
         Some(match id.strip_prefix(PREFIX)? {
             "mapping" => {
                 let written = json.get("version").and_then(Value::as_str);
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     fn parse(json: &str, major: u32, minor: u32) -> Option<Metadata> {
-        Metadata::parse(json, Version::of(major, minor))
+        Metadata::parse(json, Version::new(major, minor))
     }
 
     #[test]
@@ -187,9 +187,9 @@ mod tests {
                 other => panic!("{other:?}"),
             }
         };
-        assert_eq!(read("'1.0'"), (Version::of(1, 0), false));
-        assert_eq!(read("'2.2'"), (Version::of(2, 2), false));
-        assert_eq!(read("'2.9'"), (Version::of(2, 9), true));
+        assert_eq!(read("'1.0'"), (Version::new(1, 0), false));
+        assert_eq!(read("'2.2'"), (Version::new(2, 2), false));
+        assert_eq!(read("'2.9'"), (Version::new(2, 9), true));
         assert_eq!(read("'3.0'"), (Version::NONE, true));
         assert_eq!(read("'moon'"), (Version::NONE, true));
         assert_eq!(read("2"), (Version::NONE, true));

@@ -22,7 +22,7 @@ pub(super) enum Owner<'a> {
 }
 
 impl<'a> Owner<'a> {
-    pub(super) fn of(path: &'a str) -> Owner<'a> {
+    pub(super) fn from_path(path: &'a str) -> Owner<'a> {
         if path.starts_with("/memfd:") {
             return Owner::Any;
         }
@@ -89,7 +89,7 @@ pub(super) struct Packages<'a> {
 }
 
 impl<'a> Packages<'a> {
-    pub(super) fn of(recording: &'a Recording) -> Self {
+    pub(super) fn from_recording(recording: &'a Recording) -> Self {
         let mut by_app: HashMap<u64, Vec<&str>> = HashMap::new();
         for package in &recording.packages {
             let names = by_app.entry(package.uid % USERS).or_default();
@@ -132,7 +132,7 @@ pub fn profiled_packages(
     seen: &SeenIn,
     dumped: &BTreeSet<u64>,
 ) -> BTreeSet<String> {
-    let packages = Packages::of(recording);
+    let packages = Packages::from_recording(recording);
     let pids: BTreeSet<u64> = seen.values().flatten().chain(dumped).copied().collect();
     let by_process: BTreeSet<&str> = pids
         .into_iter()
@@ -148,7 +148,7 @@ pub fn profiled_packages(
         .filter_map(|(_, frame)| frame.mapping)
         .filter_map(|mapping| {
             let path = tables.string(tables.mapping(mapping).path);
-            match Owner::of(path) {
+            match Owner::from_path(path) {
                 Owner::Package(package) if !is_native(path) => Some(package),
                 _ => None,
             }
@@ -183,9 +183,9 @@ mod tests {
             ("/system/priv-app/X/X.apk", None),
         ] {
             let expected = package.map_or(Owner::Unknown, Owner::Package);
-            assert_eq!(Owner::of(path), expected, "{path}");
+            assert_eq!(Owner::from_path(path), expected, "{path}");
         }
-        assert_eq!(Owner::of("/memfd:jit-cache (deleted)"), Owner::Any);
+        assert_eq!(Owner::from_path("/memfd:jit-cache (deleted)"), Owner::Any);
     }
 
     #[test]
@@ -212,7 +212,7 @@ mod tests {
             };
             recording.processes.insert(pid, process);
         }
-        let packages = Packages::of(&recording);
+        let packages = Packages::from_recording(&recording);
         assert_eq!(packages.of_process(1), ["com.x", "com.x.shared"]);
         assert_eq!(packages.of_process(2), ["com.y"]);
         assert_eq!(packages.of_process(3), ["com.z"]);

@@ -43,7 +43,7 @@ impl<'a> PacketMap<'a> {
                         name,
                         signature: None,
                         lines: range(member.lines),
-                        original: OriginalLines::of(
+                        original: OriginalLines::new(
                             member.lines.source_start,
                             member.lines.source_end,
                         ),

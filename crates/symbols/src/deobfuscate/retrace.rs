@@ -14,9 +14,9 @@
 use super::class::{LineRange, Method, OriginalLines};
 
 /// Maximum number of inlined calls at one position: outer ones beyond it are left out.
-const DEEPEST: usize = 256;
+const MAX_DEPTH: usize = 256;
 /// Maximum number of results for one position.
-pub(super) const MOST: usize = 256;
+pub(super) const MAX_COUNT: usize = 256;
 
 /// Run of entries, innermost first.
 pub(super) type Group<'m, 'a> = &'m [Method<'a>];
@@ -110,7 +110,7 @@ pub struct SourceMethod<'a> {
 }
 
 impl<'a> SourceMethod<'a> {
-    pub(super) fn of(method: &Method<'a>) -> Self {
+    pub(super) fn from_method(method: &Method<'a>) -> Self {
         SourceMethod {
             class: method.holder,
             name: method.name,
@@ -135,7 +135,7 @@ pub type Chain<'a> = Vec<SourceFrame<'a>>;
 pub(super) fn chains<'a>(group: Group<'_, 'a>, line: u32) -> Vec<Chain<'a>> {
     let mut chain: Chain = Vec::new();
     let mut innermost = None;
-    for (depth, entry) in group.iter().take(DEEPEST).enumerate() {
+    for (depth, entry) in group.iter().take(MAX_DEPTH).enumerate() {
         let line = match source_line(entry, line) {
             SourceLine::One(line) => line,
             SourceLine::Several(range) if depth == 0 => {
@@ -144,14 +144,14 @@ pub(super) fn chains<'a>(group: Group<'_, 'a>, line: u32) -> Vec<Chain<'a>> {
             }
             SourceLine::Several(range) => Some(nearest(entry, range, line)),
         };
-        let method = SourceMethod::of(entry);
+        let method = SourceMethod::from_method(entry);
         chain.push(SourceFrame { method, line });
     }
     let Some(range) = innermost else {
         return vec![chain];
     };
     (range.first..=range.last)
-        .take(MOST)
+        .take(MAX_COUNT)
         .map(|line| {
             let mut chain = chain.clone();
             chain[0].line = Some(line);
@@ -242,8 +242,8 @@ mod tests {
             first: 0,
             last: u32::MAX,
         });
-        assert_eq!(chains(&[wide], 3).len(), MOST);
+        assert_eq!(chains(&[wide], 3).len(), MAX_COUNT);
         let deep = vec![entry("f", Some((1, 1))); 10_000];
-        assert_eq!(chains(&deep, 1)[0].len(), DEEPEST);
+        assert_eq!(chains(&deep, 1)[0].len(), MAX_DEPTH);
     }
 }

@@ -4,7 +4,7 @@
 
 use super::class::{Class, Field, Method};
 use super::file::MapFile;
-use super::retrace::{Chain, Group, MOST, SourceFrame, SourceMethod, outermost};
+use super::retrace::{Chain, Group, MAX_COUNT, SourceFrame, SourceMethod, outermost};
 use super::source_file;
 use super::types::{Type, descriptor, parameters_descriptor};
 use std::cell::RefCell;
@@ -166,7 +166,7 @@ pub(super) fn has_descriptor(
 
 pub(super) fn alone<'a>(method: &Method<'a>) -> Chain<'a> {
     let frame = SourceFrame {
-        method: SourceMethod::of(method),
+        method: SourceMethod::from_method(method),
         line: None,
     };
     without_synthesized(vec![frame])
@@ -181,7 +181,7 @@ pub(super) fn without_synthesized(mut chain: Chain) -> Chain {
 /// Returns the alternatives sorted and without duplicates; if two differ only in types, the first
 /// stays. Their number is limited.
 pub(super) fn sorted<'a>(chains: impl Iterator<Item = Chain<'a>>) -> Retraced<'a> {
-    let mut all: Vec<Chain> = chains.take(MOST).collect();
+    let mut all: Vec<Chain> = chains.take(MAX_COUNT).collect();
     let key = |chain: &Chain<'a>| -> Vec<(&'a str, &'a str, Option<u32>)> {
         let frames = chain.iter();
         frames

@@ -3,7 +3,7 @@
 //! names in an archive never become paths.
 
 use super::error::MapError;
-use super::index::LARGEST;
+use super::index::MAX_SIZE;
 use heaptap_base::bytes::Bytes;
 use heaptap_base::units::ByteSize;
 use std::fs::File;
@@ -15,7 +15,7 @@ use std::path::Path;
 const SLACK: u64 = 64 << 20;
 const RATIO: u64 = 60;
 /// Maximum nesting: gzip in a ZIP.
-const DEEPEST: u32 = 2;
+const MAX_DEPTH: u32 = 2;
 /// Maximum number of archive members examined.
 const MAX_MEMBERS: usize = 100_000;
 /// Maximum number of members listed in an error.
@@ -55,7 +55,7 @@ pub(super) fn read(path: &Path, reading: Reading) -> Result<Bytes, MapError> {
         Reading::Mapped if metadata.is_file() => Bytes::map(path).map_err(unreadable),
         Reading::Mapped => {
             let file = File::open(path).map_err(unreadable)?;
-            read_bounded(file, LARGEST as u64, path)?.map_err(unreadable)
+            read_bounded(file, MAX_SIZE as u64, path)?.map_err(unreadable)
         }
     }
 }
@@ -69,7 +69,7 @@ pub(super) fn unpack(bytes: Bytes, path: &Path) -> Result<Bytes, MapError> {
 }
 
 fn unpack_at(bytes: Bytes, path: &Path, depth: u32) -> Result<Bytes, MapError> {
-    let most = (LARGEST as u64).min(SLACK + RATIO * bytes.len() as u64);
+    let most = (MAX_SIZE as u64).min(SLACK + RATIO * bytes.len() as u64);
     let damaged = |what: String| MapError::Damaged {
         path: path.to_owned(),
         what,
@@ -85,15 +85,15 @@ fn unpack_at(bytes: Bytes, path: &Path, depth: u32) -> Result<Bytes, MapError> {
             read_bounded(reader, most, path)?.map_err(|error| damaged(error.to_string()))?
         }
         [b'P', b'K', 3, 4, ..] | [b'P', b'K', 5, 6, ..] => member(&bytes, most, path)?,
-        _ if bytes.len() > LARGEST => {
+        _ if bytes.len() > MAX_SIZE => {
             return Err(MapError::TooLarge {
                 path: path.to_owned(),
-                most: ByteSize(LARGEST as u64),
+                most: ByteSize(MAX_SIZE as u64),
             });
         }
         _ => return Ok(bytes),
     };
-    if depth + 1 >= DEEPEST {
+    if depth + 1 >= MAX_DEPTH {
         return Ok(unpacked);
     }
     unpack_at(unpacked, path, depth + 1)

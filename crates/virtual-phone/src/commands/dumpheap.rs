@@ -240,7 +240,7 @@ impl Job {
             inputs = inputs.collected();
         }
         let asked = self.args.value("-b");
-        let pictures = asked.and_then(PictureFormat::of);
+        let pictures = asked.and_then(PictureFormat::from_word);
         if let Some(word) = asked.filter(|_| pictures.is_none()) {
             self.log(&format!("Invalid bitmap format for heap dump: {word}"));
         }

@@ -97,7 +97,7 @@ impl Builder {
         FieldDef {
             name: renamed.flatten().copied().unwrap_or(name).into(),
             type_name: self.type_name(kind),
-            kind: Type::of(kind),
+            kind: Type::from_word(kind),
         }
     }
 
@@ -173,7 +173,7 @@ impl Builder {
     }
 
     fn array_class(&mut self, name: &'static str, element: &'static str) -> ClassRef {
-        let kind = Type::of(element);
+        let kind = Type::from_word(element);
         let component = (kind == Type::Object).then(|| self.class(element));
         let (location, loader) = match component.map(|c| self.heap.class(c)) {
             Some(of) => (of.location.clone(), of.loader),

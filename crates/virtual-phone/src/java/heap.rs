@@ -46,7 +46,7 @@ const TYPES: [(Type, u8, &str, u32); 9] = [
 
 impl Type {
     /// Parses Java's name of a type; anything but a primitive is an object.
-    pub(crate) fn of(word: &str) -> Type {
+    pub(crate) fn from_word(word: &str) -> Type {
         let known = TYPES.iter().find(|(_, _, name, _)| *name == word);
         known.map_or(Type::Object, |(kind, ..)| *kind)
     }

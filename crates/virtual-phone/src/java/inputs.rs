@@ -44,7 +44,7 @@ pub(crate) struct Inputs {
 
 impl Inputs {
     /// Returns the inputs of the heap of `process` at `moment`; `None` if it has no Java heap.
-    pub(crate) fn of(
+    pub(crate) fn new(
         spec: &PhoneSpec,
         (packages, processes): (&[Package], &Processes),
         process: &Process,

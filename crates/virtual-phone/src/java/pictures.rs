@@ -17,7 +17,7 @@ pub(crate) enum PictureFormat {
 
 impl PictureFormat {
     /// Parses a format of the command line.
-    pub(crate) fn of(word: &str) -> Option<PictureFormat> {
+    pub(crate) fn from_word(word: &str) -> Option<PictureFormat> {
         match word {
             "png" => Some(PictureFormat::Png),
             "jpg" | "jpeg" => Some(PictureFormat::Jpeg),
@@ -202,13 +202,13 @@ mod tests {
 
     #[test]
     fn the_same_picture_is_drawn_the_same_and_another_is_not() {
-        for format in ["png", "jpeg", "webp"].map(PictureFormat::of) {
+        for format in ["png", "jpeg", "webp"].map(PictureFormat::from_word) {
             let format = format.expect("a format");
             let one = draw(Picture(1), 32, 16, format);
             assert_eq!(one, draw(Picture(1), 32, 16, format));
             assert_ne!(one, draw(Picture(2), 32, 16, format));
             assert_ne!(one, draw(Picture(1), 16, 16, format));
         }
-        assert_eq!(PictureFormat::of("gif"), None);
+        assert_eq!(PictureFormat::from_word("gif"), None);
     }
 }

@@ -82,7 +82,7 @@ impl Sizes {
         at.map_or(0, |at| self.get(Self::COUNTED + at))
     }
 
-    fn of(heap: &JavaHeap) -> Sizes {
+    fn from_heap(heap: &JavaHeap) -> Sizes {
         let mut sizes = Sizes::default();
         for object in heap.all() {
             let bytes = heap.bytes(object).next_multiple_of(ALIGNMENT) as i64;
@@ -179,7 +179,7 @@ type Shared = BTreeMap<(u32, bool, u8, bool, u32, usize), Arc<Model>>;
 const MAX_SHARED: usize = 256;
 
 impl Model {
-    /// Returns a model like [`Model::of`], measured once for all heaps of a kind: those of two
+    /// Returns a model like [`Model::from_inputs`], measured once for all heaps of a kind: those of two
     /// other apps differ only in the letters of their names.
     pub(crate) fn shared(inputs: &Inputs) -> Arc<Model> {
         static SHARED: Mutex<Shared> = Mutex::new(BTreeMap::new());
@@ -194,7 +194,7 @@ impl Model {
         if let Some(known) = lock(&SHARED).get(&key) {
             return known.clone();
         }
-        let model = Arc::new(Model::of(inputs));
+        let model = Arc::new(Model::from_inputs(inputs));
         let mut shared = lock(&SHARED);
         if shared.len() >= MAX_SHARED {
             shared.clear();
@@ -204,7 +204,7 @@ impl Model {
     }
 
     /// Measures the heaps of `inputs`.
-    pub(crate) fn of(inputs: &Inputs) -> Model {
+    pub(crate) fn from_inputs(inputs: &Inputs) -> Model {
         let life = Life {
             listeners: 1,
             thumbnails: 1,
@@ -216,7 +216,7 @@ impl Model {
                 life,
                 ..inputs.clone()
             };
-            Sizes::of(&build(&inputs, None).0)
+            Sizes::from_heap(&build(&inputs, None).0)
         };
         let base = measured(inputs, life);
         if inputs.role != Role::Example {
@@ -279,7 +279,7 @@ mod tests {
 
     #[test]
     fn a_destroyed_screen_holds_the_picture_that_the_native_heap_keeps() {
-        let model = Model::of(&Inputs::for_tests(14, false));
+        let model = Model::from_inputs(&Inputs::for_tests(14, false));
         let native = |destroyed| {
             let life = Life {
                 listeners: 1,
@@ -298,7 +298,7 @@ mod tests {
     fn sums_are_those_of_the_heap() {
         for (android, obfuscated) in [(10, false), (14, false), (16, true)] {
             let inputs = Inputs::for_tests(android, obfuscated);
-            let model = Model::of(&inputs);
+            let model = Model::from_inputs(&inputs);
             for (listeners, thumbnails, garbage, destroyed) in [
                 (40, 24, 25, 0),
                 (1, 1, 0, 0),
@@ -319,7 +319,7 @@ mod tests {
                     life,
                     ..inputs.clone()
                 };
-                let whole = Sizes::of(&build(&inputs, None).0);
+                let whole = Sizes::from_heap(&build(&inputs, None).0);
                 let (live, dropped) = model.at(&life);
                 assert_eq!(live.add(dropped, 1), whole, "{android} {life:?}");
             }

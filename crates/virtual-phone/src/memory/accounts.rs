@@ -84,7 +84,7 @@ impl Memory {
 
     fn inputs(&self, state: &State, process: &Process, life: Life, at: BootNs) -> Option<Inputs> {
         let installed = (&*state.packages, &state.processes);
-        Inputs::of(&self.spec, installed, process, life, at)
+        Inputs::new(&self.spec, installed, process, life, at)
     }
 
     /// Deletes all accounts after a restart of the phone.
@@ -184,7 +184,7 @@ impl Memory {
         Opened {
             account,
             limits: limits(state),
-            android: Android::of(&self.spec),
+            android: Android::from_spec(&self.spec),
             seed: mix(&[self.spec.seed, hash(process.name())]),
         }
     }

@@ -36,7 +36,7 @@ pub(super) enum Android {
 }
 
 impl Android {
-    pub(super) fn of(spec: &PhoneSpec) -> Android {
+    pub(super) fn from_spec(spec: &PhoneSpec) -> Android {
         match spec.android {
             ..=13 => Android::Copying,
             14 | 15 => Android::Compacting,

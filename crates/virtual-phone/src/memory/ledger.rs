@@ -56,7 +56,7 @@ impl Ledger {
 
     /// Returns the rows of `dumpsys meminfo`.
     pub(crate) fn rows(&self) -> Rows {
-        Rows::of(&self.mappings, self.graphics)
+        Rows::new(&self.mappings, self.graphics)
     }
 }
 

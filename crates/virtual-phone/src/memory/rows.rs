@@ -103,7 +103,7 @@ pub(crate) struct Rows {
 
 impl Rows {
     /// Sums the mappings of a process, which are in the order of their addresses.
-    pub(crate) fn of(mappings: &[Mapping], graphics: Graphics) -> Rows {
+    pub(crate) fn new(mappings: &[Mapping], graphics: Graphics) -> Rows {
         let mut table = Rows {
             rows: vec![Sums::default(); Row::ALL.len()],
             details: vec![Sums::default(); Detail::ALL.len()],

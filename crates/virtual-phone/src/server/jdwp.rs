@@ -18,7 +18,7 @@ use crate::workload::{Tracked, TrackedTruth};
 const HANDSHAKE: &[u8; 14] = b"JDWP-Handshake";
 const HEADER: usize = 11;
 /// Maximum length of a command in bytes; a longer one ends the connection.
-const LONGEST: usize = 1 << 20;
+const MAX_LENGTH: usize = 1 << 20;
 /// Interval of the checks that the process is still alive.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -152,7 +152,7 @@ impl Runtime {
             wire.read_exact(&mut header)?;
             let [l0, l1, l2, l3, i0, i1, i2, i3, flags, set, command] = header;
             let length = u32::from_be_bytes([l0, l1, l2, l3]) as usize;
-            let Some(length) = length.checked_sub(HEADER).filter(|l| *l <= LONGEST) else {
+            let Some(length) = length.checked_sub(HEADER).filter(|l| *l <= MAX_LENGTH) else {
                 return Ok(());
             };
             let mut data = vec![0; length];

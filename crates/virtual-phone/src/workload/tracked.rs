@@ -14,7 +14,7 @@ use crate::numbers::hash;
 use crate::process::Pid;
 
 /// Maximum number of allocations that ART returns.
-pub(crate) const MOST: usize = u16::MAX as usize;
+pub(crate) const MAX_COUNT: usize = u16::MAX as usize;
 /// Maximum number of frames of a stack that ART stores.
 const DEPTH: usize = 16;
 
@@ -137,7 +137,7 @@ fn lines() -> &'static BTreeMap<String, (u32, u32)> {
 
 impl JavaFrame {
     /// Returns the frame of a function in a stack; `None` if it is not Java.
-    fn of(path: &str, function: &str) -> Option<JavaFrame> {
+    fn new(path: &str, function: &str) -> Option<JavaFrame> {
         let java = [".oat", ".odex", ".vdex"];
         if !java.iter().any(|end| path.ends_with(end)) && !path.contains("jit-cache") {
             return None;
@@ -163,7 +163,7 @@ impl JavaFrame {
 
 impl LiveHeaps {
     /// Returns the allocations on ART's heap after `since` and up to `until`, the newest first, at
-    /// most [`MOST`] of them; and whether there were more.
+    /// most [`MAX_COUNT`] of them; and whether there were more.
     pub(crate) fn tracked(
         &self,
         history: &History,
@@ -188,7 +188,7 @@ impl LiveHeaps {
             for tick in (first..=to / TICK).rev() {
                 workload.allocations(place, tick, self.started, &mut out);
                 for allocation in out.drain(..).rev() {
-                    if found.len() == MOST {
+                    if found.len() == MAX_COUNT {
                         return (found, true);
                     }
                     found.push(Tracked {
@@ -206,7 +206,7 @@ impl LiveHeaps {
         let frames = frames.filter_map(|id| {
             let frame = &self.workload.frames[*id as usize];
             let path = &self.workload.mappings[frame.mapping].path;
-            JavaFrame::of(path, &frame.function)
+            JavaFrame::new(path, &frame.function)
         });
         TrackedSite {
             class: class_of(&site.name),
@@ -246,7 +246,7 @@ mod tests {
         // The limit keeps the newest.
         let (last, more) = heaps.tracked(&history, started, started + 30 * SECOND);
         assert!(more);
-        assert_eq!(last.len(), MOST);
+        assert_eq!(last.len(), MAX_COUNT);
         for site in all.iter().map(|a| &a.site) {
             assert!(!site.frames.is_empty() && site.frames.iter().all(|f| f.line > 0));
         }
@@ -254,16 +254,16 @@ mod tests {
 
     #[test]
     fn frames_have_the_lines_that_a_mapping_file_answers_for() {
-        let usual = JavaFrame::of(
+        let usual = JavaFrame::new(
             "/x/base.odex",
             "com.example.app.feed.FeedAdapter.onBindViewHolder",
         );
         let usual = usual.unwrap();
         assert!((31..=44).contains(&usual.line), "{usual:?}");
         assert_eq!(usual.file, "FeedAdapter.kt");
-        let renamed = JavaFrame::of("/x/base.odex", "a.a.b").unwrap();
+        let renamed = JavaFrame::new("/x/base.odex", "a.a.b").unwrap();
         assert_eq!((&*renamed.class, &*renamed.file), ("La/a;", "SourceFile"));
         assert!((1..=14).contains(&renamed.line), "{renamed:?}");
-        assert_eq!(JavaFrame::of("/x/libart.so", "art::gc.x"), None);
+        assert_eq!(JavaFrame::new("/x/libart.so", "art::gc.x"), None);
     }
 }

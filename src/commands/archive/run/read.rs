@@ -76,7 +76,7 @@ pub(super) fn read(source: &Source, progress: &ProgressReporter) -> Result<Read,
 /// Adds the native dumps. Callsites that differ only in lines or build IDs become one.
 fn add_native(recording: &mut Recording, file: &NativeFile) {
     let table = &file.profile.table;
-    let callsites = Callsites::of(table);
+    let callsites = Callsites::from_table(table);
     let facts = file.profile.dumps.iter().map(|dump| &dump.facts);
     let last = stacks::Facts::last_of_each(facts.enumerate());
     for (at, dump) in file.profile.dumps.iter().enumerate() {

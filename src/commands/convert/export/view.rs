@@ -219,8 +219,8 @@ fn goal(args: &Args, format: run::Format, stem: &str) -> OutputDestination {
     let has_directory = format.has_many_files() || format == run::Format::Parquet;
     let file = format!("{stem}.{}", format.ending());
     match (&args.output, has_directory) {
-        (Some(output), true) => OutputDestination::of(output, format),
-        (Some(output), false) => OutputDestination::of(output, format).into_file(&file),
+        (Some(output), true) => OutputDestination::new(output, format),
+        (Some(output), false) => OutputDestination::new(output, format).into_file(&file),
         (None, true) => {
             let name = default_name(stem, OffsetDateTime::now_utc(), &SessionId::random());
             OutputDestination::Directory(format!("{name}-{}", format.ending()).into())

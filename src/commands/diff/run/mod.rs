@@ -190,7 +190,7 @@ fn heap(
         divisors,
     };
     let dump = |place: Option<usize>| place.map(|place| &profile.dumps[place]);
-    let diff = Diff::of(
+    let diff = Diff::new(
         &profile.table,
         dump(places.0),
         dump(places.1),
@@ -230,20 +230,20 @@ fn heap(
         let (at, stack) = namer.row(row.key);
         DiffRow {
             at,
-            own: ChangeRow::of(&row.own, has_limits),
-            cumulative: ChangeRow::of(&row.cumulative, has_limits),
+            own: ChangeRow::new(&row.own, has_limits),
+            cumulative: ChangeRow::new(&row.cumulative, has_limits),
             stack,
         }
     });
     Ok(HeapDiff {
         matches: diff.shown.has_matches(),
-        before: pair.before.map(|dump| DumpFacts::of(files.0, dump)),
-        after: pair.after.map(|dump| DumpFacts::of(files.1, dump)),
+        before: pair.before.map(|dump| DumpFacts::new(files.0, dump)),
+        after: pair.after.map(|dump| DumpFacts::new(files.1, dump)),
         same_run,
         backwards,
         divisors,
-        total: ChangeRow::of(&diff.total, has_limits),
-        shown: ChangeRow::of(&diff.left, has_limits),
+        total: ChangeRow::new(&diff.total, has_limits),
+        shown: ChangeRow::new(&diff.left, has_limits),
         rows: rows.collect(),
         rows_left_out,
         rows_confirmed,

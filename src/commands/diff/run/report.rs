@@ -104,7 +104,7 @@ pub struct Amount {
 }
 
 impl ChangeRow {
-    pub(super) fn of(change: &Change, has_limits: bool) -> ChangeRow {
+    pub(super) fn new(change: &Change, has_limits: bool) -> ChangeRow {
         ChangeRow {
             status: change.status(),
             confirmed: has_limits && change.is_certain,
@@ -116,7 +116,7 @@ impl ChangeRow {
                 bytes: change.after,
                 samples: change.samples_after,
             },
-            growth: Growth::of(change.growth, has_limits),
+            growth: Growth::new(change.growth, has_limits),
         }
     }
 }

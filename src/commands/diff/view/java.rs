@@ -108,7 +108,7 @@ pub(super) async fn run(
             judge(console, &retained, verdict)
         }
     };
-    Ok(Outcome::of(class.into_iter().chain(judged)))
+    Ok(Outcome::from_classes(class.into_iter().chain(judged)))
 }
 
 /// Judges the growth of what the matching objects retain.

@@ -29,7 +29,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    fn of(path: &Path, of_mappings: bool) -> Kind {
+    fn new(path: &Path, of_mappings: bool) -> Kind {
         if is_directory(path) {
             return Kind::Other;
         }
@@ -62,7 +62,7 @@ pub(super) fn check(before: &OsStr, after: &OsStr, of_mappings: bool) -> Result<
         }
     }
     let [left, right] = [before, after].map(JavaInput::parse);
-    let kinds = [left, right].map(|input| Kind::of(&input.path, of_mappings));
+    let kinds = [left, right].map(|input| Kind::new(&input.path, of_mappings));
     let kinds = (kinds[0], kinds[1]);
     let (what, help) = match kinds {
         (Kind::Meminfo, Kind::Mappings) | (Kind::Mappings, Kind::Meminfo) => {

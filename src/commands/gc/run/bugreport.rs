@@ -10,7 +10,7 @@ use heaptap_results::findings::Finding;
 /// Maximum number of packages to store.
 const MAX_PACKAGES: usize = 20_000;
 /// Maximum length of a package name. The device does not install packages with longer names.
-const LONGEST_PACKAGE: usize = 255;
+const MAX_PACKAGE_LENGTH: usize = 255;
 /// Line-by-line parser of a bug report.
 #[derive(Debug, Default)]
 pub(super) struct Bugreport {
@@ -69,7 +69,7 @@ impl Bugreport {
             }
         } else if let Some(rest) = line.strip_prefix("Package [") {
             let name = rest.split(']').next();
-            let name = name.filter(|name| name.len() <= LONGEST_PACKAGE);
+            let name = name.filter(|name| name.len() <= MAX_PACKAGE_LENGTH);
             self.package = name.map(str::to_owned);
         } else if line == "Hidden system packages:" {
             self.package = None;

@@ -22,12 +22,12 @@ use heaptap_results::{recorded, timeline};
 
 /// Maximum length of a line in bytes; the rest is dropped. The limit of the log itself is about
 /// 4000.
-const LONGEST_LINE: usize = 64 << 10;
+const MAX_LINE_LENGTH: usize = 64 << 10;
 /// Bytes to read at once.
 const PIECE: usize = 64 << 10;
 /// Maximum unpacked size in bytes. Logs have a few MiB, but a file made for it can unpack without
 /// end.
-const LARGEST: u64 = 4 << 30;
+const MAX_SIZE: u64 = 4 << 30;
 
 /// Input of `gc`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -106,7 +106,7 @@ fn of_text(
             None => trace(input, &name)?,
         }));
     }
-    let Some(mut text) = input.text(LARGEST).map_err(text_failure)? else {
+    let Some(mut text) = input.text(MAX_SIZE).map_err(text_failure)? else {
         let message = format!(
             "{name} is neither a log nor a recording: it is {}",
             Kind::Zip
@@ -300,7 +300,7 @@ fn flaws(text: &Text<'_>, name: &str) -> Vec<Finding> {
     let cut = text.is_cut().then(|| {
         let message = format!(
             "{name} unpacks to more than {}; the rest was not read",
-            ByteSize(LARGEST)
+            ByteSize(MAX_SIZE)
         );
         Finding::new("log-cut", ErrorClass::Incomplete, message)
             .with_help("unpack the file and pass only the relevant part")
@@ -308,7 +308,7 @@ fn flaws(text: &Text<'_>, name: &str) -> Vec<Finding> {
     torn.into_iter().chain(cut).collect()
 }
 
-/// Passes each line to `each`, truncated to `LONGEST_LINE`.
+/// Passes each line to `each`, truncated to `MAX_LINE_LENGTH`.
 fn lines(input: impl Read, mut each: impl FnMut(&[u8])) -> io::Result<()> {
     let mut input = BufReader::with_capacity(PIECE, input);
     let mut line = Vec::new();
@@ -326,7 +326,7 @@ fn lines(input: impl Read, mut each: impl FnMut(&[u8])) -> io::Result<()> {
         }
         let end = memchr::memchr(b'\n', piece);
         let text = &piece[..end.unwrap_or(piece.len())];
-        line.extend_from_slice(&text[..text.len().min(LONGEST_LINE - line.len())]);
+        line.extend_from_slice(&text[..text.len().min(MAX_LINE_LENGTH - line.len())]);
         let taken = text.len() + usize::from(end.is_some());
         if end.is_some() {
             each(&line);
@@ -354,7 +354,7 @@ mod tests {
     }
 
     fn collections(bytes: &[u8]) -> u64 {
-        let log = read(bytes, "a test", LARGEST).unwrap();
+        let log = read(bytes, "a test", MAX_SIZE).unwrap();
         let report = GcReport::of_log(GcSource::Log, &log.log, &log.phone);
         report.processes.iter().map(|p| p.collections).sum()
     }
@@ -404,7 +404,7 @@ mod tests {
             .map(|n| format!("I/x( 1): {}\n", n.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
             .collect();
         let packed = gzip(&text);
-        let log = read(&packed[..packed.len() / 2], "a.gz", LARGEST).unwrap();
+        let log = read(&packed[..packed.len() / 2], "a.gz", MAX_SIZE).unwrap();
         assert!((1000..5000).contains(&log.log.lines), "{}", log.log.lines);
         let [found] = &log.findings[..] else {
             panic!("{:?}", log.findings)
@@ -414,7 +414,7 @@ mod tests {
         let what = "a.gz: its gzip stream breaks off after ";
         assert!(found.message.starts_with(what), "{}", found.message);
         // This one is cut so early that nothing can be read.
-        let error = read(&packed[..10], "a.gz", LARGEST).err().unwrap();
+        let error = read(&packed[..10], "a.gz", MAX_SIZE).err().unwrap();
         assert_eq!(error.kind, "log-unreadable");
     }
 
@@ -446,12 +446,12 @@ mod tests {
             count += 1;
         })
         .unwrap();
-        assert_eq!((longest, count), (LONGEST_LINE, 2));
+        assert_eq!((longest, count), (MAX_LINE_LENGTH, 2));
     }
 
     #[test]
     fn a_text_without_a_line_of_a_log_is_refused() {
-        let read = |text: &str| read(text.as_bytes(), "a.txt", LARGEST);
+        let read = |text: &str| read(text.as_bytes(), "a.txt", MAX_SIZE);
         for text in [
             "Applications Memory Usage (in Kilobytes):\nUptime: 1 Realtime: 1\n",
             "com.example.app 4242: 7 collections\n  count  freed\n",
@@ -479,7 +479,7 @@ mod tests {
     #[test]
     fn what_is_no_log_is_refused() {
         let elf = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0";
-        let error = read(elf, "lib.so", LARGEST).err().unwrap();
+        let error = read(elf, "lib.so", MAX_SIZE).err().unwrap();
         assert_eq!(error.kind, "not-a-log", "{error}");
     }
 }

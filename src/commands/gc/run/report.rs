@@ -114,7 +114,7 @@ impl GcReport {
             formats: log.formats.iter().copied().collect(),
             span: log.span,
             left_out: log.left_out,
-            ..GcReport::of(source, processes.collect())
+            ..GcReport::new(source, processes.collect())
         }
     }
 
@@ -133,10 +133,10 @@ impl GcReport {
             };
             (analyze(&log, known), log.collections)
         });
-        GcReport::of(GcSource::Recording, processes.collect())
+        GcReport::new(GcSource::Recording, processes.collect())
     }
 
-    fn of(source: GcSource, mut processes: Vec<(ProcessReport, Vec<Timed>)>) -> GcReport {
+    fn new(source: GcSource, mut processes: Vec<(ProcessReport, Vec<Timed>)>) -> GcReport {
         processes.sort_by_key(|(report, _)| {
             let gravest = report.diagnoses.first().map(|d| d.severity);
             std::cmp::Reverse((gravest, report.collections))

@@ -53,7 +53,7 @@ impl Stretch {
         let labels = labels(path, timeline);
         let moments = |label: Option<&str>| match label {
             None => Ok(None),
-            Some(label) => match Moments::of(label, &labels) {
+            Some(label) => match Moments::new(label, &labels) {
                 None => Err(no_such(path, label, &labels)),
                 of => Ok(of),
             },
@@ -90,7 +90,7 @@ struct Moments {
 }
 
 impl Moments {
-    fn of(label: &str, labels: &[(String, u64)]) -> Option<Moments> {
+    fn new(label: &str, labels: &[(String, u64)]) -> Option<Moments> {
         let of = labels.iter().filter(|(name, _)| name == label);
         let of: Vec<u64> = of.map(|(_, at)| *at).collect();
         Some(Moments {

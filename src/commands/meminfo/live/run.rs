@@ -285,7 +285,7 @@ impl Live {
     /// Returns the cost on the device: share of one core, share of services at most, bytes per
     /// second.
     pub fn cost(&self) -> Option<(f64, f64, f64)> {
-        let shares = Shares::of(&self.spent, self.until_ns)?;
+        let shares = Shares::new(&self.spent, self.until_ns)?;
         Some((shares.core, shares.services, shares.bytes_per_s))
     }
 
@@ -533,7 +533,7 @@ mod tests {
             })
         };
         let resident = |rss: u64| {
-            Observation::Resident(Resident::of(heaptap_model::timeline::Source::Status, rss))
+            Observation::Resident(Resident::new(heaptap_model::timeline::Source::Status, rss))
         };
         live.take(&entry(1, 7, process(false)));
         live.take(&entry(1, 7, resident(10)));

@@ -18,7 +18,7 @@ pub(super) struct Lists {
 }
 
 impl Lists {
-    pub(super) fn of(args: &super::Args) -> Lists {
+    pub(super) fn from_args(args: &super::Args) -> Lists {
         Lists {
             by: args.by.and_then(of_same_name),
             limit: args.rows.limit,

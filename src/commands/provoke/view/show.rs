@@ -15,7 +15,7 @@ use heaptap_base::units::{ByteSize, HumanDuration, SignedSize, thousands};
 use heaptap_base::untrusted::sanitize;
 use heaptap_base::untrusted::shell::{quoted, quoted_path};
 use heaptap_capture::provoke::{
-    Effect, Event, FEWEST, Launch, Plan, PutBack, Report, Step, Target, Trend, Verdict,
+    Effect, Event, Launch, MIN_COUNT, Plan, PutBack, Report, Step, Target, Trend, Verdict,
 };
 
 pub(super) fn put_back_words(done: &PutBack) -> String {
@@ -408,7 +408,7 @@ fn trend_lines(trend: &Trend) -> Vec<(Option<Style>, String)> {
             more => format!("{more} {several} are"),
         };
         let text = format!(
-            "{counted} too few{since} to determine the trend of RssAnon: it needs {FEWEST}, of \
+            "{counted} too few{since} to determine the trend of RssAnon: it needs {MIN_COUNT}, of \
              which it leaves out the first {}",
             trend.left_out
         );

@@ -23,7 +23,7 @@ pub(super) enum Form {
 }
 
 impl Form {
-    pub(super) fn of(console: &Console, csv: bool) -> Form {
+    pub(super) fn new(console: &Console, csv: bool) -> Form {
         match () {
             () if csv => Form::Csv,
             () if console.is_json_lines() => Form::JsonLines,

@@ -74,7 +74,7 @@ struct Words {
 }
 
 impl Words {
-    fn of(tables: &[TableInfo], modules: Vec<String>) -> Words {
+    fn new(tables: &[TableInfo], modules: Vec<String>) -> Words {
         let mut known: Vec<String> = modules;
         for table in tables {
             known.push(match table.sort {
@@ -258,7 +258,7 @@ fn failed(error: ReadlineError) -> Failure {
 
 fn words(database: &Database) -> Words {
     let tables = database.tables().unwrap_or_else(|_| Vec::new());
-    Words::of(&tables, database.modules().map(str::to_owned).collect())
+    Words::new(&tables, database.modules().map(str::to_owned).collect())
 }
 
 fn editor(database: &Database, history: Option<&PathBuf>) -> Result<Lines, ReadlineError> {

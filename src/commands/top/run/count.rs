@@ -117,7 +117,7 @@ fn report(heap: &JavaHeap, table: &Histogram, request: &TopRequest) -> TopReport
     });
     let (rows, rows_total) = limited(rows.collect(), request);
     TopReport {
-        heap: HeapFacts::of(heap),
+        heap: HeapFacts::from_heap(heap),
         by: request.by,
         sort: request.order,
         counted: Counted::All,

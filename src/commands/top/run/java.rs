@@ -168,7 +168,7 @@ pub fn top(heap: &JavaHeap, request: &TopRequest) -> TopReport {
     };
     let (reachable, unreachable) = totals(heap);
     TopReport {
-        heap: HeapFacts::of(heap),
+        heap: HeapFacts::from_heap(heap),
         by: request.by,
         sort: request.order,
         counted: request.counted,
@@ -227,7 +227,7 @@ fn grouped(heap: &JavaHeap, by: Grouping, request: &TopRequest) -> Histogram {
             histogram::histogram(graph, ObjectScope::All(heap.dominators()), by, filter)
         }
         Counted::Unreachable => {
-            let reachable = Reachable::of(graph, heap.follow);
+            let reachable = Reachable::new(graph, heap.follow);
             histogram::histogram(graph, ObjectScope::Unreachable(&reachable), by, filter)
         }
     }
@@ -274,7 +274,7 @@ fn sort(rows: &mut [TopRow], order: Order) {
 
 /// Returns the threads, with their number before the limit.
 fn threads(heap: &JavaHeap, request: &TopRequest) -> (Vec<TopRow>, usize) {
-    let threads = Threads::of(heap);
+    let threads = Threads::from_heap(heap);
     let rows = threads.rows().map(|(name, figures, thread)| TopRow {
         name,
         figures,
@@ -327,7 +327,7 @@ fn objects(heap: &JavaHeap, request: &TopRequest) -> (Vec<TopRow>, usize) {
     }
     let objects: Vec<ObjectIndex> = shown.iter().map(|(large, _)| large.object).collect();
     let paths = heap.paths_to(&objects);
-    let mut ways = Ways::of(graph, &paths, heap.follow);
+    let mut ways = Ways::new(graph, &paths, heap.follow);
     let row = |(large, members): &(&largest::Large, Option<largest::Members>)| TopRow {
         name: label::object_name(graph, large.object).into_owned(),
         figures: Figures {
@@ -509,7 +509,7 @@ pub fn tree(
         }
     }
     TreeReport {
-        heap: HeapFacts::of(heap),
+        heap: HeapFacts::from_heap(heap),
         by: key,
         reachable,
         unreachable,

@@ -303,7 +303,7 @@ struct Looker<'a> {
 
 impl<'a> Looker<'a> {
     fn new(file: &'a NativeFile, dump: &'a Dump, at: usize, request: &'a TopRequest) -> Looker<'a> {
-        let mut error = SampledColumn::of(dump, at);
+        let mut error = SampledColumn::new(dump, at);
         let mut values = dump.values.clone();
         if let Some(error) = &mut error {
             values.columns.push(std::mem::take(&mut error.small));
@@ -346,8 +346,8 @@ impl<'a> Looker<'a> {
     }
 
     fn report(&self) -> HeapReport {
-        let shown = VisibleTree::of(self.table(), &self.request.filter, &[&self.values]);
-        let groups = Groups::of(self.table(), self.request.by);
+        let shown = VisibleTree::new(self.table(), &self.request.filter, &[&self.values]);
+        let groups = Groups::new(self.table(), self.request.by);
         let left = shown.totals(&self.values);
         let whole: Vec<i64> = self
             .values
@@ -375,14 +375,14 @@ impl<'a> Looker<'a> {
             ),
             None if self.request.by == RowKey::Thread => (Some(self.threads(&shown, share)), None),
             None => {
-                let table = Table::of(&shown, &groups, &self.values);
+                let table = Table::new(&shown, &groups, &self.values);
                 (Some(self.rows(&shown, &groups, &table, share)), None)
             }
         };
         let (rows, counts) = rows.unzip();
         let measure = &self.dump.measures[self.at];
         HeapReport {
-            dump: DumpFacts::of(self.file, self.dump),
+            dump: DumpFacts::new(self.file, self.dump),
             view: self.names[self.at].clone(),
             unit: match &measure.unit {
                 Unit::Bytes => "bytes".to_owned(),

@@ -47,7 +47,7 @@ pub(super) struct Threads<'a> {
 }
 
 impl<'a> Threads<'a> {
-    pub(super) fn of(heap: &'a JavaHeap) -> Threads<'a> {
+    pub(super) fn from_heap(heap: &'a JavaHeap) -> Threads<'a> {
         let mut roots: BTreeMap<u32, Vec<Root>> = BTreeMap::new();
         for root in heap.graph.roots() {
             if let Some(serial) = root.thread {

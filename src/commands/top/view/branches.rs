@@ -67,7 +67,7 @@ struct Drawn {
 }
 
 /// Maximum level of branches; deeper ones are drawn at this level.
-const DEEPEST: usize = 40;
+const MAX_DEPTH: usize = 40;
 
 impl Drawn {
     fn line(&mut self, line: Line, above: Option<usize>) {
@@ -75,7 +75,7 @@ impl Drawn {
             None if self.root_is_alone => (0, true),
             None => (1, false),
             Some(above) if self.is_alone[above] => (self.indents[above], true),
-            Some(above) => ((self.indents[above] + 1).min(DEEPEST), false),
+            Some(above) => ((self.indents[above] + 1).min(MAX_DEPTH), false),
         };
         let left = match above {
             None => &mut self.root_left,

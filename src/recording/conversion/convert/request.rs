@@ -25,7 +25,7 @@ pub enum Input {
 
 impl Input {
     /// Returns the input that was typed; `-` is standard input.
-    pub fn of(typed: &Path) -> Input {
+    pub fn from_typed(typed: &Path) -> Input {
         match typed == Path::new(heaptap_input::STDIN) {
             true => Input::Stdin,
             false => Input::Path(typed.to_owned()),

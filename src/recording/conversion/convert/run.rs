@@ -158,7 +158,7 @@ impl<'a> Run<'a> {
         let mut trace = surveyed.seal();
         let recording = Arc::clone(trace.recording());
         let pprof = Pprof::new(Arc::clone(&recording), request.pprof);
-        let deduped = Deduped::of(&recording);
+        let deduped = Deduped::from_recording(&recording);
         let mut summarizer = Summarizer::default();
         let mut coverage = Coverage::default();
         let mut last: BTreeMap<(u64, String), (Option<u64>, Vec<Finding>)> = BTreeMap::new();

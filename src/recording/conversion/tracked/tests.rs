@@ -99,7 +99,7 @@ fn decoded(summed: Summed) -> Profile {
 
 #[test]
 fn allocations_of_one_place_are_one_sample_and_the_largest_is_the_first() {
-    let long = "m".repeat(LONGEST_NAME + 10);
+    let long = "m".repeat(MAX_NAME_LENGTH + 10);
     let bind: &[[u16; 4]] = &[[1, 0, 0, 17]];
     let other: &[[u16; 4]] = &[[1, 1, 0, 18]];
     let bytes = list(
@@ -112,7 +112,7 @@ fn allocations_of_one_place_are_one_sample_and_the_largest_is_the_first() {
         ],
     );
     let read = Allocations::read(&bytes).unwrap();
-    let summed = Summed::of(&read, &[]);
+    let summed = Summed::new(&read, &[]);
     assert_eq!(summed.space, 148);
     let profile = decoded(summed);
     let told: Vec<(i64, &[i64])> = profile
@@ -264,7 +264,7 @@ fn the_line_of_an_outline_is_that_of_its_caller() {
         .collect();
     let bytes = list([&["La;", "Lb;"], &["a", "c"], &["SourceFile"]], &entries);
     let read = Allocations::read(&bytes).unwrap();
-    let profile = decoded(Summed::of(&read, &[&file]));
+    let profile = decoded(Summed::new(&read, &[&file]));
     let text = |at: i64| profile.string_table[at as usize].as_str();
     let named = |id: &u64| {
         let line = profile.location[*id as usize - 1].line[0];
@@ -285,13 +285,13 @@ fn the_line_of_an_outline_is_that_of_its_caller() {
 #[test]
 fn long_names_and_deep_stacks_stay_small() {
     // Each frame's name would have 16 KiB: a gigabyte in all.
-    let long = ["c".repeat(LONGEST_NAME), "m".repeat(LONGEST_NAME)];
+    let long = ["c".repeat(MAX_NAME_LENGTH), "m".repeat(MAX_NAME_LENGTH)];
     let frames: Vec<[u16; 4]> = (0..250).map(|line| [0, 0, 0, line]).collect();
     let entries: Vec<(u32, u16, u16, &[[u16; 4]])> =
         (0..500).map(|n| (16, n, 0, frames.as_slice())).collect();
     let bytes = list([&[&long[0]], &[&long[1]], &[]], &entries);
     let read = Allocations::read(&bytes).unwrap();
-    let profile = decoded(Summed::of(&read, &[]));
+    let profile = decoded(Summed::new(&read, &[]));
     assert_eq!((profile.sample.len(), profile.function.len()), (500, 2));
     let names: usize = profile.string_table.iter().map(String::len).sum();
     assert!(names < 20_000, "{names}");

@@ -106,7 +106,7 @@ fn heaps_of_chance_end_and_agree_with_themselves() {
     for seed in 0..400 {
         let graph = random(seed);
         let leaks = find(&graph);
-        let reachable = heaptap_model::heap_graph::Reachable::of(
+        let reachable = heaptap_model::heap_graph::Reachable::new(
             &graph,
             heaptap_model::heap_graph::Follow::ALL,
         );
@@ -133,7 +133,7 @@ fn heaps_of_chance_end_and_agree_with_themselves() {
         assert!(kept <= graph.len() as u64, "{seed}");
         let waste = crate::waste::find(&graph, &reachable, 3);
         assert!(waste.strings.groups.len() <= 3, "{seed}");
-        let snapshot = crate::growth::Snapshot::of(&graph);
+        let snapshot = crate::growth::Snapshot::from_graph(&graph);
         let same = crate::growth::compare(&[snapshot.clone(), snapshot], &graph, 1);
         assert!(same.paths.is_empty() && same.classes.is_empty(), "{seed}");
     }

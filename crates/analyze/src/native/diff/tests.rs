@@ -66,7 +66,7 @@ fn what_grew_is_told_from_noise() {
     let before = dump(&nodes, &[(10, 10), (50, 500), (9, 9), (0, 0), (60, 60)], T);
     let after = dump(&nodes, &[(70, 70), (53, 900), (9, 9), (40, 40), (0, 60)], T);
     let filter = Filter::default();
-    let diff = Diff::of(
+    let diff = Diff::new(
         &table,
         Some(&before),
         Some(&after),
@@ -110,7 +110,7 @@ fn survivors_cancel_within_a_run_only() {
     );
     let of = |relation| {
         let filter = Filter::default();
-        let diff = Diff::of(
+        let diff = Diff::new(
             &table,
             Some(&before),
             Some(&after),
@@ -144,7 +144,7 @@ fn of_a_thousand_callsites_of_two_equal_runs_none_stands_out() {
     };
     let (before, after) = (dump(&nodes, &hits(), T), dump(&nodes, &hits(), T));
     let filter = Filter::default();
-    let diff = Diff::of(
+    let diff = Diff::new(
         &table,
         Some(&before),
         Some(&after),
@@ -173,7 +173,7 @@ fn sides_are_divided_by_their_own_iterations() {
             ..terms(DumpRelation::Apart)
         };
         let filter = Filter::default();
-        Diff::of(&table, Some(&before), Some(&after), &filter, &terms).total
+        Diff::new(&table, Some(&before), Some(&after), &filter, &terms).total
     };
     // 100 T in 10 iterations, 800 T in 80: the same per iteration.
     let same = of([10.0, 80.0]);
@@ -195,7 +195,7 @@ fn one_side_alone_is_new_or_gone() {
     let (table, nodes) = table(&["work"]);
     let only = dump(&nodes, &[(100, 100)], T);
     let filter = Filter::default();
-    let new = Diff::of(
+    let new = Diff::new(
         &table,
         None,
         Some(&only),
@@ -204,7 +204,7 @@ fn one_side_alone_is_new_or_gone() {
     );
     assert_eq!(new.total.status(), "new");
     assert!(new.total.growth.low > 0.0);
-    let gone = Diff::of(
+    let gone = Diff::new(
         &table,
         Some(&only),
         None,
@@ -222,7 +222,7 @@ fn without_an_interval_there_are_no_limits() {
     before.facts.sampling_interval_bytes = 0;
     let after = dump(&nodes, &[(3, 3)], T);
     let filter = Filter::default();
-    let diff = Diff::of(
+    let diff = Diff::new(
         &table,
         Some(&before),
         Some(&after),
@@ -247,7 +247,7 @@ proptest! {
         let filter = Filter::default();
         for by in [RowKey::Callsite, RowKey::Function, RowKey::Library] {
             let terms = Terms { by, ..terms(relation) };
-            let diff = Diff::of(&table, Some(&one), Some(&one), &filter, &terms);
+            let diff = Diff::new(&table, Some(&one), Some(&one), &filter, &terms);
             prop_assert_eq!(diff.total.growth.value, 0.0);
             prop_assert!(diff.ranked(|row| row.own).is_empty());
             prop_assert!(diff.rows.iter().all(|row| !row.own.is_certain));
@@ -265,8 +265,8 @@ proptest! {
         let (before, after) = (dump(&nodes, &first, T), dump(&nodes, &second, T));
         let filter = Filter::default();
         let terms = terms(DumpRelation::Apart);
-        let diff = Diff::of(&table, Some(&before), Some(&after), &filter, &terms);
-        let back = Diff::of(&table, Some(&after), Some(&before), &filter, &terms);
+        let diff = Diff::new(&table, Some(&before), Some(&after), &filter, &terms);
+        let back = Diff::new(&table, Some(&after), Some(&before), &filter, &terms);
         prop_assert_eq!(diff.total.growth.value, -back.total.growth.value);
         for (name, (b, a)) in names.iter().zip(&hits) {
             if (b.0, a.0) == (0, 0) {

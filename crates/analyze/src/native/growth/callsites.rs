@@ -34,7 +34,7 @@ pub(super) const NOWHERE: u32 = u32::MAX;
 
 impl Callsites {
     /// Packs some callsites, while those before get their numbers.
-    pub(super) fn of(shown: &VisibleTree<'_>, heaps: &[HeapSeries<'_>]) -> Callsites {
+    pub(super) fn new(shown: &VisibleTree<'_>, heaps: &[HeapSeries<'_>]) -> Callsites {
         let mut stacks = PackedStacks::default();
         let mut places = vec![NOWHERE; shown.table().callsite_count()];
         let mut is_known = vec![false; places.len()];
@@ -105,7 +105,7 @@ impl Callsites {
 
 /// Returns the frame of app code of each stack.
 fn own_frames(table: &StackTable, stacks: &PackedStacks) -> Vec<Option<FrameId>> {
-    let owners = OwnFrames::of(table);
+    let owners = OwnFrames::from_table(table);
     let parts = parallel::ranges(stacks.len(), PART, |range| {
         let own = range.map(|id| {
             let mut packed = stacks.get(id as u32);

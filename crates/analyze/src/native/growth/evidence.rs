@@ -57,7 +57,7 @@ struct Step {
 const NO_SAMPLES: [i64; 4] = [0; 4];
 
 impl Step {
-    fn of(callsites: &Callsites, (dump, interval): &(&Dump, Interval)) -> Step {
+    fn new(callsites: &Callsites, (dump, interval): &(&Dump, Interval)) -> Step {
         let mut rows: Vec<[i64; 4]> = zeros(callsites.len());
         let column = |view| dump.column(view);
         let (space, objects) = (column(View::Space), column(View::Objects));
@@ -137,7 +137,7 @@ struct Line {
 
 impl Units {
     /// Reads the dumps of a heap. `line_of` contains the line of each callsite, less than `lines`.
-    pub fn of(
+    pub fn new(
         callsites: &Callsites,
         heap: &HeapSeries<'_>,
         line_of: &[u32],
@@ -153,7 +153,7 @@ impl Units {
         let grew = std::iter::repeat_with(|| AtomicBool::new(tests_rounds));
         let grew: Vec<AtomicBool> = grew.take(line_of.len()).collect();
         let mut lines_grew = vec![tests_rounds; lines];
-        let mut steps = heap.dumps.iter().map(|dump| Step::of(callsites, dump));
+        let mut steps = heap.dumps.iter().map(|dump| Step::new(callsites, dump));
         let first = steps.next().expect("a series has dumps");
         let mut used = vec![false; line_of.len()];
         mark_used(&mut used, &first);
@@ -357,7 +357,7 @@ pub(super) struct HeldBytes {
 
 impl HeldBytes {
     /// Reads the dumps of a heap. `unit_of` contains the unit of each callsite, less than `units`.
-    pub fn of(
+    pub fn new(
         callsites: &Callsites,
         heap: &HeapSeries<'_>,
         wanted: &[u32],

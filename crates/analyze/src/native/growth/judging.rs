@@ -46,7 +46,7 @@ impl Growth<'_> {
                     Level::Lines => self.line_of[callsite] as usize,
                 };
                 let unit_of = (unit_of, units.len(level));
-                let held = HeldBytes::of(&self.callsites, series, &wanted, unit_of);
+                let held = HeldBytes::new(&self.callsites, series, &wanted, unit_of);
                 let course = |at: usize| Course {
                     trend: growth::trend(&thinned(held.at(at))),
                     turns_over: units.turns_over(level, wanted[at] as usize),

@@ -89,7 +89,7 @@ const MAX_ALLOCATORS: usize = 32;
 
 impl<'a> Growth<'a> {
     /// Compares the dumps of each heap. Time is dumps times callsites.
-    pub fn of(
+    pub fn new(
         table: &'a StackTable,
         heaps: &[HeapSeries<'_>],
         filter: &Filter,
@@ -97,10 +97,10 @@ impl<'a> Growth<'a> {
     ) -> Growth<'a> {
         let dumps = heaps.iter().flat_map(|heap| &heap.dumps);
         let values: Vec<_> = dumps.map(|(dump, _)| &dump.values).collect();
-        let shown = VisibleTree::of(table, filter, &values);
-        let callsites = Callsites::of(&shown, heaps);
+        let shown = VisibleTree::new(table, filter, &values);
+        let callsites = Callsites::new(&shown, heaps);
         drop(shown);
-        let owners = Groups::of(table, RowKey::Line);
+        let owners = Groups::new(table, RowKey::Line);
         let nameless = owners.len() as u32;
         let line = |at| {
             callsites
@@ -110,7 +110,7 @@ impl<'a> Growth<'a> {
         let line_of: Vec<u32> = (0..callsites.len()).map(line).collect();
         let units = heaps
             .iter()
-            .map(|heap| Units::of(&callsites, heap, &line_of, owners.len() + 1))
+            .map(|heap| Units::new(&callsites, heap, &line_of, owners.len() + 1))
             .collect();
         let mut growth = Growth {
             owners,

@@ -81,7 +81,7 @@ fn series(dumps: &[Dump]) -> HeapSeries<'_> {
     HeapSeries {
         dumps: dumps
             .iter()
-            .map(|dump| (dump, Interval::of(&dump.facts).expect("known")))
+            .map(|dump| (dump, Interval::from_facts(&dump.facts).expect("known")))
             .collect(),
         paired: true,
         incomplete: false,
@@ -140,7 +140,7 @@ fn the_leak_stands_first_and_a_cache_is_none() {
             )
         })
         .collect();
-    let growth = Growth::of(&table, &[series(&dumps)], &Filter::default(), RULE);
+    let growth = Growth::new(&table, &[series(&dumps)], &Filter::default(), RULE);
     let names = names(&growth);
     assert_eq!(names[0], ("append".to_owned(), GROWS));
     assert_eq!(
@@ -173,7 +173,7 @@ fn growth_of_lost_callstacks_is_of_no_callsite() {
     let lost = site(&mut table, &[LOST_CALLSTACK]);
     let hits = |i: i64| [(leak, 5 * i, 5 * i), (lost, 9 * i, 9 * i)];
     let dumps: Vec<Dump> = (0..9).map(|i| dump(i, &hits(i.into()))).collect();
-    let growth = Growth::of(&table, &[series(&dumps)], &Filter::default(), RULE);
+    let growth = Growth::new(&table, &[series(&dumps)], &Filter::default(), RULE);
     assert!(growth.lost_grew());
     let unknown = Verdict::CantTell(InconclusiveReason::Incomplete);
     assert_eq!(
@@ -191,7 +191,7 @@ fn frees_of_what_the_first_dump_held_exceed_what_was_allocated() {
     let drained = site(&mut table, &["main", "drain", "malloc"]);
     let dumps = [(0, 50, 60), (1, 10, 100)]
         .map(|(number, held, allocated)| dump(number, &[(drained, held, allocated)]));
-    let growth = Growth::of(&table, &[series(&dumps)], &Filter::default(), RULE);
+    let growth = Growth::new(&table, &[series(&dumps)], &Filter::default(), RULE);
     let site = &growth.churn(1)[0];
     assert_eq!((site.allocated.bytes(), site.freed), (40 * T, 80 * T));
     assert_eq!(site.freed_share(), Some(2.0));
@@ -221,7 +221,7 @@ fn a_leak_by_many_ways_is_found_by_its_line() {
             dump(i, &hits)
         })
         .collect();
-    let growth = Growth::of(&table, &[series(&dumps)], &Filter::default(), RULE);
+    let growth = Growth::new(&table, &[series(&dumps)], &Filter::default(), RULE);
     // Its callsites lack data only if each is tested alone.
     assert_eq!(names(&growth), [("all of append".to_owned(), GROWS)]);
     assert_eq!(growth.sites(1)[0].callsites, 60);
@@ -240,7 +240,7 @@ fn a_line_knows_the_functions_that_allocate_for_it() {
             )
         })
         .collect();
-    let growth = Growth::of(&table, &[series(&dumps)], &Filter::default(), RULE);
+    let growth = Growth::new(&table, &[series(&dumps)], &Filter::default(), RULE);
     assert_eq!(names(&growth), [("all of append".to_owned(), GROWS)]);
     let all = growth.line_frames();
     let [frames] = all.values().collect::<Vec<_>>()[..] else {
@@ -276,7 +276,7 @@ fn a_line_is_its_leaking_callsites_and_none_that_churns() {
             )
         })
         .collect();
-    let growth = Growth::of(&table, &[series(&dumps)], &Filter::default(), RULE);
+    let growth = Growth::new(&table, &[series(&dumps)], &Filter::default(), RULE);
     assert_eq!(
         names(&growth)[..2],
         [
@@ -307,7 +307,7 @@ fn too_few_samples_say_what_would_decide() {
         tolerance: 500.0,
         ..RULE
     };
-    let growth = Growth::of(&table, &[series(&dumps)], &Filter::default(), strict);
+    let growth = Growth::new(&table, &[series(&dumps)], &Filter::default(), strict);
     let site = &growth.sites(1)[0];
     assert_eq!(
         site.verdict,
@@ -323,7 +323,7 @@ fn two_dumps_show_growth_but_no_leak() {
     let mut table = StackTable::default();
     let leak = site(&mut table, &["main", "append", "malloc"]);
     let dumps = [dump(0, &[(leak, 0, 0)]), dump(1, &[(leak, 90, 90)])];
-    let growth = Growth::of(&table, &[series(&dumps)], &Filter::default(), RULE);
+    let growth = Growth::new(&table, &[series(&dumps)], &Filter::default(), RULE);
     let site = &growth.sites(1)[0];
     assert_eq!(
         site.verdict,
@@ -340,7 +340,7 @@ fn missing_data_are_never_noise() {
     let dumps: Vec<Dump> = (0..5).map(|i| dump(i, &[(steady, 9, 9)])).collect();
     let mut heap = series(&dumps);
     heap.incomplete = true;
-    let growth = Growth::of(&table, &[heap], &Filter::default(), RULE);
+    let growth = Growth::new(&table, &[heap], &Filter::default(), RULE);
     assert_eq!(
         growth.sites(1)[0].verdict,
         Verdict::CantTell(InconclusiveReason::Incomplete)
@@ -375,14 +375,14 @@ fn counters_that_began_anew_go_on() {
 fn nothing_and_everything_are_no_trouble() {
     let table = StackTable::default();
     let dumps = [dump(0, &[]), dump(1, &[]), dump(2, &[])];
-    let growth = Growth::of(&table, &[series(&dumps)], &Filter::default(), RULE);
+    let growth = Growth::new(&table, &[series(&dumps)], &Filter::default(), RULE);
     assert!(growth.judgements().is_empty());
     assert_eq!(growth.totals[0].grown.value, 0);
     let mut table = StackTable::default();
     let site = site(&mut table, &["main"]);
     let most = i64::MAX / T;
     let dumps: Vec<Dump> = (0..4).map(|i| dump(i, &[(site, most, most)])).collect();
-    let growth = Growth::of(&table, &[series(&dumps)], &Filter::default(), RULE);
+    let growth = Growth::new(&table, &[series(&dumps)], &Filter::default(), RULE);
     assert_eq!(growth.sites(1)[0].grown.value, 0);
     assert!(growth.sites(1)[0].rate.high.is_finite());
 }

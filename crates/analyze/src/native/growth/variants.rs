@@ -59,7 +59,7 @@ const KINDS: [&str; 7] = [
 const TOLERANCE: u64 = 4096;
 
 impl Variant {
-    fn of(seed: u64) -> Variant {
+    fn from_seed(seed: u64) -> Variant {
         let mut random = fastrand::Rng::with_seed(seed);
         let kind = KINDS[seed as usize % KINDS.len()];
         let interval = [512, 4096, 4096, 16_384, 65_536][random.usize(..5)];
@@ -211,7 +211,7 @@ impl Variant {
             iterations: 1.0,
             tolerance: TOLERANCE as f64,
         };
-        let growth = Growth::of(&table, &[heap], &Filter::default(), rule);
+        let growth = Growth::new(&table, &[heap], &Filter::default(), rule);
         let mut wrong = Vec::new();
         for (rank, found) in growth.sites(usize::MAX).iter().enumerate() {
             let Unit::Callsite(id) = found.unit else {
@@ -268,7 +268,7 @@ fn failures(seeds: std::ops::Range<u64>) -> (usize, String) {
     let mut text = String::new();
     let mut failed = 0;
     for seed in seeds {
-        let variant = Variant::of(seed);
+        let variant = Variant::from_seed(seed);
         let wrong = variant.wrong();
         failed += usize::from(!wrong.is_empty());
         for line in wrong {

@@ -54,7 +54,7 @@ const WORTH_THREADS: usize = if cfg!(test) { 4 } else { 1 << 14 };
 
 impl Paths {
     /// Returns the paths of all stacks that pass the filter, up to `depth` groups.
-    pub(super) fn of(
+    pub(super) fn new(
         shown: &VisibleTree<'_>,
         groups: &Groups<'_>,
         values: &Values,

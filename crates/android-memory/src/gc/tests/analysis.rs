@@ -44,7 +44,7 @@ fn kinds(report: &ProcessReport) -> Vec<&'static str> {
 #[test]
 fn figures_are_nearest_rank() {
     let of = |values: &[u64]| {
-        let figures = Figures::of(values.to_vec());
+        let figures = Figures::from_values(values.to_vec());
         (
             figures.p50_ns,
             figures.p90_ns,
@@ -57,7 +57,7 @@ fn figures_are_nearest_rank() {
     assert_eq!(of(&[4, 1, 3, 2]), (2, 4, 4, 4));
     let hundred: Vec<u64> = (1..=100).collect();
     assert_eq!(of(&hundred), (50, 90, 99, 100));
-    assert_eq!(Figures::of(hundred).total_ns, 5050);
+    assert_eq!(Figures::from_values(hundred).total_ns, 5050);
 }
 
 #[test]

@@ -322,7 +322,7 @@ fn lines_that_make_no_sense_do_no_harm() {
         rounds
             .answers
             .values()
-            .all(|answer| answer.text.len() <= LONGEST_TEXT)
+            .all(|answer| answer.text.len() <= MAX_TEXT_LENGTH)
     );
 }
 

@@ -11,15 +11,15 @@ use heaptap_base::suggest::nearest;
 use heaptap_base::units::parse_duration;
 
 /// Maximum number of repetitions.
-const MOST: u32 = 10_000;
+const MAX_COUNT: u32 = 10_000;
 /// Maximum number of events of one monkey.
 const MAX_EVENTS: u32 = 10_000_000;
 /// Maximum coordinate.
 const MAX_COORDINATE: u32 = 32_767;
 /// Maximum pause.
-const LONGEST: Duration = Duration::from_secs(24 * 3600);
+const MAX_LENGTH: Duration = Duration::from_secs(24 * 3600);
 /// Maximum length of a text or link.
-const LONGEST_TEXT: usize = 4_096;
+const MAX_TEXT_LENGTH: usize = 4_096;
 
 /// Error for a text that is not an action.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -39,7 +39,7 @@ impl FromStr for Action {
             Some((name, value)) => (name.trim(), Some(value)),
             None => (text.trim(), None),
         };
-        Action::of(name, value).map_err(|why| ActionError {
+        Action::new(name, value).map_err(|why| ActionError {
             text: text.chars().take(200).collect(),
             why,
         })
@@ -48,9 +48,9 @@ impl FromStr for Action {
 
 impl Action {
     /// Parses the action with this name and the value after its colon.
-    pub(super) fn of(name: &str, value: Option<&str>) -> Result<Action, String> {
+    pub(super) fn new(name: &str, value: Option<&str>) -> Result<Action, String> {
         let value = value.filter(|v| !v.trim().is_empty());
-        let times = || count(value, MOST).map(|n| n.unwrap_or(1));
+        let times = || count(value, MAX_COUNT).map(|n| n.unwrap_or(1));
         let needed = |what: &str| value.ok_or_else(|| format!("use {name}:{what}"));
         let nothing = |action: Action| match value {
             None => Ok(action),
@@ -91,7 +91,7 @@ impl Action {
                 let text = needed("DURATION")?.trim();
                 let long = parse_duration(text, Duration::from_millis(1));
                 let long = long.map_err(|e| e.to_string())?;
-                match long <= LONGEST {
+                match long <= MAX_LENGTH {
                     true => Ok(Action::Wait(whole_ms(long))),
                     false => Err("the maximum is one day".to_owned()),
                 }
@@ -212,8 +212,10 @@ fn link(text: &str) -> Result<Action, String> {
     if !begins || !letters.all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c)) {
         return Err("a link must begin with a scheme such as https:".to_owned());
     }
-    if rest.is_empty() || uri.len() > LONGEST_TEXT {
-        return Err(format!("a link must have 1 to {LONGEST_TEXT} characters"));
+    if rest.is_empty() || uri.len() > MAX_TEXT_LENGTH {
+        return Err(format!(
+            "a link must have 1 to {MAX_TEXT_LENGTH} characters"
+        ));
     }
     if let Some(odd) = uri.chars().find(|c| c.is_whitespace() || c.is_control()) {
         return Err(format!("{odd:?} must be encoded in a link"));
@@ -223,8 +225,10 @@ fn link(text: &str) -> Result<Action, String> {
 
 /// Parses text for `input text`, which maps characters to keys and uses `%s` for a space.
 fn typed(text: &str) -> Result<Action, String> {
-    if text.is_empty() || text.len() > LONGEST_TEXT {
-        return Err(format!("a text must have 1 to {LONGEST_TEXT} characters"));
+    if text.is_empty() || text.len() > MAX_TEXT_LENGTH {
+        return Err(format!(
+            "a text must have 1 to {MAX_TEXT_LENGTH} characters"
+        ));
     }
     if !text.bytes().all(|b| (0x20..0x7f).contains(&b)) {
         return Err("a device can only type characters of an English keyboard".to_owned());

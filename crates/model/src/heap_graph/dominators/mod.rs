@@ -122,7 +122,7 @@ impl Dominators {
         self.places[object.at()] != u32::MAX
     }
 
-    /// Returns the set of reachable objects: the same as [`Reachable::of`] finds by a walk.
+    /// Returns the set of reachable objects: the same as [`Reachable::new`] finds by a walk.
     pub fn reachable(&self) -> Reachable {
         let is_reachable = |object| self.is_reachable(object);
         Reachable::from_set(ObjectSet::from_fn(self.places.len(), is_reachable))

@@ -58,7 +58,7 @@ pub(super) struct Runs<'a> {
 
 impl<'a> Runs<'a> {
     pub(super) fn new(recording: &'a Recording, options: ProjectOptions) -> Runs<'a> {
-        let classes = Classes::of(recording);
+        let classes = Classes::from_recording(recording);
         let tables = &recording.tables;
         let annotates = options.annotations && classes.annotates();
         let annotations = if annotates { ANNOTATIONS } else { 1 };
@@ -161,7 +161,7 @@ impl<'a> Runs<'a> {
                     false => table.text(line.system_name),
                 },
                 library,
-                kind: Kind::of(class, path, &name),
+                kind: Kind::new(class, path, &name),
             };
             let frame = Frame {
                 function: table.function(function),

@@ -80,7 +80,7 @@ impl<'a> FoldAttempt<'a> {
     ) -> FoldAttempt<'a> {
         FoldAttempt {
             kept: LargestCallsites::new(stacks, weights, table.frames().len()),
-            walk: Walk::of(table),
+            walk: Walk::from_table(table),
             table,
             stacks,
             weights,

@@ -14,7 +14,7 @@ pub(super) struct Key(pub(super) u32);
 impl Key {
     pub(super) const PER_LIBRARY: u32 = 3;
 
-    fn of(function: &Function) -> Key {
+    fn from_function(function: &Function) -> Key {
         let visible = match function.kind {
             Kind::Plain | Kind::Java | Kind::Class => 0,
             Kind::Runtime => 1,
@@ -72,12 +72,12 @@ struct Caller {
 }
 
 impl Walk {
-    pub(super) fn of(table: &StackTable) -> Walk {
+    pub(super) fn from_table(table: &StackTable) -> Walk {
         let functions = table.functions();
         let frames = table.frames().iter();
         Walk {
             keys: frames
-                .map(|frame| Key::of(&functions[frame.function.0 as usize]))
+                .map(|frame| Key::from_function(&functions[frame.function.0 as usize]))
                 .collect(),
             seen: vec![0; table.libraries().len() * Key::PER_LIBRARY as usize],
             number: 0,

@@ -27,7 +27,7 @@ pub(super) struct Sums<'a> {
 
 impl<'a> Sums<'a> {
     /// Creates sums in a tree of `node_count` callsites.
-    pub(super) fn of(targets: &'a Targets, node_count: usize) -> Sums<'a> {
+    pub(super) fn new(targets: &'a Targets, node_count: usize) -> Sums<'a> {
         let mut places = vec![NONE; node_count];
         for node in targets.nodes() {
             places[node.0 as usize] = 0;
@@ -53,7 +53,7 @@ impl<'a> Sums<'a> {
     pub(super) fn take(&mut self, dump: &mut Dump) -> i64 {
         let small = [View::Space, View::AllocSpace].map(|bytes| {
             let at = dump.measures.iter().position(|m| m.view == Some(bytes))?;
-            Some((bytes, SmallSamples::of(dump, at)?))
+            Some((bytes, SmallSamples::new(dump, at)?))
         });
         let small: Vec<(View, SmallSamples<'_>)> = small.into_iter().flatten().collect();
         let columns = &dump.values.columns;

@@ -83,7 +83,7 @@ impl FoldTargets {
             first: 0,
             children: Index::default(),
             seed: Seed::default(),
-            shorts: Shorts::of(table),
+            shorts: Shorts::from_table(table),
         }
     }
 
@@ -187,7 +187,7 @@ struct Shorts {
 }
 
 impl Shorts {
-    fn of(table: &StackTable) -> Shorts {
+    fn from_table(table: &StackTable) -> Shorts {
         Shorts {
             all: Vec::new(),
             of: vec![NONE; table.frames().len()],

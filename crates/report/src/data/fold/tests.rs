@@ -17,7 +17,7 @@ use heaptap_model::stacks::{
 use std::collections::BTreeMap;
 
 fn fold(profile: &mut StackProfile, most: usize) -> Option<Folded> {
-    Reduction::of(profile, most)?.apply(profile)
+    Reduction::new(profile, most)?.apply(profile)
 }
 
 /// Deterministic random numbers.
@@ -129,9 +129,9 @@ fn table_of(
         all_frames,
         ..Filter::default()
     };
-    let shown = VisibleTree::of(&profile.table, &filter, &[&dump.values]);
-    let groups = Groups::of(&profile.table, by);
-    let rows = Table::of(&shown, &groups, &dump.values);
+    let shown = VisibleTree::new(&profile.table, &filter, &[&dump.values]);
+    let groups = Groups::new(&profile.table, by);
+    let rows = Table::new(&shown, &groups, &dump.values);
     let of_row = |row: heaptap_analyze::native::table::Row<'_>| {
         let TableKey::Group(group) = row.key else {
             panic!("grouped");
@@ -195,7 +195,7 @@ fn the_error_of_sums_is_that_of_before() {
     fold(&mut after, 900).expect("there are more");
     for (old, new) in before.dumps.iter().zip(&after.dumps) {
         for (at, view) in [(1, View::Space), (3, View::AllocSpace)] {
-            let small = |dump| SampledColumn::of(dump, at).expect("it is sampled").small;
+            let small = |dump| SampledColumn::new(dump, at).expect("it is sampled").small;
             let (was, is) = (small(old), small(new));
             assert_eq!(was.iter().sum::<i64>(), is.iter().sum::<i64>(), "{view:?}");
             assert_eq!(total(old, view), total(new, view));
@@ -203,10 +203,13 @@ fn the_error_of_sums_is_that_of_before() {
             let mut bare = new.clone();
             bare.measures.truncate(4);
             bare.values.columns.truncate(4);
-            let wider = SampledColumn::of(&bare, at).expect("it is sampled").small;
+            let wider = SampledColumn::new(&bare, at).expect("it is sampled").small;
             assert!(wider.iter().sum::<i64>() > is.iter().sum::<i64>());
         }
-        assert_eq!(Interval::of(&old.facts), Interval::of(&new.facts));
+        assert_eq!(
+            Interval::from_facts(&old.facts),
+            Interval::from_facts(&new.facts)
+        );
     }
 }
 
@@ -348,7 +351,7 @@ fn a_list_with_room_becomes_a_tree_of_the_same_stacks() {
 fn the_kept_callsites_are_the_heaviest_of_the_tree_with_their_callers() {
     let profile = drawn(3000);
     let stacks = profile.table.list().expect("it has a list");
-    let weights = Weights::of(&profile, stacks.len(), None);
+    let weights = Weights::new(&profile, stacks.len(), None);
     let mut of_all: BTreeMap<Vec<u32>, f64> = BTreeMap::new();
     for stack in weights.held() {
         let mut packed = stacks.get(stack);
@@ -471,7 +474,7 @@ fn an_attempt_is_left_out_only_where_it_would_fail() {
     for (functions, allocators, keeps) in [(400, 400, false), (30_000, 4, true)] {
         let profile = by_allocators(functions, allocators);
         let (stacks, stack_of) = stacks_of(&profile);
-        let weights = Weights::of(&profile, stacks.len(), stack_of.as_deref());
+        let weights = Weights::new(&profile, stacks.len(), stack_of.as_deref());
         let count = if keeps { functions as usize } else { 0 };
         let mut goals = FoldTargets::new(&profile.table, stacks.len());
         let mut attempt = FoldAttempt::new(&profile.table, &stacks, &weights, usize::MAX);
@@ -513,7 +516,7 @@ fn an_attempt_is_left_out_only_where_it_would_fail() {
 fn the_owner_of_omitted_frames_is_the_same_from_both_ends() {
     let profile = drawn(3000);
     let stacks = profile.table.list().expect("it has a list");
-    let mut walk = Walk::of(&profile.table);
+    let mut walk = Walk::from_table(&profile.table);
     for stack in 0..stacks.len() as u32 {
         for depth in 0..8 {
             let packed = stacks.get(stack);
@@ -545,11 +548,11 @@ fn stacks_below_the_same_callsite_have_the_libraries_of_each_alone() {
         let mut all: Vec<u32> = (0..stacks.len() as u32).collect();
         all.retain(|stack| kept(stack).len() == depth as usize);
         all.sort_by_key(kept);
-        let mut walk = Walk::of(&profile.table);
+        let mut walk = Walk::from_table(&profile.table);
         let mut caller_of = BTreeMap::new();
         for (caller, below) in (0..).zip(all.chunk_by(|one, other| kept(one) == kept(other))) {
             for &stack in below {
-                let alone = libraries(&mut Walk::of(&profile.table), stack, 0, depth);
+                let alone = libraries(&mut Walk::from_table(&profile.table), stack, 0, depth);
                 assert_eq!(libraries(&mut walk, stack, caller, depth), alone);
                 caller_of.insert(stack, (caller, alone));
             }
@@ -577,7 +580,7 @@ fn a_stack_through_any_number_of_libraries_costs_no_more_than_through_many() {
     let outermost_first = leaf.iter().rev().filter_map(|node| table.frame_of(*node));
     let id = stacks.id(outermost_first.map(|frame| frame.0));
     let packed = stacks.get(id);
-    let mut walk = Walk::of(&table);
+    let mut walk = Walk::from_table(&table);
     let omitted: Omitted = walk.read(packed, 0, 0).expect("it has frames");
     let libraries = walk.libraries(&omitted);
     assert_eq!(libraries.len(), 256);

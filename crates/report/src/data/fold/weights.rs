@@ -13,7 +13,7 @@ pub(super) struct Weights {
 
 impl Weights {
     /// Weighs `stacks` stacks. `stack_of`: the stack of each callsite; `None` if callsites are stacks.
-    pub(super) fn of(
+    pub(super) fn new(
         profile: &StackProfile,
         stacks: usize,
         stack_of: Option<&[NodeId]>,

@@ -31,7 +31,7 @@ fn rss(boot_ms: u64, pid: u32, rss: u64) -> Entry {
 }
 
 fn of(entries: Vec<Entry>) -> Timeline {
-    Timeline::of(&Readings { entries }, &|pid| Some(format!("p{pid}"))).unwrap()
+    Timeline::new(&Readings { entries }, &|pid| Some(format!("p{pid}"))).unwrap()
 }
 
 #[test]
@@ -208,7 +208,7 @@ fn any_entry() -> impl Strategy<Value = Entry> {
         Just(Observation::Gone),
         any::<u64>().prop_map(|rss| Observation::Resident(Resident {
             file: Some(rss),
-            ..Resident::of(Source::ProcessStats, rss)
+            ..Resident::new(Source::ProcessStats, rss)
         })),
         any::<[i64; 2]>().prop_map(|[java, system]| Observation::Parts(Parts {
             source: Source::Meminfo,
@@ -284,7 +284,7 @@ proptest! {
     ) {
         let mut readings = Readings::default();
         readings.merge(Readings { entries });
-        if let Some(timeline) = Timeline::of(&readings, &|_| None) {
+        if let Some(timeline) = Timeline::new(&readings, &|_| None) {
             for life in &timeline.processes {
                 for rows in [&life.resident, &life.parts, &life.collections] {
                     prop_assert_eq!(rows.source.len(), rows.ms.len());

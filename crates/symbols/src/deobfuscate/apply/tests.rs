@@ -244,9 +244,9 @@ fn open_ranges_do_not_multiply() {
     let many = scene.frame(APK, "a.c");
     let before = scene.recording.symbols.held();
     scene.apply();
-    assert_eq!(scene.recording.symbols.held() - before, MOST);
-    assert_eq!(scene.lines(frames[499]).len(), MOST);
+    assert_eq!(scene.recording.symbols.held() - before, MAX_COUNT);
+    assert_eq!(scene.lines(frames[499]).len(), MAX_COUNT);
     let name = scene.name(many);
     assert!(name.starts_with("C.m0 | C.m1 | C.m10 | "), "{name}");
-    assert_eq!(name.split(OR).count(), MOST);
+    assert_eq!(name.split(OR).count(), MAX_COUNT);
 }

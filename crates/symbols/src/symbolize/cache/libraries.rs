@@ -8,7 +8,7 @@ use std::io;
 use std::path::PathBuf;
 
 /// Maximum length of a build ID in bytes; linkers write 8 to 32.
-const LONGEST_ID: usize = 64;
+const MAX_ID_LENGTH: usize = 64;
 
 /// Source of a library. Files of one build from different sources differ in content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -149,7 +149,7 @@ impl Incoming {
 
 fn name(build_id: &BuildId, origin: Origin) -> Option<String> {
     // Two digits name the directory, and at least one byte must remain for the file.
-    let whole = (2..=LONGEST_ID).contains(&build_id.0.len());
+    let whole = (2..=MAX_ID_LENGTH).contains(&build_id.0.len());
     let hex = hex(&build_id.0);
     whole.then(|| format!("{hex}.{}", origin.suffix()))
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 const TIMEOUT: Duration = Duration::from_secs(90);
 
 /// Maximum size of a fetched file: a larger one would displace all others in the cache.
-const LARGEST: u64 = MAX_LIBRARIES / 2;
+const MAX_SIZE: u64 = MAX_LIBRARIES / 2;
 /// Servers and limits from the environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Servers {
@@ -46,7 +46,7 @@ impl Servers {
             urls,
             timeout,
             longest: longest.unwrap_or(timeout.saturating_mul(10)),
-            largest: ByteSize(number("DEBUGINFOD_MAXSIZE").map_or(LARGEST, |n| n.min(LARGEST))),
+            largest: ByteSize(number("DEBUGINFOD_MAXSIZE").map_or(MAX_SIZE, |n| n.min(MAX_SIZE))),
         })
     }
 }

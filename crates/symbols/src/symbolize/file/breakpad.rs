@@ -155,7 +155,7 @@ impl<'data> Index<'data> {
             // letter.
             match line.first() {
                 Some(b'F') => {
-                    if let Some(mut fields) = Fields::of(line, b"FUNC ") {
+                    if let Some(mut fields) = Fields::new(line, b"FUNC ") {
                         fields.skip_marker();
                         if let (Some(address), Some(size)) = (fields.hex(), fields.hex()) {
                             let function = Function {
@@ -165,14 +165,14 @@ impl<'data> Index<'data> {
                             };
                             index.functions.push(function);
                         }
-                    } else if let Some(mut fields) = Fields::of(line, b"FILE ")
+                    } else if let Some(mut fields) = Fields::new(line, b"FILE ")
                         && let Some(number) = fields.decimal()
                     {
                         index.files.insert(number, fields.rest);
                     }
                 }
                 Some(b'P') => {
-                    if let Some(mut fields) = Fields::of(line, b"PUBLIC ") {
+                    if let Some(mut fields) = Fields::new(line, b"PUBLIC ") {
                         fields.skip_marker();
                         if let Some(address) = fields.hex() {
                             index.publics.push(Public { address, offset });
@@ -180,7 +180,7 @@ impl<'data> Index<'data> {
                     }
                 }
                 Some(b'I') => {
-                    if let Some(mut fields) = Fields::of(line, b"INLINE_ORIGIN ")
+                    if let Some(mut fields) = Fields::new(line, b"INLINE_ORIGIN ")
                         && let Some(number) = fields.decimal()
                     {
                         index.origins.insert(number, fields.rest);
@@ -218,7 +218,7 @@ impl<'data> Index<'data> {
                 let after = self.publics.partition_point(|p| p.address <= *address);
                 if let Some(public) = self.publics[..after].last()
                     && public.address >= floor
-                    && address - public.address < LONGEST_PUBLIC
+                    && address - public.address < MAX_PUBLIC_LENGTH
                     && let Some(name) = self.name_of(public.offset, b"PUBLIC ", 2)
                 {
                     answers.add(line(&text(name), "", 0));
@@ -231,7 +231,7 @@ impl<'data> Index<'data> {
     /// Returns the name at the end of a FUNC or PUBLIC record, after `numbers` numbers.
     fn name_of(&self, offset: usize, record: &[u8], numbers: usize) -> Option<&'data [u8]> {
         let (_, line) = Lines::new(self.bytes.get(offset..)?).next()?;
-        let mut fields = Fields::of(line, record)?;
+        let mut fields = Fields::new(line, record)?;
         fields.skip_marker();
         for _ in 0..numbers {
             fields.hex()?;
@@ -247,7 +247,7 @@ impl<'data> Index<'data> {
             calls: BTreeMap::new(),
         };
         for (_, line) in Lines::new(&self.bytes[function.offset..]).skip(1) {
-            if let Some(fields) = Fields::of(line, b"INLINE ") {
+            if let Some(fields) = Fields::new(line, b"INLINE ") {
                 block.read_inline(fields);
                 continue;
             }
@@ -328,15 +328,15 @@ fn holding<T>(spans: &[Span<T>], address: u64) -> Option<&Span<T>> {
 }
 
 /// Maximum size of the function of a PUBLIC record, in bytes.
-const LONGEST_PUBLIC: u64 = 64 << 10;
+const MAX_PUBLIC_LENGTH: u64 = 64 << 10;
 
 /// Maximum nesting of inlined calls. A few dozen levels occur, and each is searched for each
 /// address.
-const DEEPEST: u64 = 256;
+const MAX_DEPTH: u64 = 256;
 
 impl Block<'_> {
     fn read_inline(&mut self, mut fields: Fields<'_>) -> Option<()> {
-        let nesting = fields.decimal().filter(|nesting| *nesting < DEEPEST)?;
+        let nesting = fields.decimal().filter(|nesting| *nesting < MAX_DEPTH)?;
         let (line, file) = (fields.decimal()?, fields.decimal()?);
         let place = (Place { line, file }, fields.decimal()?);
         let calls = self.calls.entry(nesting).or_default();
@@ -395,7 +395,7 @@ struct Fields<'data> {
 }
 
 impl<'data> Fields<'data> {
-    fn of(line: &'data [u8], record: &[u8]) -> Option<Fields<'data>> {
+    fn new(line: &'data [u8], record: &[u8]) -> Option<Fields<'data>> {
         let rest = line.strip_prefix(record)?;
         Some(Fields { rest })
     }

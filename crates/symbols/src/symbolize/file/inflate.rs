@@ -18,7 +18,7 @@ const UNKNOWN: &str = "unknown compression method";
 const SMALLER: &str = "smaller than claimed";
 
 impl Method {
-    pub fn of(number: u32) -> Method {
+    pub fn from_number(number: u32) -> Method {
         match number {
             1 => Method::Zlib,
             2 => Method::Zstd,

@@ -69,11 +69,11 @@ pub(super) struct Notes(Mutex<Vec<Note>>);
 
 impl Notes {
     /// Maximum number of notes, because users do not read more.
-    const MOST: usize = 20;
+    const MAX_COUNT: usize = 20;
 
     pub fn add(&self, note: Note) {
         let mut notes = lock(&self.0);
-        if notes.len() < Self::MOST && !notes.contains(&note) {
+        if notes.len() < Self::MAX_COUNT && !notes.contains(&note) {
             notes.push(note);
         }
     }

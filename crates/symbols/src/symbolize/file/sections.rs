@@ -23,11 +23,11 @@ const XZ_MEMORY_KIB: u32 = 80 << 10;
 
 /// Maximum length of a name or path, in bytes, far above those of toolchains. A damaged file can
 /// contain one as long as the file, with a reference from every address.
-pub(super) const LONGEST_TEXT: usize = 64 << 10;
+pub(super) const MAX_TEXT_LENGTH: usize = 64 << 10;
 
 /// Returns the text at the start of `bytes`, up to its zero byte; `None` if that is missing.
 pub(super) fn text(bytes: &[u8]) -> Option<&[u8]> {
-    let bytes = &bytes[..bytes.len().min(LONGEST_TEXT + 1)];
+    let bytes = &bytes[..bytes.len().min(MAX_TEXT_LENGTH + 1)];
     let end = memchr::memchr(0, bytes)?;
     Some(&bytes[..end])
 }
@@ -209,7 +209,7 @@ fn compression_header(section: &[u8], is_64: bool) -> Result<Packed, &'static st
         return Err(CUT);
     }
     Ok(Packed {
-        method: Method::of(word(0).ok_or(CUT)?),
+        method: Method::from_number(word(0).ok_or(CUT)?),
         size: size.ok_or(CUT)?,
         data: header..section.len(),
     })

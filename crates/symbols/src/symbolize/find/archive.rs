@@ -15,13 +15,13 @@ use std::borrow::Cow;
 use std::io::{self, Cursor, Read, Write as _};
 
 /// Maximum nesting of archives: an APK in an APKS in a ZIP.
-const DEEPEST: usize = 3;
+const MAX_DEPTH: usize = 3;
 /// Maximum number of members examined.
 const MAX_MEMBERS: usize = 100_000;
 /// Maximum size of a member. A debug build of a browser has 3 GB.
-const LARGEST: u64 = 4 << 30;
+const MAX_SIZE: u64 = 4 << 30;
 /// Maximum size of a member decompressed in memory; larger ones go to a file.
-const LARGEST_IN_MEMORY: u64 = 32 << 20;
+const MAX_SIZE_IN_MEMORY: u64 = 32 << 20;
 /// Maximum bytes of an archive decompressed only to identify members.
 const MAX_UNPACKED: u64 = 512 << 20;
 /// Maximum compression ratio of Deflate; larger claims are false.
@@ -119,7 +119,7 @@ impl Reading {
             let name = format!("{prefix}{name}");
             // An invalid member is reported only if its name matches a library.
             let content = match archive.by_index_raw(at) {
-                Ok(member) => match Step::of(&member) {
+                Ok(member) => match Step::from_member(&member) {
                     Ok(step) => {
                         let steps = [outer, &[step]].concat();
                         match self.member(bytes, &name, &steps) {
@@ -158,7 +158,7 @@ impl Reading {
         let step = steps.last().expect("a member has its own step");
         let head = step.beginning(archive, 8)?;
         if is_archive(&head) {
-            if steps.len() < DEEPEST && has_archive_name(name) {
+            if steps.len() < MAX_DEPTH && has_archive_name(name) {
                 if step.is_deflated {
                     self.spend(step.size)?;
                 }
@@ -211,7 +211,7 @@ impl Reading {
 }
 
 impl Step {
-    fn of(member: &zip::read::ZipFile<'_, impl Read>) -> Result<Step, RejectReason> {
+    fn from_member(member: &zip::read::ZipFile<'_, impl Read>) -> Result<Step, RejectReason> {
         let is_deflated = match member.compression() {
             zip::CompressionMethod::Stored => false,
             zip::CompressionMethod::Deflated => true,
@@ -275,10 +275,10 @@ impl Step {
         if !self.is_deflated {
             return Ok(packed);
         }
-        if self.size > LARGEST {
+        if self.size > MAX_SIZE {
             return Err(RejectReason::TooLarge(ByteSize(self.size)));
         }
-        let unpacked = match self.size <= LARGEST_IN_MEMORY {
+        let unpacked = match self.size <= MAX_SIZE_IN_MEMORY {
             true => self.unpack_into_memory(&packed).map(Bytes::from),
             false => self.unpack_into_file(&packed),
         };

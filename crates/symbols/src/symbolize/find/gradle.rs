@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
 /// Maximum depth of modules below the project.
-const DEEPEST: usize = 6;
+const MAX_DEPTH: usize = 6;
 /// Maximum number of directories of a project that are searched for modules.
 const MAX_DIRECTORIES: usize = 20_000;
 
@@ -52,7 +52,7 @@ pub(super) fn outputs(project: &Path) -> Vec<PathBuf> {
             break;
         }
         outputs_of(&directory, &mut outputs);
-        if depth == DEEPEST {
+        if depth == MAX_DEPTH {
             continue;
         }
         for (name, path) in directories_in(&directory) {

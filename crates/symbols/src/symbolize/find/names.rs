@@ -7,7 +7,7 @@ use heaptap_base::untrusted::windows;
 use std::path::{Path, PathBuf};
 
 /// Maximum length of a file name on most file systems.
-const LONGEST_NAME: usize = 255;
+const MAX_NAME_LENGTH: usize = 255;
 /// Maximum depth of a path that is searched below a root.
 const MAX_COMPONENTS: usize = 40;
 /// Maximum number of modules of a platform build searched for variants of one.
@@ -228,7 +228,7 @@ pub(super) fn hex_name(build_id: &[u8]) -> Option<String> {
 pub(super) fn is_plain(name: &str) -> bool {
     let odd = |c: char| c.is_control() || matches!(c, '/' | '\\');
     if name.is_empty()
-        || name.len() > LONGEST_NAME
+        || name.len() > MAX_NAME_LENGTH
         || name == "."
         || name == ".."
         || name.contains(odd)

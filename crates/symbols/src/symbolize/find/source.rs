@@ -21,7 +21,7 @@ pub(super) struct Stamp {
 }
 
 impl Stamp {
-    pub(super) fn of(metadata: &Metadata) -> Self {
+    pub(super) fn from_metadata(metadata: &Metadata) -> Self {
         Stamp {
             size: metadata.len(),
             mtime_ns: metadata.modified().map_or(0, Self::time_ns),
@@ -140,7 +140,7 @@ fn add(digest: &mut Sha256, path: &Path, stamp: Stamp) {
 /// stamp.
 pub(super) fn map(path: &Path, expected: Option<Stamp>) -> Result<(Bytes, Stamp), RejectReason> {
     let (file, metadata) = regular::open(path)?;
-    let stamp = Stamp::of(&metadata);
+    let stamp = Stamp::from_metadata(&metadata);
     if expected.is_some_and(|expected| expected != stamp) {
         return Err(RejectReason::Changed);
     }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// Maximum number of inlined calls at one address; outer ones beyond it are left out, as when
 /// symbols are read from a trace.
-const DEEPEST: usize = 256;
+const MAX_DEPTH: usize = 256;
 
 /// One line; texts are positions in [`Texts`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,10 +54,10 @@ impl AddressLines {
     /// `file`. Does nothing if there is no space for more.
     pub(super) fn set(&mut self, at: usize, file: u8, innermost_first: &[SourceLine<'_>]) {
         let start = self.lines.len();
-        if u32::try_from(start + DEEPEST).is_err() {
+        if u32::try_from(start + MAX_DEPTH).is_err() {
             return;
         }
-        for line in innermost_first.iter().take(DEEPEST) {
+        for line in innermost_first.iter().take(MAX_DEPTH) {
             let line = Line {
                 function: self.texts.id(line.function),
                 linkage: self.texts.id(line.linkage),
@@ -218,6 +218,6 @@ mod tests {
     fn an_endless_chain_of_inlined_calls_is_cut() {
         let mut lines = AddressLines::unknown(1);
         lines.set(0, 0, &vec![line("f", "", 1); 10_000]);
-        assert_eq!(lines.lines(0).len(), DEEPEST);
+        assert_eq!(lines.lines(0).len(), MAX_DEPTH);
     }
 }

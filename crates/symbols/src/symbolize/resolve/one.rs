@@ -150,7 +150,7 @@ impl Work<'_> {
             .iter()
             .map(|&(position, has_unwind)| {
                 let candidate = candidates.get(usize::from(position))?;
-                Some(UsedFile::of(candidate, has_unwind, Vec::new()))
+                Some(UsedFile::new(candidate, has_unwind, Vec::new()))
             })
             .collect();
         let Some(files) = files else { return false };
@@ -247,7 +247,7 @@ impl Work<'_> {
             }
         });
         let notes = symbols.notes().iter().map(ToString::to_string).collect();
-        Ok(UsedFile::of(candidate, symbols.facts().has_unwind, notes))
+        Ok(UsedFile::new(candidate, symbols.facts().has_unwind, notes))
     }
 
     fn stored_files(&self) -> Vec<(u8, bool)> {

@@ -66,7 +66,7 @@ pub struct FileFailure {
 }
 
 impl UsedFile {
-    pub(super) fn of(candidate: &Candidate, has_unwind: bool, notes: Vec<String>) -> UsedFile {
+    pub(super) fn new(candidate: &Candidate, has_unwind: bool, notes: Vec<String>) -> UsedFile {
         UsedFile {
             place: candidate.place,
             path: candidate.path.clone(),

@@ -16,7 +16,7 @@ use sha2::{Digest as _, Sha256};
 const FORMAT: u32 = 3;
 /// Maximum number of addresses that are merged; beyond it only those of the last recording are
 /// kept.
-const MOST: usize = 1 << 20;
+const MAX_COUNT: usize = 1 << 20;
 
 /// Cached results.
 pub(super) struct Stored {
@@ -72,7 +72,7 @@ impl Stored {
         lines: &AddressLines,
         files: Vec<(u8, bool)>,
     ) -> Stored {
-        let fits = |b: &Stored| b.addresses.len() + library.addresses.len() <= MOST;
+        let fits = |b: &Stored| b.addresses.len() + library.addresses.len() <= MAX_COUNT;
         let before = before.filter(fits);
         let old: &[u64] = before.as_ref().map_or(&[], |b| &b.addresses);
         let mut addresses = [old, &library.addresses].concat();

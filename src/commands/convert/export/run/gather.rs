@@ -305,7 +305,7 @@ fn add_tree<'a>(
     let (tree, cut) = match dominators {
         true => java_pprof::tree_for_profile(graph, Over::Dominators(computed())),
         false => {
-            let paths = ShortestPaths::of(graph, Follow::default());
+            let paths = ShortestPaths::new(graph, Follow::default());
             java_pprof::tree_for_profile(graph, Over::ShortestPaths(&paths))
         }
     };

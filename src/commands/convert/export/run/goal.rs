@@ -30,7 +30,7 @@ impl OutputDestination {
     /// directory, or a name with a trailing separator, is a directory. For other names, a format
     /// with many files writes to a file if the name has the ending of its files or exists, and to a
     /// directory otherwise. The other formats write to a file.
-    pub fn of(output: &Path, format: Format) -> OutputDestination {
+    pub fn new(output: &Path, format: Format) -> OutputDestination {
         if output == Path::new("-") {
             return OutputDestination::Stdout;
         }
@@ -197,7 +197,7 @@ mod tests {
         let there = directory.path().to_owned();
         let file = there.join("notes");
         std::fs::write(&file, "mine").unwrap();
-        let of = |path: &Path, format| match OutputDestination::of(path, format) {
+        let of = |path: &Path, format| match OutputDestination::new(path, format) {
             OutputDestination::Stdout => "-",
             OutputDestination::File(..) | OutputDestination::Named(_) => "file",
             OutputDestination::Directory(_) => "folder",

@@ -296,7 +296,7 @@ mod tests {
                 })));
                 last = *pid;
             }
-            live.take(&entry(Observation::Resident(Resident::of(
+            live.take(&entry(Observation::Resident(Resident::new(
                 Source::Status,
                 *rss,
             ))));

@@ -467,7 +467,7 @@ mod tests {
             1, 0x2e, 1, 0x03, 0x08, 0x11, 0x01, 0x02, 0x18, 0x3f, 0x19, 0, 0, //
             7, 0x24, 0, 0x0b, 0x0b, 0x3e, 0x21, 0x05, 0x88, 0x01, 0x0b, 0, 0, 0,
         ];
-        let work = Work::of(1 << 20);
+        let work = Work::from_steps(1 << 20);
         let work = work.share();
         let table = Abbrevs::read(&section, 0, ENCODING, None, &work).unwrap();
         let function = table.get(1).unwrap();
@@ -494,7 +494,7 @@ mod tests {
     #[test]
     fn tables_that_are_read_without_end_are_refused() {
         let section = [1, 0x2e, 0, 0x3f, 0x19, 0, 0, 0];
-        let work = Work::of(10_000);
+        let work = Work::from_steps(10_000);
         let work = work.share();
         let read = || Abbrevs::read(&section, 0, ENCODING, None, &work);
         assert!(read().is_ok());

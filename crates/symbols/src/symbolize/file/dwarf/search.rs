@@ -39,7 +39,7 @@ pub(super) struct Worker<'run, 'data> {
 }
 
 /// Maximum nesting of inlined calls; in a damaged file it could be as large as the file.
-const DEEPEST: usize = 512;
+const MAX_DEPTH: usize = 512;
 
 impl<'run, 'data> Worker<'run, 'data> {
     pub fn new(run: &'run Run<'run, 'data>) -> Worker<'run, 'data> {
@@ -162,7 +162,7 @@ impl Search<'_, '_, '_> {
             let mut depth = 0;
             while let Some(inlined) = function
                 && let Some(caller) = functions.caller(inlined)
-                && depth < DEEPEST
+                && depth < MAX_DEPTH
             {
                 let details = reader.details(unit, inlined.entry);
                 let name = String::from_utf8_lossy(details.name.unwrap_or_default());

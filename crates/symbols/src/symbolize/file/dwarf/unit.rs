@@ -4,7 +4,7 @@
 use super::abbrev::{Abbrev, Abbrevs, Cursor, Slot};
 use super::error::DwarfError;
 use super::work::Share;
-use crate::symbolize::file::sections::{LONGEST_TEXT, text};
+use crate::symbolize::file::sections::{MAX_TEXT_LENGTH, text};
 use gimli::constants::{self as dw, DwForm};
 use gimli::{
     Abbreviations, AttributeValue, DebugAddr, DebugAddrBase, DebugAddrIndex, DebugLineOffset,
@@ -207,7 +207,7 @@ impl<'data> Unit<'data> {
         let (section, at) = match value {
             AttributeValue::String(text) => {
                 let text = text.slice();
-                return (text.len() <= LONGEST_TEXT).then_some(text);
+                return (text.len() <= MAX_TEXT_LENGTH).then_some(text);
             }
             AttributeValue::DebugStrRef(offset) => (parts.str.reader(), offset.0),
             AttributeValue::DebugLineStrRef(offset) => (parts.line_str.reader(), offset.0),

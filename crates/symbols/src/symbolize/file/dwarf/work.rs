@@ -15,13 +15,13 @@ pub(super) struct Work(AtomicU64);
 
 impl Work {
     /// Makes a limit of this number of steps.
-    pub fn of(steps: u64) -> Work {
+    pub fn from_steps(steps: u64) -> Work {
         Work(AtomicU64::new(steps))
     }
 
     /// Makes a limit for this many bytes of debug information that regular files never reach.
     pub fn for_debug_info(size: u64) -> Work {
-        Work::of((16 << 20) + size.saturating_mul(PER_BYTE))
+        Work::from_steps((16 << 20) + size.saturating_mul(PER_BYTE))
     }
 
     /// Adds the work allowed for this many more bytes of debug information.
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn shares_of_many_units_cost_what_they_used() {
-        let work = Work::of(2 * Share::PIECE);
+        let work = Work::from_steps(2 * Share::PIECE);
         for _ in 0..10_000 {
             work.share().take(10).unwrap();
         }
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn what_is_taken_is_gone_for_all() {
-        let work = Work::of(Share::PIECE + 100);
+        let work = Work::from_steps(Share::PIECE + 100);
         let (one, two) = (work.share(), work.share());
         one.take(10).unwrap();
         assert_eq!(two.take(200), Err(DwarfError::TooMuchWork));

@@ -23,7 +23,7 @@ use std::sync::Mutex;
 use std::time::SystemTime;
 
 /// Maximum depth of directories below a root.
-const DEEPEST: usize = 64;
+const MAX_DEPTH: usize = 64;
 /// Maximum number of files of a tree; the walk ends there.
 pub(super) const MAX_FILES: usize = if cfg!(test) { 2_000 } else { 1_000_000 };
 /// Age below which another change might not be visible.
@@ -84,7 +84,7 @@ fn walk_with(roots: &[PathBuf], earlier: Directories, look: Look) -> Walked {
         now_ns: Stamp::time_ns(SystemTime::now()),
         look,
     };
-    for depth in 0..=DEEPEST {
+    for depth in 0..=MAX_DEPTH {
         let mut earlier = |walking: &Walking| {
             let known = walk.earlier.get_mut(walking.path.to_str()?);
             known.map(std::mem::take)
@@ -164,7 +164,7 @@ pub(super) fn one(path: &Path, mut earlier: Directories) -> Walked {
         _ => return walked,
     };
     let stamp = match regular::stat(path) {
-        Ok(metadata) => Stamp::of(&metadata),
+        Ok(metadata) => Stamp::from_metadata(&metadata),
         Err(why_not) => {
             walked.lost.push((path.to_owned(), no_place(why_not)));
             return walked;
@@ -251,7 +251,7 @@ impl Walk {
             Some(earlier) if is_same(&earlier) && !cfg!(windows) => {
                 for file in earlier.files {
                     match regular::stat(&path.join(&file.name)) {
-                        Ok(metadata) => reading.sort(file, Stamp::of(&metadata)),
+                        Ok(metadata) => reading.sort(file, Stamp::from_metadata(&metadata)),
                         // The target of a link is missing; it can come back at any time, as
                         // anything.
                         Err(_) => reading.directory.mtime_ns = None,
@@ -384,7 +384,9 @@ fn list(path: &Path) -> std::io::Result<Listed> {
             false => continue,
         };
         match metadata {
-            Ok(metadata) if metadata.is_file() => listed.files.push((name, Stamp::of(&metadata))),
+            Ok(metadata) if metadata.is_file() => {
+                listed.files.push((name, Stamp::from_metadata(&metadata)))
+            }
             Ok(metadata) if metadata.is_dir() && !SKIPPED.contains(&name.as_str()) => {
                 listed.directories.push(Below { name, is_link });
             }
