@@ -31,16 +31,12 @@ mod tests;
 use std::time::Duration;
 
 pub use self::actions::Actions;
+pub use self::forms::{Compare, DEFAULT_CLASS, END};
 pub use self::init::first_scenario;
 pub use self::problems::{Problem, Problems};
 pub use self::schema::schema;
 pub use self::yaml::MAX_BYTES;
 use crate::results::Unit;
-
-/// The class of devices that no other class takes.
-pub const DEFAULT_CLASS: &str = "default";
-/// The moment at the end of a recording.
-pub const END: &str = "end";
 
 /// A scenario, checked: names, sizes, times and references are valid, variables are replaced.
 #[derive(Debug, Clone, PartialEq)]
@@ -315,16 +311,6 @@ pub struct DeviceClass {
     pub ram: Option<(Compare, u64)>,
 }
 
-/// A comparison.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Compare {
-    Less,
-    LessOrEqual,
-    Equal,
-    GreaterOrEqual,
-    Greater,
-}
-
 impl Scenario {
     /// Returns whether a step starts the app.
     pub fn starts_app(&self) -> bool {
@@ -359,19 +345,6 @@ fn all(steps: &[Step]) -> Vec<&Step> {
         }
     }
     found
-}
-
-impl Compare {
-    /// Returns whether `value` compares so with `wanted`.
-    pub fn holds(self, value: u64, wanted: u64) -> bool {
-        match self {
-            Compare::Less => value < wanted,
-            Compare::LessOrEqual => value <= wanted,
-            Compare::Equal => value == wanted,
-            Compare::GreaterOrEqual => value >= wanted,
-            Compare::Greater => value > wanted,
-        }
-    }
 }
 
 impl Budget {

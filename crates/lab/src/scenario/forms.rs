@@ -7,8 +7,35 @@ use heaptap_base::units::{ByteSize, parse_time};
 use heaptap_base::untrusted::is_unsafe;
 use regex::{Regex, RegexBuilder};
 
-use super::Compare;
 use super::problems::shown;
+
+/// The class of devices that no other class takes.
+pub const DEFAULT_CLASS: &str = "default";
+/// The moment at the end of a recording.
+pub const END: &str = "end";
+
+/// A comparison.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compare {
+    Less,
+    LessOrEqual,
+    Equal,
+    GreaterOrEqual,
+    Greater,
+}
+
+impl Compare {
+    /// Returns whether `value` compares so with `wanted`.
+    pub fn holds(self, value: u64, wanted: u64) -> bool {
+        match self {
+            Compare::Less => value < wanted,
+            Compare::LessOrEqual => value <= wanted,
+            Compare::Equal => value == wanted,
+            Compare::GreaterOrEqual => value >= wanted,
+            Compare::Greater => value > wanted,
+        }
+    }
+}
 
 /// Maximum length of a name or label.
 pub(super) const MAX_NAME_CHARS: usize = 64;
@@ -47,7 +74,7 @@ pub(super) static NAME: Form = Form {
 
 pub(super) static CLASS_NAME: Form = Form {
     check: |text| match text {
-        super::DEFAULT_CLASS => Err("`default` stands for all other devices".to_owned()),
+        DEFAULT_CLASS => Err("`default` stands for all other devices".to_owned()),
         _ => name(text),
     },
     ..NAME
@@ -220,7 +247,7 @@ fn name(text: &str) -> Result<(), String> {
 
 /// As for `heaptap snapshot --label`: `PATH@LABEL` must find the snapshot.
 fn label(text: &str) -> Result<(), String> {
-    if matches!(text, super::END | "last" | "all") {
+    if matches!(text, END | "last" | "all") {
         return Err(format!(
             "`{text}` is not a valid label: it has a meaning in PATH@LABEL"
         ));

@@ -34,6 +34,7 @@ pub use fold::{MAX_COUNT, Reduction, list_from};
 
 use header::{Counts, DerivedMeasure, Header, MAGIC, Section};
 use order::Order;
+pub(crate) use timeline::milliseconds;
 use values::Rows;
 
 use heaptap_base::parallel;
@@ -247,12 +248,6 @@ fn entry(dump: &Dump, series: usize) -> header::Dump {
 fn total(column: &[i64]) -> i64 {
     let sum: i128 = column.iter().map(|value| i128::from(*value)).sum();
     sum.clamp(i64::MIN.into(), i64::MAX.into()) as i64
-}
-
-/// Returns milliseconds with microseconds: shorter as text, and precise enough.
-pub(crate) fn milliseconds(ns: u64) -> f64 {
-    // Microseconds are exact in a double for centuries.
-    (ns / 1000) as f64 / 1000.0
 }
 
 fn flag_names(flags: DumpFlags) -> Vec<String> {

@@ -155,7 +155,9 @@ mod tests {
             }),
             ..ReconcileInput::default()
         };
-        let mut tables: Vec<Table> = (0..30).map(|second| Table::from_input(&at(second))).collect();
+        let mut tables: Vec<Table> = (0..30)
+            .map(|second| Table::from_input(&at(second)))
+            .collect();
         tables.push(Table::from_input(&ReconcileInput::default()));
         let (shown, left_out) = Reconciled::of_all(&tables);
         assert_eq!((shown.len(), left_out), (24, 6));

@@ -4,7 +4,6 @@
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::milliseconds as ms;
 use super::words::Words;
 use heaptap_model::timeline::{self as seen, Entry, Observation, Source};
 
@@ -16,6 +15,12 @@ const ROWS: usize = 3000;
 const NOTES: usize = 500;
 /// Maximum characters of a reason.
 const MAX_WHY: usize = 400;
+
+/// Returns milliseconds with microseconds: shorter as text, and precise enough.
+pub(crate) fn milliseconds(ns: u64) -> f64 {
+    // Microseconds are exact in a double for centuries.
+    (ns / 1000) as f64 / 1000.0
+}
 
 /// All data over time. Times are milliseconds since the device booted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -319,7 +324,7 @@ impl Gathering {
             }
             Observation::Gone => {
                 if self.open.contains_key(&entry.pid) {
-                    self.life(entry).facts.gone_ms = Some(ms(entry.boot_ns));
+                    self.life(entry).facts.gone_ms = Some(milliseconds(entry.boot_ns));
                     self.open.remove(&entry.pid);
                 }
             }
@@ -502,8 +507,8 @@ impl Gathering {
             if process.process.is_empty() {
                 process.process = name_of(process.pid).unwrap_or_default();
             }
-            process.from_ms = ms(life.from_ns);
-            process.to_ms = ms(life.to_ns);
+            process.from_ms = milliseconds(life.from_ns);
+            process.to_ms = milliseconds(life.to_ns);
             process.resident = rows(life.resident);
             process.parts = rows(life.parts);
             process.graphics = rows(life.graphics);
@@ -516,8 +521,8 @@ impl Gathering {
             return None;
         }
         Some(Timeline {
-            from_ms: ms(from_ns),
-            to_ms: ms(self.to_ns),
+            from_ms: milliseconds(from_ns),
+            to_ms: milliseconds(self.to_ns),
             words: self.words.into_all(),
             processes,
             system,
@@ -539,8 +544,8 @@ fn note(notes: &mut Vec<Note>, entry: &Entry, until_ns: Option<u64>, text: &str)
 
 fn noted(entry: &Entry, until_ns: Option<u64>, text: &str) -> Note {
     Note {
-        ms: ms(entry.boot_ns),
-        until_ms: until_ns.map(ms),
+        ms: milliseconds(entry.boot_ns),
+        until_ms: until_ns.map(milliseconds),
         pid: entry.pid,
         text: text.chars().take(200).collect(),
     }
@@ -558,7 +563,7 @@ fn columns(gathered: Gathered, silent: &[(u64, u64)]) -> Rows {
         if after_gap[from..=place].contains(&true) {
             rows.breaks.push(rows.ms.len());
         }
-        rows.ms.push(ms(row.boot_ns));
+        rows.ms.push(milliseconds(row.boot_ns));
         rows.source.push(row.source);
         for &(name, value) in &row.values {
             match rows.columns.get_mut(name) {
