@@ -56,7 +56,7 @@ fn word(command: &str, what: &str) -> String {
 }
 
 /// Properties of an option that must be the same in every command.
-fn sameness(arg: &Arg) -> [(&'static str, String); 4] {
+fn sameness(arg: &Arg) -> [(&'static str, String); 5] {
     let values = arg.get_value_names().unwrap_or_default().join(" ");
     let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
     let first = help.split(['[', ';']).next().unwrap_or_default().trim();
@@ -65,6 +65,7 @@ fn sameness(arg: &Arg) -> [(&'static str, String); 4] {
         ("value", values),
         ("type", format!("{:?}", arg.get_value_parser().type_id())),
         ("help", first.to_owned()),
+        ("action", format!("{:?}", arg.get_action())),
     ]
 }
 

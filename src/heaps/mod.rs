@@ -1,6 +1,14 @@
 //! Memory of an input or a device. Heaps: opens them, selects dumps, and provides the facts, rows,
 //! growth and leaks that several commands show. Also what the system reports: meminfo and
 //! mappings.
+//!
+//! | module | contents |
+//! |---|---|
+//! | `input`, `moments`, `selector`, `pairs` | native heaps of an input; which dumps are meant |
+//! | `growth` | growth of native heaps over dumps |
+//! | `java`, `leaks` | Java heaps, their differences, leaks and waste |
+//! | `trace_findings` | losses and damage of a trace, with remedies |
+//! | `meminfo`, `smaps`, `reconcile` | what the system reports, and its difference from heaps |
 
 pub mod growth;
 pub mod input;

@@ -23,7 +23,7 @@ const INFRASTRUCTURE: [&str; 13] = [
     "unexpected-answer",
 ];
 /// Kinds of errors of class `Device` that the next run would meet, too, until the user mends their
-/// cause, as a full disk of the host.
+/// cause, as a full disk of the device.
 const NEED_USER: [&str; 2] = ["device-full", "provoke-busy"];
 
 /// Returns whether the cause of an error is neither the app nor the scenario, so that another run

@@ -69,11 +69,13 @@ fn table(heading: &str) -> BTreeMap<String, BTreeSet<String>> {
 fn dependencies(package: &str) -> BTreeSet<String> {
     let manifest = directory_of(package).join("Cargo.toml");
     let text = fs::read_to_string(manifest).expect("a crate has its manifest");
-    let of_tests = text.find("[dev-dependencies]").unwrap_or(text.len());
     let all = packages();
-    let names = text[..of_tests]
-        .lines()
-        .filter_map(|line| line.strip_suffix(".workspace = true"));
+    // Sections of tests are left out, other sections are not.
+    let sections = text
+        .split("\n[")
+        .filter(|section| !section.contains("dev-dependencies]"));
+    let lines = sections.flat_map(str::lines);
+    let names = lines.filter_map(|line| line.split_once(['.', ' ']).map(|(name, _)| name));
     let short = |name: &str| name.strip_prefix("heaptap-").unwrap_or(name).to_owned();
     names.map(short).filter(|name| all.contains(name)).collect()
 }

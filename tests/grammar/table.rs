@@ -177,7 +177,11 @@ pub(crate) const MAY_DIFFER: &[(&str, &[&str], &str)] = &[
         &["type", "help"],
         "each command has kinds of its own",
     ),
-    ("view", &["type", "help"], "`diff` has two of the measures"),
+    (
+        "view",
+        &["type", "help", "action"],
+        "`diff` has two of the measures, `convert` writes several",
+    ),
     (
         "output",
         &["type", "value", "help"],

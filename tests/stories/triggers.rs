@@ -217,6 +217,8 @@ fn a_trigger_that_cannot_be_watched_ends_the_run() {
         let lab = Lab::new(FAST);
         Scenario {
             more: &format!("triggers: [{{{trigger}}}]"),
+            // The run lasts until the refusal.
+            steps: &["start", "sleep: 2s"],
             ..Scenario::default()
         }
         .write(&lab);

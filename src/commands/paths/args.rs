@@ -22,7 +22,7 @@ pub struct Args {
     pub input: OsString,
     /// Only matching stacks or Java classes; may be repeated
     #[arg(long, value_name = "REGEX", value_parser = pattern)]
-    pub focus: Option<Regex>,
+    pub focus: Vec<Regex>,
     /// Object with this ID, from `top --by object --json`, `query` or a log
     #[arg(long, value_name = "ID", value_parser = object_id, conflicts_with = "focus")]
     pub object: Option<String>,

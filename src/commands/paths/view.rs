@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use regex::Regex;
+
 use super::args::Args;
 use crate::commands::shared::{blocking, java as java_view};
 use crate::console::exit::Outcome;
@@ -29,10 +31,10 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     args.moment.check([&args.input])?;
     let input = args.moment.one(JavaInput::parse(&args.input))?;
     let options = args.java.options(Follow::default());
-    let targets = match (&args.focus, &args.object) {
-        (Some(class), _) => Targets::Classes(class.clone()),
-        (None, Some(id)) => Targets::Object(id.clone()),
-        (None, None) => {
+    let targets = match (&args.focus[..], &args.object) {
+        ([], Some(id)) => Targets::Object(id.clone()),
+        ([_, ..], _) => Targets::Classes(args.focus.clone()),
+        ([], None) => {
             // No class would help if the input does not have a Java heap.
             let open = move |progress: &ProgressReporter| {
                 JavaFile::open(&input.path, OpenedJava::Unread, options, progress).map(drop)
@@ -89,11 +91,12 @@ fn not_found(missing: &MissingTarget, args: &Args) -> Failure {
             quoted_path(&args.input)
         )),
         MissingTarget::Class { near } => {
-            let pattern = args.focus.as_ref().map_or("", regex::Regex::as_str);
+            let patterns: Vec<&str> = args.focus.iter().map(Regex::as_str).collect();
+            let patterns = patterns.join("` or `");
             Failure::new(
                 ErrorClass::Usage,
                 "no-such-class",
-                format!("the heap does not contain a class that matches `{pattern}`"),
+                format!("the heap does not contain a class that matches `{patterns}`"),
             )
             .with_help(match near {
                 Some(near) => format!("did you mean {}?", sanitize(near)),

@@ -1,5 +1,5 @@
 //! Options for symbol sources, shared by every command that symbolizes frames. This module parses
-//! flags and environment; `naming::names` defines their meaning.
+//! flags and environment; `names::options` defines their meaning.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};

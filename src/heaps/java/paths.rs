@@ -25,8 +25,8 @@ use heaptap_model::heap_graph::{
 /// Target objects.
 #[derive(Debug, Clone)]
 pub enum Targets {
-    /// All objects of classes that match.
-    Classes(Regex),
+    /// All objects of classes that match one of the patterns; at least one.
+    Classes(Vec<Regex>),
     /// The object with an ID, as typed.
     Object(String),
 }
@@ -253,7 +253,7 @@ pub fn paths(
             let object = graph.find_typed(id).ok_or(MissingTarget::Object)?;
             (label::object_name(graph, object).into_owned(), vec![object])
         }
-        Targets::Classes(pattern) => of_classes(graph, pattern)?,
+        Targets::Classes(patterns) => of_classes(graph, patterns)?,
     };
     let mut reachable = objects.clone();
     reachable.retain(|&o| dominators.is_reachable(o));
@@ -326,10 +326,10 @@ fn first_leak(graph: &HeapGraph, targets: &[ObjectIndex]) -> Option<(ObjectIndex
 /// matches, returns class objects, which hold static fields, by the names of their classes.
 fn of_classes(
     graph: &HeapGraph,
-    pattern: &Regex,
+    patterns: &[Regex],
 ) -> Result<(String, Vec<ObjectIndex>), MissingTarget> {
     let mut filter = Filter {
-        focus: vec![pattern.clone()],
+        focus: patterns.to_vec(),
         ..Filter::default()
     };
     let wanted = filter.of(graph);
@@ -343,9 +343,13 @@ fn of_classes(
         found.extend(label::class_objects(graph).filter(|&o| wanted.takes(o)));
     }
     if found.is_empty() && !filter.matches(graph) {
-        let near = nearest_class(graph, pattern.as_str());
+        let near = patterns
+            .iter()
+            .find_map(|pattern| nearest_class(graph, pattern.as_str()));
         return Err(MissingTarget::Class { near });
     }
+    let typed: Vec<&str> = patterns.iter().map(Regex::as_str).collect();
+    let typed = typed.join(" or ");
     let name = |&object: &ObjectIndex| match filter.by_represented {
         true => label::object_name(graph, object),
         false => label::class_name(graph, graph.class_of(object)).into(),
@@ -355,8 +359,8 @@ fn of_classes(
     names.dedup();
     let name = match names.as_slice() {
         [one] => one.clone().into_owned(),
-        [] => pattern.to_string(),
-        many => format!("{pattern} ({} classes)", many.len()),
+        [] => typed,
+        many => format!("{typed} ({} classes)", many.len()),
     };
     Ok((name, found))
 }

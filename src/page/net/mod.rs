@@ -13,7 +13,7 @@
 //! | `body` | a file as a body, read as fast as it is consumed |
 //! | `listener` | socket and connections of both servers |
 //! | `page` | the page that transfers a trace if the UI cannot fetch it |
-//! | `server` | socket, connections, deadlines |
+//! | `server` | one file for one page, its deadlines |
 //! | `site` | a page and the requests of its script, for `explore` |
 
 mod answer;

@@ -33,6 +33,19 @@ fn a_class_without_objects_is_found_by_the_name_that_top_shows() {
 }
 
 #[test]
+fn paths_of_several_patterns_are_those_of_each() {
+    let count = |focus: &[&str]| {
+        let input = after();
+        let mut args = vec!["paths", &input];
+        args.extend(focus.iter().flat_map(|focus| ["--focus", focus]));
+        json(&args)["reachable"]["count"].as_u64().unwrap()
+    };
+    let [listeners, shared] = ["LeakLab.Listener$", "LeakLab.Shared$"];
+    let each = count(&[listeners]) + count(&[shared]);
+    assert_eq!(count(&[listeners, shared]), each);
+}
+
+#[test]
 fn the_path_to_a_leak_is_shown_before_that_to_a_larger_object() {
     // The list of the activities is larger than each of them, and in use.
     let focus = "DetailActivity$|ArrayList$";

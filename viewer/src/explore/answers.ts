@@ -1,4 +1,4 @@
-// Answers of the server: src/explored/api.rs lists them.
+// Answers of the server: src/page/explore_api/api.rs lists them.
 
 export interface Size {
   count: number;

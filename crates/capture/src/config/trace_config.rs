@@ -1,4 +1,4 @@
-//! Conversion of a CaptureSpec into a TraceConfig. If a value differs from Perfetto's heap_profile,
+//! Conversion of a `CaptureSpec` into a `TraceConfig`. If a value differs from Perfetto's heap_profile,
 //! the comment on the constant has the reason.
 
 use prost::Message as _;
