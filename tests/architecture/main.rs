@@ -127,6 +127,29 @@ fn modules_of_the_program_import_only_what_the_table_allows() {
     );
 }
 
+/// `tests/fuzz_corpus.rs` compiles the targets with the program's dependencies, not with these.
+#[test]
+fn fuzzing_has_the_crates_that_its_targets_use() {
+    let fuzz = root().join("fuzz");
+    let manifest = fs::read_to_string(fuzz.join("Cargo.toml")).expect("it is there");
+    let targets = fs::read_dir(fuzz.join("targets")).expect("it is there");
+    let paths = targets.map(|entry| entry.expect("it can be read").path());
+    let code: String = paths
+        .map(|path| fs::read_to_string(path).expect("UTF-8"))
+        .collect();
+    let mut used = 0;
+    for package in packages() {
+        for name in [package.clone(), format!("heaptap-{package}")] {
+            let is_used = code.contains(&format!("{}::", name.replace('-', "_")));
+            let is_listed = manifest.contains(&format!("\n{name}"));
+            let is_crate = name.contains('-') && is_used;
+            assert!(!is_crate || is_listed, "fuzz/Cargo.toml lacks {name}");
+            used += usize::from(is_crate);
+        }
+    }
+    assert!(used > 5, "crates were found");
+}
+
 #[test]
 fn every_row_of_the_tables_exists() {
     for name in table(CRATES).keys() {
