@@ -58,7 +58,7 @@ targets! {
     device::eligibility, 1 << 15, "crates/capture/src/eligibility", "`getprop`, `ps`, `pm`, `dumpsys`, APK manifests and others for `check` and `apps`";
     device::session_answers, 1 << 14, "crates/capture/src/session,crates/capture/src/eligibility", "answers to a recording: processes, traces, conditions, scripts";
     device::observation, 1 << 15, "crates/capture/src/observe,crates/android-memory/src", "samples of memory and followed logs";
-    results::manifest, 1 << 14, "crates/results/src/manifest,crates/results/src", "`manifest.json`";
+    results::manifest, 1 << 14, "crates/results/src", "`manifest.json`";
     results::lab_results, 1 << 14, "crates/lab/src/results,src/lab", "`result.json` and `progress.json`, results for CI systems, plans";
     results::baseline, 1 << 13, "crates/lab/src", "baselines of `run`";
     results::journal, 1 << 14, "crates/capture/src/session,src/recording", "session journals, owners of directories";

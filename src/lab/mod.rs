@@ -15,7 +15,8 @@
 //! | `request`, `scenario_run` | a scenario; runs until its budgets are decided, and the results |
 //! | `resume` | completing the run of a killed process |
 //! | `state`, `run_record` | what is done so far, for a later `--resume` |
-//! | `failures` | errors of runs, and whether the device is their cause |
+//! | `events`, `failures` | events for display; errors of runs, and whether the device is their cause |
+//! | `path_lock` | locks of output directories and baselines |
 //! | `files`, `page` | writing the results, and the page of a run |
 //! | `baseline_file` | reading and updating the file of a baseline |
 //! | `phone` | facts of the device and the app |

@@ -13,6 +13,7 @@
 //! | `conversion` | traces to profiles and name packets |
 //! | `record`, `dump`, `heap_files` | the commands: as many attempts as necessary |
 //! | `self_test` | a few seconds of everything, with verdicts |
+//! | `blocking` | work on large files, without holding up connections |
 
 pub(crate) mod advice;
 pub(crate) mod attempt;

@@ -4,66 +4,14 @@
 mod circles;
 mod fixtures;
 mod sources;
+mod tables;
 mod weight;
 mod words;
 
 use sources::{Source, directory_of, first_word, imports, names_at, packages, root, sources};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
-
-/// Headings of the tables of docs/internals/architecture.md.
-const CRATES: &str = "Crates";
-const MODULES: &str = "Modules of the program";
-
-/// The table of docs/internals/architecture.md below `heading`: crates or modules of the program,
-/// and their permitted imports.
-fn table(heading: &str) -> BTreeMap<String, BTreeSet<String>> {
-    let text = fs::read_to_string(root().join("docs/internals/architecture.md"))
-        .expect("the page is there");
-    let text = text
-        .split("\n## ")
-        .find(|section| section.starts_with(heading))
-        .expect("the section is there");
-    let names = |cell: &str| -> Vec<String> {
-        cell.split('`')
-            .skip(1)
-            .step_by(2)
-            .map(str::to_owned)
-            .collect()
-    };
-    let rows: Vec<(Vec<String>, String)> = text
-        .lines()
-        .filter(|line| line.starts_with("| `"))
-        .map(|line| {
-            let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
-            assert_eq!(cells.len(), 3, "a row has three cells: {line}");
-            (names(cells[0]), cells[2].to_owned())
-        })
-        .collect();
-    let all: BTreeSet<String> = rows.iter().flat_map(|(names, _)| names.clone()).collect();
-    let mut table = BTreeMap::new();
-    for (modules, allowed) in rows {
-        // Text in brackets is an explanation.
-        let allowed = allowed.split('(').next().unwrap_or_default().trim();
-        let set: BTreeSet<String> = if allowed == "all" {
-            all.clone()
-        } else if let Some(except) = allowed.strip_prefix("all but") {
-            let except = names(except);
-            all.iter()
-                .filter(|n| !except.contains(n))
-                .cloned()
-                .collect()
-        } else if allowed == "nothing of ours" {
-            BTreeSet::new()
-        } else {
-            names(allowed).into_iter().collect()
-        };
-        for module in modules {
-            table.insert(module, set.clone());
-        }
-    }
-    table
-}
+use tables::{CRATES, MODULES, PAGE, table};
 
 /// The crates of this workspace that a crate depends on, by directory.
 fn dependencies(package: &str) -> BTreeSet<String> {
@@ -163,10 +111,33 @@ fn every_row_of_the_tables_exists() {
 }
 
 #[test]
+fn tables_of_modules_name_each_module() {
+    let names = regex::Regex::new(r"`(?:mod@)?(\w+)").expect("a pattern");
+    let modules = r"(?m)^(#\[cfg\(test\)\]\n)?(?:pub(?:\([a-z]+\))? )?mod (\w+);";
+    let modules = regex::Regex::new(modules).expect("a pattern");
+    let mut missing = Vec::new();
+    for source in sources() {
+        let text = fs::read_to_string(root().join(&source.place)).expect("it is there");
+        let docs: String = text.lines().filter(|l| l.starts_with("//!")).collect();
+        if !docs.contains("//! | module |") && !docs.contains("//! | file |") {
+            continue;
+        }
+        let named: BTreeSet<&str> = names
+            .captures_iter(&docs)
+            .filter_map(|name| Some(name.get(1)?.as_str()))
+            .collect();
+        let all = modules.captures_iter(&source.code);
+        let all = all.filter(|module| module.get(1).is_none());
+        let all = all.filter_map(|module| Some(module.get(2)?.as_str()));
+        let left = all.filter(|module| !named.contains(module));
+        missing.extend(left.map(|module| format!("{}: {module}", source.place)));
+    }
+    assert!(missing.is_empty(), "tables lack modules: {missing:#?}");
+}
+
+#[test]
 fn every_place_that_the_page_names_exists() {
-    let text = fs::read_to_string(root().join("docs/internals/architecture.md"))
-        .expect("the page is there");
-    let words = text.split('`').skip(1).step_by(2);
+    let words = PAGE.split('`').skip(1).step_by(2);
     let tops = [
         "src/",
         "crates/",

@@ -1,9 +1,11 @@
 //! The sources that the rules check: every file without its comments and tests, and the paths named
 //! by its code.
 
+use super::tables::{MODULES, table};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 /// A source file, without comments and tests.
 pub struct Source {
@@ -16,22 +18,14 @@ pub struct Source {
     pub code: String,
 }
 
-/// Parts of a room of the program that have a row of their own: what they may import differs.
-const PARTS: [&str; 7] = [
-    "commands/shared",
-    "console/exit",
-    "console/flags",
-    "page/explore_api",
-    "page/net",
-    "page/report",
-    "recording/conversion",
-];
+/// The rows of the program's modules: its rooms, and parts of them that may import something else.
+static ROWS: LazyLock<BTreeSet<String>> = LazyLock::new(|| table(MODULES).into_keys().collect());
 
 /// The row for `names`, a path below the program's `src/`.
 fn row_of<'a>(mut names: impl Iterator<Item = &'a str>) -> String {
     let top = names.next().unwrap_or_default();
     let part = format!("{top}/{}", names.next().unwrap_or_default());
-    match PARTS.contains(&part.as_str()) {
+    match ROWS.contains(&part) {
         true => part,
         false => top.to_owned(),
     }

@@ -77,7 +77,7 @@
 //! | `shell`, `sync`, `debug` | framing of the shell, sync and debugger services |
 //! | `command` | command lines for the device's shell |
 //! | `connect`, `wire` | streams to the server; requests and answers |
-//! | `printable` | sanitized texts of a device or server |
+//! | `lines`, `printable` | output of a command in whole lines; sanitized texts of a device or server |
 //! | `host_adb`, `detach` | search and start of the adb program on the host |
 //! | `adb_client` | network devices: connect, disconnect, pair, mDNS |
 //! | `error` | errors by what the user can do about them |

@@ -89,7 +89,7 @@
 //! | `held_classes` | classes that only their instances hold |
 //! | `native` | bytes by `NativeAllocationRegistry` |
 //! | `contents`, `strings`, `stacks` | fields, text, threads and stacks, read on request |
-//! | [`write()`] | a graph as an HPROF |
+//! | [`write()`], `output` | a graph as an HPROF; its records through a buffer |
 #![warn(missing_docs)]
 
 mod art;

@@ -351,14 +351,12 @@ impl Store {
         let write = || {
             let directory = path.parent().unwrap_or(&path);
             create_synced(directory)?;
-            let mut builder = tempfile::Builder::new();
-            let create = || builder.prefix(TEMPORARY).tempfile_in(directory);
+            let create = || unfinished::file_in(directory, TEMPORARY);
             let temporary = temp_cleanup::tracked(create, |file| file.path())?;
             let out = temporary.as_file().try_clone()?;
             let mut out = Writer::new(out, SCHEMA, table.name(), table.columns())?;
             rows(&mut out)?;
             out.finish()?.sync_all()?;
-            readable(temporary.path())?;
             self.step()?;
             unfinished::replace(temporary.into_temp_path(), &path)?;
             sync(directory)?;
@@ -373,21 +371,6 @@ impl Store {
 fn names_in(directory: &Path) -> io::Result<Vec<OsString>> {
     let entries = fs::read_dir(directory)?;
     entries.map(|entry| Ok(entry?.file_name())).collect()
-}
-
-/// Gives a temporary file, which is private, the mode of other new files, as far as its directory
-/// is open to others.
-#[cfg(unix)]
-fn readable(path: &Path) -> io::Result<()> {
-    use std::os::unix::fs::PermissionsExt as _;
-    let directory = fs::metadata(path.parent().unwrap_or(path))?;
-    let mode = directory.permissions().mode() & 0o666;
-    fs::set_permissions(path, fs::Permissions::from_mode(mode))
-}
-
-#[cfg(not(unix))]
-fn readable(_path: &Path) -> io::Result<()> {
-    Ok(())
 }
 
 /// Creates a directory, and syncs the entries of those that are new.

@@ -14,6 +14,13 @@
 //! | [`packets`] | `ModuleSymbols` packets | Perfetto, appended to the trace |
 //! | [`deobfuscation_packets`] | `DeobfuscationMapping` packets | Perfetto, appended to the trace |
 //!
+//! | module | owns |
+//! |---|---|
+//! | `chosen` | dumps and columns to export, and what they need |
+//! | `by_name` | a tree without lines and addresses, for folded stacks and pictures |
+//! | `java_stacks` | Java heaps as stacks |
+//! | `text`, `wire` | names in text formats; encoding of protocol buffers |
+//!
 //! [`chosen`] selects dumps and columns for the text formats; [`text`] escapes names for them;
 //! [`java_stacks`] converts a Java heap to a profile that all of them support. Equal input gives
 //! equal bytes in every format.

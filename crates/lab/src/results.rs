@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`ci_escape`] | text from a device, safe for CI systems; escaping |
 //! | [`values`] | values, bounds and verdicts for people |
+//! | `names` | names that identify results from one build to the next |
 //! | [`junit`] | JUnit XML for Jenkins, GitLab and others |
 //! | [`github`] | annotations of GitHub Actions |
 //! | [`markdown`] | a summary of a step or a merge request |

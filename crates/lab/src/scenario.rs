@@ -6,7 +6,7 @@
 //! | `variables` | `${NAME}` in values |
 //! | `matrix` | one scenario for each combination of values |
 //! | `shape`, `forms` | the language as data: keys, values, descriptions |
-//! | `check` | check of a file against it, with the names of `actions` |
+//! | `check`, `actions` | check of a file against it; the actions of `provoke` |
 //! | `problems`, `report` | errors with their places |
 //! | `parse` | conversion to the types below |
 //! | `schema` | the language as a JSON Schema |

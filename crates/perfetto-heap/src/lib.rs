@@ -91,7 +91,7 @@
 //! | `bundle`, `reader` | compressed packets |
 //! | `allowance` | the memory limit of the reader for a trace |
 //! | `packet` | a packet's stamps and payloads |
-//! | `interning`, `iids`, `callstacks` | interned data, late definitions |
+//! | `interning`, `iids`, `raw_strings`, `callstacks` | interned data, late definitions |
 //! | `clocks` | time |
 //! | `metadata` | processes, packages, config, system, the service's stats |
 //! | `service_counters` | the tracing service's counters by name |

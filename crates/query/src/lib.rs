@@ -52,7 +52,7 @@
 //! | [`processes`] | processes and their `upid`s |
 //! | [`system`] | packages, counters, facts about the recording |
 //! | [`unread`] | tables of Perfetto that are always empty |
-//! | [`smaps`], [`memory`] | memory mappings of processes; counters, memory over time, GCs |
+//! | [`smaps`], [`memory`], `counters` | memory mappings of processes; memory over time, GCs, counters |
 //! | [`modules`] | modules of Perfetto's library |
 //! | [`prepass`] | PerfettoSQL's additions to SQL |
 //! | `engine` | the database and the rights of statements |

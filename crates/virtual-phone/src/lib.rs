@@ -43,7 +43,7 @@
 //! | `server` | host services, transports, shell, sync, debugger connections |
 //! | `kernel`, `state`, `clock`, `events` | one phone: its lock, mutable state, clocks, waiting |
 //! | `fs`, `files`, `procfs`, `io`, `access` | its files, `/proc`, descriptors, permissions |
-//! | `population`, `packages`, `installed`, `image`, `properties` | processes, apps, libraries and
+//! | `population`, `packages`, `installed`, `installer`, `image`, `properties` | processes, apps, libraries and
 //! properties at boot |
 //! | `process`, `init` | processes, and the start and stop of daemons and apps |
 //! | `program`, `commands`, `shell` | environment of a program, the programs, `/system/bin/sh` |

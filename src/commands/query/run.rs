@@ -14,11 +14,10 @@ use crate::heaps::java::{
 use crate::heaps::selector::JavaInput;
 use crate::heaps::trace_findings;
 use android_memory::smaps::SmapsRows;
-use heaptap_base::directory::{self, UNFINISHED_PREFIX};
+use heaptap_base::directory;
 use heaptap_base::error::{ErrorClass, Failure};
 use heaptap_base::parallel::lock;
-use heaptap_base::temp_cleanup;
-use heaptap_base::unfinished::{ExistingFile, hold, publish, remove_abandoned};
+use heaptap_base::unfinished::{ExistingFile, publish, remove_abandoned};
 use heaptap_base::untrusted::shell::quoted_path;
 use heaptap_model::counter::Counters;
 use heaptap_model::heap_graph::{Follow, HeapGraph};
@@ -37,6 +36,7 @@ use heaptap_results::findings::{self, Finding};
 use heaptap_results::lists::{join_list, process_name};
 use heaptap_results::manifest::Manifest;
 use heaptap_results::timeline::LoadedTimeline;
+use heaptap_results::whole_file::temporary_in;
 use heaptap_results::{recorded, timeline as readings};
 use perfetto_heap::MemoryWanted;
 
@@ -648,13 +648,9 @@ pub fn copy(
     if std::fs::metadata(file).is_ok_and(is_special) {
         return Err(unwritable("it is not a regular file".to_owned()));
     }
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(UNFINISHED_PREFIX).suffix(".sqlite");
     remove_abandoned(directory::of(file));
-    let create = || builder.tempfile_in(directory::of(file));
-    let temporary = temp_cleanup::tracked(create, |file| file.path())
-        .map_err(|error| unwritable(error.to_string()))?;
-    hold(temporary.as_file());
+    let temporary =
+        temporary_in(directory::of(file)).map_err(|error| unwritable(error.to_string()))?;
     let copied = database.copy_to(temporary.path(), &mut |_| {});
     let copied = copied.map_err(|error| match error {
         QueryError::Copy(why) => unwritable(why),

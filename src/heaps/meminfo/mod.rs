@@ -8,6 +8,7 @@
 //! | `document` | the displayed document |
 //! | `whole_phone` | its part about the whole device |
 //! | `diff` | comparison of two documents |
+//! | `error` | errors of reading it |
 
 pub(crate) mod ask;
 mod diff;

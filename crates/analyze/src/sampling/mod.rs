@@ -17,7 +17,7 @@
 //! | `verdict` | verdicts on callsites |
 //! | `plan` | power, and measurements that would decide |
 //! | `shown` | display form and digits of estimates |
-//! | `special` | probability functions |
+//! | `special`, `student` | probability functions |
 
 mod difference;
 mod estimate;

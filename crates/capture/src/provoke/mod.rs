@@ -10,6 +10,7 @@
 //! | `checks` | checks of the effect after each command |
 //! | `commands` | the commands of each action on a release of Android, and the check after each |
 //! | `dry` | the commands of a run, without sending them |
+//! | `event` | events of a run |
 //! | `hold` | settings for the time of a run: screen, animations, doze |
 //! | `lost_cable` | a disconnected device: waiting, continuing, or restoring |
 //! | `phone_state` | queries to the device: foreground activity, process, CPU time |

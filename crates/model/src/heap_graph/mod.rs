@@ -15,7 +15,7 @@
 //! | `positions` | positions by object: of references, and of records in the file |
 //! | `root` | roots and their kinds |
 //! | `contents` | facts that only the source has: fields by name, arrays, threads |
-//! | `facts` | facts about a dump as a whole |
+//! | `facts`, `out_of_memory` | facts about a dump as a whole, and the error that caused it |
 //! | `graph` | the columns and their accessors; the source of contents |
 //! | `build` | a graph from objects in any order |
 //! | `follow` | the references that keep an object alive |

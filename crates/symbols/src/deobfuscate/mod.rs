@@ -18,6 +18,7 @@
 //! | `heap` | names for the classes and fields of a Java heap |
 //! | `app_map` | an R8 mapping with its scope |
 //! | `apply`, `choice`, `lookup` | names for the frames of a recording: selection of R8 mappings, lookup |
+//! | `error` | errors of mapping files |
 
 mod app_map;
 mod apply;
